@@ -1,0 +1,141 @@
+/* finding.h: what Foliot says to people, in one form for everything.
+ *
+ * A finding is a record of fixed size that a decision module fills; one renderer (finding_text) turns it into a
+ * sentence with always the same parts, for the log, the terminal and the JSON:
+ *
+ *   who -> who, which path, what, since when (UTC and fleet time), the other direction, what it rules out,
+ *   the suspected element, what to do.
+ *
+ * A finding opens, may be updated, and closes; all its records carry one number. Nothing here is a name: hosts and
+ * NICs are ids, and the caller's table turns them into text. UNKNOWN is a legal value of every judgement. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/id.h"
+#include "base/time.h"
+
+enum finding_kind {
+    FINDING_NONE,
+    FINDING_LINK_DOWN,       /* carrier lost on an own NIC. numbers: carrier-down count */
+    FINDING_LINK_FLAPPING,   /* numbers: flaps, window in s, threshold */
+    FINDING_LINK_SPEED,      /* numbers: Mbit/s before, after; width before, after */
+    FINDING_LINK_ERRORS,     /* numbers: errors and drops in the window, window in s */
+    FINDING_NIC_GONE,        /* the device vanished */
+    FINDING_PATH_DEAD,       /* silent black hole. numbers: packets proven lost, paths affected, NIC pairs affected */
+    FINDING_PATH_LOSSY,      /* gray loss. numbers: lost, sent, paths affected, NIC pairs affected */
+    FINDING_PATH_SLOW,       /* owd shifted. numbers: ns before, ns after, the other direction's shift, bound ns */
+    FINDING_PATH_FLAPPING,   /* numbers: times dead, window in s */
+    FINDING_PEER_SILENT,     /* nothing at all comes from a peer. numbers: silent for ms */
+    FINDING_CLOCK_DISRUPTED, /* this host's clock is not usable. numbers: reason, size in ns */
+    FINDING_CLOCK_STEP,      /* this host's clock stepped. numbers: ns */
+    FINDING_CLOCK_LIAR,      /* a peer's clock lies or is broken. numbers: level ns, neighbours that say so, asked */
+    FINDING_CLOCK_ASYMMETRY, /* an edge is asymmetric. numbers: level ns */
+    FINDING_SENSING_LATE,    /* this agent itself was late: no verdicts. numbers: ms late */
+    FINDING_STAMPS_MISSING,  /* the kernel returns no stamps. numbers: missing, sent */
+    FINDING_BAD_PACKETS,     /* numbers: enum probe_error, count */
+    FINDING_TWO_AGENTS,      /* somebody else sends with an own NIC's id */
+    FINDING_KIND_COUNT
+};
+
+enum finding_phase { FINDING_OPENED, FINDING_UPDATED, FINDING_CLOSED };
+enum finding_direction { DIRECTION_NONE, DIRECTION_OUT, DIRECTION_IN, DIRECTION_BOTH };
+
+/* What is known about the direction or the thing that is not accused. */
+enum finding_other { OTHER_UNKNOWN, OTHER_FINE, OTHER_LOSSY, OTHER_DEAD };
+
+enum element_kind {
+    ELEMENT_UNKNOWN,
+    ELEMENT_HOST,   /* a */
+    ELEMENT_NIC,    /* a: the NIC or its link to the leaf */
+    ELEMENT_LEAF,   /* a */
+    ELEMENT_SPINE,  /* a */
+    ELEMENT_ROUTER, /* a, tier unknown */
+    ELEMENT_TRUNK,  /* the link between a and b, two routers */
+};
+enum place_kind { PLACE_NONE, PLACE_HOST, PLACE_NIC, PLACE_LEAF, PLACE_SPINE, PLACE_ROUTER };
+
+/* One box of the fabric. number is the host, NIC, leaf or spine number; UINT32_MAX: only the address is known. */
+struct place {
+    uint32_t kind;
+    uint32_t number;
+    uint8_t address[16]; /* IPv6, or IPv4 mapped into it; zero when unknown */
+};
+struct element {
+    uint32_t kind;
+    uint32_t reserved;
+    struct place a, b;
+};
+
+/* What the evidence rules out: bits. */
+#define RULES_OUT_OWN_HOST  1u  /* other paths of this host work */
+#define RULES_OUT_OWN_NIC   2u  /* other paths of this NIC work */
+#define RULES_OUT_PEER_HOST 4u  /* the peer answers on other paths */
+#define RULES_OUT_PEER_NIC  8u
+#define RULES_OUT_OWN_LINK  16u /* own carrier is up */
+#define RULES_OUT_LEAF      32u
+#define RULES_OUT_SPINE     64u
+#define RULES_OUT_CLOCK     128u /* the other direction did not move */
+#define RULES_OUT_NETWORK   256u
+
+enum finding_advice {
+    ADVICE_NONE,
+    ADVICE_CHECK_CABLE,
+    ADVICE_CHECK_TRUNK,
+    ADVICE_CHECK_SWITCH,
+    ADVICE_CHECK_PEER_AGENT,
+    ADVICE_CHECK_PEER_HOST,
+    ADVICE_CHECK_OWN_HOST,
+    ADVICE_GIVE_CPU,
+    ADVICE_CHECK_CLOCK,
+    ADVICE_CHECK_DRIVER,
+    ADVICE_CHECK_KEYS,
+    ADVICE_STOP_OTHER_AGENT,
+    ADVICE_WAIT,
+};
+
+#define FINDING_NO_TIME INT64_MIN
+
+/* 208 bytes, no padding: recorded and compared as bytes. */
+struct finding {
+    uint32_t number; /* counts up per host; one number from opened to closed */
+    uint32_t kind;   /* enum finding_kind */
+    uint8_t phase, direction, other, path;
+    uint8_t path_count;    /* paths of the NIC pair, 0 when no path is meant */
+    uint8_t confident;     /* 0: the suspect is a guess among several */
+    uint16_t source_port;  /* of the path, 0 when none is meant */
+    struct nic_id from;    /* who -> who: NIC_NONE when not about a pair */
+    struct nic_id to;
+    struct host_id from_host;
+    struct host_id to_host;
+    uint64_t signature;    /* of the path's hop list; 0 unknown */
+    struct mono since;     /* when it began, as far as known */
+    struct mono said;      /* when it was decided */
+    int64_t since_fleet_ns; /* FINDING_NO_TIME when there was no timeline */
+    int64_t since_utc_ns;   /* FINDING_NO_TIME when no anchor is known */
+    uint16_t rules_out;    /* RULES_OUT_* */
+    uint16_t advice;       /* enum finding_advice */
+    uint32_t reserved;
+    struct element suspect;
+    int64_t numbers[4]; /* meaning per kind, above */
+    int64_t ended_ns;   /* mono; of a closed finding */
+    int64_t reserved2;
+};
+
+/* Turns ids into the names of the fleet file. A NULL function or result: "host 3", "nic 7" stand in. */
+struct finding_names {
+    const char *(*host)(void *context, struct host_id host);
+    const char *(*nic)(void *context, struct nic_id nic);
+    void *context;
+};
+
+/* Fills f with "nothing known" of that kind. */
+void finding_init(struct finding *f, enum finding_kind kind, struct mono now);
+/* Short stable word for JSON and tests: "path-dead". */
+const char *finding_kind_word(uint32_t kind);
+/* Writes the sentence, always terminated; returns the length it would have had, like snprintf. names may be NULL. */
+size_t finding_text(const struct finding *f, const struct finding_names *names, char *ret_text, size_t size);
+/* The parts alone, for tables and JSON. */
+size_t finding_what_text(const struct finding *f, char *ret_text, size_t size);
+size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text, size_t size);
+const char *finding_advice_text(uint32_t advice);

@@ -1,0 +1,52 @@
+/* path.h: what is known of one path of a NIC pair in one direction: alive or not, loss, order, one-way delay.
+ *
+ * Liveness is a total transition function (path_next). A path is called dead only on proof: its sender holds transmit
+ * stamps of packets that the receiver, awake and hearing the same sender on other paths, never got. Silence without
+ * proof is UNKNOWN, never DEAD: a starved or stopped agent accuses nobody and is accused of nothing but silence. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+enum path_state {
+    PATH_UNKNOWN, /* never heard, or all of the peer is silent, or we were late ourselves */
+    PATH_ALIVE,
+    PATH_SUSPECT, /* overdue: a burst was asked for */
+    PATH_LOSSY,   /* gray: the sequential test found more loss than a good path has */
+    PATH_DEAD,    /* black hole, proven */
+    PATH_STATE_COUNT
+};
+enum path_event {
+    PATH_HEARD,    /* a packet came through */
+    PATH_OVERDUE,  /* the next one should have come */
+    PATH_PROVEN,   /* enough packets proven sent and not received */
+    PATH_SILENCE,  /* the peer is not heard on any path: no judgement */
+    PATH_LATE,     /* we could have missed it ourselves: no judgement */
+    PATH_LOSS,     /* the loss test rose above its limit */
+    PATH_LOSS_END, /* and fell back */
+    PATH_EVENT_COUNT
+};
+/* Total: every state and event has a successor. */
+enum path_state path_next(enum path_state state, enum path_event event);
+const char *path_state_word(enum path_state state);
+
+/* One direction of one path. Delays in ns of fleet time; -1 in counts and INT64_MIN in delays: unknown. */
+struct path_report {
+    uint32_t state;       /* enum path_state */
+    uint16_t source_port; /* 0: not known (a peer's path never heard) */
+    uint8_t hop_count;    /* routers that answered, 0: unknown */
+    uint8_t reserved;
+    uint64_t signature;   /* of the hop list */
+    struct mono since;    /* of this state */
+    struct mono heard;    /* last proof of life */
+    uint64_t sent, lost, reordered; /* since the path was chosen; of those whose fate is known */
+    uint32_t lost_recent, sent_recent; /* last 30..60 s */
+    uint32_t deaths;      /* times it was found dead */
+    uint32_t reserved2;
+    int64_t owd_ns_last, owd_ns_min, owd_ns_p50, owd_ns_p99, owd_ns_max; /* last 10..20 s */
+    int64_t owd_count;
+    int64_t owd_ns_p50_long; /* last minutes: what it was before */
+    int64_t bound_ns;  /* the clock's statistical bound on these delays; INT64_MIN: not synchronised */
+    int64_t hard_ns;   /* the hard one */
+};

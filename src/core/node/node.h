@@ -1,0 +1,333 @@
+/* node.h: all that one host decides: clock, mesh and links as one object without I/O.
+ *
+ * The agent, the simulator and replay drive only this. Facts come in through node_on_*, time through the `now` of
+ * every call and node_tick; decisions come out through node_next_action, to be drained after every call or batch of
+ * calls. Same configuration, same sequence of calls with the same bytes: same actions, bit for bit. So that inputs can
+ * be stored as they are, every event is plain data of fixed size (the peers list, given by reference, is the exception:
+ * store the array).
+ *
+ * Order of a driver's round: first everything that was received (packets, transmit stamps, hops, links, brackets), then
+ * node_tick, then drain the actions, then sleep until node_deadline or the next fact. Receiving before ticking matters:
+ * an agent that was stopped or starved must not take packets that wait in its socket for lost. `now` never goes back.
+ * When a tick comes later than NODE_LATE_NS after its deadline the node knows that it was late: it says so to its
+ * peers and judges nothing that it could have missed.
+ *
+ * Time: `now` and struct mono are the host's raw clock. Stamps of packets are nic_time, the clock of the NIC's clock
+ * domain: domain 0 is the host's raw clock itself (software stamps; nic_time is numerically mono), other domains are
+ * NIC clocks. A clock domain is one member of the consensus; the host clock follows its NICs through brackets when no
+ * NIC uses domain 0.
+ *
+ * Paths: path k of a NIC pair is this end's UDP source port; both ends have their own list, so forward path k and
+ * backward path k need not share a switch. The destination port is the fleet's, always. Source ports are
+ * config.port_base .. + NODE_PORT_COUNT - 1.
+ *
+ * Cost and memory: claimed in node_init, bounded by nic_count * edge_limit * path_limit, independent of fleet size but
+ * for one O(N) scan of the peers list per reload. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "core/finding/finding.h"
+#include "core/link/link.h"
+#include "core/mesh/path.h"
+#include "wire/probe.h"
+
+struct node;
+struct clock;
+struct clock_page_terms;
+struct mesh_page_entry;
+
+#define NODE_PORT_COUNT 32
+#define NODE_LATE_NS    (25 * NS_PER_MS)
+#define NODE_PAIR_GAP_NS 10000 /* wanted between the two packets of a pair */
+
+/* ---- configuration ---------------------------------------------------------------------------------------------- */
+
+enum stamp_kind { STAMP_NONE, STAMP_SOFTWARE, STAMP_HARDWARE };
+
+#define LEAF_UNKNOWN UINT16_MAX
+
+/* One NIC of the fleet, as the peers list has it. Ids ascend strictly. */
+struct node_peer {
+    struct nic_id nic;
+    struct host_id host;
+    uint16_t rail;
+    uint16_t leaf; /* LEAF_UNKNOWN where the list does not say */
+};
+
+/* A router's address with its place in the fabric, where the fleet file names routers: lets findings say
+ * "trunk leaf 0 - spine 2" instead of two addresses. A router has as many entries as addresses. */
+struct node_router {
+    uint8_t address[16];
+    uint32_t place; /* PLACE_LEAF or PLACE_SPINE */
+    uint32_t number;
+};
+
+/* Borrowed: must stay valid and unchanged until the next list is given or node_done. Shared by all nodes of a
+ * simulation. */
+struct node_fleet {
+    uint64_t seed;          /* of the rings: alike on every host */
+    const struct node_peer *peers;
+    uint32_t peer_count;    /* NICs of the whole fleet, own ones included */
+    uint32_t router_count;
+    const struct node_router *routers;
+};
+
+struct node_nic {
+    struct nic_id nic;   /* in the fleet list */
+    uint8_t stamps;      /* enum stamp_kind */
+    uint8_t domain;      /* clock domain: 0 the host's raw clock; others count up from 1 */
+    uint16_t reserved;
+    uint32_t speed_mbps; /* as known at the start, 0 unknown */
+};
+
+struct node_config {
+    struct host_id host;
+    uint32_t nic_count; /* 1..HOST_NIC_MAX */
+    struct node_nic nics[HOST_NIC_MAX];
+    struct node_fleet fleet;
+    uint64_t seed;        /* of this host's jitter; the agent draws one, the simulator derives one */
+    uint16_t port_base;   /* 0: NODE_PORT_BASE_DEFAULT */
+    uint16_t edge_limit;  /* peers per NIC that are kept, guests included; 0: 28; at most NIC_EDGE_MAX */
+    uint16_t ring_peers;  /* K, from rings; even; 0: 16 */
+    uint16_t full_limit;  /* a fleet of at most this many other NICs is probed in full; 0: 20 */
+    uint16_t path_limit;  /* 0: 4; at most EDGE_PATH_MAX */
+    uint8_t no_discovery; /* paths are the first path_limit ports: simulations without routers */
+    uint8_t reserved;
+    uint32_t interval_ms; /* of pairs per edge and end; 0: 100 */
+    uint32_t edge_bound_ns; /* the fleet's edge limit W; 0: the clock's default */
+    uint32_t delay_floor_ns; /* D_min, 0 unless the operator vouches for one */
+    uint32_t diameter;       /* H, of doctor; 0: from the fleet's size */
+    uint32_t flap_limit;     /* "flapped more than N times within the past hour"; 0: 8 */
+};
+#define NODE_PORT_BASE_DEFAULT 7640
+
+/* ---- events: plain data, sizes fixed ---------------------------------------------------------------------------- */
+
+enum node_event_kind {
+    NODE_EVENT_TICK, /* no data */
+    NODE_EVENT_RECEIVE,
+    NODE_EVENT_TRANSMIT,
+    NODE_EVENT_HOP,
+    NODE_EVENT_LINK,
+    NODE_EVENT_BRACKET,
+    NODE_EVENT_GUARD,
+    NODE_EVENT_CLOCK_FACT,
+    NODE_EVENT_ANCHOR,
+    NODE_EVENT_BAD_PACKET,
+    NODE_EVENT_PEERS, /* struct node_fleet: store the arrays, not the pointers */
+    NODE_EVENT_KIND_COUNT
+};
+
+/* A probe whose tag and format were found good. */
+struct node_receive {
+    uint32_t local;       /* index into config.nics */
+    uint16_t source_port; /* the sender's */
+    uint8_t stamps;       /* enum stamp_kind: STAMP_NONE when the kernel gave none */
+    uint8_t reserved;
+    struct nic_time rx;
+    uint32_t error_ns; /* the stamp is within this of the truth (δ) */
+    uint32_t reserved2;
+    struct probe probe;
+};
+
+enum transmit_outcome {
+    TRANSMIT_STAMPED,
+    TRANSMIT_NO_STAMP, /* sent, but no stamp came back (3 s, or the NIC skipped it) */
+    TRANSMIT_NOT_SENT, /* the kernel refused it: no route, no buffer, link down */
+};
+struct node_transmit {
+    uint64_t token;
+    struct nic_time tx; /* of TRANSMIT_STAMPED */
+    uint32_t local;
+    uint32_t error_ns;
+    uint8_t outcome, stamps;
+    uint8_t reserved[6];
+};
+
+/* A router's "time exceeded", or the peer's host's "port unreachable" (ttl then 0). */
+struct node_hop {
+    uint64_t token; /* of the probe; 0 when the quote was too short to tell */
+    uint32_t local;
+    struct nic_id peer;   /* from the quoted destination */
+    uint16_t source_port; /* from the quote */
+    uint8_t ttl;          /* of the probe if the driver knows it, else 0 */
+    uint8_t reserved[5];
+    uint8_t address[16]; /* who answered */
+};
+
+/* struct link_facts (core/link/link.h) in full each time: whatever changed. */
+struct node_link {
+    uint32_t local;
+    uint32_t reserved;
+    struct link_facts facts;
+};
+
+/* The NIC clock read between two readings of the host's raw clock. */
+struct node_bracket {
+    struct mono before;
+    struct nic_time nic;
+    struct mono after;
+    uint32_t local;
+    uint32_t reserved;
+};
+
+/* A second local clock read between two readings of the host's raw clock: does the raw clock still run straight? */
+struct node_guard {
+    struct mono before;
+    int64_t other_ns;
+    struct mono after;
+    uint32_t source; /* one number per second clock: 0 none, 1 + NIC index for a PHC, 64 ptp_kvm */
+    uint32_t reserved;
+};
+
+enum clock_fact_kind {
+    CLOCK_FACT_SUSPENDED,   /* BOOTTIME - MONOTONIC grew; amount: by how much */
+    CLOCK_FACT_SOURCE,      /* the kernel's clocksource changed */
+    CLOCK_FACT_VM_MARKER,   /* VMClock's disruption marker changed: the machine was moved */
+    CLOCK_FACT_STEERED,     /* somebody steers a NIC clock; local says which */
+    CLOCK_FACT_REALTIME_STEP, /* CLOCK_REALTIME was set; amount: by how much */
+};
+struct node_clock_fact {
+    uint32_t kind;
+    uint32_t local; /* UINT32_MAX: the host clock */
+    int64_t amount_ns;
+};
+
+/* A UTC source (chrony, PTP): at host time `at` UTC was utc_ns within bound_ns. */
+struct node_anchor {
+    struct mono at;
+    int64_t utc_ns;
+    int64_t bound_ns;
+    uint32_t trusted; /* 1: a real UTC source; 0: just this host's CLOCK_REALTIME, good for the coarse start only */
+    uint32_t reserved;
+};
+
+struct node_bad_packet {
+    uint32_t local;
+    uint32_t error; /* enum probe_error */
+    uint32_t count;
+    uint32_t reserved;
+};
+
+/* ---- actions ---------------------------------------------------------------------------------------------------- */
+
+enum node_action_kind {
+    NODE_SEND,
+    NODE_PUBLISH_CLOCK, /* node_clock_page has news */
+    NODE_PUBLISH_MESH,  /* node_mesh_page has news */
+    NODE_FINDING,
+};
+enum node_class {
+    NODE_CLASS_CLOCK, /* high: DSCP CS6 */
+    NODE_CLASS_JOB,   /* that of the job's own traffic */
+};
+
+/* One packet. The two of a pair come as neighbours, position 0 then 1, and leave back to back NODE_PAIR_GAP_NS apart. */
+struct node_send {
+    uint64_t token; /* handed back with the transmit stamp; unique per local NIC */
+    uint32_t local;
+    struct nic_id peer;
+    uint16_t source_port;
+    uint8_t ttl; /* 0: the default */
+    uint8_t net_class;
+    uint8_t pair;       /* 1: one of a pair */
+    uint8_t want_stamp; /* 0: no transmit stamp needed */
+    uint16_t reserved;
+    struct probe probe; /* encode with the key */
+};
+
+struct node_action {
+    uint32_t kind;
+    uint32_t reserved;
+    union {
+        struct node_send send;
+        struct finding finding;
+    };
+};
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+/* -ENOMEM; -EINVAL when the configuration contradicts itself (own NIC not in the list, ids not ascending, limits).
+ * The configuration is copied, the fleet's arrays are borrowed. */
+MUST_CHECK int node_new(struct node **ret_node, const struct node_config *config, struct mono now);
+struct node *node_free(struct node *n); /* NULL is fine; returns NULL */
+
+void node_on_receive(struct node *n, struct mono now, const struct node_receive *event);
+void node_on_transmit(struct node *n, struct mono now, const struct node_transmit *event);
+void node_on_hop(struct node *n, struct mono now, const struct node_hop *event);
+void node_on_link(struct node *n, struct mono now, const struct node_link *event);
+void node_on_bracket(struct node *n, struct mono now, const struct node_bracket *event);
+void node_on_guard(struct node *n, struct mono now, const struct node_guard *event);
+void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock_fact *event);
+void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event);
+void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_packet *event);
+/* -EINVAL as node_new: the old list then stays. */
+MUST_CHECK int node_on_peers(struct node *n, struct mono now, const struct node_fleet *fleet);
+void node_tick(struct node *n, struct mono now);
+
+bool node_next_action(struct node *n, struct node_action *ret_action);
+/* When to tick next; MONO_NEVER is never returned. */
+struct mono node_deadline(const struct node *n);
+
+/* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct node_fleet)), and delivery. */
+size_t node_event_size(enum node_event_kind kind);
+MUST_CHECK int node_on_event(struct node *n, struct mono now, enum node_event_kind kind, const void *data);
+
+/* ---- what is known: for pages, CLI and JSON ---------------------------------------------------------------------- */
+
+/* Fill the pages' records (wire/clock_page.h, wire/mesh_page.h). */
+void node_clock_page(const struct node *n, struct mono now, struct clock_page_terms *ret_terms);
+/* Entry `index` of node_mesh_count(): one per NIC pair, path and direction. */
+uint32_t node_mesh_count(const struct node *n);
+void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry *ret_entry);
+
+uint32_t node_nic_count(const struct node *n);
+const struct node_nic *node_nic_get(const struct node *n, uint32_t local);
+const struct link_report *node_link_get(const struct node *n, uint32_t local, struct mono now,
+                                        struct link_report *ret_report);
+
+/* The clock members of this host: core/clock's own getters tell the rest. Member 0.. node_member_count()-1; the last is
+ * the host clock itself when it is a leaf of its NICs. */
+uint32_t node_member_count(const struct node *n);
+const struct clock *node_member_clock(const struct node *n, uint32_t member);
+/* The member that readers of this host see. */
+uint32_t node_host_member(const struct node *n);
+
+/* Fleet time of a host time, by the map that readers see; false: not synchronised. */
+bool node_fleet_time(const struct node *n, struct mono at, struct fleet_time *ret_time);
+
+enum edge_reason { EDGE_FULL, EDGE_RING, EDGE_RAIL, EDGE_LEAF, EDGE_GUEST, EDGE_SPARE };
+struct node_edge {
+    struct nic_id local, peer;
+    struct host_id host;
+    uint32_t local_index;
+    uint8_t reason;     /* enum edge_reason: why this peer is probed */
+    uint8_t path_count; /* own paths */
+    uint8_t peer_path_count;
+    uint8_t silent; /* nothing heard for 2 s */
+    struct mono heard; /* last; MONO_NEVER: never */
+    int64_t rtt_ns_min; /* lowest sum of both one-way delays over 10 s; -1 unknown */
+    uint32_t member, member_edge; /* in core/clock */
+};
+uint32_t node_edge_count(const struct node *n);
+void node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct node_edge *ret_edge);
+/* Path `path` of the edge, DIRECTION_OUT (own source port) or DIRECTION_IN (the peer's). False: no such path. */
+bool node_path_get(const struct node *n, uint32_t edge, uint8_t path, enum finding_direction direction,
+                   struct mono now, struct path_report *ret_report);
+
+/* Findings that are open now, oldest first. */
+uint32_t node_finding_count(const struct node *n);
+const struct finding *node_finding_get(const struct node *n, uint32_t index);
+
+struct node_counters {
+    uint64_t sent, received, stamped, stamps_missing, not_sent;
+    uint64_t replayed, unknown_sender, stale, unmatched_stamps, bad_packets, late_ticks;
+    uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, findings, actions_dropped;
+};
+void node_counters_get(const struct node *n, struct node_counters *ret_counters);
