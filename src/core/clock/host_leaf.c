@@ -1,0 +1,199 @@
+/* host_leaf.c: NIC clocks seen from the host's, by brackets; their median carries fleet time to the host. */
+#include "core/clock/host_leaf.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define WANDER2 (10e-9 * 10e-9 * 1e18) /* (10 ppb per root second)^2, in ns^2/s^3: both clocks' */
+#define BRACKET_NS_MAX (1 * NS_PER_MS)
+#define JUMP_NS        100e3
+
+void host_leaf_init(struct host_leaf *leaf, double rate_limit_ppm, double rate_drift_ppb_s)
+{
+    memset(leaf, 0, sizeof *leaf);
+    leaf->rate_limit = (rate_limit_ppm > 0 ? rate_limit_ppm : 2) * 1e-6;
+    leaf->rate_drift = (rate_drift_ppb_s > 0 ? rate_drift_ppb_s : 100) * 1e-9;
+}
+
+static void start(struct host_leaf_nic *n, struct mono r, int64_t offset_ns, double width_ns)
+{
+    n->seen = true;
+    n->r = r;
+    n->nic_minus_ns = offset_ns;
+    n->fraction = 0;
+    n->rate = 0;
+    n->p00 = width_ns * width_ns / 12 + 1;
+    n->p01 = 0;
+    n->p11 = 1e5 * 1e5; /* ns/s: 100 ppm */
+    n->width_ns = width_ns;
+}
+
+/* Carries the filter's origin to `r`. State: offset in ns, rate in ns/s. */
+static void predict(struct host_leaf_nic *n, struct mono r)
+{
+    const double t = (double)(r.ns - n->r.ns) * 1e-9;
+
+    if (t <= 0) {
+        return;
+    }
+    const double moved = n->fraction + n->rate * t;
+    const double whole = floor(moved);
+    n->nic_minus_ns += (int64_t)whole;
+    n->fraction = moved - whole;
+    n->p00 += t * (2 * n->p01 + t * n->p11) + WANDER2 * t * t * t / 3;
+    n->p01 += t * n->p11 + WANDER2 * t * t / 2;
+    n->p11 += WANDER2 * t;
+    n->r = r;
+}
+
+void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic, const struct host_leaf_bracket *b)
+{
+    if (nic < 0 || nic >= HOST_NIC_MAX || b->after.ns < b->before.ns ||
+        b->after.ns - b->before.ns > BRACKET_NS_MAX) {
+        leaf->refused++;
+        return;
+    }
+    struct host_leaf_nic *n = &leaf->nics[nic];
+    const double width = (double)(b->after.ns - b->before.ns);
+    const struct mono middle = {b->before.ns + (b->after.ns - b->before.ns) / 2};
+    const int64_t offset = b->nic.ns - middle.ns;
+
+    n->used = true;
+    if (!n->seen || middle.ns < n->r.ns) {
+        start(n, middle, offset, width);
+        n->last = middle;
+        return;
+    }
+    predict(n, middle);
+    const double innovation = (double)(offset - n->nic_minus_ns) - n->fraction;
+    if (fabs(innovation) > JUMP_NS + 6 * sqrt(n->p00)) { /* the NIC's clock was stepped */
+        start(n, middle, offset, width);
+        n->last = middle;
+        return;
+    }
+    /* a narrow bracket knows more: the read lies somewhere within it */
+    n->width_ns = fmin(width, n->width_ns * 1.01 + 1);
+    const double r = width * width / 12 + 1;
+    const double k0 = n->p00 / (n->p00 + r), k1 = n->p01 / (n->p00 + r);
+    const double moved = n->fraction + k0 * innovation, whole = floor(moved);
+    n->nic_minus_ns += (int64_t)whole;
+    n->fraction = moved - whole;
+    n->rate += k1 * innovation;
+    n->p11 -= k1 * n->p01;
+    n->p01 -= k0 * n->p01;
+    n->p00 -= k0 * n->p00;
+    n->last = middle;
+}
+
+void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic, const struct clock_terms *terms)
+{
+    if (nic >= 0 && nic < HOST_NIC_MAX) {
+        leaf->nics[nic].used = true;
+        leaf->nics[nic].terms = *terms;
+    }
+}
+
+void host_leaf_remove(struct host_leaf *leaf, int nic)
+{
+    if (nic >= 0 && nic < HOST_NIC_MAX) {
+        leaf->nics[nic] = (struct host_leaf_nic){0};
+    }
+}
+
+/* One NIC's opinion of fleet time at host time `r`, as terms on the host's clock. */
+static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n, struct mono r,
+                    struct clock_terms *ret)
+{
+    if (!n->used || !n->seen || n->terms.status == CLOCK_UNKNOWN || r.ns - n->last.ns > 2 * NS_PER_S) {
+        return false;
+    }
+    struct host_leaf_nic at = *n;
+    predict(&at, r);
+    const struct nic_time nic_now = {r.ns + at.nic_minus_ns};
+    const struct clock_line *line = &n->terms.line;
+    const int64_t slewed_ns = (nic_now.ns < line->until.ns ? nic_now.ns : line->until.ns) - line->r.ns;
+    const double moved = line->x_fraction + line->y * (double)(nic_now.ns - line->r.ns) +
+                         line->slew * (double)slewed_ns + at.fraction;
+    const struct clock_reading reading = clock_terms_read(&n->terms, nic_now);
+    const double since_s = (double)(r.ns - n->last.ns) * 1e-9;
+
+    *ret = n->terms;
+    ret->line.r.ns = r.ns;
+    ret->line.x_ns = at.nic_minus_ns + line->x_ns + (int64_t)floor(moved);
+    ret->line.x_fraction = moved - floor(moved);
+    /* dF/dmono = (1 + y)(1 + rate) */
+    const double y = line->y + (nic_now.ns < line->until.ns ? line->slew : 0);
+    ret->line.y = y + at.rate * 1e-9 + y * at.rate * 1e-9;
+    ret->line.slew = 0;
+    ret->line.until = ret->line.r;
+    const double bracket = at.width_ns / 2 + leaf->rate_limit * since_s * 1e9;
+    ret->h_ns = reading.hard_ns < 0 ? -1 : reading.hard_ns + bracket;
+    ret->guarded = false;
+    ret->shift_ns = 0;
+    ret->spread2_ns += at.p00 + pow(n->terms.shift_ns / 6, 2);
+    return true;
+}
+
+/* Median by fleet time at `r` of the NICs that are SYNCED, of all if none is. */
+void host_leaf_tick(struct host_leaf *leaf, struct mono now)
+{
+    struct clock_terms opinions[HOST_NIC_MAX];
+    int count = 0;
+
+    for (int pass = 0; pass < 2 && count == 0; pass++) {
+        for (int i = 0; i < HOST_NIC_MAX; i++) {
+            struct clock_terms t;
+            if (!opinion(leaf, &leaf->nics[i], now, &t) || (pass == 0 && t.status != CLOCK_SYNCED)) {
+                continue;
+            }
+            int at = count++;
+            for (; at > 0 && opinions[at - 1].line.x_ns > t.line.x_ns; at--) {
+                opinions[at] = opinions[at - 1];
+            }
+            opinions[at] = t;
+        }
+    }
+    leaf->have_terms = count > 0;
+    if (count == 0) {
+        return;
+    }
+    struct clock_terms chosen = opinions[(count - 1) / 2];
+    if (leaf->terms.epoch == chosen.epoch && leaf->terms.timeline == chosen.timeline &&
+        leaf->terms.line.r.ns != 0 && now.ns >= leaf->terms.line.r.ns) {
+        /* never backwards within an epoch: meet the new line from the old one over a tick */
+        const struct clock_line *old = &leaf->terms.line;
+        const int64_t slewed_ns = (now.ns < old->until.ns ? now.ns : old->until.ns) - old->r.ns;
+        const double moved = old->x_fraction + old->y * (double)(now.ns - old->r.ns) +
+                             old->slew * (double)slewed_ns;
+        const double gap = (double)(chosen.line.x_ns - old->x_ns) + chosen.line.x_fraction - moved;
+        const double slew = fmin(500e-6, fmax(-500e-6, gap / (double)CLOCK_TICK_NS));
+        chosen.line.x_ns = old->x_ns + (int64_t)floor(moved);
+        chosen.line.x_fraction = moved - floor(moved);
+        chosen.line.slew = slew;
+        chosen.line.until.ns = now.ns + CLOCK_TICK_NS;
+        chosen.shift_ns += fabs(gap);
+    }
+    leaf->terms = chosen;
+}
+
+bool host_leaf_terms(const struct host_leaf *leaf, struct clock_terms *ret_terms)
+{
+    if (!leaf->have_terms) {
+        *ret_terms = (struct clock_terms){.status = CLOCK_UNKNOWN, .h_ns = -1};
+        return false;
+    }
+    *ret_terms = leaf->terms;
+    return true;
+}
+
+bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic, struct nic_time *ret_now)
+{
+    if (nic < 0 || nic >= HOST_NIC_MAX || !leaf->nics[nic].seen) {
+        return false;
+    }
+    struct host_leaf_nic at = leaf->nics[nic];
+    predict(&at, now);
+    ret_now->ns = now.ns + at.nic_minus_ns;
+    return true;
+}
