@@ -1,0 +1,101 @@
+/* config.h: a YAML file as a small tree that keeps line and column, so that every complaint names
+ * its place.
+ *
+ * One form for all errors: "FILE:LINE:COLUMN: expected X, found Y". The tree is read-only and owns
+ * all of its strings; nodes live as long as it does. Anchors, aliases, tags and several documents
+ * are refused: what a person reads in the file is what is meant. Depth, size and node count have
+ * ceilings.
+ *
+ * Typical use:
+ *     struct config_error error;
+ *     _cleanup_(config_freep) struct config *config = NULL;
+ *     r = config_load("lab.yaml", &config, &error);            // r < 0: error.text says where and
+ * why r = config_allow(map, (const char *const[]){"hosts", "seed", NULL}, &error); int64_t hosts =
+ * 8;                                       // the default r = config_int(map, "hosts", 1, 64,
+ * &hosts, &error);     // a missing key leaves the default for (const struct config_node *n =
+ * config_first(list); n != NULL; n = config_next(n)) …
+ */
+#pragma once
+#include "base/bug.h"
+#include "base/time.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum config_kind {
+    CONFIG_SCALAR, /* a value; a missing one ("key:") is an empty, unquoted scalar */
+    CONFIG_LIST,
+    CONFIG_MAP
+};
+
+struct config;      /* a file */
+struct config_node; /* a place in it */
+
+struct config_error {
+    char text[512];
+};
+
+/* Reads a file. -EINVAL: not what it should be (text has the place); other -Exxx: it can't be read
+ * (text says so too). An empty file is an empty map. */
+MUST_CHECK int config_load(const char *path, struct config **ret, struct config_error *error);
+/* The same from memory; `name` stands where the file name would. */
+MUST_CHECK int config_parse(const char *name, const char *text, size_t size, struct config **ret,
+                            struct config_error *error);
+struct config *config_free(struct config *config); /* accepts NULL, returns NULL */
+void config_freep(struct config **config);
+
+const struct config_node *config_root(const struct config *config);
+enum config_kind config_kind(const struct config_node *node);
+unsigned config_line(const struct config_node *node);   /* from 1 */
+unsigned config_column(const struct config_node *node); /* from 1 */
+const char *config_file(const struct config_node *node);
+size_t config_count(const struct config_node *node); /* children of a list or map; 0 for a scalar */
+/* The children of a list or map, in the order of the file. */
+const struct config_node *config_first(const struct config_node *node);
+const struct config_node *config_next(const struct config_node *node);
+const char *config_key(const struct config_node *node);  /* of a child of a map; NULL elsewhere */
+const char *config_text(const struct config_node *node); /* of a scalar; NULL for a list or map */
+bool config_quoted(const struct config_node *node);      /* a scalar written in quotes */
+/* The value of `key` in a map; NULL: it isn't there, or `map` isn't a map. */
+const struct config_node *config_get(const struct config_node *map, const char *key);
+
+/* Writes "FILE:LINE:COLUMN: expected EXPECTED, found FOUND" and returns -EINVAL. The first form
+ * describes what is at `node` by itself, the second takes any words. */
+int config_expected(const struct config_node *node, struct config_error *error,
+                    const char *expected, ...) __attribute__((format(printf, 3, 4)));
+int config_fail(const struct config_node *node, struct config_error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Refuses what isn't a map, or has a key outside the NULL-ended list. */
+MUST_CHECK int config_allow(const struct config_node *map, const char *const *keys,
+                            struct config_error *error);
+/* As config_get, but a missing key is an error ("expected key 'x' in this map, found …"). */
+MUST_CHECK int config_require(const struct config_node *map, const char *key,
+                              const struct config_node **ret, struct config_error *error);
+
+/* Typed values of a map's keys: a missing key leaves *value, a wrong one is -EINVAL with its place
+ * and leaves *value too. Strings belong to the tree. */
+MUST_CHECK int config_string(const struct config_node *map, const char *key, const char **value,
+                             struct config_error *error);
+MUST_CHECK int config_bool(const struct config_node *map, const char *key, bool *value,
+                           struct config_error *error); /* true false yes no on off */
+MUST_CHECK int config_int(const struct config_node *map, const char *key, int64_t minimum,
+                          int64_t maximum, int64_t *value, struct config_error *error);
+MUST_CHECK int config_double(const struct config_node *map, const char *key, double minimum,
+                             double maximum, double *value, struct config_error *error);
+/* A number and a unit: ns us ms s min h d ("300ms", "-50 us", "1.5s"); a plain 0 needs none. */
+MUST_CHECK int config_span(const struct config_node *map, const char *key, struct span minimum,
+                           struct span maximum, struct span *value, struct config_error *error);
+/* One word of a NULL-ended list; *value is its index. */
+MUST_CHECK int config_choice(const struct config_node *map, const char *key,
+                             const char *const *choices, int *value, struct config_error *error);
+/* The same for a node by itself (a list's element). */
+MUST_CHECK int config_node_string(const struct config_node *node, const char **value,
+                                  struct config_error *error);
+MUST_CHECK int config_node_int(const struct config_node *node, int64_t minimum, int64_t maximum,
+                               int64_t *value, struct config_error *error);
+MUST_CHECK int config_node_double(const struct config_node *node, double minimum, double maximum,
+                                  double *value, struct config_error *error);
+MUST_CHECK int config_node_span(const struct config_node *node, struct span minimum,
+                                struct span maximum, struct span *value,
+                                struct config_error *error);

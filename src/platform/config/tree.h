@@ -1,0 +1,19 @@
+/* tree.h: the inside of struct config, shared by the parser and the getters. */
+#pragma once
+#include "platform/config/config.h"
+
+struct config_node {
+    enum config_kind kind;
+    bool quoted;
+    unsigned line, column;
+    size_t count;
+    const char *key;
+    const char *text;
+    const struct config *config;
+    struct config_node *first, *last, *next;
+};
+
+/* Says "NAME:LINE:COLUMN: " and the message, cut to fit. Returns -EINVAL. */
+int config_say(struct config_error *error, const char *name, unsigned line, unsigned column,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
+const char *config_name(const struct config *config);
