@@ -11,6 +11,7 @@
  * stacks. */
 #pragma once
 #include "base/bug.h"
+#include "platform/config/config.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +23,6 @@ enum {
     SCENARIO_TRAFFIC_MAX = 16,
     SCENARIO_FAULT_MAX = 64,
     SCENARIO_BOUND_MAX = 64,
-    SCENARIO_ERROR_SIZE = 512,
 };
 
 enum scenario_world {
@@ -178,9 +178,9 @@ enum scenario_fault_kind {
     FAULT_KINDS
 };
 enum scenario_direction {
-    DIRECTION_BOTH,
-    DIRECTION_UP,   /* nic: away from the host; trunk: leaf to spine */
-    DIRECTION_DOWN, /* nic: towards the host; trunk: spine to leaf */
+    TOWARDS_BOTH,
+    TOWARDS_UP,   /* nic: away from the host; trunk: leaf to spine */
+    TOWARDS_DOWN, /* nic: towards the host; trunk: spine to leaf */
 };
 enum scenario_lie {
     LIE_RANDOM,    /* another value in each probe, ± size_ns */
@@ -249,21 +249,26 @@ struct scenario {
     int bound_count;
 };
 
-/* What was wrong: "file:line:column: expected …, found …". */
-struct scenario_error {
-    int line, column;
-    char text[SCENARIO_ERROR_SIZE];
-};
-
 /* The defaults: the lab's fabric of 8 hosts, no traffic, no faults. */
 void scenario_init(struct scenario *s);
-/* Reads a file, a buffer. 0; -EINVAL: the text is wrong, ret_error says how; -errno: it couldn't be
- * read. Outputs only on success (ret_error only on failure). `name` is what errors call the buffer.
+/* Reads a file, a buffer. 0; -EINVAL: the text is wrong, error says where and how; -errno: it
+ * couldn't be read. Outputs only on success. `name` is what errors call the buffer.
  */
-MUST_CHECK int scenario_load(const char *path, struct scenario *ret,
-                             struct scenario_error *ret_error);
+MUST_CHECK int scenario_load(const char *path, struct scenario *ret, struct config_error *error);
 MUST_CHECK int scenario_parse(const char *name, const char *text, size_t size, struct scenario *ret,
-                              struct scenario_error *ret_error);
+                              struct config_error *error);
+
+/* A metric that a bound may name. Every one is computed by the world's checkers against the truth.
+ */
+struct scenario_metric {
+    const char *name;
+    unsigned world; /* where it can be measured */
+    bool at_fault;  /* about detecting injected faults */
+    const char *text;
+};
+/* NULL: no such metric. The list ends with a NULL name. */
+const struct scenario_metric *scenario_metric_find(const char *name);
+const struct scenario_metric *scenario_metrics(void);
 
 /* Names as the language writes them: for tables and messages. */
 const char *scenario_fault_name(enum scenario_fault_kind kind);
