@@ -19,6 +19,7 @@ enum path_state {
 };
 enum path_event {
     PATH_HEARD,    /* a packet came through */
+    PATH_REVIVED,  /* so many did that a dead path lives again */
     PATH_OVERDUE,  /* the next one should have come */
     PATH_PROVEN,   /* enough packets proven sent and not received */
     PATH_SILENCE,  /* the peer is not heard on any path: no judgement */

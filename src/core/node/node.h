@@ -34,49 +34,23 @@
 #include "base/time.h"
 #include "core/finding/finding.h"
 #include "core/link/link.h"
+#include "core/mesh/fleet.h"
+#include "core/mesh/mesh.h"
 #include "core/mesh/path.h"
 #include "wire/probe.h"
 
 struct node;
 struct clock;
-struct clock_page_terms;
+struct clock_terms;
 struct mesh_page_entry;
 
-#define NODE_PORT_COUNT 32
+#define NODE_PORT_COUNT MESH_PORT_COUNT
 #define NODE_LATE_NS    (25 * NS_PER_MS)
 #define NODE_PAIR_GAP_NS 10000 /* wanted between the two packets of a pair */
 
 /* ---- configuration ---------------------------------------------------------------------------------------------- */
 
 enum stamp_kind { STAMP_NONE, STAMP_SOFTWARE, STAMP_HARDWARE };
-
-#define LEAF_UNKNOWN UINT16_MAX
-
-/* One NIC of the fleet, as the peers list has it. Ids ascend strictly. */
-struct node_peer {
-    struct nic_id nic;
-    struct host_id host;
-    uint16_t rail;
-    uint16_t leaf; /* LEAF_UNKNOWN where the list does not say */
-};
-
-/* A router's address with its place in the fabric, where the fleet file names routers: lets findings say
- * "trunk leaf 0 - spine 2" instead of two addresses. A router has as many entries as addresses. */
-struct node_router {
-    uint8_t address[16];
-    uint32_t place; /* PLACE_LEAF or PLACE_SPINE */
-    uint32_t number;
-};
-
-/* Borrowed: must stay valid and unchanged until the next list is given or node_done. Shared by all nodes of a
- * simulation. */
-struct node_fleet {
-    uint64_t seed;          /* of the rings: alike on every host */
-    const struct node_peer *peers;
-    uint32_t peer_count;    /* NICs of the whole fleet, own ones included */
-    uint32_t router_count;
-    const struct node_router *routers;
-};
 
 struct node_nic {
     struct nic_id nic;   /* in the fleet list */
@@ -98,7 +72,7 @@ struct node_config {
     uint16_t full_limit;  /* a fleet of at most this many other NICs is probed in full; 0: 20 */
     uint16_t path_limit;  /* 0: 4; at most EDGE_PATH_MAX */
     uint8_t no_discovery; /* paths are the first path_limit ports: simulations without routers */
-    uint8_t reserved;
+    uint8_t grid_ms;      /* deadlines are multiples of this; 0: 5; 255: exact */
     uint32_t interval_ms; /* of pairs per edge and end; 0: 100 */
     uint32_t edge_bound_ns; /* the fleet's edge limit W; 0: the clock's default */
     uint32_t delay_floor_ns; /* D_min, 0 unless the operator vouches for one */
@@ -223,25 +197,6 @@ enum node_action_kind {
     NODE_PUBLISH_MESH,  /* node_mesh_page has news */
     NODE_FINDING,
 };
-enum node_class {
-    NODE_CLASS_CLOCK, /* high: DSCP CS6 */
-    NODE_CLASS_JOB,   /* that of the job's own traffic */
-};
-
-/* One packet. The two of a pair come as neighbours, position 0 then 1, and leave back to back NODE_PAIR_GAP_NS apart. */
-struct node_send {
-    uint64_t token; /* handed back with the transmit stamp; unique per local NIC */
-    uint32_t local;
-    struct nic_id peer;
-    uint16_t source_port;
-    uint8_t ttl; /* 0: the default */
-    uint8_t net_class;
-    uint8_t pair;       /* 1: one of a pair */
-    uint8_t want_stamp; /* 0: no transmit stamp needed */
-    uint16_t reserved;
-    struct probe probe; /* encode with the key */
-};
-
 struct node_action {
     uint32_t kind;
     uint32_t reserved;
@@ -281,8 +236,9 @@ MUST_CHECK int node_on_event(struct node *n, struct mono now, enum node_event_ki
 
 /* ---- what is known: for pages, CLI and JSON ---------------------------------------------------------------------- */
 
-/* Fill the pages' records (wire/clock_page.h, wire/mesh_page.h). */
-void node_clock_page(const struct node *n, struct mono now, struct clock_page_terms *ret_terms);
+/* What readers of this host are told: clock_terms of the host clock (its nic_time is mono), and the mesh page's
+ * entries (wire/mesh_page.h). */
+void node_clock_page(const struct node *n, struct clock_terms *ret_terms);
 /* Entry `index` of node_mesh_count(): one per NIC pair, path and direction. */
 uint32_t node_mesh_count(const struct node *n);
 void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry *ret_entry);
@@ -302,7 +258,6 @@ uint32_t node_host_member(const struct node *n);
 /* Fleet time of a host time, by the map that readers see; false: not synchronised. */
 bool node_fleet_time(const struct node *n, struct mono at, struct fleet_time *ret_time);
 
-enum edge_reason { EDGE_FULL, EDGE_RING, EDGE_RAIL, EDGE_LEAF, EDGE_GUEST, EDGE_SPARE };
 struct node_edge {
     struct nic_id local, peer;
     struct host_id host;

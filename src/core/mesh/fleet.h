@@ -1,0 +1,37 @@
+/* fleet.h: the fleet's list of NICs, as the peers file has it: what every host knows alike. */
+#pragma once
+#include <stdint.h>
+
+#include "base/id.h"
+#include "base/limits.h"
+
+#define LEAF_UNKNOWN UINT16_MAX
+
+/* One NIC of the fleet. Ids ascend strictly. */
+struct node_peer {
+    struct nic_id nic;
+    struct host_id host;
+    uint16_t rail;
+    uint16_t leaf; /* LEAF_UNKNOWN where the list does not say */
+};
+
+/* A router's address with its place in the fabric, where the fleet file names routers: lets findings say
+ * "trunk leaf 0 - spine 2" instead of two addresses. A router has as many entries as addresses. */
+struct node_router {
+    uint8_t address[16];
+    uint32_t place; /* PLACE_LEAF or PLACE_SPINE */
+    uint32_t number;
+};
+
+/* Borrowed: must stay valid and unchanged until the next list is given or node_done. Shared by all nodes of a
+ * simulation. */
+struct node_fleet {
+    uint64_t seed; /* of the rings: alike on every host */
+    const struct node_peer *peers;
+    uint32_t peer_count; /* NICs of the whole fleet, own ones included */
+    uint32_t router_count;
+    const struct node_router *routers;
+};
+
+/* Index of a NIC in the list, UINT32_MAX when it isn't there. O(log N). */
+uint32_t fleet_find(const struct node_fleet *fleet, struct nic_id nic);

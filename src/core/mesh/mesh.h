@@ -1,0 +1,162 @@
+/* mesh.h: who is probed, when, over which paths, and what comes of it: one object for all NICs of a host.
+ *
+ * Packets in (mesh_on_receive), transmit stamps in, packets out (mesh_next_send). On the way the bookkeeping turns
+ * stamps of both ends into clock points (for core/clock) and, once told what fleet time makes of a point
+ * (mesh_on_delay), into one-way delays. It keeps liveness and loss per path and direction and says what changed
+ * (mesh_next_verdict). It never learns what time it is by itself, and nothing here blocks or allocates after mesh_new.
+ *
+ * Cadence, per edge and end: each interval (100 ms, +-10 %) a coded pair on the next path, and a single on the path
+ * half a rotation on, so that each of 4 paths is touched every 200 +- 20 ms. The end with the higher id sends half an
+ * interval later. A path that is 25 ms overdue, while the peer is heard on others, has a burst asked for (5 singles,
+ * 4 ms apart, and a report of their transmit stamps on another path). Bursts: at most MESH_BURST_RATE packets a second
+ * and NIC; discovery the same. All else is constant: no event ever raises the rate of probing.
+ *
+ * Which stamps a packet carries: the first of a pair and a single report the last pair, the second of a pair
+ * reports the last single. So a pair is reported on two paths, and a dead path hides nothing. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "core/clock/clock.h"
+#include "core/finding/finding.h"
+#include "core/mesh/fleet.h"
+#include "core/mesh/path.h"
+#include "core/mesh/peers.h"
+#include "wire/probe.h"
+
+#define MESH_PORT_COUNT     32
+#define MESH_BURST_PACKETS  5
+#define MESH_BURST_RATE     40 /* packets a second and NIC */
+#define MESH_DISCOVERY_RATE 40
+#define MESH_HOP_MAX        6
+#define MESH_PATH_PROBE     PROBE_PATH_MAX /* the path number of packets with a small TTL */
+
+struct mesh;
+
+struct mesh_config {
+    uint32_t nic_count;
+    struct nic_id nics[HOST_NIC_MAX];
+    struct node_fleet fleet;
+    uint64_t seed;
+    uint16_t port_base;
+    uint16_t edge_limit, ring_peers, full_limit, path_limit;
+    bool no_discovery;
+    struct span interval;
+    struct span grid;     /* ticks are wanted on multiples of this; 0: exactly */
+    struct span late;     /* a tick this much behind its deadline is late */
+};
+
+enum node_class {
+    NODE_CLASS_CLOCK, /* high: DSCP CS6 */
+    NODE_CLASS_JOB,   /* that of the job's own traffic */
+};
+
+/* One packet. The two of a pair come as neighbours, probe.second false then true, to leave back to back. */
+struct node_send {
+    uint64_t token; /* handed back with the transmit stamp; unique per host */
+    uint32_t local;
+    struct nic_id peer;
+    uint16_t source_port;
+    uint8_t ttl; /* 0: the default */
+    uint8_t net_class;
+    uint8_t pair;       /* 1: one of a pair */
+    uint8_t want_stamp; /* 0: no transmit stamp needed */
+    uint16_t reserved;
+    struct probe probe; /* encode with the key */
+};
+
+/* What a received packet told. */
+struct mesh_heard {
+    int edge;        /* -1: not from an edge */
+    bool fresh;      /* its header may be believed: not replayed, and it knows something that we just said */
+    bool new_edge;   /* a guest: somebody probes us whom we had not chosen */
+    uint32_t point_count;
+    struct clock_point points[2]; /* .edge is the mesh's edge */
+    uint32_t error_ns;
+};
+
+enum mesh_verdict_kind {
+    MESH_PATH_STATE,  /* path, direction: was -> state */
+    MESH_PEER_SILENT, /* nothing heard for 2 s */
+    MESH_PEER_HEARD,  /* and again */
+    MESH_REPATH,      /* own path now goes another way: path */
+    MESH_TRACED,      /* a dead path's hops were probed: locate again */
+    MESH_LATE,        /* we were late ourselves: late */
+};
+struct mesh_verdict {
+    uint8_t kind, path, direction, state, was;
+    int edge;
+    struct mono since;
+    uint32_t proof; /* packets proven lost */
+    struct span late;
+};
+
+struct mesh_counters {
+    uint64_t sent, received, stamped, stamps_missing, not_sent;
+    uint64_t replayed, unknown_sender, stale, own_id, unmatched_stamps, late_ticks;
+    uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, sends_dropped;
+};
+
+/* NULL: no memory. The caller has checked the configuration. Edges are chosen at once. */
+struct mesh *mesh_new(const struct mesh_config *config, struct mono now);
+void mesh_free(struct mesh *m);
+
+/* The list was reloaded: edges that are no longer chosen go, new ones come (mesh_edge_changed tells which). */
+void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet);
+void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port, bool stamped,
+                     struct nic_time rx, const struct probe *probe, struct mesh_heard *ret_heard);
+/* outcome: 0 stamped, 1 no stamp, 2 not sent (enum transmit_outcome). */
+void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome, struct nic_time tx);
+void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer, uint16_t source_port,
+                 uint64_t token, const uint8_t address[static 16]);
+/* Own carrier: paths of a NIC that is down are judged by nobody. */
+void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up);
+/* The one-way delay that fleet time makes of a point. */
+void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
+                   int64_t owd_ns);
+void mesh_tick(struct mesh *m, struct mono now);
+struct mono mesh_deadline(const struct mesh *m);
+
+/* Packets out; the caller fills the clock's part of the probe. False: none left. */
+bool mesh_next_send(struct mesh *m, struct mono now, struct node_send *ret_send, int *ret_edge);
+bool mesh_next_verdict(struct mesh *m, struct mesh_verdict *ret_verdict);
+
+/* Ask `peer` about `subject`, or answer; false: no room or over the rate. */
+bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct probe_query *query, bool answer);
+/* Give up that peer for the next of its ring; false: there is none. */
+bool mesh_replace(struct mesh *m, struct mono now, int edge);
+
+/* Edges: 0 .. capacity - 1; numbers stay while the edge lives. */
+struct mesh_edge_info {
+    uint32_t local;
+    uint32_t peer; /* index in the fleet's list */
+    struct nic_id nic;
+    struct host_id host;
+    uint8_t reason, path_count, peer_path_count;
+    bool silent;
+    struct mono heard; /* MONO_NEVER: never */
+    int64_t rtt_ns_min; /* -1 unknown */
+    uint32_t generation; /* changes when the number is used for another pair */
+};
+int mesh_edge_capacity(const struct mesh *m);
+bool mesh_edge_info(const struct mesh *m, struct mono now, int edge, struct mesh_edge_info *ret_info);
+bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
+                      struct path_report *ret_report);
+int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer);
+void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters);
+
+/* What the dead or lossy paths of this host in direction OUT share. */
+struct mesh_location {
+    struct element suspect;
+    uint16_t rules_out;
+    bool confident;
+    uint32_t paths, edges; /* that it explains */
+    uint64_t key;          /* alike for findings with one cause */
+};
+void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
+                 struct mesh_location *ret_location);

@@ -1,0 +1,36 @@
+/* peers.h: who probes whom. A pure function of the fleet's list, so that every host comes to the same graph without a
+ * coordinator.
+ *
+ * K peers come from K/2 rings: ring r puts all NICs in the order of hash(fleet seed, r, nic id), and a NIC probes its
+ * neighbours there, one each way. The union of such rings is a random regular graph: an expander, of diameter about
+ * log N / log (K - 1). One more ring per rail and one per leaf give the neighbours whose paths are short. The relation
+ * is symmetric (my successor's predecessor is me), and a NIC that joins or leaves changes only its neighbours' lists.
+ * NICs of one host do not probe each other: a ring neighbour on the own host is left out.
+ *
+ * A fleet of at most full_limit other NICs is probed in full.
+ *
+ * For replacement each ring also names the next PEERS_DEPTH - 1 behind a neighbour: when it is silent, those two that it
+ * leaves come to probe each other. Cost: O(N K) hashes once per reload, ~10 ms for 100,000 NICs; no memory beyond the
+ * answer. */
+#pragma once
+#include <stdbool.h>
+
+#include "core/mesh/fleet.h"
+
+#define PEERS_DEPTH    4
+#define PEERS_RING_MAX 18 /* 16 random, the rail's, the leaf's */
+
+enum edge_reason { EDGE_FULL, EDGE_RING, EDGE_RAIL, EDGE_LEAF, EDGE_GUEST, EDGE_SPARE };
+
+struct peer_choice {
+    uint32_t index;  /* in the fleet's list */
+    uint8_t reason;  /* enum edge_reason of the first ring that names it */
+    uint8_t ring;    /* which; 0 when in full */
+    uint8_t forward; /* 1: successor, 0: predecessor */
+    uint8_t rank;    /* 0: chosen; 1..: the spares behind it */
+};
+
+/* Who the NIC at `self` probes: chosen ones first (rank 0, each peer once), then spares by rank (a spare may be named
+ * by several rings). Returns the count, at most `capacity`. ring_peers is K: even, at most 32. */
+uint32_t peers_choose(const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers, uint32_t full_limit,
+                      struct peer_choice *ret_choices, uint32_t capacity);
