@@ -1,0 +1,354 @@
+/* probe.c: the probe packet to bytes and back. The layout is the table in probe.h. */
+#include "wire/probe.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "base/endian.h"
+#include "base/limits.h"
+
+#define MAGIC       0x4f46
+#define LENGTH      144
+#define TAG_OFFSET  LENGTH
+#define ANCHOR_NONE UINT32_MAX
+
+#define FLAG_HARDWARE     0x01
+#define FLAG_OWN          0x02 /* own.first, gap are stamps */
+#define FLAG_HEARD        0x04
+#define FLAG_BURST_WANTED 0x08
+#define FLAGS_KNOWN       0x0f
+
+#define STATE_MASK    0x07
+#define STATE_SETTLED 0x20
+#define STATE_TIGHT   0x40
+#define STATE_CORE    0x80
+#define STATE_KNOWN   0xe7
+
+#define PATH_SECOND 0x80
+
+_Static_assert(crypto_shorthash_siphashx24_BYTES == PROBE_SIZE - TAG_OFFSET, "tag size");
+_Static_assert(crypto_shorthash_siphashx24_KEYBYTES == PROBE_KEY_SIZE, "key size");
+
+static int64_t clamp(int64_t value, int64_t lowest, int64_t highest)
+{
+    return value < lowest ? lowest : value > highest ? highest : value;
+}
+
+static bool time_valid(int64_t ns)
+{
+    return ns >= -TIME_NS_MAX && ns <= TIME_NS_MAX;
+}
+
+static bool is_question(enum probe_type type)
+{
+    return type == PROBE_QUERY || type == PROBE_ANSWER;
+}
+
+/* -- encode
+ * ---------------------------------------------------------------------------------------- */
+
+static void put_stamps(uint8_t *at, const struct probe_stamps *stamps, int64_t gap_lowest)
+{
+    if (stamps->present) {
+        le64_put(at, (uint64_t)clamp(stamps->first.ns, -TIME_NS_MAX, TIME_NS_MAX));
+        le32_put(at + 8, (uint32_t)clamp(stamps->gap_ns, gap_lowest, PROBE_GAP_NS_MAX));
+    }
+    le32_put(at + 12, stamps->seq);
+}
+
+static void put_query(uint8_t *at, const struct probe_query *query)
+{
+    le32_put(at, query->subject.index);
+    le32_put(at + 4, query->number);
+    le32_put(at + 8, (uint32_t)query->level);
+    le32_put(at + 12, query->noise);
+    at[16] = (uint8_t)query->opinion;
+}
+
+static void put_map(uint8_t *at, const struct probe_map *map)
+{
+    le64_put(at, (uint64_t)clamp(map->map.r, -TIME_NS_MAX, TIME_NS_MAX));
+    le64_put(at + 8, (uint64_t)clamp(map->map.x, -TIME_NS_MAX, TIME_NS_MAX));
+    le32_put(at + 16, map->map.x_fraction);
+    le32_put(at + 20, (uint32_t)clamp(map->map.y, -INT32_MAX, INT32_MAX));
+    le32_put(at + 24, map->seq);
+    le32_put(at + 28, (uint32_t)clamp(map->line_minus_map, -PROBE_LINE_MAX, PROBE_LINE_MAX));
+}
+
+static void put_anchor(uint8_t *at, const struct probe_anchor *anchor)
+{
+    if (anchor->nic.index >= FLEET_NIC_MAX) {
+        le32_put(at, ANCHOR_NONE);
+        return;
+    }
+    le32_put(at, anchor->nic.index);
+    le32_put(at + 4, anchor->bound_ns);
+    le64_put(at + 8, (uint64_t)clamp(anchor->utc_minus_fleet_ns, -TIME_NS_MAX, TIME_NS_MAX));
+    le32_put(at + 16, anchor->age_ms);
+}
+
+void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
+                  const struct probe_key *key)
+{
+    const bool question = is_question(probe->type);
+
+    ASSERT(probe->src.index < FLEET_NIC_MAX && probe->dst.index < FLEET_NIC_MAX);
+    memset(bytes, 0, PROBE_SIZE);
+    le16_put(bytes, MAGIC);
+    bytes[2] = probe->version;
+    bytes[3] = probe->version_lowest;
+    bytes[4] = (uint8_t)probe->type;
+    bytes[5] = (uint8_t)((probe->hardware ? FLAG_HARDWARE : 0) |
+                         (!question && probe->own.present ? FLAG_OWN : 0) |
+                         (!question && probe->heard.present ? FLAG_HEARD : 0) |
+                         (probe->burst_wanted ? FLAG_BURST_WANTED : 0));
+    bytes[6] = (uint8_t)((probe->state & STATE_MASK) | (probe->settled ? STATE_SETTLED : 0) |
+                         (probe->tight ? STATE_TIGHT : 0) | (probe->core ? STATE_CORE : 0));
+    bytes[7] = (uint8_t)((probe->path & PROBE_PATH_MAX) | (probe->second ? PATH_SECOND : 0));
+    le16_put(bytes + 8, LENGTH);
+    le32_put(bytes + 12, key->id);
+    le32_put(bytes + 16, probe->src.index);
+    le32_put(bytes + 20, probe->dst.index);
+    le64_put(bytes + 24, probe->timeline);
+    le32_put(bytes + 32, probe->epoch);
+    le32_put(bytes + 36, probe->timeline_age_s);
+    if (question) {
+        put_query(bytes + 40, &probe->query);
+    } else {
+        put_stamps(bytes + 40, &probe->own, 0);
+        put_stamps(bytes + 56, &probe->heard, -PROBE_GAP_NS_MAX);
+        bytes[140] = probe->own.path & PROBE_PATH_MAX;
+        bytes[141] = probe->heard.path & PROBE_PATH_MAX;
+    }
+    put_map(bytes + 72, &probe->map);
+    le16_put(bytes + 104, probe->sqrt_p00);
+    le16_put(bytes + 106, probe->scale);
+    le32_put(bytes + 108, probe->h_ns);
+    if (probe->version >= 2) {
+        put_anchor(bytes + 112, &probe->anchor);
+    }
+    le32_put(bytes + 132, probe->seq);
+    le32_put(bytes + 136, probe->received);
+    crypto_shorthash_siphashx24(bytes + TAG_OFFSET, bytes, LENGTH, key->bytes);
+}
+
+/* -- decode
+ * ---------------------------------------------------------------------------------------- */
+
+static enum probe_error check_tag(const uint8_t *bytes, const struct probe_key *keys, size_t count)
+{
+    const uint32_t id = le32_get(bytes + 12);
+
+    for (size_t i = 0; i < count; i++) {
+        uint8_t tag[crypto_shorthash_siphashx24_BYTES];
+        if (keys[i].id != id) {
+            continue;
+        }
+        crypto_shorthash_siphashx24(tag, bytes, LENGTH, keys[i].bytes);
+        return sodium_memcmp(tag, bytes + TAG_OFFSET, sizeof(tag)) == 0 ? PROBE_OK
+                                                                        : PROBE_ERROR_TAG;
+    }
+    return PROBE_ERROR_KEY;
+}
+
+static bool all_zero(const uint8_t *bytes, size_t size)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        any |= bytes[i];
+    }
+    return any == 0;
+}
+
+/* Bits and bytes that must be 0 in this version and type. */
+static bool reserved_zero(const uint8_t *bytes, bool question)
+{
+    const bool flags = (bytes[5] & ~FLAGS_KNOWN) == 0 && (bytes[6] & ~STATE_KNOWN) == 0;
+    const bool always = all_zero(bytes + 10, 2) && all_zero(bytes + 142, 2);
+    const bool version = bytes[2] >= 2 || all_zero(bytes + 112, 20);
+    const bool type = question ? (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0 &&
+                                     all_zero(bytes + 57, 15) && all_zero(bytes + 140, 2)
+                               : ((bytes[140] | bytes[141]) & PATH_SECOND) == 0;
+
+    return flags && always && version && type;
+}
+
+static bool get_stamps(const uint8_t *at, bool present, uint8_t path, int32_t gap_lowest,
+                       struct probe_stamps *stamps)
+{
+    stamps->present = present;
+    stamps->path = path;
+    stamps->first.ns = (int64_t)le64_get(at);
+    stamps->gap_ns = (int32_t)le32_get(at + 8);
+    stamps->seq = le32_get(at + 12);
+    if (!present) {
+        return stamps->first.ns == 0 && stamps->gap_ns == 0;
+    }
+    return time_valid(stamps->first.ns) && stamps->gap_ns >= gap_lowest &&
+           stamps->gap_ns <= PROBE_GAP_NS_MAX;
+}
+
+static enum probe_error get_query(const uint8_t *at, struct probe_query *query)
+{
+    query->subject.index = le32_get(at);
+    query->number = le32_get(at + 4);
+    query->level = (int32_t)le32_get(at + 8);
+    query->noise = le32_get(at + 12);
+    query->opinion = (enum probe_opinion)at[16];
+    if (query->subject.index >= FLEET_NIC_MAX) {
+        return PROBE_ERROR_NIC;
+    }
+    return at[16] <= PROBE_OPINION_PARKED ? PROBE_OK : PROBE_ERROR_TYPE;
+}
+
+static bool get_map(const uint8_t *at, struct probe_map *map)
+{
+    map->map = (struct linear_map){
+        .r = (int64_t)le64_get(at),
+        .x = (int64_t)le64_get(at + 8),
+        .x_fraction = le32_get(at + 16),
+        .y = (int32_t)le32_get(at + 20),
+    };
+    map->seq = le32_get(at + 24);
+    map->line_minus_map = (int32_t)le32_get(at + 28);
+    return linear_map_valid(&map->map) && map->line_minus_map >= -PROBE_LINE_MAX &&
+           map->line_minus_map <= PROBE_LINE_MAX;
+}
+
+static enum probe_error get_anchor(const uint8_t *at, uint8_t version, struct probe_anchor *anchor)
+{
+    *anchor = (struct probe_anchor){.nic = NIC_NONE};
+    if (version < 2) {
+        return PROBE_OK;
+    }
+    if (le32_get(at) == ANCHOR_NONE) {
+        return all_zero(at + 4, 16) ? PROBE_OK : PROBE_ERROR_ANCHOR;
+    }
+    anchor->nic.index = le32_get(at);
+    anchor->bound_ns = le32_get(at + 4);
+    anchor->utc_minus_fleet_ns = (int64_t)le64_get(at + 8);
+    anchor->age_ms = le32_get(at + 16);
+    if (anchor->nic.index >= FLEET_NIC_MAX) {
+        return PROBE_ERROR_NIC;
+    }
+    return time_valid(anchor->utc_minus_fleet_ns) ? PROBE_OK : PROBE_ERROR_ANCHOR;
+}
+
+/* Who, what and in which state; the caller has checked reserved bits. */
+static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
+{
+    *probe = (struct probe){
+        .version = bytes[2],
+        .version_lowest = bytes[3],
+        .type = (enum probe_type)bytes[4],
+        .state = (enum probe_state)(bytes[6] & STATE_MASK),
+        .settled = bytes[6] & STATE_SETTLED,
+        .tight = bytes[6] & STATE_TIGHT,
+        .core = bytes[6] & STATE_CORE,
+        .hardware = bytes[5] & FLAG_HARDWARE,
+        .burst_wanted = bytes[5] & FLAG_BURST_WANTED,
+        .second = bytes[7] & PATH_SECOND,
+        .path = bytes[7] & PROBE_PATH_MAX,
+        .key_id = le32_get(bytes + 12),
+        .src.index = le32_get(bytes + 16),
+        .dst.index = le32_get(bytes + 20),
+        .timeline = le64_get(bytes + 24),
+        .epoch = le32_get(bytes + 32),
+        .timeline_age_s = le32_get(bytes + 36),
+        .sqrt_p00 = le16_get(bytes + 104),
+        .scale = le16_get(bytes + 106),
+        .h_ns = le32_get(bytes + 108),
+        .seq = le32_get(bytes + 132),
+        .received = le32_get(bytes + 136),
+    };
+    if ((bytes[6] & STATE_MASK) > PROBE_HOLDOVER) {
+        return PROBE_ERROR_STATE;
+    }
+    if (probe->src.index >= FLEET_NIC_MAX || probe->dst.index >= FLEET_NIC_MAX ||
+        nic_id_equal(probe->src, probe->dst)) {
+        return PROBE_ERROR_NIC;
+    }
+    return probe->second && probe->type != PROBE_PAIR ? PROBE_ERROR_TYPE : PROBE_OK;
+}
+
+/* The bytes are from somebody who holds the key; they may still be nonsense. */
+static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
+{
+    const bool question = is_question((enum probe_type)bytes[4]);
+    enum probe_error error;
+
+    if (le16_get(bytes + 8) != LENGTH) {
+        return PROBE_ERROR_LENGTH;
+    }
+    if (bytes[4] < PROBE_PAIR || bytes[4] > PROBE_ANSWER) {
+        return PROBE_ERROR_TYPE;
+    }
+    if (!reserved_zero(bytes, question)) {
+        return PROBE_ERROR_RESERVED;
+    }
+    error = get_header(bytes, probe);
+    if (error == PROBE_OK && question) {
+        error = get_query(bytes + 40, &probe->query);
+    } else if (error == PROBE_OK &&
+               (!get_stamps(bytes + 40, bytes[5] & FLAG_OWN, bytes[140], 0, &probe->own) ||
+                !get_stamps(bytes + 56, bytes[5] & FLAG_HEARD, bytes[141], -PROBE_GAP_NS_MAX,
+                            &probe->heard))) {
+        error = PROBE_ERROR_STAMP;
+    }
+    if (error == PROBE_OK && !get_map(bytes + 72, &probe->map)) {
+        error = PROBE_ERROR_MAP;
+    }
+    return error != PROBE_OK ? error : get_anchor(bytes + 112, bytes[2], &probe->anchor);
+}
+
+enum probe_error probe_decode(const uint8_t *bytes, size_t size, const struct probe_key *keys,
+                              size_t key_count, struct probe *ret)
+{
+    struct probe probe;
+    enum probe_error error;
+
+    if (size != PROBE_SIZE) {
+        return PROBE_ERROR_SIZE;
+    }
+    if (le16_get(bytes) != MAGIC) {
+        return PROBE_ERROR_MAGIC;
+    }
+    if (bytes[2] > PROBE_VERSION) {
+        return PROBE_ERROR_VERSION_NEWER;
+    }
+    if (bytes[2] < PROBE_VERSION_LOWEST || bytes[3] > bytes[2]) {
+        return PROBE_ERROR_VERSION_OLDER;
+    }
+    error = check_tag(bytes, keys, key_count);
+    if (error == PROBE_OK) {
+        error = get_fields(bytes, &probe);
+    }
+    if (error == PROBE_OK) {
+        *ret = probe;
+    }
+    return error;
+}
+
+const char *probe_error_name(enum probe_error error)
+{
+    static const char *const names[PROBE_ERROR_COUNT] = {
+        [PROBE_OK] = "ok",
+        [PROBE_ERROR_SIZE] = "size",
+        [PROBE_ERROR_MAGIC] = "magic",
+        [PROBE_ERROR_VERSION_NEWER] = "version_newer",
+        [PROBE_ERROR_VERSION_OLDER] = "version_older",
+        [PROBE_ERROR_KEY] = "unknown_key",
+        [PROBE_ERROR_TAG] = "bad_tag",
+        [PROBE_ERROR_LENGTH] = "length",
+        [PROBE_ERROR_RESERVED] = "reserved",
+        [PROBE_ERROR_TYPE] = "type",
+        [PROBE_ERROR_STATE] = "state",
+        [PROBE_ERROR_NIC] = "nic",
+        [PROBE_ERROR_STAMP] = "stamp",
+        [PROBE_ERROR_MAP] = "map",
+        [PROBE_ERROR_ANCHOR] = "anchor",
+    };
+
+    return error < PROBE_ERROR_COUNT ? names[error] : "unknown";
+}

@@ -1,0 +1,177 @@
+/* probe.h: the probe packet, the only thing that hosts say to each other.
+ *
+ * A UDP payload of 160 bytes, the same size in both directions (a size difference would be an
+ * asymmetry of the path), fixed layout, little endian, authenticated by a SipHash-2-4-128 tag under
+ * the fleet's key. It carries the sender's *earlier* stamps (a packet can't hold its own transmit
+ * stamp), what the sender heard last from the receiver, and the sender's clock map, so that both
+ * ends see the same points.
+ *
+ * offset  type  field                             unit, sign, meaning
+ *   0     u16   magic 0x4f46 ("FO")
+ *   2     u8    version of this packet
+ *   3     u8    lowest version the sender accepts  <= version
+ *   4     u8    type                              enum probe_type
+ *   5     u8    flags                             0 hardware, 1 own, 2 heard, 3 burst wanted
+ *   6     u8    state                             0-2 enum probe_state, 5 settled 6 tight 7 core
+ *   7     u8    path, bit 7: second of a pair     the sender's number of the path taken
+ *   8     u16   length, 10 u16 0                  144: bytes that mean something before the tag
+ *  12     u32   key id
+ *  16     u32   src NIC, 20 u32 dst NIC           numbers in the peers list, different
+ *  24     u64   timeline                          hash that names it 
+ *  32     u32   epoch, 36 u32 timeline age        age in raw seconds
+ *  40     i64   own.first, 48 i32 gap, 52 u32 seq     sender's transmit stamps, earlier
+ *  56     i64   heard.first, 64 i32 gap, 68 u32 seq   its receive stamps of yours
+ *  72     i64   map r, 80 i64 map x               linear_map.h: stamping clock -> fleet time
+ *  88     u32   x fraction, 92 i32 y              2^-32 ns; 2^-42 (+-488 ppm)
+ *  96     u32   map seq, 100 i32 line - map       2^-4 ns, at the time this packet was built
+ * 104     u16   sqrt P00, 106 u16 scale, 108 u32 h   0.1 ns, 0.1 ns, ns
+ * 112     u32   anchor NIC, 116 u32 bound         UINT32_MAX = no anchor; ns
+ * 120     i64   UTC - fleet, 128 u32 age          ns; ms
+ * 132     u32   seq                               per (src, dst, path), counts every packet
+ * 136     u32   received                          bit k: packet heard.seq - k came; 0: none
+ * 140     u8    own.path, 141 u8 heard.path       whose stamps: the sender's, the receiver's path
+ * 142     u16   0
+ * 144     u8*16 tag over bytes 0-143
+ *
+ * A query and its answer ("what do you think of j?") put this at 40 instead of the stamps:
+ *  40     u32   subject NIC, 44 u32 number
+ *  48     i32   level, 52 u32 noise               2^-4 ns, positive = subject ahead of the answerer
+ *  56     u8    opinion, 57-71 0                  enum probe_opinion
+ *
+ * Version 1 has no anchor (112-131 are 0): it is read, and written to a peer that knows no better,
+ * so that the rules of a rolling upgrade are exercised from the first day. Rule: send the lower of
+ * both ends' newest versions; read the current one and the one before.
+ *
+ * Trust: probe_decode() is total. Whatever the bytes, it returns an error and touches nothing, or
+ * returns a struct whose every field is in range. The order is: size, magic, version, key, tag;
+ * then the fields, so a stranger learns nothing but "dropped". Replay (seq, age of stamps) is
+ * judged by the prober, which knows the pair's history. Cost: ~0.3 us each way, most of it the tag.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "wire/linear_map.h"
+
+#define PROBE_SIZE           160
+#define PROBE_VERSION        2 /* newest that we speak */
+#define PROBE_VERSION_LOWEST 1 /* oldest that we read */
+#define PROBE_PATH_MAX       127
+#define PROBE_GAP_NS_MAX     100000000  /* between the stamps of one pair, 100 ms */
+#define PROBE_LINE_MAX       1600000000 /* |line - map| in 2^-4 ns: 100 ms */
+#define PROBE_KEY_SIZE       16
+
+enum probe_type {
+    PROBE_PAIR = 1,  /* one of two coded packets; 'second' says which */
+    PROBE_SINGLE,    /* one-way delay and liveness between the pairs */
+    PROBE_BURST,     /* liveness of another path, asked for by burst_wanted */
+    PROBE_DISCOVERY, /* sent with a small TTL; reaches the peer only where the fabric is shorter */
+    PROBE_QUERY,     /* what do you think of `subject`? */
+    PROBE_ANSWER,
+};
+enum probe_state {
+    PROBE_COLD,     /* no line yet that means anything */
+    PROBE_ACQUIRE,  /* converging */
+    PROBE_TRACK,    /* in step */
+    PROBE_HOLDOVER, /* was in step; lives on its last rate */
+};
+enum probe_opinion {
+    PROBE_OPINION_NONE,   /* the answerer doesn't measure the subject */
+    PROBE_OPINION_USED,   /* it agrees with the rest */
+    PROBE_OPINION_PARKED, /* it doesn't, and is not listened to */
+};
+
+/* Stamps of one earlier packet or pair, by the sender's stamping clock. */
+struct probe_stamps {
+    bool present; /* false: not stamped (lost, or the NIC gave none); first, gap are then 0 */
+    uint8_t path; /* own: sender's path number; heard: receiver's */
+    uint32_t seq; /* of the first packet of the pair */
+    struct nic_time first;
+    int32_t gap_ns; /* second - first; 0 = a single. own: >= 0. Two equal stamps are sent as 1. */
+};
+struct probe_query {
+    struct nic_id subject;
+    uint32_t number; /* chosen by who asks, repeated in the answer */
+    int32_t level;   /* 2^-4 ns, positive = subject ahead of the answerer; 0 in a query */
+    uint32_t noise;  /* 2^-4 ns, one sigma of level */
+    enum probe_opinion opinion;
+};
+struct probe_map {
+    struct linear_map map;  /* |y| < 2^31 on the wire; saturated */
+    uint32_t seq;           /* grows by one with each new map */
+    int32_t line_minus_map; /* 2^-4 ns: what readers see minus what consensus uses, now */
+};
+struct probe_anchor {
+    struct nic_id nic; /* NIC_NONE: no anchor */
+    uint32_t bound_ns;
+    int64_t utc_minus_fleet_ns;
+    uint32_t age_ms;
+};
+
+struct probe {
+    uint8_t version; /* encode: as agreed with the peer; 1 drops the anchor */
+    uint8_t version_lowest;
+    enum probe_type type;
+    enum probe_state state;
+    bool settled, tight, core; /* claims about the sender's place in the fleet */
+    bool hardware;             /* the stamps in here come from the NIC */
+    bool burst_wanted;         /* "a path of yours is silent: send a burst on another" */
+    bool second;               /* of a pair */
+    uint8_t path;
+    uint32_t key_id; /* set by decode: the key that the tag fits */
+    struct nic_id src, dst;
+    uint64_t timeline;
+    uint32_t epoch;
+    uint32_t timeline_age_s;
+    struct probe_stamps own, heard; /* not in PROBE_QUERY, PROBE_ANSWER */
+    struct probe_query query;       /* only there */
+    struct probe_map map;
+    uint16_t sqrt_p00; /* 0.1 ns */
+    uint16_t scale;    /* 0.1 ns */
+    uint32_t h_ns;     /* hard bound; UINT32_MAX = none */
+    struct probe_anchor anchor;
+    uint32_t seq;
+    uint32_t received;
+};
+
+struct probe_key {
+    uint32_t id; /* never 0 */
+    uint8_t bytes[PROBE_KEY_SIZE];
+};
+
+/* Why a packet was dropped; each is counted on its own. */
+enum probe_error {
+    PROBE_OK,
+    PROBE_ERROR_SIZE, /* not 160 bytes: truncated, or somebody else's */
+    PROBE_ERROR_MAGIC,
+    PROBE_ERROR_VERSION_NEWER, /* speaks above us: it will step down once it hears us */
+    PROBE_ERROR_VERSION_OLDER, /* below what we read: needs an upgrade */
+    PROBE_ERROR_KEY,           /* a key id that isn't ours */
+    PROBE_ERROR_TAG,           /* forged or damaged */
+    PROBE_ERROR_LENGTH,        /* from here on: authentic, but malformed */
+    PROBE_ERROR_RESERVED,      /* a bit or byte that must be 0 */
+    PROBE_ERROR_TYPE,
+    PROBE_ERROR_STATE,
+    PROBE_ERROR_NIC,   /* src, dst, subject or anchor out of range, or src = dst */
+    PROBE_ERROR_STAMP, /* a stamp or gap out of range, or given though absent */
+    PROBE_ERROR_MAP,
+    PROBE_ERROR_ANCHOR,
+    PROBE_ERROR_COUNT
+};
+
+/* Writes PROBE_SIZE bytes. Fields beyond their wire range are a bug of the caller and saturate
+ * (times, y, line) or are masked (path); src, dst must be in range. */
+void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
+                  const struct probe_key *key);
+
+/* Checks and reads. keys: those that are valid now, at most a few. *ret only set on PROBE_OK. */
+MUST_CHECK enum probe_error probe_decode(const uint8_t *bytes, size_t size,
+                                         const struct probe_key *keys, size_t key_count,
+                                         struct probe *ret);
+
+/* A short English name, for counters in JSON: "size", "magic", "version_newer", ... */
+const char *probe_error_name(enum probe_error error);

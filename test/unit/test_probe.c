@@ -1,0 +1,307 @@
+/* The probe codec: what is sent is what is read; whatever else arrives is refused and counted by
+ * its reason. */
+#include <setjmp.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/endian.h"
+#include "base/limits.h"
+#include "base/prng.h"
+#include "wire/probe.h"
+
+static const struct probe_key key = {.id = 7, .bytes = "0123456789abcde"};
+static const struct probe_key other = {.id = 8, .bytes = "fedcba987654321"};
+
+static struct probe sample(uint64_t seed)
+{
+    struct prng p;
+    struct probe probe = {.version = PROBE_VERSION, .version_lowest = PROBE_VERSION_LOWEST};
+
+    prng_init(&p, seed);
+    probe.type = (enum probe_type)(PROBE_PAIR + prng_below(&p, 6));
+    probe.state = (enum probe_state)prng_below(&p, 4);
+    probe.settled = prng_below(&p, 2);
+    probe.tight = prng_below(&p, 2);
+    probe.core = prng_below(&p, 2);
+    probe.hardware = prng_below(&p, 2);
+    probe.burst_wanted = prng_below(&p, 2);
+    probe.second = probe.type == PROBE_PAIR && prng_below(&p, 2);
+    probe.path = (uint8_t)prng_below(&p, 128);
+    probe.src.index = (uint32_t)prng_below(&p, FLEET_NIC_MAX - 1);
+    probe.dst.index = probe.src.index + 1;
+    probe.key_id = key.id;
+    probe.timeline = prng_u64(&p);
+    probe.epoch = (uint32_t)prng_u64(&p);
+    probe.timeline_age_s = (uint32_t)prng_u64(&p);
+    if (probe.type == PROBE_QUERY || probe.type == PROBE_ANSWER) {
+        probe.query = (struct probe_query){.subject = {(uint32_t)prng_below(&p, FLEET_NIC_MAX)},
+                                           .number = 3,
+                                           .level = -17,
+                                           .noise = 4,
+                                           .opinion = PROBE_OPINION_PARKED};
+    } else {
+        probe.own = (struct probe_stamps){
+            .present = true, .path = 3, .seq = 12, .first = {-5}, .gap_ns = 10001};
+        probe.heard = (struct probe_stamps){.present = prng_below(&p, 2), .path = 127, .seq = 99};
+        if (probe.heard.present) {
+            probe.heard.first.ns = 1790000000000000000;
+            probe.heard.gap_ns = -20;
+        }
+    }
+    probe.map.map = (struct linear_map){.r = (int64_t)(prng_u64(&p) >> 3),
+                                        .x = -(int64_t)(prng_u64(&p) >> 3),
+                                        .x_fraction = (uint32_t)prng_u64(&p),
+                                        .y = (int32_t)prng_u64(&p)};
+    probe.map.seq = (uint32_t)prng_u64(&p);
+    probe.map.line_minus_map = (int32_t)(prng_u64(&p) % PROBE_LINE_MAX) - PROBE_LINE_MAX / 2;
+    probe.sqrt_p00 = (uint16_t)prng_u64(&p);
+    probe.scale = (uint16_t)prng_u64(&p);
+    probe.h_ns = (uint32_t)prng_u64(&p);
+    probe.anchor = (struct probe_anchor){.nic = NIC_NONE};
+    if (prng_below(&p, 2)) {
+        probe.anchor = (struct probe_anchor){
+            .nic = {5}, .bound_ns = 77, .utc_minus_fleet_ns = -3, .age_ms = 8};
+    }
+    probe.seq = (uint32_t)prng_u64(&p);
+    probe.received = (uint32_t)prng_u64(&p);
+    return probe;
+}
+
+/* Re-seals a packet that a key holder has spoilt. */
+static void seal(uint8_t *bytes)
+{
+    crypto_shorthash_siphashx24(bytes + 144, bytes, 144, key.bytes);
+}
+
+static enum probe_error decode(const uint8_t *bytes, struct probe *ret)
+{
+    return probe_decode(bytes, PROBE_SIZE, &key, 1, ret);
+}
+
+static void what_is_sent_is_read(void **state)
+{
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        const struct probe probe = sample(seed);
+        struct probe read;
+        uint8_t bytes[PROBE_SIZE], again[PROBE_SIZE];
+
+        probe_encode(bytes, &probe, &key);
+        assert_int_equal(decode(bytes, &read), PROBE_OK);
+        probe_encode(again, &read, &key);
+        assert_memory_equal(bytes, again, PROBE_SIZE);
+        assert_int_equal(read.type, probe.type);
+        assert_int_equal(read.src.index, probe.src.index);
+        assert_true(read.own.first.ns == probe.own.first.ns);
+        assert_true(read.heard.gap_ns == probe.heard.gap_ns);
+        assert_true(read.map.map.x == probe.map.map.x && read.map.map.y == probe.map.map.y);
+        assert_int_equal(read.anchor.nic.index, probe.anchor.nic.index);
+        assert_int_equal(read.query.opinion, probe.query.opinion);
+        assert_int_equal(read.key_id, key.id);
+    }
+}
+
+static void either_of_two_keys_opens(void **state)
+{
+    const struct probe_key keys[2] = {key, other};
+    struct probe probe = sample(1), read;
+    uint8_t bytes[PROBE_SIZE];
+
+    probe_encode(bytes, &probe, &other);
+    assert_int_equal(probe_decode(bytes, PROBE_SIZE, keys, 2, &read), PROBE_OK);
+    assert_int_equal(read.key_id, other.id);
+    assert_int_equal(probe_decode(bytes, PROBE_SIZE, &key, 1, &read), PROBE_ERROR_KEY);
+    assert_int_equal(probe_decode(bytes, PROBE_SIZE, NULL, 0, &read), PROBE_ERROR_KEY);
+}
+
+/* Any flipped bit and any other length is refused; *ret stays untouched. */
+static void damage_is_refused(void **state)
+{
+    const struct probe probe = sample(2);
+    struct probe read, before;
+    uint8_t bytes[PROBE_SIZE + 1] = {0};
+
+    memset(&read, 0x5a, sizeof(read));
+    before = read;
+    probe_encode(bytes, &probe, &key);
+    for (int bit = 0; bit < PROBE_SIZE * 8; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_not_equal(decode(bytes, &read), PROBE_OK);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    for (size_t size = 0; size <= PROBE_SIZE + 1; size++) {
+        assert_int_equal(probe_decode(bytes, size, &key, 1, &read),
+                         size == PROBE_SIZE ? PROBE_OK : PROBE_ERROR_SIZE);
+        if (size == PROBE_SIZE) {
+            read = before;
+        }
+    }
+    assert_memory_equal(&read, &before, sizeof(read));
+}
+
+/* A key holder's nonsense: each field's limit, and the reason that is counted. */
+static void every_reason_is_told(void **state)
+{
+    static const struct {
+        int offset;
+        int size;
+        uint64_t value;
+        enum probe_error error;
+        enum probe_type type;
+    } cases[] = {
+        {0, 2, 0, PROBE_ERROR_MAGIC, PROBE_PAIR},
+        {2, 1, PROBE_VERSION + 1, PROBE_ERROR_VERSION_NEWER, PROBE_PAIR},
+        {2, 1, 0, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
+        {3, 1, PROBE_VERSION + 1, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
+        {4, 1, 0, PROBE_ERROR_TYPE, PROBE_PAIR},
+        {4, 1, 7, PROBE_ERROR_TYPE, PROBE_PAIR},
+        {5, 1, 0x80, PROBE_ERROR_RESERVED, PROBE_PAIR},
+        {6, 1, 0x08, PROBE_ERROR_RESERVED, PROBE_PAIR},
+        {6, 1, 0x04, PROBE_ERROR_STATE, PROBE_PAIR},
+        {7, 1, 0x80, PROBE_ERROR_TYPE, PROBE_SINGLE},
+        {8, 2, 143, PROBE_ERROR_LENGTH, PROBE_PAIR},
+        {10, 2, 1, PROBE_ERROR_RESERVED, PROBE_PAIR},
+        {12, 4, 6, PROBE_ERROR_KEY, PROBE_PAIR},
+        {16, 4, FLEET_NIC_MAX, PROBE_ERROR_NIC, PROBE_PAIR},
+        {20, 4, UINT32_MAX, PROBE_ERROR_NIC, PROBE_PAIR},
+        {20, 4, 1, PROBE_ERROR_NIC, PROBE_PAIR}, /* = src */
+        {40, 8, (uint64_t)TIME_NS_MAX + 1, PROBE_ERROR_STAMP, PROBE_PAIR},
+        {48, 4, PROBE_GAP_NS_MAX + 1, PROBE_ERROR_STAMP, PROBE_PAIR},
+        {48, 4, UINT32_MAX, PROBE_ERROR_STAMP, PROBE_PAIR}, /* own gap -1 */
+        {56, 8, 1, PROBE_ERROR_STAMP, PROBE_PAIR},          /* stamp given though absent */
+        {64, 4, 1, PROBE_ERROR_STAMP, PROBE_PAIR},
+        {40, 4, FLEET_NIC_MAX, PROBE_ERROR_NIC, PROBE_QUERY},
+        {56, 1, 3, PROBE_ERROR_TYPE, PROBE_ANSWER},
+        {57, 1, 1, PROBE_ERROR_RESERVED, PROBE_ANSWER},
+        {140, 1, 1, PROBE_ERROR_RESERVED, PROBE_ANSWER},
+        {72, 8, (uint64_t)INT64_MIN, PROBE_ERROR_MAP, PROBE_PAIR},
+        {80, 8, (uint64_t)INT64_MAX, PROBE_ERROR_MAP, PROBE_PAIR},
+        {100, 4, PROBE_LINE_MAX + 1, PROBE_ERROR_MAP, PROBE_PAIR},
+        {112, 4, FLEET_NIC_MAX, PROBE_ERROR_NIC, PROBE_PAIR},
+        {116, 4, 1, PROBE_ERROR_ANCHOR, PROBE_PAIR}, /* absent, yet a bound */
+        {140, 1, 0x80, PROBE_ERROR_RESERVED, PROBE_PAIR},
+        {142, 1, 1, PROBE_ERROR_RESERVED, PROBE_PAIR},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct probe probe = {.version = PROBE_VERSION,
+                              .version_lowest = 1,
+                              .type = cases[i].type,
+                              .src = {1},
+                              .dst = {2},
+                              .anchor.nic = NIC_NONE,
+                              .own.present = true};
+        struct probe read;
+        uint8_t bytes[PROBE_SIZE];
+
+        probe_encode(bytes, &probe, &key);
+        assert_int_equal(decode(bytes, &read), PROBE_OK);
+        for (int k = 0; k < cases[i].size; k++) {
+            bytes[cases[i].offset + k] = (uint8_t)(cases[i].value >> 8 * k);
+        }
+        seal(bytes);
+        if (decode(bytes, &read) != cases[i].error) {
+            fail_msg("offset %d: %s, expected %s", cases[i].offset,
+                     probe_error_name(decode(bytes, &read)), probe_error_name(cases[i].error));
+        }
+    }
+}
+
+/* Random bytes sealed with the right key: refused or in range, never anything else. */
+static void authentic_noise(void **state)
+{
+    struct prng p;
+
+    prng_init(&p, 5);
+    for (int i = 0; i < 20000; i++) {
+        const struct probe probe = sample((uint64_t)i % 50);
+        struct probe read;
+        uint8_t bytes[PROBE_SIZE];
+
+        probe_encode(bytes, &probe, &key);
+        for (int k = 0; k < 3; k++) {
+            bytes[prng_below(&p, 144)] = (uint8_t)prng_u64(&p);
+        }
+        seal(bytes);
+        if (decode(bytes, &read) == PROBE_OK) {
+            assert_true(read.src.index < FLEET_NIC_MAX && read.dst.index < FLEET_NIC_MAX);
+            assert_true(linear_map_valid(&read.map.map));
+            assert_in_range(read.type, PROBE_PAIR, PROBE_ANSWER);
+        }
+    }
+}
+
+/* A peer of the version before: no anchor, all else alike. */
+static void the_version_before(void **state)
+{
+    struct probe probe = sample(3), read;
+    uint8_t bytes[PROBE_SIZE];
+
+    probe.version = probe.version_lowest = PROBE_VERSION - 1;
+    probe.anchor = (struct probe_anchor){.nic = {5}, .bound_ns = 1};
+    probe_encode(bytes, &probe, &key);
+    assert_int_equal(decode(bytes, &read), PROBE_OK);
+    assert_int_equal(read.version, PROBE_VERSION - 1);
+    assert_int_equal(read.anchor.nic.index, NIC_NONE.index);
+    bytes[113] = 1;
+    seal(bytes);
+    assert_int_equal(decode(bytes, &read), PROBE_ERROR_RESERVED);
+}
+
+static void every_error_has_a_name(void **state)
+{
+    for (int i = 0; i < PROBE_ERROR_COUNT; i++) {
+        assert_string_not_equal(probe_error_name((enum probe_error)i), "unknown");
+        for (int k = 0; k < i; k++) {
+            assert_string_not_equal(probe_error_name((enum probe_error)i),
+                                    probe_error_name((enum probe_error)k));
+        }
+    }
+}
+
+/* The line in integers: exact at r, monotone, rate right to 1 ns over an hour. */
+static void linear_map_is_exact_and_monotone(void **state)
+{
+    struct prng p;
+
+    prng_init(&p, 4);
+    for (int i = 0; i < 2000; i++) {
+        const struct linear_map map = {.r = (int64_t)(prng_u64(&p) >> 3),
+                                       .x = (int64_t)(prng_u64(&p) >> 3) - (1LL << 60),
+                                       .y = linear_map_y(200e3 * (prng_uniform(&p) - 0.5)),
+                                       .x_fraction = (uint32_t)prng_u64(&p)};
+        const int64_t hour = 3600 * NS_PER_S;
+        const double expected = linear_map_ppb(map.y) * 3600;
+        int64_t before = INT64_MIN;
+
+        assert_true(linear_map_valid(&map));
+        assert_true(linear_map_at(&map, map.r) == map.r + map.x);
+        for (int k = -5; k < 5; k++) {
+            const int64_t f = linear_map_at(&map, map.r + k);
+            assert_true(f >= before);
+            before = f;
+        }
+        const double seen = (double)(linear_map_at(&map, map.r + hour) - map.r - hour - map.x);
+        assert_true(seen - expected <= 1.01 && seen - expected >= -1.01);
+        assert_true(linear_map_at(&map, TIME_NS_MAX) > linear_map_at(&map, -TIME_NS_MAX));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_sent_is_read),
+        cmocka_unit_test(either_of_two_keys_opens),
+        cmocka_unit_test(damage_is_refused),
+        cmocka_unit_test(every_reason_is_told),
+        cmocka_unit_test(authentic_noise),
+        cmocka_unit_test(the_version_before),
+        cmocka_unit_test(every_error_has_a_name),
+        cmocka_unit_test(linear_map_is_exact_and_monotone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
