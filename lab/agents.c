@@ -1,0 +1,251 @@
+/* agents.c: files and processes of the lab's agents. */
+#include "lab/agents.h"
+
+#include "lab/machine.h"
+#include "wire/oscillator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void lab_host_folder(const struct lab *lab, int host, char ret_folder[LAB_TEXT_SIZE])
+{
+    snprintf(ret_folder, LAB_TEXT_SIZE, LAB_ROOT "/%s/host%d", lab->name, host);
+}
+
+static void write_peers(const struct lab *lab, FILE *f)
+{
+    const struct scenario_fabric *fabric = &lab->scenario.fabric;
+    fprintf(f, "peers:\n");
+    for (int h = 0; h < fabric->hosts; h++) {
+        for (int n = 0; n < fabric->nics_per_host; n++) {
+            char address[LAB_TEXT_SIZE];
+            fprintf(f, "  - {id: %d, host: host%d, nic: nic%d, rail: %d, leaf: leaf%d",
+                    h * fabric->nics_per_host + n, h, n, n, lab_leaf_of(lab, h, n));
+            if (fabric->ip & IP_V4) {
+                lab_address4(h, n, address);
+                fprintf(f, ", address: %s", address);
+            }
+            if (fabric->ip & IP_V6) {
+                lab_address6(h, n, address);
+                fprintf(f, ", address6: \"%s\"", address);
+            }
+            fprintf(f, "}\n");
+        }
+    }
+}
+
+static int write_config(const struct lab *lab, int host)
+{
+    char folder[LAB_TEXT_SIZE];
+    char file[LAB_TEXT_SIZE + 32];
+    lab_host_folder(lab, host, folder);
+    int rc = machine_make_folder(folder);
+    snprintf(file, sizeof(file), "%s/agent.yaml", folder);
+    FILE *f = rc == 0 ? fopen(file, "we") : NULL;
+    if (f == NULL) {
+        return rc < 0 ? rc : -errno;
+    }
+    fprintf(f, "host: host%d\nnics: [", host);
+    for (int n = 0; n < lab->scenario.fabric.nics_per_host; n++) {
+        fprintf(f, "%snic%d", n > 0 ? ", " : "", n);
+    }
+    fprintf(f, "]\nkey_file: " LAB_ROOT "/%s/fleet.key\nport: %d\nruntime_dir: %s\n", lab->name,
+            LAB_AGENT_PORT, folder);
+    fprintf(f, "routers: " LAB_ROOT "/%s/routers\n", lab->name);
+    write_peers(lab, f);
+    return fclose(f) == 0 ? 0 : -EIO;
+}
+
+static int write_routers(const struct lab *lab)
+{
+    const struct scenario_fabric *fabric = &lab->scenario.fabric;
+    char file[LAB_TEXT_SIZE + 32];
+    snprintf(file, sizeof(file), "%s/routers", lab->folder);
+    FILE *f = fopen(file, "we");
+    if (f == NULL) {
+        return -errno;
+    }
+    fprintf(f, "# address name: what the fabric's routers answer with\n");
+    for (int l = 0; l < fabric->leaves; l++) {
+        fprintf(f, "172.16.0.%d leaf%d\nfd00:ffff::%x leaf%d\n", 1 + l, l, (unsigned)(1 + l), l);
+    }
+    for (int s = 0; s < fabric->spines; s++) {
+        fprintf(f, "172.16.1.%d spine%d\nfd00:ffff::1:%x spine%d\n", 1 + s, s, (unsigned)(1 + s),
+                s);
+    }
+    /* A leaf answers with the address of its port where no route to the prober has a source of its own. */
+    for (int h = 0; h < fabric->hosts; h++) {
+        for (int n = 0; n < fabric->nics_per_host; n++) {
+            int l = lab_leaf_of(lab, h, n);
+            fprintf(f, "10.%d.%d.1 leaf%d\nfd00:%x:%x::1 leaf%d\n", h, n, l, (unsigned)h,
+                    (unsigned)n, l);
+        }
+    }
+    return fclose(f) == 0 ? 0 : -EIO;
+}
+
+static int write_key(const struct lab *lab)
+{
+    char file[LAB_TEXT_SIZE + 32];
+    unsigned char key[16];
+    char text[128];
+    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+        return -EIO;
+    }
+    int used = snprintf(text, sizeof(text), "- {id: 1, not_before: 0, key: ");
+    for (size_t i = 0; i < sizeof(key); i++) {
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "%02x", key[i]);
+    }
+    snprintf(text + used, sizeof(text) - (size_t)used, "}\n");
+    snprintf(file, sizeof(file), "%s/fleet.key", lab->folder);
+    int rc = machine_write_file(file, text);
+    return rc == 0 && chmod(file, 0600) < 0 ? -errno : rc;
+}
+
+int lab_agents_write(const struct lab *lab)
+{
+    int rc = write_key(lab);
+    if (rc == 0) {
+        rc = write_routers(lab);
+    }
+    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+        rc = write_config(lab, h);
+    }
+    return rc;
+}
+
+int lab_host_enter(const struct lab *lab, int host)
+{
+    char space[64];
+    char folder[LAB_TEXT_SIZE];
+    char file[LAB_TEXT_SIZE];
+    char spec[LAB_TEXT_SIZE + 32];
+    lab_space(lab, NODE_HOST, host, space);
+    lab_host_folder(lab, host, folder);
+    lab_oscillators_file(lab, file);
+    snprintf(spec, sizeof(spec), "%s:host%d", file, host);
+    setenv("FOLIOT_LAB", lab->name, 1);
+    setenv("FOLIOT_RUNTIME_DIR", folder, 1);
+    setenv(OSCILLATOR_ENV, spec, 1);
+    return machine_enter(space);
+}
+
+pid_t lab_agent_pid(const struct lab *lab, int host)
+{
+    char folder[LAB_TEXT_SIZE];
+    char file[LAB_TEXT_SIZE + 32];
+    char space[64];
+    int pid = 0;
+    lab_host_folder(lab, host, folder);
+    snprintf(file, sizeof(file), "%s/agent.pid", folder);
+    FILE *f = fopen(file, "re");
+    if (f == NULL) {
+        return 0;
+    }
+    if (fscanf(f, "%d", &pid) != 1) {
+        pid = 0;
+    }
+    fclose(f);
+    /* A number that another process has by now isn't the agent: it must live in the host's namespace. */
+    struct stat space_st;
+    struct stat process_st;
+    lab_space(lab, NODE_HOST, host, space);
+    snprintf(file, sizeof(file), "/run/netns/%s", space);
+    if (pid <= 0 || stat(file, &space_st) < 0) {
+        return 0;
+    }
+    snprintf(file, sizeof(file), "/proc/%d/ns/net", pid);
+    return stat(file, &process_st) == 0 && process_st.st_ino == space_st.st_ino ? pid : 0;
+}
+
+int lab_agent_signal(const struct lab *lab, int host, int signal)
+{
+    pid_t pid = lab_agent_pid(lab, host);
+    return pid == 0 ? -ESRCH : kill(pid, signal) < 0 ? -errno : 0;
+}
+
+/* foliot-agent: beside this program, in the build's src/app, or in PATH. */
+static void find_program(char ret_program[PATH_MAX])
+{
+    static const char *const place[] = {"foliot-agent", "../src/app/foliot-agent"};
+    char self[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (size > 0) {
+        self[size] = '\0';
+        const char *folder = dirname(self);
+        for (size_t i = 0; i < ARRAY_COUNT(place); i++) {
+            if (snprintf(ret_program, PATH_MAX, "%s/%s", folder, place[i]) < PATH_MAX &&
+                access(ret_program, X_OK) == 0) {
+                return;
+            }
+        }
+    }
+    snprintf(ret_program, PATH_MAX, "foliot-agent");
+}
+
+_Noreturn static void become_agent(const struct lab *lab, int host, const char *program)
+{
+    char folder[LAB_TEXT_SIZE];
+    char file[LAB_TEXT_SIZE + 32];
+    char text[32];
+    lab_host_folder(lab, host, folder);
+    setsid();
+    int rc = lab_host_enter(lab, host);
+    if (rc < 0) {
+        fprintf(stderr, "foliot lab: host%d: %s\n", host, strerror(-rc));
+        _exit(1);
+    }
+    snprintf(file, sizeof(file), "%s/agent.pid", folder);
+    snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    rc = machine_write_file(file, text);
+    snprintf(file, sizeof(file), "%s/agent.log", folder);
+    int log = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (rc < 0 || log < 0 || null < 0) {
+        _exit(1);
+    }
+    dup2(null, STDIN_FILENO);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    snprintf(file, sizeof(file), "%s/agent.yaml", folder);
+    execlp(program, "foliot-agent", "--config", file, (char *)NULL);
+    fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
+    _exit(127);
+}
+
+int lab_agent_start(const struct lab *lab, int host, const char *program)
+{
+    char found[PATH_MAX];
+    if (lab_agent_pid(lab, host) != 0) {
+        return -EALREADY;
+    }
+    if (program == NULL) {
+        find_program(found);
+        program = found;
+    }
+    fflush(NULL);
+    /* Twice, so that the agent is init's child and no zombie of ours. */
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (fork() == 0) {
+            become_agent(lab, host, program);
+        }
+        _exit(0);
+    }
+    int status;
+    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
+        return -errno;
+    }
+    for (int i = 0; i < 200 && lab_agent_pid(lab, host) == 0; i++) {
+        usleep(5000);
+    }
+    return lab_agent_pid(lab, host) == 0 ? -ECHILD : 0;
+}

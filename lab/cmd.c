@@ -1,0 +1,353 @@
+/* cmd.c: `foliot lab`: what is typed, what is printed. */
+#include "lab/cmd.h"
+
+#include "lab/agents.h"
+#include "lab/lab.h"
+#include "lab/machine.h"
+#include "platform/config/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "Usage: foliot lab [--name NAME] COMMAND\n"
+    "A fleet of hosts with clocks, NICs and switches of their own, emulated on this machine.\n"
+    "\n"
+    "  up [FILE] [--no-agents] [--agent PROGRAM]\n"
+    "                          bring a lab up: FILE is a scenario's fabric and clocks;\n"
+    "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines\n"
+    "  status                  what there is and which faults are on\n"
+    "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
+    "  down                    remove it all, whatever was killed before\n"
+    "\n"
+    "NAME (default `lab`) lets several labs stand side by side. All of it needs root.\n";
+
+static int describe_check(const struct lab *lab)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    const char *wrong = f->hosts > LAB_HOST_MAX           ? "hosts: at most 200"
+                        : f->nics_per_host > 16           ? "nics_per_host: at most 16"
+                        : f->leaves > LAB_SWITCH_MAX      ? "leaves: at most 62"
+                        : f->spines > LAB_SWITCH_MAX      ? "spines: at most 62"
+                        : f->network != NETWORK_FABRIC    ? "network: fabric"
+                        : f->spines == 0 && f->leaves > 1 ? "spines: at least 1 between leaves"
+                                                          : NULL;
+    if (wrong != NULL) {
+        fprintf(stderr, "foliot lab: this machine's lab expects %s\n", wrong);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int name_check(const char *name)
+{
+    size_t size = strlen(name);
+    bool is_good = size > 0 && size <= LAB_NAME_MAX;
+    for (size_t i = 0; i < size; i++) {
+        is_good = is_good && (islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]) ||
+                              (name[i] == '-' && i > 0));
+    }
+    if (!is_good) {
+        fprintf(stderr,
+                "foliot lab: expected a name of a-z, 0-9 and -, at most %d long, found '%s'\n",
+                LAB_NAME_MAX, name);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static void lab_name(struct lab *lab, const char *name)
+{
+    snprintf(lab->name, sizeof(lab->name), "%s", name);
+    snprintf(lab->folder, sizeof(lab->folder), LAB_ROOT "/%s", name);
+}
+
+int lab_describe(struct lab *lab, const char *name, const char *file)
+{
+    lab_name(lab, name);
+    scenario_init(&lab->scenario);
+    if (file != NULL) {
+        struct config_error error;
+        int rc = scenario_load(file, &lab->scenario, &error);
+        if (rc < 0) {
+            fprintf(stderr, "foliot lab: %s\n", error.text);
+            return rc;
+        }
+    }
+    return describe_check(lab);
+}
+
+/* What `up` was given, as it stands in memory: read back by the program that wrote it. */
+static int save(const struct lab *lab)
+{
+    char file[LAB_TEXT_SIZE + 32];
+    snprintf(file, sizeof(file), "%s/scenario", lab->folder);
+    FILE *f = fopen(file, "we");
+    if (f == NULL) {
+        return -errno;
+    }
+    size_t n = fwrite(&lab->scenario, sizeof(lab->scenario), 1, f);
+    return fclose(f) == 0 && n == 1 ? 0 : -EIO;
+}
+
+int lab_open(struct lab *lab, const char *name)
+{
+    char file[LAB_TEXT_SIZE + 32];
+    lab_name(lab, name);
+    snprintf(file, sizeof(file), "%s/scenario", lab->folder);
+    FILE *f = fopen(file, "re");
+    if (f == NULL) {
+        return -errno;
+    }
+    size_t n = fread(&lab->scenario, sizeof(lab->scenario), 1, f);
+    bool is_end = fgetc(f) == EOF;
+    fclose(f);
+    return n == 1 && is_end ? 0 : -EPROTO;
+}
+
+static int open_said(struct lab *lab, const char *name)
+{
+    int rc = lab_open(lab, name);
+    if (rc == -ENOENT) {
+        fprintf(stderr, "foliot lab: there is no lab '%s': `foliot lab up` makes one\n", name);
+    } else if (rc == -EPROTO) {
+        fprintf(stderr,
+                "foliot lab: lab '%s' was made by another version of foliot: `foliot lab --name %s "
+                "down`\n",
+                name, name);
+    } else if (rc < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", lab->folder, strerror(-rc));
+    }
+    return rc;
+}
+
+static void visit_count(const char *space, void *data)
+{
+    (void)space;
+    ++*(int *)data;
+}
+
+static int space_count(const char *name)
+{
+    char prefix[64];
+    int count = 0;
+    snprintf(prefix, sizeof(prefix), "foliot-%s-", name);
+    machine_each_space(prefix, visit_count, &count);
+    return count;
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int start_agents(const struct lab *lab, const char *program)
+{
+    int rc = 0;
+    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+        rc = lab_agent_start(lab, h, program);
+        if (rc < 0) {
+            fprintf(stderr, "foliot lab: host%d: its agent didn't start: see %s/host%d/agent.log\n",
+                    h, lab->folder, h);
+        }
+    }
+    return rc;
+}
+
+static int bring_up(const struct lab *lab, bool has_agents, const char *program)
+{
+    int rc = machine_make_folder(LAB_ROOT);
+    rc = rc == 0 ? machine_make_folder(lab->folder) : rc;
+    rc = rc == 0 ? save(lab) : rc;
+    if (rc < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", lab->folder, strerror(-rc));
+        return rc;
+    }
+    rc = lab_fabric_up(lab);
+    if (rc == 0 && (rc = lab_oscillators_create(lab)) < 0) {
+        fprintf(stderr, "foliot lab: oscillators: %s\n", strerror(-rc));
+    }
+    if (rc == 0 && (rc = lab_agents_write(lab)) < 0) {
+        fprintf(stderr, "foliot lab: agent files: %s\n", strerror(-rc));
+    }
+    if (rc == 0 && has_agents) {
+        rc = start_agents(lab, program);
+    }
+    return rc;
+}
+
+static int cmd_up(const char *name, int argc, char **argv)
+{
+    static const struct option option[] = {
+        {"no-agents", no_argument, NULL, 'n'}, {"agent", required_argument, NULL, 'a'}, {0}};
+    bool has_agents = true;
+    char program[PATH_MAX];
+    const char *agent = NULL;
+    for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;) {
+        if (c == 'n') {
+            has_agents = false;
+        } else if (c == 'a') {
+            agent = strchr(optarg, '/') != NULL ? realpath(optarg, program) : optarg;
+            if (agent == NULL) {
+                fprintf(stderr, "foliot lab: %s: %s\n", optarg, strerror(errno));
+                return 1;
+            }
+        } else {
+            return 2;
+        }
+    }
+    static struct lab lab;
+    double begin = seconds_now();
+    if (space_count(name) > 0 || access((lab_name(&lab, name), lab.folder), F_OK) == 0) {
+        fprintf(stderr,
+                "foliot lab: lab '%s' is there already: `foliot lab --name %s down` first\n", name,
+                name);
+        return 1;
+    }
+    if (lab_describe(&lab, name, optind < argc ? argv[optind] : NULL) < 0) {
+        return 1;
+    }
+    if (bring_up(&lab, has_agents, agent) < 0) {
+        fprintf(stderr, "foliot lab: not up: taking away what was made\n");
+        if (lab_fabric_down(name) < 0) {
+            fprintf(stderr, "foliot lab: and something was left: `foliot lab --name %s down`\n",
+                    name);
+        }
+        return 1;
+    }
+    const struct scenario_fabric *f = &lab.scenario.fabric;
+    printf("lab '%s' is up: %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, %s; %.1f s\n",
+           name, f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
+           has_agents ? "agents running" : "no agents", seconds_now() - begin);
+    return 0;
+}
+
+static int cmd_down(const char *name)
+{
+    char folder[LAB_TEXT_SIZE];
+    snprintf(folder, sizeof(folder), LAB_ROOT "/%s", name);
+    int count = space_count(name);
+    bool was_there = count > 0 || access(folder, F_OK) == 0;
+    if (lab_fabric_down(name) < 0) {
+        fprintf(stderr, "foliot lab: lab '%s': not all of it could be removed\n", name);
+        return 1;
+    }
+    printf(was_there ? "lab '%s' is down\n" : "there was no lab '%s'\n", name);
+    return 0;
+}
+
+static int cmd_status(const char *name)
+{
+    static struct lab lab;
+    if (open_said(&lab, name) < 0) {
+        return 1;
+    }
+    const struct scenario_fabric *f = &lab.scenario.fabric;
+    int expected = f->hosts + f->leaves + f->spines;
+    int found = space_count(name);
+    printf("lab '%s': %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, seed %llu\n", name,
+           f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
+           (unsigned long long)lab.scenario.seed);
+    if (found != expected) {
+        printf("damaged: %d of %d namespaces: `foliot lab --name %s down` removes the rest\n",
+               found, expected, name);
+    }
+    for (int h = 0; h < f->hosts; h++) {
+        pid_t pid = lab_agent_pid(&lab, h);
+        printf("  host%d  leaf%d  agent %s", h, lab_leaf_of(&lab, h, 0),
+               pid == 0 ? "not running" : "");
+        if (pid != 0) {
+            printf("%d", (int)pid);
+        }
+        printf("\n");
+    }
+    return found == expected ? 0 : 1;
+}
+
+/* "host3" or "3". */
+static int host_number(const struct lab *lab, const char *text)
+{
+    char *end;
+    long h = strtol(strncmp(text, "host", 4) == 0 ? text + 4 : text, &end, 10);
+    if (*end != '\0' || end == text || h < 0 || h >= lab->scenario.fabric.hosts) {
+        fprintf(stderr, "foliot lab: expected a host of this lab, host0 to host%d, found '%s'\n",
+                lab->scenario.fabric.hosts - 1, text);
+        return -EINVAL;
+    }
+    return (int)h;
+}
+
+static int cmd_exec(const char *name, int argc, char **argv)
+{
+    static struct lab lab;
+    if (open_said(&lab, name) < 0) {
+        return 1;
+    }
+    int i = 1;
+    int host = i < argc ? host_number(&lab, argv[i++]) : -EINVAL;
+    if (i < argc && strcmp(argv[i], "--") == 0) {
+        i++;
+    }
+    if (host < 0 || i >= argc) {
+        fprintf(stderr, "Usage: foliot lab exec HOST [--] COMMAND …\n");
+        return 2;
+    }
+    int rc = lab_host_enter(&lab, host);
+    if (rc < 0) {
+        fprintf(stderr, "foliot lab: host%d: %s\n", host, strerror(-rc));
+        return 1;
+    }
+    execvp(argv[i], argv + i);
+    fprintf(stderr, "foliot lab: %s: %s\n", argv[i], strerror(errno));
+    return errno == ENOENT ? 127 : 126;
+}
+
+static int run_command(const char *name, int argc, char **argv)
+{
+    const char *command = argv[0];
+    optind = 1;
+    if (geteuid() != 0) {
+        fprintf(stderr,
+                "foliot lab: namespaces, routes and shapers need root: `sudo foliot lab %s …`\n",
+                command);
+        return 1;
+    }
+    return strcmp(command, "up") == 0       ? cmd_up(name, argc, argv)
+           : strcmp(command, "down") == 0   ? cmd_down(name)
+           : strcmp(command, "status") == 0 ? cmd_status(name)
+           : strcmp(command, "exec") == 0
+               ? cmd_exec(name, argc, argv)
+               : (fprintf(stderr, "foliot lab: no command '%s'\n%s", command, usage), 2);
+}
+
+int lab_main(int argc, char **argv)
+{
+    static const struct option option[] = {
+        {"name", required_argument, NULL, 'N'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *name = "lab";
+    optind = 1;
+    for (int c; (c = getopt_long(argc, argv, "+", option, NULL)) != -1;) {
+        if (c == 'N') {
+            name = optarg;
+        } else if (c == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        } else {
+            return 2;
+        }
+    }
+    if (optind >= argc) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    return name_check(name) < 0 ? 2 : run_command(name, argc - optind, argv + optind);
+}

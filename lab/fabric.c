@@ -1,0 +1,520 @@
+/* fabric.c: a lab's namespaces, links, addresses, routes and shapers; up, and down whatever was left.
+ *
+ * Each node's part is one batch for `ip` and one for `tc`, run in its namespace; nodes go side by side. */
+#include "lab/lab.h"
+#include "lab/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PROBE_CLASS 0x00010010U
+#define OTHER_CLASS 0x00010020U
+
+void lab_space(const struct lab *lab, enum node_kind kind, int index, char ret_space[64])
+{
+    static const char *const name[] = {"host", "leaf", "spine"};
+    snprintf(ret_space, 64, "foliot-%s-%s%d", lab->name, name[kind], index);
+}
+
+int lab_leaf_of(const struct lab *lab, int host, int nic)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    return f->wiring == WIRING_RAIL ? nic % f->leaves : (int)((long)host * f->leaves / f->hosts);
+}
+
+struct lab_port lab_nic_port(const struct lab *lab, int host, int nic)
+{
+    struct lab_port p;
+    lab_space(lab, NODE_HOST, host, p.space);
+    snprintf(p.interface, sizeof(p.interface), "nic%d", nic);
+    return p;
+}
+
+struct lab_port lab_leaf_port(const struct lab *lab, int host, int nic)
+{
+    struct lab_port p;
+    lab_space(lab, NODE_LEAF, lab_leaf_of(lab, host, nic), p.space);
+    snprintf(p.interface, sizeof(p.interface), "h%dn%d", host, nic);
+    return p;
+}
+
+struct lab_port lab_uplink_port(const struct lab *lab, int leaf, int spine)
+{
+    struct lab_port p;
+    lab_space(lab, NODE_LEAF, leaf, p.space);
+    snprintf(p.interface, sizeof(p.interface), "spine%d", spine);
+    return p;
+}
+
+struct lab_port lab_downlink_port(const struct lab *lab, int leaf, int spine)
+{
+    struct lab_port p;
+    lab_space(lab, NODE_SPINE, spine, p.space);
+    snprintf(p.interface, sizeof(p.interface), "leaf%d", leaf);
+    return p;
+}
+
+void lab_address4(int host, int nic, char ret_address[LAB_TEXT_SIZE])
+{
+    snprintf(ret_address, LAB_TEXT_SIZE, "10.%d.%d.2", host, nic);
+}
+
+void lab_address6(int host, int nic, char ret_address[LAB_TEXT_SIZE])
+{
+    snprintf(ret_address, LAB_TEXT_SIZE, "fd00:%x:%x::2", (unsigned)host, (unsigned)nic);
+}
+
+static bool has_v4(const struct lab *lab)
+{
+    return (lab->scenario.fabric.ip & IP_V4) != 0;
+}
+
+static bool has_v6(const struct lab *lab)
+{
+    return (lab->scenario.fabric.ip & IP_V6) != 0;
+}
+
+/* ---- links: made from the leaves ---- */
+
+static void leaf_links(const struct lab *lab, int leaf, FILE *ip)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    for (int h = 0; h < f->hosts; h++) {
+        for (int n = 0; n < f->nics_per_host; n++) {
+            if (lab_leaf_of(lab, h, n) == leaf) {
+                struct lab_port p = lab_nic_port(lab, h, n);
+                fprintf(ip, "link add h%dn%d type veth peer name nic%d netns %s\n", h, n, n,
+                        p.space);
+            }
+        }
+    }
+    for (int s = 0; s < f->spines; s++) {
+        struct lab_port p = lab_downlink_port(lab, leaf, s);
+        fprintf(ip, "link add spine%d type veth peer name leaf%d netns %s\n", s, leaf, p.space);
+    }
+}
+
+/* ---- addresses and routes ---- */
+
+static void host_addresses(const struct lab *lab, int host, FILE *ip)
+{
+    fprintf(ip, "link set lo up\n");
+    for (int n = 0; n < lab->scenario.fabric.nics_per_host; n++) {
+        fprintf(ip, "link set nic%d up\n", n);
+        /* Policy routing: what has a NIC's address leaves through it, though both share a leaf. */
+        if (has_v4(lab)) {
+            fprintf(ip, "addr add 10.%d.%d.2/30 dev nic%d\n", host, n, n);
+            fprintf(ip, "rule add from 10.%d.%d.2 lookup %d\n", host, n, 100 + n);
+            fprintf(ip, "route add default via 10.%d.%d.1 dev nic%d table %d\n", host, n, n,
+                    100 + n);
+            fprintf(ip, "route add default via 10.%d.%d.1 dev nic%d metric %d\n", host, n, n,
+                    1 + n);
+        }
+        if (has_v6(lab)) {
+            fprintf(ip, "addr add fd00:%x:%x::2/64 dev nic%d nodad\n", host, n, n);
+            fprintf(ip, "-6 rule add from fd00:%x:%x::2 lookup %d\n", host, n, 100 + n);
+            fprintf(ip, "-6 route add default via fd00:%x:%x::1 dev nic%d table %d\n", host, n, n,
+                    100 + n);
+            fprintf(ip, "-6 route add default via fd00:%x:%x::1 dev nic%d metric %d\n", host, n, n,
+                    1 + n);
+        }
+    }
+}
+
+static void leaf_uplinks(const struct lab *lab, int leaf, FILE *ip)
+{
+    int spines = lab->scenario.fabric.spines;
+    for (int s = 0; s < spines; s++) {
+        fprintf(ip, "link set spine%d up\n", s);
+        if (has_v4(lab)) {
+            fprintf(ip, "addr add 172.20.%d.%d/30 dev spine%d\n", leaf, 4 * s + 1, s);
+        }
+        if (has_v6(lab)) {
+            fprintf(ip, "addr add fd00:fffe:%x:%x::1/64 dev spine%d nodad\n", leaf, s, s);
+        }
+    }
+    if (has_v4(lab) && spines > 0) {
+        fprintf(ip, "route replace 10.0.0.0/8 src 172.16.0.%d", 1 + leaf);
+        for (int s = 0; s < spines; s++) {
+            fprintf(ip, " nexthop via 172.20.%d.%d dev spine%d", leaf, 4 * s + 2, s);
+        }
+        fprintf(ip, "\n");
+    }
+    if (has_v6(lab) && spines > 0) {
+        fprintf(ip, "-6 route replace fd00::/24 src fd00:ffff::%x", 1 + leaf);
+        for (int s = 0; s < spines; s++) {
+            fprintf(ip, " nexthop via fd00:fffe:%x:%x::2 dev spine%d", leaf, s, s);
+        }
+        fprintf(ip, "\n");
+    }
+}
+
+static void leaf_addresses(const struct lab *lab, int leaf, FILE *ip)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    fprintf(ip, "link set lo up\naddr add 172.16.0.%d/32 dev lo\n", 1 + leaf);
+    fprintf(ip, "addr add fd00:ffff::%x/128 dev lo nodad\n", 1 + leaf);
+    leaf_uplinks(lab, leaf, ip);
+    for (int h = 0; h < f->hosts; h++) {
+        for (int n = 0; n < f->nics_per_host; n++) {
+            if (lab_leaf_of(lab, h, n) != leaf) {
+                continue;
+            }
+            fprintf(ip, "link set h%dn%d up\n", h, n);
+            /* A NIC whose link is down is unreachable: without this its packets would circle by way of
+             * the spines. */
+            if (has_v4(lab)) {
+                fprintf(ip, "addr add 10.%d.%d.1/30 dev h%dn%d\n", h, n, h, n);
+                fprintf(ip, "route add unreachable 10.%d.%d.0/30 metric 1000\n", h, n);
+            }
+            if (has_v6(lab)) {
+                fprintf(ip, "addr add fd00:%x:%x::1/64 dev h%dn%d nodad\n", h, n, h, n);
+                fprintf(ip, "-6 route add unreachable fd00:%x:%x::/64 metric 5000\n", h, n);
+            }
+        }
+    }
+}
+
+static void spine_addresses(const struct lab *lab, int spine, FILE *ip)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    fprintf(ip, "link set lo up\naddr add 172.16.1.%d/32 dev lo\n", 1 + spine);
+    fprintf(ip, "addr add fd00:ffff::1:%x/128 dev lo nodad\n", 1 + spine);
+    for (int l = 0; l < f->leaves; l++) {
+        fprintf(ip, "link set leaf%d up\n", l);
+        if (has_v4(lab)) {
+            fprintf(ip, "addr add 172.20.%d.%d/30 dev leaf%d\n", l, 4 * spine + 2, l);
+        }
+        if (has_v6(lab)) {
+            fprintf(ip, "addr add fd00:fffe:%x:%x::2/64 dev leaf%d nodad\n", l, spine, l);
+        }
+    }
+    for (int h = 0; h < f->hosts; h++) {
+        for (int n = 0; n < f->nics_per_host; n++) {
+            int l = lab_leaf_of(lab, h, n);
+            if (has_v4(lab)) {
+                fprintf(ip, "route add 10.%d.%d.0/30 via 172.20.%d.%d dev leaf%d src 172.16.1.%d\n",
+                        h, n, l, 4 * spine + 1, l, 1 + spine);
+            }
+            if (has_v6(lab)) {
+                fprintf(ip,
+                        "-6 route add fd00:%x:%x::/64 via fd00:fffe:%x:%x::1 dev leaf%d src "
+                        "fd00:ffff::1:%x\n",
+                        h, n, l, spine, l, 1 + spine);
+            }
+        }
+    }
+}
+
+/* ---- shapers ---- */
+
+static void shape(const struct lab *lab, const char *interface, double mbps, bool is_switch,
+                  FILE *tc)
+{
+    /* HTB, two classes: the high one has the whole rate as its own, so it never waits for the low one's debt. */
+    long kbit = (long)(mbps * 1000.0);
+    long buffer = (long)lab->scenario.fabric.buffer_bytes;
+    fprintf(tc, "qdisc add dev %s root handle 1: htb default 20\n", interface);
+    fprintf(tc, "class add dev %s parent 1: classid 1:1 htb rate %ldkbit burst 16k cburst 16k quantum 3000\n",
+            interface, kbit);
+    fprintf(tc,
+            "class add dev %s parent 1:1 classid 1:10 htb rate %ldkbit prio 0 burst 16k cburst 16k "
+            "quantum 3000\n",
+            interface, kbit);
+    fprintf(tc,
+            "class add dev %s parent 1:1 classid 1:20 htb rate %ldkbit prio 1 burst 16k cburst 16k "
+            "quantum 3000\n",
+            interface, kbit);
+    fprintf(tc, "qdisc add dev %s parent 1:10 handle 10: bfifo limit %ld\n", interface, buffer);
+    fprintf(tc, "qdisc add dev %s parent 1:20 handle 20: bfifo limit %ld\n", interface, buffer);
+    if (is_switch) {
+        fprintf(tc, "qdisc add dev %s clsact\n", interface);
+    }
+}
+
+static int classify(const struct lab *lab, const char *interface)
+{
+    struct machine_filter f = {
+        .verdict = VERDICT_CLASS, .class_high = PROBE_CLASS, .class_low = OTHER_CLASS};
+    return lab->scenario.fabric.probe_class ? machine_filter_add(interface, HOOK_CLASSIFY, 1, &f)
+                                            : 0;
+}
+
+/* Calls `visit` for each interface of a node with its rate. */
+static int node_each_port(const struct lab *lab, enum node_kind kind, int index,
+                          int (*visit)(const struct lab *lab, const char *interface, double mbps,
+                                       void *data),
+                          void *data)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    double trunk_mbps = f->trunk_mbps > 0.0 ? f->trunk_mbps : f->link_mbps;
+    int rc = 0;
+    for (int h = 0; h < f->hosts && kind != NODE_SPINE; h++) {
+        for (int n = 0; n < f->nics_per_host && rc == 0; n++) {
+            if (kind == NODE_HOST ? h == index : lab_leaf_of(lab, h, n) == index) {
+                struct lab_port p =
+                    kind == NODE_HOST ? lab_nic_port(lab, h, n) : lab_leaf_port(lab, h, n);
+                rc = visit(lab, p.interface, f->link_mbps, data);
+            }
+        }
+    }
+    int trunks = kind == NODE_HOST ? 0 : kind == NODE_LEAF ? f->spines : f->leaves;
+    for (int i = 0; i < trunks && rc == 0; i++) {
+        struct lab_port p =
+            kind == NODE_LEAF ? lab_uplink_port(lab, index, i) : lab_downlink_port(lab, i, index);
+        rc = visit(lab, p.interface, trunk_mbps, data);
+    }
+    return rc;
+}
+
+struct shaping {
+    FILE *tc;
+    bool is_switch;
+};
+
+static int visit_shape(const struct lab *lab, const char *interface, double mbps, void *data)
+{
+    struct shaping *s = data;
+    shape(lab, interface, mbps, s->is_switch, s->tc);
+    return 0;
+}
+
+static int visit_classify(const struct lab *lab, const char *interface, double mbps, void *data)
+{
+    (void)mbps;
+    (void)data;
+    return classify(lab, interface);
+}
+
+static int visit_ignore_linkdown(const struct lab *lab, const char *interface, double mbps,
+                                 void *data)
+{
+    (void)lab;
+    (void)mbps;
+    (void)data;
+    machine_sysctl("1", "net/ipv4/conf/%s/ignore_routes_with_linkdown", interface);
+    machine_sysctl("1", "net/ipv6/conf/%s/ignore_routes_with_linkdown", interface);
+    return 0;
+}
+
+/* ---- a node ---- */
+
+/* Before its interfaces exist: what they take over from "default". */
+static void node_defaults(const struct lab *lab, enum node_kind kind)
+{
+    machine_sysctl("0", "net/ipv4/conf/all/rp_filter");
+    machine_sysctl("0", "net/ipv4/conf/default/rp_filter");
+    machine_sysctl("1", "net/ipv6/conf/default/keep_addr_on_down");
+    machine_sysctl("1", "net/ipv6/conf/all/keep_addr_on_down");
+    machine_sysctl("0", "net/ipv6/conf/default/accept_dad");
+    machine_sysctl("0", "net/ipv6/conf/default/accept_ra");
+    machine_sysctl("0", "net/ipv6/conf/default/router_solicitations");
+    machine_sysctl("1", "net/ipv6/conf/default/addr_gen_mode");
+    machine_sysctl("3600000", "net/ipv4/neigh/default/base_reachable_time_ms");
+    machine_sysctl("3600000", "net/ipv6/neigh/default/base_reachable_time_ms");
+    machine_sysctl("100", "net/ipv4/neigh/default/retrans_time_ms");
+    machine_sysctl("100", "net/ipv6/neigh/default/retrans_time_ms");
+    if (kind == NODE_HOST) {
+        return;
+    }
+    char seed[16];
+    snprintf(seed, sizeof(seed), "%u", (unsigned)(1 + lab->scenario.seed % 1000000));
+    machine_sysctl("1", "net/ipv4/ip_forward");
+    machine_sysctl("1", "net/ipv6/conf/all/forwarding");
+    machine_sysctl("1", "net/ipv4/fib_multipath_hash_policy");
+    machine_sysctl("1", "net/ipv6/fib_multipath_hash_policy");
+    machine_sysctl(seed, "net/ipv4/fib_multipath_hash_seed");
+    /* Redirects would be sent where a leaf sends a packet back to the spine that it came from. */
+    machine_sysctl("0", "net/ipv4/conf/all/send_redirects");
+    machine_sysctl("0", "net/ipv4/conf/default/send_redirects");
+    if (lab->scenario.fabric.routers_answer) {
+        machine_sysctl("0", "net/ipv4/icmp_ratelimit");
+        machine_sysctl("0", "net/ipv6/icmp/ratelimit");
+        machine_sysctl("100000", "net/ipv4/icmp_msgs_per_sec");
+        machine_sysctl("100000", "net/ipv4/icmp_msgs_burst");
+    } else {
+        machine_sysctl("6168", "net/ipv4/icmp_ratemask"); /* bits 3 4 11 12 */
+        machine_sysctl("2147483647", "net/ipv4/icmp_ratelimit");
+        machine_sysctl("2147483647", "net/ipv6/icmp/ratelimit");
+    }
+}
+
+static int node_run_batch(const char *command, const char *text)
+{
+    const char *argv[] = {command, "-batch", "-", NULL};
+    return text[0] == '\0' ? 0 : machine_run(argv, text);
+}
+
+static int node_links(const struct lab *lab, enum node_kind kind, int index)
+{
+    node_defaults(lab, kind);
+    if (kind != NODE_LEAF) {
+        return 0;
+    }
+    char *text = NULL;
+    size_t size = 0;
+    FILE *ip = open_memstream(&text, &size);
+    if (ip == NULL) {
+        return -ENOMEM;
+    }
+    leaf_links(lab, index, ip);
+    fclose(ip);
+    int rc = node_run_batch("ip", text);
+    free(text);
+    return rc;
+}
+
+static int node_fill(const struct lab *lab, enum node_kind kind, int index)
+{
+    char *text[2] = {NULL, NULL};
+    size_t size[2];
+    FILE *ip = open_memstream(&text[0], &size[0]);
+    FILE *tc = open_memstream(&text[1], &size[1]);
+    if (ip == NULL || tc == NULL) {
+        return -ENOMEM;
+    }
+    struct shaping shaping = {.tc = tc, .is_switch = kind != NODE_HOST};
+    (kind == NODE_HOST   ? host_addresses
+     : kind == NODE_LEAF ? leaf_addresses
+                         : spine_addresses)(lab, index, ip);
+    int rc = node_each_port(lab, kind, index, visit_shape, &shaping);
+    fclose(ip);
+    fclose(tc);
+    if (rc == 0) {
+        rc = node_each_port(lab, kind, index, visit_ignore_linkdown, NULL);
+    }
+    if (rc == 0) {
+        rc = node_run_batch("ip", text[0]);
+    }
+    if (rc == 0) {
+        rc = node_run_batch("tc", text[1]);
+    }
+    if (rc == 0) {
+        rc = node_each_port(lab, kind, index, visit_classify, NULL);
+    }
+    free(text[0]);
+    free(text[1]);
+    return rc;
+}
+
+static int each_node(const struct lab *lab,
+                     int (*work)(const struct lab *lab, enum node_kind kind, int index))
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    const int count[] = {f->hosts, f->leaves, f->spines};
+    int running = 0;
+    int rc = 0;
+    fflush(NULL);
+    for (int kind = NODE_HOST; kind <= NODE_SPINE; kind++) {
+        for (int i = 0; i < count[kind]; i++) {
+            if (running >= 4) {
+                int status = 1;
+                wait(&status);
+                rc = status != 0 ? -EIO : rc;
+                running--;
+            }
+            pid_t pid = fork();
+            if (pid == 0) {
+                char space[64];
+                lab_space(lab, (enum node_kind)kind, i, space);
+                int child_rc = machine_enter_network(space);
+                child_rc = child_rc < 0 ? child_rc : work(lab, (enum node_kind)kind, i);
+                if (child_rc < 0) {
+                    fprintf(stderr, "foliot lab: %s: %s\n", space, strerror(-child_rc));
+                }
+                _exit(child_rc < 0 ? 1 : 0);
+            }
+            rc = pid < 0 ? -errno : rc;
+            running += pid > 0;
+        }
+    }
+    while (running-- > 0) {
+        int status = 1;
+        wait(&status);
+        rc = status != 0 ? -EIO : rc;
+    }
+    return rc;
+}
+
+static int make_spaces(const struct lab *lab)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    const int count[] = {f->hosts, f->leaves, f->spines};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *ip = open_memstream(&text, &size);
+    if (ip == NULL) {
+        return -ENOMEM;
+    }
+    for (int kind = NODE_HOST; kind <= NODE_SPINE; kind++) {
+        for (int i = 0; i < count[kind]; i++) {
+            char space[64];
+            lab_space(lab, (enum node_kind)kind, i, space);
+            fprintf(ip, "netns add %s\n", space);
+        }
+    }
+    fclose(ip);
+    int rc = node_run_batch("ip", text);
+    free(text);
+    return rc;
+}
+
+int lab_fabric_up(const struct lab *lab)
+{
+    int rc = make_spaces(lab);
+    if (rc == 0) {
+        rc = each_node(lab, node_links);
+    }
+    if (rc == 0) {
+        rc = each_node(lab, node_fill);
+    }
+    return rc;
+}
+
+/* ---- down ---- */
+
+static void visit_kill(const char *space, void *data)
+{
+    int *count = data;
+    *count += machine_signal_space(space, SIGKILL);
+}
+
+static void visit_list(const char *space, void *data)
+{
+    fprintf((FILE *)data, "netns delete %s\n", space);
+}
+
+int lab_fabric_down(const char *name)
+{
+    char prefix[64];
+    char folder[LAB_TEXT_SIZE];
+    snprintf(prefix, sizeof(prefix), "foliot-%s-", name);
+    snprintf(folder, sizeof(folder), LAB_ROOT "/%s", name);
+    for (int round = 0; round < 50; round++) {
+        int count = 0;
+        machine_each_space(prefix, visit_kill, &count);
+        if (count == 0) {
+            break;
+        }
+        usleep(20000);
+    }
+    char *text = NULL;
+    size_t size = 0;
+    FILE *ip = open_memstream(&text, &size);
+    if (ip == NULL) {
+        return -ENOMEM;
+    }
+    machine_each_space(prefix, visit_list, ip);
+    fclose(ip);
+    int rc = node_run_batch("ip", text);
+    free(text);
+    machine_remove_tree(folder);
+    rmdir(LAB_ROOT); /* only if it was the last */
+    return rc;
+}

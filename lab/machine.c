@@ -1,0 +1,193 @@
+/* machine.c: processes, namespaces and files. The netlink half is filter.c. */
+#include "lab/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NETNS_FOLDER "/run/netns"
+
+int machine_enter_network(const char *space)
+{
+    char path[128];
+    snprintf(path, sizeof(path), NETNS_FOLDER "/%s", space);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    int rc = setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
+    close(fd);
+    return rc;
+}
+
+int machine_enter(const char *space)
+{
+    int rc = machine_enter_network(space);
+    if (rc < 0) {
+        return rc;
+    }
+    /* As `ip netns exec` does: /sys/class/net shows the namespace that mounted it. */
+    if (unshare(CLONE_NEWNS) < 0 || mount("", "/", "none", MS_SLAVE | MS_REC, NULL) < 0) {
+        return -errno;
+    }
+    umount2("/sys", MNT_DETACH);
+    return mount(space, "/sys", "sysfs", 0, NULL) < 0 ? -errno : 0;
+}
+
+int machine_here(void)
+{
+    int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int machine_back(int fd)
+{
+    int rc = setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
+    close(fd);
+    return rc;
+}
+
+static int input_fd(const char *input)
+{
+    if (input == NULL) {
+        return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    FILE *f = tmpfile();
+    if (f == NULL) {
+        return -1;
+    }
+    int fd = -1;
+    if (fputs(input, f) >= 0 && fflush(f) == 0) {
+        fd = fcntl(fileno(f), F_DUPFD_CLOEXEC, 3);
+    }
+    fclose(f);
+    if (fd >= 0) {
+        lseek(fd, 0, SEEK_SET);
+    }
+    return fd;
+}
+
+int machine_run(const char *const *argv, const char *input)
+{
+    int fd = input_fd(input);
+    if (fd < 0) {
+        return -EIO;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(fd, STDIN_FILENO);
+        execvp(argv[0], (char *const *)argv);
+        fprintf(stderr, "foliot lab: cannot run %s: %s\n", argv[0], strerror(errno));
+        _exit(127);
+    }
+    close(fd);
+    if (pid < 0) {
+        return -errno;
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+}
+
+int machine_write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return -errno;
+    }
+    size_t size = strlen(text);
+    ssize_t n = write(fd, text, size);
+    int rc = n < 0 ? -errno : (size_t)n == size ? 0 : -EIO;
+    close(fd);
+    return rc;
+}
+
+int machine_sysctl(const char *value, const char *format, ...)
+{
+    char path[256] = "/proc/sys/";
+    size_t used = strlen(path);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(path + used, sizeof(path) - used, format, arguments);
+    va_end(arguments);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    int rc = write(fd, value, strlen(value)) < 0 ? -errno : 0;
+    close(fd);
+    return rc;
+}
+
+int machine_make_folder(const char *path)
+{
+    return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+void machine_remove_tree(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+int machine_signal_space(const char *space, int signal)
+{
+    char path[300];
+    struct stat wanted;
+    snprintf(path, sizeof(path), NETNS_FOLDER "/%s", space);
+    if (stat(path, &wanted) < 0) {
+        return 0;
+    }
+    DIR *folder = opendir("/proc");
+    int count = 0;
+    for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
+        int pid = atoi(e->d_name);
+        struct stat st;
+        snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+        if (pid > 0 && pid != getpid() && stat(path, &st) == 0 && st.st_ino == wanted.st_ino &&
+            st.st_dev == wanted.st_dev && kill(pid, signal) == 0) {
+            count++;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return count;
+}
+
+void machine_each_space(const char *prefix, void (*visit)(const char *space, void *data),
+                        void *data)
+{
+    DIR *folder = opendir(NETNS_FOLDER);
+    for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
+        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0) {
+            visit(e->d_name, data);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}

@@ -1,0 +1,61 @@
+/* machine.h: what the lab asks of the kernel: namespaces, commands in them, link flags, packet filters.
+ *
+ * Functions return 0 or -errno and log nothing, but for a command that failed: its own words go to stderr. */
+#pragma once
+#include "base/bug.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Enters a network namespace by name, with a /sys of its own: this process only, for good. */
+MUST_CHECK int machine_enter(const char *space);
+/* Only the network: cheap, no mount namespace; for netlink and sysctls. */
+MUST_CHECK int machine_enter_network(const char *space);
+/* A fd on this process's namespace, and back to it. */
+int machine_here(void);
+MUST_CHECK int machine_back(int fd);
+
+/* Runs argv with `input` on its stdin (NULL: /dev/null), waits. -EIO: it failed. */
+MUST_CHECK int machine_run(const char *const *argv, const char *input);
+/* Writes a value to a /proc/sys path (of the current namespace); -ENOENT where this kernel has no such knob. */
+int machine_sysctl(const char *value, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+MUST_CHECK int machine_write_file(const char *path, const char *text);
+MUST_CHECK int machine_make_folder(const char *path);
+void machine_remove_tree(const char *path);
+
+/* Every process in a namespace, signalled; returns how many there were. */
+int machine_signal_space(const char *space, int signal);
+/* Names in /run/netns that begin with prefix; calls visit for each. */
+void machine_each_space(const char *prefix, void (*visit)(const char *space, void *data),
+                        void *data);
+
+/* ---- in the current namespace, by netlink ---- */
+MUST_CHECK int machine_link_set(const char *interface, bool is_up);
+
+enum machine_hook { HOOK_INGRESS, HOOK_EGRESS, HOOK_CLASSIFY };
+
+/* Which packets a filter acts on; zero: all of them. */
+struct machine_match {
+    bool is_transport_only; /* UDP and TCP only: never ARP or neighbour discovery */
+    bool has_source, has_destination;
+    uint8_t source4[4], destination4[4];
+    uint8_t source6[16], destination6[16];
+    uint16_t source_port; /* host order; 0: any */
+};
+enum machine_verdict { VERDICT_DROP, VERDICT_REDIRECT, VERDICT_CLASS };
+struct machine_filter {
+    struct machine_match match;
+    double probability; /* that a matching packet is acted on */
+    enum machine_verdict verdict;
+    uint32_t redirect_index;        /* REDIRECT: to the egress of this interface */
+    uint32_t skip_mark;             /* REDIRECT: but not packets with this mark; 0: none */
+    uint32_t class_high, class_low; /* CLASS: DSCP CS6, and the rest */
+};
+/* Adds the filter as number `priority` (1–65535, one each) at an interface's hook; removes it again.
+ * INGRESS and EGRESS need the clsact qdisc, CLASSIFY an htb root 1:. */
+MUST_CHECK int machine_filter_add(const char *interface, enum machine_hook hook, uint16_t priority,
+                                  const struct machine_filter *filter);
+MUST_CHECK int machine_filter_delete(const char *interface, enum machine_hook hook,
+                                     uint16_t priority);
