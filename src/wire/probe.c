@@ -15,7 +15,7 @@
 #define FLAG_HARDWARE     0x01
 #define FLAG_OWN          0x02 /* own.first, gap are stamps */
 #define FLAG_HEARD        0x04
-#define FLAG_BURST_WANTED 0x08
+#define FLAG_LATE         0x08
 #define FLAGS_KNOWN       0x0f
 
 #define STATE_MASK    0x07
@@ -101,7 +101,7 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
     bytes[5] = (uint8_t)((probe->hardware ? FLAG_HARDWARE : 0) |
                          (!question && probe->own.present ? FLAG_OWN : 0) |
                          (!question && probe->heard.present ? FLAG_HEARD : 0) |
-                         (probe->burst_wanted ? FLAG_BURST_WANTED : 0));
+                         (probe->late ? FLAG_LATE : 0));
     bytes[6] = (uint8_t)((probe->state & STATE_MASK) | (probe->settled ? STATE_SETTLED : 0) |
                          (probe->tight ? STATE_TIGHT : 0) | (probe->core ? STATE_CORE : 0));
     bytes[7] = (uint8_t)((probe->path & PROBE_PATH_MAX) | (probe->second ? PATH_SECOND : 0));
@@ -129,6 +129,8 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
     }
     le32_put(bytes + 132, probe->seq);
     le32_put(bytes + 136, probe->received);
+    bytes[142] = probe->wanted;
+    bytes[143] = probe->dead;
     crypto_shorthash_siphashx24(bytes + TAG_OFFSET, bytes, LENGTH, key->bytes);
 }
 
@@ -165,7 +167,7 @@ static bool all_zero(const uint8_t *bytes, size_t size)
 static bool reserved_zero(const uint8_t *bytes, bool question)
 {
     const bool flags = (bytes[5] & ~FLAGS_KNOWN) == 0 && (bytes[6] & ~STATE_KNOWN) == 0;
-    const bool always = all_zero(bytes + 10, 2) && all_zero(bytes + 142, 2);
+    const bool always = all_zero(bytes + 10, 2);
     const bool version = bytes[2] >= 2 || all_zero(bytes + 112, 20);
     const bool type = question ? (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0 &&
                                      all_zero(bytes + 57, 15) && all_zero(bytes + 140, 2)
@@ -247,7 +249,9 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
         .tight = bytes[6] & STATE_TIGHT,
         .core = bytes[6] & STATE_CORE,
         .hardware = bytes[5] & FLAG_HARDWARE,
-        .burst_wanted = bytes[5] & FLAG_BURST_WANTED,
+        .late = bytes[5] & FLAG_LATE,
+        .wanted = bytes[142],
+        .dead = bytes[143],
         .second = bytes[7] & PATH_SECOND,
         .path = bytes[7] & PROBE_PATH_MAX,
         .key_id = le32_get(bytes + 12),

@@ -11,7 +11,7 @@
  *   2     u8    version of this packet
  *   3     u8    lowest version the sender accepts  <= version
  *   4     u8    type                              enum probe_type
- *   5     u8    flags                             0 hardware, 1 own, 2 heard, 3 burst wanted
+ *   5     u8    flags                             0 hardware, 1 own, 2 heard, 3 late
  *   6     u8    state                             0-2 enum probe_state, 5 settled 6 tight 7 core
  *   7     u8    path, bit 7: second of a pair     the sender's number of the path taken
  *   8     u16   length, 10 u16 0                  144: bytes that mean something before the tag
@@ -30,7 +30,7 @@
  * 132     u32   seq                               per (src, dst, path), counts every packet
  * 136     u32   received                          bit k: packet heard.seq - k came; 0: none
  * 140     u8    own.path, 141 u8 heard.path       whose stamps: the sender's, the receiver's path
- * 142     u16   0
+ * 142     u8    wanted       143  u8 dead         bit k: the receiver's path k is overdue / proven dead
  * 144     u8*16 tag over bytes 0-143
  *
  * A query and its answer ("what do you think of j?") put this at 40 instead of the stamps:
@@ -68,7 +68,7 @@
 enum probe_type {
     PROBE_PAIR = 1,  /* one of two coded packets; 'second' says which */
     PROBE_SINGLE,    /* one-way delay and liveness between the pairs */
-    PROBE_BURST,     /* liveness of another path, asked for by burst_wanted */
+    PROBE_BURST,     /* liveness of another path, asked for by wanted */
     PROBE_DISCOVERY, /* sent with a small TTL; reaches the peer only where the fabric is shorter */
     PROBE_QUERY,     /* what do you think of `subject`? */
     PROBE_ANSWER,
@@ -119,7 +119,9 @@ struct probe {
     enum probe_state state;
     bool settled, tight, core; /* claims about the sender's place in the fleet */
     bool hardware;             /* the stamps in here come from the NIC */
-    bool burst_wanted;         /* "a path of yours is silent: send a burst on another" */
+    bool late;                 /* the sender was late itself: what it did not hear proves nothing */
+    uint8_t wanted;            /* bit k: "your path k is overdue: send a burst on it" */
+    uint8_t dead;              /* bit k: "nothing comes through your path k" (proven) */
     bool second;               /* of a pair */
     uint8_t path;
     uint32_t key_id; /* set by decode: the key that the tag fits */

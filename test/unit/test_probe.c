@@ -29,7 +29,9 @@ static struct probe sample(uint64_t seed)
     probe.tight = prng_below(&p, 2);
     probe.core = prng_below(&p, 2);
     probe.hardware = prng_below(&p, 2);
-    probe.burst_wanted = prng_below(&p, 2);
+    probe.late = prng_below(&p, 2);
+    probe.wanted = (uint8_t)prng_u64(&p);
+    probe.dead = (uint8_t)prng_u64(&p);
     probe.second = probe.type == PROBE_PAIR && prng_below(&p, 2);
     probe.path = (uint8_t)prng_below(&p, 128);
     probe.src.index = (uint32_t)prng_below(&p, FLEET_NIC_MAX - 1);
@@ -184,7 +186,6 @@ static void every_reason_is_told(void **state)
         {112, 4, FLEET_NIC_MAX, PROBE_ERROR_NIC, PROBE_PAIR},
         {116, 4, 1, PROBE_ERROR_ANCHOR, PROBE_PAIR}, /* absent, yet a bound */
         {140, 1, 0x80, PROBE_ERROR_RESERVED, PROBE_PAIR},
-        {142, 1, 1, PROBE_ERROR_RESERVED, PROBE_PAIR},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
