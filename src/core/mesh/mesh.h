@@ -144,6 +144,8 @@ struct mesh_edge_info {
     uint32_t generation; /* changes when the number is used for another pair */
 };
 int mesh_edge_capacity(const struct mesh *m);
+/* Grows whenever an edge came or went. */
+uint32_t mesh_generation(const struct mesh *m);
 bool mesh_edge_info(const struct mesh *m, struct mono now, int edge, struct mesh_edge_info *ret_info);
 bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
                       struct path_report *ret_report);

@@ -1,0 +1,33 @@
+/* delay.h: one-way delays of one path and direction, in windows of a log-linear histogram.
+ *
+ * Three windows: the current and the last of OWD_WINDOW_NS (what people see: 10..20 s), and a long one that the
+ * expiring windows are merged into, halved each few minutes (what it was before). Delays are fleet time differences:
+ * a delay below the clock's error may come out negative; it counts in the lowest bucket and the minimum keeps it. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+#define DELAY_SUB_BITS 5 /* 32 buckets an octave: 1.6 % half a bucket */
+#define DELAY_LOW_BITS 6 /* linear below 64 ns */
+#define DELAY_OCTAVES  27
+#define DELAY_BUCKETS  ((1 << DELAY_LOW_BITS) + (DELAY_OCTAVES << DELAY_SUB_BITS))
+
+struct delay_counts {
+    uint32_t count;
+    int64_t min, max;
+    uint16_t bucket[DELAY_BUCKETS]; /* saturating */
+};
+struct delay_window {
+    struct mono start;
+    int64_t last;
+    struct delay_counts now, before, longer;
+};
+
+void delay_init(struct delay_window *w, struct mono now);
+void delay_add(struct delay_window *w, struct mono now, struct span window, int64_t owd_ns);
+/* Of now and before together (longer: that one alone); INT64_MIN when empty. q in 0..1. */
+int64_t delay_quantile(const struct delay_window *w, double q);
+int64_t delay_quantile_longer(const struct delay_window *w, double q);

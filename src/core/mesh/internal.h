@@ -1,0 +1,216 @@
+/* internal.h: the mesh's data, shared by its own files only. */
+#pragma once
+#include "core/mesh/delay.h"
+#include "core/mesh/mesh.h"
+#include "base/prng.h"
+
+#define SLOT_COUNT        32 /* packets remembered per path and direction: 4 s at 7.5 a second */
+#define SEND_QUEUE        1024
+#define VERDICT_QUEUE     512
+#define ROUTER_MAX        2048 /* distinct router addresses remembered */
+#define PROOF_PACKETS     6
+#define PROOF_WAIT_NS     (15 * NS_PER_MS) /* for packets that overtake each other */
+#define OVERDUE_NS        (25 * NS_PER_MS)
+#define WANT_AGAIN_NS     (100 * NS_PER_MS)
+#define SUSPECT_NS_MAX    (5 * NS_PER_S)   /* overdue and never proven: the peer gave that path up */
+#define SILENT_NS         (2 * NS_PER_S)
+#define GUEST_NS          (10 * NS_PER_S)
+#define REVIVE_PACKETS    3
+#define LATE_GRACE_NS     (250 * NS_PER_MS)
+#define BURST_STEP_NS     (4 * NS_PER_MS)
+#define DEAF_PACKETS      8 /* sent and stamped, none acknowledged, while the peer talks */
+#define DEAF_NS           (250 * NS_PER_MS)
+#define RECENT_NS         (30 * NS_PER_S)
+#define OWD_WINDOW_NS     (10 * NS_PER_S)
+#define REDISCOVER_NS     (600 * NS_PER_S)
+
+enum sent_state { SENT_NONE, SENT_WAITING, SENT_STAMPED, SENT_UNSTAMPED, SENT_FAILED };
+
+struct sent_slot {
+    uint32_t seq;
+    uint8_t state, second, high, used;
+    struct nic_time tx;
+};
+struct heard_slot {
+    uint32_t seq;
+    uint8_t valid, stamped, second, used;
+    struct nic_time rx;
+};
+/* A packet or pair by path and number of the first. */
+struct packet_ref {
+    uint32_t seq;
+    uint8_t path, valid, pair, reserved;
+};
+
+/* Delays of the current and the last window, kept as counts per log-linear bucket (delay.h). */
+struct path_half { /* what both directions keep */
+    uint8_t state, reserved;
+    uint16_t port;
+    uint32_t deaths;
+    struct mono since, heard;
+    uint64_t sent, lost, reordered;
+    uint32_t sent_now, lost_now, sent_before, lost_before;
+    struct mono recent_start;
+    struct delay_window *delay;
+};
+struct path_out {
+    struct path_half half;
+    uint8_t hop_count, revive;
+    uint16_t hops[MESH_HOP_MAX]; /* 1 + index into the mesh's routers; 0: did not answer */
+    uint64_t signature;
+    uint8_t trace_answered; /* bits by hop since the trace began */
+    uint8_t trace_rounds;
+    struct mono traced;
+    uint32_t seq_next, acked, judged;
+    bool acked_any, judged_any;
+    uint32_t stamped_unacked;
+    struct loss_test test;
+    uint8_t burst_left, burst_wait; /* packets to send; report to send when stamped */
+    uint32_t burst_last, burst_stamped;
+    struct mono burst_next;
+    struct sent_slot sent[SLOT_COUNT];
+};
+struct path_in {
+    struct path_half half;
+    bool known;
+    uint8_t revive, unseen;
+    uint32_t highest, proof_seq;
+    uint64_t mask; /* bit k: highest - k came */
+    struct mono touched, proof_due, wanted, suspect;
+    struct heard_slot heard[SLOT_COUNT];
+};
+
+struct edge {
+    bool used, fresh, silent, peer_late, carrier_known;
+    uint8_t reason, ring, forward, rank;
+    uint8_t path_count, peer_path_count;
+    uint8_t want; /* in-paths to ask a burst for, now */
+    uint32_t local, peer, generation;
+    struct nic_id nic;
+    struct host_id host;
+    struct mono heard, started, fresh_at;
+    struct mono pair_nominal, pair_next, single_next;
+    uint32_t round; /* of pairs */
+    struct packet_ref pair_out[2], single_out[2], pair_in, single_in; /* [0] newest */
+    struct mono acked;  /* any own packet acknowledged */
+    uint32_t heard_since_ack, stamped_since_ack;
+    bool deaf;          /* the peer hears none of our paths */
+    int64_t owd_min[2]; /* this and the last window, sums of both directions */
+    int64_t out_min[2], in_min[2];
+    struct mono min_start;
+    bool discovered, discovery_silent;
+    struct mono discover_next;
+    struct path_out out[EDGE_PATH_MAX];
+    struct path_in in[EDGE_PATH_MAX];
+};
+
+enum slots { SLOTS_PAIR, SLOTS_SINGLE, SLOTS_REPORT, SLOTS_PROBE_REPLY };
+struct send_entry {
+    int32_t edge;
+    uint32_t local;
+    struct nic_id peer;
+    uint8_t type, path, slots, second;
+    uint8_t ttl, report_path, high, answer;
+    uint16_t port;
+    uint32_t seq; /* report, reply or discovery */
+    uint32_t generation;
+    struct probe_query query;
+};
+struct pending {
+    uint64_t token;
+    uint32_t seq, generation;
+    int32_t edge;
+    uint8_t path, reserved[7];
+};
+
+/* Discovery of one edge at a time per NIC. */
+struct discovery {
+    int edge; /* -1: idle */
+    uint32_t generation;
+    uint8_t port, ttl, length; /* next to probe; routers until the peer, 0 unknown */
+    uint8_t pass;
+    uint8_t reached; /* lowest TTL at which the peer was reached */
+    struct mono next, finish;
+    uint16_t hops[MESH_PORT_COUNT][MESH_HOP_MAX];
+};
+struct nic {
+    struct nic_id id;
+    uint32_t peer; /* own index in the list */
+    bool carrier, carrier_known;
+    int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
+    struct mono credit_at;
+    struct discovery discovery;
+    int32_t *table; /* edge by hash of peer id; -1 empty */
+};
+struct router {
+    uint8_t address[16];
+    uint64_t hash;
+    uint32_t place, number;
+};
+
+struct mesh {
+    struct mesh_config config;
+    struct prng prng;
+    int edge_capacity, edge_count;
+    uint32_t table_mask, generation;
+    struct edge *edges;
+    struct mono *due; /* per edge: when it wants a tick */
+    struct nic nics[HOST_NIC_MAX];
+    struct mono promised, late_until, last_tick;
+    uint64_t token;
+    struct pending *pending;
+    uint32_t pending_mask;
+    struct send_entry *sends;
+    uint32_t send_head, send_count;
+    struct mesh_verdict *verdicts;
+    uint32_t verdict_head, verdict_count;
+    struct router *routers;
+    uint32_t router_count;
+    struct delay_window *delays;
+    struct peer_choice *choices; /* scratch for reloads */
+    struct mesh_counters counters;
+};
+
+static inline int32_t seq_sub(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b);
+}
+static inline bool mesh_is_late(const struct mesh *m, struct mono now)
+{
+    return mono_before(now, m->late_until);
+}
+
+/* mesh.c */
+void mesh_verdict_push(struct mesh *m, struct mesh_verdict verdict);
+bool mesh_send_push(struct mesh *m, const struct send_entry *entry);
+void mesh_due(struct mesh *m, int edge, struct mono at);
+uint32_t mesh_router(struct mesh *m, const uint8_t address[static 16]); /* 1 + index, 0: no room */
+bool mesh_credit(struct mesh *m, struct mono now, int64_t *credit);
+void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
+                    enum path_event event, uint32_t proof);
+void path_half_trial(struct path_half *half, struct mono now, bool lost);
+
+/* prober.c: what is sent when */
+void prober_edge_start(struct mesh *m, struct mono now, int edge);
+void prober_edge_tick(struct mesh *m, struct mono now, int edge);
+void prober_hear_pair(struct mesh *m, struct mono now, int edge);
+void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path);
+struct mono prober_due(const struct edge *e);
+
+/* hear.c: what a packet tells */
+/* verdict.c: overdue, proofs, silence */
+void verdict_edge_tick(struct mesh *m, struct mono now, int edge);
+struct mono verdict_due(const struct mesh *m, const struct edge *e);
+void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path);
+void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, uint32_t seq_last);
+void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, uint8_t dead);
+void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path);
+void verdict_late(struct mesh *m, struct mono now, struct span late);
+
+/* discovery.c */
+void discovery_tick(struct mesh *m, struct mono now, uint32_t local);
+struct mono discovery_due(const struct mesh *m, uint32_t local);
+void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
+void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path);
+void mesh_notice_late(struct mesh *m, struct mono now);
+int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct peer_choice *choice);

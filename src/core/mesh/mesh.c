@@ -1,0 +1,556 @@
+/* mesh.c: life of the mesh and of its edges, its queues, its answers. What is sent when: prober.c; what a packet
+ * tells: hear.c; verdicts: verdict.c. */
+#include "core/mesh/mesh.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mesh/internal.h"
+
+#define CHOICE_MAX 256
+
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
+
+void mesh_verdict_push(struct mesh *m, struct mesh_verdict verdict)
+{
+    if (m->verdict_count == VERDICT_QUEUE) { /* the caller drains after each call: only a bug of ours fills it */
+        m->verdict_head = (m->verdict_head + 1) % VERDICT_QUEUE;
+        m->verdict_count--;
+    }
+    m->verdicts[(m->verdict_head + m->verdict_count++) % VERDICT_QUEUE] = verdict;
+}
+
+bool mesh_next_verdict(struct mesh *m, struct mesh_verdict *ret_verdict)
+{
+    if (m->verdict_count == 0) {
+        return false;
+    }
+    *ret_verdict = m->verdicts[m->verdict_head];
+    m->verdict_head = (m->verdict_head + 1) % VERDICT_QUEUE;
+    m->verdict_count--;
+    return true;
+}
+
+bool mesh_send_push(struct mesh *m, const struct send_entry *entry)
+{
+    if (m->send_count == SEND_QUEUE) {
+        m->counters.sends_dropped++;
+        return false;
+    }
+    m->sends[(m->send_head + m->send_count++) % SEND_QUEUE] = *entry;
+    return true;
+}
+
+void mesh_due(struct mesh *m, int edge, struct mono at)
+{
+    m->due[edge] = mono_min(m->due[edge], at);
+    m->promised = mono_min(m->promised, at);
+}
+
+bool mesh_credit(struct mesh *m, struct mono now, int64_t *credit)
+{
+    (void)m;
+    (void)now;
+    if (*credit < NS_PER_S) {
+        return false;
+    }
+    *credit -= NS_PER_S;
+    return true;
+}
+
+static void credits_grow(struct mesh *m, struct mono now)
+{
+    for (uint32_t i = 0; i < m->config.nic_count; i++) {
+        struct nic *nic = &m->nics[i];
+        const int64_t age = mono_sub(now, nic->credit_at).ns;
+        const int64_t gone = age < NS_PER_S ? age : NS_PER_S;
+
+        nic->burst_credit += gone * MESH_BURST_RATE;
+        nic->probe_credit += gone * MESH_DISCOVERY_RATE;
+        if (nic->burst_credit > MESH_BURST_RATE * NS_PER_S) {
+            nic->burst_credit = MESH_BURST_RATE * NS_PER_S;
+        }
+        if (nic->probe_credit > MESH_DISCOVERY_RATE / 4 * NS_PER_S) {
+            nic->probe_credit = MESH_DISCOVERY_RATE / 4 * NS_PER_S;
+        }
+        nic->credit_at = now;
+    }
+}
+
+uint32_t mesh_router(struct mesh *m, const uint8_t address[static 16])
+{
+    uint64_t low, high, hash;
+
+    memcpy(&low, address, 8);
+    memcpy(&high, address + 8, 8);
+    hash = hash_u64(low, high);
+    for (uint32_t i = 0; i < m->router_count; i++) {
+        if (m->routers[i].hash == hash && memcmp(m->routers[i].address, address, 16) == 0) {
+            return i + 1;
+        }
+    }
+    if (m->router_count == ROUTER_MAX) {
+        return 0;
+    }
+    struct router *r = &m->routers[m->router_count++];
+    *r = (struct router){.hash = hash, .place = PLACE_ROUTER, .number = UINT32_MAX};
+    memcpy(r->address, address, 16);
+    for (uint32_t i = 0; i < m->config.fleet.router_count; i++) {
+        if (memcmp(m->config.fleet.routers[i].address, address, 16) == 0) {
+            r->place = m->config.fleet.routers[i].place;
+            r->number = m->config.fleet.routers[i].number;
+        }
+    }
+    return m->router_count;
+}
+
+/* ---- edges ------------------------------------------------------------------------------------------------------ */
+
+int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer)
+{
+    const struct nic *nic = &m->nics[local];
+
+    for (uint32_t i = (uint32_t)hash_u64(1, peer.index);; i++) {
+        const int32_t edge = nic->table[i & m->table_mask];
+        if (edge < 0 || nic_id_equal(m->edges[edge].nic, peer)) {
+            return edge;
+        }
+    }
+}
+
+static void table_insert(struct mesh *m, uint32_t local, int edge)
+{
+    uint32_t i = (uint32_t)hash_u64(1, m->edges[edge].nic.index);
+
+    while (m->nics[local].table[i & m->table_mask] >= 0) {
+        i++;
+    }
+    m->nics[local].table[i & m->table_mask] = edge;
+}
+
+static void table_rebuild(struct mesh *m, uint32_t local)
+{
+    for (uint32_t i = 0; i <= m->table_mask; i++) {
+        m->nics[local].table[i] = -1;
+    }
+    for (int i = 0; i < m->config.edge_limit; i++) {
+        const int edge = (int)local * m->config.edge_limit + i;
+        if (m->edges[edge].used) {
+            table_insert(m, local, edge);
+        }
+    }
+}
+
+static struct delay_window *edge_delay(struct mesh *m, int edge, uint32_t path, uint32_t in)
+{
+    return &m->delays[((size_t)edge * m->config.path_limit + path) * 2 + in];
+}
+
+int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct peer_choice *choice)
+{
+    const struct node_peer *peer = &m->config.fleet.peers[choice->index];
+    struct edge *e = NULL;
+    int edge;
+
+    for (edge = (int)local * m->config.edge_limit; edge < (int)(local + 1) * m->config.edge_limit; edge++) {
+        if (!m->edges[edge].used) {
+            e = &m->edges[edge];
+            break;
+        }
+    }
+    if (!e) {
+        return -1;
+    }
+    memset(e, 0, sizeof *e);
+    e->used = true;
+    e->reason = choice->reason;
+    e->ring = choice->ring;
+    e->forward = choice->forward;
+    e->rank = choice->rank;
+    e->local = local;
+    e->peer = choice->index;
+    e->nic = peer->nic;
+    e->host = peer->host;
+    e->generation = ++m->generation;
+    e->heard = MONO_NEVER;
+    e->started = e->acked = e->min_start = now;
+    e->owd_min[0] = e->owd_min[1] = INT64_MAX;
+    e->out_min[0] = e->out_min[1] = e->in_min[0] = e->in_min[1] = INT64_MAX;
+    for (uint32_t p = 0; p < EDGE_PATH_MAX; p++) {
+        struct path_half *halves[2] = {&e->out[p].half, &e->in[p].half};
+
+        for (uint32_t d = 0; d < 2; d++) {
+            halves[d]->since = halves[d]->recent_start = now;
+            halves[d]->heard = MONO_NEVER;
+            halves[d]->delay = p < m->config.path_limit ? edge_delay(m, edge, p, d) : NULL;
+            if (halves[d]->delay) {
+                delay_init(halves[d]->delay, now);
+            }
+        }
+        e->out[p].burst_next = e->in[p].proof_due = MONO_NEVER;
+    }
+    table_insert(m, local, edge);
+    m->edge_count++;
+    prober_edge_start(m, now, edge);
+    return edge;
+}
+
+static void edge_remove(struct mesh *m, int edge)
+{
+    struct edge *e = &m->edges[edge];
+
+    e->used = false;
+    m->due[edge] = MONO_NEVER;
+    m->edge_count--;
+    m->generation++;
+    table_rebuild(m, e->local);
+}
+
+static void choose(struct mesh *m, struct mono now, uint32_t local)
+{
+    const struct mesh_config *c = &m->config;
+    const uint32_t count = peers_choose(&c->fleet, m->nics[local].peer, c->ring_peers, c->full_limit, m->choices,
+                                        CHOICE_MAX);
+
+    for (int edge = (int)local * c->edge_limit; edge < (int)(local + 1) * c->edge_limit; edge++) {
+        struct edge *e = &m->edges[edge];
+        bool wanted = e->used && e->reason == EDGE_GUEST && e->peer != UINT32_MAX;
+
+        for (uint32_t i = 0; e->used && i < count && m->choices[i].rank == 0; i++) {
+            wanted = wanted || m->choices[i].index == e->peer;
+        }
+        if (e->used && !wanted) {
+            edge_remove(m, edge);
+        }
+    }
+    for (uint32_t i = 0; i < count && m->choices[i].rank == 0; i++) {
+        const int edge = mesh_edge_find(m, local, c->fleet.peers[m->choices[i].index].nic);
+
+        if (edge < 0) {
+            mesh_edge_add(m, now, local, &m->choices[i]);
+        } else if (m->edges[edge].reason == EDGE_GUEST) {
+            m->edges[edge].reason = m->choices[i].reason;
+        }
+    }
+}
+
+void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet)
+{
+    m->config.fleet = *fleet;
+    m->router_count = 0; /* names may differ; hop lists are learned anew */
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct edge *e = &m->edges[edge];
+        e->discover_next = now;
+        for (uint32_t p = 0; p < EDGE_PATH_MAX; p++) {
+            memset(e->out[p].hops, 0, sizeof e->out[p].hops);
+        }
+        e->peer = e->used ? fleet_find(fleet, e->nic) : UINT32_MAX;
+        if (e->used && e->peer != UINT32_MAX) {
+            e->host = fleet->peers[e->peer].host;
+        }
+    }
+    for (uint32_t local = 0; local < m->config.nic_count; local++) {
+        m->nics[local].peer = fleet_find(fleet, m->config.nics[local]);
+        m->nics[local].discovery.edge = -1;
+        choose(m, now, local);
+    }
+}
+
+bool mesh_replace(struct mesh *m, struct mono now, int edge)
+{
+    struct edge *old = &m->edges[edge];
+    const uint32_t local = old->local;
+    uint32_t count;
+
+    if (!old->used || old->reason == EDGE_FULL || old->reason == EDGE_GUEST) {
+        return false;
+    }
+    count = peers_choose(&m->config.fleet, m->nics[local].peer, m->config.ring_peers, m->config.full_limit, m->choices,
+                         CHOICE_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct peer_choice *c = &m->choices[i];
+
+        if (c->ring == old->ring && c->forward == old->forward && c->rank > old->rank &&
+            mesh_edge_find(m, local, m->config.fleet.peers[c->index].nic) < 0) {
+            edge_remove(m, edge);
+            return mesh_edge_add(m, now, local, c) >= 0;
+        }
+    }
+    return false;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t power_of_two(uint32_t at_least)
+{
+    uint32_t n = 16;
+
+    while (n < at_least) {
+        n *= 2;
+    }
+    return n;
+}
+
+struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
+{
+    struct mesh *m = calloc(1, sizeof *m);
+
+    if (!m) {
+        return NULL;
+    }
+    m->config = *config;
+    prng_init(&m->prng, config->seed);
+    m->edge_capacity = (int)(config->nic_count * config->edge_limit);
+    m->table_mask = power_of_two(2u * config->edge_limit) - 1;
+    m->pending_mask = power_of_two(config->nic_count * 512u) - 1;
+    m->promised = MONO_NEVER;
+    m->late_until = m->last_tick = now;
+    m->edges = calloc((size_t)m->edge_capacity, sizeof *m->edges);
+    m->due = calloc((size_t)m->edge_capacity, sizeof *m->due);
+    m->pending = calloc(m->pending_mask + 1, sizeof *m->pending);
+    m->sends = calloc(SEND_QUEUE, sizeof *m->sends);
+    m->verdicts = calloc(VERDICT_QUEUE, sizeof *m->verdicts);
+    m->routers = calloc(ROUTER_MAX, sizeof *m->routers);
+    m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof *m->delays);
+    m->choices = calloc(CHOICE_MAX, sizeof *m->choices);
+    if (!m->edges || !m->due || !m->pending || !m->sends || !m->verdicts || !m->routers || !m->delays || !m->choices) {
+        mesh_free(m);
+        return NULL;
+    }
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        m->due[edge] = MONO_NEVER;
+    }
+    for (uint32_t i = 0; i < config->nic_count; i++) {
+        m->nics[i] = (struct nic){.id = config->nics[i],
+                                  .peer = fleet_find(&config->fleet, config->nics[i]),
+                                  .carrier = true,
+                                  .credit_at = now,
+                                  .discovery.edge = -1,
+                                  .discovery.next = now,
+                                  .table = calloc(m->table_mask + 1, sizeof(int32_t))};
+        if (!m->nics[i].table) {
+            mesh_free(m);
+            return NULL;
+        }
+        table_rebuild(m, i);
+    }
+    for (uint32_t i = 0; i < config->nic_count; i++) {
+        choose(m, now, i);
+    }
+    return m;
+}
+
+void mesh_free(struct mesh *m)
+{
+    if (!m) {
+        return;
+    }
+    for (uint32_t i = 0; i < HOST_NIC_MAX; i++) {
+        free(m->nics[i].table);
+    }
+    free(m->edges);
+    free(m->due);
+    free(m->pending);
+    free(m->sends);
+    free(m->verdicts);
+    free(m->routers);
+    free(m->delays);
+    free(m->choices);
+    free(m);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+static struct mono grid_up(const struct mesh *m, struct mono at)
+{
+    const int64_t grid = m->config.grid.ns;
+
+    if (grid <= 0 || at.ns == MONO_NEVER.ns) {
+        return at;
+    }
+    return (struct mono){(at.ns / grid + (at.ns % grid > 0)) * grid};
+}
+
+void mesh_notice_late(struct mesh *m, struct mono now)
+{
+    const struct mono deadline = grid_up(m, m->promised);
+
+    if (deadline.ns != MONO_NEVER.ns && mono_sub(now, deadline).ns > m->config.late.ns) {
+        verdict_late(m, now, mono_sub(now, deadline));
+        m->promised = now; /* told once */
+    }
+}
+
+void mesh_tick(struct mesh *m, struct mono now)
+{
+    mesh_notice_late(m, now);
+    credits_grow(m, now);
+    m->last_tick = now;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        if (m->due[edge].ns > now.ns) {
+            continue;
+        }
+        struct edge *e = &m->edges[edge];
+        m->due[edge] = MONO_NEVER;
+        if (e->used && e->reason == EDGE_GUEST &&
+            mono_sub(now, e->heard.ns == MONO_NEVER.ns ? e->started : e->heard).ns > GUEST_NS) {
+            edge_remove(m, edge);
+        }
+        if (!e->used) {
+            continue;
+        }
+        verdict_edge_tick(m, now, edge);
+        prober_edge_tick(m, now, edge);
+        m->due[edge] = mono_min(m->due[edge], mono_min(prober_due(e), verdict_due(m, e)));
+    }
+    m->promised = MONO_NEVER;
+    for (uint32_t i = 0; i < m->config.nic_count; i++) {
+        discovery_tick(m, now, i);
+        m->promised = mono_min(m->promised, discovery_due(m, i));
+    }
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        m->promised = mono_min(m->promised, m->due[edge]);
+    }
+    if (m->promised.ns <= now.ns) { /* the grid may be exact: never ask for the past */
+        m->promised = (struct mono){now.ns + 1};
+    }
+}
+
+struct mono mesh_deadline(const struct mesh *m)
+{
+    return grid_up(m, mono_min(m->promised, mono_add(m->last_tick, span_ms(100))));
+}
+
+void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
+{
+    struct nic *nic = &m->nics[local];
+    const bool was_down = nic->carrier_known && !nic->carrier;
+
+    nic->carrier = up;
+    nic->carrier_known = true;
+    for (int edge = (int)local * m->config.edge_limit; edge < (int)(local + 1) * m->config.edge_limit; edge++) {
+        struct edge *e = &m->edges[edge];
+
+        if (!e->used || (up && !was_down)) {
+            continue;
+        }
+        e->acked = now;
+        e->stamped_since_ack = e->heard_since_ack = 0;
+        for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
+            e->in[p].touched = now;
+            e->in[p].proof_due = MONO_NEVER;
+            if (!up) { /* its own link explains everything */
+                path_half_move(m, now, edge, p, DIRECTION_IN, PATH_SILENCE, 0);
+                path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
+            }
+        }
+    }
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
+
+int mesh_edge_capacity(const struct mesh *m)
+{
+    return m->edge_capacity;
+}
+
+uint32_t mesh_generation(const struct mesh *m)
+{
+    return m->generation;
+}
+
+bool mesh_edge_info(const struct mesh *m, struct mono now, int edge, struct mesh_edge_info *ret_info)
+{
+    const struct edge *e = &m->edges[edge];
+
+    (void)now;
+    if (edge < 0 || edge >= m->edge_capacity || !e->used) {
+        return false;
+    }
+    const int64_t low = e->owd_min[0] < e->owd_min[1] ? e->owd_min[0] : e->owd_min[1];
+    *ret_info = (struct mesh_edge_info){.local = e->local,
+                                        .peer = e->peer,
+                                        .nic = e->nic,
+                                        .host = e->host,
+                                        .reason = e->reason,
+                                        .path_count = e->path_count,
+                                        .peer_path_count = e->peer_path_count,
+                                        .silent = e->silent,
+                                        .heard = e->heard,
+                                        .rtt_ns_min = low == INT64_MAX ? -1 : low,
+                                        .generation = e->generation};
+    return true;
+}
+
+bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
+                      struct path_report *ret_report)
+{
+    const struct edge *e = &m->edges[edge];
+    const bool out = direction == DIRECTION_OUT;
+    const struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
+    const struct delay_window *d = half->delay;
+
+    (void)now;
+    if (!e->used || path >= m->config.path_limit || (out ? path >= e->path_count : !e->in[path].known)) {
+        return false;
+    }
+    *ret_report = (struct path_report){
+        .state = half->state,
+        .source_port = half->port,
+        .hop_count = out ? e->out[path].hop_count : 0,
+        .signature = out ? e->out[path].signature : 0,
+        .since = half->since,
+        .heard = half->heard,
+        .sent = half->sent,
+        .lost = half->lost,
+        .reordered = half->reordered,
+        .lost_recent = half->lost_now + half->lost_before,
+        .sent_recent = half->sent_now + half->sent_before,
+        .deaths = half->deaths,
+        .owd_ns_last = d->last,
+        .owd_ns_min = delay_quantile(d, 0),
+        .owd_ns_p50 = delay_quantile(d, 0.5),
+        .owd_ns_p99 = delay_quantile(d, 0.99),
+        .owd_ns_max = delay_quantile(d, 1),
+        .owd_count = (int64_t)d->now.count + d->before.count,
+        .owd_ns_p50_long = delay_quantile_longer(d, 0.5),
+        .bound_ns = INT64_MIN,
+        .hard_ns = INT64_MIN,
+    };
+    return true;
+}
+
+static void edge_minima(struct edge *e, struct mono now)
+{
+    if (mono_sub(now, e->min_start).ns < OWD_WINDOW_NS / 2) {
+        return;
+    }
+    e->out_min[1] = e->out_min[0];
+    e->in_min[1] = e->in_min[0];
+    e->owd_min[1] = e->owd_min[0];
+    e->out_min[0] = e->in_min[0] = e->owd_min[0] = INT64_MAX;
+    e->min_start = now;
+}
+
+void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
+                   int64_t owd_ns)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
+    int64_t *low = direction == DIRECTION_OUT ? e->out_min : e->in_min;
+
+    if (!e->used || path >= m->config.path_limit) {
+        return;
+    }
+    edge_minima(e, now);
+    low[0] = owd_ns < low[0] ? owd_ns : low[0];
+    if (e->out_min[0] != INT64_MAX && e->in_min[0] != INT64_MAX) {
+        e->owd_min[0] = e->out_min[0] + e->in_min[0];
+    }
+    delay_add(half->delay, now, span_ns(OWD_WINDOW_NS), owd_ns);
+}
+
+void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters)
+{
+    *ret_counters = m->counters;
+}
