@@ -1,0 +1,192 @@
+/* clock_page.c: the sequence lock, and a reader's arithmetic. */
+#include "wire/clock_page.h"
+
+#include <math.h>
+#include <string.h>
+
+/* -- sequence lock -- */
+
+/* Acquire and release on every word instead of fences: the same instructions on x86, and
+ * ThreadSanitizer understands it. */
+static uint64_t load(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static bool copy_out(const struct clock_page_memory *memory, void *ret, size_t size)
+{
+    for (int i = 0; i < CLOCK_PAGE_TRIES; i++) {
+        const uint64_t before = load(&memory->sequence);
+        if (before & 1) {
+            continue;
+        }
+        for (size_t k = 0; k < size / 8; k++) {
+            const uint64_t word = load(&memory->words[k]);
+            memcpy((char *)ret + 8 * k, &word, 8);
+        }
+        if (__atomic_load_n(&memory->sequence, __ATOMIC_RELAXED) == before) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void clock_page_init(struct clock_page_memory *memory, uint64_t nonce)
+{
+    memset(memory->words, 0, sizeof(memory->words));
+    __atomic_store_n(&memory->sequence, nonce & ~1ULL, __ATOMIC_RELEASE);
+}
+
+void clock_page_write(struct clock_page_memory *memory, const struct clock_page *page)
+{
+    const uint64_t sequence = __atomic_load_n(&memory->sequence, __ATOMIC_RELAXED);
+    struct clock_page copy = *page;
+
+    copy.terms.magic = CLOCK_PAGE_MAGIC;
+    copy.terms.version = CLOCK_PAGE_VERSION;
+    __atomic_store_n(&memory->sequence, sequence | 1, __ATOMIC_RELAXED);
+    for (size_t k = 0; k < sizeof(copy) / 8; k++) {
+        uint64_t word;
+        memcpy(&word, (const char *)&copy + 8 * k, 8);
+        __atomic_store_n(&memory->words[k], word, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&memory->sequence, (sequence | 1) + 1, __ATOMIC_RELEASE);
+}
+
+/* -- what may be believed -- */
+
+static bool within(double value, double lowest, double highest)
+{
+    return value >= lowest && value <= highest; /* false for NaN */
+}
+
+static bool time_valid(int64_t ns)
+{
+    return ns >= -TIME_NS_MAX && ns <= TIME_NS_MAX;
+}
+
+/* The ranges within which clock_page_at() can't overflow. */
+static bool terms_valid(const struct clock_page_terms *t)
+{
+    return t->magic == CLOCK_PAGE_MAGIC && t->version == CLOCK_PAGE_VERSION &&
+           t->status <= CLOCK_PAGE_DISRUPTED && time_valid(t->written) && time_valid(t->since) &&
+           linear_map_valid(&t->prior) && linear_map_valid(&t->line) && linear_map_valid(&t->map) &&
+           within(t->h_ns, 0, 1e12) && within(t->rate_limit, 0, 1) && within(t->rate_drift, 0, 1) &&
+           within(t->p00, 0, 1e24) && within(t->p01, -1e24, 1e24) && within(t->p11, 0, 1e24) &&
+           within(t->q2, 0, 1e24) && within(t->spread2, 0, 1e24) && within(t->shift_ns, 0, 1e12) &&
+           within(t->guard_ns, 0, 1e12) && within(t->guard_rate, 0, 1);
+}
+
+bool clock_page_read_terms(const struct clock_page_memory *memory, struct clock_page_terms *ret)
+{
+    return copy_out(memory, ret, sizeof(*ret)) && terms_valid(ret);
+}
+
+bool clock_page_read(const struct clock_page_memory *memory, struct clock_page *ret)
+{
+    if (!copy_out(memory, ret, sizeof(*ret)) || !terms_valid(&ret->terms) ||
+        ret->nic_count > HOST_NIC_MAX || !time_valid(ret->utc_minus_fleet_ns)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < ret->nic_count; i++) {
+        const struct clock_page_nic *nic = &ret->nics[i];
+        if (nic->status > CLOCK_PAGE_DISRUPTED || !linear_map_valid(&nic->map) ||
+            !within(nic->h_ns, 0, 1e12) || !within(nic->statistical_ns, 0, 1e12) ||
+            memchr(nic->name, 0, sizeof(nic->name)) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* -- arithmetic -- */
+
+/* How far a clock may have left its published rate after t seconds. */
+static double drift_ns(const struct clock_page_terms *terms, double t)
+{
+    const double a = terms->rate_limit, b = terms->rate_drift;
+
+    return b * t <= a ? 1e9 * a * t : 1e9 * (b * t * t + a * a / b) / 2;
+}
+
+static const struct clock_page_reading unknown = {
+    .status = CLOCK_PAGE_UNKNOWN, .hard_ns = INT64_MAX, .statistical_ns = INT64_MAX};
+
+/* The status as the page's age and our own bound leave it. */
+static enum clock_page_status status_at(const struct clock_page_terms *terms, int64_t now,
+                                        double hard_ns)
+{
+    const int64_t age = now - terms->written;
+
+    if (terms->status == CLOCK_PAGE_UNKNOWN || age > CLOCK_PAGE_UNKNOWN_NS ||
+        !(hard_ns <= CLOCK_PAGE_HARD_NS_MAX)) {
+        return CLOCK_PAGE_UNKNOWN;
+    }
+    if (now > terms->void_after || terms->status == CLOCK_PAGE_DISRUPTED) {
+        return CLOCK_PAGE_DISRUPTED;
+    }
+    return age > CLOCK_PAGE_HOLDOVER_NS ? CLOCK_PAGE_HOLDOVER
+                                        : (enum clock_page_status)terms->status;
+}
+
+struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, int64_t c,
+                                        int64_t now)
+{
+    struct clock_page_reading ret;
+    double t, hard, variance, statistical;
+
+    if (!time_valid(c) || !time_valid(now) || c < terms->since ||
+        now < terms->written - CLOCK_PAGE_EARLY_NS) {
+        return unknown;
+    }
+    t = 1e-9 * fabs((double)(c - terms->written));
+    hard = terms->h_ns + drift_ns(terms, t) + 1;
+    if (terms->guard != INT64_MAX) {
+        /* Unsigned: a page may say anything; too early a pass only widens. */
+        const int64_t age = (int64_t)((uint64_t)c - (uint64_t)terms->guard);
+        hard += terms->guard_ns + (age > 0 ? terms->guard_rate * (double)age : 0);
+    }
+    ret.status = status_at(terms, now, hard);
+    if (ret.status == CLOCK_PAGE_UNKNOWN) {
+        return unknown;
+    }
+    variance =
+        terms->p00 + terms->spread2 + t * (2 * terms->p01 + t * (terms->p11 + t * terms->q2 / 3));
+    statistical = 6 * sqrt(variance > 0 ? variance : 0) + terms->shift_ns + 1;
+    ret.estimate_ns = linear_map_at(c >= terms->map_from    ? &terms->map
+                                    : c >= terms->line_from ? &terms->line
+                                                            : &terms->prior,
+                                    c);
+    ret.hard_ns = (int64_t)hard;
+    ret.statistical_ns = (int64_t)(statistical < hard ? statistical : hard);
+    return ret;
+}
+
+struct clock_page_reading clock_page_nic_at(const struct clock_page *page, uint32_t index,
+                                            int64_t stamp, int64_t now)
+{
+    const struct clock_page_nic *nic = &page->nics[index];
+    struct clock_page_reading ret;
+    double t, hard;
+
+    if (index >= page->nic_count || nic->status == CLOCK_PAGE_UNKNOWN || !time_valid(stamp) ||
+        !time_valid(now) || now < page->terms.written - CLOCK_PAGE_EARLY_NS) {
+        return unknown;
+    }
+    t = 1e-9 * fabs((double)(stamp - nic->map.r));
+    hard = nic->h_ns + drift_ns(&page->terms, t) + 1;
+    ret.status = status_at(&page->terms, now, hard);
+    if (ret.status == CLOCK_PAGE_UNKNOWN) {
+        return unknown;
+    }
+    if (ret.status == CLOCK_PAGE_SYNCED) {
+        ret.status = (enum clock_page_status)nic->status;
+    }
+    ret.estimate_ns = linear_map_at(&nic->map, stamp);
+    ret.hard_ns = (int64_t)hard;
+    ret.statistical_ns = nic->statistical_ns + drift_ns(&page->terms, t) < hard
+                             ? (int64_t)(nic->statistical_ns + drift_ns(&page->terms, t))
+                             : ret.hard_ns;
+    /* Before `since` nothing is known; in fleet time, for the stamp is another clock's. */
+    return ret.estimate_ns < linear_map_at(&page->terms.map, page->terms.since) ? unknown : ret;
+}

@@ -1,0 +1,140 @@
+/* mesh_page.c: verdicts in shared memory, one sequence lock per cache line. */
+#include "wire/mesh_page.h"
+
+#include <string.h>
+
+static void write_locked(uint64_t *sequence, uint64_t *words, const void *from, size_t size)
+{
+    const uint64_t before = __atomic_load_n(sequence, __ATOMIC_RELAXED);
+
+    __atomic_store_n(sequence, before | 1, __ATOMIC_RELAXED);
+    for (size_t k = 0; k < size / 8; k++) {
+        uint64_t word;
+        memcpy(&word, (const char *)from + 8 * k, 8);
+        __atomic_store_n(&words[k], word, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(sequence, (before | 1) + 1, __ATOMIC_RELEASE);
+}
+
+static bool read_locked(const uint64_t *sequence, const uint64_t *words, void *ret, size_t size)
+{
+    for (int i = 0; i < MESH_PAGE_TRIES; i++) {
+        const uint64_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
+        if (before & 1) {
+            continue;
+        }
+        for (size_t k = 0; k < size / 8; k++) {
+            const uint64_t word = __atomic_load_n(&words[k], __ATOMIC_ACQUIRE);
+            memcpy((char *)ret + 8 * k, &word, 8);
+        }
+        if (__atomic_load_n(sequence, __ATOMIC_RELAXED) == before) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void mesh_page_init(struct mesh_page_memory *memory, uint32_t capacity, uint64_t nonce)
+{
+    struct mesh_page_header header = {.capacity = capacity};
+
+    ASSERT(capacity <= MESH_PAGE_ENTRY_MAX);
+    memset(memory, 0, mesh_page_size(capacity));
+    memory->sequence = nonce & ~1ULL;
+    for (uint32_t i = 0; i < capacity; i++) {
+        memory->entries[i].sequence = nonce & ~1ULL;
+    }
+    memcpy(memory->header, &header, sizeof(header));
+    mesh_page_write_header(memory, &header);
+}
+
+void mesh_page_write_header(struct mesh_page_memory *memory, const struct mesh_page_header *header)
+{
+    struct mesh_page_header copy = *header, before;
+
+    memcpy(&before, memory->header, sizeof(before)); /* only we write */
+    copy.magic = MESH_PAGE_MAGIC;
+    copy.version = MESH_PAGE_VERSION;
+    copy.capacity = before.capacity;
+    ASSERT(copy.count <= copy.capacity);
+    write_locked(&memory->sequence, memory->header, &copy, sizeof(copy));
+}
+
+bool mesh_page_write(struct mesh_page_memory *memory, uint32_t index,
+                     const struct mesh_page_entry *entry)
+{
+    struct mesh_page_header header;
+    struct mesh_page_entry before;
+
+    memcpy(&header, memory->header, sizeof(header));
+    ASSERT(index < header.capacity);
+    memcpy(&before, memory->entries[index].words, sizeof(before));
+    if (memcmp(&before, entry, sizeof(before)) == 0) {
+        return false;
+    }
+    write_locked(&memory->entries[index].sequence, memory->entries[index].words, entry,
+                 sizeof(*entry));
+    return before.state != entry->state || before.generation != entry->generation;
+}
+
+bool mesh_page_read_header(const struct mesh_page_memory *memory, size_t size,
+                           struct mesh_page_header *ret)
+{
+    struct mesh_page_header header;
+
+    if (size < sizeof(*memory) ||
+        !read_locked(&memory->sequence, memory->header, &header, sizeof(header)) ||
+        header.magic != MESH_PAGE_MAGIC || header.version != MESH_PAGE_VERSION ||
+        header.capacity > MESH_PAGE_ENTRY_MAX || mesh_page_size(header.capacity) > size ||
+        header.count > header.capacity) {
+        return false;
+    }
+    *ret = header;
+    return true;
+}
+
+bool mesh_page_read(const struct mesh_page_memory *memory, size_t size, uint32_t index,
+                    struct mesh_page_entry *ret)
+{
+    struct mesh_page_entry entry;
+
+    if (index >= MESH_PAGE_ENTRY_MAX || mesh_page_size(index + 1) > size ||
+        !read_locked(&memory->entries[index].sequence, memory->entries[index].words, &entry,
+                     sizeof(entry)) ||
+        entry.state > MESH_PAGE_LOSSY || entry.direction > MESH_PAGE_IN ||
+        entry.local.index >= FLEET_NIC_MAX || entry.peer.index >= FLEET_NIC_MAX) {
+        return false;
+    }
+    *ret = entry;
+    return true;
+}
+
+uint32_t mesh_page_find(const struct mesh_page_memory *memory, size_t size, struct nic_id local,
+                        struct nic_id peer, uint16_t source_port,
+                        enum mesh_page_direction direction)
+{
+    struct mesh_page_header header;
+
+    if (!mesh_page_read_header(memory, size, &header)) {
+        return UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < header.count; i++) {
+        struct mesh_page_entry entry;
+        if (mesh_page_read(memory, size, i, &entry) && entry.state != MESH_PAGE_NONE &&
+            nic_id_equal(entry.local, local) && nic_id_equal(entry.peer, peer) &&
+            entry.source_port == source_port && entry.direction == direction) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+const char *mesh_page_state_name(enum mesh_page_state state)
+{
+    static const char *const names[] = {
+        [MESH_PAGE_NONE] = "none", [MESH_PAGE_OK] = "ok",       [MESH_PAGE_SUSPECT] = "suspect",
+        [MESH_PAGE_DEAD] = "dead", [MESH_PAGE_LOSSY] = "lossy",
+    };
+
+    return (size_t)state < ARRAY_COUNT(names) ? names[state] : "unknown";
+}
