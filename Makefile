@@ -1,0 +1,54 @@
+# The front door. All that it does is call tools/; meson and ninja do the building.
+#
+#   make demo        the lab, live, on this terminal (root; DEMO_SECONDS=n ends it by itself)
+#   make build       tools and libraries in, all targets built, in build/
+#   make test        that, then every test; the last line counts them
+#   make bench       every figure of docs/bench.md but the long ones (AREA=clock: one area)
+#   make soak        the long ones
+#   make install     into DESTDIR and PREFIX (default /usr/local);  make uninstall  takes it out
+#   make clean
+PREFIX ?= /usr/local
+DESTDIR ?=
+AREA ?=
+DEMO_SECONDS ?=
+BUILD = build
+
+.PHONY: all build demo test bench soak install uninstall deps clean help
+all: build
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+deps:
+	@tools/install-deps build
+
+build: deps
+	@tools/build $(BUILD) --prefix $(PREFIX)
+
+demo: deps
+	@tools/install-deps demo
+	@tools/build $(BUILD) --quiet
+	@DEMO_SECONDS='$(DEMO_SECONDS)' tools/demo $(BUILD)
+
+test: deps
+	@tools/install-deps test
+	@tools/run-tests $(TESTS)
+
+bench: deps
+	@tools/install-deps bench
+	@tools/build $(BUILD) --quiet
+	@tools/run-bench $(BUILD) bench $(AREA)
+
+soak: deps
+	@tools/install-deps bench
+	@tools/build $(BUILD) --quiet
+	@tools/run-bench $(BUILD) soak $(AREA)
+
+install: build
+	@DESTDIR='$(DESTDIR)' tools/install $(BUILD) install '$(PREFIX)'
+
+uninstall:
+	@DESTDIR='$(DESTDIR)' tools/install $(BUILD) uninstall '$(PREFIX)'
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,158 @@
+/* foliot.c: the one command that people type: a table of commands and how one is found in it. */
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/foliot_command.h"
+#include "base/bug.h"
+
+static int command_help(int argc, char *argv[]);
+
+#define ASK "[--json] [--watch] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
+
+static const struct command commands[] = {
+    {"status", ASK, "is this host well: clock, mesh, links, open findings", command_status},
+    {"clock", ASK, "the host's clocks on the fleet's timeline, their bounds and edges",
+     command_clock},
+    {"mesh", ASK " [--paths]", "one-way delay and loss of every path, as a heat map", command_mesh},
+    {"links", ASK, "NIC ports: carrier, flaps, errors", command_links},
+    {"findings", ASK, "what is wrong, since when, and what to do", command_findings},
+    {"doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
+     command_doctor},
+    {"selftest", "clock [--json] [--host HOST] [--lab LAB] [--socket PATH]",
+     "is the clock's bound honest, as far as that shows without a truth", command_selftest},
+    {"record", "[-o FILE] [--host HOST] [--lab LAB] [--socket PATH]",
+     "save the last minutes of the agent's inputs, for foliot sim replay", command_record},
+    {"keygen", "[--rotate] [--id ID] FILE", "make the fleet's key file, or add the next key to it",
+     command_keygen},
+    {"support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
+     "pack status, configuration and logs, without secrets", command_support_bundle},
+    {"help", "[COMMAND]", "this list, or one command's usage", command_help},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+void command_usage(const struct command *command, FILE *out)
+{
+    fprintf(out, "usage: foliot %s %s\n  %s\n  man foliot: all about it\n", command->name,
+            command->arguments, command->summary);
+}
+
+static void usage(FILE *out)
+{
+    fputs("usage: foliot COMMAND [OPTIONS]\n\n", out);
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        fprintf(out, "  %-15s %s\n", commands[i].name, commands[i].summary);
+    }
+    fputs("\n  foliot --version\n  foliot COMMAND --help\n", out);
+}
+
+static size_t smallest(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Levenshtein distance; names are short, so a fixed row suffices. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[64];
+    const size_t length = strlen(b);
+
+    if (length >= ARRAY_COUNT(row)) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= length; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            const size_t above = row[j];
+            const size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+            row[j] = smallest(smallest(above, row[j - 1]) + 1, changed);
+            diagonal = above;
+        }
+    }
+    return row[length];
+}
+
+static int unknown_command(const char *name)
+{
+    const struct command *nearest = NULL;
+    size_t best = 3; /* further off is no typo */
+
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        const size_t d = distance(name, commands[i].name);
+        if (d < best) {
+            best = d;
+            nearest = &commands[i];
+        }
+    }
+    fprintf(stderr, "foliot: no command '%s'", name);
+    if (nearest != NULL) {
+        fprintf(stderr, "; did you mean 'foliot %s'?", nearest->name);
+    }
+    fputs("\nfoliot help: the list\n", stderr);
+    return EXIT_USAGE;
+}
+
+static int command_help(int argc, char *argv[])
+{
+    const struct command *command;
+
+    if (argc < 2) {
+        usage(stdout);
+        return EXIT_WELL;
+    }
+    command = command_find(argv[1][0] == '-' ? "help" : argv[1]);
+    if (command == NULL) {
+        return unknown_command(argv[1]);
+    }
+    command_usage(command, stdout);
+    return EXIT_WELL;
+}
+
+/* Tables are laid out by the width of characters: with the plain C locale libsmartcols would escape them all. */
+static void use_utf8(void)
+{
+    if (setlocale(LC_CTYPE, "") == NULL || strcmp(nl_langinfo(CODESET), "UTF-8") != 0) {
+        (void)setlocale(LC_CTYPE, "C.UTF-8");
+    }
+}
+
+int main(int argc, char *argv[])
+{
+    const struct command *command;
+
+    use_utf8();
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        usage(stdout);
+        return EXIT_WELL;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        puts("foliot " FOLIOT_VERSION);
+        return EXIT_WELL;
+    }
+    command = command_find(argv[1]);
+    if (command == NULL) {
+        return unknown_command(argv[1]);
+    }
+    return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,70 @@
+/* foliot_command.h: what every command of `foliot` shares: its entry in the table, its options, its
+ * targets.
+ *
+ * A command is a function of (argc, argv) with argv[0] its own name. It returns an exit status:
+ * 0 done, 1 the thing asked about is not well (a finding is open, a check failed), 2 wrong usage,
+ * 3 the agent or a file could not be reached. Adding a command: one line in foliot.c's table and
+ * one file. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum exit_status {
+    EXIT_WELL = 0,
+    EXIT_NOT_WELL = 1,
+    EXIT_USAGE = 2,
+    EXIT_UNREACHABLE = 3,
+};
+
+struct command {
+    const char *name;
+    const char *arguments; /* after the name, for the usage line */
+    const char *summary;
+    int (*run)(int argc, char *argv[]);
+};
+
+#define TARGET_MAX      1024
+#define TARGET_NAME_MAX 64
+#define TARGET_PATH_MAX 108 /* sun_path */
+
+/* One agent to ask. */
+struct target {
+    char name[TARGET_NAME_MAX];
+    char path[TARGET_PATH_MAX];
+};
+
+/* The options that all commands asking an agent take. */
+struct options {
+    bool json, watch, all, paths, help;
+    const char *socket;
+    const char *lab;
+    const char *host;
+    int interval_ms;
+    struct target *targets; /* owned */
+    size_t target_count;
+};
+
+/* Parses the common options. 0, or an exit status after saying what is wrong; --help prints usage
+ * and sets options->help. `extra` (may be NULL) lists further long options that are flags, ended by
+ * NULL; a flag found sets the bit of its index in ret_extra. */
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[],
+                  const char *const extra[], unsigned *ret_extra);
+void options_done(struct options *options);
+
+/* "usage: foliot NAME ARGUMENTS" and the summary. */
+void command_usage(const struct command *command, FILE *out);
+
+int command_status(int argc, char *argv[]);
+int command_clock(int argc, char *argv[]);
+int command_mesh(int argc, char *argv[]);
+int command_links(int argc, char *argv[]);
+int command_findings(int argc, char *argv[]);
+int command_keygen(int argc, char *argv[]);
+int command_doctor(int argc, char *argv[]);
+int command_support_bundle(int argc, char *argv[]);
+int command_record(int argc, char *argv[]);
+int command_selftest(int argc, char *argv[]);
+
+/* The table of foliot.c, for a command's own usage. */
+const struct command *command_find(const char *name);

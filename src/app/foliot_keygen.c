@@ -1,0 +1,222 @@
+/* foliot_keygen.c: `foliot keygen`: the fleet's key file: one line a key, at most two, never
+ * overwritten.
+ *
+ *     key ID 32-HEX-DIGITS NOT-BEFORE
+ *
+ * The same file goes to every host (mode 0600). --rotate adds the next key with a not-before in the
+ * future, so that the file can reach every host before anyone sends with it; a key older than both
+ * is taken out. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/foliot_command.h"
+
+#define KEY_BYTES      16
+#define ROTATE_SECONDS 3600 /* until the new key is used: time to hand the file out */
+#define KEY_FILE_MAX   4096
+
+struct keygen {
+    const char *path;
+    uint32_t id;
+    bool id_given, rotate;
+};
+
+static const struct option table[] = {
+    {"rotate", no_argument, NULL, 'r'},
+    {"id", required_argument, NULL, 'i'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static int parse(struct keygen *k, int argc, char *argv[])
+{
+    const struct command *command = command_find("keygen");
+    unsigned long long id;
+    char *end;
+    int letter;
+
+    optind = 1;
+    while ((letter = getopt_long(argc, argv, "ri:h", table, NULL)) != -1) {
+        switch (letter) {
+        case 'r':
+            k->rotate = true;
+            break;
+        case 'i':
+            errno = 0;
+            id = strtoull(optarg, &end, 10);
+            if (*end != '\0' || end == optarg || errno != 0 || id == 0 || id > UINT32_MAX) {
+                fprintf(stderr,
+                        "foliot keygen: --id: a number from 1 to %" PRIu32
+                        " expected, '%s' found\n",
+                        UINT32_MAX, optarg);
+                return EXIT_USAGE;
+            }
+            k->id = (uint32_t)id;
+            k->id_given = true;
+            break;
+        case 'h':
+            command_usage(command, stdout);
+            return -1;
+        default:
+            command_usage(command, stderr);
+            return EXIT_USAGE;
+        }
+    }
+    if (optind + 1 != argc) {
+        fprintf(stderr, "foliot keygen: exactly one FILE expected, %d found\n", argc - optind);
+        command_usage(command, stderr);
+        return EXIT_USAGE;
+    }
+    k->path = argv[optind];
+    return 0;
+}
+
+static int key_line(uint32_t id, time_t not_before, char *buffer, size_t size)
+{
+    unsigned char key[KEY_BYTES];
+    char hex[2 * KEY_BYTES + 1], when[32];
+    struct tm tm;
+
+    randombytes_buf(key, sizeof(key));
+    sodium_bin2hex(hex, sizeof(hex), key, sizeof(key));
+    gmtime_r(&not_before, &tm);
+    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    snprintf(buffer, size, "key %" PRIu32 " %s %s\n", id, hex, when);
+    sodium_memzero(key, sizeof(key));
+    sodium_memzero(hex, sizeof(hex));
+    return 0;
+}
+
+/* Into a new file beside it, synced, then over it: a crash leaves the old or the new, never half.
+ */
+static int replace_file(const char *path, const char *text, bool must_be_new)
+{
+    char temporary[4096];
+    int fd, rc = 0;
+
+    if ((size_t)snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= sizeof(temporary)) {
+        return -ENAMETOOLONG;
+    }
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    if (fchmod(fd, 0600) < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
+        fsync(fd) < 0) {
+        rc = errno != 0 ? -errno : -EIO;
+    }
+    close(fd);
+    if (rc == 0 && (must_be_new ? link(temporary, path) : rename(temporary, path)) < 0) {
+        rc = -errno; /* link fails where the file exists: no race between looking and writing */
+    }
+    if (rc < 0 || must_be_new) {
+        unlink(temporary);
+    }
+    return rc;
+}
+
+static int make_new(const struct keygen *k)
+{
+    char line[128];
+    int rc;
+
+    key_line(k->id_given ? k->id : 1, time(NULL), line, sizeof(line));
+    rc = replace_file(k->path, line, true);
+    sodium_memzero(line, sizeof(line));
+    if (rc == -EEXIST) {
+        fprintf(stderr,
+                "foliot keygen: %s is there: a fleet that uses it would fall apart. "
+                "--rotate adds the next key\n",
+                k->path);
+        return EXIT_NOT_WELL;
+    }
+    if (rc < 0) {
+        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-rc));
+        return EXIT_UNREACHABLE;
+    }
+    printf(
+        "%s: one key. Copy it to every host (mode 0600), name it in key_file, reload the agents\n",
+        k->path);
+    return EXIT_WELL;
+}
+
+/* The file's last key line and its id; comments and older keys are dropped. */
+static int read_newest(const char *path, char *ret_line, size_t size, uint32_t *ret_id)
+{
+    FILE *file = fopen(path, "re");
+    char line[256];
+    uint32_t id;
+    int found = 0;
+
+    if (file == NULL) {
+        return -errno;
+    }
+    while (fgets(line, sizeof(line), file) != NULL) {
+        char hex[64], when[64];
+        if (sscanf(line, "key %" SCNu32 " %63s %63s", &id, hex, when) == 3 &&
+            strlen(hex) == 2 * KEY_BYTES) {
+            snprintf(ret_line, size, "key %" PRIu32 " %s %s\n", id, hex, when);
+            *ret_id = id;
+            found++;
+        }
+        sodium_memzero(hex, sizeof(hex));
+    }
+    fclose(file);
+    sodium_memzero(line, sizeof(line));
+    return found > 0 ? 0 : -ENODATA;
+}
+
+static int rotate(const struct keygen *k)
+{
+    char text[KEY_FILE_MAX], next[128];
+    uint32_t newest = 0, id;
+    int rc = read_newest(k->path, text, sizeof(text) / 2, &newest);
+
+    if (rc < 0) {
+        fprintf(stderr, "foliot keygen: %s: %s\n", k->path,
+                rc == -ENODATA ? "no line 'key ID HEX NOT-BEFORE' in it" : strerror(-rc));
+        return EXIT_UNREACHABLE;
+    }
+    id = k->id_given ? k->id : newest + 1;
+    if (id == newest || id == 0) {
+        fprintf(stderr, "foliot keygen: key %" PRIu32 " is in %s already\n", id, k->path);
+        return EXIT_USAGE;
+    }
+    key_line(id, time(NULL) + ROTATE_SECONDS, next, sizeof(next));
+    snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", next);
+    rc = replace_file(k->path, text, false);
+    sodium_memzero(text, sizeof(text));
+    sodium_memzero(next, sizeof(next));
+    if (rc < 0) {
+        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-rc));
+        return EXIT_UNREACHABLE;
+    }
+    printf("%s: key %" PRIu32
+           " added, used from %d minutes on. Copy the file to every host before that and reload "
+           "the agents\n",
+           k->path, id, ROTATE_SECONDS / 60);
+    return EXIT_WELL;
+}
+
+int command_keygen(int argc, char *argv[])
+{
+    struct keygen k = {0};
+    const int rc = parse(&k, argc, argv);
+
+    if (rc != 0) {
+        return rc < 0 ? EXIT_WELL : rc;
+    }
+    if (sodium_init() < 0) {
+        fputs("foliot keygen: no source of random numbers\n", stderr);
+        return EXIT_UNREACHABLE;
+    }
+    return k.rotate ? rotate(&k) : make_new(&k);
+}

@@ -1,0 +1,141 @@
+/* foliot_links.c: `foliot links`: NIC ports, their flaps and errors; with --watch each event as it
+ * happens. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/foliot_client.h"
+#include "app/foliot_show.h"
+#include "app/foliot_text.h"
+
+static const char *state_of(const json_t *nic)
+{
+    if (!field_true(nic, "present")) {
+        return "gone";
+    }
+    if (!field_true(nic, "carrier")) {
+        return "down";
+    }
+    return field_true(nic, "damped") ? "flapping" : "up";
+}
+
+static void put_nic(struct libscols_table *table, const json_t *answer, const json_t *nic)
+{
+    struct libscols_line *line = table_line(table);
+    int64_t now, since, value;
+    struct cell cell;
+
+    table_put(line, 0, answer_host(answer));
+    table_put(line, 1, field_integer(nic, "nic").text);
+    table_put(line, 2, field_string(nic, "name"));
+    table_put_status(line, 3, state_of(nic));
+    if (field_get(answer, "now_utc_ns", &now) && field_get(nic, "since_utc_ns", &since)) {
+        table_put(line, 4, text_age(now - since).text);
+    }
+    table_put(line, 5, field_get(nic, "speed_bps", &value) ? text_rate(value).text : "–");
+    table_put(line, 6, field_string(nic, "stamps"));
+    table_put(line, 7, field_integer(nic, "carrier_down_count").text);
+    table_put(line, 8, field_integer(nic, "flaps_minute").text);
+    table_put(line, 9, field_integer(nic, "flaps_hour").text);
+    table_put(line, 10, field_integer(nic, "flaps_day").text);
+    cell = text_format("%s/%s", field_integer(nic, "rx_errors").text,
+                       field_integer(nic, "tx_errors").text);
+    table_put(line, 11, cell.text);
+    cell = text_format("%s/%s", field_integer(nic, "rx_dropped").text,
+                       field_integer(nic, "tx_dropped").text);
+    table_put(line, 12, cell.text);
+}
+
+static void print_event(const json_t *event, FILE *out)
+{
+    const char *what = field_string(event, "event");
+    int64_t at;
+
+    fprintf(out, "%s  %s%-8s%s %s\n", field_get(event, "at_utc_ns", &at) ? text_time(at).text : "–",
+            colour_begin(out, colour_of_status(what)), what, colour_end(out),
+            field_string(event, "text"));
+}
+
+static int render_links(const struct options *options, json_t *const answers[], FILE *out)
+{
+    static const char *const titles[] = {
+        "HOST",   ">NIC",       "NAME",   "STATE", ">SINCE",     ">SPEED",      "STAMPS",
+        ">DOWNS", ">FLAPS/MIN", ">/HOUR", ">/DAY", ">ERR rx/tx", ">DROP rx/tx", NULL};
+    struct libscols_table *table = table_new(titles);
+    int status = EXIT_WELL;
+
+    if (table == NULL) {
+        return EXIT_UNREACHABLE;
+    }
+    for (size_t i = 0; i < options->target_count; i++) {
+        const json_t *nics = json_object_get(answers[i], "nics");
+        for (size_t k = 0; k < json_array_size(nics); k++) {
+            const json_t *nic = json_array_get(nics, k);
+            put_nic(table, answers[i], nic);
+            if (strcmp(state_of(nic), "up") != 0) {
+                status = EXIT_NOT_WELL;
+            }
+        }
+    }
+    table_show(table, out);
+    for (size_t i = 0; i < options->target_count; i++) {
+        const json_t *events = json_object_get(answers[i], "events");
+        const size_t count = json_array_size(events), shown = options->target_count > 1 ? 3 : 10;
+        for (size_t k = count > shown ? count - shown : 0; k < count; k++) {
+            print_event(json_array_get(events, k), out);
+        }
+    }
+    return status;
+}
+
+/* The table once, then a line an event, as soon as the agent knows it. */
+static int watch_links(const struct options *options)
+{
+    struct client client;
+    json_t *answer;
+    int rc = client_open(&client, options->targets[0].path);
+
+    if (rc < 0) {
+        client_explain(&options->targets[0], rc);
+        return EXIT_UNREACHABLE;
+    }
+    rc = client_send(&client, "watch", "links");
+    while (rc == 0) {
+        rc = client_receive(&client, -1, &answer);
+        if (rc < 0) {
+            break;
+        }
+        if (options->json) {
+            json_dumpf(answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+            putchar('\n');
+        } else if (strcmp(field_string(answer, "kind"), "link-event") == 0) {
+            print_event(answer, stdout);
+        } else {
+            (void)render_links(options, &answer, stdout);
+        }
+        json_decref(answer);
+        fflush(stdout);
+        if (ferror(stdout)) {
+            rc = -EPIPE;
+        }
+    }
+    client_close(&client);
+    if (rc != -EPIPE) {
+        client_explain(&options->targets[0], rc);
+    }
+    return EXIT_UNREACHABLE;
+}
+
+int command_links(int argc, char *argv[])
+{
+    struct options options;
+    int status = options_parse(&options, command_find("links"), argc, argv, NULL, NULL);
+
+    if (status == 0 && !options.help) {
+        status = options.watch && options.target_count == 1
+                     ? watch_links(&options)
+                     : show_run(&options, "links", render_links);
+    }
+    options_done(&options);
+    return status;
+}

@@ -1,0 +1,230 @@
+/* foliot_options.c: the options common to all commands that ask an agent, and which agents they
+ * mean. */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/foliot_command.h"
+#include "base/bug.h"
+
+#define RUNTIME_DIRECTORY "/run/foliot"
+#define LAB_DIRECTORY     "/run/foliot-lab"
+#define EXTRA_FIRST       1000
+#define EXTRA_MAX         8
+
+static const struct option common[] = {
+    {"json", no_argument, NULL, 'j'},         {"watch", no_argument, NULL, 'w'},
+    {"host", required_argument, NULL, 'H'},   {"lab", required_argument, NULL, 'l'},
+    {"socket", required_argument, NULL, 's'}, {"all", no_argument, NULL, 'a'},
+    {"paths", no_argument, NULL, 'p'},        {"interval", required_argument, NULL, 'i'},
+    {"help", no_argument, NULL, 'h'},
+};
+
+static int add_target(struct options *o, const char *name, const char *directory, const char *rest)
+{
+    struct target *t;
+
+    if (o->target_count == TARGET_MAX) {
+        fprintf(stderr, "foliot: more than %d agents\n", TARGET_MAX);
+        return EXIT_USAGE;
+    }
+    t = &o->targets[o->target_count];
+    if ((size_t)snprintf(t->name, sizeof(t->name), "%s", name) >= sizeof(t->name) ||
+        (size_t)snprintf(t->path, sizeof(t->path), "%s%s", directory, rest) >= sizeof(t->path)) {
+        fprintf(stderr, "foliot: the socket's name is too long: %s%s\n", directory, rest);
+        return EXIT_USAGE;
+    }
+    o->target_count++;
+    return 0;
+}
+
+static int not_hidden(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int add_lab_host(struct options *o, const char *host)
+{
+    char directory[TARGET_PATH_MAX];
+
+    if ((size_t)snprintf(directory, sizeof(directory), LAB_DIRECTORY "/%s/%s", o->lab, host) >=
+        sizeof(directory)) {
+        fprintf(stderr, "foliot: the name of the lab or of its host is too long\n");
+        return EXIT_USAGE;
+    }
+    return add_target(o, host, directory, "/agent.sock");
+}
+
+/* All hosts of the lab whose agent has a socket, by name ("h2" before "h10"). */
+static int add_lab(struct options *o)
+{
+    char directory[TARGET_PATH_MAX + 256], path[sizeof(directory) + 300];
+    struct dirent **entries;
+    struct stat status;
+    int count, rc = 0;
+
+    snprintf(directory, sizeof(directory), LAB_DIRECTORY "/%s", o->lab);
+    count = scandir(directory, &entries, not_hidden, versionsort);
+    if (count < 0) {
+        fprintf(stderr, "foliot: no lab '%s' runs here (%s: %s); foliot lab up starts one\n",
+                o->lab, directory, strerror(errno));
+        return EXIT_UNREACHABLE;
+    }
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s/%s/agent.sock", directory, entries[i]->d_name);
+        if (rc == 0 && stat(path, &status) == 0) {
+            rc = add_lab_host(o, entries[i]->d_name);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    if (rc == 0 && o->target_count == 0) {
+        fprintf(stderr, "foliot: no agent runs in lab '%s'\n", o->lab);
+        rc = EXIT_UNREACHABLE;
+    }
+    return rc;
+}
+
+/* The only lab that runs here, when there is exactly one. */
+static const char *only_lab(void)
+{
+    static char name[TARGET_NAME_MAX];
+    struct dirent **entries;
+    const int count = scandir(LAB_DIRECTORY, &entries, not_hidden, alphasort);
+
+    for (int i = 0; i < count; i++) {
+        if (count == 1) {
+            snprintf(name, sizeof(name), "%.*s", (int)sizeof(name) - 1, entries[i]->d_name);
+        }
+        free(entries[i]);
+    }
+    if (count >= 0) {
+        free(entries);
+    }
+    return count == 1 ? name : NULL;
+}
+
+static int find_targets(struct options *o)
+{
+    const char *runtime = getenv("FOLIOT_RUNTIME_DIR");
+
+    o->targets = calloc(TARGET_MAX, sizeof(*o->targets));
+    if (o->targets == NULL) {
+        return EXIT_UNREACHABLE;
+    }
+    if (o->socket != NULL) {
+        return add_target(o, "", o->socket, "");
+    }
+    if (o->lab == NULL && (o->host != NULL || o->all)) {
+        o->lab = only_lab();
+        if (o->lab == NULL) {
+            fprintf(stderr,
+                    "foliot: --host and --all mean hosts of a lab: none or several run here, "
+                    "name it with --lab\n");
+            return EXIT_USAGE;
+        }
+    }
+    if (o->lab != NULL) {
+        return o->host != NULL ? add_lab_host(o, o->host) : add_lab(o);
+    }
+    return add_target(o, "", runtime != NULL ? runtime : RUNTIME_DIRECTORY, "/agent.sock");
+}
+
+static bool parse_interval(const char *text, int *ret_ms)
+{
+    char *end;
+    const double seconds = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !(seconds >= 0.1) || seconds > 3600) {
+        fprintf(stderr, "foliot: --interval: seconds from 0.1 to 3600 expected, '%s' found\n",
+                text);
+        return false;
+    }
+    *ret_ms = (int)(seconds * 1000);
+    return true;
+}
+
+static int parse_one(struct options *o, int letter, const char *value)
+{
+    switch (letter) {
+    case 'j':
+        o->json = true;
+        return 0;
+    case 'w':
+        o->watch = true;
+        return 0;
+    case 'H':
+        o->host = value;
+        return 0;
+    case 'l':
+        o->lab = value;
+        return 0;
+    case 's':
+        o->socket = value;
+        return 0;
+    case 'a':
+        o->all = true;
+        return 0;
+    case 'p':
+        o->paths = true;
+        return 0;
+    case 'i':
+        return parse_interval(value, &o->interval_ms) ? 0 : EXIT_USAGE;
+    case 'h':
+        o->help = true;
+        return 0;
+    default:
+        return EXIT_USAGE;
+    }
+}
+
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[],
+                  const char *const extra[], unsigned *ret_extra)
+{
+    struct option table[ARRAY_COUNT(common) + EXTRA_MAX + 1] = {0};
+    size_t count = ARRAY_COUNT(common);
+    int letter, rc = 0;
+    unsigned flags = 0;
+
+    *options = (struct options){.interval_ms = 1000};
+    memcpy(table, common, sizeof(common));
+    for (int i = 0; extra != NULL && extra[i] != NULL; i++) {
+        ASSERT(i < EXTRA_MAX);
+        table[count++] = (struct option){extra[i], no_argument, NULL, EXTRA_FIRST + i};
+    }
+    optind = 1;
+    while (rc == 0 && (letter = getopt_long(argc, argv, "jwH:l:s:api:h", table, NULL)) != -1) {
+        if (letter >= EXTRA_FIRST) {
+            flags |= 1U << (letter - EXTRA_FIRST);
+        } else {
+            rc = parse_one(options, letter, optarg);
+        }
+    }
+    if (rc == 0 && options->help) {
+        command_usage(command, stdout);
+        return 0;
+    }
+    if (rc == 0 && optind < argc) {
+        fprintf(stderr, "foliot %s: what is '%s'?\n", command->name, argv[optind]);
+        rc = EXIT_USAGE;
+    }
+    if (rc == EXIT_USAGE) {
+        command_usage(command, stderr);
+        return rc;
+    }
+    if (ret_extra != NULL) {
+        *ret_extra = flags;
+    }
+    return find_targets(options);
+}
+
+void options_done(struct options *options)
+{
+    free(options->targets);
+    options->targets = NULL;
+    options->target_count = 0;
+}

@@ -1,0 +1,116 @@
+/* foliot_record.c: `foliot record`: the last minutes of what the agent's core modules were told,
+ * into a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/foliot_client.h"
+#include "app/foliot_text.h"
+
+#define TIMEOUT_MS 10000
+
+/* -o FILE is this command's own; it is taken out before the common options are parsed. */
+static const char *take_output(int *argc, char *argv[])
+{
+    for (int i = 1; i + 1 < *argc; i++) {
+        if (strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0) {
+            const char *file = argv[i + 1];
+            memmove(&argv[i], &argv[i + 2], sizeof(argv[0]) * (size_t)(*argc - i - 1));
+            *argc -= 2;
+            return file;
+        }
+    }
+    return NULL;
+}
+
+static void default_name(const char *host, char *buffer, size_t size)
+{
+    const time_t now = time(NULL);
+    struct tm tm;
+    char when[32];
+
+    gmtime_r(&now, &tm);
+    strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
+    snprintf(buffer, size, "foliot-%.40s-%s.record", *host != '\0' ? host : "host", when);
+}
+
+static int save(struct client *client, const json_t *answer, const char *path)
+{
+    int64_t size = 0;
+    int fd, rc;
+
+    if (!field_get(answer, "size_bytes", &size) || size < 0) {
+        return -EPROTO;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        fprintf(stderr, "foliot record: %s: %s\n", path, strerror(errno));
+        return -EPROTO; /* said */
+    }
+    rc = client_copy(client, (size_t)size, TIMEOUT_MS, fd);
+    if (rc == 0 && fsync(fd) < 0) {
+        rc = -errno;
+    }
+    close(fd);
+    if (rc < 0) {
+        fprintf(stderr, "foliot record: %s: %s; removed\n", path, strerror(-rc));
+        unlink(path);
+    }
+    return rc;
+}
+
+static int record(const struct options *options, const char *file)
+{
+    struct client client;
+    json_t *answer = NULL;
+    char name[128];
+    int rc = client_open(&client, options->targets[0].path);
+
+    if (rc < 0) {
+        client_explain(&options->targets[0], rc);
+        return EXIT_UNREACHABLE;
+    }
+    rc = client_send(&client, "get", "record");
+    if (rc == 0) {
+        rc = client_receive(&client, TIMEOUT_MS, &answer);
+    }
+    if (rc == 0) {
+        default_name(field_string(answer, "host"), name, sizeof(name));
+        file = file != NULL ? file : name;
+        rc = save(&client, answer, file);
+    }
+    if (rc == 0) {
+        int64_t oldest = 0, newest = 0;
+        (void)field_get(answer, "oldest_mono_ns", &oldest);
+        (void)field_get(answer, "newest_mono_ns", &newest);
+        printf("%s: %s events over %s, %s bytes. foliot sim replay %s\n", file,
+               field_integer(answer, "events").text, text_age(newest - oldest).text,
+               field_integer(answer, "size_bytes").text, file);
+    } else {
+        client_explain(&options->targets[0], rc);
+    }
+    json_decref(answer);
+    client_close(&client);
+    return rc == 0 ? EXIT_WELL : EXIT_UNREACHABLE;
+}
+
+int command_record(int argc, char *argv[])
+{
+    const char *file = take_output(&argc, argv);
+    struct options options;
+    int status = options_parse(&options, command_find("record"), argc, argv, NULL, NULL);
+
+    if (status == 0 && !options.help) {
+        if (options.target_count != 1) {
+            fputs("foliot record: one agent at a time: --host\n", stderr);
+            status = EXIT_USAGE;
+        } else {
+            status = record(&options, file);
+        }
+    }
+    options_done(&options);
+    return status;
+}

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""foliot's commands against a fake agent: what a user would notice. usage: test_commands.py FOLIOT"""
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from fake_agent import FakeAgent  # noqa: E402
+
+FOLIOT = os.path.abspath(sys.argv.pop(1))
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="foliot-cli-")
+        self.agents = []
+
+    def tearDown(self):
+        for agent in self.agents:
+            agent.shutdown()
+            agent.server_close()
+        self.folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def agent(self, name="run", **options):
+        self.agents.append(FakeAgent(self.path(name), **options))
+        return self.agents[-1]
+
+    def foliot(self, *arguments, runtime="run", cwd=None, **environment):
+        env = {**os.environ, "FOLIOT_RUNTIME_DIR": self.path(runtime), **environment}
+        return subprocess.run([FOLIOT, *arguments], capture_output=True, text=True, env=env, timeout=60,
+                              cwd=cwd or self.folder.name, check=False)
+
+    def test_every_command_explains_itself(self):
+        listing = self.foliot("help")
+        self.assertEqual(listing.returncode, 0)
+        names = re.findall(r"^  ([a-z][a-z-]+)  ", listing.stdout, re.M)
+        self.assertGreaterEqual(len(names), 11)
+        for name in names:
+            one = self.foliot(name, "--help")
+            self.assertEqual(one.returncode, 0, name + one.stderr)
+            self.assertIn(f"foliot {name}", one.stdout)
+
+    def test_typo_gets_a_suggestion(self):
+        typo = self.foliot("clok")
+        self.assertEqual(typo.returncode, 2)
+        self.assertIn("did you mean 'foliot clock'?", typo.stderr)
+        self.assertNotIn("did you mean", self.foliot("xylophone").stderr)
+
+    def test_version_and_bad_options(self):
+        self.assertRegex(self.foliot("--version").stdout, r"^foliot \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.foliot().returncode, 2)
+        self.assertEqual(self.foliot("status", "--nonsense").returncode, 2)
+        self.assertEqual(self.foliot("status", "extra").returncode, 2)
+        self.assertEqual(self.foliot("status", "--interval", "0").returncode, 2)
+
+    def test_no_agent_says_what_to_do(self):
+        result = self.foliot("status")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("no agent answers", result.stderr)
+        self.assertEqual(result.stdout, "")
+
+    def test_status_of_a_well_host(self):
+        self.agent()
+        result = self.foliot("status")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("SYNCED", result.stdout)
+        self.assertIn("none open", result.stdout)
+        self.assertNotIn("\033", result.stdout, "colour into a pipe")
+
+    def test_an_open_finding_shows_in_status_and_exit_status(self):
+        self.agent(well=False)
+        for command in ("status", "findings"):
+            result = self.foliot(command)
+            self.assertEqual(result.returncode, 1, command)
+            self.assertIn("trunk leaf0–spine2", result.stdout)
+
+    def test_json_is_what_the_agent_said(self):
+        self.agent(well=False)
+        for command in ("status", "clock", "mesh", "links", "findings"):
+            result = self.foliot(command, "--json")
+            answer = json.loads(result.stdout)
+            self.assertEqual((answer["version"], answer["kind"]), (1, command))
+            self.assertEqual(answer["now_fleet_ns"], 1795229112123456789, "64 bits are kept")
+
+    def test_clock_shows_members_plot_and_edges(self):
+        self.agent()
+        text = self.foliot("clock").stdout
+        for word in ("9.40 us", "210 ns", "-31.250", "bound of the host clock", "h3/eth0"):
+            self.assertIn(word, text)
+
+    def test_mesh_marks_the_dead_and_the_slow_path(self):
+        self.agent(well=False)
+        result = self.foliot("mesh")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("DEAD", result.stdout)
+        self.agent("second", host=1)
+        result = self.foliot("mesh", runtime="second")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("73.0!", result.stdout)
+        worst = next(line for line in result.stdout.splitlines() if "<>" in line)
+        for column in ("73.0 us", "21.0 us", "21.5 us", "26.0 us"):  # out, in, RTT/2, what RTT/2 hides
+            self.assertIn(column, worst)
+
+    def test_links_and_their_events(self):
+        self.agent()
+        self.assertIn("200 Mbit/s", self.foliot("links").stdout)
+        watched = self.foliot("links", "--watch")  # the fake agent hangs up after one event
+        self.assertIn("lost its carrier", watched.stdout)
+        self.assertEqual(watched.returncode, 3)
+        events = [json.loads(line) for line in self.foliot("links", "--watch", "--json").stdout.splitlines()]
+        self.assertEqual([event["kind"] for event in events], ["links", "link-event"])
+
+    def test_an_agent_that_refuses_or_talks_nonsense(self):
+        agent = self.agent()
+        agent.RequestHandlerClass = type("Bad", (agent.RequestHandlerClass,), {
+            "handle": lambda self: self.wfile.write(b"{not json\n")})
+        result = self.foliot("status")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("no JSON", result.stderr)
+
+    def test_selftest_and_doctor(self):
+        self.agent()
+        self.assertIn("honest", self.foliot("selftest", "clock").stdout)
+        self.assertEqual(self.foliot("selftest").returncode, 2)
+        text = self.foliot("doctor").stdout
+        self.assertIn("UDP 7637", text)
+        kinds = {check["check"] for check in json.loads(self.foliot("doctor", "--json").stdout)["checks"]}
+        self.assertLessEqual({"agent", "clocksource", "port", "capabilities"}, kinds)
+
+    def test_doctor_works_without_an_agent(self):
+        result = self.foliot("doctor")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("fail", result.stdout)
+
+    def test_record_saves_the_bytes(self):
+        self.agent()
+        self.assertEqual(self.foliot("record", "-o", "saved").returncode, 0)
+        with open(self.path("saved"), "rb") as saved:
+            self.assertEqual(saved.read(), b"bytes")
+        self.assertEqual(self.foliot("record", "-o", "saved").returncode, 3, "never overwrites")
+
+    def test_keygen_makes_keeps_and_rotates(self):
+        self.assertEqual(self.foliot("keygen", "key").returncode, 0)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("key")).st_mode), 0o600)
+        first = self.read("key")
+        self.assertRegex(first, r"^key 1 [0-9a-f]{32} \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n$")
+        again = self.foliot("keygen", "key")
+        self.assertEqual(again.returncode, 1)
+        self.assertEqual(self.read("key"), first, "an existing key file is never lost")
+        self.assertEqual(self.foliot("keygen", "--rotate", "key").returncode, 0)
+        second = self.read("key")
+        self.assertTrue(second.startswith(first))
+        self.assertEqual(len(second.splitlines()), 2)
+        self.assertEqual(self.foliot("keygen", "--rotate", "key").returncode, 0)
+        third = self.read("key")
+        self.assertEqual([line.split()[1] for line in third.splitlines()], ["2", "3"])
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["key"], "nothing left behind")
+        for bad in (["keygen"], ["keygen", "--id", "0", "x"], ["keygen", "a", "b"]):
+            self.assertEqual(self.foliot(*bad).returncode, 2)
+
+    def test_support_bundle_has_no_key(self):
+        self.agent(well=False)
+        self.foliot("keygen", "key")
+        secret = self.read("key").split()[2]
+        with open(self.path("agent.yaml"), "w") as config:
+            config.write(f"key_file: key\n# someone pasted {secret} here\n")
+        result = self.foliot("support-bundle", "-o", "bundle.tar", "--config", "agent.yaml")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with tarfile.open(self.path("bundle.tar")) as bundle:
+            names = {os.path.basename(name) for name in bundle.getnames()}
+            whole = b"".join(bundle.extractfile(member).read() for member in bundle.getmembers())
+        self.assertLessEqual({"status.json", "mesh.json", "agent.yaml", "host.txt"}, names)
+        self.assertNotIn(secret.encode(), whole)
+        self.assertIn(b"someone pasted xxxx", whole)
+
+
+unittest.main()
