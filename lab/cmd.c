@@ -314,7 +314,7 @@ static int cmd_exec(const char *name, int argc, char **argv)
 static int run_command(const char *name, int argc, char **argv)
 {
     const char *command = argv[0];
-    optind = 1;
+    optind = 0; /* 0: glibc starts afresh, with its own order of options */
     if (geteuid() != 0) {
         fprintf(stderr,
                 "foliot lab: namespaces, routes and shapers need root: `sudo foliot lab %s …`\n",
@@ -334,7 +334,7 @@ int lab_main(int argc, char **argv)
     static const struct option option[] = {
         {"name", required_argument, NULL, 'N'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *name = "lab";
-    optind = 1;
+    optind = 0; /* 0: glibc starts afresh, with its own order of options */
     for (int c; (c = getopt_long(argc, argv, "+", option, NULL)) != -1;) {
         if (c == 'N') {
             name = optarg;

@@ -119,10 +119,10 @@ static void host_addresses(const struct lab *lab, int host, FILE *ip)
         if (has_v6(lab)) {
             fprintf(ip, "addr add fd00:%x:%x::2/64 dev nic%d nodad\n", host, n, n);
             fprintf(ip, "-6 rule add from fd00:%x:%x::2 lookup %d\n", host, n, 100 + n);
-            fprintf(ip, "-6 route add default via fd00:%x:%x::1 dev nic%d table %d\n", host, n, n,
-                    100 + n);
-            fprintf(ip, "-6 route add default via fd00:%x:%x::1 dev nic%d metric %d\n", host, n, n,
-                    1 + n);
+            fprintf(ip, "-6 route add default via fd00:%x:%x::1 dev nic%d onlink table %d\n", host,
+                    n, n, 100 + n);
+            fprintf(ip, "-6 route add default via fd00:%x:%x::1 dev nic%d onlink metric %d\n", host,
+                    n, n, 1 + n);
         }
     }
 }
@@ -149,7 +149,7 @@ static void leaf_uplinks(const struct lab *lab, int leaf, FILE *ip)
     if (has_v6(lab) && spines > 0) {
         fprintf(ip, "-6 route replace fd00::/24 src fd00:ffff::%x", 1 + leaf);
         for (int s = 0; s < spines; s++) {
-            fprintf(ip, " nexthop via fd00:fffe:%x:%x::2 dev spine%d", leaf, s, s);
+            fprintf(ip, " nexthop via fd00:fffe:%x:%x::2 dev spine%d onlink", leaf, s, s);
         }
         fprintf(ip, "\n");
     }
@@ -204,7 +204,7 @@ static void spine_addresses(const struct lab *lab, int spine, FILE *ip)
             }
             if (has_v6(lab)) {
                 fprintf(ip,
-                        "-6 route add fd00:%x:%x::/64 via fd00:fffe:%x:%x::1 dev leaf%d src "
+                        "-6 route add fd00:%x:%x::/64 via fd00:fffe:%x:%x::1 dev leaf%d onlink src "
                         "fd00:ffff::1:%x\n",
                         h, n, l, spine, l, 1 + spine);
             }
@@ -221,7 +221,9 @@ static void shape(const struct lab *lab, const char *interface, double mbps, boo
     long kbit = (long)(mbps * 1000.0);
     long buffer = (long)lab->scenario.fabric.buffer_bytes;
     fprintf(tc, "qdisc add dev %s root handle 1: htb default 20\n", interface);
-    fprintf(tc, "class add dev %s parent 1: classid 1:1 htb rate %ldkbit burst 16k cburst 16k quantum 3000\n",
+    fprintf(tc,
+            "class add dev %s parent 1: classid 1:1 htb rate %ldkbit burst 16k cburst 16k quantum "
+            "3000\n",
             interface, kbit);
     fprintf(tc,
             "class add dev %s parent 1:1 classid 1:10 htb rate %ldkbit prio 0 burst 16k cburst 16k "
@@ -315,7 +317,6 @@ static void node_defaults(const struct lab *lab, enum node_kind kind)
     machine_sysctl("0", "net/ipv6/conf/default/accept_dad");
     machine_sysctl("0", "net/ipv6/conf/default/accept_ra");
     machine_sysctl("0", "net/ipv6/conf/default/router_solicitations");
-    machine_sysctl("1", "net/ipv6/conf/default/addr_gen_mode");
     machine_sysctl("3600000", "net/ipv4/neigh/default/base_reachable_time_ms");
     machine_sysctl("3600000", "net/ipv6/neigh/default/base_reachable_time_ms");
     machine_sysctl("100", "net/ipv4/neigh/default/retrans_time_ms");
@@ -349,6 +350,38 @@ static int node_run_batch(const char *command, const char *text)
 {
     const char *argv[] = {command, "-batch", "-", NULL};
     return text[0] == '\0' ? 0 : machine_run(argv, text);
+}
+
+/* A batch has one address family by default: lines that begin with -6 go into one of their own, after. */
+static int node_run_ip(char *text)
+{
+    char *later = NULL;
+    size_t size = 0;
+    FILE *six = open_memstream(&later, &size);
+    if (six == NULL) {
+        return -ENOMEM;
+    }
+    char *to = text;
+    for (char *line = text; *line != '\0';) {
+        char *end = strchr(line, '\n') + 1;
+        size_t length = (size_t)(end - line);
+        if (strncmp(line, "-6 ", 3) == 0) {
+            fwrite(line + 3, 1, length - 3, six);
+        } else {
+            memmove(to, line, length);
+            to += length;
+        }
+        line = end;
+    }
+    *to = '\0';
+    fclose(six);
+    const char *argv[] = {"ip", "-6", "-batch", "-", NULL};
+    int rc = node_run_batch("ip", text);
+    if (rc == 0 && size > 0) {
+        rc = machine_run(argv, later);
+    }
+    free(later);
+    return rc;
 }
 
 static int node_links(const struct lab *lab, enum node_kind kind, int index)
@@ -390,7 +423,7 @@ static int node_fill(const struct lab *lab, enum node_kind kind, int index)
         rc = node_each_port(lab, kind, index, visit_ignore_linkdown, NULL);
     }
     if (rc == 0) {
-        rc = node_run_batch("ip", text[0]);
+        rc = node_run_ip(text[0]);
     }
     if (rc == 0) {
         rc = node_run_batch("tc", text[1]);
