@@ -1,0 +1,177 @@
+/* page.c: joins the clock's lines into a page on which time only goes forward. */
+#include "core/page/page.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct linear_map map_from(int64_t r, int64_t f_ns, double fraction, double rate)
+{
+    const double whole = floor(fraction);
+
+    return (struct linear_map){.r = r,
+                               .x = f_ns - r + (int64_t)whole,
+                               .y = linear_map_y(rate * 1e9),
+                               .x_fraction = (uint32_t)((fraction - whole) * 4294967296.0)};
+}
+
+/* F_a - F_b at c, ns with fraction; the two are near each other. */
+static double difference(const struct linear_map *a, const struct linear_map *b, int64_t c)
+{
+    const double y = 1.0 / (double)LINEAR_MAP_Y_ONE;
+
+    return (double)(a->x - b->x) + ((double)a->x_fraction - (double)b->x_fraction) / 4294967296.0 +
+           (double)a->y * y * (double)(c - a->r) - (double)b->y * y * (double)(c - b->r);
+}
+
+/* The same line, told from another instant: value kept to 2^-32 ns. */
+static struct linear_map moved_to(const struct linear_map *map, int64_t r)
+{
+    __extension__ typedef __int128 int128;
+    const int128 part = (int128)map->y * (r - map->r) + ((int64_t)map->x_fraction << 10);
+    struct linear_map ret = *map;
+
+    ret.r = r;
+    ret.x = map->x + (int64_t)(part >> 42);
+    ret.x_fraction = (uint32_t)((uint64_t)(part & (LINEAR_MAP_Y_ONE - 1)) >> 10);
+    return ret;
+}
+
+void page_line_maps(const struct clock_line *line, struct linear_map *ret_slewing,
+                    struct linear_map *ret_after)
+{
+    struct linear_map end;
+
+    *ret_slewing = map_from(line->r.ns, line->r.ns + line->x_ns, line->x_fraction,
+                            line->y + (line->until.ns > line->r.ns ? line->slew : 0));
+    end = line->until.ns > line->r.ns ? moved_to(ret_slewing, line->until.ns) : *ret_slewing;
+    end.y = linear_map_y(line->y * 1e9);
+    *ret_after = end;
+}
+
+static void start_afresh(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
+{
+    page_line_maps(line, &t->line, &t->map);
+    t->prior = t->line;
+    t->since = t->line_from = now;
+    t->map_from = line->until.ns > now ? line->until.ns : now;
+}
+
+/* The piece of the page that shows time at raw c. */
+static struct linear_map piece_at(const struct clock_page_terms *t, int64_t c)
+{
+    return c >= t->map_from ? t->map : c >= t->line_from ? t->line : t->prior;
+}
+
+/* Joins the clock's line to what the page shows; false: too far apart to meet by slewing. */
+static bool join(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
+{
+    const int64_t from = now + PAGE_LEAD_NS;
+    const struct linear_map prior = piece_at(t, from);
+    struct linear_map slewing, after, start;
+    int64_t meet = from + PAGE_MEET_NS;
+    double apart, rate;
+
+    if (meet < line->until.ns) {
+        meet = line->until.ns;
+    }
+    page_line_maps(line, &slewing, &after);
+    start = moved_to(&prior, from);
+    apart = difference(&after, &prior, meet);
+    rate = apart / (double)(meet - from);
+    if (!(fabs(apart) < 1e9) || !(fabs(rate) < 600e-6)) {
+        return false;
+    }
+    start.y += (int64_t)(rate * (double)LINEAR_MAP_Y_ONE);
+    if (start.y > LINEAR_MAP_Y_MAX || start.y < -LINEAR_MAP_Y_MAX) {
+        return false;
+    }
+    t->prior = prior;
+    t->line = start;
+    t->line_from = from;
+    /* From where the line is by then, not from the clock's: the rounding of y would be a step. */
+    t->map = moved_to(&start, meet);
+    t->map.y = after.y;
+    t->map_from = meet;
+    return true;
+}
+
+static bool same_line(const struct clock_line *a, const struct clock_line *b)
+{
+    return a->r.ns == b->r.ns && a->x_ns == b->x_ns && a->until.ns == b->until.ns &&
+           !(a->x_fraction < b->x_fraction) && !(a->x_fraction > b->x_fraction) && !(a->y < b->y) &&
+           !(a->y > b->y);
+}
+
+/* The distance between the page and the clock's own line over the next tick. */
+static double apart_ns(const struct clock_page_terms *t, const struct clock_line *line, int64_t now)
+{
+    struct linear_map slewing, after;
+    double worst = 0;
+
+    page_line_maps(line, &slewing, &after);
+    for (int i = 0; i < 4; i++) {
+        const int64_t c = now + i * PAGE_MEET_NS / 3;
+        const struct linear_map piece = piece_at(t, c);
+        const double apart = difference(c < line->until.ns ? &slewing : &after, &piece, c);
+        worst = fmax(worst, fabs(apart));
+    }
+    return worst;
+}
+
+static double clamp(double value, double lowest, double highest)
+{
+    return value > highest ? highest : value >= lowest ? value : lowest; /* NaN: lowest */
+}
+
+static void fill_bounds(struct clock_page_terms *t, const struct clock_terms *terms, double apart)
+{
+    t->h_ns = clamp(terms->h_ns + apart, 0, 1e12);
+    t->rate_limit = clamp(terms->rate_limit, 0, 1);
+    t->rate_drift = clamp(terms->rate_drift, 0, 1);
+    t->p00 = clamp(terms->p00, 0, 1e24);
+    t->p01 = clamp(terms->p01, -1e24, 1e24);
+    t->p11 = clamp(terms->p11, 0, 1e24);
+    t->q2 = clamp(terms->q2, 0, 1e24);
+    t->spread2 = clamp(terms->spread2_ns, 0, 1e24);
+    t->shift_ns = clamp(terms->shift_ns + apart, 0, 1e12);
+    t->guard = terms->guarded ? terms->guard.ns : INT64_MAX;
+    t->guard_ns = clamp(terms->guard_ns, 0, 1e12);
+    t->guard_rate = clamp(terms->guard_rate, 0, 1);
+}
+
+void page_maker_init(struct page_maker *maker)
+{
+    memset(maker, 0, sizeof(*maker));
+    maker->page.terms.void_after = INT64_MAX;
+    maker->page.terms.guard = INT64_MAX;
+    maker->page.utc_bound_ns = -1;
+}
+
+void page_maker_update(struct page_maker *maker, const struct clock_terms *terms, struct mono now)
+{
+    static const enum clock_page_status status[] = {
+        [CLOCK_UNKNOWN] = CLOCK_PAGE_UNKNOWN,
+        [CLOCK_SYNCED] = CLOCK_PAGE_SYNCED,
+        [CLOCK_HOLDOVER] = CLOCK_PAGE_HOLDOVER,
+        [CLOCK_DISRUPTED] = CLOCK_PAGE_DISRUPTED,
+    };
+    struct clock_page_terms *t = &maker->page.terms;
+    const bool known = terms->status != CLOCK_UNKNOWN && terms->h_ns >= 0;
+    const bool follows = t->status != CLOCK_PAGE_UNKNOWN && t->timeline == terms->timeline &&
+                         t->epoch == terms->epoch;
+
+    t->written = known ? terms->line.r.ns : now.ns;
+    t->timeline = terms->timeline;
+    t->epoch = terms->epoch;
+    t->status = known ? status[terms->status] : CLOCK_PAGE_UNKNOWN;
+    maker->page.utc_minus_fleet_ns = terms->utc_known ? terms->utc_minus_ns : 0;
+    maker->page.utc_bound_ns = terms->utc_known ? (int64_t)clamp(terms->utc_bound_ns, 0, 1e18) : -1;
+    if (!known) {
+        return;
+    }
+    if (!follows || (!same_line(&maker->line, &terms->line) && !join(t, &terms->line, now.ns))) {
+        start_afresh(t, &terms->line, now.ns);
+    }
+    maker->line = terms->line;
+    fill_bounds(t, terms, apart_ns(t, &terms->line, now.ns));
+}

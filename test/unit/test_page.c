@@ -1,0 +1,139 @@
+/* From terms to pages: whatever the clock corrects, a reader who meets page after page sees time go
+ * forward only, and ends on the clock's line. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/page/page.h"
+
+static struct clock_terms terms_of(const struct clock_line *line)
+{
+    return (struct clock_terms){.status = CLOCK_SYNCED,
+                                .timeline = 1,
+                                .epoch = 1,
+                                .line = *line,
+                                .h_ns = 5000,
+                                .rate_limit = 2e-6,
+                                .rate_drift = 1e-7,
+                                .p00 = 1};
+}
+
+static double line_value(const struct clock_line *line, int64_t c)
+{
+    const int64_t slewed = (c < line->until.ns ? c : line->until.ns) - line->r.ns;
+
+    return line->x_fraction + line->y * (double)(c - line->r.ns) + line->slew * (double)slewed;
+}
+
+/* Ticks with random corrections of up to `correction_ns`, some late, pages published late. */
+static void never_backwards(double correction_ns, uint64_t seed)
+{
+    struct page_maker maker;
+    struct prng p;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 1790000000 * NS_PER_S, .until = {NS_PER_S}};
+    int64_t now = NS_PER_S, shown = INT64_MIN;
+
+    prng_init(&p, seed);
+    page_maker_init(&maker);
+    for (int tick = 0; tick < 300; tick++) {
+        const struct clock_page_terms before = maker.page.terms;
+        const struct clock_terms terms = terms_of(&line);
+        int64_t c;
+        page_maker_update(&maker, &terms, (struct mono){now});
+        assert_true(maker.page.terms.since == NS_PER_S);
+        maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+        if (tick >
+            0) { /* readers of the old page until the new one is out, at most the lead later */
+            for (c = now; c < now + PAGE_LEAD_NS; c += 7777) {
+                const int64_t f = clock_page_at(&before, c, c).estimate_ns;
+                assert_true(f >= shown);
+                shown = f;
+            }
+        }
+        const int64_t next = now + 100 * NS_PER_MS + (int64_t)prng_below(&p, 80 * NS_PER_MS);
+        for (c = now + PAGE_LEAD_NS; c < next; c += 999983) {
+            const struct clock_page_reading r = clock_page_at(&maker.page.terms, c, c);
+            const double off = (double)(r.estimate_ns - c - line.x_ns) - line_value(&line, c);
+            assert_true(r.estimate_ns >= shown);
+            assert_true(fabs(off) <= maker.page.terms.h_ns - 5000 + 1.5);
+            shown = r.estimate_ns;
+        }
+        now = next;
+        const double moved = line_value(&line, now);
+        const double ahead = (prng_uniform(&p) - 0.5) * 2 * correction_ns;
+        line.x_ns += (int64_t)floor(moved);
+        line.x_fraction = moved - floor(moved);
+        line.r.ns = now;
+        line.y = (prng_uniform(&p) - 0.5) * 2e-6;
+        line.slew = -ahead / 1e8;
+        line.until.ns = now + 100 * NS_PER_MS;
+    }
+}
+
+static void time_goes_forward(void **state)
+{
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        never_backwards(2, seed);
+        never_backwards(1000, seed);
+        never_backwards(20000, seed);
+    }
+}
+
+static void a_new_epoch_starts_afresh(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+    struct clock_page_reading r;
+    const int64_t later = 2 * NS_PER_S;
+
+    page_maker_init(&maker);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    terms.epoch = 2;
+    terms.line.r.ns = terms.line.until.ns = later;
+    terms.line.x_ns = 7 * NS_PER_S;
+    page_maker_update(&maker, &terms, (struct mono){later});
+    maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+    assert_int_equal(clock_page_at(&maker.page.terms, later - 1, later).status, CLOCK_PAGE_UNKNOWN);
+    r = clock_page_at(&maker.page.terms, later + 5, later + 5);
+    assert_true(r.estimate_ns == 9 * NS_PER_S + 5);
+    terms.status = CLOCK_UNKNOWN;
+    page_maker_update(&maker, &terms, (struct mono){later + 5});
+    assert_int_equal(clock_page_at(&maker.page.terms, later + 6, later + 6).status,
+                     CLOCK_PAGE_UNKNOWN);
+}
+
+/* A guard pass between ticks renews the bound and leaves the line alone. */
+static void a_guard_pass_keeps_the_line(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+    struct clock_page before;
+
+    page_maker_init(&maker);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    before = maker.page;
+    terms.guarded = true;
+    terms.guard.ns = NS_PER_S + 5;
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S + 5 * NS_PER_MS});
+    assert_memory_equal(&before.terms.prior, &maker.page.terms.prior,
+                        3 * sizeof(struct linear_map));
+    assert_true(maker.page.terms.guard == NS_PER_S + 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_goes_forward),
+        cmocka_unit_test(a_new_epoch_starts_afresh),
+        cmocka_unit_test(a_guard_pass_keeps_the_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
