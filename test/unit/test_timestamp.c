@@ -1,0 +1,213 @@
+/* Stamps: conversion by sandwiches, matching by count, and the real sockets over loopback. */
+#include "platform/timestamp/endpoint.h"
+#include "platform/timestamp/hop.h"
+#include "platform/timestamp/source.h"
+#include "platform/timestamp/transmit_ring.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static void converts_between_sandwiches(void **state)
+{
+    struct sandwich_ring ring = {0};
+    int64_t raw = 0;
+    uint32_t error = 0;
+    assert_false(sandwich_convert(&ring, 5, &raw, &error));
+    /* REALTIME runs 100 ppm fast and is 7 s ahead */
+    for (int64_t t = 0; t <= 50 * NS_PER_MS; t += 5 * NS_PER_MS) {
+        const struct sandwich s = {t, 7 * NS_PER_S + t + t / 10000, 80};
+        sandwich_add(&ring, &s);
+        assert_int_equal(ring.jump_ns, 0);
+    }
+    for (int64_t t = 5 * NS_PER_MS; t <= 50 * NS_PER_MS; t += 777777) {
+        assert_true(sandwich_convert(&ring, 7 * NS_PER_S + t + t / 10000, &raw, &error));
+        assert_true(llabs(raw - t) <= 2);
+        assert_true(error < 60);
+    }
+    /* a rate that changes inside is covered by the error */
+    const struct sandwich bend = {55 * NS_PER_MS, 7 * NS_PER_S + 55 * NS_PER_MS + 5500 + 1000, 80};
+    sandwich_add(&ring, &bend);
+    assert_true(sandwich_convert(&ring, 7 * NS_PER_S + 52500000 + 5250, &raw, &error));
+    assert_true(llabs(raw - 52500000) <= error);
+    assert_true(error < 700);
+    /* a step: stamps from before are refused */
+    const struct sandwich step = {60 * NS_PER_MS, 9 * NS_PER_S, 80};
+    sandwich_add(&ring, &step);
+    assert_true(ring.jump_ns > NS_PER_S);
+    assert_false(sandwich_convert(&ring, 7 * NS_PER_S + 52500000, &raw, &error));
+}
+
+static void matches_stamps_by_count(void **state)
+{
+    struct transmit_ring ring = {0};
+    uint64_t token = 0;
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_false(transmit_ring_add(&ring, 1000 + i, (int64_t)i * 10, &token));
+    }
+    assert_false(transmit_ring_take(&ring, 5, 49, 5000, &token));   /* before the call */
+    assert_false(transmit_ring_take(&ring, 5, 5001, 5000, &token)); /* in the future */
+    assert_false(transmit_ring_take(&ring, 200, 5, 5000, &token));  /* never sent */
+    assert_true(transmit_ring_take(&ring, 5, 55, 5000, &token));
+    assert_int_equal(token, 1005);
+    assert_false(transmit_ring_take(&ring, 5, 55, 5000, &token)); /* twice */
+    for (uint64_t i = 100; i < 133; i++) {
+        const bool lost = transmit_ring_add(&ring, 1000 + i, (int64_t)i * 10, &token);
+        assert_true(lost == (i >= 128));
+        if (lost) {
+            assert_int_equal(token, 1000 + i - 128);
+        }
+    }
+    assert_false(transmit_ring_take(&ring, 1, 500, 5000, &token)); /* overwritten */
+    unsigned expired = 0;
+    while (transmit_ring_expire(&ring, 1320 + TRANSMIT_TIMEOUT_NS, false, &token)) {
+        expired++;
+    }
+    assert_int_equal(expired, 128 - 1);
+    /* the kernel's count is 32 bits and wraps */
+    ring.next = ring.oldest = UINT32_MAX;
+    assert_false(transmit_ring_add(&ring, 1, 0, &token));
+    assert_false(transmit_ring_add(&ring, 2, 0, &token));
+    assert_true(transmit_ring_take(&ring, UINT32_MAX, 1, 2, &token));
+    assert_int_equal(token, 1);
+    assert_true(transmit_ring_take(&ring, 0, 1, 2, &token));
+    assert_int_equal(token, 2);
+}
+
+static struct endpoint *open_local(const char *address4, uint16_t port)
+{
+    struct endpoint *e = NULL;
+    const char *what = NULL;
+    struct endpoint_config config = {.device = "lo", .port = port, .port_base = 47640};
+    inet_pton(AF_INET, address4, &config.address4);
+    assert_int_equal(endpoint_open(&e, &config, &what), 0);
+    return e;
+}
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+static void stamps_loopback_packets(void **state)
+{
+    struct time_source *source = NULL;
+    assert_int_equal(time_source_open(&source), 0);
+    struct endpoint *a = open_local("127.0.0.1", 47637), *b = open_local("127.0.0.2", 47637);
+    struct endpoint_packet p = {.peer = {[10] = 0xff, 0xff, 127, 0, 0, 2}, .want_stamp = true};
+    sleep_ms(30); /* receive stamps are switched on with a delay */
+    for (unsigned i = 0; i < 40; i++) {
+        p.token = 100 + i;
+        p.source_port = (uint16_t)(47640 + i % 3);
+        p.traffic_class = i % 2 == 0 ? 0xc0 : 0;
+        p.bytes[0] = (uint8_t)i;
+        endpoint_queue(a, &p);
+    }
+    const int64_t before = time_source_kernel_wall_ns();
+    endpoint_flush(a);
+    sleep_ms(2);
+    int64_t tx[40] = {0}, rx[40] = {0};
+    struct endpoint_received packets[ENDPOINT_BATCH];
+    struct endpoint_stamp stamp;
+    unsigned stamps = 0, received = 0;
+    for (size_t n; (n = endpoint_receive(b, packets)) > 0;) {
+        for (size_t i = 0; i < n; i++, received++) {
+            assert_int_equal(packets[i].size, ENDPOINT_PAYLOAD_SIZE);
+            assert_int_equal(packets[i].source_port, 47640 + packets[i].bytes[0] % 3);
+            rx[packets[i].bytes[0]] = packets[i].software_ns;
+        }
+    }
+    while (endpoint_next_stamp(a, &stamp)) {
+        assert_int_equal(stamp.outcome, ENDPOINT_STAMPED);
+        tx[stamp.token - 100] = stamp.ns;
+        stamps++;
+    }
+    assert_int_equal(received, 40);
+    assert_int_equal(stamps, 40);
+    time_source_sandwich(source);
+    for (unsigned i = 0; i < 40; i++) {
+        struct nic_time t, r;
+        uint32_t error = 0;
+        assert_true(tx[i] >= before);
+        assert_true(time_source_stamp(source, tx[i], 0, &t, &error));
+        if (rx[i] != 0) {
+            assert_true(time_source_stamp(source, rx[i], 0, &r, &error));
+            assert_true(r.ns >= t.ns && r.ns - t.ns < NS_PER_S);
+        }
+    }
+    endpoint_close(a);
+    endpoint_close(b);
+    time_source_close(source);
+}
+
+static void says_what_was_not_sent(void **state)
+{
+    struct endpoint *a = open_local("127.0.0.1", 47637), *second = NULL;
+    const char *what = NULL;
+    struct endpoint_config config = {.port = 47637, .address4 = {htonl(INADDR_LOOPBACK)}};
+    assert_int_equal(endpoint_open(&second, &config, &what), -EADDRINUSE);
+    assert_string_equal(what, "bind");
+    /* no IPv6 here, and a port out of range */
+    struct endpoint_packet p = {.token = 1, .source_port = 47640, .want_stamp = true};
+    endpoint_queue(a, &p);
+    p = (struct endpoint_packet){
+        .token = 2, .peer = {[10] = 0xff, 0xff, 127, 0, 0, 1}, .source_port = 1};
+    endpoint_queue(a, &p);
+    endpoint_flush(a);
+    struct endpoint_stamp stamp;
+    for (uint64_t token = 1; token <= 2; token++) {
+        assert_true(endpoint_next_stamp(a, &stamp));
+        assert_int_equal(stamp.token, token);
+        assert_int_equal(stamp.outcome, ENDPOINT_NOT_SENT);
+    }
+    assert_false(endpoint_next_stamp(a, &stamp));
+    endpoint_close(a);
+}
+
+static void reads_what_routers_quote(void **state)
+{
+    /* time exceeded from 10.0.0.1, quoting 10.1.0.2:7641 -> 10.2.0.3:7637 */
+    uint8_t bytes[20 + 8 + 20 + 8 + 160] = {0x45};
+    struct hop_answer a;
+    memcpy(bytes + 12, (uint8_t[]){10, 0, 0, 1}, 4);
+    bytes[20] = 11;
+    uint8_t *quote = bytes + 28;
+    quote[0] = 0x45;
+    quote[9] = IPPROTO_UDP;
+    memcpy(quote + 12, (uint8_t[]){10, 1, 0, 2, 10, 2, 0, 3, 0x1d, 0xd9, 0x1d, 0xd5}, 12);
+    assert_true(hop_parse4(bytes, sizeof(bytes), &a));
+    assert_int_equal(a.source_port, 7641);
+    assert_int_equal(a.destination_port, 7637);
+    assert_int_equal(a.router[15], 1);
+    assert_int_equal(a.destination[15], 3);
+    assert_int_equal(a.quoted, 160);
+    assert_true(hop_parse4(bytes, 20 + 8 + 20 + 8, &a));
+    assert_int_equal(a.quoted, 0);
+    /* any bytes: nothing but false, and no read beyond the end (the sanitizers' business) */
+    for (size_t size = 0; size < 20 + 8 + 20 + 8; size++) {
+        uint8_t *copy = malloc(size + 1);
+        memcpy(copy, bytes, size);
+        assert_false(hop_parse4(copy, size, &a));
+        assert_false(hop_parse6(copy, size, bytes, &a));
+        free(copy);
+    }
+    bytes[20] = 8;
+    assert_false(hop_parse4(bytes, sizeof(bytes), &a));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(converts_between_sandwiches), cmocka_unit_test(matches_stamps_by_count),
+        cmocka_unit_test(stamps_loopback_packets),     cmocka_unit_test(says_what_was_not_sent),
+        cmocka_unit_test(reads_what_routers_quote),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
