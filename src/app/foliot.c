@@ -9,10 +9,16 @@
 
 #include "app/foliot_command.h"
 #include "base/bug.h"
+#include "lab/cmd.h"
 
 static int command_help(int argc, char *argv[]);
 
-#define ASK "[--json] [--watch] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
+static int command_lab(int argc, char *argv[])
+{
+    return lab_main(argc, argv);
+}
+
+#define ASK "[--json] [--watch] [--interval SECONDS] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
 
 static const struct command commands[] = {
     {"status", ASK, "is this host well: clock, mesh, links, open findings", command_status},
@@ -31,6 +37,8 @@ static const struct command commands[] = {
      command_keygen},
     {"support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "pack status, configuration and logs, without secrets", command_support_bundle},
+    {"lab", "[--name NAME] up|status|exec|fault|run|down …",
+     "a fleet on this machine: hosts, clocks, switches and faults", command_lab},
     {"help", "[COMMAND]", "this list, or one command's usage", command_help},
 };
 

@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_agent import FakeAgent  # noqa: E402
 
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLIOT = os.path.abspath(sys.argv.pop(1))
 
 
@@ -52,6 +53,29 @@ class Commands(unittest.TestCase):
             one = self.foliot(name, "--help")
             self.assertEqual(one.returncode, 0, name + one.stderr)
             self.assertIn(f"foliot {name}", one.stdout)
+
+    def test_the_manual_says_what_help_says(self):
+        listing = self.foliot("help").stdout
+        names = set(re.findall(r"^  ([a-z][a-z-]+)  ", listing, re.M))
+        with open(os.path.join(TOP, "man", "foliot.1.scd"), encoding="utf-8") as page:
+            manual = page.read()
+        section = manual.split("# COMMANDS")[1].split("\n# ")[0]
+        self.assertEqual(set(re.findall(r"^\*([a-z-]+)\*", section, re.M)), names | {"sim"})
+        helped = set()
+        for name in names - {"lab", "sim"}:
+            helped |= set(re.findall(r"--[a-z]+", self.foliot(name, "--help").stdout))
+        described = set(re.findall(r"\*(--[a-z]+)\*", manual)) - {"--help", "--version"}
+        self.assertEqual(described, helped - {"--help"})
+
+    def test_completion_offers_commands_and_options(self):
+        def complete(*words):
+            script = (f". {TOP}/packaging/completion/foliot.bash; COMP_WORDS=({' '.join(words)}); "
+                      f"COMP_CWORD={len(words) - 1}; _foliot; echo ${{COMPREPLY[@]}}")
+            path = os.path.dirname(FOLIOT) + ":" + os.environ["PATH"]
+            return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True,
+                                  env={**os.environ, "PATH": path}).stdout.split()
+        self.assertIn("support-bundle", complete("foliot", "s"))
+        self.assertEqual(complete("foliot", "mesh", "--p"), ["--paths"])
 
     def test_typo_gets_a_suggestion(self):
         typo = self.foliot("clok")
