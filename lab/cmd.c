@@ -4,6 +4,7 @@
 #include "lab/agents.h"
 #include "lab/lab.h"
 #include "lab/machine.h"
+#include "lab/traffic.h"
 #include "platform/config/config.h"
 
 #include <ctype.h>
@@ -25,6 +26,7 @@ static const char usage[] =
     "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines\n"
     "  status                  what there is and which faults are on\n"
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
+    "  traffic [OPTIONS]       load on its links, or a timed transfer; --help says more\n"
     "  down                    remove it all, whatever was killed before\n"
     "\n"
     "NAME (default `lab`) lets several labs stand side by side. All of it needs root.\n";
@@ -324,6 +326,7 @@ static int run_command(const char *name, int argc, char **argv)
     return strcmp(command, "up") == 0       ? cmd_up(name, argc, argv)
            : strcmp(command, "down") == 0   ? cmd_down(name)
            : strcmp(command, "status") == 0 ? cmd_status(name)
+           : strcmp(command, "traffic") == 0 ? lab_traffic_main(name, argc, argv)
            : strcmp(command, "exec") == 0
                ? cmd_exec(name, argc, argv)
                : (fprintf(stderr, "foliot lab: no command '%s'\n%s", command, usage), 2);

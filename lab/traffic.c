@@ -1,0 +1,438 @@
+/* traffic.c: what is typed after `foliot lab traffic`, and what it prints. */
+#include "lab/traffic.h"
+
+#include "base/limits.h"
+#include "lab/traffic_run.h"
+#include "platform/json/json.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FLOW_MAX   8192
+#define REPEAT_MAX 1000
+
+static const char usage[] =
+    "Usage: foliot lab traffic [OPTIONS]\n"
+    "Sends data between the NICs of a lab and says what arrived.\n"
+    "\n"
+    "  --pattern P   cross (default: each NIC to its counterpart on the next leaf), fill (that "
+    "and\n"
+    "                within the leaf: every link at the load), all-to-all, incast, one\n"
+    "  --load PCT    share of each link that is filled, paced; trunks count (default 80)\n"
+    "  --rate MBIT   what each NIC sends instead; incast: what the sink gets\n"
+    "  --greedy      unpaced: each flow takes what TCP gets\n"
+    "  --flows N     per pair of NICs, each from a source port of its own (default: 4 across,\n"
+    "                1 in all-to-all)\n"
+    "  --from H.N    one: the sender       --to H.N   one, incast: the receiver\n"
+    "  --udp         datagrams instead of TCP       --high   in the probes' class (DSCP CS6)\n"
+    "  --ipv6        over IPv6                      --any-port  don't spread flows evenly\n"
+    "  --check       compare every byte (TCP)\n"
+    "  --seconds S   for so long (default 10; 0: until interrupted)\n"
+    "  --job BYTES   a transfer job: each flow carries BYTES, and the time is taken until the "
+    "last\n"
+    "                has arrived; --repeat N times; unpaced unless --load or --rate is given\n"
+    "  --json        one JSON object\n";
+
+struct options {
+    struct traffic_wish wish;
+    struct traffic_config config;
+    int from_host, from_nic, to_host, to_nic;
+    bool to_given;
+    double seconds;
+    int repeat;
+    bool json, paced;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    stopped = 1;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- options ---- */
+
+static bool read_pattern(const char *text, enum traffic_pattern *ret)
+{
+    static const char *const names[] = {"cross", "fill", "all-to-all", "incast", "one"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret = (enum traffic_pattern)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_number(const char *text, double low, double high, double *ret)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (errno != 0 || end == text || *end != '\0' || !(value >= low && value <= high)) {
+        return false;
+    }
+    *ret = value;
+    return true;
+}
+
+static bool read_nic(const char *text, int *ret_host, int *ret_nic)
+{
+    int used = 0;
+    return sscanf(text, "%d.%d%n", ret_host, ret_nic, &used) == 2 && text[used] == '\0';
+}
+
+/* One option with a value; false: the value is wrong. */
+static bool read_value(struct options *o, int c, const char *text)
+{
+    double v = 0;
+    bool good = true;
+    switch (c) {
+    case 'p':
+        return read_pattern(text, &o->wish.pattern);
+    case 'f':
+        return read_nic(text, &o->from_host, &o->from_nic);
+    case 't':
+        o->to_given = true;
+        return read_nic(text, &o->to_host, &o->to_nic);
+    case 'l':
+        good = read_number(text, 0.01, 100, &v);
+        o->wish.load = v / 100;
+        o->paced = true;
+        break;
+    case 'r':
+        good = read_number(text, 0.01, 1e6, &o->wish.rate_mbps);
+        o->paced = true;
+        break;
+    case 'n':
+        good = read_number(text, 1, 64, &v);
+        o->wish.flows = (int)v;
+        break;
+    case 's':
+        good = read_number(text, 0, 1e7, &o->seconds);
+        break;
+    case 'j':
+        good = read_number(text, 1, 1e12, &v);
+        o->config.job_bytes = (int64_t)v;
+        break;
+    case 'R':
+        good = read_number(text, 1, REPEAT_MAX, &v);
+        o->repeat = (int)v;
+        break;
+    default:
+        break;
+    }
+    return good;
+}
+
+static const struct option option_table[] = {
+    {"pattern", required_argument, NULL, 'p'}, {"load", required_argument, NULL, 'l'},
+    {"rate", required_argument, NULL, 'r'},    {"flows", required_argument, NULL, 'n'},
+    {"from", required_argument, NULL, 'f'},    {"to", required_argument, NULL, 't'},
+    {"seconds", required_argument, NULL, 's'}, {"job", required_argument, NULL, 'j'},
+    {"repeat", required_argument, NULL, 'R'},  {"greedy", no_argument, NULL, 'g'},
+    {"udp", no_argument, NULL, 'u'},           {"high", no_argument, NULL, 'H'},
+    {"ipv6", no_argument, NULL, '6'},          {"any-port", no_argument, NULL, 'a'},
+    {"check", no_argument, NULL, 'c'},         {"json", no_argument, NULL, 'J'},
+    {"help", no_argument, NULL, 'h'},          {0},
+};
+
+static void read_flag(struct options *o, int c)
+{
+    o->wish.greedy |= c == 'g';
+    o->config.udp |= c == 'u';
+    o->config.high_class |= c == 'H';
+    o->config.ipv6 |= c == '6';
+    o->config.any_port |= c == 'a';
+    o->config.check |= c == 'c';
+    o->json |= c == 'J';
+}
+
+/* 0; 1: help was asked for; -EINVAL: said on stderr. */
+static int read_options(struct options *o, int argc, char **argv)
+{
+    optind = 0;
+    for (int c, at = 0; (c = getopt_long(argc, argv, "", option_table, &at)) != -1;) {
+        if (c == 'h') {
+            fputs(usage, stdout);
+            return 1;
+        }
+        if (c == '?') {
+            return -EINVAL;
+        }
+        if (option_table[at].has_arg == no_argument) {
+            read_flag(o, c);
+        } else if (!read_value(o, c, optarg)) {
+            fprintf(stderr, "foliot lab traffic: --%s: not understood: '%s'\n",
+                    option_table[at].name, optarg);
+            return -EINVAL;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "foliot lab traffic: unexpected '%s'\n", argv[optind]);
+        return -EINVAL;
+    }
+    if (o->config.udp && (o->config.check || o->config.job_bytes > 0)) {
+        fprintf(stderr, "foliot lab traffic: --check and --job need TCP\n");
+        return -EINVAL;
+    }
+    if (o->config.job_bytes > 0 && !o->paced) {
+        o->wish.greedy = true;
+    } else if (!o->paced && !o->wish.greedy) {
+        o->wish.load = 0.8;
+    }
+    if (o->wish.flows == 0) {
+        bool many = o->wish.pattern == TRAFFIC_PATTERN_ALL_TO_ALL ||
+                    o->wish.pattern == TRAFFIC_PATTERN_INCAST || o->wish.greedy;
+        o->wish.flows = many ? 1 : 4;
+    }
+    return 0;
+}
+
+/* ---- the lab as the plan sees it ---- */
+
+static int list_nics(const struct lab *lab, struct traffic_nic *nics)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    int count = 0;
+    for (int h = 0; h < f->hosts; h++) {
+        for (int n = 0; n < f->nics_per_host; n++) {
+            nics[count++] = (struct traffic_nic){h, n, lab_leaf_of(lab, h, n)};
+        }
+    }
+    return count;
+}
+
+static int find_nic(const struct traffic_nic *nics, int count, int host, int nic)
+{
+    for (int i = 0; i < count; i++) {
+        if (nics[i].host == host && nics[i].nic == nic) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int make_plan(struct options *o, const struct lab *lab, struct traffic_nic *nics,
+                     struct traffic_flow *flows)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    int count = list_nics(lab, nics);
+    struct traffic_fabric fabric = {
+        .nics = nics,
+        .nic_count = count,
+        .spines = f->spines,
+        .link_mbps = f->link_mbps,
+        .trunk_mbps = f->trunk_mbps > 0 ? f->trunk_mbps : f->link_mbps,
+    };
+    o->wish.from = find_nic(nics, count, o->from_host, o->from_nic);
+    o->wish.to = find_nic(nics, count, o->to_host, o->to_nic);
+    if (o->wish.pattern == TRAFFIC_PATTERN_ONE && !o->to_given) {
+        o->wish.to = count - 1;
+    }
+    int rc = traffic_plan(&fabric, &o->wish, flows, FLOW_MAX);
+    if (rc < 0) {
+        fprintf(stderr, "foliot lab traffic: %s\n",
+                rc == -ENOSPC ? "too many flows"
+                              : "no flow fits: unknown NIC, or too few leaves or hosts");
+        return rc;
+    }
+    o->config.lab = lab;
+    o->config.nics = nics;
+    o->config.nic_count = count;
+    o->config.flows = flows;
+    o->config.flow_count = rc;
+    return 0;
+}
+
+/* ---- reports ---- */
+
+struct totals {
+    double offered_mbps, sent_mbps, received_mbps, lowest_mbps, highest_mbps;
+    uint64_t bad;
+};
+
+static struct totals sum_up(const struct traffic *t, const struct options *o, double seconds)
+{
+    struct totals s = {.lowest_mbps = 1e18};
+    for (int i = 0; i < o->config.flow_count; i++) {
+        const struct traffic_flow_state *f = traffic_flow_state(t, i);
+        double mbps = (double)f->received * 8e-6 / seconds;
+        s.offered_mbps += o->config.flows[i].rate_bps * 1e-6;
+        s.sent_mbps += (double)f->sent * 8e-6 / seconds;
+        s.received_mbps += mbps;
+        s.lowest_mbps = mbps < s.lowest_mbps ? mbps : s.lowest_mbps;
+        s.highest_mbps = mbps > s.highest_mbps ? mbps : s.highest_mbps;
+        s.bad += f->bad;
+    }
+    return s;
+}
+
+static int print_json(struct json_writer *j)
+{
+    const char *text;
+    size_t size;
+    int rc = json_writer_finish(j, &text, &size);
+    if (rc == 0) {
+        fwrite(text, 1, size, stdout);
+        fflush(stdout);
+    }
+    json_writer_done(j);
+    return rc < 0 ? 1 : 0;
+}
+
+static int report_load(const struct traffic *t, const struct options *o, double seconds)
+{
+    struct totals s = sum_up(t, o, seconds);
+    if (!o->json) {
+        printf("%d flows for %.1f s: %.1f Mbit/s arrived of %.1f sent", o->config.flow_count,
+               seconds, s.received_mbps, s.sent_mbps);
+        if (s.offered_mbps > 0) {
+            printf(", %.1f wanted", s.offered_mbps);
+        }
+        printf("; per flow %.1f to %.1f\n", s.lowest_mbps, s.highest_mbps);
+        if (o->config.check) {
+            printf("every byte compared: %llu wrong\n", (unsigned long long)s.bad);
+        }
+        return s.bad > 0 ? 1 : 0;
+    }
+    struct json_writer j;
+    json_writer_init(&j, 1 << 20);
+    json_put_object(&j, NULL);
+    json_put_int(&j, "version", 1);
+    json_put_int(&j, "flows", o->config.flow_count);
+    json_put_double(&j, "seconds", seconds);
+    json_put_double(&j, "offered_mbps", s.offered_mbps);
+    json_put_double(&j, "sent_mbps", s.sent_mbps);
+    json_put_double(&j, "received_mbps", s.received_mbps);
+    json_put_double(&j, "flow_mbps_min", s.lowest_mbps);
+    json_put_double(&j, "flow_mbps_max", s.highest_mbps);
+    json_put_bool(&j, "checked", o->config.check);
+    json_put_uint(&j, "bad_bytes", s.bad);
+    json_put_end(&j);
+    return print_json(&j) != 0 || s.bad > 0 ? 1 : 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int report_jobs(const struct options *o, const double *seconds, int count, uint64_t bad)
+{
+    double sorted[REPEAT_MAX];
+    double bytes = (double)o->config.job_bytes * o->config.flow_count;
+    memcpy(sorted, seconds, sizeof(double) * (size_t)count);
+    qsort(sorted, (size_t)count, sizeof(double), by_value);
+    double median = sorted[count / 2];
+    if (!o->json) {
+        printf("%d transfers of %.1f MB over %d flows: median %.3f s (%.3f to %.3f), %.1f Mbit/s\n",
+               count, bytes * 1e-6, o->config.flow_count, median, sorted[0], sorted[count - 1],
+               bytes * 8e-6 / median);
+        return bad > 0 ? 1 : 0;
+    }
+    struct json_writer j;
+    json_writer_init(&j, 1 << 20);
+    json_put_object(&j, NULL);
+    json_put_int(&j, "version", 1);
+    json_put_int(&j, "flows", o->config.flow_count);
+    json_put_double(&j, "bytes", bytes);
+    json_put_double(&j, "median_s", median);
+    json_put_double(&j, "median_mbps", bytes * 8e-6 / median);
+    json_put_uint(&j, "bad_bytes", bad);
+    json_put_array(&j, "seconds");
+    for (int i = 0; i < count; i++) {
+        json_put_double(&j, NULL, seconds[i]);
+    }
+    json_put_end(&j);
+    json_put_end(&j);
+    return print_json(&j) != 0 || bad > 0 ? 1 : 0;
+}
+
+/* ---- runs ---- */
+
+static int broken(int rc)
+{
+    fprintf(stderr, "foliot lab traffic: a connection broke: %s\n", strerror(-rc));
+    return 1;
+}
+
+/* Half a second to get going doesn't count. */
+static int run_load(struct traffic *t, const struct options *o)
+{
+    int rc = traffic_run(t, 500000000, &stopped);
+    traffic_mark(t);
+    int64_t start = now_ns();
+    if (rc == 0 && !stopped) {
+        rc = traffic_run(t, (int64_t)(o->seconds * 1e9), &stopped);
+    }
+    double seconds = (double)(now_ns() - start) * 1e-9;
+    if (rc < 0) {
+        return broken(rc);
+    }
+    return report_load(t, o, seconds > 1e-3 ? seconds : 1e-3);
+}
+
+static int run_jobs(struct traffic *t, const struct options *o)
+{
+    static double seconds[REPEAT_MAX];
+    int count = 0;
+    while (count < o->repeat && !stopped) {
+        int64_t start = now_ns();
+        int rc = traffic_run(t, 120000000000, &stopped);
+        if (rc < 0) {
+            return broken(rc);
+        }
+        if (!stopped) {
+            seconds[count++] = (double)(now_ns() - start) * 1e-9;
+        }
+    }
+    return count == 0 ? 1 : report_jobs(o, seconds, count, sum_up(t, o, 1).bad);
+}
+
+int lab_traffic_main(const char *name, int argc, char **argv)
+{
+    static struct lab lab;
+    static struct traffic_nic nics[LAB_HOST_MAX * HOST_NIC_MAX];
+    static struct traffic_flow flows[FLOW_MAX];
+    struct options o = {.seconds = 10, .repeat = 1};
+    int rc = read_options(&o, argc, argv);
+    if (rc != 0) {
+        return rc < 0 ? 2 : 0;
+    }
+    rc = lab_open(&lab, name);
+    if (rc < 0) {
+        fprintf(stderr, "foliot lab traffic: there is no lab '%s': `foliot lab up` makes one\n",
+                name);
+        return 1;
+    }
+    if ((lab.scenario.fabric.ip & (o.config.ipv6 ? IP_V6 : IP_V4)) == 0) {
+        fprintf(stderr, "foliot lab traffic: lab '%s' has no %s addresses\n", name,
+                o.config.ipv6 ? "IPv6" : "IPv4");
+        return 1;
+    }
+    if (make_plan(&o, &lab, nics, flows) < 0) {
+        return 1;
+    }
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    struct traffic *t = traffic_new(&o.config);
+    if (t == NULL) {
+        return 1;
+    }
+    int status = o.config.job_bytes > 0 ? run_jobs(t, &o) : run_load(t, &o);
+    traffic_free(t);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* traffic_socket.c: opens sockets across namespaces. A socket stays in the namespace where it was made. */
+#include "lab/traffic_socket.h"
+
+#include "lab/machine.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define DATAGRAM_SIZE   1400
+#define CONNECT_WAIT_MS 3000
+#define DSCP_CS6        0xc0
+
+static socklen_t address_of(const struct traffic_link *l, const struct traffic_nic *nic,
+                            uint16_t port, struct sockaddr_storage *ret)
+{
+    char text[LAB_TEXT_SIZE];
+    memset(ret, 0, sizeof(*ret));
+    if (l->ipv6) {
+        struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+        lab_address6(nic->host, nic->nic, text);
+        inet_pton(AF_INET6, text, &a.sin6_addr);
+        memcpy(ret, &a, sizeof(a));
+        return sizeof(a);
+    }
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+    lab_address4(nic->host, nic->nic, text);
+    inet_pton(AF_INET, text, &a.sin_addr);
+    memcpy(ret, &a, sizeof(a));
+    return sizeof(a);
+}
+
+static int set_int(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+/* A socket bound at one end of the link. */
+static int open_bound(const struct traffic_link *l, const struct traffic_nic *nic, uint16_t port,
+                      int *ret_fd)
+{
+    struct sockaddr_storage a;
+    char space[64];
+    lab_space(l->lab, NODE_HOST, nic->host, space);
+    int rc = machine_enter_network(space);
+    if (rc < 0) {
+        return rc;
+    }
+    int fd = socket(l->ipv6 ? AF_INET6 : AF_INET,
+                    (l->udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -errno;
+    }
+    socklen_t size = address_of(l, nic, port, &a);
+    rc = set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (rc == 0 && l->high_class) {
+        rc = l->ipv6 ? set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, DSCP_CS6)
+                     : set_int(fd, IPPROTO_IP, IP_TOS, DSCP_CS6);
+    }
+    if (rc == 0 && bind(fd, (struct sockaddr *)&a, size) < 0) {
+        rc = -errno;
+    }
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* Cubic: what the pacing rate leaves to it it takes, and it doesn't probe for more as BBR does. */
+static int tune_stream(int out, double rate_bps)
+{
+    int rc = set_int(out, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (setsockopt(out, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0) {
+        (void)setsockopt(out, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    }
+    if (rc == 0 && rate_bps > 0) {
+        uint64_t rate = (uint64_t)(rate_bps / 8.0);
+        /* Room for 40 ms, so that it wakes us some 50 times a second. */
+        double room = rate_bps / 8.0 * 0.04;
+        rc = setsockopt(out, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)) < 0 ? -errno : 0;
+        if (rc == 0) {
+            rc = set_int(out, SOL_SOCKET, SO_SNDBUF, room < 65536 ? 65536 : (int)room);
+        }
+    }
+    return rc;
+}
+
+static int await(int fd, short events)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    int n = poll(&p, 1, CONNECT_WAIT_MS);
+    return n < 0 ? -errno : n == 0 ? -ETIMEDOUT : 0;
+}
+
+static int connect_stream(const struct traffic_link *l, int out, int listener, int *ret_in)
+{
+    struct sockaddr_storage to;
+    socklen_t size = address_of(l, l->sink, l->sink_port, &to);
+    if (connect(out, (struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS) {
+        return -errno;
+    }
+    int rc = await(listener, POLLIN);
+    if (rc < 0) {
+        return rc;
+    }
+    int in = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (in < 0) {
+        return -errno;
+    }
+    rc = await(out, POLLOUT);
+    if (rc == 0) {
+        /* Wake us for a good deal, not for each packet; but the end of a job is no good deal. */
+        rc = set_int(in, SOL_SOCKET, SO_RCVLOWAT, l->ends ? 1 : l->rate_bps > 0 ? 16384 : 65536);
+    }
+    if (rc < 0) {
+        close(in);
+        return rc;
+    }
+    *ret_in = in;
+    return 0;
+}
+
+static int open_stream(struct traffic_link *l, int *ret_out, int *ret_in)
+{
+    int out = -1, listener = -1;
+    int rc = open_bound(l, l->sink, l->sink_port, &listener);
+    if (rc == 0 && listen(listener, 1) < 0) {
+        rc = -errno;
+    }
+    if (rc == 0) {
+        rc = open_bound(l, l->source, l->source_port, &out);
+    }
+    if (rc == 0) {
+        rc = tune_stream(out, l->rate_bps);
+    }
+    if (rc == 0) {
+        rc = connect_stream(l, out, listener, ret_in);
+    }
+    if (listener >= 0) {
+        close(listener);
+    }
+    if (rc < 0) {
+        if (out >= 0) {
+            close(out);
+        }
+        return rc;
+    }
+    *ret_out = out;
+    return 0;
+}
+
+static int open_datagram(struct traffic_link *l, int *ret_out, int *ret_in)
+{
+    int out = -1, in = -1;
+    struct sockaddr_storage to;
+    socklen_t size = address_of(l, l->sink, l->sink_port, &to);
+    int rc = open_bound(l, l->sink, l->sink_port, &in);
+    if (rc == 0) {
+        rc = open_bound(l, l->source, l->source_port, &out);
+    }
+    if (rc == 0 && connect(out, (struct sockaddr *)&to, size) < 0) {
+        rc = -errno;
+    }
+    if (rc == 0) {
+        rc = set_int(out, SOL_UDP, UDP_SEGMENT, DATAGRAM_SIZE);
+    }
+    if (rc == 0) {
+        rc = set_int(in, SOL_UDP, UDP_GRO, 1);
+    }
+    if (rc == 0) {
+        rc = set_int(in, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+    }
+    if (rc < 0) {
+        if (out >= 0) {
+            close(out);
+        }
+        if (in >= 0) {
+            close(in);
+        }
+        return rc;
+    }
+    *ret_out = out;
+    *ret_in = in;
+    return 0;
+}
+
+int traffic_link_open(struct traffic_link *link, int *ret_out, int *ret_in)
+{
+    int rc = link->udp ? open_datagram(link, ret_out, ret_in) : open_stream(link, ret_out, ret_in);
+    if (rc == 0 && link->source_port == 0) {
+        struct sockaddr_in6 a = {0};
+        socklen_t size = sizeof(a);
+        if (getsockname(*ret_out, (struct sockaddr *)&a, &size) == 0) {
+            link->source_port = ntohs(a.sin6_port); /* same place in sockaddr_in */
+        }
+    }
+    return rc;
+}
