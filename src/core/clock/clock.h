@@ -1,28 +1,32 @@
-/* clock.h: one member of the fleet's clock consensus: a free-running clock that stamps packets, and what maps it
- * to fleet time.
+/* clock.h: one member of the fleet's clock consensus: a free-running clock that stamps packets, and
+ * what maps it to fleet time.
  *
- * A member is a host's raw clock (software stamps: its edges run over all NICs of the host) or a NIC's own clock
- * (hardware stamps: then the host's clock hangs on its NICs as a leaf, host_leaf.h). Every member publishes a map
+ * A member is a host's raw clock (software stamps: its edges run over all NICs of the host) or a
+ * NIC's own clock (hardware stamps: then the host's clock hangs on its NICs as a leaf,
+ * host_leaf.h). Every member publishes a map
  *
- *     F(c) = c + x + y (c - r)                c, r: the member's own clock, x: ns, y: a rate without unit
+ *     F(c) = c + x + y (c - r)                c, r: the member's own clock, x: ns, y: a rate
+ * without unit
  *
- * and moves it a little, ten times a second, towards where its neighbours' maps say it should be. Nobody leads;
- * there is no datum: fleet time is what the maps agree on.
+ * and moves it a little, ten times a second, towards where its neighbours' maps say it should be.
+ * Nobody leads; there is no datum: fleet time is what the maps agree on.
  *
- * Signs. theta = F_peer - F_own at one instant: positive means that the peer is ahead. For a packet that we send
- * (forward) p = F_peer(rx) - F_own(tx) = theta + D + q; for one that we receive p' = F_own(rx) - F_peer(tx)
- * = -theta + D' + q', where D, D' are fixed delays and q >= 0 is queueing. (D - D')/2 can't be told from theta
- * on one edge; that is why there are many.
+ * Signs. theta = F_peer - F_own at one instant: positive means that the peer is ahead. For a packet
+ * that we send (forward) p = F_peer(rx) - F_own(tx) = theta + D + q; for one that we receive p' =
+ * F_own(rx) - F_peer(tx) = -theta + D' + q', where D, D' are fixed delays and q >= 0 is queueing.
+ * (D - D')/2 can't be told from theta on one edge; that is why there are many.
  *
- * Time. `now` is always the member's own clock (for software stamps the host's raw clock). It need not be exact
- * to better than about a millisecond: maps are evaluated at stamps, never at `now`. Points may come late and out
- * of order. If `now` runs backwards or jumps by more than CLOCK_TICK_GAP_NS_MAX between two calls, the member
- * says DISRUPTED and starts its maps anew.
+ * Time. `now` is always the member's own clock (for software stamps the host's raw clock). It need
+ * not be exact to better than about a millisecond: maps are evaluated at stamps, never at `now`.
+ * Points may come late and out of order. If `now` runs backwards or jumps by more than
+ * CLOCK_TICK_GAP_NS_MAX between two calls, the member says DISRUPTED and starts its maps anew.
  *
- * Cost: about 3 KiB an edge, claimed in clock_new(); a tick is O(edges log edges); constant in fleet size.
- * Deterministic: same calls, same answers, bit for bit. No I/O, no globals, no allocation after clock_new().
+ * Cost: about 3 KiB an edge, claimed in clock_new(); a tick is O(edges log edges); constant in
+ * fleet size. Deterministic: same calls, same answers, bit for bit. No I/O, no globals, no
+ * allocation after clock_new().
  *
- * It refuses: points whose gaps or stamps are absurd (counted in clock_report), peers whose map is not a clock's
+ * It refuses: points whose gaps or stamps are absurd (counted in clock_report), peers whose map is
+ * not a clock's
  * (|y| > 488 ppm), edges beyond its capacity. It never shows a stale estimate as SYNCED. */
 #pragma once
 #include "base/bug.h"
@@ -30,7 +34,7 @@
 #include "base/time.h"
 
 #define CLOCK_TICK_NS         (100 * NS_PER_MS) /* one round of consensus */
-#define CLOCK_COARSE_TICK_NS  (25 * NS_PER_MS)  /* one round while more than a millisecond is missing */
+#define CLOCK_COARSE_TICK_NS  (50 * NS_PER_MS)  /* one round before the rates are known */
 #define CLOCK_TICK_GAP_NS_MAX (2 * NS_PER_S)
 #define CLOCK_PATH_MAX        8
 #define CLOCK_RATE_MAX        (500e-6 - 12e-6) /* |y| of a map: what 32 bits of 2^-42 hold */
@@ -47,7 +51,8 @@ enum clock_status {
     CLOCK_UNKNOWN,   /* no fleet time at all */
     CLOCK_SYNCED,    /* both bounds hold */
     CLOCK_HOLDOVER,  /* too few neighbours: the bounds grow with age */
-    CLOCK_DISRUPTED, /* a premise was just seen broken (step, suspend, rate): don't order events by it */
+    CLOCK_DISRUPTED, /* a premise was just seen broken (step, suspend, rate): don't order events by
+                        it */
 };
 
 /* How far the estimate has come; published to peers, who ignore the maps of those behind them. */
@@ -67,8 +72,8 @@ enum clock_fault {
     CLOCK_FAULT_GUARD,       /* the host's second clock disagrees: a frequency jump */
 };
 
-/* F(c) = c + x_ns + x_fraction + y (c - r). x_fraction in [0, 1) is a multiple of 2^-32 and y of 2^-42, so that
- * what a packet carries is exactly what its sender uses. */
+/* F(c) = c + x_ns + x_fraction + y (c - r). x_fraction in [0, 1) is a multiple of 2^-32 and y of
+ * 2^-42, so that what a packet carries is exactly what its sender uses. */
 struct clock_map {
     struct nic_time r;
     int64_t x_ns;
@@ -87,7 +92,8 @@ struct clock_anchor {
     uint32_t age_ms;
 };
 
-/* What a member tells its peers in every packet, and hears from them: the fields of the probe's header. */
+/* What a member tells its peers in every packet, and hears from them: the fields of the probe's
+ * header. */
 struct clock_published {
     enum clock_phase phase;
     bool settled; /* at least half of its chosen peers live, in gate and on one label */
@@ -107,14 +113,17 @@ struct clock_published {
 };
 
 struct clock_config {
-    uint32_t member; /* own number: the host's (software stamps) or the NIC's, one numbering per fleet */
+    uint32_t
+        member; /* own number: the host's (software stamps) or the NIC's, one numbering per fleet */
     enum clock_stamps stamps;
-    double stamp_noise_ns;   /* first guess of one stamp's standard deviation; 0: 20 (hw), 300 (sw) */
-    uint16_t edge_capacity;  /* <= MEMBER_EDGE_MAX */
-    int64_t wall_minus_ns;   /* own CLOCK_REALTIME minus own clock: the first proposal for fleet time */
-    int64_t edge_limit_ns;   /* W: how wide an edge of a tight member may be; 0: 8 us hw, 50 us sw */
-    uint8_t hops;            /* H: edges between any two honest members, liars removed; 0: 4 */
-    int64_t stamp_error_ns;  /* delta: a stamp is never wrong by more; 0: 6 sqrt(2) noise hw, 20 us sw */
+    double stamp_noise_ns; /* first guess of one stamp's standard deviation; 0: 20 (hw), 300 (sw) */
+    uint16_t edge_capacity; /* <= MEMBER_EDGE_MAX */
+    int64_t
+        wall_minus_ns; /* own CLOCK_REALTIME minus own clock: the first proposal for fleet time */
+    int64_t edge_limit_ns; /* W: how wide an edge of a tight member may be; 0: 8 us hw, 50 us sw */
+    uint8_t hops;          /* H: edges between any two honest members, liars removed; 0: 4 */
+    int64_t
+        stamp_error_ns; /* delta: a stamp is never wrong by more; 0: 6 sqrt(2) noise hw, 20 us sw */
     double rate_limit_ppm;   /* rho: rates depart from the published one by no more; 0: 2 */
     double rate_drift_ppb_s; /* and by no more than this a second; 0: 100 */
     bool alone_is_fine;      /* a fleet of one: SYNCED without peers (tests, foliot selftest) */
@@ -125,21 +134,22 @@ struct clock_edge_config {
     uint32_t peer; /* the peer's member number: several edges may lead to one peer */
     struct nic_id local_nic;
     struct nic_id peer_nic;
-    uint8_t path_count;       /* 1 … CLOCK_PATH_MAX */
-    int64_t delay_ns_min;     /* D_min: no packet is faster; 0 when not known */
-    uint8_t distance;         /* class: 0 rail, 1 leaf (rack), 2 cross; floors are shared within one */
-    bool witness;             /* measured, reported, never used */
-    bool chosen;              /* on the member's own list of K; both kinds are used */
+    uint8_t path_count;   /* 1 … CLOCK_PATH_MAX */
+    int64_t delay_ns_min; /* D_min: no packet is faster; 0 when not known */
+    uint8_t distance;     /* class: 0 rail, 1 leaf (rack), 2 cross; floors are shared within one */
+    bool witness;         /* measured, reported, never used */
+    bool chosen;          /* on the member's own list of K; both kinds are used */
 };
 
-/* One packet or coded pair in one direction, both ends' stamps known. Times are of the pair's first packet. */
+/* One packet or coded pair in one direction, both ends' stamps known. Times are of the pair's first
+ * packet. */
 struct clock_point {
     int edge;
     uint8_t path;
     bool forward; /* true: own tx, peer's rx; false: peer's tx, own rx */
     struct nic_time local;
     struct nic_time remote;
-    int32_t local_gap_ns;  /* second packet's stamp minus the first's; both 0: a single */
+    int32_t local_gap_ns; /* second packet's stamp minus the first's; both 0: a single */
     int32_t remote_gap_ns;
 };
 
@@ -153,12 +163,13 @@ struct clock_answer {
 };
 
 enum clock_action_kind {
-    CLOCK_ACTION_PUBLISH,   /* the page's terms changed: clock_terms() */
-    CLOCK_ACTION_STATUS,    /* status changed: `status`, `was` */
-    CLOCK_ACTION_STEP,      /* own clock was seen to step by value_ns */
-    CLOCK_ACTION_TIMELINE,  /* joined or founded a timeline: `timeline`; epoch changed: `epoch` */
-    CLOCK_ACTION_QUERY,     /* ask some of `peer`'s other neighbours about it: clock_on_answer() */
-    CLOCK_ACTION_LIAR,      /* most of those asked don't believe `peer` either; value_ns: its level here */
+    CLOCK_ACTION_PUBLISH,  /* the page's terms changed: clock_terms() */
+    CLOCK_ACTION_STATUS,   /* status changed: `status`, `was` */
+    CLOCK_ACTION_STEP,     /* own clock was seen to step by value_ns */
+    CLOCK_ACTION_TIMELINE, /* joined or founded a timeline: `timeline`; epoch changed: `epoch` */
+    CLOCK_ACTION_QUERY,    /* ask some of `peer`'s other neighbours about it: clock_on_answer() */
+    CLOCK_ACTION_LIAR, /* most of those asked don't believe `peer` either; value_ns: its level here
+                        */
     CLOCK_ACTION_ASYMMETRY, /* only this edge is off: asymmetric by about value_ns */
     CLOCK_ACTION_REPLACE,   /* give this edge up for the next peer of the list */
 };
@@ -174,8 +185,8 @@ struct clock_action {
     uint32_t epoch;
 };
 
-/* What readers are given. Between publications a reader continues it: clock_terms_read(). All ages are own time
- * since `line.r`. */
+/* What readers are given. Between publications a reader continues it: clock_terms_read(). All ages
+ * are own time since `line.r`. */
 struct clock_line {
     struct nic_time r;
     int64_t x_ns; /* the line at r: fleet time = r + x_ns + x_fraction */
@@ -189,17 +200,18 @@ struct clock_terms {
     uint64_t timeline;
     uint32_t epoch;
     struct clock_line line;
-    double h_ns;            /* hard bound at r, half a width; < 0: none */
-    double rate_limit;      /* rho: grows by max(rate_limit t, rate_drift t^2 / 2) ... */
-    double rate_drift;      /* ... on top, from r on */
-    double p00, p01, p11;   /* ns^2, ns^2/s, ns^2/s^2 at r */
-    double q2;              /* wander: p00 grows by q2 t^3 / 3 */
-    double spread2_ns;      /* what disagreeing edges add to the variance */
-    double shift_ns;        /* standing queues, asymmetry within the host, line off map: added outside the root */
-    bool guarded;           /* a second clock is compared (clock_on_guard) */
-    struct nic_time guard;  /* when last */
-    double guard_ns;        /* G: what a guard pass may miss */
-    double guard_rate;      /* J: and per second since it */
+    double h_ns;          /* hard bound at r, half a width; < 0: none */
+    double rate_limit;    /* rho: grows by max(rate_limit t, rate_drift t^2 / 2) ... */
+    double rate_drift;    /* ... on top, from r on */
+    double p00, p01, p11; /* ns^2, ns^2/s, ns^2/s^2 at r */
+    double q2;            /* wander: p00 grows by q2 t^3 / 3 */
+    double spread2_ns;    /* what disagreeing edges add to the variance */
+    double shift_ns; /* standing queues, asymmetry within the host, line off map: added outside the
+                        root */
+    bool guarded;    /* a second clock is compared (clock_on_guard) */
+    struct nic_time guard; /* when last */
+    double guard_ns;       /* G: what a guard pass may miss */
+    double guard_rate;     /* J: and per second since it */
     bool utc_known;
     int64_t utc_minus_ns;
     double utc_bound_ns;
@@ -217,14 +229,14 @@ struct clock_edge_report {
     struct nic_id local_nic, peer_nic;
     bool live, witness, parked;
     enum clock_phase peer_phase;
-    double theta_ns;     /* last e: peer minus own */
-    double level_ns;     /* its slow mean */
-    double noise_ns;     /* of one packet, one direction */
-    double delay_ns;     /* m: half of the fixed round trip, mean of the paths */
-    double bound_ns;     /* w: |theta| on public lines is no more; < 0: unknown */
-    double pure_share;   /* of coded pairs */
-    double gate_share;   /* of packets */
-    double queue_ns;     /* standing queue on top of the floor */
+    double theta_ns;   /* last e: peer minus own */
+    double level_ns;   /* its slow mean */
+    double noise_ns;   /* of one packet, one direction */
+    double delay_ns;   /* m: half of the fixed round trip, mean of the paths */
+    double bound_ns;   /* w: |theta| on public lines is no more; < 0: unknown */
+    double pure_share; /* of coded pairs */
+    double gate_share; /* of packets */
+    double queue_ns;   /* standing queue on top of the floor */
     uint64_t points;
 };
 /* The member as a whole, for people. */
@@ -244,7 +256,8 @@ struct clock_report {
     bool fault_seen;
 };
 
-/* What survives a restart of the agent, for the same boot and clock; the keeper checks that. Plain data. */
+/* What survives a restart of the agent, for the same boot and clock; the keeper checks that. Plain
+ * data. */
 #define CLOCK_SAVED_VERSION 1
 #define CLOCK_SAVED_EDGES   128
 struct clock_saved_edge {
@@ -271,24 +284,28 @@ struct clock_saved {
 struct clock *clock_new(const struct clock_config *config, struct nic_time now);
 void clock_free(struct clock *clock); /* accepts NULL */
 
-/* Call right after clock_new() and after the edges were added. -EINVAL: not this member's, too old (10 min),
- * from the future, or of another version: then the start is cold. */
-int clock_restore(struct clock *clock, struct nic_time now, const struct clock_saved *saved) MUST_CHECK;
+/* Call right after clock_new() and after the edges were added. -EINVAL: not this member's, too old
+ * (10 min), from the future, or of another version: then the start is cold. */
+int clock_restore(struct clock *clock, struct nic_time now,
+                  const struct clock_saved *saved) MUST_CHECK;
 void clock_save(const struct clock *clock, struct nic_time now, struct clock_saved *ret_saved);
 
-/* The edge's number, for points; -ENOSPC, -EINVAL, -EEXIST (same pair of NICs). Numbers of removed edges are
- * used again. */
-int clock_edge_add(struct clock *clock, struct nic_time now, const struct clock_edge_config *config) MUST_CHECK;
+/* The edge's number, for points; -ENOSPC, -EINVAL, -EEXIST (same pair of NICs). Numbers of removed
+ * edges are used again. */
+int clock_edge_add(struct clock *clock, struct nic_time now,
+                   const struct clock_edge_config *config) MUST_CHECK;
 void clock_edge_remove(struct clock *clock, struct nic_time now, int edge);
 /* That path now goes another way: its delay is learned anew. */
 void clock_edge_repath(struct clock *clock, struct nic_time now, int edge, uint8_t path);
 
 /* Facts in. Points of one edge should follow the header of the packet that brought them. */
-void clock_on_peer(struct clock *clock, struct nic_time now, int edge, const struct clock_published *heard);
+void clock_on_peer(struct clock *clock, struct nic_time now, int edge,
+                   const struct clock_published *heard);
 void clock_on_point(struct clock *clock, struct nic_time now, const struct clock_point *point);
 void clock_on_answer(struct clock *clock, struct nic_time now, const struct clock_answer *answer);
 void clock_on_fault(struct clock *clock, struct nic_time now, enum clock_fault fault);
-/* The member's clock was compared with another local one and lay within guard_ns of their class line. */
+/* The member's clock was compared with another local one and lay within guard_ns of their class
+ * line. */
 void clock_on_guard(struct clock *clock, struct nic_time now, double guard_ns, double guard_rate);
 /* Own measurement of UTC - F from an upstream server, or bound_ns < 0: no longer. */
 void clock_on_utc(struct clock *clock, struct nic_time now, int64_t utc_minus_ns, double bound_ns);
@@ -297,26 +314,28 @@ void clock_on_utc(struct clock *clock, struct nic_time now, int64_t utc_minus_ns
 void clock_tick(struct clock *clock, struct nic_time now);
 struct nic_time clock_deadline(const struct clock *clock);
 
-/* Decisions out, until false. At most CLOCK_ACTIONS_MAX wait; the oldest give way (PUBLISH never waits twice). */
+/* Decisions out, until false. At most CLOCK_ACTIONS_MAX wait; the oldest give way (PUBLISH never
+ * waits twice). */
 #define CLOCK_ACTIONS_MAX 64
 bool clock_next_action(struct clock *clock, struct clock_action *ret_action);
 
 /* What to put into every packet. */
-void clock_published(const struct clock *clock, struct nic_time now, struct clock_published *ret_published);
+void clock_published(const struct clock *clock, struct nic_time now,
+                     struct clock_published *ret_published);
 /* What to answer a query about a member. */
 struct clock_answer clock_answer(const struct clock *clock, uint32_t about);
 /* What to publish to readers. */
 void clock_terms(const struct clock *clock, struct clock_terms *ret_terms);
-/* A reader's arithmetic: fleet time and bounds at a time of the member's clock, for times at or after line.r
- * (and up to a few seconds before: then bounds are of r). */
+/* A reader's arithmetic: fleet time and bounds at a time of the member's clock, for times at or
+ * after line.r (and up to a few seconds before: then bounds are of r). */
 struct clock_reading clock_terms_read(const struct clock_terms *terms, struct nic_time at);
 /* F of a stamp by the current map (not the readers' line): what one-way delays are made of. */
 struct fleet_time clock_stamp(const struct clock *clock, struct nic_time stamp);
 /* The same with a peer's map, for its stamps. */
 struct fleet_time clock_map_apply(const struct clock_map *map, struct nic_time at);
 /* F_a(at_a) - F_b(at_b) with its fraction. */
-double clock_map_difference(const struct clock_map *a, struct nic_time at_a, const struct clock_map *b,
-                            struct nic_time at_b);
+double clock_map_difference(const struct clock_map *a, struct nic_time at_a,
+                            const struct clock_map *b, struct nic_time at_b);
 
 void clock_report(const struct clock *clock, struct nic_time now, struct clock_report *ret_report);
 /* Edges are 0 … clock_edge_capacity() - 1; false: that number is free. */

@@ -1,11 +1,12 @@
-/* host_leaf.c: NIC clocks seen from the host's, by brackets; their median carries fleet time to the host. */
+/* host_leaf.c: NIC clocks seen from the host's, by brackets; their median carries fleet time to the
+ * host. */
 #include "core/clock/host_leaf.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-#define WANDER2 (10e-9 * 10e-9 * 1e18) /* (10 ppb per root second)^2, in ns^2/s^3: both clocks' */
+#define WANDER2        (10e-9 * 10e-9 * 1e18) /* (10 ppb per root second)^2, in ns^2/s^3: both clocks' */
 #define BRACKET_NS_MAX (1 * NS_PER_MS)
 #define JUMP_NS        100e3
 
@@ -47,7 +48,8 @@ static void predict(struct host_leaf_nic *n, struct mono r)
     n->r = r;
 }
 
-void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic, const struct host_leaf_bracket *b)
+void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
+                          const struct host_leaf_bracket *b)
 {
     if (nic < 0 || nic >= HOST_NIC_MAX || b->after.ns < b->before.ns ||
         b->after.ns - b->before.ns > BRACKET_NS_MAX) {
@@ -86,7 +88,8 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic, cons
     n->last = middle;
 }
 
-void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic, const struct clock_terms *terms)
+void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
+                        const struct clock_terms *terms)
 {
     if (nic >= 0 && nic < HOST_NIC_MAX) {
         leaf->nics[nic].used = true;
@@ -105,14 +108,16 @@ void host_leaf_remove(struct host_leaf *leaf, int nic)
 static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n, struct mono r,
                     struct clock_terms *ret)
 {
-    if (!n->used || !n->seen || n->terms.status == CLOCK_UNKNOWN || r.ns - n->last.ns > 2 * NS_PER_S) {
+    if (!n->used || !n->seen || n->terms.status == CLOCK_UNKNOWN ||
+        r.ns - n->last.ns > 2 * NS_PER_S) {
         return false;
     }
     struct host_leaf_nic at = *n;
     predict(&at, r);
     const struct nic_time nic_now = {r.ns + at.nic_minus_ns};
     const struct clock_line *line = &n->terms.line;
-    const int64_t slewed_ns = (nic_now.ns < line->until.ns ? nic_now.ns : line->until.ns) - line->r.ns;
+    const int64_t slewed_ns =
+        (nic_now.ns < line->until.ns ? nic_now.ns : line->until.ns) - line->r.ns;
     const double moved = line->x_fraction + line->y * (double)(nic_now.ns - line->r.ns) +
                          line->slew * (double)slewed_ns + at.fraction;
     const struct clock_reading reading = clock_terms_read(&n->terms, nic_now);
@@ -144,7 +149,8 @@ void host_leaf_tick(struct host_leaf *leaf, struct mono now)
     for (int pass = 0; pass < 2 && count == 0; pass++) {
         for (int i = 0; i < HOST_NIC_MAX; i++) {
             struct clock_terms t;
-            if (!opinion(leaf, &leaf->nics[i], now, &t) || (pass == 0 && t.status != CLOCK_SYNCED)) {
+            if (!opinion(leaf, &leaf->nics[i], now, &t) ||
+                (pass == 0 && t.status != CLOCK_SYNCED)) {
                 continue;
             }
             int at = count++;
@@ -164,8 +170,8 @@ void host_leaf_tick(struct host_leaf *leaf, struct mono now)
         /* never backwards within an epoch: meet the new line from the old one over a tick */
         const struct clock_line *old = &leaf->terms.line;
         const int64_t slewed_ns = (now.ns < old->until.ns ? now.ns : old->until.ns) - old->r.ns;
-        const double moved = old->x_fraction + old->y * (double)(now.ns - old->r.ns) +
-                             old->slew * (double)slewed_ns;
+        const double moved =
+            old->x_fraction + old->y * (double)(now.ns - old->r.ns) + old->slew * (double)slewed_ns;
         const double gap = (double)(chosen.line.x_ns - old->x_ns) + chosen.line.x_fraction - moved;
         const double slew = fmin(500e-6, fmax(-500e-6, gap / (double)CLOCK_TICK_NS));
         chosen.line.x_ns = old->x_ns + (int64_t)floor(moved);
@@ -187,7 +193,8 @@ bool host_leaf_terms(const struct host_leaf *leaf, struct clock_terms *ret_terms
     return true;
 }
 
-bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic, struct nic_time *ret_now)
+bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic,
+                       struct nic_time *ret_now)
 {
     if (nic < 0 || nic >= HOST_NIC_MAX || !leaf->nics[nic].seen) {
         return false;

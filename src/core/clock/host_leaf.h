@@ -1,10 +1,11 @@
 /* host_leaf.h: the host's raw clock as a leaf on its NICs' clocks (hardware stamps).
  *
- * Each NIC's clock is a member of the consensus; the host's clock is not. A bracket (mono before, nic_time, mono
- * after) says that the NIC's clock was read between two readings of the host's. Time flows from NICs to the host
- * only, so the asymmetry of PCIe never enters the consensus. The host's line is the median over its NICs of
- * F_nic(nic clock), taken at the brackets, with one small filter per NIC for offset and rate; its hard bound is
- * the NIC's plus half a bracket and what rates may have done since.
+ * Each NIC's clock is a member of the consensus; the host's clock is not. A bracket (mono before,
+ * nic_time, mono after) says that the NIC's clock was read between two readings of the host's. Time
+ * flows from NICs to the host only, so the asymmetry of PCIe never enters the consensus. The host's
+ * line is the median over its NICs of F_nic(nic clock), taken at the brackets, with one small
+ * filter per NIC for offset and rate; its hard bound is the NIC's plus half a bracket and what
+ * rates may have done since.
  *
  * Cost: under 1 KiB a NIC, all in place; a bracket is O(1), a tick O(NICs). */
 #pragma once
@@ -20,11 +21,11 @@ struct host_leaf_bracket {
 struct host_leaf_nic {
     bool used;
     bool seen;
-    struct mono r;          /* the filter's origin */
-    int64_t nic_minus_ns;   /* nic clock - host clock at r, whole ns */
-    double fraction, rate;  /* and its fraction and rate */
+    struct mono r;         /* the filter's origin */
+    int64_t nic_minus_ns;  /* nic clock - host clock at r, whole ns */
+    double fraction, rate; /* and its fraction and rate */
     double p00, p01, p11;
-    double width_ns;        /* of the narrowest recent bracket */
+    double width_ns; /* of the narrowest recent bracket */
     double noise2_ns;
     struct mono last;
     struct clock_terms terms;
@@ -40,12 +41,17 @@ struct host_leaf {
 
 void host_leaf_init(struct host_leaf *leaf, double rate_limit_ppm, double rate_drift_ppb_s);
 /* nic: 0 … HOST_NIC_MAX - 1, the host's own count. */
-void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic, const struct host_leaf_bracket *bracket);
+void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
+                          const struct host_leaf_bracket *bracket);
 /* The NIC's clock as its member publishes it. */
-void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic, const struct clock_terms *terms);
+void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
+                        const struct clock_terms *terms);
 void host_leaf_remove(struct host_leaf *leaf, int nic);
 void host_leaf_tick(struct host_leaf *leaf, struct mono now);
-/* False until a NIC has both a bracket and terms: status UNKNOWN. The terms' nic_time is the host's mono. */
+/* False until a NIC has both a bracket and terms: status UNKNOWN. The terms' nic_time is the host's
+ * mono. */
 bool host_leaf_terms(const struct host_leaf *leaf, struct clock_terms *ret_terms);
-/* The NIC's clock now, by its brackets; false: none yet. What clock_tick() of that NIC's member is told. */
-bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic, struct nic_time *ret_now);
+/* The NIC's clock now, by its brackets; false: none yet. What clock_tick() of that NIC's member is
+ * told. */
+bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic,
+                       struct nic_time *ret_now);

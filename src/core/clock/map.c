@@ -1,4 +1,5 @@
-/* map.c: arithmetic of maps and of what readers get. Whole nanoseconds stay in int64 until a difference is small. */
+/* map.c: arithmetic of maps and of what readers get. Whole nanoseconds stay in int64 until a
+ * difference is small. */
 #include "core/clock/clock.h"
 
 #include <math.h>
@@ -9,7 +10,8 @@ struct split_time {
     double fraction;
 };
 
-static struct split_time split(int64_t at_ns, int64_t x_ns, double x_fraction, double y, int64_t r_ns)
+static struct split_time split(int64_t at_ns, int64_t x_ns, double x_fraction, double y,
+                               int64_t r_ns)
 {
     /* |at - r| is seconds, up to minutes in holdover: y times it is below 2^53 of anything */
     const double moved = x_fraction + y * (double)(at_ns - r_ns);
@@ -25,8 +27,8 @@ struct fleet_time clock_map_apply(const struct clock_map *map, struct nic_time a
     return (struct fleet_time){f.ns + (f.fraction >= 0.5)};
 }
 
-double clock_map_difference(const struct clock_map *a, struct nic_time at_a, const struct clock_map *b,
-                            struct nic_time at_b)
+double clock_map_difference(const struct clock_map *a, struct nic_time at_a,
+                            const struct clock_map *b, struct nic_time at_b)
 {
     const struct split_time fa = split(at_a.ns, a->x_ns, a->x_fraction, a->y, a->r.ns);
     const struct split_time fb = split(at_b.ns, b->x_ns, b->x_fraction, b->y, b->r.ns);
@@ -41,14 +43,15 @@ static double hard_bound(const struct clock_terms *t, struct nic_time at, double
     if (t->h_ns < 0) {
         return -1;
     }
-    /* rho(t) = max(limit, drift t), integrated; the larger integral of the two bounds that of the maximum
-     * to within the crossing, so take their sum beyond it */
+    /* rho(t) = max(limit, drift t), integrated; the larger integral of the two bounds that of the
+     * maximum to within the crossing, so take their sum beyond it */
     const double crossing = t->rate_drift > 0 ? t->rate_limit / t->rate_drift : INFINITY;
     if (age_s <= crossing) {
         h = t->h_ns + t->rate_limit * age_s * 1e9;
     } else {
         h = t->h_ns +
-            (t->rate_limit * crossing + t->rate_drift * (age_s * age_s - crossing * crossing) / 2) * 1e9;
+            (t->rate_limit * crossing + t->rate_drift * (age_s * age_s - crossing * crossing) / 2) *
+                1e9;
     }
     if (t->guarded) {
         const double since_s = fmax(0, (double)(at.ns - t->guard.ns) * 1e-9);
@@ -66,8 +69,8 @@ struct clock_reading clock_terms_read(const struct clock_terms *t, struct nic_ti
         return reading;
     }
     const int64_t slewed_ns = (at.ns < line->until.ns ? at.ns : line->until.ns) - line->r.ns;
-    const double moved = line->x_fraction + line->y * (double)(at.ns - line->r.ns) +
-                         line->slew * (double)slewed_ns;
+    const double moved =
+        line->x_fraction + line->y * (double)(at.ns - line->r.ns) + line->slew * (double)slewed_ns;
     reading.time.ns = at.ns + line->x_ns + (int64_t)floor(moved);
     const double age_s = fmax(0, (double)(at.ns - line->r.ns) * 1e-9);
     reading.hard_ns = hard_bound(t, at, age_s);

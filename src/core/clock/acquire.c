@@ -1,0 +1,421 @@
+/* acquire.c: from nothing to a microsecond: coarse rounds on whole clocks, then each edge's offset
+ * and rate from its raw stamps, then rounds of robust averaging until the fleet's maps meet. */
+#include "core/clock/clock_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define SPAN_S_MIN    0.8
+#define POINTS_MIN    4
+#define RATE_MAX      300e-6
+#define KEEP          0.4 /* of a direction's packets: the lowest, when most may have queued */
+#define GROUPS        (2 * CLOCK_PATH_MAX)
+#define MEDIAN_ROUNDS 4
+
+struct sample {
+    double t, d, residual; /* s; ns off the first packet's difference; ns, queueing positive */
+    int group;             /* 2 path + forward */
+    bool kept;
+};
+
+struct fit {
+    struct sample s[RING_PACKETS];
+    int count;
+    int64_t local0, difference0;
+    double rate; /* ns/s */
+    double intercept[GROUPS];
+    int kept[GROUPS];
+};
+
+static double later(const struct sample *s)
+{
+    return (s->group & 1) != 0
+               ? 1
+               : -1; /* a held-up forward packet raises d, a backward one lowers it */
+}
+
+/* The hard-margin line: the gap between forward and backward packets is concave in the rate; its
+ * top, by golden section. Ignores that paths differ by microseconds: the trimmed passes see to
+ * that. */
+static double margin(const struct fit *f, double rate)
+{
+    double lowest = INFINITY, highest = -INFINITY;
+
+    for (int i = 0; i < f->count; i++) {
+        const double d = f->s[i].d - rate * f->s[i].t;
+        if ((f->s[i].group & 1) != 0) {
+            lowest = fmin(lowest, d);
+        } else {
+            highest = fmax(highest, d);
+        }
+    }
+    return lowest - highest;
+}
+
+static double widest_margin(const struct fit *f)
+{
+    const double golden = 0.6180339887498949;
+    double a = -RATE_MAX * 1e9, b = RATE_MAX * 1e9;
+    double u = b - golden * (b - a), v = a + golden * (b - a);
+    double mu = margin(f, u), mv = margin(f, v);
+
+    while (b - a > 50) { /* ns/s */
+        if (mu >= mv) {
+            b = v;
+            v = u;
+            mv = mu;
+            u = b - golden * (b - a);
+            mu = margin(f, u);
+        } else {
+            a = u;
+            u = v;
+            mu = mv;
+            v = a + golden * (b - a);
+            mv = margin(f, v);
+        }
+    }
+    return (a + b) / 2;
+}
+
+/* Keeps the lowest residuals of every group. Returns false if a group that matters is empty. */
+static void trim(struct fit *f)
+{
+    for (int g = 0; g < GROUPS; g++) {
+        double r[RING_PACKETS];
+        int count = 0;
+        for (int i = 0; i < f->count; i++) {
+            if (f->s[i].group != g) {
+                continue;
+            }
+            const double v = f->s[i].residual;
+            int at = count++;
+            for (; at > 0 && r[at - 1] > v; at--) {
+                r[at] = r[at - 1];
+            }
+            r[at] = v;
+        }
+        const int keep = count == 0                    ? 0
+                         : (int)ceil(KEEP * count) < 2 ? (count < 2 ? count : 2)
+                                                       : (int)ceil(KEEP * count);
+        f->kept[g] = keep;
+        for (int i = 0; i < f->count; i++) {
+            if (f->s[i].group == g) {
+                f->s[i].kept = f->s[i].residual <= r[keep - 1];
+            }
+        }
+    }
+}
+
+/* One slope for all groups, an intercept for each, over the kept. Returns the residuals' mean
+ * square. */
+static double least_squares(struct fit *f)
+{
+    double n[GROUPS] = {0}, st[GROUPS] = {0}, sd[GROUPS] = {0}, tt = 0, td = 0, square = 0;
+    int kept = 0;
+
+    for (int i = 0; i < f->count; i++) {
+        const struct sample *s = &f->s[i];
+        if (s->kept) {
+            n[s->group]++;
+            st[s->group] += s->t;
+            sd[s->group] += s->d;
+        }
+    }
+    for (int i = 0; i < f->count; i++) {
+        const struct sample *s = &f->s[i];
+        if (s->kept) {
+            const double t = s->t - st[s->group] / n[s->group];
+            tt += t * t;
+            td += t * (s->d - sd[s->group] / n[s->group]);
+        }
+    }
+    if (tt > 1e-6) {
+        f->rate = td / tt;
+    }
+    for (int g = 0; g < GROUPS; g++) {
+        f->intercept[g] = n[g] > 0 ? (sd[g] - f->rate * st[g]) / n[g] : 0;
+    }
+    for (int i = 0; i < f->count; i++) {
+        struct sample *s = &f->s[i];
+        s->residual = later(s) * (s->d - f->rate * s->t - f->intercept[s->group]);
+        if (s->kept) {
+            square += s->residual * s->residual;
+            kept++;
+        }
+    }
+    return kept > 2 ? square / (kept - 2) : INFINITY;
+}
+
+static bool load(struct fit *f, const struct edge *e, int64_t since_local_ns)
+{
+    const uint32_t first = e->written > RING_PACKETS ? e->written - RING_PACKETS : 0;
+    double span[2][2] = {{INFINITY, -INFINITY}, {INFINITY, -INFINITY}};
+    int count[2] = {0, 0};
+
+    f->count = 0;
+    for (uint32_t i = first; i < e->written; i++) {
+        const struct packet *p = &e->ring[i % RING_PACKETS];
+        if (p->local_ns < since_local_ns) {
+            continue;
+        }
+        if (f->count == 0) {
+            f->local0 = p->local_ns;
+            f->difference0 = p->remote_ns - p->local_ns;
+        }
+        struct sample *s = &f->s[f->count++];
+        s->t = (double)(p->local_ns - f->local0) * 1e-9;
+        s->d = (double)(p->remote_ns - p->local_ns - f->difference0);
+        s->group = 2 * p->path + p->forward;
+        s->kept = true;
+        span[p->forward][0] = fmin(span[p->forward][0], s->t);
+        span[p->forward][1] = fmax(span[p->forward][1], s->t);
+        count[p->forward]++;
+    }
+    return count[0] >= POINTS_MIN && count[1] >= POINTS_MIN &&
+           span[0][1] - span[0][0] >= SPAN_S_MIN && span[1][1] - span[1][0] >= SPAN_S_MIN;
+}
+
+bool acquire_solve(const struct edge *e, int64_t since_local_ns, struct solved *solved)
+{
+    struct fit f;
+    double square = INFINITY, offset = 0, weight = 0;
+
+    if (!load(&f, e, since_local_ns)) {
+        return false;
+    }
+    f.rate = widest_margin(&f);
+    if (fabs(f.rate) > 0.99 * RATE_MAX * 1e9) {
+        return false; /* not a clock */
+    }
+    for (int i = 0; i < f.count;
+         i++) { /* against any line of that rate: only the order within a group counts */
+        f.s[i].residual = later(&f.s[i]) * (f.s[i].d - f.rate * f.s[i].t);
+    }
+    for (int pass = 0; pass < 4; pass++) {
+        trim(&f);
+        square = least_squares(&f);
+    }
+    const double t = f.s[f.count - 1].t;
+    *solved = (struct solved){.valid = true, .rate = f.rate * 1e-9, .noise_ns = sqrt(square)};
+    for (int path = 0; path < CLOCK_PATH_MAX; path++) {
+        const int u = f.kept[2 * path + 1], l = f.kept[2 * path];
+        if (u < 2 || l < 2) {
+            continue;
+        }
+        const double w = (double)u * l / (u + l);
+        offset += w * (f.intercept[2 * path + 1] + f.intercept[2 * path]) / 2;
+        weight += w;
+        solved->m_ns[path] = (f.intercept[2 * path + 1] - f.intercept[2 * path]) / 2;
+        solved->m_known[path] = true;
+    }
+    if (weight == 0) {
+        return false;
+    }
+    const double ahead = offset / weight + f.rate * t;
+    solved->local.ns = f.local0 + (int64_t)(t * 1e9);
+    solved->remote.ns = solved->local.ns + f.difference0 + (int64_t)floor(ahead);
+    solved->fraction = ahead - floor(ahead);
+    solved->sigma_ns = sqrt(square / (2 * weight));
+    return true;
+}
+
+/* The middle of the shortest interval that holds `keep` of the values: a mean that a minority can't
+ * drag. Sorts. */
+double shortest_half(double *values, int count, int keep)
+{
+    double best = INFINITY, sum = 0;
+    int at = 0;
+
+    for (int i = 1; i < count; i++) {
+        const double v = values[i];
+        int j = i;
+        for (; j > 0 && values[j - 1] > v; j--) {
+            values[j] = values[j - 1];
+        }
+        values[j] = v;
+    }
+    for (int i = 0; i + keep <= count; i++) {
+        if (values[i + keep - 1] - values[i] < best) {
+            best = values[i + keep - 1] - values[i];
+            at = i;
+        }
+    }
+    for (int i = at; i < at + keep; i++) {
+        sum += values[i];
+    }
+    return sum / keep;
+}
+
+static int keep_of(int count)
+{
+    return (10 * count + 16) / 17;
+}
+
+/* How far the peer's fleet time is ahead, whole clocks, to the delay of a packet. */
+static bool coarse_theta(const struct clock *c, const struct edge *e, int64_t *ret_ns)
+{
+    int64_t sum = 0;
+    int count = 0;
+
+    for (int d = 0; d < 2; d++) {
+        if (e->coarse_seen[d]) {
+            sum += clock_map_apply(&e->peer.map, (struct nic_time){e->coarse_remote[d]}).ns -
+                   clock_map_apply(&c->map, (struct nic_time){e->coarse_local[d]}).ns;
+            count++;
+        }
+    }
+    *ret_ns = count == 2 ? sum / 2 : sum;
+    return count > 0;
+}
+
+void coarse_round(struct clock *c, struct nic_time now)
+{
+    int count = 0;
+    bool settled = false;
+    int settled_count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        settled_count += edge_live(c, e) && !e->config.witness && e->peer.settled &&
+                         e->peer.phase == CLOCK_TRACK;
+    }
+    settled = settled_count >= 3 || (settled_count > 0 && 2 * settled_count >= c->edge_count);
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        int64_t theta;
+        if (!edge_live(c, e) || e->config.witness || (settled && !e->peer.settled) ||
+            !coarse_theta(c, e, &theta)) {
+            continue;
+        }
+        c->values[count++] = (double)theta;
+    }
+    const bool enough = count >= 3 || (count > 0 && now.ns - c->started.ns > NS_PER_S / 2) ||
+                        (count > 0 && count == c->edge_count);
+    if (!enough) {
+        return;
+    }
+    if (!settled) {
+        c->values[count++] = 0; /* own opinion */
+    }
+    double move;
+    if (c->rounds < MEDIAN_ROUNDS) {
+        (void)shortest_half(c->values, count, count);
+        move = (c->values[(count - 1) / 2] + c->values[count / 2]) / 2;
+    } else {
+        move = shortest_half(c->values, count, keep_of(count));
+    }
+    clock_jump(c, (int64_t)move);
+    c->rounds++;
+    c->calm = fabs(move) < 1e6 ? c->calm + 1 : 0;
+    if (c->rounds >= MEDIAN_ROUNDS && c->calm >= 2) {
+        clock_set_phase(c, CLOCK_ACQUIRE);
+    }
+}
+
+/* Only those that track, if there are enough of them: then one joins at once. */
+static bool join_trackers(const struct clock *c)
+{
+    int tracking = 0, live = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        if (edge_live(c, &c->edges[i]) && !c->edges[i].config.witness) {
+            live++;
+            tracking += c->edges[i].peer.phase == CLOCK_TRACK;
+        }
+    }
+    return tracking >= 3 || (tracking > 0 && 2 * tracking >= live);
+}
+
+static void start_tracking(struct clock *c, struct nic_time now)
+{
+    double noise_sum = 0;
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        struct edge *e = &c->edges[i];
+        e->consumed = e->written;
+        e->level_known = false;
+        e->level_ns = 0;
+        e->level_weight = 0;
+        if (!e->used || !e->solved.valid) {
+            continue;
+        }
+        noise_sum += e->solved.noise_ns;
+        count++;
+        for (int p = 0; p < e->config.path_count; p++) {
+            struct path *path = &e->paths[p];
+            path->known = e->solved.m_known[p];
+            path->m_ns = e->solved.m_ns[p];
+            path->info = c->noise.info;
+            path->window = now;
+            path->low[0] = path->low[1] = INFINITY;
+        }
+        const double ahead =
+            clock_map_difference(&e->peer.map, e->solved.remote, &c->map, e->solved.local) +
+            e->solved.fraction;
+        if (edge_usable(c, e) || e->peer.phase == CLOCK_ACQUIRE) {
+            e->level_known = true;
+            e->level_ns = fabs(ahead) < 3000 ? ahead : 0;
+        }
+    }
+    (void)noise_sum;
+    bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
+    clock_set_phase(c, CLOCK_TRACK);
+    line_restart(c, now);
+}
+
+void acquire_round(struct clock *c, struct nic_time now)
+{
+    const bool join = join_trackers(c);
+    const double good_ns = c->config.stamps == CLOCK_STAMPS_HARDWARE ? 300 : 1500;
+    int count = 0, live = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        struct edge *e = &c->edges[i];
+        if (!edge_live(c, e) || e->config.witness) {
+            continue;
+        }
+        live++;
+        if (e->written != e->solved_written) {
+            const bool was = e->solved.valid;
+            struct solved solved;
+            if (acquire_solve(e, now.ns - 2 * NS_PER_S, &solved)) {
+                e->solved = solved;
+            } else if (!was) {
+                e->solved.valid = false;
+            }
+            e->solved_written = e->written;
+        }
+        if (!e->solved.valid ||
+            (join ? e->peer.phase != CLOCK_TRACK : e->peer.phase < CLOCK_ACQUIRE)) {
+            continue;
+        }
+        c->values[count] =
+            clock_map_difference(&e->peer.map, e->solved.remote, &c->map, e->solved.local) +
+            e->solved.fraction;
+        c->weights[count] = (1 + e->peer.map.y) * (1 + e->solved.rate) - (1 + c->map.y);
+        count++;
+    }
+    if (count == 0 || 2 * count < live) {
+        return;
+    }
+    if (!join) {
+        c->values[count] = c->weights[count] = 0;
+        count++;
+    }
+    const int keep = keep_of(count);
+    const double gain = join ? 1 : 0.8;
+    const double ahead = shortest_half(c->values, count, keep);
+    const double faster = shortest_half(c->weights, count, keep);
+
+    if (fabs(ahead) > 5e6) {
+        clock_jump(c, (int64_t)ahead);
+        return;
+    }
+    clock_move(c, now, gain * ahead, gain * faster);
+    c->rounds++;
+    c->calm = fabs(ahead) < good_ns ? c->calm + 1 : 0;
+    if (c->calm >= 3) {
+        start_tracking(c, now);
+    }
+}

@@ -1,0 +1,120 @@
+/* bank.c: the member's filter: offset and rate of its own clock against the fleet, under a wander
+ * that nobody told us. A bank of Kalman filters, one for each wander, a factor of four apart; the
+ * map is their mean by how well each foretold what came (innovations clipped, 20 s of memory, so
+ * that a liar's kick can't choose). */
+#include "core/clock/clock_private.h"
+
+#include <math.h>
+
+static const double wander[BANK_FILTERS] = {0.25, 1,  4,
+                                            16,   64, 256}; /* ns/s per root second = ppb/sqrt s */
+
+#define FORGET_S    20.0
+#define CLIP_SQUARE 16.0
+
+void bank_start(struct bank *b, double p00, double p11)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        b->x[k] = b->y[k] = 0;
+        b->p00[k] = p00;
+        b->p01[k] = 0;
+        b->p11[k] = p11;
+        b->log_weight[k] = 0;
+    }
+}
+
+void bank_predict(struct bank *b, double t)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        const double q2 = wander[k] * wander[k];
+        b->x[k] += b->y[k] * t;
+        b->p00[k] += t * (2 * b->p01[k] + t * b->p11[k]) + q2 * t * t * t / 3;
+        b->p01[k] += t * b->p11[k] + q2 * t * t / 2;
+        b->p11[k] += q2 * t;
+        b->log_weight[k] *= exp(-t / FORGET_S);
+    }
+}
+
+void bank_update(struct bank *b, double z, double r, double age)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        /* what was measured is x - y age */
+        const double innovation = z - (b->x[k] - b->y[k] * age);
+        const double c0 = b->p00[k] - age * b->p01[k], c1 = b->p01[k] - age * b->p11[k];
+        const double s = c0 - age * c1 + r;
+        const double k0 = c0 / s, k1 = c1 / s;
+        const double square = fmin(CLIP_SQUARE, innovation * innovation / s);
+        b->log_weight[k] -= 0.5 * (square + log(s));
+        b->x[k] += k0 * innovation;
+        b->y[k] += k1 * innovation;
+        b->p11[k] -= k1 * c1;
+        b->p01[k] -= k0 * c1;
+        b->p00[k] -= k0 * c0;
+    }
+}
+
+static void weights(const struct bank *b, double w[BANK_FILTERS])
+{
+    double top = b->log_weight[0], sum = 0;
+
+    for (int k = 1; k < BANK_FILTERS; k++) {
+        top = fmax(top, b->log_weight[k]);
+    }
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        w[k] = exp(b->log_weight[k] - top);
+        sum += w[k];
+    }
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        w[k] /= sum;
+    }
+}
+
+void bank_mean(const struct bank *b, double *ret_x, double *ret_y)
+{
+    double w[BANK_FILTERS], x = 0, y = 0;
+
+    weights(b, w);
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        x += w[k] * b->x[k];
+        y += w[k] * b->y[k];
+    }
+    *ret_x = x;
+    *ret_y = y;
+}
+
+void bank_shift(struct bank *b, double dx, double dy)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        b->x[k] -= dx;
+        b->y[k] -= dy;
+    }
+}
+
+void bank_variance(const struct bank *b, double *ret_p00, double *ret_p01, double *ret_p11,
+                   double *ret_q2)
+{
+    double w[BANK_FILTERS];
+    int heavy = 0;
+
+    weights(b, w);
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        if (w[k] > 0.05) {
+            heavy = k;
+        }
+    }
+    *ret_p00 = b->p00[heavy];
+    *ret_p01 = b->p01[heavy];
+    *ret_p11 = b->p11[heavy];
+    *ret_q2 = wander[heavy] * wander[heavy];
+}
+
+double bank_wander(const struct bank *b)
+{
+    double w[BANK_FILTERS], sum = 0;
+
+    weights(b, w);
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        sum += w[k] * log(wander[k]);
+    }
+    return exp(sum);
+}

@@ -1,0 +1,628 @@
+/* clock.c: the member: events in, ticks, its phases and status, decisions out. */
+#include "core/clock/clock_private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_TICKS        2
+#define STEP_AGAIN_NS     (3 * NS_PER_S)
+#define STEPS_REACQUIRE   3
+#define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
+#define HOLD_REACQUIRE_NS (60 * NS_PER_S)
+#define HOLD_H_NS_MAX     1e6
+#define STEP_EPOCH_NS     1e6
+#define LINE_CALM_NS      20e3
+#define DISRUPT_NS        (300 * NS_PER_MS)
+#define MERGE_TICKS       5
+
+/* -- decisions out
+ * ---------------------------------------------------------------------------------------- */
+
+void clock_push(struct clock *c, struct clock_action action)
+{
+    if (c->action_count == CLOCK_ACTIONS_MAX) {
+        c->action_first = (c->action_first + 1) % CLOCK_ACTIONS_MAX;
+        c->action_count--;
+    }
+    c->actions[(c->action_first + c->action_count++) % CLOCK_ACTIONS_MAX] = action;
+}
+
+bool clock_next_action(struct clock *c, struct clock_action *ret_action)
+{
+    if (c->action_count > 0) {
+        *ret_action = c->actions[c->action_first];
+        c->action_first = (c->action_first + 1) % CLOCK_ACTIONS_MAX;
+        c->action_count--;
+        return true;
+    }
+    if (c->publish) {
+        c->publish = false;
+        *ret_action = (struct clock_action){.kind = CLOCK_ACTION_PUBLISH, .edge = -1};
+        return true;
+    }
+    return false;
+}
+
+/* -- the map
+ * ---------------------------------------------------------------------------------------------- */
+
+static void set_map(struct clock *c, struct nic_time r, int64_t x_ns, double fraction, double y)
+{
+    const double whole = floor(fraction);
+    double part = floor((fraction - whole) * 0x1p32 + 0.5) * 0x1p-32;
+
+    x_ns += (int64_t)whole;
+    if (part >= 1) {
+        part -= 1;
+        x_ns++;
+    }
+    y = fmin(CLOCK_RATE_MAX, fmax(-CLOCK_RATE_MAX, y));
+    c->map = (struct clock_map){r, x_ns, part, floor(y * 0x1p42 + 0.5) * 0x1p-42};
+    c->map_seq++;
+}
+
+void clock_move(struct clock *c, struct nic_time r, double dx_ns, double dy)
+{
+    const double moved = c->map.x_fraction + c->map.y * (double)(r.ns - c->map.r.ns) + dx_ns;
+
+    set_map(c, r, c->map.x_ns, moved, c->map.y + dy);
+}
+
+void clock_jump(struct clock *c, int64_t dx_ns)
+{
+    set_map(c, c->map.r, c->map.x_ns + dx_ns, c->map.x_fraction, c->map.y);
+}
+
+/* -- phases
+ * -----------------------------------------------------------------------------------------------
+ */
+
+void clock_set_phase(struct clock *c, enum clock_phase phase)
+{
+    c->phase = phase;
+    c->phase_since = c->now;
+    c->rounds = c->calm = 0;
+    c->step_ticks = 0;
+    c->narrow = false;
+    c->ever_tracked |= phase == CLOCK_TRACK;
+}
+
+void clock_disrupt(struct clock *c, struct span hold)
+{
+    const int64_t until = c->now.ns + hold.ns;
+
+    c->disrupted = true;
+    if (until > c->disrupted_until.ns) {
+        c->disrupted_until.ns = until;
+    }
+    c->h_known = false; /* void now */
+    c->tight = c->core = false;
+    c->tight_ticks = 0;
+}
+
+/* Own stamps from before are on another clock. */
+static void forget_stamps(struct clock *c)
+{
+    for (int i = 0; i < c->capacity; i++) {
+        struct edge *e = &c->edges[i];
+        if (!e->used) {
+            continue;
+        }
+        e->written = e->consumed = e->solved_written = 0;
+        e->solved.valid = false;
+        memset(e->buckets, 0, sizeof e->buckets);
+        memset(e->coarse_seen, 0, sizeof e->coarse_seen);
+        memset(e->raw_seen, 0, sizeof e->raw_seen);
+        e->has_e = e->has_raw = e->bounded = false;
+        e->not_before_ns = c->now.ns;
+        for (int p = 0; p < CLOCK_PATH_MAX; p++) {
+            e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
+        }
+    }
+}
+
+static void acquire_again(struct clock *c)
+{
+    forget_stamps(c);
+    clock_set_phase(c, CLOCK_ACQUIRE);
+}
+
+void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault)
+{
+    c->now = now;
+    c->fault = fault;
+    c->fault_seen = true;
+    clock_disrupt(c, span_ns(DISRUPT_NS));
+    forget_stamps(c);
+    if (c->ever_tracked) {
+        clock_set_phase(c, fault == CLOCK_FAULT_GUARD ? CLOCK_ACQUIRE : CLOCK_COLD);
+        if (fault != CLOCK_FAULT_GUARD) {
+            c->settled = false;
+        }
+    }
+    c->deadline = now;
+    c->publish = true;
+}
+
+void clock_on_guard(struct clock *c, struct nic_time now, double guard_ns, double guard_rate)
+{
+    c->guard_seen = true;
+    c->guard_at = now;
+    c->guard_ns = guard_ns;
+    c->guard_rate = guard_rate;
+}
+
+/* -- making one
+ * ------------------------------------------------------------------------------------------- */
+
+static void set_defaults(struct clock_config *g)
+{
+    const bool hardware = g->stamps == CLOCK_STAMPS_HARDWARE;
+
+    g->stamp_noise_ns = g->stamp_noise_ns > 0 ? g->stamp_noise_ns : hardware ? 20 : 300;
+    g->edge_limit_ns = g->edge_limit_ns > 0 ? g->edge_limit_ns : hardware ? 8000 : 50000;
+    g->hops = g->hops > 0 ? g->hops : 4;
+    g->stamp_error_ns = g->stamp_error_ns > 0 ? g->stamp_error_ns
+                        : hardware            ? (int64_t)(6 * sqrt(2) * g->stamp_noise_ns)
+                                              : 20000;
+    g->rate_limit_ppm = g->rate_limit_ppm > 0 ? g->rate_limit_ppm : 2;
+    g->rate_drift_ppb_s = g->rate_drift_ppb_s > 0 ? g->rate_drift_ppb_s : 100;
+}
+
+struct clock *clock_new(const struct clock_config *config, struct nic_time now)
+{
+    if (config->edge_capacity > MEMBER_EDGE_MAX || !isfinite(config->stamp_noise_ns)) {
+        return NULL;
+    }
+    struct clock *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return NULL;
+    }
+    const size_t room = (size_t)config->edge_capacity + 2; /* own opinion beside the edges' */
+    c->config = *config;
+    set_defaults(&c->config);
+    c->capacity = config->edge_capacity;
+    c->edges = calloc(room, sizeof *c->edges);
+    c->values = calloc(room, sizeof *c->values);
+    c->weights = calloc(room, sizeof *c->weights);
+    c->order = calloc(room, sizeof *c->order);
+    if (c->edges == NULL || c->values == NULL || c->weights == NULL || c->order == NULL) {
+        clock_free(c);
+        return NULL;
+    }
+    prng_init(&c->prng, hash_u64(config->seed, config->member));
+    noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2),
+               config->stamps == CLOCK_STAMPS_SOFTWARE);
+    bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
+    c->now = c->started = c->ticked = c->noise_at = c->phase_since = c->deadline = now;
+    c->map.r = now;
+    c->map.x_ns = config->wall_minus_ns;
+    for (int i = 0; i < (int)ARRAY_COUNT(c->anchors); i++) {
+        c->anchors[i].member = UINT32_MAX;
+    }
+    c->sigma_e_ns = c->config.stamp_noise_ns;
+    timeline_found(c, now);
+    return c;
+}
+
+void clock_free(struct clock *c)
+{
+    if (c != NULL) {
+        free(c->edges);
+        free(c->values);
+        free(c->weights);
+        free(c->order);
+        free(c);
+    }
+}
+
+/* -- edges
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void find_leaders(struct clock *c)
+{
+    for (int i = 0; i < c->capacity; i++) {
+        if (!c->edges[i].used) {
+            continue;
+        }
+        c->edges[i].leader = i;
+        for (int j = 0; j < i; j++) {
+            if (c->edges[j].used && c->edges[j].config.peer == c->edges[i].config.peer) {
+                c->edges[i].leader = j;
+                break;
+            }
+        }
+    }
+}
+
+static void count_edges(struct clock *c)
+{
+    c->edge_count = 0;
+    for (int i = 0; i < c->capacity; i++) {
+        c->edge_count += c->edges[i].used && !c->edges[i].config.witness;
+    }
+    find_leaders(c);
+    consensus_count(c);
+}
+
+int clock_edge_add(struct clock *c, struct nic_time now, const struct clock_edge_config *config)
+{
+    int slot = -1;
+
+    if (config->path_count == 0 || config->path_count > CLOCK_PATH_MAX ||
+        config->peer == c->config.member || config->delay_ns_min < 0) {
+        return -EINVAL;
+    }
+    for (int i = c->capacity - 1; i >= 0; i--) {
+        const struct edge *e = &c->edges[i];
+        if (!e->used) {
+            slot = i;
+        } else if (nic_id_equal(e->config.local_nic, config->local_nic) &&
+                   nic_id_equal(e->config.peer_nic, config->peer_nic) &&
+                   e->config.peer == config->peer) {
+            return -EEXIST;
+        }
+    }
+    if (slot < 0) {
+        return -ENOSPC;
+    }
+    c->now = now;
+    c->edges[slot] =
+        (struct edge){.used = true, .config = *config, .added = now, .not_before_ns = INT64_MIN};
+    count_edges(c);
+    return slot;
+}
+
+void clock_edge_remove(struct clock *c, struct nic_time now, int edge)
+{
+    if (edge < 0 || edge >= c->capacity || !c->edges[edge].used) {
+        return;
+    }
+    c->now = now;
+    c->edges[edge].used = false;
+    count_edges(c);
+}
+
+void clock_edge_repath(struct clock *c, struct nic_time now, int edge, uint8_t path)
+{
+    if (edge < 0 || edge >= c->capacity || !c->edges[edge].used ||
+        path >= c->edges[edge].config.path_count) {
+        return;
+    }
+    c->now = now;
+    c->edges[edge].paths[path] = (struct path){.learning_since = now};
+}
+
+/* -- facts in
+ * --------------------------------------------------------------------------------------------- */
+
+void clock_on_peer(struct clock *c, struct nic_time now, int edge,
+                   const struct clock_published *heard)
+{
+    if (edge < 0 || edge >= c->capacity || !c->edges[edge].used ||
+        !(fabs(heard->map.y) <= CLOCK_RATE_MAX) ||
+        !(heard->map.x_fraction >= 0 && heard->map.x_fraction < 1) || heard->phase > CLOCK_HOLD) {
+        c->peers_refused++;
+        return;
+    }
+    struct edge *e = &c->edges[edge];
+    c->now = now;
+    if (e->heard && e->peer.map_seq - heard->map_seq < UINT32_MAX / 2 &&
+        e->peer.map_seq != heard->map_seq && now.ns - e->heard_at.ns < NS_PER_S) {
+        return; /* an older header that came late by another path */
+    }
+    e->peer = *heard;
+    e->heard = true;
+    e->heard_at = now;
+    anchor_hear(c, now, &heard->anchor);
+}
+
+void clock_on_point(struct clock *c, struct nic_time now, const struct clock_point *point)
+{
+    c->now = now;
+    if (point->edge < 0 || point->edge >= c->capacity || !c->edges[point->edge].used ||
+        point->local.ns < c->edges[point->edge].not_before_ns ||
+        !edge_take_point(c, &c->edges[point->edge], point)) {
+        c->points_refused++;
+        return;
+    }
+    c->points++;
+}
+
+/* -- a tick of tracking
+ * ----------------------------------------------------------------------------------- */
+
+/* The own clock stepped: nearly all edges say so, on one side, two ticks running. */
+static bool find_step(struct clock *c)
+{
+    int count = 0, out = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw) {
+            continue;
+        }
+        c->values[count++] = e->raw_ns - e->level_ns;
+        out += !e->has_e;
+    }
+    const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
+    if (count < least || 5 * out < 4 * count) {
+        c->step_ticks = 0;
+        return false;
+    }
+    (void)shortest_half(c->values, count, count); /* sorts */
+    const double low = c->values[count / 5], high = c->values[count - 1 - count / 5];
+    const double limit =
+        8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
+    if (!(low > limit || high < -limit)) {
+        c->step_ticks = 0;
+        return false;
+    }
+    c->step_ns = c->values[count / 2];
+    return ++c->step_ticks >= STEP_TICKS;
+}
+
+static void take_step(struct clock *c, struct nic_time now)
+{
+    const int64_t whole = (int64_t)c->step_ns;
+
+    c->steps++;
+    c->steps_running = now.ns - c->stepped_at.ns < STEP_AGAIN_NS ? c->steps_running + 1 : 1;
+    c->stepped_at = now;
+    c->fault = CLOCK_FAULT_STEP;
+    c->fault_seen = true;
+    clock_push(
+        c, (struct clock_action){.kind = CLOCK_ACTION_STEP, .edge = -1, .value_ns = c->step_ns});
+    clock_disrupt(c, span_ns(DISRUPT_NS));
+    clock_jump(c, whole);
+    forget_stamps(c);
+    c->step_ticks = 0;
+    if (llabs((long long)whole) > (int64_t)STEP_EPOCH_NS) {
+        c->epoch++;
+        line_restart(c, now);
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_TIMELINE,
+                                            .edge = -1,
+                                            .timeline = c->timeline,
+                                            .epoch = c->epoch});
+    }
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        c->bank.p00[k] += 200.0 * 200.0;
+        c->bank.p11[k] += 100.0 * 100.0;
+    }
+    if (c->steps_running >= STEPS_REACQUIRE) { /* not a step but a rate */
+        acquire_again(c);
+    }
+}
+
+/* Two parts of the fleet meet again: a good share of the edges is off by one and the same amount.
+ */
+static void merge(struct clock *c, struct nic_time now)
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness && e->has_raw && e->out_since_s >= 0.3) {
+            c->values[count++] = e->raw_ns;
+        }
+    }
+    if (count <= c->liars_max || 4 * count < c->track_peers || c->track_peers == 0) {
+        c->merge_ticks = 0;
+        return;
+    }
+    const int keep = (4 * count + 4) / 5;
+    const double theta = shortest_half(c->values, count, keep);
+    int agree = 0;
+    for (int i = 0; i < count; i++) {
+        agree += fabs(c->values[i] - theta) < fmax(2000, 0.1 * fabs(theta));
+    }
+    if (agree < keep || agree <= c->liars_max) {
+        c->merge_ticks = 0;
+        return;
+    }
+    if (++c->merge_ticks < MERGE_TICKS) {
+        return;
+    }
+    c->merge_ticks = 0;
+    const double move = theta * fmin(0.5, (double)agree / c->track_peers);
+    clock_disrupt(c, span_ns(DISRUPT_NS));
+    clock_jump(c, (int64_t)move);
+    if (fabs(move) > STEP_EPOCH_NS) {
+        c->epoch++;
+        line_restart(c, now);
+    }
+}
+
+static void learn_noise(struct clock *c, struct nic_time now)
+{
+    if (now.ns - c->noise_at.ns >= NS_PER_S) {
+        c->noise_at = now;
+        noise_refresh(&c->noise);
+    }
+}
+
+static void find_queues(struct clock *c)
+{
+    int count = 0, over = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        double worst = 0;
+        if (!edge_usable(c, e) || e->config.witness) {
+            continue;
+        }
+        for (int p = 0; p < e->config.path_count; p++) {
+            worst = fmax(worst, e->paths[p].known ? e->paths[p].excess_ns : 0);
+        }
+        over += worst > noise_high_ns(&c->noise);
+        c->values[count++] = worst;
+    }
+    c->queued = count > 0 && 2 * over >= count;
+    c->queue_ns = 0;
+    if (c->queued) {
+        (void)shortest_half(c->values, count, count);
+        c->queue_ns = c->values[count / 2] / 2;
+    }
+}
+
+static void track(struct clock *c, struct nic_time now, double dt_s)
+{
+    double dx, dy;
+
+    bank_predict(&c->bank, dt_s);
+    for (int i = 0; i < c->capacity; i++) {
+        if (edge_usable(c, &c->edges[i])) {
+            edge_track(c, &c->edges[i], now);
+        } else {
+            c->edges[i].has_e = c->edges[i].has_raw = false;
+            c->edges[i].consumed = c->edges[i].written;
+        }
+    }
+    if (find_step(c)) {
+        take_step(c, now);
+        return;
+    }
+    consensus_gather(c, now);
+    if (c->has_mean && c->in_gate >= (c->needed + 1) / 2) {
+        bank_update(&c->bank, c->mean_ns, c->mean_var, c->mean_age_s);
+    }
+    consensus_levels(c, now, dt_s);
+    bank_mean(&c->bank, &dx, &dy);
+    clock_move(c, now, dx, dy * 1e-9);
+    bank_shift(&c->bank, dx, dy);
+    merge(c, now);
+    learn_noise(c, now);
+    find_queues(c);
+    liar_tick(c, now, dt_s);
+}
+
+/* -- status
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static bool restored_wait(struct clock *c)
+{
+    if (c->restored && 4 * c->in_gate >= 3 * c->edge_count && c->edge_count > 0) {
+        c->restored = false;
+    }
+    return c->restored;
+}
+
+static enum clock_status judge_status(struct clock *c, struct nic_time now)
+{
+    const bool alone = c->config.alone_is_fine && c->edge_count == 0;
+
+    if (c->disrupted && now.ns >= c->disrupted_until.ns && c->phase == CLOCK_TRACK &&
+        c->in_gate >= c->needed && fabs(line_minus_map(c, now)) < LINE_CALM_NS) {
+        c->disrupted = false;
+    }
+    if (alone) {
+        return CLOCK_SYNCED;
+    }
+    if (!c->ever_tracked) {
+        return CLOCK_UNKNOWN;
+    }
+    if (c->disrupted) {
+        return CLOCK_DISRUPTED;
+    }
+    if (c->phase == CLOCK_TRACK && c->in_gate >= c->needed && c->settled && c->h_known &&
+        !restored_wait(c) && (c->core || now.ns - c->h_at.ns < NS_PER_S)) {
+        c->hold_since = now;
+        return CLOCK_SYNCED;
+    }
+    if (now.ns - c->hold_since.ns > HOLD_UNKNOWN_NS || !c->h_known ||
+        c->h_ns + bound_growth_ns(c, (double)(now.ns - c->h_at.ns) * 1e-9) > HOLD_H_NS_MAX) {
+        return c->status == CLOCK_SYNCED ? CLOCK_HOLDOVER
+               : c->h_known              ? CLOCK_UNKNOWN
+               : c->settled              ? CLOCK_HOLDOVER
+                                         : CLOCK_UNKNOWN;
+    }
+    return CLOCK_HOLDOVER;
+}
+
+static void update_status(struct clock *c, struct nic_time now)
+{
+    const enum clock_status status = judge_status(c, now);
+
+    if (status != c->status) {
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_STATUS,
+                                            .edge = -1,
+                                            .status = status,
+                                            .was = c->status,
+                                            .fault = c->fault});
+        c->status = status;
+    }
+}
+
+/* Neighbours gone: keep the rate, say so; back with them: go on, or anew after long. */
+static void update_hold(struct clock *c, struct nic_time now)
+{
+    if (c->phase == CLOCK_TRACK && c->in_gate == 0 && c->track_peers == 0 &&
+        now.ns - c->phase_since.ns > 3 * NS_PER_S) {
+        clock_set_phase(c, CLOCK_HOLD);
+    } else if (c->phase == CLOCK_HOLD && c->live > 0) {
+        const bool long_gone = now.ns - c->hold_since.ns > HOLD_REACQUIRE_NS;
+        if (long_gone || c->track_peers == 0) {
+            acquire_again(c);
+        } else {
+            clock_set_phase(c, CLOCK_TRACK);
+        }
+    }
+}
+
+static void run_phase(struct clock *c, struct nic_time now, double dt_s)
+{
+    switch (c->phase) {
+    case CLOCK_COLD:
+        coarse_round(c, now);
+        break;
+    case CLOCK_ACQUIRE:
+        acquire_round(c, now);
+        break;
+    case CLOCK_TRACK:
+        track(c, now, dt_s);
+        break;
+    case CLOCK_HOLD:
+        bank_predict(&c->bank, dt_s);
+        break;
+    }
+}
+
+void clock_tick(struct clock *c, struct nic_time now)
+{
+    const int64_t elapsed = now.ns - c->ticked.ns;
+
+    if (elapsed < 0) {
+        c->now = now;
+        c->ticked = now;
+        clock_on_fault(c, now, CLOCK_FAULT_STEP);
+        return;
+    }
+    const double dt_s = (double)elapsed * 1e-9;
+    c->now = now;
+    c->ticked = now;
+    consensus_count(c);
+    anchor_tick(c, now);
+    run_phase(c, now, dt_s);
+    if (c->steer != 0 && c->phase == CLOCK_TRACK) {
+        clock_move(c, c->map.r, c->steer * (double)elapsed, 0);
+    }
+    update_hold(c, now);
+    timeline_tick(c, now);
+    if (c->ever_tracked) {
+        line_follow(c, now);
+    }
+    bound_tick(c, now);
+    update_status(c, now);
+    c->publish = true;
+    const bool fast = c->phase == CLOCK_COLD || c->phase == CLOCK_ACQUIRE;
+    c->deadline.ns = now.ns + (fast ? CLOCK_COARSE_TICK_NS : CLOCK_TICK_NS);
+}
+
+struct nic_time clock_deadline(const struct clock *c)
+{
+    return c->deadline;
+}

@@ -1,0 +1,277 @@
+/* clock_private.h: the parts of one member, for the files of this folder only.
+ *
+ * Data flow of a tick: points wait in each edge's ring (edge.c) -> e, one error an edge (edge.c,
+ * noise.c)
+ * -> one error of the member (consensus.c) -> bank.c -> the map, the readers' line (line.c), the
+ * bounds (bound.c), the status (clock.c). Beside it: labels (timeline.c), liars (liar.c), UTC
+ * (anchor.c). */
+#pragma once
+#include "base/limits.h"
+#include "base/prng.h"
+#include "core/clock/clock.h"
+#include "core/clock/noise.h"
+
+#define RING_PACKETS    128 /* a power of two: more than 2 s of an edge's packets */
+#define BOUND_BUCKETS   10  /* of 200 ms */
+#define BOUND_BUCKET_NS (200 * NS_PER_MS)
+#define BANK_FILTERS    6
+#define PEER_SILENT_NS  (2 * NS_PER_S)
+
+/* One packet's two stamps. */
+struct packet {
+    int64_t local_ns, remote_ns;
+    uint8_t path;
+    bool forward;
+};
+
+/* The fixed half round trip of one path. */
+struct path {
+    bool known;
+    double m_ns;
+    double info; /* what m rests on, forgetting; 1/ns^2 */
+    struct nic_time learning_since;
+    double excess_ns; /* round trip above m's, slow minimum: a standing queue */
+    double low[2];    /* lowest innovation seen in this window, by direction */
+    struct nic_time window;
+    double excess_since_s;
+};
+
+struct bucket {
+    int64_t slot;                      /* time / BOUND_BUCKET_NS */
+    int64_t local_ns[2], remote_ns[2]; /* backward, forward */
+    double p_ns[2];                    /* as seen on arrival; to choose by */
+    bool seen[2];
+};
+
+struct solved {
+    bool valid;
+    struct nic_time local,
+        remote; /* simultaneous: remote's clock reads `remote` + fraction at `local` */
+    double fraction;
+    double rate; /* d remote / d local - 1 */
+    double m_ns[CLOCK_PATH_MAX];
+    bool m_known[CLOCK_PATH_MAX];
+    double sigma_ns; /* of theta */
+    double noise_ns; /* residual of one kept packet */
+};
+
+struct edge {
+    bool used;
+    int leader; /* the lowest edge to the same peer */
+    struct clock_edge_config config;
+    struct nic_time added;
+    int64_t not_before_ns; /* stamps before this are of another clock */
+    /* the peer, as it says */
+    bool heard;
+    struct nic_time heard_at;
+    struct clock_published peer;
+    /* packets */
+    struct packet ring[RING_PACKETS];
+    uint32_t written;  /* ever; ring index = written % RING_PACKETS */
+    uint32_t consumed; /* up to here by track */
+    struct nic_time point_at;
+    struct bucket buckets[BOUND_BUCKETS];
+    struct path paths[CLOCK_PATH_MAX];
+    struct solved solved;
+    uint32_t solved_written;
+    /* coarse: last seen by direction */
+    int64_t coarse_local[2], coarse_remote[2];
+    bool coarse_seen[2];
+    /* one tick's result */
+    bool has_e;
+    double e_ns, e_info, e_age_s;
+    double
+        raw_ns; /* middle of the lowest innovations of both directions: for steps, liars, merges */
+    bool has_raw, in_gate;
+    double raw_low[2];
+    bool raw_seen[2];
+    struct nic_time raw_at[2];
+    /* slow */
+    bool level_known;
+    double level_ns;
+    double level_weight;
+    double info_mean;   /* slow mean of e_info */
+    double out_since_s; /* how long out of gate */
+    bool parked;
+    double parked_s, calm_s;
+    bool replacing;
+    /* bounds of theta on public lines at the last tick */
+    bool bounded;
+    double lower_ns, upper_ns, w_ns;
+    /* counters */
+    uint64_t points, pairs, pairs_pure, packets_in_gate, packets_out;
+    double witness_ms; /* mean square of e over 10 s */
+};
+
+struct bank {
+    double x[BANK_FILTERS], y[BANK_FILTERS]; /* off the published map, at map.r: ns, ns/s */
+    double p00[BANK_FILTERS], p01[BANK_FILTERS], p11[BANK_FILTERS];
+    double log_weight[BANK_FILTERS];
+};
+
+struct suspect {
+    bool used;
+    uint32_t peer;
+    double parked_s; /* how long its edges have been parked */
+    int asked, against, with;
+    uint32_t from[8];
+    struct nic_time asked_at;
+    bool named, asymmetric;
+};
+#define SUSPECTS 16
+
+struct line {
+    struct nic_time r;
+    int64_t x_ns;
+    double x_fraction, y, slew;
+    struct nic_time until;
+    bool valid;
+};
+
+struct clock {
+    struct clock_config config;
+    struct prng prng;
+    struct edge *edges;
+    int capacity, edge_count;
+    struct noise noise;
+    struct nic_time noise_at;
+    /* scratch, one value an edge */
+    double *values, *weights;
+    int *order;
+
+    enum clock_phase phase;
+    enum clock_status status;
+    struct nic_time now, started, ticked, deadline, phase_since;
+    struct clock_map map;
+    uint32_t map_seq;
+    struct bank bank;
+    struct line line;
+    int rounds; /* of the phase; for COLD: of coarse rounds */
+    int calm;   /* ticks running that were good enough to go on */
+
+    /* consensus */
+    double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
+    double mean_age_s;
+    bool narrow;
+    int in_gate, live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
+    bool has_mean;
+    int step_ticks;
+    double step_ns;
+    struct nic_time stepped_at;
+    int steps_running;
+    struct nic_time disrupted_until;
+    bool disrupted;
+    struct nic_time hold_since;
+    int merge_ticks;
+
+    /* timeline */
+    uint64_t timeline;
+    uint32_t founder, epoch;
+    struct nic_time born; /* may lie before the clock's zero */
+    bool settled;
+    struct nic_time settled_since;
+    struct nic_time younger_since;
+    bool younger_wanted;
+    bool ever_tracked;
+
+    /* bounds */
+    bool tight, core;
+    int tight_ticks;
+    double h_ns;
+    struct nic_time h_at;
+    bool h_known;
+    struct nic_time guard_at;
+    bool guard_seen;
+    double guard_ns, guard_rate;
+    bool queued, floor_unseen;
+    double queue_ns;
+
+    /* liars */
+    struct suspect suspects[SUSPECTS];
+    struct nic_time replaced_at;
+    int replaced;
+    double crowded_s;
+
+    /* UTC */
+    struct clock_anchor anchors[8];
+    struct nic_time anchor_at[8];
+    bool utc_known;
+    int64_t utc_minus_ns;
+    double utc_bound_ns;
+    double steer; /* rate, no unit */
+
+    /* restored: wait for neighbours to agree */
+    bool restored;
+    struct nic_time restored_at;
+
+    enum clock_fault fault;
+    bool fault_seen;
+    uint64_t points, points_refused, peers_refused, steps;
+
+    struct clock_action actions[CLOCK_ACTIONS_MAX];
+    int action_first, action_count;
+    bool publish;
+};
+
+/* clock.c */
+void clock_push(struct clock *c, struct clock_action action);
+void clock_set_phase(struct clock *c, enum clock_phase phase);
+void clock_disrupt(struct clock *c, struct span hold);
+/* Quantise and publish: x, y after adding dx (ns) and dy (no unit) at `r`. */
+void clock_move(struct clock *c, struct nic_time r, double dx_ns, double dy);
+void clock_jump(struct clock *c, int64_t dx_ns);
+
+/* edge.c */
+void edge_reset_measurement(struct edge *e);
+bool edge_take_point(struct clock *c, struct edge *e, const struct clock_point *p);
+void edge_track(struct clock *c, struct edge *e, struct nic_time now);
+bool edge_live(const struct clock *c, const struct edge *e);
+bool edge_usable(const struct clock *c, const struct edge *e);
+double edge_theta(const struct clock *c, const struct edge *e, const struct packet *p,
+                  bool *ret_forward);
+double edge_m_mean(const struct edge *e);
+
+/* acquire.c */
+bool acquire_solve(const struct edge *e, int64_t since_local_ns, struct solved *ret_solved);
+void acquire_round(struct clock *c, struct nic_time now);
+void coarse_round(struct clock *c, struct nic_time now);
+
+/* bank.c */
+void bank_start(struct bank *b, double p00, double p11);
+void bank_predict(struct bank *b, double t_s);
+/* z: measured error of the published map, ns, `age_s` before now; r: its variance. */
+void bank_update(struct bank *b, double z_ns, double r, double age_s);
+void bank_mean(const struct bank *b, double *ret_x, double *ret_y);
+void bank_shift(struct bank *b, double dx, double dy);
+/* The variance terms of the heaviest plausible filter. */
+void bank_variance(const struct bank *b, double *ret_p00, double *ret_p01, double *ret_p11,
+                   double *ret_q2);
+double bank_wander(const struct bank *b);
+
+/* consensus.c */
+void consensus_count(struct clock *c);
+void consensus_gather(struct clock *c, struct nic_time now);
+void consensus_levels(struct clock *c, struct nic_time now, double dt_s);
+double shortest_half(double *values, int count, int keep); /* sorts values */
+
+/* line.c */
+void line_restart(struct clock *c, struct nic_time now);
+void line_follow(struct clock *c, struct nic_time now);
+double line_minus_map(const struct clock *c, struct nic_time at);
+
+/* bound.c */
+void bound_tick(struct clock *c, struct nic_time now);
+double bound_growth_ns(const struct clock *c, double age_s);
+double bound_statistical_ns(const struct clock *c);
+
+/* timeline.c */
+void timeline_tick(struct clock *c, struct nic_time now);
+void timeline_found(struct clock *c, struct nic_time now);
+
+/* liar.c */
+void liar_tick(struct clock *c, struct nic_time now, double dt_s);
+
+/* anchor.c */
+void anchor_hear(struct clock *c, struct nic_time now, const struct clock_anchor *a);
+void anchor_tick(struct clock *c, struct nic_time now);
+struct clock_anchor anchor_publish(const struct clock *c, struct nic_time now);

@@ -1,0 +1,205 @@
+/* consensus.c: many edges, one error. Wide first: the plain mean over all edges is least squares
+ * over the graph, best while every edge is a little wrong. Then narrow: an edge whose slow level
+ * stands out against the typical level (own and neighbours') is parked: it keeps being measured but
+ * moves nothing. What is left is clipped. */
+#include "core/clock/clock_private.h"
+
+#include <math.h>
+
+#define LEVEL_GAIN   0.05
+#define WIDE_S       8.0
+#define PARK_SCALE   3.7
+#define PARK_NOISE   0.8
+#define UNPARK       0.8
+#define UNPARK_S     2.0
+#define CLIP         2.5
+#define PARKED_S_MAX 1e6
+
+/* Sorts; the value below which `share` of them lie. */
+static double quantile(double *values, int count, double share)
+{
+    for (int i = 1; i < count; i++) {
+        const double v = values[i];
+        int j = i;
+        for (; j > 0 && values[j - 1] > v; j--) {
+            values[j] = values[j - 1];
+        }
+        values[j] = v;
+    }
+    const int at = (int)(share * count);
+    return values[at < count ? at : count - 1];
+}
+
+void consensus_count(struct clock *c)
+{
+    int live = 0, tracking = 0, peers_live = 0, peers = 0, used = 0, parked = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0; /* bit 0: this peer counted, bit 1: counted as live */
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (!e->used || e->config.witness) {
+            continue;
+        }
+        const bool is_live = edge_live(c, e);
+        used++;
+        live += is_live;
+        parked += e->parked;
+        tracking += is_live && e->peer.phase == CLOCK_TRACK;
+        int *seen = &c->order[e->leader];
+        peers += (*seen & 1) == 0;
+        peers_live += is_live && (*seen & 2) == 0;
+        *seen |= is_live ? 3 : 1;
+    }
+    c->live = live;
+    c->track_peers = tracking;
+    c->parked = parked;
+    c->peers_live = peers_live;
+    c->peers_chosen = peers;
+    const int third = (peers - 1) / 3;
+    c->liars_max = third < 0 ? 0 : third < 4 ? third : 4;
+    c->needed = (9 * used + 15) / 16 > 0 ? (9 * used + 15) / 16 : 1;
+}
+
+static bool takes_part(const struct clock *c, const struct edge *e)
+{
+    return edge_usable(c, e) && !e->config.witness && !e->parked && e->in_gate;
+}
+
+static void update_scale(struct clock *c)
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1) {
+            c->values[count++] = fabs(e->level_ns);
+        }
+    }
+    c->level_q75_ns = count > 0 ? quantile(c->values, count, 0.75) : 0;
+    c->scale_own_ns = count > 0 ? quantile(c->values, count, 0.5) : 0;
+    count = 0;
+    c->values[count++] = c->scale_own_ns;
+    for (int i = 0; i < c->capacity; i++) {
+        if (edge_usable(c, &c->edges[i]) && !c->edges[i].config.witness) {
+            c->values[count++] = c->edges[i].peer.scale_ns;
+        }
+    }
+    c->scale_ns = quantile(c->values, count, 0.5);
+    count = 0;
+    for (int i = 0; i < c->capacity; i++) {
+        if (takes_part(c, &c->edges[i]) && c->edges[i].info_mean > 0) {
+            c->values[count++] = 1 / sqrt(c->edges[i].info_mean);
+        }
+    }
+    if (count > 0) {
+        c->sigma_e_ns = quantile(c->values, count, 0.5);
+    }
+}
+
+static double park_limit(const struct clock *c)
+{
+    return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns);
+}
+
+static void park(struct clock *c, struct nic_time now, double dt_s)
+{
+    const double limit = park_limit(c);
+
+    c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S;
+    for (int i = 0; i < c->capacity; i++) {
+        struct edge *e = &c->edges[i];
+        if (!e->used || !e->level_known) {
+            continue;
+        }
+        const double off = fabs(e->level_ns);
+        if (!e->parked) {
+            if (c->narrow && off > limit) {
+                e->parked = true;
+                e->parked_s = 0;
+                e->calm_s = 0;
+            }
+            continue;
+        }
+        e->parked_s += dt_s;
+        e->calm_s = off < UNPARK * limit ? e->calm_s + dt_s : 0;
+        if (e->calm_s > UNPARK_S) {
+            e->parked = false;
+        }
+    }
+}
+
+/* The member's error: the mean of its edges' levels, each alike, plus the mean of what is new on
+ * them, weighted by information: so neither random packet counts nor a lossy edge let static
+ * asymmetry through as noise. */
+void consensus_gather(struct clock *c, struct nic_time now)
+{
+    double level_sum = 0, info_sum = 0, new_sum = 0, age_sum = 0, square_sum = 0, p_sum = 0;
+    int members = 0, with_e = 0;
+
+    update_scale(c);
+    int count = 0;
+    for (int i = 0; i < c->capacity; i++) {
+        if (takes_part(c, &c->edges[i])) {
+            c->values[count++] = c->edges[i].has_e ? c->edges[i].e_ns : c->edges[i].level_ns;
+        }
+    }
+    c->in_gate = count;
+    c->has_mean = false;
+    if (count == 0) {
+        return;
+    }
+    const double middle = quantile(c->values, count, 0.5);
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (!takes_part(c, e)) {
+            continue;
+        }
+        const double wide = 1.48 * c->scale_ns * (c->narrow ? 1 : 3);
+        const double level = fmin(middle + CLIP * (wide + c->sigma_e_ns),
+                                  fmax(middle - CLIP * (wide + c->sigma_e_ns), e->level_ns));
+        level_sum += level;
+        p_sum += e->peer.sqrt_p_ns * e->peer.sqrt_p_ns;
+        members++;
+        if (!e->has_e) {
+            continue;
+        }
+        const double limit = CLIP * sqrt(1 / e->e_info + 1.48 * 1.48 * c->scale_ns * c->scale_ns);
+        const double clipped = fmin(middle + limit, fmax(middle - limit, e->e_ns));
+        new_sum += e->e_info * (clipped - level);
+        info_sum += e->e_info;
+        age_sum += e->e_info * e->e_age_s;
+        square_sum += (e->e_ns - middle) * (e->e_ns - middle);
+        with_e++;
+    }
+    if (with_e == 0) {
+        return;
+    }
+    c->has_mean = true;
+    c->mean_ns = level_sum / members + new_sum / info_sum;
+    c->mean_age_s = age_sum / info_sum;
+    c->mean_var = 1 / info_sum + p_sum / members / members;
+    const double rms2 = square_sum / with_e;
+    c->rms_ns = c->rms_ns == 0 ? sqrt(rms2) : sqrt(0.95 * c->rms_ns * c->rms_ns + 0.05 * rms2);
+}
+
+void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
+{
+    for (int i = 0; i < c->capacity; i++) {
+        struct edge *e = &c->edges[i];
+        if (!e->used || !e->has_e || !edge_usable(c, e)) {
+            continue;
+        }
+        e->info_mean = e->info_mean == 0 ? e->e_info : 0.98 * e->info_mean + 0.02 * e->e_info;
+        e->level_weight = fmin(1 / LEVEL_GAIN, e->level_weight + 1);
+        const double s = 1 / sqrt(e->info_mean), most = 3 * s;
+        const double gain =
+            fmax(LEVEL_GAIN, 1 / (e->level_weight + 1)) * fmin(2, e->e_info / e->info_mean);
+        e->level_ns += fmin(1, gain) * fmin(most, fmax(-most, e->e_ns - e->level_ns));
+        if (e->config.witness) {
+            e->witness_ms += 0.01 * (e->e_ns * e->e_ns - e->witness_ms);
+        }
+    }
+    park(c, now, dt_s);
+}

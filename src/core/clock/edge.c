@@ -1,0 +1,309 @@
+/* edge.c: one edge, tracking: packets in, one error of the peer's map against our own out, once a
+ * tick.
+ *
+ * Coded pairs: two packets leave back to back and their stamps say which of the two was held up
+ * longer; that one is dropped. What is left is judged by its innovation against the path's known
+ * delay m and the edge's known level, and counts with the score of the learned density (noise.h). m
+ * is learned from both directions together, so the edge lives on when one direction is lost. */
+#include "core/clock/clock_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define M_MEMORY_S    12.0
+#define LEARN_NS      (1200 * NS_PER_MS)
+#define WINDOW_NS     (1 * NS_PER_S)
+#define OUT_S_MAX     2.0
+#define EXCESS_S_MAX  600.0 /* a longer way around, not a queue */
+#define GAP_NS_MAX    (10 * NS_PER_MS)
+#define STAMP_AGE_MAX (4 * NS_PER_S)
+
+void edge_reset_measurement(struct edge *e)
+{
+    e->written = e->consumed = e->solved_written = 0;
+    e->solved.valid = false;
+    memset(e->buckets, 0, sizeof e->buckets);
+    memset(e->paths, 0, sizeof e->paths);
+    memset(e->coarse_seen, 0, sizeof e->coarse_seen);
+    memset(e->raw_seen, 0, sizeof e->raw_seen);
+    e->has_e = e->has_raw = e->in_gate = e->level_known = e->parked = e->bounded = false;
+    e->level_weight = e->info_mean = e->out_since_s = 0;
+}
+
+bool edge_live(const struct clock *c, const struct edge *e)
+{
+    return e->used && e->heard && c->now.ns - e->heard_at.ns < PEER_SILENT_NS &&
+           c->now.ns - e->point_at.ns < PEER_SILENT_NS;
+}
+
+bool edge_usable(const struct clock *c, const struct edge *e)
+{
+    return edge_live(c, e) && e->peer.phase == CLOCK_TRACK;
+}
+
+double edge_m_mean(const struct edge *e)
+{
+    double sum = 0;
+    int count = 0;
+
+    for (int i = 0; i < e->config.path_count; i++) {
+        if (e->paths[i].known) {
+            sum += e->paths[i].m_ns;
+            count++;
+        }
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+/* p or p': one way between the two maps, queueing positive. */
+static double one_way(const struct clock *c, const struct edge *e, int64_t local_ns,
+                      int64_t remote_ns, bool forward)
+{
+    const double ahead = clock_map_difference(&e->peer.map, (struct nic_time){remote_ns}, &c->map,
+                                              (struct nic_time){local_ns});
+
+    return forward ? ahead : -ahead;
+}
+
+static void remember(struct clock *c, struct edge *e, int64_t local_ns, int64_t remote_ns,
+                     uint8_t path, bool forward)
+{
+    e->ring[e->written % RING_PACKETS] = (struct packet){local_ns, remote_ns, path, forward};
+    e->written++;
+    if (e->written - e->consumed > RING_PACKETS) {
+        e->consumed = e->written - RING_PACKETS;
+    }
+    e->coarse_local[forward] = local_ns;
+    e->coarse_remote[forward] = remote_ns;
+    e->coarse_seen[forward] = true;
+    if (!e->heard) {
+        return;
+    }
+    /* the hard bound keeps the fastest packet of each 200 ms, whatever the filter thinks of it */
+    const int64_t slot = local_ns / BOUND_BUCKET_NS;
+    struct bucket *b = &e->buckets[(uint64_t)slot % BOUND_BUCKETS];
+    const double p = one_way(c, e, local_ns, remote_ns, forward);
+    if (b->slot != slot) {
+        *b = (struct bucket){.slot = slot};
+    }
+    if (!b->seen[forward] || p < b->p_ns[forward]) {
+        b->seen[forward] = true;
+        b->p_ns[forward] = p;
+        b->local_ns[forward] = local_ns;
+        b->remote_ns[forward] = remote_ns;
+    }
+}
+
+bool edge_take_point(struct clock *c, struct edge *e, const struct clock_point *p)
+{
+    const int64_t age = c->now.ns - p->local.ns;
+    const bool pair = p->local_gap_ns != 0 || p->remote_gap_ns != 0;
+
+    if (p->path >= e->config.path_count || age > STAMP_AGE_MAX || age < -STAMP_AGE_MAX ||
+        llabs((long long)p->local_gap_ns) > GAP_NS_MAX ||
+        llabs((long long)p->remote_gap_ns) > GAP_NS_MAX ||
+        (pair && (p->local_gap_ns <= 0 || p->remote_gap_ns <= 0))) {
+        return false;
+    }
+    e->points++;
+    e->point_at = c->now;
+    if (!pair) {
+        remember(c, e, p->local.ns, p->remote.ns, p->path, p->forward);
+        return true;
+    }
+    const double held = p->forward ? (double)p->remote_gap_ns - p->local_gap_ns
+                                   : (double)p->local_gap_ns - p->remote_gap_ns;
+    const double epsilon = fmax(30, -0.8 * noise_low_ns(&c->noise));
+    e->pairs++;
+    e->pairs_pure += fabs(held) < epsilon;
+    if (held > -epsilon) {
+        remember(c, e, p->local.ns, p->remote.ns, p->path, p->forward);
+    }
+    if (held < epsilon) {
+        remember(c, e, p->local.ns + p->local_gap_ns, p->remote.ns + p->remote_gap_ns, p->path,
+                 p->forward);
+    }
+    return true;
+}
+
+/* Mean of the lowest two fifths; sorts. */
+static double low_mean(double *values, int count)
+{
+    const int keep = count * 2 / 5 > 2 ? count * 2 / 5 : count < 2 ? count : 2;
+    double sum = 0;
+
+    for (int i = 1; i < count; i++) {
+        const double v = values[i];
+        int at = i;
+        for (; at > 0 && values[at - 1] > v; at--) {
+            values[at] = values[at - 1];
+        }
+        values[at] = v;
+    }
+    for (int i = 0; i < keep; i++) {
+        sum += values[i];
+    }
+    return sum / keep;
+}
+
+/* A path whose delay isn't known: from what the ring holds of it, once there is enough. */
+static void learn_path(struct clock *c, struct edge *e, int index, struct nic_time now)
+{
+    struct path *path = &e->paths[index];
+    double low[2][RING_PACKETS];
+    int count[2] = {0, 0};
+
+    if (path->learning_since.ns == 0) {
+        path->learning_since = now;
+    }
+    const uint32_t first = e->written > RING_PACKETS ? e->written - RING_PACKETS : 0;
+    for (uint32_t i = first; i < e->written; i++) {
+        const struct packet *p = &e->ring[i % RING_PACKETS];
+        if (p->path != index || now.ns - p->local_ns > 2 * LEARN_NS ||
+            p->local_ns < path->learning_since.ns) {
+            continue;
+        }
+        const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward);
+        low[p->forward][count[p->forward]++] = way + (p->forward ? -e->level_ns : e->level_ns);
+    }
+    if (count[0] < 4 || count[1] < 4 || now.ns - path->learning_since.ns < LEARN_NS) {
+        return;
+    }
+    const double forward = low_mean(low[1], count[1]), backward = low_mean(low[0], count[0]);
+    path->known = true;
+    path->m_ns = (forward + backward) / 2;
+    path->info = 4 * c->noise.info;
+    path->window = now;
+    path->low[0] = path->low[1] = INFINITY;
+    path->excess_ns = path->excess_since_s = 0;
+    if (!e->level_known) {
+        e->level_ns = (forward - backward) / 2;
+        e->level_known = true;
+        e->level_weight = 1;
+    }
+}
+
+struct sums {
+    double score[2], age;
+    int count[2];
+};
+
+/* A second's lowest innovations of both directions: a standing queue, a shorter way, or a shift. */
+static void close_window(struct clock *c, struct edge *e, struct path *path, struct nic_time now)
+{
+    if (now.ns - path->window.ns < WINDOW_NS) {
+        return;
+    }
+    const bool both = isfinite(path->low[0]) && isfinite(path->low[1]);
+    const double low = noise_low_ns(&c->noise), high = noise_high_ns(&c->noise);
+    if (both) {
+        const double excess = (path->low[0] + path->low[1]) / 2;
+        const double shift = (path->low[1] - path->low[0]) / 2;
+        path->excess_ns = fmax(0, excess);
+        path->excess_since_s = excess > high ? path->excess_since_s + 1 : 0;
+        if (excess < low || path->excess_since_s > EXCESS_S_MAX) {
+            path->known = false;
+            path->learning_since = now;
+        } else if (e->out_since_s > OUT_S_MAX && excess < high) {
+            e->level_ns += shift; /* same round trip, another offset: the edge's level moved */
+            e->level_known = true;
+            e->out_since_s = 0;
+        }
+    }
+    path->low[0] = path->low[1] = INFINITY;
+    path->window = now;
+}
+
+static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
+                        struct nic_time now, double extra, struct sums path_sums[CLOCK_PATH_MAX])
+{
+    struct path *path = &e->paths[p->path];
+
+    if (!path->known) {
+        return;
+    }
+    const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward) - path->m_ns;
+    if (!e->raw_seen[p->forward] || way < e->raw_low[p->forward] ||
+        e->raw_at[p->forward].ns != now.ns) {
+        e->raw_low[p->forward] = way;
+        e->raw_seen[p->forward] = true;
+        e->raw_at[p->forward] = now;
+    }
+    const double innovation = way + (p->forward ? -e->level_ns : e->level_ns);
+    path->low[p->forward] = fmin(path->low[p->forward], innovation);
+    if (innovation < noise_low_ns(&c->noise) - extra ||
+        innovation > noise_high_ns(&c->noise) + extra) {
+        e->packets_out++;
+        return;
+    }
+    e->packets_in_gate++;
+    path_sums[p->path].score[p->forward] += noise_score(&c->noise, innovation);
+    path_sums[p->path].count[p->forward]++;
+    path_sums[p->path].age += (double)(now.ns - p->local_ns) * 1e-9;
+    if (!e->parked) {
+        noise_add(&c->noise, innovation);
+    }
+}
+
+/* m from both directions of this tick; what only one direction says can't be told from theta. */
+static void learn_m(const struct clock *c, struct path *path, const struct sums *s)
+{
+    if (s->count[0] == 0 || s->count[1] == 0) {
+        return;
+    }
+    const double info =
+        4.0 * s->count[0] * s->count[1] / (s->count[0] + s->count[1]) * c->noise.info;
+    const double sum = (s->score[0] / s->count[0] + s->score[1] / s->count[1]) / 2 / c->noise.info;
+    const double most = 2 * noise_sigma_ns(&c->noise);
+
+    path->info =
+        path->info * (1 - 0.4 / M_MEMORY_S) + info; /* a path is used about 2.5 times a second */
+    path->m_ns += fmin(most, fmax(-most, sum)) * info / path->info;
+}
+
+void edge_track(struct clock *c, struct edge *e, struct nic_time now)
+{
+    struct sums sums[CLOCK_PATH_MAX] = {0};
+    struct sums all = {0};
+    const double p_own = c->bank.p00[BANK_FILTERS / 2];
+    const double extra = 5 * sqrt(p_own + e->peer.sqrt_p_ns * e->peer.sqrt_p_ns);
+    const uint32_t before = e->consumed;
+
+    e->has_e = false;
+    for (int i = 0; i < e->config.path_count; i++) {
+        if (!e->paths[i].known) {
+            learn_path(c, e, i, now);
+        }
+    }
+    for (; e->consumed < e->written; e->consumed++) {
+        take_packet(c, e, &e->ring[e->consumed % RING_PACKETS], now, extra, sums);
+    }
+    for (int i = 0; i < e->config.path_count; i++) {
+        learn_m(c, &e->paths[i], &sums[i]);
+        if (e->paths[i].known) {
+            close_window(c, e, &e->paths[i], now);
+        }
+        for (int d = 0; d < 2; d++) {
+            all.score[d] += sums[i].score[d];
+            all.count[d] += sums[i].count[d];
+        }
+        all.age += sums[i].age;
+    }
+    e->has_raw = e->raw_seen[0] && e->raw_seen[1] && now.ns - e->raw_at[0].ns < NS_PER_S / 2 &&
+                 now.ns - e->raw_at[1].ns < NS_PER_S / 2;
+    if (e->has_raw) {
+        e->raw_ns = (e->raw_low[1] - e->raw_low[0]) / 2;
+    }
+    const int count = all.count[0] + all.count[1];
+    if (count > 0) {
+        e->has_e = true;
+        e->e_info = count * c->noise.info;
+        e->e_ns = e->level_ns + (all.score[1] - all.score[0]) / e->e_info;
+        e->e_age_s = all.age / count;
+        e->out_since_s = 0;
+    } else if (e->consumed != before) {
+        e->out_since_s += (double)CLOCK_TICK_NS * 1e-9;
+    }
+    e->in_gate = e->level_known && e->out_since_s < 1;
+}

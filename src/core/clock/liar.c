@@ -1,0 +1,194 @@
+/* liar.c: whom not to believe. A parked peer is either a liar (or broken), or the edge to it is
+ * asymmetric: its other neighbours know which. More parked edges than liars_max allows is said, and
+ * the worst are drawn anew. */
+#include "core/clock/clock_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SUSPECT_S      0.5
+#define ASK_AGAIN_NS   (1 * NS_PER_S)
+#define ANSWERS_MIN    3
+#define ANSWERS_ENOUGH 5
+#define FORGET_S       3.0
+#define CROWDED_S      5.0
+#define REPLACE_NS     (10 * NS_PER_S)
+#define REPLACE_MAX    4
+
+/* Not believed: each of the peer's live edges is parked or out of gate. Returns -1 if nothing is
+ * measured. */
+static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, int *ret_edge)
+{
+    int live = 0, against = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (!e->used || e->config.peer != peer || !edge_usable(c, e)) {
+            continue;
+        }
+        const bool out = e->out_since_s >= 1;
+        if (!e->level_known && !out) {
+            continue;
+        }
+        live++;
+        against += out || e->parked;
+        *ret_level = out ? e->raw_ns : e->level_ns;
+        *ret_edge = i;
+    }
+    return live == 0 ? -1 : against == live;
+}
+
+struct clock_answer clock_answer(const struct clock *c, uint32_t about)
+{
+    struct clock_answer answer = {.about = about, .from = c->config.member};
+    int edge = -1;
+    const int against = disbelief(c, about, &answer.level_ns, &edge);
+
+    answer.known = against >= 0 && c->phase == CLOCK_TRACK && c->narrow && c->parked <= c->live / 2;
+    answer.parked = against == 1;
+    return answer;
+}
+
+static struct suspect *suspect_of(struct clock *c, uint32_t peer, bool make)
+{
+    struct suspect *free_slot = NULL;
+
+    for (int i = 0; i < SUSPECTS; i++) {
+        struct suspect *s = &c->suspects[i];
+        if (s->used && s->peer == peer) {
+            return s;
+        }
+        if (!s->used && free_slot == NULL) {
+            free_slot = s;
+        }
+    }
+    if (make && free_slot != NULL) {
+        *free_slot = (struct suspect){.used = true, .peer = peer};
+        return free_slot;
+    }
+    return NULL;
+}
+
+void clock_on_answer(struct clock *c, struct nic_time now, const struct clock_answer *a)
+{
+    struct suspect *s = suspect_of(c, a->about, false);
+
+    c->now = now;
+    if (s == NULL || !a->known || s->asked >= (int)ARRAY_COUNT(s->from)) {
+        return;
+    }
+    for (int i = 0; i < s->asked; i++) {
+        if (s->from[i] == a->from) {
+            return;
+        }
+    }
+    s->from[s->asked++] = a->from;
+    s->against += a->parked;
+    s->with += !a->parked;
+}
+
+static void judge(struct clock *c, struct suspect *s, double level, int edge)
+{
+    if (s->named || s->asymmetric || s->asked < ANSWERS_MIN) {
+        return;
+    }
+    const bool sure = s->asked >= ANSWERS_ENOUGH || s->against == s->asked || s->with == s->asked;
+    if (!sure) {
+        return;
+    }
+    if (2 * s->against >= s->asked) {
+        s->named = true;
+        clock_push(
+            c, (struct clock_action){
+                   .kind = CLOCK_ACTION_LIAR, .edge = edge, .peer = s->peer, .value_ns = level});
+    } else {
+        s->asymmetric = true;
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY,
+                                            .edge = edge,
+                                            .peer = s->peer,
+                                            .value_ns = level});
+    }
+}
+
+static void watch_peer(struct clock *c, struct nic_time now, double dt_s, uint32_t peer)
+{
+    double level = 0;
+    int edge = -1;
+    const int against = disbelief(c, peer, &level, &edge);
+    struct suspect *s = suspect_of(c, peer, against == 1);
+
+    if (s == NULL) {
+        return;
+    }
+    if (against != 1) {
+        s->parked_s -= dt_s;
+        if (s->parked_s < -FORGET_S) {
+            s->used = false;
+        }
+        return;
+    }
+    s->parked_s = fmax(0, s->parked_s) + dt_s;
+    if (s->parked_s > SUSPECT_S && !s->named && !s->asymmetric &&
+        (s->asked_at.ns == 0 || now.ns - s->asked_at.ns > ASK_AGAIN_NS)) {
+        s->asked_at = now;
+        if (s->asked >= (int)ARRAY_COUNT(s->from)) { /* they could not agree: ask afresh */
+            s->asked = s->against = s->with = 0;
+        }
+        clock_push(c,
+                   (struct clock_action){
+                       .kind = CLOCK_ACTION_QUERY, .edge = edge, .peer = peer, .value_ns = level});
+    }
+    judge(c, s, level, edge);
+}
+
+/* The worst parked edges, for others of the list. */
+static void replace_worst(struct clock *c, struct nic_time now)
+{
+    int worst = -1;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (e->used && !e->replacing && (e->parked || e->out_since_s >= 1) &&
+            (worst < 0 || fabs(e->level_ns) > fabs(c->edges[worst].level_ns))) {
+            worst = i;
+        }
+    }
+    if (worst >= 0) {
+        c->edges[worst].replacing = true;
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_REPLACE,
+                                            .edge = worst,
+                                            .peer = c->edges[worst].config.peer});
+    }
+}
+
+void liar_tick(struct clock *c, struct nic_time now, double dt_s)
+{
+    int against = 0;
+
+    if (!c->narrow) {
+        return;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (e->used && edge_usable(c, e) && (e->parked || e->out_since_s >= 1)) {
+            against++;
+        }
+    }
+    if (2 * against <= c->live) { /* else it is rather we who are wrong */
+        for (int i = 0; i < c->capacity; i++) {
+            if (c->edges[i].used && c->edges[i].leader == i) {
+                watch_peer(c, now, dt_s, c->edges[i].config.peer);
+            }
+        }
+    }
+    c->crowded_s = against > c->liars_max ? c->crowded_s + dt_s : 0;
+    if (now.ns - c->replaced_at.ns > REPLACE_NS) {
+        c->replaced = 0;
+    }
+    if (c->crowded_s > CROWDED_S && c->replaced < REPLACE_MAX) {
+        if (c->replaced++ == 0) {
+            c->replaced_at = now;
+        }
+        replace_worst(c, now);
+    }
+}

@@ -1,0 +1,212 @@
+/* noise.c: a forgetting histogram of innovations, and the score function read off it. */
+#include "core/clock/noise.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FORGET          0.92 /* a refresh: about 12 s of memory */
+#define PRIOR_PACKETS   400.0
+#define BINS_PER_SPREAD 10.0
+#define SMOOTH          3 /* bins either side in the local fits of ln f */
+
+static double prior_density(const struct noise *noise, int bin, double sigma_bins)
+{
+    const double z = ((double)bin - NOISE_ZERO) / sigma_bins;
+
+    if (z < 0 || !noise->one_sided) {
+        return exp(-z * z / 2) + (z > 0 ? 0.02 : 1e-4);
+    }
+    return (1 + z) * exp(-z) + 0.01;
+}
+
+static void learn_score(struct noise *noise);
+
+static void fill_prior(struct noise *noise)
+{
+    const double sigma_bins = BINS_PER_SPREAD / 1.645;
+    double sum = 0;
+
+    for (int i = 0; i < NOISE_BINS; i++) {
+        noise->count[i] = prior_density(noise, i, sigma_bins);
+        sum += noise->count[i];
+    }
+    for (int i = 0; i < NOISE_BINS; i++) {
+        noise->count[i] *= PRIOR_PACKETS / sum;
+    }
+    noise->total = PRIOR_PACKETS;
+}
+
+void noise_init(struct noise *noise, double sigma_ns, bool one_sided)
+{
+    memset(noise, 0, sizeof *noise);
+    noise->one_sided = one_sided;
+    noise->bin_ns = fmax(0.2, sigma_ns * 1.645 / BINS_PER_SPREAD);
+    fill_prior(noise);
+    learn_score(noise);
+}
+
+static int bin_of(const struct noise *noise, double innovation_ns)
+{
+    const double bin = floor(innovation_ns / noise->bin_ns + 0.5) + NOISE_ZERO;
+
+    return bin < 0 ? 0 : bin >= NOISE_BINS ? NOISE_BINS - 1 : (int)bin;
+}
+
+void noise_add(struct noise *noise, double innovation_ns)
+{
+    noise->count[bin_of(noise, innovation_ns)] += 1;
+    noise->total += 1;
+}
+
+double noise_low_ns(const struct noise *noise)
+{
+    return -NOISE_ZERO * noise->bin_ns;
+}
+
+double noise_high_ns(const struct noise *noise)
+{
+    return (NOISE_BINS - NOISE_ZERO - 1) * noise->bin_ns;
+}
+
+double noise_sigma_ns(const struct noise *noise)
+{
+    return 1 / sqrt(noise->info);
+}
+
+double noise_score(const struct noise *noise, double innovation_ns)
+{
+    const double at = innovation_ns / noise->bin_ns + NOISE_ZERO;
+
+    if (at <= 0) {
+        return noise->score[0];
+    }
+    if (at >= NOISE_BINS - 1) {
+        return noise->score[NOISE_BINS - 1];
+    }
+    const int i = (int)at;
+    const double part = at - i;
+    return noise->score[i] * (1 - part) + noise->score[i + 1] * part;
+}
+
+/* The bin with most packets around it. */
+static int find_mode(const double *count)
+{
+    double best = -1;
+    int mode = NOISE_ZERO;
+
+    for (int i = 3; i < NOISE_BINS - 3; i++) {
+        const double sum = count[i - 3] + 2 * count[i - 2] + 3 * count[i - 1] + 4 * count[i] +
+                           3 * count[i + 1] + 2 * count[i + 2] + count[i + 3];
+        if (sum > best) {
+            best = sum;
+            mode = i;
+        }
+    }
+    return mode;
+}
+
+/* From the mode down to where a tenth of the packets below it are left; 1.645 sigma for a Gaussian.
+ * In bins. */
+static double lower_spread(const double *count, int mode)
+{
+    double below = 0, cumulative = 0;
+
+    for (int i = 0; i < mode; i++) {
+        below += count[i];
+    }
+    below += count[mode] / 2;
+    for (int i = 0; i <= mode; i++) {
+        if (cumulative + count[i] >= 0.1 * below) {
+            const double part = count[i] > 0 ? (0.1 * below - cumulative) / count[i] : 0;
+            return mode - (i - 0.5 + part);
+        }
+        cumulative += count[i];
+    }
+    return 1;
+}
+
+/* The histogram again with bins `ratio` times as wide. */
+static void rebin(struct noise *noise, double ratio)
+{
+    double old[NOISE_BINS];
+
+    memcpy(old, noise->count, sizeof old);
+    memset(noise->count, 0, sizeof noise->count);
+    for (int i = 0; i < NOISE_BINS; i++) {
+        enum { PARTS = 16 };
+        for (int part = 0; part < PARTS; part++) {
+            const double position = (i - NOISE_ZERO + (part + 0.5) / PARTS - 0.5) / ratio;
+            const double bin = floor(position + 0.5) + NOISE_ZERO;
+            const int to = bin < 0 ? 0 : bin >= NOISE_BINS ? NOISE_BINS - 1 : (int)bin;
+            noise->count[to] += old[i] / PARTS;
+        }
+    }
+    noise->bin_ns *= ratio;
+}
+
+/* psi at the mode's distance: a straight line fitted to ln f around each bin, then shifted so that
+ * the mode is at zero whatever the histogram's own mode is, for else delay and density would drift
+ * off together. */
+static void learn_score(struct noise *noise)
+{
+    double log_density[NOISE_BINS], raw[NOISE_BINS];
+    const int mode = find_mode(noise->count);
+    const double floor_count = fmax(1e-3, noise->total * 2e-5);
+
+    for (int i = 0; i < NOISE_BINS; i++) {
+        /* the first and last bin hold everything beyond */
+        const int j = i == 0 ? 1 : i == NOISE_BINS - 1 ? NOISE_BINS - 2 : i;
+        log_density[i] = log(noise->count[j] + floor_count);
+    }
+    for (int i = 0; i < NOISE_BINS; i++) {
+        double sum_w = 0, sum_t = 0, sum_tt = 0, sum_d = 0, sum_td = 0;
+        for (int k = -SMOOTH; k <= SMOOTH; k++) {
+            const int j = i + k;
+            if (j < 0 || j >= NOISE_BINS) {
+                continue;
+            }
+            const double w =
+                noise->count[j] + floor_count; /* ln of few is noisy: weight by packets */
+            sum_w += w;
+            sum_t += w * k;
+            sum_tt += w * k * k;
+            sum_d += w * log_density[j];
+            sum_td += w * k * log_density[j];
+        }
+        const double spread = sum_tt - sum_t * sum_t / sum_w;
+        raw[i] = spread > 1e-9 ? -(sum_td - sum_t * sum_d / sum_w) / spread / noise->bin_ns : 0;
+    }
+    double sum_info = 0, sum_count = 0;
+    for (int i = 0; i < NOISE_BINS; i++) {
+        const int from = i + mode - NOISE_ZERO;
+        double psi = raw[from < 0 ? 0 : from >= NOISE_BINS ? NOISE_BINS - 1 : from];
+        psi = i < NOISE_ZERO ? fmin(psi, 0) : i > NOISE_ZERO ? fmax(psi, 0) : psi;
+        noise->score[i] = psi;
+        if (from > 0 && from < NOISE_BINS - 1) {
+            sum_info += noise->count[from] * psi * psi;
+            sum_count += noise->count[from];
+        }
+    }
+    for (int i = NOISE_ZERO - 1; i >= 0;
+         i--) { /* too early: at least as wrong as a little less early */
+        noise->score[i] = fmin(noise->score[i], noise->score[i + 1]);
+    }
+    noise->info = fmax(sum_info / fmax(1, sum_count), 1e-12);
+}
+
+void noise_refresh(struct noise *noise)
+{
+    const int mode = find_mode(noise->count);
+    const double spread = fmax(0.5, lower_spread(noise->count, mode));
+    const double ratio = fmin(2, fmax(0.5, spread / BINS_PER_SPREAD));
+
+    if (ratio > 1.4 || ratio < 0.7) {
+        rebin(noise, ratio);
+    }
+    learn_score(noise);
+    noise->total = 0;
+    for (int i = 0; i < NOISE_BINS; i++) {
+        noise->count[i] *= FORGET;
+        noise->total += noise->count[i];
+    }
+}

@@ -1,0 +1,40 @@
+/* noise.h: what the noise of one packet looks like, learned; and how much one packet says about
+ * time.
+ *
+ * Hardware stamps scatter about symmetrically, software stamps are late but never early, queued
+ * packets have a long tail. Instead of a rule for each, the density f of the innovation (queueing
+ * positive, its mode at zero) is learned as a histogram of all packets that a member's good edges
+ * bring, and a packet counts with its score psi = -(ln f)', which is the derivative of its
+ * log-likelihood by location. sum(psi) / (n I), I = E psi^2, is one step of the maximum-likelihood
+ * estimate: a mean for a Gaussian, a sharp lower edge for one-sided jitter, and nearly nothing for
+ * a queued packet, because the tail is flat.
+ *
+ * One density serves both directions, so whatever is wrong with it cancels from theta = (forward -
+ * backward)/2. Units: ns, 1/ns, 1/ns^2. Cost: 1.6 KiB, O(1) a packet, 100 bins a refresh. */
+#pragma once
+#include <stdbool.h>
+
+#define NOISE_BINS 96
+#define NOISE_ZERO 32 /* the mode's bin: 32 bins below it, 64 above */
+
+struct noise {
+    bool one_sided;
+    double bin_ns;
+    double count[NOISE_BINS];
+    double score[NOISE_BINS]; /* psi at the middle of a bin, 1/ns */
+    double info;              /* E psi^2 over all packets in reach, 1/ns^2 */
+    double total;             /* packets in the histogram, after forgetting */
+};
+
+/* sigma_ns: first guess of one packet's standard deviation (both stamps'). */
+void noise_init(struct noise *noise, double sigma_ns, bool one_sided);
+void noise_add(struct noise *noise, double innovation_ns);
+double noise_score(const struct noise *noise, double innovation_ns);
+/* Forget a little, learn the new shape: about once a second. */
+void noise_refresh(struct noise *noise);
+/* An innovation beyond these says nothing: below, the packet was impossibly fast; above, it was
+ * queued. */
+double noise_low_ns(const struct noise *noise);
+double noise_high_ns(const struct noise *noise);
+/* 1 / sqrt(info): as if Gaussian. */
+double noise_sigma_ns(const struct noise *noise);
