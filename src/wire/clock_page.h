@@ -86,7 +86,8 @@ struct clock_page_terms {
     double guard_ns;
     double guard_rate;
     /* The kernel's own clocks, together, at the last pass, by which a reader sees a suspend before
-     * the agent does: CLOCK_MONOTONIC_RAW and CLOCK_REALTIME_COARSE, and BOOTTIME - MONOTONIC. */
+     * the agent does: CLOCK_MONOTONIC_RAW and CLOCK_REALTIME_COARSE (the machine's even in the lab;
+     * both 0: not given), and BOOTTIME - MONOTONIC (in the lab plus the emulated sleep). */
     int64_t pass_raw;
     int64_t pass_coarse;
     int64_t pass_suspended;
@@ -107,7 +108,9 @@ struct clock_page {
     uint8_t boot_id[16]; /* /proc/sys/kernel/random/boot_id */
     int64_t utc_minus_fleet_ns;
     int64_t utc_bound_ns; /* < 0: UTC unknown */
-    uint64_t marker;      /* VMClock's disruption marker as of `written`; 0: none */
+    int64_t
+        realtime_since; /* raw: CLOCK_REALTIME was last set then; earlier stamps of it are void */
+    uint64_t marker;    /* VMClock's disruption marker as of `written`; 0: none */
     uint32_t nic_count;
     uint32_t agent; /* its process id, for people */
     struct clock_page_nic nics[HOST_NIC_MAX];

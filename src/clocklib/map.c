@@ -1,0 +1,185 @@
+/* map.c: finding and mapping the clock page. Only async-signal-safe calls. */
+#include "clocklib/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RUNTIME_DIR "/run/foliot"
+#define RETRY_NS    100000000
+#define PATH_SIZE   512
+
+struct page_map page_map;
+
+/* The whole of a small file as text; false: can't be read. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0) {
+        return false;
+    }
+    n = read(fd, text, size - 1);
+    close(fd);
+    if (n < 0) {
+        return false;
+    }
+    text[n] = 0;
+    return true;
+}
+
+/* A container may have a time namespace, whose raw clock is the host's plus an offset. */
+static void read_offsets(struct page_map *map)
+{
+    char text[256];
+    const char *line;
+    long long seconds, ns;
+
+    if (!read_text("/proc/self/timens_offsets", text, sizeof(text))) {
+        return;
+    }
+    line = strstr(text, "monotonic");
+    if (line != NULL && sscanf(line, "monotonic %lld %lld", &seconds, &ns) == 2) {
+        map->mono_offset_ns = seconds * 1000000000 + ns;
+    }
+    line = strstr(text, "boottime");
+    if (line != NULL && sscanf(line, "boottime %lld %lld", &seconds, &ns) == 2) {
+        map->boot_offset_ns = seconds * 1000000000 + ns;
+    }
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Whether the page was written since this kernel booted; true where that can't be told. */
+static bool of_this_boot(const struct clock_page *page)
+{
+    char text[64];
+    uint8_t id[16] = {0};
+    int digits = 0;
+
+    if (!read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text))) {
+        return true;
+    }
+    for (const char *p = text; *p != 0 && digits < 32; p++) {
+        const int digit = hex_digit(*p);
+        if (digit >= 0) {
+            id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
+            digits++;
+        }
+    }
+    return memcmp(id, page->boot_id, sizeof(id)) == 0;
+}
+
+static int check(const struct clock_page_memory *memory)
+{
+    struct clock_page page;
+
+    if (clock_page_read(memory, &page)) {
+        return of_this_boot(&page) ? 0 : -ESTALE;
+    }
+    return memory->words[0] == 0 ? -EAGAIN : -EPROTO;
+}
+
+/* Looks at the new file aside first, and takes the old one's place only if it is good. */
+static int replace(struct page_map *map, int fd, const struct stat *found)
+{
+    void *const old = (void *)map->memory;
+    void *aside = mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    int rc;
+
+    if (aside == MAP_FAILED) {
+        return -errno;
+    }
+    rc = check(aside);
+    if (rc == 0 && old == NULL) {
+        __atomic_store_n(&map->memory, aside, __ATOMIC_RELEASE);
+    } else {
+        if (rc == 0 &&
+            mmap(old, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != old) {
+            rc = -errno;
+        }
+        munmap(aside, CLOCK_PAGE_SIZE);
+    }
+    if (rc == 0) {
+        map->device = found->st_dev;
+        map->inode = found->st_ino;
+    }
+    return rc;
+}
+
+static int open_locked(struct page_map *map)
+{
+    const char *dir = secure_getenv("FOLIOT_RUNTIME_DIR");
+    char path[PATH_SIZE];
+    struct stat found;
+    int fd, rc;
+
+    if (dir == NULL || *dir == 0) {
+        dir = RUNTIME_DIR;
+    }
+    if (strlen(dir) + sizeof("/" CLOCK_PAGE_NAME) > sizeof(path)) {
+        return -ENAMETOOLONG;
+    }
+    strcpy(stpcpy(path, dir), "/" CLOCK_PAGE_NAME);
+    if (map->memory == NULL) { /* once: before any reader uses them */
+        read_offsets(map);
+        if (secure_getenv(OSCILLATOR_ENV) != NULL && map->oscillator.host == NULL) {
+            rc = oscillator_open_env(&map->oscillator);
+            if (rc < 0) {
+                return rc;
+            }
+        }
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        return -errno;
+    }
+    if (fstat(fd, &found) < 0) {
+        rc = -errno;
+    } else if (!S_ISREG(found.st_mode) || found.st_size < CLOCK_PAGE_SIZE) {
+        rc = -EPROTO;
+    } else if (map->memory != NULL && found.st_dev == map->device && found.st_ino == map->inode) {
+        rc = check(map->memory);
+    } else {
+        rc = replace(map, fd, &found);
+    }
+    close(fd);
+    return rc;
+}
+
+int page_map_refresh(struct page_map *map)
+{
+    const int saved = errno; /* a reading is no reason to lose the caller's */
+    const int32_t self = getpid();
+    int32_t owner = __atomic_load_n(&map->owner, __ATOMIC_RELAXED);
+    int rc = -EBUSY;
+
+    /* An owner other than us is our parent's thread as it was at fork(): it doesn't exist here. */
+    if (owner != self && __atomic_compare_exchange_n(&map->owner, &owner, self, false,
+                                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        rc = open_locked(map);
+        __atomic_store_n(&map->owner, 0, __ATOMIC_RELEASE);
+    }
+    errno = saved;
+    return rc;
+}
+
+void page_map_retry(struct page_map *map, int64_t raw_ns)
+{
+    int64_t tried = __atomic_load_n(&map->tried_ns, __ATOMIC_RELAXED);
+
+    if ((tried == 0 || raw_ns - tried > RETRY_NS || raw_ns < tried) &&
+        __atomic_compare_exchange_n(&map->tried_ns, &tried, raw_ns, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
+        (void)page_map_refresh(map);
+    }
+}

@@ -1,0 +1,31 @@
+/* map.h: the agent's clock page in this process: found, mapped, and found again when the agent was
+ * restarted.
+ *
+ * One mapping at one address for the life of the process. A restarted agent makes a new file; that
+ * is mapped over the old one in place (MAP_FIXED), so readers in the middle of the page need no
+ * lock: the page's sequence differs between agents, and they try again (wire/clock_page.h).
+ * Opening is guarded by a try-lock that holds the process id, so that a fork() in the middle of
+ * another thread's opening doesn't leave the child locked out. */
+#pragma once
+#include <stdint.h>
+
+#include "wire/clock_page.h"
+#include "wire/oscillator.h"
+
+struct page_map {
+    const struct clock_page_memory *memory; /* NULL: not opened yet; atomic */
+    int64_t tried_ns;                       /* kernel's raw time of the last attempt; atomic */
+    int32_t owner;                          /* pid that is opening; 0: nobody; atomic */
+    /* Under the lock, or constant once memory is set: */
+    uint64_t device, inode;
+    int64_t mono_offset_ns, boot_offset_ns; /* of a time namespace */
+    struct oscillator oscillator;           /* host NULL: no lab */
+};
+
+extern struct page_map page_map;
+
+/* Opens, or opens anew if the file is another one by now. 0, or why not (foliot_clock_open). -EBUSY:
+ * somebody else is at it. */
+int page_map_refresh(struct page_map *map);
+/* The same, at most ten times a second. */
+void page_map_retry(struct page_map *map, int64_t raw_ns);
