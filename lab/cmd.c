@@ -2,6 +2,7 @@
 #include "lab/cmd.h"
 
 #include "lab/agents.h"
+#include "lab/eval.h"
 #include "lab/lab.h"
 #include "lab/machine.h"
 #include "lab/traffic.h"
@@ -26,6 +27,7 @@ static const char usage[] =
     "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines\n"
     "  status                  what there is and which faults are on\n"
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
+    "  eval [OPTIONS]          its clocks against the truth; --help says more\n"
     "  traffic [OPTIONS]       load on its links, or a timed transfer; --help says more\n"
     "  down                    remove it all, whatever was killed before\n"
     "\n"
@@ -323,9 +325,10 @@ static int run_command(const char *name, int argc, char **argv)
                 command);
         return 1;
     }
-    return strcmp(command, "up") == 0       ? cmd_up(name, argc, argv)
-           : strcmp(command, "down") == 0   ? cmd_down(name)
-           : strcmp(command, "status") == 0 ? cmd_status(name)
+    return strcmp(command, "up") == 0        ? cmd_up(name, argc, argv)
+           : strcmp(command, "down") == 0    ? cmd_down(name)
+           : strcmp(command, "status") == 0  ? cmd_status(name)
+           : strcmp(command, "eval") == 0    ? lab_eval_main(name, argc, argv)
            : strcmp(command, "traffic") == 0 ? lab_traffic_main(name, argc, argv)
            : strcmp(command, "exec") == 0
                ? cmd_exec(name, argc, argv)

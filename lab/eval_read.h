@@ -1,0 +1,34 @@
+/* eval_read.h: reads every clock of a lab at one instant of the machine's raw clock.
+ *
+ * What a host shows is what any program there would get from its clock page: the page as it is
+ * now, and the host's own raw clock, which the lab's oscillators tell for the instant. All hosts
+ * are read for the same instant, so differences are errors and nothing else. */
+#pragma once
+#include "lab/eval_judge.h"
+#include "lab/lab.h"
+#include "platform/shm/shm.h"
+#include "wire/oscillator.h"
+
+struct eval_host {
+    const struct oscillator_host *oscillator;
+    struct shm_page page;
+    bool is_open;
+    unsigned long inode;
+};
+
+struct eval_reader {
+    const struct lab *lab;
+    struct oscillator oscillator;
+    struct eval_host hosts[LAB_HOST_MAX];
+    bool reads_nics; /* one reading per NIC too: clocks of their own */
+    int clock_count;
+    int64_t looked_ns;
+};
+
+/* Clocks are numbered: hosts first, then (lab file `stamps: nic`) host 0's NICs, host 1's … */
+MUST_CHECK int eval_reader_open(struct eval_reader *r, const struct lab *lab);
+void eval_reader_close(struct eval_reader *r);
+/* "host3", "host3.1" */
+void eval_clock_name(const struct eval_reader *r, int clock, char ret_name[32]);
+/* Fills ret_readings[clock_count]; returns the instant. */
+int64_t eval_read(struct eval_reader *r, struct eval_reading *ret_readings);
