@@ -44,17 +44,17 @@ static enum foliot_status no_time(enum foliot_status status, struct foliot_time 
 }
 
 /* Whether the host slept, or was frozen, since the agent's last look: raw time then stood still. */
-static bool slept(const struct clock_page_terms *terms, int64_t raw_ns, int64_t coarse_ns)
+static bool slept(const struct clock_page_head *head, int64_t raw_ns, int64_t coarse_ns)
 {
-    const int64_t apart = (int64_t)(((uint64_t)coarse_ns - (uint64_t)terms->pass_coarse) -
-                                    ((uint64_t)raw_ns - (uint64_t)terms->pass_raw));
+    const int64_t apart = (int64_t)(((uint64_t)coarse_ns - (uint64_t)head->pass_coarse) -
+                                    ((uint64_t)raw_ns - (uint64_t)head->pass_raw));
     int64_t suspended;
 
-    if (__builtin_expect((apart < SUSPECT_NS && apart > -SUSPECT_NS) || terms->pass_raw == 0, 1) &&
+    if (__builtin_expect((apart < SUSPECT_NS && apart > -SUSPECT_NS) || head->pass_raw == 0, 1) &&
         __builtin_expect(page_map.oscillator.host == NULL, 1)) {
         return false;
     }
-    if (terms->pass_raw == 0) {
+    if (head->pass_raw == 0) {
         return false;
     }
     suspended = (read_ns(CLOCK_BOOTTIME) - page_map.boot_offset_ns) -
@@ -62,10 +62,10 @@ static bool slept(const struct clock_page_terms *terms, int64_t raw_ns, int64_t 
     if (page_map.oscillator.host != NULL) {
         suspended += oscillator_suspended_ns(page_map.oscillator.host, raw_ns);
     }
-    return (int64_t)((uint64_t)suspended - (uint64_t)terms->pass_suspended) > SLEPT_NS;
+    return (int64_t)((uint64_t)suspended - (uint64_t)head->pass_suspended) > SLEPT_NS;
 }
 
-static enum foliot_status answer(const struct clock_page_terms *terms,
+static enum foliot_status answer(uint64_t timeline, uint32_t epoch,
                                  const struct clock_page_reading *reading, int64_t widen_ns,
                                  struct foliot_time *ret_time)
 {
@@ -76,8 +76,8 @@ static enum foliot_status answer(const struct clock_page_terms *terms,
     ret_time->latest_ns = reading->estimate_ns + reading->hard_ns + widen_ns;
     ret_time->estimate_ns = reading->estimate_ns;
     ret_time->likely_ns = reading->statistical_ns + widen_ns;
-    ret_time->timeline = terms->timeline;
-    ret_time->epoch = terms->epoch;
+    ret_time->timeline = timeline;
+    ret_time->epoch = epoch;
     ret_time->status = reading->status;
     return (enum foliot_status)reading->status;
 }
@@ -100,7 +100,7 @@ static enum foliot_status from_raw(int64_t c_ns, int64_t raw_ns, int64_t widen_n
 {
     const int64_t coarse_ns = read_ns(CLOCK_REALTIME_COARSE);
     const struct clock_page_memory *memory = memory_at(raw_ns);
-    struct clock_page_terms terms;
+    struct clock_page_head head;
     struct clock_page_reading reading;
     int64_t c, now;
 
@@ -110,18 +110,17 @@ static enum foliot_status from_raw(int64_t c_ns, int64_t raw_ns, int64_t widen_n
     raw_ns -= page_map.mono_offset_ns;
     now = host_time(raw_ns);
     c = c_ns == INT64_MAX ? now : host_time(c_ns - page_map.mono_offset_ns);
-    if (__builtin_expect(!clock_page_read_terms(memory, &terms), 0)) {
+    if (__builtin_expect(!clock_page_read_at(memory, c, now, &head, &reading), 0)) {
         page_map_retry(&page_map, raw_ns);
         return no_time(FOLIOT_UNKNOWN, ret_time);
     }
-    if (__builtin_expect(now - terms.written > OLD_PAGE_NS, 0)) {
+    if (__builtin_expect(now - head.written > OLD_PAGE_NS, 0)) {
         page_map_retry(&page_map, raw_ns); /* for the next reading */
     }
-    if (__builtin_expect(slept(&terms, raw_ns, coarse_ns), 0)) {
+    if (__builtin_expect(slept(&head, raw_ns, coarse_ns), 0)) {
         return no_time(FOLIOT_DISRUPTED, ret_time);
     }
-    reading = clock_page_at(&terms, c, now);
-    return answer(&terms, &reading, widen_ns, ret_time);
+    return answer(head.timeline, head.epoch, &reading, widen_ns, ret_time);
 }
 
 enum foliot_status foliot_now(struct foliot_time *ret_time)
@@ -210,18 +209,22 @@ enum foliot_status foliot_from_nic(const char *nic, int64_t nic_ns, struct folio
     const int64_t coarse_ns = read_ns(CLOCK_REALTIME_COARSE);
     const struct clock_page_memory *memory = memory_at(raw_ns);
     struct clock_page page;
+    struct clock_page_head head;
 
     if (memory == NULL || !clock_page_read(memory, &page)) {
         return no_time(FOLIOT_UNKNOWN, ret_time);
     }
-    if (slept(&page.terms, raw_ns - page_map.mono_offset_ns, coarse_ns)) {
+    head = (struct clock_page_head){.pass_raw = page.terms.pass_raw,
+                                    .pass_coarse = page.terms.pass_coarse,
+                                    .pass_suspended = page.terms.pass_suspended};
+    if (slept(&head, raw_ns - page_map.mono_offset_ns, coarse_ns)) {
         return no_time(FOLIOT_DISRUPTED, ret_time);
     }
     for (uint32_t i = 0; i < page.nic_count; i++) {
         if (strcmp(page.nics[i].name, nic) == 0) {
             const struct clock_page_reading reading =
                 clock_page_nic_at(&page, i, nic_ns, host_time(raw_ns - page_map.mono_offset_ns));
-            return answer(&page.terms, &reading, 0, ret_time);
+            return answer(page.terms.timeline, page.terms.epoch, &reading, 0, ret_time);
         }
     }
     return no_time(FOLIOT_UNKNOWN, ret_time);

@@ -65,27 +65,26 @@ static bool time_valid(int64_t ns)
     return ns >= -TIME_NS_MAX && ns <= TIME_NS_MAX;
 }
 
-/* The ranges within which clock_page_at() can't overflow. */
+/* Whole numbers only: what clock_page_at() does with doubles is safe for any of them. */
 static bool terms_valid(const struct clock_page_terms *t)
 {
     return t->magic == CLOCK_PAGE_MAGIC && t->version == CLOCK_PAGE_VERSION &&
-           t->status <= CLOCK_PAGE_DISRUPTED && time_valid(t->written) && time_valid(t->since) &&
-           linear_map_valid(&t->prior) && linear_map_valid(&t->line) && linear_map_valid(&t->map) &&
-           within(t->h_ns, 0, 1e12) && within(t->rate_limit, 0, 1) && within(t->rate_drift, 0, 1) &&
-           within(t->p00, 0, 1e24) && within(t->p01, -1e24, 1e24) && within(t->p11, 0, 1e24) &&
-           within(t->q2, 0, 1e24) && within(t->spread2, 0, 1e24) && within(t->shift_ns, 0, 1e12) &&
-           within(t->guard_ns, 0, 1e12) && within(t->guard_rate, 0, 1);
+           t->status <= CLOCK_PAGE_DISRUPTED && time_valid(t->written) && time_valid(t->since);
 }
 
 bool clock_page_read_terms(const struct clock_page_memory *memory, struct clock_page_terms *ret)
 {
-    return copy_out(memory, ret, sizeof(*ret)) && terms_valid(ret);
+    return copy_out(memory, ret, sizeof(*ret)) && terms_valid(ret) &&
+           linear_map_valid(&ret->prior) && linear_map_valid(&ret->line) &&
+           linear_map_valid(&ret->map);
 }
 
 bool clock_page_read(const struct clock_page_memory *memory, struct clock_page *ret)
 {
     if (!copy_out(memory, ret, sizeof(*ret)) || !terms_valid(&ret->terms) ||
-        ret->nic_count > HOST_NIC_MAX || !time_valid(ret->utc_minus_fleet_ns)) {
+        !linear_map_valid(&ret->terms.prior) || !linear_map_valid(&ret->terms.line) ||
+        !linear_map_valid(&ret->terms.map) || ret->nic_count > HOST_NIC_MAX ||
+        !time_valid(ret->utc_minus_fleet_ns)) {
         return false;
     }
     for (uint32_t i = 0; i < ret->nic_count; i++) {
@@ -113,13 +112,13 @@ static const struct clock_page_reading unknown = {
     .status = CLOCK_PAGE_UNKNOWN, .hard_ns = INT64_MAX, .statistical_ns = INT64_MAX};
 
 /* The status as the page's age and our own bound leave it. */
-static enum clock_page_status status_at(const struct clock_page_terms *terms, int64_t now,
-                                        double hard_ns)
+static inline enum clock_page_status status_at(const struct clock_page_terms *terms, int64_t now,
+                                               double hard_ns)
 {
     const int64_t age = now - terms->written;
 
     if (terms->status == CLOCK_PAGE_UNKNOWN || age > CLOCK_PAGE_UNKNOWN_NS ||
-        !(hard_ns <= CLOCK_PAGE_HARD_NS_MAX)) {
+        !(hard_ns >= 0 && hard_ns <= CLOCK_PAGE_HARD_NS_MAX)) { /* NaN: unknown */
         return CLOCK_PAGE_UNKNOWN;
     }
     if (now > terms->void_after || terms->status == CLOCK_PAGE_DISRUPTED) {
@@ -129,11 +128,13 @@ static enum clock_page_status status_at(const struct clock_page_terms *terms, in
                                         : (enum clock_page_status)terms->status;
 }
 
-struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, int64_t c,
-                                        int64_t now)
+/* Everything but which of the three lines. All doubles may be anything. */
+static inline struct clock_page_reading reading_at(const struct clock_page_terms *terms,
+                                                   const struct linear_map *line, int64_t c,
+                                                   int64_t now)
 {
     struct clock_page_reading ret;
-    double t, hard, variance, statistical;
+    double t, hard, statistical;
 
     if (!time_valid(c) || !time_valid(now) || c < terms->since ||
         now < terms->written - CLOCK_PAGE_EARLY_NS) {
@@ -150,16 +151,110 @@ struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, in
     if (ret.status == CLOCK_PAGE_UNKNOWN) {
         return unknown;
     }
-    variance =
-        terms->p00 + terms->spread2 + t * (2 * terms->p01 + t * (terms->p11 + t * terms->q2 / 3));
-    statistical = 6 * sqrt(variance > 0 ? variance : 0) + terms->shift_ns + 1;
-    ret.estimate_ns = linear_map_at(c >= terms->map_from    ? &terms->map
-                                    : c >= terms->line_from ? &terms->line
-                                                            : &terms->prior,
-                                    c);
+    statistical = 1 + terms->shift_ns +
+                  6 * sqrt(terms->p00 + terms->spread2 +
+                           t * (2 * terms->p01 + t * (terms->p11 + t * terms->q2 / 3)));
+    ret.estimate_ns = linear_map_at(line, c);
     ret.hard_ns = (int64_t)hard;
-    ret.statistical_ns = (int64_t)(statistical < hard ? statistical : hard);
+    ret.statistical_ns = (int64_t)(statistical >= 0 && statistical < hard ? statistical : hard);
     return ret;
+}
+
+struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, int64_t c,
+                                        int64_t now)
+{
+    return reading_at(terms,
+                      c >= terms->map_from    ? &terms->map
+                      : c >= terms->line_from ? &terms->line
+                                              : &terms->prior,
+                      c, now);
+}
+
+/* Word `k` of the page into field. */
+#define LOAD(terms, memory, field)                                                                 \
+    do {                                                                                           \
+        const uint64_t word_ =                                                                     \
+            load(&(memory)->words[offsetof(struct clock_page_terms, field) / 8]);                  \
+        memcpy(&(terms)->field, &word_, 8);                                                        \
+    } while (0)
+
+/* All that reading_at() and a caller of clock_page_read_at() need, in registers. */
+static inline void load_terms(const struct clock_page_memory *memory, struct clock_page_terms *t)
+{
+    const uint64_t version_status =
+        load(&memory->words[offsetof(struct clock_page_terms, version) / 8]);
+    const uint64_t epoch_guard = load(&memory->words[offsetof(struct clock_page_terms, epoch) / 8]);
+
+    memcpy(&t->version, &version_status, 4);
+    memcpy(&t->status, (const char *)&version_status + 4, 4);
+    memcpy(&t->epoch, &epoch_guard, 4);
+    LOAD(t, memory, magic);
+    LOAD(t, memory, timeline);
+    LOAD(t, memory, written);
+    LOAD(t, memory, since);
+    LOAD(t, memory, void_after);
+    LOAD(t, memory, line_from);
+    LOAD(t, memory, map_from);
+    LOAD(t, memory, h_ns);
+    LOAD(t, memory, rate_limit);
+    LOAD(t, memory, rate_drift);
+    LOAD(t, memory, p00);
+    LOAD(t, memory, p01);
+    LOAD(t, memory, p11);
+    LOAD(t, memory, q2);
+    LOAD(t, memory, spread2);
+    LOAD(t, memory, shift_ns);
+    LOAD(t, memory, guard);
+    LOAD(t, memory, guard_ns);
+    LOAD(t, memory, guard_rate);
+    LOAD(t, memory, pass_raw);
+    LOAD(t, memory, pass_coarse);
+    LOAD(t, memory, pass_suspended);
+}
+
+static inline void load_line(const uint64_t *words, struct linear_map *line)
+{
+    line->r = (int64_t)load(words);
+    line->x = (int64_t)load(words + 1);
+    line->y = (int64_t)load(words + 2);
+    line->x_fraction = (uint32_t)load(words + 3); /* shared memory: one machine, little endian */
+    line->reserved = 0;
+}
+
+bool clock_page_read_at(const struct clock_page_memory *memory, int64_t c, int64_t now,
+                        struct clock_page_head *ret_head, struct clock_page_reading *ret)
+{
+    for (int i = 0; i < CLOCK_PAGE_TRIES; i++) {
+        const uint64_t before = load(&memory->sequence);
+        struct clock_page_terms terms;
+        struct linear_map line;
+
+        if (__builtin_expect(before & 1, 0)) {
+            continue;
+        }
+        load_terms(memory, &terms);
+        load_line(memory->words + (c >= terms.map_from ? offsetof(struct clock_page_terms, map)
+                                   : c >= terms.line_from
+                                       ? offsetof(struct clock_page_terms, line)
+                                       : offsetof(struct clock_page_terms, prior)) /
+                                      8,
+                  &line);
+        if (__builtin_expect(__atomic_load_n(&memory->sequence, __ATOMIC_RELAXED) != before, 0)) {
+            continue;
+        }
+        if (!terms_valid(&terms) || !linear_map_valid(&line)) {
+            return false;
+        }
+        *ret = reading_at(&terms, &line, c, now);
+        *ret_head = (struct clock_page_head){.timeline = terms.timeline,
+                                             .epoch = terms.epoch,
+                                             .written = terms.written,
+                                             .pass_raw = terms.pass_raw,
+                                             .pass_coarse = terms.pass_coarse,
+                                             .pass_suspended = terms.pass_suspended};
+        return true;
+    }
+    return false;
 }
 
 struct clock_page_reading clock_page_nic_at(const struct clock_page *page, uint32_t index,

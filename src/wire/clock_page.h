@@ -108,9 +108,8 @@ struct clock_page {
     uint8_t boot_id[16]; /* /proc/sys/kernel/random/boot_id */
     int64_t utc_minus_fleet_ns;
     int64_t utc_bound_ns; /* < 0: UTC unknown */
-    int64_t
-        realtime_since; /* raw: CLOCK_REALTIME was last set then; earlier stamps of it are void */
-    uint64_t marker;    /* VMClock's disruption marker as of `written`; 0: none */
+    int64_t realtime_since; /* raw: CLOCK_REALTIME was set then; earlier stamps of it are void */
+    uint64_t marker;        /* VMClock's disruption marker as of `written`; 0: none */
     uint32_t nic_count;
     uint32_t agent; /* its process id, for people */
     struct clock_page_nic nics[HOST_NIC_MAX];
@@ -137,7 +136,7 @@ void clock_page_write(struct clock_page_memory *memory, const struct clock_page 
 /* Never written, torn for CLOCK_PAGE_TRIES tries, or bytes that no agent of this version writes:
  * false. */
 MUST_CHECK bool clock_page_read(const struct clock_page_memory *memory, struct clock_page *ret);
-/* Only what clock_page_at() needs: ~10 ns. */
+/* Only what clock_page_at() needs. */
 MUST_CHECK bool clock_page_read_terms(const struct clock_page_memory *memory,
                                       struct clock_page_terms *ret);
 
@@ -151,6 +150,16 @@ struct clock_page_reading {
  * reader returned them. Any c is safe. */
 struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, int64_t c,
                                         int64_t now);
+/* Read and evaluated in one go, with no copy in between: what foliot_now() does; ~12 ns. */
+struct clock_page_head {
+    uint64_t timeline;
+    uint32_t epoch;
+    int64_t written;
+    int64_t pass_raw, pass_coarse, pass_suspended;
+};
+MUST_CHECK bool clock_page_read_at(const struct clock_page_memory *memory, int64_t c, int64_t now,
+                                   struct clock_page_head *ret_head,
+                                   struct clock_page_reading *ret);
 /* The same for a stamp of NIC `index` of the page. */
 struct clock_page_reading clock_page_nic_at(const struct clock_page *page, uint32_t index,
                                             int64_t stamp, int64_t now);

@@ -1,0 +1,49 @@
+/* report.h: what a bench program has measured, as a table for people and as JSON for `make bench`.
+ *
+ * A row is one figure with an id (docs/bench.md lists them), against what it must reach and what it aims
+ * at. report_finish() prints the table and writes $FOLIOT_BENCH/<name>.json (build/bench without it): an array of
+ *
+ *   {"id": "api.now.median_ns", "value": 41.2, "unit": "ns", "must": 60, "aim": 40, "better": "lower",
+ *    "runs": 9, "spread": 1.3, "command": "build/bench/api_now", "note": "..."}
+ *
+ * value null: not measured, and note says why. better: "lower", "higher" or "equal" (a count that must be
+ * exact; yes or no as 1 or 0). spread: largest minus smallest of the runs, null for one run. A must that is
+ * missed is shown as missed; it is not an error of the program. */
+#pragma once
+#include "base/bug.h"
+
+#define REPORT_ROW_MAX 256
+#define REPORT_NONE    (0.0 / 0.0) /* no must, aim, spread or value: null */
+
+enum report_better {
+    REPORT_LOWER,
+    REPORT_HIGHER,
+    REPORT_EQUAL,
+};
+
+struct report_row {
+    char id[64];
+    double value;
+    char unit[16];
+    double must, aim;
+    enum report_better better;
+    int runs;
+    double spread;
+    char note[160]; /* may be empty; a figure of the simulator says "simulated" */
+};
+
+struct report {
+    char name[64];
+    char command[512];
+    int count;
+    struct report_row rows[REPORT_ROW_MAX];
+};
+
+/* argv: as main() got it, for the rows' command. */
+void report_init(struct report *report, const char *name, int argc, char *const *argv);
+void report_add(struct report *report, const struct report_row *row);
+/* value, runs and spread of several runs: their median, how many, largest minus smallest. */
+void report_add_runs(struct report *report, const struct report_row *row, const double *values,
+                     int count);
+/* Prints and writes. -errno: the file couldn't be written. */
+MUST_CHECK int report_finish(const struct report *report);
