@@ -172,11 +172,27 @@ int lab_agent_signal(const struct lab *lab, int host, int signal)
     return pid == 0 ? -ESRCH : kill(pid, signal) < 0 ? -errno : 0;
 }
 
-/* foliot-agent: beside this program, in the build's src/app, or in PATH. */
-static void find_program(char ret_program[PATH_MAX])
+int lab_agents_program(const struct lab *lab, const char *program)
+{
+    char file[LAB_TEXT_SIZE + 32];
+    snprintf(file, sizeof(file), "%s/agent-program", lab->folder);
+    return machine_write_file(file, program);
+}
+
+/* As lab_agents_program() said; else foliot-agent beside this program, in the build's src/app, or in PATH. */
+static void find_program(const struct lab *lab, char ret_program[PATH_MAX])
 {
     static const char *const place[] = {"foliot-agent", "../src/app/foliot-agent"};
     char self[PATH_MAX];
+    snprintf(self, sizeof(self), "%s/agent-program", lab->folder);
+    FILE *f = fopen(self, "re");
+    if (f != NULL) {
+        char *line = fgets(ret_program, PATH_MAX, f);
+        fclose(f);
+        if (line != NULL) {
+            return;
+        }
+    }
     ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (size > 0) {
         self[size] = '\0';
@@ -197,6 +213,9 @@ _Noreturn static void become_agent(const struct lab *lab, int host, const char *
     char file[LAB_TEXT_SIZE + 32];
     char text[32];
     lab_host_folder(lab, host, folder);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL); /* a fault's helper blocks what an agent must hear */
     setsid();
     int rc = lab_host_enter(lab, host);
     if (rc < 0) {
@@ -221,22 +240,19 @@ _Noreturn static void become_agent(const struct lab *lab, int host, const char *
     _exit(127);
 }
 
-int lab_agent_start(const struct lab *lab, int host, const char *program)
+int lab_agent_start(const struct lab *lab, int host)
 {
     char found[PATH_MAX];
     if (lab_agent_pid(lab, host) != 0) {
         return -EALREADY;
     }
-    if (program == NULL) {
-        find_program(found);
-        program = found;
-    }
+    find_program(lab, found);
     fflush(NULL);
     /* Twice, so that the agent is init's child and no zombie of ours. */
     pid_t pid = fork();
     if (pid == 0) {
         if (fork() == 0) {
-            become_agent(lab, host, program);
+            become_agent(lab, host, found);
         }
         _exit(0);
     }

@@ -12,9 +12,11 @@
 void lab_host_folder(const struct lab *lab, int host, char ret_folder[LAB_TEXT_SIZE]);
 /* Configuration of every host, the key, the routers' names. */
 MUST_CHECK int lab_agents_write(const struct lab *lab);
-/* Starts the agent of a host in its namespace: -EALREADY if it runs. `program` NULL: foliot-agent beside this
- * program, or in PATH. */
-MUST_CHECK int lab_agent_start(const struct lab *lab, int host, const char *program);
+/* The program that agents are: kept for restarts. Without this call it is foliot-agent beside this program, or in
+ * PATH. */
+MUST_CHECK int lab_agents_program(const struct lab *lab, const char *program);
+/* Starts the agent of a host in its namespace: -EALREADY if it runs, -ECHILD if it can't. */
+MUST_CHECK int lab_agent_start(const struct lab *lab, int host);
 /* -ESRCH: it doesn't run. */
 MUST_CHECK int lab_agent_signal(const struct lab *lab, int host, int signal);
 /* Its process id, 0: it doesn't run. */

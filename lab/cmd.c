@@ -3,6 +3,7 @@
 
 #include "lab/agents.h"
 #include "lab/eval.h"
+#include "lab/fault.h"
 #include "lab/lab.h"
 #include "lab/machine.h"
 #include "lab/traffic.h"
@@ -29,6 +30,7 @@ static const char usage[] =
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
     "  eval [OPTIONS]          its clocks against the truth; --help says more\n"
     "  traffic [OPTIONS]       load on its links, or a timed transfer; --help says more\n"
+    "  fault KIND TARGET …     break something; `fault --help`, `fault list`, `fault undo ID`\n"
     "  down                    remove it all, whatever was killed before\n"
     "\n"
     "NAME (default `lab`) lets several labs stand side by side. All of it needs root.\n";
@@ -154,11 +156,11 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int start_agents(const struct lab *lab, const char *program)
+static int start_agents(const struct lab *lab)
 {
     int rc = 0;
     for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
-        rc = lab_agent_start(lab, h, program);
+        rc = lab_agent_start(lab, h);
         if (rc < 0) {
             fprintf(stderr, "foliot lab: host%d: its agent didn't start: see %s/host%d/agent.log\n",
                     h, lab->folder, h);
@@ -183,8 +185,11 @@ static int bring_up(const struct lab *lab, bool has_agents, const char *program)
     if (rc == 0 && (rc = lab_agents_write(lab)) < 0) {
         fprintf(stderr, "foliot lab: agent files: %s\n", strerror(-rc));
     }
+    if (rc == 0 && program != NULL && (rc = lab_agents_program(lab, program)) < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", program, strerror(-rc));
+    }
     if (rc == 0 && has_agents) {
-        rc = start_agents(lab, program);
+        rc = start_agents(lab);
     }
     return rc;
 }
@@ -265,6 +270,9 @@ static int cmd_status(const char *name)
         printf("damaged: %d of %d namespaces: `foliot lab --name %s down` removes the rest\n",
                found, expected, name);
     }
+    char text[] = "list";
+    char *list[] = {text, text, NULL};
+    lab_fault_main(&lab, 2, list);
     for (int h = 0; h < f->hosts; h++) {
         pid_t pid = lab_agent_pid(&lab, h);
         printf("  host%d  leaf%d  agent %s", h, lab_leaf_of(&lab, h, 0),
@@ -315,6 +323,12 @@ static int cmd_exec(const char *name, int argc, char **argv)
     return errno == ENOENT ? 127 : 126;
 }
 
+static int cmd_fault(const char *name, int argc, char **argv)
+{
+    static struct lab lab;
+    return open_said(&lab, name) < 0 ? 1 : lab_fault_main(&lab, argc, argv);
+}
+
 static int run_command(const char *name, int argc, char **argv)
 {
     const char *command = argv[0];
@@ -330,9 +344,11 @@ static int run_command(const char *name, int argc, char **argv)
            : strcmp(command, "status") == 0  ? cmd_status(name)
            : strcmp(command, "eval") == 0    ? lab_eval_main(name, argc, argv)
            : strcmp(command, "traffic") == 0 ? lab_traffic_main(name, argc, argv)
+           : strcmp(command, "fault") == 0   ? cmd_fault(name, argc, argv)
            : strcmp(command, "exec") == 0
                ? cmd_exec(name, argc, argv)
-               : (fprintf(stderr, "foliot lab: no command '%s'\n%s", command, usage), 2);
+               : (fprintf(stderr, "foliot lab: no command '%s': `foliot lab --help`\n", command),
+                  2);
 }
 
 int lab_main(int argc, char **argv)

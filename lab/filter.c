@@ -146,9 +146,15 @@ static void emit_act(struct assembler *a, const struct machine_filter *f)
         emit(a, BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, TC_ACT_SHOT);
     }
     emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
-    place(a, LABEL_PASS);
-    emit(a, BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, TC_ACT_UNSPEC);
-    emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+    bool is_reached = false; /* the kernel refuses code that nothing leads to */
+    for (unsigned i = 0; i < a->count; i++) {
+        is_reached = is_reached || a->label_of_jump[i] == LABEL_PASS + 1;
+    }
+    if (is_reached) {
+        place(a, LABEL_PASS);
+        emit(a, BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, TC_ACT_UNSPEC);
+        emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+    }
 }
 
 /* Returns the class id: cls_bpf without direct action. CS6 is a traffic class of 0xc0. */

@@ -58,6 +58,10 @@ MUST_CHECK int lab_fabric_up(const struct lab *lab);
 /* Whatever there is of a lab of this name, gone. 0 also when there was nothing. */
 MUST_CHECK int lab_fabric_down(const char *name);
 
+/* What a routing protocol would do now: leaves go round trunks that are down, and back where they are up. Changes
+ * the calling process's namespace. */
+MUST_CHECK int lab_fabric_reroute(const struct lab *lab);
+
 /* Oscillators: LAB_ROOT/NAME/oscillators, by the scenario's seed and clocks. */
 MUST_CHECK int lab_oscillators_create(const struct lab *lab);
 void lab_oscillators_file(const struct lab *lab, char ret_file[LAB_TEXT_SIZE]);

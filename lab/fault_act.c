@@ -1,0 +1,530 @@
+/* fault_act.c: what each fault does to the kernel, the agents and the clocks, and how it is taken back. */
+#include "base/time.h"
+#include "lab/agents.h"
+#include "lab/fault.h"
+#include "lab/machine.h"
+#include "lab/relay.h"
+#include "lab/spot.h"
+#include "wire/oscillator.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CLOCK_LEAD_NS                                                                              \
+    (5 * NS_PER_MS) /* an event of a clock takes effect this much after it is written */
+
+/* Until a raw time, or for ever (0); true: stopped early. */
+static bool wait_until(int64_t raw_ns, int stop_fd)
+{
+    struct pollfd p = {.fd = stop_fd, .events = POLLIN};
+    for (;;) {
+        int64_t left_ns = raw_ns == 0 ? NS_PER_S * 3600 : raw_ns - lab_raw_ns();
+        if (left_ns <= 0) {
+            return false;
+        }
+        struct timespec t = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+        if (ppoll(&p, 1, &t, NULL) > 0) {
+            return true;
+        }
+    }
+}
+
+/* ---- links ---- */
+
+static int port_set(const struct lab_port *port, bool is_up)
+{
+    int rc = machine_enter_network(port->space);
+    return rc < 0 ? rc : machine_link_set(port->interface, is_up);
+}
+
+struct holders {
+    const struct lab *lab;
+    const struct lab_port *port;
+    int except_id;
+    bool is_held;
+};
+
+static void visit_holder(const struct lab_fault *state, void *data)
+{
+    struct holders *h = data;
+    static struct lab_port port[LAB_SPOT_MAX];
+    int count = state->id == h->except_id || !state->is_on
+                    ? 0
+                    : lab_link_ports(h->lab, &state->fault, port);
+    for (int i = 0; i < count; i++) {
+        h->is_held = h->is_held || (strcmp(port[i].space, h->port->space) == 0 &&
+                                    strcmp(port[i].interface, h->port->interface) == 0);
+    }
+}
+
+/* Up again, unless another fault keeps it down. */
+static int port_release(const struct lab *lab, const struct lab_port *port, int id)
+{
+    struct holders h = {.lab = lab, .port = port, .except_id = id};
+    lab_fault_each(lab, visit_holder, &h);
+    return h.is_held ? 0 : port_set(port, true);
+}
+
+static int links_set(const struct lab *lab, const struct lab_fault *state, bool is_up)
+{
+    static struct lab_port port[LAB_SPOT_MAX];
+    int count = lab_link_ports(lab, &state->fault, port);
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++) {
+        rc = is_up ? port_release(lab, &port[i], state->id) : port_set(&port[i], false);
+    }
+    return rc;
+}
+
+static bool is_trunk_fault(const struct scenario_fault *f)
+{
+    return f->kind == FAULT_TRUNK || f->kind == FAULT_SPINE ||
+           (f->kind == FAULT_FLAP && f->target.kind == TARGET_TRUNK);
+}
+
+/* ---- packets ---- */
+
+static int filters_set(const struct lab *lab, const struct lab_fault *state, bool is_on)
+{
+    static struct lab_spot spot[LAB_SPOT_MAX];
+    int count = lab_spots(lab, &state->fault, spot);
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++) {
+        struct machine_filter f = {.match = spot[i].match,
+                                   .verdict = VERDICT_DROP,
+                                   .probability =
+                                       state->fault.kind == FAULT_LOSS ? state->fault.loss : 1.0};
+        rc = machine_enter_network(spot[i].port.space);
+        if (rc == 0 && is_on) {
+            rc = machine_filter_add(spot[i].port.interface, spot[i].hook, (uint16_t)state->id, &f);
+        } else if (rc == 0) {
+            (void)!machine_filter_delete(spot[i].port.interface, spot[i].hook, (uint16_t)state->id);
+        }
+    }
+    return rc;
+}
+
+static int shapers_set(const struct lab *lab, const struct lab_fault *state, bool is_on)
+{
+    static struct lab_port port[LAB_SPOT_MAX];
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    int count = lab_shaper_ports(lab, &state->fault, port);
+    double normal_mbps = state->fault.target.kind == TARGET_NIC || f->trunk_mbps <= 0.0
+                             ? f->link_mbps
+                             : f->trunk_mbps;
+    char rate[32];
+    int rc = 0;
+    snprintf(rate, sizeof(rate), "%ldkbit",
+             (long)((is_on ? state->fault.rate_mbps : normal_mbps) * 1000.0));
+    for (int i = 0; i < count && rc == 0; i++) {
+        static const char *const class[] = {"1:1", "1:10", "1:20"};
+        static const char *const parent[] = {"1:", "1:1", "1:1"};
+        rc = machine_enter_network(port[i].space);
+        for (int c = 0; c < 3 && rc == 0; c++) {
+            const char *argv[] = {"tc",     "class",   "change",  "dev",    port[i].interface,
+                                  "parent", parent[c], "classid", class[c], "htb",
+                                  "rate",   rate,      "burst",   "16k",    "cburst",
+                                  "16k",    "quantum", "3000",    "prio",   c == 2 ? "1" : "0",
+                                  NULL};
+            rc = machine_run(argv, NULL);
+        }
+    }
+    return rc;
+}
+
+/* ---- clocks ---- */
+
+static int clock_event(const struct lab *lab, const struct lab_fault *state, double sign)
+{
+    char file[LAB_TEXT_SIZE];
+    static int host[LAB_HOST_MAX];
+    struct oscillator o;
+    lab_oscillators_file(lab, file);
+    int rc = oscillator_open_write(file, &o);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct scenario_fault *f = &state->fault;
+    int count = lab_target_hosts(lab, &f->target, host);
+    struct oscillator_event e = {
+        .effect_raw_ns = lab_raw_ns() + CLOCK_LEAD_NS,
+        .clock = f->target.kind == TARGET_NIC ? (uint32_t)f->target.from.nic + 1 : 0};
+    if (f->kind == FAULT_CLOCK_STEP) {
+        e.step_ns = sign > 0 ? f->step_ns : -f->step_ns;
+    } else if (f->kind == FAULT_CLOCK_FREQ) {
+        e.freq_ppb = sign * f->ppm * 1000.0;
+    } else {
+        e.suspend_ns = f->for_ns;
+    }
+    for (int i = 0; i < count && rc == 0; i++) {
+        rc = oscillator_append(&o.page->host[host[i]], &e);
+    }
+    oscillator_close(&o);
+    wait_until(e.effect_raw_ns, -1);
+    return rc;
+}
+
+/* ---- agents ---- */
+
+static int agents_signal(const struct lab *lab, const struct lab_fault *state, int signal)
+{
+    int host[LAB_HOST_MAX];
+    int count = lab_target_hosts(lab, &state->fault.target, host);
+    for (int i = 0; i < count; i++) {
+        int rc = lab_agent_signal(lab, host[i], signal);
+        if (rc < 0 && rc != -ESRCH) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int agents_start(const struct lab *lab, const struct lab_fault *state)
+{
+    int host[LAB_HOST_MAX];
+    int count = lab_target_hosts(lab, &state->fault.target, host);
+    for (int i = 0; i < count; i++) {
+        int rc = lab_agent_start(lab, host[i]);
+        if (rc < 0 && rc != -EALREADY) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* ---- the table of faults ---- */
+
+int lab_fault_apply(const struct lab *lab, const struct lab_fault *state)
+{
+    switch (state->fault.kind) {
+    case FAULT_CARRIER:
+    case FAULT_FLAP:
+    case FAULT_TRUNK:
+    case FAULT_SPINE:
+        return links_set(lab, state, false);
+    case FAULT_BLACKHOLE:
+    case FAULT_LOSS:
+        return filters_set(lab, state, true);
+    case FAULT_BROWNOUT:
+        return shapers_set(lab, state, true);
+    case FAULT_AGENT_KILL:
+    case FAULT_AGENT_RESTART:
+        return agents_signal(lab, state, SIGKILL);
+    case FAULT_AGENT_STOP:
+    case FAULT_AGENT_STARVE:
+        return agents_signal(lab, state, SIGSTOP);
+    case FAULT_CLOCK_STEP:
+    case FAULT_CLOCK_FREQ:
+        return clock_event(lab, state, 1.0);
+    case FAULT_SUSPEND: {
+        int rc = agents_signal(lab, state, SIGSTOP);
+        return rc < 0 ? rc : clock_event(lab, state, 1.0);
+    }
+    default:
+        return -EOPNOTSUPP;
+    }
+}
+
+int lab_fault_unapply(const struct lab *lab, const struct lab_fault *state)
+{
+    static struct lab_spot spot[LAB_SPOT_MAX];
+    int rc;
+    switch (state->fault.kind) {
+    case FAULT_CARRIER:
+    case FAULT_FLAP:
+    case FAULT_TRUNK:
+    case FAULT_SPINE:
+        rc = links_set(lab, state, true);
+        return rc == 0 && is_trunk_fault(&state->fault) ? lab_fabric_reroute(lab) : rc;
+    case FAULT_BLACKHOLE:
+    case FAULT_LOSS:
+        return filters_set(lab, state, false);
+    case FAULT_BROWNOUT:
+        return shapers_set(lab, state, false);
+    case FAULT_DELAY:
+        for (int i = lab_spots(lab, &state->fault, spot) - 1; i >= 0; i--) {
+            rc = machine_enter_network(spot[i].port.space);
+            if (rc == 0) {
+                relay_clear(&spot[i], state->id);
+            }
+        }
+        return 0;
+    case FAULT_AGENT_KILL:
+    case FAULT_AGENT_RESTART:
+        return agents_start(lab, state);
+    case FAULT_AGENT_STOP:
+    case FAULT_AGENT_STARVE:
+    case FAULT_SUSPEND:
+        return agents_signal(lab, state, SIGCONT);
+    case FAULT_CLOCK_STEP:
+    case FAULT_CLOCK_FREQ:
+        return clock_event(lab, state, -1.0);
+    default:
+        return 0;
+    }
+}
+
+/* ---- through time ---- */
+
+static int apply_said(const struct lab *lab, struct lab_fault *state)
+{
+    int64_t before_ns = lab_raw_ns();
+    int rc = lab_fault_apply(lab, state);
+    if (rc == 0) {
+        lab_event(lab, state, "on", before_ns);
+        if (!state->is_on) {
+            lab_fault_ready(state);
+        }
+    }
+    return rc;
+}
+
+static int unapply_said(const struct lab *lab, const struct lab_fault *state)
+{
+    int64_t before_ns = lab_raw_ns();
+    int rc = lab_fault_unapply(lab, state);
+    lab_event(lab, state, "off", before_ns);
+    return rc;
+}
+
+/* A trunk is down from down_ns on: what a routing protocol would do about it, reroute_ns later. */
+static bool wait_rerouting(const struct lab *lab, const struct lab_fault *state, int64_t down_ns,
+                           int64_t end_ns, int stop_fd)
+{
+    int64_t reroute_ns = down_ns + state->fault.reroute_ns;
+    if (is_trunk_fault(&state->fault) && (end_ns == 0 || reroute_ns < end_ns)) {
+        if (wait_until(reroute_ns, stop_fd)) {
+            return true;
+        }
+        int64_t before_ns = lab_raw_ns();
+        if (lab_fabric_reroute(lab) == 0) {
+            lab_event(lab, state, "rerouted", before_ns);
+        }
+    }
+    return wait_until(end_ns, stop_fd);
+}
+
+static int play_flaps(const struct lab *lab, struct lab_fault *state, int stop_fd)
+{
+    int64_t up_ns = state->fault.up_ns > 0 ? state->fault.up_ns : state->fault.down_ns;
+    int64_t begin_ns = lab_raw_ns();
+    int rc = 0;
+    bool is_stopped = false;
+    for (int i = 0; i < state->fault.count && rc == 0 && !is_stopped; i++) {
+        int64_t down_ns = begin_ns + i * (state->fault.down_ns + up_ns);
+        rc = apply_said(lab, state);
+        if (rc == 0) {
+            is_stopped =
+                wait_rerouting(lab, state, down_ns, down_ns + state->fault.down_ns, stop_fd);
+            rc = unapply_said(lab, state);
+        }
+        is_stopped = is_stopped || wait_until(down_ns + state->fault.down_ns + up_ns, stop_fd);
+    }
+    return rc;
+}
+
+static int play_starving(const struct lab *lab, struct lab_fault *state, int stop_fd)
+{
+    int64_t stopped_ns = (int64_t)((double)state->fault.turn_ns * state->fault.share);
+    int64_t turn_ns = lab_raw_ns();
+    int rc = 0;
+    bool is_stopped = false;
+    while (rc == 0 && !is_stopped && (state->end_raw_ns == 0 || lab_raw_ns() < state->end_raw_ns)) {
+        rc = lab_fault_apply(lab, state);
+        if (!state->is_on) {
+            lab_event(lab, state, "on", turn_ns);
+            lab_fault_ready(state);
+        }
+        is_stopped = wait_until(turn_ns + stopped_ns, stop_fd);
+        rc = rc == 0 ? lab_fault_unapply(lab, state) : rc;
+        turn_ns += state->fault.turn_ns;
+        is_stopped = is_stopped || wait_until(turn_ns, stop_fd);
+    }
+    int last = unapply_said(lab, state);
+    return rc < 0 ? rc : last;
+}
+
+/* One host after another. */
+static int play_restarts(const struct lab *lab, struct lab_fault *state, int stop_fd)
+{
+    int host[LAB_HOST_MAX];
+    int count = lab_target_hosts(lab, &state->fault.target, host);
+    int64_t next_ns = lab_raw_ns();
+    for (int i = 0; i < count; i++) {
+        struct lab_fault one = *state;
+        one.fault.target =
+            (struct scenario_target){.kind = TARGET_HOSTS, .first = host[i], .last = host[i]};
+        one.is_on = 1;
+        int rc = apply_said(lab, &one);
+        rc = rc == 0 ? unapply_said(lab, &one) : rc;
+        if (rc < 0) {
+            return rc;
+        }
+        if (!state->is_on) {
+            lab_fault_ready(state);
+        }
+        next_ns += state->fault.every_ns;
+        if (i + 1 < count && wait_until(next_ns, stop_fd)) {
+            break;
+        }
+    }
+    return 0;
+}
+
+struct relay_place {
+    const struct lab *lab;
+    struct lab_fault *state;
+    struct lab_spot spot;
+    struct relay_log *log;
+    int stop_fd;
+    int rc;
+    int *ready_count;
+    pthread_t thread;
+};
+
+static void relay_ready(void *data)
+{
+    struct relay_place *p = data;
+    __atomic_add_fetch(p->ready_count, 1, __ATOMIC_RELEASE);
+}
+
+static void *relay_thread(void *data)
+{
+    struct relay_place *p = data;
+    p->rc = machine_enter_network(p->spot.port.space); /* a thread's own */
+    if (p->rc == 0) {
+        p->rc = relay_run(&p->spot, p->state->id, p->log, p->stop_fd, relay_ready, p);
+    }
+    return NULL;
+}
+
+static int play_relays(const struct lab *lab, struct lab_fault *state, int stop_fd)
+{
+    static struct lab_spot spot[LAB_SPOT_MAX];
+    struct relay_place place[RELAY_SPOT_MAX];
+    int count = lab_spots(lab, &state->fault, spot);
+    int ready = 0;
+    int rc = count > RELAY_SPOT_MAX ? -E2BIG : 0;
+    int relay_stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int started = 0;
+    while (started < count && rc == 0) {
+        struct relay_place *p = &place[started];
+        *p = (struct relay_place){.lab = lab,
+                                  .state = state,
+                                  .spot = spot[started],
+                                  .stop_fd = relay_stop_fd,
+                                  .ready_count = &ready,
+                                  .log = lab_relay_map(lab, state->id, started, true)};
+        rc = p->log == NULL ? -EIO : 0;
+        if (rc == 0) {
+            p->log->delay_ns = state->fault.delay_ns;
+            p->log->jitter_ns = state->fault.jitter_ns;
+            rc = -pthread_create(&p->thread, NULL, relay_thread, p);
+            started += rc == 0;
+        }
+    }
+    for (int i = 0; i < 2000 && rc == 0 && __atomic_load_n(&ready, __ATOMIC_ACQUIRE) < count; i++) {
+        usleep(1000);
+    }
+    if (rc == 0 && ready == count) {
+        lab_event(lab, state, "on", lab_raw_ns());
+        lab_fault_ready(state);
+        wait_until(state->end_raw_ns, stop_fd);
+    }
+    eventfd_write(relay_stop_fd, 1);
+    for (int i = 0; i < started; i++) {
+        pthread_join(place[i].thread, NULL);
+        rc = place[i].rc < 0 ? place[i].rc : rc;
+        munmap(place[i].log, sizeof(*place[i].log));
+    }
+    close(relay_stop_fd);
+    lab_event(lab, state, "off", lab_raw_ns());
+    return rc;
+}
+
+/* ---- a delay where there is a relay already ---- */
+
+struct relay_search {
+    const struct lab *lab;
+    const struct lab_fault *wanted;
+    int found_id;
+};
+
+static void visit_relay(const struct lab_fault *state, void *data)
+{
+    struct relay_search *s = data;
+    char a[LAB_TEXT_SIZE];
+    char b[LAB_TEXT_SIZE];
+    scenario_target_text(&state->fault.target, a, sizeof(a));
+    scenario_target_text(&s->wanted->fault.target, b, sizeof(b));
+    if (state->fault.kind == FAULT_DELAY && state->is_on && state->id != s->wanted->id &&
+        strcmp(a, b) == 0 && state->fault.direction == s->wanted->fault.direction) {
+        s->found_id = state->id;
+    }
+}
+
+static int play_relay_change(const struct lab *lab, struct lab_fault *state, int relay_id,
+                             int stop_fd)
+{
+    struct relay_log *log[RELAY_SPOT_MAX];
+    int64_t delay_ns[RELAY_SPOT_MAX];
+    int64_t jitter_ns[RELAY_SPOT_MAX];
+    int count = 0;
+    int64_t before_ns = lab_raw_ns();
+    while (count < RELAY_SPOT_MAX &&
+           (log[count] = lab_relay_map(lab, relay_id, count, false)) != NULL) {
+        delay_ns[count] = log[count]->delay_ns;
+        jitter_ns[count] = log[count]->jitter_ns;
+        __atomic_store_n(&log[count]->delay_ns, state->fault.delay_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&log[count]->jitter_ns, state->fault.jitter_ns, __ATOMIC_RELAXED);
+        count++;
+    }
+    lab_event(lab, state, "on", before_ns);
+    lab_fault_ready(state);
+    wait_until(state->end_raw_ns, stop_fd);
+    before_ns = lab_raw_ns();
+    while (count-- > 0) {
+        __atomic_store_n(&log[count]->delay_ns, delay_ns[count], __ATOMIC_RELAXED);
+        __atomic_store_n(&log[count]->jitter_ns, jitter_ns[count], __ATOMIC_RELAXED);
+        munmap(log[count], sizeof(*log[count]));
+    }
+    lab_event(lab, state, "off", before_ns);
+    return 0;
+}
+
+static int play_delay(const struct lab *lab, struct lab_fault *state, int stop_fd)
+{
+    struct relay_search s = {.lab = lab, .wanted = state};
+    lab_fault_each(lab, visit_relay, &s);
+    return s.found_id != 0 ? play_relay_change(lab, state, s.found_id, stop_fd)
+                           : play_relays(lab, state, stop_fd);
+}
+
+int lab_fault_play(const struct lab *lab, struct lab_fault *state, int stop_fd)
+{
+    switch (state->fault.kind) {
+    case FAULT_FLAP:
+        return play_flaps(lab, state, stop_fd);
+    case FAULT_AGENT_STARVE:
+        state->end_raw_ns = state->fault.for_ns > 0 ? lab_raw_ns() + state->fault.for_ns : 0;
+        return play_starving(lab, state, stop_fd);
+    case FAULT_AGENT_RESTART:
+        return play_restarts(lab, state, stop_fd);
+    case FAULT_DELAY:
+        return play_delay(lab, state, stop_fd);
+    default: {
+        int rc = apply_said(lab, state);
+        if (rc < 0) {
+            return rc;
+        }
+        wait_rerouting(lab, state, state->begin_raw_ns, state->end_raw_ns, stop_fd);
+        return unapply_said(lab, state);
+    }
+    }
+}
