@@ -25,7 +25,7 @@ static const char usage[] =
     "  --warmup S       don't judge before; status changes are kept (default 0)\n"
     "  --wait S         first wait, at most so long, until all hosts are SYNCED (default 0)\n"
     "  --excuse H,H…    don't judge these hosts: a fault was put on them\n"
-    "  --series FILE    every reading as a line of CSV\n"
+    "  --series FILE    every reading as a line of CSV (own_ns: the oscillator's own offset)\n"
     "  --json           one JSON object\n"
     "\n"
     "Exit status: 0 no bound was broken, 1 one was, or nothing could be judged.\n";
@@ -166,11 +166,12 @@ static void write_series(struct run *r, int64_t raw_ns)
         fprintf(r->series, "%lld,%s,%s,%u", (long long)raw_ns, name, eval_status_name(x->status),
                 (unsigned)x->epoch);
         if (shown && e->centre_known) {
-            fprintf(r->series, ",%lld,%lld,%lld\n", (long long)(x->time_ns - e->centre_ns),
+            fprintf(r->series, ",%lld,%lld,%lld", (long long)(x->time_ns - e->centre_ns),
                     (long long)x->hard_ns, (long long)x->statistical_ns);
         } else {
-            fprintf(r->series, ",,,\n");
+            fprintf(r->series, ",,,");
         }
+        fprintf(r->series, ",%lld\n", (long long)eval_clock_own(&r->reader, i, raw_ns));
     }
 }
 
@@ -357,7 +358,8 @@ static int evaluate(struct run *r)
             fprintf(stderr, "foliot lab eval: %s: %s\n", r->options->series, strerror(errno));
             return 1;
         }
-        fprintf(r->series, "raw_ns,clock,status,epoch,error_ns,hard_ns,statistical_ns\n");
+        fprintf(r->series, "raw_ns,clock,status,epoch,error_ns,hard_ns,statistical_ns,"
+                           "own_ns\n");
     }
     int rc = measure(r);
     if (r->series != NULL) {

@@ -161,3 +161,13 @@ int64_t eval_read(struct eval_reader *r, struct eval_reading *ret_readings)
     }
     return raw_ns;
 }
+
+int64_t eval_clock_own(const struct eval_reader *r, int clock, int64_t raw_ns)
+{
+    int hosts = r->lab->scenario.fabric.hosts, nics = r->lab->scenario.fabric.nics_per_host;
+    if (clock < hosts) {
+        return oscillator_mono(r->hosts[clock].oscillator, raw_ns).ns - raw_ns;
+    }
+    const struct eval_host *h = &r->hosts[(clock - hosts) / nics];
+    return oscillator_nic(h->oscillator, (uint32_t)((clock - hosts) % nics), raw_ns).ns - raw_ns;
+}

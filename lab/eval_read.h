@@ -32,3 +32,5 @@ void eval_reader_close(struct eval_reader *r);
 void eval_clock_name(const struct eval_reader *r, int clock, char ret_name[32]);
 /* Fills ret_readings[clock_count]; returns the instant. */
 int64_t eval_read(struct eval_reader *r, struct eval_reading *ret_readings);
+/* How far a clock's own oscillator is from the machine's raw clock: where it stood before it joined. */
+int64_t eval_clock_own(const struct eval_reader *r, int clock, int64_t raw_ns);
