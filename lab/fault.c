@@ -239,7 +239,7 @@ void lab_fault_each(const struct lab *lab, void (*visit)(const struct lab_fault 
     snprintf(folder, sizeof(folder), "%s/fault", lab->folder);
     int count = scandir(folder, &entry, id_filter, versionsort);
     for (int i = 0; i < count; i++) {
-        struct lab_fault *state = state_map(lab, atoi(entry[i]->d_name), false);
+        struct lab_fault *state = state_map(lab, (int)strtol(entry[i]->d_name, NULL, 10), false);
         if (state != NULL) {
             visit(state, data);
             munmap(state, sizeof(*state));

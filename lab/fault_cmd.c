@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,7 +176,9 @@ static int cmd_undo(const struct lab *lab, const char *which)
         lab_fault_each(lab, visit_undo, &u);
         return u.failed > 0;
     }
-    int rc = lab_fault_undo(lab, atoi(which));
+    char *end;
+    const long id = strtol(which, &end, 10);
+    int rc = *end == '\0' && id > 0 && id <= INT_MAX ? lab_fault_undo(lab, (int)id) : -ENOENT;
     if (rc < 0) {
         fprintf(stderr,
                 rc == -ENOENT ? "foliot lab: there is no fault %s: it is over, or never was\n"

@@ -164,7 +164,7 @@ int machine_signal_space(const char *space, int signal)
     DIR *folder = opendir("/proc");
     int count = 0;
     for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
-        int pid = atoi(e->d_name);
+        const int pid = (int)strtol(e->d_name, NULL, 10);
         struct stat st;
         snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
         if (pid > 0 && pid != getpid() && stat(path, &st) == 0 && st.st_ino == wanted.st_ino &&

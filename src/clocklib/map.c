@@ -129,7 +129,7 @@ static int open_locked(struct page_map *map)
     if (strlen(dir) + sizeof("/" CLOCK_PAGE_NAME) > sizeof(path)) {
         return -ENAMETOOLONG;
     }
-    strcpy(stpcpy(path, dir), "/" CLOCK_PAGE_NAME);
+    snprintf(path, sizeof(path), "%s/" CLOCK_PAGE_NAME, dir);
     if (map->memory == NULL) { /* once: before any reader uses them */
         read_offsets(map);
         if (secure_getenv(OSCILLATOR_ENV) != NULL && map->oscillator.host == NULL) {

@@ -17,7 +17,7 @@
  *   8     u16   length, 10 u16 0                  144: bytes that mean something before the tag
  *  12     u32   key id
  *  16     u32   src NIC, 20 u32 dst NIC           numbers in the peers list, different
- *  24     u64   timeline                          hash that names it 
+ *  24     u64   timeline                          hash that names it
  *  32     u32   epoch, 36 u32 timeline age        age in raw seconds
  *  40     i64   own.first, 48 i32 gap, 52 u32 seq     sender's transmit stamps, earlier
  *  56     i64   heard.first, 64 i32 gap, 68 u32 seq   its receive stamps of yours
