@@ -38,3 +38,23 @@ struct link_report {
     uint32_t speed_changes;
     uint64_t rx_errors, tx_errors, rx_drops, tx_drops; /* since the agent started */
 };
+
+/* What a change of a port says to people; damped. */
+enum link_message_kind { LINK_MESSAGE_DOWN, LINK_MESSAGE_UP, LINK_MESSAGE_FLAPPING, LINK_MESSAGE_CALM, LINK_MESSAGE_SPEED,
+                         LINK_MESSAGE_ERRORS, LINK_MESSAGE_ERRORS_END, LINK_MESSAGE_GONE, LINK_MESSAGE_BACK };
+struct link_message {
+    uint32_t kind;
+    uint32_t reserved;
+    struct mono since;
+    int64_t numbers[4]; /* as enum finding_kind says */
+};
+
+struct link;
+/* NULL: no memory (about 30 KiB: the times of the last LINK_FLAP_MEMORY flaps). flap_limit 0: the default. */
+struct link *link_new(uint32_t flap_limit, struct mono now);
+void link_free(struct link *l); /* accepts NULL */
+void link_on_facts(struct link *l, struct mono now, const struct link_facts *facts);
+void link_tick(struct link *l, struct mono now);
+bool link_next_message(struct link *l, struct link_message *ret_message);
+struct mono link_deadline(const struct link *l);
+void link_report_get(const struct link *l, struct mono now, struct link_report *ret_report);

@@ -130,6 +130,7 @@ struct discovery {
     uint8_t port, ttl, length; /* next to probe; routers until the peer, 0 unknown */
     uint8_t pass;
     uint8_t reached; /* lowest TTL at which the peer was reached */
+    uint8_t last_port, last_ttl; /* what was asked last */
     struct mono next, finish;
     uint16_t hops[MESH_PORT_COUNT][MESH_HOP_MAX];
 };

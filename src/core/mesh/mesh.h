@@ -112,8 +112,9 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
                      struct nic_time rx, const struct probe *probe, struct mesh_heard *ret_heard);
 /* outcome: 0 stamped, 1 no stamp, 2 not sent (enum transmit_outcome). */
 void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome, struct nic_time tx);
+/* ttl 0: not known (a quote too short to tell): useful for traces, not for discovery. */
 void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer, uint16_t source_port,
-                 uint64_t token, const uint8_t address[static 16]);
+                 uint64_t token, uint8_t ttl, const uint8_t address[static 16]);
 /* Own carrier: paths of a NIC that is down are judged by nobody. */
 void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up);
 /* The one-way delay that fleet time makes of a point. */

@@ -77,6 +77,8 @@ struct node_config {
     uint32_t edge_bound_ns; /* the fleet's edge limit W; 0: the clock's default */
     uint32_t delay_floor_ns; /* D_min, 0 unless the operator vouches for one */
     uint32_t diameter;       /* H, of doctor; 0: from the fleet's size */
+    int64_t wall_minus_ns;   /* own CLOCK_REALTIME minus the raw clock, now: the first proposal for fleet time */
+    uint32_t reserved2;
     uint32_t flap_limit;     /* "flapped more than N times within the past hour"; 0: 8 */
 };
 #define NODE_PORT_BASE_DEFAULT 7640

@@ -1,0 +1,292 @@
+/* hear.c: what a received packet tells: that it came, what its sender stamped, what its sender heard of us. */
+#include "core/mesh/internal.h"
+
+#define SEQ_WINDOW 64
+
+static struct sent_slot *sent_find(struct edge *e, uint8_t path, uint32_t seq)
+{
+    struct sent_slot *slot = path < EDGE_PATH_MAX ? &e->out[path].sent[seq % SLOT_COUNT] : NULL;
+
+    return slot && slot->seq == seq && slot->state != SENT_NONE ? slot : NULL;
+}
+
+static struct heard_slot *heard_find(struct edge *e, uint8_t path, uint32_t seq)
+{
+    struct heard_slot *slot = path < EDGE_PATH_MAX ? &e->in[path].heard[seq % SLOT_COUNT] : NULL;
+
+    return slot && slot->valid && slot->seq == seq ? slot : NULL;
+}
+
+/* Proof that the packet was made after something that we sent in the last seconds: it can't be a replay of old times.
+ */
+static bool knows_us(struct edge *e, const struct probe *probe)
+{
+    return probe->heard.present && sent_find(e, probe->heard.path, probe->heard.seq) != NULL;
+}
+
+static void window_reset(struct path_in *in, uint32_t seq)
+{
+    in->known = true;
+    in->highest = seq;
+    in->mask = UINT64_MAX; /* what came before is not known to be lost */
+    in->unseen = 0;
+}
+
+/* False: a replay, or out of any window. */
+static bool window_accept(struct mesh *m, struct mono now, struct edge *e, struct path_in *in, const struct probe *probe)
+{
+    const int32_t ahead = in->known ? seq_sub(probe->seq, in->highest) : 0;
+
+    if (!in->known) {
+        window_reset(in, probe->seq);
+        return true;
+    }
+    if (ahead > 0 && (ahead <= SEQ_WINDOW || knows_us(e, probe))) {
+        const uint64_t fill = mesh_is_late(m, now) || probe->late ? UINT64_MAX : 0;
+
+        if (ahead >= 64) {
+            in->mask = fill;
+        } else {
+            in->mask = (in->mask << ahead) | (fill & ((1ull << ahead) - 1));
+        }
+        in->mask |= 1;
+        in->highest = probe->seq;
+        for (int32_t i = 1; i < ahead && i <= SEQ_WINDOW; i++) {
+            path_half_trial(&in->half, now, fill == 0);
+        }
+        path_half_trial(&in->half, now, false);
+        return true;
+    }
+    if (ahead <= 0 && ahead > -64 && (in->mask & (1ull << -ahead)) == 0) {
+        in->mask |= 1ull << -ahead;
+        in->half.reordered++;
+        in->half.lost -= in->half.lost > 0; /* it was only late */
+        in->half.lost_now -= in->half.lost_now > 0;
+        return true;
+    }
+    if ((ahead <= -64 || ahead > SEQ_WINDOW) && knows_us(e, probe)) { /* the peer's agent was started anew */
+        window_reset(in, probe->seq);
+        return true;
+    }
+    return false;
+}
+
+static void note_packet(struct edge *e, struct path_in *in, const struct probe *probe, bool stamped, struct nic_time rx)
+{
+    in->heard[probe->seq % SLOT_COUNT] = (struct heard_slot){
+        .seq = probe->seq, .valid = 1, .stamped = stamped, .second = probe->second, .rx = rx};
+    if (probe->type != PROBE_PAIR) {
+        e->single_in = (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped};
+    } else if (!probe->second) {
+        e->pair_in = (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped, .pair = 1};
+    } else if (!heard_find(e, probe->path, probe->seq - 1)) { /* its first was lost: alone it is a single */
+        e->single_in = (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped};
+    }
+}
+
+/* The sender's stamps of an earlier packet or pair, with ours of its arrival: a backward point. */
+static void point_backward(struct edge *e, int edge, const struct probe *probe, struct mesh_heard *heard)
+{
+    const struct probe_stamps *own = &probe->own;
+    struct heard_slot *first = heard_find(e, own->path, own->seq);
+    struct heard_slot *second = own->gap_ns != 0 ? heard_find(e, own->path, own->seq + 1) : NULL;
+    struct clock_point point = {.edge = edge, .path = own->path, .forward = false};
+
+    if (!own->present || own->path >= EDGE_PATH_MAX) {
+        return;
+    }
+    if (first && first->stamped && !first->used) {
+        first->used = 1;
+        point.local = first->rx;
+        point.remote = own->first;
+        if (second && second->stamped) {
+            second->used = 1;
+            point.local_gap_ns = (int32_t)nic_time_sub(second->rx, first->rx).ns;
+            point.remote_gap_ns = own->gap_ns;
+        }
+    } else if (!first && second && second->stamped && !second->used) {
+        second->used = 1;
+        point.local = second->rx;
+        point.remote = nic_time_add(own->first, span_ns(own->gap_ns));
+    } else {
+        return;
+    }
+    heard->points[heard->point_count++] = point;
+}
+
+/* What the sender heard of ours: a forward point. */
+static void point_forward(struct edge *e, int edge, const struct probe *probe, struct mesh_heard *heard)
+{
+    const struct probe_stamps *theirs = &probe->heard;
+    struct sent_slot *first = sent_find(e, theirs->path, theirs->seq);
+    struct sent_slot *second = theirs->gap_ns != 0 ? sent_find(e, theirs->path, theirs->seq + 1) : NULL;
+    struct clock_point point = {.edge = edge, .path = theirs->path, .forward = true};
+
+    if (!first || first->state != SENT_STAMPED || first->used) {
+        return;
+    }
+    first->used = 1;
+    point.local = first->tx;
+    point.remote = theirs->first;
+    if (second && second->state == SENT_STAMPED) {
+        second->used = 1;
+        point.local_gap_ns = (int32_t)nic_time_sub(second->tx, first->tx).ns;
+        point.remote_gap_ns = theirs->gap_ns;
+    }
+    heard->points[heard->point_count++] = point;
+}
+
+/* The receiver's mask tells the fate of our packets; the newest few may still be on their way. */
+static void judge_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe)
+{
+    struct edge *e = &m->edges[edge];
+    const uint8_t path = probe->heard.path;
+    struct path_out *out = &e->out[path];
+    const uint32_t last = probe->heard.seq - 6;
+
+    if (!out->judged_any || seq_sub(last, out->judged) > 26) {
+        out->judged = last - (out->judged_any ? 25 : 0);
+        out->judged_any = true;
+    }
+    for (; seq_sub(last, out->judged) > 0; out->judged++) {
+        const uint32_t seq = out->judged + 1, bit = probe->heard.seq - seq;
+        const struct sent_slot *slot = sent_find(e, path, seq);
+        const bool lost = (probe->received & (1u << bit)) == 0;
+
+        if (!slot || slot->state != SENT_STAMPED || probe->late || mesh_is_late(m, now)) {
+            continue;
+        }
+        path_half_trial(&out->half, now, lost);
+        if (slot->second == 2 && out->half.state != PATH_DEAD && bit < 31) { /* a pair's fate */
+            const bool first_lost = (probe->received & (2u << bit)) == 0;
+            const enum path_event event = loss_test_pair(&out->test, lost || first_lost);
+            if (event != PATH_EVENT_COUNT) {
+                path_half_move(m, now, edge, path, DIRECTION_OUT, event, 0);
+            }
+        }
+    }
+}
+
+static void hear_echo(struct mesh *m, struct mono now, int edge, const struct probe *probe)
+{
+    struct edge *e = &m->edges[edge];
+
+    if (probe->heard.path == MESH_PATH_PROBE) {
+        discovery_reached(m, now, edge, probe->heard.seq);
+        return;
+    }
+    if (!knows_us(e, probe)) {
+        return;
+    }
+    e->fresh = true;
+    struct path_out *out = &e->out[probe->heard.path];
+    const uint32_t newest = probe->heard.seq + (probe->heard.gap_ns != 0);
+    if (!out->acked_any || seq_sub(newest, out->acked) > 0) {
+        out->acked = newest;
+        out->acked_any = true;
+        verdict_ack(m, now, edge, probe->heard.path);
+    }
+    judge_mask(m, now, edge, probe);
+}
+
+/* A path of the peer's was heard. */
+static void touch(struct mesh *m, struct mono now, int edge, const struct probe *probe, uint16_t source_port)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_in *in = &e->in[probe->path];
+
+    if (in->half.port != source_port && in->half.port != 0) {
+        mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_REPATH,
+                                                   .edge = edge,
+                                                   .path = probe->path,
+                                                   .direction = DIRECTION_IN,
+                                                   .since = now});
+    }
+    in->half.port = source_port;
+    if (probe->path >= e->peer_path_count) {
+        e->peer_path_count = (uint8_t)(probe->path + 1);
+    }
+    verdict_touched(m, now, edge, probe->path);
+}
+
+static int edge_of(struct mesh *m, struct mono now, uint32_t local, const struct probe *probe, struct mesh_heard *heard)
+{
+    int edge = mesh_edge_find(m, local, probe->src);
+    uint32_t peer;
+
+    if (edge >= 0) {
+        return edge;
+    }
+    peer = fleet_find(&m->config.fleet, probe->src);
+    if (peer != UINT32_MAX && !host_id_equal(m->config.fleet.peers[peer].host,
+                                             m->config.fleet.peers[m->nics[local].peer].host)) {
+        /* somebody whose list differs from ours, or who replaced a silent peer by us: answer him alike */
+        edge = mesh_edge_add(m, now, local, &(struct peer_choice){.index = peer, .reason = EDGE_GUEST});
+        heard->new_edge = edge >= 0;
+    }
+    m->counters.unknown_sender += edge < 0;
+    return edge;
+}
+
+void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port, bool stamped,
+                     struct nic_time rx, const struct probe *probe, struct mesh_heard *ret_heard)
+{
+    struct edge *e;
+    int edge;
+
+    *ret_heard = (struct mesh_heard){.edge = -1};
+    mesh_notice_late(m, now);
+    m->counters.received++;
+    if (!nic_id_equal(probe->dst, m->nics[local].id) || nic_id_equal(probe->src, m->nics[local].id)) {
+        m->counters.own_id += nic_id_equal(probe->src, m->nics[local].id);
+        m->counters.unknown_sender++;
+        return;
+    }
+    if (probe->type == PROBE_QUERY || probe->type == PROBE_ANSWER) {
+        return; /* the caller's */
+    }
+    edge = edge_of(m, now, local, probe, ret_heard);
+    if (edge < 0) {
+        return;
+    }
+    e = &m->edges[edge];
+    if (probe->type == PROBE_DISCOVERY) { /* its hop limit sufficed: tell so */
+        if (mesh_credit(m, now, &m->nics[local].probe_credit)) {
+            mesh_send_push(m, &(struct send_entry){.edge = edge,
+                                                   .local = local,
+                                                   .peer = e->nic,
+                                                   .type = PROBE_SINGLE,
+                                                   .slots = SLOTS_PROBE_REPLY,
+                                                   .seq = probe->seq,
+                                                   .high = true,
+                                                   .port = e->out[0].half.port,
+                                                   .generation = e->generation});
+        }
+        return;
+    }
+    if (probe->path >= EDGE_PATH_MAX || probe->path >= m->config.path_limit) {
+        m->counters.stale++;
+        return;
+    }
+    if (!window_accept(m, now, e, &e->in[probe->path], probe)) {
+        m->counters.replayed++;
+        return;
+    }
+    ret_heard->edge = edge;
+    e->peer_late = probe->late;
+    note_packet(e, &e->in[probe->path], probe, stamped, rx);
+    touch(m, now, edge, probe, source_port);
+    if (probe->type == PROBE_PAIR && !probe->second) {
+        prober_hear_pair(m, now, edge);
+    }
+    hear_echo(m, now, edge, probe);
+    ret_heard->fresh = e->fresh;
+    point_backward(e, edge, probe, ret_heard);
+    point_forward(e, edge, probe, ret_heard);
+    if (probe->own.present) {
+        verdict_own_slot(m, now, edge, probe->own.path, probe->own.seq + (probe->own.gap_ns != 0));
+    }
+    if (e->fresh) {
+        verdict_masks(m, now, edge, probe->wanted, probe->dead);
+    }
+}

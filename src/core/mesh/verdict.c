@@ -1,0 +1,307 @@
+/* verdict.c: what is overdue, what is proven, what is silence. */
+#include "core/mesh/internal.h"
+
+void path_half_trial(struct path_half *half, struct mono now, bool lost)
+{
+    if (mono_sub(now, half->recent_start).ns >= RECENT_NS) {
+        half->sent_before = half->sent_now;
+        half->lost_before = half->lost_now;
+        half->sent_now = half->lost_now = 0;
+        half->recent_start = now;
+    }
+    half->sent++;
+    half->sent_now++;
+    half->lost += lost;
+    half->lost_now += lost;
+}
+
+void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
+                    enum path_event event, uint32_t proof)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
+    const enum path_state was = half->state, state = path_next(was, event);
+
+    if (state == was) {
+        return;
+    }
+    half->state = (uint8_t)state;
+    half->deaths += state == PATH_DEAD;
+    /* a path died when it was last heard, not when that was proven */
+    half->since = state == PATH_DEAD && half->heard.ns != MONO_NEVER.ns ? half->heard : now;
+    if (direction == DIRECTION_OUT) {
+        e->out[path].revive = 0;
+        if (state == PATH_DEAD || was == PATH_DEAD) { /* a dead path is not a lossy one */
+            e->out[path].test = (struct loss_test){0};
+            e->out[path].judged = e->out[path].seq_next - 1;
+        }
+    }
+    mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_PATH_STATE,
+                                               .edge = edge,
+                                               .path = path,
+                                               .direction = (uint8_t)direction,
+                                               .state = (uint8_t)state,
+                                               .was = (uint8_t)was,
+                                               .since = half->since,
+                                               .proof = proof});
+}
+
+/* ---- the peer's paths -------------------------------------------------------------------------------------------- */
+
+/* The longest time between two packets on one of the peer's paths, jitter included. */
+static struct span touch_gap(const struct mesh *m, const struct edge *e)
+{
+    const int64_t rounds = (e->peer_path_count + 1) / 2;
+
+    return span_ns(m->config.interval.ns * rounds + OVERDUE_NS);
+}
+
+/* Overdue is only what is silent while the same peer is heard. */
+static bool peer_talks(const struct mesh *m, const struct edge *e, struct mono now)
+{
+    return e->heard.ns != MONO_NEVER.ns && mono_sub(now, e->heard).ns < m->config.interval.ns + OVERDUE_NS;
+}
+
+void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_in *in = &e->in[path];
+
+    if (e->silent || e->heard.ns == MONO_NEVER.ns) {
+        for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) { /* it begins anew: nothing is overdue yet */
+            e->in[p].touched = now;
+        }
+        if (e->silent) {
+            mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_PEER_HEARD, .edge = edge, .since = now});
+        }
+        e->silent = false;
+        e->acked = now;
+        e->stamped_since_ack = e->heard_since_ack = 0;
+    }
+    e->heard = now;
+    e->heard_since_ack++;
+    in->touched = now;
+    in->half.heard = now;
+    in->unseen = 0;
+    in->proof_due = MONO_NEVER;
+    if (in->half.state == PATH_DEAD && ++in->revive >= REVIVE_PACKETS) {
+        path_half_move(m, now, edge, path, DIRECTION_IN, PATH_REVIVED, 0);
+    } else {
+        path_half_move(m, now, edge, path, DIRECTION_IN, PATH_HEARD, 0);
+    }
+    if (in->half.state != PATH_DEAD) {
+        in->revive = 0;
+    }
+    mesh_due(m, edge, mono_add(now, touch_gap(m, e)));
+}
+
+/* The peer's transmit stamp of its packet `seq` on that path is in our hands. Did the packet come? */
+void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, uint32_t seq)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_in *in = path < EDGE_PATH_MAX ? &e->in[path] : NULL;
+
+    if (!in || path >= m->config.path_limit || mesh_is_late(m, now) || in->half.state == PATH_DEAD) {
+        return;
+    }
+    if (!in->known) { /* never heard at all: count reports of packets that did not come */
+        if (in->unseen == 0 || in->proof_seq != seq) {
+            in->unseen++;
+            in->proof_seq = seq;
+        }
+        if (in->unseen >= PROOF_PACKETS && in->proof_due.ns == MONO_NEVER.ns) {
+            in->proof_due = mono_add(now, span_ns(PROOF_WAIT_NS));
+            mesh_due(m, edge, in->proof_due);
+        }
+        return;
+    }
+    if (seq_sub(seq, in->highest) < PROOF_PACKETS || seq_sub(seq, in->highest) > 100000) {
+        return;
+    }
+    if (in->proof_due.ns == MONO_NEVER.ns) {
+        in->proof_seq = seq;
+        in->proof_due = mono_add(now, span_ns(PROOF_WAIT_NS));
+        mesh_due(m, edge, in->proof_due);
+    }
+}
+
+static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_in *in = &e->in[path];
+    const uint8_t bit = (uint8_t)(1u << path);
+
+    if (in->proof_due.ns <= now.ns) {
+        const uint32_t proof = in->known ? in->proof_seq - in->highest : in->unseen;
+
+        in->proof_due = MONO_NEVER;
+        path_half_move(m, now, edge, path, DIRECTION_IN, PATH_PROVEN, proof);
+    }
+    if (!in->known || in->half.state == PATH_UNKNOWN) {
+        e->want &= (uint8_t)~bit;
+        return;
+    }
+    if (mono_sub(now, in->touched).ns < touch_gap(m, e).ns) {
+        e->want &= (uint8_t)~bit;
+        return;
+    }
+    if (!peer_talks(m, e, now) || in->half.state == PATH_DEAD) {
+        e->want &= (uint8_t)~bit;
+        return;
+    }
+    if ((e->want & bit) == 0) {
+        e->want |= bit;
+        in->suspect = now;
+        in->wanted = (struct mono){now.ns - WANT_AGAIN_NS};
+        path_half_move(m, now, edge, path, DIRECTION_IN, PATH_OVERDUE, 0);
+    }
+    if (mono_sub(now, in->suspect).ns > SUSPECT_NS_MAX) { /* the peer no longer uses it */
+        path_half_move(m, now, edge, path, DIRECTION_IN, PATH_SILENCE, 0);
+        in->known = false;
+        e->want &= (uint8_t)~bit;
+        while (e->peer_path_count > 1 && !e->in[e->peer_path_count - 1].known) {
+            e->peer_path_count--;
+        }
+    }
+}
+
+/* ---- own paths -------------------------------------------------------------------------------------------------- */
+
+void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_out *out = &e->out[path];
+
+    e->acked = now;
+    e->stamped_since_ack = e->heard_since_ack = 0;
+    e->deaf = false;
+    out->half.heard = now;
+    if (out->half.state != PATH_DEAD) {
+        path_half_move(m, now, edge, path, DIRECTION_OUT, PATH_HEARD, 0);
+    } else if (++out->revive >= REVIVE_PACKETS) {
+        path_half_move(m, now, edge, path, DIRECTION_OUT, PATH_REVIVED, 0);
+    }
+}
+
+/* The peer's word about our paths. */
+void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, uint8_t dead)
+{
+    struct edge *e = &m->edges[edge];
+
+    if (e->peer_late) {
+        return;
+    }
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        struct path_out *out = &e->out[p];
+
+        if ((wanted & (1u << p)) != 0) {
+            path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_OVERDUE, 0);
+            prober_burst(m, now, edge, p);
+            discovery_trace(m, now, edge, p);
+        }
+        if ((dead & (1u << p)) != 0 && out->half.state != PATH_DEAD) {
+            path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_PROVEN, PROOF_PACKETS);
+            discovery_trace(m, now, edge, p);
+        }
+    }
+}
+
+/* The peer talks, but nothing of ours reaches it on any path: it can't tell us, so we count ourselves. */
+static void deaf_tick(struct mesh *m, struct mono now, int edge)
+{
+    struct edge *e = &m->edges[edge];
+
+    if (e->deaf || e->peer_late || mesh_is_late(m, now) || !e->fresh || !peer_talks(m, e, now) ||
+        e->heard_since_ack < DEAF_PACKETS || e->stamped_since_ack < DEAF_PACKETS ||
+        mono_sub(now, e->acked).ns < DEAF_NS) {
+        return;
+    }
+    e->deaf = true;
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_PROVEN, e->stamped_since_ack);
+        discovery_trace(m, now, edge, p);
+    }
+}
+
+static void silence_tick(struct mesh *m, struct mono now, int edge)
+{
+    struct edge *e = &m->edges[edge];
+    const struct mono since = e->heard.ns == MONO_NEVER.ns ? e->started : e->heard;
+
+    if (e->silent || mono_sub(now, since).ns < SILENT_NS) {
+        return;
+    }
+    e->silent = true;
+    e->want = 0;
+    for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
+        e->in[p].proof_due = MONO_NEVER;
+        path_half_move(m, now, edge, p, DIRECTION_IN, PATH_SILENCE, 0);
+        path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
+    }
+    mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_PEER_SILENT, .edge = edge, .since = since});
+}
+
+void verdict_edge_tick(struct mesh *m, struct mono now, int edge)
+{
+    struct edge *e = &m->edges[edge];
+    const struct nic *nic = &m->nics[e->local];
+
+    if (nic->carrier_known && !nic->carrier) {
+        return; /* the link's own verdict explains it all */
+    }
+    silence_tick(m, now, edge);
+    if (e->silent || mesh_is_late(m, now)) {
+        return;
+    }
+    for (uint8_t p = 0; p < m->config.path_limit; p++) {
+        in_path_tick(m, now, edge, p);
+    }
+    deaf_tick(m, now, edge);
+}
+
+struct mono verdict_due(const struct mesh *m, const struct edge *e)
+{
+    struct mono due = MONO_NEVER;
+
+    for (uint8_t p = 0; p < m->config.path_limit; p++) {
+        const struct path_in *in = &e->in[p];
+
+        due = mono_min(due, in->proof_due);
+        if (in->known && (e->want & (1u << p)) == 0 && in->half.state != PATH_DEAD && in->half.state != PATH_UNKNOWN) {
+            const struct mono at = mono_add(in->touched, touch_gap(m, e));
+            /* what is overdue already is looked at with each pair that we send */
+            due = at.ns > m->last_tick.ns ? mono_min(due, at) : due;
+        }
+    }
+    return due;
+}
+
+void verdict_late(struct mesh *m, struct mono now, struct span late)
+{
+    const bool known = mesh_is_late(m, now);
+
+    m->counters.late_ticks++;
+    m->late_until = mono_add(now, span_ns(LATE_GRACE_NS));
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct edge *e = &m->edges[edge];
+
+        if (!e->used) {
+            continue;
+        }
+        e->want = 0;
+        e->stamped_since_ack = e->heard_since_ack = 0;
+        e->acked = now;
+        if (e->heard.ns != MONO_NEVER.ns && !e->silent) {
+            e->heard = now; /* we might have missed it */
+        }
+        for (uint8_t p = 0; p < m->config.path_limit; p++) {
+            e->in[p].touched = mono_add(now, span_ns(LATE_GRACE_NS));
+            e->in[p].proof_due = MONO_NEVER;
+            e->in[p].mask = UINT64_MAX;
+            path_half_move(m, now, edge, p, DIRECTION_IN, PATH_LATE, 0);
+        }
+    }
+    if (!known) {
+        mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_LATE, .edge = -1, .since = now, .late = late});
+    }
+}

@@ -1,0 +1,106 @@
+/* internal.h: the node's data, shared by its own files only. */
+#pragma once
+#include "core/clock/clock.h"
+#include "core/clock/host_leaf.h"
+#include "core/link/link.h"
+#include "core/mesh/mesh.h"
+#include "core/node/node.h"
+
+#define FINDING_OPEN_MAX 256
+#define FINDING_QUEUE    128
+#define QUERY_MAX        32
+
+struct member {
+    struct clock *clock; /* NULL: a NIC clock that was not read yet */
+    uint8_t domain;
+    uint32_t number;      /* in the fleet: the lowest NIC id that it stamps */
+    uint32_t local;       /* a NIC of the domain, for brackets */
+    struct nic_time last; /* its time as last known */
+    struct mono last_mono;
+    struct clock_published published; /* as of the last tick: what packets carry */
+};
+/* Which clock edge belongs to a mesh edge. */
+struct edge_link {
+    uint32_t generation; /* of the mesh edge; 0: none */
+    int member, clock_edge;
+    bool tried;
+};
+/* A second local clock against the host's: the line through the recent past, and how well it is kept. */
+struct guard_line {
+    uint32_t source; /* 0: free */
+    uint32_t count;
+    struct mono at, start;    /* last comparison; of the fit */
+    int64_t offset_ns;        /* other - host at `at`, by the line */
+    double rate;              /* d(other - host) / d host */
+    int64_t start_offset_ns;
+};
+#define GUARD_SOURCES  4
+#define GUARD_NS       500.0 /* G: what one comparison may miss */
+#define GUARD_RATE     60e-6 /* J: a jump of that rate is marked before the truth leaves the bound */
+struct node_query {
+    uint32_t number;      /* 0: free */
+    struct nic_id subject, asked;
+    uint32_t member;
+    uint32_t about; /* the member that is asked about */
+    struct mono at;
+};
+
+struct open_finding {
+    struct finding finding;
+    uint64_t key;   /* what it is about: alike findings are one */
+    int edge;       /* -1: none */
+    uint32_t generation;
+    uint32_t paths; /* that are still bad */
+    bool said;
+    struct mono say; /* when to say it: alike ones gather first */
+};
+
+struct node {
+    struct node_config config;
+    struct mesh *mesh;
+    struct member members[HOST_NIC_MAX];
+    uint32_t member_count;
+    uint8_t member_of[HOST_NIC_MAX]; /* by local NIC */
+    bool has_leaf;                   /* the host clock hangs on its NICs */
+    struct host_leaf leaf;
+    struct mono leaf_due;
+    struct edge_link *links;
+    uint32_t mesh_generation;
+    struct link *ports[HOST_NIC_MAX];
+    struct clock_terms terms; /* of the host clock */
+    bool terms_changed, mesh_changed;
+    struct mono mesh_page_due;
+    bool utc_known;
+    struct node_anchor utc;
+    struct guard_line guards[GUARD_SOURCES];
+    struct open_finding open[FINDING_OPEN_MAX];
+    uint32_t open_count, finding_number;
+    struct finding queue[FINDING_QUEUE];
+    uint32_t queue_head, queue_count;
+    struct node_query queries[QUERY_MAX];
+    uint32_t query_number;
+    struct mono now, late_since;
+    struct node_counters counters;
+};
+
+/* node_clock.c */
+int node_clock_new(struct node *n, struct mono now);
+void node_clock_free(struct node *n);
+void node_clock_sync_edges(struct node *n, struct mono now);
+void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event, const struct mesh_heard *heard);
+void node_clock_fill(struct node *n, uint32_t local, struct probe *probe);
+void node_clock_tick(struct node *n, struct mono now);
+struct mono node_clock_deadline(const struct node *n);
+void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
+void node_clock_query(struct node *n, struct mono now, const struct node_receive *event);
+bool node_member_time(const struct node *n, uint32_t member, struct mono now, struct nic_time *ret_time);
+
+/* node_finding.c */
+void node_finding_push(struct node *n, struct finding *f);
+void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
+void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v);
+void node_finding_tick(struct node *n, struct mono now);
+struct mono node_finding_due(const struct node *n);
+void node_finding_clock(struct node *n, struct mono now, uint32_t member, const struct clock_action *action);
+void node_finding_link(struct node *n, struct mono now, uint32_t local, const struct link_message *message);
+void node_finding_late(struct node *n, struct mono now, struct span late);

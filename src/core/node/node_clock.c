@@ -1,0 +1,618 @@
+/* node_clock.c: the host's clock members: their edges, what packets tell them and carry of them, and the host's own
+ * clock.
+ *
+ * Members are numbered by the lowest NIC id that the clock stamps. Which NICs of a peer share a clock is known from its
+ * packets (software stamps: all of its host's) and assumed to be as here until one is heard. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/node/internal.h"
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static int member_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns)
+{
+    struct member *m = &n->members[index];
+    const uint32_t edge_count = n->config.nic_count * n->config.edge_limit;
+    const struct clock_config config = {
+        .member = m->number,
+        .stamps = n->config.nics[m->local].stamps == STAMP_HARDWARE ? CLOCK_STAMPS_HARDWARE : CLOCK_STAMPS_SOFTWARE,
+        .edge_capacity = (uint16_t)(m->domain == 0 ? edge_count : n->config.edge_limit * 4u),
+        .wall_minus_ns = wall_minus_ns,
+        .edge_limit_ns = n->config.edge_bound_ns,
+        .hops = (uint8_t)n->config.diameter,
+        .seed = hash_u64(n->config.seed, 100 + index),
+    };
+
+    m->clock = clock_new(&config, now);
+    if (!m->clock) {
+        return -ENOMEM;
+    }
+    clock_published(m->clock, now, &m->published);
+    return 0;
+}
+
+int node_clock_new(struct node *n, struct mono now)
+{
+    bool host_member = false;
+
+    for (uint32_t i = 0; i < n->config.nic_count; i++) {
+        const struct node_nic *nic = &n->config.nics[i];
+        uint32_t index = 0;
+
+        while (index < n->member_count && n->members[index].domain != nic->domain) {
+            index++;
+        }
+        if (index == n->member_count) {
+            n->members[n->member_count++] =
+                (struct member){.domain = nic->domain, .number = nic->nic.index, .local = i, .last_mono = MONO_NEVER};
+        }
+        if (nic->nic.index < n->members[index].number) {
+            n->members[index].number = nic->nic.index;
+        }
+        n->member_of[i] = (uint8_t)index;
+        host_member = host_member || nic->domain == 0;
+    }
+    n->has_leaf = !host_member;
+    n->leaf_due = now;
+    host_leaf_init(&n->leaf, 2, 100);
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        /* a NIC's clock starts when it is first read */
+        if (n->members[i].domain == 0 &&
+            member_start(n, i, (struct nic_time){now.ns}, n->config.wall_minus_ns) < 0) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+void node_clock_free(struct node *n)
+{
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        clock_free(n->members[i].clock);
+    }
+}
+
+bool node_member_time(const struct node *n, uint32_t member, struct mono now, struct nic_time *ret_time)
+{
+    if (n->members[member].domain == 0) {
+        *ret_time = (struct nic_time){now.ns};
+        return true;
+    }
+    return host_leaf_nic_now(&n->leaf, now, (int)member, ret_time);
+}
+
+/* ---- edges ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t peer_number(const struct node *n, uint32_t peer, bool software)
+{
+    const struct node_fleet *fleet = &n->config.fleet;
+    const struct host_id host = fleet->peers[peer].host;
+
+    if (!software) {
+        return fleet->peers[peer].nic.index;
+    }
+    while (peer > 0 && host_id_equal(fleet->peers[peer - 1].host, host)) { /* a host's NICs stand together */
+        peer--;
+    }
+    return fleet->peers[peer].nic.index;
+}
+
+static void edge_unlink(struct node *n, struct mono now, struct edge_link *link)
+{
+    struct nic_time at;
+
+    if (link->generation != 0 && link->clock_edge >= 0 && n->members[link->member].clock &&
+        node_member_time(n, (uint32_t)link->member, now, &at)) {
+        clock_edge_remove(n->members[link->member].clock, at, link->clock_edge);
+    }
+    *link = (struct edge_link){.clock_edge = -1};
+}
+
+static void edge_join(struct node *n, struct mono now, int edge, const struct mesh_edge_info *info)
+{
+    struct edge_link *link = &n->links[edge];
+    const uint32_t member = n->member_of[info->local];
+    const struct node_peer *own = &n->config.fleet.peers[fleet_find(&n->config.fleet, n->config.nics[info->local].nic)];
+    const struct node_peer *peer = &n->config.fleet.peers[info->peer];
+    struct nic_time at;
+
+    *link = (struct edge_link){.generation = info->generation, .member = (int)member, .clock_edge = -1};
+    if (!n->members[member].clock || !node_member_time(n, member, now, &at)) {
+        return;
+    }
+    const struct clock_edge_config config = {
+        .peer = peer_number(n, info->peer, n->config.nics[info->local].stamps != STAMP_HARDWARE),
+        .local_nic = n->config.nics[info->local].nic,
+        .peer_nic = info->nic,
+        .path_count = (uint8_t)n->config.path_limit,
+        .delay_ns_min = n->config.delay_floor_ns,
+        .distance = peer->rail == own->rail ? 0 : peer->leaf == own->leaf && own->leaf != LEAF_UNKNOWN ? 1 : 2,
+        .chosen = info->reason != EDGE_GUEST,
+    };
+    link->clock_edge = clock_edge_add(n->members[member].clock, at, &config);
+}
+
+/* The mesh's edges came or went, or a NIC's clock was read for the first time. */
+void node_clock_sync_edges(struct node *n, struct mono now)
+{
+    const int capacity = mesh_edge_capacity(n->mesh);
+    bool started = false;
+
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        struct nic_time at;
+        if (!n->members[i].clock && node_member_time(n, i, now, &at)) {
+            started = member_start(n, i, at, n->config.wall_minus_ns + now.ns - at.ns) == 0 || started;
+        }
+    }
+    if (!started && n->mesh_generation == mesh_generation(n->mesh)) {
+        return;
+    }
+    n->mesh_generation = mesh_generation(n->mesh);
+    for (int edge = 0; edge < capacity; edge++) { /* first what went: the new may be the same pair */
+        struct mesh_edge_info info;
+        if (n->links[edge].generation != 0 &&
+            (!mesh_edge_info(n->mesh, now, edge, &info) || info.generation != n->links[edge].generation)) {
+            edge_unlink(n, now, &n->links[edge]);
+        }
+    }
+    for (int edge = 0; edge < capacity; edge++) {
+        struct mesh_edge_info info;
+        if (mesh_edge_info(n->mesh, now, edge, &info) && info.peer != UINT32_MAX &&
+            (n->links[edge].generation == 0 || n->links[edge].clock_edge < 0)) {
+            edge_join(n, now, edge, &info);
+        }
+    }
+}
+
+void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path)
+{
+    struct edge_link *link = &n->links[edge];
+    struct nic_time at;
+
+    if (link->clock_edge >= 0 && node_member_time(n, (uint32_t)link->member, now, &at)) {
+        clock_edge_repath(n->members[link->member].clock, at, link->clock_edge, path);
+    }
+}
+
+/* ---- the header of packets -------------------------------------------------------------------------------------- */
+
+static uint16_t saturate_tenths(double ns)
+{
+    return ns < 0 ? 0 : ns * 10 >= UINT16_MAX ? UINT16_MAX : (uint16_t)(ns * 10 + 0.5);
+}
+
+void node_clock_fill(struct node *n, uint32_t local, struct probe *probe)
+{
+    const struct member *m = &n->members[n->member_of[local]];
+    const struct clock_published *p = &m->published;
+
+    probe->hardware = n->config.nics[local].stamps == STAMP_HARDWARE;
+    probe->anchor.nic = NIC_NONE;
+    probe->h_ns = UINT32_MAX;
+    if (!m->clock) {
+        return; /* cold, no timeline, an empty map */
+    }
+    probe->state = (enum probe_state)p->phase;
+    probe->settled = p->settled;
+    probe->tight = p->tight;
+    probe->core = p->core;
+    probe->timeline = p->timeline;
+    probe->epoch = p->epoch;
+    probe->timeline_age_s = p->timeline_age_s;
+    probe->map.map = (struct linear_map){.r = p->map.r.ns,
+                                         .x = p->map.x_ns,
+                                         .y = (int64_t)(p->map.y * (double)LINEAR_MAP_Y_ONE),
+                                         .x_fraction = (uint32_t)(p->map.x_fraction * 4294967296.0)};
+    probe->map.seq = p->map_seq;
+    probe->map.line_minus_map = (int32_t)fmax(-PROBE_LINE_MAX, fmin(PROBE_LINE_MAX, p->line_minus_map_ns * 16));
+    probe->sqrt_p00 = saturate_tenths(p->sqrt_p_ns);
+    probe->scale = saturate_tenths(p->scale_ns);
+    probe->h_ns = p->h_ns;
+    if (p->anchor.member < FLEET_NIC_MAX) {
+        probe->anchor = (struct probe_anchor){.nic = {p->anchor.member},
+                                              .bound_ns = p->anchor.bound_ns,
+                                              .utc_minus_fleet_ns = p->anchor.utc_minus_ns,
+                                              .age_ms = p->anchor.age_ms};
+    }
+}
+
+static struct clock_published header_of(const struct probe *probe)
+{
+    return (struct clock_published){
+        .phase = (enum clock_phase)probe->state,
+        .settled = probe->settled,
+        .tight = probe->tight,
+        .core = probe->core,
+        .timeline = probe->timeline,
+        .founder = CLOCK_TIMELINE_FOUNDER(probe->timeline),
+        .epoch = probe->epoch,
+        .timeline_age_s = probe->timeline_age_s,
+        .map = {.r = {probe->map.map.r},
+                .x_ns = probe->map.map.x,
+                .x_fraction = probe->map.map.x_fraction / 4294967296.0,
+                .y = (double)probe->map.map.y / (double)LINEAR_MAP_Y_ONE},
+        .map_seq = probe->map.seq,
+        .line_minus_map_ns = probe->map.line_minus_map / 16.0,
+        .sqrt_p_ns = probe->sqrt_p00 / 10.0,
+        .scale_ns = probe->scale / 10.0,
+        .h_ns = probe->h_ns,
+        .anchor = {.member = probe->anchor.nic.index,
+                   .bound_ns = probe->anchor.bound_ns,
+                   .utc_minus_ns = probe->anchor.utc_minus_fleet_ns,
+                   .age_ms = probe->anchor.age_ms},
+    };
+}
+
+/* ---- points and one-way delays ---------------------------------------------------------------------------------- */
+
+/* What fleet time makes of a point. Of a pair the faster packet counts: with software stamps the first one finds cold
+ * caches and sleeping processors and reads microseconds late. */
+static void one_way_delay(struct node *n, struct mono now, const struct clock_published *own,
+                          const struct clock_published *peer, const struct clock_point *point)
+{
+    const double d = point->forward ? clock_map_difference(&peer->map, point->remote, &own->map, point->local)
+                                    : clock_map_difference(&own->map, point->local, &peer->map, point->remote);
+    const double later = point->forward ? (double)point->remote_gap_ns - point->local_gap_ns
+                                        : (double)point->local_gap_ns - point->remote_gap_ns;
+    const double owd = later < 0 ? d + later : d;
+
+    if (own->phase < CLOCK_TRACK || peer->phase < CLOCK_TRACK || own->timeline != peer->timeline || fabs(owd) > 1e10) {
+        return;
+    }
+    mesh_on_delay(n->mesh, now, point->edge, point->path, point->forward ? DIRECTION_OUT : DIRECTION_IN,
+                  (int64_t)llround(owd));
+}
+
+void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event, const struct mesh_heard *heard)
+{
+    const struct clock_published header = header_of(&event->probe);
+    const struct edge_link *link = &n->links[heard->edge];
+    struct member *m;
+    struct nic_time at;
+
+    if (!heard->fresh || link->clock_edge < 0 || !node_member_time(n, (uint32_t)link->member, now, &at)) {
+        return;
+    }
+    m = &n->members[link->member];
+    clock_on_peer(m->clock, at, link->clock_edge, &header);
+    for (uint32_t i = 0; i < heard->point_count; i++) {
+        struct clock_point point = heard->points[i];
+
+        one_way_delay(n, now, &m->published, &header, &point);
+        point.edge = link->clock_edge;
+        clock_on_point(m->clock, at, &point);
+    }
+}
+
+/* ---- what one asks of others ------------------------------------------------------------------------------------ */
+
+static uint32_t member_by_number(const struct node *n, uint32_t number)
+{
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        if (n->members[i].number == number) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* Ask those that probe `about` as well: its neighbours follow from the list, as ours do. */
+static void ask(struct node *n, struct mono now, uint32_t member, uint32_t about)
+{
+    struct peer_choice choices[64];
+    const uint32_t subject = fleet_find(&n->config.fleet, (struct nic_id){about});
+    const uint32_t local = n->members[member].local;
+    uint32_t count, asked = 0;
+
+    if (subject == UINT32_MAX) {
+        return;
+    }
+    count = peers_choose(&n->config.fleet, subject, n->config.ring_peers, n->config.full_limit, choices, 64);
+    for (uint32_t i = 0; i < count && choices[i].rank == 0 && asked < 15; i++) {
+        const struct node_peer *peer = &n->config.fleet.peers[choices[i].index];
+        struct node_query *q = &n->queries[(n->query_number + 1) % QUERY_MAX];
+        const struct probe_query query = {.subject = {about}, .number = n->query_number + 1};
+
+        if (host_id_equal(peer->host, n->config.host) || !mesh_query(n->mesh, local, peer->nic, &query, false)) {
+            continue;
+        }
+        n->query_number++;
+        asked++;
+        *q = (struct node_query){.number = n->query_number,
+                                 .subject = {about},
+                                 .asked = peer->nic,
+                                 .member = member,
+                                 .about = about,
+                                 .at = now};
+    }
+}
+
+void node_clock_query(struct node *n, struct mono now, const struct node_receive *event)
+{
+    const struct probe *probe = &event->probe;
+    const uint32_t member = n->member_of[event->local];
+    struct nic_time at;
+
+    if (!nic_id_equal(probe->dst, n->config.nics[event->local].nic) ||
+        fleet_find(&n->config.fleet, probe->src) == UINT32_MAX || !n->members[member].clock) {
+        return;
+    }
+    if (probe->type == PROBE_QUERY) {
+        const struct clock_answer a = clock_answer(n->members[member].clock, probe->query.subject.index);
+        const struct probe_query answer = {
+            .subject = probe->query.subject,
+            .number = probe->query.number,
+            .level = (int32_t)fmax(-1e9, fmin(1e9, a.level_ns * 16)),
+            .opinion = !a.known ? PROBE_OPINION_NONE : a.parked ? PROBE_OPINION_PARKED : PROBE_OPINION_USED};
+
+        mesh_query(n->mesh, event->local, probe->src, &answer, true);
+        return;
+    }
+    struct node_query *q = &n->queries[probe->query.number % QUERY_MAX];
+    if (q->number == 0 || q->number != probe->query.number || !nic_id_equal(q->asked, probe->src) ||
+        !nic_id_equal(q->subject, probe->query.subject) || mono_sub(now, q->at).ns > 5 * NS_PER_S ||
+        !node_member_time(n, q->member, now, &at)) {
+        n->counters.replayed++;
+        return;
+    }
+    const struct clock_answer answer = {.about = q->about,
+                                        .from = probe->src.index,
+                                        .known = probe->query.opinion != PROBE_OPINION_NONE,
+                                        .parked = probe->query.opinion == PROBE_OPINION_PARKED,
+                                        .level_ns = probe->query.level / 16.0};
+    clock_on_answer(n->members[q->member].clock, at, &answer);
+    q->number = 0;
+}
+
+/* ---- faults of the host's own clock ------------------------------------------------------------------------------ */
+
+static void fault_all(struct node *n, struct mono now, enum clock_fault fault)
+{
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        struct nic_time at;
+        /* NIC clocks run on through a suspend of the host's; what the host's clock tells of them is void */
+        if (n->members[i].clock && node_member_time(n, i, now, &at)) {
+            clock_on_fault(n->members[i].clock, at, fault);
+        }
+    }
+    memset(n->guards, 0, sizeof n->guards);
+}
+
+void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock_fact *event)
+{
+    struct nic_time at;
+
+    n->now = now;
+    switch ((enum clock_fact_kind)event->kind) {
+    case CLOCK_FACT_SUSPENDED:
+        fault_all(n, now, CLOCK_FAULT_SUSPEND);
+        break;
+    case CLOCK_FACT_SOURCE:
+        fault_all(n, now, CLOCK_FAULT_CLOCKSOURCE);
+        break;
+    case CLOCK_FACT_VM_MARKER:
+        fault_all(n, now, CLOCK_FAULT_MIGRATED);
+        break;
+    case CLOCK_FACT_STEERED:
+        if (event->local < n->config.nic_count) {
+            const uint32_t member = n->member_of[event->local];
+            if (n->members[member].clock && node_member_time(n, member, now, &at)) {
+                clock_on_fault(n->members[member].clock, at, CLOCK_FAULT_STEP);
+            }
+        }
+        break;
+    case CLOCK_FACT_REALTIME_STEP: /* stamps were converted batch by batch: nothing of ours moved */
+        break;
+    }
+}
+
+static struct guard_line *guard_find(struct node *n, uint32_t source)
+{
+    for (uint32_t i = 0; i < GUARD_SOURCES; i++) {
+        if (n->guards[i].source == source || n->guards[i].source == 0) {
+            n->guards[i].source = source;
+            return &n->guards[i];
+        }
+    }
+    return NULL;
+}
+
+void node_on_guard(struct node *n, struct mono now, const struct node_guard *event)
+{
+    struct guard_line *g = event->source != 0 ? guard_find(n, event->source) : NULL;
+    const int64_t width = mono_sub(event->after, event->before).ns;
+    const struct mono middle = {event->before.ns + width / 2};
+    const int64_t offset = event->other_ns - middle.ns;
+    struct nic_time at;
+
+    n->now = now;
+    if (!g || width < 0 || width > 50 * NS_PER_US) {
+        return;
+    }
+    const double age = (double)mono_sub(middle, g->at).ns;
+    const double predicted = (double)g->offset_ns + g->rate * age;
+    const double off = (double)(offset - (g->count > 0 ? (int64_t)predicted : offset));
+    if (g->count >= 100 && fabs(off) > GUARD_NS + (double)width / 2 + GUARD_RATE / 4 * age) {
+        fault_all(n, now, CLOCK_FAULT_GUARD);
+        return;
+    }
+    if (g->count == 0) {
+        g->start = middle;
+        g->start_offset_ns = offset;
+    } else if (mono_sub(middle, g->start).ns > 100 * NS_PER_MS) {
+        const double rate = (double)(offset - g->start_offset_ns) / (double)mono_sub(middle, g->start).ns;
+        g->rate = g->count < 100 ? rate : g->rate + 0.01 * (rate - g->rate);
+        if (mono_sub(middle, g->start).ns > 2 * NS_PER_S) { /* the fit keeps to the last seconds */
+            g->start = middle;
+            g->start_offset_ns = offset;
+        }
+    }
+    g->offset_ns = g->count < 100 ? offset : (int64_t)(predicted + 0.05 * off);
+    g->at = middle;
+    g->count++;
+    for (uint32_t i = 0; i < n->member_count && g->count > 100; i++) {
+        if (n->members[i].clock && node_member_time(n, i, now, &at)) {
+            clock_on_guard(n->members[i].clock, at, GUARD_NS, GUARD_RATE);
+        }
+    }
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+static void feed_utc(struct node *n, struct mono now, uint32_t member)
+{
+    struct member *m = &n->members[member];
+    struct clock_reading reading;
+    struct clock_terms terms;
+    struct nic_time at;
+
+    if (!n->utc_known || n->utc.trusted == 0 || member != node_host_member(n) || m->domain != 0 ||
+        mono_sub(now, n->utc.at).ns > 60 * NS_PER_S || !node_member_time(n, member, now, &at)) {
+        return;
+    }
+    clock_terms(m->clock, &terms);
+    reading = clock_terms_read(&terms, (struct nic_time){n->utc.at.ns});
+    if (reading.status != CLOCK_UNKNOWN) {
+        clock_on_utc(m->clock, at, n->utc.utc_ns - reading.time.ns, (double)n->utc.bound_ns);
+    }
+}
+
+static void do_actions(struct node *n, struct mono now, uint32_t member)
+{
+    struct clock_action action;
+
+    while (clock_next_action(n->members[member].clock, &action)) {
+        switch (action.kind) {
+        case CLOCK_ACTION_PUBLISH:
+            n->terms_changed = n->terms_changed || n->members[member].domain == 0;
+            break;
+        case CLOCK_ACTION_QUERY:
+            ask(n, now, member, action.peer);
+            break;
+        case CLOCK_ACTION_REPLACE:
+            for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+                if (n->links[edge].generation != 0 && n->links[edge].member == (int)member &&
+                    n->links[edge].clock_edge == action.edge) {
+                    mesh_replace(n->mesh, now, edge);
+                    break;
+                }
+            }
+            node_clock_sync_edges(n, now);
+            break;
+        case CLOCK_ACTION_TIMELINE:
+            n->terms_changed = true;
+            break;
+        case CLOCK_ACTION_STATUS:
+        case CLOCK_ACTION_STEP:
+        case CLOCK_ACTION_LIAR:
+        case CLOCK_ACTION_ASYMMETRY:
+            n->terms_changed = true;
+            node_finding_clock(n, now, member, &action);
+            break;
+        }
+    }
+}
+
+static void leaf_tick(struct node *n, struct mono now)
+{
+    struct clock_terms terms;
+
+    if (!n->has_leaf || n->leaf_due.ns > now.ns) {
+        return;
+    }
+    n->leaf_due = mono_add(now, span_ns(CLOCK_TICK_NS));
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        if (n->members[i].clock) {
+            clock_terms(n->members[i].clock, &terms);
+            host_leaf_on_terms(&n->leaf, now, (int)i, &terms);
+        }
+    }
+    host_leaf_tick(&n->leaf, now);
+    n->terms_changed = true;
+}
+
+void node_clock_tick(struct node *n, struct mono now)
+{
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        struct member *m = &n->members[i];
+        struct nic_time at;
+
+        if (!m->clock || !node_member_time(n, i, now, &at)) {
+            continue;
+        }
+        m->last = at;
+        m->last_mono = now;
+        if (clock_deadline(m->clock).ns <= at.ns) {
+            feed_utc(n, now, i);
+            clock_tick(m->clock, at);
+        }
+        do_actions(n, now, i);
+        clock_published(m->clock, at, &m->published);
+    }
+    leaf_tick(n, now);
+}
+
+struct mono node_clock_deadline(const struct node *n)
+{
+    struct mono due = n->has_leaf ? n->leaf_due : MONO_NEVER;
+
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        const struct member *m = &n->members[i];
+        if (m->clock && m->last_mono.ns != MONO_NEVER.ns) {
+            due = mono_min(due, mono_add(m->last_mono, nic_time_sub(clock_deadline(m->clock), m->last)));
+        } else if (m->clock) {
+            due = mono_min(due, n->now);
+        }
+    }
+    return due;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
+
+void node_clock_page(const struct node *n, struct clock_terms *ret_terms)
+{
+    *ret_terms = (struct clock_terms){.status = CLOCK_UNKNOWN, .h_ns = -1};
+    if (n->has_leaf) {
+        if (!host_leaf_terms(&n->leaf, ret_terms)) {
+            *ret_terms = (struct clock_terms){.status = CLOCK_UNKNOWN, .h_ns = -1};
+        }
+        return;
+    }
+    clock_terms(n->members[node_host_member(n)].clock, ret_terms);
+}
+
+uint32_t node_member_count(const struct node *n)
+{
+    return n->member_count;
+}
+
+const struct clock *node_member_clock(const struct node *n, uint32_t member)
+{
+    return member < n->member_count ? n->members[member].clock : NULL;
+}
+
+uint32_t node_host_member(const struct node *n)
+{
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        if (n->members[i].domain == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+bool node_fleet_time(const struct node *n, struct mono at, struct fleet_time *ret_time)
+{
+    struct clock_terms terms;
+    struct clock_reading reading;
+
+    node_clock_page(n, &terms);
+    reading = clock_terms_read(&terms, (struct nic_time){at.ns});
+    if (reading.status == CLOCK_UNKNOWN) {
+        return false;
+    }
+    *ret_time = reading.time;
+    return true;
+}
