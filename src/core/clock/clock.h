@@ -31,6 +31,7 @@
 #pragma once
 #include "base/bug.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/time.h"
 
 #define CLOCK_TICK_NS         (100 * NS_PER_MS) /* one round of consensus */
@@ -83,6 +84,8 @@ struct clock_map {
 
 /* The label of a timeline: who founded it and when. A name only; no value is ever taken from it. */
 #define CLOCK_TIMELINE_NONE 0ULL
+/* The founder's number is its low bits, so that a packet needs no field of its own for it. */
+#define CLOCK_TIMELINE_FOUNDER(timeline) ((uint32_t)((timeline) & (FLEET_NIC_MAX - 1)))
 
 /* One upstream truth about UTC, handed on by members so that every one of them steers alike. */
 struct clock_anchor {
