@@ -1,5 +1,6 @@
 /* internal.h: the node's data, shared by its own files only. */
 #pragma once
+#include "base/prng.h"
 #include "core/clock/clock.h"
 #include "core/clock/host_leaf.h"
 #include "core/link/link.h"
@@ -48,6 +49,7 @@ struct node_query {
 struct open_finding {
     struct finding finding;
     uint64_t key;   /* what it is about: alike findings are one */
+    uint64_t cause; /* of a path's: alike for those with one suspect */
     int edge;       /* -1: none */
     uint32_t generation;
     uint32_t paths; /* that are still bad */
@@ -80,6 +82,7 @@ struct node {
     struct node_query queries[QUERY_MAX];
     uint32_t query_number;
     struct mono now, late_since;
+    bool late_said;
     struct node_counters counters;
 };
 
@@ -93,7 +96,6 @@ void node_clock_tick(struct node *n, struct mono now);
 struct mono node_clock_deadline(const struct node *n);
 void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
 void node_clock_query(struct node *n, struct mono now, const struct node_receive *event);
-bool node_member_time(const struct node *n, uint32_t member, struct mono now, struct nic_time *ret_time);
 
 /* node_finding.c */
 void node_finding_push(struct node *n, struct finding *f);

@@ -250,12 +250,14 @@ const struct node_nic *node_nic_get(const struct node *n, uint32_t local);
 const struct link_report *node_link_get(const struct node *n, uint32_t local, struct mono now,
                                         struct link_report *ret_report);
 
-/* The clock members of this host: core/clock's own getters tell the rest. Member 0.. node_member_count()-1; the last is
- * the host clock itself when it is a leaf of its NICs. */
+/* The clock members of this host, by number 0 .. node_member_count() - 1: core/clock's own getters tell the rest. NULL: a
+ * NIC clock that was not read yet. */
 uint32_t node_member_count(const struct node *n);
 const struct clock *node_member_clock(const struct node *n, uint32_t member);
-/* The member that readers of this host see. */
+/* The member that is the host clock; UINT32_MAX: the host clock is a leaf of its NICs. */
 uint32_t node_host_member(const struct node *n);
+/* The member's own time at `now`; false: not known yet. */
+bool node_member_time(const struct node *n, uint32_t member, struct mono now, struct nic_time *ret_time);
 
 /* Fleet time of a host time, by the map that readers see; false: not synchronised. */
 bool node_fleet_time(const struct node *n, struct mono at, struct fleet_time *ret_time);
@@ -272,8 +274,9 @@ struct node_edge {
     int64_t rtt_ns_min; /* lowest sum of both one-way delays over 10 s; -1 unknown */
     uint32_t member, member_edge; /* in core/clock */
 };
+/* Edge numbers are 0 .. node_edge_count() - 1 and stay; false: that number is free. */
 uint32_t node_edge_count(const struct node *n);
-void node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct node_edge *ret_edge);
+bool node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct node_edge *ret_edge);
 /* Path `path` of the edge, DIRECTION_OUT (own source port) or DIRECTION_IN (the peer's). False: no such path. */
 bool node_path_get(const struct node *n, uint32_t edge, uint8_t path, enum finding_direction direction,
                    struct mono now, struct path_report *ret_report);

@@ -1,0 +1,509 @@
+/* node_finding.c: from verdicts to findings: what belongs together is said once. */
+#include <string.h>
+
+#include "core/node/internal.h"
+
+#define GATHER_NS (60 * NS_PER_MS) /* paths that die together gather before the sentence is said */
+
+/* ---- times and the queue ---------------------------------------------------------------------------------------- */
+
+static void fill_times(const struct node *n, struct finding *f)
+{
+    struct fleet_time fleet;
+    struct clock_terms terms;
+
+    if (!node_fleet_time(n, f->since, &fleet)) {
+        return;
+    }
+    f->since_fleet_ns = fleet.ns;
+    node_clock_page(n, &terms);
+    if (terms.utc_known) {
+        f->since_utc_ns = fleet.ns + terms.utc_minus_ns;
+    } else if (n->utc_known) { /* no server: this host's own idea of the date */
+        f->since_utc_ns = n->utc.utc_ns + mono_sub(f->since, n->utc.at).ns;
+    }
+}
+
+void node_finding_push(struct node *n, struct finding *f)
+{
+    f->said = n->now;
+    if (f->since_fleet_ns == FINDING_NO_TIME) {
+        fill_times(n, f);
+    }
+    if (n->queue_count == FINDING_QUEUE) { /* nobody drains: the oldest goes */
+        n->queue_head = (n->queue_head + 1) % FINDING_QUEUE;
+        n->queue_count--;
+        n->counters.actions_dropped++;
+    }
+    n->queue[(n->queue_head + n->queue_count++) % FINDING_QUEUE] = *f;
+    n->counters.findings++;
+}
+
+static void close_at(struct node *n, struct mono now, uint32_t index)
+{
+    struct open_finding o = n->open[index];
+
+    memmove(&n->open[index], &n->open[index + 1], (n->open_count - index - 1) * sizeof n->open[0]);
+    n->open_count--;
+    if (o.said) {
+        o.finding.phase = FINDING_CLOSED;
+        o.finding.ended_ns = now.ns;
+        node_finding_push(n, &o.finding);
+    }
+}
+
+static struct open_finding *open_find(struct node *n, uint64_t key)
+{
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        if (n->open[i].key == key) {
+            return &n->open[i];
+        }
+    }
+    return NULL;
+}
+
+static void close_key(struct node *n, struct mono now, uint64_t key)
+{
+    struct open_finding *o = open_find(n, key);
+
+    if (o) {
+        close_at(n, now, (uint32_t)(o - n->open));
+    }
+}
+
+/* NULL when there is no room: as many findings are open as people can read. */
+static struct open_finding *open_new(struct node *n, uint64_t key, enum finding_kind kind, struct mono since,
+                                     struct mono say)
+{
+    struct open_finding *o;
+
+    if (n->open_count == FINDING_OPEN_MAX) {
+        n->counters.actions_dropped++;
+        return NULL;
+    }
+    o = &n->open[n->open_count++];
+    *o = (struct open_finding){.key = key, .edge = -1, .say = say};
+    finding_init(&o->finding, kind, n->now);
+    o->finding.number = ++n->finding_number;
+    o->finding.since = since;
+    o->finding.from_host = n->config.host;
+    fill_times(n, &o->finding);
+    return o;
+}
+
+static uint64_t key_of(enum finding_kind kind, uint64_t a, uint64_t b, uint64_t c)
+{
+    return hash_u64(hash_u64(hash_u64(kind, a), b), c);
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------------------ */
+
+static enum finding_other other_of(const struct path_report *r, bool known)
+{
+    if (!known) {
+        return OTHER_UNKNOWN;
+    }
+    return r->state == PATH_DEAD    ? OTHER_DEAD
+           : r->state == PATH_LOSSY ? OTHER_LOSSY
+           : r->state == PATH_ALIVE ? OTHER_FINE
+                                    : OTHER_UNKNOWN;
+}
+
+static uint16_t advice_for(const struct element *e)
+{
+    switch ((enum element_kind)e->kind) {
+    case ELEMENT_NIC:
+        return ADVICE_CHECK_CABLE;
+    case ELEMENT_TRUNK:
+        return ADVICE_CHECK_TRUNK;
+    case ELEMENT_LEAF:
+    case ELEMENT_SPINE:
+    case ELEMENT_ROUTER:
+        return ADVICE_CHECK_SWITCH;
+    case ELEMENT_HOST:
+        return ADVICE_CHECK_PEER_HOST;
+    case ELEMENT_UNKNOWN:
+        break;
+    }
+    return ADVICE_NONE;
+}
+
+/* One finding per local NIC, direction, kind and suspected element. */
+static uint64_t path_key(const struct mesh_location *where, enum finding_kind kind, uint32_t local, uint8_t direction)
+{
+    return key_of(kind, where->key, direction, where->suspect.kind == ELEMENT_UNKNOWN ? local + 1u : 0);
+}
+
+static void fill_path(struct node *n, struct mono now, struct finding *f, const struct mesh_verdict *v,
+                      const struct mesh_edge_info *info)
+{
+    const bool out = v->direction == DIRECTION_OUT;
+    const struct nic_id own = n->config.nics[info->local].nic;
+    struct path_report report, other;
+    bool known;
+
+    f->direction = v->direction;
+    f->path = v->path;
+    f->path_count = out ? info->path_count : info->peer_path_count;
+    f->from = out ? own : info->nic;
+    f->to = out ? info->nic : own;
+    f->from_host = out ? n->config.host : info->host;
+    f->to_host = out ? info->host : n->config.host;
+    known = mesh_path_report(n->mesh, now, v->edge, v->path, out ? DIRECTION_IN : DIRECTION_OUT, &other);
+    f->other = (uint8_t)other_of(&other, known);
+    if (mesh_path_report(n->mesh, now, v->edge, v->path, (enum finding_direction)v->direction, &report)) {
+        f->source_port = report.source_port;
+        f->signature = report.signature;
+        f->numbers[0] = f->kind == FINDING_PATH_LOSSY ? report.lost_recent : v->proof;
+        f->numbers[1] = report.sent_recent;
+    }
+}
+
+static void path_bad(struct node *n, struct mono now, const struct mesh_verdict *v, enum finding_kind kind)
+{
+    struct mesh_edge_info info;
+    struct mesh_location where;
+    struct open_finding *o;
+    uint64_t key;
+
+    if (!mesh_edge_info(n->mesh, now, v->edge, &info)) {
+        return;
+    }
+    /* held open by path until it is said: by then traces have told where */
+    key = key_of(kind, (uint64_t)v->edge << 8 | v->path, v->direction, info.generation);
+    if (open_find(n, key)) {
+        return;
+    }
+    mesh_locate(n->mesh, v->edge, v->path, (enum finding_direction)v->direction, &where);
+    o = open_new(n, key, kind, v->since, mono_add(now, span_ns(GATHER_NS)));
+    if (o) {
+        o->edge = v->edge;
+        o->generation = info.generation;
+        fill_path(n, now, &o->finding, v, &info);
+    }
+}
+
+static void path_good(struct node *n, struct mono now, const struct mesh_verdict *v, enum finding_kind kind)
+{
+    struct mesh_edge_info info;
+
+    if (mesh_edge_info(n->mesh, now, v->edge, &info)) {
+        close_key(n, now, key_of(kind, (uint64_t)v->edge << 8 | v->path, v->direction, info.generation));
+    }
+}
+
+void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v)
+{
+    if (v->kind == MESH_TRACED) {
+        return; /* looked at when it is said */
+    }
+    if (v->was == PATH_DEAD) {
+        path_good(n, now, v, FINDING_PATH_DEAD);
+    }
+    if (v->was == PATH_LOSSY) {
+        path_good(n, now, v, FINDING_PATH_LOSSY);
+    }
+    if (v->state == PATH_DEAD) {
+        path_bad(n, now, v, FINDING_PATH_DEAD);
+    } else if (v->state == PATH_LOSSY && v->was != PATH_LOSSY) {
+        path_bad(n, now, v, FINDING_PATH_LOSSY);
+    }
+}
+
+/* The sentence of a path is due: where is it, and which of those already said has the same cause? */
+static void say_path(struct node *n, struct mono now, struct open_finding *o)
+{
+    struct finding *f = &o->finding;
+    struct mesh_location where;
+    uint64_t cause;
+
+    mesh_locate(n->mesh, o->edge, f->path, (enum finding_direction)f->direction, &where);
+    cause = path_key(&where, (enum finding_kind)f->kind, (uint32_t)o->edge / n->config.edge_limit, f->direction);
+    f->suspect = where.suspect;
+    f->rules_out = where.rules_out;
+    f->confident = where.confident;
+    f->advice = advice_for(&where.suspect);
+    f->numbers[2] = where.paths;
+    f->numbers[3] = where.edges;
+    o->say = MONO_NEVER;
+    o->cause = cause;
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        const struct open_finding *other = &n->open[i];
+        if (other != o && other->said && other->cause == cause && where.suspect.kind != ELEMENT_UNKNOWN) {
+            return; /* said already, with the count of those alike */
+        }
+    }
+    o->said = true;
+    node_finding_push(n, f);
+}
+
+/* ---- peers ------------------------------------------------------------------------------------------------------ */
+
+static void host_edges(const struct node *n, struct mono now, struct host_id host, uint32_t *ret_silent,
+                       uint32_t *ret_all)
+{
+    *ret_silent = *ret_all = 0;
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+        if (mesh_edge_info(n->mesh, now, edge, &info) && host_id_equal(info.host, host)) {
+            (*ret_all)++;
+            *ret_silent += info.silent;
+        }
+    }
+}
+
+void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v)
+{
+    struct mesh_edge_info info;
+    struct open_finding *o;
+    uint64_t key;
+
+    if (!mesh_edge_info(n->mesh, now, v->edge, &info)) {
+        return;
+    }
+    key = key_of(FINDING_PEER_SILENT, info.nic.index, 0, 0);
+    if (v->kind == MESH_PEER_HEARD) {
+        close_key(n, now, key);
+        return;
+    }
+    if (open_find(n, key) || info.reason == EDGE_GUEST || info.heard.ns == MONO_NEVER.ns) {
+        return; /* a peer that was never heard is `foliot mesh`'s to show, not news */
+    }
+    o = open_new(n, key, FINDING_PEER_SILENT, v->since, mono_add(now, span_ns(5 * GATHER_NS)));
+    if (o) {
+        o->edge = v->edge;
+        o->generation = info.generation;
+        o->finding.from = info.nic;
+        o->finding.from_host = info.host;
+        o->finding.to = n->config.nics[info.local].nic;
+        o->finding.to_host = n->config.host;
+        o->finding.direction = DIRECTION_IN;
+        o->finding.numbers[0] = mono_sub(now, v->since).ns / NS_PER_MS;
+    }
+}
+
+static void say_silent(struct node *n, struct mono now, struct open_finding *o)
+{
+    struct finding *f = &o->finding;
+    uint32_t silent, all, silent_all = 0, edges_all = 0;
+
+    host_edges(n, now, f->from_host, &silent, &all);
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+        if (mesh_edge_info(n->mesh, now, edge, &info) && nic_id_equal(info.nic, f->from) == 0 &&
+            nic_id_equal(n->config.nics[info.local].nic, f->to)) {
+            edges_all++;
+            silent_all += info.silent;
+        }
+    }
+    o->say = MONO_NEVER;
+    if (edges_all > 1 && silent_all == edges_all) { /* nobody is heard: it is us */
+        f->suspect.kind = ELEMENT_NIC;
+        f->suspect.a = (struct place){.kind = PLACE_NIC, .number = f->to.index};
+        f->advice = ADVICE_CHECK_OWN_HOST;
+    } else if (silent < all) { /* its other NICs are heard */
+        f->suspect.kind = ELEMENT_NIC;
+        f->suspect.a = (struct place){.kind = PLACE_NIC, .number = f->from.index};
+        f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST;
+        f->advice = ADVICE_CHECK_CABLE;
+        f->confident = 1;
+    } else {
+        f->suspect.kind = ELEMENT_HOST;
+        f->suspect.a = (struct place){.kind = PLACE_HOST, .number = f->from_host.index};
+        f->rules_out = silent_all < edges_all ? RULES_OUT_OWN_HOST | RULES_OUT_OWN_NIC : 0;
+        f->advice = ADVICE_CHECK_PEER_HOST;
+        /* one sentence per host, not one per NIC of it */
+        for (uint32_t i = 0; i < n->open_count; i++) {
+            const struct open_finding *other = &n->open[i];
+            if (other != o && other->said && other->finding.kind == FINDING_PEER_SILENT &&
+                host_id_equal(other->finding.from_host, f->from_host)) {
+                return;
+            }
+        }
+    }
+    o->said = true;
+    node_finding_push(n, f);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+void node_finding_tick(struct node *n, struct mono now)
+{
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        struct open_finding *o = &n->open[i];
+        struct mesh_edge_info info;
+
+        if (o->edge >= 0 && (!mesh_edge_info(n->mesh, now, o->edge, &info) || info.generation != o->generation)) {
+            close_at(n, now, i--); /* the edge is no more: nobody will tell its end */
+            continue;
+        }
+        if (o->say.ns > now.ns) {
+            continue;
+        }
+        if (o->finding.kind == FINDING_PATH_DEAD || o->finding.kind == FINDING_PATH_LOSSY) {
+            say_path(n, now, o);
+        } else if (o->finding.kind == FINDING_PEER_SILENT) {
+            say_silent(n, now, o);
+        } else {
+            o->say = MONO_NEVER;
+            o->said = true;
+            node_finding_push(n, &o->finding);
+        }
+    }
+}
+
+struct mono node_finding_due(const struct node *n)
+{
+    struct mono due = MONO_NEVER;
+
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        due = mono_min(due, n->open[i].say);
+    }
+    return due;
+}
+
+/* ---- clock, links, the agent itself ------------------------------------------------------------------------------ */
+
+void node_finding_clock(struct node *n, struct mono now, uint32_t member, const struct clock_action *action)
+{
+    const uint64_t disrupted = key_of(FINDING_CLOCK_DISRUPTED, member, 0, 0);
+    struct open_finding *o;
+    struct finding once;
+    uint64_t key;
+
+    switch (action->kind) {
+    case CLOCK_ACTION_STATUS:
+        if (action->status == CLOCK_SYNCED) {
+            close_key(n, now, disrupted);
+        } else if (action->status == CLOCK_DISRUPTED && !open_find(n, disrupted)) {
+            o = open_new(n, disrupted, FINDING_CLOCK_DISRUPTED, now, now);
+            if (o) {
+                o->finding.numbers[0] = action->fault;
+                o->finding.advice = ADVICE_WAIT;
+            }
+        }
+        return;
+    case CLOCK_ACTION_STEP:
+        finding_init(&once, FINDING_CLOCK_STEP, now);
+        once.number = ++n->finding_number;
+        once.from_host = n->config.host;
+        once.numbers[0] = (int64_t)action->value_ns;
+        once.advice = ADVICE_CHECK_CLOCK;
+        once.rules_out = RULES_OUT_NETWORK;
+        node_finding_push(n, &once);
+        return;
+    case CLOCK_ACTION_LIAR:
+    case CLOCK_ACTION_ASYMMETRY:
+        key = key_of(action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY, action->peer,
+                     action->kind == CLOCK_ACTION_LIAR ? 0 : (uint64_t)action->edge + 1, member);
+        if (open_find(n, key)) {
+            return;
+        }
+        o = open_new(n, key, action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY, now, now);
+        if (o) {
+            const uint32_t peer = fleet_find(&n->config.fleet, (struct nic_id){action->peer});
+            o->finding.numbers[0] = (int64_t)action->value_ns;
+            o->finding.from_host = peer != UINT32_MAX ? n->config.fleet.peers[peer].host : HOST_NONE;
+            o->finding.from = action->kind == CLOCK_ACTION_LIAR ? NIC_NONE : (struct nic_id){action->peer};
+            o->finding.rules_out = action->kind == CLOCK_ACTION_LIAR ? RULES_OUT_NETWORK | RULES_OUT_OWN_HOST : 0;
+            o->finding.advice = action->kind == CLOCK_ACTION_LIAR ? ADVICE_CHECK_CLOCK : ADVICE_NONE;
+            o->finding.suspect.kind = action->kind == CLOCK_ACTION_LIAR ? ELEMENT_HOST : ELEMENT_UNKNOWN;
+            o->finding.suspect.a = (struct place){.kind = PLACE_HOST, .number = o->finding.from_host.index};
+            o->finding.confident = 1;
+        }
+        return;
+    case CLOCK_ACTION_PUBLISH:
+    case CLOCK_ACTION_TIMELINE:
+    case CLOCK_ACTION_QUERY:
+    case CLOCK_ACTION_REPLACE:
+        return;
+    }
+}
+
+static void link_open(struct node *n, struct mono now, uint32_t local, const struct link_message *message,
+                      enum finding_kind kind)
+{
+    const struct nic_id nic = n->config.nics[local].nic;
+    const uint64_t key = key_of(kind, nic.index, 1, 0);
+    struct open_finding *o = open_find(n, key);
+    const bool fresh = !o;
+
+    o = o ? o : open_new(n, key, kind, message->since, MONO_NEVER);
+    if (!o) {
+        return;
+    }
+    memcpy(o->finding.numbers, message->numbers, sizeof o->finding.numbers);
+    o->finding.from = nic;
+    o->finding.from_host = n->config.host;
+    o->finding.phase = fresh ? FINDING_OPENED : FINDING_UPDATED;
+    o->finding.suspect.kind = ELEMENT_NIC;
+    o->finding.suspect.a = (struct place){.kind = PLACE_NIC, .number = nic.index};
+    o->finding.confident = 1;
+    o->finding.advice = kind == FINDING_NIC_GONE ? ADVICE_CHECK_DRIVER : ADVICE_CHECK_CABLE;
+    o->said = true;
+    node_finding_push(n, &o->finding);
+    (void)now;
+}
+
+void node_finding_link(struct node *n, struct mono now, uint32_t local, const struct link_message *message)
+{
+    const uint32_t nic = n->config.nics[local].nic.index;
+    struct finding once;
+
+    switch ((enum link_message_kind)message->kind) {
+    case LINK_MESSAGE_DOWN:
+        link_open(n, now, local, message, FINDING_LINK_DOWN);
+        return;
+    case LINK_MESSAGE_UP:
+        close_key(n, now, key_of(FINDING_LINK_DOWN, nic, 1, 0));
+        return;
+    case LINK_MESSAGE_FLAPPING:
+        link_open(n, now, local, message, FINDING_LINK_FLAPPING);
+        return;
+    case LINK_MESSAGE_CALM:
+        close_key(n, now, key_of(FINDING_LINK_FLAPPING, nic, 1, 0));
+        return;
+    case LINK_MESSAGE_SPEED:
+        finding_init(&once, FINDING_LINK_SPEED, now);
+        once.number = ++n->finding_number;
+        once.since = message->since;
+        once.from = n->config.nics[local].nic;
+        once.from_host = n->config.host;
+        memcpy(once.numbers, message->numbers, sizeof once.numbers);
+        once.advice = message->numbers[1] < message->numbers[0] ? ADVICE_CHECK_CABLE : ADVICE_NONE;
+        node_finding_push(n, &once);
+        return;
+    case LINK_MESSAGE_ERRORS:
+        link_open(n, now, local, message, FINDING_LINK_ERRORS);
+        return;
+    case LINK_MESSAGE_ERRORS_END:
+        close_key(n, now, key_of(FINDING_LINK_ERRORS, nic, 1, 0));
+        return;
+    case LINK_MESSAGE_GONE:
+        close_key(n, now, key_of(FINDING_LINK_DOWN, nic, 1, 0));
+        link_open(n, now, local, message, FINDING_NIC_GONE);
+        return;
+    case LINK_MESSAGE_BACK:
+        close_key(n, now, key_of(FINDING_NIC_GONE, nic, 1, 0));
+        return;
+    }
+}
+
+/* One sentence at most each ten seconds: an agent without CPU shall not spend what it has on talking about it. */
+void node_finding_late(struct node *n, struct mono now, struct span late)
+{
+    struct finding once;
+
+    if (n->late_said && mono_sub(now, n->late_since).ns < 10 * NS_PER_S) {
+        return;
+    }
+    n->late_said = true;
+    n->late_since = now;
+    finding_init(&once, FINDING_SENSING_LATE, now);
+    once.number = ++n->finding_number;
+    once.from_host = n->config.host;
+    once.numbers[0] = late.ns / NS_PER_MS;
+    once.rules_out = RULES_OUT_NETWORK;
+    once.advice = ADVICE_GIVE_CPU;
+    node_finding_push(n, &once);
+}
