@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLAP_MEMORY   4096 /* times remembered one by one; older ones of the day count by the minute */
+#define FLAP_MEMORY                                                                                \
+    4096 /* times remembered one by one; older ones of the day count by the minute */
 #define DAY_MINUTES   1440
 #define MESSAGE_MAX   16
 #define MINUTE_NS     (60 * NS_PER_S)
@@ -21,8 +22,8 @@ struct link {
     uint32_t speed_changes;
     uint64_t base_rx_errors, base_tx_errors, base_rx_drops, base_tx_drops;
     struct mono start;
-    uint16_t minutes[DAY_MINUTES]; /* flaps by minute since start, a ring */
-    int64_t minute;                /* the newest of the ring */
+    uint16_t minutes[DAY_MINUTES];   /* flaps by minute since start, a ring */
+    int64_t minute;                  /* the newest of the ring */
     struct mono recent[FLAP_MEMORY]; /* the last flaps, for the minute */
     uint32_t recent_head, recent_count;
     bool flapping, erring;
@@ -51,7 +52,8 @@ void link_free(struct link *l)
     free(l);
 }
 
-static void say(struct link *l, enum link_message_kind kind, struct mono since, int64_t a, int64_t b, int64_t c)
+static void say(struct link *l, enum link_message_kind kind, struct mono since, int64_t a,
+                int64_t b, int64_t c)
 {
     if (l->message_count == MESSAGE_MAX) { /* the caller drains after each call */
         l->message_head = (l->message_head + 1) % MESSAGE_MAX;
@@ -72,7 +74,9 @@ bool link_next_message(struct link *l, struct link_message *ret_message)
     return true;
 }
 
-/* ---- counting --------------------------------------------------------------------------------------------------- */
+/* ---- counting
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int64_t minute_of(const struct link *l, struct mono now)
 {
@@ -135,9 +139,12 @@ static void count_flaps(struct link *l, struct mono now, struct mono at, uint32_
     }
 }
 
-/* ---- saying ----------------------------------------------------------------------------------------------------- */
+/* ---- saying
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-/* Once when the limit is passed, then at doubling numbers of flaps: a port that flaps all day says so a dozen times. */
+/* Once when the limit is passed, then at doubling numbers of flaps: a port that flaps all day says
+ * so a dozen times. */
 static void judge_flapping(struct link *l, struct mono now)
 {
     const uint32_t hour = flaps_within(l, now, span_s(3600));
@@ -190,7 +197,8 @@ static void judge_errors(struct link *l, struct mono now)
 
     if (!l->erring && grown >= ERROR_LIMIT) {
         l->erring = true;
-        say(l, LINK_MESSAGE_ERRORS, l->window_start, (int64_t)grown, mono_sub(now, l->window_start).ns / NS_PER_S + 1, 0);
+        say(l, LINK_MESSAGE_ERRORS, l->window_start, (int64_t)grown,
+            mono_sub(now, l->window_start).ns / NS_PER_S + 1, 0);
     }
     if (mono_sub(now, l->window_start).ns >= MINUTE_NS) {
         if (l->erring && grown < ERROR_LIMIT) {
@@ -216,7 +224,9 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
 {
     const struct link_facts was = l->facts;
     /* an event may come late, but not from the future nor before the last one */
-    const struct mono at = mono_before(now, facts->at) ? now : mono_before(facts->at, was.at) ? was.at : facts->at;
+    const struct mono at = mono_before(now, facts->at)      ? now
+                           : mono_before(facts->at, was.at) ? was.at
+                                                            : facts->at;
 
     if (!facts->present) {
         if (l->known && l->state == LINK_UP) { /* going away takes the carrier along */
@@ -232,18 +242,21 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
         } else { /* a device that came back counts from 0 again */
             l->window_errors = errors_of(facts);
         }
-    } else if (facts->carrier_down_count < was.carrier_down_count) { /* the device was made anew behind our back */
+    } else if (facts->carrier_down_count <
+               was.carrier_down_count) { /* the device was made anew behind our back */
         count_flaps(l, now, at, facts->carrier_down_count + (l->state == LINK_UP));
     } else if (facts->carrier_down_count > was.carrier_down_count) {
         count_flaps(l, now, at, facts->carrier_down_count - was.carrier_down_count);
     } else if (was.carrier && !facts->carrier) { /* a driver without counts */
         count_flaps(l, now, at, 1);
     }
-    if (was.present && ((facts->speed_mbps != was.speed_mbps && facts->speed_mbps && was.speed_mbps) ||
-                        (facts->width != was.width && facts->width && was.width))) {
+    if (was.present &&
+        ((facts->speed_mbps != was.speed_mbps && facts->speed_mbps && was.speed_mbps) ||
+         (facts->width != was.width && facts->width && was.width))) {
         l->speed_changes++;
         say(l, LINK_MESSAGE_SPEED, at, was.speed_mbps, facts->speed_mbps, was.width);
-        l->messages[(l->message_head + l->message_count - 1) % MESSAGE_MAX].numbers[3] = facts->width;
+        l->messages[(l->message_head + l->message_count - 1) % MESSAGE_MAX].numbers[3] =
+            facts->width;
     }
     l->facts = *facts;
     if (facts->speed_mbps == 0) { /* unknown while down: keep the last known one for comparison */
@@ -269,7 +282,8 @@ void link_tick(struct link *l, struct mono now)
 
 struct mono link_deadline(const struct link *l)
 {
-    const struct mono errors = l->known ? mono_add(l->window_start, span_ns(MINUTE_NS)) : MONO_NEVER;
+    const struct mono errors =
+        l->known ? mono_add(l->window_start, span_ns(MINUTE_NS)) : MONO_NEVER;
 
     return mono_min(l->flapping_next, errors);
 }

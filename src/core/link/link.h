@@ -1,7 +1,9 @@
-/* link.h: what happens to one NIC's port: up, down, flaps, speed, errors. None missed: a flap is counted by the kernel's
- * carrier-down count, so several between two events count too, and an event that comes late loses nothing.
+/* link.h: what happens to one NIC's port: up, down, flaps, speed, errors. None missed: a flap is
+ * counted by the kernel's carrier-down count, so several between two events count too, and an event
+ * that comes late loses nothing.
  *
- * Messages are damped (a flapping port says "flapping" once, then updates at growing intervals); counting never is. */
+ * Messages are damped (a flapping port says "flapping" once, then updates at growing intervals);
+ * counting never is. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,14 +14,16 @@
 
 #define LINK_FLAP_LIMIT_DEFAULT 8 /* per hour */
 
-/* The state of a port as a driver reads it, whole, whenever anything changed and at least every few seconds. */
+/* The state of a port as a driver reads it, whole, whenever anything changed and at least every few
+ * seconds. */
 struct link_facts {
-    struct mono at; /* when read, or the kernel's time of the event */
+    struct mono at;  /* when read, or the kernel's time of the event */
     uint8_t present; /* 0: the device is gone; the rest is then ignored */
     uint8_t carrier;
     uint8_t width; /* lanes, 0 unknown */
     uint8_t reserved;
-    uint32_t carrier_down_count; /* the kernel's, since the device was made; may restart at 0 with the device */
+    uint32_t carrier_down_count; /* the kernel's, since the device was made; may restart at 0 with
+                                    the device */
     uint32_t carrier_up_count;
     uint32_t speed_mbps; /* 0 unknown */
     uint64_t rx_errors, tx_errors, rx_drops, tx_drops;
@@ -40,8 +44,17 @@ struct link_report {
 };
 
 /* What a change of a port says to people; damped. */
-enum link_message_kind { LINK_MESSAGE_DOWN, LINK_MESSAGE_UP, LINK_MESSAGE_FLAPPING, LINK_MESSAGE_CALM, LINK_MESSAGE_SPEED,
-                         LINK_MESSAGE_ERRORS, LINK_MESSAGE_ERRORS_END, LINK_MESSAGE_GONE, LINK_MESSAGE_BACK };
+enum link_message_kind {
+    LINK_MESSAGE_DOWN,
+    LINK_MESSAGE_UP,
+    LINK_MESSAGE_FLAPPING,
+    LINK_MESSAGE_CALM,
+    LINK_MESSAGE_SPEED,
+    LINK_MESSAGE_ERRORS,
+    LINK_MESSAGE_ERRORS_END,
+    LINK_MESSAGE_GONE,
+    LINK_MESSAGE_BACK
+};
 struct link_message {
     uint32_t kind;
     uint32_t reserved;
@@ -50,7 +63,8 @@ struct link_message {
 };
 
 struct link;
-/* NULL: no memory (about 30 KiB: the times of the last LINK_FLAP_MEMORY flaps). flap_limit 0: the default. */
+/* NULL: no memory (about 30 KiB: the times of the last LINK_FLAP_MEMORY flaps). flap_limit 0: the
+ * default. */
 struct link *link_new(uint32_t flap_limit, struct mono now);
 void link_free(struct link *l); /* accepts NULL */
 void link_on_facts(struct link *l, struct mono now, const struct link_facts *facts);

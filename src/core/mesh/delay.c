@@ -15,7 +15,8 @@ static uint32_t bucket_of(int64_t ns)
         return DELAY_BUCKETS - 1;
     }
     return (1u << DELAY_LOW_BITS) + (octave << DELAY_SUB_BITS) +
-           (uint32_t)((ns >> (octave + DELAY_LOW_BITS - DELAY_SUB_BITS)) & ((1 << DELAY_SUB_BITS) - 1));
+           (uint32_t)((ns >> (octave + DELAY_LOW_BITS - DELAY_SUB_BITS)) &
+                      ((1 << DELAY_SUB_BITS) - 1));
 }
 
 static int64_t bucket_low(uint32_t bucket)
@@ -54,7 +55,8 @@ static void counts_merge(struct delay_counts *to, const struct delay_counts *fro
 
     to->count = 0;
     for (uint32_t i = 0; i < DELAY_BUCKETS; i++) {
-        const uint32_t sum = (halve ? to->bucket[i] / 2u : to->bucket[i]) + (uint32_t)from->bucket[i];
+        const uint32_t sum =
+            (halve ? to->bucket[i] / 2u : to->bucket[i]) + (uint32_t)from->bucket[i];
         to->bucket[i] = sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum;
         to->count += to->bucket[i];
     }

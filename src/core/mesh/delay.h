@@ -1,8 +1,9 @@
 /* delay.h: one-way delays of one path and direction, in windows of a log-linear histogram.
  *
- * Three windows: the current and the last of OWD_WINDOW_NS (what people see: 10..20 s), and a long one that the
- * expiring windows are merged into, halved each few minutes (what it was before). Delays are fleet time differences:
- * a delay below the clock's error may come out negative; it counts in the lowest bucket and the minimum keeps it. */
+ * Three windows: the current and the last of OWD_WINDOW_NS (what people see: 10..20 s), and a long
+ * one that the expiring windows are merged into, halved each few minutes (what it was before).
+ * Delays are fleet time differences: a delay below the clock's error may come out negative; it
+ * counts in the lowest bucket and the minimum keeps it. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,13 @@
 /* discovery.c: which source ports go which way.
  *
- * One peer at a time per NIC, at most MESH_DISCOVERY_RATE packets a second: packets with hop limits 1, 2, 3 ... from each
- * of the 32 source ports, until path_limit distinct hop lists are known or the ports are used up. Routers answer "time
- * exceeded"; the peer itself tells when a packet reached it. One port per distinct list is then kept. Where routers
- * are silent the first ports stay, and the signature 0 says that coverage is unknown.
+ * One peer at a time per NIC, at most MESH_DISCOVERY_RATE packets a second: packets with hop limits
+ * 1, 2, 3 ... from each of the 32 source ports, until path_limit distinct hop lists are known or
+ * the ports are used up. Routers answer "time exceeded"; the peer itself tells when a packet
+ * reached it. One port per distinct list is then kept. Where routers are silent the first ports
+ * stay, and the signature 0 says that coverage is unknown.
  *
- * A path that is overdue or dead is traced at once: the last router that still answers says where it ends. */
+ * A path that is overdue or dead is traced at once: the last router that still answers says where
+ * it ends. */
 #include <string.h>
 
 #include "core/mesh/internal.h"
@@ -71,7 +73,8 @@ static bool list_same(const uint16_t *a, const uint16_t *b)
 }
 
 /* Ports with distinct, complete lists; returns their count. */
-static uint32_t distinct_ports(const struct discovery *d, uint32_t port_end, uint8_t *ret_ports, uint32_t limit)
+static uint32_t distinct_ports(const struct discovery *d, uint32_t port_end, uint8_t *ret_ports,
+                               uint32_t limit)
 {
     uint32_t count = 0;
     uint8_t longest = 0;
@@ -93,7 +96,8 @@ static uint32_t distinct_ports(const struct discovery *d, uint32_t port_end, uin
     return count;
 }
 
-/* Where routers have names, both ends order their paths alike: path k then tends to be the same switch both ways. */
+/* Where routers have names, both ends order their paths alike: path k then tends to be the same
+ * switch both ways. */
 static uint64_t list_order(const struct mesh *m, const uint16_t *hops)
 {
     uint64_t order = 0;
@@ -108,7 +112,8 @@ static uint64_t list_order(const struct mesh *m, const uint16_t *hops)
     return order;
 }
 
-static void sort_ports(const struct mesh *m, const struct discovery *d, uint8_t *ports, uint32_t count)
+static void sort_ports(const struct mesh *m, const struct discovery *d, uint8_t *ports,
+                       uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         const uint8_t port = ports[i];
@@ -149,8 +154,11 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
         if (moved) {
             delay_init(out->half.delay, now);
             out->test = (struct loss_test){0};
-            mesh_verdict_push(m, (struct mesh_verdict){
-                                     .kind = MESH_REPATH, .edge = edge, .path = p, .direction = DIRECTION_OUT, .since = now});
+            mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_REPATH,
+                                                       .edge = edge,
+                                                       .path = p,
+                                                       .direction = DIRECTION_OUT,
+                                                       .since = now});
         }
     }
     for (uint8_t p = (uint8_t)count; p < e->path_count; p++) {
@@ -165,7 +173,8 @@ static int next_edge(const struct mesh *m, struct mono now, uint32_t local)
 {
     int best = -1;
 
-    for (int edge = (int)local * m->config.edge_limit; edge < (int)(local + 1) * m->config.edge_limit; edge++) {
+    for (int edge = (int)local * m->config.edge_limit;
+         edge < (int)(local + 1) * m->config.edge_limit; edge++) {
         const struct edge *e = &m->edges[edge];
 
         if (e->used && !e->silent && e->fresh && e->discover_next.ns <= now.ns &&
@@ -196,16 +205,18 @@ static void step(struct mesh *m, struct mono now, uint32_t local)
                 d->next = mono_add(now, span_ns(ANSWER_NS));
                 return;
             }
-            if (d->port >= 8 &&
-                distinct_ports(d, d->port - 4u, ports, m->config.path_limit) >= m->config.path_limit) {
+            if (d->port >= 8 && distinct_ports(d, d->port - 4u, ports, m->config.path_limit) >=
+                                    m->config.path_limit) {
                 d->port = MESH_PORT_COUNT;
             }
-            if (d->port >= 4 && d->reached > 0 && d->reached <= 2) { /* one router between: one way */
+            if (d->port >= 4 && d->reached > 0 &&
+                d->reached <= 2) { /* one router between: one way */
                 d->port = MESH_PORT_COUNT;
             }
             continue;
         }
-        if (d->pass == 0 || (d->hops[d->port][d->ttl - 1] == 0 && list_length(d->hops[d->port]) > 0)) {
+        if (d->pass == 0 ||
+            (d->hops[d->port][d->ttl - 1] == 0 && list_length(d->hops[d->port]) > 0)) {
             break;
         }
         d->ttl++;
@@ -236,7 +247,8 @@ void discovery_tick(struct mesh *m, struct mono now, uint32_t local)
     if (m->config.no_discovery || d->next.ns > now.ns) {
         return;
     }
-    if (d->edge >= 0 && (!m->edges[d->edge].used || m->edges[d->edge].generation != d->generation)) {
+    if (d->edge >= 0 &&
+        (!m->edges[d->edge].used || m->edges[d->edge].generation != d->generation)) {
         d->edge = -1;
     }
     if (d->edge >= 0 && d->finish.ns <= now.ns) {
@@ -250,8 +262,11 @@ void discovery_tick(struct mesh *m, struct mono now, uint32_t local)
         if (edge < 0) {
             return;
         }
-        *d = (struct discovery){
-            .edge = edge, .generation = m->edges[edge].generation, .ttl = 1, .next = now, .finish = MONO_NEVER};
+        *d = (struct discovery){.edge = edge,
+                                .generation = m->edges[edge].generation,
+                                .ttl = 1,
+                                .next = now,
+                                .finish = MONO_NEVER};
     }
     if (!mesh_credit(m, now, &nic->probe_credit)) {
         d->next = mono_add(now, span_ns(PROBE_GAP));
@@ -299,27 +314,34 @@ void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
     out->traced = now;
     for (uint8_t ttl = 1; ttl <= out->hop_count; ttl++) {
         if (mesh_credit(m, now, &m->nics[e->local].probe_credit)) {
-            send_probe(m, edge, out->half.port, probe_seq(e->generation, path, ttl, TRACE_FLAG), ttl);
+            send_probe(m, edge, out->half.port, probe_seq(e->generation, path, ttl, TRACE_FLAG),
+                       ttl);
         }
     }
 }
 
-/* A traced path's own routers are recognised by their addresses: short quotes don't tell the hop limit. */
-static bool trace_answer(struct mesh *m, struct mono now, int edge, uint16_t source_port, uint32_t router)
+/* A traced path's own routers are recognised by their addresses: short quotes don't tell the hop
+ * limit. */
+static bool trace_answer(struct mesh *m, struct mono now, int edge, uint16_t source_port,
+                         uint32_t router)
 {
     struct edge *e = &m->edges[edge];
 
     for (uint8_t p = 0; p < e->path_count; p++) {
         struct path_out *out = &e->out[p];
 
-        if (out->half.port != source_port || out->trace_rounds == 0 || mono_sub(now, out->traced).ns > NS_PER_S) {
+        if (out->half.port != source_port || out->trace_rounds == 0 ||
+            mono_sub(now, out->traced).ns > NS_PER_S) {
             continue;
         }
         for (uint8_t hop = 0; hop < out->hop_count; hop++) {
             if (out->hops[hop] == router && (out->trace_answered & (1u << hop)) == 0) {
                 out->trace_answered |= (uint8_t)(1u << hop);
-                mesh_verdict_push(m, (struct mesh_verdict){
-                                         .kind = MESH_TRACED, .edge = edge, .path = p, .direction = DIRECTION_OUT, .since = now});
+                mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_TRACED,
+                                                           .edge = edge,
+                                                           .path = p,
+                                                           .direction = DIRECTION_OUT,
+                                                           .since = now});
                 return true;
             }
         }
@@ -327,8 +349,9 @@ static bool trace_answer(struct mesh *m, struct mono now, int edge, uint16_t sou
     return false;
 }
 
-void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer, uint16_t source_port,
-                 uint64_t token, uint8_t ttl, const uint8_t address[static 16])
+void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
+                 uint16_t source_port, uint64_t token, uint8_t ttl,
+                 const uint8_t address[static 16])
 {
     const int edge = mesh_edge_find(m, local, peer);
     struct discovery *d = &m->nics[local].discovery;
@@ -339,7 +362,8 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
     if (token != 0 && asked->token == token && asked->path == MESH_PATH_PROBE) {
         ttl = (uint8_t)asked->seq;
     } else if (ttl == 0 && d->edge == edge && d->last_port == port) {
-        ttl = d->last_ttl; /* short quote: one is on its way at a time, and answers come within milliseconds */
+        ttl = d->last_ttl; /* short quote: one is on its way at a time, and answers come within
+                              milliseconds */
     }
 
     if (edge < 0 || port >= MESH_PORT_COUNT) {

@@ -15,16 +15,17 @@ struct node_peer {
     uint16_t leaf; /* LEAF_UNKNOWN where the list does not say */
 };
 
-/* A router's address with its place in the fabric, where the fleet file names routers: lets findings say
- * "trunk leaf 0 - spine 2" instead of two addresses. A router has as many entries as addresses. */
+/* A router's address with its place in the fabric, where the fleet file names routers: lets
+ * findings say "trunk leaf 0 - spine 2" instead of two addresses. A router has as many entries as
+ * addresses. */
 struct node_router {
     uint8_t address[16];
     uint32_t place; /* PLACE_LEAF or PLACE_SPINE */
     uint32_t number;
 };
 
-/* Borrowed: must stay valid and unchanged until the next list is given or node_done. Shared by all nodes of a
- * simulation. */
+/* Borrowed: must stay valid and unchanged until the next list is given or node_done. Shared by all
+ * nodes of a simulation. */
 struct node_fleet {
     uint64_t seed; /* of the rings: alike on every host */
     const struct node_peer *peers;

@@ -1,4 +1,5 @@
-/* hear.c: what a received packet tells: that it came, what its sender stamped, what its sender heard of us. */
+/* hear.c: what a received packet tells: that it came, what its sender stamped, what its sender
+ * heard of us. */
 #include "core/mesh/internal.h"
 
 #define SEQ_WINDOW 64
@@ -17,7 +18,8 @@ static struct heard_slot *heard_find(struct edge *e, uint8_t path, uint32_t seq)
     return slot && slot->valid && slot->seq == seq ? slot : NULL;
 }
 
-/* Proof that the packet was made after something that we sent in the last seconds: it can't be a replay of old times.
+/* Proof that the packet was made after something that we sent in the last seconds: it can't be a
+ * replay of old times.
  */
 static bool knows_us(struct edge *e, const struct probe *probe)
 {
@@ -33,7 +35,8 @@ static void window_reset(struct path_in *in, uint32_t seq)
 }
 
 /* False: a replay, or out of any window. */
-static bool window_accept(struct mesh *m, struct mono now, struct edge *e, struct path_in *in, const struct probe *probe)
+static bool window_accept(struct mesh *m, struct mono now, struct edge *e, struct path_in *in,
+                          const struct probe *probe)
 {
     const int32_t ahead = in->known ? seq_sub(probe->seq, in->highest) : 0;
 
@@ -64,28 +67,35 @@ static bool window_accept(struct mesh *m, struct mono now, struct edge *e, struc
         in->half.lost_now -= in->half.lost_now > 0;
         return true;
     }
-    if ((ahead <= -64 || ahead > SEQ_WINDOW) && knows_us(e, probe)) { /* the peer's agent was started anew */
+    if ((ahead <= -64 || ahead > SEQ_WINDOW) &&
+        knows_us(e, probe)) { /* the peer's agent was started anew */
         window_reset(in, probe->seq);
         return true;
     }
     return false;
 }
 
-static void note_packet(struct edge *e, struct path_in *in, const struct probe *probe, bool stamped, struct nic_time rx)
+static void note_packet(struct edge *e, struct path_in *in, const struct probe *probe, bool stamped,
+                        struct nic_time rx)
 {
     in->heard[probe->seq % SLOT_COUNT] = (struct heard_slot){
         .seq = probe->seq, .valid = 1, .stamped = stamped, .second = probe->second, .rx = rx};
     if (probe->type != PROBE_PAIR) {
-        e->single_in = (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped};
+        e->single_in =
+            (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped};
     } else if (!probe->second) {
-        e->pair_in = (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped, .pair = 1};
-    } else if (!heard_find(e, probe->path, probe->seq - 1)) { /* its first was lost: alone it is a single */
-        e->single_in = (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped};
+        e->pair_in = (struct packet_ref){
+            .seq = probe->seq, .path = probe->path, .valid = stamped, .pair = 1};
+    } else if (!heard_find(e, probe->path,
+                           probe->seq - 1)) { /* its first was lost: alone it is a single */
+        e->single_in =
+            (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped};
     }
 }
 
 /* The sender's stamps of an earlier packet or pair, with ours of its arrival: a backward point. */
-static void point_backward(struct edge *e, int edge, const struct probe *probe, struct mesh_heard *heard)
+static void point_backward(struct edge *e, int edge, const struct probe *probe,
+                           struct mesh_heard *heard)
 {
     const struct probe_stamps *own = &probe->own;
     struct heard_slot *first = heard_find(e, own->path, own->seq);
@@ -115,11 +125,13 @@ static void point_backward(struct edge *e, int edge, const struct probe *probe, 
 }
 
 /* What the sender heard of ours: a forward point. */
-static void point_forward(struct edge *e, int edge, const struct probe *probe, struct mesh_heard *heard)
+static void point_forward(struct edge *e, int edge, const struct probe *probe,
+                          struct mesh_heard *heard)
 {
     const struct probe_stamps *theirs = &probe->heard;
     struct sent_slot *first = sent_find(e, theirs->path, theirs->seq);
-    struct sent_slot *second = theirs->gap_ns != 0 ? sent_find(e, theirs->path, theirs->seq + 1) : NULL;
+    struct sent_slot *second =
+        theirs->gap_ns != 0 ? sent_find(e, theirs->path, theirs->seq + 1) : NULL;
     struct clock_point point = {.edge = edge, .path = theirs->path, .forward = true};
 
     if (!first || first->state != SENT_STAMPED || first->used) {
@@ -190,7 +202,8 @@ static void hear_echo(struct mesh *m, struct mono now, int edge, const struct pr
 }
 
 /* A path of the peer's was heard. */
-static void touch(struct mesh *m, struct mono now, int edge, const struct probe *probe, uint16_t source_port)
+static void touch(struct mesh *m, struct mono now, int edge, const struct probe *probe,
+                  uint16_t source_port)
 {
     struct edge *e = &m->edges[edge];
     struct path_in *in = &e->in[probe->path];
@@ -209,7 +222,8 @@ static void touch(struct mesh *m, struct mono now, int edge, const struct probe 
     verdict_touched(m, now, edge, probe->path);
 }
 
-static int edge_of(struct mesh *m, struct mono now, uint32_t local, const struct probe *probe, struct mesh_heard *heard)
+static int edge_of(struct mesh *m, struct mono now, uint32_t local, const struct probe *probe,
+                   struct mesh_heard *heard)
 {
     int edge = mesh_edge_find(m, local, probe->src);
     uint32_t peer;
@@ -220,16 +234,19 @@ static int edge_of(struct mesh *m, struct mono now, uint32_t local, const struct
     peer = fleet_find(&m->config.fleet, probe->src);
     if (peer != UINT32_MAX && !host_id_equal(m->config.fleet.peers[peer].host,
                                              m->config.fleet.peers[m->nics[local].peer].host)) {
-        /* somebody whose list differs from ours, or who replaced a silent peer by us: answer him alike */
-        edge = mesh_edge_add(m, now, local, &(struct peer_choice){.index = peer, .reason = EDGE_GUEST});
+        /* somebody whose list differs from ours, or who replaced a silent peer by us: answer him
+         * alike */
+        edge = mesh_edge_add(m, now, local,
+                             &(struct peer_choice){.index = peer, .reason = EDGE_GUEST});
         heard->new_edge = edge >= 0;
     }
     m->counters.unknown_sender += edge < 0;
     return edge;
 }
 
-void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port, bool stamped,
-                     struct nic_time rx, const struct probe *probe, struct mesh_heard *ret_heard)
+void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port,
+                     bool stamped, struct nic_time rx, const struct probe *probe,
+                     struct mesh_heard *ret_heard)
 {
     struct edge *e;
     int edge;
@@ -237,7 +254,8 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
     *ret_heard = (struct mesh_heard){.edge = -1};
     mesh_notice_late(m, now);
     m->counters.received++;
-    if (!nic_id_equal(probe->dst, m->nics[local].id) || nic_id_equal(probe->src, m->nics[local].id)) {
+    if (!nic_id_equal(probe->dst, m->nics[local].id) ||
+        nic_id_equal(probe->src, m->nics[local].id)) {
         m->counters.own_id += nic_id_equal(probe->src, m->nics[local].id);
         m->counters.unknown_sender++;
         return;

@@ -1,28 +1,28 @@
 /* internal.h: the mesh's data, shared by its own files only. */
 #pragma once
+#include "base/prng.h"
 #include "core/mesh/delay.h"
 #include "core/mesh/mesh.h"
-#include "base/prng.h"
 
-#define SLOT_COUNT        32 /* packets remembered per path and direction: 4 s at 7.5 a second */
-#define SEND_QUEUE        1024
-#define VERDICT_QUEUE     512
-#define ROUTER_MAX        2048 /* distinct router addresses remembered */
-#define PROOF_PACKETS     6
-#define PROOF_WAIT_NS     (15 * NS_PER_MS) /* for packets that overtake each other */
-#define OVERDUE_NS        (25 * NS_PER_MS)
-#define WANT_AGAIN_NS     (100 * NS_PER_MS)
-#define SUSPECT_NS_MAX    (5 * NS_PER_S)   /* overdue and never proven: the peer gave that path up */
-#define SILENT_NS         (2 * NS_PER_S)
-#define GUEST_NS          (10 * NS_PER_S)
-#define REVIVE_PACKETS    3
-#define LATE_GRACE_NS     (250 * NS_PER_MS)
-#define BURST_STEP_NS     (4 * NS_PER_MS)
-#define DEAF_PACKETS      8 /* sent and stamped, none acknowledged, while the peer talks */
-#define DEAF_NS           (250 * NS_PER_MS)
-#define RECENT_NS         (30 * NS_PER_S)
-#define OWD_WINDOW_NS     (10 * NS_PER_S)
-#define REDISCOVER_NS     (600 * NS_PER_S)
+#define SLOT_COUNT     32 /* packets remembered per path and direction: 4 s at 7.5 a second */
+#define SEND_QUEUE     1024
+#define VERDICT_QUEUE  512
+#define ROUTER_MAX     2048 /* distinct router addresses remembered */
+#define PROOF_PACKETS  6
+#define PROOF_WAIT_NS  (15 * NS_PER_MS) /* for packets that overtake each other */
+#define OVERDUE_NS     (25 * NS_PER_MS)
+#define WANT_AGAIN_NS  (100 * NS_PER_MS)
+#define SUSPECT_NS_MAX (5 * NS_PER_S) /* overdue and never proven: the peer gave that path up */
+#define SILENT_NS      (2 * NS_PER_S)
+#define GUEST_NS       (10 * NS_PER_S)
+#define REVIVE_PACKETS 3
+#define LATE_GRACE_NS  (250 * NS_PER_MS)
+#define BURST_STEP_NS  (4 * NS_PER_MS)
+#define DEAF_PACKETS   8 /* sent and stamped, none acknowledged, while the peer talks */
+#define DEAF_NS        (250 * NS_PER_MS)
+#define RECENT_NS      (30 * NS_PER_S)
+#define OWD_WINDOW_NS  (10 * NS_PER_S)
+#define REDISCOVER_NS  (600 * NS_PER_S)
 
 enum sent_state { SENT_NONE, SENT_WAITING, SENT_STAMPED, SENT_UNSTAMPED, SENT_FAILED };
 
@@ -90,9 +90,9 @@ struct edge {
     struct host_id host;
     struct mono heard, started, fresh_at;
     struct mono pair_nominal, pair_next, single_next;
-    uint32_t round; /* of pairs */
+    uint32_t round;                                                   /* of pairs */
     struct packet_ref pair_out[2], single_out[2], pair_in, single_in; /* [0] newest */
-    struct mono acked;  /* any own packet acknowledged */
+    struct mono acked; /* any own packet acknowledged */
     uint32_t heard_since_ack, stamped_since_ack;
     bool deaf;          /* the peer hears none of our paths */
     int64_t owd_min[2]; /* this and the last window, sums of both directions */
@@ -129,7 +129,7 @@ struct discovery {
     uint32_t generation;
     uint8_t port, ttl, length; /* next to probe; routers until the peer, 0 unknown */
     uint8_t pass;
-    uint8_t reached; /* lowest TTL at which the peer was reached */
+    uint8_t reached;             /* lowest TTL at which the peer was reached */
     uint8_t last_port, last_ttl; /* what was asked last */
     struct mono next, finish;
     uint16_t hops[MESH_PORT_COUNT][MESH_HOP_MAX];
@@ -187,8 +187,8 @@ bool mesh_send_push(struct mesh *m, const struct send_entry *entry);
 void mesh_due(struct mesh *m, int edge, struct mono at);
 uint32_t mesh_router(struct mesh *m, const uint8_t address[static 16]); /* 1 + index, 0: no room */
 bool mesh_credit(struct mesh *m, struct mono now, int64_t *credit);
-void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
-                    enum path_event event, uint32_t proof);
+void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
+                    enum finding_direction direction, enum path_event event, uint32_t proof);
 void path_half_trial(struct path_half *half, struct mono now, bool lost);
 
 /* prober.c: what is sent when */
@@ -214,4 +214,5 @@ struct mono discovery_due(const struct mesh *m, uint32_t local);
 void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path);
 void mesh_notice_late(struct mesh *m, struct mono now);
-int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct peer_choice *choice);
+int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local,
+                  const struct peer_choice *choice);

@@ -1,5 +1,5 @@
-/* mesh.c: life of the mesh and of its edges, its queues, its answers. What is sent when: prober.c; what a packet
- * tells: hear.c; verdicts: verdict.c. */
+/* mesh.c: life of the mesh and of its edges, its queues, its answers. What is sent when: prober.c;
+ * what a packet tells: hear.c; verdicts: verdict.c. */
 #include "core/mesh/mesh.h"
 
 #include <stdlib.h>
@@ -9,11 +9,14 @@
 
 #define CHOICE_MAX 256
 
-/* ---- queues ----------------------------------------------------------------------------------------------------- */
+/* ---- queues
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 void mesh_verdict_push(struct mesh *m, struct mesh_verdict verdict)
 {
-    if (m->verdict_count == VERDICT_QUEUE) { /* the caller drains after each call: only a bug of ours fills it */
+    if (m->verdict_count ==
+        VERDICT_QUEUE) { /* the caller drains after each call: only a bug of ours fills it */
         m->verdict_head = (m->verdict_head + 1) % VERDICT_QUEUE;
         m->verdict_count--;
     }
@@ -104,7 +107,9 @@ uint32_t mesh_router(struct mesh *m, const uint8_t address[static 16])
     return m->router_count;
 }
 
-/* ---- edges ------------------------------------------------------------------------------------------------------ */
+/* ---- edges
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer)
 {
@@ -152,7 +157,8 @@ int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct 
     struct edge *e = NULL;
     int edge;
 
-    for (edge = (int)local * m->config.edge_limit; edge < (int)(local + 1) * m->config.edge_limit; edge++) {
+    for (edge = (int)local * m->config.edge_limit; edge < (int)(local + 1) * m->config.edge_limit;
+         edge++) {
         if (!m->edges[edge].used) {
             e = &m->edges[edge];
             break;
@@ -209,8 +215,8 @@ static void edge_remove(struct mesh *m, int edge)
 static void choose(struct mesh *m, struct mono now, uint32_t local)
 {
     const struct mesh_config *c = &m->config;
-    const uint32_t count = peers_choose(&c->fleet, m->nics[local].peer, c->ring_peers, c->full_limit, m->choices,
-                                        CHOICE_MAX);
+    const uint32_t count = peers_choose(&c->fleet, m->nics[local].peer, c->ring_peers,
+                                        c->full_limit, m->choices, CHOICE_MAX);
 
     for (int edge = (int)local * c->edge_limit; edge < (int)(local + 1) * c->edge_limit; edge++) {
         struct edge *e = &m->edges[edge];
@@ -265,8 +271,8 @@ bool mesh_replace(struct mesh *m, struct mono now, int edge)
     if (!old->used || old->reason == EDGE_FULL || old->reason == EDGE_GUEST) {
         return false;
     }
-    count = peers_choose(&m->config.fleet, m->nics[local].peer, m->config.ring_peers, m->config.full_limit, m->choices,
-                         CHOICE_MAX);
+    count = peers_choose(&m->config.fleet, m->nics[local].peer, m->config.ring_peers,
+                         m->config.full_limit, m->choices, CHOICE_MAX);
     for (uint32_t i = 0; i < count; i++) {
         const struct peer_choice *c = &m->choices[i];
 
@@ -279,7 +285,9 @@ bool mesh_replace(struct mesh *m, struct mono now, int edge)
     return false;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t power_of_two(uint32_t at_least)
 {
@@ -313,7 +321,8 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->routers = calloc(ROUTER_MAX, sizeof *m->routers);
     m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof *m->delays);
     m->choices = calloc(CHOICE_MAX, sizeof *m->choices);
-    if (!m->edges || !m->due || !m->pending || !m->sends || !m->verdicts || !m->routers || !m->delays || !m->choices) {
+    if (!m->edges || !m->due || !m->pending || !m->sends || !m->verdicts || !m->routers ||
+        !m->delays || !m->choices) {
         mesh_free(m);
         return NULL;
     }
@@ -359,7 +368,9 @@ void mesh_free(struct mesh *m)
     free(m);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------- */
+/* ---- time
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static struct mono grid_up(const struct mesh *m, struct mono at)
 {
@@ -428,7 +439,8 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
 
     nic->carrier = up;
     nic->carrier_known = true;
-    for (int edge = (int)local * m->config.edge_limit; edge < (int)(local + 1) * m->config.edge_limit; edge++) {
+    for (int edge = (int)local * m->config.edge_limit;
+         edge < (int)(local + 1) * m->config.edge_limit; edge++) {
         struct edge *e = &m->edges[edge];
 
         if (!e->used || (up && !was_down)) {
@@ -447,7 +459,9 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
     }
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------- */
+/* ---- answers
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 int mesh_edge_capacity(const struct mesh *m)
 {
@@ -459,7 +473,8 @@ uint32_t mesh_generation(const struct mesh *m)
     return m->generation;
 }
 
-bool mesh_edge_info(const struct mesh *m, struct mono now, int edge, struct mesh_edge_info *ret_info)
+bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
+                    struct mesh_edge_info *ret_info)
 {
     const struct edge *e = &m->edges[edge];
 
@@ -482,8 +497,8 @@ bool mesh_edge_info(const struct mesh *m, struct mono now, int edge, struct mesh
     return true;
 }
 
-bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
-                      struct path_report *ret_report)
+bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
+                      enum finding_direction direction, struct path_report *ret_report)
 {
     const struct edge *e = &m->edges[edge];
     const bool out = direction == DIRECTION_OUT;
@@ -491,7 +506,8 @@ bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t p
     const struct delay_window *d = half->delay;
 
     (void)now;
-    if (!e->used || path >= m->config.path_limit || (out ? path >= e->path_count : !e->in[path].known)) {
+    if (!e->used || path >= m->config.path_limit ||
+        (out ? path >= e->path_count : !e->in[path].known)) {
         return false;
     }
     *ret_report = (struct path_report){
@@ -532,8 +548,8 @@ static void edge_minima(struct edge *e, struct mono now)
     e->min_start = now;
 }
 
-void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
-                   int64_t owd_ns)
+void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
+                   enum finding_direction direction, int64_t owd_ns)
 {
     struct edge *e = &m->edges[edge];
     struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;

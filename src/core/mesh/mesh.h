@@ -1,18 +1,22 @@
-/* mesh.h: who is probed, when, over which paths, and what comes of it: one object for all NICs of a host.
+/* mesh.h: who is probed, when, over which paths, and what comes of it: one object for all NICs of a
+ * host.
  *
- * Packets in (mesh_on_receive), transmit stamps in, packets out (mesh_next_send). On the way the bookkeeping turns
- * stamps of both ends into clock points (for core/clock) and, once told what fleet time makes of a point
- * (mesh_on_delay), into one-way delays. It keeps liveness and loss per path and direction and says what changed
- * (mesh_next_verdict). It never learns what time it is by itself, and nothing here blocks or allocates after mesh_new.
+ * Packets in (mesh_on_receive), transmit stamps in, packets out (mesh_next_send). On the way the
+ * bookkeeping turns stamps of both ends into clock points (for core/clock) and, once told what
+ * fleet time makes of a point (mesh_on_delay), into one-way delays. It keeps liveness and loss per
+ * path and direction and says what changed (mesh_next_verdict). It never learns what time it is by
+ * itself, and nothing here blocks or allocates after mesh_new.
  *
- * Cadence, per edge and end: each interval (100 ms, +-10 %) a coded pair on the next path, and a single on the path
- * half a rotation on, so that each of 4 paths is touched every 200 +- 20 ms. The end with the higher id sends half an
- * interval later. A path that is 25 ms overdue, while the peer is heard on others, has a burst asked for (5 singles,
- * 4 ms apart, and a report of their transmit stamps on another path). Bursts: at most MESH_BURST_RATE packets a second
- * and NIC; discovery the same. All else is constant: no event ever raises the rate of probing.
+ * Cadence, per edge and end: each interval (100 ms, +-10 %) a coded pair on the next path, and a
+ * single on the path half a rotation on, so that each of 4 paths is touched every 200 +- 20 ms. The
+ * end with the higher id sends half an interval later. A path that is 25 ms overdue, while the peer
+ * is heard on others, has a burst asked for (5 singles, 4 ms apart, and a report of their transmit
+ * stamps on another path). Bursts: at most MESH_BURST_RATE packets a second and NIC; discovery the
+ * same. All else is constant: no event ever raises the rate of probing.
  *
- * Which stamps a packet carries: the first of a pair and a single report the last pair, the second of a pair
- * reports the last single. So a pair is reported on two paths, and a dead path hides nothing. */
+ * Which stamps a packet carries: the first of a pair and a single report the last pair, the second
+ * of a pair reports the last single. So a pair is reported on two paths, and a dead path hides
+ * nothing. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,8 +51,8 @@ struct mesh_config {
     uint16_t edge_limit, ring_peers, full_limit, path_limit;
     bool no_discovery;
     struct span interval;
-    struct span grid;     /* ticks are wanted on multiples of this; 0: exactly */
-    struct span late;     /* a tick this much behind its deadline is late */
+    struct span grid; /* ticks are wanted on multiples of this; 0: exactly */
+    struct span late; /* a tick this much behind its deadline is late */
 };
 
 enum node_class {
@@ -56,7 +60,8 @@ enum node_class {
     NODE_CLASS_JOB,   /* that of the job's own traffic */
 };
 
-/* One packet. The two of a pair come as neighbours, probe.second false then true, to leave back to back. */
+/* One packet. The two of a pair come as neighbours, probe.second false then true, to leave back to
+ * back. */
 struct node_send {
     uint64_t token; /* handed back with the transmit stamp; unique per host */
     uint32_t local;
@@ -72,9 +77,10 @@ struct node_send {
 
 /* What a received packet told. */
 struct mesh_heard {
-    int edge;        /* -1: not from an edge */
-    bool fresh;      /* its header may be believed: not replayed, and it knows something that we just said */
-    bool new_edge;   /* a guest: somebody probes us whom we had not chosen */
+    int edge;      /* -1: not from an edge */
+    bool fresh;    /* its header may be believed: not replayed, and it knows something that we just
+                      said */
+    bool new_edge; /* a guest: somebody probes us whom we had not chosen */
     uint32_t point_count;
     struct clock_point points[2]; /* .edge is the mesh's edge */
     uint32_t error_ns;
@@ -106,20 +112,24 @@ struct mesh_counters {
 struct mesh *mesh_new(const struct mesh_config *config, struct mono now);
 void mesh_free(struct mesh *m);
 
-/* The list was reloaded: edges that are no longer chosen go, new ones come (mesh_edge_changed tells which). */
+/* The list was reloaded: edges that are no longer chosen go, new ones come (mesh_edge_changed tells
+ * which). */
 void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet);
-void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port, bool stamped,
-                     struct nic_time rx, const struct probe *probe, struct mesh_heard *ret_heard);
+void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port,
+                     bool stamped, struct nic_time rx, const struct probe *probe,
+                     struct mesh_heard *ret_heard);
 /* outcome: 0 stamped, 1 no stamp, 2 not sent (enum transmit_outcome). */
-void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome, struct nic_time tx);
+void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome,
+                      struct nic_time tx);
 /* ttl 0: not known (a quote too short to tell): useful for traces, not for discovery. */
-void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer, uint16_t source_port,
-                 uint64_t token, uint8_t ttl, const uint8_t address[static 16]);
+void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
+                 uint16_t source_port, uint64_t token, uint8_t ttl,
+                 const uint8_t address[static 16]);
 /* Own carrier: paths of a NIC that is down are judged by nobody. */
 void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up);
 /* The one-way delay that fleet time makes of a point. */
-void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
-                   int64_t owd_ns);
+void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
+                   enum finding_direction direction, int64_t owd_ns);
 void mesh_tick(struct mesh *m, struct mono now);
 struct mono mesh_deadline(const struct mesh *m);
 
@@ -128,7 +138,8 @@ bool mesh_next_send(struct mesh *m, struct mono now, struct node_send *ret_send,
 bool mesh_next_verdict(struct mesh *m, struct mesh_verdict *ret_verdict);
 
 /* Ask `peer` about `subject`, or answer; false: no room or over the rate. */
-bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct probe_query *query, bool answer);
+bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct probe_query *query,
+                bool answer);
 /* Give up that peer for the next of its ring; false: there is none. */
 bool mesh_replace(struct mesh *m, struct mono now, int edge);
 
@@ -140,16 +151,17 @@ struct mesh_edge_info {
     struct host_id host;
     uint8_t reason, path_count, peer_path_count;
     bool silent;
-    struct mono heard; /* MONO_NEVER: never */
-    int64_t rtt_ns_min; /* -1 unknown */
+    struct mono heard;   /* MONO_NEVER: never */
+    int64_t rtt_ns_min;  /* -1 unknown */
     uint32_t generation; /* changes when the number is used for another pair */
 };
 int mesh_edge_capacity(const struct mesh *m);
 /* Grows whenever an edge came or went. */
 uint32_t mesh_generation(const struct mesh *m);
-bool mesh_edge_info(const struct mesh *m, struct mono now, int edge, struct mesh_edge_info *ret_info);
-bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
-                      struct path_report *ret_report);
+bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
+                    struct mesh_edge_info *ret_info);
+bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
+                      enum finding_direction direction, struct path_report *ret_report);
 int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer);
 void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters);
 

@@ -6,19 +6,23 @@
 #include "base/bug.h"
 
 /* Rows: state; columns in the order of enum path_event:
- *                     HEARD          REVIVED      OVERDUE       PROVEN     SILENCE       LATE          LOSS         END */
+ *                     HEARD          REVIVED      OVERDUE       PROVEN     SILENCE       LATE LOSS
+ * END */
 static const uint8_t transitions[PATH_STATE_COUNT][PATH_EVENT_COUNT] = {
-    [PATH_UNKNOWN] = {PATH_ALIVE, PATH_ALIVE, PATH_UNKNOWN, PATH_DEAD, PATH_UNKNOWN, PATH_UNKNOWN, PATH_UNKNOWN,
-                      PATH_UNKNOWN},
-    [PATH_ALIVE] = {PATH_ALIVE, PATH_ALIVE, PATH_SUSPECT, PATH_DEAD, PATH_UNKNOWN, PATH_ALIVE, PATH_LOSSY, PATH_ALIVE},
+    [PATH_UNKNOWN] = {PATH_ALIVE, PATH_ALIVE, PATH_UNKNOWN, PATH_DEAD, PATH_UNKNOWN, PATH_UNKNOWN,
+                      PATH_UNKNOWN, PATH_UNKNOWN},
+    [PATH_ALIVE] = {PATH_ALIVE, PATH_ALIVE, PATH_SUSPECT, PATH_DEAD, PATH_UNKNOWN, PATH_ALIVE,
+                    PATH_LOSSY, PATH_ALIVE},
     /* late: what looked overdue may have been ours */
-    [PATH_SUSPECT] = {PATH_ALIVE, PATH_ALIVE, PATH_SUSPECT, PATH_DEAD, PATH_UNKNOWN, PATH_ALIVE, PATH_LOSSY,
-                      PATH_SUSPECT},
+    [PATH_SUSPECT] = {PATH_ALIVE, PATH_ALIVE, PATH_SUSPECT, PATH_DEAD, PATH_UNKNOWN, PATH_ALIVE,
+                      PATH_LOSSY, PATH_SUSPECT},
     /* a lossy path is overdue now and then: only proof makes it dead */
-    [PATH_LOSSY] = {PATH_LOSSY, PATH_LOSSY, PATH_LOSSY, PATH_DEAD, PATH_UNKNOWN, PATH_LOSSY, PATH_LOSSY, PATH_ALIVE},
-    /* one packet that came through proves little: REVIVED counts some. Silence of the peer leaves the verdict, which
-     * was proven; only new evidence takes it back */
-    [PATH_DEAD] = {PATH_DEAD, PATH_ALIVE, PATH_DEAD, PATH_DEAD, PATH_UNKNOWN, PATH_DEAD, PATH_DEAD, PATH_DEAD},
+    [PATH_LOSSY] = {PATH_LOSSY, PATH_LOSSY, PATH_LOSSY, PATH_DEAD, PATH_UNKNOWN, PATH_LOSSY,
+                    PATH_LOSSY, PATH_ALIVE},
+    /* one packet that came through proves little: REVIVED counts some. Silence of the peer leaves
+     * the verdict, which was proven; only new evidence takes it back */
+    [PATH_DEAD] = {PATH_DEAD, PATH_ALIVE, PATH_DEAD, PATH_DEAD, PATH_UNKNOWN, PATH_DEAD, PATH_DEAD,
+                   PATH_DEAD},
 };
 
 enum path_state path_next(enum path_state state, enum path_event event)
@@ -29,7 +33,8 @@ enum path_state path_next(enum path_state state, enum path_event event)
 
 const char *path_state_word(enum path_state state)
 {
-    static const char *const words[PATH_STATE_COUNT] = {"unknown", "alive", "suspect", "lossy", "dead"};
+    static const char *const words[PATH_STATE_COUNT] = {"unknown", "alive", "suspect", "lossy",
+                                                        "dead"};
 
     return (unsigned)state < PATH_STATE_COUNT ? words[state] : "unknown";
 }

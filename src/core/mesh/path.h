@@ -1,8 +1,10 @@
-/* path.h: what is known of one path of a NIC pair in one direction: alive or not, loss, order, one-way delay.
+/* path.h: what is known of one path of a NIC pair in one direction: alive or not, loss, order,
+ * one-way delay.
  *
- * Liveness is a total transition function (path_next). A path is called dead only on proof: its sender holds transmit
- * stamps of packets that the receiver, awake and hearing the same sender on other paths, never got. Silence without
- * proof is UNKNOWN, never DEAD: a starved or stopped agent accuses nobody and is accused of nothing but silence. */
+ * Liveness is a total transition function (path_next). A path is called dead only on proof: its
+ * sender holds transmit stamps of packets that the receiver, awake and hearing the same sender on
+ * other paths, never got. Silence without proof is UNKNOWN, never DEAD: a starved or stopped agent
+ * accuses nobody and is accused of nothing but silence. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,31 +34,34 @@ enum path_event {
 enum path_state path_next(enum path_state state, enum path_event event);
 const char *path_state_word(enum path_state state);
 
-/* One direction of one path. Delays in ns of fleet time; -1 in counts and INT64_MIN in delays: unknown. */
+/* One direction of one path. Delays in ns of fleet time; -1 in counts and INT64_MIN in delays:
+ * unknown. */
 struct path_report {
     uint32_t state;       /* enum path_state */
     uint16_t source_port; /* 0: not known (a peer's path never heard) */
     uint8_t hop_count;    /* routers that answered, 0: unknown */
     uint8_t reserved;
-    uint64_t signature;   /* of the hop list */
-    struct mono since;    /* of this state */
-    struct mono heard;    /* last proof of life */
-    uint64_t sent, lost, reordered; /* since the path was chosen; of those whose fate is known */
+    uint64_t signature;                /* of the hop list */
+    struct mono since;                 /* of this state */
+    struct mono heard;                 /* last proof of life */
+    uint64_t sent, lost, reordered;    /* since the path was chosen; of those whose fate is known */
     uint32_t lost_recent, sent_recent; /* last 30..60 s */
-    uint32_t deaths;      /* times it was found dead */
+    uint32_t deaths;                   /* times it was found dead */
     uint32_t reserved2;
     int64_t owd_ns_last, owd_ns_min, owd_ns_p50, owd_ns_p99, owd_ns_max; /* last 10..20 s */
     int64_t owd_count;
     int64_t owd_ns_p50_long; /* last minutes: what it was before */
-    int64_t bound_ns;  /* the clock's statistical bound on these delays; INT64_MIN: not synchronised */
-    int64_t hard_ns;   /* the hard one */
+    int64_t
+        bound_ns; /* the clock's statistical bound on these delays; INT64_MIN: not synchronised */
+    int64_t hard_ns; /* the hard one */
 };
 
-/* Gray loss: a sequential test (CUSUM of the log likelihood ratio of LOSS_BAD against LOSS_GOOD per coded pair; a pair
- * is lost when either packet is). It rises on losses and falls slowly on arrivals, never below 0; above LOSS_LIMIT the
- * path is called lossy. On a path that loses LOSS_GOOD or less the mean time between false alarms is at least
- * exp(LOSS_LIMIT) pairs (Lorden 1971): 5e11 pairs = 6e7 path-hours at 2.5 pairs a second. It finds 5 % in about 45 s, 2 % in
- * 150 s. It ends when the loss of the last LOSS_END_PAIRS pairs is back under LOSS_GOOD. */
+/* Gray loss: a sequential test (CUSUM of the log likelihood ratio of LOSS_BAD against LOSS_GOOD per
+ * coded pair; a pair is lost when either packet is). It rises on losses and falls slowly on
+ * arrivals, never below 0; above LOSS_LIMIT the path is called lossy. On a path that loses
+ * LOSS_GOOD or less the mean time between false alarms is at least exp(LOSS_LIMIT) pairs (Lorden
+ * 1971): 5e11 pairs = 6e7 path-hours at 2.5 pairs a second. It finds 5 % in about 45 s, 2 % in 150
+ * s. It ends when the loss of the last LOSS_END_PAIRS pairs is back under LOSS_GOOD. */
 #define LOSS_GOOD      0.002
 #define LOSS_BAD       0.05
 #define LOSS_LIMIT     27.0

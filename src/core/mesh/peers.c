@@ -42,7 +42,8 @@ static void side_offer(struct ring_side *side, uint32_t index, uint64_t distance
     } else {
         side->count++;
     }
-    /* ids ascend in the list and are offered in that order: a tie keeps the lower id first, on every host */
+    /* ids ascend in the list and are offered in that order: a tie keeps the lower id first, on
+     * every host */
     for (; at > 0 && side->distance[at - 1] > distance; at--) {
         side->distance[at] = side->distance[at - 1];
         side->index[at] = side->index[at - 1];
@@ -59,7 +60,8 @@ static void ring_offer(struct ring *ring, uint32_t index, struct nic_id nic)
     side_offer(&ring->side[0], index, ring->own - place);
 }
 
-static uint32_t add(struct peer_choice *choices, uint32_t count, uint32_t capacity, struct peer_choice choice)
+static uint32_t add(struct peer_choice *choices, uint32_t count, uint32_t capacity,
+                    struct peer_choice choice)
 {
     for (uint32_t i = 0; i < count; i++) {
         /* each peer once among the chosen; a spare that is chosen already is none */
@@ -73,8 +75,8 @@ static uint32_t add(struct peer_choice *choices, uint32_t count, uint32_t capaci
     return count;
 }
 
-static uint32_t choose_full(const struct node_fleet *fleet, uint32_t self, struct peer_choice *ret_choices,
-                            uint32_t capacity)
+static uint32_t choose_full(const struct node_fleet *fleet, uint32_t self,
+                            struct peer_choice *ret_choices, uint32_t capacity)
 {
     uint32_t count = 0;
 
@@ -86,7 +88,8 @@ static uint32_t choose_full(const struct node_fleet *fleet, uint32_t self, struc
     return count;
 }
 
-static uint32_t rings_init(struct ring *rings, const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers)
+static uint32_t rings_init(struct ring *rings, const struct node_fleet *fleet, uint32_t self,
+                           uint32_t ring_peers)
 {
     const struct node_peer *own = &fleet->peers[self];
     uint32_t count = 0;
@@ -94,9 +97,11 @@ static uint32_t rings_init(struct ring *rings, const struct node_fleet *fleet, u
     for (uint32_t r = 0; r < ring_peers / 2 && count < PEERS_RING_MAX - 2; r++) {
         rings[count++] = (struct ring){.salt = hash_u64(fleet->seed, r), .reason = EDGE_RING};
     }
-    rings[count++] = (struct ring){.salt = hash_u64(fleet->seed, 1000u + own->rail), .reason = EDGE_RAIL};
+    rings[count++] =
+        (struct ring){.salt = hash_u64(fleet->seed, 1000u + own->rail), .reason = EDGE_RAIL};
     if (own->leaf != LEAF_UNKNOWN) {
-        rings[count++] = (struct ring){.salt = hash_u64(fleet->seed, 100000u + own->leaf), .reason = EDGE_LEAF};
+        rings[count++] =
+            (struct ring){.salt = hash_u64(fleet->seed, 100000u + own->leaf), .reason = EDGE_LEAF};
     }
     for (uint32_t r = 0; r < count; r++) {
         rings[r].own = hash_u64(rings[r].salt, own->nic.index);
@@ -104,7 +109,8 @@ static uint32_t rings_init(struct ring *rings, const struct node_fleet *fleet, u
     return count;
 }
 
-static void rings_scan(struct ring *rings, uint32_t count, const struct node_fleet *fleet, uint32_t self)
+static void rings_scan(struct ring *rings, uint32_t count, const struct node_fleet *fleet,
+                       uint32_t self)
 {
     const struct node_peer *own = &fleet->peers[self];
 
@@ -124,8 +130,8 @@ static void rings_scan(struct ring *rings, uint32_t count, const struct node_fle
     }
 }
 
-uint32_t peers_choose(const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers, uint32_t full_limit,
-                      struct peer_choice *ret_choices, uint32_t capacity)
+uint32_t peers_choose(const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers,
+                      uint32_t full_limit, struct peer_choice *ret_choices, uint32_t capacity)
 {
     struct ring rings[PEERS_RING_MAX];
     uint32_t ring_count, count = 0;

@@ -1,17 +1,18 @@
-/* peers.h: who probes whom. A pure function of the fleet's list, so that every host comes to the same graph without a
- * coordinator.
+/* peers.h: who probes whom. A pure function of the fleet's list, so that every host comes to the
+ * same graph without a coordinator.
  *
- * K peers come from K/2 rings: ring r puts all NICs in the order of hash(fleet seed, r, nic id), and a NIC probes its
- * neighbours there, one each way. The union of such rings is a random regular graph: an expander, of diameter about
- * log N / log (K - 1). One more ring per rail and one per leaf give the neighbours whose paths are short. The relation
- * is symmetric (my successor's predecessor is me), and a NIC that joins or leaves changes only its neighbours' lists.
- * NICs of one host do not probe each other: a ring neighbour on the own host is left out.
+ * K peers come from K/2 rings: ring r puts all NICs in the order of hash(fleet seed, r, nic id),
+ * and a NIC probes its neighbours there, one each way. The union of such rings is a random regular
+ * graph: an expander, of diameter about log N / log (K - 1). One more ring per rail and one per
+ * leaf give the neighbours whose paths are short. The relation is symmetric (my successor's
+ * predecessor is me), and a NIC that joins or leaves changes only its neighbours' lists. NICs of
+ * one host do not probe each other: a ring neighbour on the own host is left out.
  *
  * A fleet of at most full_limit other NICs is probed in full.
  *
- * For replacement each ring also names the next PEERS_DEPTH - 1 behind a neighbour: when it is silent, those two that it
- * leaves come to probe each other. Cost: O(N K) hashes once per reload, ~10 ms for 100,000 NICs; no memory beyond the
- * answer. */
+ * For replacement each ring also names the next PEERS_DEPTH - 1 behind a neighbour: when it is
+ * silent, those two that it leaves come to probe each other. Cost: O(N K) hashes once per reload,
+ * ~10 ms for 100,000 NICs; no memory beyond the answer. */
 #pragma once
 #include <stdbool.h>
 
@@ -30,7 +31,8 @@ struct peer_choice {
     uint8_t rank;    /* 0: chosen; 1..: the spares behind it */
 };
 
-/* Who the NIC at `self` probes: chosen ones first (rank 0, each peer once), then spares by rank (a spare may be named
- * by several rings). Returns the count, at most `capacity`. ring_peers is K: even, at most 32. */
-uint32_t peers_choose(const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers, uint32_t full_limit,
-                      struct peer_choice *ret_choices, uint32_t capacity);
+/* Who the NIC at `self` probes: chosen ones first (rank 0, each peer once), then spares by rank (a
+ * spare may be named by several rings). Returns the count, at most `capacity`. ring_peers is K:
+ * even, at most 32. */
+uint32_t peers_choose(const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers,
+                      uint32_t full_limit, struct peer_choice *ret_choices, uint32_t capacity);

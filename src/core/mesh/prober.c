@@ -26,7 +26,8 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge)
         e->out[p].half.port = (uint16_t)(m->config.port_base + p);
         e->out[p].seq_next = (uint32_t)prng_u64(&m->prng);
     }
-    /* edges are spread over the interval, so that neither the host nor a peer sends everything at once */
+    /* edges are spread over the interval, so that neither the host nor a peer sends everything at
+     * once */
     e->pair_nominal = mono_add(now, span_ns((int64_t)(spread % (uint64_t)m->config.interval.ns)));
     e->pair_next = e->pair_nominal;
     e->single_next = MONO_NEVER;
@@ -49,7 +50,8 @@ void prober_hear_pair(struct mesh *m, struct mono now, int edge)
     e->pair_nominal = mono_add(e->pair_nominal, span_ns(off / 8));
 }
 
-static void push(struct mesh *m, int edge, enum probe_type type, uint8_t path, enum slots slots, bool high)
+static void push(struct mesh *m, int edge, enum probe_type type, uint8_t path, enum slots slots,
+                 bool high)
 {
     const struct edge *e = &m->edges[edge];
     struct send_entry entry = {.edge = edge,
@@ -107,7 +109,8 @@ static uint8_t good_path(const struct edge *e, uint8_t avoid)
 {
     for (uint8_t i = 0; i < e->path_count; i++) {
         const uint8_t p = (uint8_t)((e->round + i) % e->path_count);
-        if (p != avoid && (e->out[p].half.state == PATH_ALIVE || e->out[p].half.state == PATH_LOSSY)) {
+        if (p != avoid &&
+            (e->out[p].half.state == PATH_ALIVE || e->out[p].half.state == PATH_LOSSY)) {
             return p;
         }
     }
@@ -146,7 +149,8 @@ static void send_bursts(struct mesh *m, struct mono now, int edge)
             push(m, edge, PROBE_BURST, p, SLOTS_PAIR, true);
             out->burst_left--;
             out->burst_wait = 1;
-            out->burst_next = mono_add(now, span_ns(out->burst_left > 0 ? BURST_STEP_NS : 20 * NS_PER_MS));
+            out->burst_next =
+                mono_add(now, span_ns(out->burst_left > 0 ? BURST_STEP_NS : 20 * NS_PER_MS));
         } else {
             out->burst_next = mono_add(now, span_ms(25));
         }
@@ -176,7 +180,8 @@ static void send_regular(struct mesh *m, struct mono now, int edge)
     const uint8_t count = e->path_count;
 
     if (e->single_next.ns <= now.ns) {
-        push(m, edge, PROBE_SINGLE, (uint8_t)((e->round - 1 + count / 2) % count), SLOTS_PAIR, false);
+        push(m, edge, PROBE_SINGLE, (uint8_t)((e->round - 1 + count / 2) % count), SLOTS_PAIR,
+             false);
         e->single_next = MONO_NEVER;
     }
     if (e->pair_next.ns > now.ns) {
@@ -227,7 +232,8 @@ struct mono prober_due(const struct edge *e)
     return due;
 }
 
-/* ---- building a packet ------------------------------------------------------------------------------------------ */
+/* ---- building a packet
+ * ------------------------------------------------------------------------------------------ */
 
 static void fill_own(const struct edge *e, struct packet_ref ref, struct probe_stamps *ret)
 {
@@ -239,9 +245,11 @@ static void fill_own(const struct edge *e, struct packet_ref ref, struct probe_s
     if (!ref.valid || first->seq != ref.seq || first->state != SENT_STAMPED) {
         return;
     }
-    *ret = (struct probe_stamps){.present = true, .path = ref.path, .seq = ref.seq, .first = first->tx};
+    *ret = (struct probe_stamps){
+        .present = true, .path = ref.path, .seq = ref.seq, .first = first->tx};
     gap = nic_time_sub(second->tx, first->tx).ns;
-    if (ref.pair && second->seq == ref.seq + 1 && second->state == SENT_STAMPED && gap >= 0 && gap < PROBE_GAP_NS_MAX) {
+    if (ref.pair && second->seq == ref.seq + 1 && second->state == SENT_STAMPED && gap >= 0 &&
+        gap < PROBE_GAP_NS_MAX) {
         ret->gap_ns = gap == 0 ? 1 : (int32_t)gap;
     }
 }
@@ -256,10 +264,11 @@ static void fill_heard(const struct edge *e, struct packet_ref ref, struct probe
     if (!ref.valid || !first->valid || first->seq != ref.seq || !first->stamped) {
         return;
     }
-    *ret = (struct probe_stamps){.present = true, .path = ref.path, .seq = ref.seq, .first = first->rx};
+    *ret = (struct probe_stamps){
+        .present = true, .path = ref.path, .seq = ref.seq, .first = first->rx};
     gap = nic_time_sub(second->rx, first->rx).ns;
-    if (ref.pair && second->valid && second->seq == ref.seq + 1 && second->stamped && gap > -PROBE_GAP_NS_MAX &&
-        gap < PROBE_GAP_NS_MAX) {
+    if (ref.pair && second->valid && second->seq == ref.seq + 1 && second->stamped &&
+        gap > -PROBE_GAP_NS_MAX && gap < PROBE_GAP_NS_MAX) {
         ret->gap_ns = gap == 0 ? 1 : (int32_t)gap;
     }
 }
@@ -276,11 +285,13 @@ static uint32_t received_mask(const struct edge *e, const struct probe_stamps *h
 }
 
 /* The newest of both that has its stamps: what has just been sent can't report itself. */
-static struct packet_ref newest_stamped(const struct edge *e, const struct packet_ref refs[static 2])
+static struct packet_ref newest_stamped(const struct edge *e,
+                                        const struct packet_ref refs[static 2])
 {
     const struct sent_slot *slot = &e->out[refs[0].path].sent[refs[0].seq % SLOT_COUNT];
 
-    return refs[0].valid && slot->seq == refs[0].seq && slot->state == SENT_STAMPED ? refs[0] : refs[1];
+    return refs[0].valid && slot->seq == refs[0].seq && slot->state == SENT_STAMPED ? refs[0]
+                                                                                    : refs[1];
 }
 
 static void fill_slots(const struct edge *e, const struct send_entry *entry, struct probe *probe)
@@ -306,7 +317,8 @@ static void fill_slots(const struct edge *e, const struct send_entry *entry, str
     }
 }
 
-static void fill_states(const struct mesh *m, struct mono now, const struct edge *e, struct probe *probe)
+static void fill_states(const struct mesh *m, struct mono now, const struct edge *e,
+                        struct probe *probe)
 {
     probe->late = mesh_is_late(m, now);
     probe->wanted = e->want;
@@ -315,16 +327,18 @@ static void fill_states(const struct mesh *m, struct mono now, const struct edge
     }
 }
 
-static void remember(struct mesh *m, struct edge *e, const struct send_entry *entry, uint32_t seq, uint64_t token)
+static void remember(struct mesh *m, struct edge *e, const struct send_entry *entry, uint32_t seq,
+                     uint64_t token)
 {
     struct path_out *out = &e->out[entry->path];
     struct packet_ref *refs = entry->type == PROBE_PAIR ? e->pair_out : e->single_out;
 
-    out->sent[seq % SLOT_COUNT] =
-        (struct sent_slot){.seq = seq,
-                           .state = SENT_WAITING,
-                           .second = entry->type != PROBE_PAIR ? 0 : entry->second ? 2 : 1,
-                           .high = entry->high};
+    out->sent[seq % SLOT_COUNT] = (struct sent_slot){.seq = seq,
+                                                     .state = SENT_WAITING,
+                                                     .second = entry->type != PROBE_PAIR ? 0
+                                                               : entry->second           ? 2
+                                                                                         : 1,
+                                                     .high = entry->high};
     if (!entry->second) {
         refs[1] = refs[0];
         refs[0] = (struct packet_ref){
@@ -333,11 +347,15 @@ static void remember(struct mesh *m, struct edge *e, const struct send_entry *en
     if (entry->type == PROBE_BURST && entry->slots != SLOTS_REPORT) {
         out->burst_last = seq;
     }
-    m->pending[token & m->pending_mask] = (struct pending){
-        .token = token, .seq = seq, .generation = e->generation, .edge = entry->edge, .path = entry->path};
+    m->pending[token & m->pending_mask] = (struct pending){.token = token,
+                                                           .seq = seq,
+                                                           .generation = e->generation,
+                                                           .edge = entry->edge,
+                                                           .path = entry->path};
 }
 
-static void build(struct mesh *m, struct mono now, const struct send_entry *entry, struct node_send *send)
+static void build(struct mesh *m, struct mono now, const struct send_entry *entry,
+                  struct node_send *send)
 {
     struct probe *probe = &send->probe;
     struct edge *e = entry->edge >= 0 ? &m->edges[entry->edge] : NULL;
@@ -399,7 +417,8 @@ bool mesh_next_send(struct mesh *m, struct mono now, struct node_send *ret_send,
     return false;
 }
 
-bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct probe_query *query, bool answer)
+bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct probe_query *query,
+                bool answer)
 {
     const struct send_entry entry = {.edge = -1,
                                      .local = local,
@@ -412,14 +431,16 @@ bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct
     return mesh_credit(m, m->last_tick, &m->nics[local].burst_credit) && mesh_send_push(m, &entry);
 }
 
-void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome, struct nic_time tx)
+void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome,
+                      struct nic_time tx)
 {
     const struct pending *p = &m->pending[token & m->pending_mask];
     struct edge *e;
     struct sent_slot *slot;
 
     (void)now;
-    if (token == 0 || p->token != token || p->path == MESH_PATH_PROBE || !m->edges[p->edge].used || m->edges[p->edge].generation != p->generation) {
+    if (token == 0 || p->token != token || p->path == MESH_PATH_PROBE || !m->edges[p->edge].used ||
+        m->edges[p->edge].generation != p->generation) {
         m->counters.unmatched_stamps++;
         return;
     }

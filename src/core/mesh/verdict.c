@@ -15,8 +15,8 @@ void path_half_trial(struct path_half *half, struct mono now, bool lost)
     half->lost_now += lost;
 }
 
-void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path, enum finding_direction direction,
-                    enum path_event event, uint32_t proof)
+void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
+                    enum finding_direction direction, enum path_event event, uint32_t proof)
 {
     struct edge *e = &m->edges[edge];
     struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
@@ -46,7 +46,8 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path, enu
                                                .proof = proof});
 }
 
-/* ---- the peer's paths -------------------------------------------------------------------------------------------- */
+/* ---- the peer's paths
+ * -------------------------------------------------------------------------------------------- */
 
 /* The longest time between two packets on one of the peer's paths, jitter included. */
 static struct span touch_gap(const struct mesh *m, const struct edge *e)
@@ -59,7 +60,8 @@ static struct span touch_gap(const struct mesh *m, const struct edge *e)
 /* Overdue is only what is silent while the same peer is heard. */
 static bool peer_talks(const struct mesh *m, const struct edge *e, struct mono now)
 {
-    return e->heard.ns != MONO_NEVER.ns && mono_sub(now, e->heard).ns < m->config.interval.ns + OVERDUE_NS;
+    return e->heard.ns != MONO_NEVER.ns &&
+           mono_sub(now, e->heard).ns < m->config.interval.ns + OVERDUE_NS;
 }
 
 void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
@@ -72,7 +74,8 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
             e->in[p].touched = now;
         }
         if (e->silent) {
-            mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_PEER_HEARD, .edge = edge, .since = now});
+            mesh_verdict_push(
+                m, (struct mesh_verdict){.kind = MESH_PEER_HEARD, .edge = edge, .since = now});
         }
         e->silent = false;
         e->acked = now;
@@ -95,13 +98,15 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
     mesh_due(m, edge, mono_add(now, touch_gap(m, e)));
 }
 
-/* The peer's transmit stamp of its packet `seq` on that path is in our hands. Did the packet come? */
+/* The peer's transmit stamp of its packet `seq` on that path is in our hands. Did the packet come?
+ */
 void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, uint32_t seq)
 {
     struct edge *e = &m->edges[edge];
     struct path_in *in = path < EDGE_PATH_MAX ? &e->in[path] : NULL;
 
-    if (!in || path >= m->config.path_limit || mesh_is_late(m, now) || in->half.state == PATH_DEAD) {
+    if (!in || path >= m->config.path_limit || mesh_is_late(m, now) ||
+        in->half.state == PATH_DEAD) {
         return;
     }
     if (!in->known) { /* never heard at all: count reports of packets that did not come */
@@ -165,7 +170,9 @@ static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path
     }
 }
 
-/* ---- own paths -------------------------------------------------------------------------------------------------- */
+/* ---- own paths
+ * --------------------------------------------------------------------------------------------------
+ */
 
 void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
@@ -206,7 +213,8 @@ void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, ui
     }
 }
 
-/* The peer talks, but nothing of ours reaches it on any path: it can't tell us, so we count ourselves. */
+/* The peer talks, but nothing of ours reaches it on any path: it can't tell us, so we count
+ * ourselves. */
 static void deaf_tick(struct mesh *m, struct mono now, int edge)
 {
     struct edge *e = &m->edges[edge];
@@ -238,7 +246,8 @@ static void silence_tick(struct mesh *m, struct mono now, int edge)
         path_half_move(m, now, edge, p, DIRECTION_IN, PATH_SILENCE, 0);
         path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
     }
-    mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_PEER_SILENT, .edge = edge, .since = since});
+    mesh_verdict_push(
+        m, (struct mesh_verdict){.kind = MESH_PEER_SILENT, .edge = edge, .since = since});
 }
 
 void verdict_edge_tick(struct mesh *m, struct mono now, int edge)
@@ -267,7 +276,8 @@ struct mono verdict_due(const struct mesh *m, const struct edge *e)
         const struct path_in *in = &e->in[p];
 
         due = mono_min(due, in->proof_due);
-        if (in->known && (e->want & (1u << p)) == 0 && in->half.state != PATH_DEAD && in->half.state != PATH_UNKNOWN) {
+        if (in->known && (e->want & (1u << p)) == 0 && in->half.state != PATH_DEAD &&
+            in->half.state != PATH_UNKNOWN) {
             const struct mono at = mono_add(in->touched, touch_gap(m, e));
             /* what is overdue already is looked at with each pair that we send */
             due = at.ns > m->last_tick.ns ? mono_min(due, at) : due;
@@ -302,6 +312,7 @@ void verdict_late(struct mesh *m, struct mono now, struct span late)
         }
     }
     if (!known) {
-        mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_LATE, .edge = -1, .since = now, .late = late});
+        mesh_verdict_push(
+            m, (struct mesh_verdict){.kind = MESH_LATE, .edge = -1, .since = now, .late = late});
     }
 }

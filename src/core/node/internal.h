@@ -26,20 +26,21 @@ struct edge_link {
     int member, clock_edge;
     bool tried;
 };
-/* A second local clock against the host's: the line through the recent past, and how well it is kept. */
+/* A second local clock against the host's: the line through the recent past, and how well it is
+ * kept. */
 struct guard_line {
     uint32_t source; /* 0: free */
     uint32_t count;
-    struct mono at, start;    /* last comparison; of the fit */
-    int64_t offset_ns;        /* other - host at `at`, by the line */
-    double rate;              /* d(other - host) / d host */
+    struct mono at, start; /* last comparison; of the fit */
+    int64_t offset_ns;     /* other - host at `at`, by the line */
+    double rate;           /* d(other - host) / d host */
     int64_t start_offset_ns;
 };
-#define GUARD_SOURCES  4
-#define GUARD_NS       500.0 /* G: what one comparison may miss */
-#define GUARD_RATE     60e-6 /* J: a jump of that rate is marked before the truth leaves the bound */
+#define GUARD_SOURCES 4
+#define GUARD_NS      500.0 /* G: what one comparison may miss */
+#define GUARD_RATE    60e-6 /* J: a jump of that rate is marked before the truth leaves the bound */
 struct node_query {
-    uint32_t number;      /* 0: free */
+    uint32_t number; /* 0: free */
     struct nic_id subject, asked;
     uint32_t member;
     uint32_t about; /* the member that is asked about */
@@ -90,7 +91,8 @@ struct node {
 int node_clock_new(struct node *n, struct mono now);
 void node_clock_free(struct node *n);
 void node_clock_sync_edges(struct node *n, struct mono now);
-void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event, const struct mesh_heard *heard);
+void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event,
+                      const struct mesh_heard *heard);
 void node_clock_fill(struct node *n, uint32_t local, struct probe *probe);
 void node_clock_tick(struct node *n, struct mono now);
 struct mono node_clock_deadline(const struct node *n);
@@ -103,6 +105,8 @@ void node_finding_path(struct node *n, struct mono now, const struct mesh_verdic
 void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_finding_tick(struct node *n, struct mono now);
 struct mono node_finding_due(const struct node *n);
-void node_finding_clock(struct node *n, struct mono now, uint32_t member, const struct clock_action *action);
-void node_finding_link(struct node *n, struct mono now, uint32_t local, const struct link_message *message);
+void node_finding_clock(struct node *n, struct mono now, uint32_t member,
+                        const struct clock_action *action);
+void node_finding_link(struct node *n, struct mono now, uint32_t local,
+                       const struct link_message *message);
 void node_finding_late(struct node *n, struct mono now, struct span late);

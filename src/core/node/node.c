@@ -14,7 +14,8 @@ _Static_assert(sizeof(struct finding) % 8 == 0, "recorded as bytes");
 
 #define MESH_PAGE_NS (100 * NS_PER_MS)
 
-/* ---- configuration ---------------------------------------------------------------------------------------------- */
+/* ---- configuration
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool fleet_valid(const struct node_fleet *fleet, const struct node_config *config)
 {
@@ -49,8 +50,8 @@ static int config_complete(struct node_config *c)
     c->flap_limit = c->flap_limit ? c->flap_limit : LINK_FLAP_LIMIT_DEFAULT;
     if (c->nic_count < 1 || c->nic_count > HOST_NIC_MAX || c->edge_limit > NIC_EDGE_MAX ||
         c->path_limit > EDGE_PATH_MAX || c->ring_peers % 2 != 0 || c->ring_peers > 32 ||
-        c->full_limit > c->edge_limit || c->ring_peers + 4 > c->edge_limit || c->interval_ms > 10000 ||
-        c->port_base > UINT16_MAX - NODE_PORT_COUNT) {
+        c->full_limit > c->edge_limit || c->ring_peers + 4 > c->edge_limit ||
+        c->interval_ms > 10000 || c->port_base > UINT16_MAX - NODE_PORT_COUNT) {
         return -EINVAL;
     }
     return fleet_valid(&c->fleet, c) ? 0 : -EINVAL;
@@ -77,7 +78,9 @@ static struct mesh_config mesh_config_of(const struct node_config *c)
     return mesh;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 int node_new(struct node **ret_node, const struct node_config *config, struct mono now)
 {
@@ -126,7 +129,9 @@ struct node *node_free(struct node *n)
     return NULL;
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------- */
+/* ---- events
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static void drain_verdicts(struct node *n, struct mono now)
 {
@@ -167,8 +172,8 @@ void node_on_receive(struct node *n, struct mono now, const struct node_receive 
     if (event->local >= n->config.nic_count) {
         return;
     }
-    mesh_on_receive(n->mesh, now, event->local, event->source_port, event->stamps != STAMP_NONE, event->rx,
-                    &event->probe, &heard);
+    mesh_on_receive(n->mesh, now, event->local, event->source_port, event->stamps != STAMP_NONE,
+                    event->rx, &event->probe, &heard);
     if (heard.new_edge) {
         node_clock_sync_edges(n, now);
     }
@@ -190,8 +195,8 @@ void node_on_hop(struct node *n, struct mono now, const struct node_hop *event)
 {
     n->now = now;
     if (event->local < n->config.nic_count) {
-        mesh_on_hop(n->mesh, now, event->local, event->peer, event->source_port, event->token, event->ttl,
-                    event->address);
+        mesh_on_hop(n->mesh, now, event->local, event->peer, event->source_port, event->token,
+                    event->ttl, event->address);
         drain_verdicts(n, now);
     }
 }
@@ -219,7 +224,8 @@ void node_on_link(struct node *n, struct mono now, const struct node_link *event
 
 void node_on_bracket(struct node *n, struct mono now, const struct node_bracket *event)
 {
-    const struct host_leaf_bracket bracket = {.before = event->before, .nic = event->nic, .after = event->after};
+    const struct host_leaf_bracket bracket = {
+        .before = event->before, .nic = event->nic, .after = event->after};
 
     n->now = now;
     if (event->local < n->config.nic_count && n->config.nics[event->local].domain != 0) {
@@ -281,7 +287,9 @@ struct mono node_deadline(const struct node *n)
     return (struct mono){(due.ns / grid + (due.ns % grid > 0)) * grid};
 }
 
-/* ---- actions ---------------------------------------------------------------------------------------------------- */
+/* ---- actions
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static bool next_publication(struct node *n, struct node_action *ret_action)
 {
@@ -319,16 +327,22 @@ bool node_next_action(struct node *n, struct node_action *ret_action)
     return next_publication(n, ret_action);
 }
 
-/* ---- recorder and replay ---------------------------------------------------------------------------------------- */
+/* ---- recorder and replay
+ * ---------------------------------------------------------------------------------------- */
 
 size_t node_event_size(enum node_event_kind kind)
 {
     static const size_t sizes[NODE_EVENT_KIND_COUNT] = {
-        [NODE_EVENT_RECEIVE] = sizeof(struct node_receive),     [NODE_EVENT_TRANSMIT] = sizeof(struct node_transmit),
-        [NODE_EVENT_HOP] = sizeof(struct node_hop),             [NODE_EVENT_LINK] = sizeof(struct node_link),
-        [NODE_EVENT_BRACKET] = sizeof(struct node_bracket),     [NODE_EVENT_GUARD] = sizeof(struct node_guard),
-        [NODE_EVENT_CLOCK_FACT] = sizeof(struct node_clock_fact), [NODE_EVENT_ANCHOR] = sizeof(struct node_anchor),
-        [NODE_EVENT_BAD_PACKET] = sizeof(struct node_bad_packet), [NODE_EVENT_PEERS] = sizeof(struct node_fleet),
+        [NODE_EVENT_RECEIVE] = sizeof(struct node_receive),
+        [NODE_EVENT_TRANSMIT] = sizeof(struct node_transmit),
+        [NODE_EVENT_HOP] = sizeof(struct node_hop),
+        [NODE_EVENT_LINK] = sizeof(struct node_link),
+        [NODE_EVENT_BRACKET] = sizeof(struct node_bracket),
+        [NODE_EVENT_GUARD] = sizeof(struct node_guard),
+        [NODE_EVENT_CLOCK_FACT] = sizeof(struct node_clock_fact),
+        [NODE_EVENT_ANCHOR] = sizeof(struct node_anchor),
+        [NODE_EVENT_BAD_PACKET] = sizeof(struct node_bad_packet),
+        [NODE_EVENT_PEERS] = sizeof(struct node_fleet),
     };
 
     return kind < NODE_EVENT_KIND_COUNT ? sizes[kind] : 0;

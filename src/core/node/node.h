@@ -1,28 +1,29 @@
 /* node.h: all that one host decides: clock, mesh and links as one object without I/O.
  *
- * The agent, the simulator and replay drive only this. Facts come in through node_on_*, time through the `now` of
- * every call and node_tick; decisions come out through node_next_action, to be drained after every call or batch of
- * calls. Same configuration, same sequence of calls with the same bytes: same actions, bit for bit. So that inputs can
- * be stored as they are, every event is plain data of fixed size (the peers list, given by reference, is the exception:
- * store the array).
+ * The agent, the simulator and replay drive only this. Facts come in through node_on_*, time
+ * through the `now` of every call and node_tick; decisions come out through node_next_action, to be
+ * drained after every call or batch of calls. Same configuration, same sequence of calls with the
+ * same bytes: same actions, bit for bit. So that inputs can be stored as they are, every event is
+ * plain data of fixed size (the peers list, given by reference, is the exception: store the array).
  *
- * Order of a driver's round: first everything that was received (packets, transmit stamps, hops, links, brackets), then
- * node_tick, then drain the actions, then sleep until node_deadline or the next fact. Receiving before ticking matters:
- * an agent that was stopped or starved must not take packets that wait in its socket for lost. `now` never goes back.
- * When a tick comes later than NODE_LATE_NS after its deadline the node knows that it was late: it says so to its
- * peers and judges nothing that it could have missed.
+ * Order of a driver's round: first everything that was received (packets, transmit stamps, hops,
+ * links, brackets), then node_tick, then drain the actions, then sleep until node_deadline or the
+ * next fact. Receiving before ticking matters: an agent that was stopped or starved must not take
+ * packets that wait in its socket for lost. `now` never goes back. When a tick comes later than
+ * NODE_LATE_NS after its deadline the node knows that it was late: it says so to its peers and
+ * judges nothing that it could have missed.
  *
- * Time: `now` and struct mono are the host's raw clock. Stamps of packets are nic_time, the clock of the NIC's clock
- * domain: domain 0 is the host's raw clock itself (software stamps; nic_time is numerically mono), other domains are
- * NIC clocks. A clock domain is one member of the consensus; the host clock follows its NICs through brackets when no
- * NIC uses domain 0.
+ * Time: `now` and struct mono are the host's raw clock. Stamps of packets are nic_time, the clock
+ * of the NIC's clock domain: domain 0 is the host's raw clock itself (software stamps; nic_time is
+ * numerically mono), other domains are NIC clocks. A clock domain is one member of the consensus;
+ * the host clock follows its NICs through brackets when no NIC uses domain 0.
  *
- * Paths: path k of a NIC pair is this end's UDP source port; both ends have their own list, so forward path k and
- * backward path k need not share a switch. The destination port is the fleet's, always. Source ports are
- * config.port_base .. + NODE_PORT_COUNT - 1.
+ * Paths: path k of a NIC pair is this end's UDP source port; both ends have their own list, so
+ * forward path k and backward path k need not share a switch. The destination port is the fleet's,
+ * always. Source ports are config.port_base .. + NODE_PORT_COUNT - 1.
  *
- * Cost and memory: claimed in node_init, bounded by nic_count * edge_limit * path_limit, independent of fleet size but
- * for one O(N) scan of the peers list per reload. */
+ * Cost and memory: claimed in node_init, bounded by nic_count * edge_limit * path_limit,
+ * independent of fleet size but for one O(N) scan of the peers list per reload. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,18 +45,19 @@ struct clock;
 struct clock_terms;
 struct mesh_page_entry;
 
-#define NODE_PORT_COUNT MESH_PORT_COUNT
-#define NODE_LATE_NS    (25 * NS_PER_MS)
+#define NODE_PORT_COUNT  MESH_PORT_COUNT
+#define NODE_LATE_NS     (25 * NS_PER_MS)
 #define NODE_PAIR_GAP_NS 10000 /* wanted between the two packets of a pair */
 
-/* ---- configuration ---------------------------------------------------------------------------------------------- */
+/* ---- configuration
+ * ---------------------------------------------------------------------------------------------- */
 
 enum stamp_kind { STAMP_NONE, STAMP_SOFTWARE, STAMP_HARDWARE };
 
 struct node_nic {
-    struct nic_id nic;   /* in the fleet list */
-    uint8_t stamps;      /* enum stamp_kind */
-    uint8_t domain;      /* clock domain: 0 the host's raw clock; others count up from 1 */
+    struct nic_id nic; /* in the fleet list */
+    uint8_t stamps;    /* enum stamp_kind */
+    uint8_t domain;    /* clock domain: 0 the host's raw clock; others count up from 1 */
     uint16_t reserved;
     uint32_t speed_mbps; /* as known at the start, 0 unknown */
 };
@@ -65,25 +67,28 @@ struct node_config {
     uint32_t nic_count; /* 1..HOST_NIC_MAX */
     struct node_nic nics[HOST_NIC_MAX];
     struct node_fleet fleet;
-    uint64_t seed;        /* of this host's jitter; the agent draws one, the simulator derives one */
-    uint16_t port_base;   /* 0: NODE_PORT_BASE_DEFAULT */
-    uint16_t edge_limit;  /* peers per NIC that are kept, guests included; 0: 28; at most NIC_EDGE_MAX */
-    uint16_t ring_peers;  /* K, from rings; even; 0: 16 */
-    uint16_t full_limit;  /* a fleet of at most this many other NICs is probed in full; 0: 20 */
-    uint16_t path_limit;  /* 0: 4; at most EDGE_PATH_MAX */
-    uint8_t no_discovery; /* paths are the first path_limit ports: simulations without routers */
-    uint8_t grid_ms;      /* deadlines are multiples of this; 0: 5; 255: exact */
-    uint32_t interval_ms; /* of pairs per edge and end; 0: 100 */
-    uint32_t edge_bound_ns; /* the fleet's edge limit W; 0: the clock's default */
+    uint64_t seed;      /* of this host's jitter; the agent draws one, the simulator derives one */
+    uint16_t port_base; /* 0: NODE_PORT_BASE_DEFAULT */
+    uint16_t
+        edge_limit; /* peers per NIC that are kept, guests included; 0: 28; at most NIC_EDGE_MAX */
+    uint16_t ring_peers;     /* K, from rings; even; 0: 16 */
+    uint16_t full_limit;     /* a fleet of at most this many other NICs is probed in full; 0: 20 */
+    uint16_t path_limit;     /* 0: 4; at most EDGE_PATH_MAX */
+    uint8_t no_discovery;    /* paths are the first path_limit ports: simulations without routers */
+    uint8_t grid_ms;         /* deadlines are multiples of this; 0: 5; 255: exact */
+    uint32_t interval_ms;    /* of pairs per edge and end; 0: 100 */
+    uint32_t edge_bound_ns;  /* the fleet's edge limit W; 0: the clock's default */
     uint32_t delay_floor_ns; /* D_min, 0 unless the operator vouches for one */
     uint32_t diameter;       /* H, of doctor; 0: from the fleet's size */
-    int64_t wall_minus_ns;   /* own CLOCK_REALTIME minus the raw clock, now: the first proposal for fleet time */
+    int64_t wall_minus_ns;   /* own CLOCK_REALTIME minus the raw clock, now: the first proposal for
+                                fleet time */
     uint32_t reserved2;
-    uint32_t flap_limit;     /* "flapped more than N times within the past hour"; 0: 8 */
+    uint32_t flap_limit; /* "flapped more than N times within the past hour"; 0: 8 */
 };
 #define NODE_PORT_BASE_DEFAULT 7640
 
-/* ---- events: plain data, sizes fixed ---------------------------------------------------------------------------- */
+/* ---- events: plain data, sizes fixed
+ * ---------------------------------------------------------------------------- */
 
 enum node_event_kind {
     NODE_EVENT_TICK, /* no data */
@@ -153,7 +158,8 @@ struct node_bracket {
     uint32_t reserved;
 };
 
-/* A second local clock read between two readings of the host's raw clock: does the raw clock still run straight? */
+/* A second local clock read between two readings of the host's raw clock: does the raw clock still
+ * run straight? */
 struct node_guard {
     struct mono before;
     int64_t other_ns;
@@ -163,10 +169,10 @@ struct node_guard {
 };
 
 enum clock_fact_kind {
-    CLOCK_FACT_SUSPENDED,   /* BOOTTIME - MONOTONIC grew; amount: by how much */
-    CLOCK_FACT_SOURCE,      /* the kernel's clocksource changed */
-    CLOCK_FACT_VM_MARKER,   /* VMClock's disruption marker changed: the machine was moved */
-    CLOCK_FACT_STEERED,     /* somebody steers a NIC clock; local says which */
+    CLOCK_FACT_SUSPENDED,     /* BOOTTIME - MONOTONIC grew; amount: by how much */
+    CLOCK_FACT_SOURCE,        /* the kernel's clocksource changed */
+    CLOCK_FACT_VM_MARKER,     /* VMClock's disruption marker changed: the machine was moved */
+    CLOCK_FACT_STEERED,       /* somebody steers a NIC clock; local says which */
     CLOCK_FACT_REALTIME_STEP, /* CLOCK_REALTIME was set; amount: by how much */
 };
 struct node_clock_fact {
@@ -180,7 +186,8 @@ struct node_anchor {
     struct mono at;
     int64_t utc_ns;
     int64_t bound_ns;
-    uint32_t trusted; /* 1: a real UTC source; 0: just this host's CLOCK_REALTIME, good for the coarse start only */
+    uint32_t trusted; /* 1: a real UTC source; 0: just this host's CLOCK_REALTIME, good for the
+                         coarse start only */
     uint32_t reserved;
 };
 
@@ -191,7 +198,9 @@ struct node_bad_packet {
     uint32_t reserved;
 };
 
-/* ---- actions ---------------------------------------------------------------------------------------------------- */
+/* ---- actions
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 enum node_action_kind {
     NODE_SEND,
@@ -208,10 +217,12 @@ struct node_action {
     };
 };
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * -------------------------------------------------------------------------------------------------------
+ */
 
-/* -ENOMEM; -EINVAL when the configuration contradicts itself (own NIC not in the list, ids not ascending, limits).
- * The configuration is copied, the fleet's arrays are borrowed. */
+/* -ENOMEM; -EINVAL when the configuration contradicts itself (own NIC not in the list, ids not
+ * ascending, limits). The configuration is copied, the fleet's arrays are borrowed. */
 MUST_CHECK int node_new(struct node **ret_node, const struct node_config *config, struct mono now);
 struct node *node_free(struct node *n); /* NULL is fine; returns NULL */
 
@@ -232,14 +243,17 @@ bool node_next_action(struct node *n, struct node_action *ret_action);
 /* When to tick next; MONO_NEVER is never returned. */
 struct mono node_deadline(const struct node *n);
 
-/* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct node_fleet)), and delivery. */
+/* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct node_fleet)),
+ * and delivery. */
 size_t node_event_size(enum node_event_kind kind);
-MUST_CHECK int node_on_event(struct node *n, struct mono now, enum node_event_kind kind, const void *data);
+MUST_CHECK int node_on_event(struct node *n, struct mono now, enum node_event_kind kind,
+                             const void *data);
 
-/* ---- what is known: for pages, CLI and JSON ---------------------------------------------------------------------- */
+/* ---- what is known: for pages, CLI and JSON
+ * ---------------------------------------------------------------------- */
 
-/* What readers of this host are told: clock_terms of the host clock (its nic_time is mono), and the mesh page's
- * entries (wire/mesh_page.h). */
+/* What readers of this host are told: clock_terms of the host clock (its nic_time is mono), and the
+ * mesh page's entries (wire/mesh_page.h). */
 void node_clock_page(const struct node *n, struct clock_terms *ret_terms);
 /* Entry `index` of node_mesh_count(): one per NIC pair, path and direction. */
 uint32_t node_mesh_count(const struct node *n);
@@ -250,14 +264,15 @@ const struct node_nic *node_nic_get(const struct node *n, uint32_t local);
 const struct link_report *node_link_get(const struct node *n, uint32_t local, struct mono now,
                                         struct link_report *ret_report);
 
-/* The clock members of this host, by number 0 .. node_member_count() - 1: core/clock's own getters tell the rest. NULL: a
- * NIC clock that was not read yet. */
+/* The clock members of this host, by number 0 .. node_member_count() - 1: core/clock's own getters
+ * tell the rest. NULL: a NIC clock that was not read yet. */
 uint32_t node_member_count(const struct node *n);
 const struct clock *node_member_clock(const struct node *n, uint32_t member);
 /* The member that is the host clock; UINT32_MAX: the host clock is a leaf of its NICs. */
 uint32_t node_host_member(const struct node *n);
 /* The member's own time at `now`; false: not known yet. */
-bool node_member_time(const struct node *n, uint32_t member, struct mono now, struct nic_time *ret_time);
+bool node_member_time(const struct node *n, uint32_t member, struct mono now,
+                      struct nic_time *ret_time);
 
 /* Fleet time of a host time, by the map that readers see; false: not synchronised. */
 bool node_fleet_time(const struct node *n, struct mono at, struct fleet_time *ret_time);
@@ -269,17 +284,20 @@ struct node_edge {
     uint8_t reason;     /* enum edge_reason: why this peer is probed */
     uint8_t path_count; /* own paths */
     uint8_t peer_path_count;
-    uint8_t silent; /* nothing heard for 2 s */
-    struct mono heard; /* last; MONO_NEVER: never */
-    int64_t rtt_ns_min; /* lowest sum of both one-way delays over 10 s; -1 unknown */
+    uint8_t silent;               /* nothing heard for 2 s */
+    struct mono heard;            /* last; MONO_NEVER: never */
+    int64_t rtt_ns_min;           /* lowest sum of both one-way delays over 10 s; -1 unknown */
     uint32_t member, member_edge; /* in core/clock */
 };
 /* Edge numbers are 0 .. node_edge_count() - 1 and stay; false: that number is free. */
 uint32_t node_edge_count(const struct node *n);
-bool node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct node_edge *ret_edge);
-/* Path `path` of the edge, DIRECTION_OUT (own source port) or DIRECTION_IN (the peer's). False: no such path. */
-bool node_path_get(const struct node *n, uint32_t edge, uint8_t path, enum finding_direction direction,
-                   struct mono now, struct path_report *ret_report);
+bool node_edge_get(const struct node *n, uint32_t edge, struct mono now,
+                   struct node_edge *ret_edge);
+/* Path `path` of the edge, DIRECTION_OUT (own source port) or DIRECTION_IN (the peer's). False: no
+ * such path. */
+bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,
+                   enum finding_direction direction, struct mono now,
+                   struct path_report *ret_report);
 
 /* Findings that are open now, oldest first. */
 uint32_t node_finding_count(const struct node *n);

@@ -1,15 +1,18 @@
-/* node_clock.c: the host's clock members: their edges, what packets tell them and carry of them, and the host's own
- * clock.
+/* node_clock.c: the host's clock members: their edges, what packets tell them and carry of them,
+ * and the host's own clock.
  *
- * Members are numbered by the lowest NIC id that the clock stamps. Which NICs of a peer share a clock is known from its
- * packets (software stamps: all of its host's) and assumed to be as here until one is heard. */
+ * Members are numbered by the lowest NIC id that the clock stamps. Which NICs of a peer share a
+ * clock is known from its packets (software stamps: all of its host's) and assumed to be as here
+ * until one is heard. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/node/internal.h"
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static int member_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns)
 {
@@ -17,7 +20,8 @@ static int member_start(struct node *n, uint32_t index, struct nic_time now, int
     const uint32_t edge_count = n->config.nic_count * n->config.edge_limit;
     const struct clock_config config = {
         .member = m->number,
-        .stamps = n->config.nics[m->local].stamps == STAMP_HARDWARE ? CLOCK_STAMPS_HARDWARE : CLOCK_STAMPS_SOFTWARE,
+        .stamps = n->config.nics[m->local].stamps == STAMP_HARDWARE ? CLOCK_STAMPS_HARDWARE
+                                                                    : CLOCK_STAMPS_SOFTWARE,
         .edge_capacity = (uint16_t)(m->domain == 0 ? edge_count : n->config.edge_limit * 4u),
         .wall_minus_ns = wall_minus_ns,
         .edge_limit_ns = n->config.edge_bound_ns,
@@ -45,8 +49,10 @@ int node_clock_new(struct node *n, struct mono now)
             index++;
         }
         if (index == n->member_count) {
-            n->members[n->member_count++] =
-                (struct member){.domain = nic->domain, .number = nic->nic.index, .local = i, .last_mono = MONO_NEVER};
+            n->members[n->member_count++] = (struct member){.domain = nic->domain,
+                                                            .number = nic->nic.index,
+                                                            .local = i,
+                                                            .last_mono = MONO_NEVER};
         }
         if (nic->nic.index < n->members[index].number) {
             n->members[index].number = nic->nic.index;
@@ -74,7 +80,8 @@ void node_clock_free(struct node *n)
     }
 }
 
-bool node_member_time(const struct node *n, uint32_t member, struct mono now, struct nic_time *ret_time)
+bool node_member_time(const struct node *n, uint32_t member, struct mono now,
+                      struct nic_time *ret_time)
 {
     if (n->members[member].domain == 0) {
         *ret_time = (struct nic_time){now.ns};
@@ -83,7 +90,9 @@ bool node_member_time(const struct node *n, uint32_t member, struct mono now, st
     return host_leaf_nic_now(&n->leaf, now, (int)member, ret_time);
 }
 
-/* ---- edges ------------------------------------------------------------------------------------------------------ */
+/* ---- edges
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t peer_number(const struct node *n, uint32_t peer, bool software)
 {
@@ -93,7 +102,8 @@ static uint32_t peer_number(const struct node *n, uint32_t peer, bool software)
     if (!software) {
         return fleet->peers[peer].nic.index;
     }
-    while (peer > 0 && host_id_equal(fleet->peers[peer - 1].host, host)) { /* a host's NICs stand together */
+    while (peer > 0 &&
+           host_id_equal(fleet->peers[peer - 1].host, host)) { /* a host's NICs stand together */
         peer--;
     }
     return fleet->peers[peer].nic.index;
@@ -114,11 +124,13 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
 {
     struct edge_link *link = &n->links[edge];
     const uint32_t member = n->member_of[info->local];
-    const struct node_peer *own = &n->config.fleet.peers[fleet_find(&n->config.fleet, n->config.nics[info->local].nic)];
+    const struct node_peer *own =
+        &n->config.fleet.peers[fleet_find(&n->config.fleet, n->config.nics[info->local].nic)];
     const struct node_peer *peer = &n->config.fleet.peers[info->peer];
     struct nic_time at;
 
-    *link = (struct edge_link){.generation = info->generation, .member = (int)member, .clock_edge = -1};
+    *link =
+        (struct edge_link){.generation = info->generation, .member = (int)member, .clock_edge = -1};
     if (!n->members[member].clock || !node_member_time(n, member, now, &at)) {
         return;
     }
@@ -128,7 +140,9 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
         .peer_nic = info->nic,
         .path_count = (uint8_t)n->config.path_limit,
         .delay_ns_min = n->config.delay_floor_ns,
-        .distance = peer->rail == own->rail ? 0 : peer->leaf == own->leaf && own->leaf != LEAF_UNKNOWN ? 1 : 2,
+        .distance = peer->rail == own->rail                                ? 0
+                    : peer->leaf == own->leaf && own->leaf != LEAF_UNKNOWN ? 1
+                                                                           : 2,
         .chosen = info->reason != EDGE_GUEST,
     };
     link->clock_edge = clock_edge_add(n->members[member].clock, at, &config);
@@ -143,17 +157,19 @@ void node_clock_sync_edges(struct node *n, struct mono now)
     for (uint32_t i = 0; i < n->member_count; i++) {
         struct nic_time at;
         if (!n->members[i].clock && node_member_time(n, i, now, &at)) {
-            started = member_start(n, i, at, n->config.wall_minus_ns + now.ns - at.ns) == 0 || started;
+            started =
+                member_start(n, i, at, n->config.wall_minus_ns + now.ns - at.ns) == 0 || started;
         }
     }
     if (!started && n->mesh_generation == mesh_generation(n->mesh)) {
         return;
     }
     n->mesh_generation = mesh_generation(n->mesh);
-    for (int edge = 0; edge < capacity; edge++) { /* first what went: the new may be the same pair */
+    for (int edge = 0; edge < capacity;
+         edge++) { /* first what went: the new may be the same pair */
         struct mesh_edge_info info;
-        if (n->links[edge].generation != 0 &&
-            (!mesh_edge_info(n->mesh, now, edge, &info) || info.generation != n->links[edge].generation)) {
+        if (n->links[edge].generation != 0 && (!mesh_edge_info(n->mesh, now, edge, &info) ||
+                                               info.generation != n->links[edge].generation)) {
             edge_unlink(n, now, &n->links[edge]);
         }
     }
@@ -176,7 +192,8 @@ void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path)
     }
 }
 
-/* ---- the header of packets -------------------------------------------------------------------------------------- */
+/* ---- the header of packets
+ * -------------------------------------------------------------------------------------- */
 
 static uint16_t saturate_tenths(double ns)
 {
@@ -201,12 +218,14 @@ void node_clock_fill(struct node *n, uint32_t local, struct probe *probe)
     probe->timeline = p->timeline;
     probe->epoch = p->epoch;
     probe->timeline_age_s = p->timeline_age_s;
-    probe->map.map = (struct linear_map){.r = p->map.r.ns,
-                                         .x = p->map.x_ns,
-                                         .y = (int64_t)(p->map.y * (double)LINEAR_MAP_Y_ONE),
-                                         .x_fraction = (uint32_t)(p->map.x_fraction * 4294967296.0)};
+    probe->map.map =
+        (struct linear_map){.r = p->map.r.ns,
+                            .x = p->map.x_ns,
+                            .y = (int64_t)(p->map.y * (double)LINEAR_MAP_Y_ONE),
+                            .x_fraction = (uint32_t)(p->map.x_fraction * 4294967296.0)};
     probe->map.seq = p->map_seq;
-    probe->map.line_minus_map = (int32_t)fmax(-PROBE_LINE_MAX, fmin(PROBE_LINE_MAX, p->line_minus_map_ns * 16));
+    probe->map.line_minus_map =
+        (int32_t)fmax(-PROBE_LINE_MAX, fmin(PROBE_LINE_MAX, p->line_minus_map_ns * 16));
     probe->sqrt_p00 = saturate_tenths(p->sqrt_p_ns);
     probe->scale = saturate_tenths(p->scale_ns);
     probe->h_ns = p->h_ns;
@@ -245,34 +264,39 @@ static struct clock_published header_of(const struct probe *probe)
     };
 }
 
-/* ---- points and one-way delays ---------------------------------------------------------------------------------- */
+/* ---- points and one-way delays
+ * ---------------------------------------------------------------------------------- */
 
-/* What fleet time makes of a point. Of a pair the faster packet counts: with software stamps the first one finds cold
- * caches and sleeping processors and reads microseconds late. */
+/* What fleet time makes of a point. Of a pair the faster packet counts: with software stamps the
+ * first one finds cold caches and sleeping processors and reads microseconds late. */
 static void one_way_delay(struct node *n, struct mono now, const struct clock_published *own,
                           const struct clock_published *peer, const struct clock_point *point)
 {
-    const double d = point->forward ? clock_map_difference(&peer->map, point->remote, &own->map, point->local)
-                                    : clock_map_difference(&own->map, point->local, &peer->map, point->remote);
+    const double d = point->forward
+                         ? clock_map_difference(&peer->map, point->remote, &own->map, point->local)
+                         : clock_map_difference(&own->map, point->local, &peer->map, point->remote);
     const double later = point->forward ? (double)point->remote_gap_ns - point->local_gap_ns
                                         : (double)point->local_gap_ns - point->remote_gap_ns;
     const double owd = later < 0 ? d + later : d;
 
-    if (own->phase < CLOCK_TRACK || peer->phase < CLOCK_TRACK || own->timeline != peer->timeline || fabs(owd) > 1e10) {
+    if (own->phase < CLOCK_TRACK || peer->phase < CLOCK_TRACK || own->timeline != peer->timeline ||
+        fabs(owd) > 1e10) {
         return;
     }
-    mesh_on_delay(n->mesh, now, point->edge, point->path, point->forward ? DIRECTION_OUT : DIRECTION_IN,
-                  (int64_t)llround(owd));
+    mesh_on_delay(n->mesh, now, point->edge, point->path,
+                  point->forward ? DIRECTION_OUT : DIRECTION_IN, (int64_t)llround(owd));
 }
 
-void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event, const struct mesh_heard *heard)
+void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event,
+                      const struct mesh_heard *heard)
 {
     const struct clock_published header = header_of(&event->probe);
     const struct edge_link *link = &n->links[heard->edge];
     struct member *m;
     struct nic_time at;
 
-    if (!heard->fresh || link->clock_edge < 0 || !node_member_time(n, (uint32_t)link->member, now, &at)) {
+    if (!heard->fresh || link->clock_edge < 0 ||
+        !node_member_time(n, (uint32_t)link->member, now, &at)) {
         return;
     }
     m = &n->members[link->member];
@@ -286,17 +310,8 @@ void node_clock_heard(struct node *n, struct mono now, const struct node_receive
     }
 }
 
-/* ---- what one asks of others ------------------------------------------------------------------------------------ */
-
-static uint32_t member_by_number(const struct node *n, uint32_t number)
-{
-    for (uint32_t i = 0; i < n->member_count; i++) {
-        if (n->members[i].number == number) {
-            return i;
-        }
-    }
-    return 0;
-}
+/* ---- what one asks of others
+ * ------------------------------------------------------------------------------------ */
 
 /* Ask those that probe `about` as well: its neighbours follow from the list, as ours do. */
 static void ask(struct node *n, struct mono now, uint32_t member, uint32_t about)
@@ -309,13 +324,15 @@ static void ask(struct node *n, struct mono now, uint32_t member, uint32_t about
     if (subject == UINT32_MAX) {
         return;
     }
-    count = peers_choose(&n->config.fleet, subject, n->config.ring_peers, n->config.full_limit, choices, 64);
+    count = peers_choose(&n->config.fleet, subject, n->config.ring_peers, n->config.full_limit,
+                         choices, 64);
     for (uint32_t i = 0; i < count && choices[i].rank == 0 && asked < 15; i++) {
         const struct node_peer *peer = &n->config.fleet.peers[choices[i].index];
         struct node_query *q = &n->queries[(n->query_number + 1) % QUERY_MAX];
         const struct probe_query query = {.subject = {about}, .number = n->query_number + 1};
 
-        if (host_id_equal(peer->host, n->config.host) || !mesh_query(n->mesh, local, peer->nic, &query, false)) {
+        if (host_id_equal(peer->host, n->config.host) ||
+            !mesh_query(n->mesh, local, peer->nic, &query, false)) {
             continue;
         }
         n->query_number++;
@@ -340,12 +357,14 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
         return;
     }
     if (probe->type == PROBE_QUERY) {
-        const struct clock_answer a = clock_answer(n->members[member].clock, probe->query.subject.index);
-        const struct probe_query answer = {
-            .subject = probe->query.subject,
-            .number = probe->query.number,
-            .level = (int32_t)fmax(-1e9, fmin(1e9, a.level_ns * 16)),
-            .opinion = !a.known ? PROBE_OPINION_NONE : a.parked ? PROBE_OPINION_PARKED : PROBE_OPINION_USED};
+        const struct clock_answer a =
+            clock_answer(n->members[member].clock, probe->query.subject.index);
+        const struct probe_query answer = {.subject = probe->query.subject,
+                                           .number = probe->query.number,
+                                           .level = (int32_t)fmax(-1e9, fmin(1e9, a.level_ns * 16)),
+                                           .opinion = !a.known   ? PROBE_OPINION_NONE
+                                                      : a.parked ? PROBE_OPINION_PARKED
+                                                                 : PROBE_OPINION_USED};
 
         mesh_query(n->mesh, event->local, probe->src, &answer, true);
         return;
@@ -366,13 +385,15 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
     q->number = 0;
 }
 
-/* ---- faults of the host's own clock ------------------------------------------------------------------------------ */
+/* ---- faults of the host's own clock
+ * ------------------------------------------------------------------------------ */
 
 static void fault_all(struct node *n, struct mono now, enum clock_fault fault)
 {
     for (uint32_t i = 0; i < n->member_count; i++) {
         struct nic_time at;
-        /* NIC clocks run on through a suspend of the host's; what the host's clock tells of them is void */
+        /* NIC clocks run on through a suspend of the host's; what the host's clock tells of them is
+         * void */
         if (n->members[i].clock && node_member_time(n, i, now, &at)) {
             clock_on_fault(n->members[i].clock, at, fault);
         }
@@ -442,7 +463,8 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
         g->start = middle;
         g->start_offset_ns = offset;
     } else if (mono_sub(middle, g->start).ns > 100 * NS_PER_MS) {
-        const double rate = (double)(offset - g->start_offset_ns) / (double)mono_sub(middle, g->start).ns;
+        const double rate =
+            (double)(offset - g->start_offset_ns) / (double)mono_sub(middle, g->start).ns;
         g->rate = g->count < 100 ? rate : g->rate + 0.01 * (rate - g->rate);
         if (mono_sub(middle, g->start).ns > 2 * NS_PER_S) { /* the fit keeps to the last seconds */
             g->start = middle;
@@ -459,7 +481,9 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
     }
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------- */
+/* ---- time
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void feed_utc(struct node *n, struct mono now, uint32_t member)
 {
@@ -561,7 +585,8 @@ struct mono node_clock_deadline(const struct node *n)
     for (uint32_t i = 0; i < n->member_count; i++) {
         const struct member *m = &n->members[i];
         if (m->clock && m->last_mono.ns != MONO_NEVER.ns) {
-            due = mono_min(due, mono_add(m->last_mono, nic_time_sub(clock_deadline(m->clock), m->last)));
+            due = mono_min(due,
+                           mono_add(m->last_mono, nic_time_sub(clock_deadline(m->clock), m->last)));
         } else if (m->clock) {
             due = mono_min(due, n->now);
         }
@@ -569,7 +594,9 @@ struct mono node_clock_deadline(const struct node *n)
     return due;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------- */
+/* ---- answers
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 void node_clock_page(const struct node *n, struct clock_terms *ret_terms)
 {

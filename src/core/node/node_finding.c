@@ -3,9 +3,11 @@
 
 #include "core/node/internal.h"
 
-#define GATHER_NS (60 * NS_PER_MS) /* paths that die together gather before the sentence is said */
+#define GATHER_NS (60 * NS_PER_MS) /* paths that die together gather before the sentence is said   \
+                                    */
 
-/* ---- times and the queue ---------------------------------------------------------------------------------------- */
+/* ---- times and the queue
+ * ---------------------------------------------------------------------------------------- */
 
 static void fill_times(const struct node *n, struct finding *f)
 {
@@ -72,8 +74,8 @@ static void close_key(struct node *n, struct mono now, uint64_t key)
 }
 
 /* NULL when there is no room: as many findings are open as people can read. */
-static struct open_finding *open_new(struct node *n, uint64_t key, enum finding_kind kind, struct mono since,
-                                     struct mono say)
+static struct open_finding *open_new(struct node *n, uint64_t key, enum finding_kind kind,
+                                     struct mono since, struct mono say)
 {
     struct open_finding *o;
 
@@ -96,7 +98,9 @@ static uint64_t key_of(enum finding_kind kind, uint64_t a, uint64_t b, uint64_t 
     return hash_u64(hash_u64(hash_u64(kind, a), b), c);
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------ */
+/* ---- paths
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static enum finding_other other_of(const struct path_report *r, bool known)
 {
@@ -129,13 +133,15 @@ static uint16_t advice_for(const struct element *e)
 }
 
 /* One finding per local NIC, direction, kind and suspected element. */
-static uint64_t path_key(const struct mesh_location *where, enum finding_kind kind, uint32_t local, uint8_t direction)
+static uint64_t path_key(const struct mesh_location *where, enum finding_kind kind, uint32_t local,
+                         uint8_t direction)
 {
-    return key_of(kind, where->key, direction, where->suspect.kind == ELEMENT_UNKNOWN ? local + 1u : 0);
+    return key_of(kind, where->key, direction,
+                  where->suspect.kind == ELEMENT_UNKNOWN ? local + 1u : 0);
 }
 
-static void fill_path(struct node *n, struct mono now, struct finding *f, const struct mesh_verdict *v,
-                      const struct mesh_edge_info *info)
+static void fill_path(struct node *n, struct mono now, struct finding *f,
+                      const struct mesh_verdict *v, const struct mesh_edge_info *info)
 {
     const bool out = v->direction == DIRECTION_OUT;
     const struct nic_id own = n->config.nics[info->local].nic;
@@ -149,9 +155,11 @@ static void fill_path(struct node *n, struct mono now, struct finding *f, const 
     f->to = out ? info->nic : own;
     f->from_host = out ? n->config.host : info->host;
     f->to_host = out ? info->host : n->config.host;
-    known = mesh_path_report(n->mesh, now, v->edge, v->path, out ? DIRECTION_IN : DIRECTION_OUT, &other);
+    known = mesh_path_report(n->mesh, now, v->edge, v->path, out ? DIRECTION_IN : DIRECTION_OUT,
+                             &other);
     f->other = (uint8_t)other_of(&other, known);
-    if (mesh_path_report(n->mesh, now, v->edge, v->path, (enum finding_direction)v->direction, &report)) {
+    if (mesh_path_report(n->mesh, now, v->edge, v->path, (enum finding_direction)v->direction,
+                         &report)) {
         f->source_port = report.source_port;
         f->signature = report.signature;
         f->numbers[0] = f->kind == FINDING_PATH_LOSSY ? report.lost_recent : v->proof;
@@ -159,7 +167,8 @@ static void fill_path(struct node *n, struct mono now, struct finding *f, const 
     }
 }
 
-static void path_bad(struct node *n, struct mono now, const struct mesh_verdict *v, enum finding_kind kind)
+static void path_bad(struct node *n, struct mono now, const struct mesh_verdict *v,
+                     enum finding_kind kind)
 {
     struct mesh_edge_info info;
     struct mesh_location where;
@@ -183,12 +192,14 @@ static void path_bad(struct node *n, struct mono now, const struct mesh_verdict 
     }
 }
 
-static void path_good(struct node *n, struct mono now, const struct mesh_verdict *v, enum finding_kind kind)
+static void path_good(struct node *n, struct mono now, const struct mesh_verdict *v,
+                      enum finding_kind kind)
 {
     struct mesh_edge_info info;
 
     if (mesh_edge_info(n->mesh, now, v->edge, &info)) {
-        close_key(n, now, key_of(kind, (uint64_t)v->edge << 8 | v->path, v->direction, info.generation));
+        close_key(n, now,
+                  key_of(kind, (uint64_t)v->edge << 8 | v->path, v->direction, info.generation));
     }
 }
 
@@ -210,7 +221,8 @@ void node_finding_path(struct node *n, struct mono now, const struct mesh_verdic
     }
 }
 
-/* The sentence of a path is due: where is it, and which of those already said has the same cause? */
+/* The sentence of a path is due: where is it, and which of those already said has the same cause?
+ */
 static void say_path(struct node *n, struct mono now, struct open_finding *o)
 {
     struct finding *f = &o->finding;
@@ -218,7 +230,8 @@ static void say_path(struct node *n, struct mono now, struct open_finding *o)
     uint64_t cause;
 
     mesh_locate(n->mesh, o->edge, f->path, (enum finding_direction)f->direction, &where);
-    cause = path_key(&where, (enum finding_kind)f->kind, (uint32_t)o->edge / n->config.edge_limit, f->direction);
+    cause = path_key(&where, (enum finding_kind)f->kind, (uint32_t)o->edge / n->config.edge_limit,
+                     f->direction);
     f->suspect = where.suspect;
     f->rules_out = where.rules_out;
     f->confident = where.confident;
@@ -229,7 +242,8 @@ static void say_path(struct node *n, struct mono now, struct open_finding *o)
     o->cause = cause;
     for (uint32_t i = 0; i < n->open_count; i++) {
         const struct open_finding *other = &n->open[i];
-        if (other != o && other->said && other->cause == cause && where.suspect.kind != ELEMENT_UNKNOWN) {
+        if (other != o && other->said && other->cause == cause &&
+            where.suspect.kind != ELEMENT_UNKNOWN) {
             return; /* said already, with the count of those alike */
         }
     }
@@ -237,10 +251,12 @@ static void say_path(struct node *n, struct mono now, struct open_finding *o)
     node_finding_push(n, f);
 }
 
-/* ---- peers ------------------------------------------------------------------------------------------------------ */
+/* ---- peers
+ * ------------------------------------------------------------------------------------------------------
+ */
 
-static void host_edges(const struct node *n, struct mono now, struct host_id host, uint32_t *ret_silent,
-                       uint32_t *ret_all)
+static void host_edges(const struct node *n, struct mono now, struct host_id host,
+                       uint32_t *ret_silent, uint32_t *ret_all)
 {
     *ret_silent = *ret_all = 0;
     for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
@@ -325,7 +341,9 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     node_finding_push(n, f);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------- */
+/* ---- time
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 void node_finding_tick(struct node *n, struct mono now)
 {
@@ -333,7 +351,8 @@ void node_finding_tick(struct node *n, struct mono now)
         struct open_finding *o = &n->open[i];
         struct mesh_edge_info info;
 
-        if (o->edge >= 0 && (!mesh_edge_info(n->mesh, now, o->edge, &info) || info.generation != o->generation)) {
+        if (o->edge >= 0 &&
+            (!mesh_edge_info(n->mesh, now, o->edge, &info) || info.generation != o->generation)) {
             close_at(n, now, i--); /* the edge is no more: nobody will tell its end */
             continue;
         }
@@ -362,9 +381,11 @@ struct mono node_finding_due(const struct node *n)
     return due;
 }
 
-/* ---- clock, links, the agent itself ------------------------------------------------------------------------------ */
+/* ---- clock, links, the agent itself
+ * ------------------------------------------------------------------------------ */
 
-void node_finding_clock(struct node *n, struct mono now, uint32_t member, const struct clock_action *action)
+void node_finding_clock(struct node *n, struct mono now, uint32_t member,
+                        const struct clock_action *action)
 {
     const uint64_t disrupted = key_of(FINDING_CLOCK_DISRUPTED, member, 0, 0);
     struct open_finding *o;
@@ -394,21 +415,32 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member, const 
         return;
     case CLOCK_ACTION_LIAR:
     case CLOCK_ACTION_ASYMMETRY:
-        key = key_of(action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY, action->peer,
-                     action->kind == CLOCK_ACTION_LIAR ? 0 : (uint64_t)action->edge + 1, member);
+        key =
+            key_of(action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY,
+                   action->peer, action->kind == CLOCK_ACTION_LIAR ? 0 : (uint64_t)action->edge + 1,
+                   member);
         if (open_find(n, key)) {
             return;
         }
-        o = open_new(n, key, action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY, now, now);
+        o = open_new(n, key,
+                     action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR
+                                                       : FINDING_CLOCK_ASYMMETRY,
+                     now, now);
         if (o) {
             const uint32_t peer = fleet_find(&n->config.fleet, (struct nic_id){action->peer});
             o->finding.numbers[0] = (int64_t)action->value_ns;
-            o->finding.from_host = peer != UINT32_MAX ? n->config.fleet.peers[peer].host : HOST_NONE;
-            o->finding.from = action->kind == CLOCK_ACTION_LIAR ? NIC_NONE : (struct nic_id){action->peer};
-            o->finding.rules_out = action->kind == CLOCK_ACTION_LIAR ? RULES_OUT_NETWORK | RULES_OUT_OWN_HOST : 0;
-            o->finding.advice = action->kind == CLOCK_ACTION_LIAR ? ADVICE_CHECK_CLOCK : ADVICE_NONE;
-            o->finding.suspect.kind = action->kind == CLOCK_ACTION_LIAR ? ELEMENT_HOST : ELEMENT_UNKNOWN;
-            o->finding.suspect.a = (struct place){.kind = PLACE_HOST, .number = o->finding.from_host.index};
+            o->finding.from_host =
+                peer != UINT32_MAX ? n->config.fleet.peers[peer].host : HOST_NONE;
+            o->finding.from =
+                action->kind == CLOCK_ACTION_LIAR ? NIC_NONE : (struct nic_id){action->peer};
+            o->finding.rules_out =
+                action->kind == CLOCK_ACTION_LIAR ? RULES_OUT_NETWORK | RULES_OUT_OWN_HOST : 0;
+            o->finding.advice =
+                action->kind == CLOCK_ACTION_LIAR ? ADVICE_CHECK_CLOCK : ADVICE_NONE;
+            o->finding.suspect.kind =
+                action->kind == CLOCK_ACTION_LIAR ? ELEMENT_HOST : ELEMENT_UNKNOWN;
+            o->finding.suspect.a =
+                (struct place){.kind = PLACE_HOST, .number = o->finding.from_host.index};
             o->finding.confident = 1;
         }
         return;
@@ -420,8 +452,8 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member, const 
     }
 }
 
-static void link_open(struct node *n, struct mono now, uint32_t local, const struct link_message *message,
-                      enum finding_kind kind)
+static void link_open(struct node *n, struct mono now, uint32_t local,
+                      const struct link_message *message, enum finding_kind kind)
 {
     const struct nic_id nic = n->config.nics[local].nic;
     const uint64_t key = key_of(kind, nic.index, 1, 0);
@@ -445,7 +477,8 @@ static void link_open(struct node *n, struct mono now, uint32_t local, const str
     (void)now;
 }
 
-void node_finding_link(struct node *n, struct mono now, uint32_t local, const struct link_message *message)
+void node_finding_link(struct node *n, struct mono now, uint32_t local,
+                       const struct link_message *message)
 {
     const uint32_t nic = n->config.nics[local].nic.index;
     struct finding once;
@@ -489,7 +522,8 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local, const st
     }
 }
 
-/* One sentence at most each ten seconds: an agent without CPU shall not spend what it has on talking about it. */
+/* One sentence at most each ten seconds: an agent without CPU shall not spend what it has on
+ * talking about it. */
 void node_finding_late(struct node *n, struct mono now, struct span late)
 {
     struct finding once;

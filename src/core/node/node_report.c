@@ -24,7 +24,8 @@ const struct link_report *node_link_get(const struct node *n, uint32_t local, st
     return ret_report;
 }
 
-/* ---- edges and paths --------------------------------------------------------------------------------------------- */
+/* ---- edges and paths
+ * --------------------------------------------------------------------------------------------- */
 
 uint32_t node_edge_count(const struct node *n)
 {
@@ -53,7 +54,8 @@ bool node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct 
     return true;
 }
 
-bool node_path_get(const struct node *n, uint32_t edge, uint8_t path, enum finding_direction direction, struct mono now,
+bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,
+                   enum finding_direction direction, struct mono now,
                    struct path_report *ret_report)
 {
     const struct member *m;
@@ -68,14 +70,16 @@ bool node_path_get(const struct node *n, uint32_t edge, uint8_t path, enum findi
     if (m->clock && node_member_time(n, (uint32_t)n->links[edge].member, now, &at)) {
         clock_report(m->clock, at, &clock);
         if (clock.status == CLOCK_SYNCED || clock.status == CLOCK_HOLDOVER) {
-            ret_report->bound_ns = (int64_t)ceil(2 * clock.statistical_ns); /* this end's and the peer's alike */
+            ret_report->bound_ns =
+                (int64_t)ceil(2 * clock.statistical_ns); /* this end's and the peer's alike */
             ret_report->hard_ns = clock.hard_ns < 0 ? INT64_MIN : (int64_t)ceil(2 * clock.hard_ns);
         }
     }
     return true;
 }
 
-/* ---- the mesh page ---------------------------------------------------------------------------------------------- */
+/* ---- the mesh page
+ * ---------------------------------------------------------------------------------------------- */
 
 uint32_t node_mesh_count(const struct node *n)
 {
@@ -132,14 +136,19 @@ void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry
     ret_entry->generation = info.generation;
     ret_entry->owd_ns_p50 = page_owd(report.owd_ns_p50);
     ret_entry->owd_ns_floor = page_owd(report.owd_count > 0 ? report.owd_ns_min : INT64_MIN);
-    ret_entry->bound_ns = report.bound_ns < 0 || report.bound_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)report.bound_ns;
-    ret_entry->loss_ppm =
-        report.sent_recent > 0 ? (uint32_t)(1000000ull * report.lost_recent / report.sent_recent) : 0;
-    ret_entry->reorder_ppm = report.sent > 0 ? (uint32_t)(1000000ull * report.reordered / report.sent) : 0;
+    ret_entry->bound_ns = report.bound_ns < 0 || report.bound_ns > UINT32_MAX
+                              ? UINT32_MAX
+                              : (uint32_t)report.bound_ns;
+    ret_entry->loss_ppm = report.sent_recent > 0
+                              ? (uint32_t)(1000000ull * report.lost_recent / report.sent_recent)
+                              : 0;
+    ret_entry->reorder_ppm =
+        report.sent > 0 ? (uint32_t)(1000000ull * report.reordered / report.sent) : 0;
     ret_entry->since = node_fleet_time(n, report.since, &since) ? since.ns : 0;
 }
 
-/* ---- findings and counters ---------------------------------------------------------------------------------------- */
+/* ---- findings and counters
+ * ---------------------------------------------------------------------------------------- */
 
 uint32_t node_finding_count(const struct node *n)
 {
