@@ -16,7 +16,8 @@
  *
  * Nothing is guessed: without an agent, with a page too old to be believed, or for a time before the
  * last disturbance the answer is FOLIOT_UNKNOWN. */
-#pragma once
+#ifndef FOLIOT_CLOCK_H
+#define FOLIOT_CLOCK_H
 
 #include <stdint.h>
 
@@ -80,4 +81,5 @@ FOLIOT_API int foliot_clock_open(void);
 
 #ifdef __cplusplus
 }
+#endif
 #endif

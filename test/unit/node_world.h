@@ -364,6 +364,13 @@ static inline void world_run(struct world *w, int64_t ns)
     }
 }
 
+static inline void world_stop(struct world *w, uint32_t host, int64_t ns)
+{
+    struct world_host *h = &w->hosts[host];
+
+    h->stopped_until = w->now + ns > h->stopped_until ? w->now + ns : h->stopped_until;
+}
+
 static inline void world_done(struct world *w)
 {
     for (uint32_t i = 0; i < w->host_count; i++) {

@@ -89,10 +89,202 @@ static void two_hosts_share_a_timeline(void **state)
     world_done(&w);
 }
 
+/* Time from `from` to the first finding of that kind about that direction on a host; INT64_MAX:
+ * never. */
+static int64_t first_after(uint32_t host, uint32_t kind, uint8_t direction, int64_t from,
+                           struct finding *ret)
+{
+    const struct world_host *h = &w.hosts[host];
+
+    for (uint32_t i = 0; i < h->finding_count; i++) {
+        const struct finding *f = &h->findings[i].finding;
+        if (h->findings[i].at >= from && f->kind == kind && f->direction == direction &&
+            f->phase == FINDING_OPENED) {
+            *ret = *f;
+            return h->findings[i].at - from;
+        }
+    }
+    return INT64_MAX;
+}
+
+static void cut_trunk_is_named(void **state)
+{
+    struct finding f;
+    int64_t worst = 0;
+
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        start_all(seed, 4, 1, true);
+        world_run(&w, 25 * NS_PER_S + (int64_t)seed * 23 * NS_PER_MS);
+        assert_int_equal(count_kind(FINDING_PATH_DEAD), 0);
+        const int64_t cut = w.now;
+        w.trunk_loss[0][2][0] = 1; /* leaf 0 to spine 2, one way */
+        world_run(&w, 2 * NS_PER_S);
+        for (uint32_t h = 0; h < 2; h++) {
+            const int64_t after = first_after(h, FINDING_PATH_DEAD, DIRECTION_OUT, cut, &f);
+            if (after > 600 * NS_PER_MS || f.suspect.kind != ELEMENT_TRUNK) {
+                printf("seed %d host %u after %.0f ms\n", (int)seed, h, (double)after / 1e6);
+                print_findings();
+            }
+            assert_true(after < 600 * NS_PER_MS);
+            worst = after > worst ? after : worst;
+            assert_int_equal(f.suspect.kind, ELEMENT_TRUNK);
+            assert_int_equal(f.suspect.a.kind, PLACE_LEAF);
+            assert_int_equal(f.suspect.a.number, 0);
+            assert_int_equal(f.suspect.b.kind, PLACE_SPINE);
+            assert_int_equal(f.suspect.b.number, 2);
+            assert_int_equal(f.other, OTHER_FINE);
+        }
+        w.trunk_loss[0][2][0] = 0;
+        world_run(&w, 2 * NS_PER_S);
+        for (uint32_t h = 0; h < 4; h++) {
+            assert_int_equal(node_finding_count(w.hosts[h].node), 0);
+        }
+        world_done(&w);
+    }
+    printf("worst %.0f ms\n", (double)worst / 1e6);
+}
+
+/* Stopped, starved, killed and restarted agents are silent or late; no path is accused. */
+static void agents_in_trouble_accuse_nobody(void **state)
+{
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        start_all(seed, 4, 2, false);
+        world_run(&w, 5 * NS_PER_S);
+        for (uint32_t round = 0; round < 40; round++) { /* stopped for 30 ms to 4 s */
+            const uint32_t h = (uint32_t)prng_below(&w.prng, 4);
+            world_stop(&w, h,
+                       30 * NS_PER_MS +
+                           (int64_t)prng_below(&w.prng, round % 4 ? 400000000 : 4000000000));
+            world_run(&w, (int64_t)prng_below(&w.prng, 1500000000));
+        }
+        for (uint32_t round = 0; round < 200;
+             round++) { /* starved: on for a little, off for longer */
+            world_stop(&w, 1, 10 * NS_PER_MS + (int64_t)prng_below(&w.prng, 200000000));
+            world_run(&w, 120 * NS_PER_MS + (int64_t)prng_below(&w.prng, 100000000));
+        }
+        for (uint32_t h = 0; h < 4; h++) { /* a rolling restart */
+            w.hosts[h].node = node_free(w.hosts[h].node);
+            world_run(&w, 300 * NS_PER_MS + (int64_t)prng_below(&w.prng, 4000000000));
+            world_start(&w, h);
+            world_run(&w, 3 * NS_PER_S);
+        }
+        if (count_kind(FINDING_PATH_DEAD) + count_kind(FINDING_PATH_LOSSY) > 0) {
+            print_findings();
+        }
+        assert_int_equal(count_kind(FINDING_PATH_DEAD), 0);
+        assert_int_equal(count_kind(FINDING_PATH_LOSSY), 0);
+        world_run(&w, 10 * NS_PER_S);
+        for (uint32_t h = 0; h < 4; h++) {
+            assert_int_equal(node_finding_count(w.hosts[h].node), 0);
+        }
+        world_done(&w);
+    }
+}
+
+static void one_way_dead_nic_is_named(void **state)
+{
+    struct finding f;
+
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        start_all(seed, 4, 2, true);
+        world_run(&w, 20 * NS_PER_S);
+        const int64_t cut = w.now;
+        w.host_loss[3][1][1] = 1; /* nothing arrives at nic 7; what it sends does */
+        world_run(&w, 3 * NS_PER_S);
+        const int64_t after = first_after(0, FINDING_PATH_DEAD, DIRECTION_OUT, cut, &f);
+        if (after > NS_PER_S || f.suspect.kind != ELEMENT_NIC) {
+            print_findings();
+        }
+        assert_true(after < NS_PER_S);
+        assert_int_equal(f.suspect.kind, ELEMENT_NIC);
+        assert_int_equal(f.suspect.a.number, 7);
+        world_done(&w);
+    }
+}
+
+static void gray_loss_is_found_and_good_paths_are_not_blamed(void **state)
+{
+    struct finding f;
+
+    start_all(3, 4, 1, true);
+    world_run(&w, 20 * NS_PER_S);
+    const int64_t from = w.now;
+    w.trunk_loss[0][1][0] = 0.05;
+    world_run(&w, 240 * NS_PER_S);
+    const int64_t after = first_after(0, FINDING_PATH_LOSSY, DIRECTION_OUT, from, &f);
+    if (after > 200 * NS_PER_S) {
+        print_findings();
+    }
+    assert_true(after < 200 * NS_PER_S);
+    if (f.suspect.kind != ELEMENT_TRUNK) {
+        print_findings();
+    }
+    assert_int_equal(f.suspect.kind, ELEMENT_TRUNK);
+    assert_int_equal(f.suspect.b.number, 1);
+    if (count_kind(FINDING_PATH_DEAD)) {
+        print_findings();
+    }
+    assert_int_equal(count_kind(FINDING_PATH_DEAD), 0);
+    w.trunk_loss[0][1][0] = 0;
+    world_run(&w, 130 * NS_PER_S);
+    assert_int_equal(node_finding_count(w.hosts[0].node), 0);
+    world_done(&w);
+}
+
+static void short_trunk_flaps_are_all_found(void **state)
+{
+    struct finding f;
+
+    start_all(5, 4, 1, true);
+    world_run(&w, 20 * NS_PER_S);
+    for (uint32_t i = 0; i < 10; i++) {
+        const int64_t from = w.now;
+        const uint32_t spine = i % 4, leaf = i % 2;
+        w.trunk_loss[leaf][spine][0] = w.trunk_loss[leaf][spine][1] = 1;
+        world_run(&w, 2 * NS_PER_S);
+        w.trunk_loss[leaf][spine][0] = w.trunk_loss[leaf][spine][1] = 0;
+        int64_t after = INT64_MAX;
+        for (uint32_t h = 0; h < 4; h++) {
+            const int64_t a = first_after(h, FINDING_PATH_DEAD, DIRECTION_OUT, from, &f);
+            after = a < after ? a : after;
+        }
+        if (after > NS_PER_S) {
+            print_findings();
+        }
+        assert_true(after < NS_PER_S);
+        world_run(&w, 3 * NS_PER_S);
+    }
+    world_done(&w);
+}
+
+static void one_seed_one_history(void **state)
+{
+    uint64_t digest[2][WORLD_HOSTS];
+
+    for (uint32_t run = 0; run < 2; run++) {
+        start_all(9, 4, 2, true);
+        world_run(&w, 10 * NS_PER_S);
+        w.trunk_loss[1][0][1] = 0.3;
+        world_stop(&w, 2, NS_PER_S);
+        world_run(&w, 5 * NS_PER_S);
+        for (uint32_t h = 0; h < 4; h++) {
+            digest[run][h] = w.hosts[h].digest;
+        }
+        world_done(&w);
+    }
+    assert_memory_equal(digest[0], digest[1], 4 * sizeof digest[0][0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_hosts_share_a_timeline),
+        cmocka_unit_test(cut_trunk_is_named),
+        cmocka_unit_test(agents_in_trouble_accuse_nobody),
+        cmocka_unit_test(one_way_dead_nic_is_named),
+        cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
+        cmocka_unit_test(short_trunk_flaps_are_all_found),
+        cmocka_unit_test(one_seed_one_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

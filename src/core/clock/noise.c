@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#define FORGET          0.92 /* a refresh: about 12 s of memory */
 #define PRIOR_PACKETS   400.0
 #define BINS_PER_SPREAD 10.0
 #define SMOOTH          3 /* bins either side in the local fits of ln f */
@@ -193,7 +194,7 @@ static void learn_score(struct noise *noise)
     noise->info = fmax(sum_info / fmax(1, sum_count), 1e-12);
 }
 
-void noise_refresh(struct noise *noise, double keep)
+void noise_refresh(struct noise *noise)
 {
     const int mode = find_mode(noise->count);
     const double spread = fmax(0.5, lower_spread(noise->count, mode));
@@ -205,7 +206,7 @@ void noise_refresh(struct noise *noise, double keep)
     learn_score(noise);
     noise->total = 0;
     for (int i = 0; i < NOISE_BINS; i++) {
-        noise->count[i] *= keep;
+        noise->count[i] *= FORGET;
         noise->total += noise->count[i];
     }
 }
