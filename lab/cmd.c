@@ -326,7 +326,8 @@ static int cmd_exec(const char *name, int argc, char **argv)
 static int cmd_fault(const char *name, int argc, char **argv)
 {
     static struct lab lab;
-    return open_said(&lab, name) < 0 ? 1 : lab_fault_main(&lab, argc, argv);
+    const bool asks = argc < 2 || strcmp(argv[1], "--help") == 0; /* works without a lab, too */
+    return !asks && open_said(&lab, name) < 0 ? 1 : lab_fault_main(&lab, argc, argv);
 }
 
 static int run_command(const char *name, int argc, char **argv)

@@ -16,8 +16,7 @@
  *
  * Nothing is guessed: without an agent, with a page too old to be believed, or for a time before the
  * last disturbance the answer is FOLIOT_UNKNOWN. */
-#ifndef FOLIOT_CLOCK_H
-#define FOLIOT_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -81,5 +80,4 @@ FOLIOT_API int foliot_clock_open(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -10,12 +10,18 @@
 #include "app/foliot_command.h"
 #include "base/bug.h"
 #include "lab/cmd.h"
+#include "sim/sim.h"
 
 static int command_help(int argc, char *argv[]);
 
 static int command_lab(int argc, char *argv[])
 {
     return lab_main(argc, argv);
+}
+
+static int command_sim(int argc, char *argv[])
+{
+    return sim_main(argc, argv);
 }
 
 #define ASK "[--json] [--watch] [--interval SECONDS] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
@@ -39,6 +45,8 @@ static const struct command commands[] = {
      "pack status, configuration and logs, without secrets", command_support_bundle},
     {"lab", "[--name NAME] up|status|exec|fault|run|down …",
      "a fleet on this machine: hosts, clocks, switches and faults", command_lab},
+    {"sim", "run SCENARIO… | replay FILE | scale",
+     "a fleet in a simulated world: scenarios, recorded hosts again, cost of size", command_sim},
     {"help", "[COMMAND]", "this list, or one command's usage", command_help},
 };
 

@@ -12,11 +12,11 @@
 #define TAG_OFFSET  LENGTH
 #define ANCHOR_NONE UINT32_MAX
 
-#define FLAG_HARDWARE     0x01
-#define FLAG_OWN          0x02 /* own.first, gap are stamps */
-#define FLAG_HEARD        0x04
-#define FLAG_LATE         0x08
-#define FLAGS_KNOWN       0x0f
+#define FLAG_HARDWARE 0x01
+#define FLAG_OWN      0x02 /* own.first, gap are stamps */
+#define FLAG_HEARD    0x04
+#define FLAG_LATE     0x08
+#define FLAGS_KNOWN   0x0f
 
 #define STATE_MASK    0x07
 #define STATE_SETTLED 0x20
@@ -214,8 +214,8 @@ static bool get_map(const uint8_t *at, struct probe_map *map)
     };
     map->seq = le32_get(at + 24);
     map->line_minus_map = (int32_t)le32_get(at + 28);
-    return linear_map_valid(&map->map) && map->line_minus_map >= -PROBE_LINE_MAX &&
-           map->line_minus_map <= PROBE_LINE_MAX;
+    return linear_map_valid(&map->map) && map->map.y >= -INT32_MAX &&
+           map->line_minus_map >= -PROBE_LINE_MAX && map->line_minus_map <= PROBE_LINE_MAX;
 }
 
 static enum probe_error get_anchor(const uint8_t *at, uint8_t version, struct probe_anchor *anchor)

@@ -101,7 +101,7 @@ struct probe_query {
     enum probe_opinion opinion;
 };
 struct probe_map {
-    struct linear_map map;  /* |y| < 2^31 on the wire; saturated */
+    struct linear_map map;  /* |y| < 2^31 on the wire */
     uint32_t seq;           /* grows by one with each new map */
     int32_t line_minus_map; /* 2^-4 ns: what readers see minus what consensus uses, now */
 };

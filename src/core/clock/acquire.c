@@ -5,12 +5,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SPAN_S_MIN    0.8
-#define POINTS_MIN    4
-#define RATE_MAX      300e-6
-#define KEEP          0.4 /* of a direction's packets: the lowest, when most may have queued */
-#define GROUPS        (2 * CLOCK_PATH_MAX)
-#define MEDIAN_ROUNDS 4
+#define SPAN_S_MIN     0.8
+#define POINTS_MIN     4
+#define RATE_MAX       300e-6
+#define KEEP           0.4 /* of a direction's packets: the lowest, when most may have queued */
+#define GROUPS         (2 * CLOCK_PATH_MAX)
+#define MEDIAN_ROUNDS  4
+#define GOOD_NS        20.0
+#define GOOD_SIGMA     1.5
+#define SPREAD_NS      150.0
+#define PATIENT_ROUNDS 24
 
 struct sample {
     double t, d, residual; /* s; ns off the first packet's difference; ns, queueing positive */
@@ -246,6 +250,17 @@ double shortest_half(double *values, int count, int keep)
     return sum / keep;
 }
 
+/* How wide that interval is; values sorted. */
+static double shortest_width(const double *values, int count, int keep)
+{
+    double best = INFINITY;
+
+    for (int i = 0; i + keep <= count; i++) {
+        best = fmin(best, values[i + keep - 1] - values[i]);
+    }
+    return best;
+}
+
 static int keep_of(int count)
 {
     return (10 * count + 16) / 17;
@@ -335,7 +350,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
         struct edge *e = &c->edges[i];
         e->consumed = e->written;
         e->level_known = false;
-        e->level_ns = 0;
+        e->level_ns = e->expected_ns = 0;
         e->level_weight = 0;
         if (!e->used || !e->solved.valid) {
             continue;
@@ -355,7 +370,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
             e->solved.fraction;
         if (edge_usable(c, e) || e->peer.phase == CLOCK_ACQUIRE) {
             e->level_known = true;
-            e->level_ns = fabs(ahead) < 3000 ? ahead : 0;
+            e->level_ns = e->expected_ns = fabs(ahead) < 3000 ? ahead : 0;
         }
     }
     (void)noise_sum;
@@ -367,7 +382,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
 void acquire_round(struct clock *c, struct nic_time now)
 {
     const bool join = join_trackers(c);
-    const double good_ns = c->config.stamps == CLOCK_STAMPS_HARDWARE ? 300 : 1500;
+    double sigma_sum = 0;
     int count = 0, live = 0;
 
     for (int i = 0; i < c->capacity; i++) {
@@ -394,11 +409,13 @@ void acquire_round(struct clock *c, struct nic_time now)
             clock_map_difference(&e->peer.map, e->solved.remote, &c->map, e->solved.local) +
             e->solved.fraction;
         c->weights[count] = (1 + e->peer.map.y) * (1 + e->solved.rate) - (1 + c->map.y);
+        sigma_sum += e->solved.sigma_ns;
         count++;
     }
     if (count == 0 || 2 * count < live) {
         return;
     }
+    const int edges = count;
     if (!join) {
         c->values[count] = c->weights[count] = 0;
         count++;
@@ -406,6 +423,10 @@ void acquire_round(struct clock *c, struct nic_time now)
     const int keep = keep_of(count);
     const double gain = join ? 1 : 0.8;
     const double ahead = shortest_half(c->values, count, keep);
+    /* as near as the edges themselves agree */
+    const double good_ns = GOOD_NS + GOOD_SIGMA * sigma_sum / edges +
+                           (c->rounds > PATIENT_ROUNDS) *
+                               fmin(SPREAD_NS, 0.5 * shortest_width(c->values, count, keep));
     const double faster = shortest_half(c->weights, count, keep);
 
     if (fabs(ahead) > 5e6) {

@@ -118,3 +118,10 @@ double bank_wander(const struct bank *b)
     }
     return exp(sum);
 }
+
+void bank_forget(struct bank *b)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        b->log_weight[k] *= 0.5;
+    }
+}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EARLY_NS          (4 * NS_PER_S)
 #define STEP_TICKS        2
 #define STEP_AGAIN_NS     (3 * NS_PER_S)
 #define STEPS_REACQUIRE   3
@@ -197,6 +198,7 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
                config->stamps == CLOCK_STAMPS_SOFTWARE);
     bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
     c->now = c->started = c->ticked = c->noise_at = c->phase_since = c->deadline = now;
+    c->wide_since.ns = now.ns - 100 * NS_PER_S;
     c->map.r = now;
     c->map.x_ns = config->wall_minus_ns;
     for (int i = 0; i < (int)ARRAY_COUNT(c->anchors); i++) {
@@ -314,6 +316,11 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
         e->peer.map_seq != heard->map_seq && now.ns - e->heard_at.ns < NS_PER_S) {
         return; /* an older header that came late by another path */
     }
+    if (e->heard && e->level_known) {
+        const double moved =
+            clock_map_difference(&heard->map, heard->map.r, &e->peer.map, heard->map.r);
+        e->expected_ns += fabs(moved) < 1e4 ? moved : 0;
+    }
     e->peer = *heard;
     e->heard = true;
     e->heard_at = now;
@@ -345,7 +352,7 @@ static bool find_step(struct clock *c)
         if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw) {
             continue;
         }
-        c->values[count++] = e->raw_ns - e->level_ns;
+        c->values[count++] = e->raw_ns - e->expected_ns;
         out += !e->has_e;
     }
     const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
@@ -440,7 +447,10 @@ static void learn_noise(struct clock *c, struct nic_time now)
 {
     if (now.ns - c->noise_at.ns >= NS_PER_S) {
         c->noise_at = now;
-        noise_refresh(&c->noise);
+        noise_refresh(&c->noise, c->now.ns - c->phase_since.ns < EARLY_NS ? 0.7 : 0.92);
+        if (c->now.ns - c->phase_since.ns < EARLY_NS) {
+            bank_forget(&c->bank); /* the start's errors say nothing about wander */
+        }
     }
 }
 
@@ -492,6 +502,9 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     consensus_levels(c, now, dt_s);
     bank_mean(&c->bank, &dx, &dy);
     clock_move(c, now, dx, dy * 1e-9);
+    for (int i = 0; i < c->capacity; i++) {
+        c->edges[i].expected_ns -= dx;
+    }
     bank_shift(&c->bank, dx, dy);
     merge(c, now);
     learn_noise(c, now);

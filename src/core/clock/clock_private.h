@@ -88,7 +88,8 @@ struct edge {
     struct nic_time raw_at[2];
     /* slow */
     bool level_known;
-    double level_ns;
+    double level_ns;    /* mean of e over about 2 s */
+    double expected_ns; /* theta now, both maps' moves reckoned in: where the score is taken */
     double level_weight;
     double info_mean;   /* slow mean of e_info */
     double out_since_s; /* how long out of gate */
@@ -153,6 +154,7 @@ struct clock {
     double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
     double mean_age_s;
     bool narrow;
+    struct nic_time wide_since;
     int in_gate, live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
     bool has_mean;
     int step_ticks;
@@ -246,6 +248,7 @@ void bank_shift(struct bank *b, double dx, double dy);
 /* The variance terms of the heaviest plausible filter. */
 void bank_variance(const struct bank *b, double *ret_p00, double *ret_p01, double *ret_p11,
                    double *ret_q2);
+void bank_forget(struct bank *b);
 double bank_wander(const struct bank *b);
 
 /* consensus.c */

@@ -7,6 +7,8 @@
 #include <math.h>
 
 #define LEVEL_GAIN   0.05
+#define EXPECT_GAIN  0.15
+#define WIDE_AGAIN_S 2.0
 #define WIDE_S       8.0
 #define PARK_SCALE   3.7
 #define PARK_NOISE   0.8
@@ -107,7 +109,20 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
 {
     const double limit = park_limit(c);
 
-    c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S;
+    int usable = 0, parked = 0;
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        usable += edge_usable(c, e) && e->level_known && !e->config.witness;
+        parked += edge_usable(c, e) && e->parked && !e->config.witness;
+    }
+    if (2 * parked > usable) { /* rather we are wrong than most of them: wide again */
+        for (int i = 0; i < c->capacity; i++) {
+            c->edges[i].parked = false;
+        }
+        c->wide_since = now;
+    }
+    c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S &&
+                (double)(now.ns - c->wide_since.ns) * 1e-9 > WIDE_AGAIN_S;
     for (int i = 0; i < c->capacity; i++) {
         struct edge *e = &c->edges[i];
         if (!e->used || !e->level_known) {
@@ -197,6 +212,7 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         const double gain =
             fmax(LEVEL_GAIN, 1 / (e->level_weight + 1)) * fmin(2, e->e_info / e->info_mean);
         e->level_ns += fmin(1, gain) * fmin(most, fmax(-most, e->e_ns - e->level_ns));
+        e->expected_ns += EXPECT_GAIN * fmin(most, fmax(-most, e->e_ns - e->expected_ns));
         if (e->config.witness) {
             e->witness_ms += 0.01 * (e->e_ns * e->e_ns - e->witness_ms);
         }

@@ -15,8 +15,10 @@
 #define LEARN_NS      (1200 * NS_PER_MS)
 #define WINDOW_NS     (1 * NS_PER_S)
 #define OUT_S_MAX     2.0
+#define SHIFT_LOW     0.6   /* of the gate's lower end, about three sigma */
 #define EXCESS_S_MAX  600.0 /* a longer way around, not a queue */
 #define GAP_NS_MAX    (10 * NS_PER_MS)
+#define SHAPE_NS      (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX (4 * NS_PER_S)
 
 void edge_reset_measurement(struct edge *e)
@@ -165,7 +167,8 @@ static void learn_path(struct clock *c, struct edge *e, int index, struct nic_ti
             continue;
         }
         const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward);
-        low[p->forward][count[p->forward]++] = way + (p->forward ? -e->level_ns : e->level_ns);
+        low[p->forward][count[p->forward]++] =
+            way + (p->forward ? -e->expected_ns : e->expected_ns);
     }
     if (count[0] < 4 || count[1] < 4 || now.ns - path->learning_since.ns < LEARN_NS) {
         return;
@@ -178,7 +181,7 @@ static void learn_path(struct clock *c, struct edge *e, int index, struct nic_ti
     path->low[0] = path->low[1] = INFINITY;
     path->excess_ns = path->excess_since_s = 0;
     if (!e->level_known) {
-        e->level_ns = (forward - backward) / 2;
+        e->level_ns = e->expected_ns = (forward - backward) / 2;
         e->level_known = true;
         e->level_weight = 1;
     }
@@ -189,7 +192,22 @@ struct sums {
     int count[2];
 };
 
-/* A second's lowest innovations of both directions: a standing queue, a shorter way, or a shift. */
+/* The level moved at once: so did what all its paths' lowest innovations were taken against. */
+static void shift_level(struct edge *e, double shift)
+{
+    e->expected_ns += shift;
+    e->level_ns = e->expected_ns;
+    e->out_since_s = 0;
+    for (int i = 0; i < e->config.path_count; i++) {
+        e->paths[i].low[1] -= shift;
+        e->paths[i].low[0] += shift;
+    }
+}
+
+/* A second's lowest innovations of both directions: a standing queue, a shorter way, or a shift.
+ * Queued packets reach into the gate, so an edge that is off by more than the gate would look as if
+ * it were on: but then one direction's lowest is as much too low as the other's is too high, and
+ * their sum is no larger than ever. */
 static void close_window(struct clock *c, struct edge *e, struct path *path, struct nic_time now)
 {
     if (now.ns - path->window.ns < WINDOW_NS) {
@@ -205,10 +223,10 @@ static void close_window(struct clock *c, struct edge *e, struct path *path, str
         if (excess < low || path->excess_since_s > EXCESS_S_MAX) {
             path->known = false;
             path->learning_since = now;
+        } else if (excess <= 0 && fabs(shift) > -SHIFT_LOW * low) {
+            shift_level(e, shift);
         } else if (e->out_since_s > OUT_S_MAX && excess < high) {
-            e->level_ns += shift; /* same round trip, another offset: the edge's level moved */
-            e->level_known = true;
-            e->out_since_s = 0;
+            shift_level(e, shift);
         }
     }
     path->low[0] = path->low[1] = INFINITY;
@@ -230,7 +248,7 @@ static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
         e->raw_seen[p->forward] = true;
         e->raw_at[p->forward] = now;
     }
-    const double innovation = way + (p->forward ? -e->level_ns : e->level_ns);
+    const double innovation = way + (p->forward ? -e->expected_ns : e->expected_ns);
     path->low[p->forward] = fmin(path->low[p->forward], innovation);
     if (innovation < noise_low_ns(&c->noise) - extra ||
         innovation > noise_high_ns(&c->noise) + extra) {
@@ -241,7 +259,7 @@ static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
     path_sums[p->path].score[p->forward] += noise_score(&c->noise, innovation);
     path_sums[p->path].count[p->forward]++;
     path_sums[p->path].age += (double)(now.ns - p->local_ns) * 1e-9;
-    if (!e->parked) {
+    if (!e->parked && now.ns - c->phase_since.ns > SHAPE_NS) {
         noise_add(&c->noise, innovation);
     }
 }
@@ -299,7 +317,7 @@ void edge_track(struct clock *c, struct edge *e, struct nic_time now)
     if (count > 0) {
         e->has_e = true;
         e->e_info = count * c->noise.info;
-        e->e_ns = e->level_ns + (all.score[1] - all.score[0]) / e->e_info;
+        e->e_ns = e->expected_ns + (all.score[1] - all.score[0]) / e->e_info;
         e->e_age_s = all.age / count;
         e->out_since_s = 0;
     } else if (e->consumed != before) {

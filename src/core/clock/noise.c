@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define FORGET          0.92 /* a refresh: about 12 s of memory */
 #define PRIOR_PACKETS   400.0
 #define BINS_PER_SPREAD 10.0
 #define SMOOTH          3 /* bins either side in the local fits of ln f */
@@ -194,7 +193,7 @@ static void learn_score(struct noise *noise)
     noise->info = fmax(sum_info / fmax(1, sum_count), 1e-12);
 }
 
-void noise_refresh(struct noise *noise)
+void noise_refresh(struct noise *noise, double keep)
 {
     const int mode = find_mode(noise->count);
     const double spread = fmax(0.5, lower_spread(noise->count, mode));
@@ -206,7 +205,7 @@ void noise_refresh(struct noise *noise)
     learn_score(noise);
     noise->total = 0;
     for (int i = 0; i < NOISE_BINS; i++) {
-        noise->count[i] *= FORGET;
+        noise->count[i] *= keep;
         noise->total += noise->count[i];
     }
 }

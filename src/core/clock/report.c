@@ -211,7 +211,7 @@ static void restore_edge(struct clock *c, const struct clock_saved_edge *from, s
             continue;
         }
         e->level_known = true;
-        e->level_ns = from->level_ns;
+        e->level_ns = e->expected_ns = from->level_ns;
         e->level_weight = 20;
         e->parked = from->parked != 0;
         for (int p = 0; p < e->config.path_count; p++) {

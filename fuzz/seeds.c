@@ -1,0 +1,114 @@
+/* seeds.c: writes the seeds of the binary layouts into FOLDER/<target>/: one good input of each kind, from
+ * which a fuzzer starts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "wire/clock_page.h"
+#include "wire/mesh_page.h"
+#include "wire/probe.h"
+
+static void save(const char *folder, const char *target, const char *name, const void *data,
+                 size_t size)
+{
+    char path[1024];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, target);
+    (void)mkdir(path, 0755);
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, target, name);
+    f = fopen(path, "wbe");
+    if (f == NULL || fwrite(data, 1, size, f) != size || fclose(f) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+static void probes(const char *folder)
+{
+    static const char *const names[] = {"",          "pair",  "single", "burst",
+                                        "discovery", "query", "answer"};
+    const struct probe_key key = {.id = 1, .bytes = "fuzz fuzz fuzz "};
+    uint8_t bytes[PROBE_SIZE];
+
+    for (int type = PROBE_PAIR; type <= PROBE_ANSWER; type++) {
+        struct probe probe = {
+            .version = PROBE_VERSION,
+            .version_lowest = 1,
+            .type = (enum probe_type)type,
+            .state = PROBE_TRACK,
+            .settled = true,
+            .src = {1},
+            .dst = {2},
+            .own = {.present = true, .seq = 3, .first = {1000000}, .gap_ns = 10000},
+            .heard = {.present = true, .seq = 4, .first = {900000}, .gap_ns = 10010},
+            .query = {.subject = {7}, .number = 1},
+            .map = {.map = {.r = 1000000, .x = 1790000000000000000, .y = 5}},
+            .anchor.nic = {3},
+            .seq = 5,
+            .received = 3};
+        probe_encode(bytes, &probe, &key);
+        save(folder, "probe", names[type], bytes, sizeof(bytes));
+        probe.version = 1;
+        probe_encode(bytes, &probe, &key);
+        if (type == PROBE_PAIR) {
+            save(folder, "probe", "pair-version-1", bytes, sizeof(bytes));
+            save(folder, "probe", "short", bytes, 143);
+        }
+    }
+}
+
+static void pages(const char *folder)
+{
+    static struct clock_page_memory clock;
+    const struct linear_map map = {.r = 1000, .x = 1790000000000000000, .y = 5};
+    const struct clock_page page = {
+        .terms = {.status = CLOCK_PAGE_SYNCED,
+                  .written = 1000,
+                  .void_after = INT64_MAX,
+                  .line_from = 2000,
+                  .map_from = 3000,
+                  .prior = map,
+                  .line = map,
+                  .map = map,
+                  .h_ns = 5000,
+                  .rate_limit = 2e-6,
+                  .rate_drift = 1e-7,
+                  .p00 = 1,
+                  .guard = 1000,
+                  .guard_ns = 500,
+                  .guard_rate = 6e-5},
+        .nic_count = 1,
+        .nics = {{.name = "eth0", .status = CLOCK_PAGE_SYNCED, .map = map, .h_ns = 1}}};
+    const uint32_t capacity = 4;
+    struct mesh_page_memory *mesh = aligned_alloc(64, mesh_page_size(capacity));
+
+    clock_page_init(&clock, 2);
+    clock_page_write(&clock, &page);
+    save(folder, "clock_page", "synced", &clock, sizeof(clock));
+    save(folder, "clock_page", "short", &clock, 400);
+    ASSERT(mesh != NULL);
+    mesh_page_init(mesh, capacity, 2);
+    (void)mesh_page_write(mesh, 0,
+                          &(struct mesh_page_entry){.local = {1},
+                                                    .peer = {2},
+                                                    .source_port = 7640,
+                                                    .state = MESH_PAGE_OK,
+                                                    .direction = MESH_PAGE_IN});
+    mesh_page_write_header(mesh, &(struct mesh_page_header){.count = 1});
+    save(folder, "mesh_page", "one", mesh, mesh_page_size(capacity));
+    save(folder, "mesh_page", "cut", mesh, 100);
+    free(mesh);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: seeds FOLDER\n");
+        return 2;
+    }
+    probes(argv[1]);
+    pages(argv[1]);
+    return 0;
+}

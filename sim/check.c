@@ -1,0 +1,444 @@
+/* check.c: fleet time against the truth. Findings are judged in check_finding.c. */
+#include "sim/check.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- life ---- */
+static int window_of(struct check *c, int64_t from, int64_t until)
+{
+    for (int i = 0; i < c->window_count; i++) {
+        if (c->windows[i].from == from && c->windows[i].until == until) {
+            return i;
+        }
+    }
+    if (c->window_count == CHECK_WINDOWS) {
+        return -1;
+    }
+    struct check_window *w = &c->windows[c->window_count];
+    w->from = from;
+    w->until = until;
+    w->synced_share_min = 1;
+    return c->window_count++;
+}
+
+int check_new(struct check **ret, struct world *w)
+{
+    struct check *c = calloc(1, sizeof(*c));
+
+    if (c == NULL) {
+        return -ENOMEM;
+    }
+    c->hosts = calloc((size_t)w->host_count, sizeof(*c->hosts));
+    c->values = calloc((size_t)w->host_count, sizeof(*c->values));
+    if (c->hosts == NULL || c->values == NULL) {
+        check_free(c);
+        return -ENOMEM;
+    }
+    prng_init(&c->random, hash_u64(w->seed, 0x6368));
+    window_of(c, 0, w->scenario->duration_ns);
+    for (int i = 0; i < w->scenario->bound_count; i++) {
+        const struct scenario_bound *b = &w->scenario->bound[i];
+        c->bound_window[i] = window_of(c, b->from_ns, b->until_ns);
+        if (c->bound_window[i] < 0) {
+            check_free(c);
+            return -E2BIG;
+        }
+    }
+    for (int i = 0; i < SCENARIO_FAULT_MAX; i++) {
+        c->faults[i] = (struct check_fault){
+            .on = -1, .off = -1, .detected = -1, .marked = -1, .back = -1, .named_at = -1};
+    }
+    for (int i = 0; i < w->host_count; i++) {
+        c->hosts[i].watched_fault = -1;
+    }
+    c->first_good = -1;
+    c->start_limit_ns = 100;
+    *ret = c;
+    return 0;
+}
+
+void check_free(struct check *c)
+{
+    if (c != NULL) {
+        free(c->hosts);
+        free(c->values);
+        free(c);
+    }
+}
+
+/* ---- who counts ---- */
+static bool cut_off(const struct world *w, int host)
+{
+    for (unsigned i = 0; i < w->network.active_count; i++) {
+        const struct network_fault *nf = &w->network.faults[w->network.active[i]];
+        if (nf->fault->kind == FAULT_PARTITION && nf->hosts[host] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Somebody reads on that host: it isn't asleep. */
+static bool awake(const struct world *w, int host)
+{
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        const struct scenario_fault *f = &w->scenario->fault[i];
+        if ((f->kind == FAULT_SUSPEND || f->kind == FAULT_REBOOT) && w->fault_hosts[i][host] != 0 &&
+            w->now >= f->at_ns && w->now <= f->at_ns + f->for_ns) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void read_host(struct world *w, int host)
+{
+    struct check_host *c = &w->check->hosts[host];
+    struct world_host *h = &w->hosts[host];
+
+    c->judged = false;
+    c->synced = false;
+    c->last.status = CLOCK_PAGE_UNKNOWN;
+    if (!h->page_valid || !awake(w, host)) {
+        return;
+    }
+    c->last_raw = world_raw(w, host, w->now);
+    c->last = reader_read(&h->page.page.terms, c->last_raw);
+    c->epoch = h->page.page.terms.epoch;
+    c->timeline = h->page.page.terms.timeline;
+    c->synced = c->last.status == CLOCK_PAGE_SYNCED;
+    c->judged = c->synced && h->lie == NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The fleet's centre: the median of fleet time - true time over the judged; ret_count of them in c->values, as
+ * differences from the first. */
+static int errors(struct world *w, int64_t *ret_base)
+{
+    struct check *c = w->check;
+    int count = 0;
+    int64_t base = 0;
+
+    for (int i = 0; i < w->host_count; i++) {
+        struct check_host *h = &c->hosts[i];
+        if (!h->judged || cut_off(w, i)) {
+            continue;
+        }
+        const int64_t offset = h->last.fleet_ns - w->now;
+        base = count == 0 ? offset : base;
+        h->error_ns = (double)(offset - base) + h->last.fraction;
+        c->values[count++] = h->error_ns;
+    }
+    *ret_base = base;
+    return count;
+}
+
+static void centre(struct world *w, int count, int64_t base)
+{
+    struct check *c = w->check;
+
+    if (count == 0) {
+        c->centre_known = false;
+        return;
+    }
+    qsort(c->values, (size_t)count, sizeof(c->values[0]), by_value);
+    const double median = c->values[count / 2];
+    const int64_t was = c->centre_ns;
+    c->centre_ns = base + (int64_t)llround(median);
+    c->centre_rate = c->centre_known && w->now > c->centre_at
+                         ? (double)(c->centre_ns - was) / (double)(w->now - c->centre_at)
+                         : 0;
+    c->centre_at = w->now;
+    c->centre_known = true;
+    for (int i = 0; i < w->host_count; i++) {
+        c->hosts[i].error_ns -= median;
+    }
+    for (int i = 0; i < count; i++) {
+        c->values[i] -= median;
+    }
+}
+
+/* ---- bounds ---- */
+/* Hosts whose hard interval has no point in common with the others': the smaller side of the tear is blamed. */
+static uint64_t torn(struct world *w, double *ret_low, double *ret_high)
+{
+    struct check *c = w->check;
+    double low = -INFINITY, high = INFINITY;
+    uint64_t above = 0, below = 0;
+
+    for (int i = 0; i < w->host_count; i++) {
+        const struct check_host *h = &c->hosts[i];
+        if (h->judged && !cut_off(w, i)) {
+            low = fmax(low, h->error_ns - h->last.hard_ns);
+            high = fmin(high, h->error_ns + h->last.hard_ns);
+        }
+    }
+    *ret_low = low;
+    *ret_high = high;
+    if (low <= high) {
+        return 0;
+    }
+    for (int i = 0; i < w->host_count; i++) {
+        const struct check_host *h = &c->hosts[i];
+        if (h->judged && !cut_off(w, i)) {
+            above += h->error_ns - h->last.hard_ns > high;
+            below += h->error_ns + h->last.hard_ns < low;
+        }
+    }
+    return above < below ? above : below;
+}
+
+/* A clock fault's host that reads SYNCED although the truth is outside its bound; other hosts torn meanwhile. */
+static void judge_faults(struct world *w, uint64_t torn_now)
+{
+    struct check *c = w->check;
+
+    for (int i = 0; i < w->host_count; i++) {
+        struct check_host *h = &c->hosts[i];
+        if (h->watched_fault < 0) {
+            continue;
+        }
+        struct check_fault *f = &c->faults[h->watched_fault];
+        const bool inside = h->judged && fabs(h->error_ns) <= h->last.hard_ns;
+        if (h->judged && !inside) {
+            f->late++;
+        }
+        if (inside && h->marked >= 0 && h->back < 0) {
+            h->back = w->now;
+            f->back = w->now > f->back ? w->now : f->back;
+        } else if (h->back >= 0 && !inside) {
+            h->back = -1; /* not for good */
+        }
+        if (torn_now > 0 && !(h->judged && !inside)) {
+            f->others += torn_now;
+        }
+    }
+}
+
+static void judge_window(struct world *w, struct check_window *win, int count)
+{
+    struct check *c = w->check;
+
+    for (int n = 0; n < 4 * count && count > 1; n++) {
+        const double a = c->values[prng_below(&c->random, (uint64_t)count)];
+        const double b = c->values[prng_below(&c->random, (uint64_t)count)];
+        tally_add(&win->pair, fabs(a - b));
+    }
+    if (count > 1) {
+        win->pair.max = fmax(win->pair.max, c->values[count - 1] - c->values[0]);
+    }
+    for (int i = 0; i < w->host_count; i++) {
+        const struct check_host *h = &c->hosts[i];
+        if (!h->judged || cut_off(w, i)) {
+            continue;
+        }
+        win->judged++;
+        win->statistical_outside += fabs(h->error_ns) > h->last.statistical_ns;
+        tally_add(&win->hard_width, 2 * h->last.hard_ns);
+        tally_add(&win->statistical_width, 2 * h->last.statistical_ns);
+    }
+}
+
+static void judge_synced(struct world *w, struct check_window *win)
+{
+    int running = 0, synced = 0;
+
+    for (int i = 0; i < w->host_count; i++) {
+        if (w->hosts[i].node == NULL || w->hosts[i].lie != NULL || !awake(w, i)) {
+            continue;
+        }
+        running++;
+        synced += w->check->hosts[i].synced;
+    }
+    if (running > 0) {
+        win->synced_share_min = fmin(win->synced_share_min, (double)synced / running);
+    }
+}
+
+/* SYNCED on a page that nobody has written for so long that it can't be known any more. */
+static uint64_t stale(const struct world *w)
+{
+    uint64_t count = 0;
+
+    for (int i = 0; i < w->host_count; i++) {
+        const struct check_host *h = &w->check->hosts[i];
+        if (h->synced && h->last_raw - w->hosts[i].page.page.terms.written > 2200 * NS_PER_MS) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* NIC clocks by their members' own lines. */
+static void judge_nics(struct world *w, struct check_window *win)
+{
+    double values[256];
+    int count = 0;
+
+    if (w->scenario->clocks.stamps != STAMPS_NIC || !w->check->centre_known) {
+        return;
+    }
+    for (int n = 0; n < 256; n++) {
+        const int host = (int)prng_below(&w->check->random, (uint64_t)w->host_count);
+        const int nic = (int)prng_below(&w->check->random, (uint64_t)w->nics_per_host);
+        struct world_host *h = &w->hosts[host];
+        if (h->node == NULL || h->lie != NULL || !w->check->hosts[host].synced) {
+            continue;
+        }
+        struct clock_terms terms;
+        clock_terms(node_member_clock(h->node, (uint32_t)nic), &terms);
+        if (terms.status != CLOCK_SYNCED) {
+            continue;
+        }
+        double fraction = 0;
+        const int64_t c = crystal_read(&h->nics[nic].crystal, w->now, &fraction);
+        const int64_t t = c - terms.line.r.ns, slewed = terms.line.until.ns - terms.line.r.ns;
+        const double line = terms.line.x_fraction + terms.line.y * (double)t +
+                            terms.line.slew * (double)(t < slewed ? t : slewed);
+        values[count++] =
+            (double)(c + terms.line.x_ns - w->now - w->check->centre_ns) + line + fraction;
+    }
+    for (int i = 0; i + 1 < count; i += 2) {
+        tally_add(&win->nic_pair, fabs(values[i] - values[i + 1]));
+    }
+}
+
+static void judge_utc(struct world *w, struct check_window *win)
+{
+    int known = 0, running = 0;
+
+    for (int i = 0; i < w->host_count && w->scenario->clocks.anchors > 0; i++) {
+        struct world_host *h = &w->hosts[i];
+        struct clock_terms terms;
+        if (h->node == NULL || !w->check->hosts[i].synced) {
+            continue;
+        }
+        running++;
+        clock_terms(node_member_clock(h->node, 0), &terms);
+        if (terms.utc_known) {
+            const int64_t utc = w->check->hosts[i].last.fleet_ns + terms.utc_minus_ns;
+            known++;
+            win->utc_error_ns =
+                fmax(win->utc_error_ns, fabs((double)(utc - WORLD_UTC_NS - w->now)));
+        }
+    }
+    w->check->utc_known_share = running > 0 ? (double)known / running : 0;
+}
+
+static void note_start(struct world *w, int count)
+{
+    struct check *c = w->check;
+    struct tally *t = calloc(1, sizeof(*t));
+    int running = 0;
+
+    ASSERT(t != NULL);
+    for (int i = 0; i < w->host_count; i++) {
+        running += w->hosts[i].node != NULL && w->hosts[i].lie == NULL;
+    }
+    for (int n = 0; n < 8 * count && count > 1; n++) {
+        const double a = c->values[prng_below(&c->random, (uint64_t)count)];
+        const double b = c->values[prng_below(&c->random, (uint64_t)count)];
+        tally_add(t, fabs(a - b));
+    }
+    const bool good =
+        count > 1 && count >= 0.99 * running && tally_quantile(t, 0.99) <= c->start_limit_ns;
+    if (!good) {
+        c->last_bad = w->now;
+        c->first_good = -1;
+    } else if (c->first_good < 0) {
+        c->first_good = w->now;
+    }
+    free(t);
+}
+
+void check_instant(struct world *w)
+{
+    struct check *c = w->check;
+    int64_t base = 0;
+    double low, high;
+
+    for (int i = 0; i < w->host_count; i++) {
+        read_host(w, i);
+    }
+    const int count = errors(w, &base);
+    centre(w, count, base);
+    const uint64_t torn_now = count > 0 ? torn(w, &low, &high) : 0;
+    const uint64_t stale_now = stale(w);
+    note_start(w, count);
+    judge_faults(w, torn_now);
+    check_delays(w);
+    for (int i = 0; i < c->window_count; i++) {
+        struct check_window *win = &c->windows[i];
+        if (w->now < win->from || w->now > win->until) {
+            continue;
+        }
+        if (!win->begun) {
+            win->begun = true;
+            win->probes_at_start = w->probes;
+            win->refused_at_start = w->refused;
+        }
+        win->probes = w->probes - win->probes_at_start;
+        win->refused = w->refused - win->refused_at_start;
+        win->hard_outside += torn_now;
+        win->stale += stale_now;
+        judge_window(w, win, count);
+        judge_synced(w, win);
+        judge_nics(w, win);
+        judge_utc(w, win);
+    }
+}
+
+/* ---- each publication ---- */
+static void each_window(struct world *w, size_t offset, uint64_t amount)
+{
+    for (int i = 0; i < w->check->window_count; i++) {
+        struct check_window *win = &w->check->windows[i];
+        if (w->now >= win->from && w->now <= win->until) {
+            *(uint64_t *)((char *)win + offset) += amount;
+        }
+    }
+}
+
+/* A reader that read the old page a moment ago reads the new one now. */
+static void judge_order(struct world *w, int host, const struct clock_page_terms *was)
+{
+    const struct clock_page_terms *now = &w->hosts[host].page.page.terms;
+    const int64_t raw = world_raw(w, host, w->now);
+
+    for (int64_t later = 0; later <= 60 * NS_PER_MS; later += 20 * NS_PER_MS) {
+        const struct reading before = reader_read(was, raw);
+        const struct reading after = reader_read(now, raw + later);
+        if (before.status == CLOCK_PAGE_UNKNOWN || after.status == CLOCK_PAGE_UNKNOWN) {
+            return;
+        }
+        if (after.fleet_ns + 1 < before.fleet_ns + later / 2) {
+            each_window(w, offsetof(struct check_window, backwards), 1);
+        }
+    }
+}
+
+void check_publish(struct world *w, int host, const struct clock_page_terms *was)
+{
+    struct check_host *h = &w->check->hosts[host];
+    const struct clock_page_terms *now = &w->hosts[host].page.page.terms;
+
+    if (was != NULL && was->timeline == now->timeline && was->epoch == now->epoch) {
+        judge_order(w, host, was);
+    } else if (was != NULL && was->status != CLOCK_PAGE_UNKNOWN) {
+        each_window(w, offsetof(struct check_window, epochs), 1);
+    }
+    if (h->watched_fault >= 0 && h->marked < 0 &&
+        reader_read(now, world_raw(w, host, w->now)).status != CLOCK_PAGE_SYNCED) {
+        struct check_fault *f = &w->check->faults[h->watched_fault];
+        h->marked = w->now;
+        f->marked = w->now > f->marked ? w->now : f->marked;
+    }
+}

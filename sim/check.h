@@ -1,0 +1,100 @@
+/* check.h: the judges. They know the truth, the scenario and what the nodes published and said; they share no code
+ * with the core, the page's readers included.
+ *
+ * Every metric that a bound may name (docs/scenarios.md) is worked out per window of time that some bound asks for.
+ * Liars, hosts without an agent and hosts cut off are not judged as honest members; whoever's clock a fault broke is
+ * judged by its own marking until it says SYNCED again. */
+#pragma once
+#include "sim/reader.h"
+#include "sim/tally.h"
+#include "sim/world.h"
+
+enum { CHECK_WINDOWS = 16, CHECK_FLOWS = 512, CHECK_DELAYS = 256 };
+
+/* A watched flow: the true delays of its last packets. */
+struct check_flow {
+    uint64_t key; /* 0: free */
+    uint32_t src, dst, count;
+    uint16_t port;
+    int64_t at[CHECK_DELAYS];
+    double delay[CHECK_DELAYS];
+};
+
+struct check_window {
+    int64_t from, until;
+    struct tally pair, nic_pair, hard_width, statistical_width, owd;
+    uint64_t judged, hard_outside, statistical_outside, stale, backwards, epochs;
+    double synced_share_min;
+    uint64_t false_path, false_link, false_step, false_liar;
+    uint64_t probes_at_start, refused_at_start, probes, refused;
+    double utc_error_ns;
+    bool begun;
+};
+
+/* What became of one injected fault. */
+struct check_fault {
+    int64_t on, off;  /* -1: not yet */
+    int64_t detected; /* first finding that names it */
+    int64_t marked;   /* the host's status left SYNCED, the last of the hosts meant */
+    int64_t back;     /* SYNCED and in bounds since, the last of the hosts meant */
+    bool wrong;
+    uint64_t late, others;
+    int named, named_wanted; /* liars */
+    int64_t named_at;
+};
+
+struct check_host {
+    struct reading last;
+    int64_t last_raw;
+    double error_ns; /* fleet time - true time, less the fleet's centre */
+    bool judged;     /* honest and expected to be right */
+    bool synced;
+    uint32_t epoch;
+    uint64_t timeline;
+    int watched_fault; /* clock fault under observation; -1 */
+    int64_t marked, back;
+    uint8_t named_liar;
+};
+
+struct check {
+    struct check_window windows[CHECK_WINDOWS];
+    int window_count;
+    int bound_window[SCENARIO_BOUND_MAX];
+    struct check_fault faults[SCENARIO_FAULT_MAX];
+    struct check_host *hosts;
+    struct check_flow flows[CHECK_FLOWS];
+    double *values; /* scratch: per host */
+    struct prng random;
+    int64_t centre_ns; /* of the last instant: fleet - true */
+    double centre_rate;
+    int64_t centre_at;
+    bool centre_known;
+    int64_t last_bad; /* last instant at which p99 was above the start limit */
+    int64_t first_good;
+    double start_limit_ns;
+    uint64_t timelines;
+    double utc_known_share;
+    uint64_t flaps_missed;
+};
+
+MUST_CHECK int check_new(struct check **ret, struct world *w);
+void check_free(struct check *c);
+
+/* Called by the world. */
+void check_instant(struct world *w);
+void check_publish(struct world *w, int host, const struct clock_page_terms *was);
+void check_fault(struct world *w, unsigned index, bool on);
+void check_finding(struct world *w, const struct world_finding *f);
+void check_arrival(struct world *w, const struct packet *p);
+/* Once in a while: reported one-way delays. */
+void check_delays(struct world *w);
+/* After the last instant. */
+void check_end(struct world *w);
+
+/* The value of a bound's metric; NAN: nothing was measured. */
+double check_value(struct world *w, int bound);
+bool check_holds(const struct scenario_bound *b, double value);
+
+/* inside: check_finding.c */
+/* Is a finding explained by a fault that was on, or off for less than a while, then? Index, or -1. */
+int check_explained(struct world *w, const struct world_finding *f);

@@ -1,0 +1,333 @@
+/* check_finding.c: what the nodes say against what was done to them: found in time, named right, never without cause. */
+#include "sim/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define AFTER_NS (20 * NS_PER_S) /* a finding may still be about a fault that ended this long ago */
+
+/* ---- what a fault has to do with a finding ---- */
+static uint32_t nic_of(const struct world *w, struct scenario_nic n)
+{
+    return world_nic(w, n.host, n.nic);
+}
+
+static bool about_host(const struct world *w, const struct world_finding *f, const uint8_t *hosts)
+{
+    const struct finding *x = &f->finding;
+    const uint32_t n = (uint32_t)w->host_count;
+
+    return hosts[f->host] != 0 ||
+           (x->from.index != NIC_NONE.index && x->from.index / (uint32_t)w->nics_per_host < n &&
+            hosts[x->from.index / (uint32_t)w->nics_per_host] != 0) ||
+           (x->to.index != NIC_NONE.index && x->to.index / (uint32_t)w->nics_per_host < n &&
+            hosts[x->to.index / (uint32_t)w->nics_per_host] != 0) ||
+           (x->from_host.index < n && hosts[x->from_host.index] != 0) ||
+           (x->to_host.index < n && hosts[x->to_host.index] != 0);
+}
+
+static bool about_nic(const struct finding *x, uint32_t nic)
+{
+    return x->from.index == nic || x->to.index == nic;
+}
+
+static bool about_leaf(const struct world *w, const struct finding *x, int leaf)
+{
+    const uint32_t nics = (uint32_t)(w->host_count * w->nics_per_host);
+    return (x->from.index < nics && network_leaf(&w->network, x->from.index) == leaf) ||
+           (x->to.index < nics && network_leaf(&w->network, x->to.index) == leaf);
+}
+
+static bool touches(const struct world *w, const struct scenario_fault *s, const uint8_t *hosts,
+                    const struct world_finding *f)
+{
+    const struct finding *x = &f->finding;
+
+    switch (s->target.kind) {
+    case TARGET_ALL:
+    case TARGET_EDGES:
+        return true;
+    case TARGET_HOSTS:
+        return about_host(w, f, hosts);
+    case TARGET_NIC:
+        return about_nic(x, nic_of(w, s->target.from)) ||
+               (x->from.index == NIC_NONE.index && f->host == s->target.from.host);
+    case TARGET_EDGE:
+        return about_nic(x, nic_of(w, s->target.from)) && about_nic(x, nic_of(w, s->target.to));
+    case TARGET_TRUNK:
+    case TARGET_LEAF:
+        return about_leaf(w, x, s->target.first);
+    case TARGET_SPINE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The kinds of finding that a fault of this kind honestly leads to. */
+#define K(kind)    (1ull << FINDING_##kind)
+#define PATH_KINDS (K(PATH_DEAD) | K(PATH_LOSSY) | K(PATH_SLOW) | K(PATH_FLAPPING))
+#define LINK_KINDS (K(LINK_DOWN) | K(LINK_FLAPPING) | K(LINK_SPEED) | K(LINK_ERRORS) | K(NIC_GONE))
+#define QUIET      (K(PEER_SILENT) | K(SENSING_LATE) | K(STAMPS_MISSING) | K(CLOCK_DISRUPTED))
+
+static uint64_t leads_to(const struct scenario_fault *s)
+{
+    switch (s->kind) {
+    case FAULT_CARRIER:
+    case FAULT_FLAP:
+    case FAULT_NIC_VANISH:
+        return PATH_KINDS | (s->target.kind == TARGET_NIC ? LINK_KINDS : 0);
+    case FAULT_BLACKHOLE:
+    case FAULT_LOSS:
+    case FAULT_BROWNOUT:
+    case FAULT_DELAY:
+    case FAULT_TRUNK:
+    case FAULT_SPINE:
+    case FAULT_PARTITION:
+        return PATH_KINDS;
+    case FAULT_ASYMMETRY:
+        return K(PATH_SLOW) | K(CLOCK_ASYMMETRY);
+    case FAULT_CLOCK_STEP:
+    case FAULT_CLOCK_FREQ:
+    case FAULT_REBOOT:
+    case FAULT_SUSPEND:
+        return K(CLOCK_STEP) | K(CLOCK_DISRUPTED) | K(PATH_SLOW) | PATH_KINDS;
+    case FAULT_NIC_STEER:
+        return K(CLOCK_STEP) | K(CLOCK_DISRUPTED);
+    case FAULT_LIAR:
+        return K(CLOCK_LIAR) | K(PATH_SLOW);
+    default:
+        return 0;
+    }
+}
+
+static bool active(const struct world *w, int index, int64_t at)
+{
+    const struct check_fault *cf = &w->check->faults[index];
+    const bool lasting = w->scenario->fault[index].kind == FAULT_CLOCK_STEP ||
+                         w->scenario->fault[index].kind == FAULT_CLOCK_FREQ;
+
+    if (cf->on < 0 || at < cf->on) {
+        return false;
+    }
+    if (lasting && cf->off < 0) {
+        return at <= cf->on + AFTER_NS;
+    }
+    return cf->off < 0 || at <= cf->off + AFTER_NS;
+}
+
+int check_explained(struct world *w, const struct world_finding *f)
+{
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        const struct scenario_fault *s = &w->scenario->fault[i];
+        if (active(w, i, f->at) && (leads_to(s) >> f->finding.kind & 1) != 0 &&
+            touches(w, s, w->fault_hosts[i], f)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* ---- named right? ---- */
+/* The path of a finding goes the way that the fault is on: same ports, same spine, same direction. */
+static bool right_way(const struct world *w, const struct scenario_fault *s,
+                      const struct finding *x)
+{
+    const uint32_t nics = (uint32_t)(w->host_count * w->nics_per_host);
+
+    if (x->from.index >= nics || x->to.index >= nics || x->source_port == 0) {
+        return true; /* it doesn't claim a path */
+    }
+    const uint32_t src = x->direction == DIRECTION_IN ? x->to.index : x->from.index;
+    const uint32_t dst = x->direction == DIRECTION_IN ? x->from.index : x->to.index;
+    if (s->target.kind == TARGET_EDGE) {
+        const bool forth = src == nic_of(w, s->target.from) && dst == nic_of(w, s->target.to);
+        const bool back = src == nic_of(w, s->target.to) && dst == nic_of(w, s->target.from);
+        if (!(forth || (s->target.both_ways && back))) {
+            return false;
+        }
+        const int way = w->scenario->fabric.network == NETWORK_FABRIC
+                            ? network_route(&w->network, src, dst, x->source_port, 0)
+                            : x->source_port % w->scenario->fabric.paths;
+        return s->target.path < 0 || way == s->target.path;
+    }
+    return true;
+}
+
+static bool right_element(const struct world *w, const struct scenario_fault *s,
+                          const struct finding *x)
+{
+    const struct element *e = &x->suspect;
+
+    if (e->kind == ELEMENT_UNKNOWN || x->confident == 0) {
+        return true; /* "unknown" is never wrong */
+    }
+    switch (s->target.kind) {
+    case TARGET_TRUNK:
+        return e->kind == ELEMENT_TRUNK && ((e->a.number == (uint32_t)s->target.first &&
+                                             e->b.number == (uint32_t)s->target.last) ||
+                                            (e->b.number == (uint32_t)s->target.first &&
+                                             e->a.number == (uint32_t)s->target.last));
+    case TARGET_SPINE:
+        return (e->kind == ELEMENT_SPINE && e->a.number == (uint32_t)s->target.first) ||
+               (e->kind == ELEMENT_TRUNK && (e->a.number == (uint32_t)s->target.first ||
+                                             e->b.number == (uint32_t)s->target.first));
+    case TARGET_NIC:
+        return (e->kind == ELEMENT_NIC && e->a.number == nic_of(w, s->target.from)) ||
+               (e->kind == ELEMENT_HOST && e->a.number == (uint32_t)s->target.from.host);
+    default:
+        return true;
+    }
+}
+
+/* The finding that a fault must lead to; else detection means nothing (a brown-out may pass unseen). */
+static bool names(const struct scenario_fault *s, const struct finding *x)
+{
+    switch (s->kind) {
+    case FAULT_CARRIER:
+    case FAULT_FLAP:
+    case FAULT_NIC_VANISH:
+        return s->target.kind == TARGET_NIC ? (LINK_KINDS >> x->kind & 1) != 0
+                                            : (PATH_KINDS >> x->kind & 1) != 0;
+    case FAULT_BLACKHOLE:
+    case FAULT_TRUNK:
+    case FAULT_SPINE:
+    case FAULT_PARTITION:
+        return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING;
+    case FAULT_LOSS:
+        return x->kind == FINDING_PATH_LOSSY || x->kind == FINDING_PATH_DEAD;
+    case FAULT_DELAY:
+        return x->kind == FINDING_PATH_SLOW;
+    case FAULT_CLOCK_STEP:
+        return x->kind == FINDING_CLOCK_STEP || x->kind == FINDING_CLOCK_DISRUPTED;
+    case FAULT_CLOCK_FREQ:
+    case FAULT_SUSPEND:
+        return x->kind == FINDING_CLOCK_DISRUPTED || x->kind == FINDING_CLOCK_STEP;
+    case FAULT_LIAR:
+        return x->kind == FINDING_CLOCK_LIAR;
+    default:
+        return false;
+    }
+}
+
+/* ---- liars ---- */
+static void name_liar(struct world *w, const struct world_finding *f)
+{
+    struct check *c = w->check;
+    uint32_t host = f->finding.to_host.index;
+
+    if (host >= (uint32_t)w->host_count) {
+        host = f->finding.to.index / (uint32_t)w->nics_per_host;
+    }
+    if (host >= (uint32_t)w->host_count || c->hosts[host].named_liar != 0) {
+        return;
+    }
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        if (w->scenario->fault[i].kind == FAULT_LIAR && w->fault_hosts[i][host] != 0 &&
+            c->faults[i].on >= 0) {
+            c->hosts[host].named_liar = 1;
+            c->faults[i].named++;
+            c->faults[i].named_at = f->at;
+        }
+    }
+}
+
+static bool honest(const struct world *w, const struct finding *x)
+{
+    const uint32_t host = x->to_host.index < (uint32_t)w->host_count
+                              ? x->to_host.index
+                              : x->to.index / (uint32_t)w->nics_per_host;
+
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        const struct scenario_fault *s = &w->scenario->fault[i];
+        const bool broken = s->kind == FAULT_LIAR || s->kind == FAULT_CLOCK_STEP ||
+                            s->kind == FAULT_CLOCK_FREQ || s->kind == FAULT_NIC_STEER ||
+                            s->kind == FAULT_SUSPEND || s->kind == FAULT_REBOOT;
+        if (broken && w->check->faults[i].on >= 0 && host < (uint32_t)w->host_count &&
+            w->fault_hosts[i][host] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- findings ---- */
+static void count_false(struct world *w, const struct world_finding *f)
+{
+    const uint64_t bit = 1ull << f->finding.kind;
+
+    for (int i = 0; i < w->check->window_count; i++) {
+        struct check_window *win = &w->check->windows[i];
+        if (f->at < win->from || f->at > win->until) {
+            continue;
+        }
+        win->false_path += (bit & PATH_KINDS) != 0;
+        win->false_link += (bit & LINK_KINDS) != 0;
+        win->false_step += f->finding.kind == FINDING_CLOCK_STEP;
+        win->false_liar += f->finding.kind == FINDING_CLOCK_LIAR;
+    }
+}
+
+void check_finding(struct world *w, const struct world_finding *f)
+{
+    const struct finding *x = &f->finding;
+
+    if (x->phase != FINDING_OPENED) {
+        return;
+    }
+    if (x->kind == FINDING_CLOCK_LIAR) {
+        name_liar(w, f);
+        if (honest(w, x)) {
+            count_false(w, f);
+        }
+        return;
+    }
+    if (check_explained(w, f) < 0) {
+        count_false(w, f);
+        return;
+    }
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        const struct scenario_fault *s = &w->scenario->fault[i];
+        struct check_fault *cf = &w->check->faults[i];
+        if (!active(w, i, f->at) || !names(s, x) || !touches(w, s, w->fault_hosts[i], f)) {
+            continue;
+        }
+        cf->detected = cf->detected < 0 ? f->at : cf->detected;
+        if ((PATH_KINDS >> x->kind & 1) != 0 && (!right_way(w, s, x) || !right_element(w, s, x))) {
+            cf->wrong = true;
+        }
+    }
+}
+
+/* ---- faults begin and end ---- */
+static bool breaks_clock(const struct scenario_fault *s)
+{
+    return s->kind == FAULT_CLOCK_STEP || s->kind == FAULT_CLOCK_FREQ || s->kind == FAULT_SUSPEND ||
+           s->kind == FAULT_REBOOT;
+}
+
+void check_fault(struct world *w, unsigned index, bool on)
+{
+    const struct scenario_fault *s = &w->scenario->fault[index];
+    struct check_fault *cf = &w->check->faults[index];
+
+    if (on && cf->on < 0) {
+        cf->on = w->now;
+    } else if (!on) {
+        cf->off = w->now;
+    }
+    for (int i = 0; i < w->host_count; i++) {
+        if (w->fault_hosts[index][i] == 0) {
+            continue;
+        }
+        cf->named_wanted += on && s->kind == FAULT_LIAR;
+        /* who sleeps or boots is watched from when it is back */
+        const bool later = s->kind == FAULT_SUSPEND || s->kind == FAULT_REBOOT;
+        if (breaks_clock(s) && on == !later) {
+            w->check->hosts[i].watched_fault = (int)index;
+            w->check->hosts[i].marked = s->kind == FAULT_REBOOT ? w->now : -1;
+            w->check->hosts[i].back = -1;
+            cf->on = later ? w->now : cf->on;
+        }
+    }
+}

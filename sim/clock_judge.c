@@ -1,0 +1,276 @@
+/* clock_judge.c: what the members' readers are told, against the truth. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/clock_world_private.h"
+
+#define BLOCK_NS (10 * NS_PER_S)
+
+static double cpu_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void append(struct world_values *v, double value)
+{
+    if (v->count == v->capacity) {
+        v->capacity = v->capacity > 0 ? 2 * v->capacity : 4096;
+        v->values = realloc(v->values, v->capacity * sizeof v->values[0]);
+        ASSERT(v->values != NULL);
+    }
+    v->values[v->count++] = value;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double world_quantile(struct world_values *v, double share)
+{
+    if (v->count == 0) {
+        return 0;
+    }
+    qsort(v->values, v->count, sizeof v->values[0], compare);
+    const size_t at = (size_t)(share * (double)v->count);
+    return v->values[at < v->count ? at : v->count - 1];
+}
+
+void judge_init(struct world *w)
+{
+    w->lines = calloc((size_t)w->config.members, sizeof w->lines[0]);
+    w->readings = calloc((size_t)w->config.members, sizeof w->readings[0]);
+    ASSERT(w->lines != NULL && w->readings != NULL);
+    prng_init(&w->judge_prng, w->config.seed + 77);
+    w->cpu_start_s = cpu_s();
+    w->last_above_s = -1;
+    w->result.event_unsynced_s = w->result.event_back_s = w->result.synced_s = -1;
+    w->event_last_bad_s = -1;
+}
+
+void judge_done(struct world *w)
+{
+    free(w->lines);
+    free(w->readings);
+    free(w->errors.values);
+    free(w->ntp.values);
+    free(w->ptp.values);
+    free(w->hard_widths.values);
+    free(w->statistical_widths.values);
+}
+
+static bool honest(const struct world *w, int i)
+{
+    return !w->members[i].liar && w->members[i].asleep_until_ns <= w->t_ns;
+}
+
+static void close_blocks(struct world *w)
+{
+    for (int i = 0; i < w->config.members; i++) {
+        struct member *m = &w->members[i];
+        if (m->block_judged > 0) {
+            w->result.blocks++;
+            w->result.blocks_outside += (double)m->block_outside / m->block_judged;
+        }
+        m->block_judged = m->block_outside = 0;
+    }
+}
+
+/* Intervals that meet pairwise share a point: every hard interval must reach what all others share.
+ */
+static void judge_bounds(struct world *w, double mean)
+{
+    double lowest_top = INFINITY, highest_bottom = -INFINITY;
+    const double since_event = (double)w->t_ns * 1e-9 - w->config.event_s;
+
+    for (int i = 0; i < w->config.members; i++) {
+        const struct clock_reading *r = &w->readings[i];
+        if (honest(w, i) && r->status == CLOCK_SYNCED && i >= w->config.event_count) {
+            lowest_top = fmin(lowest_top, w->lines[i] + r->hard_ns);
+            highest_bottom = fmax(highest_bottom, w->lines[i] - r->hard_ns);
+        }
+    }
+    for (int i = 0; i < w->config.members; i++) {
+        const struct clock_reading *r = &w->readings[i];
+        struct member *m = &w->members[i];
+        if (!honest(w, i) || r->status != CLOCK_SYNCED) {
+            continue;
+        }
+        const bool broken =
+            w->lines[i] - r->hard_ns > lowest_top || w->lines[i] + r->hard_ns < highest_bottom;
+        if (i < w->config.event_count && since_event >= -0.1) {
+            w->result.event_violations += broken;
+            continue;
+        }
+        const bool outside = fabs(w->lines[i] - mean) > r->statistical_ns;
+        w->result.hard_judged++;
+        w->result.hard_violations += broken;
+        w->result.statistical_judged++;
+        w->result.statistical_outside += outside;
+        m->block_judged++;
+        m->block_outside += outside;
+    }
+}
+
+static void judge_event(struct world *w)
+{
+    const double since = (double)w->t_ns * 1e-9 - w->config.event_s;
+
+    if (w->config.event_count == 0 || since < 0.05) {
+        return;
+    }
+    if (w->members[0].asleep_until_ns > w->t_ns) {
+        return;
+    }
+    if (w->readings[0].status != CLOCK_SYNCED) {
+        if (w->result.event_unsynced_s < 0) {
+            w->result.event_unsynced_s = since;
+        }
+        w->event_last_bad_s = since;
+    } else if (w->result.event_unsynced_s >= 0) {
+        w->result.event_back_s = w->event_last_bad_s;
+    }
+}
+
+static void judge_pairs(struct world *w, double after_s)
+{
+    const int n = w->config.members;
+    const bool counted = (double)w->t_ns * 1e-9 >= w->config.judge_from_s;
+    const int shift = 1 + (int)prng_below(&w->judge_prng, (uint64_t)(n > 1 ? n - 1 : 1));
+    int above = 0, pairs = 0, synced = 0, judged = 0;
+
+    for (int i = 0; i < n; i++) {
+        const int j = (i + shift) % n;
+        if (!honest(w, i) || !honest(w, j)) {
+            continue;
+        }
+        const double error = fabs(w->lines[i] - w->lines[j]);
+        judged++;
+        synced += w->readings[i].status == CLOCK_SYNCED;
+        pairs++;
+        above += error > 100;
+        const bool event = i < w->config.event_count || j < w->config.event_count;
+        if (!counted || event || w->readings[i].status != CLOCK_SYNCED ||
+            w->readings[j].status != CLOCK_SYNCED) {
+            continue;
+        }
+        append(&w->errors, error);
+        if (w->config.baselines) {
+            append(&w->ntp, fabs(world_baseline_ns(w, i, &w->members[i].baseline.ntp, after_s) -
+                                 world_baseline_ns(w, j, &w->members[j].baseline.ntp, after_s)));
+            append(&w->ptp, fabs(world_baseline_ns(w, i, &w->members[i].baseline.ptp, after_s) -
+                                 world_baseline_ns(w, j, &w->members[j].baseline.ptp, after_s)));
+        }
+        append(&w->statistical_widths, 2 * w->readings[i].statistical_ns);
+        append(&w->hard_widths, 2 * w->readings[i].hard_ns);
+    }
+    const double t_s = (double)w->t_ns * 1e-9;
+    if (100 * above > pairs) {
+        w->last_above_s = t_s;
+    }
+    w->result.synced_share = judged > 0 ? (double)synced / judged : 0;
+    if (!w->synced_once && w->result.synced_share >= 0.99) {
+        w->synced_once = true;
+        w->result.synced_s = t_s;
+    }
+}
+
+void judge_slot(struct world *w, double after_s)
+{
+    double sum = 0;
+    int count = 0;
+
+    for (int i = 0; i < w->config.members; i++) {
+        struct clock_terms terms;
+        w->lines[i] = world_line_ns(w, i, after_s);
+        clock_terms(w->members[i].clock, &terms);
+        w->readings[i] = clock_terms_read(&terms, world_now(w, i, after_s));
+        if (honest(w, i) && w->readings[i].status == CLOCK_SYNCED && i >= w->config.event_count) {
+            sum += w->lines[i];
+            count++;
+        }
+    }
+    const double mean = count > 0 ? sum / count : 0;
+    judge_bounds(w, mean);
+    judge_event(w);
+    if (w->t_ns / (10 * NS_PER_MS) % 10 == 5) {
+        judge_pairs(w, after_s);
+        if ((double)w->t_ns * 1e-9 >= w->config.judge_from_s) {
+            for (int i = w->config.event_count; i < w->config.members && w->config.event_count > 0;
+                 i++) {
+                if (honest(w, i)) {
+                    w->result.others_max_ns =
+                        fmax(w->result.others_max_ns, fabs(w->lines[i] - mean));
+                }
+            }
+        }
+    }
+    if (w->t_ns / BLOCK_NS != (w->t_ns + 10 * NS_PER_MS) / BLOCK_NS) {
+        close_blocks(w);
+    }
+}
+
+void judge_action(struct world *w, int i, const struct clock_action *a)
+{
+    const double t_s = (double)w->t_ns * 1e-9;
+
+    if (w->members[i].liar) {
+        return;
+    }
+    switch (a->kind) {
+    case CLOCK_ACTION_LIAR:
+        if (!w->members[a->peer].liar && (int)a->peer >= w->config.event_count) {
+            w->result.false_liars++;
+        } else if (w->members[a->peer].named_s < 0) {
+            w->members[a->peer].named_s = t_s - w->config.lie_from_s;
+        }
+        break;
+    case CLOCK_ACTION_STEP:
+        w->result.step_count++;
+        w->result.false_steps += i >= w->config.event_count;
+        break;
+    case CLOCK_ACTION_ASYMMETRY:
+        w->result.asymmetries++;
+        break;
+    default:
+        break;
+    }
+}
+
+void world_result(struct world *w, struct world_result *r)
+{
+    struct world_values named = {0};
+    int liars = 0, caught = 0;
+
+    for (int i = 0; i < w->config.members; i++) {
+        liars += w->members[i].liar;
+        if (w->members[i].liar && w->members[i].named_s >= 0) {
+            caught++;
+            append(&named, w->members[i].named_s);
+        }
+    }
+    w->result.p50_ns = world_quantile(&w->errors, 0.5);
+    w->result.p99_ns = world_quantile(&w->errors, 0.99);
+    w->result.max_ns = world_quantile(&w->errors, 1);
+    w->result.ntp_p99_ns = world_quantile(&w->ntp, 0.99);
+    w->result.ptp_p99_ns = world_quantile(&w->ptp, 0.99);
+    w->result.hard_width_ns = world_quantile(&w->hard_widths, 0.5);
+    w->result.statistical_width_ns = world_quantile(&w->statistical_widths, 0.5);
+    w->result.liars_named_share = liars > 0 ? (double)caught / liars : 0;
+    w->result.named_median_s = world_quantile(&named, 0.5);
+    w->result.named_p95_s = world_quantile(&named, 0.95);
+    w->result.p99_100ns_s =
+        w->last_above_s >= (double)w->t_ns * 1e-9 - 0.2 ? -1 : w->last_above_s + 0.1;
+    w->result.packets = w->packets;
+    w->result.host_seconds_cpu_s =
+        (cpu_s() - w->cpu_start_s) / w->config.members / fmax(1e-9, (double)w->t_ns * 1e-9);
+    free(named.values);
+    *r = w->result;
+}

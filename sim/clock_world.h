@@ -1,0 +1,103 @@
+/* clock_world.h: a fleet of clocks without packets: members of core/clock on a random regular
+ * expander, fed with stamps made from true time, and judged against it. Fast: no event queue, time
+ * advances in slots of 5 ms.
+ *
+ * Every edge sends, each way, a pair and a single per 100 ms, 50 ms apart, its paths in turn, and
+ * the other end the other way around; each packet carries the stamps of what came before, as the
+ * wire does. One seed, one run. What is judged is the readers' line of clock_terms(), with
+ * arithmetic of its own. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/prng.h"
+#include "core/clock/clock.h"
+
+#define WORLD_SLOT_NS  (5 * NS_PER_MS)
+#define WORLD_PATH_MAX 8
+
+enum world_lie {
+    LIE_NONE,
+    LIE_COLLUDING, /* all liars ahead by lie_ns */
+    LIE_DRIFTING,  /* the same, but it grows to lie_ns over lie_ramp_s */
+    LIE_TWO_FACED, /* + to one half of its peers, - to the other */
+    LIE_RANDOM,    /* uniform within +-lie_ns, anew in every packet */
+    LIE_OLDEST,    /* another timeline, of great age, a millisecond off */
+    LIE_KINDS,
+};
+
+struct world_config {
+    uint64_t seed;
+    int members, degree;
+    int nics_per_host; /* 0 or 1: a member a host; else members of a host share no edge, clocks are
+                          their own */
+    double seconds, judge_from_s;
+    bool software;
+    double noise_ns;              /* one stamp: sigma, or mean of the one-sided jitter */
+    double queue_share, queue_ns; /* packets queued, exponential mean */
+    double delay_min_ns, delay_max_ns;
+    int paths;
+    double known_delay_ns;    /* D_min told to the members */
+    double wander_ppb;        /* ppb per root second */
+    double rate_ppm;          /* clocks are off by up to +- */
+    double start_ns;          /* their own clocks' UTC is off by up to +- */
+    double temperature_ppb_s; /* a quarter of them ramps up and down by this, steps of 10 s */
+    double asymmetric_share, asymmetric_ns; /* of edges, by + or - */
+    double asymmetric_uniform_ns;           /* every edge within +- */
+    bool asymmetric_paths;                  /* ... drawn for every path, not edge */
+    enum world_lie lie;
+    double liar_share, lie_ns, lie_ramp_s, lie_from_s;
+    double one_way_loss_share; /* edges that lose one direction */
+    int64_t edge_limit_ns;
+    int hops;
+    bool unguarded;
+    bool baselines; /* feed the NTP-like and the PTP-like servo too */
+    /* one event, at `event_s`, to member 0 … event_count - 1 */
+    double event_s;
+    int event_count;
+    double step_ns, jump_ppm, suspend_s;
+    bool restart;
+};
+
+/* A growing list of judged numbers. */
+struct world_values {
+    double *values;
+    size_t count, capacity;
+};
+double world_quantile(struct world_values *v, double share); /* sorts; 0 when empty */
+
+struct world_result {
+    double p50_ns, p99_ns, max_ns; /* |error| between random pairs of honest members' lines */
+    double ntp_p99_ns, ptp_p99_ns;
+    uint64_t hard_judged, hard_violations;
+    uint64_t statistical_judged, statistical_outside;
+    uint64_t blocks;                            /* (member, 10 s) */
+    double blocks_outside;                      /* sum over blocks of their share outside */
+    double hard_width_ns, statistical_width_ns; /* medians, latest - earliest */
+    double synced_share;                        /* of honest members, at the end */
+    double liars_named_share, named_median_s, named_p95_s;
+    uint64_t false_liars, false_steps, asymmetries;
+    double p99_100ns_s; /* first time from which p99 over members stays <= 100 ns; < 0: never */
+    double synced_s;    /* when 99 % said SYNCED first */
+    /* about the event's first member */
+    double event_unsynced_s, event_back_s; /* after the event; < 0: never */
+    uint64_t event_violations;             /* samples SYNCED with truth outside */
+    double others_max_ns;
+    double step_count;
+    uint64_t packets;
+    double host_seconds_cpu_s; /* CPU seconds per member and second of fleet */
+};
+
+struct world;
+struct world *world_new(const struct world_config *config);
+void world_free(struct world *world);
+/* One slot. False when the time is over. */
+bool world_step(struct world *world);
+void world_result(struct world *world, struct world_result *ret_result);
+/* All of it. */
+void world_run(const struct world_config *config, struct world_result *ret_result);
+/* For tests: a member's line against the mean of the honest, ns; and the member itself. */
+double world_error_ns(struct world *world, int member);
+struct clock *world_member(struct world *world, int member);
+struct nic_time world_member_now(const struct world *world, int member);

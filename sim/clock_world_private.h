@@ -1,0 +1,66 @@
+/* clock_world_private.h: shared by the world's two files: what happens, and what is judged. */
+#pragma once
+#include "base/bug.h"
+#include "sim/clock_baseline.h"
+#include "sim/clock_world.h"
+
+struct member {
+    struct clock *clock;
+    int64_t base; /* raw clock at the segment's start */
+    double fraction, rate;
+    int64_t wall_ns;
+    bool warming, liar, suspended, guard_told;
+    int64_t asleep_until_ns;
+    int *peers, *edge_of;
+    int degree;
+    struct baseline baseline;
+    double named_s; /* first time an honest member named it */
+    /* the 10 s block under way */
+    uint32_t block_judged, block_outside;
+};
+
+struct flight {
+    int64_t tx, rx;
+    int32_t tx_gap, rx_gap;
+    uint8_t path;
+    bool valid;
+};
+
+struct world_edge {
+    int member[2], handle[2], baseline[2];
+    double delay_ns[2][WORLD_PATH_MAX]; /* from member[side] */
+    struct flight last[2];
+    bool told[2];
+    uint32_t sent[2];
+    int slot, lost;
+};
+
+struct world {
+    struct world_config config;
+    struct prng prng, judge_prng;
+    struct member *members;
+    struct world_edge *edges;
+    int edge_count;
+    int64_t t_ns;
+    uint64_t packets;
+    double *lines; /* scratch: each member's line error now */
+    struct clock_reading *readings;
+    struct world_values errors, ntp, ptp, hard_widths, statistical_widths;
+    struct world_result result;
+    double cpu_start_s;
+    double last_above_s; /* last time that the p99 over members was above 100 ns */
+    bool synced_once;
+    double event_last_bad_s;
+};
+
+/* clock_world.c */
+double world_line_ns(const struct world *w, int member, double after_s);
+double world_baseline_ns(const struct world *w, int member, const struct baseline_map *map,
+                         double after_s);
+struct nic_time world_now(const struct world *w, int member, double after_s);
+
+/* clock_judge.c */
+void judge_init(struct world *w);
+void judge_done(struct world *w);
+void judge_slot(struct world *w, double after_s);
+void judge_action(struct world *w, int member, const struct clock_action *action);

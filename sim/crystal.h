@@ -1,0 +1,68 @@
+/* crystal.h: a simulated oscillator: true time in, its reading out.
+ *
+ * A rate (constant part, random walk, temperature ramps) integrated over pieces of 10 ms, plus changes that are
+ * known beforehand: steps, rate jumps, standing still (suspend), starting from zero (reboot). Everything is a
+ * function of the seed and the changes, whatever the order of readings; readings may go back up to about 80 ms
+ * behind the latest one.
+ *
+ * This is the simulator's own model. It shares no code with the lab's oscillators nor with the core. */
+#pragma once
+#include "base/bug.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct crystal_config {
+    uint64_t seed;
+    int64_t offset_ns; /* its reading at true time 0 */
+    double ppm;
+    double wander;     /* ppb per square root of a second */
+    double ramp_ppb_s; /* 0: no ramps */
+    int64_t ramp_for_ns, ramp_every_ns, ramp_phase_ns;
+};
+
+enum crystal_change_kind {
+    CRYSTAL_STEP,  /* amount: ns */
+    CRYSTAL_RATE,  /* amount: ppm on top, from now on */
+    CRYSTAL_STOP,  /* stands still */
+    CRYSTAL_GO,    /* runs again */
+    CRYSTAL_RESET, /* reads amount */
+};
+struct crystal_change {
+    int64_t at;
+    enum crystal_change_kind kind;
+    double amount;
+};
+
+enum {
+    CRYSTAL_PIECES = 8,
+    CRYSTAL_PIECE_NS = 10000000,
+};
+
+struct crystal_piece {
+    int64_t at;      /* true time where it begins */
+    int64_t reading; /* then */
+    double fraction;
+    double rate; /* reading's excess per true ns */
+};
+
+struct crystal {
+    struct crystal_config config;
+    struct crystal_piece pieces[CRYSTAL_PIECES]; /* the latest at `head` */
+    unsigned head;
+    int64_t end;  /* of the latest piece */
+    int64_t grid; /* index of its 10 ms cell */
+    double walk_ppb;
+    double jump_ppm;
+    bool stopped;
+    struct crystal_change *changes; /* sorted by time */
+    unsigned change_count, change_next;
+};
+
+void crystal_init(struct crystal *c, const struct crystal_config *config);
+void crystal_done(struct crystal *c);
+/* Only before the first reading at or after change->at. */
+void crystal_add(struct crystal *c, const struct crystal_change *change);
+/* The reading at true time `at`, ns; the fraction of a ns goes to ret_fraction if that isn't NULL. */
+int64_t crystal_read(struct crystal *c, int64_t at, double *ret_fraction);
+/* Its rate now: reading's ns per true ns, less 1. */
+double crystal_rate(const struct crystal *c);

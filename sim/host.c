@@ -1,0 +1,483 @@
+/* host.c: one host: its agent's round, its NICs' stamps, and what its kernel tells it. */
+#include "sim/world.h"
+
+#include "sim/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOW_NS      (100 * NS_PER_MS) /* brackets */
+#define SEND_COST_NS 2000              /* of one packet in sendmmsg */
+
+static bool hardware(const struct world *w)
+{
+    return w->scenario->clocks.stamps == STAMPS_NIC;
+}
+
+int64_t host_stamp(struct world *w, int host, uint32_t local, int64_t at)
+{
+    struct world_host *h = &w->hosts[host];
+    return crystal_read(hardware(w) ? &h->nics[local].crystal : &h->raw, at, NULL);
+}
+
+/* ---- life of the agent ---- */
+static struct node_config node_configure(struct world *w, int host)
+{
+    const struct scenario *s = w->scenario;
+    struct node_config c = {
+        .host = {(uint32_t)host},
+        .nic_count = (uint32_t)w->nics_per_host,
+        .fleet = w->fleet,
+        .seed = hash_u64(w->seed ^ 0x686f7374, (uint64_t)host) ^ w->hosts[host].generation,
+        .no_discovery = s->fabric.network == NETWORK_ABSTRACT,
+        .edge_limit = (uint16_t)s->fabric.edges_per_nic,
+        .path_limit = (uint16_t)(s->fabric.network == NETWORK_ABSTRACT ? s->fabric.paths : 0)};
+    for (int i = 0; i < w->nics_per_host; i++) {
+        c.nics[i] = (struct node_nic){.nic = {world_nic(w, host, i)},
+                                      .stamps = hardware(w) ? STAMP_HARDWARE : STAMP_SOFTWARE,
+                                      .domain = hardware(w) ? (uint8_t)(i + 1) : 0,
+                                      .speed_mbps = (uint32_t)s->fabric.link_mbps};
+    }
+    return c;
+}
+
+void host_start(struct world *w, int host)
+{
+    struct world_host *h = &w->hosts[host];
+
+    if (h->node != NULL || h->held > 0) {
+        return;
+    }
+    h->generation++;
+    const struct node_config config = node_configure(w, host);
+    const struct mono now = {world_raw(w, host, w->now)};
+    if (node_new(&h->node, &config, now) < 0) {
+        bug_found("node_new", __FILE__, __LINE__, __func__);
+    }
+    const struct node_anchor wall = {
+        .at = now, .utc_ns = WORLD_UTC_NS + w->now + h->wall_error_ns, .bound_ns = NS_PER_S};
+    node_on_anchor(h->node, now, &wall);
+    page_maker_init(&h->page);
+    h->page_valid = false;
+    h->next_slow = w->now;
+    h->due = 0;
+    for (int i = 0; i < w->nics_per_host; i++) {
+        h->nics[i].facts_new = true;
+        h->nics[i].facts_at = w->now;
+    }
+    if (!h->wake_due) {
+        h->wake_due = true;
+        agenda_add(&w->agenda, w->now + 1000, WORLD_WAKE, (uint32_t)host);
+    }
+}
+
+void host_stop(struct world *w, int host)
+{
+    struct world_host *h = &w->hosts[host];
+
+    h->node = node_free(h->node);
+    for (size_t i = 0; i < h->inbox_count; i++) {
+        world_packet_free(w, h->inbox[i].packet);
+    }
+    h->inbox_count = 0;
+}
+
+void host_carrier(struct world *w, int host, int nic, bool carrier, bool present)
+{
+    struct world_nic *n = &w->hosts[host].nics[nic];
+
+    if (n->facts.carrier == carrier && n->facts.present == present) {
+        return;
+    }
+    if (n->facts.carrier != 0 && !carrier) {
+        n->facts.carrier_down_count++;
+        w->hosts[host].downs++;
+    } else if (n->facts.carrier == 0 && carrier) {
+        n->facts.carrier_up_count++;
+    }
+    if (n->facts.present == 0 && present) { /* a new device counts from zero */
+        n->facts.carrier_down_count = n->facts.carrier_up_count = 0;
+    }
+    n->facts.carrier = carrier;
+    n->facts.present = present;
+    n->facts_new = true;
+    n->facts_at = w->now + NS_PER_MS + (int64_t)prng_below(&w->hosts[host].random, 20 * NS_PER_MS);
+    w->network.carrier[world_nic(w, host, nic)] = carrier && present;
+}
+
+/* ---- in ---- */
+static int by_arrival(const void *a, const void *b)
+{
+    const struct inbox_item *x = a, *y = b;
+    if (x->at != y->at) {
+        return x->at < y->at ? -1 : 1;
+    }
+    return x->packet < y->packet ? -1 : 1;
+}
+
+/* Moves what has arrived to the front, sorted; returns how many. */
+static size_t arrived(struct world_host *h, int64_t now)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->inbox_count; i++) {
+        if (h->inbox[i].at <= now) {
+            const struct inbox_item item = h->inbox[n];
+            h->inbox[n++] = h->inbox[i];
+            h->inbox[i] = item;
+        }
+    }
+    if (n > 1) {
+        qsort(h->inbox, n, sizeof(h->inbox[0]), by_arrival);
+    }
+    return n;
+}
+
+static void on_hop(struct world *w, struct world_host *h, struct mono now, const struct packet *p)
+{
+    struct node_hop hop = {.token = p->token,
+                           .local = p->src % (uint32_t)w->nics_per_host,
+                           .peer = {p->dst},
+                           .source_port = p->source_port,
+                           .ttl = p->ttl};
+    network_router(&w->network, p, hop.address);
+    node_on_hop(h->node, now, &hop);
+}
+
+static void on_item(struct world *w, struct world_host *h, struct mono now,
+                    const struct inbox_item *item)
+{
+    struct packet *p = &w->packets[item->packet];
+
+    switch (item->kind) {
+    case INBOX_RECEIVE:
+        h->received++;
+        node_on_receive(h->node, now, &p->receive);
+        break;
+    case INBOX_TRANSMIT: {
+        const struct node_transmit tx = {.token = p->token,
+                                         .tx = p->receive.rx,
+                                         .local = p->receive.local,
+                                         .error_ns = p->receive.error_ns,
+                                         .outcome = p->stage,
+                                         .stamps = p->receive.stamps};
+        node_on_transmit(h->node, now, &tx);
+        break;
+    }
+    case INBOX_HOP:
+        on_hop(w, h, now, p);
+        break;
+    default: {
+        const struct node_bad_packet bad = {
+            .local = p->dst % (uint32_t)w->nics_per_host, .error = p->stage, .count = 1};
+        w->refused++;
+        node_on_bad_packet(h->node, now, &bad);
+        break;
+    }
+    }
+    world_packet_free(w, item->packet);
+}
+
+static void take_inbox(struct world *w, struct world_host *h, struct mono now)
+{
+    const size_t n = arrived(h, w->now);
+
+    for (size_t i = 0; i < n; i++) {
+        on_item(w, h, now, &h->inbox[i]);
+    }
+    for (size_t i = n; i < h->inbox_count; i++) {
+        h->inbox[i - n] = h->inbox[i];
+    }
+    h->inbox_count -= n;
+}
+
+/* ---- what the kernel tells ---- */
+/* What the agent does at each publication, and after each guard pass. */
+static void publish(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+    const struct clock_page_terms was = h->page.page.terms;
+    struct clock_terms terms;
+
+    node_clock_page(h->node, &terms);
+    page_maker_update(&h->page, &terms, now);
+    check_publish(w, host, h->page_valid ? &was : NULL);
+    h->page_valid = true;
+}
+
+static void tell_guard(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+    const int64_t width = 40 + (int64_t)(20 * prng_exponential(&h->random));
+    const struct node_guard guard = {.before = {now.ns},
+                                     .other_ns = crystal_read(&h->second, w->now + width / 2, NULL),
+                                     .after = {world_raw(w, host, w->now + width)},
+                                     .source = 64};
+    node_on_guard(h->node, now, &guard);
+    if (h->page_valid) {
+        publish(w, host, now);
+    }
+}
+
+static void tell_brackets(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+    const struct scenario_clocks *c = &w->scenario->clocks;
+
+    for (int i = 0; i < w->nics_per_host; i++) {
+        const double there =
+            c->nic_read_ns / 2 + c->nic_read_noise_ns * prng_exponential(&h->random);
+        const double back =
+            c->nic_read_ns / 2 + c->nic_read_noise_ns * prng_exponential(&h->random);
+        const int64_t at = w->now + (int64_t)there;
+        const struct node_bracket b = {.before = {now.ns},
+                                       .nic = {crystal_read(&h->nics[i].crystal, at, NULL)},
+                                       .after = {world_raw(w, host, at + (int64_t)back)},
+                                       .local = (uint32_t)i};
+        if (h->nics[i].facts.present != 0) {
+            node_on_bracket(h->node, now, &b);
+        }
+    }
+}
+
+static void tell_slow(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+
+    if (hardware(w)) {
+        tell_brackets(w, host, now);
+    }
+    if (h->anchor && (w->now / SLOW_NS) % 10 == 0) {
+        const double bound = (double)w->scenario->clocks.anchor_bound_ns;
+        /* a server's error moves slowly */
+        const double error = bound / 3 * sin((double)w->now * 1e-11 + (double)(host * 2));
+        const struct node_anchor a = {.at = now,
+                                      .utc_ns = WORLD_UTC_NS + w->now + (int64_t)error,
+                                      .bound_ns = (int64_t)bound,
+                                      .trusted = 1};
+        node_on_anchor(h->node, now, &a);
+    }
+}
+
+static void tell_facts(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+
+    for (int i = 0; i < w->nics_per_host; i++) {
+        struct world_nic *n = &h->nics[i];
+        if (n->facts_new && n->facts_at <= w->now) {
+            struct node_link link = {.local = (uint32_t)i, .facts = n->facts};
+            link.facts.at = now;
+            n->facts_new = false;
+            node_on_link(h->node, now, &link);
+        }
+    }
+    if (h->suspended_ns > 0) {
+        const struct node_clock_fact fact = {
+            .kind = CLOCK_FACT_SUSPENDED, .local = UINT32_MAX, .amount_ns = h->suspended_ns};
+        h->suspended_ns = 0;
+        node_on_clock_fact(h->node, now, &fact);
+    }
+}
+
+/* ---- out ---- */
+static void lie(struct world *w, struct world_host *h, struct node_send *send)
+{
+    const struct scenario_fault *f = h->lie;
+    int64_t by = 0;
+
+    switch (f->lie) {
+    case LIE_RANDOM:
+        by = (int64_t)((2 * prng_uniform(&h->random) - 1) * (double)f->size_ns);
+        break;
+    case LIE_COLLUDING:
+        by = f->size_ns;
+        break;
+    case LIE_DRIFTING: {
+        const double drift = f->rate_ppb * 1e-9 * (double)(w->now - h->lie_since);
+        by = (int64_t)(fabs(drift) < (double)f->size_ns ? drift
+                                                        : copysign((double)f->size_ns, drift));
+        break;
+    }
+    case LIE_TWO_FACED:
+        by = (hash_u64(3, send->peer.index / (uint32_t)w->nics_per_host) & 1) != 0 ? f->size_ns
+                                                                                   : -f->size_ns;
+        break;
+    case LIE_OLDEST:
+        by = f->size_ns;
+        send->probe.timeline = 0x6c696172;
+        send->probe.timeline_age_s = 1000000000;
+        send->probe.settled = true;
+        send->probe.state = PROBE_TRACK;
+        break;
+    }
+    send->probe.map.map.x += by;
+}
+
+/* What an agent of wire version 1 writes. */
+static void age(struct node_send *send)
+{
+    send->probe.version = 1;
+    send->probe.version_lowest = 1;
+    send->probe.anchor = (struct probe_anchor){.nic = NIC_NONE};
+}
+
+static int64_t put_on_wire(struct world *w, int host, const struct node_send *send, uint32_t packet,
+                           int64_t stamped)
+{
+    struct world_host *h = &w->hosts[host];
+    const struct scenario_clocks *c = &w->scenario->clocks;
+    struct world_nic *nic = &h->nics[send->local];
+    struct packet *p = &w->packets[packet];
+    const double noise = c->noise_ns * prng_normal(&h->random);
+    const double late = c->jitter_ns > 0 ? c->jitter_ns * prng_exponential(&h->random) : 0;
+
+    *p = (struct packet){.token = send->token, .stage = TRANSMIT_STAMPED};
+    p->receive.rx.ns = host_stamp(w, host, send->local, stamped) + (int64_t)noise;
+    if (c->quantum_ns > 1) {
+        p->receive.rx.ns -= p->receive.rx.ns % (int64_t)c->quantum_ns;
+    }
+    p->receive.local = send->local;
+    p->receive.stamps = hardware(w) ? STAMP_HARDWARE : STAMP_SOFTWARE;
+    p->receive.error_ns = (uint32_t)(8.5 * c->noise_ns + c->quantum_ns + 10);
+    if (c->one_tx_stamp && stamped < nic->tx_busy) {
+        p->stage = TRANSMIT_NO_STAMP;
+    } else {
+        nic->tx_busy = stamped + 50000;
+    }
+    world_deliver(w, host, stamped + 30000, INBOX_TRANSMIT, packet);
+    return stamped + (int64_t)late;
+}
+
+static void launch(struct world *w, int host, const struct node_send *send, int64_t sent)
+{
+    const uint32_t i = world_packet_new(w);
+    struct packet *p = &w->packets[i];
+    const int peer = (int)send->peer.index / w->nics_per_host;
+
+    p->token = send->token;
+    p->src = world_nic(w, host, (int)send->local);
+    p->dst = send->peer.index;
+    p->source_port = send->source_port;
+    p->ttl = send->ttl;
+    p->high = w->scenario->fabric.probe_class && send->net_class == NODE_CLASS_CLOCK;
+    p->sent = sent;
+    p->receive = (struct node_receive){.probe = send->probe};
+    p->encoded = false;
+    if (w->scenario->wire || w->hosts[peer].version < PROBE_VERSION) {
+        world_wire(w, i, peer);
+    } else {
+        world_launch(w, i);
+    }
+}
+
+static void send_one(struct world *w, int host, struct node_send *send, int64_t *at, int64_t *first)
+{
+    struct world_host *h = &w->hosts[host];
+
+    *at += SEND_COST_NS + (int64_t)(300 * prng_exponential(&h->random));
+    if (send->pair != 0 && send->probe.second) {
+        const int64_t wanted = *first + NODE_PAIR_GAP_NS;
+        *at = *at > wanted ? *at : wanted + (int64_t)(200 * prng_exponential(&h->random));
+    }
+    *first = *at;
+    if (h->lie != NULL) {
+        lie(w, h, send);
+    }
+    if (h->version < PROBE_VERSION) {
+        age(send);
+    }
+    h->sent++;
+    int64_t sent = *at;
+    if (send->want_stamp != 0) {
+        sent = put_on_wire(w, host, send, world_packet_new(w), *at);
+    }
+    launch(w, host, send, sent);
+}
+
+static void act(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+    struct node_action a;
+    int64_t at = w->now + 5000, first = 0;
+
+    while (node_next_action(h->node, &a)) {
+        switch (a.kind) {
+        case NODE_SEND:
+            w->trace = hash_u64(w->trace ^ (uint64_t)host, a.send.token) ^
+                       hash_u64((uint64_t)a.send.probe.map.map.x, (uint64_t)now.ns);
+            send_one(w, host, &a.send, &at, &first);
+            break;
+        case NODE_PUBLISH_CLOCK:
+            publish(w, host, now);
+            break;
+        case NODE_FINDING:
+            w->trace = hash_u64(w->trace, a.finding.number ^ ((uint64_t)a.finding.kind << 32));
+            world_found(w, host, &a.finding);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* ---- the round ---- */
+/* When the agent is next on a CPU after `at`. */
+static int64_t runnable(struct world_host *h, int64_t at)
+{
+    if (h->starved_until > at && h->starve_turn > 0) {
+        const int64_t turn = at % h->starve_turn;
+        const int64_t run = (int64_t)((1 - h->starve_share) * (double)h->starve_turn);
+        if (turn > run) {
+            at += h->starve_turn - turn;
+        }
+    }
+    return at > h->stopped_until ? at : h->stopped_until;
+}
+
+/* The agent sleeps until its node wants a tick, or for one turn of the grid, whichever is sooner. */
+static void sleep_until_due(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+    const int64_t late = (int64_t)(20000 * prng_exponential(&h->random));
+    const int64_t grid = (now.ns / WORLD_GRID_NS + 1) * WORLD_GRID_NS;
+
+    h->due = node_deadline(h->node).ns;
+    const int64_t until = h->due < grid ? h->due : grid;
+    const int64_t sleep = until - now.ns < 10000 ? 10000 : until - now.ns;
+    /* by its own clock; what that is off by (ppm) is well below `late` */
+    h->wake_due = true;
+    agenda_add(&w->agenda, w->now + sleep + 2000 + late, WORLD_WAKE, (uint32_t)host);
+}
+
+void host_wake(struct world *w, int host)
+{
+    struct world_host *h = &w->hosts[host];
+
+    h->wake_due = false;
+    if (h->node == NULL) {
+        return;
+    }
+    const int64_t when = runnable(h, w->now);
+    if (when > w->now) {
+        h->wake_due = true;
+        agenda_add(&w->agenda, when, WORLD_WAKE, (uint32_t)host);
+        return;
+    }
+    const struct mono now = {world_raw(w, host, w->now)};
+    tell_facts(w, host, now);
+    take_inbox(w, h, now);
+    if (w->scenario->clocks.guard) {
+        tell_guard(w, host, now);
+    }
+    if (w->now >= h->next_slow) {
+        h->next_slow = w->now + SLOW_NS;
+        tell_slow(w, host, now);
+    }
+    if (now.ns >= h->due) {
+        node_tick(h->node, now);
+    }
+    act(w, host, now);
+    sleep_until_due(w, host, now);
+}

@@ -1,0 +1,167 @@
+/* port.c: the fluid queue. */
+#include "sim/port.h"
+
+#include <math.h>
+
+#define BYTES_PER_NS(mbps) ((mbps) / 8000.0)
+
+void port_init(struct port *p, uint64_t seed, double rate_mbps, double buffer_bytes,
+               double frame_bytes, bool lossless)
+{
+    *p = (struct port){.rate = BYTES_PER_NS(rate_mbps),
+                       .buffer = buffer_bytes,
+                       .frame = frame_bytes,
+                       .lossless = lossless};
+    prng_init(&p->random, seed);
+}
+
+void port_clear(struct port *p)
+{
+    p->stream_count = 0;
+    p->standing = 0;
+}
+
+void port_add(struct port *p, double now, double load, double burst_bytes, double burst_mbps)
+{
+    if (p->stream_count == PORT_STREAMS || !(load > 0)) {
+        return;
+    }
+    struct port_stream *s = &p->streams[p->stream_count++];
+    s->size = burst_bytes;
+    s->rate = BYTES_PER_NS(burst_mbps);
+    s->gap_ns = burst_bytes / (load * p->rate);
+    s->next = now + s->gap_ns * prng_exponential(&p->random);
+}
+
+void port_rate(struct port *p, double rate_mbps)
+{
+    p->rate = BYTES_PER_NS(rate_mbps);
+}
+
+/* Fluid from p->at to `to` with a constant inflow. */
+static void flow(struct port *p, double to)
+{
+    p->work += (p->inflow - p->rate) * (to - p->at);
+    if (p->work < 0) {
+        p->work = 0;
+    }
+    if (!p->lossless && p->work > p->buffer) {
+        p->work = p->buffer;
+    }
+    p->at = to;
+}
+
+static void end_burst(struct port *p, unsigned i)
+{
+    p->inflow -= p->active_rate[i];
+    p->active_count--;
+    p->active_end[i] = p->active_end[p->active_count];
+    p->active_rate[i] = p->active_rate[p->active_count];
+    if (p->active_count == 0) {
+        p->inflow = 0;
+    }
+}
+
+static void start_burst(struct port *p, struct port_stream *s)
+{
+    if (p->active_count == PORT_ACTIVE) { /* rare: it then comes at once */
+        p->work += s->size;
+    } else {
+        p->active_end[p->active_count] = s->next + s->size / s->rate;
+        p->active_rate[p->active_count++] = s->rate;
+        p->inflow += s->rate;
+    }
+    s->next += s->gap_ns * prng_exponential(&p->random);
+}
+
+/* After a pause of more bursts than are worth working out: an empty port, or one with an exponential queue of the
+ * mean that random bursts leave (Pollaczek-Khinchine), PORT_CATCH_UP bursts ago. */
+static void skip(struct port *p, double at)
+{
+    double gap = INFINITY, load = 0, second = 0;
+
+    for (unsigned i = 0; i < p->stream_count; i++) {
+        const struct port_stream *s = &p->streams[i];
+        gap = fmin(gap, s->gap_ns);
+        load += s->size / (s->gap_ns * p->rate);
+        second += s->size * s->size / (s->gap_ns * p->rate);
+    }
+    const double from = at - gap * PORT_CATCH_UP;
+    if (p->stream_count == 0 || from <= p->at) {
+        return;
+    }
+    p->active_count = 0;
+    p->inflow = 0;
+    p->at = from;
+    p->work = 0;
+    if (load < 0.999 && prng_uniform(&p->random) < load) {
+        p->work = second / (2 * (1 - load)) / load * prng_exponential(&p->random);
+    }
+    for (unsigned i = 0; i < p->stream_count; i++) {
+        p->streams[i].next = from + p->streams[i].gap_ns * prng_exponential(&p->random);
+    }
+}
+
+static void catch_up(struct port *p, double at)
+{
+    if (at <= p->at) {
+        return;
+    }
+    skip(p, at);
+    for (;;) {
+        double next = at;
+        int start = -1, end = -1;
+        for (unsigned i = 0; i < p->stream_count; i++) {
+            if (p->streams[i].next < next) {
+                next = p->streams[i].next;
+                start = (int)i;
+            }
+        }
+        for (unsigned i = 0; i < p->active_count; i++) {
+            if (p->active_end[i] < next) {
+                next = p->active_end[i];
+                end = (int)i;
+            }
+        }
+        flow(p, next > p->at ? next : p->at);
+        if (end >= 0) {
+            end_burst(p, (unsigned)end);
+        } else if (start >= 0) {
+            start_burst(p, &p->streams[start]);
+        } else {
+            return;
+        }
+    }
+}
+
+double port_queue(struct port *p, double at)
+{
+    catch_up(p, at);
+    const double work = p->work + p->standing;
+    return work < p->buffer ? work : p->buffer;
+}
+
+double port_pass(struct port *p, double at, double size, bool high)
+{
+    const double queue = port_queue(p, at);
+    double start = at;
+
+    if (!p->lossless && !high && queue + size > p->buffer) {
+        return -1;
+    }
+    if (queue > 0 || p->inflow > 0) {
+        /* the frame being sent, with the chance that one is */
+        const double busy = queue > 0 ? 1 : fmin(1, p->inflow / p->rate);
+        if (prng_uniform(&p->random) < busy) {
+            start += p->frame / p->rate * prng_uniform(&p->random);
+        }
+        if (!high) {
+            start += queue / p->rate;
+        }
+    }
+    if (start < p->probe_end && p->probe_end - start < 1e6) {
+        start = p->probe_end; /* behind the probe before */
+    }
+    p->probe_end = start + size / p->rate;
+    return p->probe_end;
+}

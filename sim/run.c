@@ -1,0 +1,246 @@
+/* run.c: `foliot sim run`: scenarios, seeds, a progress bar, and a verdict for each bound. */
+#include "sim/check.h"
+#include "sim/sim.h"
+#include "sim/world.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct run_options {
+    bool seed_given, json, quiet, findings;
+    uint64_t first, last;
+};
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void progress(const struct world *w, double began)
+{
+    const double share = (double)w->now / (double)w->scenario->duration_ns;
+    const int width = 30, full = (int)(share * width);
+
+    fprintf(stderr, "\r[%.*s%*s] %3.0f %%  %.0f s simulated in %.0f s  ", full,
+            "##############################", width - full, "", share * 100, (double)w->now * 1e-9,
+            seconds_now() - began);
+    if (share >= 1) {
+        fprintf(stderr, "\r%78s\r", "");
+    }
+    fflush(stderr);
+}
+
+static const char *relation(const struct scenario_bound *b)
+{
+    return b->relation == BOUND_BELOW ? "<=" : b->relation == BOUND_ABOVE ? ">=" : "=";
+}
+
+static void number(double value, char *ret, size_t size)
+{
+    if (isnan(value)) {
+        snprintf(ret, size, "nothing measured");
+    } else if (isinf(value)) {
+        snprintf(ret, size, "never");
+    } else {
+        snprintf(ret, size, "%.6g", value);
+    }
+}
+
+static bool print_bounds(struct world *w, const struct run_options *o)
+{
+    const struct scenario *s = w->scenario;
+    bool all = true;
+
+    for (int i = 0; i < s->bound_count; i++) {
+        const struct scenario_bound *b = &s->bound[i];
+        char text[40], window[48] = "";
+        if ((b->world & SCENARIO_SIM) == 0) {
+            continue;
+        }
+        const double value = check_value(w, i);
+        const bool holds = check_holds(b, value);
+        all = all && holds;
+        if (o->json) {
+            printf("%s{\"what\":\"%s\",\"relation\":\"%s\",\"limit\":%g,\"value\":",
+                   i > 0 ? "," : "", b->what, relation(b), b->limit);
+            printf(isfinite(value) ? "%.9g" : "null", value);
+            printf(",\"holds\":%s,\"line\":%d}", holds ? "true" : "false", b->line);
+            continue;
+        }
+        number(value, text, sizeof(text));
+        if (b->from_ns > 0 || b->until_ns < s->duration_ns) {
+            snprintf(window, sizeof(window), " in %g..%g s", (double)b->from_ns * 1e-9,
+                     (double)b->until_ns * 1e-9);
+        }
+        if (!o->quiet || !holds) {
+            printf("  %s  %-32s %16s  %s %g%s\n", holds ? "holds " : "BROKEN", b->what, text,
+                   relation(b), b->limit, window);
+        }
+    }
+    return all;
+}
+
+static void print_findings(const struct world *w)
+{
+    for (size_t i = 0; i < w->finding_count; i++) {
+        const struct world_finding *f = &w->findings[i];
+        char text[1024];
+        finding_text(&f->finding, NULL, text, sizeof(text));
+        printf("  %10.4f s  host %d  %s  [%s]%s\n", (double)f->at * 1e-9, f->host, text,
+               f->finding.phase == FINDING_OPENED   ? "opened"
+               : f->finding.phase == FINDING_CLOSED ? "closed"
+                                                    : "updated",
+               f->finding.phase == FINDING_OPENED && check_explained((struct world *)w, f) < 0
+                   ? "  (no fault explains it)"
+                   : "");
+    }
+}
+
+/* 0 holds, 1 broken, 2 couldn't be run. */
+static int run_once(const struct scenario *s, uint64_t seed, const struct run_options *o)
+{
+    const bool bar = !o->json && !o->quiet && isatty(STDERR_FILENO);
+    const double began = seconds_now();
+    struct world *w = NULL;
+    const int r = world_new(&w, s, seed);
+
+    if (r < 0) {
+        fprintf(stderr, "foliot sim: %s: no world: %s\n", s->name, strerror(-r));
+        return 2;
+    }
+    for (int64_t at = 0; at < s->duration_ns;) {
+        at += s->duration_ns / 100 > 0 ? s->duration_ns / 100 : 1;
+        world_run(w, at < s->duration_ns ? at : s->duration_ns);
+        if (bar) {
+            progress(w, began);
+        }
+    }
+    check_end(w);
+    const double took = seconds_now() - began;
+    if (o->json) {
+        printf("{\"scenario\":\"%s\",\"simulated\":true,\"seed\":%" PRIu64 ",\"bounds\":[", s->name,
+               seed);
+    } else {
+        printf("%s, seed %" PRIu64 ": %d hosts x %d NICs, %g s simulated in %.1f s\n", s->name,
+               seed, w->host_count, w->nics_per_host, (double)s->duration_ns * 1e-9, took);
+    }
+    const bool holds = print_bounds(w, o);
+    if (o->json) {
+        printf("],\"holds\":%s,\"trace\":\"%016" PRIx64 "\",\"probes\":%" PRIu64
+               ",\"events\":%" PRIu64 ",\"seconds\":%.3f}\n",
+               holds ? "true" : "false", world_trace(w), w->probes, w->events, took);
+    } else {
+        if (o->findings) {
+            print_findings(w);
+        }
+        printf("  %s  trace %016" PRIx64 ", %" PRIu64 " probes, %.2f us each\n",
+               holds ? "PASS" : "FAIL", world_trace(w), w->probes,
+               w->probes > 0 ? took * 1e6 / (double)w->probes : 0);
+    }
+    world_free(w);
+    return holds ? 0 : 1;
+}
+
+static int run_file(const char *path, const struct run_options *o)
+{
+    struct scenario *s = calloc(1, sizeof(*s));
+    struct config_error error = {0};
+    int worst = 0;
+
+    if (s == NULL) {
+        return 2;
+    }
+    if (scenario_load(path, s, &error) < 0) {
+        fprintf(stderr, "foliot sim: %s\n", error.text);
+        free(s);
+        return 2;
+    }
+    if ((s->world & SCENARIO_SIM) == 0) {
+        fprintf(
+            stderr,
+            "foliot sim: %s: expected a scenario for the simulator, found one for the lab only\n",
+            path);
+        free(s);
+        return 2;
+    }
+    const uint64_t first = o->seed_given ? o->first : s->seed;
+    const uint64_t last = o->seed_given ? o->last : s->seed;
+    if (!o->json && !o->quiet) {
+        printf("%s: %s\n", s->name, s->why);
+    }
+    for (uint64_t seed = first; seed <= last; seed++) {
+        const int r = run_once(s, seed, o);
+        worst = r > worst ? r : worst;
+    }
+    free(s);
+    return worst;
+}
+
+static bool take_seeds(const char *text, struct run_options *o)
+{
+    char *end = NULL;
+
+    o->first = strtoull(text, &end, 10);
+    o->last = o->first;
+    o->seed_given = true;
+    if (end != text && strncmp(end, "..", 2) == 0) {
+        const char *second = end + 2;
+        o->last = strtoull(second, &end, 10);
+        return end != second && *end == '\0' && o->last >= o->first;
+    }
+    return end != text && *end == '\0';
+}
+
+int sim_run(int argc, char **argv)
+{
+    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+                                            {"seeds", required_argument, NULL, 's'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"trace", no_argument, NULL, 't'},
+                                            {"findings", no_argument, NULL, 't'},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {NULL, 0, NULL, 0}};
+    struct run_options o = {0};
+    int worst = 0, option;
+
+    optind = 1;
+    while ((option = getopt_long(argc, argv, "s:jtq", options, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            if (!take_seeds(optarg, &o)) {
+                fprintf(stderr, "foliot sim: expected a seed N or seeds A..B, found '%s'\n",
+                        optarg);
+                return 2;
+            }
+            break;
+        case 'j':
+            o.json = true;
+            break;
+        case 't':
+            o.findings = true;
+            break;
+        case 'q':
+            o.quiet = true;
+            break;
+        default:
+            return 2;
+        }
+    }
+    if (optind == argc) {
+        fprintf(stderr, "foliot sim: expected a scenario file\n");
+        return 2;
+    }
+    for (int i = optind; i < argc; i++) {
+        const int r = run_file(argv[i], &o);
+        worst = r > worst ? r : worst;
+    }
+    return worst;
+}

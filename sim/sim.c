@@ -1,0 +1,34 @@
+/* sim.c: `foliot sim`: one word to its subcommands. */
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: foliot sim run SCENARIO... [--seed N | --seeds A..B] [--json] [--trace] [--quiet]\n"
+    "       foliot sim replay FILE\n"
+    "       foliot sim scale [--hosts N,N,...] [--seconds S] [--json]\n"
+    "\n"
+    "run     plays scenarios in a simulated world and judges their bounds\n"
+    "replay  feeds a host's recorded inputs to the same code and compares what it decides\n"
+    "scale   how cost per host grows with the fleet\n";
+
+int sim_main(int argc, char **argv)
+{
+    static const struct {
+        const char *word;
+        int (*run)(int argc, char **argv);
+    } words[] = {{"run", sim_run}, {"replay", sim_replay}, {"scale", sim_scale}};
+
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    for (size_t i = 0; argc >= 2 && i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(argv[1], words[i].word) == 0) {
+            return words[i].run(argc - 1, argv + 1);
+        }
+    }
+    fputs(usage, stderr);
+    return 2;
+}

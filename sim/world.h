@@ -1,0 +1,136 @@
+/* world.h: the simulated world: hosts with their oscillators, NICs and agents, on a simulated network.
+ *
+ * Discrete events in true time (ns since the start). Each host runs the real core/node, driven as the agent drives
+ * it: it wakes on a grid of 5 ms (a little late, as processes are), is told what arrived since, ticks, and sends
+ * what it is asked to. One seed, one trace: world_trace() hashes everything that any node decided.
+ *
+ * The world knows the truth and gives it to the checkers (check.h) only. */
+#pragma once
+#include "core/node/node.h"
+#include "core/page/page.h"
+#include "service/scenario/scenario.h"
+#include "sim/agenda.h"
+#include "sim/crystal.h"
+#include "sim/network.h"
+#include "wire/clock_page.h"
+
+#define WORLD_GRID_NS (5 * NS_PER_MS)
+#define WORLD_BACKLOG 1500 /* packets that a socket holds for an agent that doesn't read */
+#define WORLD_UTC_NS  1790000000000000000LL /* UTC at true time 0 */
+
+enum inbox_kind { INBOX_RECEIVE, INBOX_TRANSMIT, INBOX_HOP, INBOX_BAD };
+struct inbox_item {
+    int64_t at;
+    uint32_t packet;
+    uint32_t kind;
+};
+
+struct world_nic {
+    struct crystal crystal; /* hardware stamps: its own */
+    struct link_facts facts;
+    bool facts_new;
+    int64_t facts_at; /* when the driver will say so */
+    int64_t tx_busy;  /* its one transmit stamp is taken until then */
+};
+
+struct world_host {
+    struct node *node; /* NULL: no agent */
+    struct crystal raw, second;
+    struct world_nic nics[HOST_NIC_MAX];
+    struct prng random;
+    struct inbox_item *inbox;
+    size_t inbox_count, inbox_capacity;
+    int64_t stopped_until; /* agent doesn't run (stopped, suspended) */
+    int64_t starved_until, starve_turn;
+    double starve_share;
+    int64_t due;           /* host time at which its node wants a tick */
+    int64_t next_slow;     /* brackets, anchors, link facts */
+    int64_t wall_error_ns; /* CLOCK_REALTIME - UTC */
+    int64_t suspended_ns;  /* to be told */
+    const struct scenario_fault *lie;
+    int64_t lie_since;
+    double lie_drawn;
+    int version;
+    bool anchor;
+    int held;      /* faults that keep its agent from starting */
+    bool wake_due; /* an event for it is in the agenda */
+    uint64_t generation;
+    struct page_maker page; /* what readers see: survives the agent */
+    bool page_valid;
+    uint64_t downs; /* carrier losses, all NICs: truth */
+    uint64_t sent, received;
+};
+
+/* A finding, with the truth about when it was said. */
+struct world_finding {
+    int64_t at;
+    int host;
+    struct finding finding;
+};
+
+struct check;
+
+struct world {
+    const struct scenario *scenario;
+    uint64_t seed;
+    int64_t now;
+    struct network network;
+    struct agenda agenda;
+    struct world_host *hosts;
+    int host_count, nics_per_host;
+    struct node_peer *peers, *fewer;
+    struct node_router *routers;
+    struct node_fleet fleet, fleet_fewer;
+    struct packet *packets;
+    uint32_t packet_count, packet_capacity, packet_free;
+    uint8_t *fault_hosts[SCENARIO_FAULT_MAX]; /* per fault: which hosts */
+    int flaps_left[SCENARIO_FAULT_MAX];
+    struct packet *recorded; /* probes that a replay fault plays again */
+    uint32_t recorded_count;
+    struct probe_key keys[2];
+    struct world_finding *findings;
+    size_t finding_count, finding_capacity;
+    struct check *check;
+    int64_t next_check, check_every;
+    uint64_t trace, events, probes, refused;
+};
+
+MUST_CHECK int world_new(struct world **ret, const struct scenario *s, uint64_t seed);
+struct world *world_free(struct world *w);
+/* Runs until true time `until`. */
+void world_run(struct world *w, int64_t until);
+uint64_t world_trace(const struct world *w);
+
+/* ---- inside ---- */
+enum world_event {
+    WORLD_WAKE, /* subject: host */
+    WORLD_HOP,  /* subject: packet */
+    WORLD_FAULT_ON,
+    WORLD_FAULT_OFF,
+    WORLD_FLAP, /* subject: fault */
+    WORLD_TRAFFIC,
+    WORLD_START, /* subject: host: an agent starts */
+    WORLD_EVERY, /* subject: fault: its next turn */
+};
+/* Through the codec: encoded by the sender, decoded with the receiver's keys and version; then launched. */
+void world_wire(struct world *w, uint32_t packet, int receiver);
+void world_found(struct world *w, int host, const struct finding *finding);
+int64_t world_raw(struct world *w, int host, int64_t at);
+uint32_t world_nic(const struct world *w, int host, int nic);
+uint32_t world_packet_new(struct world *w);
+void world_packet_free(struct world *w, uint32_t packet);
+void world_deliver(struct world *w, int host, int64_t at, enum inbox_kind kind, uint32_t packet);
+void world_launch(struct world *w, uint32_t packet);
+void world_arrive(struct world *w, uint32_t packet, int64_t at);
+void world_fault(struct world *w, unsigned index, bool on);
+void world_fault_turn(struct world *w, unsigned index);
+void world_flap(struct world *w, unsigned index);
+/* Keeps a copy if some fault will play it again. */
+void world_record(struct world *w, const struct packet *p);
+MUST_CHECK int world_faults_init(struct world *w);
+void host_start(struct world *w, int host);
+void host_stop(struct world *w, int host);
+void host_wake(struct world *w, int host);
+void host_carrier(struct world *w, int host, int nic, bool carrier, bool present);
+/* The stamp of `local` at true time `at`, before noise. */
+int64_t host_stamp(struct world *w, int host, uint32_t local, int64_t at);
