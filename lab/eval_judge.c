@@ -7,7 +7,7 @@
 
 const char *eval_status_name(enum eval_status status)
 {
-    static const char *const names[] = {"absent", "unknown", "synced", "holdover", "disrupted"};
+    static const char *const names[] = {"ABSENT", "UNKNOWN", "SYNCED", "HOLDOVER", "DISRUPTED"};
     return (size_t)status < ARRAY_COUNT(names) ? names[status] : "?";
 }
 

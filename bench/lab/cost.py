@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""cost.py: CPU and memory of one agent at its default rate: 2 NICs x 16 peers x 4 paths, and 8 NICs.
+
+Every host has a leaf of its own, so that every edge crosses the spines and has four paths.
+"""
+import os
+import sys
+import tempfile
+import time
+
+from world import Lab, Rows, median, need_root, seconds, spread
+
+NAME = "e-cost"
+SHAPES = {  # name: (hosts, NICs a host, must %, aim %, must MiB)
+    "2nics": (9, 2, 2.0, 0.5, 24),
+    "8nics": (9, 8, 6.0, 2.0, 64),
+}
+
+
+def lab_file(hosts, nics):
+    """As many leaves as hosts."""
+    path = tempfile.mktemp(prefix="foliot-cost-", suffix=".yaml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(f"name: cost-{nics}-nics\nwhy: who runs this must not notice it\nworld: lab\n"
+                  f"fabric: {{hosts: {hosts}, nics_per_host: {nics}, leaves: {hosts}, spines: 4}}\n")
+    return path
+
+
+def exact_cpu_seconds(pid):
+    """Of all threads, by the scheduler's own nanoseconds."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        total += int(open(f"/proc/{pid}/task/{thread}/schedstat").read().split()[0])
+    return total * 1e-9
+
+
+def rss_mib(pid):
+    for line in open(f"/proc/{pid}/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return None
+
+
+def cost_of(rows, shape):
+    hosts, nics, must, aim, memory = SHAPES[shape]
+    file = lab_file(hosts, nics)
+    try:
+        with Lab(NAME, file) as lab:
+            lab.wait_synced(90)
+            time.sleep(seconds(50))  # discovery is over
+            pid = lab.agent_pid(0)
+            shares = []
+            for _ in range(4):
+                begin, used = time.monotonic(), exact_cpu_seconds(pid)
+                time.sleep(seconds(10))
+                shares.append(100 * (exact_cpu_seconds(pid) - used) / (time.monotonic() - begin))
+            mesh = lab.ask("mesh", 0)[0]
+            edges, paths = len(mesh["edges"]), sum(len(e["paths"]) for e in mesh["edges"])
+            size = rss_mib(pid)
+    finally:
+        os.unlink(file)
+    command = f"foliot lab up FILE ({hosts} hosts x {nics} NICs, each on a leaf of its own, 4 spines); /proc/PID/task/*/schedstat over 40 s"
+    note = f"{nics} NICs, {edges} edges, {paths} paths"
+    suffix = "" if shape == "2nics" else ".8nics"
+    rows.add(f"cost.agent.cpu_pct{suffix}", median(shares), "% of a core", must, aim, runs=len(shares), spread=spread(shares), command=command,
+             note=note)
+    rows.add(f"cost.agent.rss_mib{suffix}", size, "MiB", memory, command=command, note=note)
+
+
+def two_nics(rows):
+    """2 NICs x 16 peers x 4 paths"""
+    cost_of(rows, "2nics")
+
+
+def eight_nics(rows):
+    """8 NICs x 16 peers and more x 4 paths"""
+    cost_of(rows, "8nics")
+
+
+if __name__ == "__main__":
+    need_root()
+    ROWS = Rows("cost-lab")
+    wanted = sys.argv[1:]
+    if not wanted or "two_nics" in wanted:
+        ROWS.measure([("cost.agent.cpu_pct", "% of a core", 2, 0.5), ("cost.agent.rss_mib", "MiB", 24, None)], two_nics)
+    if not wanted or "eight_nics" in wanted:
+        ROWS.measure([("cost.agent.cpu_pct.8nics", "% of a core", 6, 2), ("cost.agent.rss_mib.8nics", "MiB", 64, None)], eight_nics)
+    sys.exit(ROWS.finish())

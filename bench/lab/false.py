@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""false.py [soak]: nothing is broken but agents; whatever is said of links, paths and clocks is wrong.
+
+Every link at 95 %; agents are starved, stopped for seconds, and restarted one after another. A host that says nothing
+may be called silent: that is true. 2 minutes in the bench, 30 in the soak.
+"""
+import json
+import sys
+import time
+
+from world import Lab, Rows, Traffic, Watch, need_root, seconds
+
+NAME = "e-false"
+ALLOWED = ("host-silent",)
+
+
+def disturb(lab, until):
+    """Starve, stop, restart, round and round."""
+    turn = 0
+    while time.monotonic() < until:
+        host = (3 * turn) % 8
+        lab.fault("agent-starve", f"host{host}", "--share", "80%", "--for", "8s")
+        time.sleep(10)
+        lab.fault("agent-stop", f"host{(host + 1) % 8}", "--for", "3s")
+        time.sleep(8)
+        if turn % 3 == 1:
+            lab.fault("agent-restart", "all", "--every", "2s")
+            time.sleep(22)
+        turn += 1
+    return turn
+
+
+def verdicts(rows, duration, id):
+    said = {}
+    with Lab(NAME) as lab:
+        lab.wait_synced()
+        time.sleep(20)
+        with Traffic(lab, "--pattern", "fill", "--load", "95"):
+            time.sleep(5)
+            begin = time.monotonic()
+            watches = {host: Watch(lab, "findings", host, "--json") for host in range(8)}
+            stop = begin + duration
+            turns = 0
+            while time.monotonic() < stop:
+                turns += disturb(lab, min(stop, time.monotonic() + 30))
+                for host, watch in watches.items():  # an agent's end is its watcher's, too
+                    if watch.process.poll() is not None:
+                        said.setdefault(host, []).extend(watch.lines)
+                        watches[host] = Watch(lab, "findings", host, "--json")
+            time.sleep(5)
+            for host, watch in watches.items():
+                said.setdefault(host, []).extend(watch.lines)
+            clock = lab.eval(5)
+    wrong = {}
+    for host, lines in said.items():
+        for _, line in lines:
+            finding = json.loads(line) if line.startswith("{") else {}
+            if finding.get("kind") == "finding" and finding.get("finding") not in ALLOWED:
+                wrong[host, finding["id"], finding["finding"]] = finding.get("text")
+    for text in list(wrong.values())[:20]:
+        print(f"    {text}")
+    kinds = {}
+    for _, _, kind in wrong:
+        kinds[kind] = kinds.get(kind, 0) + 1
+    rows.add(id, len(wrong), "verdicts", 0, 0, "equal", command=f"bench/lab/false.py: {duration:.0f} s, foliot lab traffic --pattern fill --load 95",
+             note=f"{turns} rounds; " + (", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none") +
+             f"; hard bounds broken afterwards {clock['hard']['broken']}")
+
+
+def bench(rows):
+    """2 minutes at 95 % load with agents starved, stopped and restarted"""
+    verdicts(rows, seconds(120), "false.lab.verdicts.2min")
+
+
+def soak(rows):
+    """30 minutes of the same"""
+    verdicts(rows, seconds(1800), "false.lab.verdicts")
+
+
+if __name__ == "__main__":
+    need_root()
+    IS_SOAK = "soak" in sys.argv[1:]
+    ROWS = Rows("false-lab-soak" if IS_SOAK else "false-lab")
+    ROWS.measure([("false.lab.verdicts" + ("" if IS_SOAK else ".2min"), "verdicts", 0, 0, "equal")], soak if IS_SOAK else bench)
+    sys.exit(ROWS.finish())

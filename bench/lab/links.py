@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""links.py: from carrier loss to the line that a person reads; flaps counted, none missed."""
+import re
+import sys
+import time
+
+from world import Lab, Missing, Rows, Watch, median, need_root, runs, spread
+
+NAME = "e-links"
+
+
+def detect(rows):
+    """carrier off at the switch's end, until the line in `foliot links --watch`"""
+    found, missed = [], 0
+    with Lab(NAME) as lab:
+        lab.wait_synced()
+        for turn in range(runs(20)):
+            host, nic = (5 * turn + 1) % 8, turn % 2
+            watch = Watch(lab, "links", host)
+            time.sleep(0.5)
+            lab.fault("carrier", f"nic {host}.{nic}", "--for", "1s")
+            at = lab.events("carrier", "on")[-1]["before_raw_ns"]
+            line = watch.first(at, lambda text, nic=nic: f"nic{nic}" in text and re.search(r"\b(down|lost|flap)", text), 3)
+            if line is None:
+                missed += 1
+            else:
+                found.append((line[0] - at) / 1e6)
+            time.sleep(1.2)
+            watch.stop()
+    if not found:
+        raise Missing("no line came")
+    rows.add("links.detect_ms", median(found), "ms", 1000, 50, runs=len(found) + missed, spread=spread(found),
+             command="foliot links --watch --host host1 & foliot lab fault carrier 'nic 1.0' --for 1s",
+             note=f"slowest {max(found):.1f} ms, missed {missed}")
+
+
+def flaps_of(lab, host, nic):
+    answer = lab.ask("links", host)[host]
+    return next(n for n in answer["nics"] if n["name"] == f"nic{nic}")
+
+
+def counted(rows):
+    """1,000 flaps at up to 50 a second"""
+    total = 0
+    plan = [(200, "10ms", "10ms"), (300, "12ms", "13ms"), (300, "15ms", "18ms"), (200, "20ms", "30ms")]
+    with Lab(NAME) as lab:
+        lab.wait_synced()
+        before = flaps_of(lab, 2, 0)
+        for count, down, up in plan:
+            lab.fault("flap", "nic 2.0", "--count", count, "--down", down, "--up", up)
+            while len(lab.events("flap", "off")) < total + count:
+                time.sleep(0.2)
+            total += count
+        time.sleep(3)
+        after = flaps_of(lab, 2, 0)
+        text = lab.ask("links", 2)[2]
+    seen = after["flaps_total"] - before["flaps_total"]
+    sentence = any("flapped more than" in (event.get("text") or "") for event in text.get("events", []))
+    rows.add("links.flaps.counted", seen, f"of {total}", 1000, None, "equal", command="foliot lab fault flap 'nic 2.0' "
+             "--count 1000 --down 10ms --up 10ms; foliot links --json", note="carrier_down_count grew by "
+             f"{after['carrier_down_count'] - before['carrier_down_count']}; the operators' sentence was "
+             + ("said" if sentence else "not among the last events"))
+
+
+if __name__ == "__main__":
+    need_root()
+    ROWS = Rows("links-lab")
+    wanted = sys.argv[1:]
+    if not wanted or "detect" in wanted:
+        ROWS.measure([("links.detect_ms", "ms", 1000, 50)], detect)
+    if not wanted or "counted" in wanted:
+        ROWS.measure([("links.flaps.counted", "of 1000", 1000, None, "equal")], counted)
+    sys.exit(ROWS.finish())

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""mesh.py: a silent black hole of one path, until it is named; short trunk outages that no host's carrier shows."""
+import json
+import sys
+import time
+
+from world import Lab, Missing, Rows, Watch, median, need_root, runs, spread
+
+NAME = "e-mesh"
+
+
+def findings(watch, after_ns):
+    """(raw time, finding) of what was raised after a moment."""
+    for at, line in list(watch.lines):
+        if at >= after_ns and line.startswith("{"):
+            finding = json.loads(line)
+            if finding.get("kind") == "finding" and finding.get("open"):
+                yield at, finding
+
+
+def names(finding, leaf, spine):
+    """It names the path (its port or signature), the direction, and the element: the trunk, or one of its ends."""
+    text = finding.get("text") or ""
+    suspect = (finding.get("suspect") or {}).get("name") or ""
+    has_element = f"leaf{leaf}" in suspect + text and f"spine{spine}" in suspect + text
+    return has_element
+
+
+def has_path(finding):
+    return (finding.get("port") is not None or finding.get("signature") is not None) and finding.get("direction") in ("in", "out", "both")
+
+
+def wait_named(watches, at, leaf, spine, limit):
+    """First verdicts with path and direction; first one that also names the element, ns after `at`."""
+    verdict = named = None
+    end = time.monotonic() + limit
+    while time.monotonic() < end and named is None:
+        for watch in watches:
+            for when, finding in findings(watch, at):
+                if has_path(finding) and (verdict is None or when < verdict):
+                    verdict = when
+                if names(finding, leaf, spine) and (named is None or when < named):
+                    named = when
+        time.sleep(0.01)
+    return verdict and (verdict - at) / 1e6, named and (named - at) / 1e6
+
+
+def blackhole(rows):
+    """leaf to spine swallows one direction silently, until path, direction and element are named"""
+    verdicts, found, missed = [], [], 0
+    with Lab(NAME) as lab:
+        lab.wait_synced()
+        time.sleep(45)  # paths are discovered
+        watches = [Watch(lab, "findings", host, "--json") for host in range(8)]
+        time.sleep(1)
+        for turn in range(runs(10)):
+            leaf, spine, way = turn % 2, turn % 4, ("up", "down")[turn // 2 % 2]
+            lab.fault("blackhole", f"trunk {leaf}-{spine}", "--direction", way, "--for", "4s")
+            at = lab.events("blackhole", "on")[-1]["before_raw_ns"]
+            verdict, named = wait_named(watches, at, leaf, spine, 4)
+            if verdict is not None:
+                verdicts.append(verdict)
+            if named is None:
+                missed += 1
+            else:
+                found.append(named)
+            time.sleep(6)
+    if not found:
+        raise Missing(f"{len(verdicts)} verdicts, none named the trunk")
+    command = "foliot findings --watch & foliot lab fault blackhole 'trunk 0-2' --direction up --for 4s"
+    rows.add("mesh.blackhole.lab_ms", median(found), "ms", 2000, 300, runs=len(found) + missed, spread=spread(found), command=command,
+             note=f"path, direction and trunk named; slowest {max(found):.0f} ms, {missed} not named")
+    if verdicts:
+        rows.add("mesh.blackhole.verdict_ms", median(verdicts), "ms", 2000, 300, runs=len(verdicts), spread=spread(verdicts), command=command,
+                 note=f"first verdict on a path and direction; slowest {max(verdicts):.0f} ms")
+
+
+def trunk_flaps(rows):
+    """a trunk down for 2 s: no NIC's carrier shows it"""
+    found, total = 0, runs(10)
+    with Lab(NAME) as lab:
+        lab.wait_synced()
+        time.sleep(45)
+        watches = [Watch(lab, "findings", host, "--json") for host in range(8)]
+        time.sleep(1)
+        for turn in range(total):
+            leaf, spine = turn % 2, turn % 4
+            lab.fault("flap", f"trunk {leaf}-{spine}", "--count", 1, "--down", "2s", "--up", "1s")
+            at = lab.events("flap", "on")[-1]["before_raw_ns"]
+            _, named = wait_named(watches, at, leaf, spine, 4)
+            found += named is not None
+            time.sleep(5)
+    rows.add("mesh.trunkflaps.found", found, f"of {total}", total, None, "equal", runs=total,
+             command="foliot findings --watch & foliot lab fault flap 'trunk 0-2' --count 1 --down 2s")
+
+
+if __name__ == "__main__":
+    need_root()
+    ROWS = Rows("mesh-lab")
+    wanted = sys.argv[1:]
+    if not wanted or "blackhole" in wanted:
+        ROWS.measure([("mesh.blackhole.lab_ms", "ms", 2000, 300)], blackhole)
+    if not wanted or "trunk_flaps" in wanted:
+        ROWS.measure([("mesh.trunkflaps.found", "of 10", 10, None, "equal")], trunk_flaps)
+    sys.exit(ROWS.finish())
