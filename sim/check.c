@@ -402,7 +402,7 @@ static void each_window(struct world *w, size_t offset, uint64_t amount)
     for (int i = 0; i < w->check->window_count; i++) {
         struct check_window *win = &w->check->windows[i];
         if (w->now >= win->from && w->now <= win->until) {
-            *(uint64_t *)((char *)win + offset) += amount;
+            *(uint64_t *)(void *)((char *)win + offset) += amount;
         }
     }
 }
