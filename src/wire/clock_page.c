@@ -37,22 +37,6 @@ void clock_page_init(struct clock_page_memory *memory, uint64_t nonce)
     __atomic_store_n(&memory->sequence, nonce & ~1ULL, __ATOMIC_RELEASE);
 }
 
-void clock_page_write(struct clock_page_memory *memory, const struct clock_page *page)
-{
-    const uint64_t sequence = __atomic_load_n(&memory->sequence, __ATOMIC_RELAXED);
-    struct clock_page copy = *page;
-
-    copy.terms.magic = CLOCK_PAGE_MAGIC;
-    copy.terms.version = CLOCK_PAGE_VERSION;
-    __atomic_store_n(&memory->sequence, sequence | 1, __ATOMIC_RELAXED);
-    for (size_t k = 0; k < sizeof(copy) / 8; k++) {
-        uint64_t word;
-        memcpy(&word, (const char *)&copy + 8 * k, 8);
-        __atomic_store_n(&memory->words[k], word, __ATOMIC_RELEASE);
-    }
-    __atomic_store_n(&memory->sequence, (sequence | 1) + 1, __ATOMIC_RELEASE);
-}
-
 /* -- what may be believed -- */
 
 static bool within(double value, double lowest, double highest)
@@ -108,6 +92,62 @@ static double drift_ns(const struct clock_page_terms *terms, double t)
     return b * t <= a ? 1e9 * a * t : 1e9 * (b * t * t + a * a / b) / 2;
 }
 
+static double statistical_ns(const struct clock_page_terms *terms, double t)
+{
+    return 1 + terms->shift_ns +
+           6 * sqrt(terms->p00 + terms->spread2 +
+                    t * (2 * terms->p01 + t * (terms->p11 + t * terms->q2 / 3)));
+}
+
+/* -- the writer's part of a quick reading -- */
+
+static struct clock_page_quick quick_of(const struct clock_page_terms *t)
+{
+    const double span = (double)(CLOCK_PAGE_BINS << CLOCK_PAGE_BIN_SHIFT) * 1e-9;
+    const double guard_ns = t->guard != INT64_MAX ? t->guard_ns : 0;
+    struct clock_page_quick quick = {0};
+    double worst = 0;
+
+    /* Ageing that is still a straight line, and numbers that can't overflow the reader's products. */
+    if (!within(t->rate_limit, 0, 1e-3) || !within(t->rate_drift * span, 0, t->rate_limit) ||
+        !within(t->guard_rate, 0, 1e-3) || !within(t->h_ns + guard_ns, 0, 1e9)) {
+        return quick;
+    }
+    quick.hard_ns = (int64_t)ceil(t->h_ns + guard_ns) + 2;
+    quick.drift = (int64_t)ceil(t->rate_limit * (double)LINEAR_MAP_Y_ONE);
+    quick.guard_rate = (int64_t)ceil(t->guard_rate * (double)LINEAR_MAP_Y_ONE);
+    for (int i = 0; i < CLOCK_PAGE_BINS; i++) {
+        const double end = span * (i + 1) / CLOCK_PAGE_BINS;
+        worst = fmax(worst,
+                     fmax(statistical_ns(t, end), statistical_ns(t, end - span / CLOCK_PAGE_BINS)));
+        if (!within(worst, 0, 1e9)) {
+            return quick;
+        }
+        quick.likely_ns[i] = (int64_t)ceil(worst);
+    }
+    quick.valid = 1;
+    return quick;
+}
+
+void clock_page_write(struct clock_page_memory *memory, const struct clock_page *page)
+{
+    const uint64_t sequence = __atomic_load_n(&memory->sequence, __ATOMIC_RELAXED);
+    struct clock_page copy = *page;
+
+    copy.terms.magic = CLOCK_PAGE_MAGIC;
+    copy.terms.version = CLOCK_PAGE_VERSION;
+    copy.terms.quick = quick_of(&copy.terms);
+    __atomic_store_n(&memory->sequence, sequence | 1, __ATOMIC_RELAXED);
+    for (size_t k = 0; k < sizeof(copy) / 8; k++) {
+        uint64_t word;
+        memcpy(&word, (const char *)&copy + 8 * k, 8);
+        __atomic_store_n(&memory->words[k], word, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&memory->sequence, (sequence | 1) + 1, __ATOMIC_RELEASE);
+}
+
+/* -- the reader's -- */
+
 static const struct clock_page_reading unknown = {
     .status = CLOCK_PAGE_UNKNOWN, .hard_ns = INT64_MAX, .statistical_ns = INT64_MAX};
 
@@ -151,9 +191,7 @@ static inline struct clock_page_reading reading_at(const struct clock_page_terms
     if (ret.status == CLOCK_PAGE_UNKNOWN) {
         return unknown;
     }
-    statistical = 1 + terms->shift_ns +
-                  6 * sqrt(terms->p00 + terms->spread2 +
-                           t * (2 * terms->p01 + t * (terms->p11 + t * terms->q2 / 3)));
+    statistical = statistical_ns(terms, t);
     ret.estimate_ns = linear_map_at(line, c);
     ret.hard_ns = (int64_t)hard;
     ret.statistical_ns = (int64_t)(statistical >= 0 && statistical < hard ? statistical : hard);
@@ -170,6 +208,40 @@ struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, in
                       c, now);
 }
 
+/* The same in whole numbers; false: not the usual case, use reading_at(). Any quick is safe. */
+static inline bool quick_at(const struct clock_page_terms *terms,
+                            const struct clock_page_quick *quick, const struct linear_map *line,
+                            int64_t c, struct clock_page_reading *ret)
+{
+    const uint64_t age = (uint64_t)c - (uint64_t)terms->written;
+    uint64_t guard_age = (uint64_t)c - (uint64_t)terms->guard;
+    int64_t hard;
+
+    if (terms->guard == INT64_MAX || (int64_t)guard_age < 0) {
+        guard_age = 0;
+    }
+    /* A page rewritten after c was read has a negative age: the slow way, now and then. */
+    if (quick->valid != 1 || age >> CLOCK_PAGE_BIN_SHIFT >= CLOCK_PAGE_BINS ||
+        guard_age >> 30 != 0 || !time_valid(c) || c < terms->since || c > terms->void_after ||
+        terms->status == CLOCK_PAGE_UNKNOWN || quick->drift >> 32 != 0 ||
+        quick->guard_rate >> 32 != 0 || quick->hard_ns < 0 ||
+        quick->hard_ns > CLOCK_PAGE_HARD_NS_MAX || quick->likely_ns[0] < 0) {
+        return false;
+    }
+    hard = quick->hard_ns + (int64_t)((age * (uint64_t)quick->drift) >> 42) +
+           (int64_t)((guard_age * (uint64_t)quick->guard_rate) >> 42);
+    if (hard > CLOCK_PAGE_HARD_NS_MAX) {
+        return false;
+    }
+    *ret = (struct clock_page_reading){
+        .status = (enum clock_page_status)terms->status,
+        .estimate_ns = linear_map_at(line, c),
+        .hard_ns = hard,
+        .statistical_ns = quick->likely_ns[0] < hard ? quick->likely_ns[0] : hard,
+    };
+    return true;
+}
+
 /* Word `k` of the page into field. */
 #define LOAD(terms, memory, field)                                                                 \
     do {                                                                                           \
@@ -178,8 +250,8 @@ struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, in
         memcpy(&(terms)->field, &word_, 8);                                                        \
     } while (0)
 
-/* All that reading_at() and a caller of clock_page_read_at() need, in registers. */
-static inline void load_terms(const struct clock_page_memory *memory, struct clock_page_terms *t)
+/* What any reading and its caller need, in registers; likely_ns[0] is the bin's of c. */
+static inline void load_head(const struct clock_page_memory *memory, struct clock_page_terms *t)
 {
     const uint64_t version_status =
         load(&memory->words[offsetof(struct clock_page_terms, version) / 8]);
@@ -195,6 +267,18 @@ static inline void load_terms(const struct clock_page_memory *memory, struct clo
     LOAD(t, memory, void_after);
     LOAD(t, memory, line_from);
     LOAD(t, memory, map_from);
+    LOAD(t, memory, guard);
+    LOAD(t, memory, pass_raw);
+    LOAD(t, memory, pass_coarse);
+    LOAD(t, memory, pass_suspended);
+    LOAD(t, memory, quick.valid);
+    LOAD(t, memory, quick.hard_ns);
+    LOAD(t, memory, quick.drift);
+    LOAD(t, memory, quick.guard_rate);
+}
+
+static inline void load_doubles(const struct clock_page_memory *memory, struct clock_page_terms *t)
+{
     LOAD(t, memory, h_ns);
     LOAD(t, memory, rate_limit);
     LOAD(t, memory, rate_drift);
@@ -204,12 +288,8 @@ static inline void load_terms(const struct clock_page_memory *memory, struct clo
     LOAD(t, memory, q2);
     LOAD(t, memory, spread2);
     LOAD(t, memory, shift_ns);
-    LOAD(t, memory, guard);
     LOAD(t, memory, guard_ns);
     LOAD(t, memory, guard_rate);
-    LOAD(t, memory, pass_raw);
-    LOAD(t, memory, pass_coarse);
-    LOAD(t, memory, pass_suspended);
 }
 
 static inline void load_line(const uint64_t *words, struct linear_map *line)
@@ -221,6 +301,23 @@ static inline void load_line(const uint64_t *words, struct linear_map *line)
     line->reserved = 0;
 }
 
+/* Where the line for c lies among the words. */
+static inline size_t line_word(const struct clock_page_terms *t, int64_t c)
+{
+    return (c >= t->map_from    ? offsetof(struct clock_page_terms, map)
+            : c >= t->line_from ? offsetof(struct clock_page_terms, line)
+                                : offsetof(struct clock_page_terms, prior)) /
+           8;
+}
+
+static inline size_t likely_word(const struct clock_page_terms *t, int64_t c)
+{
+    const uint64_t bin = ((uint64_t)c - (uint64_t)t->written) >> CLOCK_PAGE_BIN_SHIFT;
+
+    return offsetof(struct clock_page_terms, quick.likely_ns) / 8 +
+           (bin < CLOCK_PAGE_BINS ? bin : 0);
+}
+
 bool clock_page_read_at(const struct clock_page_memory *memory, int64_t c, int64_t now,
                         struct clock_page_head *ret_head, struct clock_page_reading *ret)
 {
@@ -228,31 +325,33 @@ bool clock_page_read_at(const struct clock_page_memory *memory, int64_t c, int64
         const uint64_t before = load(&memory->sequence);
         struct clock_page_terms terms;
         struct linear_map line;
+        bool done;
 
         if (__builtin_expect(before & 1, 0)) {
             continue;
         }
-        load_terms(memory, &terms);
-        load_line(memory->words + (c >= terms.map_from ? offsetof(struct clock_page_terms, map)
-                                   : c >= terms.line_from
-                                       ? offsetof(struct clock_page_terms, line)
-                                       : offsetof(struct clock_page_terms, prior)) /
-                                      8,
-                  &line);
+        load_head(memory, &terms);
+        load_line(memory->words + line_word(&terms, c), &line);
+        terms.quick.likely_ns[0] = (int64_t)load(&memory->words[likely_word(&terms, c)]);
+        done = terms_valid(&terms) && linear_map_valid(&line);
+        if (__builtin_expect(done, 1)) {
+            done = now == c && quick_at(&terms, &terms.quick, &line, c, ret);
+            if (__builtin_expect(!done, 0)) {
+                load_doubles(memory, &terms);
+                *ret = reading_at(&terms, &line, c, now);
+                done = true;
+            }
+        }
         if (__builtin_expect(__atomic_load_n(&memory->sequence, __ATOMIC_RELAXED) != before, 0)) {
             continue;
         }
-        if (!terms_valid(&terms) || !linear_map_valid(&line)) {
-            return false;
-        }
-        *ret = reading_at(&terms, &line, c, now);
         *ret_head = (struct clock_page_head){.timeline = terms.timeline,
                                              .epoch = terms.epoch,
                                              .written = terms.written,
                                              .pass_raw = terms.pass_raw,
                                              .pass_coarse = terms.pass_coarse,
                                              .pass_suspended = terms.pass_suspended};
-        return true;
+        return done;
     }
     return false;
 }

@@ -65,6 +65,8 @@ static void write_then_read(void **state)
     page.terms.magic = CLOCK_PAGE_MAGIC;
     page.terms.version = CLOCK_PAGE_VERSION;
     assert_true(clock_page_read(&memory, &read));
+    assert_int_equal(read.terms.quick.valid, 1);
+    page.terms.quick = read.terms.quick;
     assert_memory_equal(&read, &page, sizeof(page));
     assert_true(clock_page_read_terms(&memory, &terms));
     assert_memory_equal(&terms, &page.terms, sizeof(terms));
@@ -120,6 +122,39 @@ static void status_ages(void **state)
     assert_int_equal(clock_page_at(&t, start, start + 6).status, CLOCK_PAGE_DISRUPTED);
     t.h_ns = 2e6;
     assert_int_equal(clock_page_at(&t, start, start).status, CLOCK_PAGE_UNKNOWN);
+}
+
+/* The quick reading in whole numbers is the exact one, or a little wider. */
+static void quick_is_never_narrower(void **state)
+{
+    static struct clock_page_memory memory;
+    struct prng p;
+
+    prng_init(&p, 9);
+    clock_page_init(&memory, 2);
+    for (int i = 0; i < 20000; i++) {
+        struct clock_page page = sample();
+        struct clock_page_head head;
+        struct clock_page_reading quick, exact, later;
+        struct clock_page_terms *t = &page.terms;
+        const int64_t c = start + (int64_t)prng_below(&p, 600 * NS_PER_MS) - NS_PER_MS;
+
+        t->h_ns = 1e4 * prng_uniform(&p);
+        t->p00 = 1e4 * prng_uniform(&p);
+        t->p11 = 1e4 * prng_uniform(&p);
+        t->p01 = (prng_uniform(&p) * 2 - 1) * sqrt(t->p00 * t->p11);
+        t->q2 = 1e5 * prng_uniform(&p);
+        t->guard = prng_below(&p, 2) ? INT64_MAX : start - 5 * NS_PER_MS;
+        clock_page_write(&memory, &page);
+        assert_true(clock_page_read_at(&memory, c, c, &head, &quick));
+        exact = clock_page_at(t, c, c);
+        later = clock_page_at(t, c + (1 << CLOCK_PAGE_BIN_SHIFT), c + (1 << CLOCK_PAGE_BIN_SHIFT));
+        assert_int_equal(quick.status, exact.status);
+        assert_true(quick.estimate_ns == exact.estimate_ns);
+        assert_true(quick.hard_ns >= exact.hard_ns && quick.hard_ns <= exact.hard_ns + 3);
+        assert_true(quick.statistical_ns + 1 >= exact.statistical_ns);
+        assert_true(t->p01 < 0 || quick.statistical_ns <= later.statistical_ns + 1);
+    }
 }
 
 /* Across the lines' joints time only goes forward, nanosecond by nanosecond. */
@@ -227,6 +262,7 @@ int main(void)
         cmocka_unit_test(bounds_grow_with_age),
         cmocka_unit_test(status_ages),
         cmocka_unit_test(lines_join),
+        cmocka_unit_test(quick_is_never_narrower),
         cmocka_unit_test(nic_stamps),
         cmocka_unit_test(any_bytes_are_safe),
         cmocka_unit_test(a_reader_never_sees_half_a_page),
