@@ -311,6 +311,18 @@ void time_source_anchor(struct time_source *s, struct node_anchor *ret_anchor)
     *ret_anchor = a;
 }
 
+void time_source_pass(struct time_source *s, int64_t *ret_raw_ns, int64_t *ret_coarse_ns,
+                      int64_t *ret_suspended_ns, uint64_t *ret_marker)
+{
+    *ret_raw_ns = clock_ns(CLOCK_MONOTONIC_RAW);
+    *ret_coarse_ns = clock_ns(CLOCK_REALTIME_COARSE);
+    *ret_suspended_ns = s->slept_ns;
+    *ret_marker = s->vmclock != NULL ? s->vm_marker : 0;
+    if (s->lab.host != NULL) {
+        *ret_suspended_ns += s->lab_slept_ns;
+    }
+}
+
 bool time_source_lab_bracket(struct time_source *s, uint32_t nic, struct node_bracket *ret_bracket)
 {
     const struct oscillator_host *h = s->lab.host;

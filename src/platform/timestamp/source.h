@@ -58,6 +58,11 @@ bool time_source_next_fact(struct time_source *s, struct node_clock_fact *ret_fa
 /* UTC as the kernel's own discipline bounds it (adjtimex), or untrusted wall time. */
 void time_source_anchor(struct time_source *s, struct node_anchor *ret_anchor);
 
+/* The kernel's clocks together, by which a reader of the clock page sees a suspend before the agent
+ * does (wire/clock_page.h, pass_*), and VMClock's marker (0: none). */
+void time_source_pass(struct time_source *s, int64_t *ret_raw_ns, int64_t *ret_coarse_ns,
+                      int64_t *ret_suspended_ns, uint64_t *ret_marker);
+
 /* In the lab: reads NIC `nic`'s emulated clock, with the noise of a PCIe read, between two readings
  * of the host's. False: no lab or no such NIC. */
 bool time_source_lab_bracket(struct time_source *s, uint32_t nic, struct node_bracket *ret_bracket);

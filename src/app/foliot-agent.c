@@ -1,0 +1,75 @@
+/* foliot-agent.c: the agent's command line. */
+#include "service/agent/agent.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void usage(FILE *out)
+{
+    fputs("usage: foliot-agent [--config FILE]\n"
+          "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
+          "systemd.\n"
+          "\n"
+          "  -c, --config FILE   configuration, default " AGENT_CONFIG_DEFAULT "\n"
+          "      --check         read the configuration and the keys, say what is wrong, and stop\n"
+          "  -h, --help          this text\n"
+          "  -V, --version       version\n"
+          "\n"
+          "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n",
+          out);
+}
+
+static int check(const char *path)
+{
+    struct agent_config *config = NULL;
+    struct agent_keys keys;
+    struct config_error error;
+    int r = agent_config_load(path, NULL, &config, &error);
+    r = r < 0 ? r : agent_keys_load(config->key_file, &keys, &error);
+    if (r < 0) {
+        fprintf(stderr, "foliot-agent: %s\n", error.text);
+    } else {
+        printf("%s: host %s, %u NICs, fleet of %u NICs on %u hosts, %u keys\n", path, config->host,
+               config->nic_count, config->peer_count, config->host_count, keys.count);
+    }
+    agent_config_free(config);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                            {"check", no_argument, NULL, 'C'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {NULL, 0, NULL, 0}};
+    struct agent_options run = {.config_path = AGENT_CONFIG_DEFAULT,
+                                .runtime_dir = getenv("FOLIOT_RUNTIME_DIR")};
+    bool check_only = false;
+    for (int c; (c = getopt_long(argc, argv, "c:hV", options, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            run.config_path = optarg;
+            break;
+        case 'C':
+            check_only = true;
+            break;
+        case 'h':
+            usage(stdout);
+            return EXIT_SUCCESS;
+        case 'V':
+            puts("foliot-agent " FOLIOT_VERSION);
+            return EXIT_SUCCESS;
+        default:
+            usage(stderr);
+            return 2;
+        }
+    }
+    if (optind != argc) {
+        usage(stderr);
+        return 2;
+    }
+    setvbuf(stderr, NULL, _IOLBF, 0);
+    return check_only ? check(run.config_path) : agent_run(&run);
+}

@@ -1,0 +1,351 @@
+/* agent.c: the agent's life. */
+#include "service/agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <syslog.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
+
+/* On stderr with the journal's priority prefix when systemd reads it, else plain with time of day.
+ */
+void agent_say(int priority, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (getenv("JOURNAL_STREAM") != NULL) {
+        fprintf(stderr, "<%d>%s\n", priority, text);
+    } else {
+        fprintf(stderr, "foliot-agent: %s\n", text);
+    }
+}
+
+void agent_feed(struct agent *a, enum node_event_kind kind, const void *event)
+{
+    recorder_append(a->recorder, kind, a->now, event);
+    if (node_on_event(a->node, a->now, kind, event) < 0) {
+        agent_say(LOG_WARNING, "the peers list was refused: the old one stays in force");
+    }
+}
+
+static int make_directory(const char *path)
+{
+    if (mkdir(path, 0755) < 0 && errno != EEXIST) {
+        const int r = -errno;
+        agent_say(LOG_ERR, "%s: expected a directory that can be made, found: %s", path,
+                  strerror(-r));
+        return r;
+    }
+    return 0;
+}
+
+/* One agent per runtime directory: the lock goes when the process does. */
+static int take_lock(struct agent *a)
+{
+    char path[AGENT_PATH_SIZE + 16];
+    snprintf(path, sizeof(path), "%s/agent.lock", a->config->runtime_dir);
+    a->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+    if (a->lock_fd < 0) {
+        const int r = -errno;
+        agent_say(LOG_ERR, "%s: %s", path, strerror(-r));
+        return r;
+    }
+    if (flock(a->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+        char other[32] = "";
+        const ssize_t n = pread(a->lock_fd, other, sizeof(other) - 1, 0);
+        other[n > 0 ? n : 0] = 0;
+        other[strcspn(other, "\n")] = 0;
+        agent_say(
+            LOG_ERR,
+            "another foliot-agent (process %s) runs in %s: expected one agent per host. Stop it "
+            "first "
+            "(systemctl stop foliot-agent), or give this one its own runtime_dir, NICs and port",
+            other[0] != 0 ? other : "unknown", a->config->runtime_dir);
+        return -EBUSY;
+    }
+    char own[32];
+    const int size = snprintf(own, sizeof(own), "%d\n", (int)getpid());
+    if (ftruncate(a->lock_fd, 0) < 0 || pwrite(a->lock_fd, own, (size_t)size, 0) < 0) {
+        agent_say(LOG_WARNING, "%s: %s", path, strerror(errno));
+    }
+    return 0;
+}
+
+static void fill_fleet(const struct agent_config *c, struct node_fleet *fleet)
+{
+    *fleet = (struct node_fleet){.seed = 0x666f6c696f742e31ULL,
+                                 .peers = c->peers,
+                                 .peer_count = c->peer_count,
+                                 .router_count = c->router_count,
+                                 .routers = c->routers};
+}
+
+static void fill_node_config(struct agent *a)
+{
+    const struct agent_config *c = a->config;
+    struct node_config *n = &a->node_config;
+    *n = (struct node_config){.host = c->host_id,
+                              .nic_count = c->nic_count,
+                              .edge_bound_ns = c->edge_bound_ns,
+                              .delay_floor_ns = c->delay_floor_ns,
+                              .diameter = c->diameter,
+                              .flap_limit = c->flap_limit,
+                              .path_limit = c->path_limit,
+                              .ring_peers = c->ring_peers,
+                              .wall_minus_ns =
+                                  time_source_wall_ns(a->source) - time_source_now(a->source).ns};
+    for (uint32_t i = 0; i < c->nic_count; i++) {
+        const uint8_t stamps = agent_nic_stamps(a, i);
+        n->nics[i] = (struct node_nic){.nic = c->peers[c->nics[i].peer].nic,
+                                       .stamps = stamps,
+                                       .domain = stamps == STAMP_HARDWARE ? (uint8_t)(i + 1) : 0,
+                                       .speed_mbps =
+                                           link_monitor_get(a->links, a->nics[i].slot)->speed_mbps};
+    }
+    fill_fleet(c, &n->fleet);
+    if (getrandom(&n->seed, sizeof(n->seed), 0) != (ssize_t)sizeof(n->seed)) {
+        n->seed = (uint64_t)time_source_now(a->source).ns;
+    }
+}
+
+static int start_node(struct agent *a)
+{
+    fill_node_config(a);
+    a->now = time_source_now(a->source);
+    const int r = node_new(&a->node, &a->node_config, a->now);
+    if (r < 0) {
+        agent_say(LOG_ERR, "%s: the configuration contradicts itself: %s", a->config->path,
+                  strerror(-r));
+        return r;
+    }
+    recorder_start(a->recorder, &a->node_config, a->now);
+    agent_state_load(a);
+    return 0;
+}
+
+/* ---- reload ---- */
+
+static bool same_nics(const struct agent_config *x, const struct agent_config *y)
+{
+    if (x->nic_count != y->nic_count || strcmp(x->host, y->host) != 0 || x->port != y->port ||
+        strcmp(x->runtime_dir, y->runtime_dir) != 0 || x->edge_bound_ns != y->edge_bound_ns ||
+        x->delay_floor_ns != y->delay_floor_ns || x->diameter != y->diameter ||
+        x->flap_limit != y->flap_limit || x->path_limit != y->path_limit ||
+        x->ring_peers != y->ring_peers || x->software_stamps != y->software_stamps) {
+        return false;
+    }
+    for (uint32_t i = 0; i < x->nic_count; i++) {
+        if (strcmp(x->nics[i].name, y->nics[i].name) != 0 ||
+            x->peers[x->nics[i].peer].nic.index != y->peers[y->nics[i].peer].nic.index) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void agent_reload(struct agent *a)
+{
+    struct agent_config *fresh = NULL;
+    struct agent_keys keys;
+    struct config_error error;
+    sd_notify(0, "RELOADING=1");
+    int r = agent_config_load(a->config->path, getenv("FOLIOT_RUNTIME_DIR"), &fresh, &error);
+    r = r < 0 ? r : agent_keys_load(fresh->key_file, &keys, &error);
+    if (r == 0 && !same_nics(a->config, fresh)) {
+        snprintf(error.text, sizeof(error.text),
+                 "%s: expected changes to peers, routers and keys only; own NICs, port, "
+                 "directories and limits "
+                 "take a restart",
+                 fresh->path);
+        r = -EINVAL;
+    }
+    if (r == 0) {
+        struct node_fleet fleet;
+        fill_fleet(fresh, &fleet);
+        fleet.seed = a->node_config.fleet.seed;
+        recorder_append(a->recorder, NODE_EVENT_PEERS, a->now, &fleet);
+        r = node_on_peers(a->node, a->now, &fleet);
+        snprintf(error.text, sizeof(error.text), "%s: the peers list contradicts the running one",
+                 fresh->path);
+        a->node_config.fleet = r == 0 ? fleet : a->node_config.fleet;
+    }
+    if (r < 0) {
+        snprintf(a->config_error, sizeof(a->config_error), "%s", error.text);
+        agent_say(LOG_ERR, "reload refused, the old configuration stays in force: %s", error.text);
+        agent_config_free(fresh);
+    } else {
+        agent_config_free(a->config);
+        a->config = fresh;
+        a->keys = keys;
+        a->config_error[0] = 0;
+        a->config_loaded_utc_ns = time_source_wall_ns(a->source);
+        agent_say(LOG_INFO, "reloaded %s: %u NICs of %u hosts, %u key%s", fresh->path,
+                  fresh->peer_count, fresh->host_count, keys.count, keys.count == 1 ? "" : "s");
+    }
+    sd_notify(0, "READY=1");
+}
+
+/* ---- loop ---- */
+
+static int on_timer(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    struct agent *a = context;
+    uint64_t times;
+    if (read(fd, &times, sizeof(times)) == (ssize_t)sizeof(times)) {
+        agent_round(a);
+    }
+    if (!a->ready_said) {
+        a->ready_said = true;
+        sd_notifyf(0, "READY=1\nSTATUS=%u NICs probe a fleet of %u", a->config->nic_count,
+                   a->config->peer_count);
+    }
+    return 0;
+}
+
+static int on_link_event(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    struct agent *a = context;
+    if (link_monitor_receive(a->links) < 0) {
+        agent_nics_poll(a);
+    }
+    a->now = time_source_now(a->source);
+    agent_nics_follow(a);
+    agent_drain_actions(a);
+    return 0;
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
+{
+    agent_reload(context);
+    return 0;
+}
+
+static int open_loop(struct agent *a)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int r = sd_event_default(&a->loop);
+    r = r < 0 ? r
+              : sd_event_add_signal(a->loop, NULL, SIGTERM, NULL, NULL); /* NULL: exits the loop */
+    r = r < 0 ? r : sd_event_add_signal(a->loop, NULL, SIGINT, NULL, NULL);
+    r = r < 0 ? r : sd_event_add_signal(a->loop, NULL, SIGHUP, on_hangup, a);
+    r = r < 0 ? r : sd_event_set_watchdog(a->loop, true);
+    /* a periodic timer of the kernel: no call to arm it anew each round */
+    a->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    const struct itimerspec period = {{0, AGENT_ROUND_NS}, {0, AGENT_ROUND_NS}};
+    if (r >= 0 && (a->timer_fd < 0 || timerfd_settime(a->timer_fd, 0, &period, NULL) < 0)) {
+        r = -errno;
+    }
+    r = r < 0 ? r : sd_event_add_io(a->loop, NULL, a->timer_fd, EPOLLIN, on_timer, a);
+    r = r < 0
+            ? r
+            : sd_event_add_io(a->loop, NULL, link_monitor_fd(a->links), EPOLLIN, on_link_event, a);
+    return r < 0 ? r : 0;
+}
+
+static int load_files(struct agent *a, const struct agent_options *options)
+{
+    struct config_error error;
+    int r = agent_config_load(options->config_path, options->runtime_dir, &a->config, &error);
+    r = r < 0 ? r : agent_keys_load(a->config->key_file, &a->keys, &error);
+    if (r < 0) {
+        agent_say(LOG_ERR, "%s", error.text);
+    }
+    return r;
+}
+
+static int open_all(struct agent *a, const struct agent_options *options)
+{
+    int r = load_files(a, options);
+    r = r < 0 ? r : make_directory(a->config->runtime_dir);
+    r = r < 0 ? r : make_directory(a->config->state_dir);
+    r = r < 0 ? r : take_lock(a);
+    if (r < 0) {
+        return r;
+    }
+    r = time_source_open(&a->source);
+    if (r < 0) {
+        agent_say(
+            LOG_ERR,
+            "FOLIOT_LAB_OSCILLATOR=%s: expected a lab's page of clocks and a host in it, found: %s",
+            getenv("FOLIOT_LAB_OSCILLATOR"), strerror(-r));
+        return r;
+    }
+    a->config_loaded_utc_ns = a->started_utc_ns = time_source_wall_ns(a->source);
+    a->started = a->now = time_source_now(a->source);
+    r = recorder_open(&a->recorder, a->config->state_dir, a->config->record_bytes_max);
+    if (r < 0) {
+        agent_say(LOG_WARNING, "%s: no recording: %s", a->config->state_dir, strerror(-r));
+    }
+    r = agent_nics_open(a);
+    r = r < 0 ? r : start_node(a);
+    r = r < 0 ? r : agent_pages_open(a);
+    r = r < 0 ? r : open_loop(a);
+    r = r < 0 ? r : agent_server_open(a);
+    if (r < 0) {
+        agent_say(LOG_ERR, "cannot start: %s", strerror(-r));
+    }
+    return r;
+}
+
+static void close_all(struct agent *a)
+{
+    agent_server_close(a);
+    if (a->node != NULL) {
+        agent_state_save(a);
+    }
+    agent_pages_close(a);
+    agent_nics_close(a);
+    node_free(a->node);
+    recorder_close(a->recorder);
+    time_source_close(a->source);
+    agent_config_free(a->config);
+    sd_event_unref(a->loop);
+    if (a->timer_fd >= 0) {
+        close(a->timer_fd);
+    }
+    if (a->lock_fd >= 0) {
+        close(a->lock_fd);
+    }
+}
+
+int agent_run(const struct agent_options *options)
+{
+    struct agent *a = calloc(1, sizeof(*a));
+    if (a == NULL) {
+        return EXIT_FAILURE;
+    }
+    a->lock_fd = a->timer_fd = -1;
+    a->hops = (struct hop_listener){-1, -1};
+    int r = open_all(a, options);
+    if (r == 0) {
+        agent_say(LOG_INFO,
+                  "foliot-agent " FOLIOT_VERSION ": host %s, %u NICs, fleet of %u NICs on %u hosts",
+                  a->config->host, a->config->nic_count, a->config->peer_count,
+                  a->config->host_count);
+        agent_nics_follow(a);
+        r = sd_event_loop(a->loop);
+        sd_notify(0, "STOPPING=1");
+    }
+    close_all(a);
+    free(a);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,196 @@
+/* agent.h: one host's agent: core/node with its senses and hands.
+ *
+ * Every 5 ms a round: take what the sockets hold (packets, transmit stamps, routers' answers), tie
+ * the kernel's clocks together, tell the node, let it tick, send what it decides, write the shared
+ * pages. Kernel stamps make it harmless that packets wait for up to 5 ms. All else (links,
+ * questions on the Unix socket, signals) are events of the same loop; there are no threads.
+ *
+ * The node is told everything through agent_feed, which records it: what the recorder holds is all
+ * that the node ever knew.
+ *
+ * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
+ * guard, anchors, facts; publish.c pages and warm start; say.c findings to the journal; server.c
+ * and answer_*.c the JSON. */
+#pragma once
+#include "core/node/node.h"
+#include "core/page/page.h"
+#include "platform/json/json.h"
+#include "platform/netlink/link_monitor.h"
+#include "platform/shm/shm.h"
+#include "platform/timestamp/endpoint.h"
+#include "platform/timestamp/hop.h"
+#include "platform/timestamp/source.h"
+#include "service/agent/config.h"
+#include "service/record/recorder.h"
+#include "wire/mesh_page.h"
+
+#include <systemd/sd-event.h>
+
+#define AGENT_ROUND_NS        (5 * NS_PER_MS)
+#define AGENT_RECEIVE_PENDING 256
+#define AGENT_STAMP_PENDING   512
+#define AGENT_HISTORY         120 /* seconds of the bound, for the plot */
+#define AGENT_EVENT_KEPT      64
+#define AGENT_CLOSED_KEPT     64
+
+struct agent_nic {
+    struct endpoint *endpoint; /* NULL: not open; why is in `trouble` */
+    char trouble[160];         /* said once; empty: none */
+    bool hardware;
+    struct in_addr address4; /* that the sockets are bound to */
+    struct in6_addr address6;
+    int64_t retry_ns; /* mono: when to try to open again */
+    unsigned slot;    /* of the link monitor */
+    uint64_t stamps_missing_said;
+    struct mono down_since; /* of the present carrier state */
+    struct link_facts said; /* last facts given to the node */
+    int64_t facts_ns;       /* when */
+    bool facts_known, started;
+};
+
+struct agent_event { /* of a link, for `foliot links` */
+    uint32_t nic;
+    const char *event;
+    struct mono at;
+    int64_t fleet_ns, utc_ns;
+    uint32_t flaps_hour, down_count;
+    char text[160];
+};
+
+struct agent_receive { /* until the batch's stamps can be placed */
+    struct node_receive event;
+    int64_t software_ns, hardware_ns;
+    uint8_t from[16];
+};
+struct agent_transmit {
+    uint32_t local;
+    struct endpoint_stamp stamp;
+};
+
+struct agent_moment { /* a second of the clock's past */
+    struct mono at;
+    double hard_ns, statistical_ns;
+    uint32_t status;
+};
+
+struct agent_discovery { /* a probe with a small TTL that a router may answer */
+    uint64_t token;
+    struct mono at;
+    struct nic_id peer;
+    uint32_t local, seq;
+    uint16_t source_port;
+    uint8_t ttl;
+};
+#define AGENT_DISCOVERY_KEPT 256
+
+struct agent_server;
+
+struct agent {
+    sd_event *loop;
+    struct time_source *source;
+    struct agent_config *config;
+    struct agent_keys keys;
+    char config_error[512]; /* of a refused reload; empty: none */
+    int64_t config_loaded_utc_ns;
+    struct node *node;
+    struct node_config node_config;
+    struct agent_nic nics[HOST_NIC_MAX];
+    struct link_monitor *links;
+    struct hop_listener hops;
+    bool hops_allowed;
+    struct agent_discovery discovery[AGENT_DISCOVERY_KEPT];
+    uint32_t discovery_count;
+    struct recorder *recorder;
+    int lock_fd, timer_fd;
+
+    struct mono now; /* never goes back more than the host's clock does */
+    struct mono next_slow, next_poll, next_save, next_moment, next_bracket, next_report;
+    struct agent_receive received[AGENT_RECEIVE_PENDING];
+    size_t received_count;
+    struct agent_transmit transmitted[AGENT_STAMP_PENDING];
+    size_t transmitted_count;
+    uint32_t bad[HOST_NIC_MAX][PROBE_ERROR_COUNT]; /* not yet told to the node */
+    uint64_t bad_total[PROBE_ERROR_COUNT];
+    uint32_t peer_key[256]; /* newest key id heard from a peer, by nic id modulo */
+
+    struct page_maker page;
+    struct shm_page clock_shm, mesh_shm;
+    struct mesh_page_header mesh_header;
+    uint32_t mesh_capacity;
+    bool publish_mesh;
+    uint64_t guard_turn;
+    int64_t guard_count;
+
+    struct mono started;
+    int64_t started_utc_ns;
+    int64_t cpu_ns_then, cpu_mono_then, cpu_ppm;
+    struct agent_moment history[AGENT_HISTORY];
+    uint32_t history_count;
+    struct agent_event events[AGENT_EVENT_KEPT];
+    uint64_t event_count;
+    struct finding closed[AGENT_CLOSED_KEPT];
+    uint64_t closed_count;
+    struct node_anchor anchor; /* the last one */
+    int64_t anchor_ns;
+    struct agent_server *server;
+    bool ready_said;
+    int exit_code;
+};
+
+/* ---- agent.c ---- */
+struct agent_options {
+    const char *config_path, *runtime_dir;
+};
+/* Runs until a signal says stop. Returns the exit status; troubles were said on stderr. */
+int agent_run(const struct agent_options *options);
+void agent_feed(struct agent *a, enum node_event_kind kind, const void *event);
+void agent_reload(struct agent *a);
+/* To the journal: priority as syslog's. */
+void agent_say(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- round.c ---- */
+void agent_round(struct agent *a);
+void agent_drain_actions(struct agent *a);
+
+/* ---- nics.c ---- */
+MUST_CHECK int agent_nics_open(struct agent *a);
+void agent_nics_close(struct agent *a);
+/* Opens what isn't open, follows addresses and names, tells the node what changed. */
+void agent_nics_follow(struct agent *a);
+void agent_nics_poll(struct agent *a);
+uint8_t agent_nic_stamps(const struct agent *a, uint32_t local);
+
+/* ---- clocks.c ---- */
+void agent_clocks_round(struct agent *a); /* guard, facts: each round */
+void agent_clocks_slow(struct agent *a);  /* anchor, brackets: ten times a second */
+
+/* ---- publish.c ---- */
+MUST_CHECK int agent_pages_open(struct agent *a);
+void agent_pages_close(struct agent *a);
+void agent_publish_clock(struct agent *a);
+void agent_publish_mesh(struct agent *a);
+void agent_state_save(struct agent *a);
+void agent_state_load(struct agent *a);
+
+/* ---- say.c ---- */
+struct finding_names agent_names(const struct agent *a);
+void agent_say_finding(struct agent *a, const struct finding *f);
+void agent_link_event(struct agent *a, uint32_t local, const char *event, const char *text);
+/* Tells of what changed between two looks. */
+void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *before,
+                     const struct link_facts *now);
+/* Fleet time and UTC of a host time; false: not known. */
+bool agent_fleet_ns(const struct agent *a, struct mono at, int64_t *ret_ns);
+int64_t agent_utc_ns(struct agent *a, struct mono at);
+
+/* ---- server.c ---- */
+MUST_CHECK int agent_server_open(struct agent *a);
+void agent_server_close(struct agent *a);
+void agent_server_finding(struct agent *a, const struct finding *f); /* to those who watch */
+void agent_server_link(struct agent *a, const struct agent_event *e);
+/* Writes the whole answer to one request kind; false: no such kind. */
+bool agent_answer(struct agent *a, struct json_writer *j, const char *what);
+void agent_answer_head(struct agent *a, struct json_writer *j, const char *kind);
+void agent_answer_finding(struct agent *a, struct json_writer *j, const char *key,
+                          const struct finding *f);
+void agent_answer_link_event(struct agent *a, struct json_writer *j, const struct agent_event *e);

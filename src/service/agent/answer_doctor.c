@@ -1,0 +1,197 @@
+/* answer_doctor.c: "doctor": what the agent itself can see of what it needs. */
+#include "service/agent/answers.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct check {
+    const char *name, *result;
+    char expected[160], found[200], advice[200];
+};
+
+static void put_check(struct json_writer *j, const struct check *c)
+{
+    json_put_object(j, NULL);
+    json_put_string(j, "check", c->name);
+    json_put_string(j, "result", c->result);
+    json_put_string(j, "expected", c->expected);
+    json_put_string(j, "found", c->found);
+    json_put_string(j, "advice", c->advice[0] != 0 ? c->advice : NULL);
+    json_put_end(j);
+}
+
+static struct check check_of(const char *name, const char *expected)
+{
+    struct check c = {.name = name, .result = "ok"};
+    snprintf(c.expected, sizeof(c.expected), "%s", expected);
+    return c;
+}
+
+static void check_nics(struct agent *a, struct json_writer *j)
+{
+    struct check port = check_of("port", "every NIC hears on the fleet's UDP port");
+    struct check stamps =
+        check_of("stamps", "nearly every packet comes back with a transmit stamp");
+    uint32_t open = 0;
+    uint64_t sent = 0, missing = 0;
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        struct endpoint_counters counters = {0};
+        if (a->nics[i].endpoint == NULL) {
+            port.result = "fail";
+            snprintf(port.advice, sizeof(port.advice), "%s: %s", a->config->nics[i].name,
+                     a->nics[i].trouble);
+            continue;
+        }
+        open++;
+        endpoint_counters_get(a->nics[i].endpoint, &counters);
+        sent += counters.stamps + counters.stamps_missing;
+        missing += counters.stamps_missing;
+    }
+    snprintf(port.found, sizeof(port.found), "%u of %u NICs hear on port %u", open,
+             a->config->nic_count, a->config->port);
+    put_check(j, &port);
+    snprintf(stamps.found, sizeof(stamps.found), "%s stamps; %llu of %llu missing",
+             answer_stamps_word(agent_nic_stamps(a, 0)), (unsigned long long)missing,
+             (unsigned long long)sent);
+    if (sent == 0 || missing * 100 > sent) {
+        stamps.result = sent == 0 || missing * 2 > sent ? "fail" : "warn";
+        snprintf(stamps.advice, sizeof(stamps.advice),
+                 "the NIC's driver gives no (or few) software transmit stamps: see ethtool -T");
+    }
+    put_check(j, &stamps);
+}
+
+static void check_clock(struct agent *a, struct json_writer *j)
+{
+    struct clock_report r = {0};
+    const uint32_t member = node_host_member(a->node) != UINT32_MAX ? node_host_member(a->node) : 0;
+    const bool known = answer_member_report(a, member, &r);
+    struct check source = check_of("clocksource", "tsc, or another source that the kernel trusts");
+    snprintf(source.found, sizeof(source.found), "%s", time_source_clocksource(a->source));
+    if (strcmp(time_source_clocksource(a->source), "hpet") == 0 ||
+        strcmp(time_source_clocksource(a->source), "acpi_pm") == 0) {
+        source.result = "warn";
+        snprintf(source.advice, sizeof(source.advice),
+                 "the kernel gave up the TSC: readings cost microseconds (dmesg says why)");
+    }
+    put_check(j, &source);
+    struct check guard = check_of("guard", "a second clock of this host to compare with");
+    if (!time_source_is_lab(a->source)) {
+        guard.result = "warn";
+        snprintf(guard.found, sizeof(guard.found),
+                 "none: only peers' packets would show a jump of this clock's rate");
+        snprintf(guard.advice, sizeof(guard.advice),
+                 "the hard bound is about 12 us wider; a NIC with a PHC, or ptp_kvm, cures it");
+    } else {
+        snprintf(guard.found, sizeof(guard.found), "the NIC's clock, every 5 ms");
+    }
+    put_check(j, &guard);
+    struct check residuals =
+        check_of("residuals", "edges agree with each other within the statistical bound");
+    if (!known || r.status != CLOCK_SYNCED) {
+        residuals.result = "skip";
+        snprintf(residuals.found, sizeof(residuals.found), "the clock isn't synchronised");
+    } else {
+        snprintf(residuals.found, sizeof(residuals.found),
+                 "typical level %.0f ns, statistical bound %.0f ns, %d of %d edges parked",
+                 r.scale_ns, r.statistical_ns, r.edges_parked, r.edges);
+        residuals.result = r.edges_parked * 3 > r.edges ? "warn" : "ok";
+    }
+    put_check(j, &residuals);
+    struct check limit = check_of("edge-limit", "most edges bound their clocks within edge_limit");
+    snprintf(limit.found, sizeof(limit.found), "edge_limit %.1f us; this host is %s",
+             r.edge_limit_ns / 1000,
+             r.core    ? "core"
+             : r.tight ? "tight"
+                       : "not tight");
+    if (known && r.status != CLOCK_UNKNOWN && !r.tight) {
+        limit.result = "warn";
+        snprintf(limit.advice, sizeof(limit.advice),
+                 "raise edge_limit in every host's file to about the 75 %% quantile of bound_ns in "
+                 "`foliot clock`");
+    }
+    put_check(j, &limit);
+}
+
+static void check_packets(struct agent *a, struct json_writer *j)
+{
+    struct check bad = check_of("bad-packets", "no packet is refused");
+    struct check keys = check_of("keys", "every peer uses a key of this host's file");
+    struct check peers = check_of("peers", "every chosen peer is heard");
+    struct check versions = check_of("versions", "all agents speak a version that this one reads");
+    uint64_t total = 0;
+    uint32_t silent = 0, edges = 0;
+    for (uint32_t i = 0; i < PROBE_ERROR_COUNT; i++) {
+        total += a->bad_total[i];
+    }
+    snprintf(bad.found, sizeof(bad.found), "%llu refused, %llu of them with a wrong tag",
+             (unsigned long long)total, (unsigned long long)a->bad_total[PROBE_ERROR_TAG]);
+    bad.result = total > 0 ? "warn" : "ok";
+    put_check(j, &bad);
+    snprintf(keys.found, sizeof(keys.found), "%u keys; %llu packets under an unknown one",
+             a->keys.count, (unsigned long long)a->bad_total[PROBE_ERROR_KEY]);
+    if (a->bad_total[PROBE_ERROR_KEY] > 0) {
+        keys.result = "warn";
+        snprintf(keys.advice, sizeof(keys.advice),
+                 "copy the newest key file to every host and reload");
+    }
+    put_check(j, &keys);
+    for (uint32_t e = 0; e < node_edge_count(a->node); e++) {
+        struct node_edge edge;
+        if (node_edge_get(a->node, e, a->now, &edge)) {
+            edges++;
+            silent += edge.silent;
+        }
+    }
+    snprintf(peers.found, sizeof(peers.found), "%u of %u NIC pairs are silent", silent, edges);
+    if (silent > 0) {
+        peers.result = silent == edges ? "fail" : "warn";
+        snprintf(peers.advice, sizeof(peers.advice),
+                 "is the agent running there, and does the firewall pass UDP port %u?",
+                 a->config->port);
+    }
+    put_check(j, &peers);
+    snprintf(versions.found, sizeof(versions.found),
+             "own version %d; %llu newer, %llu older packets refused", PROBE_VERSION,
+             (unsigned long long)a->bad_total[PROBE_ERROR_VERSION_NEWER],
+             (unsigned long long)a->bad_total[PROBE_ERROR_VERSION_OLDER]);
+    versions.result = a->bad_total[PROBE_ERROR_VERSION_OLDER] > 0 ? "warn" : "ok";
+    put_check(j, &versions);
+}
+
+static void check_rest(struct agent *a, struct json_writer *j)
+{
+    struct check capabilities = check_of("capabilities", "CAP_NET_RAW, to hear routers");
+    struct check recorder = check_of("recorder", "the last 10 minutes are kept");
+    if (!a->hops_allowed) {
+        capabilities.result = "warn";
+        snprintf(capabilities.advice, sizeof(capabilities.advice),
+                 "start the agent by its systemd unit, or as root");
+    }
+    snprintf(capabilities.found, sizeof(capabilities.found), "%s",
+             a->hops_allowed ? "allowed" : "refused: findings name no switch");
+    put_check(j, &capabilities);
+    struct recorder_report report = {0};
+    recorder_report_get(a->recorder, &report);
+    if (a->recorder == NULL || report.error != 0) {
+        recorder.result = "warn";
+        snprintf(recorder.found, sizeof(recorder.found), "nothing is recorded: %s",
+                 a->recorder == NULL ? "switched off or no room" : strerror(report.error));
+    } else {
+        snprintf(recorder.found, sizeof(recorder.found), "%lld s, %lld KiB",
+                 (long long)((a->now.ns - report.oldest.ns) / NS_PER_S),
+                 (long long)(report.bytes / 1024));
+    }
+    put_check(j, &recorder);
+}
+
+void answer_doctor(struct agent *a, struct json_writer *j)
+{
+    json_put_array(j, "checks");
+    check_nics(a, j);
+    check_clock(a, j);
+    check_packets(a, j);
+    check_rest(a, j);
+    json_put_end(j);
+}

@@ -1,0 +1,70 @@
+/* config.h: the agent's YAML file, the fleet it describes, and the key file that it names.
+ *
+ * A bad file is refused whole, with line and column; the caller keeps what it had. What is returned
+ * owns all of its memory, and stays unchanged for as long as a node borrows the fleet's arrays. */
+#pragma once
+#include "base/limits.h"
+#include "core/node/node.h"
+#include "platform/config/config.h"
+#include "wire/probe.h"
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <time.h>
+
+#define AGENT_CONFIG_DEFAULT  "/etc/foliot/agent.yaml"
+#define AGENT_RUNTIME_DEFAULT "/run/foliot"
+#define AGENT_PORT_DEFAULT    7637
+#define AGENT_NAME_SIZE       64
+#define AGENT_PATH_SIZE       200
+#define AGENT_KEY_MAX         2
+
+/* Beside node_peer, at the same index: how to reach a NIC, and what it is called. */
+struct agent_peer {
+    struct in_addr address4;  /* 0: none */
+    struct in6_addr address6; /* zero: none */
+    char nic_name[IF_NAMESIZE];
+};
+
+struct agent_config {
+    char path[AGENT_PATH_SIZE], host[AGENT_NAME_SIZE];
+    char key_file[AGENT_PATH_SIZE], runtime_dir[AGENT_PATH_SIZE], state_dir[AGENT_PATH_SIZE];
+    uint16_t port;
+    bool software_stamps; /* stamps: software, even where the NIC could */
+    int64_t record_bytes_max;
+    uint32_t edge_bound_ns, delay_floor_ns, diameter, flap_limit;
+    uint16_t path_limit, ring_peers;
+    struct host_id host_id;
+    uint32_t nic_count;
+    struct {
+        char name[IF_NAMESIZE]; /* as the peers list has it */
+        uint32_t peer;          /* its index in peers */
+    } nics[HOST_NIC_MAX];
+    uint32_t peer_count;
+    struct node_peer *peers; /* by ascending id */
+    struct agent_peer *more; /* the same order */
+    uint32_t host_count;
+    char (*host_names)[AGENT_NAME_SIZE];
+    uint32_t router_count;
+    struct node_router *routers;
+};
+
+/* -EINVAL, … with error->text set. runtime_dir: an override (FOLIOT_RUNTIME_DIR) or NULL. */
+MUST_CHECK int agent_config_load(const char *path, const char *runtime_dir,
+                                 struct agent_config **ret_config, struct config_error *error);
+struct agent_config *agent_config_free(struct agent_config *config);
+
+/* Index in peers of a NIC's id; false: not in the list. */
+bool agent_config_find(const struct agent_config *config, struct nic_id nic, uint32_t *ret_index);
+const char *agent_config_host_name(const struct agent_config *config,
+                                   struct host_id host); /* NULL: no such */
+
+struct agent_keys {
+    struct probe_key keys[AGENT_KEY_MAX]; /* the older first */
+    time_t not_before[AGENT_KEY_MAX];
+    uint32_t count;
+};
+/* Lines "key ID HEX32 NOT-BEFORE" (RFC 3339, UTC), at most two keys, comments after '#'. Refuses a
+ * file that others than its owner may read. error->text never quotes a key. */
+MUST_CHECK int agent_keys_load(const char *path, struct agent_keys *ret_keys,
+                               struct config_error *error);

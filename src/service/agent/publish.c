@@ -1,0 +1,142 @@
+/* publish.c: shared pages, and the state that survives a restart. */
+#include "service/agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <syslog.h>
+#include <unistd.h>
+
+static uint64_t nonce(void)
+{
+    uint64_t n = (uint64_t)getpid() << 20;
+    if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n)) {
+        n ^= (uint64_t)time_source_kernel_wall_ns();
+    }
+    return n;
+}
+
+/* "01234567-89ab-…" as 16 bytes. */
+static void parse_boot_id(const char *text, uint8_t ret[16])
+{
+    unsigned digits = 0;
+    memset(ret, 0, 16);
+    for (; *text != 0 && digits < 32; text++) {
+        const char *hex = "0123456789abcdef", *at = strchr(hex, *text);
+        if (at != NULL) {
+            ret[digits / 2] = (uint8_t)(ret[digits / 2] << 4 | (at - hex));
+            digits++;
+        }
+    }
+}
+
+static int open_page(struct agent *a, struct shm_page *page, const char *name, size_t size)
+{
+    char path[AGENT_PATH_SIZE + 32];
+    snprintf(path, sizeof(path), "%s/%s", a->config->runtime_dir, name);
+    const int r = shm_create(page, path, size, 0644);
+    if (r < 0) {
+        agent_say(LOG_ERR, "%s: expected a page that can be made, found: %s", path, strerror(-r));
+    }
+    return r;
+}
+
+int agent_pages_open(struct agent *a)
+{
+    uint32_t edges = 0;
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        edges += a->node_config.edge_limit != 0 ? a->node_config.edge_limit : 28;
+    }
+    a->mesh_capacity = 2 * edges * EDGE_PATH_MAX;
+    int r = open_page(a, &a->clock_shm, CLOCK_PAGE_NAME, CLOCK_PAGE_SIZE);
+    r = r < 0 ? r : open_page(a, &a->mesh_shm, MESH_PAGE_NAME, mesh_page_size(a->mesh_capacity));
+    if (r < 0) {
+        return r;
+    }
+    clock_page_init(a->clock_shm.memory, nonce());
+    mesh_page_init(a->mesh_shm.memory, a->mesh_capacity, nonce());
+    page_maker_init(&a->page);
+    parse_boot_id(time_source_boot_id(a->source), a->page.page.boot_id);
+    a->page.page.agent = a->mesh_header.agent = (uint32_t)getpid();
+    agent_publish_clock(a);
+    r = shm_publish(&a->clock_shm);
+    return r < 0 ? r : shm_publish(&a->mesh_shm);
+}
+
+void agent_pages_close(struct agent *a)
+{
+    shm_close(&a->clock_shm); /* the files stay: readers see them age */
+    shm_close(&a->mesh_shm);
+}
+
+static void fill_nics(struct agent *a)
+{
+    struct clock_page *page = &a->page.page;
+    page->nic_count = a->config->nic_count;
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        struct clock_page_nic *nic = &page->nics[i];
+        memcpy(nic->name, link_monitor_get(a->links, a->nics[i].slot)->name, sizeof(nic->name));
+        nic->nic = a->config->peers[a->config->nics[i].peer].nic.index;
+        nic->status = CLOCK_PAGE_UNKNOWN;
+        if (agent_nic_stamps(a, i) == STAMP_HARDWARE && i < node_member_count(a->node) &&
+            node_member_clock(a->node, i) != NULL) {
+            struct clock_terms terms;
+            struct linear_map slewing;
+            clock_terms(node_member_clock(a->node, i), &terms);
+            const struct clock_reading reading = clock_terms_read(&terms, terms.line.r);
+            page_line_maps(&terms.line, &slewing, &nic->map);
+            nic->status = (uint32_t)reading.status;
+            nic->h_ns = reading.hard_ns;
+            nic->statistical_ns = reading.statistical_ns;
+        } else if (agent_nic_stamps(a, i) == STAMP_SOFTWARE) {
+            nic->map = page->terms.map;
+            nic->status = page->terms.status;
+            nic->h_ns = page->terms.h_ns;
+        }
+    }
+}
+
+void agent_publish_clock(struct agent *a)
+{
+    struct clock_terms terms;
+    node_clock_page(a->node, &terms);
+    time_source_pass(a->source, &a->page.page.terms.pass_raw, &a->page.page.terms.pass_coarse,
+                     &a->page.page.terms.pass_suspended, &a->page.page.marker);
+    page_maker_update(&a->page, &terms, time_source_now(a->source));
+    if (++a->guard_turn % 20 == 1) { /* ten times a second */
+        fill_nics(a);
+    }
+    clock_page_write(a->clock_shm.memory, &a->page.page);
+}
+
+void agent_publish_mesh(struct agent *a)
+{
+    struct mesh_page_memory *memory = a->mesh_shm.memory;
+    uint32_t count = node_mesh_count(a->node);
+    bool changed = false;
+    count = count < a->mesh_capacity ? count : a->mesh_capacity;
+    for (uint32_t i = 0; i < count; i++) {
+        struct mesh_page_entry entry;
+        node_mesh_page(a->node, i, &entry);
+        changed = mesh_page_write(memory, i, &entry) || changed;
+    }
+    a->mesh_header.count = count;
+    a->mesh_header.timeline = a->page.page.terms.timeline;
+    a->mesh_header.epoch = a->page.page.terms.epoch;
+    a->mesh_header.generation += changed;
+    a->mesh_header.written = a->now.ns;
+    mesh_page_write_header(memory, &a->mesh_header);
+    a->publish_mesh = false;
+}
+
+/* ---- warm start ---- */
+
+void agent_state_save(struct agent *a)
+{
+}
+
+void agent_state_load(struct agent *a)
+{
+}

@@ -1,0 +1,358 @@
+/* round.c: packets in and out, every 5 ms. */
+#include "service/agent/agent.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <syslog.h>
+
+enum { DSCP_CS6 = 48 << 2 };
+
+/* ---- in ---- */
+
+static void take_packet(struct agent *a, uint32_t local, const struct endpoint_received *p)
+{
+    struct agent_receive *r = &a->received[a->received_count];
+    const enum probe_error error =
+        probe_decode(p->bytes, p->size, a->keys.keys, a->keys.count, &r->event.probe);
+    if (error != PROBE_OK) {
+        a->bad[local][error]++;
+        a->bad_total[error]++;
+        return;
+    }
+    r->event.local = local;
+    r->event.source_port = p->source_port;
+    r->event.reserved = 0;
+    r->event.reserved2 = 0;
+    r->software_ns = p->software_ns;
+    r->hardware_ns = p->hardware_ns;
+    memcpy(r->from, p->from, sizeof(r->from));
+    a->received_count++;
+    a->peer_key[r->event.probe.src.index % 256] = r->event.probe.key_id;
+}
+
+/* The stamp as the node knows it: kind, time, error. */
+static uint8_t place_stamp(struct agent *a, uint32_t local, int64_t software_ns,
+                           int64_t hardware_ns, struct nic_time *ret_stamp, uint32_t *ret_error_ns)
+{
+    *ret_stamp = (struct nic_time){0};
+    *ret_error_ns = 0;
+    if (a->nics[local].hardware && hardware_ns != 0) {
+        *ret_stamp = (struct nic_time){hardware_ns};
+        return STAMP_HARDWARE;
+    }
+    if (a->nics[local].hardware || software_ns == 0 ||
+        !time_source_stamp(a->source, software_ns, local, ret_stamp, ret_error_ns)) {
+        return STAMP_NONE;
+    }
+    return time_source_lab_nic_stamps(a->source) ? STAMP_HARDWARE : STAMP_SOFTWARE;
+}
+
+/* A peer that moved is answered where it is now; only news that the node took for good count. */
+static void learn_address(struct agent *a, const struct agent_receive *r,
+                          const struct node_counters *before)
+{
+    struct node_counters after;
+    uint32_t index = 0;
+    if (!agent_config_find(a->config, r->event.probe.src, &index)) {
+        return;
+    }
+    struct agent_peer *peer = &a->config->more[index];
+    static const uint8_t prefix4[12] = {[10] = 0xff, [11] = 0xff};
+    const bool is4 = memcmp(r->from, prefix4, sizeof(prefix4)) == 0;
+    if (is4 ? memcmp(&peer->address4, r->from + 12, 4) == 0
+            : memcmp(&peer->address6, r->from, 16) == 0) {
+        return;
+    }
+    node_counters_get(a->node, &after);
+    if (after.replayed != before->replayed || after.stale != before->stale ||
+        after.unknown_sender != before->unknown_sender) {
+        return;
+    }
+    if (is4) {
+        memcpy(&peer->address4, r->from + 12, 4);
+    } else {
+        memcpy(&peer->address6, r->from, 16);
+    }
+    agent_say(
+        LOG_NOTICE,
+        "NIC %u (host %s) sends from another address than the peers list says: probes follow it",
+        r->event.probe.src.index, agent_config_host_name(a->config, a->config->peers[index].host));
+}
+
+static void deliver_received(struct agent *a)
+{
+    for (size_t i = 0; i < a->received_count; i++) {
+        struct agent_receive *r = &a->received[i];
+        struct node_counters before;
+        r->event.stamps = place_stamp(a, r->event.local, r->software_ns, r->hardware_ns,
+                                      &r->event.rx, &r->event.error_ns);
+        node_counters_get(a->node, &before);
+        agent_feed(a, NODE_EVENT_RECEIVE, &r->event);
+        learn_address(a, r, &before);
+    }
+    a->received_count = 0;
+}
+
+static void deliver_transmitted(struct agent *a)
+{
+    for (size_t i = 0; i < a->transmitted_count; i++) {
+        const struct agent_transmit *t = &a->transmitted[i];
+        const struct endpoint_stamp *s = &t->stamp;
+        struct node_transmit event = {.token = s->token, .local = t->local};
+        event.outcome = s->outcome == ENDPOINT_NOT_SENT ? TRANSMIT_NOT_SENT : TRANSMIT_NO_STAMP;
+        if (s->outcome == ENDPOINT_STAMPED) {
+            event.stamps = place_stamp(a, t->local, s->hardware ? 0 : s->ns,
+                                       s->hardware ? s->ns : 0, &event.tx, &event.error_ns);
+            event.outcome = event.stamps == STAMP_NONE ? TRANSMIT_NO_STAMP : TRANSMIT_STAMPED;
+        }
+        agent_feed(a, NODE_EVENT_TRANSMIT, &event);
+    }
+    a->transmitted_count = 0;
+}
+
+static void deliver_all(struct agent *a)
+{
+    time_source_sandwich(a->source);
+    a->now = time_source_now(a->source);
+    deliver_transmitted(a);
+    deliver_received(a);
+}
+
+static void take_all(struct agent *a)
+{
+    struct endpoint_received packets[ENDPOINT_BATCH];
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        struct endpoint *e = a->nics[i].endpoint;
+        if (e == NULL) {
+            continue;
+        }
+        for (size_t n, rounds = 0; rounds < 16 && (n = endpoint_receive(e, packets)) > 0;
+             rounds++) {
+            if (a->received_count + n > AGENT_RECEIVE_PENDING) {
+                deliver_all(a);
+            }
+            for (size_t k = 0; k < n; k++) {
+                take_packet(a, i, &packets[k]);
+            }
+            if (n < ENDPOINT_BATCH) {
+                break;
+            }
+        }
+        struct endpoint_stamp stamp;
+        while (endpoint_next_stamp(e, &stamp)) {
+            if (a->transmitted_count == AGENT_STAMP_PENDING) {
+                deliver_all(a);
+            }
+            a->transmitted[a->transmitted_count++] = (struct agent_transmit){i, stamp};
+        }
+    }
+    deliver_all(a);
+}
+
+/* Bad packets are told in sums, ten times a second at most: a flood costs nothing more. */
+static void deliver_bad(struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        for (uint32_t error = 0; error < PROBE_ERROR_COUNT; error++) {
+            if (a->bad[i][error] > 0) {
+                const struct node_bad_packet event = {i, error, a->bad[i][error], 0};
+                agent_feed(a, NODE_EVENT_BAD_PACKET, &event);
+                a->bad[i][error] = 0;
+            }
+        }
+    }
+}
+
+/* Which probe a router's answer is about: by its number where the quote is long enough, else if
+ * only one can be meant. */
+static void find_discovery(const struct agent *a, const struct hop_answer *h,
+                           struct node_hop *event)
+{
+    struct probe probe;
+    const bool known = h->quoted >= PROBE_SIZE && probe_decode(h->payload, PROBE_SIZE, a->keys.keys,
+                                                               a->keys.count, &probe) == PROBE_OK;
+    for (uint32_t i = 0; i < AGENT_DISCOVERY_KEPT; i++) {
+        const struct agent_discovery *d = &a->discovery[i];
+        if (d->ttl == 0 || d->local != event->local || d->peer.index != event->peer.index ||
+            d->source_port != event->source_port || mono_sub(a->now, d->at).ns > 3 * NS_PER_S ||
+            (known && d->seq != probe.seq)) {
+            continue;
+        }
+        if (!known && event->token != 0 && event->ttl != d->ttl) {
+            event->token = 0;
+            event->ttl = 0;
+            return;
+        }
+        event->token = d->token;
+        event->ttl = d->ttl;
+    }
+}
+
+static void take_hops(struct agent *a)
+{
+    struct hop_answer h;
+    for (int i = 0; i < 32 && hop_next(&a->hops, &h); i++) {
+        struct node_hop event = {
+            .local = UINT32_MAX, .peer = NIC_NONE, .source_port = h.source_port};
+        for (uint32_t n = 0; n < a->config->nic_count; n++) {
+            if ((memcmp(&a->nics[n].address4, h.source + 12, 4) == 0 && h.source[10] == 0xff) ||
+                memcmp(&a->nics[n].address6, h.source, 16) == 0) {
+                event.local = n;
+            }
+        }
+        for (uint32_t p = 0; p < a->config->peer_count && event.local != UINT32_MAX; p++) {
+            const struct agent_peer *peer = &a->config->more[p];
+            if ((peer->address4.s_addr != 0 && h.destination[10] == 0xff &&
+                 memcmp(&peer->address4, h.destination + 12, 4) == 0) ||
+                memcmp(&peer->address6, h.destination, 16) == 0) {
+                event.peer = a->config->peers[p].nic;
+                break;
+            }
+        }
+        if (h.destination_port != a->config->port || event.local == UINT32_MAX ||
+            event.peer.index == NIC_NONE.index) {
+            continue;
+        }
+        memcpy(event.address, h.router, sizeof(event.address));
+        if (h.unreachable) {
+            event.token = 0;
+        } else {
+            find_discovery(a, &h, &event);
+        }
+        agent_feed(a, NODE_EVENT_HOP, &event);
+    }
+}
+
+/* ---- out ---- */
+
+/* With two keys: the newer from its time on, or once the peer uses it. */
+static const struct probe_key *key_for(const struct agent *a, struct nic_id peer)
+{
+    if (a->keys.count < 2) {
+        return &a->keys.keys[0];
+    }
+    const bool due = time_source_kernel_wall_ns() / NS_PER_S >= a->keys.not_before[1];
+    return &a->keys.keys[due || a->peer_key[peer.index % 256] == a->keys.keys[1].id];
+}
+
+static void send_packet(struct agent *a, const struct node_send *s)
+{
+    struct endpoint_packet p = {.token = s->token,
+                                .source_port = s->source_port,
+                                .ttl = s->ttl,
+                                .traffic_class = s->net_class == NODE_CLASS_CLOCK ? DSCP_CS6 : 0,
+                                .want_stamp = s->want_stamp != 0};
+    struct endpoint *e = a->nics[s->local].endpoint;
+    uint32_t index = 0;
+    if (e == NULL || !agent_config_find(a->config, s->peer, &index)) {
+        const struct node_transmit event = {
+            .token = s->token, .local = s->local, .outcome = TRANSMIT_NOT_SENT};
+        agent_feed(a, NODE_EVENT_TRANSMIT, &event);
+        return;
+    }
+    const struct agent_peer *peer = &a->config->more[index];
+    if (peer->address4.s_addr != 0 && a->nics[s->local].address4.s_addr != 0) {
+        memset(p.peer + 10, 0xff, 2);
+        memcpy(p.peer + 12, &peer->address4, 4);
+    } else {
+        memcpy(p.peer, &peer->address6, 16);
+    }
+    if (s->ttl != 0) {
+        a->discovery[a->discovery_count++ % AGENT_DISCOVERY_KEPT] = (struct agent_discovery){
+            s->token, a->now, s->peer, s->local, s->probe.seq, s->source_port, s->ttl};
+    }
+    probe_encode(p.bytes, &s->probe, key_for(a, s->peer));
+    endpoint_queue(e, &p);
+}
+
+void agent_drain_actions(struct agent *a)
+{
+    struct node_action action;
+    while (node_next_action(a->node, &action)) {
+        switch ((enum node_action_kind)action.kind) {
+        case NODE_SEND:
+            send_packet(a, &action.send);
+            break;
+        case NODE_PUBLISH_CLOCK: /* the page is written each round anyway */
+            break;
+        case NODE_PUBLISH_MESH:
+            a->publish_mesh = true;
+            break;
+        case NODE_FINDING:
+            agent_say_finding(a, &action.finding);
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        if (a->nics[i].endpoint != NULL) {
+            endpoint_flush(a->nics[i].endpoint);
+        }
+    }
+}
+
+/* ---- the round ---- */
+
+static bool due(struct agent *a, struct mono *next, struct span period)
+{
+    /* a clock that jumped back must not silence what is periodic */
+    if (mono_before(a->now, *next) && mono_sub(*next, a->now).ns <= period.ns) {
+        return false;
+    }
+    *next = mono_add(a->now, period);
+    return true;
+}
+
+static void note_cost(struct agent *a)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    const int64_t cpu_ns = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
+                           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
+    const int64_t elapsed = a->now.ns - a->cpu_mono_then;
+    if (elapsed > 0 && a->cpu_mono_then != 0) {
+        a->cpu_ppm = (cpu_ns - a->cpu_ns_then) * 1000000 / elapsed;
+    }
+    a->cpu_ns_then = cpu_ns;
+    a->cpu_mono_then = a->now.ns;
+}
+
+static void note_moment(struct agent *a)
+{
+    struct clock_terms terms;
+    node_clock_page(a->node, &terms);
+    const struct clock_reading reading = clock_terms_read(&terms, (struct nic_time){a->now.ns});
+    a->history[a->history_count++ % AGENT_HISTORY] = (struct agent_moment){
+        a->now, reading.hard_ns, reading.statistical_ns, (uint32_t)reading.status};
+}
+
+void agent_round(struct agent *a)
+{
+    take_all(a);
+    if (a->hops_allowed) {
+        take_hops(a);
+    }
+    agent_clocks_round(a);
+    if (due(a, &a->next_slow, span_ms(100))) {
+        deliver_bad(a);
+        agent_clocks_slow(a);
+    }
+    if (due(a, &a->next_poll, span_s(1))) {
+        agent_nics_poll(a);
+        agent_nics_follow(a);
+    }
+    if (!mono_before(a->now, node_deadline(a->node))) {
+        agent_feed(a, NODE_EVENT_TICK, NULL);
+    }
+    agent_drain_actions(a);
+    agent_publish_clock(a);
+    if (a->publish_mesh) {
+        agent_publish_mesh(a);
+    }
+    if (due(a, &a->next_moment, span_s(1))) {
+        note_moment(a);
+    }
+    if (due(a, &a->next_save, span_s(10))) {
+        agent_state_save(a);
+        note_cost(a);
+    }
+}

@@ -1,0 +1,102 @@
+/* say.c: what people are told. */
+#include "service/agent/agent.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+
+static const char *host_name(void *context, struct host_id host)
+{
+    return agent_config_host_name(context, host);
+}
+
+static const char *nic_name(void *context, struct nic_id nic)
+{
+    const struct agent_config *c = context;
+    uint32_t index = 0;
+    return agent_config_find(c, nic, &index) ? c->more[index].nic_name : NULL;
+}
+
+struct finding_names agent_names(const struct agent *a)
+{
+    return (struct finding_names){.host = host_name, .nic = nic_name, .context = a->config};
+}
+
+bool agent_fleet_ns(const struct agent *a, struct mono at, int64_t *ret_ns)
+{
+    struct fleet_time fleet;
+    if (!node_fleet_time(a->node, at, &fleet)) {
+        return false;
+    }
+    *ret_ns = fleet.ns;
+    return true;
+}
+
+int64_t agent_utc_ns(struct agent *a, struct mono at)
+{
+    return time_source_wall_ns(a->source) - mono_sub(time_source_now(a->source), at).ns;
+}
+
+void agent_say_finding(struct agent *a, const struct finding *f)
+{
+    char text[1024];
+    const struct finding_names names = agent_names(a);
+    finding_text(f, &names, text, sizeof(text));
+    agent_say(f->phase == FINDING_CLOSED ? LOG_NOTICE : LOG_WARNING, "%s", text);
+    if (f->phase == FINDING_CLOSED) {
+        a->closed[a->closed_count++ % AGENT_CLOSED_KEPT] = *f;
+    }
+    agent_server_finding(a, f);
+}
+
+void agent_link_event(struct agent *a, uint32_t local, const char *event, const char *text)
+{
+    struct agent_event *e = &a->events[a->event_count++ % AGENT_EVENT_KEPT];
+    const struct link_interface *l = link_monitor_get(a->links, a->nics[local].slot);
+    struct link_report report;
+    *e = (struct agent_event){
+        .nic = local, .event = event, .at = a->now, .down_count = l->down_count};
+    if (!agent_fleet_ns(a, a->now, &e->fleet_ns)) {
+        e->fleet_ns = FINDING_NO_TIME;
+    }
+    e->utc_ns = agent_utc_ns(a, a->now);
+    node_link_get(a->node, local, a->now, &report);
+    e->flaps_hour = report.flaps_hour;
+    snprintf(e->text, sizeof(e->text), "%s: %s", l->name, text);
+    agent_server_link(a, e);
+}
+
+void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *before,
+                     const struct link_facts *now)
+{
+    char text[120];
+    const uint32_t downs = now->carrier_down_count - before->carrier_down_count;
+    const uint32_t seen = before->carrier && !now->carrier;
+    if (!before->present || !now->present) {
+        return;
+    }
+    if (downs > seen && downs < UINT32_MAX / 2) {
+        snprintf(text, sizeof(text), "went down and up %u time%s between two looks", downs - seen,
+                 downs - seen == 1 ? "" : "s");
+        agent_link_event(a, local, "flap", text);
+    }
+    if (before->carrier != now->carrier) {
+        agent_link_event(a, local, now->carrier ? "up" : "down",
+                         now->carrier ? "carrier is up" : "carrier is lost");
+    }
+    if (before->speed_mbps != now->speed_mbps) {
+        snprintf(text, sizeof(text), "speed changed from %u to %u Mbit/s", before->speed_mbps,
+                 now->speed_mbps);
+        agent_link_event(a, local, "speed", text);
+    }
+    if (before->width != now->width) {
+        snprintf(text, sizeof(text), "width changed from x%u to x%u", before->width, now->width);
+        agent_link_event(a, local, "width", text);
+    }
+    if (now->rx_errors > before->rx_errors || now->tx_errors > before->tx_errors) {
+        snprintf(text, sizeof(text), "%llu more receive and %llu more transmit errors",
+                 (unsigned long long)(now->rx_errors - before->rx_errors),
+                 (unsigned long long)(now->tx_errors - before->tx_errors));
+        agent_link_event(a, local, "errors", text);
+    }
+}

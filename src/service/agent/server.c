@@ -1,0 +1,372 @@
+/* server.c: questions on the Unix socket: a JSON object a line, answers likewise (docs/json.md). */
+#include "service/agent/agent.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    CLIENT_MAX = 64,
+    REQUEST_SIZE_MAX = 4096,
+    WAITING_SIZE_MAX = 1 << 20, /* for a watcher that doesn't read */
+    ANSWER_SIZE_MAX = 64 << 20,
+};
+
+struct client {
+    struct agent_server *server;
+    sd_event_source *source;
+    int fd;
+    bool watches_findings, watches_links, closing;
+    char request[REQUEST_SIZE_MAX + 1];
+    size_t request_size;
+    char *waiting; /* to be sent */
+    size_t waiting_size, waiting_sent;
+    struct recording recording; /* follows what waits; fd < 0: none */
+    int64_t recording_sent;
+};
+
+struct agent_server {
+    struct agent *agent;
+    sd_event_source *source;
+    int fd;
+    char path[AGENT_PATH_SIZE + 16];
+    struct client *clients[CLIENT_MAX];
+    struct json_writer json;
+};
+
+static void drop(struct client *c)
+{
+    struct agent_server *s = c->server;
+    for (size_t i = 0; i < CLIENT_MAX; i++) {
+        if (s->clients[i] == c) {
+            s->clients[i] = NULL;
+        }
+    }
+    sd_event_source_disable_unref(c->source);
+    if (c->recording.fd >= 0) {
+        close(c->recording.fd);
+    }
+    close(c->fd);
+    free(c->waiting);
+    free(c);
+}
+
+/* Sends what the socket takes. False: the client is gone. */
+static bool push(struct client *c)
+{
+    while (c->waiting_sent < c->waiting_size) {
+        const ssize_t n = send(c->fd, c->waiting + c->waiting_sent,
+                               c->waiting_size - c->waiting_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0) {
+            if (errno == EAGAIN || errno == EINTR) {
+                sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
+                return true;
+            }
+            return false;
+        }
+        c->waiting_sent += (size_t)n;
+    }
+    free(c->waiting);
+    c->waiting = NULL;
+    c->waiting_size = c->waiting_sent = 0;
+    while (c->recording.fd >= 0 && c->recording_sent < c->recording.size) {
+        off_t offset = c->recording_sent;
+        const ssize_t n =
+            sendfile(c->fd, c->recording.fd, &offset, (size_t)(c->recording.size - offset));
+        if (n <= 0) {
+            sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
+            return n < 0 && errno == EAGAIN;
+        }
+        c->recording_sent = offset;
+    }
+    if (c->recording.fd >= 0) {
+        close(c->recording.fd);
+        c->recording.fd = -1;
+    }
+    sd_event_source_set_io_events(c->source, EPOLLIN);
+    return !c->closing;
+}
+
+/* False: the client is gone or was dropped by the caller's leave. */
+static bool answer_bytes(struct client *c, const char *text, size_t size, size_t limit)
+{
+    if (c->waiting_size - c->waiting_sent + size > limit) {
+        return false;
+    }
+    char *larger = realloc(c->waiting, c->waiting_size + size);
+    if (larger == NULL) {
+        return false;
+    }
+    memcpy(larger + c->waiting_size, text, size);
+    c->waiting = larger;
+    c->waiting_size += size;
+    return push(c);
+}
+
+static bool answer_json(struct client *c, size_t limit)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    return json_writer_finish(&c->server->json, &text, &size) == 0 &&
+           answer_bytes(c, text, size, limit);
+}
+
+static bool answer_error(struct client *c, const char *code, const char *text)
+{
+    struct json_writer *j = &c->server->json;
+    json_writer_reset(j);
+    json_put_object(j, NULL);
+    json_put_int(j, "version", 1);
+    json_put_string(j, "kind", "error");
+    json_put_string(j, "error", code);
+    json_put_string(j, "message", text);
+    json_put_end(j);
+    return answer_json(c, ANSWER_SIZE_MAX);
+}
+
+static bool answer_record(struct client *c)
+{
+    struct agent *a = c->server->agent;
+    struct json_writer *j = &c->server->json;
+    if (c->recording.fd >= 0) {
+        return answer_error(c, "busy", "the last recording is still on its way");
+    }
+    const int r = recorder_save(a->recorder, &c->recording);
+    if (r < 0) {
+        char text[160];
+        c->recording.fd = -1;
+        snprintf(text, sizeof(text), "nothing is recorded: %s", strerror(-r));
+        return answer_error(c, "not-ready", text);
+    }
+    c->recording_sent = 0;
+    json_writer_reset(j);
+    agent_answer_head(a, j, "record");
+    json_put_int(j, "size_bytes", c->recording.size);
+    json_put_int(j, "oldest_mono_ns", c->recording.oldest.ns);
+    json_put_int(j, "newest_mono_ns", c->recording.newest.ns);
+    json_put_int(j, "events", c->recording.events);
+    json_put_end(j);
+    return answer_json(c, ANSWER_SIZE_MAX);
+}
+
+static bool watch(struct client *c, const char *what)
+{
+    struct agent *a = c->server->agent;
+    struct json_writer *j = &c->server->json;
+    bool ok = true;
+    if (strcmp(what, "findings") == 0) {
+        c->watches_findings = true;
+        for (uint32_t i = 0; ok && i < node_finding_count(a->node); i++) {
+            json_writer_reset(j);
+            agent_answer_finding(a, j, NULL, node_finding_get(a->node, i));
+            ok = answer_json(c, WAITING_SIZE_MAX);
+        }
+        return ok;
+    }
+    if (strcmp(what, "links") == 0) {
+        c->watches_links = true;
+        json_writer_reset(j);
+        return agent_answer(a, j, "links") && answer_json(c, WAITING_SIZE_MAX);
+    }
+    return answer_error(c, "unknown-request", "expected findings or links to watch");
+}
+
+static bool answer(struct client *c, const char *line)
+{
+    json_error_t problem;
+    char text[200];
+    json_t *root = json_loads(line, JSON_REJECT_DUPLICATES, &problem);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return answer_error(c, "bad-request", "expected a JSON object, found something else");
+    }
+    const json_t *version = json_object_get(root, "version");
+    const char *get = json_string_value(json_object_get(root, "get"));
+    const char *watched = json_string_value(json_object_get(root, "watch"));
+    bool ok;
+    if (version != NULL && json_integer_value(version) != 1) {
+        ok = answer_error(c, "bad-version", "expected version 1");
+    } else if (watched != NULL) {
+        ok = watch(c, watched);
+    } else if (get == NULL) {
+        ok = answer_error(c, "bad-request", "expected \"get\" or \"watch\"");
+    } else if (strcmp(get, "record") == 0) {
+        ok = answer_record(c);
+    } else {
+        json_writer_reset(&c->server->json);
+        if (agent_answer(c->server->agent, &c->server->json, get)) {
+            ok = answer_json(c, ANSWER_SIZE_MAX);
+        } else {
+            snprintf(text, sizeof(text),
+                     "expected status, clock, mesh, links, findings, doctor, selftest or record, "
+                     "found %.60s",
+                     get);
+            ok = answer_error(c, "unknown-request", text);
+        }
+    }
+    json_decref(root);
+    return ok;
+}
+
+/* Takes lines off what came. False: the client is to be dropped. */
+static bool take_lines(struct client *c)
+{
+    char *end;
+    while ((end = memchr(c->request, '\n', c->request_size)) != NULL) {
+        *end = 0;
+        const bool ok = strlen(c->request) != (size_t)(end - c->request)
+                            ? answer_error(c, "bad-request", "expected text, found a zero byte")
+                            : answer(c, c->request);
+        const size_t used = (size_t)(end + 1 - c->request);
+        if (!ok) {
+            return false;
+        }
+        memmove(c->request, c->request + used, c->request_size - used);
+        c->request_size -= used;
+    }
+    if (c->request_size == REQUEST_SIZE_MAX) {
+        c->closing = true;
+        answer_error(c, "too-long", "expected a request of at most 4096 bytes");
+        return false;
+    }
+    return true;
+}
+
+static int on_client(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    struct client *c = context;
+    if ((events & EPOLLOUT) != 0 && !push(c)) {
+        drop(c);
+        return 0;
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+        const ssize_t n = recv(fd, c->request + c->request_size, REQUEST_SIZE_MAX - c->request_size,
+                               MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+            drop(c);
+            return 0;
+        }
+        c->request_size += n > 0 ? (size_t)n : 0;
+        if (!take_lines(c)) {
+            drop(c);
+        }
+    }
+    return 0;
+}
+
+static int on_connect(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    struct agent_server *s = context;
+    const int client_fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (client_fd < 0) {
+        return 0;
+    }
+    size_t i = 0;
+    while (i < CLIENT_MAX && s->clients[i] != NULL) {
+        i++;
+    }
+    struct client *c = i < CLIENT_MAX ? calloc(1, sizeof(*c)) : NULL;
+    if (c == NULL) {
+        close(client_fd);
+        return 0;
+    }
+    c->server = s;
+    c->fd = client_fd;
+    c->recording.fd = -1;
+    if (sd_event_add_io(s->agent->loop, &c->source, client_fd, EPOLLIN, on_client, c) < 0) {
+        close(client_fd);
+        free(c);
+        return 0;
+    }
+    s->clients[i] = c;
+    return 0;
+}
+
+int agent_server_open(struct agent *a)
+{
+    struct agent_server *s = calloc(1, sizeof(*s));
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (s == NULL) {
+        return -ENOMEM;
+    }
+    a->server = s;
+    s->agent = a;
+    json_writer_init(&s->json, ANSWER_SIZE_MAX);
+    snprintf(s->path, sizeof(s->path), "%s/agent.sock", a->config->runtime_dir);
+    s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->fd < 0) {
+        return -errno;
+    }
+    if (strlen(s->path) >= sizeof(address.sun_path)) {
+        agent_say(LOG_ERR, "%s: expected a path of at most %zu characters (a Unix socket's limit)",
+                  s->path, sizeof(address.sun_path) - 1);
+        return -ENAMETOOLONG;
+    }
+    memcpy(address.sun_path, s->path, strlen(s->path));
+    unlink(s->path); /* a dead agent's: the lock says that it is dead */
+    if (bind(s->fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        chmod(s->path, 0666) < 0 || listen(s->fd, 16) < 0) {
+        const int r = -errno;
+        agent_say(LOG_ERR, "%s: %s", s->path, strerror(-r));
+        return r;
+    }
+    const int r = sd_event_add_io(a->loop, &s->source, s->fd, EPOLLIN, on_connect, s);
+    return r < 0 ? r : 0;
+}
+
+void agent_server_close(struct agent *a)
+{
+    struct agent_server *s = a->server;
+    if (s == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < CLIENT_MAX; i++) {
+        if (s->clients[i] != NULL) {
+            drop(s->clients[i]);
+        }
+    }
+    if (s->fd >= 0) {
+        sd_event_source_disable_unref(s->source);
+        close(s->fd);
+        unlink(s->path);
+    }
+    json_writer_done(&s->json);
+    free(s);
+    a->server = NULL;
+}
+
+void agent_server_finding(struct agent *a, const struct finding *f)
+{
+    for (size_t i = 0; a->server != NULL && i < CLIENT_MAX; i++) {
+        struct client *c = a->server->clients[i];
+        if (c != NULL && c->watches_findings) {
+            json_writer_reset(&a->server->json);
+            agent_answer_finding(a, &a->server->json, NULL, f);
+            if (!answer_json(c, WAITING_SIZE_MAX)) {
+                drop(c);
+            }
+        }
+    }
+}
+
+void agent_server_link(struct agent *a, const struct agent_event *e)
+{
+    for (size_t i = 0; a->server != NULL && i < CLIENT_MAX; i++) {
+        struct client *c = a->server->clients[i];
+        if (c != NULL && c->watches_links) {
+            json_writer_reset(&a->server->json);
+            agent_answer_link_event(a, &a->server->json, e);
+            if (!answer_json(c, WAITING_SIZE_MAX)) {
+                drop(c);
+            }
+        }
+    }
+}

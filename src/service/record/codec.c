@@ -1,0 +1,234 @@
+/* codec.c: packing of events. */
+#include "service/record/codec.h"
+
+#include "base/prng.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct node_receive) <= 8 * CODEC_WORD_MAX, "an event fits");
+_Static_assert(sizeof(struct node_link) <= 8 * CODEC_WORD_MAX, "an event fits");
+
+void codec_init(struct codec *c)
+{
+    memset(c, 0, sizeof(*c));
+}
+
+static uint64_t zigzag(int64_t value)
+{
+    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+}
+
+static int64_t unzigzag(uint64_t value)
+{
+    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+}
+
+static size_t put_varint(uint8_t *bytes, uint64_t value)
+{
+    size_t n = 0;
+    for (; value >= 0x80; value >>= 7) {
+        bytes[n++] = (uint8_t)(value | 0x80);
+    }
+    bytes[n++] = (uint8_t)value;
+    return n;
+}
+
+/* 0: not a number within the bytes. */
+static size_t get_varint(const uint8_t *bytes, size_t size, uint64_t *ret)
+{
+    uint64_t value = 0;
+    for (size_t n = 0; n < size && n < 10; n++) {
+        value |= (uint64_t)(bytes[n] & 0x7f) << (7 * n);
+        if (bytes[n] < 0x80) {
+            *ret = value;
+            return n + 1;
+        }
+    }
+    return 0;
+}
+
+static size_t word_count(enum node_event_kind kind)
+{
+    return kind == NODE_EVENT_PEERS ? 0 : (node_event_size(kind) + 7) / 8;
+}
+
+/* Where the last event alike lies. A receive event is like others of its sender and path; on
+ * decoding only its first words are not known yet, so the slot is written into the event. */
+static uint64_t *memory_of(struct codec *c, enum node_event_kind kind, uint8_t slot)
+{
+    return kind == NODE_EVENT_RECEIVE ? c->receive[slot] : c->last[kind];
+}
+
+static uint8_t slot_of(enum node_event_kind kind, const void *event)
+{
+    if (kind != NODE_EVENT_RECEIVE) {
+        return 0;
+    }
+    const struct node_receive *r = event;
+    return (uint8_t)hash_u64(r->probe.src.index, (uint64_t)r->probe.path << 8 |
+                                                     (uint64_t)r->probe.type << 1 |
+                                                     r->probe.second);
+}
+
+size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
+                    uint8_t *bytes)
+{
+    const size_t words = word_count(kind), map_size = (words + 7) / 8;
+    uint64_t copy[CODEC_WORD_MAX] = {0};
+    size_t n = 0;
+    bytes[n++] = (uint8_t)(kind + 1);
+    n += put_varint(bytes + n, zigzag((int64_t)((uint64_t)now.ns - (uint64_t)c->now_ns)));
+    c->now_ns = now.ns;
+    if (words == 0) {
+        return n;
+    }
+    const uint8_t slot = slot_of(kind, event);
+    if (kind == NODE_EVENT_RECEIVE) {
+        bytes[n++] = slot;
+    }
+    memcpy(copy, event, node_event_size(kind));
+    uint64_t *last = memory_of(c, kind, slot);
+    uint8_t *map = bytes + n;
+    memset(map, 0, map_size);
+    n += map_size;
+    for (size_t i = 0; i < words; i++) {
+        if (copy[i] != last[i]) {
+            map[i / 8] |= (uint8_t)(1u << i % 8);
+            n += put_varint(bytes + n, zigzag((int64_t)(copy[i] - last[i])));
+            last[i] = copy[i];
+        }
+    }
+    return n;
+}
+
+long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
+                  enum node_event_kind *ret_kind, struct mono *ret_now,
+                  uint64_t ret_event[CODEC_WORD_MAX])
+{
+    uint64_t value = 0;
+    if (size == 0 || bytes[0] > NODE_EVENT_KIND_COUNT) {
+        return -EPROTO;
+    }
+    if (bytes[0] == 0) {
+        return 0;
+    }
+    const enum node_event_kind kind = (enum node_event_kind)(bytes[0] - 1);
+    const size_t words = word_count(kind), map_size = (words + 7) / 8;
+    size_t n = 1, used = get_varint(bytes + n, size - n, &value);
+    if (used == 0) {
+        return -EPROTO;
+    }
+    n += used;
+    const int64_t now_ns = (int64_t)((uint64_t)c->now_ns + (uint64_t)unzigzag(value));
+    const uint8_t slot = kind == NODE_EVENT_RECEIVE && n < size ? bytes[n++] : 0;
+    if (size - n < map_size) {
+        return -EPROTO;
+    }
+    const uint8_t *map = bytes + n;
+    uint64_t *last = memory_of(c, kind, slot);
+    n += map_size;
+    for (size_t i = 0; i < words; i++) {
+        if ((map[i / 8] >> i % 8 & 1) != 0) {
+            used = get_varint(bytes + n, size - n, &value);
+            if (used == 0) {
+                return -EPROTO;
+            }
+            n += used;
+            last[i] += (uint64_t)unzigzag(value);
+        }
+        ret_event[i] = last[i];
+    }
+    c->now_ns = now_ns;
+    *ret_kind = kind;
+    *ret_now = (struct mono){now_ns};
+    return (long)n;
+}
+
+static bool time_fits(int64_t ns)
+{
+    return ns > -TIME_NS_MAX && ns < TIME_NS_MAX;
+}
+
+static bool check_probe(const struct probe *p)
+{
+    return p->type >= PROBE_PAIR && p->type <= PROBE_ANSWER && p->state <= PROBE_HOLDOVER &&
+           p->path <= PROBE_PATH_MAX && p->src.index < FLEET_NIC_MAX &&
+           p->dst.index < FLEET_NIC_MAX && p->own.path <= PROBE_PATH_MAX &&
+           p->heard.path <= PROBE_PATH_MAX && time_fits(p->own.first.ns) &&
+           time_fits(p->heard.first.ns) && linear_map_valid(&p->map.map) &&
+           p->query.opinion <= PROBE_OPINION_PARKED;
+}
+
+int codec_check(const struct node_config *config, enum node_event_kind kind, const void *event)
+{
+    uint32_t local = 0;
+    bool good = true;
+    switch (kind) {
+    case NODE_EVENT_RECEIVE: {
+        const struct node_receive *r = event;
+        local = r->local;
+        good = check_probe(&r->probe) && time_fits(r->rx.ns) && r->stamps <= STAMP_HARDWARE;
+        break;
+    }
+    case NODE_EVENT_TRANSMIT: {
+        const struct node_transmit *t = event;
+        local = t->local;
+        good =
+            time_fits(t->tx.ns) && t->outcome <= TRANSMIT_NOT_SENT && t->stamps <= STAMP_HARDWARE;
+        break;
+    }
+    case NODE_EVENT_HOP:
+        local = ((const struct node_hop *)event)->local;
+        break;
+    case NODE_EVENT_LINK:
+        local = ((const struct node_link *)event)->local;
+        break;
+    case NODE_EVENT_BRACKET: {
+        const struct node_bracket *b = event;
+        local = b->local;
+        good = time_fits(b->before.ns) && time_fits(b->after.ns) && time_fits(b->nic.ns);
+        break;
+    }
+    case NODE_EVENT_GUARD: {
+        const struct node_guard *g = event;
+        good = time_fits(g->before.ns) && time_fits(g->after.ns) && time_fits(g->other_ns);
+        break;
+    }
+    case NODE_EVENT_CLOCK_FACT: {
+        const struct node_clock_fact *f = event;
+        good = f->kind <= CLOCK_FACT_REALTIME_STEP;
+        break;
+    }
+    case NODE_EVENT_ANCHOR: {
+        const struct node_anchor *a = event;
+        good = time_fits(a->at.ns) && time_fits(a->utc_ns);
+        break;
+    }
+    case NODE_EVENT_BAD_PACKET: {
+        const struct node_bad_packet *b = event;
+        local = b->local;
+        good = b->error < PROBE_ERROR_COUNT;
+        break;
+    }
+    case NODE_EVENT_TICK:
+    case NODE_EVENT_PEERS:
+        break;
+    case NODE_EVENT_KIND_COUNT:
+        good = false;
+        break;
+    }
+    return good && local < config->nic_count ? 0 : -EPROTO;
+}
+
+uint64_t codec_layout(void)
+{
+    uint64_t h = hash_u64(sizeof(struct node_config), sizeof(struct finding));
+    for (int kind = 0; kind < NODE_EVENT_KIND_COUNT; kind++) {
+        h = hash_u64(h, node_event_size((enum node_event_kind)kind));
+    }
+    for (const char *v = FOLIOT_VERSION; *v != 0; v++) {
+        h = hash_u64(h, (uint64_t)*v);
+    }
+    return h;
+}

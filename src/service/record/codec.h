@@ -1,0 +1,45 @@
+/* codec.h: events packed against the last one alike: most bytes of a packet's event repeat from
+ * packet to packet.
+ *
+ * An event is: a byte (kind + 1; 0 ends a segment), the time since the last event as a signed
+ * varint, then its data as 64-bit words (zero padded): a bit map of the words that differ from the
+ * last event of that kind and key (receive: the sender and path; others: the kind alone), and the
+ * differences as signed varints. Peers lists follow as they are. Both ends keep the same memory of
+ * last events; it is emptied at the start of each segment, so that a segment can be read alone.
+ * Little endian.
+ *
+ * Decoding is total: any bytes give an event whose fields the node accepts, or -EPROTO. */
+#pragma once
+#include "base/bug.h"
+#include "core/node/node.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CODEC_SLOTS     256
+#define CODEC_WORD_MAX  48 /* words of the largest event */
+#define CODEC_EVENT_MAX (16 + 6 + CODEC_WORD_MAX * 10)
+
+struct codec {
+    int64_t now_ns;
+    uint64_t last[NODE_EVENT_KIND_COUNT][CODEC_WORD_MAX];
+    uint64_t receive[CODEC_SLOTS][CODEC_WORD_MAX];
+};
+
+void codec_init(struct codec *c); /* start of a segment */
+/* Writes at most CODEC_EVENT_MAX bytes (not for NODE_EVENT_PEERS); returns how many. */
+size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
+                    uint8_t *bytes);
+/* Reads one event from bytes[0 … size). *ret_event holds words for the event's struct. Returns the
+ * bytes used; 0: the segment's end (one byte); -EPROTO. For NODE_EVENT_PEERS no data is read:
+ * codec_peers follows. */
+MUST_CHECK long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
+                             enum node_event_kind *ret_kind, struct mono *ret_now,
+                             uint64_t ret_event[CODEC_WORD_MAX]);
+/* The fields of a decoded event are such as the node takes: -EPROTO if not. */
+MUST_CHECK int codec_check(const struct node_config *config, enum node_event_kind kind,
+                           const void *event);
+
+/* A number that changes with the layout of what is recorded: recordings are for the build that made
+ * them. */
+uint64_t codec_layout(void);

@@ -1,0 +1,279 @@
+/* record.c: recordings, read and played. */
+#include "service/record/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_SIZE_MAX = 1 << 30 };
+
+struct fleet_memory {
+    struct fleet_memory *next;
+    struct node_peer *peers;
+    struct node_router *routers;
+};
+
+struct record {
+    uint8_t *bytes;
+    size_t size, at;
+    uint32_t flags;
+    struct mono birth;
+    struct node_config config;
+    struct fleet_memory *fleets;
+    struct node_fleet fleet; /* of the last peers event */
+    struct codec codec;
+    uint64_t event[CODEC_WORD_MAX];
+};
+
+struct head {
+    uint64_t magic;
+    uint32_t version, flags;
+    uint64_t layout;
+    int64_t birth_ns;
+};
+
+size_t record_fleet_size(const struct node_fleet *fleet)
+{
+    return 16 + fleet->peer_count * sizeof(*fleet->peers) +
+           fleet->router_count * sizeof(*fleet->routers);
+}
+
+void record_fleet_write(const struct node_fleet *fleet, uint8_t *bytes)
+{
+    const size_t peers = fleet->peer_count * sizeof(*fleet->peers);
+    memcpy(bytes, &fleet->seed, 8);
+    memcpy(bytes + 8, &fleet->peer_count, 4);
+    memcpy(bytes + 12, &fleet->router_count, 4);
+    if (fleet->peer_count > 0) {
+        memcpy(bytes + 16, fleet->peers, peers);
+    }
+    if (fleet->router_count > 0) {
+        memcpy(bytes + 16 + peers, fleet->routers, fleet->router_count * sizeof(*fleet->routers));
+    }
+}
+
+static bool fleet_good(const struct node_fleet *f)
+{
+    for (uint32_t i = 0; i < f->peer_count; i++) {
+        if (f->peers[i].nic.index >= FLEET_NIC_MAX ||
+            (i > 0 && f->peers[i].nic.index <= f->peers[i - 1].nic.index)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Reads a fleet at r->at into memory of its own. */
+static int read_fleet(struct record *r, struct node_fleet *ret_fleet)
+{
+    struct node_fleet f = {0};
+    if (r->size - r->at < 16) {
+        return -EPROTO;
+    }
+    memcpy(&f.seed, r->bytes + r->at, 8);
+    memcpy(&f.peer_count, r->bytes + r->at + 8, 4);
+    memcpy(&f.router_count, r->bytes + r->at + 12, 4);
+    if (f.peer_count > FLEET_NIC_MAX || f.router_count > FLEET_NIC_MAX ||
+        record_fleet_size(&f) > r->size - r->at) {
+        return -EPROTO;
+    }
+    struct fleet_memory *m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        return -ENOMEM;
+    }
+    m->next = r->fleets;
+    r->fleets = m;
+    m->peers = calloc(f.peer_count + 1, sizeof(*m->peers));
+    m->routers = calloc(f.router_count + 1, sizeof(*m->routers));
+    if (m->peers == NULL || m->routers == NULL) {
+        return -ENOMEM;
+    }
+    const size_t peers = f.peer_count * sizeof(*m->peers);
+    memcpy(m->peers, r->bytes + r->at + 16, peers);
+    memcpy(m->routers, r->bytes + r->at + 16 + peers, f.router_count * sizeof(*m->routers));
+    f.peers = m->peers;
+    f.routers = m->routers;
+    r->at += record_fleet_size(&f);
+    if (!fleet_good(&f)) {
+        return -EPROTO;
+    }
+    *ret_fleet = f;
+    return 0;
+}
+
+static int read_head(struct record *r)
+{
+    struct head head;
+    if (r->size < sizeof(head) + sizeof(r->config)) {
+        return -EPROTO;
+    }
+    memcpy(&head, r->bytes, sizeof(head));
+    if (head.magic != RECORD_MAGIC) {
+        return -EPROTO;
+    }
+    if (head.version != RECORD_VERSION || head.layout != codec_layout()) {
+        return -ESTALE;
+    }
+    r->flags = head.flags;
+    r->birth = (struct mono){head.birth_ns};
+    memcpy(&r->config, r->bytes + sizeof(head), sizeof(r->config));
+    r->at = sizeof(head) + sizeof(r->config);
+    const int rc = read_fleet(r, &r->config.fleet);
+    if (rc < 0) {
+        return rc;
+    }
+    return r->config.nic_count >= 1 && r->config.nic_count <= HOST_NIC_MAX ? 0 : -EPROTO;
+}
+
+static int finish_open(struct record *r, struct record **ret_record)
+{
+    const int rc = read_head(r);
+    if (rc < 0) {
+        record_close(r);
+        return rc;
+    }
+    codec_init(&r->codec);
+    *ret_record = r;
+    return 0;
+}
+
+int record_open_memory(struct record **ret_record, const void *bytes, size_t size)
+{
+    struct record *r = calloc(1, sizeof(*r));
+    if (r == NULL || (r->bytes = malloc(size + 1)) == NULL) {
+        free(r);
+        return -ENOMEM;
+    }
+    memcpy(r->bytes, bytes, size);
+    r->size = size;
+    return finish_open(r, ret_record);
+}
+
+int record_open(struct record **ret_record, const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0) {
+        return -errno;
+    }
+    int rc = fstat(fd, &st) < 0           ? -errno
+             : !S_ISREG(st.st_mode)       ? -EPROTO
+             : st.st_size > FILE_SIZE_MAX ? -EFBIG
+                                          : 0;
+    struct record *r = rc == 0 ? calloc(1, sizeof(*r)) : NULL;
+    if (r != NULL) {
+        r->bytes = malloc((size_t)st.st_size + 1);
+    }
+    if (rc == 0 && (r == NULL || r->bytes == NULL)) {
+        rc = -ENOMEM;
+    }
+    while (rc == 0 && r->size < (size_t)st.st_size) {
+        const ssize_t n = read(fd, r->bytes + r->size, (size_t)st.st_size - r->size);
+        if (n < 0 && errno != EINTR) {
+            rc = -errno;
+        }
+        if (n == 0) {
+            break;
+        }
+        r->size += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    if (rc < 0) {
+        record_close(r);
+        return rc;
+    }
+    return finish_open(r, ret_record);
+}
+
+struct record *record_close(struct record *r)
+{
+    if (r != NULL) {
+        for (struct fleet_memory *m = r->fleets, *next; m != NULL; m = next) {
+            next = m->next;
+            free(m->peers);
+            free(m->routers);
+            free(m);
+        }
+        free(r->bytes);
+        free(r);
+    }
+    return NULL;
+}
+
+const struct node_config *record_config(const struct record *r)
+{
+    return &r->config;
+}
+
+struct mono record_birth(const struct record *r)
+{
+    return r->birth;
+}
+
+bool record_whole(const struct record *r)
+{
+    return (r->flags & RECORD_WHOLE) != 0;
+}
+
+int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *ret_now,
+                const void **ret_event)
+{
+    while (r->at < r->size) {
+        const long used =
+            codec_decode(&r->codec, r->bytes + r->at, r->size - r->at, ret_kind, ret_now, r->event);
+        if (used < 0) {
+            return (int)used;
+        }
+        if (used == 0) { /* the next segment */
+            codec_init(&r->codec);
+            r->at++;
+            continue;
+        }
+        r->at += (size_t)used;
+        *ret_event = r->event;
+        if (*ret_kind == NODE_EVENT_PEERS) {
+            const int rc = read_fleet(r, &r->fleet);
+            *ret_event = &r->fleet;
+            return rc < 0 ? rc : 1;
+        }
+        const int rc = codec_check(&r->config, *ret_kind, r->event);
+        return rc < 0 ? rc : 1;
+    }
+    return 0;
+}
+
+long record_play(struct record *r,
+                 void (*on_action)(void *context, struct mono now, const struct node_action *),
+                 void *context, struct node **ret_node)
+{
+    struct node *node = NULL;
+    long events = 0;
+    int rc = node_new(&node, &r->config, r->birth);
+    while (rc == 0) {
+        enum node_event_kind kind;
+        struct mono now;
+        const void *event = NULL;
+        rc = record_next(r, &kind, &now, &event);
+        if (rc <= 0) {
+            break;
+        }
+        events++;
+        rc = node_on_event(node, now, kind, event);
+        if (rc == -EINVAL && kind == NODE_EVENT_PEERS) {
+            rc = 0; /* refused there, refused here */
+        }
+        struct node_action action;
+        while (rc == 0 && node_next_action(node, &action)) {
+            on_action(context, now, &action);
+        }
+    }
+    if (rc < 0) {
+        node_free(node);
+        return rc;
+    }
+    *ret_node = node;
+    return events;
+}

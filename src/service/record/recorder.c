@@ -1,0 +1,287 @@
+/* recorder.c: the ring of segments, in files that have no name. */
+#include "service/record/recorder.h"
+
+#include "service/record/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+enum { SEGMENT_MAX = 64, DIRECTORY_SIZE = 256 };
+
+struct segment {
+    int fd; /* nameless: gone with the process, whatever ends it */
+    int64_t bytes, events;
+    struct mono first, last;
+};
+
+struct recorder {
+    char directory[DIRECTORY_SIZE];
+    int64_t bytes_max, bytes, events, dropped;
+    int error;
+    bool whole; /* nothing was dropped since the node began */
+    struct mono birth, retry;
+    struct node_config config;
+    uint8_t *fleet; /* as the file has it */
+    size_t fleet_size;
+    struct segment segments[SEGMENT_MAX];
+    unsigned first, count;
+    struct codec codec;
+    size_t used;
+    uint8_t buffer[RECORDER_BUFFER_SIZE];
+};
+
+static int open_nameless(const char *directory)
+{
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+        char path[DIRECTORY_SIZE + 32];
+        snprintf(path, sizeof(path), "%s/.record.XXXXXX", directory);
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0) {
+            unlink(path);
+        }
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+int recorder_open(struct recorder **ret_recorder, const char *directory, int64_t bytes_max)
+{
+    if (bytes_max <= 0) {
+        return -ENODATA;
+    }
+    struct recorder *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return -ENOMEM;
+    }
+    snprintf(r->directory, sizeof(r->directory), "%s", directory);
+    r->bytes_max = bytes_max;
+    *ret_recorder = r;
+    return 0;
+}
+
+static struct segment *newest(struct recorder *r)
+{
+    return r->count == 0 ? NULL : &r->segments[(r->first + r->count - 1) % SEGMENT_MAX];
+}
+
+static void drop_oldest(struct recorder *r)
+{
+    struct segment *s = &r->segments[r->first];
+    close(s->fd);
+    r->bytes -= s->bytes;
+    r->events -= s->events;
+    r->first = (r->first + 1) % SEGMENT_MAX;
+    r->count--;
+    r->whole = false;
+}
+
+static void drop_all(struct recorder *r)
+{
+    while (r->count > 0) {
+        drop_oldest(r);
+    }
+    r->used = 0;
+}
+
+struct recorder *recorder_close(struct recorder *r)
+{
+    if (r != NULL) {
+        drop_all(r);
+        free(r->fleet);
+        free(r);
+    }
+    return NULL;
+}
+
+static int write_all(int fd, const void *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = write(fd, (const uint8_t *)bytes + done, size - done);
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+/* Buffer to the newest segment. A full disk: all is forgotten (what follows a hole can't be
+ * replayed), and tried anew. */
+static void flush(struct recorder *r)
+{
+    struct segment *s = newest(r);
+    if (s == NULL || r->used == 0) {
+        return;
+    }
+    const int rc = write_all(s->fd, r->buffer, r->used);
+    if (rc < 0) {
+        r->error = -rc;
+        r->retry = mono_add(s->last, span_s(10));
+        drop_all(r);
+        return;
+    }
+    s->bytes += (int64_t)r->used;
+    r->bytes += (int64_t)r->used;
+    r->used = 0;
+}
+
+static bool begin_segment(struct recorder *r, struct mono now)
+{
+    struct segment *s = newest(r);
+    if (s != NULL) {
+        r->buffer[r->used++] = 0; /* its end */
+        flush(r);
+    }
+    while (r->count > 1 &&
+           (r->count == SEGMENT_MAX || r->bytes > r->bytes_max ||
+            mono_sub(now, r->segments[(r->first + 1) % SEGMENT_MAX].first).ns > RECORDER_KEEP_NS)) {
+        drop_oldest(r);
+    }
+    const int fd = open_nameless(r->directory);
+    if (fd < 0) {
+        r->error = -fd;
+        r->retry = mono_add(now, span_s(10));
+        drop_all(r);
+        return false;
+    }
+    r->segments[(r->first + r->count++) % SEGMENT_MAX] =
+        (struct segment){.fd = fd, .first = now, .last = now};
+    codec_init(&r->codec);
+    r->error = 0;
+    return true;
+}
+
+static void keep_fleet(struct recorder *r, const struct node_fleet *fleet)
+{
+    free(r->fleet);
+    r->fleet_size = record_fleet_size(fleet);
+    r->fleet = malloc(r->fleet_size);
+    if (r->fleet != NULL) {
+        record_fleet_write(fleet, r->fleet);
+    }
+}
+
+void recorder_start(struct recorder *r, const struct node_config *config, struct mono now)
+{
+    if (r == NULL) {
+        return;
+    }
+    drop_all(r);
+    r->config = *config;
+    r->config.fleet = (struct node_fleet){.seed = config->fleet.seed};
+    r->birth = now;
+    r->whole = true;
+    r->retry = now;
+    keep_fleet(r, &config->fleet);
+}
+
+void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono now,
+                     const void *event)
+{
+    if (r == NULL || r->fleet == NULL) {
+        return;
+    }
+    struct segment *s = newest(r);
+    if (s == NULL || mono_sub(now, s->first).ns > RECORDER_SEGMENT_NS ||
+        mono_before(now, s->first) || s->bytes > r->bytes_max / 16) {
+        if ((s == NULL && mono_before(now, r->retry)) || !begin_segment(r, now)) {
+            r->dropped++;
+            r->whole = false;
+            return;
+        }
+        s = newest(r);
+    }
+    if (r->used + CODEC_EVENT_MAX + 1 > sizeof(r->buffer)) {
+        flush(r);
+        s = newest(r);
+        if (s == NULL) {
+            r->dropped++;
+            return;
+        }
+    }
+    r->used += codec_encode(&r->codec, kind, now, event, r->buffer + r->used);
+    s->last = now;
+    s->events++;
+    r->events++;
+    if (kind == NODE_EVENT_PEERS) {
+        flush(r);
+        keep_fleet(r, event);
+        if (newest(r) != NULL && r->fleet != NULL &&
+            write_all(newest(r)->fd, r->fleet, r->fleet_size) == 0) {
+            newest(r)->bytes += (int64_t)r->fleet_size;
+            r->bytes += (int64_t)r->fleet_size;
+        } else {
+            drop_all(r);
+        }
+    }
+}
+
+static int copy_file(int from, int to, int64_t bytes)
+{
+    off_t at = 0;
+    while (at < bytes) {
+        const ssize_t n = sendfile(to, from, &at, (size_t)(bytes - at));
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        if (n == 0) {
+            return -EIO;
+        }
+    }
+    return 0;
+}
+
+int recorder_save(struct recorder *r, struct recording *ret_recording)
+{
+    if (r == NULL || r->count == 0) {
+        return r != NULL && r->error != 0 ? -r->error : -ENODATA;
+    }
+    struct recording out = {.fd = open_nameless(r->directory), .events = r->events};
+    if (out.fd < 0) {
+        return out.fd;
+    }
+    const struct {
+        uint64_t magic;
+        uint32_t version, flags;
+        uint64_t layout;
+        int64_t birth_ns;
+    } head = {RECORD_MAGIC, RECORD_VERSION, r->whole ? RECORD_WHOLE : 0, codec_layout(),
+              r->birth.ns};
+    flush(r);
+    int rc = r->count > 0 ? write_all(out.fd, &head, sizeof(head)) : -r->error;
+    rc = rc < 0 ? rc : write_all(out.fd, &r->config, sizeof(r->config));
+    rc = rc < 0 ? rc : write_all(out.fd, r->fleet, r->fleet_size);
+    for (unsigned i = 0; rc == 0 && i < r->count; i++) {
+        const struct segment *s = &r->segments[(r->first + i) % SEGMENT_MAX];
+        rc = copy_file(s->fd, out.fd, s->bytes);
+    }
+    if (rc < 0) {
+        close(out.fd);
+        return rc;
+    }
+    out.size = lseek(out.fd, 0, SEEK_CUR);
+    lseek(out.fd, 0, SEEK_SET);
+    out.oldest = r->segments[r->first].first;
+    out.newest = newest(r)->last;
+    *ret_recording = out;
+    return 0;
+}
+
+void recorder_report_get(const struct recorder *r, struct recorder_report *ret_report)
+{
+    *ret_report = (struct recorder_report){0};
+    if (r != NULL) {
+        ret_report->bytes = r->bytes + (int64_t)r->used;
+        ret_report->events = r->events;
+        ret_report->dropped = r->dropped;
+        ret_report->error = r->error;
+        if (r->count > 0) {
+            ret_report->oldest = r->segments[r->first].first;
+        }
+    }
+}
