@@ -100,11 +100,11 @@ static int write_key(const struct lab *lab)
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
         return -EIO;
     }
-    int used = snprintf(text, sizeof(text), "- {id: 1, not_before: 0, key: ");
+    int used = snprintf(text, sizeof(text), "key 1 ");
     for (size_t i = 0; i < sizeof(key); i++) {
         used += snprintf(text + used, sizeof(text) - (size_t)used, "%02x", key[i]);
     }
-    snprintf(text + used, sizeof(text) - (size_t)used, "}\n");
+    snprintf(text + used, sizeof(text) - (size_t)used, " 2025-01-01T00:00:00Z\n");
     snprintf(file, sizeof(file), "%s/fleet.key", lab->folder);
     int rc = machine_write_file(file, text);
     return rc == 0 && chmod(file, 0600) < 0 ? -errno : rc;
