@@ -89,29 +89,24 @@ static int check(const struct clock_page_memory *memory)
     return memory->words[0] == 0 ? -EAGAIN : -EPROTO;
 }
 
-/* Looks at the new file aside first, and takes the old one's place only if it is good. */
+/* Looks at the new file first, and shows it to readers only if it is good. */
 static int replace(struct page_map *map, int fd, const struct stat *found)
 {
-    void *const old = (void *)map->memory;
-    void *aside = mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    void **slot = &map->slots[map->opened % PAGE_MAP_SLOTS];
+    void *memory =
+        mmap(*slot, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED | (*slot ? MAP_FIXED : 0), fd, 0);
     int rc;
 
-    if (aside == MAP_FAILED) {
+    if (memory == MAP_FAILED) {
         return -errno;
     }
-    rc = check(aside);
-    if (rc == 0 && old == NULL) {
-        __atomic_store_n(&map->memory, aside, __ATOMIC_RELEASE);
-    } else {
-        if (rc == 0 &&
-            mmap(old, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != old) {
-            rc = -errno;
-        }
-        munmap(aside, CLOCK_PAGE_SIZE);
-    }
+    *slot = memory; /* a bad one's slot is used again */
+    rc = check(memory);
     if (rc == 0) {
+        map->opened++;
         map->device = found->st_dev;
         map->inode = found->st_ino;
+        __atomic_store_n(&map->memory, memory, __ATOMIC_RELEASE);
     }
     return rc;
 }

@@ -1,9 +1,10 @@
 /* map.h: the agent's clock page in this process: found, mapped, and found again when the agent was
  * restarted.
  *
- * One mapping at one address for the life of the process. A restarted agent makes a new file; that
- * is mapped over the old one in place (MAP_FIXED), so readers in the middle of the page need no
- * lock: the page's sequence differs between agents, and they try again (wire/clock_page.h).
+ * A restarted agent makes a new file, which is mapped beside the old one. Readers may still be in
+ * the middle of the old one, and nobody counts them; so a mapping is never taken away. After
+ * PAGE_MAP_SLOTS restarts the oldest is mapped over in place: a reader that slept in it for so long
+ * sees another sequence and tries again (wire/clock_page.h).
  * Opening is guarded by a try-lock that holds the process id, so that a fork() in the middle of
  * another thread's opening doesn't leave the child locked out. */
 #pragma once
@@ -12,11 +13,15 @@
 #include "wire/clock_page.h"
 #include "wire/oscillator.h"
 
+#define PAGE_MAP_SLOTS 16
+
 struct page_map {
     const struct clock_page_memory *memory; /* NULL: not opened yet; atomic */
     int64_t tried_ns;                       /* kernel's raw time of the last attempt; atomic */
     int32_t owner;                          /* pid that is opening; 0: nobody; atomic */
     /* Under the lock, or constant once memory is set: */
+    void *slots[PAGE_MAP_SLOTS];
+    uint32_t opened; /* slots used so far, modulo PAGE_MAP_SLOTS the next */
     uint64_t device, inode;
     int64_t mono_offset_ns, boot_offset_ns; /* of a time namespace */
     struct oscillator oscillator;           /* host NULL: no lab */

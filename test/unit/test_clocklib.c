@@ -120,8 +120,10 @@ static void agent_ends(struct clock_page_memory *memory)
 /* Each test as a new process would begin. */
 static int forget(void **state)
 {
-    if (page_map.memory != NULL) {
-        munmap((void *)page_map.memory, CLOCK_PAGE_SIZE);
+    for (int i = 0; i < PAGE_MAP_SLOTS; i++) {
+        if (page_map.slots[i] != NULL) {
+            munmap(page_map.slots[i], CLOCK_PAGE_SIZE);
+        }
     }
     memset(&page_map, 0, sizeof(page_map));
     unlink(file);
@@ -249,6 +251,15 @@ static void the_agent_died_and_came_back(void **state)
     (void)foliot_now(&now);
     assert_int_equal(foliot_now(&now), FOLIOT_SYNCED);
     assert_int_equal(now.timeline, 10);
+    for (uint64_t i = 11; i < 11 + 3 * PAGE_MAP_SLOTS; i++) { /* an agent that can't stay up */
+        agent_ends(second);
+        page = page_now(0);
+        page.terms.timeline = i;
+        second = agent_starts(2 * i, &page);
+        assert_int_equal(foliot_clock_open(), 0);
+        assert_int_equal(foliot_now(&now), FOLIOT_SYNCED);
+        assert_int_equal(now.timeline, i);
+    }
     agent_ends(second);
 }
 
@@ -316,7 +327,7 @@ static void threads_and_restarts(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, read_always, NULL), 0);
     }
-    for (uint64_t i = 0; i < 20; i++) {
+    for (uint64_t i = 0; i < PAGE_MAP_SLOTS - 1; i++) {
         agent_ends(memory);
         page.terms.written = read_ns(CLOCK_MONOTONIC_RAW);
         memory = agent_starts(100 + 1000 * i, &page);

@@ -145,6 +145,7 @@ void page_maker_init(struct page_maker *maker)
     maker->page.terms.void_after = INT64_MAX;
     maker->page.terms.guard = INT64_MAX;
     maker->page.utc_bound_ns = -1;
+    maker->page.realtime_since = INT64_MIN;
 }
 
 void page_maker_update(struct page_maker *maker, const struct clock_terms *terms, struct mono now)
