@@ -110,9 +110,14 @@ static void become_helper(const struct lab *lab, struct lab_fault *state)
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int stop_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    /* Whoever started it may wait for the end of a pipe: none is kept. */
+    char file[LAB_TEXT_SIZE + 32];
+    snprintf(file, sizeof(file), "%s/fault.log", lab->folder);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int log = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
+    dup2(log < 0 ? null : log, STDERR_FILENO);
     rc = rc < 0 ? rc : stop_fd < 0 ? -errno : lab_fault_play(lab, state, stop_fd);
     if (rc < 0 && !state->is_on) {
         __atomic_store_n(&state->error, rc, __ATOMIC_RELEASE);

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""test_lab.py FOLIOT-LAB: the lab as its user sees it: it comes up, its faults do what they say, and it leaves
+nothing behind. Needs root and network namespaces; says so and is skipped (exit 77) without.
+
+Each test uses a lab of its own, named after this process, so that it disturbs no other."""
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else 'foliot-lab'
+HERE = os.path.dirname(os.path.abspath(__file__))
+NAME = 'test-%d' % os.getpid()
+PORTS = 48
+
+
+def lab(*arguments, name=NAME, good=True):
+    done = subprocess.run([PROGRAM, '--name', name, *arguments], capture_output=True, text=True, timeout=60)
+    if good and done.returncode != 0:
+        raise AssertionError('%s: exit %d: %s' % (' '.join(arguments), done.returncode, done.stderr))
+    return done
+
+
+def spaces(name=NAME):
+    return glob.glob('/run/netns/foliot-%s-*' % name)
+
+
+def folder(name=NAME):
+    return '/run/foliot-lab/' + name
+
+
+def events(name=NAME):
+    with open(folder(name) + '/events') as f:
+        return [json.loads(line) for line in f]
+
+
+def until(true, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.02)
+    return true()
+
+
+class Echo:
+    """A UDP echo on a host, and how many of PORTS source ports get an answer from it."""
+
+    def __init__(self, host, address, name=NAME):
+        self.name, self.address = name, address
+        self.server = subprocess.Popen([PROGRAM, '--name', name, 'exec', host, '--', sys.executable,
+                                        HERE + '/echo.py', 'serve', address])
+        assert until(lambda: self.count('host5' if host == 'host0' else 'host0', 'any', 1) == 1)
+
+    def count(self, host, source, ports=PORTS):
+        out = lab('exec', host, '--', sys.executable, HERE + '/echo.py', 'ask', source, self.address,
+                  str(ports), name=self.name).stdout
+        return int(out)
+
+    def stop(self):
+        self.server.kill()
+        self.server.wait()
+
+
+class WithoutALab(unittest.TestCase):
+    def test_there_is_none(self):
+        for command in ('status', 'fault', 'exec'):
+            done = lab(command, 'list', good=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('no lab', done.stderr)
+        self.assertIn('there was no lab', lab('down').stdout)
+
+    def test_bad_words(self):
+        self.assertEqual(lab('up', name='no/slash', good=False).returncode, 2)
+        self.assertEqual(lab('fly', good=False).returncode, 2)
+        with open('/tmp/%s.yaml' % NAME, 'w') as f:
+            f.write('fabric:\n  hosts: 8\n  spoons: 4\n')
+        done = lab('up', f.name, good=False)
+        os.unlink(f.name)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(':3:', done.stderr)
+        self.assertFalse(os.path.exists(folder()))
+
+    def test_agents_that_cannot_start_leave_nothing(self):
+        done = lab('up', '--agent', '/bin/false', good=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('agent', done.stderr)
+        self.assertEqual(spaces(), [])
+        self.assertFalse(os.path.exists(folder()))
+
+
+class ALab(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        began = time.monotonic()
+        lab('up', '--no-agents')
+        cls.seconds = time.monotonic() - began
+        cls.echo = Echo('host5', '10.5.1.2')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.echo.stop()
+        lab('down')
+        assert spaces() == [] and not os.path.exists(folder())
+
+    def tearDown(self):
+        lab('fault', 'undo', 'all')
+
+    def ask(self):
+        return self.echo.count('host0', '10.0.1.2')
+
+    def test_up(self):
+        self.assertLess(self.seconds, 5)
+        self.assertEqual(len(spaces()), 14)
+        self.assertIn('8 hosts x 2 NICs', lab('status').stdout)
+        self.assertEqual(lab('up', good=False).returncode, 1)
+        self.assertEqual(self.ask(), PORTS)
+
+    def test_exec(self):
+        out = lab('exec', 'host3', '--', 'sh', '-c', 'ls /sys/class/net; echo $FOLIOT_RUNTIME_DIR; '
+                  'echo $FOLIOT_LAB_OSCILLATOR').stdout.split()
+        self.assertEqual(out, ['lo', 'nic0', 'nic1', folder() + '/host3', folder() + '/oscillators:host3'])
+        self.assertEqual(lab('exec', '3', '--', 'false', good=False).returncode, 1)
+        self.assertEqual(lab('exec', 'host8', '--', 'true', good=False).returncode, 2)
+
+    def test_paths(self):
+        """A NIC's packets leave by that NIC and spread over all spines, whose names the hops are."""
+        hops = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'hops', '10.0.1.2',
+                              '10.5.1.2', '32').stdout)
+        with open(folder() + '/routers') as f:
+            names = dict(line.split() for line in f if not line.startswith('#'))
+        seen = {tuple(names[a] for a in hop) for hop in hops}
+        self.assertEqual(seen, {('leaf0', 'spine%d' % s, 'leaf1') for s in range(4)})
+
+    def test_black_hole(self):
+        lab('fault', 'blackhole', 'leaf0/spine2')
+        self.assertTrue(0 < self.ask() < PORTS)
+        lab('fault', 'undo', 'all')
+        self.assertEqual(self.ask(), PORTS)
+        lab('fault', 'blackhole', 'edge', '0.1>5.1', '--for', '300ms')
+        self.assertEqual(self.echo.count('host0', '10.0.1.2', 4), 0)
+        self.assertEqual(self.echo.count('host0', '10.0.0.2', 4), 4)
+        self.assertTrue(until(lambda: lab('fault', 'list').stdout == ''))
+        self.assertEqual(self.ask(), PORTS)
+
+    def test_loss(self):
+        lab('fault', 'loss', 'host0/nic1', '--loss', '50%')
+        self.assertTrue(0 < self.ask() < PORTS)
+
+    def test_trunk(self):
+        lab('fault', 'trunk', 'leaf1/spine2', '--reroute', '1h')
+        self.assertTrue(0 < self.ask() < PORTS)
+        lab('fault', 'undo', 'all')
+        self.assertEqual(self.ask(), PORTS)
+        lab('fault', 'trunk', 'leaf1/spine2', '--reroute', '1ms')
+        self.assertTrue(until(lambda: any(e['event'] == 'rerouted' for e in events())))
+        self.assertEqual(self.ask(), PORTS)
+
+    def test_all_spines_down_and_back(self):
+        for s in range(4):
+            lab('fault', 'spine', 'spine%d' % s)
+        self.assertEqual(self.echo.count('host0', '10.0.1.2', 4), 0)
+        lab('fault', 'undo', 'all')
+        self.assertEqual(self.ask(), PORTS)
+
+    def test_carrier_held_by_two(self):
+        carrier = '/sys/class/net/nic1/carrier'
+        lab('fault', 'carrier', 'host0/nic1', 'down')
+        lab('fault', 'carrier', 'host0/nic1', 'down')
+        first = lab('fault', 'list').stdout.split()[0]
+        lab('fault', 'undo', first)
+        self.assertEqual(lab('exec', 'host0', '--', 'cat', carrier).stdout.strip(), '0')
+        lab('fault', 'undo', 'all')
+        self.assertEqual(lab('exec', 'host0', '--', 'cat', carrier).stdout.strip(), '1')
+
+    def test_flaps_are_all_there(self):
+        count = '/sys/class/net/nic0/carrier_down_count'
+        before = int(lab('exec', 'host1', '--', 'cat', count).stdout)
+        lab('fault', 'flap', 'host1/nic0', '--down', '10ms', '--up', '10ms', '--count', '50')
+        self.assertTrue(until(lambda: lab('fault', 'list').stdout == ''))
+        self.assertEqual(int(lab('exec', 'host1', '--', 'cat', count).stdout), before + 50)
+
+    def test_brownout(self):
+        def rate():
+            return subprocess.run(['tc', '-n', 'foliot-%s-leaf0' % NAME, 'class', 'show', 'dev', 'h2n0'],
+                                  capture_output=True, text=True).stdout
+        lab('fault', 'brownout', 'host2/nic0', '--rate_mbps', '20')
+        self.assertIn('20Mbit', rate())
+        lab('fault', 'undo', 'all')
+        self.assertEqual(rate().count('ceil 200Mbit'), 3)
+
+    def test_delay(self):
+        lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '0')
+        self.assertEqual(self.ask(), PORTS)
+        lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '20ms')
+        slow = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'times', '10.0.1.2',
+                              '10.5.1.2', str(PORTS)).stdout)
+        self.assertTrue(any(t > 0.02 for t in slow) and any(t < 0.02 for t in slow))
+        lab('fault', 'undo', 'all')
+        self.assertEqual(self.ask(), PORTS)
+
+    def test_delay_of_what_a_host_sends(self):
+        """On the switch's side of the host's own link, towards the switch."""
+        lab('fault', 'delay', 'host0/nic1', '--direction', 'up', '--delay', '10ms')
+        times = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'times', '10.0.1.2',
+                               '10.5.1.2', '8').stdout)
+        self.assertEqual(len(times), 8)
+        self.assertGreater(min(times), 0.01)
+
+    def test_helper_killed(self):
+        """The fault's own process is gone: undo works from what is on disk."""
+        lab('fault', 'blackhole', 'host0/nic1')
+        leaf = os.stat('/run/netns/foliot-%s-leaf0' % NAME)
+        for p in glob.glob('/proc/[0-9]*'):
+            try:
+                if os.stat(p + '/ns/net').st_ino == leaf.st_ino:
+                    os.kill(int(p[6:]), signal.SIGKILL)
+            except OSError:
+                pass
+        self.assertEqual(self.echo.count('host0', '10.0.1.2', 2), 0)
+        lab('fault', 'undo', 'all')
+        self.assertEqual(self.ask(), PORTS)
+
+    def test_faults_that_cannot_be(self):
+        done = lab('fault', 'liar', 'host3', '--lie', 'random', '--size', '1ms', good=False)
+        self.assertIn('simulator', done.stderr)
+        self.assertEqual(lab('fault', 'trunk', 'trunk 0-9', good=False).returncode, 2)
+        self.assertEqual(lab('fault', 'undo', '9999', good=False).returncode, 1)
+
+
+class TwoLabs(unittest.TestCase):
+    def test_side_by_side(self):
+        other = NAME + '-b'
+        try:
+            lab('up', '--no-agents')
+            with open('/tmp/%s.yaml' % NAME, 'w') as f:
+                f.write('fabric: {hosts: 4, nics_per_host: 2, leaves: 2, spines: 2, wiring: rail, ip: both}\n')
+            lab('up', f.name, '--no-agents', name=other)
+            os.unlink(f.name)
+            for address, source in (('10.1.1.2', '10.0.1.2'), ('fd00:1:1::2', 'fd00:0:1::2')):
+                echo = Echo('host1', address, name=other)
+                self.assertEqual(echo.count('host0', source), PORTS)
+                # Rail 1 is on another leaf than rail 0: by way of the spines.
+                self.assertEqual(echo.count('host0', source.replace('.1.2', '.0.2').replace(':1::', '::')), PORTS)
+                echo.stop()
+            lab('down', name=other)
+            self.assertEqual(spaces(other), [])
+            self.assertEqual(len(spaces()), 14)
+        finally:
+            lab('down', name=other)
+            lab('down')
+
+
+class Killed(unittest.TestCase):
+    def test_up_killed_halfway(self):
+        """`down` restores the machine whenever `up` was killed."""
+        for delay in (0.005, 0.02, 0.04):
+            up = subprocess.Popen([PROGRAM, '--name', NAME, 'up', '--no-agents'], stderr=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, start_new_session=True)
+            time.sleep(delay)
+            os.killpg(up.pid, signal.SIGKILL)
+            up.wait()
+            lab('down')
+            self.assertEqual(spaces(), [])
+            self.assertFalse(os.path.exists(folder()))
+
+    def test_down_ends_what_runs_there(self):
+        lab('up', '--no-agents')
+        sleep = subprocess.Popen([PROGRAM, '--name', NAME, 'exec', 'host0', '--', 'sleep', '60'])
+        lab('fault', 'flap', 'host0/nic0', '--down', '10ms', '--count', '1000')
+        lab('fault', 'delay', 'host1/nic0', '--delay', '1ms')
+        lab('down')
+        self.assertEqual(sleep.wait(5), -signal.SIGKILL)
+        self.assertEqual(spaces(), [])
+
+
+if __name__ == '__main__':
+    if os.geteuid() != 0:
+        print('skipped: a lab needs root')
+        sys.exit(77)
+    if subprocess.run(['unshare', '-n', 'true'], capture_output=True).returncode != 0:
+        print('skipped: no network namespaces here')
+        sys.exit(77)
+    unittest.main()
