@@ -217,8 +217,10 @@ static void spine_addresses(const struct lab *lab, int spine, FILE *ip)
 static void shape(const struct lab *lab, const char *interface, double mbps, bool is_switch,
                   FILE *tc)
 {
-    /* HTB, two classes: the high one has the whole rate as its own, so it never waits for the low one's debt. */
+    /* HTB, two classes. The high one has the whole rate as its own, so it never waits for the low one's debt. The low
+     * one has next to nothing of its own and borrows the rest: both together are the link's rate, not twice that. */
     long kbit = (long)(mbps * 1000.0);
+    long low_kbit = kbit / 100 > 8 ? kbit / 100 : 8;
     long buffer = (long)lab->scenario.fabric.buffer_bytes;
     fprintf(tc, "qdisc add dev %s root handle 1: htb default 20\n", interface);
     fprintf(tc,
@@ -229,10 +231,11 @@ static void shape(const struct lab *lab, const char *interface, double mbps, boo
             "class add dev %s parent 1:1 classid 1:10 htb rate %ldkbit prio 0 burst 16k cburst 16k "
             "quantum 3000\n",
             interface, kbit);
-    fprintf(tc,
-            "class add dev %s parent 1:1 classid 1:20 htb rate %ldkbit prio 1 burst 16k cburst 16k "
-            "quantum 3000\n",
-            interface, kbit);
+    fprintf(
+        tc,
+        "class add dev %s parent 1:1 classid 1:20 htb rate %ldkbit ceil %ldkbit prio 1 burst 3k "
+        "cburst 16k quantum 3000\n",
+        interface, low_kbit, kbit);
     fprintf(tc, "qdisc add dev %s parent 1:10 handle 10: bfifo limit %ld\n", interface, buffer);
     fprintf(tc, "qdisc add dev %s parent 1:20 handle 20: bfifo limit %ld\n", interface, buffer);
     if (is_switch) {

@@ -118,19 +118,39 @@ static int shapers_set(const struct lab *lab, const struct lab_fault *state, boo
     double normal_mbps = state->fault.target.kind == TARGET_NIC || f->trunk_mbps <= 0.0
                              ? f->link_mbps
                              : f->trunk_mbps;
+    long kbit = (long)((is_on ? state->fault.rate_mbps : normal_mbps) * 1000.0);
     char rate[32];
+    char low_rate[32]; /* as fabric.c's: the low class borrows */
     int rc = 0;
-    snprintf(rate, sizeof(rate), "%ldkbit",
-             (long)((is_on ? state->fault.rate_mbps : normal_mbps) * 1000.0));
+    snprintf(rate, sizeof(rate), "%ldkbit", kbit);
+    snprintf(low_rate, sizeof(low_rate), "%ldkbit", kbit / 100 > 8 ? kbit / 100 : 8);
     for (int i = 0; i < count && rc == 0; i++) {
         static const char *const class[] = {"1:1", "1:10", "1:20"};
         static const char *const parent[] = {"1:", "1:1", "1:1"};
         rc = machine_enter_network(port[i].space);
         for (int c = 0; c < 3 && rc == 0; c++) {
-            const char *argv[] = {"tc",     "class",   "change",  "dev",    port[i].interface,
-                                  "parent", parent[c], "classid", class[c], "htb",
-                                  "rate",   rate,      "burst",   "16k",    "cburst",
-                                  "16k",    "quantum", "3000",    "prio",   c == 2 ? "1" : "0",
+            const char *argv[] = {"tc",
+                                  "class",
+                                  "change",
+                                  "dev",
+                                  port[i].interface,
+                                  "parent",
+                                  parent[c],
+                                  "classid",
+                                  class[c],
+                                  "htb",
+                                  "rate",
+                                  c == 2 ? low_rate : rate,
+                                  "ceil",
+                                  rate,
+                                  "burst",
+                                  c == 2 ? "3k" : "16k",
+                                  "cburst",
+                                  "16k",
+                                  "quantum",
+                                  "3000",
+                                  "prio",
+                                  c == 2 ? "1" : "0",
                                   NULL};
             rc = machine_run(argv, NULL);
         }
