@@ -6,11 +6,11 @@
 
 #define FLAP_MEMORY                                                                                \
     4096 /* times remembered one by one; older ones of the day count by the minute */
-#define DAY_MINUTES   1440
-#define MESSAGE_MAX   16
-#define MINUTE_NS     (60 * NS_PER_S)
-#define DOWN_AGAIN_NS (60 * NS_PER_S)
-#define ERROR_LIMIT   10 /* errors and drops a minute that are worth a message */
+#define DAY_MINUTES 1440
+#define MESSAGE_MAX 16
+#define MINUTE_NS   (60 * NS_PER_S)
+#define LASTING_NS  (2 * NS_PER_S)
+#define ERROR_LIMIT 10 /* errors and drops a minute that are worth a message */
 
 struct link {
     struct link_facts facts;
@@ -27,7 +27,8 @@ struct link {
     struct mono recent[FLAP_MEMORY]; /* the last flaps, for the minute */
     uint32_t recent_head, recent_count;
     bool flapping, erring;
-    struct mono said_flapping, flapping_next, down_said;
+    struct mono flapping_next, down_due; /* judge again; say that it is still down */
+    bool down_open;
     uint32_t say_doubling;
     uint64_t window_errors;
     struct mono window_start;
@@ -42,7 +43,7 @@ struct link *link_new(uint32_t flap_limit, struct mono now)
     if (l) {
         l->flap_limit = flap_limit ? flap_limit : LINK_FLAP_LIMIT_DEFAULT;
         l->since = l->start = l->window_start = now;
-        l->flapping_next = l->down_said = MONO_NEVER;
+        l->flapping_next = l->down_due = MONO_NEVER;
     }
     return l;
 }
@@ -74,9 +75,7 @@ bool link_next_message(struct link *l, struct link_message *ret_message)
     return true;
 }
 
-/* ---- counting
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- counting ------------------------------------------------------------------------------- */
 
 static int64_t minute_of(const struct link *l, struct mono now)
 {
@@ -139,9 +138,7 @@ static void count_flaps(struct link *l, struct mono now, struct mono at, uint32_
     }
 }
 
-/* ---- saying
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- saying --------------------------------------------------------------------------------- */
 
 /* Once when the limit is passed, then at doubling numbers of flaps: a port that flaps all day says
  * so a dozen times. */
@@ -163,6 +160,28 @@ static void judge_flapping(struct link *l, struct mono now)
     l->flapping_next = l->flapping || hour > 0 ? mono_add(now, span_s(60)) : MONO_NEVER;
 }
 
+/* A port that flaps is said to flap; its single downs are said only when they last. */
+static void said_down(struct link *l, struct mono at)
+{
+    if (l->flapping) {
+        l->down_due = mono_add(at, span_ns(LASTING_NS));
+        return;
+    }
+    if (!l->down_open) {
+        l->down_open = true;
+        say(l, LINK_MESSAGE_DOWN, at, (int64_t)l->downs, 0, 0);
+    }
+}
+
+static void said_up(struct link *l, struct mono at)
+{
+    l->down_due = MONO_NEVER;
+    if (l->down_open) {
+        l->down_open = false;
+        say(l, LINK_MESSAGE_UP, at, (int64_t)l->downs, 0, 0);
+    }
+}
+
 static void move(struct link *l, struct mono at, enum link_state state)
 {
     const enum link_state was = l->state;
@@ -172,16 +191,17 @@ static void move(struct link *l, struct mono at, enum link_state state)
     }
     l->state = state;
     l->since = at;
-    l->ups += state == LINK_UP && was != LINK_UNKNOWN;
     if (state == LINK_GONE) {
         say(l, LINK_MESSAGE_GONE, at, 0, 0, 0);
+        l->down_open = false;
+        l->down_due = MONO_NEVER;
     } else if (was == LINK_GONE) {
         say(l, LINK_MESSAGE_BACK, at, 0, 0, 0);
     }
     if (state == LINK_DOWN) {
-        say(l, LINK_MESSAGE_DOWN, at, (int64_t)l->downs, l->flapping, 0);
-    } else if (state == LINK_UP && was == LINK_DOWN) {
-        say(l, LINK_MESSAGE_UP, at, (int64_t)l->downs, l->flapping, 0);
+        said_down(l, at);
+    } else if (state == LINK_UP) {
+        said_up(l, at);
     }
 }
 
@@ -220,6 +240,54 @@ static void first_facts(struct link *l, const struct link_facts *facts)
     l->window_errors = errors_of(facts);
 }
 
+/* A device made anew counts from 0: what it counted before stays in the sums. */
+static void rebase_errors(struct link *l, const struct link_facts *facts)
+{
+    l->base_rx_errors -= l->facts.rx_errors - facts->rx_errors;
+    l->base_tx_errors -= l->facts.tx_errors - facts->tx_errors;
+    l->base_rx_drops -= l->facts.rx_drops - facts->rx_drops;
+    l->base_tx_drops -= l->facts.tx_drops - facts->tx_drops;
+    l->window_errors = errors_of(facts);
+}
+
+/* How often the carrier went between two looks. */
+static uint32_t new_downs(const struct link *l, const struct link_facts *was,
+                          const struct link_facts *is)
+{
+    if (!was->present) {
+        return 0; /* a device that came back counts anew; going away is no flap */
+    }
+    if (is->carrier_down_count > was->carrier_down_count) {
+        return is->carrier_down_count - was->carrier_down_count;
+    }
+    if (is->carrier_down_count < was->carrier_down_count) { /* made anew behind our back */
+        return is->carrier_down_count + (l->state == LINK_UP);
+    }
+    return was->carrier && !is->carrier; /* a driver without counts */
+}
+
+static uint32_t new_ups(const struct link *l, uint32_t downs, bool carrier)
+{
+    if (l->state == LINK_UP) {
+        return downs - (downs > 0 && !carrier);
+    }
+    return downs + (carrier && l->state == LINK_DOWN);
+}
+
+static void note_speed(struct link *l, struct mono at, const struct link_facts *was,
+                       const struct link_facts *is)
+{
+    const bool speed = is->speed_mbps != was->speed_mbps && is->speed_mbps && was->speed_mbps;
+    const bool width = is->width != was->width && is->width && was->width;
+
+    if (speed || width) {
+        l->speed_changes++;
+        say(l, LINK_MESSAGE_SPEED, at, was->speed_mbps,
+            is->speed_mbps ? is->speed_mbps : was->speed_mbps, was->width);
+        l->messages[(l->message_head + l->message_count - 1) % MESSAGE_MAX].numbers[3] = is->width;
+    }
+}
+
 void link_on_facts(struct link *l, struct mono now, const struct link_facts *facts)
 {
     const struct link_facts was = l->facts;
@@ -227,51 +295,44 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
     const struct mono at = mono_before(now, facts->at)      ? now
                            : mono_before(facts->at, was.at) ? was.at
                                                             : facts->at;
+    uint32_t downs;
 
     if (!facts->present) {
-        if (l->known && l->state == LINK_UP) { /* going away takes the carrier along */
-            count_flaps(l, now, at, 1);
-        }
         move(l, at, LINK_GONE);
         l->facts.present = 0;
         return;
     }
-    if (!l->known || !was.present) {
-        if (!l->known) {
-            first_facts(l, facts);
-        } else { /* a device that came back counts from 0 again */
-            l->window_errors = errors_of(facts);
-        }
-    } else if (facts->carrier_down_count <
-               was.carrier_down_count) { /* the device was made anew behind our back */
-        count_flaps(l, now, at, facts->carrier_down_count + (l->state == LINK_UP));
-    } else if (facts->carrier_down_count > was.carrier_down_count) {
-        count_flaps(l, now, at, facts->carrier_down_count - was.carrier_down_count);
-    } else if (was.carrier && !facts->carrier) { /* a driver without counts */
-        count_flaps(l, now, at, 1);
+    if (!l->known) {
+        first_facts(l, facts);
+    } else if (!was.present || errors_of(facts) < l->window_errors) {
+        rebase_errors(l, facts);
     }
-    if (was.present &&
-        ((facts->speed_mbps != was.speed_mbps && facts->speed_mbps && was.speed_mbps) ||
-         (facts->width != was.width && facts->width && was.width))) {
-        l->speed_changes++;
-        say(l, LINK_MESSAGE_SPEED, at, was.speed_mbps, facts->speed_mbps, was.width);
-        l->messages[(l->message_head + l->message_count - 1) % MESSAGE_MAX].numbers[3] =
-            facts->width;
-    }
+    note_speed(l, at, &was, facts);
+    downs = new_downs(l, &was, facts);
+    l->ups += new_ups(l, downs, facts->carrier);
+    count_flaps(l, now, at, downs);
     l->facts = *facts;
-    if (facts->speed_mbps == 0) { /* unknown while down: keep the last known one for comparison */
-        l->facts.speed_mbps = was.speed_mbps;
-    }
-    if (facts->width == 0) {
-        l->facts.width = was.width;
+    l->facts.speed_mbps =
+        facts->speed_mbps ? facts->speed_mbps : was.speed_mbps; /* unknown while down */
+    l->facts.width = facts->width ? facts->width : was.width;
+    judge_flapping(l, now);
+    if (downs > 0 && facts->carrier && l->state == LINK_UP) { /* it was gone between two looks */
+        said_down(l, at);
+        said_up(l, at);
     }
     move(l, at, facts->carrier ? LINK_UP : LINK_DOWN);
-    judge_flapping(l, now);
     judge_errors(l, now);
 }
 
 void link_tick(struct link *l, struct mono now)
 {
+    if (l->down_due.ns <= now.ns) {
+        l->down_due = MONO_NEVER;
+        if (!l->down_open) {
+            l->down_open = true;
+            say(l, LINK_MESSAGE_DOWN, l->since, (int64_t)l->downs, 0, 0);
+        }
+    }
     if (l->flapping_next.ns <= now.ns) {
         judge_flapping(l, now);
     }
@@ -285,7 +346,7 @@ struct mono link_deadline(const struct link *l)
     const struct mono errors =
         l->known ? mono_add(l->window_start, span_ns(MINUTE_NS)) : MONO_NEVER;
 
-    return mono_min(l->flapping_next, errors);
+    return mono_min(mono_min(l->flapping_next, l->down_due), errors);
 }
 
 void link_report_get(const struct link *l, struct mono now, struct link_report *ret_report)

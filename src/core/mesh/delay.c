@@ -71,6 +71,7 @@ void delay_init(struct delay_window *w, struct mono now)
     counts_clear(&w->longer);
     w->start = now;
     w->last = INT64_MIN;
+    w->single_count = 0;
 }
 
 void delay_add(struct delay_window *w, struct mono now, struct span window, int64_t owd_ns)
@@ -90,6 +91,31 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
     }
     counts_add(&w->now, owd_ns);
     w->last = owd_ns;
+}
+
+void delay_add_single(struct delay_window *w, int64_t owd_ns)
+{
+    w->singles[w->single_count++ % DELAY_SINGLES] = owd_ns;
+}
+
+void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_max)
+{
+    const uint32_t count = w->single_count < DELAY_SINGLES ? w->single_count : DELAY_SINGLES;
+    int64_t sorted[DELAY_SINGLES];
+
+    *ret_p50 = *ret_max = INT64_MIN;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i;
+
+        for (; at > 0 && sorted[at - 1] > w->singles[i]; at--) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = w->singles[i];
+    }
+    if (count > 0) {
+        *ret_p50 = sorted[count / 2];
+        *ret_max = sorted[count - 1];
+    }
 }
 
 static int64_t quantile(const struct delay_counts *a, const struct delay_counts *b, double q)

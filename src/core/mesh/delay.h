@@ -21,14 +21,22 @@ struct delay_counts {
     int64_t min, max;
     uint16_t bucket[DELAY_BUCKETS]; /* saturating */
 };
+#define DELAY_SINGLES 16
 struct delay_window {
     struct mono start;
     int64_t last;
+    int64_t singles[DELAY_SINGLES]; /* the newest, a ring */
+    uint32_t single_count;          /* ever */
     struct delay_counts now, before, longer;
 };
 
 void delay_init(struct delay_window *w, struct mono now);
 void delay_add(struct delay_window *w, struct mono now, struct span window, int64_t owd_ns);
+/* A single: kept apart, for it rides in another class and, with software stamps, reads microseconds
+ * late. */
+void delay_add_single(struct delay_window *w, int64_t owd_ns);
+/* Median and maximum of the newest; INT64_MIN: none. */
+void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_max);
 /* Of now and before together (longer: that one alone); INT64_MIN when empty. q in 0..1. */
 int64_t delay_quantile(const struct delay_window *w, double q);
 int64_t delay_quantile_longer(const struct delay_window *w, double q);

@@ -201,6 +201,20 @@ static void hear_echo(struct mesh *m, struct mono now, int edge, const struct pr
     judge_mask(m, now, edge, probe);
 }
 
+/* The lower of both ends' newest versions is spoken. The newest that was heard within some seconds
+ * counts, and at first the newest that we know is tried: so two that were upgraded one after the
+ * other find back to it, whatever crossed on the way. */
+static void hear_version(struct edge *e, struct mono now, uint8_t version)
+{
+    if (mono_sub(now, e->version_start).ns >= 2 * NS_PER_S) {
+        e->version = e->version_lately;
+        e->version_lately = 0;
+        e->version_start = now;
+    }
+    e->version_lately = version > e->version_lately ? version : e->version_lately;
+    e->version = e->version != 0 && version > e->version ? version : e->version;
+}
+
 /* A path of the peer's was heard. */
 static void touch(struct mesh *m, struct mono now, int edge, const struct probe *probe,
                   uint16_t source_port)
@@ -292,6 +306,7 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
     }
     ret_heard->edge = edge;
     e->peer_late = probe->late;
+    hear_version(e, now, probe->version);
     note_packet(e, &e->in[probe->path], probe, stamped, rx);
     touch(m, now, edge, probe, source_port);
     if (probe->type == PROBE_PAIR && !probe->second) {

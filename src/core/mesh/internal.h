@@ -84,6 +84,9 @@ struct edge {
     bool used, fresh, silent, peer_late, carrier_known;
     uint8_t reason, ring, forward, rank;
     uint8_t path_count, peer_path_count;
+    uint8_t version,
+        version_lately; /* newest that the peer spoke in the last window, and in this */
+    struct mono version_start;
     uint8_t want; /* in-paths to ask a burst for, now */
     uint32_t local, peer, generation;
     struct nic_id nic;
@@ -141,7 +144,9 @@ struct nic {
     int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
     struct discovery discovery;
-    int32_t *table; /* edge by hash of peer id; -1 empty */
+    int32_t *table;              /* edge by hash of peer id; -1 empty */
+    struct peer_choice *choices; /* chosen ones and the spares behind them */
+    uint32_t choice_count;
 };
 struct router {
     uint8_t address[16];
@@ -168,7 +173,7 @@ struct mesh {
     struct router *routers;
     uint32_t router_count;
     struct delay_window *delays;
-    struct peer_choice *choices; /* scratch for reloads */
+    struct peer_choice *choices; /* of all NICs */
     struct mesh_counters counters;
 };
 
@@ -213,6 +218,8 @@ void discovery_tick(struct mesh *m, struct mono now, uint32_t local);
 struct mono discovery_due(const struct mesh *m, uint32_t local);
 void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path);
+void mesh_spare_add(struct mesh *m, struct mono now, int edge);
+void mesh_spare_remove(struct mesh *m, int edge);
 void mesh_notice_late(struct mesh *m, struct mono now);
 int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local,
                   const struct peer_choice *choice);

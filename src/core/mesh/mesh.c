@@ -9,9 +9,7 @@
 
 #define CHOICE_MAX 256
 
-/* ---- queues
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- queues --------------------------------------------------------------------------------- */
 
 void mesh_verdict_push(struct mesh *m, struct mesh_verdict verdict)
 {
@@ -107,9 +105,7 @@ uint32_t mesh_router(struct mesh *m, const uint8_t address[static 16])
     return m->router_count;
 }
 
-/* ---- edges
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- edges ---------------------------------------------------------------------------------- */
 
 int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer)
 {
@@ -179,7 +175,7 @@ int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct 
     e->host = peer->host;
     e->generation = ++m->generation;
     e->heard = MONO_NEVER;
-    e->started = e->acked = e->min_start = now;
+    e->started = e->acked = e->min_start = e->version_start = now;
     e->owd_min[0] = e->owd_min[1] = INT64_MAX;
     e->out_min[0] = e->out_min[1] = e->in_min[0] = e->in_min[1] = INT64_MAX;
     for (uint32_t p = 0; p < EDGE_PATH_MAX; p++) {
@@ -215,27 +211,32 @@ static void edge_remove(struct mesh *m, int edge)
 static void choose(struct mesh *m, struct mono now, uint32_t local)
 {
     const struct mesh_config *c = &m->config;
-    const uint32_t count = peers_choose(&c->fleet, m->nics[local].peer, c->ring_peers,
-                                        c->full_limit, m->choices, CHOICE_MAX);
+    struct nic *nic = &m->nics[local];
 
+    nic->choice_count =
+        peers_choose(&c->fleet, nic->peer, c->ring_peers, c->full_limit, nic->choices, CHOICE_MAX);
     for (int edge = (int)local * c->edge_limit; edge < (int)(local + 1) * c->edge_limit; edge++) {
         struct edge *e = &m->edges[edge];
         bool wanted = e->used && e->reason == EDGE_GUEST && e->peer != UINT32_MAX;
 
-        for (uint32_t i = 0; e->used && i < count && m->choices[i].rank == 0; i++) {
-            wanted = wanted || m->choices[i].index == e->peer;
+        for (uint32_t i = 0; e->used && i < nic->choice_count && nic->choices[i].rank == 0; i++) {
+            wanted = wanted || nic->choices[i].index == e->peer;
         }
         if (e->used && !wanted) {
             edge_remove(m, edge);
         }
     }
-    for (uint32_t i = 0; i < count && m->choices[i].rank == 0; i++) {
-        const int edge = mesh_edge_find(m, local, c->fleet.peers[m->choices[i].index].nic);
+    for (uint32_t i = 0; i < nic->choice_count && nic->choices[i].rank == 0; i++) {
+        const struct peer_choice *choice = &nic->choices[i];
+        const int edge = mesh_edge_find(m, local, c->fleet.peers[choice->index].nic);
 
         if (edge < 0) {
-            mesh_edge_add(m, now, local, &m->choices[i]);
-        } else if (m->edges[edge].reason == EDGE_GUEST) {
-            m->edges[edge].reason = m->choices[i].reason;
+            mesh_edge_add(m, now, local, choice);
+        } else {
+            m->edges[edge].reason = choice->reason;
+            m->edges[edge].ring = choice->ring;
+            m->edges[edge].forward = choice->forward;
+            m->edges[edge].rank = 0;
         }
     }
 }
@@ -262,32 +263,67 @@ void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fle
     }
 }
 
-bool mesh_replace(struct mesh *m, struct mono now, int edge)
+/* The next of the ring behind that edge's peer who is not probed yet; NULL: there is none. */
+static const struct peer_choice *next_of_ring(const struct mesh *m, const struct edge *e)
 {
-    struct edge *old = &m->edges[edge];
-    const uint32_t local = old->local;
-    uint32_t count;
+    const struct nic *nic = &m->nics[e->local];
+    const bool ring = e->reason != EDGE_FULL && e->reason != EDGE_GUEST;
 
-    if (!old->used || old->reason == EDGE_FULL || old->reason == EDGE_GUEST) {
-        return false;
-    }
-    count = peers_choose(&m->config.fleet, m->nics[local].peer, m->config.ring_peers,
-                         m->config.full_limit, m->choices, CHOICE_MAX);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct peer_choice *c = &m->choices[i];
+    for (uint32_t i = 0; ring && i < nic->choice_count; i++) {
+        const struct peer_choice *c = &nic->choices[i];
 
-        if (c->ring == old->ring && c->forward == old->forward && c->rank > old->rank &&
-            mesh_edge_find(m, local, m->config.fleet.peers[c->index].nic) < 0) {
-            edge_remove(m, edge);
-            return mesh_edge_add(m, now, local, c) >= 0;
+        if (c->ring == e->ring && c->forward == e->forward && c->rank > e->rank &&
+            mesh_edge_find(m, e->local, m->config.fleet.peers[c->index].nic) < 0) {
+            return c;
         }
     }
-    return false;
+    return NULL;
 }
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------------
- */
+bool mesh_replace(struct mesh *m, struct mono now, int edge)
+{
+    const struct edge *old = &m->edges[edge];
+    const struct peer_choice *next = old->used ? next_of_ring(m, old) : NULL;
+    const uint32_t local = old->local;
+
+    if (!next) {
+        return false;
+    }
+    edge_remove(m, edge);
+    return mesh_edge_add(m, now, local, next) >= 0;
+}
+
+/* A chosen peer is silent: the next of its ring comes beside it, until it is heard again. Its other
+ * neighbour does the same, so the two that it leaves come to probe each other. */
+void mesh_spare_add(struct mesh *m, struct mono now, int edge)
+{
+    const struct edge *e = &m->edges[edge];
+    const struct peer_choice *next = next_of_ring(m, e);
+
+    if (next) {
+        struct peer_choice spare = *next;
+
+        spare.reason = EDGE_SPARE;
+        mesh_edge_add(m, now, e->local, &spare);
+    }
+}
+
+void mesh_spare_remove(struct mesh *m, int edge)
+{
+    const struct edge *e = &m->edges[edge];
+    const int first = (int)e->local * m->config.edge_limit;
+
+    for (int other = first; other < first + m->config.edge_limit && e->reason != EDGE_FULL;
+         other++) {
+        const struct edge *s = &m->edges[other];
+        if (s->used && s->reason == EDGE_SPARE && s->ring == e->ring && s->forward == e->forward &&
+            s->rank > e->rank) {
+            edge_remove(m, other);
+        }
+    }
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static uint32_t power_of_two(uint32_t at_least)
 {
@@ -320,7 +356,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->verdicts = calloc(VERDICT_QUEUE, sizeof *m->verdicts);
     m->routers = calloc(ROUTER_MAX, sizeof *m->routers);
     m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof *m->delays);
-    m->choices = calloc(CHOICE_MAX, sizeof *m->choices);
+    m->choices = calloc((size_t)config->nic_count * CHOICE_MAX, sizeof *m->choices);
     if (!m->edges || !m->due || !m->pending || !m->sends || !m->verdicts || !m->routers ||
         !m->delays || !m->choices) {
         mesh_free(m);
@@ -336,6 +372,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
                                   .credit_at = now,
                                   .discovery.edge = -1,
                                   .discovery.next = now,
+                                  .choices = &m->choices[i * CHOICE_MAX],
                                   .table = calloc(m->table_mask + 1, sizeof(int32_t))};
         if (!m->nics[i].table) {
             mesh_free(m);
@@ -368,9 +405,7 @@ void mesh_free(struct mesh *m)
     free(m);
 }
 
-/* ---- time
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- time ----------------------------------------------------------------------------------- */
 
 static struct mono grid_up(const struct mesh *m, struct mono at)
 {
@@ -448,6 +483,8 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
         }
         e->acked = now;
         e->stamped_since_ack = e->heard_since_ack = 0;
+        e->want = 0;
+        e->heard = e->heard.ns == MONO_NEVER.ns || e->silent ? e->heard : now;
         for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
             e->in[p].touched = now;
             e->in[p].proof_due = MONO_NEVER;
@@ -457,116 +494,4 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
             }
         }
     }
-}
-
-/* ---- answers
- * ----------------------------------------------------------------------------------------------------
- */
-
-int mesh_edge_capacity(const struct mesh *m)
-{
-    return m->edge_capacity;
-}
-
-uint32_t mesh_generation(const struct mesh *m)
-{
-    return m->generation;
-}
-
-bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
-                    struct mesh_edge_info *ret_info)
-{
-    const struct edge *e = &m->edges[edge];
-
-    (void)now;
-    if (edge < 0 || edge >= m->edge_capacity || !e->used) {
-        return false;
-    }
-    const int64_t low = e->owd_min[0] < e->owd_min[1] ? e->owd_min[0] : e->owd_min[1];
-    *ret_info = (struct mesh_edge_info){.local = e->local,
-                                        .peer = e->peer,
-                                        .nic = e->nic,
-                                        .host = e->host,
-                                        .reason = e->reason,
-                                        .path_count = e->path_count,
-                                        .peer_path_count = e->peer_path_count,
-                                        .silent = e->silent,
-                                        .heard = e->heard,
-                                        .rtt_ns_min = low == INT64_MAX ? -1 : low,
-                                        .generation = e->generation};
-    return true;
-}
-
-bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
-                      enum finding_direction direction, struct path_report *ret_report)
-{
-    const struct edge *e = &m->edges[edge];
-    const bool out = direction == DIRECTION_OUT;
-    const struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
-    const struct delay_window *d = half->delay;
-
-    (void)now;
-    if (!e->used || path >= m->config.path_limit ||
-        (out ? path >= e->path_count : !e->in[path].known)) {
-        return false;
-    }
-    *ret_report = (struct path_report){
-        .state = half->state,
-        .source_port = half->port,
-        .hop_count = out ? e->out[path].hop_count : 0,
-        .signature = out ? e->out[path].signature : 0,
-        .since = half->since,
-        .heard = half->heard,
-        .sent = half->sent,
-        .lost = half->lost,
-        .reordered = half->reordered,
-        .lost_recent = half->lost_now + half->lost_before,
-        .sent_recent = half->sent_now + half->sent_before,
-        .deaths = half->deaths,
-        .owd_ns_last = d->last,
-        .owd_ns_min = delay_quantile(d, 0),
-        .owd_ns_p50 = delay_quantile(d, 0.5),
-        .owd_ns_p99 = delay_quantile(d, 0.99),
-        .owd_ns_max = delay_quantile(d, 1),
-        .owd_count = (int64_t)d->now.count + d->before.count,
-        .owd_ns_p50_long = delay_quantile_longer(d, 0.5),
-        .bound_ns = INT64_MIN,
-        .hard_ns = INT64_MIN,
-    };
-    return true;
-}
-
-static void edge_minima(struct edge *e, struct mono now)
-{
-    if (mono_sub(now, e->min_start).ns < OWD_WINDOW_NS / 2) {
-        return;
-    }
-    e->out_min[1] = e->out_min[0];
-    e->in_min[1] = e->in_min[0];
-    e->owd_min[1] = e->owd_min[0];
-    e->out_min[0] = e->in_min[0] = e->owd_min[0] = INT64_MAX;
-    e->min_start = now;
-}
-
-void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
-                   enum finding_direction direction, int64_t owd_ns)
-{
-    struct edge *e = &m->edges[edge];
-    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
-    int64_t *low = direction == DIRECTION_OUT ? e->out_min : e->in_min;
-
-    if (!e->used || path >= m->config.path_limit) {
-        return;
-    }
-    edge_minima(e, now);
-    low[0] = owd_ns < low[0] ? owd_ns : low[0];
-    if (e->out_min[0] != INT64_MAX && e->in_min[0] != INT64_MAX) {
-        e->owd_min[0] = e->out_min[0] + e->in_min[0];
-    }
-    delay_add(half->delay, now, span_ns(OWD_WINDOW_NS), owd_ns);
-}
-
-void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters)
-{
-    *ret_counters = m->counters;
 }

@@ -127,9 +127,9 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
                  const uint8_t address[static 16]);
 /* Own carrier: paths of a NIC that is down are judged by nobody. */
 void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up);
-/* The one-way delay that fleet time makes of a point. */
+/* The one-way delay that fleet time makes of a point, of a pair or of a single. */
 void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
-                   enum finding_direction direction, int64_t owd_ns);
+                   enum finding_direction direction, bool pair, int64_t owd_ns);
 void mesh_tick(struct mesh *m, struct mono now);
 struct mono mesh_deadline(const struct mesh *m);
 

@@ -51,6 +51,8 @@ struct path_report {
     int64_t owd_ns_last, owd_ns_min, owd_ns_p50, owd_ns_p99, owd_ns_max; /* last 10..20 s */
     int64_t owd_count;
     int64_t owd_ns_p50_long; /* last minutes: what it was before */
+    int64_t job_ns_p50,
+        job_ns_max; /* the last 16 singles, in the class of the job's own traffic: its queues too */
     int64_t
         bound_ns; /* the clock's statistical bound on these delays; INT64_MIN: not synchronised */
     int64_t hard_ns; /* the hard one */

@@ -232,8 +232,7 @@ struct mono prober_due(const struct edge *e)
     return due;
 }
 
-/* ---- building a packet
- * ------------------------------------------------------------------------------------------ */
+/* ---- building a packet ---------------------------------------------------------------------- */
 
 static void fill_own(const struct edge *e, struct packet_ref ref, struct probe_stamps *ret)
 {
@@ -360,7 +359,7 @@ static void build(struct mesh *m, struct mono now, const struct send_entry *entr
     struct probe *probe = &send->probe;
     struct edge *e = entry->edge >= 0 ? &m->edges[entry->edge] : NULL;
 
-    probe->version = PROBE_VERSION;
+    probe->version = e && e->version != 0 ? e->version : PROBE_VERSION;
     probe->version_lowest = PROBE_VERSION_LOWEST;
     probe->type = (enum probe_type)entry->type;
     probe->src = m->nics[entry->local].id;

@@ -46,8 +46,7 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
                                                .proof = proof});
 }
 
-/* ---- the peer's paths
- * -------------------------------------------------------------------------------------------- */
+/* ---- the peer's paths ----------------------------------------------------------------------- */
 
 /* The longest time between two packets on one of the peer's paths, jitter included. */
 static struct span touch_gap(const struct mesh *m, const struct edge *e)
@@ -74,6 +73,7 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
             e->in[p].touched = now;
         }
         if (e->silent) {
+            mesh_spare_remove(m, edge);
             mesh_verdict_push(
                 m, (struct mesh_verdict){.kind = MESH_PEER_HEARD, .edge = edge, .since = now});
         }
@@ -170,9 +170,7 @@ static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path
     }
 }
 
-/* ---- own paths
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- own paths ------------------------------------------------------------------------------ */
 
 void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
@@ -246,6 +244,7 @@ static void silence_tick(struct mesh *m, struct mono now, int edge)
         path_half_move(m, now, edge, p, DIRECTION_IN, PATH_SILENCE, 0);
         path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
     }
+    mesh_spare_add(m, now, edge);
     mesh_verdict_push(
         m, (struct mesh_verdict){.kind = MESH_PEER_SILENT, .edge = edge, .since = since});
 }

@@ -84,6 +84,10 @@ struct node {
     uint32_t query_number;
     struct mono now, late_since;
     bool late_said;
+    uint32_t late_count;
+    struct mono checked; /* counters, for what is worth a sentence */
+    struct node_counters checked_counters;
+    uint32_t bad_packet_error; /* the last one's */
     struct node_counters counters;
 };
 
@@ -97,6 +101,7 @@ void node_clock_fill(struct node *n, uint32_t local, struct probe *probe);
 void node_clock_tick(struct node *n, struct mono now);
 struct mono node_clock_deadline(const struct node *n);
 void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
+void node_clock_ask(struct node *n, struct mono now, uint32_t member, uint32_t about);
 void node_clock_query(struct node *n, struct mono now, const struct node_receive *event);
 
 /* node_finding.c */
@@ -109,4 +114,5 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
                         const struct clock_action *action);
 void node_finding_link(struct node *n, struct mono now, uint32_t local,
                        const struct link_message *message);
+void node_finding_counters(struct node *n, struct mono now);
 void node_finding_late(struct node *n, struct mono now, struct span late);

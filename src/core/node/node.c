@@ -14,8 +14,7 @@ _Static_assert(sizeof(struct finding) % 8 == 0, "recorded as bytes");
 
 #define MESH_PAGE_NS (100 * NS_PER_MS)
 
-/* ---- configuration
- * ---------------------------------------------------------------------------------------------- */
+/* ---- configuration -------------------------------------------------------------------------- */
 
 static bool fleet_valid(const struct node_fleet *fleet, const struct node_config *config)
 {
@@ -78,9 +77,7 @@ static struct mesh_config mesh_config_of(const struct node_config *c)
     return mesh;
 }
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 int node_new(struct node **ret_node, const struct node_config *config, struct mono now)
 {
@@ -92,7 +89,7 @@ int node_new(struct node **ret_node, const struct node_config *config, struct mo
         return -ENOMEM;
     }
     n->config = *config;
-    n->now = n->mesh_page_due = now;
+    n->now = n->mesh_page_due = n->checked = n->late_since = now;
     rc = config_complete(&n->config);
     if (rc < 0) {
         free(n);
@@ -129,9 +126,7 @@ struct node *node_free(struct node *n)
     return NULL;
 }
 
-/* ---- events
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 static void drain_verdicts(struct node *n, struct mono now)
 {
@@ -245,6 +240,7 @@ void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_p
 {
     n->now = now;
     n->counters.bad_packets += event->count;
+    n->bad_packet_error = event->error;
 }
 
 int node_on_peers(struct node *n, struct mono now, const struct node_fleet *fleet)
@@ -287,9 +283,7 @@ struct mono node_deadline(const struct node *n)
     return (struct mono){(due.ns / grid + (due.ns % grid > 0)) * grid};
 }
 
-/* ---- actions
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- actions -------------------------------------------------------------------------------- */
 
 static bool next_publication(struct node *n, struct node_action *ret_action)
 {
@@ -327,8 +321,7 @@ bool node_next_action(struct node *n, struct node_action *ret_action)
     return next_publication(n, ret_action);
 }
 
-/* ---- recorder and replay
- * ---------------------------------------------------------------------------------------- */
+/* ---- recorder and replay -------------------------------------------------------------------- */
 
 size_t node_event_size(enum node_event_kind kind)
 {

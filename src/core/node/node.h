@@ -49,8 +49,7 @@ struct mesh_page_entry;
 #define NODE_LATE_NS     (25 * NS_PER_MS)
 #define NODE_PAIR_GAP_NS 10000 /* wanted between the two packets of a pair */
 
-/* ---- configuration
- * ---------------------------------------------------------------------------------------------- */
+/* ---- configuration -------------------------------------------------------------------------- */
 
 enum stamp_kind { STAMP_NONE, STAMP_SOFTWARE, STAMP_HARDWARE };
 
@@ -87,8 +86,7 @@ struct node_config {
 };
 #define NODE_PORT_BASE_DEFAULT 7640
 
-/* ---- events: plain data, sizes fixed
- * ---------------------------------------------------------------------------- */
+/* ---- events: plain data, sizes fixed -------------------------------------------------------- */
 
 enum node_event_kind {
     NODE_EVENT_TICK, /* no data */
@@ -198,9 +196,7 @@ struct node_bad_packet {
     uint32_t reserved;
 };
 
-/* ---- actions
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- actions -------------------------------------------------------------------------------- */
 
 enum node_action_kind {
     NODE_SEND,
@@ -217,9 +213,7 @@ struct node_action {
     };
 };
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 /* -ENOMEM; -EINVAL when the configuration contradicts itself (own NIC not in the list, ids not
  * ascending, limits). The configuration is copied, the fleet's arrays are borrowed. */
@@ -249,8 +243,7 @@ size_t node_event_size(enum node_event_kind kind);
 MUST_CHECK int node_on_event(struct node *n, struct mono now, enum node_event_kind kind,
                              const void *data);
 
-/* ---- what is known: for pages, CLI and JSON
- * ---------------------------------------------------------------------- */
+/* ---- what is known: for pages, CLI and JSON ------------------------------------------------- */
 
 /* What readers of this host are told: clock_terms of the host clock (its nic_time is mono), and the
  * mesh page's entries (wire/mesh_page.h). */
@@ -305,7 +298,7 @@ const struct finding *node_finding_get(const struct node *n, uint32_t index);
 
 struct node_counters {
     uint64_t sent, received, stamped, stamps_missing, not_sent;
-    uint64_t replayed, unknown_sender, stale, unmatched_stamps, bad_packets, late_ticks;
+    uint64_t replayed, unknown_sender, own_id, stale, unmatched_stamps, bad_packets, late_ticks;
     uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, findings, actions_dropped;
 };
 void node_counters_get(const struct node *n, struct node_counters *ret_counters);

@@ -7,8 +7,7 @@
     (60 * NS_PER_MS) /* paths that die together gather before the sentence is said                 \
                       */
 
-/* ---- times and the queue
- * ---------------------------------------------------------------------------------------- */
+/* ---- times and the queue -------------------------------------------------------------------- */
 
 static void fill_times(const struct node *n, struct finding *f)
 {
@@ -99,9 +98,7 @@ static uint64_t key_of(enum finding_kind kind, uint64_t a, uint64_t b, uint64_t 
     return hash_u64(hash_u64(hash_u64(kind, a), b), c);
 }
 
-/* ---- paths
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- paths ---------------------------------------------------------------------------------- */
 
 static enum finding_other other_of(const struct path_report *r, bool known)
 {
@@ -252,9 +249,7 @@ static void say_path(struct node *n, struct mono now, struct open_finding *o)
     node_finding_push(n, f);
 }
 
-/* ---- peers
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- peers ---------------------------------------------------------------------------------- */
 
 static void host_edges(const struct node *n, struct mono now, struct host_id host,
                        uint32_t *ret_silent, uint32_t *ret_all)
@@ -342,12 +337,11 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     node_finding_push(n, f);
 }
 
-/* ---- time
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- time ----------------------------------------------------------------------------------- */
 
 void node_finding_tick(struct node *n, struct mono now)
 {
+    node_finding_counters(n, now);
     for (uint32_t i = 0; i < n->open_count; i++) {
         struct open_finding *o = &n->open[i];
         struct mesh_edge_info info;
@@ -382,8 +376,7 @@ struct mono node_finding_due(const struct node *n)
     return due;
 }
 
-/* ---- clock, links, the agent itself
- * ------------------------------------------------------------------------------ */
+/* ---- clock, links, the agent itself --------------------------------------------------------- */
 
 void node_finding_clock(struct node *n, struct mono now, uint32_t member,
                         const struct clock_action *action)
@@ -523,17 +516,25 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local,
     }
 }
 
+#define LATE_SAID_NS    NS_PER_S /* so late once, or */
+#define LATE_SAID_COUNT 10       /* so often within ten seconds */
+
 /* One sentence at most each ten seconds: an agent without CPU shall not spend what it has on
  * talking about it. */
 void node_finding_late(struct node *n, struct mono now, struct span late)
 {
     struct finding once;
 
-    if (n->late_said && mono_sub(now, n->late_since).ns < 10 * NS_PER_S) {
-        return;
+    if (mono_sub(now, n->late_since).ns >= 10 * NS_PER_S) {
+        n->late_since = now;
+        n->late_count = 0;
+        n->late_said = false;
+    }
+    n->late_count++;
+    if (n->late_said || (late.ns < LATE_SAID_NS && n->late_count < LATE_SAID_COUNT)) {
+        return; /* a hiccup costs a quarter of a second of judgement: nothing to talk about */
     }
     n->late_said = true;
-    n->late_since = now;
     finding_init(&once, FINDING_SENSING_LATE, now);
     once.number = ++n->finding_number;
     once.from_host = n->config.host;
@@ -541,4 +542,47 @@ void node_finding_late(struct node *n, struct mono now, struct span late)
     once.rules_out = RULES_OUT_NETWORK;
     once.advice = ADVICE_GIVE_CPU;
     node_finding_push(n, &once);
+}
+
+/* ---- what counters tell --------------------------------------------------------------------- */
+
+static void counter_finding(struct node *n, struct mono now, enum finding_kind kind, bool bad,
+                            int64_t a, int64_t b)
+{
+    const uint64_t key = key_of(kind, 0, 0, 0);
+    struct open_finding *o = open_find(n, key);
+
+    if (!bad) {
+        close_key(n, now, key);
+        return;
+    }
+    o = o ? o : open_new(n, key, kind, n->checked, now);
+    if (o) {
+        o->finding.numbers[0] = a;
+        o->finding.numbers[1] = b;
+        o->finding.advice = kind == FINDING_STAMPS_MISSING ? ADVICE_CHECK_DRIVER
+                            : kind == FINDING_BAD_PACKETS  ? ADVICE_CHECK_KEYS
+                                                           : ADVICE_STOP_OTHER_AGENT;
+    }
+}
+
+/* Each ten seconds: what went wrong often enough to be said, and what no longer does. */
+void node_finding_counters(struct node *n, struct mono now)
+{
+    const struct node_counters was = n->checked_counters;
+    struct node_counters is;
+
+    if (mono_sub(now, n->checked).ns < 10 * NS_PER_S) {
+        return;
+    }
+    node_counters_get(n, &is);
+    const uint64_t missing = is.stamps_missing - was.stamps_missing;
+    const uint64_t sent = is.stamped - was.stamped + missing;
+    counter_finding(n, now, FINDING_STAMPS_MISSING, missing > 10 && missing * 10 > sent,
+                    (int64_t)missing, (int64_t)sent);
+    counter_finding(n, now, FINDING_BAD_PACKETS, is.bad_packets - was.bad_packets >= 10,
+                    n->bad_packet_error, (int64_t)(is.bad_packets - was.bad_packets));
+    counter_finding(n, now, FINDING_TWO_AGENTS, is.own_id - was.own_id >= 3, 0, 0);
+    n->checked_counters = is;
+    n->checked = now;
 }

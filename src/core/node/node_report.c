@@ -24,8 +24,7 @@ const struct link_report *node_link_get(const struct node *n, uint32_t local, st
     return ret_report;
 }
 
-/* ---- edges and paths
- * --------------------------------------------------------------------------------------------- */
+/* ---- edges and paths ------------------------------------------------------------------------ */
 
 uint32_t node_edge_count(const struct node *n)
 {
@@ -78,8 +77,7 @@ bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,
     return true;
 }
 
-/* ---- the mesh page
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the mesh page -------------------------------------------------------------------------- */
 
 uint32_t node_mesh_count(const struct node *n)
 {
@@ -147,8 +145,7 @@ void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry
     ret_entry->since = node_fleet_time(n, report.since, &since) ? since.ns : 0;
 }
 
-/* ---- findings and counters
- * ---------------------------------------------------------------------------------------- */
+/* ---- findings and counters ------------------------------------------------------------------ */
 
 uint32_t node_finding_count(const struct node *n)
 {
@@ -183,6 +180,7 @@ void node_counters_get(const struct node *n, struct node_counters *ret_counters)
     ret_counters->not_sent = m.not_sent;
     ret_counters->replayed += m.replayed;
     ret_counters->unknown_sender = m.unknown_sender;
+    ret_counters->own_id = m.own_id;
     ret_counters->stale = m.stale;
     ret_counters->unmatched_stamps = m.unmatched_stamps;
     ret_counters->late_ticks = m.late_ticks;

@@ -1,0 +1,115 @@
+/* report.c: what the mesh knows, for whoever asks; and the delays that it is told. */
+#include "core/mesh/internal.h"
+
+int mesh_edge_capacity(const struct mesh *m)
+{
+    return m->edge_capacity;
+}
+
+uint32_t mesh_generation(const struct mesh *m)
+{
+    return m->generation;
+}
+
+bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
+                    struct mesh_edge_info *ret_info)
+{
+    const struct edge *e = &m->edges[edge];
+
+    (void)now;
+    if (edge < 0 || edge >= m->edge_capacity || !e->used) {
+        return false;
+    }
+    const int64_t low = e->owd_min[0] < e->owd_min[1] ? e->owd_min[0] : e->owd_min[1];
+    *ret_info = (struct mesh_edge_info){.local = e->local,
+                                        .peer = e->peer,
+                                        .nic = e->nic,
+                                        .host = e->host,
+                                        .reason = e->reason,
+                                        .path_count = e->path_count,
+                                        .peer_path_count = e->peer_path_count,
+                                        .silent = e->silent,
+                                        .heard = e->heard,
+                                        .rtt_ns_min = low == INT64_MAX ? -1 : low,
+                                        .generation = e->generation};
+    return true;
+}
+
+bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
+                      enum finding_direction direction, struct path_report *ret_report)
+{
+    const struct edge *e = &m->edges[edge];
+    const bool out = direction == DIRECTION_OUT;
+    const struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
+    const struct delay_window *d = half->delay;
+
+    (void)now;
+    if (!e->used || path >= m->config.path_limit ||
+        (out ? path >= e->path_count : !e->in[path].known)) {
+        return false;
+    }
+    *ret_report = (struct path_report){
+        .state = half->state,
+        .source_port = half->port,
+        .hop_count = out ? e->out[path].hop_count : 0,
+        .signature = out ? e->out[path].signature : 0,
+        .since = half->since,
+        .heard = half->heard,
+        .sent = half->sent,
+        .lost = half->lost,
+        .reordered = half->reordered,
+        .lost_recent = half->lost_now + half->lost_before,
+        .sent_recent = half->sent_now + half->sent_before,
+        .deaths = half->deaths,
+        .owd_ns_last = d->last,
+        .owd_ns_min = delay_quantile(d, 0),
+        .owd_ns_p50 = delay_quantile(d, 0.5),
+        .owd_ns_p99 = delay_quantile(d, 0.99),
+        .owd_ns_max = delay_quantile(d, 1),
+        .owd_count = (int64_t)d->now.count + d->before.count,
+        .owd_ns_p50_long = delay_quantile_longer(d, 0.5),
+        .bound_ns = INT64_MIN,
+        .hard_ns = INT64_MIN,
+    };
+    delay_singles(d, &ret_report->job_ns_p50, &ret_report->job_ns_max);
+    return true;
+}
+
+static void edge_minima(struct edge *e, struct mono now)
+{
+    if (mono_sub(now, e->min_start).ns < OWD_WINDOW_NS / 2) {
+        return;
+    }
+    e->out_min[1] = e->out_min[0];
+    e->in_min[1] = e->in_min[0];
+    e->owd_min[1] = e->owd_min[0];
+    e->out_min[0] = e->in_min[0] = e->owd_min[0] = INT64_MAX;
+    e->min_start = now;
+}
+
+void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
+                   enum finding_direction direction, bool pair, int64_t owd_ns)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
+    int64_t *low = direction == DIRECTION_OUT ? e->out_min : e->in_min;
+
+    if (!e->used || path >= m->config.path_limit) {
+        return;
+    }
+    if (!pair) {
+        delay_add_single(half->delay, owd_ns);
+        return;
+    }
+    edge_minima(e, now);
+    low[0] = owd_ns < low[0] ? owd_ns : low[0];
+    if (e->out_min[0] != INT64_MAX && e->in_min[0] != INT64_MAX) {
+        e->owd_min[0] = e->out_min[0] + e->in_min[0];
+    }
+    delay_add(half->delay, now, span_ns(OWD_WINDOW_NS), owd_ns);
+}
+
+void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters)
+{
+    *ret_counters = m->counters;
+}

@@ -1,0 +1,124 @@
+/* Liveness is total and dies of proof only; the loss test keeps its promise; delays keep their
+ * quantiles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/mesh/delay.h"
+#include "core/mesh/path.h"
+
+static void every_state_and_event_has_a_successor(void **state)
+{
+    for (unsigned s = 0; s < PATH_STATE_COUNT; s++) {
+        for (unsigned e = 0; e < PATH_EVENT_COUNT; e++) {
+            const enum path_state next = path_next((enum path_state)s, (enum path_event)e);
+
+            assert_true((unsigned)next < PATH_STATE_COUNT);
+            if (next == PATH_DEAD) { /* of proof only */
+                assert_true(s == PATH_DEAD || e == PATH_PROVEN);
+            }
+            if (e == PATH_SILENCE) {
+                assert_int_equal(next, PATH_UNKNOWN);
+            }
+            if (e == PATH_LATE ||
+                e == PATH_OVERDUE) { /* nobody is accused of what we could have missed */
+                assert_true(next == (enum path_state)s || next == PATH_ALIVE ||
+                            next == PATH_SUSPECT);
+            }
+            if (e == PATH_REVIVED) {
+                assert_true(next == PATH_ALIVE || s == PATH_LOSSY);
+            }
+        }
+        assert_non_null(path_state_word((enum path_state)s));
+    }
+}
+
+static uint32_t pairs_until(struct prng *p, double loss, uint32_t limit)
+{
+    struct loss_test test = {0};
+
+    for (uint32_t i = 1; i <= limit; i++) {
+        const bool lost = prng_uniform(p) < loss || prng_uniform(p) < loss;
+        if (loss_test_pair(&test, lost) == PATH_LOSS) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+static void gray_loss_is_found_good_paths_are_not(void **state)
+{
+    struct prng p;
+
+    prng_init(&p, 11);
+    for (int i = 0; i < 50; i++) {
+        const uint32_t at = pairs_until(&p, 0.05, 5000);
+        assert_in_range(at, 5, 800); /* 2.5 pairs a second */
+    }
+    assert_int_equal(pairs_until(&p, 0.0009, 5000000), 0);
+    assert_int_equal(pairs_until(&p, 0, 100000), 0);
+}
+
+static void loss_ends(void **state)
+{
+    struct loss_test test = {0};
+    enum path_event event = PATH_EVENT_COUNT;
+
+    for (int i = 0; i < 100; i++) {
+        loss_test_pair(&test, true);
+    }
+    assert_true(test.lossy);
+    for (uint32_t i = 0; i < LOSS_END_PAIRS; i++) {
+        event = loss_test_pair(&test, false);
+    }
+    assert_int_equal(event, PATH_LOSS_END);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void quantiles_are_close(void **state)
+{
+    static struct delay_window w;
+    int64_t values[500];
+    struct prng p;
+
+    prng_init(&p, 5);
+    delay_init(&w, (struct mono){0});
+    for (int i = 0; i < 500; i++) {
+        values[i] = 2000 + (int64_t)(prng_exponential(&p) * 3000);
+        delay_add(&w, (struct mono){i * 10 * NS_PER_MS}, span_s(10), values[i]);
+    }
+    qsort(values, 500, sizeof values[0], compare);
+    assert_int_equal(delay_quantile(&w, 0), values[0]);
+    assert_int_equal(delay_quantile(&w, 1), values[499]);
+    for (int q = 10; q <= 99; q += 10) {
+        const double got = (double)delay_quantile(&w, q / 100.0), want = (double)values[q * 5];
+        assert_true(got > want * 0.96 && got < want * 1.04);
+    }
+    delay_add(&w, (struct mono){100 * NS_PER_S}, span_s(10), 7); /* old windows are gone */
+    assert_int_equal(delay_quantile(&w, 1), 7);
+    assert_true(delay_quantile_longer(&w, 0.5) == INT64_MIN || w.longer.count > 0);
+    delay_add(&w, (struct mono){100 * NS_PER_S}, span_s(10), -40); /* below the clocks' error */
+    assert_int_equal(delay_quantile(&w, 0), -40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_state_and_event_has_a_successor),
+        cmocka_unit_test(gray_loss_is_found_good_paths_are_not),
+        cmocka_unit_test(loss_ends),
+        cmocka_unit_test(quantiles_are_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
