@@ -105,6 +105,7 @@ static void fill_node_config(struct agent *a)
                               .flap_limit = c->flap_limit,
                               .path_limit = c->path_limit,
                               .ring_peers = c->ring_peers,
+                              .grid_ms = 255, /* our rounds are the grid */
                               .wall_minus_ns =
                                   time_source_wall_ns(a->source) - time_source_now(a->source).ns};
     for (uint32_t i = 0; i < c->nic_count; i++) {

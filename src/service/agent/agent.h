@@ -104,6 +104,7 @@ struct agent {
     int lock_fd, timer_fd;
 
     struct mono now; /* never goes back more than the host's clock does */
+    struct mono tick_due; /* node_deadline() after the last round */
     struct mono next_slow, next_poll, next_save, next_moment, next_bracket, next_report;
     struct agent_receive received[AGENT_RECEIVE_PENDING];
     size_t received_count;

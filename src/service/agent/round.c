@@ -283,6 +283,7 @@ void agent_drain_actions(struct agent *a)
             break;
         }
     }
+    a->tick_due = node_deadline(a->node);
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
         if (a->nics[i].endpoint != NULL) {
             endpoint_flush(a->nics[i].endpoint);
@@ -340,7 +341,8 @@ void agent_round(struct agent *a)
         agent_nics_poll(a);
         agent_nics_follow(a);
     }
-    if (!mono_before(a->now, node_deadline(a->node))) {
+    /* as it was before this round's facts: node_deadline() always lies after the last call */
+    if (!mono_before(a->now, a->tick_due) || mono_sub(a->tick_due, a->now).ns > NS_PER_S) {
         agent_feed(a, NODE_EVENT_TICK, NULL);
     }
     agent_drain_actions(a);
