@@ -1,5 +1,6 @@
 /* Real nodes in a small world: they find each other, fall onto one timeline, and see their paths.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -275,6 +276,31 @@ static void one_seed_one_history(void **state)
     assert_memory_equal(digest[0], digest[1], 4 * sizeof digest[0][0]);
 }
 
+/* A restarted agent that kept what it knew is useful at once. */
+static void a_restart_is_warm(void **state)
+{
+    struct clock_terms terms;
+    uint8_t *bytes;
+    size_t size;
+
+    start_all(12, 6, 2, true);
+    world_run(&w, 40 * NS_PER_S);
+    size = node_saved_size(w.hosts[2].node);
+    bytes = malloc(size);
+    node_save(w.hosts[2].node, world_mono(&w, 2), bytes);
+    w.hosts[2].node = node_free(w.hosts[2].node);
+    world_run(&w, NS_PER_S);
+    world_start(&w, 2);
+    assert_int_equal(node_restore(w.hosts[2].node, world_mono(&w, 2), bytes, size), 0);
+    assert_int_equal(node_restore(w.hosts[3].node, world_mono(&w, 3), bytes, size - 1), -EINVAL);
+    world_run(&w, 2 * NS_PER_S);
+    node_clock_page(w.hosts[2].node, &terms);
+    assert_int_equal(terms.status, CLOCK_SYNCED);
+    assert_true(llabs(fleet_of(2) - fleet_of(0)) < 2000);
+    free(bytes);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +311,7 @@ int main(void)
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
         cmocka_unit_test(short_trunk_flaps_are_all_found),
         cmocka_unit_test(one_seed_one_history),
+        cmocka_unit_test(a_restart_is_warm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,18 @@ bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t p
 int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer);
 void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters);
 
+/* An edge's paths, as they outlive a restart. Plain data. */
+struct mesh_saved_edge {
+    struct nic_id local, peer;
+    uint32_t path_count;
+    uint16_t ports[EDGE_PATH_MAX];
+    uint8_t hop_counts[EDGE_PATH_MAX];
+    uint8_t hops[EDGE_PATH_MAX][MESH_HOP_MAX][16];
+};
+bool mesh_save_edge(const struct mesh *m, int edge, struct mesh_saved_edge *ret_saved); /* false: free number */
+/* Ignored when there is no such edge any more, or its ports aren't ours. */
+void mesh_restore_edge(struct mesh *m, struct mono now, const struct mesh_saved_edge *saved);
+
 /* What the dead or lossy paths of this host in direction OUT share. */
 struct mesh_location {
     struct element suspect;

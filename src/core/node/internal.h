@@ -68,6 +68,7 @@ struct node {
     struct host_leaf leaf;
     struct mono leaf_due;
     struct edge_link *links;
+    struct clock_saved *saved; /* per member, from before a restart; NULL: none */
     uint32_t mesh_generation;
     struct link *ports[HOST_NIC_MAX];
     struct clock_terms terms; /* of the host clock */

@@ -120,6 +120,7 @@ struct node *node_free(struct node *n)
         }
         node_clock_free(n);
         free(n->links);
+        free(n->saved);
         mesh_free(n->mesh);
         free(n);
     }

@@ -220,6 +220,13 @@ struct node_action {
 MUST_CHECK int node_new(struct node **ret_node, const struct node_config *config, struct mono now);
 struct node *node_free(struct node *n); /* NULL is fine; returns NULL */
 
+/* What survives a restart of the agent on the same boot, with the same clocks and within 10 minutes (the keeper checks
+ * that): maps, levels, delays, chosen ports and hop lists. The bytes are this build's alone. */
+size_t node_saved_size(const struct node *n);
+void node_save(const struct node *n, struct mono now, void *ret_bytes); /* node_saved_size(n) of them */
+/* Right after node_new. -EINVAL: not ours, of another version, too old or too new: then the start is cold. -ENOMEM. */
+MUST_CHECK int node_restore(struct node *n, struct mono now, const void *bytes, size_t size);
+
 void node_on_receive(struct node *n, struct mono now, const struct node_receive *event);
 void node_on_transmit(struct node *n, struct mono now, const struct node_transmit *event);
 void node_on_hop(struct node *n, struct mono now, const struct node_hop *event);

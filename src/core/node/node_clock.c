@@ -148,21 +148,20 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
 void node_clock_sync_edges(struct node *n, struct mono now)
 {
     const int capacity = mesh_edge_capacity(n->mesh);
-    bool started = false;
+    uint32_t started = 0; /* bits */
 
     for (uint32_t i = 0; i < n->member_count; i++) {
         struct nic_time at;
-        if (!n->members[i].clock && node_member_time(n, i, now, &at)) {
-            started =
-                member_start(n, i, at, n->config.wall_minus_ns + now.ns - at.ns) == 0 || started;
+        if (!n->members[i].clock && node_member_time(n, i, now, &at) &&
+            member_start(n, i, at, n->config.wall_minus_ns + now.ns - at.ns) == 0) {
+            started |= 1u << i;
         }
     }
-    if (!started && n->mesh_generation == mesh_generation(n->mesh)) {
+    if (started == 0 && n->mesh_generation == mesh_generation(n->mesh)) {
         return;
     }
     n->mesh_generation = mesh_generation(n->mesh);
-    for (int edge = 0; edge < capacity;
-         edge++) { /* first what went: the new may be the same pair */
+    for (int edge = 0; edge < capacity; edge++) { /* first what went: the new may be the same pair */
         struct mesh_edge_info info;
         if (n->links[edge].generation != 0 && (!mesh_edge_info(n->mesh, now, edge, &info) ||
                                                info.generation != n->links[edge].generation)) {
@@ -174,6 +173,13 @@ void node_clock_sync_edges(struct node *n, struct mono now)
         if (mesh_edge_info(n->mesh, now, edge, &info) && info.peer != UINT32_MAX &&
             (n->links[edge].generation == 0 || n->links[edge].clock_edge < 0)) {
             edge_join(n, now, edge, &info);
+        }
+    }
+    for (uint32_t i = 0; i < n->member_count && n->saved; i++) {
+        struct nic_time at;
+        if ((started & (1u << i)) != 0 && node_member_time(n, i, now, &at) &&
+            clock_restore(n->members[i].clock, at, &n->saved[i]) < 0) {
+            continue; /* a cold start, then */
         }
     }
 }
