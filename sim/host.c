@@ -22,6 +22,19 @@ int64_t host_stamp(struct world *w, int host, uint32_t local, int64_t at)
 }
 
 /* ---- life of the agent ---- */
+/* The fleet's edge limit as `foliot doctor` would propose it: what an idle fabric's longest way shows, and some. */
+static uint32_t edge_limit(const struct world *w)
+{
+    const struct scenario_clocks *c = &w->scenario->clocks;
+    const double longest = (double)network_longest(&w->network);
+
+    if (c->edge_limit_ns > 0) {
+        return (uint32_t)c->edge_limit_ns;
+    }
+    return (uint32_t)(1.1 * longest + 1500 + 12 * c->noise_ns + 2 * c->jitter_ns +
+                      (hardware(w) ? 0 : 20000)); /* what software stamps may be off by */
+}
+
 static struct node_config node_configure(struct world *w, int host)
 {
     const struct scenario *s = w->scenario;
@@ -31,6 +44,7 @@ static struct node_config node_configure(struct world *w, int host)
         .fleet = w->fleet,
         .seed = hash_u64(w->seed ^ 0x686f7374, (uint64_t)host) ^ w->hosts[host].generation,
         .no_discovery = s->fabric.network == NETWORK_ABSTRACT,
+        .edge_bound_ns = edge_limit(w),
         .edge_limit = (uint16_t)s->fabric.edges_per_nic,
         .path_limit = (uint16_t)(s->fabric.network == NETWORK_ABSTRACT ? s->fabric.paths : 0)};
     for (int i = 0; i < w->nics_per_host; i++) {
@@ -220,16 +234,30 @@ static void tell_guard(struct world *w, int host, struct mono now)
     }
 }
 
+/* The narrowest of nine readings, as the agent takes it. */
+static void read_nic(struct world *w, int host, double *ret_there, double *ret_back)
+{
+    const struct scenario_clocks *c = &w->scenario->clocks;
+    struct prng *p = &w->hosts[host].random;
+
+    *ret_there = *ret_back = 1e9;
+    for (int i = 0; i < 9; i++) {
+        const double there = c->nic_read_ns / 2 + c->nic_read_noise_ns * prng_exponential(p);
+        const double back = c->nic_read_ns / 2 + c->nic_read_noise_ns * prng_exponential(p);
+        if (there + back < *ret_there + *ret_back) {
+            *ret_there = there;
+            *ret_back = back;
+        }
+    }
+}
+
 static void tell_brackets(struct world *w, int host, struct mono now)
 {
     struct world_host *h = &w->hosts[host];
-    const struct scenario_clocks *c = &w->scenario->clocks;
 
     for (int i = 0; i < w->nics_per_host; i++) {
-        const double there =
-            c->nic_read_ns / 2 + c->nic_read_noise_ns * prng_exponential(&h->random);
-        const double back =
-            c->nic_read_ns / 2 + c->nic_read_noise_ns * prng_exponential(&h->random);
+        double there, back;
+        read_nic(w, host, &there, &back);
         const int64_t at = w->now + (int64_t)there;
         const struct node_bracket b = {.before = {now.ns},
                                        .nic = {crystal_read(&h->nics[i].crystal, at, NULL)},
@@ -381,6 +409,9 @@ static void send_one(struct world *w, int host, struct node_send *send, int64_t 
         const int64_t wanted = *first + NODE_PAIR_GAP_NS;
         *at = *at > wanted ? *at : wanted + (int64_t)(200 * prng_exponential(&h->random));
     }
+    struct world_nic *nic = &h->nics[send->local];
+    *at = *at > nic->tx_free ? *at : nic->tx_free; /* behind what the NIC sends already */
+    nic->tx_free = *at + (int64_t)(PROBE_WIRE_BYTES * 8000.0 / w->scenario->fabric.link_mbps);
     *first = *at;
     if (h->lie != NULL) {
         lie(w, h, send);

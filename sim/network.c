@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_WIRE_BYTES 226.0 /* 160 + UDP 8 + IP 20 + Ethernet 18 + preamble and gap 20 */
-
 int network_host(const struct network *n, uint32_t nic)
 {
     return (int)nic / n->fabric->nics_per_host;
@@ -255,4 +253,16 @@ void network_router(const struct network *n, const struct packet *p, uint8_t ret
     const bool spine = p->expires == 1;
     network_address(spine, spine ? p->spine : network_leaf(n, p->expires == 0 ? p->src : p->dst),
                     ret_address);
+}
+
+int64_t network_longest(const struct network *n)
+{
+    const struct scenario_fabric *f = n->fabric;
+    const double serial = PROBE_WIRE_BYTES * 8000.0;
+
+    if (f->network == NETWORK_ABSTRACT) {
+        return f->delay_ns_max + f->asymmetry_ns + f->asymmetry_uniform_ns;
+    }
+    return 4 * f->cable_ns + 3 * f->switch_ns +
+           (int64_t)(2 * serial / f->link_mbps + 2 * serial / f->trunk_mbps);
 }

@@ -11,6 +11,8 @@
 #include "service/scenario/scenario.h"
 #include "sim/port.h"
 
+#define PROBE_WIRE_BYTES 226.0 /* 160 + UDP 8 + IP 20 + Ethernet 18 + preamble and gap 20 */
+
 /* A packet under way, or an event waiting for its host. */
 struct packet {
     struct node_receive receive; /* what the receiver's node will be told */
@@ -86,5 +88,7 @@ void network_fault_on(struct network *n, unsigned index, int64_t now, const uint
 void network_fault_off(struct network *n, unsigned index, int64_t now);
 /* Traffic as the scenario has it at `now`: call when one begins or ends. */
 void network_traffic(struct network *n, int64_t now);
+/* The longest way through an idle fabric, ns. */
+int64_t network_longest(const struct network *n);
 /* Delay of the fixed part alone, abstract network: what symmetric truth is made of. */
 int64_t network_fixed(const struct network *n, uint32_t src, uint32_t dst, uint16_t port);

@@ -30,6 +30,7 @@ struct world_nic {
     struct link_facts facts;
     bool facts_new;
     int64_t facts_at; /* when the driver will say so */
+    int64_t tx_free;  /* its wire is free from then on */
     int64_t tx_busy;  /* its one transmit stamp is taken until then */
 };
 

@@ -64,6 +64,7 @@ static const struct field clocks_fields[] = {
     {"steered_nics", FIELD_INT, CLOCKS(steered_nics), 0, 1e6},
     {"anchors", FIELD_INT, CLOCKS(anchors), 0, 1e6},
     {"anchor_bound", FIELD_SPAN, CLOCKS(anchor_bound_ns), 0, 1e12},
+    {"edge_limit", FIELD_SPAN, CLOCKS(edge_limit_ns), 0, 1e9},
     {"guard", FIELD_BOOL, CLOCKS(guard)},
     {"warm_start", FIELD_BOOL, CLOCKS(warm_start)},
 };

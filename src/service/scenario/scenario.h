@@ -97,6 +97,7 @@ struct scenario_clocks {
     int steered_nics;         /* NIC clocks that somebody else steers (servo), per fleet */
     int anchors;              /* hosts that know UTC */
     int64_t anchor_bound_ns;
+    int64_t edge_limit_ns; /* the fleet's edge limit; 0: what doctor would propose */
     bool guard;      /* hosts have a second clock to compare with; default true */
     bool warm_start; /* a restarted agent finds its saved state; default true */
 };
