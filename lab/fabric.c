@@ -251,6 +251,25 @@ static int classify(const struct lab *lab, const char *interface)
                                             : 0;
 }
 
+#define FORGET_PRIORITY 65000 /* after all faults' filters */
+
+/* Where packets come in from a host: from here on only their bytes tell. */
+static int forget_hashes(const struct lab *lab, int leaf)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    struct machine_filter filter = {.verdict = VERDICT_FORGET};
+    int rc = 0;
+    for (int h = 0; h < f->hosts; h++) {
+        for (int n = 0; n < f->nics_per_host && rc == 0; n++) {
+            if (lab_leaf_of(lab, h, n) == leaf) {
+                rc = machine_filter_add(lab_leaf_port(lab, h, n).interface, HOOK_INGRESS,
+                                        FORGET_PRIORITY, &filter);
+            }
+        }
+    }
+    return rc;
+}
+
 /* Calls `visit` for each interface of a node with its rate. */
 static int node_each_port(const struct lab *lab, enum node_kind kind, int index,
                           int (*visit)(const struct lab *lab, const char *interface, double mbps,
@@ -433,6 +452,9 @@ static int node_fill(const struct lab *lab, enum node_kind kind, int index)
     }
     if (rc == 0) {
         rc = node_each_port(lab, kind, index, visit_classify, NULL);
+    }
+    if (rc == 0 && kind == NODE_LEAF) {
+        rc = forget_hashes(lab, index);
     }
     free(text[0]);
     free(text[1]);

@@ -179,12 +179,21 @@ static void emit_classify(struct assembler *a, const struct machine_filter *f)
     emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
+static void emit_forget(struct assembler *a)
+{
+    emit(a, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_set_hash_invalid);
+    emit(a, BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, TC_ACT_UNSPEC);
+    emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+}
+
 static int program_load(const struct machine_filter *f)
 {
     struct assembler a = {0};
     emit(&a, BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0); /* what LD_ABS wants: the context in r6 */
     if (f->verdict == VERDICT_CLASS) {
         emit_classify(&a, f);
+    } else if (f->verdict == VERDICT_FORGET) {
+        emit_forget(&a);
     } else {
         emit_act(&a, f);
     }

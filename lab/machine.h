@@ -44,7 +44,9 @@ struct machine_match {
     uint8_t source6[16], destination6[16];
     uint16_t source_port; /* host order; 0: any */
 };
-enum machine_verdict { VERDICT_DROP, VERDICT_REDIRECT, VERDICT_CLASS };
+/* FORGET: the hash that the sender's socket put on the packet is forgotten, as on a real wire: ECMP
+ * would use it instead of the ports, and TCP draws it at random per connection. */
+enum machine_verdict { VERDICT_DROP, VERDICT_REDIRECT, VERDICT_CLASS, VERDICT_FORGET };
 struct machine_filter {
     struct machine_match match;
     double probability; /* that a matching packet is acted on */
