@@ -20,7 +20,8 @@ static const char usage[] =
     "\n"
     "  --pattern P   cross (default: each NIC to its counterpart on the next leaf), fill (that "
     "and\n"
-    "                within the leaf: every link at the load), all-to-all, incast, one\n"
+    "                within the leaf: every link at the load), leaf (only that), all-to-all,\n"
+    "                incast, one\n"
     "  --load PCT    share of each link that is filled, paced; trunks count (default 80)\n"
     "  --rate MBIT   what each NIC sends instead; incast: what the sink gets\n"
     "  --greedy      unpaced: each flow takes what TCP gets\n"
@@ -65,7 +66,7 @@ static int64_t now_ns(void)
 
 static bool read_pattern(const char *text, enum traffic_pattern *ret)
 {
-    static const char *const names[] = {"cross", "fill", "all-to-all", "incast", "one"};
+    static const char *const names[] = {"cross", "fill", "leaf", "all-to-all", "incast", "one"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (strcmp(text, names[i]) == 0) {
             *ret = (enum traffic_pattern)i;

@@ -97,6 +97,21 @@ static int neighbour(const struct traffic_fabric *f, int nic)
     return -1;
 }
 
+static int plan_leaf(struct plan *p)
+{
+    const struct traffic_fabric *f = p->fabric;
+    const struct traffic_wish *w = p->wish;
+    for (int i = 0; i < f->nic_count; i++) {
+        int beside = neighbour(f, i);
+        double rate = w->load > 0 ? w->load * f->link_mbps * TRAFFIC_PAYLOAD_SHARE : w->rate_mbps;
+        int rc = beside < 0 ? -EINVAL : add(p, i, beside, rate);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
 static int plan_cross(struct plan *p, bool fill)
 {
     const struct traffic_fabric *f = p->fabric;
@@ -193,6 +208,9 @@ int traffic_plan(const struct traffic_fabric *fabric, const struct traffic_wish 
     case TRAFFIC_PATTERN_CROSS:
     case TRAFFIC_PATTERN_FILL:
         rc = plan_cross(&p, wish->pattern == TRAFFIC_PATTERN_FILL);
+        break;
+    case TRAFFIC_PATTERN_LEAF:
+        rc = plan_leaf(&p);
         break;
     case TRAFFIC_PATTERN_ALL_TO_ALL:
         rc = plan_all_to_all(&p);

@@ -13,6 +13,7 @@
 enum traffic_pattern {
     TRAFFIC_PATTERN_CROSS, /* each NIC to its counterpart on the next leaf */
     TRAFFIC_PATTERN_FILL,  /* that, and to a neighbour on its own leaf: every link at the load */
+    TRAFFIC_PATTERN_LEAF,  /* only to the neighbour: one flow out and one in on each host link */
     TRAFFIC_PATTERN_ALL_TO_ALL, /* each NIC to every NIC of every other host */
     TRAFFIC_PATTERN_INCAST,     /* all NICs of other hosts to one, which gets the load */
     TRAFFIC_PATTERN_ONE,        /* from one NIC to one */

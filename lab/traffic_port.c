@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PORT_FIRST 32768
 #define PORT_COUNT 28000
@@ -29,7 +30,11 @@ struct traffic_ports {
 
 struct traffic_ports *traffic_ports_new(void)
 {
-    return calloc(1, sizeof(struct traffic_ports));
+    struct traffic_ports *p = calloc(1, sizeof(*p));
+    if (p != NULL) {
+        p->next = (uint16_t)((unsigned)getpid() * 97U % PORT_COUNT); /* two runs side by side */
+    }
+    return p;
 }
 
 void traffic_ports_free(struct traffic_ports *p)

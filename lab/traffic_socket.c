@@ -77,7 +77,10 @@ static int open_bound(const struct traffic_link *l, const struct traffic_nic *ni
 /* Cubic: what the pacing rate leaves to it it takes, and it doesn't probe for more as BBR does. */
 static int tune_stream(int out, double rate_bps)
 {
-    int rc = set_int(out, IPPROTO_TCP, TCP_NODELAY, 1);
+    /* Closed by reset: the next run may use the same ports at once. */
+    struct linger linger = {.l_onoff = 1};
+    int rc = setsockopt(out, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0 ? -errno : 0;
+    rc = rc == 0 ? set_int(out, IPPROTO_TCP, TCP_NODELAY, 1) : rc;
     if (setsockopt(out, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0) {
         (void)setsockopt(out, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     }
