@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "service/record/recorder.h"
 #include "wire/clock_page.h"
 #include "wire/mesh_page.h"
 #include "wire/probe.h"
@@ -102,6 +104,51 @@ static void pages(const char *folder)
     free(mesh);
 }
 
+static void recording(const char *folder)
+{
+    const struct node_peer peers[2] = {{.nic = {1}, .host = {0}}, {.nic = {2}, .host = {1}}};
+    const struct node_config config = {
+        .host = {0},
+        .nic_count = 1,
+        .nics = {{.nic = {1}, .stamps = STAMP_SOFTWARE}},
+        .fleet = {.peers = (struct node_peer *)peers, .peer_count = 2},
+        .no_discovery = 1};
+    struct node_receive receive = {.stamps = STAMP_SOFTWARE,
+                                   .source_port = 7640,
+                                   .rx = {NS_PER_S + 1},
+                                   .probe = {.version = PROBE_VERSION,
+                                             .type = PROBE_SINGLE,
+                                             .src = {2},
+                                             .dst = {1},
+                                             .anchor.nic = NIC_NONE}};
+    struct mono now = {NS_PER_S};
+    struct recorder *recorder;
+    struct recording saved;
+    static uint8_t bytes[65536];
+    char place[] = "/tmp/foliot-seeds-XXXXXX";
+
+    if (mkdtemp(place) == NULL || recorder_open(&recorder, place, 1 << 20) < 0) {
+        perror(place);
+        exit(1);
+    }
+    recorder_start(recorder, &config, now);
+    for (int i = 0; i < 20; i++) {
+        now.ns += 5 * NS_PER_MS;
+        receive.probe.seq++;
+        receive.rx.ns = now.ns;
+        recorder_append(recorder, NODE_EVENT_RECEIVE, now, &receive);
+        recorder_append(recorder, NODE_EVENT_TICK, now, NULL);
+    }
+    if (recorder_save(recorder, &saved) < 0) {
+        exit(1);
+    }
+    const ssize_t size = read(saved.fd, bytes, sizeof(bytes));
+    save(folder, "record", "twenty", bytes, (size_t)(size > 0 ? size : 0));
+    close(saved.fd);
+    recorder_close(recorder);
+    rmdir(place);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -110,5 +157,6 @@ int main(int argc, char **argv)
     }
     probes(argv[1]);
     pages(argv[1]);
+    recording(argv[1]);
     return 0;
 }

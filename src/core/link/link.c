@@ -90,7 +90,9 @@ static void minutes_advance(struct link *l, struct mono now)
         l->minute++;
         l->minutes[l->minute % DAY_MINUTES] = 0;
     }
-    l->minute = minute;
+    if (l->minute < minute) { /* a clock that was set back doesn't take the ring with it */
+        l->minute = minute;
+    }
 }
 
 static uint32_t flaps_minutes(const struct link *l, struct mono now, int64_t minutes)

@@ -64,7 +64,7 @@ static void credits_grow(struct mesh *m, struct mono now)
     for (uint32_t i = 0; i < m->config.nic_count; i++) {
         struct nic *nic = &m->nics[i];
         const int64_t age = mono_sub(now, nic->credit_at).ns;
-        const int64_t gone = age < NS_PER_S ? age : NS_PER_S;
+        const int64_t gone = age < 0 ? 0 : age < NS_PER_S ? age : NS_PER_S; /* < 0: a step */
 
         nic->burst_credit += gone * MESH_BURST_RATE;
         nic->probe_credit += gone * MESH_DISCOVERY_RATE;

@@ -121,6 +121,9 @@ long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
     }
     n += used;
     const int64_t now_ns = (int64_t)((uint64_t)c->now_ns + (uint64_t)unzigzag(value));
+    if (now_ns < -TIME_NS_MAX || now_ns > TIME_NS_MAX) {
+        return -EPROTO;
+    }
     const uint8_t slot = kind == NODE_EVENT_RECEIVE && n < size ? bytes[n++] : 0;
     if (size - n < map_size) {
         return -EPROTO;
@@ -150,6 +153,20 @@ static bool time_fits(int64_t ns)
     return ns > -TIME_NS_MAX && ns < TIME_NS_MAX;
 }
 
+/* A bool whose byte is neither 0 nor 1 must not even be read as one. */
+static bool bools_fit(const struct probe *p)
+{
+    const bool *const flags[] = {&p->settled, &p->tight,  &p->core,        &p->hardware,
+                                 &p->late,    &p->second, &p->own.present, &p->heard.present};
+
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+        if (*(const uint8_t *)flags[i] > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check_probe(const struct probe *p)
 {
     return p->type >= PROBE_PAIR && p->type <= PROBE_ANSWER && p->state <= PROBE_HOLDOVER &&
@@ -168,7 +185,8 @@ int codec_check(const struct node_config *config, enum node_event_kind kind, con
     case NODE_EVENT_RECEIVE: {
         const struct node_receive *r = event;
         local = r->local;
-        good = check_probe(&r->probe) && time_fits(r->rx.ns) && r->stamps <= STAMP_HARDWARE;
+        good = bools_fit(&r->probe) && check_probe(&r->probe) && time_fits(r->rx.ns) &&
+               r->stamps <= STAMP_HARDWARE;
         break;
     }
     case NODE_EVENT_TRANSMIT: {

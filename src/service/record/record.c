@@ -117,6 +117,9 @@ static int read_head(struct record *r)
     if (head.version != RECORD_VERSION || head.layout != codec_layout()) {
         return -ESTALE;
     }
+    if (head.birth_ns < -TIME_NS_MAX || head.birth_ns > TIME_NS_MAX) {
+        return -EPROTO;
+    }
     r->flags = head.flags;
     r->birth = (struct mono){head.birth_ns};
     memcpy(&r->config, r->bytes + sizeof(head), sizeof(r->config));
