@@ -10,11 +10,12 @@
 #define RATE_MAX       300e-6
 #define KEEP           0.4 /* of a direction's packets: the lowest, when most may have queued */
 #define GROUPS         (2 * CLOCK_PATH_MAX)
+#define BELIEVE_NS 150.0 /* an edge's own offset, against the fleet's */
 #define MEDIAN_ROUNDS  4
 #define GOOD_NS        20.0
 #define GOOD_SIGMA     1.5
 #define SPREAD_NS      150.0
-#define PATIENT_ROUNDS 24
+#define PATIENT_ROUNDS 40
 
 struct sample {
     double t, d, residual; /* s; ns off the first packet's difference; ns, queueing positive */
@@ -343,7 +344,6 @@ static bool join_trackers(const struct clock *c)
 
 static void start_tracking(struct clock *c, struct nic_time now)
 {
-    double noise_sum = 0;
     int count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
@@ -355,8 +355,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
         if (!e->used || !e->solved.valid) {
             continue;
         }
-        noise_sum += e->solved.noise_ns;
-        count++;
+        c->values[count++] = e->solved.noise_ns;
         for (int p = 0; p < e->config.path_count; p++) {
             struct path *path = &e->paths[p];
             path->known = e->solved.m_known[p];
@@ -370,10 +369,16 @@ static void start_tracking(struct clock *c, struct nic_time now)
             e->solved.fraction;
         if (edge_usable(c, e) || e->peer.phase == CLOCK_ACQUIRE) {
             e->level_known = true;
-            e->level_ns = e->expected_ns = fabs(ahead) < 3000 ? ahead : 0;
+            e->level_ns = e->expected_ns = fabs(ahead) < 3000 && fabs(ahead) > BELIEVE_NS ? ahead : 0;
         }
     }
-    (void)noise_sum;
+    if (count > 0) {
+        /* the best quarter of the edges shows what the stamps are like; residuals are of a distribution's low end */
+        (void)shortest_half(c->values, count, count);
+        const double guess = c->config.stamp_noise_ns;
+        noise_init(&c->noise, fmin(30 * guess, fmax(guess / 30, 1.4 * c->values[count / 4])),
+                   c->config.stamps == CLOCK_STAMPS_SOFTWARE);
+    }
     bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
     clock_set_phase(c, CLOCK_TRACK);
     line_restart(c, now);

@@ -11,8 +11,8 @@
 #include <math.h>
 
 #define HORIZON_S      0.15 /* an edge's bound holds until the next tick at the latest */
-#define TRAVEL_TICKS   3    /* until a claim has been heard by all neighbours */
-#define RETRY_TICKS    10
+#define GRACE_TICKS 20
+#define REST_TICKS 5
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 
@@ -88,21 +88,22 @@ static void update_core(struct clock *c)
 
     if (!fine) {
         c->tight = c->core = false;
-        c->tight_ticks = 0;
+        c->tight_ticks = c->held_ticks = 0;
         return;
     }
+    /* Claim, then withdraw: a claim stands for a while on own edges alone, so that a fleet can begin to be tight;
+     * then it needs enough neighbours that claim it too. A claim that fell rests a little. */
     if (c->tight_ticks < 0) {
         c->tight_ticks++;
+        c->held_ticks = 0;
     } else {
-        const enum claim claim = c->tight_ticks <= TRAVEL_TICKS ? ANY : SAYS_TIGHT;
-        const bool holds = peers_within(c, claim) >= need;
-        /* a claim that fell waits a little before it is made again; a member that never was core
-         * retries soon */
-        c->tight_ticks = holds ? c->tight_ticks + 1 : c->core || c->tight ? -RETRY_TICKS : 0;
+        const bool held = peers_within(c, SAYS_TIGHT) >= need;
+        const bool may = held || (c->tight_ticks <= GRACE_TICKS && peers_within(c, ANY) >= need);
+        c->held_ticks = held ? c->held_ticks + 1 : 0;
+        c->tight_ticks = may ? (held ? 1 : c->tight_ticks + 1) : c->tight ? -REST_TICKS : 0;
     }
     c->tight = c->tight_ticks > 0;
-    c->core = c->tight_ticks > c->config.hops + 1 + TRAVEL_TICKS &&
-              4 * c->peers_live >= 3 * c->peers_chosen;
+    c->core = c->tight && c->held_ticks > c->config.hops + 1 && 4 * c->peers_live >= 3 * c->peers_chosen;
 }
 
 static bool leaf_bound(struct clock *c, double *ret_h)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOST_SCALE 6.0
+#define LOST_S 2.0
 #define EARLY_NS          (4 * NS_PER_S)
 #define STEP_TICKS        2
 #define STEP_AGAIN_NS     (3 * NS_PER_S)
@@ -198,7 +200,6 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
                config->stamps == CLOCK_STAMPS_SOFTWARE);
     bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
     c->now = c->started = c->ticked = c->noise_at = c->phase_since = c->deadline = now;
-    c->wide_since.ns = now.ns - 100 * NS_PER_S;
     c->map.r = now;
     c->map.x_ns = config->wall_minus_ns;
     for (int i = 0; i < (int)ARRAY_COUNT(c->anchors); i++) {
@@ -321,6 +322,10 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
             clock_map_difference(&heard->map, heard->map.r, &e->peer.map, heard->map.r);
         e->expected_ns += fabs(moved) < 1e4 ? moved : 0;
     }
+    if ((heard->phase == CLOCK_TRACK) != e->tracking) {
+        e->tracking = !e->tracking;
+        e->tracking_since = now;
+    }
     e->peer = *heard;
     e->heard = true;
     e->heard_at = now;
@@ -354,6 +359,9 @@ static bool find_step(struct clock *c)
         }
         c->values[count++] = e->raw_ns - e->expected_ns;
         out += !e->has_e;
+    }
+    if (!c->settled || c->now.ns - c->phase_since.ns < EARLY_NS) {
+        return false;
     }
     const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
     if (count < least || 5 * out < 4 * count) {
@@ -443,6 +451,20 @@ static void merge(struct clock *c, struct nic_time now)
     }
 }
 
+/* The own edges disagree far more than the neighbours' do: this start went wrong. */
+static void check_start(struct clock *c, double dt_s)
+{
+    const bool bad = c->scale_own_ns > fmax(LOST_SCALE * c->scale_ns, 60 + 3 * noise_sigma_ns(&c->noise)) &&
+                     4 * c->track_peers >= 3 * c->live;
+
+    c->lost_s = bad ? c->lost_s + dt_s : 0;
+    if (c->lost_s > LOST_S) {
+        c->lost_s = 0;
+        noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2), c->config.stamps == CLOCK_STAMPS_SOFTWARE);
+        acquire_again(c);
+    }
+}
+
 static void learn_noise(struct clock *c, struct nic_time now)
 {
     if (now.ns - c->noise_at.ns >= NS_PER_S) {
@@ -508,6 +530,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     bank_shift(&c->bank, dx, dy);
     merge(c, now);
     learn_noise(c, now);
+    check_start(c, dt_s);
     find_queues(c);
     liar_tick(c, now, dt_s);
 }

@@ -64,6 +64,8 @@ struct edge {
     /* the peer, as it says */
     bool heard;
     struct nic_time heard_at;
+    bool tracking;
+    struct nic_time tracking_since; /* the peer, by its own word */
     struct clock_published peer;
     /* packets */
     struct packet ring[RING_PACKETS];
@@ -114,8 +116,9 @@ struct suspect {
     bool used;
     uint32_t peer;
     double parked_s; /* how long its edges have been parked */
-    int asked, against, with;
-    uint32_t from[8];
+    int asked;
+    uint32_t from[16];
+    double odds; /* log: a liar, against an asymmetric edge */
     struct nic_time asked_at;
     bool named, asymmetric;
 };
@@ -154,7 +157,8 @@ struct clock {
     double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
     double mean_age_s;
     bool narrow;
-    struct nic_time wide_since;
+    double lost_s;
+    double centre_ns; /* where most levels lie, while that isn't here */
     int in_gate, live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
     bool has_mean;
     int step_ticks;
@@ -178,7 +182,8 @@ struct clock {
 
     /* bounds */
     bool tight, core;
-    int tight_ticks;
+    int tight_ticks; /* of a claim on own edges alone; below zero: resting */
+    int held_ticks;  /* with enough neighbours that claim it */
     double h_ns;
     struct nic_time h_at;
     bool h_known;

@@ -8,7 +8,6 @@
 
 #define LEVEL_GAIN   0.05
 #define EXPECT_GAIN  0.15
-#define WIDE_AGAIN_S 2.0
 #define WIDE_S       8.0
 #define PARK_SCALE   3.7
 #define PARK_NOISE   0.8
@@ -61,7 +60,9 @@ void consensus_count(struct clock *c)
     c->peers_chosen = peers;
     const int third = (peers - 1) / 3;
     c->liars_max = third < 0 ? 0 : third < 4 ? third : 4;
-    c->needed = (9 * used + 15) / 16 > 0 ? (9 * used + 15) / 16 : 1;
+    /* more than the liars could fill with edges that agree, and two fifths of all */
+    const int share = (2 * used + 4) / 5;
+    c->needed = share > c->liars_max + 1 ? share : c->liars_max + 1;
 }
 
 static bool takes_part(const struct clock *c, const struct edge *e)
@@ -105,30 +106,52 @@ static double park_limit(const struct clock *c)
     return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns);
 }
 
+/* Where most edges' levels lie together. Zero, unless more than half of them are off: then this member itself
+ * may be, and the largest group tells where the others are. */
+static double densest_level(const struct clock *c, double limit)
+{
+    int at_zero = 0, usable = 0, best = 0;
+    double centre = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (edge_usable(c, e) && e->level_known && !e->config.witness) {
+            c->values[usable++] = e->level_ns;
+            at_zero += fabs(e->level_ns) <= limit;
+        }
+    }
+    if (2 * at_zero >= usable) {
+        return 0;
+    }
+    for (int i = 0; i < usable; i++) {
+        double sum = 0;
+        int count = 0;
+        for (int j = 0; j < usable; j++) {
+            if (fabs(c->values[j] - c->values[i]) <= limit) {
+                sum += c->values[j];
+                count++;
+            }
+        }
+        if (count > best) {
+            best = count;
+            centre = sum / count;
+        }
+    }
+    return best > at_zero + 1 && best > c->liars_max ? centre : 0;
+}
+
 static void park(struct clock *c, struct nic_time now, double dt_s)
 {
     const double limit = park_limit(c);
 
-    int usable = 0, parked = 0;
-    for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        usable += edge_usable(c, e) && e->level_known && !e->config.witness;
-        parked += edge_usable(c, e) && e->parked && !e->config.witness;
-    }
-    if (2 * parked > usable) { /* rather we are wrong than most of them: wide again */
-        for (int i = 0; i < c->capacity; i++) {
-            c->edges[i].parked = false;
-        }
-        c->wide_since = now;
-    }
-    c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S &&
-                (double)(now.ns - c->wide_since.ns) * 1e-9 > WIDE_AGAIN_S;
+    c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S;
+    c->centre_ns = c->narrow ? densest_level(c, limit) : 0;
     for (int i = 0; i < c->capacity; i++) {
         struct edge *e = &c->edges[i];
         if (!e->used || !e->level_known) {
             continue;
         }
-        const double off = fabs(e->level_ns);
+        const double off = fabs(e->level_ns - c->centre_ns);
         if (!e->parked) {
             if (c->narrow && off > limit) {
                 e->parked = true;
@@ -139,7 +162,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
         }
         e->parked_s += dt_s;
         e->calm_s = off < UNPARK * limit ? e->calm_s + dt_s : 0;
-        if (e->calm_s > UNPARK_S) {
+        if (e->calm_s > (c->centre_ns != 0 ? 0 : UNPARK_S)) {
             e->parked = false;
         }
     }
@@ -211,7 +234,8 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         const double s = 1 / sqrt(e->info_mean), most = 3 * s;
         const double gain =
             fmax(LEVEL_GAIN, 1 / (e->level_weight + 1)) * fmin(2, e->e_info / e->info_mean);
-        e->level_ns += fmin(1, gain) * fmin(most, fmax(-most, e->e_ns - e->level_ns));
+        const double e_clipped = fmin(e->expected_ns + most, fmax(e->expected_ns - most, e->e_ns));
+        e->level_ns += fmin(1, gain) * (e_clipped - e->level_ns);
         e->expected_ns += EXPECT_GAIN * fmin(most, fmax(-most, e->e_ns - e->expected_ns));
         if (e->config.witness) {
             e->witness_ms += 0.01 * (e->e_ns * e->e_ns - e->witness_ms);

@@ -6,10 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#define SUSPECT_S      0.5
-#define ASK_AGAIN_NS   (1 * NS_PER_S)
-#define ANSWERS_MIN    3
-#define ANSWERS_ENOUGH 5
+#define SUSPECT_S 1.0
+#define PEER_AGE_NS (12 * NS_PER_S) /* a peer that has just come may still be finding itself */
+#define LIAR_ODDS 9.2             /* log 10^4 */
+#define EDGE_ODDS -4.6
+#define ASK_AGAIN_NS (NS_PER_S / 2)
 #define FORGET_S       3.0
 #define CROWDED_S      5.0
 #define REPLACE_NS     (10 * NS_PER_S)
@@ -27,7 +28,7 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
             continue;
         }
         const bool out = e->out_since_s >= 1;
-        if (!e->level_known && !out) {
+        if ((!e->level_known && !out) || c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
             continue;
         }
         live++;
@@ -44,7 +45,8 @@ struct clock_answer clock_answer(const struct clock *c, uint32_t about)
     int edge = -1;
     const int against = disbelief(c, about, &answer.level_ns, &edge);
 
-    answer.known = against >= 0 && c->phase == CLOCK_TRACK && c->narrow && c->parked <= c->live / 2;
+    answer.known = against >= 0 && c->phase == CLOCK_TRACK && c->narrow && c->centre_ns == 0 &&
+                   2 * c->parked <= c->live;
     answer.parked = against == 1;
     return answer;
 }
@@ -83,29 +85,23 @@ void clock_on_answer(struct clock *c, struct nic_time now, const struct clock_an
         }
     }
     s->from[s->asked++] = a->from;
-    s->against += a->parked;
-    s->with += !a->parked;
+    /* how often an honest peer's edge is parked anyway: as often as ours */
+    const double usual = fmin(0.6, fmax(0.1, 0.05 + (double)c->parked / fmax(1, c->live)));
+    s->odds += a->parked ? log(0.95 / usual) : log(0.05 / (1 - usual));
 }
 
 static void judge(struct clock *c, struct suspect *s, double level, int edge)
 {
-    if (s->named || s->asymmetric || s->asked < ANSWERS_MIN) {
+    if (s->named || s->asymmetric) {
         return;
     }
-    const bool sure = s->asked >= ANSWERS_ENOUGH || s->against == s->asked || s->with == s->asked;
-    if (!sure) {
-        return;
-    }
-    if (2 * s->against >= s->asked) {
+    if (s->odds > LIAR_ODDS) {
         s->named = true;
-        clock_push(
-            c, (struct clock_action){
-                   .kind = CLOCK_ACTION_LIAR, .edge = edge, .peer = s->peer, .value_ns = level});
-    } else {
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_LIAR, .edge = edge, .peer = s->peer,
+                                            .value_ns = level});
+    } else if (s->odds < EDGE_ODDS) {
         s->asymmetric = true;
-        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY,
-                                            .edge = edge,
-                                            .peer = s->peer,
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY, .edge = edge, .peer = s->peer,
                                             .value_ns = level});
     }
 }
@@ -131,8 +127,9 @@ static void watch_peer(struct clock *c, struct nic_time now, double dt_s, uint32
     if (s->parked_s > SUSPECT_S && !s->named && !s->asymmetric &&
         (s->asked_at.ns == 0 || now.ns - s->asked_at.ns > ASK_AGAIN_NS)) {
         s->asked_at = now;
-        if (s->asked >= (int)ARRAY_COUNT(s->from)) { /* they could not agree: ask afresh */
-            s->asked = s->against = s->with = 0;
+        if (s->asked + 2 >= (int)ARRAY_COUNT(s->from)) { /* they could not agree: ask afresh */
+            s->asked = 0;
+            s->odds = 0;
         }
         clock_push(c,
                    (struct clock_action){
