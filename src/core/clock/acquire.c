@@ -10,7 +10,7 @@
 #define RATE_MAX       300e-6
 #define KEEP           0.4 /* of a direction's packets: the lowest, when most may have queued */
 #define GROUPS         (2 * CLOCK_PATH_MAX)
-#define BELIEVE_NS 150.0 /* an edge's own offset, against the fleet's */
+#define BELIEVE_NS     150.0 /* an edge's own offset, against the fleet's */
 #define MEDIAN_ROUNDS  4
 #define GOOD_NS        20.0
 #define GOOD_SIGMA     1.5
@@ -369,11 +369,13 @@ static void start_tracking(struct clock *c, struct nic_time now)
             e->solved.fraction;
         if (edge_usable(c, e) || e->peer.phase == CLOCK_ACQUIRE) {
             e->level_known = true;
-            e->level_ns = e->expected_ns = fabs(ahead) < 3000 && fabs(ahead) > BELIEVE_NS ? ahead : 0;
+            e->level_ns = e->expected_ns =
+                fabs(ahead) < 3000 && fabs(ahead) > BELIEVE_NS ? ahead : 0;
         }
     }
     if (count > 0) {
-        /* the best quarter of the edges shows what the stamps are like; residuals are of a distribution's low end */
+        /* the best quarter of the edges shows what the stamps are like; residuals are of a
+         * distribution's low end */
         (void)shortest_half(c->values, count, count);
         const double guess = c->config.stamp_noise_ns;
         noise_init(&c->noise, fmin(30 * guess, fmax(guess / 30, 1.4 * c->values[count / 4])),

@@ -11,8 +11,8 @@
 #include <math.h>
 
 #define HORIZON_S      0.15 /* an edge's bound holds until the next tick at the latest */
-#define GRACE_TICKS 20
-#define REST_TICKS 5
+#define GRACE_TICKS    20
+#define REST_TICKS     5
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 
@@ -91,8 +91,9 @@ static void update_core(struct clock *c)
         c->tight_ticks = c->held_ticks = 0;
         return;
     }
-    /* Claim, then withdraw: a claim stands for a while on own edges alone, so that a fleet can begin to be tight;
-     * then it needs enough neighbours that claim it too. A claim that fell rests a little. */
+    /* Claim, then withdraw: a claim stands for a while on own edges alone, so that a fleet can
+     * begin to be tight; then it needs enough neighbours that claim it too. A claim that fell rests
+     * a little. */
     if (c->tight_ticks < 0) {
         c->tight_ticks++;
         c->held_ticks = 0;
@@ -103,7 +104,8 @@ static void update_core(struct clock *c)
         c->tight_ticks = may ? (held ? 1 : c->tight_ticks + 1) : c->tight ? -REST_TICKS : 0;
     }
     c->tight = c->tight_ticks > 0;
-    c->core = c->tight && c->held_ticks > c->config.hops + 1 && 4 * c->peers_live >= 3 * c->peers_chosen;
+    c->core =
+        c->tight && c->held_ticks > c->config.hops + 1 && 4 * c->peers_live >= 3 * c->peers_chosen;
 }
 
 static bool leaf_bound(struct clock *c, double *ret_h)

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOST_SCALE 6.0
-#define LOST_S 2.0
+#define LOST_SCALE        6.0
+#define LOST_S            2.0
+#define LOST_AGAIN_NS     (5 * NS_PER_S)
 #define EARLY_NS          (4 * NS_PER_S)
 #define STEP_TICKS        2
 #define STEP_AGAIN_NS     (3 * NS_PER_S)
@@ -451,16 +452,29 @@ static void merge(struct clock *c, struct nic_time now)
     }
 }
 
-/* The own edges disagree far more than the neighbours' do: this start went wrong. */
-static void check_start(struct clock *c, double dt_s)
+/* The own edges disagree far more than the neighbours' do, or most have nothing in gate, while the
+ * neighbours track undisturbed: this member is lost. It learns offset and rate anew from those who
+ * aren't. */
+static void check_lost(struct clock *c, double dt_s)
 {
-    const bool bad = c->scale_own_ns > fmax(LOST_SCALE * c->scale_ns, 60 + 3 * noise_sigma_ns(&c->noise)) &&
-                     4 * c->track_peers >= 3 * c->live;
+    int measured = 0;
 
-    c->lost_s = bad ? c->lost_s + dt_s : 0;
-    if (c->lost_s > LOST_S) {
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        measured += edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1;
+    }
+    const bool bad =
+        (c->in_gate < c->needed &&
+         c->scale_own_ns > fmax(LOST_SCALE * c->scale_ns, 60 + 3 * noise_sigma_ns(&c->noise))) ||
+        2 * measured < c->track_peers;
+    const bool others = 4 * c->track_peers >= 3 * c->live && c->track_peers >= c->needed;
+
+    c->lost_s = bad && others ? c->lost_s + dt_s : 0;
+    if (c->lost_s > LOST_S && c->now.ns - c->lost_at.ns > LOST_AGAIN_NS) {
         c->lost_s = 0;
-        noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2), c->config.stamps == CLOCK_STAMPS_SOFTWARE);
+        c->lost_at = c->now;
+        noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2),
+                   c->config.stamps == CLOCK_STAMPS_SOFTWARE);
         acquire_again(c);
     }
 }
@@ -530,7 +544,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     bank_shift(&c->bank, dx, dy);
     merge(c, now);
     learn_noise(c, now);
-    check_start(c, dt_s);
+    check_lost(c, dt_s);
     find_queues(c);
     liar_tick(c, now, dt_s);
 }

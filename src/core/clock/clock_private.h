@@ -158,7 +158,8 @@ struct clock {
     double mean_age_s;
     bool narrow;
     double lost_s;
-    double centre_ns; /* where most levels lie, while that isn't here */
+    double regroup_s;
+    struct nic_time lost_at;
     int in_gate, live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
     bool has_mean;
     int step_ticks;

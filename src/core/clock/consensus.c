@@ -12,6 +12,7 @@
 #define PARK_SCALE   3.7
 #define PARK_NOISE   0.8
 #define UNPARK       0.8
+#define REGROUP_S    1.0
 #define UNPARK_S     2.0
 #define CLIP         2.5
 #define PARKED_S_MAX 1e6
@@ -106,10 +107,11 @@ static double park_limit(const struct clock *c)
     return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns);
 }
 
-/* Where most edges' levels lie together. Zero, unless more than half of them are off: then this member itself
- * may be, and the largest group tells where the others are. */
-static double densest_level(const struct clock *c, double limit)
+/* Where most edges' levels lie together. Zero, unless more than half of them are off: then this
+ * member itself may be, and the largest group tells where the others are. */
+static double densest_level(const struct clock *c, double park_at)
 {
+    const double limit = 1.5 * park_at;
     int at_zero = 0, usable = 0, best = 0;
     double centre = 0;
 
@@ -137,7 +139,7 @@ static double densest_level(const struct clock *c, double limit)
             centre = sum / count;
         }
     }
-    return best > at_zero + 1 && best > c->liars_max ? centre : 0;
+    return best > at_zero && best > c->liars_max ? centre : 0;
 }
 
 static void park(struct clock *c, struct nic_time now, double dt_s)
@@ -145,13 +147,12 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
     const double limit = park_limit(c);
 
     c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S;
-    c->centre_ns = c->narrow ? densest_level(c, limit) : 0;
     for (int i = 0; i < c->capacity; i++) {
         struct edge *e = &c->edges[i];
         if (!e->used || !e->level_known) {
             continue;
         }
-        const double off = fabs(e->level_ns - c->centre_ns);
+        const double off = fabs(e->level_ns);
         if (!e->parked) {
             if (c->narrow && off > limit) {
                 e->parked = true;
@@ -162,9 +163,28 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
         }
         e->parked_s += dt_s;
         e->calm_s = off < UNPARK * limit ? e->calm_s + dt_s : 0;
-        if (e->calm_s > (c->centre_ns != 0 ? 0 : UNPARK_S)) {
+        if (e->calm_s > UNPARK_S) {
             e->parked = false;
         }
+    }
+}
+
+/* Most edges say that this member is elsewhere, and have for a second: go there at once. */
+static void regroup(struct clock *c, double dt_s)
+{
+    const double centre = c->narrow ? densest_level(c, park_limit(c)) : 0;
+
+    c->regroup_s = centre != 0 ? c->regroup_s + dt_s : 0;
+    if (c->regroup_s < REGROUP_S) {
+        return;
+    }
+    c->regroup_s = 0;
+    clock_jump(c, (int64_t)centre);
+    for (int i = 0; i < c->capacity; i++) {
+        struct edge *e = &c->edges[i];
+        e->level_ns -= centre;
+        e->expected_ns -= centre;
+        e->calm_s = UNPARK_S; /* those that fit now take part at once */
     }
 }
 
@@ -241,5 +261,6 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
             e->witness_ms += 0.01 * (e->e_ns * e->e_ns - e->witness_ms);
         }
     }
+    regroup(c, dt_s);
     park(c, now, dt_s);
 }

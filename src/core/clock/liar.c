@@ -6,15 +6,15 @@
 #include <math.h>
 #include <string.h>
 
-#define SUSPECT_S 1.0
-#define PEER_AGE_NS (12 * NS_PER_S) /* a peer that has just come may still be finding itself */
-#define LIAR_ODDS 9.2             /* log 10^4 */
-#define EDGE_ODDS -4.6
+#define SUSPECT_S    1.0
+#define PEER_AGE_NS  (12 * NS_PER_S) /* a peer that has just come may still be finding itself */
+#define LIAR_ODDS    9.2             /* log 10^4 */
+#define EDGE_ODDS    -4.6
 #define ASK_AGAIN_NS (NS_PER_S / 2)
-#define FORGET_S       3.0
-#define CROWDED_S      5.0
-#define REPLACE_NS     (10 * NS_PER_S)
-#define REPLACE_MAX    4
+#define FORGET_S     3.0
+#define CROWDED_S    5.0
+#define REPLACE_NS   (10 * NS_PER_S)
+#define REPLACE_MAX  4
 
 /* Not believed: each of the peer's live edges is parked or out of gate. Returns -1 if nothing is
  * measured. */
@@ -45,7 +45,7 @@ struct clock_answer clock_answer(const struct clock *c, uint32_t about)
     int edge = -1;
     const int against = disbelief(c, about, &answer.level_ns, &edge);
 
-    answer.known = against >= 0 && c->phase == CLOCK_TRACK && c->narrow && c->centre_ns == 0 &&
+    answer.known = against >= 0 && c->phase == CLOCK_TRACK && c->narrow && c->regroup_s == 0 &&
                    2 * c->parked <= c->live;
     answer.parked = against == 1;
     return answer;
@@ -97,11 +97,14 @@ static void judge(struct clock *c, struct suspect *s, double level, int edge)
     }
     if (s->odds > LIAR_ODDS) {
         s->named = true;
-        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_LIAR, .edge = edge, .peer = s->peer,
-                                            .value_ns = level});
+        clock_push(
+            c, (struct clock_action){
+                   .kind = CLOCK_ACTION_LIAR, .edge = edge, .peer = s->peer, .value_ns = level});
     } else if (s->odds < EDGE_ODDS) {
         s->asymmetric = true;
-        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY, .edge = edge, .peer = s->peer,
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY,
+                                            .edge = edge,
+                                            .peer = s->peer,
                                             .value_ns = level});
     }
 }

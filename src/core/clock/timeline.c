@@ -28,7 +28,8 @@ void timeline_found(struct clock *c, struct nic_time now)
         hash_u64((uint64_t)c->config.member + 1, (uint64_t)(now.ns + c->config.wall_minus_ns));
 
     c->founder = c->config.member;
-    c->timeline = (name & ~(uint64_t)(FLEET_NIC_MAX - 1)) | (c->config.member & (FLEET_NIC_MAX - 1));
+    c->timeline =
+        (name & ~(uint64_t)(FLEET_NIC_MAX - 1)) | (c->config.member & (FLEET_NIC_MAX - 1));
     if (c->timeline == CLOCK_TIMELINE_NONE) {
         c->timeline = FLEET_NIC_MAX;
     }
