@@ -16,6 +16,7 @@
 #define GOOD_SIGMA     1.5
 #define SPREAD_NS      150.0
 #define PATIENT_ROUNDS 40
+#define RATE_AGREED    300e-9
 
 struct sample {
     double t, d, residual; /* s; ns off the first packet's difference; ns, queueing positive */
@@ -381,7 +382,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
         noise_init(&c->noise, fmin(30 * guess, fmax(guess / 30, 1.4 * c->values[count / 4])),
                    c->config.stamps == CLOCK_STAMPS_SOFTWARE);
     }
-    bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
+    bank_start(&c->bank, 50.0 * 50.0, 300.0 * 300.0);
     clock_set_phase(c, CLOCK_TRACK);
     line_restart(c, now);
 }
@@ -430,11 +431,13 @@ void acquire_round(struct clock *c, struct nic_time now)
     const int keep = keep_of(count);
     const double gain = join ? 1 : 0.8;
     const double ahead = shortest_half(c->values, count, keep);
-    /* as near as the edges themselves agree */
-    const double good_ns = GOOD_NS + GOOD_SIGMA * sigma_sum / edges +
-                           (c->rounds > PATIENT_ROUNDS) *
-                               fmin(SPREAD_NS, 0.5 * shortest_width(c->values, count, keep));
     const double faster = shortest_half(c->weights, count, keep);
+    /* as near as the edges themselves agree, and they do agree */
+    const double width = shortest_width(c->values, count, keep);
+    const double good_ns = GOOD_NS + GOOD_SIGMA * sigma_sum / edges +
+                           (c->rounds > PATIENT_ROUNDS) * fmin(SPREAD_NS, 0.5 * width);
+    const bool agreed =
+        c->rounds > PATIENT_ROUNDS || (width < 8 * good_ns && fabs(faster) < RATE_AGREED);
 
     if (fabs(ahead) > 5e6) {
         clock_jump(c, (int64_t)ahead);
@@ -442,7 +445,7 @@ void acquire_round(struct clock *c, struct nic_time now)
     }
     clock_move(c, now, gain * ahead, gain * faster);
     c->rounds++;
-    c->calm = fabs(ahead) < good_ns ? c->calm + 1 : 0;
+    c->calm = fabs(ahead) < good_ns && agreed ? c->calm + 1 : 0;
     if (c->calm >= 3) {
         start_tracking(c, now);
     }

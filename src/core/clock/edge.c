@@ -233,22 +233,63 @@ static void close_window(struct clock *c, struct edge *e, struct path *path, str
     path->window = now;
 }
 
-static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
+/* This tick's packets, against the paths' delays. */
+struct batch {
+    double way[RING_PACKETS];
+    const struct packet *packet[RING_PACKETS];
+    int count;
+    double low[2];
+};
+
+static void load_batch(const struct clock *c, struct edge *e, struct batch *b, struct nic_time now)
+{
+    b->count = 0;
+    b->low[0] = b->low[1] = INFINITY;
+    for (; e->consumed < e->written; e->consumed++) {
+        const struct packet *p = &e->ring[e->consumed % RING_PACKETS];
+        const struct path *path = &e->paths[p->path];
+        if (!path->known) {
+            continue;
+        }
+        const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward) - path->m_ns;
+        b->way[b->count] = way;
+        b->packet[b->count++] = p;
+        b->low[p->forward] = fmin(b->low[p->forward], way);
+    }
+    for (int d = 0; d < 2; d++) {
+        if (isfinite(b->low[d])) {
+            e->raw_low[d] = b->low[d];
+            e->raw_seen[d] = true;
+            e->raw_at[d] = now;
+        }
+    }
+}
+
+/* Far from where it was expected, both directions say the same, and neither queued: the score would
+ * find it, but slowly, for its slope is flat out there. */
+static void follow_jump(const struct clock *c, struct edge *e, const struct batch *b)
+{
+    if (!isfinite(b->low[0]) || !isfinite(b->low[1])) {
+        return;
+    }
+    const double excess = (b->low[0] + b->low[1]) / 2;
+    const double shift = (b->low[1] - b->low[0]) / 2 - e->expected_ns;
+    if (excess > 0 || fabs(shift) < -SHIFT_LOW * noise_low_ns(&c->noise)) {
+        return;
+    }
+    e->expected_ns += shift;
+    for (int i = 0; i < e->config.path_count; i++) {
+        e->paths[i].low[1] -= shift;
+        e->paths[i].low[0] += shift;
+    }
+}
+
+static void take_packet(struct clock *c, struct edge *e, const struct packet *p, double way,
                         struct nic_time now, double extra, struct sums path_sums[CLOCK_PATH_MAX])
 {
     struct path *path = &e->paths[p->path];
-
-    if (!path->known) {
-        return;
-    }
-    const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward) - path->m_ns;
-    if (!e->raw_seen[p->forward] || way < e->raw_low[p->forward] ||
-        e->raw_at[p->forward].ns != now.ns) {
-        e->raw_low[p->forward] = way;
-        e->raw_seen[p->forward] = true;
-        e->raw_at[p->forward] = now;
-    }
     const double innovation = way + (p->forward ? -e->expected_ns : e->expected_ns);
+
     path->low[p->forward] = fmin(path->low[p->forward], innovation);
     if (innovation < noise_low_ns(&c->noise) - extra ||
         innovation > noise_high_ns(&c->noise) + extra) {
@@ -294,8 +335,11 @@ void edge_track(struct clock *c, struct edge *e, struct nic_time now)
             learn_path(c, e, i, now);
         }
     }
-    for (; e->consumed < e->written; e->consumed++) {
-        take_packet(c, e, &e->ring[e->consumed % RING_PACKETS], now, extra, sums);
+    struct batch batch;
+    load_batch(c, e, &batch, now);
+    follow_jump(c, e, &batch);
+    for (int i = 0; i < batch.count; i++) {
+        take_packet(c, e, batch.packet[i], batch.way[i], now, extra, sums);
     }
     for (int i = 0; i < e->config.path_count; i++) {
         learn_m(c, &e->paths[i], &sums[i]);
