@@ -252,6 +252,25 @@ double shortest_half(double *values, int count, int keep)
     return sum / keep;
 }
 
+/* As many as may lie, off either end. */
+static int trim_of(int count)
+{
+    const int third = (count - 1) / 3;
+
+    return third < 4 ? third : 4;
+}
+
+static double trimmed_mean(double *values, int count, int cut)
+{
+    double sum = 0;
+
+    (void)shortest_half(values, count, count); /* sorts */
+    for (int i = cut; i < count - cut; i++) {
+        sum += values[i];
+    }
+    return sum / (count - 2 * cut);
+}
+
 /* How wide that interval is; values sorted. */
 static double shortest_width(const double *values, int count, int keep)
 {
@@ -428,16 +447,21 @@ void acquire_round(struct clock *c, struct nic_time now)
         c->values[count] = c->weights[count] = 0;
         count++;
     }
-    const int keep = keep_of(count);
+    /* The trimmed mean contracts from anywhere; the shortest interval can leave islands, each
+     * content with itself, but no number of liars below its share can hold it: so first the one,
+     * then the other. */
+    const bool patient = c->rounds > PATIENT_ROUNDS;
+    const int keep = keep_of(count), cut = join || patient ? (count - keep) / 2 : trim_of(count);
     const double gain = join ? 1 : 0.8;
-    const double ahead = shortest_half(c->values, count, keep);
-    const double faster = shortest_half(c->weights, count, keep);
-    /* as near as the edges themselves agree, and they do agree */
-    const double width = shortest_width(c->values, count, keep);
-    const double good_ns = GOOD_NS + GOOD_SIGMA * sigma_sum / edges +
-                           (c->rounds > PATIENT_ROUNDS) * fmin(SPREAD_NS, 0.5 * width);
-    const bool agreed =
-        c->rounds > PATIENT_ROUNDS || (width < 8 * good_ns && fabs(faster) < RATE_AGREED);
+    const double ahead = join || patient ? shortest_half(c->values, count, keep)
+                                         : trimmed_mean(c->values, count, cut);
+    const double faster = join || patient ? shortest_half(c->weights, count, keep)
+                                          : trimmed_mean(c->weights, count, cut);
+    const double width = patient || join ? shortest_width(c->values, count, keep)
+                                         : c->values[count - 1 - cut] - c->values[cut];
+    const double good_ns =
+        GOOD_NS + GOOD_SIGMA * sigma_sum / edges + (patient ? fmin(SPREAD_NS, 0.5 * width) : 0);
+    const bool agreed = patient || (width < 8 * good_ns && fabs(faster) < RATE_AGREED);
 
     if (fabs(ahead) > 5e6) {
         clock_jump(c, (int64_t)ahead);

@@ -228,7 +228,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
         new_sum += e->e_info * (clipped - level);
         info_sum += e->e_info;
         age_sum += e->e_info * e->e_age_s;
-        square_sum += (e->e_ns - middle) * (e->e_ns - middle);
+        square_sum += (clipped - middle) * (clipped - middle);
         with_e++;
     }
     if (with_e == 0) {
