@@ -16,7 +16,7 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void append(struct world_values *v, double value)
+static void append(struct clock_world_values *v, double value)
 {
     if (v->count == v->capacity) {
         v->capacity = v->capacity > 0 ? 2 * v->capacity : 4096;
@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double world_quantile(struct world_values *v, double share)
+double clock_world_quantile(struct clock_world_values *v, double share)
 {
     if (v->count == 0) {
         return 0;
@@ -43,7 +43,7 @@ double world_quantile(struct world_values *v, double share)
     return v->values[at < v->count ? at : v->count - 1];
 }
 
-void judge_init(struct world *w)
+void judge_init(struct clock_world *w)
 {
     w->lines = calloc((size_t)w->config.members, sizeof w->lines[0]);
     w->readings = calloc((size_t)w->config.members, sizeof w->readings[0]);
@@ -55,7 +55,7 @@ void judge_init(struct world *w)
     w->event_last_bad_s = -1;
 }
 
-void judge_done(struct world *w)
+void judge_done(struct clock_world *w)
 {
     free(w->lines);
     free(w->readings);
@@ -66,12 +66,12 @@ void judge_done(struct world *w)
     free(w->statistical_widths.values);
 }
 
-static bool honest(const struct world *w, int i)
+static bool honest(const struct clock_world *w, int i)
 {
     return !w->members[i].liar && w->members[i].asleep_until_ns <= w->t_ns;
 }
 
-static void close_blocks(struct world *w)
+static void close_blocks(struct clock_world *w)
 {
     for (int i = 0; i < w->config.members; i++) {
         struct member *m = &w->members[i];
@@ -85,7 +85,7 @@ static void close_blocks(struct world *w)
 
 /* Intervals that meet pairwise share a point: every hard interval must reach what all others share.
  */
-static void judge_bounds(struct world *w, double mean)
+static void judge_bounds(struct clock_world *w, double mean)
 {
     double lowest_top = INFINITY, highest_bottom = -INFINITY;
     const double since_event = (double)w->t_ns * 1e-9 - w->config.event_s;
@@ -119,7 +119,7 @@ static void judge_bounds(struct world *w, double mean)
     }
 }
 
-static void judge_event(struct world *w)
+static void judge_event(struct clock_world *w)
 {
     const double since = (double)w->t_ns * 1e-9 - w->config.event_s;
 
@@ -139,7 +139,7 @@ static void judge_event(struct world *w)
     }
 }
 
-static void judge_pairs(struct world *w, double after_s)
+static void judge_pairs(struct clock_world *w, double after_s)
 {
     const int n = w->config.members;
     const bool counted = (double)w->t_ns * 1e-9 >= w->config.judge_from_s;
@@ -163,10 +163,12 @@ static void judge_pairs(struct world *w, double after_s)
         }
         append(&w->errors, error);
         if (w->config.baselines) {
-            append(&w->ntp, fabs(world_baseline_ns(w, i, &w->members[i].baseline.ntp, after_s) -
-                                 world_baseline_ns(w, j, &w->members[j].baseline.ntp, after_s)));
-            append(&w->ptp, fabs(world_baseline_ns(w, i, &w->members[i].baseline.ptp, after_s) -
-                                 world_baseline_ns(w, j, &w->members[j].baseline.ptp, after_s)));
+            append(&w->ntp,
+                   fabs(clock_world_baseline_ns(w, i, &w->members[i].baseline.ntp, after_s) -
+                        clock_world_baseline_ns(w, j, &w->members[j].baseline.ntp, after_s)));
+            append(&w->ptp,
+                   fabs(clock_world_baseline_ns(w, i, &w->members[i].baseline.ptp, after_s) -
+                        clock_world_baseline_ns(w, j, &w->members[j].baseline.ptp, after_s)));
         }
         append(&w->statistical_widths, 2 * w->readings[i].statistical_ns);
         append(&w->hard_widths, 2 * w->readings[i].hard_ns);
@@ -182,16 +184,16 @@ static void judge_pairs(struct world *w, double after_s)
     }
 }
 
-void judge_slot(struct world *w, double after_s)
+void judge_slot(struct clock_world *w, double after_s)
 {
     double sum = 0;
     int count = 0;
 
     for (int i = 0; i < w->config.members; i++) {
         struct clock_terms terms;
-        w->lines[i] = world_line_ns(w, i, after_s);
+        w->lines[i] = clock_world_line_ns(w, i, after_s);
         clock_terms(w->members[i].clock, &terms);
-        w->readings[i] = clock_terms_read(&terms, world_now(w, i, after_s));
+        w->readings[i] = clock_terms_read(&terms, clock_world_now(w, i, after_s));
         if (honest(w, i) && w->readings[i].status == CLOCK_SYNCED && i >= w->config.event_count) {
             sum += w->lines[i];
             count++;
@@ -217,7 +219,7 @@ void judge_slot(struct world *w, double after_s)
     }
 }
 
-void judge_action(struct world *w, int i, const struct clock_action *a)
+void judge_action(struct clock_world *w, int i, const struct clock_action *a)
 {
     const double t_s = (double)w->t_ns * 1e-9;
 
@@ -244,9 +246,9 @@ void judge_action(struct world *w, int i, const struct clock_action *a)
     }
 }
 
-void world_result(struct world *w, struct world_result *r)
+void clock_world_result(struct clock_world *w, struct clock_world_result *r)
 {
-    struct world_values named = {0};
+    struct clock_world_values named = {0};
     int liars = 0, caught = 0;
 
     for (int i = 0; i < w->config.members; i++) {
@@ -256,16 +258,16 @@ void world_result(struct world *w, struct world_result *r)
             append(&named, w->members[i].named_s);
         }
     }
-    w->result.p50_ns = world_quantile(&w->errors, 0.5);
-    w->result.p99_ns = world_quantile(&w->errors, 0.99);
-    w->result.max_ns = world_quantile(&w->errors, 1);
-    w->result.ntp_p99_ns = world_quantile(&w->ntp, 0.99);
-    w->result.ptp_p99_ns = world_quantile(&w->ptp, 0.99);
-    w->result.hard_width_ns = world_quantile(&w->hard_widths, 0.5);
-    w->result.statistical_width_ns = world_quantile(&w->statistical_widths, 0.5);
+    w->result.p50_ns = clock_world_quantile(&w->errors, 0.5);
+    w->result.p99_ns = clock_world_quantile(&w->errors, 0.99);
+    w->result.max_ns = clock_world_quantile(&w->errors, 1);
+    w->result.ntp_p99_ns = clock_world_quantile(&w->ntp, 0.99);
+    w->result.ptp_p99_ns = clock_world_quantile(&w->ptp, 0.99);
+    w->result.hard_width_ns = clock_world_quantile(&w->hard_widths, 0.5);
+    w->result.statistical_width_ns = clock_world_quantile(&w->statistical_widths, 0.5);
     w->result.liars_named_share = liars > 0 ? (double)caught / liars : 0;
-    w->result.named_median_s = world_quantile(&named, 0.5);
-    w->result.named_p95_s = world_quantile(&named, 0.95);
+    w->result.named_median_s = clock_world_quantile(&named, 0.5);
+    w->result.named_p95_s = clock_world_quantile(&named, 0.95);
     w->result.p99_100ns_s =
         w->last_above_s >= (double)w->t_ns * 1e-9 - 0.2 ? -1 : w->last_above_s + 0.1;
     w->result.packets = w->packets;

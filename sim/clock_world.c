@@ -20,7 +20,7 @@ static void *claim(size_t count, size_t size)
 /* -- oscillators
  * -------------------------------------------------------------------------------------------- */
 
-static void advance_oscillator(struct world *w, struct member *m)
+static void advance_oscillator(struct clock_world *w, struct member *m)
 {
     const double moved = m->fraction + SEGMENT_S * 1e9 * m->rate;
 
@@ -34,7 +34,7 @@ static void advance_oscillator(struct world *w, struct member *m)
 }
 
 /* The member's raw clock at true time t, whole and fraction. */
-static int64_t raw_clock(const struct world *w, const struct member *m, double after_s,
+static int64_t raw_clock(const struct clock_world *w, const struct member *m, double after_s,
                          double *ret_fraction)
 {
     const double moved = m->fraction + after_s * 1e9 * (1 + m->rate);
@@ -45,7 +45,7 @@ static int64_t raw_clock(const struct world *w, const struct member *m, double a
     return m->base + (int64_t)whole;
 }
 
-static int64_t stamp(struct world *w, const struct member *m, double after_s, double sign)
+static int64_t stamp(struct clock_world *w, const struct member *m, double after_s, double sign)
 {
     double fraction;
     const int64_t raw = raw_clock(w, m, after_s, &fraction);
@@ -58,7 +58,7 @@ static int64_t stamp(struct world *w, const struct member *m, double after_s, do
 /* -- making the world
  * --------------------------------------------------------------------------------------- */
 
-static bool has_edge(const struct world *w, int a, int b)
+static bool has_edge(const struct clock_world *w, int a, int b)
 {
     for (int i = 0; i < w->members[a].degree; i++) {
         if (w->members[a].peers[i] == b) {
@@ -68,14 +68,14 @@ static bool has_edge(const struct world *w, int a, int b)
     return false;
 }
 
-static bool allowed(const struct world *w, int a, int b)
+static bool allowed(const struct clock_world *w, int a, int b)
 {
     const int per = w->config.nics_per_host > 1 ? w->config.nics_per_host : 1;
 
     return a != b && a / per != b / per && !has_edge(w, a, b);
 }
 
-static void join(struct world *w, int a, int b)
+static void join(struct clock_world *w, int a, int b)
 {
     w->members[a].peers[w->members[a].degree++] = b;
     w->members[b].peers[w->members[b].degree++] = a;
@@ -83,7 +83,7 @@ static void join(struct world *w, int a, int b)
 
 /* Random regular: stubs matched at random; what clashes is matched again, and at last by swapping.
  */
-static void make_graph(struct world *w)
+static void make_graph(struct clock_world *w)
 {
     const int n = w->config.members, k = w->config.degree < n - 1 ? w->config.degree : n - 1;
     int count = 0, *stubs = claim((size_t)n * (size_t)k, sizeof *stubs);
@@ -116,9 +116,9 @@ static void make_graph(struct world *w)
     free(stubs); /* the last few stubs may stay single: a degree of k - 1 here and there */
 }
 
-static double draw_asymmetry(struct world *w)
+static double draw_asymmetry(struct clock_world *w)
 {
-    const struct world_config *g = &w->config;
+    const struct clock_world_config *g = &w->config;
     double a = g->asymmetric_uniform_ns * (2 * prng_uniform(&w->prng) - 1);
 
     if (prng_uniform(&w->prng) < g->asymmetric_share) {
@@ -127,13 +127,14 @@ static double draw_asymmetry(struct world *w)
     return a;
 }
 
-static void make_edge(struct world *w, int a, int b)
+static void make_edge(struct clock_world *w, int a, int b)
 {
-    struct world_edge *e = &w->edges[w->edge_count];
-    const struct world_config *g = &w->config;
+    struct clock_world_edge *e = &w->edges[w->edge_count];
+    const struct clock_world_config *g = &w->config;
     const double asymmetry = draw_asymmetry(w);
 
-    *e = (struct world_edge){.member = {a, b}, .slot = (int)prng_below(&w->prng, SLOTS_PER_SEND)};
+    *e = (struct clock_world_edge){.member = {a, b},
+                                   .slot = (int)prng_below(&w->prng, SLOTS_PER_SEND)};
     e->lost = prng_uniform(&w->prng) < g->one_way_loss_share ? (int)prng_below(&w->prng, 2) : -1;
     for (int p = 0; p < g->paths; p++) {
         const double d =
@@ -157,9 +158,9 @@ static void make_edge(struct world *w, int a, int b)
     w->edge_count++;
 }
 
-static void make_clock(struct world *w, int i)
+static void make_clock(struct clock_world *w, int i)
 {
-    const struct world_config *g = &w->config;
+    const struct clock_world_config *g = &w->config;
     struct member *m = &w->members[i];
     const struct clock_config c = {.member = (uint32_t)i,
                                    .stamps =
@@ -175,9 +176,9 @@ static void make_clock(struct world *w, int i)
     ASSERT(m->clock != NULL);
 }
 
-static void make_member(struct world *w, int i)
+static void make_member(struct clock_world *w, int i)
 {
-    const struct world_config *g = &w->config;
+    const struct clock_world_config *g = &w->config;
     struct member *m = &w->members[i];
 
     m->base = (int64_t)prng_below(&w->prng, 1000000 * (uint64_t)NS_PER_S);
@@ -189,7 +190,7 @@ static void make_member(struct world *w, int i)
 }
 
 /* A tree of hops from member 0, for the baselines. */
-static void make_tree(struct world *w)
+static void make_tree(struct clock_world *w)
 {
     int *queue = claim((size_t)w->config.members, sizeof *queue),
         *hops = claim((size_t)w->config.members, sizeof *hops);
@@ -213,7 +214,7 @@ static void make_tree(struct world *w)
                       4);
     }
     for (int i = 0; i < w->edge_count; i++) {
-        struct world_edge *e = &w->edges[i];
+        struct clock_world_edge *e = &w->edges[i];
         for (int side = 0; side < 2; side++) {
             struct baseline *b = &w->members[e->member[side]].baseline;
             if (hops[e->member[1 - side]] == hops[e->member[side]] - 1 &&
@@ -227,9 +228,9 @@ static void make_tree(struct world *w)
     free(hops);
 }
 
-struct world *world_new(const struct world_config *config)
+struct clock_world *clock_world_new(const struct clock_world_config *config)
 {
-    struct world *w = claim(1, sizeof *w);
+    struct clock_world *w = claim(1, sizeof *w);
 
     w->config = *config;
     w->config.paths = config->paths > 0 ? config->paths : 1;
@@ -258,7 +259,7 @@ struct world *world_new(const struct world_config *config)
     return w;
 }
 
-void world_free(struct world *w)
+void clock_world_free(struct clock_world *w)
 {
     if (w == NULL) {
         return;
@@ -279,9 +280,10 @@ void world_free(struct world *w)
  */
 
 /* What `from` tells `to`: the truth, or not. */
-static void speak(struct world *w, int from, int to, struct nic_time now, struct clock_published *p)
+static void speak(struct clock_world *w, int from, int to, struct nic_time now,
+                  struct clock_published *p)
 {
-    const struct world_config *g = &w->config;
+    const struct clock_world_config *g = &w->config;
     const double t_s = (double)w->t_ns * 1e-9;
     double lie = 0;
 
@@ -318,10 +320,10 @@ static void speak(struct world *w, int from, int to, struct nic_time now, struct
 }
 
 /* One packet in flight: queueing drawn, both stamps. */
-static void fly(struct world *w, struct world_edge *e, int side, int path, double after_s,
-                int64_t *tx, int64_t *rx)
+static void fly(struct clock_world *w, struct clock_world_edge *e, int side, int path,
+                double after_s, int64_t *tx, int64_t *rx)
 {
-    const struct world_config *g = &w->config;
+    const struct clock_world_config *g = &w->config;
     double delay = e->delay_ns[side][path];
 
     if (g->queue_share > 0 && prng_uniform(&w->prng) < g->queue_share) {
@@ -332,8 +334,8 @@ static void fly(struct world *w, struct world_edge *e, int side, int path, doubl
     w->packets++;
 }
 
-static void give_point(struct world *w, struct world_edge *e, int to_side, const struct flight *f,
-                       bool forward, struct nic_time now)
+static void give_point(struct clock_world *w, struct clock_world_edge *e, int to_side,
+                       const struct flight *f, bool forward, struct nic_time now)
 {
     const struct clock_point p = {.edge = e->handle[to_side],
                                   .path = f->path,
@@ -354,7 +356,8 @@ static void give_point(struct world *w, struct world_edge *e, int to_side, const
 
 /* One end's packet: the other end learns our header, our last packet's departure, and our last
  * arrival from it. */
-static void send(struct world *w, struct world_edge *e, int side, bool pair, double after_s)
+static void send(struct clock_world *w, struct clock_world_edge *e, int side, bool pair,
+                 double after_s)
 {
     struct member *to = &w->members[e->member[1 - side]];
     struct flight f = {.path = (uint8_t)(e->sent[side] / 2 % (uint32_t)w->config.paths),
@@ -401,7 +404,7 @@ static void send(struct world *w, struct world_edge *e, int side, bool pair, dou
  * ---------------------------------------------------------------------------------------------------
  */
 
-static void ask_others(struct world *w, int asker, uint32_t about, struct nic_time now)
+static void ask_others(struct clock_world *w, int asker, uint32_t about, struct nic_time now)
 {
     const struct member *j = &w->members[about];
 
@@ -419,7 +422,7 @@ static void ask_others(struct world *w, int asker, uint32_t about, struct nic_ti
     }
 }
 
-static void drain(struct world *w, int i, struct nic_time now)
+static void drain(struct clock_world *w, int i, struct nic_time now)
 {
     struct clock_action a;
 
@@ -432,7 +435,7 @@ static void drain(struct world *w, int i, struct nic_time now)
     }
 }
 
-static void tick_members(struct world *w, double after_s)
+static void tick_members(struct clock_world *w, double after_s)
 {
     for (int i = 0; i < w->config.members; i++) {
         struct member *m = &w->members[i];
@@ -451,9 +454,9 @@ static void tick_members(struct world *w, double after_s)
     }
 }
 
-static void happen(struct world *w)
+static void happen(struct clock_world *w)
 {
-    const struct world_config *g = &w->config;
+    const struct clock_world_config *g = &w->config;
 
     for (int i = 0; i < g->event_count; i++) {
         struct member *m = &w->members[i];
@@ -490,9 +493,9 @@ static void happen(struct world *w)
 
 /* A guard sees a frequency jump within 5 ms: G plus J t of drift against the host's other clock. A
  * suspend is seen by the first pass after waking. */
-static void guards(struct world *w, double since_event_s)
+static void guards(struct clock_world *w, double since_event_s)
 {
-    const struct world_config *g = &w->config;
+    const struct clock_world_config *g = &w->config;
 
     if (w->config.unguarded || since_event_s < 0) {
         return;
@@ -511,12 +514,12 @@ static void guards(struct world *w, double since_event_s)
     }
 }
 
-bool world_step(struct world *w)
+bool clock_world_step(struct clock_world *w)
 {
-    const struct world_config *g = &w->config;
-    const int slot = (int)(w->t_ns / WORLD_SLOT_NS % SLOTS_PER_SEND);
-    const bool odd = (w->t_ns / WORLD_SLOT_NS / SLOTS_PER_SEND & 1) != 0;
-    const double slot_s = slot * (double)WORLD_SLOT_NS * 1e-9;
+    const struct clock_world_config *g = &w->config;
+    const int slot = (int)(w->t_ns / CLOCK_WORLD_SLOT_NS % SLOTS_PER_SEND);
+    const bool odd = (w->t_ns / CLOCK_WORLD_SLOT_NS / SLOTS_PER_SEND & 1) != 0;
+    const double slot_s = slot * (double)CLOCK_WORLD_SLOT_NS * 1e-9;
 
     if ((double)w->t_ns * 1e-9 >= g->seconds) {
         return false;
@@ -527,15 +530,15 @@ bool world_step(struct world *w)
         }
     }
     const int64_t event_ns = (int64_t)(g->event_s * 1e9);
-    if (g->event_count > 0 &&
-        w->t_ns == event_ns / (WORLD_SLOT_NS * SLOTS_PER_SEND) * (WORLD_SLOT_NS * SLOTS_PER_SEND)) {
+    if (g->event_count > 0 && w->t_ns == event_ns / (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND) *
+                                             (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND)) {
         happen(w);
     }
     if (g->event_count > 0) {
         guards(w, (double)(w->t_ns - event_ns) * 1e-9);
     }
     for (int i = 0; i < w->edge_count; i++) {
-        struct world_edge *e = &w->edges[i];
+        struct clock_world_edge *e = &w->edges[i];
         if (e->slot != slot) {
             continue;
         }
@@ -548,14 +551,14 @@ bool world_step(struct world *w)
     if (slot % 2 == 1) {
         judge_slot(w, slot_s + 4.8e-3);
     }
-    w->t_ns += WORLD_SLOT_NS;
+    w->t_ns += CLOCK_WORLD_SLOT_NS;
     return true;
 }
 
 /* -- for the judge and for tests
  * ---------------------------------------------------------------------------- */
 
-double world_line_ns(const struct world *w, int i, double after_s)
+double clock_world_line_ns(const struct clock_world *w, int i, double after_s)
 {
     const struct member *m = &w->members[i];
     struct clock_terms t;
@@ -566,65 +569,65 @@ double world_line_ns(const struct world *w, int i, double after_s)
     clock_terms(m->clock, &t);
     const double since = (double)(raw - t.line.r.ns) + fraction;
     const double slewed = fmin(since, (double)(t.line.until.ns - t.line.r.ns));
-    const int64_t true_ns =
-        EPOCH_NS + w->t_ns / (WORLD_SLOT_NS * SLOTS_PER_SEND) * (WORLD_SLOT_NS * SLOTS_PER_SEND);
+    const int64_t true_ns = EPOCH_NS + w->t_ns / (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND) *
+                                           (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND);
     return (double)(raw + t.line.x_ns - true_ns) - after_s * 1e9 + fraction + t.line.x_fraction +
            t.line.y * since + t.line.slew * slewed;
 }
 
-double world_baseline_ns(const struct world *w, int i, const struct baseline_map *map,
-                         double after_s)
+double clock_world_baseline_ns(const struct clock_world *w, int i, const struct baseline_map *map,
+                               double after_s)
 {
     double fraction;
     const int64_t raw = raw_clock(w, &w->members[i], after_s, &fraction);
-    const int64_t true_ns =
-        EPOCH_NS + w->t_ns / (WORLD_SLOT_NS * SLOTS_PER_SEND) * (WORLD_SLOT_NS * SLOTS_PER_SEND);
+    const int64_t true_ns = EPOCH_NS + w->t_ns / (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND) *
+                                           (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND);
 
     return baseline_offset(map, raw, fraction, true_ns) - after_s * 1e9;
 }
 
-double world_error_ns(struct world *w, int member)
+double clock_world_error_ns(struct clock_world *w, int member)
 {
-    const double after_s =
-        (double)(w->t_ns / WORLD_SLOT_NS % SLOTS_PER_SEND) * (double)WORLD_SLOT_NS * 1e-9;
+    const double after_s = (double)(w->t_ns / CLOCK_WORLD_SLOT_NS % SLOTS_PER_SEND) *
+                           (double)CLOCK_WORLD_SLOT_NS * 1e-9;
     double sum = 0;
     int count = 0;
 
     for (int i = 0; i < w->config.members; i++) {
         if (!w->members[i].liar) {
-            sum += world_line_ns(w, i, after_s);
+            sum += clock_world_line_ns(w, i, after_s);
             count++;
         }
     }
-    return world_line_ns(w, member, after_s) - sum / count;
+    return clock_world_line_ns(w, member, after_s) - sum / count;
 }
 
-struct nic_time world_now(const struct world *w, int i, double after_s)
+struct nic_time clock_world_now(const struct clock_world *w, int i, double after_s)
 {
     double fraction;
 
     return (struct nic_time){raw_clock(w, &w->members[i], after_s, &fraction)};
 }
 
-struct clock *world_member(struct world *w, int member)
+struct clock *clock_world_member(struct clock_world *w, int member)
 {
     return w->members[member].clock;
 }
 
-struct nic_time world_member_now(const struct world *w, int member)
+struct nic_time clock_world_member_now(const struct clock_world *w, int member)
 {
-    const double slot_s =
-        (double)(w->t_ns / WORLD_SLOT_NS % SLOTS_PER_SEND) * (double)WORLD_SLOT_NS * 1e-9;
+    const double slot_s = (double)(w->t_ns / CLOCK_WORLD_SLOT_NS % SLOTS_PER_SEND) *
+                          (double)CLOCK_WORLD_SLOT_NS * 1e-9;
 
-    return world_now(w, member, slot_s);
+    return clock_world_now(w, member, slot_s);
 }
 
-void world_run(const struct world_config *config, struct world_result *ret_result)
+void clock_world_run(const struct clock_world_config *config, struct clock_world_result *ret_result)
 {
-    struct world *w = world_new(config);
+    struct clock_world *w = clock_world_new(config);
 
-    while (world_step(w)) {
+    while (clock_world_step(w)) {
     }
-    world_result(w, ret_result);
-    world_free(w);
+    clock_world_result(w, ret_result);
+    clock_world_free(w);
 }

@@ -14,10 +14,10 @@
 #include "base/prng.h"
 #include "core/clock/clock.h"
 
-#define WORLD_SLOT_NS  (5 * NS_PER_MS)
-#define WORLD_PATH_MAX 8
+#define CLOCK_WORLD_SLOT_NS  (5 * NS_PER_MS)
+#define CLOCK_WORLD_PATH_MAX 8
 
-enum world_lie {
+enum clock_world_lie {
     LIE_NONE,
     LIE_COLLUDING, /* all liars ahead by lie_ns */
     LIE_DRIFTING,  /* the same, but it grows to lie_ns over lie_ramp_s */
@@ -27,7 +27,7 @@ enum world_lie {
     LIE_KINDS,
 };
 
-struct world_config {
+struct clock_world_config {
     uint64_t seed;
     int members, degree;
     int nics_per_host; /* 0 or 1: a member a host; else members of a host share no edge, clocks are
@@ -46,7 +46,7 @@ struct world_config {
     double asymmetric_share, asymmetric_ns; /* of edges, by + or - */
     double asymmetric_uniform_ns;           /* every edge within +- */
     bool asymmetric_paths;                  /* ... drawn for every path, not edge */
-    enum world_lie lie;
+    enum clock_world_lie lie;
     double liar_share, lie_ns, lie_ramp_s, lie_from_s;
     double one_way_loss_share; /* edges that lose one direction */
     int64_t edge_limit_ns;
@@ -61,13 +61,13 @@ struct world_config {
 };
 
 /* A growing list of judged numbers. */
-struct world_values {
+struct clock_world_values {
     double *values;
     size_t count, capacity;
 };
-double world_quantile(struct world_values *v, double share); /* sorts; 0 when empty */
+double clock_world_quantile(struct clock_world_values *v, double share); /* sorts; 0 when empty */
 
-struct world_result {
+struct clock_world_result {
     double p50_ns, p99_ns, max_ns; /* |error| between random pairs of honest members' lines */
     double ntp_p99_ns, ptp_p99_ns;
     uint64_t hard_judged, hard_violations;
@@ -89,15 +89,16 @@ struct world_result {
     double host_seconds_cpu_s; /* CPU seconds per member and second of fleet */
 };
 
-struct world;
-struct world *world_new(const struct world_config *config);
-void world_free(struct world *world);
+struct clock_world;
+struct clock_world *clock_world_new(const struct clock_world_config *config);
+void clock_world_free(struct clock_world *world);
 /* One slot. False when the time is over. */
-bool world_step(struct world *world);
-void world_result(struct world *world, struct world_result *ret_result);
+bool clock_world_step(struct clock_world *world);
+void clock_world_result(struct clock_world *world, struct clock_world_result *ret_result);
 /* All of it. */
-void world_run(const struct world_config *config, struct world_result *ret_result);
+void clock_world_run(const struct clock_world_config *config,
+                     struct clock_world_result *ret_result);
 /* For tests: a member's line against the mean of the honest, ns; and the member itself. */
-double world_error_ns(struct world *world, int member);
-struct clock *world_member(struct world *world, int member);
-struct nic_time world_member_now(const struct world *world, int member);
+double clock_world_error_ns(struct clock_world *world, int member);
+struct clock *clock_world_member(struct clock_world *world, int member);
+struct nic_time clock_world_member_now(const struct clock_world *world, int member);

@@ -26,27 +26,27 @@ struct flight {
     bool valid;
 };
 
-struct world_edge {
+struct clock_world_edge {
     int member[2], handle[2], baseline[2];
-    double delay_ns[2][WORLD_PATH_MAX]; /* from member[side] */
+    double delay_ns[2][CLOCK_WORLD_PATH_MAX]; /* from member[side] */
     struct flight last[2];
     bool told[2];
     uint32_t sent[2];
     int slot, lost;
 };
 
-struct world {
-    struct world_config config;
+struct clock_world {
+    struct clock_world_config config;
     struct prng prng, judge_prng;
     struct member *members;
-    struct world_edge *edges;
+    struct clock_world_edge *edges;
     int edge_count;
     int64_t t_ns;
     uint64_t packets;
     double *lines; /* scratch: each member's line error now */
     struct clock_reading *readings;
-    struct world_values errors, ntp, ptp, hard_widths, statistical_widths;
-    struct world_result result;
+    struct clock_world_values errors, ntp, ptp, hard_widths, statistical_widths;
+    struct clock_world_result result;
     double cpu_start_s;
     double last_above_s; /* last time that the p99 over members was above 100 ns */
     bool synced_once;
@@ -54,13 +54,13 @@ struct world {
 };
 
 /* clock_world.c */
-double world_line_ns(const struct world *w, int member, double after_s);
-double world_baseline_ns(const struct world *w, int member, const struct baseline_map *map,
-                         double after_s);
-struct nic_time world_now(const struct world *w, int member, double after_s);
+double clock_world_line_ns(const struct clock_world *w, int member, double after_s);
+double clock_world_baseline_ns(const struct clock_world *w, int member,
+                               const struct baseline_map *map, double after_s);
+struct nic_time clock_world_now(const struct clock_world *w, int member, double after_s);
 
 /* clock_judge.c */
-void judge_init(struct world *w);
-void judge_done(struct world *w);
-void judge_slot(struct world *w, double after_s);
-void judge_action(struct world *w, int member, const struct clock_action *action);
+void judge_init(struct clock_world *w);
+void judge_done(struct clock_world *w);
+void judge_slot(struct clock_world *w, double after_s);
+void judge_action(struct clock_world *w, int member, const struct clock_action *action);

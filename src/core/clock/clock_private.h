@@ -258,6 +258,7 @@ void bank_forget(struct bank *b);
 double bank_wander(const struct bank *b);
 
 /* consensus.c */
+double park_limit(const struct clock *c); /* an edge whose |level| is beyond is parked */
 void consensus_count(struct clock *c);
 void consensus_gather(struct clock *c, struct nic_time now);
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s);

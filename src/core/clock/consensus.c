@@ -10,6 +10,7 @@
 #define EXPECT_GAIN  0.15
 #define WIDE_S       8.0
 #define PARK_SCALE   3.7
+#define PARK_NS      2.0
 #define PARK_NOISE   0.8
 #define UNPARK       0.8
 #define REGROUP_S    1.0
@@ -102,9 +103,9 @@ static void update_scale(struct clock *c)
     }
 }
 
-static double park_limit(const struct clock *c)
+double park_limit(const struct clock *c)
 {
-    return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns);
+    return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns + PARK_NS);
 }
 
 /* Where most edges' levels lie together. Zero, unless more than half of them are off: then this

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #define SUSPECT_S    1.0
+#define LIAR_NS      8.0
+#define EDGE_NS      25.0 /* less isn't worth a sentence */
+#define EDGE_S       10.0
 #define PEER_AGE_NS  (12 * NS_PER_S) /* a peer that has just come may still be finding itself */
 #define LIAR_ODDS    9.2             /* log 10^4 */
 #define EDGE_ODDS    -4.6
@@ -95,12 +98,13 @@ static void judge(struct clock *c, struct suspect *s, double level, int edge)
     if (s->named || s->asymmetric) {
         return;
     }
-    if (s->odds > LIAR_ODDS) {
+    if (s->odds > LIAR_ODDS && fabs(level) > LIAR_NS) {
         s->named = true;
         clock_push(
             c, (struct clock_action){
                    .kind = CLOCK_ACTION_LIAR, .edge = edge, .peer = s->peer, .value_ns = level});
-    } else if (s->odds < EDGE_ODDS) {
+    } else if (s->odds < EDGE_ODDS && s->parked_s > EDGE_S && fabs(level) > 2 * park_limit(c) &&
+               fabs(level) > EDGE_NS) {
         s->asymmetric = true;
         clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY,
                                             .edge = edge,
