@@ -6,6 +6,7 @@
 #include "lab/fault.h"
 #include "lab/lab.h"
 #include "lab/machine.h"
+#include "lab/run.h"
 #include "lab/traffic.h"
 #include "platform/config/config.h"
 
@@ -30,6 +31,7 @@ static const char usage[] =
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
     "  eval [OPTIONS]          its clocks against the truth; --help says more\n"
     "  traffic [OPTIONS]       load on its links, or a timed transfer; --help says more\n"
+    "  run SCENARIO…           play scenario files with real packets, judge their bounds\n"
     "  fault KIND TARGET …     break something; `fault --help`, `fault list`, `fault undo ID`\n"
     "  down                    remove it all, whatever was killed before\n"
     "\n"
@@ -149,6 +151,13 @@ static int space_count(const char *name)
     return count;
 }
 
+bool lab_is_there(const char *name)
+{
+    char folder[LAB_TEXT_SIZE];
+    snprintf(folder, sizeof(folder), LAB_ROOT "/%s", name);
+    return space_count(name) > 0 || access(folder, F_OK) == 0;
+}
+
 static double seconds_now(void)
 {
     struct timespec t;
@@ -169,7 +178,7 @@ static int start_agents(const struct lab *lab)
     return rc;
 }
 
-static int bring_up(const struct lab *lab, bool has_agents, const char *program)
+int lab_bring_up(const struct lab *lab, bool has_agents, const char *program)
 {
     int rc = machine_make_folder(LAB_ROOT);
     rc = rc == 0 ? machine_make_folder(lab->folder) : rc;
@@ -216,7 +225,7 @@ static int cmd_up(const char *name, int argc, char **argv)
     }
     static struct lab lab;
     double begin = seconds_now();
-    if (space_count(name) > 0 || access((lab_name(&lab, name), lab.folder), F_OK) == 0) {
+    if (lab_is_there(name)) {
         fprintf(stderr,
                 "foliot lab: lab '%s' is there already: `foliot lab --name %s down` first\n", name,
                 name);
@@ -225,7 +234,7 @@ static int cmd_up(const char *name, int argc, char **argv)
     if (lab_describe(&lab, name, optind < argc ? argv[optind] : NULL) < 0) {
         return 1;
     }
-    if (bring_up(&lab, has_agents, agent) < 0) {
+    if (lab_bring_up(&lab, has_agents, agent) < 0) {
         fprintf(stderr, "foliot lab: not up: taking away what was made\n");
         if (lab_fabric_down(name) < 0) {
             fprintf(stderr, "foliot lab: and something was left: `foliot lab --name %s down`\n",
@@ -344,6 +353,7 @@ static int run_command(const char *name, int argc, char **argv)
            : strcmp(command, "down") == 0    ? cmd_down(name)
            : strcmp(command, "status") == 0  ? cmd_status(name)
            : strcmp(command, "eval") == 0    ? lab_eval_main(name, argc, argv)
+           : strcmp(command, "run") == 0     ? lab_run_main(name, argc, argv)
            : strcmp(command, "traffic") == 0 ? lab_traffic_main(name, argc, argv)
            : strcmp(command, "fault") == 0   ? cmd_fault(name, argc, argv)
            : strcmp(command, "exec") == 0

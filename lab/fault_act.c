@@ -382,6 +382,7 @@ static int play_restarts(const struct lab *lab, struct lab_fault *state, int sto
             (struct scenario_target){.kind = TARGET_HOSTS, .first = host[i], .last = host[i]};
         one.is_on = 1;
         int rc = apply_said(lab, &one);
+        bool is_stopped = rc == 0 && wait_until(lab_raw_ns() + state->fault.for_ns, stop_fd);
         rc = rc == 0 ? unapply_said(lab, &one) : rc;
         if (rc < 0) {
             return rc;
@@ -390,7 +391,7 @@ static int play_restarts(const struct lab *lab, struct lab_fault *state, int sto
             lab_fault_ready(state);
         }
         next_ns += state->fault.every_ns;
-        if (i + 1 < count && wait_until(next_ns, stop_fd)) {
+        if (is_stopped || (i + 1 < count && wait_until(next_ns, stop_fd))) {
             break;
         }
     }

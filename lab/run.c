@@ -1,0 +1,389 @@
+/* run.c: `foliot lab run`: a lab up, the scenario through its time, the verdict, the lab down. */
+#include "lab/run.h"
+
+#include "base/time.h"
+#include "lab/eval_read.h"
+#include "lab/fault.h"
+#include "lab/lab.h"
+#include "lab/run_agents.h"
+#include "lab/run_judge.h"
+#include "lab/traffic.h"
+#include "platform/json/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READ_EVERY_NS (20 * NS_PER_MS)
+
+static const char usage[] =
+    "Usage: foliot lab run [--json] [--findings] [--keep] [--agent PROGRAM] SCENARIO…\n"
+    "Plays scenarios with real packets and judges their bounds against the truth.\n"
+    "\n"
+    "  --json           one JSON object a scenario\n"
+    "  --keep           leave the lab up afterwards\n"
+    "  --agent PROGRAM  the agents' program\n"
+    "\n"
+    "Exit status: 0 all bounds hold, 1 one is broken, 2 one couldn't be played.\n";
+
+struct options {
+    bool is_json, keeps, findings;
+    const char *agent;
+};
+
+struct play {
+    struct lab lab;
+    struct run_judge judge;
+    struct eval_reader reader;
+    struct eval_reading readings[EVAL_CLOCK_MAX];
+    struct run_agents *agents;
+    pid_t traffic[SCENARIO_TRAFFIC_MAX];
+    int fault_id[SCENARIO_FAULT_MAX]; /* 0: not begun, -1: over */
+    int64_t begin_raw_ns;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    stopped = 1;
+}
+
+/* ---- traffic: children that run `foliot lab traffic` ---- */
+
+static void traffic_start(struct play *p, int index)
+{
+    const struct scenario_traffic *t = &p->lab.scenario.traffic[index];
+    char load[32];
+    char from[32];
+    char to[32];
+    char *argv[16] = {(char *)"traffic", (char *)"--seconds", (char *)"0", (char *)"--pattern"};
+    int argc = 4;
+    argv[argc++] = (char *)(t->kind == TRAFFIC_FLOW     ? "one"
+                            : t->kind == TRAFFIC_INCAST ? "incast"
+                                                        : "all-to-all");
+    if (t->greedy) {
+        argv[argc++] = (char *)"--greedy";
+    } else {
+        snprintf(load, sizeof(load), "%g", t->load * 100.0);
+        argv[argc++] = (char *)"--load";
+        argv[argc++] = load;
+    }
+    snprintf(from, sizeof(from), "%d.%d", t->from.from.host, t->from.from.nic);
+    snprintf(to, sizeof(to), "%d.%d", t->to.from.host, t->to.from.nic);
+    if (t->kind == TRAFFIC_FLOW) {
+        argv[argc++] = (char *)"--from";
+        argv[argc++] = from;
+    }
+    if (t->kind != TRAFFIC_ALL_TO_ALL && t->to.kind == TARGET_NIC) {
+        argv[argc++] = (char *)"--to";
+        argv[argc++] = to;
+    }
+    fflush(NULL);
+    p->traffic[index] = fork();
+    if (p->traffic[index] == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(null, STDOUT_FILENO);
+        _exit(lab_traffic_main(p->lab.name, argc, argv));
+    }
+}
+
+static void traffic_stop(struct play *p, int index)
+{
+    if (p->traffic[index] > 0) {
+        kill(p->traffic[index], SIGINT);
+        waitpid(p->traffic[index], NULL, 0);
+    }
+    p->traffic[index] = -1;
+}
+
+static void traffic_tick(struct play *p, int64_t now_ns)
+{
+    const struct scenario *s = &p->lab.scenario;
+    for (int i = 0; i < s->traffic_count; i++) {
+        int64_t end_ns = s->traffic[i].end_ns > 0 ? s->traffic[i].end_ns : s->duration_ns;
+        if (p->traffic[i] == 0 && now_ns >= s->traffic[i].start_ns) {
+            traffic_start(p, i);
+        } else if (p->traffic[i] > 0 && now_ns >= end_ns) {
+            traffic_stop(p, i);
+        }
+    }
+}
+
+/* ---- faults ---- */
+
+struct search {
+    int id;
+    bool is_there;
+};
+
+static void visit_fault(const struct lab_fault *state, void *data)
+{
+    struct search *s = data;
+    s->is_there = s->is_there || state->id == s->id;
+}
+
+static int faults_tick(struct play *p, int64_t now_ns)
+{
+    const struct scenario *s = &p->lab.scenario;
+    for (int i = 0; i < s->fault_count; i++) {
+        if (p->fault_id[i] == 0 && now_ns >= s->fault[i].at_ns) {
+            run_judge_fault(&p->judge, lab_raw_ns() - p->begin_raw_ns, i, true);
+            int rc = lab_fault_start(&p->lab, &s->fault[i], &p->fault_id[i]);
+            if (rc < 0) {
+                char text[LAB_TEXT_SIZE];
+                lab_fault_text(&s->fault[i], text);
+                fprintf(stderr, "foliot lab: %s: %s\n", text, strerror(-rc));
+                return rc;
+            }
+        } else if (p->fault_id[i] > 0) {
+            struct search search = {.id = p->fault_id[i]};
+            lab_fault_each(&p->lab, visit_fault, &search);
+            if (!search.is_there) {
+                run_judge_fault(&p->judge, lab_raw_ns() - p->begin_raw_ns, i, false);
+                p->fault_id[i] = -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- the run ---- */
+
+static int play_through(struct play *p)
+{
+    const struct scenario *s = &p->lab.scenario;
+    int rc = 0;
+    while (rc == 0 && !stopped) {
+        int64_t now_ns = lab_raw_ns() - p->begin_raw_ns;
+        if (now_ns >= s->duration_ns) {
+            break;
+        }
+        rc = faults_tick(p, now_ns);
+        traffic_tick(p, now_ns);
+        run_agents_poll(p->agents, lab_raw_ns() - p->begin_raw_ns);
+        int64_t raw_ns = eval_read(&p->reader, p->readings);
+        if (rc == 0) {
+            rc = run_judge_readings(&p->judge, raw_ns - p->begin_raw_ns, p->readings);
+        }
+        struct timespec t = {.tv_nsec = READ_EVERY_NS - (lab_raw_ns() - p->begin_raw_ns - now_ns)};
+        if (t.tv_nsec > 0) {
+            nanosleep(&t, NULL);
+        }
+    }
+    return stopped ? -EINTR : rc;
+}
+
+static const char *relation(const struct scenario_bound *b)
+{
+    return b->relation == BOUND_BELOW ? "<=" : b->relation == BOUND_ABOVE ? ">=" : "=";
+}
+
+static bool binds_here(const struct scenario_bound *b)
+{
+    return (b->world & SCENARIO_LAB) != 0;
+}
+
+static bool print_text(struct play *p)
+{
+    const struct scenario *s = &p->lab.scenario;
+    bool all = true;
+    printf("%s: %d hosts x %d NICs, %g s in the lab\n", s->name, s->fabric.hosts,
+           s->fabric.nics_per_host, (double)s->duration_ns * 1e-9);
+    for (int i = 0; i < s->bound_count; i++) {
+        const struct scenario_bound *b = &s->bound[i];
+        char text[40];
+        if (!binds_here(b)) {
+            continue;
+        }
+        double value = run_judge_value(&p->judge, i);
+        bool holds = run_judge_holds(b, value);
+        all = all && holds;
+        if (isfinite(value)) {
+            snprintf(text, sizeof(text), "%.6g", value);
+        } else {
+            snprintf(text, sizeof(text), isnan(value) ? "nothing measured" : "never");
+        }
+        printf("  %s  %-32s %16s  %s %g\n", holds ? "holds " : "BROKEN", b->what, text, relation(b),
+               b->limit);
+    }
+    for (int i = 0; i < p->judge.unexplained_count; i++) {
+        printf("  no fault explains: %s\n", p->judge.unexplained[i]);
+    }
+    printf("  %s\n", all ? "PASS" : "FAIL");
+    return all;
+}
+
+static bool print_json(struct play *p)
+{
+    const struct scenario *s = &p->lab.scenario;
+    struct json_writer j;
+    bool all = true;
+    const char *text;
+    size_t size;
+    json_writer_init(&j, 1 << 20);
+    json_put_object(&j, NULL);
+    json_put_string(&j, "scenario", s->name);
+    json_put_bool(&j, "simulated", false);
+    json_put_uint(&j, "seed", s->seed);
+    json_put_array(&j, "bounds");
+    for (int i = 0; i < s->bound_count; i++) {
+        const struct scenario_bound *b = &s->bound[i];
+        if (binds_here(b)) {
+            double value = run_judge_value(&p->judge, i);
+            bool holds = run_judge_holds(b, value);
+            all = all && holds;
+            json_put_object(&j, NULL);
+            json_put_string(&j, "what", b->what);
+            json_put_string(&j, "relation", relation(b));
+            json_put_double(&j, "limit", b->limit);
+            json_put_double(&j, "value", value);
+            json_put_bool(&j, "holds", holds);
+            json_put_int(&j, "line", b->line);
+            json_put_end(&j);
+        }
+    }
+    json_put_end(&j);
+    json_put_array(&j, "unexplained");
+    for (int i = 0; i < p->judge.unexplained_count; i++) {
+        json_put_string(&j, NULL, p->judge.unexplained[i]);
+    }
+    json_put_end(&j);
+    json_put_bool(&j, "holds", all);
+    json_put_end(&j);
+    if (json_writer_finish(&j, &text, &size) == 0) {
+        fwrite(text, 1, size, stdout);
+    }
+    json_writer_done(&j);
+    return all;
+}
+
+/* 0, 1: judged; -errno. */
+static int play(struct play *p, const struct options *o)
+{
+    p->begin_raw_ns = lab_raw_ns();
+    int rc = run_judge_init(&p->judge, &p->lab);
+    p->judge.findings = o->findings ? stderr : NULL;
+    p->agents = rc == 0 ? run_agents_new(&p->judge) : NULL;
+    rc = rc == 0 && p->agents == NULL ? -ENOMEM : rc;
+    rc = rc == 0 ? eval_reader_open(&p->reader, &p->lab) : rc;
+    if (rc == 0) {
+        rc = play_through(p);
+        for (int i = 0; i < p->lab.scenario.traffic_count; i++) {
+            traffic_stop(p, i);
+        }
+        if (rc == 0) {
+            run_agents_totals(p->agents, lab_raw_ns() - p->begin_raw_ns);
+            rc = (o->is_json ? print_json(p) : print_text(p)) ? 0 : 1;
+        }
+        eval_reader_close(&p->reader);
+    }
+    run_agents_free(p->agents);
+    run_judge_done(&p->judge);
+    if (rc < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", p->lab.scenario.name,
+                rc == -EINTR ? "interrupted" : strerror(-rc));
+    }
+    return rc;
+}
+
+/* What the lab can't do is said before it begins. */
+static bool can_play(const struct scenario *s, const char *file)
+{
+    const char *wrong =
+        (s->world & SCENARIO_LAB) == 0 ? "one for the simulator only: `foliot sim run`" : NULL;
+    for (int i = 0; i < s->traffic_count; i++) {
+        wrong = s->traffic[i].kind == TRAFFIC_STANDING
+                    ? "standing queues, which only the simulator has"
+                    : wrong;
+    }
+    for (int i = 0; i < s->fault_count; i++) {
+        wrong = s->fault[i].kind > FAULT_CLOCK_FREQ && s->fault[i].kind != FAULT_SUSPEND
+                    ? "a fault that only the simulator can make"
+                    : wrong;
+    }
+    if (wrong != NULL) {
+        fprintf(stderr, "foliot lab: %s: expected a scenario for the lab, found %s\n", file, wrong);
+    }
+    return wrong == NULL;
+}
+
+static int run_file(const char *name, const char *file, const struct options *o)
+{
+    struct play *p = calloc(1, sizeof(*p));
+    int status = 2;
+    if (p == NULL || lab_describe(&p->lab, name, file) < 0 || !can_play(&p->lab.scenario, file)) {
+        free(p);
+        return 2;
+    }
+    if (!o->is_json) {
+        printf("%s: %s\n", p->lab.scenario.name, p->lab.scenario.why);
+        fflush(stdout);
+    }
+    if (lab_bring_up(&p->lab, true, o->agent) == 0) {
+        int rc = play(p, o);
+        status = rc < 0 ? 2 : rc;
+    }
+    if (!o->keeps && lab_fabric_down(name) < 0) {
+        fprintf(stderr, "foliot lab: lab '%s': not all of it could be removed\n", name);
+        status = 2;
+    }
+    free(p);
+    return status;
+}
+
+int lab_run_main(const char *name, int argc, char **argv)
+{
+    static const struct option option[] = {
+        {"json", no_argument, NULL, 'j'}, {"findings", no_argument, NULL, 'f'},
+        {"keep", no_argument, NULL, 'k'}, {"agent", required_argument, NULL, 'a'},
+        {"help", no_argument, NULL, 'h'}, {0}};
+    struct options o = {0};
+    char program[PATH_MAX];
+    int worst = 0;
+    optind = 0;
+    for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;) {
+        if (c == 'j') {
+            o.is_json = true;
+        } else if (c == 'f') {
+            o.findings = true;
+        } else if (c == 'k') {
+            o.keeps = true;
+        } else if (c == 'a') {
+            o.agent = strchr(optarg, '/') != NULL ? realpath(optarg, program) : optarg;
+            if (o.agent == NULL) {
+                fprintf(stderr, "foliot lab: %s: %s\n", optarg, strerror(errno));
+                return 2;
+            }
+        } else {
+            fputs(usage, c == 'h' ? stdout : stderr);
+            return c == 'h' ? 0 : 2;
+        }
+    }
+    if (optind >= argc) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (lab_is_there(name)) {
+        fprintf(stderr,
+                "foliot lab: lab '%s' is there already: `foliot lab --name %s down` first\n", name,
+                name);
+        return 2;
+    }
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    for (int i = optind; i < argc && !stopped; i++) {
+        int status = run_file(name, argv[i], &o);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
