@@ -119,11 +119,10 @@ static void print_edges(const json_t *member, FILE *out)
 {
     static const char *const titles[] = {"NIC",    "PEER",      "ROLE",       ">ERROR",
                                          ">LEVEL", ">ALLOWS ±", ">RTT FLOOR", ">PURE",
-                                         ">AGE",   "PEER SAYS", NULL};
+                                         ">NOISE", "PEER IS",   NULL};
     const json_t *edges = json_object_get(member, "edges");
     struct libscols_table *table = table_new(titles);
     struct cell peer;
-    int64_t value;
 
     if (table == NULL) {
         return;
@@ -141,8 +140,8 @@ static void print_edges(const json_t *member, FILE *out)
         table_put(line, 5, field_ns(edge, "bound_ns").text);
         table_put(line, 6, field_ns(edge, "rtt_floor_ns").text);
         table_put(line, 7, field_ppm(edge, "pure_ppm").text);
-        table_put(line, 8, field_get(edge, "age_ns", &value) ? text_age(value).text : "–");
-        table_put_status(line, 9, field_string(edge, "peer_status"));
+        table_put(line, 8, field_ns(edge, "noise_ns").text);
+        table_put_status(line, 9, field_string(edge, "peer_state"));
     }
     fprintf(out, "\nedges of clock %s: the peer's timeline minus ours, as each edge sees it\n",
             field_string(member, "name"));

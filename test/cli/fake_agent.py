@@ -41,7 +41,7 @@ def status(host, well):
 def clock(host):
     edges = [{"local_nic": host * NICS, "local_name": "eth0", "peer_nic": peer * NICS, "peer_name": "eth0",
               "peer_host": f"h{peer}", "role": "used", "error_ns": 12 * (peer - host), "level_ns": 3, "bound_ns": 5_800,
-              "rtt_floor_ns": 21_000, "pure_ppm": 700_000, "points": 4, "age_ns": 40_000_000, "peer_status": "SYNCED"}
+              "rtt_floor_ns": 21_000, "pure_ppm": 700_000, "points": 4, "queue_ns": 0, "noise_ns": 90, "gate_ppm": 900_000, "peer_state": "track"}
              for peer in range(HOSTS) if peer != host]
     history = [{"age_ns": (60 - i) * 10**9, "hard_ns": int(9_000 + 4e6 / (1 + i * i)),
                 "statistical_ns": int(200 + 1e6 / (1 + i**3)), "status": "SYNCED" if i > 4 else "UNKNOWN"}

@@ -299,6 +299,11 @@ bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,
                    enum finding_direction direction, struct mono now,
                    struct path_report *ret_report);
 
+/* Who answered for the hops of an own path, IPv4 mapped; all zero: a router that keeps silent. Returns how many hops
+ * are known, 0: none yet. */
+uint8_t node_path_hops(const struct node *n, uint32_t edge, uint8_t path,
+                       uint8_t ret_hops[MESH_HOP_MAX][16]);
+
 /* Findings that are open now, oldest first. */
 uint32_t node_finding_count(const struct node *n);
 const struct finding *node_finding_get(const struct node *n, uint32_t index);

@@ -1,5 +1,6 @@
 /* node_report.c: what is known, for pages, CLI and JSON. */
 #include <math.h>
+#include <string.h>
 
 #include "core/node/internal.h"
 #include "wire/mesh_page.h"
@@ -51,6 +52,19 @@ bool node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct 
                                    .member = (uint32_t)n->links[edge].member,
                                    .member_edge = (uint32_t)n->links[edge].clock_edge};
     return true;
+}
+
+uint8_t node_path_hops(const struct node *n, uint32_t edge, uint8_t path,
+                       uint8_t ret_hops[MESH_HOP_MAX][16])
+{
+    struct mesh_saved_edge saved;
+
+    if (edge >= node_edge_count(n) || path >= EDGE_PATH_MAX ||
+        !mesh_save_edge(n->mesh, (int)edge, &saved) || path >= saved.path_count) {
+        return 0;
+    }
+    memcpy(ret_hops, saved.hops[path], sizeof(saved.hops[path]));
+    return saved.hop_counts[path];
 }
 
 bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,

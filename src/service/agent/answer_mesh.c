@@ -2,6 +2,7 @@
 #include "service/agent/answers.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 static void put_direction(struct agent *a, struct json_writer *j, const char *key, uint32_t edge,
@@ -31,6 +32,44 @@ static void put_direction(struct agent *a, struct json_writer *j, const char *ke
     json_put_end(j);
 }
 
+/* "leaf0" where the configuration names the router, else its address. */
+static void put_hop(struct agent *a, struct json_writer *j, const uint8_t router[16])
+{
+    static const uint8_t silent[16], mapped[12] = {[10] = 0xff, [11] = 0xff};
+    char text[INET6_ADDRSTRLEN];
+    const bool is_4 = memcmp(router, mapped, sizeof(mapped)) == 0;
+    if (memcmp(router, silent, sizeof(silent)) == 0) {
+        json_put_null(j, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < a->config->router_count; i++) {
+        const struct node_router *known = &a->config->routers[i];
+        if (memcmp(known->address, router, sizeof(known->address)) == 0) {
+            snprintf(text, sizeof(text), "%s%u", known->place == PLACE_LEAF ? "leaf" : "spine",
+                     known->number);
+            json_put_string(j, NULL, text);
+            return;
+        }
+    }
+    inet_ntop(is_4 ? AF_INET : AF_INET6, is_4 ? router + 12 : router, text, sizeof(text));
+    json_put_string(j, NULL, text);
+}
+
+static void put_hops(struct agent *a, struct json_writer *j, uint32_t edge, uint8_t path)
+{
+    uint8_t hops[MESH_HOP_MAX][16];
+    const uint8_t count = node_path_hops(a->node, edge, path, hops);
+    if (count == 0) {
+        json_put_null(j, "hops");
+        return;
+    }
+    json_put_array(j, "hops");
+    for (uint8_t i = 0; i < count; i++) {
+        put_hop(a, j, hops[i]);
+    }
+    json_put_end(j);
+}
+
 static void put_path(struct agent *a, struct json_writer *j, uint32_t edge, uint8_t path)
 {
     struct path_report out = {0}, in = {0};
@@ -46,7 +85,7 @@ static void put_path(struct agent *a, struct json_writer *j, uint32_t edge, uint
     } else {
         json_put_null(j, "signature");
     }
-    json_put_int_if(j, "hop_count", has_out && out.hop_count > 0, out.hop_count);
+    put_hops(a, j, edge, path);
     json_put_int_if(j, "rtt_ns_p50", both, out.owd_ns_p50 + in.owd_ns_p50);
     json_put_int_if(j, "rtt_ns_min", both, out.owd_ns_min + in.owd_ns_min);
     put_direction(a, j, "out", edge, path, DIRECTION_OUT);
