@@ -385,7 +385,7 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
     d->hops[port][ttl - 1] = (uint16_t)router;
 }
 
-/* ---- over a restart --------------------------------------------------------------------------- */
+/* ---- over a restart ------------------------------------------------------------------------- */
 
 bool mesh_save_edge(const struct mesh *m, int edge, struct mesh_saved_edge *ret_saved)
 {

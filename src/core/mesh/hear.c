@@ -134,13 +134,13 @@ static void point_forward(struct edge *e, int edge, const struct probe *probe,
         theirs->gap_ns != 0 ? sent_find(e, theirs->path, theirs->seq + 1) : NULL;
     struct clock_point point = {.edge = edge, .path = theirs->path, .forward = true};
 
-    if (!first || first->state != SENT_STAMPED || first->used) {
+    if (!first || first->state != SENT_STAMPED || first->used || first->rough) {
         return;
     }
     first->used = 1;
     point.local = first->tx;
     point.remote = theirs->first;
-    if (second && second->state == SENT_STAMPED) {
+    if (second && second->state == SENT_STAMPED && !second->rough) {
         second->used = 1;
         point.local_gap_ns = (int32_t)nic_time_sub(second->tx, first->tx).ns;
         point.remote_gap_ns = theirs->gap_ns;

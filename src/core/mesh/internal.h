@@ -29,6 +29,7 @@ enum sent_state { SENT_NONE, SENT_WAITING, SENT_STAMPED, SENT_UNSTAMPED, SENT_FA
 struct sent_slot {
     uint32_t seq;
     uint8_t state, second, high, used;
+    uint8_t rough; /* the stamp tells that it left, not exactly when */
     struct nic_time tx;
 };
 struct heard_slot {

@@ -118,9 +118,10 @@ void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fle
 void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port,
                      bool stamped, struct nic_time rx, const struct probe *probe,
                      struct mesh_heard *ret_heard);
-/* outcome: 0 stamped, 1 no stamp, 2 not sent (enum transmit_outcome). */
+/* outcome: 0 stamped, 1 no stamp, 2 not sent (enum transmit_outcome). rough: good for liveness, not
+ * for clocks. */
 void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome,
-                      struct nic_time tx);
+                      struct nic_time tx, bool rough);
 /* ttl 0: not known (a quote too short to tell): useful for traces, not for discovery. */
 void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
                  uint16_t source_port, uint64_t token, uint8_t ttl,
@@ -173,7 +174,8 @@ struct mesh_saved_edge {
     uint8_t hop_counts[EDGE_PATH_MAX];
     uint8_t hops[EDGE_PATH_MAX][MESH_HOP_MAX][16];
 };
-bool mesh_save_edge(const struct mesh *m, int edge, struct mesh_saved_edge *ret_saved); /* false: free number */
+bool mesh_save_edge(const struct mesh *m, int edge,
+                    struct mesh_saved_edge *ret_saved); /* false: free number */
 /* Ignored when there is no such edge any more, or its ports aren't ours. */
 void mesh_restore_edge(struct mesh *m, struct mono now, const struct mesh_saved_edge *saved);
 

@@ -241,14 +241,14 @@ static void fill_own(const struct edge *e, struct packet_ref ref, struct probe_s
     const struct sent_slot *second = &out->sent[(ref.seq + 1) % SLOT_COUNT];
     int64_t gap;
 
-    if (!ref.valid || first->seq != ref.seq || first->state != SENT_STAMPED) {
+    if (!ref.valid || first->seq != ref.seq || first->state != SENT_STAMPED || first->rough) {
         return;
     }
     *ret = (struct probe_stamps){
         .present = true, .path = ref.path, .seq = ref.seq, .first = first->tx};
     gap = nic_time_sub(second->tx, first->tx).ns;
-    if (ref.pair && second->seq == ref.seq + 1 && second->state == SENT_STAMPED && gap >= 0 &&
-        gap < PROBE_GAP_NS_MAX) {
+    if (ref.pair && second->seq == ref.seq + 1 && second->state == SENT_STAMPED && !second->rough &&
+        gap >= 0 && gap < PROBE_GAP_NS_MAX) {
         ret->gap_ns = gap == 0 ? 1 : (int32_t)gap;
     }
 }
@@ -431,7 +431,7 @@ bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct
 }
 
 void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t outcome,
-                      struct nic_time tx)
+                      struct nic_time tx, bool rough)
 {
     const struct pending *p = &m->pending[token & m->pending_mask];
     struct edge *e;
@@ -451,6 +451,7 @@ void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t o
     }
     slot->state = outcome == 0 ? SENT_STAMPED : outcome == 1 ? SENT_UNSTAMPED : SENT_FAILED;
     slot->tx = tx;
+    slot->rough = rough;
     m->counters.stamped += outcome == 0;
     m->counters.stamps_missing += outcome == 1;
     m->counters.not_sent += outcome >= 2;

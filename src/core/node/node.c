@@ -168,7 +168,8 @@ void node_on_receive(struct node *n, struct mono now, const struct node_receive 
     if (event->local >= n->config.nic_count) {
         return;
     }
-    mesh_on_receive(n->mesh, now, event->local, event->source_port, event->stamps != STAMP_NONE,
+    mesh_on_receive(n->mesh, now, event->local, event->source_port,
+                    event->stamps != STAMP_NONE && event->error_ns <= NODE_STAMP_ERROR_NS,
                     event->rx, &event->probe, &heard);
     if (heard.new_edge) {
         node_clock_sync_edges(n, now);
@@ -184,7 +185,8 @@ void node_on_receive(struct node *n, struct mono now, const struct node_receive 
 void node_on_transmit(struct node *n, struct mono now, const struct node_transmit *event)
 {
     n->now = now;
-    mesh_on_transmit(n->mesh, now, event->token, event->outcome, event->tx);
+    mesh_on_transmit(n->mesh, now, event->token, event->outcome, event->tx,
+                     event->error_ns > NODE_STAMP_ERROR_NS);
 }
 
 void node_on_hop(struct node *n, struct mono now, const struct node_hop *event)

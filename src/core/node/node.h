@@ -45,9 +45,10 @@ struct clock;
 struct clock_terms;
 struct mesh_page_entry;
 
-#define NODE_PORT_COUNT  MESH_PORT_COUNT
-#define NODE_LATE_NS     (25 * NS_PER_MS)
-#define NODE_PAIR_GAP_NS 10000 /* wanted between the two packets of a pair */
+#define NODE_PORT_COUNT     MESH_PORT_COUNT
+#define NODE_LATE_NS        (25 * NS_PER_MS)
+#define NODE_STAMP_ERROR_NS 1000  /* stamps that may be further off make no clock points */
+#define NODE_PAIR_GAP_NS    10000 /* wanted between the two packets of a pair */
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
@@ -220,11 +221,14 @@ struct node_action {
 MUST_CHECK int node_new(struct node **ret_node, const struct node_config *config, struct mono now);
 struct node *node_free(struct node *n); /* NULL is fine; returns NULL */
 
-/* What survives a restart of the agent on the same boot, with the same clocks and within 10 minutes (the keeper checks
- * that): maps, levels, delays, chosen ports and hop lists. The bytes are this build's alone. */
+/* What survives a restart of the agent on the same boot, with the same clocks and within 10 minutes
+ * (the keeper checks that): maps, levels, delays, chosen ports and hop lists. The bytes are this
+ * build's alone. */
 size_t node_saved_size(const struct node *n);
-void node_save(const struct node *n, struct mono now, void *ret_bytes); /* node_saved_size(n) of them */
-/* Right after node_new. -EINVAL: not ours, of another version, too old or too new: then the start is cold. -ENOMEM. */
+void node_save(const struct node *n, struct mono now,
+               void *ret_bytes); /* node_saved_size(n) of them */
+/* Right after node_new. -EINVAL: not ours, of another version, too old or too new: then the start
+ * is cold. -ENOMEM. */
 MUST_CHECK int node_restore(struct node *n, struct mono now, const void *bytes, size_t size);
 
 void node_on_receive(struct node *n, struct mono now, const struct node_receive *event);

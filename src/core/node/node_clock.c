@@ -12,18 +12,32 @@
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+/* Edges between any two honest hosts, liars removed: 1 where all are neighbours, else what random
+ * graphs of that degree gave (docs/clock.md). */
+static uint8_t hops(const struct node *n)
+{
+    const uint32_t count = n->config.fleet.peer_count;
+
+    if (n->config.diameter != 0) {
+        return (uint8_t)n->config.diameter;
+    }
+    return count <= n->config.full_limit + 1u ? 1 : count <= 2048 ? 4 : count <= 20480 ? 5 : 6;
+}
+
 static int member_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns)
 {
     struct member *m = &n->members[index];
     const uint32_t edge_count = n->config.nic_count * n->config.edge_limit;
+    const bool hardware = n->config.nics[m->local].stamps == STAMP_HARDWARE;
     const struct clock_config config = {
         .member = m->number,
-        .stamps = n->config.nics[m->local].stamps == STAMP_HARDWARE ? CLOCK_STAMPS_HARDWARE
-                                                                    : CLOCK_STAMPS_SOFTWARE,
+        .stamps = hardware ? CLOCK_STAMPS_HARDWARE : CLOCK_STAMPS_SOFTWARE,
         .edge_capacity = (uint16_t)(m->domain == 0 ? edge_count : n->config.edge_limit * 4u),
         .wall_minus_ns = wall_minus_ns,
         .edge_limit_ns = n->config.edge_bound_ns,
-        .hops = (uint8_t)n->config.diameter,
+        .hops = hops(n),
+        /* two stamps a point; with hardware the noise that is learned sets it */
+        .stamp_error_ns = hardware ? 0 : 2 * NODE_STAMP_ERROR_NS,
         .seed = hash_u64(n->config.seed, 100 + index),
     };
 
@@ -161,7 +175,8 @@ void node_clock_sync_edges(struct node *n, struct mono now)
         return;
     }
     n->mesh_generation = mesh_generation(n->mesh);
-    for (int edge = 0; edge < capacity; edge++) { /* first what went: the new may be the same pair */
+    for (int edge = 0; edge < capacity;
+         edge++) { /* first what went: the new may be the same pair */
         struct mesh_edge_info info;
         if (n->links[edge].generation != 0 && (!mesh_edge_info(n->mesh, now, edge, &info) ||
                                                info.generation != n->links[edge].generation)) {

@@ -1,4 +1,5 @@
 /* node_finding.c: from verdicts to findings: what belongs together is said once. */
+#include <math.h>
 #include <string.h>
 
 #include "core/node/internal.h"
@@ -378,6 +379,11 @@ struct mono node_finding_due(const struct node *n)
 
 /* ---- clock, links, the agent itself --------------------------------------------------------- */
 
+static double asymmetry_worth(const struct node *n, uint32_t member)
+{
+    return n->config.nics[n->members[member].local].stamps == STAMP_HARDWARE ? 200 : 2000;
+}
+
 void node_finding_clock(struct node *n, struct mono now, uint32_t member,
                         const struct clock_action *action)
 {
@@ -409,6 +415,10 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
         return;
     case CLOCK_ACTION_LIAR:
     case CLOCK_ACTION_ASYMMETRY:
+        if (action->kind == CLOCK_ACTION_ASYMMETRY &&
+            fabs(action->value_ns) < asymmetry_worth(n, member)) {
+            return; /* nanoseconds of it are everywhere, and nobody can do anything about them */
+        }
         key =
             key_of(action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY,
                    action->peer, action->kind == CLOCK_ACTION_LIAR ? 0 : (uint64_t)action->edge + 1,

@@ -84,7 +84,8 @@ int node_restore(struct node *n, struct mono now, const void *bytes, size_t size
         memcpy(&saved, at, sizeof saved);
         mesh_restore_edge(n->mesh, now, &saved);
     }
-    for (uint32_t i = 0; i < n->member_count; i++) { /* NIC clocks follow when they are first read */
+    for (uint32_t i = 0; i < n->member_count;
+         i++) { /* NIC clocks follow when they are first read */
         struct nic_time member_now;
 
         if (n->members[i].clock && node_member_time(n, i, now, &member_now) &&
