@@ -138,8 +138,7 @@ static bool right_way(const struct world *w, const struct scenario_fault *s,
     if (x->from.index >= nics || x->to.index >= nics || x->source_port == 0) {
         return true; /* it doesn't claim a path */
     }
-    const uint32_t src = x->direction == DIRECTION_IN ? x->to.index : x->from.index;
-    const uint32_t dst = x->direction == DIRECTION_IN ? x->from.index : x->to.index;
+    const uint32_t src = x->from.index, dst = x->to.index; /* the way of the packets */
     if (s->target.kind == TARGET_EDGE) {
         const bool forth = src == nic_of(w, s->target.from) && dst == nic_of(w, s->target.to);
         const bool back = src == nic_of(w, s->target.to) && dst == nic_of(w, s->target.from);

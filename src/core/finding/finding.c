@@ -393,7 +393,8 @@ static void add_who(struct text *t, const struct finding_names *names, const str
 {
     add_end(t, names, f->from, f->from_host);
     if (!nic_id_equal(f->to, NIC_NONE) || !host_id_equal(f->to_host, HOST_NONE)) {
-        add(t, " %s ", f->direction == DIRECTION_BOTH ? "<->" : f->direction == DIRECTION_IN ? "<-" : "->");
+        /* from -> to is the way of the packets, whichever end says it. */
+        add(t, " %s ", f->direction == DIRECTION_BOTH ? "<->" : "->");
         add_end(t, names, f->to, f->to_host);
     }
     if (f->path_count > 0) {

@@ -104,7 +104,7 @@ struct finding {
     uint8_t path_count;    /* paths of the NIC pair, 0 when no path is meant */
     uint8_t confident;     /* 0: the suspect is a guess among several */
     uint16_t source_port;  /* of the path, 0 when none is meant */
-    struct nic_id from;    /* who -> who: NIC_NONE when not about a pair */
+    struct nic_id from;    /* who -> who, the way of the packets (direction: as the sayer sees it); NIC_NONE: no pair */
     struct nic_id to;
     struct host_id from_host;
     struct host_id to_host;
