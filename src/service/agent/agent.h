@@ -175,6 +175,8 @@ void agent_state_load(struct agent *a);
 
 /* ---- say.c ---- */
 struct finding_names agent_names(const struct agent *a);
+/* "nic0", by itself; NULL: not in the fleet. */
+const char *agent_interface_name(const struct agent *a, struct nic_id nic);
 void agent_say_finding(struct agent *a, const struct finding *f);
 void agent_link_event(struct agent *a, uint32_t local, const char *event, const char *text);
 /* Tells of what changed between two looks. */

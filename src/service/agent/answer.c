@@ -55,7 +55,7 @@ static void put_end_point(struct agent *a, struct json_writer *j, const char *ke
     json_put_object(j, key);
     json_put_string(j, "host", host_name);
     json_put_int_if(j, "nic", nic.index != NIC_NONE.index, nic.index);
-    json_put_string(j, "name", names.nic(names.context, nic));
+    json_put_string(j, "name", agent_interface_name(a, nic));
     json_put_end(j);
 }
 

@@ -25,9 +25,9 @@ void answer_put_edge_ends(struct agent *a, struct json_writer *j, struct nic_id 
     const struct finding_names names = agent_names(a);
     uint32_t index = 0;
     json_put_uint(j, "local_nic", local.index);
-    json_put_string(j, "local_name", names.nic(names.context, local));
+    json_put_string(j, "local_name", agent_interface_name(a, local));
     json_put_uint(j, "peer_nic", peer.index);
-    json_put_string(j, "peer_name", names.nic(names.context, peer));
+    json_put_string(j, "peer_name", agent_interface_name(a, peer));
     json_put_string(j, "peer_host",
                     agent_config_find(a->config, peer, &index)
                         ? names.host(names.context, a->config->peers[index].host)

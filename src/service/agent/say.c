@@ -14,7 +14,20 @@ static const char *nic_name(void *context, struct nic_id nic)
 {
     const struct agent_config *c = context;
     uint32_t index = 0;
-    return agent_config_find(c, nic, &index) ? c->more[index].nic_name : NULL;
+    if (!agent_config_find(c, nic, &index)) {
+        return NULL;
+    }
+    const char *host = agent_config_host_name(c, c->peers[index].host);
+    char *name = c->more[index].full_name;
+    snprintf(name, sizeof(c->more[index].full_name), "%s/%s", host != NULL ? host : "?",
+             c->more[index].nic_name);
+    return name;
+}
+
+const char *agent_interface_name(const struct agent *a, struct nic_id nic)
+{
+    uint32_t index = 0;
+    return agent_config_find(a->config, nic, &index) ? a->config->more[index].nic_name : NULL;
 }
 
 struct finding_names agent_names(const struct agent *a)
