@@ -78,6 +78,7 @@ static uint64_t leads_to(const struct scenario_fault *s)
     case FAULT_NIC_VANISH:
         return PATH_KINDS | (s->target.kind == TARGET_NIC ? LINK_KINDS : 0);
     case FAULT_BLACKHOLE:
+        return PATH_KINDS | K(PEER_SILENT);
     case FAULT_LOSS:
     case FAULT_BROWNOUT:
     case FAULT_DELAY:
@@ -189,6 +190,10 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
         return s->target.kind == TARGET_NIC ? (LINK_KINDS >> x->kind & 1) != 0
                                             : (PATH_KINDS >> x->kind & 1) != 0;
     case FAULT_BLACKHOLE:
+        if (s->target.kind == TARGET_EDGE && s->target.path < 0 && x->kind == FINDING_PEER_SILENT) {
+            return true; /* nothing at all comes through */
+        }
+        return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING;
     case FAULT_TRUNK:
     case FAULT_SPINE:
     case FAULT_PARTITION:
@@ -213,11 +218,8 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
 static void name_liar(struct world *w, const struct world_finding *f)
 {
     struct check *c = w->check;
-    uint32_t host = f->finding.to_host.index;
+    const uint32_t host = f->finding.from_host.index;
 
-    if (host >= (uint32_t)w->host_count) {
-        host = f->finding.to.index / (uint32_t)w->nics_per_host;
-    }
     if (host >= (uint32_t)w->host_count || c->hosts[host].named_liar != 0) {
         return;
     }
@@ -233,9 +235,7 @@ static void name_liar(struct world *w, const struct world_finding *f)
 
 static bool honest(const struct world *w, const struct finding *x)
 {
-    const uint32_t host = x->to_host.index < (uint32_t)w->host_count
-                              ? x->to_host.index
-                              : x->to.index / (uint32_t)w->nics_per_host;
+    const uint32_t host = x->from_host.index; /* the accused */
 
     for (int i = 0; i < w->scenario->fault_count; i++) {
         const struct scenario_fault *s = &w->scenario->fault[i];
