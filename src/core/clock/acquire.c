@@ -348,18 +348,36 @@ void coarse_round(struct clock *c, struct nic_time now)
     }
 }
 
-/* Only those that track, if there are enough of them: then one joins at once. */
-static bool join_trackers(const struct clock *c)
+static bool first_of_peer(const struct clock *c, int edge)
 {
-    int tracking = 0, live = 0;
-
-    for (int i = 0; i < c->capacity; i++) {
-        if (edge_live(c, &c->edges[i]) && !c->edges[i].config.witness) {
-            live++;
-            tracking += c->edges[i].peer.phase == CLOCK_TRACK;
+    for (int i = 0; i < edge; i++) {
+        const struct edge *e = &c->edges[i];
+        if (edge_live(c, e) && !e->config.witness && e->peer.phase == CLOCK_TRACK &&
+            e->config.peer == c->edges[edge].config.peer) {
+            return false;
         }
     }
-    return tracking >= 3 || (tracking > 0 && 2 * tracking >= live);
+    return true;
+}
+
+/* Only those that track, if there are enough of them: then one joins at once. Three peers, whatever
+ * the number of edges to each, or half of the edges. */
+static bool join_trackers(const struct clock *c)
+{
+    int tracking = 0, peers = 0, live = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (!edge_live(c, e) || e->config.witness) {
+            continue;
+        }
+        live++;
+        if (e->peer.phase == CLOCK_TRACK) {
+            tracking++;
+            peers += peers < 3 && first_of_peer(c, i);
+        }
+    }
+    return peers >= 3 || (tracking > 0 && 2 * tracking >= live);
 }
 
 static void start_tracking(struct clock *c, struct nic_time now)
@@ -439,7 +457,8 @@ void acquire_round(struct clock *c, struct nic_time now)
         sigma_sum += e->solved.sigma_ns;
         count++;
     }
-    if (count == 0 || 2 * count < live) {
+    /* who joins trackers waits for nobody else: those who acquire may be waiting just the same */
+    if (count == 0 || (!join && 2 * count < live)) {
         return;
     }
     const int edges = count;
