@@ -165,17 +165,15 @@ static bool is_active(const struct run_judge *j, int index, int64_t now_ns)
 
 /* ---- named right? ---- */
 
+/* A finding's from -> to is the way of the packets. */
 static bool right_way(const struct scenario_fault *f, const struct said *s)
 {
     if (f->target.kind != TARGET_EDGE || s->from.host < 0 || s->to.host < 0 ||
         s->direction[0] == '\0') {
         return true;
     }
-    bool is_in = strcmp(s->direction, "in") == 0;
-    struct scenario_nic source = is_in ? s->to : s->from;
-    struct scenario_nic sink = is_in ? s->from : s->to;
-    bool is_forth = is_nic(source, f->target.from) && is_nic(sink, f->target.to);
-    bool is_back = is_nic(source, f->target.to) && is_nic(sink, f->target.from);
+    bool is_forth = is_nic(s->from, f->target.from) && is_nic(s->to, f->target.to);
+    bool is_back = is_nic(s->from, f->target.to) && is_nic(s->to, f->target.from);
     return is_forth || (f->target.both_ways && is_back);
 }
 
@@ -248,8 +246,11 @@ void run_judge_finding(struct run_judge *j, int64_t now_ns, int host, const json
         is_explained = is_explained || leads_to(f, &s);
         if (names(f, &s)) {
             state->detected_ns = state->detected_ns < 0 ? now_ns : state->detected_ns;
-            state->is_wrong = state->is_wrong || (s.group == GROUP_PATH &&
-                                                  (!right_way(f, &s) || !right_element(f, &s)));
+            bool is_wrong = s.group == GROUP_PATH && (!right_way(f, &s) || !right_element(f, &s));
+            if (is_wrong && !state->is_wrong) {
+                fprintf(stderr, "foliot lab: named wrong: %s\n", text_of(finding, "text"));
+            }
+            state->is_wrong = state->is_wrong || is_wrong;
         }
     }
     if (!is_explained) {
