@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes + 8, &version, 4);
     memcpy(bytes + 16, &layout, 8);
     if (record_open_memory(&record, bytes, size) == 0) {
-        if (record_play(record, ignore, NULL, &node) >= 0) {
+        if (record_play(record, false, ignore, NULL, &node) >= 0) {
             node_free(node);
         }
         record_close(record);

@@ -1,6 +1,8 @@
 /* agent.c: the agent's life. */
 #include "service/agent/agent.h"
 
+#include "base/arena.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -84,16 +86,35 @@ static int take_lock(struct agent *a)
     return 0;
 }
 
-static void fill_fleet(const struct agent_config *c, struct node_fleet *fleet)
+/* The lists that the node borrows, where the node lies: a copy of it then has them too. */
+static int fill_fleet(const struct agent_config *c, struct node_fleet *fleet)
 {
+    struct node_peer *peers = arena_calloc(c->peer_count + 1, sizeof(*peers));
+    struct node_router *routers = arena_calloc(c->router_count + 1, sizeof(*routers));
+    if (peers == NULL || routers == NULL) {
+        arena_free(peers);
+        arena_free(routers);
+        return -ENOMEM;
+    }
+    memcpy(peers, c->peers, c->peer_count * sizeof(*peers));
+    if (c->router_count > 0) {
+        memcpy(routers, c->routers, c->router_count * sizeof(*routers));
+    }
     *fleet = (struct node_fleet){.seed = 0x666f6c696f742e31ULL,
-                                 .peers = c->peers,
+                                 .peers = peers,
                                  .peer_count = c->peer_count,
                                  .router_count = c->router_count,
-                                 .routers = c->routers};
+                                 .routers = routers};
+    return 0;
 }
 
-static void fill_node_config(struct agent *a)
+static void free_fleet(const struct node_fleet *fleet)
+{
+    arena_free((void *)(uintptr_t)fleet->peers);
+    arena_free((void *)(uintptr_t)fleet->routers);
+}
+
+static int fill_node_config(struct agent *a)
 {
     const struct agent_config *c = a->config;
     struct node_config *n = &a->node_config;
@@ -116,23 +137,27 @@ static void fill_node_config(struct agent *a)
                                        .speed_mbps =
                                            link_monitor_get(a->links, a->nics[i].slot)->speed_mbps};
     }
-    fill_fleet(c, &n->fleet);
+    const int r = fill_fleet(c, &n->fleet);
     if (getrandom(&n->seed, sizeof(n->seed), 0) != (ssize_t)sizeof(n->seed)) {
         n->seed = (uint64_t)time_source_now(a->source).ns;
     }
+    return r;
 }
 
 static int start_node(struct agent *a)
 {
-    fill_node_config(a);
+    const bool arena =
+        arena_open() == 0; /* without: recordings go back to the start or not at all */
+    int r = fill_node_config(a);
     a->now = time_source_now(a->source);
-    const int r = node_new(&a->node, &a->node_config, a->now);
+    r = r < 0 ? r : node_new(&a->node, &a->node_config, a->now);
     if (r < 0) {
         agent_say(LOG_ERR, "%s: the configuration contradicts itself: %s", a->config->path,
                   strerror(-r));
         return r;
     }
     recorder_start(a->recorder, &a->node_config, a->now);
+    recorder_node(a->recorder, arena ? a->node : NULL);
     agent_state_load(a);
     return 0;
 }
@@ -316,7 +341,9 @@ static void close_all(struct agent *a)
     agent_pages_close(a);
     agent_nics_close(a);
     node_free(a->node);
+    free_fleet(&a->node_config.fleet);
     recorder_close(a->recorder);
+    arena_close();
     time_source_close(a->source);
     agent_config_free(a->config);
     sd_event_unref(a->loop);

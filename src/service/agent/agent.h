@@ -9,8 +9,8 @@
  * that the node ever knew.
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
- * guard, anchors, facts; publish.c pages and warm start; say.c findings to the journal; server.c
- * and answer_*.c the JSON. */
+ * guard, anchors, facts; publish.c pages; state.c warm start; say.c findings to the journal;
+ * server.c and answer_*.c the JSON. */
 #pragma once
 #include "core/node/node.h"
 #include "core/page/page.h"
@@ -21,6 +21,7 @@
 #include "platform/timestamp/hop.h"
 #include "platform/timestamp/source.h"
 #include "service/agent/config.h"
+#include "service/record/codec.h"
 #include "service/record/recorder.h"
 #include "wire/mesh_page.h"
 
@@ -103,7 +104,7 @@ struct agent {
     struct recorder *recorder;
     int lock_fd, timer_fd;
 
-    struct mono now; /* never goes back more than the host's clock does */
+    struct mono now;      /* never goes back more than the host's clock does */
     struct mono tick_due; /* node_deadline() after the last round */
     struct mono next_slow, next_poll, next_save, next_moment, next_bracket, next_report;
     struct agent_receive received[AGENT_RECEIVE_PENDING];
@@ -134,7 +135,7 @@ struct agent {
     struct node_anchor anchor; /* the last one */
     int64_t anchor_ns;
     struct agent_server *server;
-    bool ready_said;
+    bool ready_said, state_trouble;
     int exit_code;
 };
 
@@ -170,6 +171,8 @@ MUST_CHECK int agent_pages_open(struct agent *a);
 void agent_pages_close(struct agent *a);
 void agent_publish_clock(struct agent *a);
 void agent_publish_mesh(struct agent *a);
+
+/* ---- state.c ---- */
 void agent_state_save(struct agent *a);
 void agent_state_load(struct agent *a);
 

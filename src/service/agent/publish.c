@@ -130,13 +130,3 @@ void agent_publish_mesh(struct agent *a)
     mesh_page_write_header(memory, &a->mesh_header);
     a->publish_mesh = false;
 }
-
-/* ---- warm start ---- */
-
-void agent_state_save(struct agent *a)
-{
-}
-
-void agent_state_load(struct agent *a)
-{
-}

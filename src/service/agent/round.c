@@ -283,6 +283,7 @@ void agent_drain_actions(struct agent *a)
             break;
         }
     }
+    recorder_drained(a->recorder);
     a->tick_due = node_deadline(a->node);
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
         if (a->nics[i].endpoint != NULL) {

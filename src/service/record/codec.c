@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { DRAIN_BYTE = 255 };
+
 _Static_assert(sizeof(struct node_receive) <= 8 * CODEC_WORD_MAX, "an event fits");
 _Static_assert(sizeof(struct node_link) <= 8 * CODEC_WORD_MAX, "an event fits");
 
@@ -71,6 +73,12 @@ static uint8_t slot_of(enum node_event_kind kind, const void *event)
                                                      r->probe.second);
 }
 
+size_t codec_encode_drain(uint8_t *bytes)
+{
+    bytes[0] = DRAIN_BYTE;
+    return 1;
+}
+
 size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
                     uint8_t *bytes)
 {
@@ -107,6 +115,11 @@ long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
                   uint64_t ret_event[CODEC_WORD_MAX])
 {
     uint64_t value = 0;
+    if (size > 0 && bytes[0] == DRAIN_BYTE) {
+        *ret_kind = CODEC_DRAIN;
+        *ret_now = (struct mono){c->now_ns};
+        return 1;
+    }
     if (size == 0 || bytes[0] > NODE_EVENT_KIND_COUNT) {
         return -EPROTO;
     }

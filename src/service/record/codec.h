@@ -1,12 +1,12 @@
 /* codec.h: events packed against the last one alike: most bytes of a packet's event repeat from
  * packet to packet.
  *
- * An event is: a byte (kind + 1; 0 ends a segment), the time since the last event as a signed
- * varint, then its data as 64-bit words (zero padded): a bit map of the words that differ from the
- * last event of that kind and key (receive: the sender and path; others: the kind alone), and the
- * differences as signed varints. Peers lists follow as they are. Both ends keep the same memory of
- * last events; it is emptied at the start of each segment, so that a segment can be read alone.
- * Little endian.
+ * An event is: a byte (kind + 1; 0 ends a segment; 255, alone: the driver took the node's actions
+ * here), the time since the last event as a signed varint, then its data as 64-bit words (zero
+ * padded): a bit map of the words that differ from the last event of that kind and key (receive:
+ * the sender and path; others: the kind alone), and the differences as signed varints. Peers lists
+ * follow as they are. Both ends keep the same memory of last events; it is emptied at the start of
+ * each segment, so that a segment can be read alone. Little endian.
  *
  * Decoding is total: any bytes give an event whose fields the node accepts, or -EPROTO. */
 #pragma once
@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* As a kind: the driver drained the node's actions. No data. */
+#define CODEC_DRAIN     NODE_EVENT_KIND_COUNT
 #define CODEC_SLOTS     256
 #define CODEC_WORD_MAX  48 /* words of the largest event */
 #define CODEC_EVENT_MAX (16 + 6 + CODEC_WORD_MAX * 10)
@@ -30,6 +32,7 @@ void codec_init(struct codec *c); /* start of a segment */
 /* Writes at most CODEC_EVENT_MAX bytes (not for NODE_EVENT_PEERS); returns how many. */
 size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
                     uint8_t *bytes);
+size_t codec_encode_drain(uint8_t *bytes);
 /* Reads one event from bytes[0 … size). *ret_event holds words for the event's struct. Returns the
  * bytes used; 0: the segment's end (one byte); -EPROTO. For NODE_EVENT_PEERS no data is read:
  * codec_peers follows. */

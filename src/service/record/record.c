@@ -1,6 +1,8 @@
 /* record.c: recordings, read and played. */
 #include "service/record/record.h"
 
+#include "base/arena.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,20 +21,13 @@ struct fleet_memory {
 struct record {
     uint8_t *bytes;
     size_t size, at;
-    uint32_t flags;
-    struct mono birth;
+    struct record_head head;
     struct node_config config;
+    const uint8_t *restored, *copy;
     struct fleet_memory *fleets;
     struct node_fleet fleet; /* of the last peers event */
     struct codec codec;
     uint64_t event[CODEC_WORD_MAX];
-};
-
-struct head {
-    uint64_t magic;
-    uint32_t version, flags;
-    uint64_t layout;
-    int64_t birth_ns;
 };
 
 size_t record_fleet_size(const struct node_fleet *fleet)
@@ -106,28 +101,33 @@ static int read_fleet(struct record *r, struct node_fleet *ret_fleet)
 
 static int read_head(struct record *r)
 {
-    struct head head;
-    if (r->size < sizeof(head) + sizeof(r->config)) {
+    if (r->size < sizeof(r->head) + sizeof(r->config)) {
         return -EPROTO;
     }
-    memcpy(&head, r->bytes, sizeof(head));
-    if (head.magic != RECORD_MAGIC) {
+    memcpy(&r->head, r->bytes, sizeof(r->head));
+    if (r->head.magic != RECORD_MAGIC) {
         return -EPROTO;
     }
-    if (head.version != RECORD_VERSION || head.layout != codec_layout()) {
+    if (r->head.version != RECORD_VERSION || r->head.layout != codec_layout()) {
         return -ESTALE;
     }
-    if (head.birth_ns < -TIME_NS_MAX || head.birth_ns > TIME_NS_MAX) {
+    if (r->head.birth_ns < -TIME_NS_MAX || r->head.birth_ns > TIME_NS_MAX) {
         return -EPROTO;
     }
-    r->flags = head.flags;
-    r->birth = (struct mono){head.birth_ns};
-    memcpy(&r->config, r->bytes + sizeof(head), sizeof(r->config));
-    r->at = sizeof(head) + sizeof(r->config);
+    memcpy(&r->config, r->bytes + sizeof(r->head), sizeof(r->config));
+    r->at = sizeof(r->head) + sizeof(r->config);
     const int rc = read_fleet(r, &r->config.fleet);
     if (rc < 0) {
         return rc;
     }
+    if (r->head.restored_size > r->size - r->at ||
+        r->head.copy_size > r->size - r->at - r->head.restored_size) {
+        return -EPROTO;
+    }
+    r->restored = r->bytes + r->at;
+    r->at += r->head.restored_size;
+    r->copy = r->bytes + r->at;
+    r->at += r->head.copy_size;
     return r->config.nic_count >= 1 && r->config.nic_count <= HOST_NIC_MAX ? 0 : -EPROTO;
 }
 
@@ -213,12 +213,12 @@ const struct node_config *record_config(const struct record *r)
 
 struct mono record_birth(const struct record *r)
 {
-    return r->birth;
+    return (struct mono){r->head.birth_ns};
 }
 
 bool record_whole(const struct record *r)
 {
-    return (r->flags & RECORD_WHOLE) != 0;
+    return (r->head.flags & RECORD_WHOLE) != 0;
 }
 
 int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *ret_now,
@@ -242,19 +242,54 @@ int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *r
             *ret_event = &r->fleet;
             return rc < 0 ? rc : 1;
         }
+        if (*ret_kind == CODEC_DRAIN) {
+            *ret_event = NULL;
+            return 1;
+        }
         const int rc = codec_check(&r->config, *ret_kind, r->event);
         return rc < 0 ? rc : 1;
     }
     return 0;
 }
 
-long record_play(struct record *r,
+/* The node as it was where the events begin. */
+static int make_node(struct record *r, bool trust_copy, struct node **ret_node)
+{
+    if (r->head.copy_size != 0) {
+        if (!trust_copy) {
+            return -EACCES;
+        }
+        const int rc = arena_open_copy(r->copy, r->head.copy_size);
+        if (rc < 0) {
+            return rc;
+        }
+        if (r->head.node < ARENA_ADDRESS || r->head.node >= ARENA_ADDRESS + r->head.copy_size) {
+            arena_close();
+            return -EPROTO;
+        }
+        *ret_node = (struct node *)(uintptr_t)r->head.node;
+        return 0;
+    }
+    if (!record_whole(r)) {
+        return -ENOTSUP;
+    }
+    int rc = node_new(ret_node, &r->config, record_birth(r));
+    if (rc == 0 && r->head.restored_size != 0) {
+        rc = node_restore(*ret_node, record_birth(r), r->restored, r->head.restored_size);
+        if (rc < 0) {
+            *ret_node = node_free(*ret_node);
+        }
+    }
+    return rc;
+}
+
+long record_play(struct record *r, bool trust_copy,
                  void (*on_action)(void *context, struct mono now, const struct node_action *),
                  void *context, struct node **ret_node)
 {
     struct node *node = NULL;
     long events = 0;
-    int rc = node_new(&node, &r->config, r->birth);
+    int rc = make_node(r, trust_copy, &node);
     while (rc == 0) {
         enum node_event_kind kind;
         struct mono now;
@@ -263,18 +298,26 @@ long record_play(struct record *r,
         if (rc <= 0) {
             break;
         }
+        if (kind == CODEC_DRAIN) {
+            struct node_action action;
+            while (node_next_action(node, &action)) {
+                on_action(context, now, &action);
+            }
+            rc = 0;
+            continue;
+        }
         events++;
         rc = node_on_event(node, now, kind, event);
         if (rc == -EINVAL && kind == NODE_EVENT_PEERS) {
             rc = 0; /* refused there, refused here */
         }
-        struct node_action action;
-        while (rc == 0 && node_next_action(node, &action)) {
-            on_action(context, now, &action);
-        }
     }
     if (rc < 0) {
-        node_free(node);
+        if (arena_is_open()) {
+            arena_close();
+        } else {
+            node_free(node);
+        }
         return rc;
     }
     *ret_node = node;

@@ -1,19 +1,30 @@
 /* record.h: reading a recording: a file of everything that one node was told.
  *
- *   u64 magic, u32 version, u32 flags (RECORD_WHOLE: from the node's birth)
- *   u64 layout (codec.h), i64 time of birth
+ *   struct record_head
  *   struct node_config as it is, pointers zero
  *   the fleet: u64 seed, u32 NICs, u32 routers, then the arrays as they are
- *   segments of events (codec.h), each ended by a zero byte; a peers event is followed by a fleet
+ *   the saved state that the node began with (node_restore), or the copy of the arena that it lived
+ * in segments of events (codec.h), each ended by a zero byte; a peers event is followed by a fleet
  * as above
  *
- * Total: any bytes give events that the node takes, and then an end or -EPROTO. */
+ * Reading events is total: any bytes give events that the node takes, and then an end or -EPROTO.
+ * Playing a recording that begins with a copy of a node trusts that copy: play recordings of people
+ * whom you trust. */
 #pragma once
 #include "service/record/codec.h"
 
 #define RECORD_MAGIC   0x3143455246ULL /* "FREC1" */
 #define RECORD_VERSION 1
-#define RECORD_WHOLE   1u
+#define RECORD_WHOLE   1u /* from the node's birth */
+
+struct record_head {
+    uint64_t magic;
+    uint32_t version, flags;
+    uint64_t layout; /* codec.h */
+    int64_t birth_ns;
+    uint64_t restored_size, copy_size; /* 0: none */
+    uint64_t node;                     /* where in the arena it lives */
+};
 
 struct record;
 
@@ -28,15 +39,18 @@ struct record *record_close(struct record *r);  /* NULL is fine; returns NULL */
 const struct node_config *record_config(const struct record *r);
 struct mono record_birth(const struct record *r);
 bool record_whole(const struct record *r);
-/* The next event, valid until the next call: 1; 0: the end; -EPROTO: damaged here. For
- * NODE_EVENT_PEERS the event is a struct node_fleet whose arrays stay valid until the record is
+/* The next event (or CODEC_DRAIN), valid until the next call: 1; 0: the end; -EPROTO: damaged here.
+ * For NODE_EVENT_PEERS the event is a struct node_fleet whose arrays stay valid until the record is
  * closed. */
 MUST_CHECK int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *ret_now,
                            const void **ret_event);
 
-/* Plays the whole record into a new node; each action is handed to `on_action`. Returns the number
- * of events, or an error. */
-MUST_CHECK long record_play(struct record *r,
+/* Plays the whole record into a new node, or into the copy that it begins with (*ret_node then
+ * lives in the arena: free it by arena_close). -ENOTSUP: it doesn't reach back to the node's birth
+ * and has no copy. -EACCES: it begins with a copy and !trust_copy: a copy is memory with pointers,
+ * taken as it is; whoever made it could make this process do anything. Each action is handed to
+ * `on_action`. Returns the number of events, or an error. */
+MUST_CHECK long record_play(struct record *r, bool trust_copy,
                             void (*on_action)(void *context, struct mono now,
                                               const struct node_action *),
                             void *context, struct node **ret_node);

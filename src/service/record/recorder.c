@@ -1,6 +1,7 @@
 /* recorder.c: the ring of segments, in files that have no name. */
 #include "service/record/recorder.h"
 
+#include "base/arena.h"
 #include "service/record/record.h"
 
 #include <errno.h>
@@ -14,7 +15,9 @@
 enum { SEGMENT_MAX = 64, DIRECTORY_SIZE = 256 };
 
 struct segment {
-    int fd; /* nameless: gone with the process, whatever ends it */
+    int fd; /* nameless: gone with the process, whatever ends it. First the copy of the node, if
+               there is one */
+    int64_t copy_size;
     int64_t bytes, events;
     struct mono first, last;
 };
@@ -23,11 +26,15 @@ struct recorder {
     char directory[DIRECTORY_SIZE];
     int64_t bytes_max, bytes, events, dropped;
     int error;
-    bool whole; /* nothing was dropped since the node began */
+    bool undrained; /* an event came after the last drain */
+    bool whole;     /* nothing was dropped since the node began */
     struct mono birth, retry;
     struct node_config config;
     uint8_t *fleet; /* as the file has it */
     size_t fleet_size;
+    uint8_t *restored; /* saved state that the node began with */
+    size_t restored_size;
+    const struct node *node; /* in the arena; NULL: no copies */
     struct segment segments[SEGMENT_MAX];
     unsigned first, count;
     struct codec codec;
@@ -93,6 +100,7 @@ struct recorder *recorder_close(struct recorder *r)
     if (r != NULL) {
         drop_all(r);
         free(r->fleet);
+        free(r->restored);
         free(r);
     }
     return NULL;
@@ -156,6 +164,26 @@ static bool begin_segment(struct recorder *r, struct mono now)
     return true;
 }
 
+void recorder_restored(struct recorder *r, const void *bytes, size_t size)
+{
+    if (r != NULL) {
+        r->restored = malloc(size);
+        if (r->restored != NULL) {
+            memcpy(r->restored, bytes, size);
+            r->restored_size = size;
+        } else {
+            r->whole = false;
+        }
+    }
+}
+
+void recorder_node(struct recorder *r, const struct node *node)
+{
+    if (r != NULL) {
+        r->node = node;
+    }
+}
+
 static void keep_fleet(struct recorder *r, const struct node_fleet *fleet)
 {
     free(r->fleet);
@@ -176,6 +204,10 @@ void recorder_start(struct recorder *r, const struct node_config *config, struct
     r->config.fleet = (struct node_fleet){.seed = config->fleet.seed};
     r->birth = now;
     r->whole = true;
+    r->node = NULL;
+    free(r->restored);
+    r->restored = NULL;
+    r->restored_size = 0;
     r->retry = now;
     keep_fleet(r, &config->fleet);
 }
@@ -205,6 +237,7 @@ void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono 
         }
     }
     r->used += codec_encode(&r->codec, kind, now, event, r->buffer + r->used);
+    r->undrained = true;
     s->last = now;
     s->events++;
     r->events++;
@@ -221,9 +254,16 @@ void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono 
     }
 }
 
-static int copy_file(int from, int to, int64_t bytes)
+void recorder_drained(struct recorder *r)
 {
-    off_t at = 0;
+    if (r != NULL && newest(r) != NULL && r->undrained && r->used < sizeof(r->buffer) - 1) {
+        r->used += codec_encode_drain(r->buffer + r->used);
+        r->undrained = false;
+    }
+}
+
+static int copy_file(int from, int to, off_t at, int64_t bytes)
+{
     while (at < bytes) {
         const ssize_t n = sendfile(to, from, &at, (size_t)(bytes - at));
         if (n < 0 && errno != EINTR) {
@@ -245,20 +285,25 @@ int recorder_save(struct recorder *r, struct recording *ret_recording)
     if (out.fd < 0) {
         return out.fd;
     }
-    const struct {
-        uint64_t magic;
-        uint32_t version, flags;
-        uint64_t layout;
-        int64_t birth_ns;
-    } head = {RECORD_MAGIC, RECORD_VERSION, r->whole ? RECORD_WHOLE : 0, codec_layout(),
-              r->birth.ns};
     flush(r);
+    const struct segment *first = &r->segments[r->first];
+    const struct record_head head = {.magic = RECORD_MAGIC,
+                                     .version = RECORD_VERSION,
+                                     .flags = r->whole ? RECORD_WHOLE : 0,
+                                     .layout = codec_layout(),
+                                     .birth_ns = r->birth.ns,
+                                     .restored_size = r->whole ? r->restored_size : 0,
+                                     .copy_size =
+                                         r->whole || r->count == 0 ? 0 : (uint64_t)first->copy_size,
+                                     .node = (uint64_t)(uintptr_t)r->node};
     int rc = r->count > 0 ? write_all(out.fd, &head, sizeof(head)) : -r->error;
     rc = rc < 0 ? rc : write_all(out.fd, &r->config, sizeof(r->config));
     rc = rc < 0 ? rc : write_all(out.fd, r->fleet, r->fleet_size);
+    rc = rc < 0 || head.restored_size == 0 ? rc : write_all(out.fd, r->restored, r->restored_size);
+    rc = rc < 0 || head.copy_size == 0 ? rc : copy_file(first->fd, out.fd, 0, first->copy_size);
     for (unsigned i = 0; rc == 0 && i < r->count; i++) {
         const struct segment *s = &r->segments[(r->first + i) % SEGMENT_MAX];
-        rc = copy_file(s->fd, out.fd, s->bytes);
+        rc = copy_file(s->fd, out.fd, s->copy_size, s->bytes);
     }
     if (rc < 0) {
         close(out.fd);

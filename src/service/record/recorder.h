@@ -19,7 +19,7 @@
 struct recorder;
 
 #define RECORDER_KEEP_NS     (600 * NS_PER_S)
-#define RECORDER_SEGMENT_NS  (30 * NS_PER_S)
+#define RECORDER_SEGMENT_NS  (120 * NS_PER_S)
 #define RECORDER_BUFFER_SIZE (64 << 10)
 
 /* In `directory`, which must exist. bytes_max: of all segments; 0: records nothing. Removes a
@@ -30,9 +30,16 @@ struct recorder *
 recorder_close(struct recorder *r); /* NULL is fine; removes the segments; returns NULL */
 /* A new node began: what was recorded before is forgotten. */
 void recorder_start(struct recorder *r, const struct node_config *config, struct mono now);
+/* Right after recorder_start: the node began with this saved state. */
+void recorder_restored(struct recorder *r, const void *bytes, size_t size);
+/* The node, when it lives in the arena in use: what copies are taken of. It must not be in the
+ * middle of a call. */
+void recorder_node(struct recorder *r, const struct node *node);
 /* NODE_EVENT_PEERS: event is a struct node_fleet. NULL recorder is fine. */
 void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono now,
                      const void *event);
+/* The driver took all of the node's actions: when it does is part of what the node was told. */
+void recorder_drained(struct recorder *r);
 /* The recording so far as one open file (O_TMPFILE), offset 0; the caller closes it. */
 struct recording {
     int fd;

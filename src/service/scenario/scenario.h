@@ -98,8 +98,8 @@ struct scenario_clocks {
     int anchors;              /* hosts that know UTC */
     int64_t anchor_bound_ns;
     int64_t edge_limit_ns; /* the fleet's edge limit; 0: what doctor would propose */
-    bool guard;      /* hosts have a second clock to compare with; default true */
-    bool warm_start; /* a restarted agent finds its saved state; default true */
+    bool guard;            /* hosts have a second clock to compare with; default true */
+    bool warm_start;       /* a restarted agent finds its saved state; default true */
 };
 
 /* ---- what a line is about ---- */

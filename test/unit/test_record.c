@@ -1,0 +1,280 @@
+/* Recordings: what a node was told comes back, to the bit, and replays to the same actions; from
+ * its birth, and from the middle of its life by the copy that a segment begins with. Damaged files
+ * are refused, never believed. */
+#include "base/arena.h"
+#include "base/prng.h"
+#include "service/record/record.h"
+#include "service/record/recorder.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ACTION_MAX = 1 << 17, QUEUE_MAX = 512 };
+
+static const struct node_peer peers[] = {
+    {.nic = {0}, .host = {0}, .rail = 0, .leaf = 0},
+    {.nic = {7}, .host = {1}, .rail = 0, .leaf = 1},
+};
+static const struct probe_key key = {.id = 1, .bytes = "0123456789abcde"};
+
+/* Two hosts on one wire; the first one's node is recorded. */
+static struct host {
+    struct node *node;
+    struct node_receive in[QUEUE_MAX];
+    struct node_transmit out[QUEUE_MAX];
+    unsigned in_count, out_count;
+    struct mono due;
+} hosts[2];
+static char directory[64];
+static struct prng prng;
+static struct recorder *recorder;
+static uint64_t live[ACTION_MAX], again[ACTION_MAX];
+static int64_t live_ns[ACTION_MAX];
+static size_t live_count, again_count;
+
+static uint64_t fold(const struct node_action *action)
+{
+    uint8_t bytes[PROBE_SIZE] = {0};
+    uint64_t h = action->kind;
+    if (action->kind == NODE_SEND) {
+        probe_encode(bytes, &action->send.probe, &key);
+        h = hash_u64(hash_u64(h, action->send.token), action->send.source_port);
+    } else if (action->kind == NODE_FINDING) {
+        char text[700];
+        finding_text(&action->finding, NULL, text, sizeof(text));
+        for (const char *c = text; *c != 0; c++) {
+            h = hash_u64(h, (uint64_t)*c);
+        }
+    }
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        h = hash_u64(h, bytes[i]);
+    }
+    return h;
+}
+
+static void tell(unsigned host, struct mono now, enum node_event_kind kind, const void *event)
+{
+    if (host == 0) {
+        recorder_append(recorder, kind, now, event);
+    }
+    assert_int_equal(node_on_event(hosts[host].node, now, kind, event), 0);
+}
+
+static void take_actions(unsigned host, struct mono now)
+{
+    struct host *h = &hosts[host], *other = &hosts[1 - host];
+    struct node_action action;
+    while (node_next_action(h->node, &action)) {
+        if (host == 0 && live_count < ACTION_MAX) {
+            live_ns[live_count] = now.ns;
+            live[live_count++] = fold(&action);
+        }
+        if (action.kind != NODE_SEND || h->out_count == QUEUE_MAX || other->in_count == QUEUE_MAX ||
+            prng_below(&prng, 50) == 0) {
+            continue;
+        }
+        const struct nic_time tx = {now.ns + 1000 * (int64_t)h->out_count +
+                                    (int64_t)prng_below(&prng, 50)};
+        h->out[h->out_count++] = (struct node_transmit){.token = action.send.token,
+                                                        .tx = tx,
+                                                        .error_ns = 50,
+                                                        .outcome = TRANSMIT_STAMPED,
+                                                        .stamps = STAMP_SOFTWARE};
+        other->in[other->in_count++] =
+            (struct node_receive){.source_port = action.send.source_port,
+                                  .stamps = STAMP_SOFTWARE,
+                                  .rx = {tx.ns + 4000 + (int64_t)prng_below(&prng, 300)},
+                                  .error_ns = 50,
+                                  .probe = action.send.probe};
+    }
+    if (host == 0) {
+        recorder_drained(recorder);
+    }
+    h->due = node_deadline(h->node);
+}
+
+static void run(int64_t from_ns, int64_t to_ns)
+{
+    for (struct mono now = {from_ns}; now.ns < to_ns; now.ns += 5 * NS_PER_MS) {
+        for (unsigned i = 0; i < 2; i++) {
+            struct host *h = &hosts[i];
+            for (unsigned k = 0; k < h->out_count; k++) {
+                tell(i, now, NODE_EVENT_TRANSMIT, &h->out[k]);
+            }
+            for (unsigned k = 0; k < h->in_count; k++) {
+                tell(i, now, NODE_EVENT_RECEIVE, &h->in[k]);
+            }
+            h->in_count = h->out_count = 0;
+            if (!mono_before(now, h->due)) {
+                tell(i, now, NODE_EVENT_TICK, NULL);
+            }
+            take_actions(i, now);
+        }
+    }
+}
+
+static void start(int64_t bytes_max, struct mono now)
+{
+    snprintf(directory, sizeof(directory), "/tmp/foliot-test-record-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(recorder_open(&recorder, directory, bytes_max), 0);
+    prng_init(&prng, 5);
+    live_count = again_count = 0;
+    memset(hosts, 0, sizeof(hosts));
+    for (unsigned i = 0; i < 2; i++) {
+        struct node_config config = {.host = {i},
+                                     .nic_count = 1,
+                                     .grid_ms = 255,
+                                     .seed = i + 1,
+                                     .edge_limit = 4,
+                                     .fleet = {.seed = 1, .peers = peers, .peer_count = 2}};
+        config.nics[0] = (struct node_nic){.nic = peers[i].nic, .stamps = STAMP_SOFTWARE};
+        assert_int_equal(node_new(&hosts[i].node, &config, now), 0);
+        hosts[i].due = now;
+        if (i == 0) {
+            recorder_start(recorder, &config, now);
+        }
+    }
+}
+
+static void on_action(void *context, struct mono now, const struct node_action *action)
+{
+    if (again_count < ACTION_MAX) {
+        again[again_count++] = fold(action);
+    }
+}
+
+static uint8_t *read_recording(size_t *ret_size)
+{
+    struct recording recording;
+    assert_int_equal(recorder_save(recorder, &recording), 0);
+    uint8_t *bytes = malloc((size_t)recording.size);
+    assert_int_equal(read(recording.fd, bytes, (size_t)recording.size), recording.size);
+    close(recording.fd);
+    *ret_size = (size_t)recording.size;
+    return bytes;
+}
+
+static void finish(void)
+{
+    recorder = recorder_close(recorder);
+    assert_int_equal(rmdir(directory), 0); /* its files never had names */
+}
+
+static void replays_from_birth(void **state)
+{
+    const struct mono birth = {123 * NS_PER_S};
+    struct record *record = NULL;
+    struct node *node = NULL;
+    size_t size = 0;
+    start(64 << 20, birth);
+    run(birth.ns, birth.ns + 20 * NS_PER_S);
+    uint8_t *bytes = read_recording(&size);
+    assert_int_equal(record_open_memory(&record, bytes, size), 0);
+    assert_true(record_whole(record));
+    assert_true(record_play(record, true, on_action, NULL, &node) > 1000);
+    assert_int_equal(again_count, live_count);
+    assert_memory_equal(again, live, live_count * sizeof(live[0]));
+    node_free(node);
+    record_close(record);
+    /* cut anywhere: the events before the cut, then an end or an error, never more */
+    for (size_t cut = 0; cut < size; cut += cut < 4000 ? 97 : 9973) {
+        enum node_event_kind kind;
+        struct mono now;
+        const void *event;
+        if (record_open_memory(&record, bytes, cut) == 0) {
+            while (record_next(record, &kind, &now, &event) == 1) {
+            }
+            record_close(record);
+        }
+    }
+    /* a flipped bit of what makes it ours */
+    bytes[16] ^= 1;
+    assert_int_equal(record_open_memory(&record, bytes, size), -ESTALE);
+    bytes[0] ^= 1;
+    assert_int_equal(record_open_memory(&record, bytes, size), -EPROTO);
+    free(bytes);
+    node_free(hosts[0].node);
+    node_free(hosts[1].node);
+    finish();
+}
+
+static void replays_from_the_middle(void **state)
+{
+    const struct mono birth = {123 * NS_PER_S};
+    struct record *record = NULL;
+    struct node *node = NULL;
+    size_t size = 0;
+    if (arena_open() < 0) {
+        skip(); /* the thread sanitizer keeps that address for itself */
+    }
+    start(1 << 20, birth);
+    recorder_node(recorder, hosts[0].node);
+    run(birth.ns, birth.ns + 60 * NS_PER_S);
+    uint8_t *bytes = read_recording(&size);
+    arena_close();
+    assert_int_equal(record_open_memory(&record, bytes, size), 0);
+    assert_false(record_whole(record));
+    assert_true(record_play(record, true, on_action, NULL, &node) > 100);
+    assert_true(again_count > 100 && again_count < live_count);
+    assert_memory_equal(again, live + live_count - again_count, again_count * sizeof(again[0]));
+    arena_close();
+    record_close(record);
+    free(bytes);
+    finish();
+}
+
+static void without_a_copy_it_says_so(void **state)
+{
+    const struct mono birth = {0};
+    struct record *record = NULL;
+    struct node *node = NULL;
+    size_t size = 0;
+    start(64 << 10, birth);
+    run(birth.ns, birth.ns + 20 * NS_PER_S);
+    uint8_t *bytes = read_recording(&size);
+    assert_int_equal(record_open_memory(&record, bytes, size), 0);
+    assert_false(record_whole(record));
+    assert_int_equal(record_play(record, true, on_action, NULL, &node), -ENOTSUP);
+    record_close(record);
+    free(bytes);
+    node_free(hosts[0].node);
+    node_free(hosts[1].node);
+    finish();
+}
+
+static void a_full_disk_stops_nothing(void **state)
+{
+    struct recorder_report report;
+    struct recording recording;
+    const struct mono birth = {0};
+    start(1 << 20, birth);
+    assert_int_equal(rmdir(directory), 0); /* no room at all */
+    run(birth.ns, birth.ns + 2 * NS_PER_S);
+    recorder_report_get(recorder, &report);
+    assert_int_equal(report.error, ENOENT);
+    assert_true(report.dropped > 0);
+    assert_int_equal(recorder_save(recorder, &recording), -ENOENT);
+    node_free(hosts[0].node);
+    node_free(hosts[1].node);
+    recorder = recorder_close(recorder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replays_from_birth),
+        cmocka_unit_test(replays_from_the_middle),
+        cmocka_unit_test(without_a_copy_it_says_so),
+        cmocka_unit_test(a_full_disk_stops_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
