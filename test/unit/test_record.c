@@ -134,7 +134,7 @@ static void start(int64_t bytes_max, struct mono now)
                                      .nic_count = 1,
                                      .grid_ms = 255,
                                      .seed = i + 1,
-                                     .edge_limit = 4,
+
                                      .fleet = {.seed = 1, .peers = peers, .peer_count = 2}};
         config.nics[0] = (struct node_nic){.nic = peers[i].nic, .stamps = STAMP_SOFTWARE};
         assert_int_equal(node_new(&hosts[i].node, &config, now), 0);
@@ -216,9 +216,9 @@ static void replays_from_the_middle(void **state)
     if (arena_open() < 0) {
         skip(); /* the thread sanitizer keeps that address for itself */
     }
-    start(1 << 20, birth);
+    start(128 << 10, birth);
     recorder_node(recorder, hosts[0].node);
-    run(birth.ns, birth.ns + 60 * NS_PER_S);
+    run(birth.ns, birth.ns + 240 * NS_PER_S);
     uint8_t *bytes = read_recording(&size);
     arena_close();
     assert_int_equal(record_open_memory(&record, bytes, size), 0);
@@ -238,8 +238,8 @@ static void without_a_copy_it_says_so(void **state)
     struct record *record = NULL;
     struct node *node = NULL;
     size_t size = 0;
-    start(64 << 10, birth);
-    run(birth.ns, birth.ns + 20 * NS_PER_S);
+    start(16 << 10, birth);
+    run(birth.ns, birth.ns + 120 * NS_PER_S);
     uint8_t *bytes = read_recording(&size);
     assert_int_equal(record_open_memory(&record, bytes, size), 0);
     assert_false(record_whole(record));

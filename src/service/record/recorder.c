@@ -157,8 +157,20 @@ static bool begin_segment(struct recorder *r, struct mono now)
         drop_all(r);
         return false;
     }
-    r->segments[(r->first + r->count++) % SEGMENT_MAX] =
-        (struct segment){.fd = fd, .first = now, .last = now};
+    struct segment fresh = {.fd = fd, .first = now, .last = now};
+    if (r->node != NULL && mono_before(r->birth, now)) {
+        const int rc = write_all(fd, (const void *)(uintptr_t)ARENA_ADDRESS, arena_size());
+        if (rc < 0) {
+            close(fd);
+            r->error = -rc;
+            r->retry = mono_add(now, span_s(10));
+            drop_all(r);
+            return false;
+        }
+        fresh.copy_size = fresh.bytes = (int64_t)arena_size();
+        r->bytes += fresh.bytes;
+    }
+    r->segments[(r->first + r->count++) % SEGMENT_MAX] = fresh;
     codec_init(&r->codec);
     r->error = 0;
     return true;
@@ -220,7 +232,7 @@ void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono 
     }
     struct segment *s = newest(r);
     if (s == NULL || mono_sub(now, s->first).ns > RECORDER_SEGMENT_NS ||
-        mono_before(now, s->first) || s->bytes > r->bytes_max / 16) {
+        mono_before(now, s->first) || s->bytes - s->copy_size > r->bytes_max / 16) {
         if ((s == NULL && mono_before(now, r->retry)) || !begin_segment(r, now)) {
             r->dropped++;
             r->whole = false;
