@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define WANDER2        (10e-9 * 10e-9 * 1e18) /* (10 ppb per root second)^2, in ns^2/s^3: both clocks' */
+#define WANDER2_MAX    (1e5 * WANDER2)
 #define BRACKET_NS_MAX (1 * NS_PER_MS)
 #define JUMP_NS        100e3
 
@@ -21,13 +22,17 @@ static void start(struct host_leaf_nic *n, struct mono r, int64_t offset_ns, dou
 {
     n->seen = true;
     n->r = r;
-    n->nic_minus_ns = offset_ns;
+    n->nic_minus_ns = n->origin_ns = offset_ns;
     n->fraction = 0;
     n->rate = 0;
     n->p00 = width_ns * width_ns / 12 + 1;
     n->p01 = 0;
     n->p11 = 1e5 * 1e5; /* ns/s: 100 ppm */
     n->width_ns = width_ns;
+    n->noise2 = width_ns * width_ns / 12 + 1;
+    n->wander2 = WANDER2;
+    n->strain = 1;
+    n->before_count = 0;
 }
 
 /* Carries the filter's origin to `r`. State: offset in ns, rate in ns/s. */
@@ -42,10 +47,43 @@ static void predict(struct host_leaf_nic *n, struct mono r)
     const double whole = floor(moved);
     n->nic_minus_ns += (int64_t)whole;
     n->fraction = moved - whole;
-    n->p00 += t * (2 * n->p01 + t * n->p11) + WANDER2 * t * t * t / 3;
-    n->p01 += t * n->p11 + WANDER2 * t * t / 2;
-    n->p11 += WANDER2 * t;
+    n->p00 += t * (2 * n->p01 + t * n->p11) + n->wander2 * t * t * t / 3;
+    n->p01 += t * n->p11 + n->wander2 * t * t / 2;
+    n->p11 += n->wander2 * t;
     n->r = r;
+}
+
+/* How far brackets scatter. A bracket's width only bounds its error (a read of 700 ns can be good to 10): the
+ * second difference of three neighbours shows the scatter itself, for at a tenth of a second wander is nothing. */
+static void learn_noise(struct host_leaf_nic *n, struct mono middle, double offset, double width)
+{
+    const double first = (double)(n->before_at[1].ns - n->before_at[0].ns);
+    const double second = (double)(middle.ns - n->before_at[1].ns);
+
+    if (n->before_count >= 2 && second < 1.5 * first && first < 1.5 * second && second < 5e8) {
+        const double share = second / first;
+        const double d2 = (offset - n->before[1]) - share * (n->before[1] - n->before[0]);
+        const double unit = 1 + (1 + share) * (1 + share) + share * share;
+        const double gain = n->before_count < 50 ? 1.0 / n->before_count : 0.02;
+        n->noise2 += gain * (fmin(d2 * d2 / unit, width * width / 12) - n->noise2);
+        n->noise2 = fmax(n->noise2, 1);
+    }
+    n->before_count += n->before_count < 1000;
+    n->before[0] = n->before[1];
+    n->before_at[0] = n->before_at[1];
+    n->before[1] = offset;
+    n->before_at[1] = middle;
+}
+
+/* Surprises beyond what noise and wander explain: the clocks wander more than was thought (heat, a servo). */
+static void learn_wander(struct host_leaf_nic *n, double innovation, double expected2)
+{
+    n->strain += 0.05 * (fmin(innovation * innovation / expected2, 25) - n->strain);
+    if (n->strain > 1.5) {
+        n->wander2 = fmin(1.1 * n->wander2, WANDER2_MAX);
+    } else if (n->strain < 1.1) {
+        n->wander2 = fmax(0.99 * n->wander2, WANDER2);
+    }
 }
 
 void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
@@ -76,7 +114,9 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
     }
     /* a narrow bracket knows more: the read lies somewhere within it */
     n->width_ns = fmin(width, n->width_ns * 1.01 + 1);
-    const double r = width * width / 12 + 1;
+    learn_noise(n, middle, (double)(offset - n->origin_ns), width);
+    const double r = n->noise2;
+    learn_wander(n, innovation, n->p00 + r);
     const double k0 = n->p00 / (n->p00 + r), k1 = n->p01 / (n->p00 + r);
     const double moved = n->fraction + k0 * innovation, whole = floor(moved);
     n->nic_minus_ns += (int64_t)whole;

@@ -25,8 +25,14 @@ struct host_leaf_nic {
     int64_t nic_minus_ns;  /* nic clock - host clock at r, whole ns */
     double fraction, rate; /* and its fraction and rate */
     double p00, p01, p11;
-    double width_ns; /* of the narrowest recent bracket */
-    double noise2_ns;
+    double width_ns;   /* of the narrowest recent bracket */
+    double noise2;     /* of one bracket's middle, ns^2: from second differences */
+    double wander2;    /* what the filter allows the rate, ns^2/s^3: from its own surprises */
+    double strain;     /* mean of innovation^2 over what was expected of it */
+    int64_t origin_ns; /* what these are counted from: the first offset */
+    double before[2];  /* the last two offsets ... */
+    struct mono before_at[2]; /* ... and when */
+    unsigned before_count;
     struct mono last;
     struct clock_terms terms;
 };
