@@ -135,6 +135,17 @@ static void cut_trunk_is_named(void **state)
             assert_int_equal(f.suspect.b.number, 2);
             assert_int_equal(f.other, OTHER_FINE);
         }
+        for (uint32_t h = 0; h < 4; h++) { /* one cut, one sentence a host */
+            uint32_t opened = 0;
+            for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+                const struct finding *g = &w.hosts[h].findings[i].finding;
+                opened += g->kind == FINDING_PATH_DEAD && g->phase == FINDING_OPENED;
+            }
+            if (opened != 1) {
+                print_findings();
+            }
+            assert_int_equal(opened, 1);
+        }
         w.trunk_loss[0][2][0] = 0;
         world_run(&w, 2 * NS_PER_S);
         for (uint32_t h = 0; h < 4; h++) {
@@ -180,6 +191,39 @@ static void agents_in_trouble_accuse_nobody(void **state)
         }
         world_done(&w);
     }
+}
+
+/* Cut behind the spine: the spine still answers, so it is sure. All hosts of the leaf before it say
+ * the same. */
+static void far_trunk_is_named_for_sure(void **state)
+{
+    struct finding f;
+    int64_t worst = 0;
+
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        start_all(seed, 4, 2, true);
+        world_run(&w, 25 * NS_PER_S + (int64_t)seed * 23 * NS_PER_MS);
+        const int64_t cut = w.now;
+        w.trunk_loss[1][3][0] = w.trunk_loss[1][3][1] = 1; /* leaf 1, spine 3, both ways */
+        world_run(&w, 2 * NS_PER_S);
+        for (uint32_t h = 0; h < 2; h++) {
+            const int64_t after = first_after(h, FINDING_PATH_DEAD, DIRECTION_OUT, cut, &f);
+            if (after > 600 * NS_PER_MS || f.suspect.kind != ELEMENT_TRUNK ||
+                f.suspect.a.number != 1 || !f.confident) {
+                printf("seed %d host %u after %.0f ms\n", (int)seed, h, (double)after / 1e6);
+                print_findings();
+            }
+            assert_true(after < 600 * NS_PER_MS);
+            worst = after > worst ? after : worst;
+            assert_int_equal(f.suspect.kind, ELEMENT_TRUNK);
+            assert_int_equal(f.suspect.a.number, 1);
+            assert_int_equal(f.suspect.b.number, 3);
+            assert_true(f.confident);
+        }
+        assert_in_range(count_kind(FINDING_PATH_DEAD), 4, 8);
+        world_done(&w);
+    }
+    printf("worst %.0f ms\n", (double)worst / 1e6);
 }
 
 static void one_way_dead_nic_is_named(void **state)
@@ -306,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_hosts_share_a_timeline),
         cmocka_unit_test(cut_trunk_is_named),
+        cmocka_unit_test(far_trunk_is_named_for_sure),
         cmocka_unit_test(agents_in_trouble_accuse_nobody),
         cmocka_unit_test(one_way_dead_nic_is_named),
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),

@@ -12,10 +12,13 @@
 
 #include "core/mesh/internal.h"
 
-#define ANSWER_NS   (400 * NS_PER_MS)
-#define PROBE_GAP   (NS_PER_S / MESH_DISCOVERY_RATE)
-#define TRACE_AGAIN (300 * NS_PER_MS)
-#define TRACE_FLAG  0x8000u
+#define ANSWER_NS    (400 * NS_PER_MS)
+#define PROBE_GAP    (NS_PER_S / MESH_DISCOVERY_RATE)
+#define TRACE_AGAIN  (110 * NS_PER_MS)
+#define TRACE_SHARED (100 * NS_PER_MS)
+#define TRACE_OLD    (2 * NS_PER_S)
+#define TRACE_ROUNDS 2
+#define TRACE_FLAG   0x8000u
 
 /* Discovery's sequence number: what was asked, so that the peer's answer tells it. */
 static uint32_t probe_seq(uint32_t generation, uint8_t port, uint8_t ttl, uint32_t flag)
@@ -294,28 +297,74 @@ void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq)
     d->reached = d->reached == 0 || ttl < d->reached ? ttl : d->reached;
 }
 
+/* Another path of this NIC takes the same hops and was traced just now: its answers are ours. */
+static const struct path_out *traced_alike(const struct mesh *m, struct mono now, uint32_t local,
+                                           const struct path_out *out)
+{
+    const int first = (int)local * m->config.edge_limit;
+
+    for (int edge = first; edge < first + m->config.edge_limit; edge++) {
+        const struct edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_out *other = &e->out[p];
+            if (other != out && other->signature == out->signature &&
+                other->trace_rounds > out->trace_rounds &&
+                mono_sub(now, other->traced).ns < TRACE_SHARED) {
+                return other;
+            }
+        }
+    }
+    return NULL;
+}
+
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
     struct edge *e = &m->edges[edge];
     struct path_out *out = &e->out[path];
+    const struct path_out *alike;
 
-    if (m->config.no_discovery || out->hop_count == 0 || path >= e->path_count ||
+    if (m->config.no_discovery || out->hop_count == 0 || path >= e->path_count) {
+        return;
+    }
+    if (out->trace_rounds > 0 && mono_sub(now, out->traced).ns > TRACE_OLD) {
+        out->trace_rounds = 0;
+    }
+    if (out->trace_rounds >= TRACE_ROUNDS ||
         (out->trace_rounds > 0 && mono_sub(now, out->traced).ns < TRACE_AGAIN)) {
         return;
     }
-    if (out->trace_rounds == 0 || mono_sub(now, out->traced).ns > 5 * NS_PER_S) {
-        out->trace_answered = 0;
-        out->trace_rounds = 0;
-    }
-    if (out->trace_rounds >= 4) {
-        return;
-    }
+    out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
+    alike = traced_alike(m, now, e->local, out);
     out->trace_rounds++;
     out->traced = now;
+    if (alike) {
+        out->trace_answered |= alike->trace_answered;
+        out->traced = alike->traced;
+        return;
+    }
     for (uint8_t ttl = 1; ttl <= out->hop_count; ttl++) {
         if (mesh_credit(m, now, &m->nics[e->local].probe_credit)) {
             send_probe(m, edge, out->half.port, probe_seq(e->generation, path, ttl, TRACE_FLAG),
                        ttl);
+        }
+    }
+}
+
+static void note_answer(struct mesh *m, struct mono now, uint32_t local, uint64_t signature,
+                        uint8_t hop)
+{
+    const int first = (int)local * m->config.edge_limit;
+
+    for (int edge = first; edge < first + m->config.edge_limit; edge++) {
+        struct edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            struct path_out *out = &e->out[p];
+            if (out->signature == signature && out->trace_rounds > 0 &&
+                mono_sub(now, out->traced).ns < TRACE_OLD) {
+                out->trace_answered |= (uint8_t)(1u << hop);
+            }
         }
     }
 }
@@ -335,8 +384,8 @@ static bool trace_answer(struct mesh *m, struct mono now, int edge, uint16_t sou
             continue;
         }
         for (uint8_t hop = 0; hop < out->hop_count; hop++) {
-            if (out->hops[hop] == router && (out->trace_answered & (1u << hop)) == 0) {
-                out->trace_answered |= (uint8_t)(1u << hop);
+            if (out->hops[hop] == router) {
+                note_answer(m, now, e->local, out->signature, hop);
                 mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_TRACED,
                                                            .edge = edge,
                                                            .path = p,

@@ -252,14 +252,16 @@ static void rule_out(const struct mesh *m, const struct edge *bad, struct view v
     }
 }
 
-/* The suspects among the chain's segments: index of the first box; -1 none. */
+/* The suspect among the chain's segments: index of its first box; -1 none. Sure is only what is
+ * left alone; of several the first behind the last answer is the likeliest, or what explains most.
+ */
 static int choose_segment(const struct mesh *m, const struct path_out *path,
                           const struct chain *chain, struct view view, struct mesh_location *where)
 {
-    int best = -1, answered = -1;
-    uint32_t alike = 0;
-    struct tally most = {0, 0, 0};
     const bool traced = view.out && !view.loss && path->trace_rounds > 0;
+    int best = -1, answered = -1;
+    uint32_t suspects = 0;
+    struct tally most = {0, 0, 0};
 
     for (uint32_t hop = 0; traced && hop + 2 < chain->count; hop++) {
         answered = (path->trace_answered & (1u << hop)) != 0 ? (int)hop : answered;
@@ -270,22 +272,15 @@ static int choose_segment(const struct mesh *m, const struct path_out *path,
         if (t.good > 0 || i <= answered) {
             continue;
         }
-        if (best >= 0 && (answered >= 0 || t.bad < most.bad)) {
-            alike += answered < 0 && t.bad == most.bad;
-            continue; /* behind a trace's end the first is it */
+        suspects++;
+        if (best < 0 || (answered < 0 && t.bad > most.bad)) {
+            best = i;
+            most = t;
         }
-        if (t.bad == most.bad &&
-            best >= 0) { /* two that explain as much: the later one is no better */
-            alike++;
-            continue;
-        }
-        alike = 0;
-        best = i;
-        most = t;
     }
     where->paths = most.bad;
     where->edges = most.bad_edges;
-    where->confident = best >= 0 && (answered >= 0 ? best == answered + 1 : alike == 0);
+    where->confident = suspects == 1;
     return best;
 }
 

@@ -197,16 +197,14 @@ void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, ui
         return;
     }
     for (uint8_t p = 0; p < e->path_count; p++) {
-        struct path_out *out = &e->out[p];
-
         if ((wanted & (1u << p)) != 0) {
             path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_OVERDUE, 0);
             prober_burst(m, now, edge, p);
             discovery_trace(m, now, edge, p);
         }
-        if ((dead & (1u << p)) != 0 && out->half.state != PATH_DEAD) {
+        if ((dead & (1u << p)) != 0) {
             path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_PROVEN, PROOF_PACKETS);
-            discovery_trace(m, now, edge, p);
+            discovery_trace(m, now, edge, p); /* again: the first may have been lost, or refused */
         }
     }
 }

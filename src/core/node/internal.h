@@ -47,6 +47,15 @@ struct node_query {
     struct mono at;
 };
 
+/* One path and direction that is dead or lossy. */
+struct bad_path {
+    uint8_t kind; /* FINDING_NONE: it is not */
+    uint8_t path, direction;
+    bool waiting; /* not said nor joined to another yet */
+    int edge;
+    uint32_t proof, incident; /* number of its finding */
+    struct mono since, decided;
+};
 struct open_finding {
     struct finding finding;
     uint64_t key;   /* what it is about: alike findings are one */
@@ -81,6 +90,9 @@ struct node {
     uint32_t open_count, finding_number;
     struct finding queue[FINDING_QUEUE];
     uint32_t queue_head, queue_count;
+    struct bad_path *bad; /* by edge, path and direction */
+    uint32_t bad_waiting;
+    struct mono incident_due;
     struct node_query queries[QUERY_MAX];
     uint32_t query_number;
     struct mono now, late_since;
@@ -105,9 +117,18 @@ void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
 void node_clock_ask(struct node *n, struct mono now, uint32_t member, uint32_t about);
 void node_clock_query(struct node *n, struct mono now, const struct node_receive *event);
 
-/* node_finding.c */
-void node_finding_push(struct node *n, struct finding *f);
+/* node_incident.c */
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
+void node_incident_forget(struct node *n, struct mono now, int edge);
+void node_incident_tick(struct node *n, struct mono now);
+
+/* node_finding.c */
+uint64_t node_finding_key(enum finding_kind kind, uint64_t a, uint64_t b, uint64_t c);
+struct open_finding *node_finding_find(struct node *n, uint64_t key);
+struct open_finding *node_finding_open(struct node *n, uint64_t key, enum finding_kind kind,
+                                       struct mono since, struct mono say);
+void node_finding_close_at(struct node *n, struct mono now, uint32_t index);
+void node_finding_push(struct node *n, struct finding *f);
 void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_finding_tick(struct node *n, struct mono now);
 struct mono node_finding_due(const struct node *n);

@@ -46,6 +46,7 @@ static int config_complete(struct node_config *c)
     c->path_limit = c->path_limit ? c->path_limit : 4;
     c->interval_ms = c->interval_ms ? c->interval_ms : 100;
     c->grid_ms = c->grid_ms ? c->grid_ms : 5;
+    c->stamp_error_ns = c->stamp_error_ns ? c->stamp_error_ns : 1000;
     c->flap_limit = c->flap_limit ? c->flap_limit : LINK_FLAP_LIMIT_DEFAULT;
     if (c->nic_count < 1 || c->nic_count > HOST_NIC_MAX || c->edge_limit > NIC_EDGE_MAX ||
         c->path_limit > EDGE_PATH_MAX || c->ring_peers % 2 != 0 || c->ring_peers > 32 ||
@@ -98,7 +99,11 @@ int node_new(struct node **ret_node, const struct node_config *config, struct mo
     mesh = mesh_config_of(&n->config);
     n->mesh = mesh_new(&mesh, now);
     n->links = n->mesh ? calloc((size_t)mesh_edge_capacity(n->mesh), sizeof *n->links) : NULL;
-    rc = n->links ? node_clock_new(n, now) : -ENOMEM;
+    n->bad = n->mesh ? calloc((size_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2,
+                              sizeof *n->bad)
+                     : NULL;
+    n->incident_due = MONO_NEVER;
+    rc = n->links && n->bad ? node_clock_new(n, now) : -ENOMEM;
     for (uint32_t i = 0; i < n->config.nic_count && rc == 0; i++) {
         n->ports[i] = link_new(n->config.flap_limit, now);
         rc = n->ports[i] ? 0 : -ENOMEM;
@@ -121,6 +126,7 @@ struct node *node_free(struct node *n)
         node_clock_free(n);
         free(n->links);
         free(n->saved);
+        free(n->bad);
         mesh_free(n->mesh);
         free(n);
     }
@@ -160,6 +166,15 @@ static void drain_verdicts(struct node *n, struct mono now)
     }
 }
 
+/* A software stamp that was converted under bad conditions: good for liveness, not for clocks. */
+static bool rough(struct node *n, uint8_t stamps, uint32_t error_ns)
+{
+    const bool is = stamps == STAMP_SOFTWARE && error_ns > n->config.stamp_error_ns;
+
+    n->counters.stamps_rough += is;
+    return is;
+}
+
 void node_on_receive(struct node *n, struct mono now, const struct node_receive *event)
 {
     struct mesh_heard heard;
@@ -169,7 +184,7 @@ void node_on_receive(struct node *n, struct mono now, const struct node_receive 
         return;
     }
     mesh_on_receive(n->mesh, now, event->local, event->source_port,
-                    event->stamps != STAMP_NONE && event->error_ns <= NODE_STAMP_ERROR_NS,
+                    event->stamps != STAMP_NONE && !rough(n, event->stamps, event->error_ns),
                     event->rx, &event->probe, &heard);
     if (heard.new_edge) {
         node_clock_sync_edges(n, now);
@@ -186,7 +201,8 @@ void node_on_transmit(struct node *n, struct mono now, const struct node_transmi
 {
     n->now = now;
     mesh_on_transmit(n->mesh, now, event->token, event->outcome, event->tx,
-                     event->error_ns > NODE_STAMP_ERROR_NS);
+                     event->outcome == TRANSMIT_STAMPED &&
+                         rough(n, event->stamps, event->error_ns));
 }
 
 void node_on_hop(struct node *n, struct mono now, const struct node_hop *event)

@@ -45,10 +45,9 @@ struct clock;
 struct clock_terms;
 struct mesh_page_entry;
 
-#define NODE_PORT_COUNT     MESH_PORT_COUNT
-#define NODE_LATE_NS        (25 * NS_PER_MS)
-#define NODE_STAMP_ERROR_NS 1000  /* stamps that may be further off make no clock points */
-#define NODE_PAIR_GAP_NS    10000 /* wanted between the two packets of a pair */
+#define NODE_PORT_COUNT  MESH_PORT_COUNT
+#define NODE_LATE_NS     (25 * NS_PER_MS)
+#define NODE_PAIR_GAP_NS 10000 /* wanted between the two packets of a pair */
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
@@ -71,12 +70,14 @@ struct node_config {
     uint16_t port_base; /* 0: NODE_PORT_BASE_DEFAULT */
     uint16_t
         edge_limit; /* peers per NIC that are kept, guests included; 0: 28; at most NIC_EDGE_MAX */
-    uint16_t ring_peers;     /* K, from rings; even; 0: 16 */
-    uint16_t full_limit;     /* a fleet of at most this many other NICs is probed in full; 0: 20 */
-    uint16_t path_limit;     /* 0: 4; at most EDGE_PATH_MAX */
-    uint8_t no_discovery;    /* paths are the first path_limit ports: simulations without routers */
-    uint8_t grid_ms;         /* deadlines are multiples of this; 0: 5; 255: exact */
-    uint32_t interval_ms;    /* of pairs per edge and end; 0: 100 */
+    uint16_t ring_peers;  /* K, from rings; even; 0: 16 */
+    uint16_t full_limit;  /* a fleet of at most this many other NICs is probed in full; 0: 20 */
+    uint16_t path_limit;  /* 0: 4; at most EDGE_PATH_MAX */
+    uint8_t no_discovery; /* paths are the first path_limit ports: simulations without routers */
+    uint8_t grid_ms;      /* deadlines are multiples of this; 0: 5; 255: exact */
+    uint32_t interval_ms; /* of pairs per edge and end; 0: 100 */
+    uint32_t
+        stamp_error_ns; /* software stamps that may be further off make no clock points; 0: 1000 */
     uint32_t edge_bound_ns;  /* the fleet's edge limit W; 0: the clock's default */
     uint32_t delay_floor_ns; /* D_min, 0 unless the operator vouches for one */
     uint32_t diameter;       /* H, of doctor; 0: from the fleet's size */
@@ -303,8 +304,8 @@ bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,
                    enum finding_direction direction, struct mono now,
                    struct path_report *ret_report);
 
-/* Who answered for the hops of an own path, IPv4 mapped; all zero: a router that keeps silent. Returns how many hops
- * are known, 0: none yet. */
+/* Who answered for the hops of an own path, IPv4 mapped; all zero: a router that keeps silent.
+ * Returns how many hops are known, 0: none yet. */
 uint8_t node_path_hops(const struct node *n, uint32_t edge, uint8_t path,
                        uint8_t ret_hops[MESH_HOP_MAX][16]);
 
@@ -313,7 +314,7 @@ uint32_t node_finding_count(const struct node *n);
 const struct finding *node_finding_get(const struct node *n, uint32_t index);
 
 struct node_counters {
-    uint64_t sent, received, stamped, stamps_missing, not_sent;
+    uint64_t sent, received, stamped, stamps_missing, stamps_rough, not_sent;
     uint64_t replayed, unknown_sender, own_id, stale, unmatched_stamps, bad_packets, late_ticks;
     uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, findings, actions_dropped;
 };

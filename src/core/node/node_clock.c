@@ -37,7 +37,7 @@ static int member_start(struct node *n, uint32_t index, struct nic_time now, int
         .edge_limit_ns = n->config.edge_bound_ns,
         .hops = hops(n),
         /* two stamps a point; with hardware the noise that is learned sets it */
-        .stamp_error_ns = hardware ? 0 : 2 * NODE_STAMP_ERROR_NS,
+        .stamp_error_ns = hardware ? 0 : 2 * (int64_t)n->config.stamp_error_ns,
         .seed = hash_u64(n->config.seed, 100 + index),
     };
 
@@ -180,6 +180,7 @@ void node_clock_sync_edges(struct node *n, struct mono now)
         struct mesh_edge_info info;
         if (n->links[edge].generation != 0 && (!mesh_edge_info(n->mesh, now, edge, &info) ||
                                                info.generation != n->links[edge].generation)) {
+            node_incident_forget(n, now, edge);
             edge_unlink(n, now, &n->links[edge]);
         }
     }

@@ -22,8 +22,6 @@ static void fill_times(const struct node *n, struct finding *f)
     node_clock_page(n, &terms);
     if (terms.utc_known) {
         f->since_utc_ns = fleet.ns + terms.utc_minus_ns;
-    } else if (n->utc_known) { /* no server: this host's own idea of the date */
-        f->since_utc_ns = n->utc.utc_ns + mono_sub(f->since, n->utc.at).ns;
     }
 }
 
@@ -42,7 +40,7 @@ void node_finding_push(struct node *n, struct finding *f)
     n->counters.findings++;
 }
 
-static void close_at(struct node *n, struct mono now, uint32_t index)
+void node_finding_close_at(struct node *n, struct mono now, uint32_t index)
 {
     struct open_finding o = n->open[index];
 
@@ -55,7 +53,7 @@ static void close_at(struct node *n, struct mono now, uint32_t index)
     }
 }
 
-static struct open_finding *open_find(struct node *n, uint64_t key)
+struct open_finding *node_finding_find(struct node *n, uint64_t key)
 {
     for (uint32_t i = 0; i < n->open_count; i++) {
         if (n->open[i].key == key) {
@@ -67,16 +65,16 @@ static struct open_finding *open_find(struct node *n, uint64_t key)
 
 static void close_key(struct node *n, struct mono now, uint64_t key)
 {
-    struct open_finding *o = open_find(n, key);
+    struct open_finding *o = node_finding_find(n, key);
 
     if (o) {
-        close_at(n, now, (uint32_t)(o - n->open));
+        node_finding_close_at(n, now, (uint32_t)(o - n->open));
     }
 }
 
 /* NULL when there is no room: as many findings are open as people can read. */
-static struct open_finding *open_new(struct node *n, uint64_t key, enum finding_kind kind,
-                                     struct mono since, struct mono say)
+struct open_finding *node_finding_open(struct node *n, uint64_t key, enum finding_kind kind,
+                                       struct mono since, struct mono say)
 {
     struct open_finding *o;
 
@@ -94,160 +92,9 @@ static struct open_finding *open_new(struct node *n, uint64_t key, enum finding_
     return o;
 }
 
-static uint64_t key_of(enum finding_kind kind, uint64_t a, uint64_t b, uint64_t c)
+uint64_t node_finding_key(enum finding_kind kind, uint64_t a, uint64_t b, uint64_t c)
 {
     return hash_u64(hash_u64(hash_u64(kind, a), b), c);
-}
-
-/* ---- paths ---------------------------------------------------------------------------------- */
-
-static enum finding_other other_of(const struct path_report *r, bool known)
-{
-    if (!known) {
-        return OTHER_UNKNOWN;
-    }
-    return r->state == PATH_DEAD    ? OTHER_DEAD
-           : r->state == PATH_LOSSY ? OTHER_LOSSY
-           : r->state == PATH_ALIVE ? OTHER_FINE
-                                    : OTHER_UNKNOWN;
-}
-
-static uint16_t advice_for(const struct element *e)
-{
-    switch ((enum element_kind)e->kind) {
-    case ELEMENT_NIC:
-        return ADVICE_CHECK_CABLE;
-    case ELEMENT_TRUNK:
-        return ADVICE_CHECK_TRUNK;
-    case ELEMENT_LEAF:
-    case ELEMENT_SPINE:
-    case ELEMENT_ROUTER:
-        return ADVICE_CHECK_SWITCH;
-    case ELEMENT_HOST:
-        return ADVICE_CHECK_PEER_HOST;
-    case ELEMENT_UNKNOWN:
-        break;
-    }
-    return ADVICE_NONE;
-}
-
-/* One finding per local NIC, direction, kind and suspected element. */
-static uint64_t path_key(const struct mesh_location *where, enum finding_kind kind, uint32_t local,
-                         uint8_t direction)
-{
-    return key_of(kind, where->key, direction,
-                  where->suspect.kind == ELEMENT_UNKNOWN ? local + 1u : 0);
-}
-
-static void fill_path(struct node *n, struct mono now, struct finding *f,
-                      const struct mesh_verdict *v, const struct mesh_edge_info *info)
-{
-    const bool out = v->direction == DIRECTION_OUT;
-    const struct nic_id own = n->config.nics[info->local].nic;
-    struct path_report report, other;
-    bool known;
-
-    f->direction = v->direction;
-    f->path = v->path;
-    f->path_count = out ? info->path_count : info->peer_path_count;
-    f->from = out ? own : info->nic;
-    f->to = out ? info->nic : own;
-    f->from_host = out ? n->config.host : info->host;
-    f->to_host = out ? info->host : n->config.host;
-    known = mesh_path_report(n->mesh, now, v->edge, v->path, out ? DIRECTION_IN : DIRECTION_OUT,
-                             &other);
-    f->other = (uint8_t)other_of(&other, known);
-    if (mesh_path_report(n->mesh, now, v->edge, v->path, (enum finding_direction)v->direction,
-                         &report)) {
-        f->source_port = report.source_port;
-        f->signature = report.signature;
-        f->numbers[0] = f->kind == FINDING_PATH_LOSSY ? report.lost_recent : v->proof;
-        f->numbers[1] = report.sent_recent;
-    }
-}
-
-static void path_bad(struct node *n, struct mono now, const struct mesh_verdict *v,
-                     enum finding_kind kind)
-{
-    struct mesh_edge_info info;
-    struct mesh_location where;
-    struct open_finding *o;
-    uint64_t key;
-
-    if (!mesh_edge_info(n->mesh, now, v->edge, &info)) {
-        return;
-    }
-    /* held open by path until it is said: by then traces have told where */
-    key = key_of(kind, (uint64_t)v->edge << 8 | v->path, v->direction, info.generation);
-    if (open_find(n, key)) {
-        return;
-    }
-    mesh_locate(n->mesh, v->edge, v->path, (enum finding_direction)v->direction, &where);
-    o = open_new(n, key, kind, v->since, mono_add(now, span_ns(GATHER_NS)));
-    if (o) {
-        o->edge = v->edge;
-        o->generation = info.generation;
-        fill_path(n, now, &o->finding, v, &info);
-    }
-}
-
-static void path_good(struct node *n, struct mono now, const struct mesh_verdict *v,
-                      enum finding_kind kind)
-{
-    struct mesh_edge_info info;
-
-    if (mesh_edge_info(n->mesh, now, v->edge, &info)) {
-        close_key(n, now,
-                  key_of(kind, (uint64_t)v->edge << 8 | v->path, v->direction, info.generation));
-    }
-}
-
-void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v)
-{
-    if (v->kind == MESH_TRACED) {
-        return; /* looked at when it is said */
-    }
-    if (v->was == PATH_DEAD) {
-        path_good(n, now, v, FINDING_PATH_DEAD);
-    }
-    if (v->was == PATH_LOSSY) {
-        path_good(n, now, v, FINDING_PATH_LOSSY);
-    }
-    if (v->state == PATH_DEAD) {
-        path_bad(n, now, v, FINDING_PATH_DEAD);
-    } else if (v->state == PATH_LOSSY && v->was != PATH_LOSSY) {
-        path_bad(n, now, v, FINDING_PATH_LOSSY);
-    }
-}
-
-/* The sentence of a path is due: where is it, and which of those already said has the same cause?
- */
-static void say_path(struct node *n, struct mono now, struct open_finding *o)
-{
-    struct finding *f = &o->finding;
-    struct mesh_location where;
-    uint64_t cause;
-
-    mesh_locate(n->mesh, o->edge, f->path, (enum finding_direction)f->direction, &where);
-    cause = path_key(&where, (enum finding_kind)f->kind, (uint32_t)o->edge / n->config.edge_limit,
-                     f->direction);
-    f->suspect = where.suspect;
-    f->rules_out = where.rules_out;
-    f->confident = where.confident;
-    f->advice = advice_for(&where.suspect);
-    f->numbers[2] = where.paths;
-    f->numbers[3] = where.edges;
-    o->say = MONO_NEVER;
-    o->cause = cause;
-    for (uint32_t i = 0; i < n->open_count; i++) {
-        const struct open_finding *other = &n->open[i];
-        if (other != o && other->said && other->cause == cause &&
-            where.suspect.kind != ELEMENT_UNKNOWN) {
-            return; /* said already, with the count of those alike */
-        }
-    }
-    o->said = true;
-    node_finding_push(n, f);
 }
 
 /* ---- peers ---------------------------------------------------------------------------------- */
@@ -274,15 +121,16 @@ void node_finding_silent(struct node *n, struct mono now, const struct mesh_verd
     if (!mesh_edge_info(n->mesh, now, v->edge, &info)) {
         return;
     }
-    key = key_of(FINDING_PEER_SILENT, info.nic.index, 0, 0);
+    key = node_finding_key(FINDING_PEER_SILENT, info.nic.index, 0, 0);
     if (v->kind == MESH_PEER_HEARD) {
         close_key(n, now, key);
         return;
     }
-    if (open_find(n, key) || info.reason == EDGE_GUEST || info.heard.ns == MONO_NEVER.ns) {
+    if (node_finding_find(n, key) || info.reason == EDGE_GUEST || info.heard.ns == MONO_NEVER.ns) {
         return; /* a peer that was never heard is `foliot mesh`'s to show, not news */
     }
-    o = open_new(n, key, FINDING_PEER_SILENT, v->since, mono_add(now, span_ns(5 * GATHER_NS)));
+    o = node_finding_open(n, key, FINDING_PEER_SILENT, v->since,
+                          mono_add(now, span_ns(5 * GATHER_NS)));
     if (o) {
         o->edge = v->edge;
         o->generation = info.generation;
@@ -343,21 +191,20 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
 void node_finding_tick(struct node *n, struct mono now)
 {
     node_finding_counters(n, now);
+    node_incident_tick(n, now);
     for (uint32_t i = 0; i < n->open_count; i++) {
         struct open_finding *o = &n->open[i];
         struct mesh_edge_info info;
 
         if (o->edge >= 0 &&
             (!mesh_edge_info(n->mesh, now, o->edge, &info) || info.generation != o->generation)) {
-            close_at(n, now, i--); /* the edge is no more: nobody will tell its end */
+            node_finding_close_at(n, now, i--); /* the edge is no more: nobody will tell its end */
             continue;
         }
         if (o->say.ns > now.ns) {
             continue;
         }
-        if (o->finding.kind == FINDING_PATH_DEAD || o->finding.kind == FINDING_PATH_LOSSY) {
-            say_path(n, now, o);
-        } else if (o->finding.kind == FINDING_PEER_SILENT) {
+        if (o->finding.kind == FINDING_PEER_SILENT) {
             say_silent(n, now, o);
         } else {
             o->say = MONO_NEVER;
@@ -369,7 +216,7 @@ void node_finding_tick(struct node *n, struct mono now)
 
 struct mono node_finding_due(const struct node *n)
 {
-    struct mono due = MONO_NEVER;
+    struct mono due = n->incident_due;
 
     for (uint32_t i = 0; i < n->open_count; i++) {
         due = mono_min(due, n->open[i].say);
@@ -387,7 +234,7 @@ static double asymmetry_worth(const struct node *n, uint32_t member)
 void node_finding_clock(struct node *n, struct mono now, uint32_t member,
                         const struct clock_action *action)
 {
-    const uint64_t disrupted = key_of(FINDING_CLOCK_DISRUPTED, member, 0, 0);
+    const uint64_t disrupted = node_finding_key(FINDING_CLOCK_DISRUPTED, member, 0, 0);
     struct open_finding *o;
     struct finding once;
     uint64_t key;
@@ -396,8 +243,8 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
     case CLOCK_ACTION_STATUS:
         if (action->status == CLOCK_SYNCED) {
             close_key(n, now, disrupted);
-        } else if (action->status == CLOCK_DISRUPTED && !open_find(n, disrupted)) {
-            o = open_new(n, disrupted, FINDING_CLOCK_DISRUPTED, now, now);
+        } else if (action->status == CLOCK_DISRUPTED && !node_finding_find(n, disrupted)) {
+            o = node_finding_open(n, disrupted, FINDING_CLOCK_DISRUPTED, now, now);
             if (o) {
                 o->finding.numbers[0] = action->fault;
                 o->finding.advice = ADVICE_WAIT;
@@ -419,17 +266,17 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
             fabs(action->value_ns) < asymmetry_worth(n, member)) {
             return; /* nanoseconds of it are everywhere, and nobody can do anything about them */
         }
-        key =
-            key_of(action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY,
-                   action->peer, action->kind == CLOCK_ACTION_LIAR ? 0 : (uint64_t)action->edge + 1,
-                   member);
-        if (open_find(n, key)) {
+        key = node_finding_key(
+            action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY,
+            action->peer, action->kind == CLOCK_ACTION_LIAR ? 0 : (uint64_t)action->edge + 1,
+            member);
+        if (node_finding_find(n, key)) {
             return;
         }
-        o = open_new(n, key,
-                     action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR
-                                                       : FINDING_CLOCK_ASYMMETRY,
-                     now, now);
+        o = node_finding_open(n, key,
+                              action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR
+                                                                : FINDING_CLOCK_ASYMMETRY,
+                              now, now);
         if (o) {
             const uint32_t peer = fleet_find(&n->config.fleet, (struct nic_id){action->peer});
             o->finding.numbers[0] = (int64_t)action->value_ns;
@@ -460,11 +307,11 @@ static void link_open(struct node *n, struct mono now, uint32_t local,
                       const struct link_message *message, enum finding_kind kind)
 {
     const struct nic_id nic = n->config.nics[local].nic;
-    const uint64_t key = key_of(kind, nic.index, 1, 0);
-    struct open_finding *o = open_find(n, key);
+    const uint64_t key = node_finding_key(kind, nic.index, 1, 0);
+    struct open_finding *o = node_finding_find(n, key);
     const bool fresh = !o;
 
-    o = o ? o : open_new(n, key, kind, message->since, MONO_NEVER);
+    o = o ? o : node_finding_open(n, key, kind, message->since, MONO_NEVER);
     if (!o) {
         return;
     }
@@ -492,13 +339,13 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local,
         link_open(n, now, local, message, FINDING_LINK_DOWN);
         return;
     case LINK_MESSAGE_UP:
-        close_key(n, now, key_of(FINDING_LINK_DOWN, nic, 1, 0));
+        close_key(n, now, node_finding_key(FINDING_LINK_DOWN, nic, 1, 0));
         return;
     case LINK_MESSAGE_FLAPPING:
         link_open(n, now, local, message, FINDING_LINK_FLAPPING);
         return;
     case LINK_MESSAGE_CALM:
-        close_key(n, now, key_of(FINDING_LINK_FLAPPING, nic, 1, 0));
+        close_key(n, now, node_finding_key(FINDING_LINK_FLAPPING, nic, 1, 0));
         return;
     case LINK_MESSAGE_SPEED:
         finding_init(&once, FINDING_LINK_SPEED, now);
@@ -514,14 +361,14 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local,
         link_open(n, now, local, message, FINDING_LINK_ERRORS);
         return;
     case LINK_MESSAGE_ERRORS_END:
-        close_key(n, now, key_of(FINDING_LINK_ERRORS, nic, 1, 0));
+        close_key(n, now, node_finding_key(FINDING_LINK_ERRORS, nic, 1, 0));
         return;
     case LINK_MESSAGE_GONE:
-        close_key(n, now, key_of(FINDING_LINK_DOWN, nic, 1, 0));
+        close_key(n, now, node_finding_key(FINDING_LINK_DOWN, nic, 1, 0));
         link_open(n, now, local, message, FINDING_NIC_GONE);
         return;
     case LINK_MESSAGE_BACK:
-        close_key(n, now, key_of(FINDING_NIC_GONE, nic, 1, 0));
+        close_key(n, now, node_finding_key(FINDING_NIC_GONE, nic, 1, 0));
         return;
     }
 }
@@ -559,14 +406,14 @@ void node_finding_late(struct node *n, struct mono now, struct span late)
 static void counter_finding(struct node *n, struct mono now, enum finding_kind kind, bool bad,
                             int64_t a, int64_t b)
 {
-    const uint64_t key = key_of(kind, 0, 0, 0);
-    struct open_finding *o = open_find(n, key);
+    const uint64_t key = node_finding_key(kind, 0, 0, 0);
+    struct open_finding *o = node_finding_find(n, key);
 
     if (!bad) {
         close_key(n, now, key);
         return;
     }
-    o = o ? o : open_new(n, key, kind, n->checked, now);
+    o = o ? o : node_finding_open(n, key, kind, n->checked, now);
     if (o) {
         o->finding.numbers[0] = a;
         o->finding.numbers[1] = b;

@@ -1,0 +1,288 @@
+/* node_incident.c: bad paths become findings, one per cause.
+ *
+ * A trunk that is cut takes dozens of paths with it. Each waits a little until traces have told
+ * where it ends; then those with one suspect share a finding, and those of the same moment whose
+ * suspect is unknown, or a guess, join it. What comes in can't be traced from here: it waits
+ * longer, for its sender sees more. A finding closes when its last path works again. */
+#include <string.h>
+
+#include "core/node/internal.h"
+
+#define SURE_NS  (40 * NS_PER_MS)  /* said that soon when the suspect is sure */
+#define GUESS_NS (170 * NS_PER_MS) /* two rounds of traces later at the latest */
+#define IN_NS    (450 * NS_PER_MS)
+#define ONE_CAUSE_NS                                                                               \
+    (1500 * NS_PER_MS) /* what began within it, and has no better suspect, is one */
+
+static enum finding_other other_of(const struct path_report *r, bool known)
+{
+    if (!known) {
+        return OTHER_UNKNOWN;
+    }
+    return r->state == PATH_DEAD    ? OTHER_DEAD
+           : r->state == PATH_LOSSY ? OTHER_LOSSY
+           : r->state == PATH_ALIVE ? OTHER_FINE
+                                    : OTHER_UNKNOWN;
+}
+
+static uint16_t advice_for(const struct element *e)
+{
+    switch ((enum element_kind)e->kind) {
+    case ELEMENT_NIC:
+        return ADVICE_CHECK_CABLE;
+    case ELEMENT_TRUNK:
+        return ADVICE_CHECK_TRUNK;
+    case ELEMENT_LEAF:
+    case ELEMENT_SPINE:
+    case ELEMENT_ROUTER:
+        return ADVICE_CHECK_SWITCH;
+    case ELEMENT_HOST:
+        return ADVICE_CHECK_PEER_HOST;
+    case ELEMENT_UNKNOWN:
+        break;
+    }
+    return ADVICE_NONE;
+}
+
+static struct bad_path *bad_find(struct node *n, int edge, uint8_t path, uint8_t direction)
+{
+    return &n->bad[((size_t)edge * n->config.path_limit + path) * 2 + (direction == DIRECTION_IN)];
+}
+
+static struct open_finding *incident_by_number(struct node *n, uint32_t number)
+{
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        if (n->open[i].finding.number == number) {
+            return &n->open[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_path_kind(uint32_t kind)
+{
+    return kind == FINDING_PATH_DEAD || kind == FINDING_PATH_LOSSY;
+}
+
+/* ---- paths go bad and good ------------------------------------------------------------------ */
+
+static void path_bad(struct node *n, struct mono now, const struct mesh_verdict *v,
+                     enum finding_kind kind)
+{
+    struct bad_path *b = bad_find(n, v->edge, v->path, v->direction);
+
+    if (b->kind == kind) {
+        return;
+    }
+    *b = (struct bad_path){.kind = (uint8_t)kind,
+                           .edge = v->edge,
+                           .path = v->path,
+                           .direction = v->direction,
+                           .proof = v->proof,
+                           .since = v->since,
+                           .decided = now,
+                           .waiting = true};
+    n->bad_waiting++;
+    n->incident_due = mono_min(n->incident_due, mono_add(now, span_ns(SURE_NS)));
+}
+
+static void path_good(struct node *n, struct mono now, struct bad_path *b)
+{
+    struct open_finding *o = incident_by_number(n, b->incident);
+
+    n->bad_waiting -= b->waiting;
+    b->kind = FINDING_NONE;
+    b->waiting = false;
+    if (o && b->incident != 0 && --o->paths == 0) {
+        node_finding_close_at(n, now, (uint32_t)(o - n->open));
+    }
+    b->incident = 0;
+}
+
+void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v)
+{
+    const enum finding_kind kind = v->state == PATH_DEAD    ? FINDING_PATH_DEAD
+                                   : v->state == PATH_LOSSY ? FINDING_PATH_LOSSY
+                                                            : FINDING_NONE;
+    struct bad_path *b = v->edge >= 0 ? bad_find(n, v->edge, v->path, v->direction) : NULL;
+
+    if (v->kind == MESH_TRACED) {
+        n->incident_due = n->bad_waiting > 0 ? mono_min(n->incident_due, now) : n->incident_due;
+        return;
+    }
+    if (b && b->kind != FINDING_NONE && b->kind != kind) {
+        path_good(n, now, b);
+    }
+    if (b && kind != FINDING_NONE) {
+        path_bad(n, now, v, kind);
+    }
+}
+
+/* The edge is no more: nobody will tell how its paths fare. */
+void node_incident_forget(struct node *n, struct mono now, int edge)
+{
+    for (uint8_t p = 0; p < n->config.path_limit; p++) {
+        for (uint32_t d = 0; d < 2; d++) {
+            struct bad_path *b = bad_find(n, edge, p, d == 0 ? DIRECTION_OUT : DIRECTION_IN);
+            if (b->kind != FINDING_NONE) {
+                path_good(n, now, b);
+            }
+        }
+    }
+}
+
+/* ---- and are said --------------------------------------------------------------------------- */
+
+static void fill(struct node *n, struct mono now, struct finding *f, const struct bad_path *b,
+                 const struct mesh_edge_info *info)
+{
+    const bool out = b->direction == DIRECTION_OUT;
+    const struct nic_id own = n->config.nics[info->local].nic;
+    struct path_report report, other;
+    bool known;
+
+    f->direction = b->direction;
+    f->path = b->path;
+    f->path_count = out ? info->path_count : info->peer_path_count;
+    f->from = out ? own : info->nic;
+    f->to = out ? info->nic : own;
+    f->from_host = out ? n->config.host : info->host;
+    f->to_host = out ? info->host : n->config.host;
+    known = mesh_path_report(n->mesh, now, b->edge, b->path, out ? DIRECTION_IN : DIRECTION_OUT,
+                             &other);
+    f->other = (uint8_t)other_of(&other, known);
+    f->numbers[0] = b->proof;
+    if (mesh_path_report(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction,
+                         &report)) {
+        f->source_port = report.source_port;
+        f->signature = report.signature;
+        if (f->kind == FINDING_PATH_LOSSY) {
+            f->numbers[0] = report.lost_recent;
+            f->numbers[1] = report.sent_recent;
+        }
+    }
+}
+
+static void fill_place(struct finding *f, const struct mesh_location *where, uint32_t alike)
+{
+    const uint32_t at = f->kind == FINDING_PATH_LOSSY ? 2 : 1;
+
+    f->suspect = where->suspect;
+    f->rules_out = where->rules_out;
+    f->confident = where->confident;
+    f->advice = advice_for(&where->suspect);
+    f->numbers[at] = where->suspect.kind == ELEMENT_UNKNOWN ? alike : where->paths;
+    f->numbers[at + 1] = where->suspect.kind == ELEMENT_UNKNOWN ? 1 : where->edges;
+}
+
+/* The open finding that this one belongs to; NULL: it is news. */
+static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
+                                       const struct mesh_location *where, uint64_t cause)
+{
+    struct open_finding *moment = NULL;
+
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        struct open_finding *o = &n->open[i];
+        const int64_t apart = mono_sub(o->finding.since, b->since).ns;
+
+        if (!is_path_kind(o->finding.kind) || !o->said) {
+            continue;
+        }
+        if (where->suspect.kind != ELEMENT_UNKNOWN && o->cause == cause) {
+            return o;
+        }
+        if (apart < ONE_CAUSE_NS && apart > -ONE_CAUSE_NS &&
+            (!where->confident || !o->finding.confident)) {
+            moment = moment && moment->finding.confident ? moment : o;
+        }
+    }
+    return moment;
+}
+
+/* A guess was said; now it is known. Said again, under its number. */
+static void improve(struct node *n, struct open_finding *o, const struct mesh_location *where,
+                    uint64_t cause)
+{
+    if (o->finding.confident || !where->confident || where->suspect.kind == ELEMENT_UNKNOWN) {
+        return;
+    }
+    o->cause = cause;
+    fill_place(&o->finding, where, o->paths);
+    o->finding.phase = FINDING_UPDATED;
+    node_finding_push(n, &o->finding);
+}
+
+static void settle(struct node *n, struct mono now, struct bad_path *b,
+                   const struct mesh_location *where)
+{
+    const uint64_t cause = node_finding_key((enum finding_kind)b->kind, where->key, 0, 0);
+    struct open_finding *o = same_cause(n, b, where, cause);
+    struct mesh_edge_info info;
+
+    b->waiting = false;
+    n->bad_waiting--;
+    if (!mesh_edge_info(n->mesh, now, b->edge, &info)) {
+        b->kind = FINDING_NONE;
+        return;
+    }
+    if (o) {
+        o->paths++;
+        b->incident = o->finding.number;
+        improve(n, o, where, cause);
+        return;
+    }
+    o = node_finding_open(n,
+                          node_finding_key((enum finding_kind)b->kind,
+                                           (uint64_t)b->edge << 8 | b->path, b->direction,
+                                           info.generation),
+                          (enum finding_kind)b->kind, b->since, MONO_NEVER);
+    if (!o) {
+        return;
+    }
+    o->cause = cause;
+    o->paths = 1;
+    o->said = true;
+    b->incident = o->finding.number;
+    fill(n, now, &o->finding, b, &info);
+    fill_place(&o->finding, where, n->bad_waiting + 1);
+    node_finding_push(n, &o->finding);
+}
+
+/* Sure ones first: guesses and what can't be traced then find them said. */
+static void settle_round(struct node *n, struct mono now, bool sure)
+{
+    const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
+
+    for (uint32_t i = 0; i < count && n->bad_waiting > 0; i++) {
+        struct bad_path *b = &n->bad[i];
+        const int64_t wait = sure ? SURE_NS : b->direction == DIRECTION_OUT ? GUESS_NS : IN_NS;
+        struct mesh_location where;
+
+        if (b->kind == FINDING_NONE || !b->waiting) {
+            continue;
+        }
+        if (mono_sub(now, b->decided).ns >= wait) {
+            mesh_locate(n->mesh, b->edge, b->path, (enum finding_direction)b->direction, &where);
+            if (!sure || where.confident) {
+                settle(n, now, b, &where);
+                continue;
+            }
+        }
+        n->incident_due = mono_min(n->incident_due, mono_add(b->decided, span_ns(wait)));
+    }
+}
+
+void node_incident_tick(struct node *n, struct mono now)
+{
+    if (n->incident_due.ns > now.ns) {
+        return;
+    }
+    n->incident_due = MONO_NEVER;
+    settle_round(n, now, true);
+    n->incident_due = MONO_NEVER; /* a sure one that isn't is looked at when its trace is answered,
+                                     or in the end */
+    settle_round(n, now, false);
+    if (n->incident_due.ns <= now.ns) {
+        n->incident_due = mono_add(now, span_ms(10));
+    }
+}
