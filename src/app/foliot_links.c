@@ -29,7 +29,7 @@ static void put_nic(struct libscols_table *table, const json_t *answer, const js
     table_put(line, 1, field_integer(nic, "nic").text);
     table_put(line, 2, field_string(nic, "name"));
     table_put_status(line, 3, state_of(nic));
-    if (field_get(answer, "now_utc_ns", &now) && field_get(nic, "since_utc_ns", &since)) {
+    if (field_get(answer, "now_mono_ns", &now) && field_get(nic, "since_mono_ns", &since)) {
         table_put(line, 4, text_age(now - since).text);
     }
     table_put(line, 5, field_get(nic, "speed_bps", &value) ? text_rate(value).text : "–");

@@ -187,7 +187,7 @@ void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *b
                      const struct link_facts *now);
 /* Fleet time and UTC of a host time; false: not known. */
 bool agent_fleet_ns(const struct agent *a, struct mono at, int64_t *ret_ns);
-int64_t agent_utc_ns(struct agent *a, struct mono at);
+bool agent_utc_ns(struct agent *a, struct mono at, int64_t *ret_ns);
 
 /* ---- server.c ---- */
 MUST_CHECK int agent_server_open(struct agent *a);

@@ -19,6 +19,13 @@ const char *answer_stamps_word(uint8_t stamps)
     return stamps == STAMP_HARDWARE ? "hardware" : stamps == STAMP_SOFTWARE ? "software" : "none";
 }
 
+void answer_put_utc(struct agent *a, struct json_writer *j, const char *key, struct mono at)
+{
+    int64_t utc = 0;
+    const bool known = agent_utc_ns(a, at, &utc);
+    json_put_int_if(j, key, known, utc);
+}
+
 struct clock_reading answer_reading(const struct agent *a)
 {
     struct clock_terms terms;
@@ -37,7 +44,7 @@ void agent_answer_head(struct agent *a, struct json_writer *j, const char *kind)
     json_put_uint(j, "host_index", a->config->host_id.index);
     json_put_int(j, "now_mono_ns", a->now.ns);
     json_put_int_if(j, "now_fleet_ns", known, reading.time.ns);
-    json_put_int(j, "now_utc_ns", agent_utc_ns(a, a->now));
+    answer_put_utc(a, j, "now_utc_ns", a->now);
     json_put_string(j, "clock_status", answer_status_word((uint32_t)reading.status));
 }
 
@@ -46,8 +53,8 @@ void agent_answer_head(struct agent *a, struct json_writer *j, const char *kind)
 static void put_end_point(struct agent *a, struct json_writer *j, const char *key,
                           struct nic_id nic, struct host_id host)
 {
-    const struct finding_names names = agent_names(a);
-    const char *host_name = names.host(names.context, host);
+    const char *host_name = agent_config_host_name(a->config, host);
+    uint32_t index = 0;
     if (nic.index == NIC_NONE.index && host_name == NULL) {
         json_put_null(j, key);
         return;
@@ -55,7 +62,9 @@ static void put_end_point(struct agent *a, struct json_writer *j, const char *ke
     json_put_object(j, key);
     json_put_string(j, "host", host_name);
     json_put_int_if(j, "nic", nic.index != NIC_NONE.index, nic.index);
-    json_put_string(j, "name", agent_interface_name(a, nic));
+    json_put_string(j, "name",
+                    agent_config_find(a->config, nic, &index) ? a->config->more[index].nic_name
+                                                              : NULL);
     json_put_end(j);
 }
 
@@ -78,10 +87,17 @@ static void put_times(struct agent *a, struct json_writer *j, const struct findi
     const bool closed = f->phase == FINDING_CLOSED;
     const bool until_known = closed && agent_fleet_ns(a, (struct mono){f->ended_ns}, &until_fleet);
     json_put_int_if(j, "since_fleet_ns", f->since_fleet_ns != FINDING_NO_TIME, f->since_fleet_ns);
-    json_put_int(j, "since_utc_ns",
-                 f->since_utc_ns != FINDING_NO_TIME ? f->since_utc_ns : agent_utc_ns(a, f->since));
+    if (f->since_utc_ns != FINDING_NO_TIME) {
+        json_put_int(j, "since_utc_ns", f->since_utc_ns);
+    } else {
+        answer_put_utc(a, j, "since_utc_ns", f->since);
+    }
     json_put_int_if(j, "until_fleet_ns", until_known, until_fleet);
-    json_put_int_if(j, "until_utc_ns", closed, agent_utc_ns(a, (struct mono){f->ended_ns}));
+    if (closed) {
+        answer_put_utc(a, j, "until_utc_ns", (struct mono){f->ended_ns});
+    } else {
+        json_put_null(j, "until_utc_ns");
+    }
     json_put_int(j, "detected_ns", mono_sub(f->said, f->since).ns);
 }
 
@@ -214,6 +230,7 @@ static void put_clock_summary(struct agent *a, struct json_writer *j)
 {
     struct clock_report r = {0};
     const struct clock_reading reading = answer_reading(a);
+    int64_t utc = 0;
     host_report(a, &r);
     json_put_object(j, "clock");
     json_put_string(j, "status", answer_status_word((uint32_t)reading.status));
@@ -231,7 +248,7 @@ static void put_clock_summary(struct agent *a, struct json_writer *j)
     json_put_int(j, "edges_chosen", r.edges);
     json_put_int(j, "edges_parked", r.edges_parked);
     json_put_int(j, "liars_max", r.liars_max);
-    json_put_bool(j, "utc_known", a->anchor.trusted != 0);
+    json_put_bool(j, "utc_known", agent_utc_ns(a, a->now, &utc));
     json_put_end(j);
 }
 

@@ -22,16 +22,15 @@ static const char *state_word(const struct clock_report *r)
 void answer_put_edge_ends(struct agent *a, struct json_writer *j, struct nic_id local,
                           struct nic_id peer)
 {
-    const struct finding_names names = agent_names(a);
+    const struct agent_config *c = a->config;
     uint32_t index = 0;
     json_put_uint(j, "local_nic", local.index);
-    json_put_string(j, "local_name", agent_interface_name(a, local));
+    json_put_string(j, "local_name",
+                    agent_config_find(c, local, &index) ? c->more[index].nic_name : NULL);
     json_put_uint(j, "peer_nic", peer.index);
-    json_put_string(j, "peer_name", agent_interface_name(a, peer));
-    json_put_string(j, "peer_host",
-                    agent_config_find(a->config, peer, &index)
-                        ? names.host(names.context, a->config->peers[index].host)
-                        : NULL);
+    const bool known = agent_config_find(c, peer, &index);
+    json_put_string(j, "peer_name", known ? c->more[index].nic_name : NULL);
+    json_put_string(j, "peer_host", known ? agent_config_host_name(c, c->peers[index].host) : NULL);
 }
 
 static void put_known(struct json_writer *j, const char *key, double value, bool known)

@@ -141,7 +141,7 @@ void agent_answer_link_event(struct agent *a, struct json_writer *j, const struc
     json_put_string(j, "name", link_monitor_get(a->links, a->nics[e->nic].slot)->name);
     json_put_int(j, "at_mono_ns", e->at.ns);
     json_put_int_if(j, "at_fleet_ns", e->fleet_ns != FINDING_NO_TIME, e->fleet_ns);
-    json_put_int(j, "at_utc_ns", e->utc_ns);
+    json_put_int_if(j, "at_utc_ns", e->utc_ns != FINDING_NO_TIME, e->utc_ns);
     json_put_uint(j, "flaps_hour", e->flaps_hour);
     json_put_uint(j, "carrier_down_count", e->down_count);
     json_put_string(j, "text", e->text);
@@ -177,7 +177,8 @@ static void put_nic(struct agent *a, struct json_writer *j, uint32_t i)
     json_put_bool(j, "present", l->present);
     json_put_bool(j, "carrier", l->carrier);
     json_put_bool(j, "admin_up", l->admin_up);
-    json_put_int(j, "since_utc_ns", agent_utc_ns(a, nic->down_since));
+    json_put_int(j, "since_mono_ns", nic->down_since.ns);
+    answer_put_utc(a, j, "since_utc_ns", nic->down_since);
     json_put_int_if(j, "since_fleet_ns", agent_fleet_ns(a, nic->down_since, &since), since);
     json_put_int_if(j, "speed_bps", l->speed_mbps != 0, (int64_t)l->speed_mbps * 1000000);
     json_put_int_if(j, "width", l->width != 0, l->width);

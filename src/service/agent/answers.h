@@ -14,6 +14,8 @@ const char *answer_stamps_word(uint8_t stamps);
 const char *answer_why(const struct clock_report *r);
 struct clock_reading answer_reading(const struct agent *a);
 bool answer_member_report(const struct agent *a, uint32_t member, struct clock_report *ret_report);
+void answer_put_utc(struct agent *a, struct json_writer *j, const char *key,
+                    struct mono at); /* null: not known */
 /* local_nic, local_name, peer_nic, peer_name, peer_host: the head of everything about an edge. */
 void answer_put_edge_ends(struct agent *a, struct json_writer *j, struct nic_id local,
                           struct nic_id peer);

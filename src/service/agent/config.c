@@ -396,9 +396,10 @@ static int load_routers(struct loader *l, const struct config_node *root)
         memset(router.address + 10, 0xff, 2);
         if (!read || (inet_pton(AF_INET, address, router.address + 12) != 1 &&
                       inet_pton(AF_INET6, address, router.address) != 1)) {
+            line[strcspn(line, "\n")] = 0;
             snprintf(l->error->text, sizeof(l->error->text),
                      "%s:%u:1: expected 'ADDRESS leafN' or 'ADDRESS spineN', found '%.60s'", path,
-                     number, strtok(line, "\n"));
+                     number, line);
             r = -EINVAL;
             break;
         }

@@ -24,7 +24,8 @@ struct agent_peer {
     struct in_addr address4;  /* 0: none */
     struct in6_addr address6; /* zero: none */
     char nic_name[IF_NAMESIZE];
-    char full_name[AGENT_NAME_SIZE + IF_NAMESIZE]; /* "host1/nic0": what a sentence calls it; made when first said */
+    char full_name[AGENT_NAME_SIZE +
+                   IF_NAMESIZE]; /* "host1/nic0": what a sentence calls it; made when first said */
 };
 
 struct agent_config {

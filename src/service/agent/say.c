@@ -45,9 +45,20 @@ bool agent_fleet_ns(const struct agent *a, struct mono at, int64_t *ret_ns)
     return true;
 }
 
-int64_t agent_utc_ns(struct agent *a, struct mono at)
+bool agent_utc_ns(struct agent *a, struct mono at, int64_t *ret_ns)
 {
-    return time_source_wall_ns(a->source) - mono_sub(time_source_now(a->source), at).ns;
+    struct clock_terms terms;
+    node_clock_page(a->node, &terms);
+    const struct clock_reading reading = clock_terms_read(&terms, (struct nic_time){at.ns});
+    if (terms.utc_known && reading.status != CLOCK_UNKNOWN) {
+        *ret_ns = reading.time.ns + terms.utc_minus_ns;
+        return true;
+    }
+    if (a->anchor.trusted == 0) { /* this host's CLOCK_REALTIME is anybody's guess */
+        return false;
+    }
+    *ret_ns = a->anchor.utc_ns + mono_sub(at, a->anchor.at).ns;
+    return true;
 }
 
 void agent_say_finding(struct agent *a, const struct finding *f)
@@ -72,7 +83,9 @@ void agent_link_event(struct agent *a, uint32_t local, const char *event, const 
     if (!agent_fleet_ns(a, a->now, &e->fleet_ns)) {
         e->fleet_ns = FINDING_NO_TIME;
     }
-    e->utc_ns = agent_utc_ns(a, a->now);
+    if (!agent_utc_ns(a, a->now, &e->utc_ns)) {
+        e->utc_ns = FINDING_NO_TIME;
+    }
     node_link_get(a->node, local, a->now, &report);
     e->flaps_hour = report.flaps_hour;
     snprintf(e->text, sizeof(e->text), "%s: %s", l->name, text);
