@@ -37,7 +37,7 @@ static void set_map(struct baseline_map *map, int64_t r, int64_t x, double fract
 
 static void regress(struct baseline *b, int64_t now)
 {
-    double least[BASELINE_SERVERS], sw = 0, st = 0, so = 0, stt = 0, sto = 0;
+    double least[BASELINE_SERVERS], excess_sum = 1, sw = 0, st = 0, so = 0, stt = 0, sto = 0;
     const double t_now = (double)(now - b->t0) * 1e-9;
 
     for (int s = 0; s < b->server_count; s++) {
@@ -46,10 +46,21 @@ static void regress(struct baseline *b, int64_t now)
             least[s] = fmin(least[s], b->servers[s].windows[i].delay_ns);
         }
     }
+    int count = 0;
+    for (int s = 0; s < b->server_count; s++) {
+        for (int i = 0; i < b->servers[s].window_count; i++) {
+            excess_sum += b->servers[s].windows[i].delay_ns - least[s];
+            count++;
+        }
+    }
+    if (count < 6) {
+        return;
+    }
     for (int s = 0; s < b->server_count; s++) {
         for (int i = 0; i < b->servers[s].window_count; i++) {
             const struct baseline_sample *w = &b->servers[s].windows[i];
-            const double excess = (w->delay_ns - least[s]) / 100, t = w->t_s - t_now;
+            const double excess = (w->delay_ns - least[s]) / (excess_sum / count),
+                         t = w->t_s - t_now;
             const double weight = 1 / (1 + excess * excess);
             sw += weight;
             st += weight * t;
@@ -67,11 +78,16 @@ static void regress(struct baseline *b, int64_t now)
 }
 
 static void ntp_sample(struct baseline *b, struct baseline_server *s, const struct baseline *of,
-                       int64_t now)
+                       const struct baseline_exchange *x, int64_t now)
 {
-    const double f = ahead(&of->ntp, s->forward_remote, s->forward_local, b->ntp.x);
-    const double k = ahead(&of->ntp, s->backward_remote, s->backward_local, b->ntp.x);
-    const struct baseline_sample sample = {(double)(now - b->t0) * 1e-9, (f + k) / 2, f - k};
+    const double f = ahead(&of->ntp, x->forward_remote, x->forward_local, b->ntp.x);
+    const double k = ahead(&of->ntp, x->backward_remote, x->backward_local, b->ntp.x);
+    /* the two packets of an exchange are up to 50 ms apart: the offset is that of the middle, and
+     * the round trip is rid of the drift in between by the rate known so far */
+    const double middle_s =
+        ((double)(x->forward_local - b->t0) + (double)(x->backward_local - b->t0)) / 2e9;
+    const struct baseline_sample sample = {
+        middle_s, (f + k) / 2, f - k - b->ntp.y * (double)(x->forward_local - x->backward_local)};
 
     if (s->in_window == 0 || sample.delay_ns < s->best.delay_ns) {
         s->best = sample;
@@ -86,9 +102,9 @@ static void ntp_sample(struct baseline *b, struct baseline_server *s, const stru
     }
     s->windows[s->window_count++] = s->best;
     /* offsets are kept against x: when it moves, they move along */
-    const int64_t x = b->ntp.x;
+    const int64_t x_before = b->ntp.x;
     regress(b, now);
-    const double moved = (double)(b->ntp.x - x);
+    const double moved = (double)(b->ntp.x - x_before);
     for (int i = 0; i < b->server_count && moved != 0; i++) {
         for (int j = 0; j < b->servers[i].window_count; j++) {
             b->servers[i].windows[j].offset_ns -= moved;
@@ -98,10 +114,14 @@ static void ntp_sample(struct baseline *b, struct baseline_server *s, const stru
 }
 
 static void ptp_sample(struct baseline *b, struct baseline_server *s, const struct baseline *of,
-                       int64_t now)
+                       const struct baseline_exchange *x, int64_t now)
 {
-    const double f = ahead(&of->ptp, s->forward_remote, s->forward_local, b->ptp.x);
-    const double k = ahead(&of->ptp, s->backward_remote, s->backward_local, b->ptp.x);
+    /* the two packets of an exchange are up to 50 ms apart: both to `now`, by the rate known so far
+     */
+    const double f = ahead(&of->ptp, x->forward_remote, x->forward_local, b->ptp.x) +
+                     b->ptp.y * (double)(now - x->forward_local);
+    const double k = ahead(&of->ptp, x->backward_remote, x->backward_local, b->ptp.x) +
+                     b->ptp.y * (double)(now - x->backward_local);
     const double own = b->ptp.fraction + b->ptp.y * (double)(now - b->ptp.r);
     const double error = (f + k) / 2 - own;
 
@@ -124,27 +144,28 @@ static void ptp_sample(struct baseline *b, struct baseline_server *s, const stru
     b->ptp_at = now;
 }
 
-void baseline_point(struct baseline *b, int server, const struct baseline *of, bool forward,
-                    int64_t local, int64_t remote)
+void baseline_point(struct baseline *b, int server, const struct baseline *of, int path,
+                    bool forward, int64_t local, int64_t remote)
 {
     struct baseline_server *s = &b->servers[server];
+    struct baseline_exchange *x = &s->paths[path];
 
     if (forward) {
-        s->forward_local = local;
-        s->forward_remote = remote;
-        s->have_forward = true;
+        x->forward_local = local;
+        x->forward_remote = remote;
+        x->have_forward = true;
     } else {
-        s->backward_local = local;
-        s->backward_remote = remote;
-        s->have_backward = true;
+        x->backward_local = local;
+        x->backward_remote = remote;
+        x->have_backward = true;
     }
-    if (!s->have_forward || !s->have_backward) {
+    if (!x->have_forward || !x->have_backward) {
         return;
     }
-    s->have_forward = s->have_backward = false;
-    const int64_t now = s->forward_local > s->backward_local ? s->forward_local : s->backward_local;
-    ntp_sample(b, s, of, now);
+    x->have_forward = x->have_backward = false;
+    const int64_t now = x->forward_local > x->backward_local ? x->forward_local : x->backward_local;
+    ntp_sample(b, s, of, x, now);
     if (server == 0) {
-        ptp_sample(b, s, of, now);
+        ptp_sample(b, s, of, x, now);
     }
 }

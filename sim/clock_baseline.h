@@ -26,8 +26,10 @@ struct baseline_sample {
 struct baseline_server {
     int member;
     bool used;
-    int64_t forward_local, forward_remote, backward_local, backward_remote;
-    bool have_forward, have_backward;
+    struct baseline_exchange { /* of one path: a packet there and a packet back */
+        int64_t forward_local, forward_remote, backward_local, backward_remote;
+        bool have_forward, have_backward;
+    } paths[8];
     struct baseline_sample best; /* of this window */
     int in_window;
     struct baseline_sample windows[BASELINE_WINDOWS];
@@ -47,9 +49,10 @@ struct baseline {
 
 void baseline_init(struct baseline *b, bool reference, int64_t now, int64_t first_guess,
                    int window_size);
-/* server: index in servers. Stamps of one packet. */
-void baseline_point(struct baseline *b, int server, const struct baseline *of_server, bool forward,
-                    int64_t local, int64_t remote);
+/* server: index in servers. Stamps of one packet; request and reply go the same path, else their
+ * difference would be taken for an offset. */
+void baseline_point(struct baseline *b, int server, const struct baseline *of_server, int path,
+                    bool forward, int64_t local, int64_t remote);
 /* F(at + fraction) - at, whole and fraction. */
 double baseline_offset(const struct baseline_map *map, int64_t at, double fraction,
                        int64_t reference_ns);

@@ -170,6 +170,7 @@ static void make_clock(struct clock_world *w, int i)
                                    .wall_minus_ns = m->wall_ns,
                                    .edge_limit_ns = g->edge_limit_ns,
                                    .hops = (uint8_t)g->hops,
+                                   .wander_ppb = g->told_wander_ppb,
                                    .seed = g->seed};
 
     m->clock = clock_new(&c, (struct nic_time){m->base});
@@ -349,7 +350,7 @@ static void give_point(struct clock_world *w, struct clock_world_edge *e, int to
     clock_on_point(m->clock, now, &p);
     if (w->config.baselines && e->baseline[to_side] >= 0) {
         baseline_point(&m->baseline, e->baseline[to_side],
-                       &w->members[e->member[1 - to_side]].baseline, forward, p.local.ns,
+                       &w->members[e->member[1 - to_side]].baseline, f->path, forward, p.local.ns,
                        p.remote.ns);
     }
 }

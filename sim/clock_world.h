@@ -52,7 +52,8 @@ struct clock_world_config {
     int64_t edge_limit_ns;
     int hops;
     bool unguarded;
-    bool baselines; /* feed the NTP-like and the PTP-like servo too */
+    double told_wander_ppb; /* the members know it: what the bank is measured against */
+    bool baselines;         /* feed the NTP-like and the PTP-like servo too */
     /* one event, at `event_s`, to member 0 … event_count - 1 */
     double event_s;
     int event_count;

@@ -6,11 +6,18 @@
 
 #include <math.h>
 
-static const double wander[BANK_FILTERS] = {0.25, 1,  4,
-                                            16,   64, 256}; /* ns/s per root second = ppb/sqrt s */
+static const double usual[BANK_FILTERS] = {0.25, 1,  4,
+                                           16,   64, 256}; /* ns/s per root second = ppb/sqrt s */
 
 #define FORGET_S    20.0
 #define CLIP_SQUARE 16.0
+
+void bank_init(struct bank *b, double known_wander)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        b->wander[k] = known_wander > 0 ? known_wander : usual[k];
+    }
+}
 
 void bank_start(struct bank *b, double p00, double p11)
 {
@@ -26,7 +33,7 @@ void bank_start(struct bank *b, double p00, double p11)
 void bank_predict(struct bank *b, double t)
 {
     for (int k = 0; k < BANK_FILTERS; k++) {
-        const double q2 = wander[k] * wander[k];
+        const double q2 = b->wander[k] * b->wander[k];
         b->x[k] += b->y[k] * t;
         b->p00[k] += t * (2 * b->p01[k] + t * b->p11[k]) + q2 * t * t * t / 3;
         b->p01[k] += t * b->p11[k] + q2 * t * t / 2;
@@ -105,7 +112,7 @@ void bank_variance(const struct bank *b, double *ret_p00, double *ret_p01, doubl
     *ret_p00 = b->p00[heavy];
     *ret_p01 = b->p01[heavy];
     *ret_p11 = b->p11[heavy];
-    *ret_q2 = wander[heavy] * wander[heavy];
+    *ret_q2 = b->wander[heavy] * b->wander[heavy];
 }
 
 double bank_wander(const struct bank *b)
@@ -114,7 +121,7 @@ double bank_wander(const struct bank *b)
 
     weights(b, w);
     for (int k = 0; k < BANK_FILTERS; k++) {
-        sum += w[k] * log(wander[k]);
+        sum += w[k] * log(b->wander[k]);
     }
     return exp(sum);
 }

@@ -199,6 +199,7 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
     prng_init(&c->prng, hash_u64(config->seed, config->member));
     noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2),
                config->stamps == CLOCK_STAMPS_SOFTWARE);
+    bank_init(&c->bank, config->wander_ppb);
     bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
     c->now = c->started = c->ticked = c->noise_at = c->phase_since = c->deadline = now;
     c->map.r = now;
@@ -348,21 +349,26 @@ void clock_on_point(struct clock *c, struct nic_time now, const struct clock_poi
 /* -- a tick of tracking
  * ----------------------------------------------------------------------------------- */
 
-/* The own clock stepped: nearly all edges say so, on one side, two ticks running. */
+/* The own clock stepped: nearly all edges say so, on one side, two ticks running. Levels are slow,
+ * so they still stand where they stood before. */
 static bool find_step(struct clock *c)
 {
+    const double limit =
+        8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
     int count = 0, out = 0;
 
-    for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw) {
-            continue;
-        }
-        c->values[count++] = e->raw_ns - e->expected_ns;
-        out += !e->has_e;
-    }
     if (!c->settled || c->now.ns - c->phase_since.ns < EARLY_NS) {
         return false;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw ||
+            !e->level_known) {
+            continue;
+        }
+        const double off = e->raw_ns - e->level_ns;
+        c->values[count++] = off;
+        out += fabs(off) > limit;
     }
     const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
     if (count < least || 5 * out < 4 * count) {
@@ -371,8 +377,6 @@ static bool find_step(struct clock *c)
     }
     (void)shortest_half(c->values, count, count); /* sorts */
     const double low = c->values[count / 5], high = c->values[count - 1 - count / 5];
-    const double limit =
-        8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
     if (!(low > limit || high < -limit)) {
         c->step_ticks = 0;
         return false;
@@ -395,6 +399,9 @@ static void take_step(struct clock *c, struct nic_time now)
     clock_disrupt(c, span_ns(DISRUPT_NS));
     clock_jump(c, whole);
     forget_stamps(c);
+    for (int i = 0; i < c->capacity; i++) {
+        c->edges[i].expected_ns = c->edges[i].level_ns;
+    }
     c->step_ticks = 0;
     if (llabs((long long)whole) > (int64_t)STEP_EPOCH_NS) {
         c->epoch++;

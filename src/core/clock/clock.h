@@ -129,8 +129,10 @@ struct clock_config {
         stamp_error_ns; /* delta: a stamp is never wrong by more; 0: 6 sqrt(2) noise hw, 20 us sw */
     double rate_limit_ppm;   /* rho: rates depart from the published one by no more; 0: 2 */
     double rate_drift_ppb_s; /* and by no more than this a second; 0: 100 */
-    bool alone_is_fine;      /* a fleet of one: SYNCED without peers (tests, foliot selftest) */
-    uint64_t seed;           /* for jitter and random choices */
+    double
+        wander_ppb; /* known wander, ppb per root second: no bank; 0: not known (evaluation only) */
+    bool alone_is_fine; /* a fleet of one: SYNCED without peers (tests, foliot selftest) */
+    uint64_t seed;      /* for jitter and random choices */
 };
 
 struct clock_edge_config {

@@ -107,6 +107,7 @@ struct edge {
 };
 
 struct bank {
+    double wander[BANK_FILTERS];             /* ppb per root second */
     double x[BANK_FILTERS], y[BANK_FILTERS]; /* off the published map, at map.r: ns, ns/s */
     double p00[BANK_FILTERS], p01[BANK_FILTERS], p11[BANK_FILTERS];
     double log_weight[BANK_FILTERS];
@@ -245,6 +246,7 @@ void acquire_round(struct clock *c, struct nic_time now);
 void coarse_round(struct clock *c, struct nic_time now);
 
 /* bank.c */
+void bank_init(struct bank *b, double known_wander); /* 0: not known */
 void bank_start(struct bank *b, double p00, double p11);
 void bank_predict(struct bank *b, double t_s);
 /* z: measured error of the published map, ns, `age_s` before now; r: its variance. */

@@ -1,0 +1,409 @@
+/* clock_sim.c: the clock's rows that a simulation can give: 1024 clocks, true time known, every
+ * figure simulated.
+ *
+ *     build/bench/clock_sim [--quick | --soak] [ROW-PREFIX]
+ *
+ * --quick: 128 members, a look at everything in a minute. --soak: blocks enough for the statistical
+ * bound in every scenario. ROW-PREFIX: only scenarios whose rows begin so (clock.sim, clock.liar
+ * …). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "sim/clock_world.h"
+
+#define LOADED .queue_share = 0.6, .queue_ns = 5000
+#define NOTE   "simulated"
+
+static struct report report;
+static const char *wanted = "";
+static int members = 1024;
+static bool soak, quick;
+static double worst_outside, hard_judged, hard_violations;
+
+static bool chosen(const char *prefix)
+{
+    return strncmp(prefix, wanted, strlen(wanted)) == 0 ||
+           strncmp(prefix, wanted, strlen(prefix)) == 0;
+}
+
+static void row(const char *id, double value, const char *unit, double must, double aim,
+                enum report_better better, const char *note)
+{
+    struct report_row r = {.value = value,
+                           .must = must,
+                           .aim = aim,
+                           .better = better,
+                           .runs = 1,
+                           .spread = REPORT_NONE};
+
+    snprintf(r.id, sizeof r.id, "%s", id);
+    snprintf(r.unit, sizeof r.unit, "%s", unit);
+    snprintf(r.note, sizeof r.note, "%s%s%s", NOTE, note[0] != 0 ? "; " : "", note);
+    report_add(&report, &r);
+    fprintf(stderr, "%-44s %12.4g %s\n", id, value, unit);
+}
+
+/* What all scenarios begin with: "idle" has 30 % of its packets queued, exponential, mean 1 us. */
+static struct clock_world_config idle(void)
+{
+    return (struct clock_world_config){.seed = 1,
+                                       .members = members,
+                                       .degree = 16,
+                                       .seconds = 30,
+                                       .judge_from_s = 15,
+                                       .noise_ns = 20,
+                                       .queue_share = 0.3,
+                                       .queue_ns = 1000,
+                                       .delay_min_ns = 2000,
+                                       .delay_max_ns = 10000,
+                                       .paths = 4,
+                                       .wander_ppb = 10,
+                                       .rate_ppm = 50,
+                                       .start_ns = 1e6,
+                                       .edge_limit_ns = 12000,
+                                       .hops = 4};
+}
+
+static struct clock_world_config loaded(void)
+{
+    struct clock_world_config g = idle();
+
+    g.queue_share = 0.6;
+    g.queue_ns = 5000;
+    return g;
+}
+
+/* 95 % upper limit of the share outside, over blocks of (member, 10 s): three over the blocks when
+ * none was. */
+static double upper_limit(const struct clock_world_result *r)
+{
+    const double blocks = r->blocks > 0 ? (double)r->blocks : 1;
+
+    return r->blocks_outside > 0 ? (r->blocks_outside + 2 * sqrt(r->blocks_outside) + 3) / blocks
+                                 : 3 / blocks;
+}
+
+static struct clock_world_result run(const struct clock_world_config *g)
+{
+    struct clock_world_result r;
+
+    clock_world_run(g, &r);
+    hard_judged += (double)r.hard_judged;
+    hard_violations += (double)r.hard_violations;
+    worst_outside = fmax(worst_outside, upper_limit(&r));
+    return r;
+}
+
+static double p99(const struct clock_world_config *g)
+{
+    return run(g).p99_ns;
+}
+
+static void errors(void)
+{
+    struct clock_world_config g = loaded();
+
+    if (!chosen("clock.sim")) {
+        return;
+    }
+    row("clock.sim.hw20.p99_ns", p99(&g), "ns", 25, 10, REPORT_LOWER, "60 % queued 5 us");
+    g = idle();
+    row("clock.sim.hw20.idle.p99_ns", p99(&g), "ns", REPORT_NONE, REPORT_NONE, REPORT_LOWER, "");
+    g.noise_ns = 5;
+    row("clock.sim.hw5.idle.p99_ns", p99(&g), "ns", 10, 5, REPORT_LOWER, "");
+    g = loaded();
+    g.noise_ns = 5;
+    row("clock.sim.hw5.loaded.p99_ns", p99(&g), "ns", 15, 8, REPORT_LOWER, "");
+    g = loaded();
+    g.nics_per_host = 8;
+    row("clock.sim.nic8.p99_ns", p99(&g), "ns", 50, 15, REPORT_LOWER,
+        "8 NICs a host, own clocks, 60 % queued 5 us");
+    g = idle();
+    g.software = true;
+    g.noise_ns = 500;
+    g.edge_limit_ns = 50000;
+    row("clock.sim.sw500.idle.p99_ns", p99(&g), "ns", 150, 60, REPORT_LOWER,
+        "each stamp 500 ns late on average");
+    g.queue_share = 0.6;
+    g.queue_ns = 5000;
+    row("clock.sim.sw500.loaded.p99_ns", p99(&g), "ns", 250, 110, REPORT_LOWER,
+        "each stamp 500 ns late on average");
+}
+
+static void asymmetries(void)
+{
+    struct clock_world_config g = idle();
+
+    if (!chosen("clock.sim")) {
+        return;
+    }
+    g.asymmetric_ns = 500;
+    g.asymmetric_share = 0.1;
+    row("clock.sim.asymmetric10.p99_ns", p99(&g), "ns", 25, 10, REPORT_LOWER,
+        "10 % of edges by 500 ns");
+    g.asymmetric_share = 0.3;
+    g.seconds = 45;
+    g.judge_from_s = 30;
+    row("clock.sim.asymmetric30.p99_ns", p99(&g), "ns", 30, 15, REPORT_LOWER,
+        "30 % of edges by 500 ns");
+    g = idle();
+    g.asymmetric_uniform_ns = 250;
+    row("clock.sim.asymmetric_all.p99_ns", p99(&g), "ns", 200, 135, REPORT_LOWER,
+        "every edge within 250 ns");
+    g.asymmetric_paths = true;
+    row("clock.sim.asymmetric_paths.p99_ns", p99(&g), "ns", REPORT_NONE, REPORT_NONE, REPORT_LOWER,
+        "every path within 250 ns");
+}
+
+static void wanders(void)
+{
+    static const struct {
+        const char *id;
+        double wander, ramp;
+    } cases[] = {{"clock.sim.wander1e-9.ratio", 1, 0},
+                 {"clock.sim.wander1e-8.ratio", 10, 0},
+                 {"clock.sim.wander1e-7.ratio", 100, 0},
+                 {"clock.sim.temperature.ratio", 10, 50}};
+
+    if (!chosen("clock.sim.wander") && !chosen("clock.sim.temperature")) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct clock_world_config g = idle();
+        double best = INFINITY;
+        g.members = members / 2;
+        g.wander_ppb = cases[i].wander;
+        g.temperature_ppb_s = cases[i].ramp;
+        const double unknown = p99(&g);
+        for (double told = cases[i].wander; told <= (cases[i].ramp > 0 ? 64 : cases[i].wander);
+             told *= 2) {
+            g.told_wander_ppb = told;
+            best = fmin(best, p99(&g));
+        }
+        row(cases[i].id, unknown / best, "x", 1.5, 1.1, REPORT_LOWER,
+            cases[i].ramp > 0 ? "50 ppb/s up and down on a quarter; against the best fixed filter"
+                              : "against the filter that knows");
+    }
+}
+
+static void bounds(void)
+{
+    struct clock_world_config g = idle();
+
+    if (!chosen("clock.bound")) {
+        return;
+    }
+    g.delay_min_ns = g.delay_max_ns = 5000;
+    g.edge_limit_ns = 6700;
+    struct clock_world_result r = run(&g);
+    row("clock.bound.hard.median_width_ns", r.hard_width_ns, "ns", 30000, 15000, REPORT_LOWER,
+        "5 us paths, floor not told, W 6.7 us, H 4");
+    g.known_delay_ns = 3500;
+    g.edge_limit_ns = 3200;
+    r = run(&g);
+    row("clock.bound.hard.known_floor.median_width_ns", r.hard_width_ns, "ns", REPORT_NONE,
+        REPORT_NONE, REPORT_LOWER, "5 us paths, known to take 3.5 us at least, W 3.2 us");
+    g = loaded();
+    g.seconds = soak ? 330 : quick ? 30 : 120;
+    r = run(&g);
+    row("clock.bound.statistical.width_over_p99", r.statistical_width_ns / r.p99_ns, "x", 8, 4,
+        REPORT_LOWER, "median of latest - earliest, over p99");
+    if (soak) {
+        g.temperature_ppb_s = 50;
+        (void)run(&g);
+        g = loaded();
+        g.seconds = 330;
+        g.wander_ppb = 100;
+        (void)run(&g);
+        g.wander_ppb = 10;
+        g.asymmetric_uniform_ns = 250;
+        (void)run(&g);
+    }
+}
+
+/* After all scenarios. */
+static void bounds_over_all(void)
+{
+    char note[96];
+
+    if (!chosen("clock.bound") || hard_judged == 0) {
+        return;
+    }
+    snprintf(note, sizeof note, "of %.3g judged samples, all scenarios", hard_judged);
+    row("clock.bound.hard.violations", hard_violations, "samples", 0, 0, REPORT_EQUAL, note);
+    row("clock.bound.hard.judged", hard_judged, "samples", 1e7, REPORT_NONE, REPORT_HIGHER, "");
+    if (soak) {
+        row("clock.bound.statistical.outside", worst_outside, "share", 1e-4, 1e-5, REPORT_LOWER,
+            "worst scenario, 95 % upper limit over blocks of 10 s");
+    }
+}
+
+static void liars(void)
+{
+    static const char *const names[] = {"",          "colluding", "drifting",
+                                        "two_faced", "random",    "oldest"};
+    struct clock_world_config g = idle();
+    char id[64];
+
+    if (!chosen("clock.liar")) {
+        return;
+    }
+    g.members = members / 2;
+    g.lie_from_s = 20;
+    g.judge_from_s = 25;
+    g.seconds = 45;
+    for (int share = 10; share <= 20; share += 10) {
+        g.liar_share = share / 100.0;
+        g.lie = LIE_COLLUDING; /* of nothing: the same hosts, honest */
+        g.lie_ns = 0;
+        const double clean = p99(&g);
+        for (int kind = LIE_COLLUDING; kind < LIE_KINDS; kind++) {
+            g.lie = (enum clock_world_lie)kind;
+            g.lie_ns = kind == LIE_RANDOM ? 20000 : 60;
+            g.lie_ramp_s = 10;
+            const struct clock_world_result r = run(&g);
+            snprintf(id, sizeof id, "clock.liar%s.%s.ratio", share == 10 ? "" : "20", names[kind]);
+            row(id, r.p99_ns / clean, "x", share == 10 ? 1.2 : REPORT_NONE,
+                share == 10 ? 1.05 : 2.5, REPORT_LOWER, "p99 of the honest, against no liars");
+            snprintf(id, sizeof id, "clock.liar%s.%s.violations", share == 10 ? "" : "20",
+                     names[kind]);
+            row(id, (double)r.hard_violations, "samples", share == 10 ? 0 : REPORT_NONE, 0,
+                REPORT_EQUAL, "");
+            if (share == 20) {
+                continue;
+            }
+            snprintf(id, sizeof id, "clock.liar.%s.named_s", names[kind]);
+            row(id, r.liars_named_share < 1 ? INFINITY : r.named_p95_s, "s", 10, 3, REPORT_LOWER,
+                kind == LIE_DRIFTING ? "95 % of the liars, from the first nanosecond of a lie that "
+                                       "takes 10 s to grow"
+                                     : "95 % of the liars, all of them named");
+            snprintf(id, sizeof id, "clock.liar.%s.falsely_named", names[kind]);
+            row(id, (double)r.false_liars, "hosts", 0, 0, REPORT_EQUAL, "");
+        }
+    }
+}
+
+static void faults(void)
+{
+    struct clock_world_config g = idle();
+
+    if (!chosen("clock.fault")) {
+        return;
+    }
+    g.members = members / 4;
+    g.event_count = 1;
+    g.event_s = 18;
+    g.judge_from_s = 16;
+    g.step_ns = 1e6;
+    struct clock_world_result r = run(&g);
+    row("clock.fault.step.marked_s", r.event_unsynced_s, "s", 1, 0.2, REPORT_LOWER, "1 ms forward");
+    row("clock.fault.step.back_s", r.event_back_s, "s", 5, 1, REPORT_LOWER, "SYNCED again");
+    row("clock.fault.step.others_violations", (double)r.hard_violations, "samples", 0, 0,
+        REPORT_EQUAL, "bounds of the other hosts");
+    g.step_ns = 0;
+    g.jump_ppm = 50;
+    r = run(&g);
+    row("clock.fault.jump.late_marks", (double)r.event_violations, "samples", 0, 0, REPORT_EQUAL,
+        "50 ppm: SYNCED with the truth outside");
+    g.unguarded = true;
+    r = run(&g);
+    row("clock.fault.jump_unguarded.late_marks", (double)r.event_violations, "samples", 0, 0,
+        REPORT_EQUAL, "no second clock: peers' points alone");
+    g.unguarded = false;
+    g.jump_ppm = 0;
+    g.suspend_s = 3;
+    r = run(&g);
+    row("clock.fault.suspend.late_marks", (double)r.event_violations, "samples", 0, 0, REPORT_EQUAL,
+        "3 s");
+}
+
+static void starts(void)
+{
+    struct clock_world_config g = idle();
+
+    if (!chosen("clock.start")) {
+        return;
+    }
+    g.seconds = 20;
+    struct clock_world_result r = run(&g);
+    row("clock.start.idle_s", r.p99_100ns_s < 0 ? INFINITY : r.p99_100ns_s, "s", 5, 3, REPORT_LOWER,
+        "from then on p99 <= 100 ns");
+    g = loaded();
+    g.seconds = 20;
+    r = run(&g);
+    row("clock.start.loaded_s", r.p99_100ns_s < 0 ? INFINITY : r.p99_100ns_s, "s", 10, 5,
+        REPORT_LOWER, "from then on p99 <= 100 ns");
+    g = idle();
+    g.start_ns = 3600e9;
+    g.seconds = 20;
+    r = run(&g);
+    row("clock.start.hours_apart_s", r.p99_100ns_s < 0 ? INFINITY : r.p99_100ns_s, "s", REPORT_NONE,
+        REPORT_NONE, REPORT_LOWER, "clocks an hour apart");
+    g = idle();
+    g.members = members / 4;
+    g.event_count = 1;
+    g.event_s = 15;
+    g.restart = true;
+    r = run(&g);
+    row("clock.start.restart_s", r.event_back_s < 0 ? INFINITY : r.event_back_s, "s", 2, 0.5,
+        REPORT_LOWER, "one agent restarted: SYNCED again");
+}
+
+static void side_by_side(void)
+{
+    static const struct {
+        const char *name;
+        bool software;
+        double noise;
+        bool loaded;
+    } cases[] = {{"hw20.idle", false, 20, false},
+                 {"hw20.loaded", false, 20, true},
+                 {"sw500.idle", true, 500, false},
+                 {"sw500.loaded", true, 500, true}};
+    char id[64];
+
+    if (!chosen("clock.vs")) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct clock_world_config g = cases[i].loaded ? loaded() : idle();
+        g.members = members / 4;
+        g.baselines = true;
+        g.software = cases[i].software;
+        g.noise_ns = cases[i].noise;
+        g.edge_limit_ns = cases[i].software ? 50000 : 12000;
+        const struct clock_world_result r = run(&g);
+        snprintf(id, sizeof id, "clock.vs.ntp.%s.ratio", cases[i].name);
+        row(id, r.ntp_p99_ns / r.p99_ns, "x", 1, 10, REPORT_HIGHER,
+            "its p99 over ours, same packets");
+        snprintf(id, sizeof id, "clock.vs.ptp.%s.ratio", cases[i].name);
+        row(id, r.ptp_p99_ns / r.p99_ns, "x", 1, 10, REPORT_HIGHER,
+            "its p99 over ours, same packets");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        soak |= strcmp(argv[i], "--soak") == 0;
+        quick |= strcmp(argv[i], "--quick") == 0;
+        if (argv[i][0] != '-') {
+            wanted = argv[i];
+        }
+    }
+    members = quick ? 128 : 1024;
+    report_init(&report, soak ? "clock-soak" : "clock-sim", argc, argv);
+    errors();
+    asymmetries();
+    wanders();
+    bounds();
+    liars();
+    faults();
+    starts();
+    side_by_side();
+    bounds_over_all();
+    return report_finish(&report) < 0;
+}
