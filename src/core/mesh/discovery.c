@@ -434,6 +434,40 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
     d->hops[port][ttl - 1] = (uint16_t)router;
 }
 
+static bool same_router(const struct mesh *m, uint32_t a, uint32_t b)
+{
+    const struct router *x = &m->routers[a - 1], *y = &m->routers[b - 1];
+
+    return a == b || (x->number != UINT32_MAX && x->number == y->number && x->place == y->place);
+}
+
+void mesh_on_no_route(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
+                      uint16_t source_port, const uint8_t address[static 16])
+{
+    const int edge = mesh_edge_find(m, local, peer);
+    const uint32_t router = edge >= 0 ? mesh_router(m, address) : 0;
+
+    for (uint8_t p = 0; router != 0 && p < m->edges[edge].path_count; p++) {
+        struct path_out *out = &m->edges[edge].out[p];
+
+        for (uint8_t hop = 0; out->half.port == source_port && hop < out->hop_count; hop++) {
+            if (out->hops[hop] == 0 || !same_router(m, out->hops[hop], router)) {
+                continue;
+            }
+            out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
+            out->trace_rounds = out->trace_rounds == 0 ? 1 : out->trace_rounds;
+            out->traced = now;
+            note_answer(m, now, local, out->signature, hop);
+            m->counters.hops_heard++;
+            mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_TRACED,
+                                                       .edge = edge,
+                                                       .path = p,
+                                                       .direction = DIRECTION_OUT,
+                                                       .since = now});
+        }
+    }
+}
+
 /* ---- over a restart ------------------------------------------------------------------------- */
 
 bool mesh_save_edge(const struct mesh *m, int edge, struct mesh_saved_edge *ret_saved)

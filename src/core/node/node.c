@@ -209,8 +209,13 @@ void node_on_hop(struct node *n, struct mono now, const struct node_hop *event)
 {
     n->now = now;
     if (event->local < n->config.nic_count) {
-        mesh_on_hop(n->mesh, now, event->local, event->peer, event->source_port, event->token,
-                    event->ttl, event->address);
+        if (event->kind == HOP_NO_ROUTE) {
+            mesh_on_no_route(n->mesh, now, event->local, event->peer, event->source_port,
+                             event->address);
+        } else if (event->kind == HOP_EXCEEDED) {
+            mesh_on_hop(n->mesh, now, event->local, event->peer, event->source_port, event->token,
+                        event->ttl, event->address);
+        }
         drain_verdicts(n, now);
     }
 }

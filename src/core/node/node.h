@@ -131,14 +131,20 @@ struct node_transmit {
     uint8_t reserved[6];
 };
 
-/* A router's "time exceeded", or the peer's host's "port unreachable" (ttl then 0). */
+enum hop_kind {
+    HOP_EXCEEDED,  /* "time exceeded": a router on the way */
+    HOP_PEER_HOST, /* "port unreachable": the peer's host, without an agent */
+    HOP_NO_ROUTE,  /* "network" or "host unreachable": a router where the packet ended */
+};
+/* What routers answer to packets of ours. */
 struct node_hop {
     uint64_t token; /* of the probe; 0 when the quote was too short to tell */
     uint32_t local;
     struct nic_id peer;   /* from the quoted destination */
     uint16_t source_port; /* from the quote */
     uint8_t ttl;          /* of the probe if the driver knows it, else 0 */
-    uint8_t reserved[5];
+    uint8_t kind;         /* enum hop_kind */
+    uint8_t reserved[4];
     uint8_t address[16]; /* who answered */
 };
 

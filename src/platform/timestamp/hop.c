@@ -50,10 +50,12 @@ bool hop_parse4(const uint8_t *bytes, size_t size, struct hop_answer *ret_answer
     const uint8_t *icmp = bytes + outer;
     const bool exceeded = icmp[0] == ICMP_TIME_EXCEEDED && icmp[1] == ICMP_EXC_TTL;
     a.unreachable = icmp[0] == ICMP_DEST_UNREACH && icmp[1] == ICMP_PORT_UNREACH;
+    a.no_route = icmp[0] == ICMP_DEST_UNREACH &&
+                 (icmp[1] == ICMP_NET_UNREACH || icmp[1] == ICMP_HOST_UNREACH);
     const uint8_t *quote = icmp + ICMP_HEADER;
     const size_t quoted = size - outer - ICMP_HEADER;
     const size_t inner = (size_t)(quote[0] & 15) * 4;
-    if ((!exceeded && !a.unreachable) || quote[0] >> 4 != 4 || inner < 20 || quoted < inner ||
+    if ((!exceeded && !a.unreachable && !a.no_route) || quote[0] >> 4 != 4 || inner < 20 || quoted < inner ||
         quote[9] != IPPROTO_UDP || (be16(quote + 6) & 0x1fff) != 0) {
         return false;
     }
@@ -76,8 +78,10 @@ bool hop_parse6(const uint8_t *bytes, size_t size, const uint8_t router[16],
     }
     const bool exceeded = bytes[0] == ICMP6_TIME_EXCEEDED && bytes[1] == ICMP6_TIME_EXCEED_TRANSIT;
     a.unreachable = bytes[0] == ICMP6_DST_UNREACH && bytes[1] == ICMP6_DST_UNREACH_NOPORT;
+    a.no_route = bytes[0] == ICMP6_DST_UNREACH &&
+                 (bytes[1] == ICMP6_DST_UNREACH_NOROUTE || bytes[1] == ICMP6_DST_UNREACH_ADDR);
     const uint8_t *quote = bytes + ICMP_HEADER;
-    if ((!exceeded && !a.unreachable) || quote[0] >> 4 != 6 || quote[6] != IPPROTO_UDP) {
+    if ((!exceeded && !a.unreachable && !a.no_route) || quote[0] >> 4 != 6 || quote[6] != IPPROTO_UDP) {
         return false;
     }
     memcpy(a.router, router, 16);

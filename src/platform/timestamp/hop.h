@@ -20,6 +20,7 @@ struct hop_answer {
     uint8_t destination[16]; /* the peer's */
     uint16_t source_port, destination_port;
     uint8_t unreachable; /* port unreachable: the peer's host itself */
+    uint8_t no_route;    /* a router that knows no way on: the probe ended there */
     uint8_t quoted;      /* bytes of payload that follow */
     uint8_t payload[160];
 };

@@ -214,9 +214,8 @@ static void take_hops(struct agent *a)
             continue;
         }
         memcpy(event.address, h.router, sizeof(event.address));
-        if (h.unreachable) {
-            event.token = 0;
-        } else {
+        event.kind = h.unreachable ? HOP_PEER_HOST : h.no_route ? HOP_NO_ROUTE : HOP_EXCEEDED;
+        if (event.kind == HOP_EXCEEDED) {
             find_discovery(a, &h, &event);
         }
         agent_feed(a, NODE_EVENT_HOP, &event);
