@@ -26,6 +26,7 @@ enum cell_state {
 
 struct map_cell {
     enum cell_state state;
+    unsigned dead, paths;
     double owd_us; /* NAN: none */
 };
 
@@ -91,9 +92,14 @@ static void cell_add(struct map_cell *cell, const json_t *direction)
     const enum cell_state state = state_of(direction);
     const double owd_us = owd_of(direction, "owd_ns_p50");
 
+    if (!json_is_object(direction)) {
+        return; /* no such path that way, yet */
+    }
     if (state > cell->state) {
         cell->state = state;
     }
+    cell->dead += state == CELL_DEAD;
+    cell->paths++;
     if (isnan(cell->owd_us) || owd_us > cell->owd_us) {
         cell->owd_us = owd_us;
     }
@@ -105,7 +111,7 @@ static void map_add_edge(struct map *map, const json_t *answer, const json_t *ed
 {
     const json_t *paths = json_object_get(edge, "paths");
     int64_t local = -1, peer = -1;
-    struct map_cell worst = {CELL_EMPTY, NAN};
+    struct map_cell worst = {.owd_us = NAN};
     size_t from, to;
 
     if (!field_get(edge, "local_nic", &local) || !field_get(edge, "peer_nic", &peer)) {
@@ -174,7 +180,7 @@ static void map_fill(struct map *map, const struct options *options, json_t *con
     qsort(map->nics, map->count, sizeof(*map->nics), compare_nic);
     for (size_t i = 0; i < MAP_NIC_MAX; i++) {
         for (size_t k = 0; k < MAP_NIC_MAX; k++) {
-            map->cells[i][k] = (struct map_cell){CELL_EMPTY, NAN};
+            map->cells[i][k] = (struct map_cell){.owd_us = NAN};
         }
     }
     for (int own = 1; own >= 0; own--) {
@@ -210,7 +216,9 @@ static void print_cell(const struct map *map, const struct map_cell *cell, FILE 
         return;
     }
     if (cell->state == CELL_DEAD) {
-        fprintf(out, " %s%5s%s", colour ? "\033[1;97;41m" : "", "DEAD", colour ? "\033[0m" : "");
+        snprintf(text, sizeof(text), cell->dead == cell->paths ? "DEAD" : "%u/%uX", cell->dead,
+                 cell->paths);
+        fprintf(out, " %s%5s%s", colour ? "\033[1;97;41m" : "", text, colour ? "\033[0m" : "");
         return;
     }
     if (isnan(cell->owd_us)) {
@@ -256,7 +264,7 @@ static void print_map(const struct map *map, const struct options *options, FILE
         return;
     }
     fprintf(out, "one-way delay in us of the slowest path, row to column%s; median %s\n",
-            colour_wanted(out) ? "" : " (! slow, ~ lossy)",
+            colour_wanted(out) ? "" : " (! slow, ~ lossy, 1/4X: one of four dead)",
             isnan(map->median_us) ? "not known" : text_us((int64_t)(map->median_us * 1e3)).text);
     print_header(map, out);
     for (size_t i = 0; i < map->count; i++) {

@@ -129,7 +129,7 @@ class Commands(unittest.TestCase):
         self.agent(well=False)
         result = self.foliot("mesh")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("DEAD", result.stdout)
+        self.assertIn("1/4X", result.stdout)
         self.agent("second", host=1)
         result = self.foliot("mesh", runtime="second")
         self.assertEqual(result.returncode, 0)
