@@ -27,11 +27,12 @@ def ask(source, address, ports):
         s = socket.socket(family(address), socket.SOCK_DGRAM)
         if source != 'any':
             s.bind((source, 0))
+        began = time.monotonic()
         try:
             s.sendto(b'x' * 100, (address, 9000))
         except OSError:
             continue
-        waiting[s] = time.monotonic()
+        waiting[s] = began
     end = time.monotonic() + 0.25
     while waiting and time.monotonic() < end:
         for s in select.select(list(waiting), [], [], 0.02)[0]:

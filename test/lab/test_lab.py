@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -273,6 +274,44 @@ class Killed(unittest.TestCase):
         lab('fault', 'delay', 'host1/nic0', '--delay', '1ms')
         lab('down')
         self.assertEqual(sleep.wait(5), -signal.SIGKILL)
+        self.assertEqual(spaces(), [])
+
+
+class Fleet(unittest.TestCase):
+    """With agents: one timeline, and a cut link has a name. They find the oscillators through exec's environment."""
+
+    def agent(self, host, request):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(5)
+            s.connect('%s/%s/agent.sock' % (folder(), host))
+            s.sendall((json.dumps(request) + '\n').encode())
+            return json.loads(s.makefile().readline())
+
+    def status(self, host='host0'):
+        try:
+            return self.agent(host, {'get': 'status', 'version': 1})
+        except OSError:
+            return {'clock_status': 'ABSENT'}
+
+    def test_fleet(self):
+        with open('/tmp/%s.yaml' % NAME, 'w') as f:
+            f.write('fabric: {hosts: 4, nics_per_host: 2, leaves: 2, spines: 2}\n')
+        try:
+            lab('up', f.name)
+            self.assertTrue(until(lambda: all(self.status('host%d' % h)['clock_status'] == 'SYNCED'
+                                              for h in range(4)), 40), self.status())
+            self.assertEqual(lab('eval', '--seconds', '1').returncode, 0)
+            lab('fault', 'carrier', 'host1/nic1', 'down')
+            self.assertTrue(until(lambda: any(x['finding'].startswith('link-')
+                                              for x in self.status('host1').get('findings', []))))
+            lab('fault', 'agent-kill', 'host2')
+            self.assertTrue(until(lambda: self.status('host2')['clock_status'] == 'ABSENT'))
+            self.assertIn('not running', lab('status').stdout)
+            lab('fault', 'undo', 'all')
+            self.assertTrue(until(lambda: self.status('host2')['clock_status'] != 'ABSENT'))
+        finally:
+            os.unlink(f.name)
+            lab('down')
         self.assertEqual(spaces(), [])
 
 
