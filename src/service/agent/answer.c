@@ -54,7 +54,6 @@ static void put_end_point(struct agent *a, struct json_writer *j, const char *ke
                           struct nic_id nic, struct host_id host)
 {
     const char *host_name = agent_config_host_name(a->config, host);
-    uint32_t index = 0;
     if (nic.index == NIC_NONE.index && host_name == NULL) {
         json_put_null(j, key);
         return;
@@ -62,9 +61,7 @@ static void put_end_point(struct agent *a, struct json_writer *j, const char *ke
     json_put_object(j, key);
     json_put_string(j, "host", host_name);
     json_put_int_if(j, "nic", nic.index != NIC_NONE.index, nic.index);
-    json_put_string(j, "name",
-                    agent_config_find(a->config, nic, &index) ? a->config->more[index].nic_name
-                                                              : NULL);
+    json_put_string(j, "name", agent_interface_name(a, nic));
     json_put_end(j);
 }
 
