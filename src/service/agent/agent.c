@@ -253,6 +253,13 @@ static int on_link_event(sd_event_source *source, int fd, uint32_t events, void 
     return 0;
 }
 
+/* Edge-triggered: routers answer rarely, and only during discovery. */
+static int on_hop(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    ((struct agent *)context)->hops_wait = true;
+    return 0;
+}
+
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
     agent_reload(context);
@@ -281,6 +288,12 @@ static int open_loop(struct agent *a)
         r = -errno;
     }
     r = r < 0 ? r : sd_event_add_io(a->loop, NULL, a->timer_fd, EPOLLIN, on_timer, a);
+    if (r >= 0 && a->hops.fd4 >= 0) {
+        r = sd_event_add_io(a->loop, NULL, a->hops.fd4, EPOLLIN | EPOLLET, on_hop, a);
+    }
+    if (r >= 0 && a->hops.fd6 >= 0) {
+        r = sd_event_add_io(a->loop, NULL, a->hops.fd6, EPOLLIN | EPOLLET, on_hop, a);
+    }
     r = r < 0
             ? r
             : sd_event_add_io(a->loop, NULL, link_monitor_fd(a->links), EPOLLIN, on_link_event, a);

@@ -98,7 +98,7 @@ struct agent {
     struct agent_nic nics[HOST_NIC_MAX];
     struct link_monitor *links;
     struct hop_listener hops;
-    bool hops_allowed;
+    bool hops_allowed, hops_wait; /* a router's answer came: taken in the next round */
     struct agent_discovery discovery[AGENT_DISCOVERY_KEPT];
     uint32_t discovery_count;
     struct recorder *recorder;

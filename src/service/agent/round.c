@@ -188,38 +188,60 @@ static void find_discovery(const struct agent *a, const struct hop_answer *h,
     }
 }
 
+/* The probed NIC that has this address: one of the few that this host probes. */
+static struct nic_id probed_nic(const struct agent *a, const uint8_t address[16])
+{
+    static const uint8_t prefix4[12] = {[10] = 0xff, [11] = 0xff};
+    const bool is4 = memcmp(address, prefix4, sizeof(prefix4)) == 0;
+    for (uint32_t e = 0; e < node_edge_count(a->node); e++) {
+        struct node_edge edge;
+        uint32_t index = 0;
+        if (node_edge_get(a->node, e, a->now, &edge) &&
+            agent_config_find(a->config, edge.peer, &index)) {
+            const struct agent_peer *peer = &a->config->more[index];
+            if (is4 ? memcmp(&peer->address4, address + 12, 4) == 0
+                    : memcmp(&peer->address6, address, 16) == 0) {
+                return edge.peer;
+            }
+        }
+    }
+    return NIC_NONE;
+}
+
+static void take_hop(struct agent *a, const struct hop_answer *h)
+{
+    struct node_hop event = {.local = UINT32_MAX, .source_port = h->source_port};
+    for (uint32_t n = 0; n < a->config->nic_count; n++) {
+        if ((memcmp(&a->nics[n].address4, h->source + 12, 4) == 0 && h->source[10] == 0xff) ||
+            memcmp(&a->nics[n].address6, h->source, 16) == 0) {
+            event.local = n;
+        }
+    }
+    if (h->destination_port != a->config->port || event.local == UINT32_MAX) {
+        return;
+    }
+    event.peer = probed_nic(a, h->destination);
+    if (event.peer.index == NIC_NONE.index) {
+        return;
+    }
+    memcpy(event.address, h->router, sizeof(event.address));
+    event.kind = h->unreachable ? HOP_PEER_HOST : h->no_route ? HOP_NO_ROUTE : HOP_EXCEEDED;
+    if (event.kind == HOP_EXCEEDED) {
+        find_discovery(a, h, &event);
+    }
+    agent_feed(a, NODE_EVENT_HOP, &event);
+}
+
 static void take_hops(struct agent *a)
 {
     struct hop_answer h;
-    for (int i = 0; i < 32 && hop_next(&a->hops, &h); i++) {
-        struct node_hop event = {
-            .local = UINT32_MAX, .peer = NIC_NONE, .source_port = h.source_port};
-        for (uint32_t n = 0; n < a->config->nic_count; n++) {
-            if ((memcmp(&a->nics[n].address4, h.source + 12, 4) == 0 && h.source[10] == 0xff) ||
-                memcmp(&a->nics[n].address6, h.source, 16) == 0) {
-                event.local = n;
-            }
-        }
-        for (uint32_t p = 0; p < a->config->peer_count && event.local != UINT32_MAX; p++) {
-            const struct agent_peer *peer = &a->config->more[p];
-            if ((peer->address4.s_addr != 0 && h.destination[10] == 0xff &&
-                 memcmp(&peer->address4, h.destination + 12, 4) == 0) ||
-                memcmp(&peer->address6, h.destination, 16) == 0) {
-                event.peer = a->config->peers[p].nic;
-                break;
-            }
-        }
-        if (h.destination_port != a->config->port || event.local == UINT32_MAX ||
-            event.peer.index == NIC_NONE.index) {
-            continue;
-        }
-        memcpy(event.address, h.router, sizeof(event.address));
-        event.kind = h.unreachable ? HOP_PEER_HOST : h.no_route ? HOP_NO_ROUTE : HOP_EXCEEDED;
-        if (event.kind == HOP_EXCEEDED) {
-            find_discovery(a, &h, &event);
-        }
-        agent_feed(a, NODE_EVENT_HOP, &event);
+    unsigned taken = 0;
+    a->hops_wait = false;
+    while (taken < 32 && hop_next(&a->hops, &h)) {
+        take_hop(a, &h);
+        taken++;
     }
+    a->hops_wait = taken == 32; /* more may wait: not all at once */
 }
 
 /* ---- out ---- */
@@ -329,7 +351,7 @@ static void note_moment(struct agent *a)
 void agent_round(struct agent *a)
 {
     take_all(a);
-    if (a->hops_allowed) {
+    if (a->hops_wait) {
         take_hops(a);
     }
     agent_clocks_round(a);
