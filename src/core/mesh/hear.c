@@ -212,7 +212,7 @@ static void hear_version(struct edge *e, struct mono now, uint8_t version)
         e->version_start = now;
     }
     e->version_lately = version > e->version_lately ? version : e->version_lately;
-    e->version = e->version != 0 && version > e->version ? version : e->version;
+    e->version = version > e->version ? version : e->version; /* 0 before the first */
 }
 
 /* A path of the peer's was heard. */

@@ -88,6 +88,7 @@ struct edge {
     uint8_t version,
         version_lately; /* newest that the peer spoke in the last window, and in this */
     struct mono version_start;
+    uint32_t version_count; /* packets sent, for trying versions in turn */
     uint8_t want; /* in-paths to ask a burst for, now */
     uint32_t local, peer, generation;
     struct nic_id nic;

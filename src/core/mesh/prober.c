@@ -353,13 +353,29 @@ static void remember(struct mesh *m, struct edge *e, const struct send_entry *en
                                                            .path = entry->path};
 }
 
+#define VERSION_AGAIN 4096 /* packets of an edge */
+#define VERSION_TURN  16   /* long enough for each path to be heard and an answer to come */
+
+/* The lower of both ends' newest versions. A peer that was never heard may be unable to read the newest, and would
+ * never answer: both are tried in turn. And once in a while the newest is tried again, so that an edge that was
+ * stepped down by chance, or for a peer that was upgraded since, climbs again. */
+static uint8_t version_for(struct edge *e)
+{
+    const uint32_t n = e->version_count++;
+
+    if (e->version == 0) {
+        return n / VERSION_TURN % 2 == 0 ? PROBE_VERSION : PROBE_VERSION_LOWEST;
+    }
+    return n % VERSION_AGAIN == 0 ? PROBE_VERSION : e->version;
+}
+
 static void build(struct mesh *m, struct mono now, const struct send_entry *entry,
                   struct node_send *send)
 {
     struct probe *probe = &send->probe;
     struct edge *e = entry->edge >= 0 ? &m->edges[entry->edge] : NULL;
 
-    probe->version = e && e->version != 0 ? e->version : PROBE_VERSION;
+    probe->version = e ? version_for(e) : PROBE_VERSION;
     probe->version_lowest = PROBE_VERSION_LOWEST;
     probe->type = (enum probe_type)entry->type;
     probe->src = m->nics[entry->local].id;
