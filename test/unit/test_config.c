@@ -85,7 +85,7 @@ static void says_where(void **state)
     assert_int_equal(config_allow(root, (const char *const[]){"name", "hosts", NULL}, &error),
                      -EINVAL);
     assert_string_equal(error.text,
-                        "f.yaml:3:6: expected one of the keys: name hosts, found 'for'");
+                        "f.yaml:3:1: expected one of the keys: name hosts, found 'for'");
     const struct config_node *node = NULL;
     assert_int_equal(config_require(root, "nics", &node, &error), -EINVAL);
     assert_string_equal(error.text,

@@ -133,7 +133,8 @@ int config_allow(const struct config_node *map, const char *const *keys, struct 
             const size_t used = strlen(list);
             snprintf(list + used, sizeof(list) - used, "%s%s", i == 0 ? "" : " ", keys[i]);
         }
-        return config_fail(n, error, "expected one of the keys: %s, found '%.60s'", list, n->key);
+        return config_say(error, config_file(n), n->key_line, n->key_column,
+                          "expected one of the keys: %s, found '%.60s'", list, n->key);
     }
     return 0;
 }

@@ -36,6 +36,7 @@ struct builder {
     struct config_error *error;
     struct config_node *stack[DEPTH_MAX];
     const char *pending_key[DEPTH_MAX]; /* of the map on that level: its key waits for a value */
+    yaml_mark_t key_mark[DEPTH_MAX];
     size_t depth;
 };
 
@@ -148,6 +149,8 @@ static int add_node(struct builder *b, const yaml_mark_t *mark, enum config_kind
     if (parent == NULL) {
         b->config->root = node;
     } else {
+        node->key_line = (unsigned)b->key_mark[b->depth - 1].line + 1;
+        node->key_column = (unsigned)b->key_mark[b->depth - 1].column + 1;
         *(parent->last != NULL ? &parent->last->next : &parent->first) = node;
         parent->last = node;
         parent->count++;
@@ -191,6 +194,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
                               config_get(parent, copy)->line);
         }
         b->pending_key[b->depth - 1] = copy;
+        b->key_mark[b->depth - 1] = event->start_mark;
         return 0;
     }
     struct config_node *node = NULL;

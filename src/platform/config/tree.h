@@ -6,6 +6,7 @@ struct config_node {
     enum config_kind kind;
     bool quoted;
     unsigned line, column;
+    unsigned key_line, key_column; /* of a map's child */
     size_t count;
     const char *key;
     const char *text;

@@ -148,7 +148,7 @@ void agent_state_load(struct agent *a)
     close(fd);
     if (why == NULL) {
         if (node_restore(a->node, a->now, bytes, head.size) < 0) {
-            why = "its NICs or peers are others";
+            why = "its clock was not in step, or its NICs are others";
         } else {
             recorder_restored(a->recorder, bytes, head.size);
         }
