@@ -17,6 +17,7 @@
 #include "base/time.h"
 #include "foliot/clock.h"
 #include "report.h"
+#include "stats/sample.h"
 #include "wire/clock_page.h"
 
 #define RUNS  9
@@ -138,14 +139,7 @@ enum what {
     NOW,
 };
 
-static int compare(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void measure(enum what what, uint32_t *costs)
+static void measure(enum what what, double *costs)
 {
     struct foliot_time now;
     struct timespec t;
@@ -157,14 +151,14 @@ static void measure(enum what what, uint32_t *costs)
         } else if (what == RAW) {
             clock_gettime(CLOCK_MONOTONIC_RAW, &t);
         }
-        costs[i] = (uint32_t)(ticks() - begin);
+        costs[i] = (double)(ticks() - begin);
     }
-    qsort(costs, CALLS, sizeof(*costs), compare);
+    qsort(costs, CALLS, sizeof(*costs), sample_order);
 }
 
 static int measure_all(struct report *report)
 {
-    static uint32_t costs[CALLS];
+    static double costs[CALLS];
     double median[3][RUNS], p999[3][RUNS], mean[RUNS];
     const double rate = ticks_per_ns();
     const struct report_row row = {.unit = "ns", .must = REPORT_NONE, .aim = REPORT_NONE};
@@ -174,8 +168,8 @@ static int measure_all(struct report *report)
         for (int what = NOTHING; what <= NOW; what++) {
             measure((enum what)what, costs);
             const double none = what == NOTHING ? 0 : median[NOTHING][run];
-            median[what][run] = costs[CALLS / 2] / rate - none;
-            p999[what][run] = costs[CALLS - CALLS / 1000] / rate - none;
+            median[what][run] = sample_quantile(costs, CALLS, 0.5) / rate - none;
+            p999[what][run] = sample_quantile(costs, CALLS, 0.999) / rate - none;
         }
         const int64_t begin = read_ns(CLOCK_MONOTONIC_RAW);
         for (int i = 0; i < CALLS; i++) {

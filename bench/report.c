@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "stats/sample.h"
+
 static const char *const better_names[] = {
     [REPORT_LOWER] = "lower",
     [REPORT_HIGHER] = "higher",
@@ -33,13 +35,6 @@ void report_add(struct report *report, const struct report_row *row)
     report->rows[report->count++] = *row;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 void report_add_runs(struct report *report, const struct report_row *row, const double *values,
                      int count)
 {
@@ -48,8 +43,8 @@ void report_add_runs(struct report *report, const struct report_row *row, const 
 
     ASSERT(sorted != NULL && count > 0);
     memcpy(sorted, values, (size_t)count * sizeof(double));
-    qsort(sorted, (size_t)count, sizeof(double), compare);
-    filled.value = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+    qsort(sorted, (size_t)count, sizeof(double), sample_order);
+    filled.value = sample_median(sorted, (size_t)count);
     filled.spread = count > 1 ? sorted[count - 1] - sorted[0] : REPORT_NONE;
     filled.runs = count;
     free(sorted);

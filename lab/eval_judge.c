@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats/sample.h"
+
 const char *eval_status_name(enum eval_status status)
 {
     static const char *const names[] = {"ABSENT", "UNKNOWN", "SYNCED", "HOLDOVER", "DISRUPTED"};
@@ -30,21 +32,13 @@ int eval_series_add(struct eval_series *s, int64_t value)
     return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 int64_t eval_quantile(struct eval_series *s, double p)
 {
     if (s->count == 0) {
         return 0;
     }
-    qsort(s->values, s->count, sizeof(*s->values), by_value);
-    double rank = p * (double)s->count;
-    size_t i = rank <= 1 ? 0 : (size_t)rank - ((double)(size_t)rank == rank ? 1 : 0);
-    return s->values[i < s->count ? i : s->count - 1];
+    qsort(s->values, s->count, sizeof(*s->values), sample_order_int);
+    return sample_quantile_int(s->values, s->count, p);
 }
 
 int eval_init(struct eval *e, int clock_count)
@@ -182,7 +176,7 @@ int eval_on_readings(struct eval *e, int64_t raw_ns, const struct eval_reading *
     if (rc < 0 || split) {
         return rc;
     }
-    qsort(e->scratch, (size_t)count, sizeof(*e->scratch), by_value);
+    qsort(e->scratch, (size_t)count, sizeof(*e->scratch), sample_order_int);
     /* The middle two: their mean without overflow. */
     int64_t low = e->scratch[(count - 1) / 2], high = e->scratch[count / 2];
     e->centre_ns = low + (high - low) / 2;

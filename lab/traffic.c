@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "lab/traffic_run.h"
 #include "platform/json/json.h"
+#include "stats/sample.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -325,19 +326,13 @@ static int report_load(const struct traffic *t, const struct options *o, double 
     return print_json(&j) != 0 || s.bad > 0 ? 1 : 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static int report_jobs(const struct options *o, const double *seconds, int count, uint64_t bad)
 {
     double sorted[REPEAT_MAX];
     double bytes = (double)o->config.job_bytes * o->config.flow_count;
     memcpy(sorted, seconds, sizeof(double) * (size_t)count);
-    qsort(sorted, (size_t)count, sizeof(double), by_value);
-    double median = sorted[count / 2];
+    qsort(sorted, (size_t)count, sizeof(double), sample_order);
+    double median = sample_median(sorted, (size_t)count);
     if (!o->json) {
         printf("%d transfers of %.1f MB over %d flows: median %.3f s (%.3f to %.3f), %.1f Mbit/s\n",
                count, bytes * 1e-6, o->config.flow_count, median, sorted[0], sorted[count - 1],

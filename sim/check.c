@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats/sample.h"
+
 /* ---- life ---- */
 static int window_of(struct check *c, int64_t from, int64_t until)
 {
@@ -113,12 +115,6 @@ static void read_host(struct world *w, int host)
     c->judged = c->synced && h->lie == NULL;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The fleet's centre: the median of fleet time - true time over the judged; ret_count of them in c->values, as
  * differences from the first. */
 static int errors(struct world *w, int64_t *ret_base)
@@ -149,8 +145,8 @@ static void centre(struct world *w, int count, int64_t base)
         c->centre_known = false;
         return;
     }
-    qsort(c->values, (size_t)count, sizeof(c->values[0]), by_value);
-    const double median = c->values[count / 2];
+    qsort(c->values, (size_t)count, sizeof(c->values[0]), sample_order);
+    const double median = sample_median(c->values, (size_t)count);
     const int64_t was = c->centre_ns;
     c->centre_ns = base + (int64_t)llround(median);
     c->centre_rate = c->centre_known && w->now > c->centre_at
@@ -233,7 +229,7 @@ static void judge_window(struct world *w, struct check_window *win, int count)
         tally_add(&win->pair, fabs(a - b));
     }
     if (count > 1) {
-        win->pair.max = fmax(win->pair.max, c->values[count - 1] - c->values[0]);
+        win->pair_ns_max = fmax(win->pair_ns_max, c->values[count - 1] - c->values[0]);
     }
     for (int i = 0; i < w->host_count; i++) {
         const struct check_host *h = &c->hosts[i];

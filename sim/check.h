@@ -23,6 +23,7 @@ struct check_flow {
 struct check_window {
     int64_t from, until;
     struct tally pair, nic_pair, hard_width, statistical_width, owd;
+    double pair_ns_max;
     uint64_t judged, hard_outside, statistical_outside, stale, backwards, epochs;
     double synced_share_min;
     uint64_t false_path, false_link, false_step, false_liar;

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "stats/sample.h"
+
 #define LOOK_NS    (15 * NS_PER_S)
 #define ENOUGH     40
 #define EVERY_FLOW 4 /* one of so many is watched, while there is room */
@@ -48,12 +50,6 @@ void check_arrival(struct world *w, const struct packet *p)
     f->count++;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* NAN: too few. */
 static double true_median(const struct check_flow *f, int64_t now)
 {
@@ -68,8 +64,8 @@ static double true_median(const struct check_flow *f, int64_t now)
     if (n < ENOUGH) {
         return NAN;
     }
-    qsort(delays, (size_t)n, sizeof(delays[0]), by_value);
-    return n % 2 == 1 ? delays[n / 2] : (delays[n / 2 - 1] + delays[n / 2]) / 2;
+    qsort(delays, (size_t)n, sizeof(delays[0]), sample_order);
+    return sample_median(delays, (size_t)n);
 }
 
 /* What the receiver says about it. */

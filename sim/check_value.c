@@ -117,7 +117,7 @@ static double in_window(struct world *w, const char *what, const struct check_wi
     } values[] = {
         {"clock.error.p50_ns", tally_quantile(&win->pair, 0.5)},
         {"clock.error.p99_ns", tally_quantile(&win->pair, 0.99)},
-        {"clock.error.max_ns", win->pair.count > 0 ? win->pair.max : NAN},
+        {"clock.error.max_ns", win->pair.head.count > 0 ? win->pair_ns_max : NAN},
         {"clock.nic_error.p99_ns", tally_quantile(&win->nic_pair, 0.99)},
         {"clock.hard.outside", (double)win->hard_outside},
         {"clock.hard.width_ns", tally_quantile(&win->hard_width, 0.5)},

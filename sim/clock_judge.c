@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "sim/clock_world_private.h"
+#include "stats/sample.h"
 
 #define BLOCK_NS (10 * NS_PER_S)
 
@@ -26,21 +27,13 @@ static void append(struct clock_world_values *v, double value)
     v->values[v->count++] = value;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 double clock_world_quantile(struct clock_world_values *v, double share)
 {
     if (v->count == 0) {
         return 0;
     }
-    qsort(v->values, v->count, sizeof v->values[0], compare);
-    const size_t at = (size_t)(share * (double)v->count);
-    return v->values[at < v->count ? at : v->count - 1];
+    qsort(v->values, v->count, sizeof v->values[0], sample_order);
+    return sample_quantile(v->values, v->count, share);
 }
 
 void judge_init(struct clock_world *w)

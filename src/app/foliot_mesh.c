@@ -10,6 +10,7 @@
 
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
+#include "stats/sample.h"
 
 #define MAP_NIC_MAX                                                                                \
     256 /* beyond that a terminal can't show it: the table of the worst paths remains */
@@ -133,13 +134,6 @@ static void map_add_edge(struct map *map, const json_t *answer, const json_t *ed
     }
 }
 
-static int compare_double(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static int compare_nic(const void *a, const void *b)
 {
     const struct map_nic *x = a, *y = b;
@@ -161,8 +155,8 @@ static void map_median(struct map *map)
         }
     }
     if (n > 0) {
-        qsort(values, n, sizeof(*values), compare_double);
-        map->median_us = values[n / 2];
+        qsort(values, n, sizeof(*values), sample_order);
+        map->median_us = sample_median(values, n);
     }
     free(values);
 }

@@ -1,67 +1,13 @@
 /* delay.c: see delay.h. */
 #include "core/mesh/delay.h"
 
-#include <string.h>
-
-static uint32_t bucket_of(int64_t ns)
-{
-    uint32_t octave;
-
-    if (ns < (1 << DELAY_LOW_BITS)) {
-        return ns < 0 ? 0 : (uint32_t)ns;
-    }
-    octave = 63 - (uint32_t)__builtin_clzll((uint64_t)ns) - DELAY_LOW_BITS;
-    if (octave >= DELAY_OCTAVES) {
-        return DELAY_BUCKETS - 1;
-    }
-    return (1u << DELAY_LOW_BITS) + (octave << DELAY_SUB_BITS) +
-           (uint32_t)((ns >> (octave + DELAY_LOW_BITS - DELAY_SUB_BITS)) &
-                      ((1 << DELAY_SUB_BITS) - 1));
-}
-
-static int64_t bucket_low(uint32_t bucket)
-{
-    uint32_t octave, sub;
-
-    if (bucket < (1u << DELAY_LOW_BITS)) {
-        return bucket;
-    }
-    bucket -= 1u << DELAY_LOW_BITS;
-    octave = bucket >> DELAY_SUB_BITS;
-    sub = bucket & ((1u << DELAY_SUB_BITS) - 1);
-    return (int64_t)((1u << DELAY_SUB_BITS) + sub) << (octave + DELAY_LOW_BITS - DELAY_SUB_BITS);
-}
+#define LONGER_COUNT 3000 /* about 5 minutes at 10 a second */
 
 static void counts_clear(struct delay_counts *c)
 {
-    memset(c, 0, sizeof *c);
-    c->min = INT64_MAX;
-    c->max = INT64_MIN;
-}
-
-static void counts_add(struct delay_counts *c, int64_t ns)
-{
-    const uint32_t bucket = bucket_of(ns);
-
-    c->bucket[bucket] += c->bucket[bucket] < UINT16_MAX;
-    c->count++;
-    c->min = ns < c->min ? ns : c->min;
-    c->max = ns > c->max ? ns : c->max;
-}
-
-static void counts_merge(struct delay_counts *to, const struct delay_counts *from)
-{
-    const bool halve = to->count > 3000; /* about 5 minutes at 10 a second */
-
-    to->count = 0;
-    for (uint32_t i = 0; i < DELAY_BUCKETS; i++) {
-        const uint32_t sum =
-            (halve ? to->bucket[i] / 2u : to->bucket[i]) + (uint32_t)from->bucket[i];
-        to->bucket[i] = sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum;
-        to->count += to->bucket[i];
-    }
-    to->min = halve || from->min < to->min ? from->min : to->min;
-    to->max = halve || from->max > to->max ? from->max : to->max;
+    histogram_init(&c->head, (struct histogram_shape){.sub_bits = DELAY_SUB_BITS,
+                                                      .octaves = DELAY_OCTAVES,
+                                                      .counter_size = sizeof c->counters[0]});
 }
 
 void delay_init(struct delay_window *w, struct mono now)
@@ -79,8 +25,11 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
     const int64_t age = mono_sub(now, w->start).ns;
 
     if (age >= window.ns) {
-        if (w->before.count > 0) {
-            counts_merge(&w->longer, &w->before);
+        if (w->before.head.count > 0) {
+            if (w->longer.head.count > LONGER_COUNT) {
+                histogram_halve(&w->longer.head);
+            }
+            histogram_merge(&w->longer.head, &w->before.head);
         }
         w->before = w->now;
         counts_clear(&w->now);
@@ -89,7 +38,7 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
         }
         w->start = now;
     }
-    counts_add(&w->now, owd_ns);
+    histogram_add(&w->now.head, owd_ns);
     w->last = owd_ns;
 }
 
@@ -118,38 +67,12 @@ void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_
     }
 }
 
-static int64_t quantile(const struct delay_counts *a, const struct delay_counts *b, double q)
-{
-    const uint32_t count = a->count + (b ? b->count : 0);
-    const int64_t low = b && b->min < a->min ? b->min : a->min;
-    const int64_t high = b && b->max > a->max ? b->max : a->max;
-    const double rank = q * (count - 1) + 0.5;
-    double below = 0;
-
-    if (count == 0) {
-        return INT64_MIN;
-    }
-    if (q <= 0 || q >= 1) {
-        return q <= 0 ? low : high;
-    }
-    for (uint32_t i = 0; i < DELAY_BUCKETS; i++) {
-        const double here = a->bucket[i] + (b ? b->bucket[i] : 0);
-        if (here > 0 && below + here >= rank) {
-            const double from = (double)bucket_low(i), to = (double)bucket_low(i + 1);
-            const int64_t value = (int64_t)(from + (to - from) * (rank - below) / here);
-            return value < low ? low : value > high ? high : value;
-        }
-        below += here;
-    }
-    return high;
-}
-
 int64_t delay_quantile(const struct delay_window *w, double q)
 {
-    return quantile(&w->now, &w->before, q);
+    return histogram_quantile_both(&w->now.head, &w->before.head, q);
 }
 
 int64_t delay_quantile_longer(const struct delay_window *w, double q)
 {
-    return quantile(&w->longer, NULL, q);
+    return histogram_quantile(&w->longer.head, q);
 }

@@ -1,4 +1,4 @@
-/* delay.h: one-way delays of one path and direction, in windows of a log-linear histogram.
+/* delay.h: one-way delays of one path and direction, in windows of a mergeable histogram.
  *
  * Three windows: the current and the last of OWD_WINDOW_NS (what people see: 10..20 s), and a long
  * one that the expiring windows are merged into, halved each few minutes (what it was before).
@@ -10,16 +10,14 @@
 #include <stdint.h>
 
 #include "base/time.h"
+#include "stats/histogram.h"
 
-#define DELAY_SUB_BITS 5 /* 32 buckets an octave: 1.6 % half a bucket */
-#define DELAY_LOW_BITS 6 /* linear below 64 ns */
-#define DELAY_OCTAVES  27
-#define DELAY_BUCKETS  ((1 << DELAY_LOW_BITS) + (DELAY_OCTAVES << DELAY_SUB_BITS))
+#define DELAY_SUB_BITS 5  /* exact below 64 ns, then to 3.1 % */
+#define DELAY_OCTAVES  27 /* to 8.6 s */
 
 struct delay_counts {
-    uint32_t count;
-    int64_t min, max;
-    uint16_t bucket[DELAY_BUCKETS]; /* saturating */
+    struct histogram head;
+    uint16_t counters[HISTOGRAM_BUCKETS(DELAY_SUB_BITS, DELAY_OCTAVES)];
 };
 #define DELAY_SINGLES 16
 struct delay_window {

@@ -66,7 +66,7 @@ bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t p
         .owd_ns_p50 = delay_quantile(d, 0.5),
         .owd_ns_p99 = delay_quantile(d, 0.99),
         .owd_ns_max = delay_quantile(d, 1),
-        .owd_count = (int64_t)d->now.count + d->before.count,
+        .owd_count = (int64_t)(d->now.head.count + d->before.head.count),
         .owd_ns_p50_long = delay_quantile_longer(d, 0.5),
         .bound_ns = INT64_MIN,
         .hard_ns = INT64_MIN,
