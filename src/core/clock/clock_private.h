@@ -30,6 +30,8 @@ struct path {
     double m_ns;
     double info; /* what m rests on, forgetting; 1/ns^2 */
     struct nic_time learning_since;
+    double score[2];      /* waiting for the other direction */
+    int count[2];
     double excess_ns; /* round trip above m's, slow minimum: a standing queue */
     double low[2];    /* lowest innovation seen in this window, by direction */
     struct nic_time window;

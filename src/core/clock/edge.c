@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define M_MEMORY_S    12.0
+#define M_FORGET 0.03 /* an update; there are two or three a second */
 #define LEARN_NS      (1200 * NS_PER_MS)
 #define WINDOW_NS     (1 * NS_PER_S)
 #define OUT_S_MAX     2.0
@@ -177,6 +177,8 @@ static void learn_path(struct clock *c, struct edge *e, int index, struct nic_ti
     path->known = true;
     path->m_ns = (forward + backward) / 2;
     path->info = 4 * c->noise.info;
+    path->score[0] = path->score[1] = 0;
+    path->count[0] = path->count[1] = 0;
     path->window = now;
     path->low[0] = path->low[1] = INFINITY;
     path->excess_ns = path->excess_since_s = 0;
@@ -305,20 +307,25 @@ static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
     }
 }
 
-/* m from both directions of this tick; what only one direction says can't be told from theta. */
+/* m from both directions together; what only one says can't be told from theta, so it waits for the other. */
 static void learn_m(const struct clock *c, struct path *path, const struct sums *s)
 {
-    if (s->count[0] == 0 || s->count[1] == 0) {
+    for (int d = 0; d < 2; d++) {
+        path->score[d] += s->score[d];
+        path->count[d] += s->count[d];
+    }
+    if (path->count[0] == 0 || path->count[1] == 0) {
         return;
     }
-    const double info =
-        4.0 * s->count[0] * s->count[1] / (s->count[0] + s->count[1]) * c->noise.info;
-    const double sum = (s->score[0] / s->count[0] + s->score[1] / s->count[1]) / 2 / c->noise.info;
+    const double n0 = path->count[0], n1 = path->count[1];
+    const double info = 4 * n0 * n1 / (n0 + n1) * c->noise.info;
+    const double sum = (path->score[0] / n0 + path->score[1] / n1) / 2 / c->noise.info;
     const double most = 2 * noise_sigma_ns(&c->noise);
 
-    path->info =
-        path->info * (1 - 0.4 / M_MEMORY_S) + info; /* a path is used about 2.5 times a second */
+    path->info = path->info * (1 - M_FORGET) + info;
     path->m_ns += fmin(most, fmax(-most, sum)) * info / path->info;
+    path->score[0] = path->score[1] = 0;
+    path->count[0] = path->count[1] = 0;
 }
 
 void edge_track(struct clock *c, struct edge *e, struct nic_time now)
