@@ -11,8 +11,10 @@
 #include <math.h>
 
 #define HORIZON_S      0.15 /* an edge's bound holds until the next tick at the latest */
-#define GRACE_TICKS    20
-#define REST_TICKS     5
+#define TICKS_PER_HOP  2    /* a claim is heard by all neighbours within that */
+#define GRACE_TICKS    40
+#define REST_TICKS     10
+#define SCATTER        0.15
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 
@@ -104,8 +106,8 @@ static void update_core(struct clock *c)
         c->tight_ticks = may ? (held ? 1 : c->tight_ticks + 1) : c->tight ? -REST_TICKS : 0;
     }
     c->tight = c->tight_ticks > 0;
-    c->core =
-        c->tight && c->held_ticks > c->config.hops + 1 && 4 * c->peers_live >= 3 * c->peers_chosen;
+    c->core = c->tight && c->held_ticks > TICKS_PER_HOP * (c->config.hops + 1) &&
+              4 * c->peers_live >= 3 * c->peers_chosen;
 }
 
 static bool leaf_bound(struct clock *c, double *ret_h)
@@ -160,11 +162,20 @@ void bound_tick(struct clock *c, struct nic_time now)
     c->h_known = true;
 }
 
+/* What disagreement adds to the variance of the filter, which already knows the packets' noise: the
+ * levels of three quarters of the edges, parked ones too, and a tenth of what the edges scatter in
+ * one tick. */
+double bound_spread2(const struct clock *c)
+{
+    const double rho2 = c->level_q75_ns * c->level_q75_ns + SCATTER * c->rms_ns * c->rms_ns;
+
+    return 2 * rho2 / fmax(1, c->in_gate);
+}
+
 double bound_statistical_ns(const struct clock *c)
 {
     double p00, p01, p11, q2;
-    const double spread = fmax(c->rms_ns, c->level_q75_ns);
 
     bank_variance(&c->bank, &p00, &p01, &p11, &q2);
-    return 6 * sqrt(p00 + 2 * spread * spread / fmax(1, c->in_gate)) + c->queue_ns;
+    return 6 * sqrt(p00 + bound_spread2(c)) + c->queue_ns;
 }

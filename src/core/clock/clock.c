@@ -10,7 +10,7 @@
 #define LOST_S            2.0
 #define LOST_AGAIN_NS     (5 * NS_PER_S)
 #define EARLY_NS          (4 * NS_PER_S)
-#define STEP_TICKS        2
+#define STEP_TICKS        3
 #define STEP_AGAIN_NS     (3 * NS_PER_S)
 #define STEPS_REACQUIRE   3
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
@@ -19,7 +19,7 @@
 #define STEP_EPOCH_NS     1e6
 #define LINE_CALM_NS      20e3
 #define DISRUPT_NS        (300 * NS_PER_MS)
-#define MERGE_TICKS       5
+#define MERGE_TICKS       10
 
 /* -- decisions out
  * ---------------------------------------------------------------------------------------- */

@@ -34,8 +34,8 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-#define CLOCK_TICK_NS         (100 * NS_PER_MS) /* one round of consensus */
-#define CLOCK_COARSE_TICK_NS  (50 * NS_PER_MS)  /* one round before the rates are known */
+#define CLOCK_TICK_NS         (50 * NS_PER_MS)
+#define CLOCK_COARSE_TICK_NS  (50 * NS_PER_MS) /* one round before the rates are known */
 #define CLOCK_TICK_GAP_NS_MAX (2 * NS_PER_S)
 #define CLOCK_PATH_MAX        8
 #define CLOCK_RATE_MAX        (500e-6 - 12e-6) /* |y| of a map: what 32 bits of 2^-42 hold */

@@ -30,7 +30,7 @@ struct path {
     double m_ns;
     double info; /* what m rests on, forgetting; 1/ns^2 */
     struct nic_time learning_since;
-    double score[2];      /* waiting for the other direction */
+    double score[2]; /* waiting for the other direction */
     int count[2];
     double excess_ns; /* round trip above m's, slow minimum: a standing queue */
     double low[2];    /* lowest innovation seen in this window, by direction */
@@ -276,6 +276,7 @@ double line_minus_map(const struct clock *c, struct nic_time at);
 /* bound.c */
 void bound_tick(struct clock *c, struct nic_time now);
 double bound_growth_ns(const struct clock *c, double age_s);
+double bound_spread2(const struct clock *c);
 double bound_statistical_ns(const struct clock *c);
 
 /* timeline.c */

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#define LEVEL_GAIN   0.05
-#define EXPECT_GAIN  0.15
+#define LEVEL_GAIN   0.025 /* a tick: two seconds */
+#define EXPECT_GAIN  0.08
 #define WIDE_S       8.0
 #define PARK_SCALE   3.7
 #define PARK_NS      2.0
@@ -180,6 +180,7 @@ static void regroup(struct clock *c, double dt_s)
         return;
     }
     c->regroup_s = 0;
+    clock_disrupt(c, span_ms(300));
     clock_jump(c, (int64_t)centre);
     for (int i = 0; i < c->capacity; i++) {
         struct edge *e = &c->edges[i];
@@ -240,7 +241,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
     c->mean_age_s = age_sum / info_sum;
     c->mean_var = 1 / info_sum + p_sum / members / members;
     const double rms2 = square_sum / with_e;
-    c->rms_ns = c->rms_ns == 0 ? sqrt(rms2) : sqrt(0.95 * c->rms_ns * c->rms_ns + 0.05 * rms2);
+    c->rms_ns = c->rms_ns == 0 ? sqrt(rms2) : sqrt(0.97 * c->rms_ns * c->rms_ns + 0.03 * rms2);
 }
 
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
@@ -250,7 +251,7 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         if (!e->used || !e->has_e || !edge_usable(c, e)) {
             continue;
         }
-        e->info_mean = e->info_mean == 0 ? e->e_info : 0.98 * e->info_mean + 0.02 * e->e_info;
+        e->info_mean = e->info_mean == 0 ? e->e_info : 0.99 * e->info_mean + 0.01 * e->e_info;
         e->level_weight = fmin(1 / LEVEL_GAIN, e->level_weight + 1);
         const double s = 1 / sqrt(e->info_mean), most = 3 * s;
         const double gain =
@@ -259,7 +260,7 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         e->level_ns += fmin(1, gain) * (e_clipped - e->level_ns);
         e->expected_ns += EXPECT_GAIN * fmin(most, fmax(-most, e->e_ns - e->expected_ns));
         if (e->config.witness) {
-            e->witness_ms += 0.01 * (e->e_ns * e->e_ns - e->witness_ms);
+            e->witness_ms += 0.005 * (e->e_ns * e->e_ns - e->witness_ms);
         }
     }
     regroup(c, dt_s);

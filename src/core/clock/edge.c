@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define M_FORGET 0.03 /* an update; there are two or three a second */
+#define M_FORGET      0.03 /* an update; there are two or three a second */
 #define LEARN_NS      (1200 * NS_PER_MS)
 #define WINDOW_NS     (1 * NS_PER_S)
 #define OUT_S_MAX     2.0
@@ -307,7 +307,8 @@ static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
     }
 }
 
-/* m from both directions together; what only one says can't be told from theta, so it waits for the other. */
+/* m from both directions together; what only one says can't be told from theta, so it waits for the
+ * other. */
 static void learn_m(const struct clock *c, struct path *path, const struct sums *s)
 {
     for (int d = 0; d < 2; d++) {

@@ -53,8 +53,9 @@ static void predict(struct host_leaf_nic *n, struct mono r)
     n->r = r;
 }
 
-/* How far brackets scatter. A bracket's width only bounds its error (a read of 700 ns can be good to 10): the
- * second difference of three neighbours shows the scatter itself, for at a tenth of a second wander is nothing. */
+/* How far brackets scatter. A bracket's width only bounds its error (a read of 700 ns can be good
+ * to 10): the second difference of three neighbours shows the scatter itself, for at a tenth of a
+ * second wander is nothing. */
 static void learn_noise(struct host_leaf_nic *n, struct mono middle, double offset, double width)
 {
     const double first = (double)(n->before_at[1].ns - n->before_at[0].ns);
@@ -75,7 +76,8 @@ static void learn_noise(struct host_leaf_nic *n, struct mono middle, double offs
     n->before_at[1] = middle;
 }
 
-/* Surprises beyond what noise and wander explain: the clocks wander more than was thought (heat, a servo). */
+/* Surprises beyond what noise and wander explain: the clocks wander more than was thought (heat, a
+ * servo). */
 static void learn_wander(struct host_leaf_nic *n, double innovation, double expected2)
 {
     n->strain += 0.05 * (fmin(innovation * innovation / expected2, 25) - n->strain);

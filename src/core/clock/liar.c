@@ -12,7 +12,7 @@
 #define EDGE_S       10.0
 #define PEER_AGE_NS  (12 * NS_PER_S) /* a peer that has just come may still be finding itself */
 #define LIAR_ODDS    9.2             /* log 10^4 */
-#define EDGE_ODDS    -4.6
+#define EDGE_ODDS    -9.2
 #define ASK_AGAIN_NS (NS_PER_S / 2)
 #define FORGET_S     3.0
 #define CROWDED_S    5.0

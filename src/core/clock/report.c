@@ -50,8 +50,7 @@ void clock_terms(const struct clock *c, struct clock_terms *t)
     t->rate_limit = c->config.rate_limit_ppm * 1e-6;
     t->rate_drift = c->config.rate_drift_ppb_s * 1e-9;
     bank_variance(&c->bank, &t->p00, &t->p01, &t->p11, &t->q2);
-    const double spread = fmax(c->rms_ns, c->level_q75_ns);
-    t->spread2_ns = 2 * spread * spread / fmax(1, c->in_gate);
+    t->spread2_ns = bound_spread2(c);
     t->shift_ns = c->queue_ns + fabs(line_minus_map(c, t->line.r));
     t->guarded = c->guard_seen && t->line.r.ns - c->guard_at.ns < NS_PER_S;
     t->guard = c->guard_at;
