@@ -247,6 +247,40 @@ static void one_way_dead_nic_is_named(void **state)
     }
 }
 
+static void a_dead_nic_is_one_sentence_and_leaves_no_echo(void **state)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        const int64_t hole = seed % 2 ? 4 * NS_PER_S : NS_PER_S;
+        uint32_t said = 0;
+
+        start_all(seed, 6, 2, true);
+        world_run(&w, 20 * NS_PER_S);
+        w.host_loss[4][1][0] = w.host_loss[4][1][1] = 1; /* nic 9 */
+        world_run(&w, hole);
+        w.host_loss[4][1][0] = w.host_loss[4][1][1] = 0;
+        world_run(&w, 60 * NS_PER_S);
+        for (uint32_t i = 0; i < w.hosts[4].finding_count; i++) {
+            const struct finding *f = &w.hosts[4].findings[i].finding;
+            said += f->kind == FINDING_PEER_SILENT && f->phase == FINDING_OPENED;
+        }
+        for (uint32_t h = 0; h < 6; h++) {
+            for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+                const struct finding *f = &w.hosts[h].findings[i].finding;
+                if (f->phase == FINDING_OPENED &&
+                    (f->suspect.kind != ELEMENT_NIC || f->suspect.a.number != 9)) {
+                    print_findings();
+                }
+                assert_true(f->phase != FINDING_OPENED || f->suspect.kind == ELEMENT_NIC);
+                assert_true(f->phase != FINDING_OPENED || f->suspect.a.number == 9);
+            }
+            assert_int_equal(node_finding_count(w.hosts[h].node), 0);
+        }
+        assert_int_equal(count_kind(FINDING_PATH_LOSSY), 0);
+        assert_int_equal(said, 1);
+        world_done(&w);
+    }
+}
+
 static void gray_loss_is_found_and_good_paths_are_not_blamed(void **state)
 {
     struct finding f;
@@ -353,6 +387,7 @@ int main(void)
         cmocka_unit_test(far_trunk_is_named_for_sure),
         cmocka_unit_test(agents_in_trouble_accuse_nobody),
         cmocka_unit_test(one_way_dead_nic_is_named),
+        cmocka_unit_test(a_dead_nic_is_one_sentence_and_leaves_no_echo),
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
         cmocka_unit_test(short_trunk_flaps_are_all_found),
         cmocka_unit_test(one_seed_one_history),

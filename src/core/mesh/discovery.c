@@ -19,6 +19,8 @@
 #define TRACE_OLD    (2 * NS_PER_S)
 #define TRACE_ROUNDS 2
 #define TRACE_FLAG   0x8000u
+#define VERIFY_FLAG  0x4000u
+#define VERIFY_GAP   (250 * NS_PER_MS)
 
 /* Discovery's sequence number: what was asked, so that the peer's answer tells it. */
 static uint32_t probe_seq(uint32_t generation, uint8_t port, uint8_t ttl, uint32_t flag)
@@ -242,6 +244,53 @@ static void step(struct mesh *m, struct mono now, uint32_t local)
     }
 }
 
+static bool same_router(const struct mesh *m, uint32_t a, uint32_t b)
+{
+    const struct router *x = &m->routers[a - 1], *y = &m->routers[b - 1];
+
+    return a == b || (x->number != UINT32_MAX && x->number == y->number && x->place == y->place);
+}
+
+/* Between discoveries the paths that are known are looked at one after the other, with one packet
+ * each: a fabric that went round a dead trunk by itself loses nothing, but the hop lists would be
+ * lies. */
+static void verify(struct mesh *m, struct mono now, uint32_t local)
+{
+    struct nic *nic = &m->nics[local];
+    const uint32_t count = (uint32_t)m->config.edge_limit * m->config.path_limit;
+
+    for (uint32_t tries = 0; tries < count; tries++) {
+        const uint32_t at = nic->verify_next++ % count;
+        const int edge = (int)local * m->config.edge_limit + (int)(at / m->config.path_limit);
+        const struct edge *e = &m->edges[edge];
+        const uint8_t p = (uint8_t)(at % m->config.path_limit);
+        const struct path_out *out = &e->out[p];
+        const uint8_t ttl = (uint8_t)(out->hop_count / 2 + 1); /* the middle: where ways differ */
+
+        if (e->used && e->discovered && p < e->path_count && out->hop_count > 1 &&
+            out->hops[ttl - 1] != 0 && out->half.state == PATH_ALIVE &&
+            mesh_credit(m, now, &nic->probe_credit)) {
+            send_probe(m, edge, out->half.port, probe_seq(e->generation, p, ttl, VERIFY_FLAG), ttl);
+            return;
+        }
+    }
+}
+
+static bool verify_answer(struct mesh *m, struct mono now, int edge, uint32_t seq, uint32_t router)
+{
+    struct edge *e = &m->edges[edge];
+    const uint8_t ttl = (uint8_t)seq, p = (uint8_t)(seq >> 8) & 0x3f;
+
+    if ((seq & (TRACE_FLAG | VERIFY_FLAG)) != VERIFY_FLAG || p >= e->path_count || ttl == 0 ||
+        ttl > MESH_HOP_MAX) {
+        return false;
+    }
+    if (e->out[p].hops[ttl - 1] != 0 && !same_router(m, e->out[p].hops[ttl - 1], router)) {
+        e->discover_next = now; /* it goes another way now */
+    }
+    return true;
+}
+
 void discovery_tick(struct mesh *m, struct mono now, uint32_t local)
 {
     struct nic *nic = &m->nics[local];
@@ -261,8 +310,11 @@ void discovery_tick(struct mesh *m, struct mono now, uint32_t local)
     if (d->edge < 0) {
         const int edge = nic->carrier ? next_edge(m, now, local) : -1;
 
-        d->next = mono_add(now, span_ms(500));
+        d->next = mono_add(now, span_ns(VERIFY_GAP));
         if (edge < 0) {
+            if (nic->carrier) {
+                verify(m, now, local);
+            }
             return;
         }
         *d = (struct discovery){.edge = edge,
@@ -287,11 +339,11 @@ void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq)
 {
     struct edge *e = &m->edges[edge];
     struct discovery *d = &m->nics[e->local].discovery;
-    const uint8_t ttl = (uint8_t)seq, port = (uint8_t)(seq >> 8) & 0x7f;
+    const uint8_t ttl = (uint8_t)seq, port = (uint8_t)(seq >> 8) & 0x3f;
 
     (void)now;
-    if ((seq >> 16) != (e->generation & 0xffff) || (seq & TRACE_FLAG) != 0 || d->edge != edge ||
-        port >= MESH_PORT_COUNT || ttl == 0 || ttl > MESH_HOP_MAX) {
+    if ((seq >> 16) != (e->generation & 0xffff) || (seq & (TRACE_FLAG | VERIFY_FLAG)) != 0 ||
+        d->edge != edge || port >= MESH_PORT_COUNT || ttl == 0 || ttl > MESH_HOP_MAX) {
         return;
     }
     d->reached = d->reached == 0 || ttl < d->reached ? ttl : d->reached;
@@ -424,6 +476,9 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
         return;
     }
     m->counters.hops_heard++;
+    if (token != 0 && asked->token == token && verify_answer(m, now, edge, asked->seq, router)) {
+        return;
+    }
     if (trace_answer(m, now, edge, source_port, router)) {
         return;
     }
@@ -432,13 +487,6 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
         return;
     }
     d->hops[port][ttl - 1] = (uint16_t)router;
-}
-
-static bool same_router(const struct mesh *m, uint32_t a, uint32_t b)
-{
-    const struct router *x = &m->routers[a - 1], *y = &m->routers[b - 1];
-
-    return a == b || (x->number != UINT32_MAX && x->number == y->number && x->place == y->place);
 }
 
 void mesh_on_no_route(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,

@@ -302,9 +302,14 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
     }
     if (!window_accept(m, now, e, &e->in[probe->path], probe)) {
         m->counters.replayed++;
+        if (stamped && (e->heard.ns == MONO_NEVER.ns || mono_sub(now, e->heard).ns > STRANGER_NS)) {
+            e->stranger = (struct probe_stamps){
+                .present = true, .path = probe->path, .seq = probe->seq, .first = rx};
+        }
         return;
     }
     ret_heard->edge = edge;
+    e->stranger.present = false;
     e->peer_late = probe->late;
     hear_version(e, now, probe->version);
     note_packet(e, &e->in[probe->path], probe, stamped, rx);

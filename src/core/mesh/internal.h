@@ -12,8 +12,10 @@
 #define PROOF_WAIT_NS  (15 * NS_PER_MS) /* for packets that overtake each other */
 #define OVERDUE_NS     (25 * NS_PER_MS)
 #define WANT_AGAIN_NS  (100 * NS_PER_MS)
-#define SUSPECT_NS_MAX (5 * NS_PER_S) /* overdue and never proven: the peer gave that path up */
+#define SUSPECT_NS_MAX (5 * NS_PER_S)    /* overdue and never proven: the peer gave that path up */
+#define NIC_SILENT_NS  (700 * NS_PER_MS) /* while another NIC of that host is heard */
 #define SILENT_NS      (2 * NS_PER_S)
+#define STRANGER_NS    (300 * NS_PER_MS)
 #define GUEST_NS       (10 * NS_PER_S)
 #define REVIVE_PACKETS 3
 #define LATE_GRACE_NS  (250 * NS_PER_MS)
@@ -76,6 +78,8 @@ struct path_in {
     bool known;
     uint8_t revive, unseen;
     uint32_t highest, proof_seq;
+    uint32_t floor; /* what was sent up to here may have been lost while nothing came at all */
+    bool floor_wanted, floor_set;
     uint64_t mask; /* bit k: highest - k came */
     struct mono touched, proof_due, wanted, suspect;
     struct heard_slot heard[SLOT_COUNT];
@@ -95,7 +99,10 @@ struct edge {
     struct host_id host;
     struct mono heard, started, fresh_at;
     struct mono pair_nominal, pair_next, single_next;
-    uint32_t round;                                                   /* of pairs */
+    uint32_t round; /* of pairs */
+    /* A packet out of any window, from a peer that is not heard otherwise. It is echoed, no more:
+     * only who sent it a moment ago can make something of that, and then knows us again. */
+    struct probe_stamps stranger;
     struct packet_ref pair_out[2], single_out[2], pair_in, single_in; /* [0] newest */
     struct mono acked; /* any own packet acknowledged */
     uint32_t heard_since_ack, stamped_since_ack;
@@ -146,6 +153,7 @@ struct nic {
     int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
     struct discovery discovery;
+    uint32_t verify_next;
     int32_t *table;              /* edge by hash of peer id; -1 empty */
     struct peer_choice *choices; /* chosen ones and the spares behind them */
     uint32_t choice_count;

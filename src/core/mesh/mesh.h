@@ -126,7 +126,8 @@ void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t o
 void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
                  uint16_t source_port, uint64_t token, uint8_t ttl,
                  const uint8_t address[static 16]);
-/* A router says that it knows no way on for a packet of that path: if the path is dead, it ends there. */
+/* A router says that it knows no way on for a packet of that path: if the path is dead, it ends
+ * there. */
 void mesh_on_no_route(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
                       uint16_t source_port, const uint8_t address[static 16]);
 /* Own carrier: paths of a NIC that is down are judged by nobody. */

@@ -307,7 +307,10 @@ static void fill_slots(const struct edge *e, const struct send_entry *entry, str
     if (!probe->heard.present) {
         fill_heard(e, entry->slots == SLOTS_SINGLE ? e->pair_in : e->single_in, &probe->heard);
     }
-    probe->received = received_mask(e, &probe->heard);
+    if (e->stranger.present) {
+        probe->heard = e->stranger;
+    }
+    probe->received = e->stranger.present ? UINT32_MAX : received_mask(e, &probe->heard);
     if (entry->slots == SLOTS_PROBE_REPLY) {
         probe->own = (struct probe_stamps){0};
         probe->heard = (struct probe_stamps){

@@ -31,7 +31,8 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
     half->since = state == PATH_DEAD && half->heard.ns != MONO_NEVER.ns ? half->heard : now;
     if (direction == DIRECTION_OUT) {
         e->out[path].revive = 0;
-        if (state == PATH_DEAD || was == PATH_DEAD) { /* a dead path is not a lossy one */
+        /* a dead path is not a lossy one, nor is one whose peer was silent */
+        if (state == PATH_DEAD || was == PATH_DEAD || was == PATH_UNKNOWN) {
             e->out[path].test = (struct loss_test){0};
             e->out[path].judged = e->out[path].seq_next - 1;
         }
@@ -63,6 +64,17 @@ static bool peer_talks(const struct mesh *m, const struct edge *e, struct mono n
            mono_sub(now, e->heard).ns < m->config.interval.ns + OVERDUE_NS;
 }
 
+/* Nothing came from the peer for a while, or we could not listen. What it sent then may be lost,
+ * and proves nothing about one path: counting begins at what is reported next. */
+static void verdict_gap(struct edge *e)
+{
+    for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
+        e->in[p].floor_wanted = true;
+        e->in[p].proof_due = MONO_NEVER;
+        e->in[p].unseen = 0;
+    }
+}
+
 void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
     struct edge *e = &m->edges[edge];
@@ -80,6 +92,9 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
         e->silent = false;
         e->acked = now;
         e->stamped_since_ack = e->heard_since_ack = 0;
+    }
+    if (e->heard.ns == MONO_NEVER.ns || !peer_talks(m, e, now)) {
+        verdict_gap(e);
     }
     e->heard = now;
     e->heard_since_ack++;
@@ -104,9 +119,16 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, u
 {
     struct edge *e = &m->edges[edge];
     struct path_in *in = path < EDGE_PATH_MAX ? &e->in[path] : NULL;
+    uint32_t base;
 
     if (!in || path >= m->config.path_limit || mesh_is_late(m, now) ||
         in->half.state == PATH_DEAD) {
+        return;
+    }
+    if (in->floor_wanted) {
+        in->floor_wanted = false;
+        in->floor_set = true;
+        in->floor = seq;
         return;
     }
     if (!in->known) { /* never heard at all: count reports of packets that did not come */
@@ -120,7 +142,8 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, u
         }
         return;
     }
-    if (seq_sub(seq, in->highest) < PROOF_PACKETS || seq_sub(seq, in->highest) > 100000) {
+    base = in->floor_set && seq_sub(in->floor, in->highest) > 0 ? in->floor : in->highest;
+    if (seq_sub(seq, base) < PROOF_PACKETS || seq_sub(seq, base) > 100000) {
         return;
     }
     if (in->proof_due.ns == MONO_NEVER.ns) {
@@ -227,12 +250,30 @@ static void deaf_tick(struct mesh *m, struct mono now, int edge)
     }
 }
 
+/* The same host is heard elsewhere and is in time: its agent lives, and silence here means more. */
+static bool host_talks(const struct mesh *m, const struct edge *e, struct mono now)
+{
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct edge *other = &m->edges[edge];
+
+        if (other->used && other != e && host_id_equal(other->host, e->host) && !other->peer_late &&
+            peer_talks(m, other, now)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void silence_tick(struct mesh *m, struct mono now, int edge)
 {
     struct edge *e = &m->edges[edge];
     const struct mono since = e->heard.ns == MONO_NEVER.ns ? e->started : e->heard;
 
-    if (e->silent || mono_sub(now, since).ns < SILENT_NS) {
+    if (e->silent || mono_sub(now, since).ns < NIC_SILENT_NS || mesh_is_late(m, now)) {
+        return;
+    }
+    if (mono_sub(now, since).ns < SILENT_NS &&
+        (e->heard.ns == MONO_NEVER.ns || !host_talks(m, e, now))) {
         return;
     }
     e->silent = true;
@@ -298,6 +339,7 @@ void verdict_late(struct mesh *m, struct mono now, struct span late)
         e->want = 0;
         e->stamped_since_ack = e->heard_since_ack = 0;
         e->acked = now;
+        verdict_gap(e);
         if (e->heard.ns != MONO_NEVER.ns && !e->silent) {
             e->heard = now; /* we might have missed it */
         }

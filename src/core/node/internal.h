@@ -63,6 +63,7 @@ struct open_finding {
     int edge;       /* -1: none */
     uint32_t generation;
     uint32_t paths; /* that are still bad */
+    uint32_t local; /* own NIC of a silent peer */
     bool said;
     struct mono say; /* when to say it: alike ones gather first */
 };
@@ -93,6 +94,7 @@ struct node {
     struct bad_path *bad; /* by edge, path and direction */
     uint32_t bad_waiting;
     struct mono incident_due;
+    struct mono deaf_at[HOST_NIC_MAX]; /* when that NIC last heard nobody */
     struct node_query queries[QUERY_MAX];
     uint32_t query_number;
     struct mono now, late_since;

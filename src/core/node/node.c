@@ -103,6 +103,9 @@ int node_new(struct node **ret_node, const struct node_config *config, struct mo
                               sizeof *n->bad)
                      : NULL;
     n->incident_due = MONO_NEVER;
+    for (uint32_t i = 0; i < HOST_NIC_MAX; i++) {
+        n->deaf_at[i] = (struct mono){now.ns - 10 * NS_PER_S};
+    }
     rc = n->links && n->bad ? node_clock_new(n, now) : -ENOMEM;
     for (uint32_t i = 0; i < n->config.nic_count && rc == 0; i++) {
         n->ports[i] = link_new(n->config.flap_limit, now);

@@ -112,6 +112,83 @@ static void host_edges(const struct node *n, struct mono now, struct host_id hos
     }
 }
 
+/* All that this NIC is chosen to hear, and how much of it is silent. */
+static void local_edges(const struct node *n, struct mono now, struct nic_id local,
+                        uint32_t *ret_silent, uint32_t *ret_all)
+{
+    *ret_silent = *ret_all = 0;
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+        if (mesh_edge_info(n->mesh, now, edge, &info) &&
+            nic_id_equal(n->config.nics[info.local].nic, local)) {
+            (*ret_all)++;
+            *ret_silent += info.silent;
+        }
+    }
+}
+
+static void suspect(struct finding *f, enum element_kind kind, enum place_kind place,
+                    uint32_t number, enum finding_advice advice)
+{
+    f->suspect.kind = kind;
+    f->suspect.a = (struct place){.kind = place, .number = number};
+    f->advice = (uint16_t)advice;
+}
+
+/* Who is it: we, one NIC of theirs, or the whole host? One sentence for each. */
+static void say_silent(struct node *n, struct mono now, struct open_finding *o)
+{
+    struct finding *f = &o->finding;
+    uint32_t silent, all, local_silent, local_all;
+
+    host_edges(n, now, f->from_host, &silent, &all);
+    local_edges(n, now, f->to, &local_silent, &local_all);
+    o->say = MONO_NEVER;
+    if (local_all > 1 && local_silent == local_all) {
+        n->deaf_at[o->local] = now;
+        o->cause = node_finding_key(FINDING_PEER_SILENT, 1, f->to.index, 0);
+        suspect(f, ELEMENT_NIC, PLACE_NIC, f->to.index, ADVICE_CHECK_OWN_HOST);
+    } else if (mono_sub(now, n->deaf_at[o->local]).ns < 3 * NS_PER_S / 2) {
+        o->say = mono_add(now, span_ns(NS_PER_S)); /* it was us a moment ago: let it end */
+        return;
+    } else if (silent < all) { /* its other NICs are heard */
+        o->cause = node_finding_key(FINDING_PEER_SILENT, 2, f->from.index, 0);
+        suspect(f, ELEMENT_NIC, PLACE_NIC, f->from.index, ADVICE_CHECK_CABLE);
+        f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST;
+        f->confident = 1;
+    } else {
+        o->cause = node_finding_key(FINDING_PEER_SILENT, 3, f->from_host.index, 0);
+        suspect(f, ELEMENT_HOST, PLACE_HOST, f->from_host.index, ADVICE_CHECK_PEER_HOST);
+        f->rules_out = local_silent < local_all ? RULES_OUT_OWN_HOST | RULES_OUT_OWN_NIC : 0;
+    }
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        const struct open_finding *other = &n->open[i];
+        if (other != o && other->said && other->cause == o->cause) {
+            return;
+        }
+    }
+    if (f->suspect.a.number == f->to.index && f->advice == ADVICE_CHECK_OWN_HOST) {
+        f->from = f->to; /* nobody is heard: it is about us */
+        f->from_host = n->config.host;
+        f->to = NIC_NONE;
+        f->to_host = HOST_NONE;
+        f->direction = DIRECTION_NONE;
+    }
+    o->said = true;
+    node_finding_push(n, f);
+}
+
+/* The one that was said is over; if others of its cause are not, one of them is said in its place.
+ */
+static void silent_again(struct node *n, struct mono now, uint64_t cause)
+{
+    for (uint32_t i = 0; i < n->open_count && cause != 0; i++) {
+        if (n->open[i].cause == cause && n->open[i].finding.kind == FINDING_PEER_SILENT) {
+            n->open[i].say = mono_add(now, span_ns(NS_PER_S));
+        }
+    }
+}
+
 void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v)
 {
     struct mesh_edge_info info;
@@ -123,7 +200,10 @@ void node_finding_silent(struct node *n, struct mono now, const struct mesh_verd
     }
     key = node_finding_key(FINDING_PEER_SILENT, info.nic.index, 0, 0);
     if (v->kind == MESH_PEER_HEARD) {
+        o = node_finding_find(n, key);
+        const uint64_t cause = o && o->said ? o->cause : 0;
         close_key(n, now, key);
+        silent_again(n, now, cause);
         return;
     }
     if (node_finding_find(n, key) || info.reason == EDGE_GUEST || info.heard.ns == MONO_NEVER.ns) {
@@ -134,6 +214,7 @@ void node_finding_silent(struct node *n, struct mono now, const struct mesh_verd
     if (o) {
         o->edge = v->edge;
         o->generation = info.generation;
+        o->local = info.local;
         o->finding.from = info.nic;
         o->finding.from_host = info.host;
         o->finding.to = n->config.nics[info.local].nic;
@@ -141,49 +222,6 @@ void node_finding_silent(struct node *n, struct mono now, const struct mesh_verd
         o->finding.direction = DIRECTION_IN;
         o->finding.numbers[0] = mono_sub(now, v->since).ns / NS_PER_MS;
     }
-}
-
-static void say_silent(struct node *n, struct mono now, struct open_finding *o)
-{
-    struct finding *f = &o->finding;
-    uint32_t silent, all, silent_all = 0, edges_all = 0;
-
-    host_edges(n, now, f->from_host, &silent, &all);
-    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
-        struct mesh_edge_info info;
-        if (mesh_edge_info(n->mesh, now, edge, &info) && nic_id_equal(info.nic, f->from) == 0 &&
-            nic_id_equal(n->config.nics[info.local].nic, f->to)) {
-            edges_all++;
-            silent_all += info.silent;
-        }
-    }
-    o->say = MONO_NEVER;
-    if (edges_all > 1 && silent_all == edges_all) { /* nobody is heard: it is us */
-        f->suspect.kind = ELEMENT_NIC;
-        f->suspect.a = (struct place){.kind = PLACE_NIC, .number = f->to.index};
-        f->advice = ADVICE_CHECK_OWN_HOST;
-    } else if (silent < all) { /* its other NICs are heard */
-        f->suspect.kind = ELEMENT_NIC;
-        f->suspect.a = (struct place){.kind = PLACE_NIC, .number = f->from.index};
-        f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST;
-        f->advice = ADVICE_CHECK_CABLE;
-        f->confident = 1;
-    } else {
-        f->suspect.kind = ELEMENT_HOST;
-        f->suspect.a = (struct place){.kind = PLACE_HOST, .number = f->from_host.index};
-        f->rules_out = silent_all < edges_all ? RULES_OUT_OWN_HOST | RULES_OUT_OWN_NIC : 0;
-        f->advice = ADVICE_CHECK_PEER_HOST;
-        /* one sentence per host, not one per NIC of it */
-        for (uint32_t i = 0; i < n->open_count; i++) {
-            const struct open_finding *other = &n->open[i];
-            if (other != o && other->said && other->finding.kind == FINDING_PEER_SILENT &&
-                host_id_equal(other->finding.from_host, f->from_host)) {
-                return;
-            }
-        }
-    }
-    o->said = true;
-    node_finding_push(n, f);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
