@@ -55,8 +55,8 @@ bool hop_parse4(const uint8_t *bytes, size_t size, struct hop_answer *ret_answer
     const uint8_t *quote = icmp + ICMP_HEADER;
     const size_t quoted = size - outer - ICMP_HEADER;
     const size_t inner = (size_t)(quote[0] & 15) * 4;
-    if ((!exceeded && !a.unreachable && !a.no_route) || quote[0] >> 4 != 4 || inner < 20 || quoted < inner ||
-        quote[9] != IPPROTO_UDP || (be16(quote + 6) & 0x1fff) != 0) {
+    if ((!exceeded && !a.unreachable && !a.no_route) || quote[0] >> 4 != 4 || inner < 20 ||
+        quoted < inner || quote[9] != IPPROTO_UDP || (be16(quote + 6) & 0x1fff) != 0) {
         return false;
     }
     map4(a.router, bytes + 12);
@@ -81,7 +81,8 @@ bool hop_parse6(const uint8_t *bytes, size_t size, const uint8_t router[16],
     a.no_route = bytes[0] == ICMP6_DST_UNREACH &&
                  (bytes[1] == ICMP6_DST_UNREACH_NOROUTE || bytes[1] == ICMP6_DST_UNREACH_ADDR);
     const uint8_t *quote = bytes + ICMP_HEADER;
-    if ((!exceeded && !a.unreachable && !a.no_route) || quote[0] >> 4 != 6 || quote[6] != IPPROTO_UDP) {
+    if ((!exceeded && !a.unreachable && !a.no_route) || quote[0] >> 4 != 6 ||
+        quote[6] != IPPROTO_UDP) {
         return false;
     }
     memcpy(a.router, router, 16);

@@ -213,10 +213,10 @@ bool time_source_stamp(struct time_source *s, int64_t realtime_ns, uint32_t nic,
     return true;
 }
 
-struct mono time_source_mono_of_wall(struct time_source *s, int64_t realtime_ns)
+bool time_source_raw_of_wall(struct time_source *s, int64_t realtime_ns, int64_t *ret_raw_ns,
+                             uint32_t *ret_error_ns)
 {
-    const struct sandwich *last = &s->sandwiches.ring[(s->sandwiches.count - 1) % SANDWICH_RING];
-    return mono_of_raw(s, last->raw_ns + (realtime_ns - last->realtime_ns));
+    return sandwich_convert(&s->sandwiches, realtime_ns, ret_raw_ns, ret_error_ns);
 }
 
 static bool lab_fact(struct time_source *s, struct node_clock_fact *fact)

@@ -48,8 +48,10 @@ void time_source_sandwich(struct time_source *s);
  * honest conversion. */
 MUST_CHECK bool time_source_stamp(struct time_source *s, int64_t realtime_ns, uint32_t nic,
                                   struct nic_time *ret_stamp, uint32_t *ret_error_ns);
-/* A kernel stamp as the host's raw clock, coarse (for order and age only). */
-struct mono time_source_mono_of_wall(struct time_source *s, int64_t realtime_ns);
+/* A kernel stamp as CLOCK_MONOTONIC_RAW, without the lab's seam: for the drivers beside this one.
+ */
+MUST_CHECK bool time_source_raw_of_wall(struct time_source *s, int64_t realtime_ns,
+                                        int64_t *ret_raw_ns, uint32_t *ret_error_ns);
 
 /* What happened to the clocks since the last call: suspend, clock source, VM marker, a set
  * REALTIME. One at a time; false: nothing (more). Cheap at any rate, but clocksource is only looked

@@ -133,7 +133,7 @@ static int fill_node_config(struct agent *a)
         const uint8_t stamps = agent_nic_stamps(a, i);
         n->nics[i] = (struct node_nic){.nic = c->peers[c->nics[i].peer].nic,
                                        .stamps = stamps,
-                                       .domain = stamps == STAMP_HARDWARE ? (uint8_t)(i + 1) : 0,
+                                       .domain = a->nics[i].domain,
                                        .speed_mbps =
                                            link_monitor_get(a->links, a->nics[i].slot)->speed_mbps};
     }
@@ -335,6 +335,9 @@ static int open_all(struct agent *a, const struct agent_options *options)
         agent_say(LOG_WARNING, "%s: no recording: %s", a->config->state_dir, strerror(-r));
     }
     r = agent_nics_open(a);
+    if (r == 0) {
+        agent_clocks_open(a);
+    }
     r = r < 0 ? r : start_node(a);
     r = r < 0 ? r : agent_pages_open(a);
     r = r < 0 ? r : open_loop(a);
@@ -352,6 +355,7 @@ static void close_all(struct agent *a)
         agent_state_save(a);
     }
     agent_pages_close(a);
+    agent_clocks_close(a);
     agent_nics_close(a);
     node_free(a->node);
     free_fleet(&a->node_config.fleet);

@@ -19,6 +19,7 @@
 #include "platform/shm/shm.h"
 #include "platform/timestamp/endpoint.h"
 #include "platform/timestamp/hop.h"
+#include "platform/timestamp/phc.h"
 #include "platform/timestamp/source.h"
 #include "service/agent/config.h"
 #include "service/record/codec.h"
@@ -38,6 +39,9 @@ struct agent_nic {
     struct endpoint *endpoint; /* NULL: not open; why is in `trouble` */
     char trouble[160];         /* said once; empty: none */
     bool hardware;
+    int phc_index;           /* the NIC's clock, -1: none */
+    struct phc *phc;         /* open for the first NIC of each clock only */
+    uint8_t domain;          /* of the node: 0 the host's raw clock */
     struct in_addr address4; /* that the sockets are bound to */
     struct in6_addr address6;
     int64_t retry_ns; /* mono: when to try to open again */
@@ -121,7 +125,12 @@ struct agent {
     uint32_t mesh_capacity;
     bool publish_mesh;
     uint64_t guard_turn;
-    int64_t guard_count;
+    struct phc
+        *guard; /* a second clock: a NIC's (borrowed, or opened for this), or the hypervisor's */
+    bool guard_own;        /* opened for this */
+    uint32_t guard_source; /* as struct node_guard has it; 0: none */
+    const char *guard_name;
+    int64_t bracket_ns[HOST_NIC_MAX]; /* width of the last one */
 
     struct mono started;
     int64_t started_utc_ns;
@@ -163,6 +172,14 @@ void agent_nics_poll(struct agent *a);
 uint8_t agent_nic_stamps(const struct agent *a, uint32_t local);
 
 /* ---- clocks.c ---- */
+/* Decides what stamps each NIC's packets, and what the raw clock is compared with; says so. Before
+ * the node is made. */
+void agent_clocks_open(struct agent *a);
+void agent_clocks_close(struct agent *a);
+/* The node's member that stands for a NIC's clock, and a NIC that a member stands for (UINT32_MAX:
+ * none). */
+uint32_t agent_member_of_nic(const struct agent *a, uint32_t local);
+uint32_t agent_nic_of_member(const struct agent *a, uint32_t member);
 void agent_clocks_round(struct agent *a); /* guard, facts: each round */
 void agent_clocks_slow(struct agent *a);  /* anchor, brackets: ten times a second */
 

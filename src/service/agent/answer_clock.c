@@ -70,11 +70,6 @@ static void put_edge(struct agent *a, struct json_writer *j, const struct clock_
     json_put_end(j);
 }
 
-static const char *guard_word(const struct agent *a)
-{
-    return time_source_is_lab(a->source) ? "phc" : "peers";
-}
-
 static void put_member_fields(struct agent *a, struct json_writer *j, const struct clock_report *r,
                               const struct clock_terms *terms, struct nic_time at)
 {
@@ -101,7 +96,7 @@ static void put_member_fields(struct agent *a, struct json_writer *j, const stru
     json_put_bool(j, "queued", r->queued);
     json_put_uint(j, "timeline_age_s", r->timeline_age_s);
     json_put_uint(j, "steps", r->steps);
-    json_put_string(j, "guard", terms->guarded ? guard_word(a) : "peers");
+    json_put_string(j, "guard", terms->guarded ? a->guard_name : "peers");
     json_put_int_if(j, "guard_age_ns", terms->guarded, at.ns - terms->guard.ns);
     json_put_int(j, "anchors", terms->utc_known);
 }
@@ -124,8 +119,9 @@ static void put_member(struct agent *a, struct json_writer *j, uint32_t member, 
         json_put_string(j, "stamps", answer_stamps_word(agent_nic_stamps(a, 0)));
     } else {
         const struct agent_config *c = a->config;
-        json_put_string(j, "name", c->nics[member].name);
-        json_put_uint(j, "nic", c->peers[c->nics[member].peer].nic.index);
+        const uint32_t local = agent_nic_of_member(a, member);
+        json_put_string(j, "name", c->nics[local].name);
+        json_put_uint(j, "nic", c->peers[c->nics[local].peer].nic.index);
         json_put_string(j, "stamps", "hardware");
     }
     put_member_fields(a, j, &r, &terms, at);
@@ -250,7 +246,7 @@ void answer_selftest(struct agent *a, struct json_writer *j)
         put_known(j, "sigma_ns", edges > 0 ? noise / edges : 0, edges > 0);
         put_known(j, "pure_ppm", edges > 0 ? pure / edges * 1e6 : 0, edges > 0);
         json_put_uint(j, "skipped_stamps", counters.stamps_missing);
-        json_put_null(j, "bracket_ns");
+        json_put_int_if(j, "bracket_ns", a->bracket_ns[i] != 0, a->bracket_ns[i]);
         json_put_end(j);
     }
     json_put_end(j);

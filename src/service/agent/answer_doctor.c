@@ -77,14 +77,14 @@ static void check_clock(struct agent *a, struct json_writer *j)
     }
     put_check(j, &source);
     struct check guard = check_of("guard", "a second clock of this host to compare with");
-    if (!time_source_is_lab(a->source)) {
+    if (a->guard_source == 0) {
         guard.result = "warn";
         snprintf(guard.found, sizeof(guard.found),
                  "none: only peers' packets would show a jump of this clock's rate");
         snprintf(guard.advice, sizeof(guard.advice),
                  "the hard bound is about 12 us wider; a NIC with a PHC, or ptp_kvm, cures it");
     } else {
-        snprintf(guard.found, sizeof(guard.found), "the NIC's clock, every 5 ms");
+        snprintf(guard.found, sizeof(guard.found), "%s, every 5 ms", a->guard_name);
     }
     put_check(j, &guard);
     struct check residuals =

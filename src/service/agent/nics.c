@@ -141,6 +141,11 @@ static void open_endpoint(struct agent *a, uint32_t local)
                 "expected an address of the kind that the peers list has for it, found none");
         return;
     }
+    if (nic->hardware && phc_enable(l->name) < 0) { /* a device that came back has forgotten it */
+        trouble(a, local,
+                "refuses the hardware stamps that it gave before: restart the agent to do without");
+        return;
+    }
     const char *what = NULL;
     const int r = endpoint_open(&nic->endpoint, &config, &what);
     if (r < 0) {

@@ -80,11 +80,11 @@ static void fill_nics(struct agent *a)
         memcpy(nic->name, link_monitor_get(a->links, a->nics[i].slot)->name, sizeof(nic->name));
         nic->nic = a->config->peers[a->config->nics[i].peer].nic.index;
         nic->status = CLOCK_PAGE_UNKNOWN;
-        if (agent_nic_stamps(a, i) == STAMP_HARDWARE && i < node_member_count(a->node) &&
-            node_member_clock(a->node, i) != NULL) {
+        const struct clock *clock = node_member_clock(a->node, agent_member_of_nic(a, i));
+        if (agent_nic_stamps(a, i) == STAMP_HARDWARE && clock != NULL) {
             struct clock_terms terms;
             struct linear_map slewing;
-            clock_terms(node_member_clock(a->node, i), &terms);
+            clock_terms(clock, &terms);
             const struct clock_reading reading = clock_terms_read(&terms, terms.line.r);
             page_line_maps(&terms.line, &slewing, &nic->map);
             nic->status = (uint32_t)reading.status;
