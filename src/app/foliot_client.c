@@ -210,7 +210,7 @@ int client_ask(const char *path, const char *what, json_t **ret_answer)
         return rc;
     }
     rc = client_send(&client, "get", what);
-    if (rc == 0) {
+    if (rc == 0 || rc == -EPIPE) { /* who hangs up may have said why */
         rc = client_receive(&client, TIMEOUT_MS, ret_answer);
     }
     client_close(&client);
