@@ -128,12 +128,72 @@ static void a_guard_pass_keeps_the_line(void **state)
     assert_true(maker.page.terms.guard == NS_PER_S + 5);
 }
 
+/* A reader of the page and one of the clock's own terms are told one bound, however old. */
+static void page_and_terms_tell_one_bound(void **state)
+{
+    struct prng p;
+
+    prng_init(&p, 7);
+    for (int i = 0; i < 20000; i++) {
+        struct page_maker maker;
+        struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+        struct clock_terms terms = terms_of(&line);
+        const double ages[] = {-0.1, 0.1, 0.5, 5, 60, 600};
+        const double age = ages[prng_below(&p, ARRAY_COUNT(ages))] * prng_uniform(&p);
+        const int64_t at = NS_PER_S + (int64_t)(age * 1e9);
+
+        terms.h_ns = prng_uniform(&p) * 1e5;
+        terms.rate_limit = prng_below(&p, 8) == 0 ? 0 : prng_uniform(&p) * 1e-5;
+        terms.rate_drift = prng_below(&p, 8) == 0 ? 0 : prng_uniform(&p) * 1e-6;
+        terms.p00 = prng_uniform(&p) * 1e4;
+        terms.p11 = prng_uniform(&p) * 1e4;
+        terms.p01 = (prng_uniform(&p) * 2 - 1) * 0.9 * sqrt(terms.p00 * terms.p11);
+        terms.q2 = prng_uniform(&p) * 1e3;
+        terms.spread2_ns = prng_uniform(&p) * 1e4;
+        terms.shift_ns = prng_uniform(&p) * 1e3;
+        terms.guarded = prng_below(&p, 2) == 0;
+        terms.guard.ns = NS_PER_S - (int64_t)prng_below(&p, NS_PER_S);
+        terms.guard_ns = prng_uniform(&p) * 1e3;
+        terms.guard_rate = prng_uniform(&p) * 6e-5;
+        page_maker_init(&maker);
+        page_maker_update(&maker, &terms, (struct mono){NS_PER_S - 200 * NS_PER_MS});
+        maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+        const struct clock_page_reading page = clock_page_at(&maker.page.terms, at, at);
+        const struct clock_reading own = clock_terms_read(&terms, (struct nic_time){at});
+        if (page.status == CLOCK_PAGE_UNKNOWN) {
+            assert_true(own.hard_ns > CLOCK_PAGE_HARD_NS_MAX - 2);
+            continue;
+        }
+        assert_true(fabs((double)page.hard_ns - own.hard_ns) <= 2);
+        assert_true(fabs((double)page.statistical_ns - own.statistical_ns) <= 2);
+        assert_true(own.statistical_ns <= own.hard_ns);
+    }
+}
+
+/* A stamp of CLOCK_REALTIME from before it was set is nobody's time; libfoliot-clock obeys
+ * realtime_since (test_clocklib). */
+static void a_set_realtime_is_on_the_page(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    const struct clock_terms terms = terms_of(&line);
+
+    page_maker_init(&maker);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    assert_true(maker.page.realtime_since == INT64_MIN);
+    page_maker_realtime_set(&maker, (struct mono){NS_PER_S + 3});
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S + 5 * NS_PER_MS});
+    assert_true(maker.page.realtime_since == NS_PER_S + 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_goes_forward),
         cmocka_unit_test(a_new_epoch_starts_afresh),
         cmocka_unit_test(a_guard_pass_keeps_the_line),
+        cmocka_unit_test(page_and_terms_tell_one_bound),
+        cmocka_unit_test(a_set_realtime_is_on_the_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

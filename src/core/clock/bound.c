@@ -20,14 +20,8 @@
 
 double bound_growth_ns(const struct clock *c, double age_s)
 {
-    const double limit = c->config.rate_limit_ppm * 1e-6, drift = c->config.rate_drift_ppb_s * 1e-9;
-    const double crossing = drift > 0 ? limit / drift : INFINITY;
-    const double age = fmax(0, age_s);
-
-    if (age <= crossing) {
-        return limit * age * 1e9;
-    }
-    return (limit * crossing + drift * (age * age - crossing * crossing) / 2) * 1e9;
+    return clock_drift_ns(c->config.rate_limit_ppm * 1e-6, c->config.rate_drift_ppb_s * 1e-9,
+                          fmax(0, age_s));
 }
 
 static void bound_edge(const struct clock *c, struct edge *e, struct nic_time now)

@@ -206,7 +206,7 @@ struct clock_terms {
     uint32_t epoch;
     struct clock_line line;
     double h_ns;          /* hard bound at r, half a width; < 0: none */
-    double rate_limit;    /* rho: grows by max(rate_limit t, rate_drift t^2 / 2) ... */
+    double rate_limit;    /* rho: grows by the integral of max(rate_limit, rate_drift t) ... */
     double rate_drift;    /* ... on top, from r on */
     double p00, p01, p11; /* ns^2, ns^2/s, ns^2/s^2 at r */
     double q2;            /* wander: p00 grows by q2 t^3 / 3 */

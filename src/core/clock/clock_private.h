@@ -275,6 +275,8 @@ double line_minus_map(const struct clock *c, struct nic_time at);
 
 /* bound.c */
 void bound_tick(struct clock *c, struct nic_time now);
+/* How far a clock may have left its published rate after age_s: the integral of max(limit, drift s). */
+double clock_drift_ns(double rate_limit, double rate_drift, double age_s);
 double bound_growth_ns(const struct clock *c, double age_s);
 double bound_spread2(const struct clock *c);
 double bound_statistical_ns(const struct clock *c);

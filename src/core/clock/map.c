@@ -1,6 +1,6 @@
 /* map.c: arithmetic of maps and of what readers get. Whole nanoseconds stay in int64 until a
  * difference is small. */
-#include "core/clock/clock.h"
+#include "core/clock/clock_private.h"
 
 #include <math.h>
 
@@ -36,6 +36,18 @@ double clock_map_difference(const struct clock_map *a, struct nic_time at_a,
     return (double)(fa.ns - fb.ns) + (fa.fraction - fb.fraction);
 }
 
+double clock_drift_ns(double rate_limit, double rate_drift, double age_s)
+{
+    const double crossing = rate_drift > 0 ? rate_limit / rate_drift : INFINITY;
+    const double age = fabs(age_s);
+
+    if (age <= crossing) {
+        return rate_limit * age * 1e9;
+    }
+    return (rate_limit * crossing + rate_drift * (age * age - crossing * crossing) / 2) * 1e9;
+}
+
+/* What clock_page_at() (wire) makes of the same terms: readers of either see one bound. */
 static double hard_bound(const struct clock_terms *t, struct nic_time at, double age_s)
 {
     double h;
@@ -43,21 +55,12 @@ static double hard_bound(const struct clock_terms *t, struct nic_time at, double
     if (t->h_ns < 0) {
         return -1;
     }
-    /* rho(t) = max(limit, drift t), integrated; the larger integral of the two bounds that of the
-     * maximum to within the crossing, so take their sum beyond it */
-    const double crossing = t->rate_drift > 0 ? t->rate_limit / t->rate_drift : INFINITY;
-    if (age_s <= crossing) {
-        h = t->h_ns + t->rate_limit * age_s * 1e9;
-    } else {
-        h = t->h_ns +
-            (t->rate_limit * crossing + t->rate_drift * (age_s * age_s - crossing * crossing) / 2) *
-                1e9;
-    }
+    h = t->h_ns + clock_drift_ns(t->rate_limit, t->rate_drift, age_s);
     if (t->guarded) {
         const double since_s = fmax(0, (double)(at.ns - t->guard.ns) * 1e-9);
         h += t->guard_ns + t->guard_rate * since_s * 1e9;
     }
-    return h + t->shift_ns;
+    return h;
 }
 
 struct clock_reading clock_terms_read(const struct clock_terms *t, struct nic_time at)
@@ -72,9 +75,12 @@ struct clock_reading clock_terms_read(const struct clock_terms *t, struct nic_ti
     const double moved =
         line->x_fraction + line->y * (double)(at.ns - line->r.ns) + line->slew * (double)slewed_ns;
     reading.time.ns = at.ns + line->x_ns + (int64_t)floor(moved);
-    const double age_s = fmax(0, (double)(at.ns - line->r.ns) * 1e-9);
+    const double age_s = fabs((double)(at.ns - line->r.ns) * 1e-9);
     reading.hard_ns = hard_bound(t, at, age_s);
     const double p = t->p00 + age_s * (2 * t->p01 + age_s * (t->p11 + age_s * t->q2 / 3));
     reading.statistical_ns = 6 * sqrt(fmax(0, p) + t->spread2_ns) + t->shift_ns;
+    if (reading.hard_ns >= 0) {
+        reading.statistical_ns = fmin(reading.statistical_ns, reading.hard_ns);
+    }
     return reading;
 }

@@ -148,6 +148,11 @@ void page_maker_init(struct page_maker *maker)
     maker->page.realtime_since = INT64_MIN;
 }
 
+void page_maker_realtime_set(struct page_maker *maker, struct mono now)
+{
+    maker->page.realtime_since = now.ns;
+}
+
 void page_maker_update(struct page_maker *maker, const struct clock_terms *terms, struct mono now)
 {
     static const enum clock_page_status status[] = {

@@ -29,6 +29,8 @@ struct page_maker {
 void page_maker_init(struct page_maker *maker);
 /* Again with the same terms (a guard pass): the lines stay, bounds and guard follow. */
 void page_maker_update(struct page_maker *maker, const struct clock_terms *terms, struct mono now);
+/* CLOCK_REALTIME was just seen to have been set: readers can't convert its stamps from before `now`. */
+void page_maker_realtime_set(struct page_maker *maker, struct mono now);
 /* A line of the clock as integers: before and after `until`. */
 void page_line_maps(const struct clock_line *line, struct linear_map *ret_slewing,
                     struct linear_map *ret_after);

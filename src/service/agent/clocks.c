@@ -174,6 +174,9 @@ static void tell_fact(struct agent *a, const struct node_clock_fact *fact)
         [CLOCK_FACT_STEERED] = "somebody steers a NIC's clock: expected it to run free",
         [CLOCK_FACT_REALTIME_STEP] = "CLOCK_REALTIME was set"};
     agent_say(LOG_NOTICE, "%s (%+lld us)", names[fact->kind], (long long)(fact->amount_ns / 1000));
+    if (fact->kind == CLOCK_FACT_REALTIME_STEP) {
+        page_maker_realtime_set(&a->page, a->now);
+    }
     agent_feed(a, NODE_EVENT_CLOCK_FACT, fact);
 }
 
