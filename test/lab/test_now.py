@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""test_now.py FOLIOT-LAB NOW EXAMPLE: a program that links libfoliot-clock, started on two hosts of a lab, gets
+each host's fleet time: the two agree within their bounds though the hosts' clocks are hours and many ppm apart; and without
+agents it is told that there is none. Needs root; skipped (exit 77) without."""
+import bisect
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+LAB, NOW, EXAMPLE = (os.path.abspath(path) for path in sys.argv[1:4])
+NAME = 'now-%d' % os.getpid()
+UNKNOWN, SYNCED = 0, 1
+COUNT = 100
+FILE = """fabric:
+  hosts: 4
+"""
+
+
+def lab(*arguments):
+    return subprocess.run([LAB, '--name', NAME, *arguments], capture_output=True, text=True, timeout=60, check=True)
+
+
+def start(host, *command):
+    return subprocess.Popen([LAB, '--name', NAME, 'exec', host, '--', *command], stdout=subprocess.PIPE, text=True)
+
+
+def readings(process):
+    return [[int(word) for word in line.split()] for line in process.communicate(timeout=60)[0].splitlines()]
+
+
+def up(*options):
+    path = '/tmp/%s.yaml' % NAME
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(FILE)
+    try:
+        lab('up', *options, path)
+    finally:
+        os.unlink(path)
+
+
+class Now(unittest.TestCase):
+    def tearDown(self):
+        lab('down')
+
+    def synced(self, host):
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            if readings(start(host, NOW, '1'))[0][0] == SYNCED:
+                return
+            time.sleep(0.2)
+        self.fail('%s was not synchronised within 30 s' % host)
+
+    def test_two_hosts_agree_within_their_bounds(self):
+        up()
+        for host in ('host0', 'host3'):
+            self.synced(host)
+        self.assertIn('synced', start('host0', EXAMPLE).communicate(timeout=20)[0])
+        a, b = (start(host, NOW, str(COUNT)) for host in ('host0', 'host3'))
+        a, b = readings(a), readings(b)
+        self.assertEqual((len(a), len(b)), (COUNT, COUNT))
+        for one in (a, b):
+            for last, this in zip(one, one[1:]):
+                self.assertGreaterEqual(this[5], last[5], 'time went back')
+        middles = [(before + after) // 2 for _, before, after, _, _, _ in b]
+        judged = 0
+        for status, before, after, earliest, latest, _ in a:
+            i = bisect.bisect(middles, (before + after) // 2)
+            i = min(max(i, 0), COUNT - 1)
+            if status != SYNCED or b[i][0] != SYNCED:
+                continue
+            # The answers were given somewhere between before and after; until then both clocks went on, at most
+            # 200 ppm apart from the machine's.
+            apart = (b[i][1] + b[i][2] - before - after) // 2
+            slack = (after - before + b[i][2] - b[i][1]) // 2 + abs(apart) // 5000 + 2
+            self.assertLess(abs(apart), 10**9)
+            self.assertLessEqual(earliest + apart, b[i][4] + slack)
+            self.assertGreaterEqual(latest + apart, b[i][3] - slack)
+            judged += 1
+        self.assertGreater(judged, COUNT // 2)
+        print('foliot_now() through the emulated oscillator: ' + start('host0', NOW, '0').communicate(timeout=60)[0])
+
+    def test_without_agents_there_is_no_time(self):
+        up('--no-agents')
+        self.assertEqual({reading[0] for reading in readings(start('host0', NOW, '3'))}, {UNKNOWN})
+        self.assertIn('not synchronised', start('host1', EXAMPLE).communicate(timeout=20)[0])
+
+
+if __name__ == '__main__':
+    del sys.argv[1:]
+    if os.geteuid() != 0 or subprocess.run(['unshare', '-n', 'true'], capture_output=True, check=False).returncode != 0:
+        print('skipped: a lab needs root and network namespaces')
+        sys.exit(77)
+    unittest.main()
