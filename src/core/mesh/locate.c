@@ -252,13 +252,18 @@ static void rule_out(const struct mesh *m, const struct edge *bad, struct view v
     }
 }
 
+static bool is_traced(const struct path_out *path, struct view view)
+{
+    return view.out && !view.loss && path->trace_rounds > 0;
+}
+
 /* The suspect among the chain's segments: index of its first box; -1 none. Sure is only what is
  * left alone; of several the first behind the last answer is the likeliest, or what explains most.
  */
 static int choose_segment(const struct mesh *m, const struct path_out *path,
                           const struct chain *chain, struct view view, struct mesh_location *where)
 {
-    const bool traced = view.out && !view.loss && path->trace_rounds > 0;
+    const bool traced = is_traced(path, view);
     int best = -1, answered = -1;
     uint32_t suspects = 0;
     struct tally most = {0, 0, 0};
@@ -307,13 +312,24 @@ void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_dire
     }
     const struct box *a = &chain.boxes[segment], *b = &chain.boxes[segment + 1];
     const struct tally into = tally_segment(m, b->key, 0, view);
+    const bool router = b->place.kind != PLACE_NIC;
 
-    if (b->place.kind != PLACE_NIC && into.good == 0 && bad_ways_into(m, b->key, view) > 1) {
+    if (router && into.good == 0 && bad_ways_into(m, b->key, view) > 1) {
         set_box(ret_location, b);
         ret_location->paths = into.bad;
         ret_location->edges = into.bad_edges;
+    } else if (router && !ret_location->confident && !is_traced(&e->out[path], view) &&
+               into.good == 0) {
+        set_box(ret_location, b); /* it, or a trunk of it: from here they look alike */
     } else {
         set_segment(ret_location, a, b);
+    }
+    if (router && !ret_location->confident && is_traced(&e->out[path], view) &&
+        e->out[path].trace_rounds > 1) {
+        /* It no longer answers, twice, yet what comes in by way of it comes: so it lives, and only
+         * the way to it is cut. */
+        const struct tally back = tally_segment(m, b->key, 0, (struct view){.out = false});
+        ret_location->confident = back.good > 0 && back.bad == 0;
     }
     ret_location->confident = ret_location->confident && view.out;
 }
