@@ -525,11 +525,6 @@ bool clock_world_step(struct clock_world *w)
     if ((double)w->t_ns * 1e-9 >= g->seconds) {
         return false;
     }
-    if (slot == 0 && w->t_ns > 0) {
-        for (int i = 0; i < g->members; i++) {
-            advance_oscillator(w, &w->members[i]);
-        }
-    }
     const int64_t event_ns = (int64_t)(g->event_s * 1e9);
     if (g->event_count > 0 && w->t_ns == event_ns / (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND) *
                                              (CLOCK_WORLD_SLOT_NS * SLOTS_PER_SEND)) {
@@ -553,6 +548,11 @@ bool clock_world_step(struct clock_world *w)
         judge_slot(w, slot_s + 4.8e-3);
     }
     w->t_ns += CLOCK_WORLD_SLOT_NS;
+    if (slot == SLOTS_PER_SEND - 1) {
+        for (int i = 0; i < g->members; i++) {
+            advance_oscillator(w, &w->members[i]);
+        }
+    }
     return true;
 }
 

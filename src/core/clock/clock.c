@@ -560,9 +560,16 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
  * -----------------------------------------------------------------------------------------------
  */
 
+/* After a warm start: until three quarters of the neighbours have been heard and agree. */
 static bool restored_wait(struct clock *c)
 {
-    if (c->restored && 4 * c->in_gate >= 3 * c->edge_count && c->edge_count > 0) {
+    int agree = 0;
+
+    for (int i = 0; i < c->capacity && c->restored; i++) {
+        const struct edge *e = &c->edges[i];
+        agree += e->used && !e->config.witness && e->in_gate && e->packets_in_gate > 0;
+    }
+    if (4 * agree >= 3 * c->edge_count && c->edge_count > 0) {
         c->restored = false;
     }
     return c->restored;

@@ -10,7 +10,7 @@
 #define LIAR_NS      8.0
 #define EDGE_NS      25.0 /* less isn't worth a sentence */
 #define EDGE_S       10.0
-#define PEER_AGE_NS  (12 * NS_PER_S) /* a peer that has just come may still be finding itself */
+#define PEER_AGE_NS  (20 * NS_PER_S) /* a peer that has just come may still be finding itself */
 #define LIAR_ODDS    9.2             /* log 10^4 */
 #define EDGE_ODDS    -9.2
 #define ASK_AGAIN_NS (NS_PER_S / 2)

@@ -1,0 +1,286 @@
+/* Parts of core/clock by themselves: maps, terms, noise, the bank, the readers' line, refusals. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock/clock_private.h"
+#include "core/clock/host_leaf.h"
+
+static void map_is_exact_far_from_zero(void **state)
+{
+    const struct clock_map a = {{1000000000000}, 1700000000000000000, 0.25, 1e-5};
+    const struct clock_map b = {{1000000000000}, 1700000000000000000, 0.75, 1e-5};
+
+    assert_int_equal(clock_map_apply(&a, a.r).ns, 1700001000000000000);
+    assert_float_equal(clock_map_difference(&b, b.r, &a, a.r), 0.5, 1e-12);
+    const struct nic_time later = {a.r.ns + NS_PER_S};
+    assert_int_equal(clock_map_apply(&a, later).ns - clock_map_apply(&a, a.r).ns, NS_PER_S + 10000);
+}
+
+static void bounds_only_grow_with_age(void **state)
+{
+    const struct clock_terms t = {.status = CLOCK_SYNCED,
+                                  .h_ns = 1000,
+                                  .rate_limit = 2e-6,
+                                  .rate_drift = 100e-9,
+                                  .p00 = 4,
+                                  .p11 = 100,
+                                  .q2 = 100,
+                                  .guarded = true,
+                                  .guard_ns = 500,
+                                  .guard_rate = 60e-6};
+    double hard = 0, statistical = 0;
+
+    for (int64_t age = 0; age < 100 * NS_PER_S; age += NS_PER_S / 3) {
+        const struct clock_reading r = clock_terms_read(&t, (struct nic_time){age});
+        assert_true(r.hard_ns >= hard && r.statistical_ns >= statistical);
+        hard = r.hard_ns;
+        statistical = r.statistical_ns;
+    }
+    assert_true(clock_terms_read(&t, (struct nic_time){0}).hard_ns == 1500);
+    const struct clock_terms unknown = {.status = CLOCK_UNKNOWN, .h_ns = 5};
+    assert_true(clock_terms_read(&unknown, (struct nic_time){0}).hard_ns < 0);
+}
+
+/* For a Gaussian the score is that of the mean; for one-sided jitter it beats the mean; a queue
+ * hardly moves it. */
+static double location(struct noise *n, struct prng *p, bool gamma, double queue_share, int packets)
+{
+    double sum = 0, at = 0;
+
+    for (int pass = 0; pass < 8;
+         pass++) { /* a few steps of Newton's: the estimate itself isn't linear */
+        struct prng same = *p;
+        sum = 0;
+        for (int i = 0; i < packets; i++) {
+            double v = gamma ? 300 * (prng_exponential(&same) + prng_exponential(&same)) - 300
+                             : 28 * prng_normal(&same);
+            v += prng_uniform(&same) < queue_share ? 5000 * prng_exponential(&same) : 0;
+            sum += noise_score(n, v - at);
+        }
+        at += sum / packets / n->info;
+    }
+    return at;
+}
+
+static void teach(struct noise *n, bool gamma, double queue_share)
+{
+    struct prng p;
+
+    prng_init(&p, 4);
+    for (int second = 0; second < 20; second++) {
+        for (int i = 0; i < 900; i++) {
+            double v = gamma ? 300 * (prng_exponential(&p) + prng_exponential(&p)) - 300
+                             : 28 * prng_normal(&p);
+            v += prng_uniform(&p) < queue_share ? 5000 * prng_exponential(&p) : 0;
+            noise_add(n, v);
+        }
+        noise_refresh(n, 0.92);
+    }
+}
+
+static void noise_learns_what_packets_are_worth(void **state)
+{
+    struct noise gauss, jitter;
+    struct prng p;
+    double square = 0;
+
+    noise_init(&gauss, 60, false);
+    teach(&gauss, false, 0.3);
+    assert_true(noise_sigma_ns(&gauss) > 25 &&
+                noise_sigma_ns(&gauss) < 42); /* 28 / sqrt(0.7) = 33 */
+    noise_init(&jitter, 100, true);
+    teach(&jitter, true, 0);
+    assert_true(noise_sigma_ns(&jitter) < 390); /* the mean's: 424 */
+    prng_init(&p, 9);
+    const double clean = location(&gauss, &p, false, 0, 4000);
+    prng_init(&p, 9);
+    const double queued = location(&gauss, &p, false, 0.6, 4000);
+    assert_true(fabs(clean) < 4 && fabs(queued - clean) < 20);
+    for (int i = 0; i < 40; i++) {
+        (void)prng_u64(&p);
+        square +=
+            pow(location(&jitter, &p, true, 0, 200) - location(&jitter, &p, true, 0.3, 200), 2);
+    }
+    assert_true(isfinite(square));
+}
+
+/* Off by anything, the score pulls back. */
+static void score_has_one_zero(void **state)
+{
+    struct noise n;
+
+    noise_init(&n, 28, false);
+    teach(&n, false, 0.6);
+    for (double v = -400; v < -5; v += 1) {
+        assert_true(noise_score(&n, v) <= 0);
+    }
+    for (double v = 5; v < 400; v += 1) {
+        assert_true(noise_score(&n, v) >= 0);
+    }
+}
+
+static void bank_finds_the_wander(void **state)
+{
+    static const double wanders[] = {1, 10, 100};
+
+    for (size_t w = 0; w < ARRAY_COUNT(wanders); w++) {
+        struct bank b;
+        struct prng p;
+        double x = 0, y = 0, square = 0;
+        prng_init(&p, 5 + w);
+        bank_init(&b, 0);
+        bank_start(&b, 100, 100);
+        for (int i = 0; i < 1200; i++) {
+            double dx, dy;
+            y += wanders[w] * sqrt(0.05) * prng_normal(&p);
+            x += 0.05 * y;
+            bank_predict(&b, 0.05);
+            bank_update(&b, x + 5 * prng_normal(&p), 25, 0);
+            bank_mean(&b, &dx, &dy);
+            square += i > 400 ? (dx - x) * (dx - x) : 0;
+        }
+        assert_true(bank_wander(&b) > wanders[w] / 3 && bank_wander(&b) < wanders[w] * 3);
+        assert_true(sqrt(square / 800) < 5);
+    }
+}
+
+static void shortest_half_ignores_a_minority(void **state)
+{
+    double values[] = {3, 900, 1, 2, -800, 2.5, 1.5, 901, 2.2, 1.8};
+    const double t = shortest_half(values, 10, 6);
+
+    assert_true(t > 1 && t < 3);
+}
+
+static struct clock *make(struct clock_config *config)
+{
+    *config = (struct clock_config){.member = 1, .edge_capacity = 4};
+    return clock_new(config, (struct nic_time){NS_PER_S});
+}
+
+static void bad_input_is_refused(void **state)
+{
+    struct clock_config config;
+    struct clock *c = make(&config);
+    const struct nic_time now = {NS_PER_S};
+    struct clock_edge_config edge = {.peer = 2, .peer_nic = {2}, .local_nic = {1}, .path_count = 2};
+    struct clock_published p = {.map.y = 600e-6};
+    struct clock_report report;
+
+    assert_non_null(c);
+    edge.path_count = 0;
+    assert_int_equal(clock_edge_add(c, now, &edge), -EINVAL);
+    edge.path_count = CLOCK_PATH_MAX + 1;
+    assert_int_equal(clock_edge_add(c, now, &edge), -EINVAL);
+    edge.path_count = 2;
+    edge.peer = 1; /* itself */
+    assert_int_equal(clock_edge_add(c, now, &edge), -EINVAL);
+    edge.peer = 2;
+    const int e = clock_edge_add(c, now, &edge);
+    assert_int_equal(e, 0);
+    assert_int_equal(clock_edge_add(c, now, &edge), -EEXIST);
+    clock_on_peer(c, now, e, &p);
+    p.map.y = NAN;
+    clock_on_peer(c, now, e, &p);
+    p = (struct clock_published){.map.x_fraction = 1};
+    clock_on_peer(c, now, e, &p);
+    clock_on_peer(c, now, 99, &p);
+    const struct clock_point bad[] = {
+        {.edge = 7, .local = now},                                         /* no such edge */
+        {.edge = 0, .path = 2, .local = now},                              /* no such path */
+        {.edge = 0, .local = {now.ns - 10 * NS_PER_S}},                    /* ages ago */
+        {.edge = 0, .local = {now.ns + 10 * NS_PER_S}},                    /* to come */
+        {.edge = 0, .local = now, .local_gap_ns = -5, .remote_gap_ns = 5}, /* backwards */
+        {.edge = 0, .local = now, .local_gap_ns = 100000000, .remote_gap_ns = 5},
+        {.edge = -1, .local = now},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        clock_on_point(c, now, &bad[i]);
+    }
+    clock_report(c, now, &report);
+    assert_int_equal(report.points_refused, ARRAY_COUNT(bad));
+    assert_int_equal(report.peers_refused, 4);
+    assert_int_equal(report.points, 0);
+    struct clock_saved saved;
+    clock_save(c, now, &saved); /* never tracked: not worth restoring */
+    assert_int_equal(clock_restore(c, now, &saved), -EINVAL);
+    clock_edge_remove(c, now, 0);
+    clock_edge_remove(c, now, 0);
+    clock_edge_repath(c, now, 0, 0);
+    clock_free(c);
+    clock_free(NULL);
+}
+
+static void alone_is_unknown(void **state)
+{
+    struct clock_config config;
+    struct clock *c = make(&config);
+    struct clock_terms t;
+
+    for (int64_t at = NS_PER_S; at < 20 * NS_PER_S; at += 50 * NS_PER_MS) {
+        clock_tick(c, (struct nic_time){at});
+    }
+    clock_terms(c, &t);
+    assert_int_equal(t.status, CLOCK_UNKNOWN);
+    clock_free(c);
+}
+
+static void host_hangs_on_its_nics(void **state)
+{
+    struct host_leaf leaf;
+    struct clock_terms t;
+    struct prng p;
+
+    prng_init(&p, 3);
+    host_leaf_init(&leaf, 0, 0);
+    assert_false(host_leaf_terms(&leaf, &t));
+    for (int tick = 0; tick < 100; tick++) {
+        const int64_t now = NS_PER_S + tick * 100 * NS_PER_MS;
+        for (int nic = 0; nic < 2; nic++) {
+            /* nic clock = host clock (1 + 20 ppm) + 5 s; fleet time = nic clock (1 - 20 ppm) about
+             */
+            const int64_t wait = 300 + (int64_t)prng_below(&p, 400);
+            const int64_t read = now + wait / 2;
+            const int64_t nic_clock = read + (read - NS_PER_S) / 50000 + 5 * NS_PER_S;
+            const struct host_leaf_bracket b = {{now}, {nic_clock}, {now + wait}};
+            host_leaf_on_bracket(&leaf, (struct mono){now + wait}, nic, &b);
+            const struct clock_terms terms = {.status = CLOCK_SYNCED,
+                                              .h_ns = 1000,
+                                              .line = {{nic_clock}, 7, 0, 0, 0, {nic_clock}}};
+            host_leaf_on_terms(&leaf, (struct mono){now + wait}, nic, &terms);
+        }
+        host_leaf_tick(&leaf, (struct mono){now + 1000});
+    }
+    assert_true(host_leaf_terms(&leaf, &t));
+    assert_int_equal(t.status, CLOCK_SYNCED);
+    assert_true(t.h_ns > 1000 && t.h_ns < 2000);
+    const struct host_leaf_bracket bad = {{5}, {5}, {4}};
+    host_leaf_on_bracket(&leaf, (struct mono){5}, 0, &bad);
+    host_leaf_on_bracket(&leaf, (struct mono){5}, 99, &bad);
+    assert_int_equal(leaf.refused, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(map_is_exact_far_from_zero),
+        cmocka_unit_test(bounds_only_grow_with_age),
+        cmocka_unit_test(noise_learns_what_packets_are_worth),
+        cmocka_unit_test(score_has_one_zero),
+        cmocka_unit_test(bank_finds_the_wander),
+        cmocka_unit_test(shortest_half_ignores_a_minority),
+        cmocka_unit_test(bad_input_is_refused),
+        cmocka_unit_test(alone_is_unknown),
+        cmocka_unit_test(host_hangs_on_its_nics),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
