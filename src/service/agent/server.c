@@ -2,7 +2,6 @@
 #include "service/agent/agent.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,8 @@
 #include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
+
+#include "service/agent/request.h"
 
 enum {
     CLIENT_MAX = 64,
@@ -157,63 +158,56 @@ static bool answer_record(struct client *c)
     return answer_json(c, ANSWER_SIZE_MAX);
 }
 
-static bool watch(struct client *c, const char *what)
+static bool watch_findings(struct client *c)
 {
     struct agent *a = c->server->agent;
-    struct json_writer *j = &c->server->json;
     bool ok = true;
-    if (strcmp(what, "findings") == 0) {
-        c->watches_findings = true;
-        for (uint32_t i = 0; ok && i < node_finding_count(a->node); i++) {
-            json_writer_reset(j);
-            agent_answer_finding(a, j, NULL, node_finding_get(a->node, i));
-            ok = answer_json(c, WAITING_SIZE_MAX);
-        }
-        return ok;
+    c->watches_findings = true;
+    for (uint32_t i = 0; ok && i < node_finding_count(a->node); i++) {
+        json_writer_reset(&c->server->json);
+        agent_answer_finding(a, &c->server->json, NULL, node_finding_get(a->node, i));
+        ok = answer_json(c, WAITING_SIZE_MAX);
     }
-    if (strcmp(what, "links") == 0) {
-        c->watches_links = true;
-        json_writer_reset(j);
-        return agent_answer(a, j, "links") && answer_json(c, WAITING_SIZE_MAX);
-    }
-    return answer_error(c, "unknown-request", "expected findings or links to watch");
+    return ok;
 }
 
-static bool answer(struct client *c, const char *line)
+static bool watch_links(struct client *c)
 {
-    json_error_t problem;
-    char text[200];
-    json_t *root = json_loads(line, JSON_REJECT_DUPLICATES, &problem);
-    if (!json_is_object(root)) {
-        json_decref(root);
-        return answer_error(c, "bad-request", "expected a JSON object, found something else");
+    struct json_writer *j = &c->server->json;
+    c->watches_links = true;
+    json_writer_reset(j);
+    return agent_answer(c->server->agent, j, "links") && answer_json(c, WAITING_SIZE_MAX);
+}
+
+static bool answer_get(struct client *c, const char *what)
+{
+    struct agent_refusal refusal;
+    json_writer_reset(&c->server->json);
+    if (agent_answer(c->server->agent, &c->server->json, what)) {
+        return answer_json(c, ANSWER_SIZE_MAX);
     }
-    const json_t *version = json_object_get(root, "version");
-    const char *get = json_string_value(json_object_get(root, "get"));
-    const char *watched = json_string_value(json_object_get(root, "watch"));
-    bool ok;
-    if (version != NULL && json_integer_value(version) != 1) {
-        ok = answer_error(c, "bad-version", "expected version 1");
-    } else if (watched != NULL) {
-        ok = watch(c, watched);
-    } else if (get == NULL) {
-        ok = answer_error(c, "bad-request", "expected \"get\" or \"watch\"");
-    } else if (strcmp(get, "record") == 0) {
-        ok = answer_record(c);
-    } else {
-        json_writer_reset(&c->server->json);
-        if (agent_answer(c->server->agent, &c->server->json, get)) {
-            ok = answer_json(c, ANSWER_SIZE_MAX);
-        } else {
-            snprintf(text, sizeof(text),
-                     "expected status, clock, mesh, links, findings, doctor, selftest or record, "
-                     "found %.60s",
-                     get);
-            ok = answer_error(c, "unknown-request", text);
-        }
+    agent_request_unknown(what, &refusal);
+    return answer_error(c, refusal.code, refusal.text);
+}
+
+static bool answer(struct client *c, const char *line, size_t size)
+{
+    struct agent_request request;
+    struct agent_refusal refusal;
+    if (!agent_request_parse(line, size, &request, &refusal)) {
+        return answer_error(c, refusal.code, refusal.text);
     }
-    json_decref(root);
-    return ok;
+    switch (request.kind) {
+    case AGENT_REQUEST_RECORD:
+        return answer_record(c);
+    case AGENT_REQUEST_WATCH_FINDINGS:
+        return watch_findings(c);
+    case AGENT_REQUEST_WATCH_LINKS:
+        return watch_links(c);
+    case AGENT_REQUEST_GET:
+        break;
+    }
+    return answer_get(c, request.what);
 }
 
 /* Takes lines off what came. False: the client is to be dropped. */
@@ -221,10 +215,7 @@ static bool take_lines(struct client *c)
 {
     char *end;
     while ((end = memchr(c->request, '\n', c->request_size)) != NULL) {
-        *end = 0;
-        const bool ok = strlen(c->request) != (size_t)(end - c->request)
-                            ? answer_error(c, "bad-request", "expected text, found a zero byte")
-                            : answer(c, c->request);
+        const bool ok = answer(c, c->request, (size_t)(end - c->request));
         const size_t used = (size_t)(end + 1 - c->request);
         if (!ok) {
             return false;

@@ -1,0 +1,29 @@
+/* request.h: one line from the agent's socket as what it asks for (docs/json.md). Pure: any bytes in, a request
+ * or the reason of a refusal out. */
+#pragma once
+#include "base/bug.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum agent_request_kind {
+    AGENT_REQUEST_GET, /* `what`: a kind of answer; whether there is one, who answers knows */
+    AGENT_REQUEST_RECORD,
+    AGENT_REQUEST_WATCH_FINDINGS,
+    AGENT_REQUEST_WATCH_LINKS,
+};
+struct agent_request {
+    enum agent_request_kind kind;
+    char what[32]; /* of GET: printable ASCII */
+};
+struct agent_refusal {
+    const char *code; /* docs/json.md lists them */
+    char text[160];   /* expected …, found …; printable ASCII */
+};
+
+/* A line without its end. False: *ret_refusal says why, *ret_request is left. */
+MUST_CHECK bool agent_request_parse(const char *line, size_t size,
+                                    struct agent_request *ret_request,
+                                    struct agent_refusal *ret_refusal);
+/* There is no answer of that kind. */
+void agent_request_unknown(const char *what, struct agent_refusal *ret_refusal);
