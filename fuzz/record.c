@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint32_t version = RECORD_VERSION;
     struct record *record = NULL;
     struct node *node = NULL;
+    struct record_outcome outcome;
     uint8_t *bytes;
 
     if (size < 32 || size > 65536) {
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes + 8, &version, 4);
     memcpy(bytes + 16, &layout, 8);
     if (record_open_memory(&record, bytes, size) == 0) {
-        if (record_play(record, false, ignore, NULL, &node) >= 0) {
+        if (record_play(record, false, ignore, NULL, &node, &outcome) == 0) {
             node_free(node);
         }
         record_close(record);

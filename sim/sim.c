@@ -6,7 +6,7 @@
 
 static const char usage[] =
     "usage: foliot sim run SCENARIO... [--seed N | --seeds A..B] [--json] [--trace] [--quiet]\n"
-    "       foliot sim replay FILE\n"
+    "       foliot sim replay [--trust] FILE\n"
     "       foliot sim scale [--hosts N,N,...] [--seconds S] [--json]\n"
     "\n"
     "run     plays scenarios in a simulated world and judges their bounds\n"

@@ -73,6 +73,9 @@ static void take_actions(unsigned host, struct mono now)
     struct host *h = &hosts[host], *other = &hosts[1 - host];
     struct node_action action;
     while (node_next_action(h->node, &action)) {
+        if (host == 0 && action.kind == NODE_FINDING) {
+            recorder_finding(recorder, &action.finding);
+        }
         if (host == 0 && live_count < ACTION_MAX) {
             live_ns[live_count] = now.ns;
             live[live_count++] = fold(&action);
@@ -104,6 +107,13 @@ static void take_actions(unsigned host, struct mono now)
 static void run(int64_t from_ns, int64_t to_ns)
 {
     for (struct mono now = {from_ns}; now.ns < to_ns; now.ns += 5 * NS_PER_MS) {
+        const struct node_link link = {.facts = {.at = now,
+                                                 .present = 1,
+                                                 .carrier = (now.ns / NS_PER_S) % 16 < 12,
+                                                 .speed_mbps = 1000}};
+        if (now.ns % NS_PER_S == 0) { /* a cable that comes and goes: something to find */
+            tell(0, now, NODE_EVENT_LINK, &link);
+        }
         for (unsigned i = 0; i < 2; i++) {
             struct host *h = &hosts[i];
             for (unsigned k = 0; k < h->out_count; k++) {
@@ -173,6 +183,7 @@ static void replays_from_birth(void **state)
 {
     const struct mono birth = {123 * NS_PER_S};
     struct record *record = NULL;
+    struct record_outcome outcome;
     struct node *node = NULL;
     size_t size = 0;
     start(64 << 20, birth);
@@ -180,7 +191,9 @@ static void replays_from_birth(void **state)
     uint8_t *bytes = read_recording(&size);
     assert_int_equal(record_open_memory(&record, bytes, size), 0);
     assert_true(record_whole(record));
-    assert_true(record_play(record, true, on_action, NULL, &node) > 1000);
+    assert_int_equal(record_play(record, true, on_action, NULL, &node, &outcome), 0);
+    assert_true(outcome.events > 1000 && outcome.findings > 0);
+    assert_int_equal(outcome.different, 0);
     assert_int_equal(again_count, live_count);
     assert_memory_equal(again, live, live_count * sizeof(live[0]));
     node_free(node);
@@ -211,6 +224,7 @@ static void replays_from_the_middle(void **state)
 {
     const struct mono birth = {123 * NS_PER_S};
     struct record *record = NULL;
+    struct record_outcome outcome;
     struct node *node = NULL;
     size_t size = 0;
     if (arena_open() < 0) {
@@ -223,7 +237,10 @@ static void replays_from_the_middle(void **state)
     arena_close();
     assert_int_equal(record_open_memory(&record, bytes, size), 0);
     assert_false(record_whole(record));
-    assert_true(record_play(record, true, on_action, NULL, &node) > 100);
+    assert_int_equal(record_play(record, false, on_action, NULL, &node, &outcome), -EACCES);
+    assert_int_equal(record_play(record, true, on_action, NULL, &node, &outcome), 0);
+    assert_true(outcome.events > 100);
+    assert_int_equal(outcome.different, 0);
     assert_true(again_count > 100 && again_count < live_count);
     assert_memory_equal(again, live + live_count - again_count, again_count * sizeof(again[0]));
     arena_close();
@@ -236,6 +253,7 @@ static void without_a_copy_it_says_so(void **state)
 {
     const struct mono birth = {0};
     struct record *record = NULL;
+    struct record_outcome outcome;
     struct node *node = NULL;
     size_t size = 0;
     start(16 << 10, birth);
@@ -243,7 +261,7 @@ static void without_a_copy_it_says_so(void **state)
     uint8_t *bytes = read_recording(&size);
     assert_int_equal(record_open_memory(&record, bytes, size), 0);
     assert_false(record_whole(record));
-    assert_int_equal(record_play(record, true, on_action, NULL, &node), -ENOTSUP);
+    assert_int_equal(record_play(record, true, on_action, NULL, &node, &outcome), -ENOTSUP);
     record_close(record);
     free(bytes);
     node_free(hosts[0].node);

@@ -117,7 +117,8 @@ struct agent {
     size_t transmitted_count;
     uint32_t bad[HOST_NIC_MAX][PROBE_ERROR_COUNT]; /* not yet told to the node */
     uint64_t bad_total[PROBE_ERROR_COUNT];
-    uint32_t peer_key[256]; /* newest key id heard from a peer, by nic id modulo */
+    struct mono old_key_used; /* a packet came under the older of two keys */
+    uint32_t peer_key[256];   /* newest key id heard from a peer, by nic id modulo */
 
     struct page_maker page;
     struct shm_page clock_shm, mesh_shm;

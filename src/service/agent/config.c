@@ -1,6 +1,8 @@
 /* config.c: the agent's file into structs. */
 #include "service/agent/config.h"
 
+#include "base/prng.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +19,8 @@ struct loader {
         char name[AGENT_NAME_SIZE];
     } * leaves;
     uint32_t leaf_count;
+    uint32_t *hosts; /* open hash of host names: number + 1; 0: free */
+    uint32_t host_mask;
     bool leaves_numbered; /* every leaf's name ends in its number: "leaf3", 3 */
 };
 
@@ -197,19 +201,28 @@ static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t
     return 0;
 }
 
-static int host_number(struct loader *l, const char *name, struct host_id *ret_host)
+static uint64_t hash_text(const char *text)
+{
+    uint64_t h = 0;
+    for (; *text != 0; text++) {
+        h = hash_u64(h, (uint8_t)*text);
+    }
+    return h;
+}
+
+/* Number of a host by its name: the order of first appearance. */
+static struct host_id host_number(struct loader *l, const char *name)
 {
     struct agent_config *c = l->config;
-    /* lists are mostly grouped by host: look at the last one first */
-    for (uint32_t i = c->host_count; i-- > 0;) {
-        if (strcmp(c->host_names[i], name) == 0) {
-            *ret_host = (struct host_id){i};
-            return 0;
-        }
+    uint32_t at = (uint32_t)hash_text(name) & l->host_mask;
+    while (l->hosts[at] != 0 && strcmp(c->host_names[l->hosts[at] - 1], name) != 0) {
+        at = (at + 1) & l->host_mask;
     }
-    snprintf(c->host_names[c->host_count], AGENT_NAME_SIZE, "%s", name);
-    *ret_host = (struct host_id){c->host_count++};
-    return 0;
+    if (l->hosts[at] == 0) {
+        snprintf(c->host_names[c->host_count], AGENT_NAME_SIZE, "%s", name);
+        l->hosts[at] = ++c->host_count;
+    }
+    return (struct host_id){l->hosts[at] - 1};
 }
 
 static int load_peer(struct loader *l, const struct config_node *entry)
@@ -230,10 +243,10 @@ static int load_peer(struct loader *l, const struct config_node *entry)
     r = r < 0 ? r : require_text(entry, "nic", more->nic_name, sizeof(more->nic_name), l->error);
     r = r < 0 ? r : load_addresses(l, entry, more);
     r = r < 0 ? r : load_leaf(l, entry, &peer->leaf);
-    r = r < 0 ? r : host_number(l, host, &peer->host);
     if (r < 0) {
         return r;
     }
+    peer->host = host_number(l, host);
     peer->nic = (struct nic_id){(uint32_t)id};
     peer->rail = (uint16_t)rail;
     l->places[c->peer_count++] = entry;
@@ -295,9 +308,14 @@ static int load_peers(struct loader *l, const struct config_node *root)
     c->more = calloc(count, sizeof(*c->more));
     c->host_names = calloc(count, sizeof(*c->host_names));
     l->places = calloc(count, sizeof(const struct config_node *));
+    l->host_mask = 15;
+    while (l->host_mask < 2 * count) {
+        l->host_mask = 2 * l->host_mask + 1;
+    }
+    l->hosts = calloc(l->host_mask + 1, sizeof(*l->hosts));
     l->leaves = calloc(LEAF_NAME_MAX, sizeof(*l->leaves));
     if (c->peers == NULL || c->more == NULL || c->host_names == NULL || l->places == NULL ||
-        l->leaves == NULL) {
+        l->hosts == NULL || l->leaves == NULL) {
         return -ENOMEM;
     }
     l->leaves_numbered = true;
@@ -433,6 +451,7 @@ int agent_config_load(const char *path, const char *runtime_dir, struct agent_co
     r = r < 0 ? r : load_routers(&l, config_root(tree));
     free(l.places);
     free(l.leaves);
+    free(l.hosts);
     config_free(tree);
     if (r < 0) {
         agent_config_free(l.config);

@@ -9,11 +9,26 @@ enum { DSCP_CS6 = 48 << 2 };
 
 /* ---- in ---- */
 
+/* The keys that are accepted: the older of two goes when the newer's time has come and it was
+ * unused for 10 minutes. */
+static const struct probe_key *accepted_keys(const struct agent *a, size_t *ret_count)
+{
+    const int64_t since =
+        time_source_kernel_wall_ns() / NS_PER_S - a->keys.not_before[a->keys.count - 1];
+    const bool dropped = a->keys.count == 2 && since > 600 &&
+                         mono_sub(a->now, a->old_key_used).ns > 600 * NS_PER_S &&
+                         mono_sub(a->now, a->started).ns > 600 * NS_PER_S;
+    *ret_count = a->keys.count - dropped;
+    return a->keys.keys + dropped;
+}
+
 static void take_packet(struct agent *a, uint32_t local, const struct endpoint_received *p)
 {
     struct agent_receive *r = &a->received[a->received_count];
+    size_t key_count = 0;
+    const struct probe_key *keys = accepted_keys(a, &key_count);
     const enum probe_error error =
-        probe_decode(p->bytes, p->size, a->keys.keys, a->keys.count, &r->event.probe);
+        probe_decode(p->bytes, p->size, keys, key_count, &r->event.probe);
     if (error != PROBE_OK) {
         a->bad[local][error]++;
         a->bad_total[error]++;
@@ -28,6 +43,9 @@ static void take_packet(struct agent *a, uint32_t local, const struct endpoint_r
     memcpy(r->from, p->from, sizeof(r->from));
     a->received_count++;
     a->peer_key[r->event.probe.src.index % 256] = r->event.probe.key_id;
+    if (r->event.probe.key_id == a->keys.keys[0].id) {
+        a->old_key_used = a->now;
+    }
 }
 
 /* The stamp as the node knows it: kind, time, error. */
@@ -47,32 +65,39 @@ static uint8_t place_stamp(struct agent *a, uint32_t local, int64_t software_ns,
     return time_source_lab_nic_stamps(a->source) ? STAMP_HARDWARE : STAMP_SOFTWARE;
 }
 
-/* A peer that moved is answered where it is now; only news that the node took for good count. */
-static void learn_address(struct agent *a, const struct agent_receive *r,
-                          const struct node_counters *before)
+/* The peer whose packet came from another address than it is sent to; NULL: none. */
+static struct agent_peer *moved_peer(struct agent *a, const struct agent_receive *r)
 {
-    struct node_counters after;
+    static const uint8_t prefix4[12] = {[10] = 0xff, [11] = 0xff};
     uint32_t index = 0;
     if (!agent_config_find(a->config, r->event.probe.src, &index)) {
-        return;
+        return NULL;
     }
     struct agent_peer *peer = &a->config->more[index];
-    static const uint8_t prefix4[12] = {[10] = 0xff, [11] = 0xff};
     const bool is4 = memcmp(r->from, prefix4, sizeof(prefix4)) == 0;
-    if (is4 ? memcmp(&peer->address4, r->from + 12, 4) == 0
-            : memcmp(&peer->address6, r->from, 16) == 0) {
-        return;
-    }
+    const bool same = is4 ? memcmp(&peer->address4, r->from + 12, 4) == 0
+                          : memcmp(&peer->address6, r->from, 16) == 0;
+    return same ? NULL : peer;
+}
+
+/* Tells the node, and if it took the packet for good and new, answers a peer that moved where it is
+ * now. */
+static void deliver_moved(struct agent *a, const struct agent_receive *r, struct agent_peer *peer)
+{
+    struct node_counters before, after;
+    node_counters_get(a->node, &before);
+    agent_feed(a, NODE_EVENT_RECEIVE, &r->event);
     node_counters_get(a->node, &after);
-    if (after.replayed != before->replayed || after.stale != before->stale ||
-        after.unknown_sender != before->unknown_sender) {
+    if (after.replayed != before.replayed || after.stale != before.stale ||
+        after.unknown_sender != before.unknown_sender) {
         return;
     }
-    if (is4) {
+    if (r->from[10] == 0xff && r->from[11] == 0xff) {
         memcpy(&peer->address4, r->from + 12, 4);
     } else {
         memcpy(&peer->address6, r->from, 16);
     }
+    const uint32_t index = (uint32_t)(peer - a->config->more);
     agent_say(
         LOG_NOTICE,
         "NIC %u (host %s) sends from another address than the peers list says: probes follow it",
@@ -83,12 +108,14 @@ static void deliver_received(struct agent *a)
 {
     for (size_t i = 0; i < a->received_count; i++) {
         struct agent_receive *r = &a->received[i];
-        struct node_counters before;
         r->event.stamps = place_stamp(a, r->event.local, r->software_ns, r->hardware_ns,
                                       &r->event.rx, &r->event.error_ns);
-        node_counters_get(a->node, &before);
-        agent_feed(a, NODE_EVENT_RECEIVE, &r->event);
-        learn_address(a, r, &before);
+        struct agent_peer *moved = moved_peer(a, r);
+        if (moved != NULL) {
+            deliver_moved(a, r, moved);
+        } else {
+            agent_feed(a, NODE_EVENT_RECEIVE, &r->event);
+        }
     }
     a->received_count = 0;
 }

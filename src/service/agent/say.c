@@ -65,6 +65,7 @@ void agent_say_finding(struct agent *a, const struct finding *f)
 {
     char text[1024];
     const struct finding_names names = agent_names(a);
+    recorder_finding(a->recorder, f);
     finding_text(f, &names, text, sizeof(text));
     agent_say(f->phase == FINDING_CLOSED ? LOG_NOTICE : LOG_WARNING, "%s", text);
     if (f->phase == FINDING_CLOSED) {

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-enum { DRAIN_BYTE = 255 };
+enum { DRAIN_BYTE = 255, FINDING_BYTE = 254 };
+
+_Static_assert(sizeof(struct finding) <= 8 * CODEC_WORD_MAX, "a finding fits");
 
 _Static_assert(sizeof(struct node_receive) <= 8 * CODEC_WORD_MAX, "an event fits");
 _Static_assert(sizeof(struct node_link) <= 8 * CODEC_WORD_MAX, "an event fits");
@@ -79,6 +81,13 @@ size_t codec_encode_drain(uint8_t *bytes)
     return 1;
 }
 
+size_t codec_encode_finding(const struct finding *finding, uint8_t *bytes)
+{
+    bytes[0] = FINDING_BYTE;
+    memcpy(bytes + 1, finding, sizeof(*finding));
+    return 1 + sizeof(*finding);
+}
+
 size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
                     uint8_t *bytes)
 {
@@ -119,6 +128,15 @@ long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
         *ret_kind = CODEC_DRAIN;
         *ret_now = (struct mono){c->now_ns};
         return 1;
+    }
+    if (size > 0 && bytes[0] == FINDING_BYTE) {
+        if (size < 1 + sizeof(struct finding)) {
+            return -EPROTO;
+        }
+        memcpy(ret_event, bytes + 1, sizeof(struct finding));
+        *ret_kind = (enum node_event_kind)CODEC_FINDING;
+        *ret_now = (struct mono){c->now_ns};
+        return 1 + (long)sizeof(struct finding);
     }
     if (size == 0 || bytes[0] > NODE_EVENT_KIND_COUNT) {
         return -EPROTO;

@@ -17,7 +17,9 @@
 #include <stdint.h>
 
 /* As a kind: the driver drained the node's actions. No data. */
-#define CODEC_DRAIN     NODE_EVENT_KIND_COUNT
+#define CODEC_DRAIN NODE_EVENT_KIND_COUNT
+#define CODEC_FINDING                                                                              \
+    (NODE_EVENT_KIND_COUNT + 1) /* a struct finding: what a replay is compared with */
 #define CODEC_SLOTS     256
 #define CODEC_WORD_MAX  48 /* words of the largest event */
 #define CODEC_EVENT_MAX (16 + 6 + CODEC_WORD_MAX * 10)
@@ -33,6 +35,8 @@ void codec_init(struct codec *c); /* start of a segment */
 size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
                     uint8_t *bytes);
 size_t codec_encode_drain(uint8_t *bytes);
+size_t codec_encode_finding(const struct finding *finding,
+                            uint8_t *bytes); /* 1 + sizeof(*finding) bytes */
 /* Reads one event from bytes[0 … size). *ret_event holds words for the event's struct. Returns the
  * bytes used; 0: the segment's end (one byte); -EPROTO. For NODE_EVENT_PEERS no data is read:
  * codec_peers follows. */

@@ -242,8 +242,7 @@ int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *r
             *ret_event = &r->fleet;
             return rc < 0 ? rc : 1;
         }
-        if (*ret_kind == CODEC_DRAIN) {
-            *ret_event = NULL;
+        if (*ret_kind >= CODEC_DRAIN) {
             return 1;
         }
         const int rc = codec_check(&r->config, *ret_kind, r->event);
@@ -283,13 +282,69 @@ static int make_node(struct record *r, bool trust_copy, struct node **ret_node)
     return rc;
 }
 
-long record_play(struct record *r, bool trust_copy,
-                 void (*on_action)(void *context, struct mono now, const struct node_action *),
-                 void *context, struct node **ret_node)
+enum { FINDING_PENDING_MAX = 256 };
+
+struct player {
+    struct node *node;
+    void (*on_action)(void *context, struct mono now, const struct node_action *);
+    void *context;
+    struct record_outcome outcome;
+    struct finding said[FINDING_PENDING_MAX]; /* then, since the last drain */
+    size_t said_count;
+};
+
+/* Takes the node's actions where the agent took them. */
+static void drain(struct player *p, struct mono now)
 {
-    struct node *node = NULL;
-    long events = 0;
-    int rc = make_node(r, trust_copy, &node);
+    struct node_action action;
+    size_t given = 0;
+    while (node_next_action(p->node, &action)) {
+        p->outcome.actions++;
+        if (action.kind == NODE_FINDING) {
+            if (given >= p->said_count ||
+                memcmp(&action.finding, &p->said[given], sizeof(action.finding)) != 0) {
+                p->outcome.different++;
+            }
+            given++;
+        }
+        p->on_action(p->context, now, &action);
+    }
+    if (given < p->said_count) {
+        p->outcome.different += (long)(p->said_count - given);
+    }
+    p->said_count = 0;
+}
+
+static int play_event(struct player *p, enum node_event_kind kind, struct mono now,
+                      const void *event)
+{
+    if (kind == CODEC_DRAIN) {
+        drain(p, now);
+        return 0;
+    }
+    if (kind == (enum node_event_kind)CODEC_FINDING) {
+        p->outcome.findings++;
+        if (p->said_count < FINDING_PENDING_MAX) {
+            memcpy(&p->said[p->said_count++], event, sizeof(p->said[0]));
+        }
+        return 0;
+    }
+    p->outcome.events++;
+    const int rc = node_on_event(p->node, now, kind, event);
+    return rc == -EINVAL && kind == NODE_EVENT_PEERS ? 0 : rc; /* refused there, refused here */
+}
+
+int record_play(struct record *r, bool trust_copy,
+                void (*on_action)(void *context, struct mono now, const struct node_action *),
+                void *context, struct node **ret_node, struct record_outcome *ret_outcome)
+{
+    struct player *p = calloc(1, sizeof(*p));
+    if (p == NULL) {
+        return -ENOMEM;
+    }
+    p->on_action = on_action;
+    p->context = context;
+    int rc = make_node(r, trust_copy, &p->node);
     while (rc == 0) {
         enum node_event_kind kind;
         struct mono now;
@@ -298,28 +353,16 @@ long record_play(struct record *r, bool trust_copy,
         if (rc <= 0) {
             break;
         }
-        if (kind == CODEC_DRAIN) {
-            struct node_action action;
-            while (node_next_action(node, &action)) {
-                on_action(context, now, &action);
-            }
-            rc = 0;
-            continue;
-        }
-        events++;
-        rc = node_on_event(node, now, kind, event);
-        if (rc == -EINVAL && kind == NODE_EVENT_PEERS) {
-            rc = 0; /* refused there, refused here */
-        }
+        rc = play_event(p, kind, now, event);
     }
-    if (rc < 0) {
-        if (arena_is_open()) {
-            arena_close();
-        } else {
-            node_free(node);
-        }
-        return rc;
+    if (rc == 0) {
+        *ret_node = p->node;
+        *ret_outcome = p->outcome;
+    } else if (arena_is_open()) {
+        arena_close();
+    } else {
+        node_free(p->node);
     }
-    *ret_node = node;
-    return events;
+    free(p);
+    return rc;
 }

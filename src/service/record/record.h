@@ -39,21 +39,27 @@ struct record *record_close(struct record *r);  /* NULL is fine; returns NULL */
 const struct node_config *record_config(const struct record *r);
 struct mono record_birth(const struct record *r);
 bool record_whole(const struct record *r);
-/* The next event (or CODEC_DRAIN), valid until the next call: 1; 0: the end; -EPROTO: damaged here.
- * For NODE_EVENT_PEERS the event is a struct node_fleet whose arrays stay valid until the record is
- * closed. */
+/* The next event (or CODEC_DRAIN, CODEC_FINDING), valid until the next call: 1; 0: the end;
+ * -EPROTO: damaged here. For NODE_EVENT_PEERS the event is a struct node_fleet whose arrays stay
+ * valid until the record is closed. */
 MUST_CHECK int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *ret_now,
                            const void **ret_event);
 
+/* What a replay says beside what was said then. */
+struct record_outcome {
+    long events, actions;
+    long findings, different; /* of the recorded findings; those that weren't given again to the
+                                 bit, or in excess */
+};
 /* Plays the whole record into a new node, or into the copy that it begins with (*ret_node then
  * lives in the arena: free it by arena_close). -ENOTSUP: it doesn't reach back to the node's birth
  * and has no copy. -EACCES: it begins with a copy and !trust_copy: a copy is memory with pointers,
  * taken as it is; whoever made it could make this process do anything. Each action is handed to
- * `on_action`. Returns the number of events, or an error. */
-MUST_CHECK long record_play(struct record *r, bool trust_copy,
-                            void (*on_action)(void *context, struct mono now,
-                                              const struct node_action *),
-                            void *context, struct node **ret_node);
+ * `on_action`. */
+MUST_CHECK int
+record_play(struct record *r, bool trust_copy,
+            void (*on_action)(void *context, struct mono now, const struct node_action *),
+            void *context, struct node **ret_node, struct record_outcome *ret_outcome);
 
 /* Shared with the recorder. */
 size_t record_fleet_size(const struct node_fleet *fleet);

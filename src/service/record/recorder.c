@@ -266,6 +266,19 @@ void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono 
     }
 }
 
+void recorder_finding(struct recorder *r, const struct finding *finding)
+{
+    if (r == NULL || newest(r) == NULL) {
+        return;
+    }
+    if (r->used + 2 + sizeof(*finding) > sizeof(r->buffer)) {
+        flush(r);
+    }
+    if (newest(r) != NULL) {
+        r->used += codec_encode_finding(finding, r->buffer + r->used);
+    }
+}
+
 void recorder_drained(struct recorder *r)
 {
     if (r != NULL && newest(r) != NULL && r->undrained && r->used < sizeof(r->buffer) - 1) {

@@ -38,6 +38,8 @@ void recorder_node(struct recorder *r, const struct node *node);
 /* NODE_EVENT_PEERS: event is a struct node_fleet. NULL recorder is fine. */
 void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono now,
                      const void *event);
+/* The node gave this finding: for replays to compare with. Before recorder_drained. */
+void recorder_finding(struct recorder *r, const struct finding *finding);
 /* The driver took all of the node's actions: when it does is part of what the node was told. */
 void recorder_drained(struct recorder *r);
 /* The recording so far as one open file (O_TMPFILE), offset 0; the caller closes it. */
