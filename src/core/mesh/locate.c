@@ -13,7 +13,8 @@
 
 #include "core/mesh/internal.h"
 
-#define CHAIN_MAX (MESH_HOP_MAX + 2)
+#define CHAIN_MAX    (MESH_HOP_MAX + 2)
+#define TRACE_ONE_NS NS_PER_S /* traces so close in time are of one fault */
 
 struct box {
     uint64_t key;
@@ -257,6 +258,47 @@ static bool is_traced(const struct path_out *path, struct view view)
     return view.out && !view.loss && path->trace_rounds > 0;
 }
 
+/* The last hop of that path that answered since it was traced; -1: none. */
+static int last_answer(const struct path_out *path, uint32_t hop_count)
+{
+    int answered = -1;
+
+    for (uint32_t hop = 0; path->trace_rounds > 0 && hop < hop_count; hop++) {
+        answered = (path->trace_answered & (1u << hop)) != 0 ? (int)hop : answered;
+    }
+    return answered;
+}
+
+/* Some packet of ours crossed a -> b and was answered behind it, since the moment the path was
+ * traced. Routers limit how often they answer, so an answer on any path counts, and a missing one
+ * says little. */
+static bool crossed_lately(const struct mesh *m, const struct path_out *path, uint64_t a,
+                           uint64_t b)
+{
+    struct chain chain;
+
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_out *other = &e->out[p];
+            const int64_t apart = mono_sub(other->traced, path->traced).ns;
+            const int answered = last_answer(other, other->hop_count);
+
+            if (answered < 0 || apart > TRACE_ONE_NS || apart < -TRACE_ONE_NS) {
+                continue;
+            }
+            chain_of(m, e, p, &chain);
+            for (int i = 0; i + 1 < (int)chain.count && i <= answered; i++) {
+                if (chain.boxes[i].key == a && chain.boxes[i + 1].key == b) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 /* The suspect among the chain's segments: index of its first box; -1 none. Sure is only what is
  * left alone; of several the first behind the last answer is the likeliest, or what explains most.
  */
@@ -264,21 +306,19 @@ static int choose_segment(const struct mesh *m, const struct path_out *path,
                           const struct chain *chain, struct view view, struct mesh_location *where)
 {
     const bool traced = is_traced(path, view);
-    int best = -1, answered = -1;
+    int best = -1;
     uint32_t suspects = 0;
     struct tally most = {0, 0, 0};
 
-    for (uint32_t hop = 0; traced && hop + 2 < chain->count; hop++) {
-        answered = (path->trace_answered & (1u << hop)) != 0 ? (int)hop : answered;
-    }
     for (int i = 0; i + 1 < (int)chain->count; i++) {
-        const struct tally t = tally_segment(m, chain->boxes[i].key, chain->boxes[i + 1].key, view);
+        const uint64_t a = chain->boxes[i].key, b = chain->boxes[i + 1].key;
+        const struct tally t = tally_segment(m, a, b, view);
 
-        if (t.good > 0 || i <= answered) {
+        if (t.good > 0 || (traced && crossed_lately(m, path, a, b))) {
             continue;
         }
         suspects++;
-        if (best < 0 || (answered < 0 && t.bad > most.bad)) {
+        if (best < 0 || (!traced && t.bad > most.bad)) {
             best = i;
             most = t;
         }
@@ -323,13 +363,6 @@ void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_dire
         set_box(ret_location, b); /* it, or a trunk of it: from here they look alike */
     } else {
         set_segment(ret_location, a, b);
-    }
-    if (router && !ret_location->confident && is_traced(&e->out[path], view) &&
-        e->out[path].trace_rounds > 1) {
-        /* It no longer answers, twice, yet what comes in by way of it comes: so it lives, and only
-         * the way to it is cut. */
-        const struct tally back = tally_segment(m, b->key, 0, (struct view){.out = false});
-        ret_location->confident = back.good > 0 && back.bad == 0;
     }
     ret_location->confident = ret_location->confident && view.out;
 }
