@@ -66,8 +66,10 @@ static bool peer_talks(const struct mesh *m, const struct edge *e, struct mono n
 
 /* Nothing came from the peer for a while, or we could not listen. What it sent then may be lost,
  * and proves nothing about one path: counting begins at what is reported next. */
-static void verdict_gap(struct edge *e)
+static void verdict_gap(struct edge *e, struct mono now)
 {
+    e->acked = now;
+    e->stamped_since_ack = e->heard_since_ack = 0;
     for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
         e->in[p].floor_wanted = true;
         e->in[p].proof_due = MONO_NEVER;
@@ -94,10 +96,10 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
         e->stamped_since_ack = e->heard_since_ack = 0;
     }
     if (e->heard.ns == MONO_NEVER.ns || !peer_talks(m, e, now)) {
-        verdict_gap(e);
+        verdict_gap(e, now);
     }
     e->heard = now;
-    e->heard_since_ack++;
+    e->heard_since_ack += !mesh_is_late(m, now); /* what waited in our socket is old */
     in->touched = now;
     in->half.heard = now;
     in->unseen = 0;
@@ -339,7 +341,7 @@ void verdict_late(struct mesh *m, struct mono now, struct span late)
         e->want = 0;
         e->stamped_since_ack = e->heard_since_ack = 0;
         e->acked = now;
-        verdict_gap(e);
+        verdict_gap(e, now);
         if (e->heard.ns != MONO_NEVER.ns && !e->silent) {
             e->heard = now; /* we might have missed it */
         }
