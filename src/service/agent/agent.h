@@ -1,8 +1,8 @@
 /* agent.h: one host's agent: core/node with its senses and hands.
  *
- * Every 5 ms a round: take what the sockets hold (packets, transmit stamps, routers' answers), tie
+ * Every 10 ms a round: take what the sockets hold (packets, transmit stamps, routers' answers), tie
  * the kernel's clocks together, tell the node, let it tick, send what it decides, write the shared
- * pages. Kernel stamps make it harmless that packets wait for up to 5 ms. All else (links,
+ * pages. Kernel stamps make it harmless that packets wait for up to 10 ms. All else (links,
  * questions on the Unix socket, signals) are events of the same loop; there are no threads.
  *
  * The node is told everything through agent_feed, which records it: what the recorder holds is all
@@ -28,7 +28,7 @@
 
 #include <systemd/sd-event.h>
 
-#define AGENT_ROUND_NS        (5 * NS_PER_MS)
+#define AGENT_ROUND_NS        (10 * NS_PER_MS)
 #define AGENT_RECEIVE_PENDING 256
 #define AGENT_STAMP_PENDING   512
 #define AGENT_HISTORY         120 /* seconds of the bound, for the plot */

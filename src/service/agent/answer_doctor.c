@@ -84,7 +84,7 @@ static void check_clock(struct agent *a, struct json_writer *j)
         snprintf(guard.advice, sizeof(guard.advice),
                  "the hard bound is about 12 us wider; a NIC with a PHC, or ptp_kvm, cures it");
     } else {
-        snprintf(guard.found, sizeof(guard.found), "%s, every 5 ms", a->guard_name);
+        snprintf(guard.found, sizeof(guard.found), "%s, every 10 ms", a->guard_name);
     }
     put_check(j, &guard);
     struct check residuals =

@@ -1,5 +1,5 @@
-/* request.h: one line from the agent's socket as what it asks for (docs/json.md). Pure: any bytes in, a request
- * or the reason of a refusal out. */
+/* request.h: one line from the agent's socket as what it asks for (docs/json.md). Pure: any bytes
+ * in, a request or the reason of a refusal out. */
 #pragma once
 #include "base/bug.h"
 

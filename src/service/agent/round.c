@@ -1,4 +1,4 @@
-/* round.c: packets in and out, every 5 ms. */
+/* round.c: packets in and out, every 10 ms. */
 #include "service/agent/agent.h"
 
 #include <string.h>
