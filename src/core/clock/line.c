@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #define SLEW_MAX 500e-6 /* |slew|: the line runs at 1 + y +- this at worst */
+#define SLEW_FAR 2000e-6 /* and while it is further off than a reader is told SYNCED with */
+#define FAR_NS 20e3
 #define MEET_S   0.1
 
 static void line_at(const struct line *line, int64_t at_ns, int64_t *ret_ns, double *ret_fraction)
@@ -51,7 +53,8 @@ void line_follow(struct clock *c, struct nic_time now)
     double fraction;
     const double ahead = line_minus_map(c, now);
     line_at(&c->line, now.ns, &ns, &fraction);
-    const double slew = fmin(SLEW_MAX, fmax(-SLEW_MAX, -ahead / (MEET_S * 1e9)));
+    const double most = fabs(ahead) > FAR_NS ? SLEW_FAR : SLEW_MAX;
+    const double slew = fmin(most, fmax(-most, -ahead / (MEET_S * 1e9)));
     const double reach_s = fabs(ahead) / (fmax(1e-30, fabs(slew)) * 1e9);
     c->line = (struct line){
         .r = now, .x_ns = ns, .x_fraction = fraction, .y = c->map.y, .slew = slew, .valid = true};
