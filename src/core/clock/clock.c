@@ -6,20 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOST_SCALE        6.0
-#define LOST_S            2.0
-#define LOST_AGAIN_NS     (5 * NS_PER_S)
-#define EARLY_NS          (4 * NS_PER_S)
-#define STEP_TICKS        3
-#define STEP_AGAIN_NS     (3 * NS_PER_S)
-#define STEPS_REACQUIRE   3
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     1e6
-#define STEP_EPOCH_NS     1e6
 #define LINE_CALM_NS      20e3
-#define DISRUPT_NS        (300 * NS_PER_MS)
-#define MERGE_TICKS       10
 
 /* -- decisions out
  * ---------------------------------------------------------------------------------------- */
@@ -107,7 +97,7 @@ void clock_disrupt(struct clock *c, struct span hold)
 }
 
 /* Own stamps from before are on another clock. */
-static void forget_stamps(struct clock *c)
+void clock_forget_stamps(struct clock *c)
 {
     for (int i = 0; i < c->capacity; i++) {
         struct edge *e = &c->edges[i];
@@ -127,9 +117,9 @@ static void forget_stamps(struct clock *c)
     }
 }
 
-static void acquire_again(struct clock *c)
+void clock_acquire_again(struct clock *c)
 {
-    forget_stamps(c);
+    clock_forget_stamps(c);
     clock_set_phase(c, CLOCK_ACQUIRE);
 }
 
@@ -139,7 +129,7 @@ void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault
     c->fault = fault;
     c->fault_seen = true;
     clock_disrupt(c, span_ns(DISRUPT_NS));
-    forget_stamps(c);
+    clock_forget_stamps(c);
     if (c->ever_tracked) {
         clock_set_phase(c, fault == CLOCK_FAULT_GUARD ? CLOCK_ACQUIRE : CLOCK_COLD);
         if (fault != CLOCK_FAULT_GUARD) {
@@ -349,143 +339,6 @@ void clock_on_point(struct clock *c, struct nic_time now, const struct clock_poi
 /* -- a tick of tracking
  * ----------------------------------------------------------------------------------- */
 
-/* The own clock stepped: nearly all edges say so, on one side, two ticks running. Levels are slow,
- * so they still stand where they stood before. */
-static bool find_step(struct clock *c)
-{
-    const double limit =
-        8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
-    int count = 0, out = 0;
-
-    if (!c->settled || c->now.ns - c->phase_since.ns < EARLY_NS) {
-        return false;
-    }
-    for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw ||
-            !e->level_known) {
-            continue;
-        }
-        const double off = e->raw_ns - e->level_ns;
-        c->values[count++] = off;
-        out += fabs(off) > limit;
-    }
-    const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
-    if (count < least || 5 * out < 4 * count) {
-        c->step_ticks = 0;
-        return false;
-    }
-    (void)shortest_half(c->values, count, count); /* sorts */
-    const double low = c->values[count / 5], high = c->values[count - 1 - count / 5];
-    if (!(low > limit || high < -limit)) {
-        c->step_ticks = 0;
-        return false;
-    }
-    c->step_ns = c->values[count / 2];
-    return ++c->step_ticks >= STEP_TICKS;
-}
-
-static void take_step(struct clock *c, struct nic_time now)
-{
-    const int64_t whole = (int64_t)c->step_ns;
-
-    c->steps++;
-    c->steps_running = now.ns - c->stepped_at.ns < STEP_AGAIN_NS ? c->steps_running + 1 : 1;
-    c->stepped_at = now;
-    c->fault = CLOCK_FAULT_STEP;
-    c->fault_seen = true;
-    clock_push(
-        c, (struct clock_action){.kind = CLOCK_ACTION_STEP, .edge = -1, .value_ns = c->step_ns});
-    clock_disrupt(c, span_ns(DISRUPT_NS));
-    clock_jump(c, whole);
-    forget_stamps(c);
-    for (int i = 0; i < c->capacity; i++) {
-        c->edges[i].expected_ns = c->edges[i].level_ns;
-    }
-    c->step_ticks = 0;
-    if (llabs((long long)whole) > (int64_t)STEP_EPOCH_NS) {
-        c->epoch++;
-        line_restart(c, now);
-        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_TIMELINE,
-                                            .edge = -1,
-                                            .timeline = c->timeline,
-                                            .epoch = c->epoch});
-    }
-    for (int k = 0; k < BANK_FILTERS; k++) {
-        c->bank.p00[k] += 200.0 * 200.0;
-        c->bank.p11[k] += 100.0 * 100.0;
-    }
-    if (c->steps_running >= STEPS_REACQUIRE) { /* not a step but a rate */
-        acquire_again(c);
-    }
-}
-
-/* Two parts of the fleet meet again: a good share of the edges is off by one and the same amount.
- */
-static void merge(struct clock *c, struct nic_time now)
-{
-    int count = 0;
-
-    for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && !e->config.witness && e->has_raw && e->out_since_s >= 0.3) {
-            c->values[count++] = e->raw_ns;
-        }
-    }
-    if (count <= c->liars_max || 4 * count < c->track_peers || c->track_peers == 0) {
-        c->merge_ticks = 0;
-        return;
-    }
-    const int keep = (4 * count + 4) / 5;
-    const double theta = shortest_half(c->values, count, keep);
-    int agree = 0;
-    for (int i = 0; i < count; i++) {
-        agree += fabs(c->values[i] - theta) < fmax(2000, 0.1 * fabs(theta));
-    }
-    if (agree < keep || agree <= c->liars_max) {
-        c->merge_ticks = 0;
-        return;
-    }
-    if (++c->merge_ticks < MERGE_TICKS) {
-        return;
-    }
-    c->merge_ticks = 0;
-    const double move = theta * fmin(0.5, (double)agree / c->track_peers);
-    clock_disrupt(c, span_ns(DISRUPT_NS));
-    clock_jump(c, (int64_t)move);
-    if (fabs(move) > STEP_EPOCH_NS) {
-        c->epoch++;
-        line_restart(c, now);
-    }
-}
-
-/* The own edges disagree far more than the neighbours' do, or most have nothing in gate, while the
- * neighbours track undisturbed: this member is lost. It learns offset and rate anew from those who
- * aren't. */
-static void check_lost(struct clock *c, double dt_s)
-{
-    int measured = 0;
-
-    for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        measured += edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1;
-    }
-    const bool bad =
-        (c->in_gate < c->needed &&
-         c->scale_own_ns > fmax(LOST_SCALE * c->scale_ns, 60 + 3 * noise_sigma_ns(&c->noise))) ||
-        2 * measured < c->track_peers;
-    const bool others = 4 * c->track_peers >= 3 * c->live && c->track_peers >= c->needed;
-
-    c->lost_s = bad && others ? c->lost_s + dt_s : 0;
-    if (c->lost_s > LOST_S && c->now.ns - c->lost_at.ns > LOST_AGAIN_NS) {
-        c->lost_s = 0;
-        c->lost_at = c->now;
-        noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2),
-                   c->config.stamps == CLOCK_STAMPS_SOFTWARE);
-        acquire_again(c);
-    }
-}
-
 static void learn_noise(struct clock *c, struct nic_time now)
 {
     if (now.ns - c->noise_at.ns >= NS_PER_S) {
@@ -534,8 +387,8 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
             c->edges[i].consumed = c->edges[i].written;
         }
     }
-    if (find_step(c)) {
-        take_step(c, now);
+    if (disturbance_find_step(c)) {
+        disturbance_take_step(c, now);
         return;
     }
     consensus_gather(c, now);
@@ -549,9 +402,9 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
         c->edges[i].expected_ns -= dx;
     }
     bank_shift(&c->bank, dx, dy);
-    merge(c, now);
+    disturbance_merge(c, now);
     learn_noise(c, now);
-    check_lost(c, dt_s);
+    disturbance_check_lost(c, dt_s);
     find_queues(c);
     liar_tick(c, now, dt_s);
 }
@@ -630,7 +483,7 @@ static void update_hold(struct clock *c, struct nic_time now)
     } else if (c->phase == CLOCK_HOLD && c->live > 0) {
         const bool long_gone = now.ns - c->hold_since.ns > HOLD_REACQUIRE_NS;
         if (long_gone || c->track_peers == 0) {
-            acquire_again(c);
+            clock_acquire_again(c);
         } else {
             clock_set_phase(c, CLOCK_TRACK);
         }

@@ -11,6 +11,8 @@
 #include "core/clock/clock.h"
 #include "core/clock/noise.h"
 
+#define EARLY_NS        (4 * NS_PER_S)
+#define DISRUPT_NS      (300 * NS_PER_MS)
 #define RING_PACKETS    128 /* a power of two: more than 2 s of an edge's packets */
 #define BOUND_BUCKETS   10  /* of 200 ms */
 #define BOUND_BUCKET_NS (200 * NS_PER_MS)
@@ -232,6 +234,15 @@ void clock_disrupt(struct clock *c, struct span hold);
 void clock_move(struct clock *c, struct nic_time r, double dx_ns, double dy);
 void clock_jump(struct clock *c, int64_t dx_ns);
 
+void clock_forget_stamps(struct clock *c); /* own stamps from before are on another clock */
+void clock_acquire_again(struct clock *c);
+
+/* disturbance.c */
+bool disturbance_find_step(struct clock *c);
+void disturbance_take_step(struct clock *c, struct nic_time now);
+void disturbance_merge(struct clock *c, struct nic_time now);
+void disturbance_check_lost(struct clock *c, double dt_s);
+
 /* edge.c */
 void edge_reset_measurement(struct edge *e);
 bool edge_take_point(struct clock *c, struct edge *e, const struct clock_point *p);
@@ -275,7 +286,8 @@ double line_minus_map(const struct clock *c, struct nic_time at);
 
 /* bound.c */
 void bound_tick(struct clock *c, struct nic_time now);
-/* How far a clock may have left its published rate after age_s: the integral of max(limit, drift s). */
+/* How far a clock may have left its published rate after age_s: the integral of max(limit, drift
+ * s). */
 double clock_drift_ns(double rate_limit, double rate_drift, double age_s);
 double bound_growth_ns(const struct clock *c, double age_s);
 double bound_spread2(const struct clock *c);

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SLEW_MAX 500e-6 /* |slew|: the line runs at 1 + y +- this at worst */
+#define SLEW_MAX 500e-6  /* |slew|: the line runs at 1 + y +- this at worst */
 #define SLEW_FAR 2000e-6 /* and while it is further off than a reader is told SYNCED with */
-#define FAR_NS 20e3
+#define FAR_NS   20e3
 #define MEET_S   0.1
 
 static void line_at(const struct line *line, int64_t at_ns, int64_t *ret_ns, double *ret_fraction)
