@@ -158,6 +158,7 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
         out->half.port = source_port;
         if (moved) {
             delay_init(out->half.delay, now);
+            out->half.brief_count = 0;
             out->test = (struct loss_test){0};
             mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_REPATH,
                                                        .edge = edge,

@@ -55,6 +55,9 @@ struct path_half { /* what both directions keep */
     uint32_t sent_now, lost_now, sent_before, lost_before;
     struct mono recent_start;
     struct delay_window *delay;
+    struct mono
+        brief_at; /* quantiles are computed once a second, not whenever the page is written */
+    int64_t brief_p50, brief_min, brief_count;
 };
 struct path_out {
     struct path_half half;
@@ -93,7 +96,7 @@ struct edge {
         version_lately; /* newest that the peer spoke in the last window, and in this */
     struct mono version_start;
     uint32_t version_count; /* packets sent, for trying versions in turn */
-    uint8_t want; /* in-paths to ask a burst for, now */
+    uint8_t want;           /* in-paths to ask a burst for, now */
     uint32_t local, peer, generation;
     struct nic_id nic;
     struct host_id host;

@@ -167,6 +167,10 @@ bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
                     struct mesh_edge_info *ret_info);
 bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
                       enum finding_direction direction, struct path_report *ret_report);
+/* The same without quantiles, but for minimum and median as of a second ago: for what is written
+ * often. */
+bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
+                     struct path_report *ret_report);
 int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer);
 void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters);
 

@@ -35,15 +35,13 @@ bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
     return true;
 }
 
-bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
-                      enum finding_direction direction, struct path_report *ret_report)
+bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
+                     struct path_report *ret_report)
 {
     const struct edge *e = &m->edges[edge];
     const bool out = direction == DIRECTION_OUT;
     const struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
-    const struct delay_window *d = half->delay;
 
-    (void)now;
     if (!e->used || path >= m->config.path_limit ||
         (out ? path >= e->path_count : !e->in[path].known)) {
         return false;
@@ -61,16 +59,38 @@ bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t p
         .lost_recent = half->lost_now + half->lost_before,
         .sent_recent = half->sent_now + half->sent_before,
         .deaths = half->deaths,
-        .owd_ns_last = d->last,
-        .owd_ns_min = delay_quantile(d, 0),
-        .owd_ns_p50 = delay_quantile(d, 0.5),
-        .owd_ns_p99 = delay_quantile(d, 0.99),
-        .owd_ns_max = delay_quantile(d, 1),
-        .owd_count = (int64_t)(d->now.head.count + d->before.head.count),
-        .owd_ns_p50_long = delay_quantile_longer(d, 0.5),
+        .owd_ns_last = half->delay->last,
+        .owd_ns_min = half->brief_count > 0 ? half->brief_min : INT64_MIN,
+        .owd_ns_p50 = half->brief_count > 0 ? half->brief_p50 : INT64_MIN,
+        .owd_ns_p99 = INT64_MIN,
+        .owd_ns_max = INT64_MIN,
+        .owd_count = half->brief_count,
+        .owd_ns_p50_long = INT64_MIN,
+        .job_ns_p50 = INT64_MIN,
+        .job_ns_max = INT64_MIN,
         .bound_ns = INT64_MIN,
         .hard_ns = INT64_MIN,
     };
+    return true;
+}
+
+bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
+                      enum finding_direction direction, struct path_report *ret_report)
+{
+    const struct delay_window *d;
+
+    (void)now;
+    if (!mesh_path_brief(m, edge, path, direction, ret_report)) {
+        return false;
+    }
+    d = direction == DIRECTION_OUT ? m->edges[edge].out[path].half.delay
+                                   : m->edges[edge].in[path].half.delay;
+    ret_report->owd_ns_min = delay_quantile(d, 0);
+    ret_report->owd_ns_p50 = delay_quantile(d, 0.5);
+    ret_report->owd_ns_p99 = delay_quantile(d, 0.99);
+    ret_report->owd_ns_max = delay_quantile(d, 1);
+    ret_report->owd_count = (int64_t)(d->now.head.count + d->before.head.count);
+    ret_report->owd_ns_p50_long = delay_quantile_longer(d, 0.5);
     delay_singles(d, &ret_report->job_ns_p50, &ret_report->job_ns_max);
     return true;
 }
@@ -107,6 +127,12 @@ void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
         e->owd_min[0] = e->out_min[0] + e->in_min[0];
     }
     delay_add(half->delay, now, span_ns(OWD_WINDOW_NS), owd_ns);
+    if (half->brief_count == 0 || mono_sub(now, half->brief_at).ns >= NS_PER_S) {
+        half->brief_at = now;
+        half->brief_p50 = delay_quantile(half->delay, 0.5);
+        half->brief_min = delay_quantile(half->delay, 0);
+        half->brief_count = (int64_t)(half->delay->now.head.count + half->delay->before.head.count);
+    }
 }
 
 void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters)

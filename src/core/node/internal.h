@@ -18,6 +18,7 @@ struct member {
     uint32_t local;       /* a NIC of the domain, for brackets */
     struct nic_time last; /* its time as last known */
     struct mono last_mono;
+    int64_t bound_ns;                 /* of a difference with a peer, statistical; -1 none */
     struct clock_published published; /* as of the last tick: what packets carry */
 };
 /* Which clock edge belongs to a mesh edge. */

@@ -64,6 +64,7 @@ int node_clock_new(struct node *n, struct mono now)
             n->members[n->member_count++] = (struct member){.domain = nic->domain,
                                                             .number = nic->nic.index,
                                                             .local = i,
+                                                            .bound_ns = -1,
                                                             .last_mono = MONO_NEVER};
         }
         if (nic->nic.index < n->members[index].number) {
@@ -379,6 +380,20 @@ static void leaf_tick(struct node *n, struct mono now)
     n->terms_changed = true;
 }
 
+/* For the mesh page, which asks hundreds of times per tick. */
+static void note_bound(struct member *m, struct nic_time at)
+{
+    struct clock_terms terms;
+    struct clock_reading reading;
+
+    clock_terms(m->clock, &terms);
+    reading = clock_terms_read(&terms, at);
+    m->bound_ns = (reading.status == CLOCK_SYNCED || reading.status == CLOCK_HOLDOVER) &&
+                          reading.statistical_ns >= 0 && reading.statistical_ns < 1e9
+                      ? (int64_t)ceil(2 * reading.statistical_ns)
+                      : -1;
+}
+
 void node_clock_tick(struct node *n, struct mono now)
 {
     for (uint32_t i = 0; i < n->member_count; i++) {
@@ -393,6 +408,7 @@ void node_clock_tick(struct node *n, struct mono now)
         if (clock_deadline(m->clock).ns <= at.ns) {
             feed_utc(n, now, i);
             clock_tick(m->clock, at);
+            note_bound(m, at);
         }
         do_actions(n, now, i);
         clock_published(m->clock, at, &m->published);
