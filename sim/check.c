@@ -101,7 +101,7 @@ static void read_host(struct world *w, int host)
     struct check_host *c = &w->check->hosts[host];
     struct world_host *h = &w->hosts[host];
 
-    c->judged = false;
+    c->judged = c->claims = false;
     c->synced = false;
     c->last.status = CLOCK_PAGE_UNKNOWN;
     if (!h->page_valid || !awake(w, host)) {
@@ -112,7 +112,8 @@ static void read_host(struct world *w, int host)
     c->epoch = h->page.page.terms.epoch;
     c->timeline = h->page.page.terms.timeline;
     c->synced = c->last.status == CLOCK_PAGE_SYNCED;
-    c->judged = c->synced && h->lie == NULL;
+    c->claims = c->synced && h->lie == NULL;
+    c->judged = c->claims && (c->watched_fault < 0 || c->back >= 0);
 }
 
 /* The fleet's centre: the median of fleet time - true time over the judged; ret_count of them in c->values, as
@@ -125,13 +126,15 @@ static int errors(struct world *w, int64_t *ret_base)
 
     for (int i = 0; i < w->host_count; i++) {
         struct check_host *h = &c->hosts[i];
-        if (!h->judged || cut_off(w, i)) {
+        const int64_t offset = h->last.fleet_ns - w->now;
+        if (!h->claims || cut_off(w, i)) {
             continue;
         }
-        const int64_t offset = h->last.fleet_ns - w->now;
-        base = count == 0 ? offset : base;
+        base = base == 0 ? offset : base;
         h->error_ns = (double)(offset - base) + h->last.fraction;
-        c->values[count++] = h->error_ns;
+        if (h->judged) {
+            c->values[count++] = h->error_ns;
+        }
     }
     *ret_base = base;
     return count;
@@ -203,8 +206,8 @@ static void judge_faults(struct world *w, uint64_t torn_now)
             continue;
         }
         struct check_fault *f = &c->faults[h->watched_fault];
-        const bool inside = h->judged && fabs(h->error_ns) <= h->last.hard_ns;
-        if (h->judged && !inside) {
+        const bool inside = h->claims && fabs(h->error_ns) <= h->last.hard_ns;
+        if (h->claims && !inside) {
             f->late++;
         }
         if (inside && h->marked >= 0 && h->back < 0) {
@@ -213,9 +216,7 @@ static void judge_faults(struct world *w, uint64_t torn_now)
         } else if (h->back >= 0 && !inside) {
             h->back = -1; /* not for good */
         }
-        if (torn_now > 0 && !(h->judged && !inside)) {
-            f->others += torn_now;
-        }
+        f->others += torn_now;
     }
 }
 

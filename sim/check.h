@@ -48,7 +48,8 @@ struct check_host {
     struct reading last;
     int64_t last_raw;
     double error_ns; /* fleet time - true time, less the fleet's centre */
-    bool judged;     /* honest and expected to be right */
+    bool claims; /* honest, and says SYNCED */
+    bool judged; /* and no clock fault of its own is under observation */
     bool synced;
     uint32_t epoch;
     uint64_t timeline;

@@ -302,7 +302,7 @@ void check_finding(struct world *w, const struct world_finding *f)
 static bool breaks_clock(const struct scenario_fault *s)
 {
     return s->kind == FAULT_CLOCK_STEP || s->kind == FAULT_CLOCK_FREQ || s->kind == FAULT_SUSPEND ||
-           s->kind == FAULT_REBOOT;
+           s->kind == FAULT_REBOOT || s->kind == FAULT_NIC_STEER;
 }
 
 void check_fault(struct world *w, unsigned index, bool on)

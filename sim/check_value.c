@@ -75,7 +75,7 @@ static double at_fault(struct world *w, const struct scenario_bound *b, int i)
 static bool fits(const char *what, enum scenario_fault_kind kind)
 {
     const bool clock = kind == FAULT_CLOCK_STEP || kind == FAULT_CLOCK_FREQ ||
-                       kind == FAULT_SUSPEND || kind == FAULT_REBOOT;
+                       kind == FAULT_SUSPEND || kind == FAULT_REBOOT || kind == FAULT_NIC_STEER;
     const bool net = kind == FAULT_CARRIER || kind == FAULT_FLAP || kind == FAULT_BLACKHOLE ||
                      kind == FAULT_LOSS || kind == FAULT_DELAY || kind == FAULT_TRUNK ||
                      kind == FAULT_SPINE || kind == FAULT_NIC_VANISH;

@@ -18,6 +18,7 @@ void delay_init(struct delay_window *w, struct mono now)
     w->start = now;
     w->last = INT64_MIN;
     w->single_count = 0;
+    w->recent_count = 0;
 }
 
 void delay_add(struct delay_window *w, struct mono now, struct span window, int64_t owd_ns)
@@ -39,6 +40,7 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
         w->start = now;
     }
     histogram_add(&w->now.head, owd_ns);
+    w->recent[w->recent_count++ % DELAY_RECENT] = owd_ns;
     w->last = owd_ns;
 }
 
@@ -67,9 +69,37 @@ void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_
     }
 }
 
+/* Shell sort: small and without recursion. */
+static void sort(int64_t *values, uint32_t count)
+{
+    for (uint32_t gap = 40; gap > 0; gap /= 3) {
+        for (uint32_t i = gap; i < count; i++) {
+            const int64_t value = values[i];
+            uint32_t at = i;
+            for (; at >= gap && values[at - gap] > value; at -= gap) {
+                values[at] = values[at - gap];
+            }
+            values[at] = value;
+        }
+    }
+}
+
 int64_t delay_quantile(const struct delay_window *w, double q)
 {
-    return histogram_quantile_both(&w->now.head, &w->before.head, q);
+    const uint64_t count = w->now.head.count + w->before.head.count;
+    int64_t sorted[DELAY_RECENT];
+
+    if (count == 0 || count > DELAY_RECENT || count > w->recent_count || q <= 0 || q >= 1) {
+        return histogram_quantile_both(&w->now.head, &w->before.head, q);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sorted[i] = w->recent[(w->recent_count - 1 - i) % DELAY_RECENT];
+    }
+    sort(sorted, (uint32_t)count);
+    const double rank = q * (double)(count - 1);
+    const uint32_t i = (uint32_t)rank;
+    const uint32_t next = i + 1 < count ? i + 1 : i;
+    return sorted[i] + (int64_t)((rank - i) * (double)(sorted[next] - sorted[i]));
 }
 
 int64_t delay_quantile_longer(const struct delay_window *w, double q)

@@ -20,12 +20,16 @@ struct delay_counts {
     uint16_t counters[HISTOGRAM_BUCKETS(DELAY_SUB_BITS, DELAY_OCTAVES)];
 };
 #define DELAY_SINGLES 16
+#define DELAY_RECENT  128 /* samples kept as they are: 10..20 s at the default rate */
+
 struct delay_window {
     struct mono start;
     int64_t last;
     int64_t singles[DELAY_SINGLES]; /* the newest, a ring */
     uint32_t single_count;          /* ever */
     struct delay_counts now, before, longer;
+    uint32_t recent_count;
+    int64_t recent[DELAY_RECENT]; /* ring: while it holds both windows, quantiles are exact */
 };
 
 void delay_init(struct delay_window *w, struct mono now);
@@ -35,6 +39,7 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
 void delay_add_single(struct delay_window *w, int64_t owd_ns);
 /* Median and maximum of the newest; INT64_MIN: none. */
 void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_max);
-/* Of now and before together (longer: that one alone); INT64_MIN when empty. q in 0..1. */
+/* Exact while the windows hold at most DELAY_RECENT samples; of buckets (1.6 %) beyond.
+ * Of now and before together (longer: that one alone); INT64_MIN when empty. q in 0..1. */
 int64_t delay_quantile(const struct delay_window *w, double q);
 int64_t delay_quantile_longer(const struct delay_window *w, double q);
