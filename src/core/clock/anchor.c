@@ -8,6 +8,9 @@
 #define AGE_MS_MAX 60000
 #define STEER_MAX  100e-9
 #define STEER_S    100.0
+/* Fleet time runs at the mean of free oscillators (100 ppm each at worst), UTC at its own rate: what an anchor said
+ * is worth less with every second. */
+#define UTC_RATE 200e-6
 
 static int find_slot(const struct clock *c, uint32_t member, struct nic_time now)
 {
@@ -77,7 +80,8 @@ void anchor_tick(struct clock *c, struct nic_time now)
             offsets[at] = offsets[at - 1];
         }
         offsets[at] = c->anchors[i].utc_minus_ns;
-        bound = fmax(bound, c->anchors[i].bound_ns);
+        bound =
+            fmax(bound, c->anchors[i].bound_ns + UTC_RATE * (double)(now.ns - c->anchor_at[i].ns));
     }
     c->utc_known = count > 0;
     c->steer = 0;

@@ -69,6 +69,22 @@ void clock_jump(struct clock *c, int64_t dx_ns)
     set_map(c, c->map.r, c->map.x_ns + dx_ns, c->map.x_fraction, c->map.y);
 }
 
+/* Steering is a rate that all members put on alike, once: moving x each tick instead would look to each like
+ * everybody else running fast, and the rates would run away. Who has just come into step took the rate over with the
+ * others' maps. */
+static void follow_steer(struct clock *c)
+{
+    if (c->phase != CLOCK_TRACK) {
+        c->steered_known = false;
+        return;
+    }
+    if (c->steered_known && c->steer != c->steered) {
+        clock_move(c, c->map.r, 0, c->steer - c->steered);
+    }
+    c->steered = c->steer;
+    c->steered_known = true;
+}
+
 /* -- phases
  * -----------------------------------------------------------------------------------------------
  */
@@ -524,9 +540,7 @@ void clock_tick(struct clock *c, struct nic_time now)
     consensus_count(c);
     anchor_tick(c, now);
     run_phase(c, now, dt_s);
-    if (c->steer != 0 && c->phase == CLOCK_TRACK) {
-        clock_move(c, c->map.r, c->steer * (double)elapsed, 0);
-    }
+    follow_steer(c);
     update_hold(c, now);
     timeline_tick(c, now);
     if (c->ever_tracked) {

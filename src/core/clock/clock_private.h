@@ -211,7 +211,9 @@ struct clock {
     bool utc_known;
     int64_t utc_minus_ns;
     double utc_bound_ns;
-    double steer; /* rate, no unit */
+    double steer;   /* rate, no unit */
+    double steered; /* what of it the map already has */
+    bool steered_known;
 
     /* restored: wait for neighbours to agree */
     bool restored;
