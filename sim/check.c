@@ -323,8 +323,9 @@ static void judge_utc(struct world *w, struct check_window *win)
         if (terms.utc_known) {
             const int64_t utc = w->check->hosts[i].last.fleet_ns + terms.utc_minus_ns;
             known++;
-            win->utc_error_ns =
-                fmax(win->utc_error_ns, fabs((double)(utc - WORLD_UTC_NS - w->now)));
+            const double error = fabs((double)(utc - WORLD_UTC_NS - w->now));
+            win->utc_error_ns = fmax(win->utc_error_ns, error);
+            win->utc_outside += error > terms.utc_bound_ns;
         }
     }
     w->check->utc_known_share = running > 0 ? (double)known / running : 0;

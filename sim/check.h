@@ -24,7 +24,7 @@ struct check_window {
     int64_t from, until;
     struct tally pair, nic_pair, hard_width, statistical_width, owd;
     double pair_ns_max;
-    uint64_t judged, hard_outside, statistical_outside, stale, backwards, epochs;
+    uint64_t judged, hard_outside, statistical_outside, stale, backwards, epochs, utc_outside;
     double synced_share_min;
     uint64_t false_path, false_link, false_step, false_liar;
     uint64_t probes_at_start, refused_at_start, probes, refused;
@@ -48,8 +48,8 @@ struct check_host {
     struct reading last;
     int64_t last_raw;
     double error_ns; /* fleet time - true time, less the fleet's centre */
-    bool claims; /* honest, and says SYNCED */
-    bool judged; /* and no clock fault of its own is under observation */
+    bool claims;     /* honest, and says SYNCED */
+    bool judged;     /* and no clock fault of its own is under observation */
     bool synced;
     uint32_t epoch;
     uint64_t timeline;

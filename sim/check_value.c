@@ -130,6 +130,7 @@ static double in_window(struct world *w, const char *what, const struct check_wi
         {"clock.stale", (double)win->stale},
         {"clock.epochs", (double)win->epochs},
         {"clock.utc_error_ns", win->utc_error_ns},
+        {"clock.utc_outside", (double)win->utc_outside},
         {"owd.error.median_ns", tally_quantile(&win->owd, 0.5)},
         {"owd.error.p99_ns", tally_quantile(&win->owd, 0.99)},
         {"false.path", (double)win->false_path},

@@ -25,6 +25,8 @@ static const struct scenario_metric metrics[] = {
     {"clock.epochs", BOTH, false, "epoch changes, all hosts"},
     {"clock.timelines", BOTH, false, "different timelines among SYNCED hosts at the end"},
     {"clock.utc_error_ns", SCENARIO_SIM, false, "fleet time's own idea of UTC against UTC, worst"},
+    {"clock.utc_outside", SCENARIO_SIM, false,
+     "UTC outside the bound that a host states for it; a count"},
     {"clock.utc_known_share", SCENARIO_SIM, false, "share of hosts that know UTC at the end"},
     {"owd.error.median_ns", BOTH, false,
      "one-way delay of a path and direction against truth, median"},
