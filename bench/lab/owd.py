@@ -5,6 +5,7 @@ The lab's relay stands in that path before and after, and stamps what it really 
 """
 import mmap
 import struct
+import subprocess
 import sys
 import time
 
@@ -44,6 +45,14 @@ def find(lab, host, local, peer):
     raise Missing(f"NIC {local} doesn't probe NIC {peer}")
 
 
+def spine_of(lab, port):
+    """Which spine the leaf's kernel sends probes of this source port to."""
+    out = subprocess.run(["ip", "-n", f"foliot-{lab.name}-leaf0", "route", "get", "to", f"10.{SINK[0]}.{SINK[1]}.2", "from",
+                          f"10.{SOURCE[0]}.{SOURCE[1]}.2", "iif", f"h{SOURCE[0]}n{SOURCE[1]}", "ipproto", "udp", "sport", str(port),
+                          "dport", "7637"], capture_output=True, text=True, check=True).stdout.split()
+    return out[out.index("dev") + 1]
+
+
 def watch(lab, duration):
     """Medians over a time of p50s, polled each second: out by path number, in by path number; and which path goes by the spine."""
     out, back, ours = {}, {}, None
@@ -55,7 +64,7 @@ def watch(lab, duration):
             for way, into in (("out", out), ("in", back)):
                 if path[way]["owd_ns_p50"] is not None:
                     into.setdefault(path["path"], []).append(path[way]["owd_ns_p50"])
-            if any(hop in (f"172.16.1.{1 + SPINE}", f"spine{SPINE}") for hop in path["hops"] or []):
+            if spine_of(lab, path["port"]) == f"spine{SPINE}":
                 ours = path["path"]
         time.sleep(1)
     return ({k: median(v) for k, v in out.items()}, {k: median(v) for k, v in back.items()}, ours, begin, raw_ns())
