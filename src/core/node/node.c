@@ -320,6 +320,7 @@ static bool next_publication(struct node *n, struct node_action *ret_action)
         return true;
     }
     if (n->mesh_changed || n->mesh_page_due.ns <= n->now.ns) {
+        ret_action->changed = n->mesh_changed;
         n->mesh_changed = false;
         n->mesh_page_due = mono_add(n->now, span_ns(MESH_PAGE_NS));
         ret_action->kind = NODE_PUBLISH_MESH;

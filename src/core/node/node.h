@@ -214,7 +214,7 @@ enum node_action_kind {
 };
 struct node_action {
     uint32_t kind;
-    uint32_t reserved;
+    uint32_t changed; /* of NODE_PUBLISH_MESH: 1: a verdict changed, 0: just time to look again */
     union {
         struct node_send send;
         struct finding finding;

@@ -124,7 +124,8 @@ struct agent {
     struct shm_page clock_shm, mesh_shm;
     struct mesh_page_header mesh_header;
     uint32_t mesh_capacity;
-    bool publish_mesh;
+    bool publish_mesh, publish_mesh_all;
+    uint32_t mesh_turn; /* which part of the page is refreshed next */
     uint64_t guard_turn;
     struct phc
         *guard; /* a second clock: a NIC's (borrowed, or opened for this), or the hypervisor's */

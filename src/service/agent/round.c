@@ -325,6 +325,7 @@ void agent_drain_actions(struct agent *a)
             break;
         case NODE_PUBLISH_MESH:
             a->publish_mesh = true;
+            a->publish_mesh_all = a->publish_mesh_all || action.changed != 0;
             break;
         case NODE_FINDING:
             agent_say_finding(a, &action.finding);
