@@ -88,13 +88,13 @@ def best(load):
     with Lab("e-chrony", agents=False) as lab:
         for name, options in SETTINGS.items():
             with Chrony(lab, options) as chrony:
-                time.sleep(seconds(15))
+                time.sleep(seconds(12))
                 if load:
                     with Traffic(lab, "--pattern", "fill", "--load", "80"):
                         time.sleep(seconds(5))
-                        errors = chrony.pair_errors(seconds(20))
+                        errors = chrony.pair_errors(seconds(15))
                 else:
-                    errors = chrony.pair_errors(seconds(20))
+                    errors = chrony.pair_errors(seconds(15))
             found.append((quantile(errors, 0.99), quantile(errors, 0.5), name))
             print(f"    chronyd, {name}: p50 {found[-1][1]:.0f}, p99 {found[-1][0]:.0f} ns", flush=True)
     return min(found)
@@ -107,8 +107,8 @@ def foliot_p99(load):
         if load:
             with Traffic(lab, "--pattern", "fill", "--load", "80"):
                 time.sleep(seconds(5))
-                return lab.eval(seconds(20))["pair_error_ns"]["p99"]
-        return lab.eval(seconds(20))["pair_error_ns"]["p99"]
+                return lab.eval(seconds(15))["pair_error_ns"]["p99"]
+        return lab.eval(seconds(15))["pair_error_ns"]["p99"]
 
 
 def compare(rows, load):

@@ -56,8 +56,8 @@ def steady(rows):
         bound_rows(rows, "", idle, 30, 5, command)
         with Traffic(lab, "--pattern", "fill", "--load", "80") as traffic:
             time.sleep(seconds(10))
-            loaded = lab.eval(seconds(60))
-        command = "foliot lab traffic --pattern fill --load 80 & foliot lab eval --warmup 10 --seconds 60"
+            loaded = lab.eval(seconds(40))
+        command = "foliot lab traffic --pattern fill --load 80 & foliot lab eval --warmup 10 --seconds 40"
         pair_rows(rows, "clock.lab.loaded.p99_ns", loaded, 2000, 300, command)
         bound_rows(rows, ".loaded", loaded, None, None, command)
         if traffic.report:
@@ -65,9 +65,9 @@ def steady(rows):
                      better="higher", command=command)
         with Traffic(lab, "--pattern", "cross", "--greedy"):
             time.sleep(seconds(10))
-            greedy = lab.eval(seconds(30))
+            greedy = lab.eval(seconds(20))
         pair_rows(rows, "clock.lab.greedy.p99_ns", greedy, None, None,
-                  "foliot lab traffic --pattern cross --greedy & foliot lab eval --warmup 10 --seconds 30")
+                  "foliot lab traffic --pattern cross --greedy & foliot lab eval --warmup 10 --seconds 20")
 
 
 class Series(threading.Thread):

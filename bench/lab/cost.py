@@ -47,19 +47,19 @@ def cost_of(rows, shape):
     try:
         with Lab(NAME, file) as lab:
             lab.wait_synced(90)
-            time.sleep(seconds(50))  # discovery is over
+            time.sleep(seconds(45))  # discovery is over
             pid = lab.agent_pid(0)
             shares = []
             for _ in range(4):
                 begin, used = time.monotonic(), exact_cpu_seconds(pid)
-                time.sleep(seconds(10))
+                time.sleep(seconds(6))
                 shares.append(100 * (exact_cpu_seconds(pid) - used) / (time.monotonic() - begin))
             mesh = lab.ask("mesh", 0)[0]
             edges, paths = len(mesh["edges"]), sum(len(e["paths"]) for e in mesh["edges"])
             size = rss_mib(pid)
     finally:
         os.unlink(file)
-    command = f"foliot lab up FILE ({hosts} hosts x {nics} NICs, each on a leaf of its own, 4 spines); /proc/PID/task/*/schedstat over 40 s"
+    command = f"foliot lab up FILE ({hosts} hosts x {nics} NICs, each on a leaf of its own, 4 spines); /proc/PID/task/*/schedstat over 24 s"
     note = f"{nics} NICs, {edges} edges, {paths} paths"
     suffix = "" if shape == "2nics" else ".8nics"
     rows.add(f"cost.agent.cpu_pct{suffix}", median(shares), "% of a core", must, aim, runs=len(shares), spread=spread(shares), command=command,

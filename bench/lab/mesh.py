@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """mesh.py: a silent black hole of one path, until it is named; short trunk outages that no host's carrier shows."""
+import contextlib
 import json
 import sys
 import time
@@ -45,14 +46,21 @@ def wait_named(watches, at, leaf, spine, limit):
     return verdict and (verdict - at) / 1e6, named and (named - at) / 1e6
 
 
+@contextlib.contextmanager
+def mesh_lab():
+    """A lab whose paths have been discovered, and who watches all its hosts' findings."""
+    with Lab(NAME) as lab:
+        lab.wait_synced()
+        time.sleep(40)
+        watches = [Watch(lab, "findings", host, "--json") for host in range(8)]
+        time.sleep(1)
+        yield lab, watches
+
+
 def blackhole(rows):
     """leaf to spine swallows one direction silently, until path, direction and element are named"""
     verdicts, found, missed = [], [], 0
-    with Lab(NAME) as lab:
-        lab.wait_synced()
-        time.sleep(45)  # paths are discovered
-        watches = [Watch(lab, "findings", host, "--json") for host in range(8)]
-        time.sleep(1)
+    with mesh_lab() as (lab, watches):
         for turn in range(runs(10)):
             leaf, spine, way = turn % 2, turn % 4, ("up", "down")[turn // 2 % 2]
             lab.fault("blackhole", f"trunk {leaf}-{spine}", "--direction", way, "--for", "4s")
@@ -64,7 +72,7 @@ def blackhole(rows):
                 missed += 1
             else:
                 found.append(named)
-            time.sleep(6)
+            time.sleep(5)
     if not found:
         raise Missing(f"{len(verdicts)} verdicts, none named the trunk")
     command = "foliot findings --watch & foliot lab fault blackhole 'trunk 0-2' --direction up --for 4s"
@@ -78,11 +86,7 @@ def blackhole(rows):
 def trunk_flaps(rows):
     """a trunk down for 2 s: no NIC's carrier shows it"""
     found, total = 0, runs(10)
-    with Lab(NAME) as lab:
-        lab.wait_synced()
-        time.sleep(45)
-        watches = [Watch(lab, "findings", host, "--json") for host in range(8)]
-        time.sleep(1)
+    with mesh_lab() as (lab, watches):
         for turn in range(total):
             leaf, spine = turn % 2, turn % 4
             lab.fault("flap", f"trunk {leaf}-{spine}", "--count", 1, "--down", "2s", "--up", "1s")
