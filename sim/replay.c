@@ -1,86 +1,86 @@
-/* replay.c: `foliot sim replay`: a host's recorded inputs, told to the same code again. */
-#include "sim/sim.h"
-
-#include "base/arena.h"
+/* replay.c: `foliot sim replay`: what a host was told, told to the same code again: the same decisions, bit for bit. */
+#include "core/finding/finding.h"
 #include "service/record/record.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: foliot sim replay [--trust] FILE\n"
-    "  Plays what `foliot record` saved into the same code, prints the findings, and compares them "
-    "to the bit with those\n"
-    "  that the agent gave. A recording that doesn't reach back to the agent's start begins with a "
-    "copy of its memory:\n"
-    "  --trust says that you know who made it. By the build that recorded it only.\n";
+struct replay {
+    bool quiet;
+    long sends, findings;
+};
 
 static void on_action(void *context, struct mono now, const struct node_action *action)
 {
-    const struct mono *birth = context;
-    char text[1024];
-    if (action->kind == NODE_FINDING) {
+    struct replay *r = context;
+
+    if (action->kind == NODE_SEND) {
+        r->sends++;
+    } else if (action->kind == NODE_FINDING) {
+        char text[1024];
+        r->findings++;
         finding_text(&action->finding, NULL, text, sizeof(text));
-        printf("%12.6f s  %s\n", (double)mono_sub(now, *birth).ns * 1e-9, text);
+        if (!r->quiet) {
+            printf("  %14.6f s  %s\n", (double)now.ns * 1e-9, text);
+        }
     }
 }
 
-static const char *reason(int rc)
+static int complain(const char *path, int r)
 {
-    switch (rc) {
-    case -EPROTO:
-        return "not a recording, or damaged";
-    case -ESTALE:
-        return "another build's recording: replay it by that build";
-    case -EACCES:
-        return "begins with a copy of the agent's memory: --trust if you know who made it";
-    case -ENOTSUP:
-        return "begins in the middle of the agent's life, without a copy of its memory";
-    default:
-        return strerror(-rc);
-    }
+    const char *why =
+        r == -EPROTO   ? "expected a recording, found something else or damage"
+        : r == -ESTALE ? "expected a recording of this build, found one of another"
+        : r == -ENOTSUP
+            ? "expected a recording that reaches back to its agent's start or holds a copy of "
+              "it, found neither"
+        : r == -EACCES ? "it begins with a copy of an agent's memory, which could hold "
+                         "anything: say --trust if you trust whoever made it"
+                       : strerror(-r);
+    fprintf(stderr, "foliot sim replay: %s: %s\n", path, why);
+    return 2;
 }
 
 int sim_replay(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"trust", no_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
+        {"trust", no_argument, NULL, 't'}, {"quiet", no_argument, NULL, 'q'}, {NULL, 0, NULL, 0}};
+    struct replay replay = {0};
     struct record *record = NULL;
-    struct node *node = NULL;
     struct record_outcome outcome = {0};
+    struct node *node = NULL;
     bool trust = false;
+    int option, r;
+
     optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (c == 't') {
-            trust = true;
-        } else {
-            fputs(usage, c == 'h' ? stdout : stderr);
-            return c == 'h' ? 0 : 2;
+    while ((option = getopt_long(argc, argv, "tq", options, NULL)) != -1) {
+        if (option == '?') {
+            return 2;
         }
+        trust = trust || option == 't';
+        replay.quiet = replay.quiet || option == 'q';
     }
     if (optind + 1 != argc) {
-        fputs(usage, stderr);
+        fprintf(stderr, "foliot sim replay: expected one file, as foliot record writes it\n");
         return 2;
     }
-    int rc = record_open(&record, argv[optind]);
-    if (rc == 0) {
-        struct mono birth = record_birth(record);
-        rc = record_play(record, trust, on_action, &birth, &node, &outcome);
-        if (rc == 0 && arena_is_open()) {
-            arena_close();
-        } else {
-            node_free(node);
-        }
+    r = record_open(&record, argv[optind]);
+    if (r < 0) {
+        return complain(argv[optind], r);
     }
+    /* the node may live in the recording's arena: it ends with this process */
+    r = record_play(record, trust, on_action, &replay, &node, &outcome);
     record_close(record);
-    if (rc < 0) {
-        fprintf(stderr, "foliot sim replay: %s: %s\n", argv[optind], reason(rc));
-        return 2;
+    if (r < 0) {
+        return complain(argv[optind], r);
     }
-    printf("%ld events, %ld actions; %ld findings, %ld not the same to the bit\n", outcome.events,
-           outcome.actions, outcome.findings, outcome.different);
+    printf("%s: %ld events, %ld actions (%ld probes sent, %ld findings); of %ld recorded findings "
+           "%ld differ: %s\n",
+           argv[optind], outcome.events, outcome.actions, replay.sends, replay.findings,
+           outcome.findings, outcome.different,
+           outcome.different == 0 ? "the same, bit for bit" : "NOT the same");
     return outcome.different == 0 ? 0 : 1;
 }
