@@ -226,8 +226,12 @@ int lab_fault_apply(const struct lab *lab, const struct lab_fault *state)
     case FAULT_CARRIER:
     case FAULT_FLAP:
     case FAULT_TRUNK:
-    case FAULT_SPINE:
         return links_set(lab, state, false);
+    case FAULT_SPINE:
+        /* Leaves would go round their own dead trunks at once: the spine hangs with its links up until routing
+         * notices. */
+        return state->fault.reroute_ns > 0 ? filters_set(lab, state, true)
+                                           : links_set(lab, state, false);
     case FAULT_BLACKHOLE:
     case FAULT_LOSS:
         return filters_set(lab, state, true);
@@ -260,7 +264,8 @@ int lab_fault_unapply(const struct lab *lab, const struct lab_fault *state)
     case FAULT_FLAP:
     case FAULT_TRUNK:
     case FAULT_SPINE:
-        rc = links_set(lab, state, true);
+        rc = state->fault.kind == FAULT_SPINE ? filters_set(lab, state, false) : 0;
+        rc = rc == 0 ? links_set(lab, state, true) : rc;
         return rc == 0 && is_trunk_fault(&state->fault) ? lab_fabric_reroute(lab) : rc;
     case FAULT_BLACKHOLE:
     case FAULT_LOSS:
@@ -323,6 +328,10 @@ static bool wait_rerouting(const struct lab *lab, const struct lab_fault *state,
             return true;
         }
         int64_t before_ns = lab_raw_ns();
+        if (state->fault.kind == FAULT_SPINE &&
+            (links_set(lab, state, false) < 0 || filters_set(lab, state, false) < 0)) {
+            return wait_until(end_ns, stop_fd);
+        }
         if (lab_fabric_reroute(lab) == 0) {
             lab_event(lab, state, "rerouted", before_ns);
         }

@@ -25,7 +25,8 @@ static const char usage[] =
     "  EDGE `edge 0.0>5.1`, `edge 0.0-5.1`, `edge 0.0>5.1 path 2` (by way of spine 2).\n"
     "  --for 2s ends it by itself; without it only `undo` does. --reroute 200ms: from then on the "
     "other leaves\n"
-    "  go round a trunk that is down (default here: 5s; a scenario's default is 0).\n";
+    "  go round a trunk that is down, and all leaves round a dead spine (default here: 5s; a "
+    "scenario's is 0).\n";
 
 /* "host0/nic1" and "leaf0/spine2" in the words of the language; others as they are. */
 static void target_words(const char *kind, const char *text, char ret_text[LAB_TEXT_SIZE])

@@ -141,6 +141,11 @@ static bool names(const struct scenario_fault *f, const struct said *s)
     case FAULT_FLAP:
         return s->group == (f->target.kind == TARGET_NIC ? GROUP_LINK : GROUP_PATH);
     case FAULT_BLACKHOLE:
+        if (f->target.kind == TARGET_EDGE && f->target.path < 0 &&
+            strcmp(s->kind, "peer-silent") == 0) {
+            return true; /* nothing at all comes through */
+        }
+        return strcmp(s->kind, "path-dead") == 0 || strcmp(s->kind, "path-flapping") == 0;
     case FAULT_TRUNK:
     case FAULT_SPINE:
         return strcmp(s->kind, "path-dead") == 0 || strcmp(s->kind, "path-flapping") == 0;

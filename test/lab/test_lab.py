@@ -161,7 +161,7 @@ class ALab(unittest.TestCase):
 
     def test_all_spines_down_and_back(self):
         for s in range(4):
-            lab('fault', 'spine', 'spine%d' % s)
+            lab('fault', 'spine', 'spine%d' % s, '--reroute', '0')
         self.assertEqual(self.echo.count('host0', '10.0.1.2', 4), 0)
         lab('fault', 'undo', 'all')
         self.assertEqual(self.ask(), PORTS)
