@@ -50,7 +50,7 @@ struct agent_nic {
     struct mono down_since; /* of the present carrier state */
     struct link_facts said; /* last facts given to the node */
     int64_t facts_ns;       /* when */
-    bool facts_known, started;
+    bool facts_known, started, ports_said;
 };
 
 struct agent_event { /* of a link, for `foliot links` */

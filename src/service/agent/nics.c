@@ -238,9 +238,32 @@ static void follow(struct agent *a, uint32_t local)
     give_facts(a, local);
 }
 
+/* A source port that somebody else holds is a path less: said once, and not taken for a fault of
+ * the network. */
+static void note_refused_ports(struct agent *a, uint32_t local)
+{
+    struct agent_nic *nic = &a->nics[local];
+    struct endpoint_counters counters;
+    if (nic->endpoint == NULL || nic->ports_said) {
+        return;
+    }
+    endpoint_counters_get(nic->endpoint, &counters);
+    if (counters.last_error == EADDRINUSE || counters.last_error == EMFILE ||
+        counters.last_error == EPERM || counters.last_error == EACCES) {
+        nic->ports_said = true;
+        agent_say(LOG_WARNING,
+                  "%s: a packet could not be sent: %s; expected UDP ports %u to %u free to send "
+                  "from, and "
+                  "no firewall rule against it",
+                  link_monitor_get(a->links, nic->slot)->name, strerror(counters.last_error),
+                  NODE_PORT_BASE_DEFAULT, NODE_PORT_BASE_DEFAULT + NODE_PORT_COUNT - 1);
+    }
+}
+
 void agent_nics_follow(struct agent *a)
 {
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
         follow(a, i);
+        note_refused_ports(a, i);
     }
 }

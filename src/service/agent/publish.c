@@ -69,7 +69,13 @@ int agent_pages_open(struct agent *a)
 
 void agent_pages_close(struct agent *a)
 {
-    shm_close(&a->clock_shm); /* the files stay: readers see them age */
+    /* The files stay, and what they say stays true for a while: but nobody watches the clock any
+     * more. */
+    if (a->clock_shm.memory != NULL && a->page.page.terms.status == CLOCK_PAGE_SYNCED) {
+        a->page.page.terms.status = CLOCK_PAGE_HOLDOVER;
+        clock_page_write(a->clock_shm.memory, &a->page.page);
+    }
+    shm_close(&a->clock_shm);
     shm_close(&a->mesh_shm);
 }
 
