@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/linear_map.h"
+
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     1e6
@@ -183,7 +185,11 @@ static void set_defaults(struct clock_config *g)
 
 struct clock *clock_new(const struct clock_config *config, struct nic_time now)
 {
-    if (config->edge_capacity > MEMBER_EDGE_MAX || !isfinite(config->stamp_noise_ns)) {
+    int64_t wall_ns;
+
+    if (config->edge_capacity > MEMBER_EDGE_MAX || !isfinite(config->stamp_noise_ns) ||
+        __builtin_add_overflow(config->wall_minus_ns, now.ns, &wall_ns) ||
+        wall_ns < -TIME_NS_MAX || wall_ns > TIME_NS_MAX) {
         return NULL;
     }
     struct clock *c = calloc(1, sizeof *c);

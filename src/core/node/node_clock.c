@@ -167,8 +167,10 @@ void node_clock_sync_edges(struct node *n, struct mono now)
 
     for (uint32_t i = 0; i < n->member_count; i++) {
         struct nic_time at;
+        int64_t wall_minus_ns;
         if (!n->members[i].clock && node_member_time(n, i, now, &at) &&
-            member_start(n, i, at, n->config.wall_minus_ns + now.ns - at.ns) == 0) {
+            !__builtin_add_overflow(n->config.wall_minus_ns, now.ns - at.ns, &wall_minus_ns) &&
+            member_start(n, i, at, wall_minus_ns) == 0) {
             started |= 1u << i;
         }
     }
