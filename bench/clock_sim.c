@@ -1,7 +1,7 @@
 /* clock_sim.c: the clock's rows that a simulation can give: 1024 clocks, true time known, every
  * figure simulated.
  *
- *     build/bench/clock_sim [--quick | --soak] [ROW-PREFIX]
+ *     build/bench/clock_sim [--quick | --soak] [--members=N] [ROW-PREFIX]
  *
  * --quick: 128 members, a look at everything in a minute. --soak: blocks enough for the statistical
  * bound in every scenario. ROW-PREFIX: only scenarios whose rows begin so (clock.sim, clock.liar
@@ -390,14 +390,19 @@ static void side_by_side(void)
 
 int main(int argc, char **argv)
 {
+    int asked = 0;
+
     for (int i = 1; i < argc; i++) {
         soak |= strcmp(argv[i], "--soak") == 0;
         quick |= strcmp(argv[i], "--quick") == 0;
+        if (strncmp(argv[i], "--members=", 10) == 0) {
+            asked = atoi(argv[i] + 10);
+        }
         if (argv[i][0] != '-') {
             wanted = argv[i];
         }
     }
-    members = quick ? 128 : 1024;
+    members = quick ? 128 : asked > 0 ? asked : 1024;
     report_init(&report, soak ? "clock-soak" : "clock-sim", argc, argv);
     errors();
     asymmetries();

@@ -196,7 +196,7 @@ struct clock {
     struct nic_time guard_at;
     bool guard_seen;
     double guard_ns, guard_rate;
-    bool queued, floor_unseen;
+    bool queued;
     double queue_ns;
 
     /* liars */

@@ -78,7 +78,6 @@ void clock_report(const struct clock *c, struct nic_time now, struct clock_repor
         .tight = c->tight,
         .core = c->core,
         .queued = c->queued,
-        .floor_unseen = c->floor_unseen,
         .timeline = c->timeline,
         .founder = c->founder,
         .epoch = c->epoch,
