@@ -416,8 +416,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
          * distribution's low end */
         (void)shortest_half(c->values, count, count);
         const double guess = c->config.stamp_noise_ns;
-        noise_init(&c->noise, fmin(30 * guess, fmax(guess / 30, 1.4 * c->values[count / 4])),
-                   c->config.stamps == CLOCK_STAMPS_SOFTWARE);
+        noise_reshape(&c->noise, fmax(guess / 30, 1.4 * c->values[count / 4]));
     }
     bank_start(&c->bank, 50.0 * 50.0, 300.0 * 300.0);
     clock_set_phase(c, CLOCK_TRACK);

@@ -145,8 +145,7 @@ void disturbance_check_lost(struct clock *c, double dt_s)
     if (c->lost_s > LOST_S && c->now.ns - c->lost_at.ns > LOST_AGAIN_NS) {
         c->lost_s = 0;
         c->lost_at = c->now;
-        noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2),
-                   c->config.stamps == CLOCK_STAMPS_SOFTWARE);
+        noise_reshape(&c->noise, c->config.stamp_noise_ns * sqrt(2));
         clock_acquire_again(c);
     }
 }

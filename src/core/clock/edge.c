@@ -117,6 +117,7 @@ bool edge_take_point(struct clock *c, struct edge *e, const struct clock_point *
     const double held = p->forward ? (double)p->remote_gap_ns - p->local_gap_ns
                                    : (double)p->local_gap_ns - p->remote_gap_ns;
     const double epsilon = fmax(30, -0.8 * noise_low_ns(&c->noise));
+    noise_add_gap(&c->noise, held);
     e->pairs++;
     e->pairs_pure += fabs(held) < epsilon;
     if (held > -epsilon) {

@@ -31,6 +31,9 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
             continue;
         }
         const bool out = e->out_since_s >= 1;
+        if (!e->peer.core) {
+            continue; /* it says itself that it isn't to be relied on: parked, but no liar */
+        }
         if ((!e->level_known && !out) || c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
             continue;
         }

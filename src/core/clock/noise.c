@@ -4,6 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#define GAP_SHARE   0.08
+#define GAP_SPREADS 8.0 /* no spread is as many times the gap: packets of a pair are alike enough  \
+                         */
+#define GUESS_MAX       3.0
 #define PRIOR_PACKETS   400.0
 #define BINS_PER_SPREAD 10.0
 #define SMOOTH          3 /* bins either side in the local fits of ln f */
@@ -35,13 +39,25 @@ static void fill_prior(struct noise *noise)
     noise->total = PRIOR_PACKETS;
 }
 
+static double bin_most(const struct noise *noise)
+{
+    return fmax(GUESS_MAX * noise->guess_ns * 1.645, GAP_SPREADS * noise->gap_ns) / BINS_PER_SPREAD;
+}
+
+void noise_reshape(struct noise *noise, double sigma_ns)
+{
+    noise->bin_ns = fmin(bin_most(noise), fmax(0.2, sigma_ns * 1.645 / BINS_PER_SPREAD));
+    fill_prior(noise);
+    learn_score(noise);
+}
+
 void noise_init(struct noise *noise, double sigma_ns, bool one_sided)
 {
     memset(noise, 0, sizeof *noise);
     noise->one_sided = one_sided;
-    noise->bin_ns = fmax(0.2, sigma_ns * 1.645 / BINS_PER_SPREAD);
-    fill_prior(noise);
-    learn_score(noise);
+    noise->guess_ns = sigma_ns;
+    noise->gap_ns = sigma_ns / 3;
+    noise_reshape(noise, sigma_ns);
 }
 
 static int bin_of(const struct noise *noise, double innovation_ns)
@@ -49,6 +65,15 @@ static int bin_of(const struct noise *noise, double innovation_ns)
     const double bin = floor(innovation_ns / noise->bin_ns + 0.5) + NOISE_ZERO;
 
     return bin < 0 ? 0 : bin >= NOISE_BINS ? NOISE_BINS - 1 : (int)bin;
+}
+
+/* A quantile by small steps: up by a twelfth, down by the rest. */
+void noise_add_gap(struct noise *noise, double held_ns)
+{
+    const double step = 0.05 * (noise->gap_ns + 0.1);
+
+    noise->gap_ns += fabs(held_ns) > noise->gap_ns ? step * GAP_SHARE : -step * (1 - GAP_SHARE);
+    noise->gap_ns = fmax(0, noise->gap_ns);
 }
 
 void noise_add(struct noise *noise, double innovation_ns)
@@ -179,7 +204,7 @@ static void learn_score(struct noise *noise)
     for (int i = 0; i < NOISE_BINS; i++) {
         const int from = i + mode - NOISE_ZERO;
         double psi = raw[from < 0 ? 0 : from >= NOISE_BINS ? NOISE_BINS - 1 : from];
-        psi = i < NOISE_ZERO ? fmin(psi, 0) : i > NOISE_ZERO ? fmax(psi, 0) : psi;
+        psi = i < NOISE_ZERO ? fmin(psi, 0) : i > NOISE_ZERO ? fmax(psi, 0) : 0;
         noise->score[i] = psi;
         if (from > 0 && from < NOISE_BINS - 1) {
             sum_info += noise->count[from] * psi * psi;
@@ -197,7 +222,8 @@ void noise_refresh(struct noise *noise, double keep)
 {
     const int mode = find_mode(noise->count);
     const double spread = fmax(0.5, lower_spread(noise->count, mode));
-    const double ratio = fmin(2, fmax(0.5, spread / BINS_PER_SPREAD));
+    const double ratio =
+        fmin(bin_most(noise) / noise->bin_ns, fmin(2, fmax(0.5, spread / BINS_PER_SPREAD)));
 
     if (ratio > 1.4 || ratio < 0.7) {
         rebin(noise, ratio);

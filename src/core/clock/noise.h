@@ -20,6 +20,8 @@
 struct noise {
     bool one_sided;
     double bin_ns;
+    double gap_ns;   /* a twelfth of the pairs differ by less between their two packets */
+    double guess_ns; /* with it, bounds what may pass for noise: errors of time must not */
     double count[NOISE_BINS];
     double score[NOISE_BINS]; /* psi at the middle of a bin, 1/ns */
     double info;              /* E psi^2 over all packets in reach, 1/ns^2 */
@@ -28,6 +30,11 @@ struct noise {
 
 /* sigma_ns: first guess of one packet's standard deviation (both stamps'). */
 void noise_init(struct noise *noise, double sigma_ns, bool one_sided);
+/* The shape anew, for packets of about that standard deviation; what gaps have taught stays. */
+void noise_reshape(struct noise *noise, double sigma_ns);
+/* How much longer one packet of a pair was held up than the other: tells of noise without knowing
+ * the time. */
+void noise_add_gap(struct noise *noise, double held_ns);
 void noise_add(struct noise *noise, double innovation_ns);
 double noise_score(const struct noise *noise, double innovation_ns);
 /* Learn the new shape, keep that share of the old packets: once a second, 0.92 makes about 12 s of

@@ -231,7 +231,7 @@ int clock_restore(struct clock *c, struct nic_time now, const struct clock_saved
         return -EINVAL;
     }
     c->now = now;
-    noise_init(&c->noise, s->noise_ns, c->config.stamps == CLOCK_STAMPS_SOFTWARE);
+    noise_reshape(&c->noise, s->noise_ns);
     for (int i = 0; i < s->edge_count; i++) {
         restore_edge(c, &s->edges[i], now);
     }
