@@ -211,6 +211,10 @@ static int measure(struct run *r)
     bool waits = o->wait > 0;
     while (!stopped) {
         int64_t raw_ns = eval_read(&r->reader, r->readings);
+        if (r->reader.is_gone) {
+            fprintf(stderr, "foliot lab eval: the lab was taken down meanwhile\n");
+            return -ENOENT;
+        }
         r->start_raw_ns = r->start_raw_ns == 0 ? raw_ns : r->start_raw_ns;
         if (r->all_synced_raw_ns == 0 && all_synced(r)) {
             r->all_synced_raw_ns = raw_ns;

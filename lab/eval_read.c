@@ -18,6 +18,15 @@ static int64_t raw_now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* 0: there is none. */
+static unsigned long inode_of(const struct lab *lab)
+{
+    char file[LAB_TEXT_SIZE];
+    struct stat st;
+    lab_oscillators_file(lab, file);
+    return stat(file, &st) < 0 ? 0 : (unsigned long)st.st_ino;
+}
+
 int eval_reader_open(struct eval_reader *r, const struct lab *lab)
 {
     char file[LAB_TEXT_SIZE], spec[LAB_TEXT_SIZE + 32];
@@ -28,6 +37,7 @@ int eval_reader_open(struct eval_reader *r, const struct lab *lab)
     if (rc < 0) {
         return rc;
     }
+    r->inode = inode_of(lab);
     int hosts = lab->scenario.fabric.hosts;
     for (int h = 0; h < hosts; h++) {
         char host[OSCILLATOR_NAME_SIZE];
@@ -150,6 +160,7 @@ int64_t eval_read(struct eval_reader *r, struct eval_reading *ret_readings)
         for (int h = 0; h < hosts; h++) {
             look(r, h);
         }
+        r->is_gone = inode_of(r->lab) != r->inode;
         r->looked_ns = raw_ns;
         raw_ns = raw_now();
     }

@@ -23,6 +23,8 @@ struct eval_reader {
     bool reads_nics; /* one reading per NIC too: clocks of their own */
     int clock_count;
     int64_t looked_ns;
+    unsigned long inode; /* of the oscillators' file */
+    bool is_gone;        /* the lab was taken down, or replaced by another of its name */
 };
 
 /* Clocks are numbered: hosts first, then (lab file `stamps: nic`) host 0's NICs, host 1's … */

@@ -85,7 +85,7 @@ class Chrony:
 def best(load):
     """(p50, p99, name) of the setting with the lowest p99, and all p99."""
     found = []
-    with Lab("e-chrony", agents=False) as lab:
+    with Lab("bench-chrony", agents=False) as lab:
         for name, options in SETTINGS.items():
             with Chrony(lab, options) as chrony:
                 time.sleep(seconds(12))
@@ -101,7 +101,7 @@ def best(load):
 
 
 def foliot_p99(load):
-    with Lab("e-chrony") as lab:
+    with Lab("bench-chrony") as lab:
         lab.wait_synced()
         time.sleep(seconds(10))
         if load:

@@ -13,7 +13,7 @@ import time
 
 from world import Lab, Missing, Rows, Traffic, median, need_root, quantile, raw_ns, runs, seconds, spread
 
-NAME = "e-clock"
+NAME = "bench-clock"
 
 
 def settle(lab):

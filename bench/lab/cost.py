@@ -10,7 +10,7 @@ import time
 
 from world import Lab, Rows, median, need_root, seconds, spread
 
-NAME = "e-cost"
+NAME = "bench-cost"
 SHAPES = {  # name: (hosts, NICs a host, must %, aim %, must MiB)
     "2nics": (9, 2, 2.0, 0.5, 24),
     "8nics": (9, 8, 6.0, 2.0, 64),

@@ -10,7 +10,7 @@ import time
 
 from world import Lab, Rows, Traffic, Watch, need_root, seconds
 
-NAME = "e-false"
+NAME = "bench-false"
 TRUE = ("peer-silent", "sensing-late", "clock-disrupted")  # of agents that were stopped
 
 

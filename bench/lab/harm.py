@@ -7,7 +7,7 @@ import time
 
 from world import Lab, Rows, median, need_root, runs, spread
 
-NAME = "e-harm"
+NAME = "bench-harm"
 JOBS = {  # name: pattern, bytes per flow, transfers a turn, turns
     # One flow out and one in on each host link: takes the same time every run to 0.3 %, so it is the one that judges.
     "": ("leaf", 20_000_000, 4, 10),

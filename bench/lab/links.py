@@ -6,7 +6,7 @@ import time
 
 from world import Lab, Missing, Rows, Watch, median, need_root, runs, spread
 
-NAME = "e-links"
+NAME = "bench-links"
 
 
 def detect(rows):

@@ -7,7 +7,7 @@ import time
 
 from world import Lab, Missing, Rows, Watch, median, need_root, runs, spread
 
-NAME = "e-mesh"
+NAME = "bench-mesh"
 
 
 def findings(watch, after_ns):

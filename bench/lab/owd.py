@@ -11,7 +11,7 @@ import time
 
 from world import Lab, Missing, Rows, median, need_root, raw_ns, seconds
 
-NAME = "e-owd"
+NAME = "bench-owd"
 SOURCE, SINK, SPINE = (0, 0), (5, 1), 2
 ADDED_US = 50
 HEAD, SAMPLES = 32, 16384  # lab/relay.h: struct relay_log

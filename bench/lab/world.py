@@ -54,8 +54,9 @@ class Lab:
     """One lab, up; `with` takes it down whatever happens."""
 
     def __init__(self, name, file=None, agents=True):
-        self.name, self.file, self.agents = name, file, agents
-        self.folder = f"/run/foliot-lab/{name}"
+        self.name = f"{name}-{os.getpid()}"  # two runs of a bench must not take each other's lab down
+        self.file, self.agents = file, agents
+        self.folder = f"/run/foliot-lab/{self.name}"
         self.running = []
 
     def __enter__(self):
@@ -97,9 +98,11 @@ class Lab:
     # ---- clocks ----
     def eval(self, duration, *arguments):
         """`foliot lab eval --json`; exit status 1 (a bound was broken) is a result, too."""
-        text = subprocess.run(self.words("eval", "--json", "--seconds", duration, *arguments), capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=duration + 600, check=False).stdout
-        return json.loads(text)
+        result = subprocess.run(self.words("eval", "--json", "--seconds", duration, *arguments), capture_output=True, text=True,
+                                stdin=subprocess.DEVNULL, timeout=duration + 600, check=False)
+        if not result.stdout.startswith("{"):
+            raise RuntimeError(result.stderr.strip() or "foliot lab eval said nothing")
+        return json.loads(result.stdout)
 
     def wait_synced(self, limit=60):
         result = self.eval(0.2, "--wait", limit, "--interval", 5)
