@@ -268,6 +268,120 @@ static void host_hangs_on_its_nics(void **state)
     assert_int_equal(leaf.refused, 2);
 }
 
+/* A member of 17 whose edge to peer 1 is parked at level_ns, asking the peer's neighbours 2...; `against`
+ * and `without` say that they don't believe it, and that they know nothing. What is said of it in a second. */
+static struct clock *parked_peer(double level_ns, enum clock_stamps stamps)
+{
+    const struct clock_config config = {.member = 0, .stamps = stamps, .edge_capacity = 16};
+    struct clock *c = clock_new(&config, (struct nic_time){0});
+
+    for (uint32_t peer = 1; peer <= 16; peer++) {
+        const struct clock_edge_config edge = {
+            .peer = peer, .local_nic = {0}, .peer_nic = {peer}, .path_count = 1};
+        const int i = clock_edge_add(c, (struct nic_time){0}, &edge);
+        c->edges[i].heard = c->edges[i].level_known = true;
+        c->edges[i].peer.phase = CLOCK_TRACK;
+        c->edges[i].peer.core = true;
+        c->edges[i].level_ns = peer == 1 ? level_ns : 0;
+        c->edges[i].parked = peer == 1;
+    }
+    c->phase = CLOCK_TRACK;
+    c->narrow = true;
+    c->scale_ns = 2;
+    c->sigma_e_ns = 5;
+    return c;
+}
+
+static bool is_named(struct clock *c, int64_t from_s, int against, int without,
+                     struct clock_action *ret_action)
+{
+    for (int tick = 0; tick < 60; tick++) {
+        const struct nic_time now = {from_s * NS_PER_S + tick * CLOCK_TICK_NS};
+        c->now = now;
+        for (int i = 0; i < c->capacity; i++) {
+            c->edges[i].heard_at = c->edges[i].point_at = now;
+        }
+        consensus_count(c);
+        liar_tick(c, now, 0.05);
+        while (clock_next_action(c, ret_action)) {
+            if (ret_action->kind == CLOCK_ACTION_LIAR) {
+                return true;
+            }
+            for (int k = 0; k < against + without && ret_action->kind == CLOCK_ACTION_QUERY; k++) {
+                const struct clock_answer a = {.about = 1,
+                                               .from = (uint32_t)k + 2,
+                                               .known = k < against,
+                                               .parked = k < against,
+                                               .level_ns = 60};
+                clock_on_answer(c, now, &a);
+            }
+        }
+    }
+    return false;
+}
+
+static void a_liar_is_named_by_answers_and_far_off(void **state)
+{
+    static const struct {
+        double level_ns;
+        enum clock_stamps stamps;
+        int against, without;
+        bool named;
+    } cases[] = {
+        {60, CLOCK_STAMPS_HARDWARE, 8, 0, true},
+        {60, CLOCK_STAMPS_HARDWARE, 0, 0, false},  /* nobody answered */
+        {60, CLOCK_STAMPS_HARDWARE, 2, 0, false},  /* too few */
+        {60, CLOCK_STAMPS_HARDWARE, 6, 8, false},  /* fewer than half of those asked */
+        {10, CLOCK_STAMPS_HARDWARE, 8, 0, false},  /* hardly beyond the parking limit */
+        {60, CLOCK_STAMPS_SOFTWARE, 8, 0, false},  /* less than one packet's noise */
+        {2000, CLOCK_STAMPS_SOFTWARE, 8, 0, true},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct clock *c = parked_peer(cases[i].level_ns, cases[i].stamps);
+        struct clock_action action;
+        assert_int_equal(is_named(c, 30, cases[i].against, cases[i].without, &action),
+                         cases[i].named);
+        if (cases[i].named) {
+            assert_int_equal(action.against, cases[i].against);
+            assert_int_equal(action.asked, cases[i].against + cases[i].without);
+        }
+        clock_free(c);
+    }
+}
+
+/* A peer that fits again, or whose edge was given to another, is no liar any more, and its place among the
+ * suspects is free. */
+static void a_name_is_cleared(void **state)
+{
+    for (int gone = 0; gone < 2; gone++) {
+        struct clock *c = parked_peer(60, CLOCK_STAMPS_HARDWARE);
+        struct clock_action action;
+        bool cleared = false;
+        assert_true(is_named(c, 30, 8, 0, &action));
+        if (gone) {
+            clock_edge_remove(c, c->now, action.edge);
+        } else {
+            c->edges[action.edge].parked = false;
+        }
+        for (int tick = 0; tick < 120; tick++) {
+            c->now.ns += CLOCK_TICK_NS;
+            for (int i = 0; i < c->capacity; i++) {
+                c->edges[i].heard_at = c->edges[i].point_at = c->now;
+            }
+            liar_tick(c, c->now, 0.05);
+        }
+        while (clock_next_action(c, &action)) {
+            cleared = cleared || (action.kind == CLOCK_ACTION_CLEARED && action.peer == 1);
+        }
+        assert_true(cleared);
+        for (int i = 0; i < SUSPECTS; i++) {
+            assert_false(c->suspects[i].used);
+        }
+        clock_free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +394,8 @@ int main(void)
         cmocka_unit_test(bad_input_is_refused),
         cmocka_unit_test(alone_is_unknown),
         cmocka_unit_test(host_hangs_on_its_nics),
+        cmocka_unit_test(a_liar_is_named_by_answers_and_far_off),
+        cmocka_unit_test(a_name_is_cleared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

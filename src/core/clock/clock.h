@@ -175,6 +175,7 @@ enum clock_action_kind {
     CLOCK_ACTION_LIAR, /* most of those asked don't believe `peer` either; value_ns: its level here
                         */
     CLOCK_ACTION_ASYMMETRY, /* only this edge is off: asymmetric by about value_ns */
+    CLOCK_ACTION_CLEARED,   /* `peer` fits again, or is no peer any more: LIAR or ASYMMETRY is over */
     CLOCK_ACTION_REPLACE,   /* give this edge up for the next peer of the list */
 };
 
@@ -183,6 +184,7 @@ struct clock_action {
     int edge; /* -1: none */
     uint32_t peer;
     double value_ns;
+    int against, asked; /* LIAR: that don't believe it; that answered, an own measurement or none */
     enum clock_status status, was;
     enum clock_fault fault;
     uint64_t timeline;

@@ -117,15 +117,21 @@ struct bank {
     double log_weight[BANK_FILTERS];
 };
 
+struct opinion {
+    uint32_t from;
+    struct nic_time at; /* when it was last given */
+    bool known, against;
+};
+
 struct suspect {
     bool used;
     uint32_t peer;
     double parked_s; /* how long its edges have been parked */
     int asked;
-    uint32_t from[16];
-    double odds; /* log: a liar, against an asymmetric edge */
+    struct opinion opinions[16]; /* of its other neighbours, one each */
     struct nic_time asked_at;
     bool named, asymmetric;
+    int edge; /* that was said to be asymmetric, or that shows the lie */
 };
 #define SUSPECTS 16
 

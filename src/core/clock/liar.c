@@ -8,12 +8,14 @@
 
 #define SUSPECT_S    1.0
 #define LIAR_NS      8.0
+#define LIAR_MARGIN  1.5 /* times the parking limit */
 #define EDGE_NS      25.0 /* less isn't worth a sentence */
 #define EDGE_S       10.0
 #define PEER_AGE_NS  (20 * NS_PER_S) /* a peer that has just come may still be finding itself */
 #define LIAR_ODDS    9.2             /* log 10^4 */
 #define EDGE_ODDS    -9.2
 #define ASK_AGAIN_NS (NS_PER_S / 2)
+#define OPINION_NS   (3 * NS_PER_S)
 #define FORGET_S     3.0
 #define CROWDED_S    5.0
 #define REPLACE_NS   (10 * NS_PER_S)
@@ -82,37 +84,102 @@ void clock_on_answer(struct clock *c, struct nic_time now, const struct clock_an
     struct suspect *s = suspect_of(c, a->about, false);
 
     c->now = now;
-    if (s == NULL || !a->known || s->asked >= (int)ARRAY_COUNT(s->from)) {
+    if (s == NULL) {
         return;
     }
-    for (int i = 0; i < s->asked; i++) {
-        if (s->from[i] == a->from) {
-            return;
-        }
+    struct opinion *o = s->opinions;
+    while (o < s->opinions + s->asked && o->from != a->from) {
+        o++;
     }
-    s->from[s->asked++] = a->from;
+    if (o == s->opinions + ARRAY_COUNT(s->opinions)) {
+        return;
+    }
+    s->asked += o == s->opinions + s->asked;
+    *o = (struct opinion){.from = a->from, .at = now, .known = a->known, .against = a->parked};
+}
+
+/* What the answers are worth by now: log odds of a lie against an asymmetric edge. */
+static double weigh(const struct clock *c, const struct suspect *s, int *ret_against,
+                    int *ret_asked)
+{
     /* how often an honest peer's edge is parked anyway: as often as ours */
     const double usual = fmin(0.6, fmax(0.1, 0.05 + (double)c->parked / fmax(1, c->live)));
-    s->odds += a->parked ? log(0.95 / usual) : log(0.05 / (1 - usual));
+    double odds = 0;
+
+    *ret_against = *ret_asked = 0;
+    for (int i = 0; i < s->asked; i++) {
+        const struct opinion *o = &s->opinions[i];
+        if (c->now.ns - o->at.ns > OPINION_NS) {
+            continue;
+        }
+        *ret_asked += 1;
+        if (o->known) {
+            *ret_against += o->against;
+            odds += o->against ? log(0.95 / usual) : log(0.05 / (1 - usual));
+        }
+    }
+    return odds;
+}
+
+/* A lie is further off than honest clocks stray: beyond the parking limit with some margin, and, where
+ * stamps are software's, beyond one packet's noise. */
+static double lie_limit(const struct clock *c)
+{
+    const double stray =
+        c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
+
+    return fmax(fmax(LIAR_NS, stray), LIAR_MARGIN * park_limit(c));
 }
 
 static void judge(struct clock *c, struct suspect *s, double level, int edge)
 {
+    int against, asked;
+    const double odds = weigh(c, s, &against, &asked);
+
     if (s->named || s->asymmetric) {
         return;
     }
-    if (s->odds > LIAR_ODDS && fabs(level) > LIAR_NS) {
+    if (odds > LIAR_ODDS && 2 * against >= asked && fabs(level) > lie_limit(c)) {
         s->named = true;
-        clock_push(
-            c, (struct clock_action){
-                   .kind = CLOCK_ACTION_LIAR, .edge = edge, .peer = s->peer, .value_ns = level});
-    } else if (s->odds < EDGE_ODDS && s->parked_s > EDGE_S && fabs(level) > 2 * park_limit(c) &&
+        s->edge = edge;
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_LIAR,
+                                            .edge = edge,
+                                            .peer = s->peer,
+                                            .value_ns = level,
+                                            .against = against,
+                                            .asked = asked});
+    } else if (odds < EDGE_ODDS && s->parked_s > EDGE_S && fabs(level) > 2 * park_limit(c) &&
                fabs(level) > EDGE_NS) {
         s->asymmetric = true;
+        s->edge = edge;
         clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY,
                                             .edge = edge,
                                             .peer = s->peer,
                                             .value_ns = level});
+    }
+}
+
+static void forget(struct clock *c, struct suspect *s)
+{
+    if (s->named || s->asymmetric) {
+        clock_push(c, (struct clock_action){
+                          .kind = CLOCK_ACTION_CLEARED, .edge = s->edge, .peer = s->peer});
+    }
+    s->used = false;
+}
+
+/* Whose last edge went: nobody would ever look at it again. */
+static void forget_strangers(struct clock *c)
+{
+    for (int i = 0; i < SUSPECTS; i++) {
+        struct suspect *s = &c->suspects[i];
+        bool peer = false;
+        for (int k = 0; k < c->capacity && s->used && !peer; k++) {
+            peer = c->edges[k].used && c->edges[k].config.peer == s->peer;
+        }
+        if (s->used && !peer) {
+            forget(c, s);
+        }
     }
 }
 
@@ -129,7 +196,7 @@ static void watch_peer(struct clock *c, struct nic_time now, double dt_s, uint32
     if (against != 1) {
         s->parked_s -= dt_s;
         if (s->parked_s < -FORGET_S) {
-            s->used = false;
+            forget(c, s);
         }
         return;
     }
@@ -137,10 +204,6 @@ static void watch_peer(struct clock *c, struct nic_time now, double dt_s, uint32
     if (s->parked_s > SUSPECT_S && !s->named && !s->asymmetric &&
         (s->asked_at.ns == 0 || now.ns - s->asked_at.ns > ASK_AGAIN_NS)) {
         s->asked_at = now;
-        if (s->asked + 2 >= (int)ARRAY_COUNT(s->from)) { /* they could not agree: ask afresh */
-            s->asked = 0;
-            s->odds = 0;
-        }
         clock_push(c,
                    (struct clock_action){
                        .kind = CLOCK_ACTION_QUERY, .edge = edge, .peer = peer, .value_ns = level});
@@ -172,6 +235,7 @@ void liar_tick(struct clock *c, struct nic_time now, double dt_s)
 {
     int against = 0;
 
+    forget_strangers(c);
     if (!c->narrow) {
         return;
     }

@@ -357,6 +357,7 @@ static void do_actions(struct node *n, struct mono now, uint32_t member)
         case CLOCK_ACTION_STEP:
         case CLOCK_ACTION_LIAR:
         case CLOCK_ACTION_ASYMMETRY:
+        case CLOCK_ACTION_CLEARED:
             n->terms_changed = true;
             node_finding_clock(n, now, member, &action);
             break;

@@ -318,6 +318,8 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
         if (o) {
             const uint32_t peer = fleet_find(&n->config.fleet, (struct nic_id){action->peer});
             o->finding.numbers[0] = (int64_t)action->value_ns;
+            o->finding.numbers[1] = action->against;
+            o->finding.numbers[2] = action->asked;
             o->finding.from_host =
                 peer != UINT32_MAX ? n->config.fleet.peers[peer].host : HOST_NONE;
             o->finding.from =
@@ -332,6 +334,12 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
                 (struct place){.kind = PLACE_HOST, .number = o->finding.from_host.index};
             o->finding.confident = 1;
         }
+        return;
+    case CLOCK_ACTION_CLEARED:
+        close_key(n, now, node_finding_key(FINDING_CLOCK_LIAR, action->peer, 0, member));
+        close_key(n, now,
+                  node_finding_key(FINDING_CLOCK_ASYMMETRY, action->peer,
+                                   (uint64_t)action->edge + 1, member));
         return;
     case CLOCK_ACTION_PUBLISH:
     case CLOCK_ACTION_TIMELINE:
