@@ -20,8 +20,8 @@
  * fits. */
 #define TIME_NS_MAX      4000000000000000000LL
 #define LINEAR_MAP_Y_ONE (1LL << 42) /* y of a rate of 1 (1e9 ppb) */
-/* 2000 ppm: oscillator, its error and slewing. */
-#define LINEAR_MAP_Y_MAX (LINEAR_MAP_Y_ONE / 500)
+/* 5000 ppm: oscillator, its error, slewing of up to 2000 ppm (core/clock/line.c), and a turn of it. */
+#define LINEAR_MAP_Y_MAX (LINEAR_MAP_Y_ONE / 200)
 
 struct linear_map {
     int64_t r;

@@ -70,7 +70,7 @@ static void never_backwards(double correction_ns, uint64_t seed)
         line.x_ns += (int64_t)floor(moved);
         line.x_fraction = moved - floor(moved);
         line.r.ns = now;
-        line.y = (prng_uniform(&p) - 0.5) * 2e-6;
+        line.y = 100e-6 + (prng_uniform(&p) - 0.5) * 2e-6;
         line.slew = -ahead / 1e8;
         line.until.ns = now + 100 * NS_PER_MS;
     }
@@ -82,6 +82,7 @@ static void time_goes_forward(void **state)
         never_backwards(2, seed);
         never_backwards(1000, seed);
         never_backwards(20000, seed);
+        never_backwards(200000, seed); /* 2000 ppm: after a step or a merge */
     }
 }
 

@@ -62,6 +62,8 @@ static struct linear_map piece_at(const struct clock_page_terms *t, int64_t c)
     return c >= t->map_from ? t->map : c >= t->line_from ? t->line : t->prior;
 }
 
+#define JOIN_RATE 4500e-6 /* twice the clock's fastest slew, and some */
+
 /* Joins the clock's line to what the page shows; false: too far apart to meet by slewing. */
 static bool join(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
 {
@@ -78,7 +80,7 @@ static bool join(struct clock_page_terms *t, const struct clock_line *line, int6
     start = moved_to(&prior, from);
     apart = difference(&after, &prior, meet);
     rate = apart / (double)(meet - from);
-    if (!(fabs(apart) < 1e9) || !(fabs(rate) < 600e-6)) {
+    if (!(fabs(apart) < 1e9) || !(fabs(rate) < JOIN_RATE)) {
         return false;
     }
     start.y += (int64_t)(rate * (double)LINEAR_MAP_Y_ONE);
@@ -102,15 +104,17 @@ static bool same_line(const struct clock_line *a, const struct clock_line *b)
            !(a->y > b->y);
 }
 
-/* The distance between the page and the clock's own line over the next tick. */
+/* The distance between the page and the clock's own line over the next tick: both are straight between the
+ * instants at which one of them turns, so it is largest at one of these. */
 static double apart_ns(const struct clock_page_terms *t, const struct clock_line *line, int64_t now)
 {
+    const int64_t turns[] = {now, t->line_from, t->map_from, line->until.ns, now + PAGE_MEET_NS};
     struct linear_map slewing, after;
     double worst = 0;
 
     page_line_maps(line, &slewing, &after);
-    for (int i = 0; i < 4; i++) {
-        const int64_t c = now + i * PAGE_MEET_NS / 3;
+    for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+        const int64_t c = turns[i] > now ? turns[i] : now;
         const struct linear_map piece = piece_at(t, c);
         const double apart = difference(c < line->until.ns ? &slewing : &after, &piece, c);
         worst = fmax(worst, fabs(apart));
