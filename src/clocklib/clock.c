@@ -2,6 +2,7 @@
 #include "foliot/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +12,7 @@
 #define SLEPT_NS       1000000   /* BOOTTIME - MONOTONIC grew by more: it slept */
 #define OLD_PAGE_NS    500000000 /* unwritten for longer: is there a new file? */
 #define STEERING_PPM   500       /* the most that the kernel steers CLOCK_MONOTONIC */
+#define UTC_RATE       200e-6    /* fleet time against UTC, at worst (core/clock/anchor.c) */
 #define SANDWICH_TRIES 3
 #define FUTURE_NS      1000000 /* a stamp may be that far ahead: other CPU, rounding */
 
@@ -238,12 +240,16 @@ int foliot_utc(int64_t fleet_ns, int64_t *ret_utc_ns, int64_t *ret_bound_ns)
     const struct clock_page_memory *memory = __atomic_load_n(&page_map.memory, __ATOMIC_ACQUIRE);
 
     if (status == FOLIOT_UNKNOWN || now.latest_ns == INT64_MAX || memory == NULL ||
-        !clock_page_read(memory, &page) || page.utc_bound_ns < 0 || fleet_ns > TIME_NS_MAX ||
-        fleet_ns < -TIME_NS_MAX) {
+        !clock_page_read(memory, &page) || page.utc_bound_ns < 0 ||
+        page.utc_bound_ns > TIME_NS_MAX || fleet_ns > TIME_NS_MAX || fleet_ns < -TIME_NS_MAX) {
         return -ENODATA;
     }
     *ret_utc_ns = fleet_ns + page.utc_minus_fleet_ns;
-    *ret_bound_ns = page.utc_bound_ns;
+    /* Told of the moment of the page: at any other one UTC - F may be another. */
+    *ret_bound_ns =
+        page.utc_bound_ns +
+        (int64_t)ceil(UTC_RATE * fabs((double)fleet_ns -
+                                      (double)linear_map_at(&page.terms.map, page.terms.written)));
     return 0;
 }
 
