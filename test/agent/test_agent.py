@@ -232,6 +232,40 @@ class AgentCase(unittest.TestCase):
         self.assertEqual(a.ask()["bad_packets"]["truncated"], 5)  # none of them had 160 bytes
         self.assertIsNone(a.process.poll())
 
+    def test_a_client_that_never_reads(self):
+        a = self.start(0)
+        request = json.dumps({"get": "doctor", "version": 1}).encode() + b"\n"
+
+        def resident():
+            with open(f"/proc/{a.process.pid}/status", encoding="ascii") as file:
+                return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
+
+        a.ask("doctor")
+        before = resident()
+        greedy = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(4)]
+        for client in greedy:
+            client.connect(os.path.join(a.runtime, "agent.sock"))
+            client.setblocking(False)
+        sent = 0
+        for _ in range(2000):
+            for client in greedy:
+                try:
+                    sent += client.send(request)
+                except BlockingIOError:
+                    pass
+        self.assertEqual(a.ask()["kind"], "status")
+        self.assertLess(resident() - before, 3000)
+        # whoever reads gets an answer to each question, though it has stopped writing
+        polite = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        polite.settimeout(3)
+        polite.connect(os.path.join(a.runtime, "agent.sock"))
+        polite.sendall(request * 70)
+        polite.shutdown(socket.SHUT_WR)
+        answers = polite.makefile("r", encoding="utf-8").readlines()
+        self.assertEqual([json.loads(line)["kind"] for line in answers], ["doctor"] * 70)
+        for client in (*greedy, polite):
+            client.close()
+
     # ---- two agents, permission, disk ----
 
     def test_two_agents_on_one_host(self):

@@ -19,6 +19,7 @@ enum {
     REQUEST_SIZE_MAX = 4096,
     WAITING_SIZE_MAX = 1 << 20, /* for a watcher that doesn't read */
     ANSWER_SIZE_MAX = 64 << 20,
+    REQUESTS_A_TURN = 4, /* then the clock has its turn */
 };
 
 struct client {
@@ -60,30 +61,39 @@ static void drop(struct client *c)
     free(c);
 }
 
+/* Something is still on its way to the client: it is asked for no more until it has read that. So nobody can
+ * make the agent keep more than an answer (and, for watchers, WAITING_SIZE_MAX), nor cut a recording in two. */
+static bool busy(const struct client *c)
+{
+    return c->waiting_size > 0 || c->recording.fd >= 0;
+}
+
 /* Sends what the socket takes. False: the client is gone. */
 static bool push(struct client *c)
 {
-    while (c->waiting_sent < c->waiting_size) {
+    while (c->recording_sent == 0 && c->waiting_sent < c->waiting_size) {
         const ssize_t n = send(c->fd, c->waiting + c->waiting_sent,
                                c->waiting_size - c->waiting_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             if (errno == EAGAIN || errno == EINTR) {
-                sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
+                sd_event_source_set_io_events(c->source, EPOLLOUT);
                 return true;
             }
             return false;
         }
         c->waiting_sent += (size_t)n;
     }
-    free(c->waiting);
-    c->waiting = NULL;
-    c->waiting_size = c->waiting_sent = 0;
+    if (c->recording_sent == 0) {
+        free(c->waiting);
+        c->waiting = NULL;
+        c->waiting_size = c->waiting_sent = 0;
+    }
     while (c->recording.fd >= 0 && c->recording_sent < c->recording.size) {
         off_t offset = c->recording_sent;
         const ssize_t n =
             sendfile(c->fd, c->recording.fd, &offset, (size_t)(c->recording.size - offset));
         if (n <= 0) {
-            sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
+            sd_event_source_set_io_events(c->source, EPOLLOUT);
             return n < 0 && errno == EAGAIN;
         }
         c->recording_sent = offset;
@@ -91,6 +101,10 @@ static bool push(struct client *c)
     if (c->recording.fd >= 0) {
         close(c->recording.fd);
         c->recording.fd = -1;
+        c->recording_sent = 0;
+        if (c->waiting_size > 0) {
+            return push(c); /* findings that came meanwhile */
+        }
     }
     sd_event_source_set_io_events(c->source, EPOLLIN);
     return !c->closing;
@@ -109,7 +123,7 @@ static bool answer_bytes(struct client *c, const char *text, size_t size, size_t
     memcpy(larger + c->waiting_size, text, size);
     c->waiting = larger;
     c->waiting_size += size;
-    return push(c);
+    return c->recording_sent > 0 || push(c); /* never into the middle of a recording */
 }
 
 static bool answer_json(struct client *c, size_t limit)
@@ -213,8 +227,13 @@ static bool answer(struct client *c, const char *line, size_t size)
 /* Takes lines off what came. False: the client is to be dropped. */
 static bool take_lines(struct client *c)
 {
-    char *end;
-    while ((end = memchr(c->request, '\n', c->request_size)) != NULL) {
+    char *end = NULL;
+    int answered = 0;
+    while (!busy(c) && (end = memchr(c->request, '\n', c->request_size)) != NULL) {
+        if (answered++ == REQUESTS_A_TURN) {
+            sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT); /* comes back at once */
+            return true;
+        }
         const bool ok = answer(c, c->request, (size_t)(end - c->request));
         const size_t used = (size_t)(end + 1 - c->request);
         if (!ok) {
@@ -223,7 +242,7 @@ static bool take_lines(struct client *c)
         memmove(c->request, c->request + used, c->request_size - used);
         c->request_size -= used;
     }
-    if (c->request_size == REQUEST_SIZE_MAX) {
+    if (!busy(c) && end == NULL && c->request_size == REQUEST_SIZE_MAX) {
         c->closing = true;
         answer_error(c, "too-long", "expected a request of at most 4096 bytes");
         return false;
@@ -238,7 +257,9 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *con
         drop(c);
         return 0;
     }
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !busy(c) &&
+        memchr(c->request, '\n', c->request_size) ==
+            NULL) { /* first what it asked before it left */
         const ssize_t n = recv(fd, c->request + c->request_size, REQUEST_SIZE_MAX - c->request_size,
                                MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -246,9 +267,9 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *con
             return 0;
         }
         c->request_size += n > 0 ? (size_t)n : 0;
-        if (!take_lines(c)) {
-            drop(c);
-        }
+    }
+    if (!take_lines(c)) {
+        drop(c);
     }
     return 0;
 }
