@@ -8,6 +8,8 @@
 #include "stats/sample.h"
 
 #define BLOCK_NS (10 * NS_PER_S)
+#define PAIRS_SYNCED                                                                               \
+    0.75 /* an error is that of the fleet, not of the few that say they are in step */
 
 static double cpu_s(void)
 {
@@ -150,8 +152,11 @@ static void judge_pairs(struct clock_world *w, double after_s)
         pairs++;
         above += error > 100;
         const bool event = i < w->config.event_count || j < w->config.event_count;
-        if (!counted || event || w->readings[i].status != CLOCK_SYNCED ||
-            w->readings[j].status != CLOCK_SYNCED) {
+        if (!counted || event) {
+            continue;
+        }
+        w->pairs_counted++;
+        if (w->readings[i].status != CLOCK_SYNCED || w->readings[j].status != CLOCK_SYNCED) {
             continue;
         }
         append(&w->errors, error);
@@ -254,6 +259,11 @@ void clock_world_result(struct clock_world *w, struct clock_world_result *r)
     w->result.p50_ns = clock_world_quantile(&w->errors, 0.5);
     w->result.p99_ns = clock_world_quantile(&w->errors, 0.99);
     w->result.max_ns = clock_world_quantile(&w->errors, 1);
+    w->result.pairs_synced =
+        w->pairs_counted > 0 ? (double)w->errors.count / (double)w->pairs_counted : 0;
+    if (w->result.pairs_synced < PAIRS_SYNCED) { /* who says nothing isn't right */
+        w->result.p50_ns = w->result.p99_ns = w->result.max_ns = INFINITY;
+    }
     w->result.ntp_p99_ns = clock_world_quantile(&w->ntp, 0.99);
     w->result.ptp_p99_ns = clock_world_quantile(&w->ptp, 0.99);
     w->result.hard_width_ns = clock_world_quantile(&w->hard_widths, 0.5);

@@ -70,6 +70,8 @@ double clock_world_quantile(struct clock_world_values *v, double share); /* sort
 
 struct clock_world_result {
     double p50_ns, p99_ns, max_ns; /* |error| between random pairs of honest members' lines */
+    double
+        pairs_synced; /* share of pairs both of which were SYNCED; below 3/4 the errors are INFINITY */
     double ntp_p99_ns, ptp_p99_ns;
     uint64_t hard_judged, hard_violations;
     uint64_t statistical_judged, statistical_outside;

@@ -46,6 +46,7 @@ struct clock_world {
     double *lines; /* scratch: each member's line error now */
     struct clock_reading *readings;
     struct clock_world_values errors, ntp, ptp, hard_widths, statistical_widths;
+    size_t pairs_counted;
     struct clock_world_result result;
     double cpu_start_s;
     double last_above_s; /* last time that the p99 over members was above 100 ns */

@@ -247,7 +247,7 @@ class AgentCase(unittest.TestCase):
             client.connect(os.path.join(a.runtime, "agent.sock"))
             client.setblocking(False)
         sent = 0
-        for _ in range(2000):
+        for _ in range(8000):
             for client in greedy:
                 try:
                     sent += client.send(request)

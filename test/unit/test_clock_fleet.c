@@ -195,6 +195,19 @@ static void software_stamps_two_hosts(void **state)
     assert_int_equal(r.hard_violations, 0);
 }
 
+/* A fleet that never says SYNCED has no error to show off with. */
+static void silence_is_no_accuracy(void **state)
+{
+    struct clock_world_config g = small(3);
+    struct clock_world_result r;
+
+    g.edge_limit_ns = 1; /* no bound, so nobody is in step */
+    g.seconds = 6;
+    g.judge_from_s = 5;
+    clock_world_run(&g, &r);
+    assert_true(r.pairs_synced < 0.1 && isinf(r.p99_ns));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +219,7 @@ int main(void)
         cmocka_unit_test(jump_suspend_and_restart),
         cmocka_unit_test(one_direction_is_enough),
         cmocka_unit_test(software_stamps_two_hosts),
+        cmocka_unit_test(silence_is_no_accuracy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
