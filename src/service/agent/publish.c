@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -99,9 +100,11 @@ static void fill_nics(struct agent *a)
             nic->h_ns = reading.hard_ns;
             nic->statistical_ns = reading.statistical_ns;
         } else if (agent_nic_stamps(a, i) == STAMP_SOFTWARE) {
-            nic->map = page->terms.map;
-            nic->status = page->terms.status;
-            nic->h_ns = page->terms.h_ns;
+            const struct clock_page_terms *t = &page->terms;
+            nic->map = t->map;
+            nic->status = t->status;
+            nic->h_ns = t->h_ns + (t->guard != INT64_MAX ? t->guard_ns : 0);
+            nic->statistical_ns = fmin(1e12, 6 * sqrt(t->p00 + t->spread2) + t->shift_ns);
         }
     }
 }
