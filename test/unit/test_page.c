@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -111,6 +112,43 @@ static void a_new_epoch_starts_afresh(void **state)
 }
 
 /* A guard pass between ticks renews the bound and leaves the line alone. */
+static void a_restart_goes_on_from_the_old_page(void **state)
+{
+    for (int64_t behind = -20000; behind <= 20000; behind += 4000) {
+        struct page_maker old, maker;
+        struct clock_line line = {.r = {NS_PER_S}, .x_ns = 1790000000 * NS_PER_S, .until = {0}};
+        struct clock_terms terms = terms_of(&line);
+        const int64_t now = 11 * NS_PER_S;
+        page_maker_init(&old);
+        page_maker_update(&old, &terms, (struct mono){NS_PER_S});
+        old.page.terms.magic = CLOCK_PAGE_MAGIC;
+
+        page_maker_init(&maker);
+        page_maker_resume(&maker, &old.page.terms);
+        terms.status = CLOCK_UNKNOWN; /* the NICs' clocks weren't read yet */
+        page_maker_update(&maker, &terms, (struct mono){now - 1});
+        terms = terms_of(&line);
+        terms.line.x_ns -= behind;
+        page_maker_update(&maker, &terms, (struct mono){now});
+        maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+        assert_int_equal(maker.page.terms.since, now);
+        int64_t shown =
+            clock_page_at(&old.page.terms, now + PAGE_LEAD_NS, now + PAGE_LEAD_NS).estimate_ns;
+        for (int64_t c = now + PAGE_LEAD_NS; c < now + NS_PER_S; c += 99991) {
+            const struct clock_page_reading r = clock_page_at(&maker.page.terms, c, c);
+            assert_true(r.estimate_ns >= shown);
+            assert_true(llabs(r.estimate_ns - c - terms.line.x_ns) <= r.hard_ns);
+            shown = r.estimate_ns;
+        }
+
+        terms.epoch = 2; /* another epoch owes the old page nothing */
+        page_maker_init(&maker);
+        page_maker_resume(&maker, &old.page.terms);
+        page_maker_update(&maker, &terms, (struct mono){now});
+        assert_int_equal(maker.page.terms.line.x, terms.line.x_ns);
+    }
+}
+
 static void a_guard_pass_keeps_the_line(void **state)
 {
     struct page_maker maker;
@@ -192,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_goes_forward),
         cmocka_unit_test(a_new_epoch_starts_afresh),
+        cmocka_unit_test(a_restart_goes_on_from_the_old_page),
         cmocka_unit_test(a_guard_pass_keeps_the_line),
         cmocka_unit_test(page_and_terms_tell_one_bound),
         cmocka_unit_test(a_set_realtime_is_on_the_page),

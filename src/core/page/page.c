@@ -152,6 +152,35 @@ void page_maker_init(struct page_maker *maker)
     maker->page.realtime_since = INT64_MIN;
 }
 
+void page_maker_resume(struct page_maker *maker, const struct clock_page_terms *shown)
+{
+    maker->shown = *shown;
+}
+
+/* Begins where an earlier agent's page is by now; before that nothing is known, as when afresh. */
+static bool resume(struct page_maker *maker, const struct clock_terms *terms, int64_t now)
+{
+    struct clock_page_terms *t = &maker->page.terms;
+    const struct clock_page_terms *shown = &maker->shown;
+    struct clock_page_terms joined = *t;
+
+    if (shown->status == CLOCK_PAGE_UNKNOWN || shown->timeline != terms->timeline ||
+        shown->epoch != terms->epoch) {
+        return false;
+    }
+    joined.prior = shown->prior;
+    joined.line = shown->line;
+    joined.map = shown->map;
+    joined.line_from = shown->line_from;
+    joined.map_from = shown->map_from;
+    joined.since = now;
+    if (!join(&joined, &terms->line, now)) {
+        return false;
+    }
+    *t = joined;
+    return true;
+}
+
 void page_maker_realtime_set(struct page_maker *maker, struct mono now)
 {
     maker->page.realtime_since = now.ns;
@@ -179,9 +208,11 @@ void page_maker_update(struct page_maker *maker, const struct clock_terms *terms
     if (!known) {
         return;
     }
-    if (!follows || (!same_line(&maker->line, &terms->line) && !join(t, &terms->line, now.ns))) {
+    if (!follows ? !resume(maker, terms, now.ns)
+                 : !same_line(&maker->line, &terms->line) && !join(t, &terms->line, now.ns)) {
         start_afresh(t, &terms->line, now.ns);
     }
+    maker->shown.status = CLOCK_PAGE_UNKNOWN;
     maker->line = terms->line;
     fill_bounds(t, terms, apart_ns(t, &terms->line, now.ns));
 }

@@ -23,10 +23,14 @@
 struct page_maker {
     struct clock_page page; /* the last one made; the caller may set its other fields at any time */
     struct clock_line line; /* what it was made of */
+    struct clock_page_terms shown; /* by an earlier agent; status UNKNOWN: nothing */
 };
 
 /* A page of status UNKNOWN. */
 void page_maker_init(struct page_maker *maker);
+/* An earlier agent of this boot left this page: readers may have used it until now. The first known
+ * line of the same timeline and epoch begins at what it shows, if they can meet by slewing. */
+void page_maker_resume(struct page_maker *maker, const struct clock_page_terms *shown);
 /* Again with the same terms (a guard pass): the lines stay, bounds and guard follow. */
 void page_maker_update(struct page_maker *maker, const struct clock_terms *terms, struct mono now);
 /* CLOCK_REALTIME was just seen to have been set: readers can't convert its stamps from before `now`. */

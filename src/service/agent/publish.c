@@ -46,6 +46,23 @@ static int open_page(struct agent *a, struct shm_page *page, const char *name, s
     return r;
 }
 
+/* What readers saw of an agent before this one: time goes on from there. */
+static void resume_page(struct agent *a)
+{
+    char path[AGENT_PATH_SIZE + 32];
+    struct shm_page old;
+    struct clock_page page;
+    snprintf(path, sizeof(path), "%s/" CLOCK_PAGE_NAME, a->config->runtime_dir);
+    if (shm_open_read(&old, path, CLOCK_PAGE_SIZE) < 0) {
+        return;
+    }
+    if (clock_page_read(old.memory, &page) &&
+        memcmp(page.boot_id, a->page.page.boot_id, sizeof(page.boot_id)) == 0) {
+        page_maker_resume(&a->page, &page.terms);
+    }
+    shm_close(&old);
+}
+
 int agent_pages_open(struct agent *a)
 {
     uint32_t edges = 0;
@@ -62,6 +79,7 @@ int agent_pages_open(struct agent *a)
     mesh_page_init(a->mesh_shm.memory, a->mesh_capacity, nonce());
     page_maker_init(&a->page);
     parse_boot_id(time_source_boot_id(a->source), a->page.page.boot_id);
+    resume_page(a);
     a->page.page.agent = a->mesh_header.agent = (uint32_t)getpid();
     agent_publish_clock(a);
     r = shm_publish(&a->clock_shm);
