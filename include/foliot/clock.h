@@ -64,7 +64,8 @@ FOLIOT_API enum foliot_status foliot_from_monotonic(int64_t monotonic_ns,
 FOLIOT_API enum foliot_status foliot_from_realtime(int64_t realtime_ns,
                                                    struct foliot_time *ret_time);
 /* The same of a stamp by a NIC's own clock (its PHC, as in SOF_TIMESTAMPING_RAW_HARDWARE); nic: the
- * interface's name. UNKNOWN for a NIC whose clock takes no part in the fleet. */
+ * interface's name. UNKNOWN for a NIC whose clock takes no part in the fleet: so
+ * where the agent uses software stamps. Stamps by the kernel go through foliot_from_realtime(). */
 FOLIOT_API enum foliot_status foliot_from_nic(const char *nic, int64_t nic_ns,
                                               struct foliot_time *ret_time);
 

@@ -106,7 +106,7 @@ struct clock_page_terms {
     struct clock_page_quick quick;
 };
 
-/* One local NIC's own clock. Software stamps are raw time already: then `map` equals terms.map. */
+/* One local NIC's own clock. UNKNOWN with software stamps: those are the host's time. */
 struct clock_page_nic {
     char name[16];         /* as the kernel calls it, NUL-terminated */
     uint32_t nic;          /* number in the fleet */

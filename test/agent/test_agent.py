@@ -163,6 +163,15 @@ class AgentCase(unittest.TestCase):
             self.configure(host, peers=[(0, 0, 0), (2, 1, 0)])
         a, b = self.start(0), self.start(1)
         self.wait(lambda: a.ask("clock")["members"][0]["settled"], 25, lambda: str(a.ask("clock")))
+
+        def page():
+            with open(os.path.join(self.path("run0"), "clock.page"), "rb") as file:
+                return file.read()
+
+        self.wait(lambda: page()[20] != 0, 25, "a known time")
+        time.sleep(0.3)
+        page = page()
+        self.assertEqual(page[page.index(b"nic0\0") + 20], 0)  # that of a NIC with software stamps isn't
         a.stop()
         warm = self.start(0)
         warm.wait_log("warm start from a state of 0 s ago")

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -106,6 +105,8 @@ static void fill_nics(struct agent *a)
         struct clock_page_nic *nic = &page->nics[i];
         memcpy(nic->name, link_monitor_get(a->links, a->nics[i].slot)->name, sizeof(nic->name));
         nic->nic = a->config->peers[a->config->nics[i].peer].nic.index;
+        /* Also with software stamps: those are the host's time, and the NIC's own clock, if it has
+         * one, is nothing that we know. */
         nic->status = CLOCK_PAGE_UNKNOWN;
         const struct clock *clock = node_member_clock(a->node, agent_member_of_nic(a, i));
         if (agent_nic_stamps(a, i) == STAMP_HARDWARE && clock != NULL) {
@@ -117,12 +118,6 @@ static void fill_nics(struct agent *a)
             nic->status = (uint32_t)reading.status;
             nic->h_ns = reading.hard_ns;
             nic->statistical_ns = reading.statistical_ns;
-        } else if (agent_nic_stamps(a, i) == STAMP_SOFTWARE) {
-            const struct clock_page_terms *t = &page->terms;
-            nic->map = t->map;
-            nic->status = t->status;
-            nic->h_ns = t->h_ns + (t->guard != INT64_MAX ? t->guard_ns : 0);
-            nic->statistical_ns = fmin(1e12, 6 * sqrt(t->p00 + t->spread2) + t->shift_ns);
         }
     }
 }
