@@ -265,6 +265,13 @@ class AgentCase(unittest.TestCase):
         self.assertEqual(a.ask()["kind"], "status")
         self.assertLess(resident() - before, 3000)
         # whoever reads gets an answer to each question, though it has stopped writing
+        idle = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(70)]
+        for client in idle:  # more than there are places: the one idle for longest leaves
+            client.connect(os.path.join(a.runtime, "agent.sock"))
+            time.sleep(0.005)
+        self.assertEqual(a.ask()["kind"], "status")
+        for client in idle:
+            client.close()
         polite = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         polite.settimeout(3)
         polite.connect(os.path.join(a.runtime, "agent.sock"))

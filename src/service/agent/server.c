@@ -21,11 +21,14 @@ enum {
     ANSWER_SIZE_MAX = 64 << 20,
     REQUESTS_A_TURN = 4, /* then the clock has its turn */
 };
+#define IDLE_NS_MAX (30 * NS_PER_S) /* of one that doesn't watch */
 
 struct client {
     struct agent_server *server;
     sd_event_source *source;
     int fd;
+    uid_t user;
+    int64_t used_ns; /* mono: when it last asked or took something */
     bool watches_findings, watches_links, closing;
     char request[REQUEST_SIZE_MAX + 1];
     size_t request_size;
@@ -82,6 +85,7 @@ static bool push(struct client *c)
             return false;
         }
         c->waiting_sent += (size_t)n;
+        c->used_ns = c->server->agent->now.ns;
     }
     if (c->recording_sent == 0) {
         free(c->waiting);
@@ -97,6 +101,7 @@ static bool push(struct client *c)
             return n < 0 && errno == EAGAIN;
         }
         c->recording_sent = offset;
+        c->used_ns = c->server->agent->now.ns;
     }
     if (c->recording.fd >= 0) {
         close(c->recording.fd);
@@ -267,11 +272,57 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *con
             return 0;
         }
         c->request_size += n > 0 ? (size_t)n : 0;
+        c->used_ns = n > 0 ? c->server->agent->now.ns : c->used_ns;
     }
     if (!take_lines(c)) {
         drop(c);
     }
     return 0;
+}
+
+static bool watches(const struct client *c)
+{
+    return c->watches_findings || c->watches_links;
+}
+
+static int clients_of(const struct agent_server *s, uid_t user)
+{
+    int count = 0;
+    for (size_t i = 0; i < CLIENT_MAX; i++) {
+        count += s->clients[i] != NULL && s->clients[i]->user == user;
+    }
+    return count;
+}
+
+/* Who is to leave when all places are taken: of the user who has the most, one that doesn't watch rather than
+ * one that does, of these the one idle for longest. So nobody can lock another user out. */
+static bool leaves_before(const struct agent_server *s, const struct client *x,
+                          const struct client *y)
+{
+    const int of_x = clients_of(s, x->user), of_y = clients_of(s, y->user);
+    return of_x != of_y               ? of_x > of_y
+           : watches(x) != watches(y) ? watches(y)
+                                      : x->used_ns < y->used_ns;
+}
+
+static void make_room(struct agent_server *s)
+{
+    struct client *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < CLIENT_MAX; i++) {
+        struct client *c = s->clients[i];
+        if (c != NULL && !watches(c) && s->agent->now.ns - c->used_ns > IDLE_NS_MAX) {
+            drop(c);
+        }
+    }
+    for (size_t i = 0; i < CLIENT_MAX; i++) {
+        struct client *c = s->clients[i];
+        count += c != NULL;
+        first = c != NULL && (first == NULL || leaves_before(s, c, first)) ? c : first;
+    }
+    if (count == CLIENT_MAX) {
+        drop(first);
+    }
 }
 
 static int on_connect(sd_event_source *source, int fd, uint32_t events, void *context)
@@ -281,6 +332,10 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *co
     if (client_fd < 0) {
         return 0;
     }
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t peer_size = sizeof(peer);
+    (void)getsockopt(client_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);
+    make_room(s);
     size_t i = 0;
     while (i < CLIENT_MAX && s->clients[i] != NULL) {
         i++;
@@ -292,6 +347,8 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *co
     }
     c->server = s;
     c->fd = client_fd;
+    c->user = peer.uid;
+    c->used_ns = s->agent->now.ns;
     c->recording.fd = -1;
     if (sd_event_add_io(s->agent->loop, &c->source, client_fd, EPOLLIN, on_client, c) < 0) {
         close(client_fd);
