@@ -423,6 +423,20 @@ static void judge_order(struct world *w, int host, const struct clock_page_terms
     }
 }
 
+/* How long a restarted agent needs until its own page says SYNCED. */
+static void judge_restart(struct world *w, int host)
+{
+    struct world_host *h = &w->hosts[host];
+
+    if (h->generation > 1 && h->started >= 0 &&
+        reader_read(&h->page.page.terms, world_raw(w, host, w->now)).status == CLOCK_PAGE_SYNCED) {
+        const int64_t took = w->now - h->started;
+        w->check->restart_back = took > w->check->restart_back ? took : w->check->restart_back;
+        w->check->restarts++;
+        h->started = -1;
+    }
+}
+
 void check_publish(struct world *w, int host, const struct clock_page_terms *was)
 {
     struct check_host *h = &w->check->hosts[host];
@@ -433,6 +447,7 @@ void check_publish(struct world *w, int host, const struct clock_page_terms *was
     } else if (was != NULL && was->status != CLOCK_PAGE_UNKNOWN) {
         each_window(w, offsetof(struct check_window, epochs), 1);
     }
+    judge_restart(w, host);
     if (h->watched_fault >= 0 && h->marked < 0 &&
         reader_read(now, world_raw(w, host, w->now)).status != CLOCK_PAGE_SYNCED) {
         struct check_fault *f = &w->check->faults[h->watched_fault];

@@ -75,6 +75,7 @@ struct check {
     int64_t first_good;
     double start_limit_ns;
     uint64_t timelines;
+    int64_t restarts, restart_back; /* agents that started again; worst until SYNCED */
     double utc_known_share;
     uint64_t flaps_missed;
 };

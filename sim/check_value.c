@@ -21,6 +21,10 @@ void check_end(struct world *w)
             seen[count++] = c->hosts[i].timeline;
         }
         struct world_host *h = &w->hosts[i];
+        if (h->node != NULL && h->generation > 1 && h->started >= 0) {
+            c->restarts++;
+            c->restart_back = INT64_MAX;
+        }
         if (h->node == NULL || h->generation > 1) {
             continue; /* its counts began anew */
         }
@@ -164,6 +168,11 @@ double check_value(struct world *w, int bound)
     }
     if (strcmp(b->what, "clock.start_s") == 0) {
         return c->first_good >= 0 ? (double)c->first_good * 1e-9 : INFINITY;
+    }
+    if (strcmp(b->what, "clock.restart.back_ms") == 0) {
+        return c->restarts == 0               ? NAN
+               : c->restart_back == INT64_MAX ? INFINITY
+                                              : MS(c->restart_back);
     }
     if (strcmp(b->what, "clock.timelines") == 0) {
         return (double)c->timelines;

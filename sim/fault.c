@@ -183,10 +183,7 @@ static void rename_peers(struct world *w, unsigned index, bool on)
         if (h->node == NULL || w->fault_hosts[index][host] != 0) {
             continue;
         }
-        const struct mono now = {world_raw(w, host, w->now)};
-        if (node_on_peers(h->node, now, on ? &w->fleet_fewer : &w->fleet) < 0) {
-            bug_found("node_on_peers", __FILE__, __LINE__, __func__);
-        }
+        host_tell_peers(w, host, on ? &w->fleet_fewer : &w->fleet);
     }
 }
 
@@ -332,6 +329,7 @@ static void restart_next(struct world *w, unsigned index)
         return;
     }
     w->flaps_left[index] = INT32_MAX - (host + 1);
+    host_save(w, host);
     host_stop(w, host);
     agenda_add(&w->agenda, w->now + (f->for_ns > 0 ? f->for_ns : NS_PER_S), WORLD_START,
                (uint32_t)host);

@@ -21,6 +21,27 @@ int64_t host_stamp(struct world *w, int host, uint32_t local, int64_t at)
     return crystal_read(hardware(w) ? &h->nics[local].crystal : &h->raw, at, NULL);
 }
 
+/* ---- what is told ---- */
+static struct recorder *recorder_of(const struct world *w, const struct world_host *h)
+{
+    return h == &w->hosts[w->record_host] ? w->recorder : NULL;
+}
+
+static void tell(struct world *w, struct world_host *h, enum node_event_kind kind, struct mono now,
+                 const void *event)
+{
+    recorder_append(recorder_of(w, h), kind, now, event);
+    if (node_on_event(h->node, now, kind, event) < 0) {
+        bug_found("node_on_event", __FILE__, __LINE__, __func__);
+    }
+}
+
+void host_tell_peers(struct world *w, int host, const struct node_fleet *fleet)
+{
+    const struct mono now = {world_raw(w, host, w->now)};
+    tell(w, &w->hosts[host], NODE_EVENT_PEERS, now, fleet);
+}
+
 /* ---- life of the agent ---- */
 /* The fleet's edge limit as `foliot doctor` would propose it: what an idle fabric's longest way shows, and some. */
 static uint32_t edge_limit(const struct world *w)
@@ -56,6 +77,32 @@ static struct node_config node_configure(struct world *w, int host)
     return c;
 }
 
+/* An agent that is stopped keeps its state for the next one, as the state file does. */
+void host_save(struct world *w, int host)
+{
+    struct world_host *h = &w->hosts[host];
+
+    if (h->node == NULL || !w->scenario->clocks.warm_start) {
+        return;
+    }
+    free(h->saved);
+    h->saved_size = node_saved_size(h->node);
+    h->saved = malloc(h->saved_size);
+    if (h->saved != NULL) {
+        node_save(h->node, (struct mono){world_raw(w, host, w->now)}, h->saved);
+    }
+}
+
+static void restore(struct world *w, struct world_host *h, struct mono now)
+{
+    if (h->saved != NULL && node_restore(h->node, now, h->saved, h->saved_size) == 0 &&
+        recorder_of(w, h) != NULL) {
+        recorder_restored(w->recorder, h->saved, h->saved_size);
+    }
+    free(h->saved);
+    h->saved = NULL;
+}
+
 void host_start(struct world *w, int host)
 {
     struct world_host *h = &w->hosts[host];
@@ -64,14 +111,21 @@ void host_start(struct world *w, int host)
         return;
     }
     h->generation++;
+    w->trace = hash_u64(w->trace, h->trace);
+    h->trace = 0;
     const struct node_config config = node_configure(w, host);
     const struct mono now = {world_raw(w, host, w->now)};
     if (node_new(&h->node, &config, now) < 0) {
         bug_found("node_new", __FILE__, __LINE__, __func__);
     }
+    if (recorder_of(w, h) != NULL) {
+        recorder_start(w->recorder, &config, now);
+    }
+    restore(w, h, now);
+    h->started = w->now;
     const struct node_anchor wall = {
         .at = now, .utc_ns = WORLD_UTC_NS + w->now + h->wall_error_ns, .bound_ns = NS_PER_S};
-    node_on_anchor(h->node, now, &wall);
+    tell(w, h, NODE_EVENT_ANCHOR, now, &wall);
     page_maker_init(&h->page);
     h->page_valid = false;
     h->next_slow = w->now;
@@ -156,7 +210,7 @@ static void on_hop(struct world *w, struct world_host *h, struct mono now, const
                            .source_port = p->source_port,
                            .ttl = p->ttl};
     network_router(&w->network, p, hop.address);
-    node_on_hop(h->node, now, &hop);
+    tell(w, h, NODE_EVENT_HOP, now, &hop);
 }
 
 static void on_item(struct world *w, struct world_host *h, struct mono now,
@@ -167,7 +221,7 @@ static void on_item(struct world *w, struct world_host *h, struct mono now,
     switch (item->kind) {
     case INBOX_RECEIVE:
         h->received++;
-        node_on_receive(h->node, now, &p->receive);
+        tell(w, h, NODE_EVENT_RECEIVE, now, &p->receive);
         break;
     case INBOX_TRANSMIT: {
         const struct node_transmit tx = {.token = p->token,
@@ -176,7 +230,7 @@ static void on_item(struct world *w, struct world_host *h, struct mono now,
                                          .error_ns = p->receive.error_ns,
                                          .outcome = p->stage,
                                          .stamps = p->receive.stamps};
-        node_on_transmit(h->node, now, &tx);
+        tell(w, h, NODE_EVENT_TRANSMIT, now, &tx);
         break;
     }
     case INBOX_HOP:
@@ -186,7 +240,7 @@ static void on_item(struct world *w, struct world_host *h, struct mono now,
         const struct node_bad_packet bad = {
             .local = p->dst % (uint32_t)w->nics_per_host, .error = p->stage, .count = 1};
         w->refused++;
-        node_on_bad_packet(h->node, now, &bad);
+        tell(w, h, NODE_EVENT_BAD_PACKET, now, &bad);
         break;
     }
     }
@@ -228,7 +282,7 @@ static void tell_guard(struct world *w, int host, struct mono now)
                                      .other_ns = crystal_read(&h->second, w->now + width / 2, NULL),
                                      .after = {world_raw(w, host, w->now + width)},
                                      .source = 64};
-    node_on_guard(h->node, now, &guard);
+    tell(w, h, NODE_EVENT_GUARD, now, &guard);
     if (h->page_valid) {
         publish(w, host, now);
     }
@@ -264,7 +318,7 @@ static void tell_brackets(struct world *w, int host, struct mono now)
                                        .after = {world_raw(w, host, at + (int64_t)back)},
                                        .local = (uint32_t)i};
         if (h->nics[i].facts.present != 0) {
-            node_on_bracket(h->node, now, &b);
+            tell(w, h, NODE_EVENT_BRACKET, now, &b);
         }
     }
 }
@@ -284,7 +338,7 @@ static void tell_slow(struct world *w, int host, struct mono now)
                                       .utc_ns = WORLD_UTC_NS + w->now + (int64_t)error,
                                       .bound_ns = (int64_t)bound,
                                       .trusted = 1};
-        node_on_anchor(h->node, now, &a);
+        tell(w, h, NODE_EVENT_ANCHOR, now, &a);
     }
 }
 
@@ -298,14 +352,14 @@ static void tell_facts(struct world *w, int host, struct mono now)
             struct node_link link = {.local = (uint32_t)i, .facts = n->facts};
             link.facts.at = now;
             n->facts_new = false;
-            node_on_link(h->node, now, &link);
+            tell(w, h, NODE_EVENT_LINK, now, &link);
         }
     }
     if (h->suspended_ns > 0) {
         const struct node_clock_fact fact = {
             .kind = CLOCK_FACT_SUSPENDED, .local = UINT32_MAX, .amount_ns = h->suspended_ns};
         h->suspended_ns = 0;
-        node_on_clock_fact(h->node, now, &fact);
+        tell(w, h, NODE_EVENT_CLOCK_FACT, now, &fact);
     }
 }
 
@@ -427,6 +481,21 @@ static void send_one(struct world *w, int host, struct node_send *send, int64_t 
     launch(w, host, send, sent);
 }
 
+uint64_t world_trace_action(uint64_t trace, struct mono now, const struct node_action *a)
+{
+    if (a->kind == NODE_SEND) {
+        const struct probe *p = &a->send.probe;
+        trace = hash_u64(trace ^ a->send.token, (uint64_t)p->map.map.x);
+        return hash_u64(trace ^ (uint64_t)now.ns,
+                        ((uint64_t)a->send.peer.index << 32) | a->send.source_port);
+    }
+    if (a->kind == NODE_FINDING) {
+        return hash_u64(trace ^ (uint64_t)now.ns,
+                        a->finding.number ^ ((uint64_t)a->finding.kind << 32));
+    }
+    return trace;
+}
+
 static void act(struct world *w, int host, struct mono now)
 {
     struct world_host *h = &w->hosts[host];
@@ -434,22 +503,26 @@ static void act(struct world *w, int host, struct mono now)
     int64_t at = w->now + 5000, first = 0;
 
     while (node_next_action(h->node, &a)) {
+        h->trace = world_trace_action(h->trace, now, &a);
         switch (a.kind) {
         case NODE_SEND:
-            w->trace = hash_u64(w->trace ^ (uint64_t)host, a.send.token) ^
-                       hash_u64((uint64_t)a.send.probe.map.map.x, (uint64_t)now.ns);
             send_one(w, host, &a.send, &at, &first);
             break;
         case NODE_PUBLISH_CLOCK:
             publish(w, host, now);
             break;
         case NODE_FINDING:
-            w->trace = hash_u64(w->trace, a.finding.number ^ ((uint64_t)a.finding.kind << 32));
+            if (recorder_of(w, h) != NULL) {
+                recorder_finding(w->recorder, &a.finding);
+            }
             world_found(w, host, &a.finding);
             break;
         default:
             break;
         }
+    }
+    if (recorder_of(w, h) != NULL) {
+        recorder_drained(w->recorder);
     }
 }
 
@@ -507,7 +580,7 @@ void host_wake(struct world *w, int host)
         tell_slow(w, host, now);
     }
     if (now.ns >= h->due) {
-        node_tick(h->node, now);
+        tell(w, h, NODE_EVENT_TICK, now, NULL);
     }
     act(w, host, now);
     sleep_until_due(w, host, now);

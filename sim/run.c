@@ -3,6 +3,7 @@
 #include "sim/sim.h"
 #include "sim/world.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +16,8 @@
 struct run_options {
     bool seed_given, json, quiet, findings;
     uint64_t first, last;
+    int record_host;
+    const char *record_file; /* NULL: none */
 };
 
 static double seconds_now(void)
@@ -104,6 +107,45 @@ static void print_findings(const struct world *w)
     }
 }
 
+/* ---- a recording of one host, as `foliot record` writes it ---- */
+static int record_begin(struct world *w, const struct run_options *o)
+{
+    char folder[256];
+    const char *slash = strrchr(o->record_file, '/');
+    const int length = slash != NULL ? (int)(slash - o->record_file) + 1 : 2;
+
+    if (o->record_host >= w->host_count) {
+        return -EINVAL;
+    }
+    snprintf(folder, sizeof(folder), "%.*s", length, slash != NULL ? o->record_file : "./");
+    w->record_host = o->record_host;
+    return recorder_open(&w->recorder, folder, 1LL << 30);
+}
+
+static int record_end(struct world *w, const struct run_options *o)
+{
+    struct recording recording;
+    int r = recorder_save(w->recorder, &recording);
+    char buffer[65536];
+    size_t n;
+
+    if (r < 0) {
+        return r;
+    }
+    FILE *from = fdopen(recording.fd, "rb"), *to = fopen(o->record_file, "wbe");
+    r = from == NULL || to == NULL ? -errno : 0;
+    while (r == 0 && (n = fread(buffer, 1, sizeof(buffer), from)) > 0) {
+        r = fwrite(buffer, 1, n, to) == n ? 0 : -EIO;
+    }
+    if (from != NULL) {
+        fclose(from);
+    }
+    if (to != NULL && fclose(to) != 0) {
+        r = -EIO;
+    }
+    return r;
+}
+
 /* 0 holds, 1 broken, 2 couldn't be run. */
 static int run_once(const struct scenario *s, uint64_t seed, const struct run_options *o)
 {
@@ -116,12 +158,23 @@ static int run_once(const struct scenario *s, uint64_t seed, const struct run_op
         fprintf(stderr, "foliot sim: %s: no world: %s\n", s->name, strerror(-r));
         return 2;
     }
-    for (int64_t at = 0; at < s->duration_ns;) {
+    int recorded = o->record_file != NULL ? record_begin(w, o) : 0;
+    for (int64_t at = 0; at < s->duration_ns && recorded == 0;) {
         at += s->duration_ns / 100 > 0 ? s->duration_ns / 100 : 1;
         world_run(w, at < s->duration_ns ? at : s->duration_ns);
         if (bar) {
             progress(w, began);
         }
+    }
+    if (w->recorder != NULL && recorded == 0) {
+        recorded = record_end(w, o);
+    }
+    w->recorder = recorder_close(w->recorder);
+    if (recorded < 0) {
+        fprintf(stderr, "foliot sim: %s: host %d can't be recorded: %s\n", o->record_file,
+                o->record_host, strerror(-recorded));
+        world_free(w);
+        return 2;
     }
     check_end(w);
     const double took = seconds_now() - began;
@@ -199,25 +252,39 @@ static bool take_seeds(const char *text, struct run_options *o)
     return end != text && *end == '\0';
 }
 
+static bool take_record(const char *text, struct run_options *o)
+{
+    char *end = NULL;
+    const long host = strtol(text, &end, 10);
+
+    o->record_host = (int)host;
+    o->record_file = end + 1;
+    return end != text && *end == ':' && end[1] != '\0' && host >= 0 && host < 100000;
+}
+
 int sim_run(int argc, char **argv)
 {
-    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
-                                            {"seeds", required_argument, NULL, 's'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"trace", no_argument, NULL, 't'},
-                                            {"findings", no_argument, NULL, 't'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'}, {"seeds", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},       {"trace", no_argument, NULL, 't'},
+        {"findings", no_argument, NULL, 't'},   {"record", required_argument, NULL, 'r'},
+        {"quiet", no_argument, NULL, 'q'},      {NULL, 0, NULL, 0}};
     struct run_options o = {0};
     int worst = 0, option;
 
     optind = 1;
-    while ((option = getopt_long(argc, argv, "s:jtq", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "s:jtqr:", options, NULL)) != -1) {
         switch (option) {
         case 's':
             if (!take_seeds(optarg, &o)) {
                 fprintf(stderr, "foliot sim: expected a seed N or seeds A..B, found '%s'\n",
                         optarg);
+                return 2;
+            }
+            break;
+        case 'r':
+            if (!take_record(optarg, &o)) {
+                fprintf(stderr, "foliot sim: expected --record HOST:FILE, found '%s'\n", optarg);
                 return 2;
             }
             break;

@@ -6,10 +6,13 @@
 
 static const char usage[] =
     "usage: foliot sim run SCENARIO... [--seed N | --seeds A..B] [--json] [--trace] [--quiet]\n"
+    "                      [--record HOST:FILE]\n"
     "       foliot sim replay [--trust] FILE\n"
     "       foliot sim scale [--hosts N,N,...] [--seconds S] [--json]\n"
     "\n"
-    "run     plays scenarios in a simulated world and judges their bounds\n"
+    "run     plays scenarios in a simulated world and judges their bounds; --record: what one host "
+    "was\n"
+    "        told since its agent last started (at most ten minutes), for replay\n"
     "replay  feeds a host's recorded inputs to the same code and compares what it decides\n"
     "scale   how cost per host grows with the fleet\n";
 

@@ -199,7 +199,12 @@ void world_found(struct world *w, int host, const struct finding *finding)
 
 uint64_t world_trace(const struct world *w)
 {
-    return w->trace;
+    uint64_t trace = w->trace;
+
+    for (int i = 0; i < w->host_count; i++) {
+        trace = hash_u64(trace, w->hosts[i].trace);
+    }
+    return trace;
 }
 
 /* ---- life ---- */
@@ -350,6 +355,7 @@ static void free_host(struct world *w, struct world_host *h)
 {
     node_free(h->node);
     free(h->inbox);
+    free(h->saved);
     crystal_done(&h->raw);
     crystal_done(&h->second);
     for (int i = 0; i < w->nics_per_host; i++) {

@@ -8,6 +8,7 @@
 #pragma once
 #include "core/node/node.h"
 #include "core/page/page.h"
+#include "service/record/recorder.h"
 #include "service/scenario/scenario.h"
 #include "sim/agenda.h"
 #include "sim/crystal.h"
@@ -60,6 +61,10 @@ struct world_host {
     bool page_valid;
     uint64_t downs; /* carrier losses, all NICs: truth */
     uint64_t sent, received;
+    uint8_t *saved; /* state of the last agent, for the next */
+    size_t saved_size;
+    uint64_t trace;  /* of what this agent decided */
+    int64_t started; /* this agent; -1: and said SYNCED since */
 };
 
 /* A finding, with the truth about when it was said. */
@@ -93,6 +98,8 @@ struct world {
     size_t finding_count, finding_capacity;
     struct check *check;
     int64_t next_check, check_every;
+    struct recorder *recorder; /* of record_host; NULL: none. The caller's */
+    int record_host;
     uint64_t trace, events, probes, refused;
 };
 
@@ -101,6 +108,8 @@ struct world *world_free(struct world *w);
 /* Runs until true time `until`. */
 void world_run(struct world *w, int64_t until);
 uint64_t world_trace(const struct world *w);
+/* One more decision of one node: probes and findings. */
+uint64_t world_trace_action(uint64_t trace, struct mono now, const struct node_action *action);
 
 /* ---- inside ---- */
 enum world_event {
@@ -130,6 +139,8 @@ void world_flap(struct world *w, unsigned index);
 void world_record(struct world *w, const struct packet *p);
 MUST_CHECK int world_faults_init(struct world *w);
 void host_start(struct world *w, int host);
+void host_save(struct world *w, int host);
+void host_tell_peers(struct world *w, int host, const struct node_fleet *fleet);
 void host_stop(struct world *w, int host);
 void host_wake(struct world *w, int host);
 void host_carrier(struct world *w, int host, int nic, bool carrier, bool present);

@@ -28,6 +28,8 @@ static const struct scenario_metric metrics[] = {
     {"clock.utc_outside", SCENARIO_SIM, false,
      "UTC outside the bound that a host states for it; a count"},
     {"clock.utc_known_share", SCENARIO_SIM, false, "share of hosts that know UTC at the end"},
+    {"clock.restart.back_ms", SCENARIO_SIM, false,
+     "a restarted agent's start until its own page says SYNCED, worst"},
     {"owd.error.median_ns", BOTH, false,
      "one-way delay of a path and direction against truth, median"},
     {"owd.error.p99_ns", BOTH, false, "the same, 99th percentile"},
