@@ -134,13 +134,12 @@ static void write_row(FILE *f, const struct report *report, const struct report_
     fputc('}', f);
 }
 
-int report_finish(const struct report *report)
+int report_write(const struct report *report)
 {
     const char *dir = getenv("FOLIOT_BENCH");
     char path[512];
     FILE *f;
 
-    print_table(report);
     if (dir == NULL) {
         dir = "build/bench";
         (void)mkdir("build", 0755);
@@ -160,4 +159,10 @@ int report_finish(const struct report *report)
     }
     fputs("]\n", f);
     return fclose(f) == 0 ? 0 : -errno;
+}
+
+int report_finish(const struct report *report)
+{
+    print_table(report);
+    return report_write(report);
 }

@@ -45,5 +45,7 @@ void report_add(struct report *report, const struct report_row *row);
 /* value, runs and spread of several runs: their median, how many, largest minus smallest. */
 void report_add_runs(struct report *report, const struct report_row *row, const double *values,
                      int count);
+/* Writes what there is so far: a program that is stopped leaves its first rows. */
+MUST_CHECK int report_write(const struct report *report);
 /* Prints and writes. -errno: the file couldn't be written. */
 MUST_CHECK int report_finish(const struct report *report);

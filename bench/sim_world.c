@@ -1,21 +1,87 @@
 /* sim_world.c: rows measured with whole nodes in the simulated world: queues of a fabric, one-way delays, faults
- * found. All figures are simulated. */
+ * found, cost as the fleet grows, wrong verdicts. All figures are simulated.
+ *
+ *     build/bench/sim_world [--soak PATH-HOURS SCENARIO...]
+ *
+ * --soak: these scenarios, then the last of them with other seeds until PATH-HOURS are reached.
+ * Rows are written as they are measured. */
 #include "report.h"
 #include "sim/check.h"
+#include "sim/sim.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct wanted {
     const char *id, *what, *unit;
     double must, aim, from_s;
 };
 
+static struct report report;
 static struct scenario scenario;
+static double path_hours, wrong_verdicts; /* of all runs */
+static char wrong_in[SCENARIO_NAME_SIZE]; /* the last that had one */
+static double began;
 
-static void run(struct report *report, const struct wanted *wanted, int count)
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void add(const struct report_row *row)
+{
+    report_add(&report, row);
+    fprintf(stderr, "%6.0f s  %-40s %12.5g %s\n", seconds_now() - began, row->id, row->value,
+            row->unit);
+    if (report_write(&report) < 0) {
+        fprintf(stderr, "the rows couldn't be written\n");
+    }
+}
+
+/* ---- whole nodes ---- */
+/* Paths that some host judges: each direction is its sender's. */
+static double paths(const struct world *w)
+{
+    double count = 0;
+
+    for (int i = 0; i < w->host_count; i++) {
+        const struct node *n = w->hosts[i].node;
+        const struct mono now = {w->hosts[i].due};
+        struct node_edge edge;
+        for (uint32_t k = 0; n != NULL && k < node_edge_count(n); k++) {
+            count += node_edge_get(n, k, now, &edge) ? edge.path_count : 0;
+        }
+    }
+    return count;
+}
+
+/* The scenario to its end, in parts; counts path-hours on the way. */
+static void play(struct world *w)
+{
+    const int64_t part = 10 * NS_PER_S;
+
+    for (int64_t at = 0; at < scenario.duration_ns;) {
+        const int64_t until = at + part < scenario.duration_ns ? at + part : scenario.duration_ns;
+        world_run(w, until);
+        path_hours += paths(w) * (double)(until - at) / 3600e9;
+        at = until;
+    }
+    check_end(w);
+    const struct check_window *all = &w->check->windows[0];
+    const uint64_t wrong = all->false_path + all->false_link + all->false_step + all->false_liar;
+    if (wrong > 0) {
+        wrong_verdicts += (double)wrong;
+        snprintf(wrong_in, sizeof(wrong_in), "%s", scenario.name);
+    }
+}
+
+static void run(const struct wanted *wanted, int count)
 {
     struct world *w = NULL;
 
@@ -29,10 +95,10 @@ static void run(struct report *report, const struct wanted *wanted, int count)
         snprintf(b->what, sizeof(b->what), "%s", wanted[i].what);
     }
     if (world_new(&w, &scenario, scenario.seed) < 0) {
+        fprintf(stderr, "%s: no world\n", scenario.name);
         return;
     }
-    world_run(w, scenario.duration_ns);
-    check_end(w);
+    play(w);
     for (int i = 0; i < count; i++) {
         const double value = check_value(w, i);
         struct report_row row = {.value = isfinite(value) ? value : REPORT_NONE,
@@ -46,13 +112,12 @@ static void run(struct report *report, const struct wanted *wanted, int count)
         snprintf(row.note, sizeof(row.note), "simulated, whole nodes, %d hosts x %d NICs, %s%s",
                  w->host_count, w->nics_per_host, scenario.name,
                  isfinite(value) ? "" : ": not measured");
-        report_add(report, &row);
+        add(&row);
     }
     world_free(w);
 }
 
-static void fabric(struct report *report, enum scenario_traffic_kind kind, double load,
-                   const char *name, const char *id)
+static void fabric(enum scenario_traffic_kind kind, double load, const char *name, const char *id)
 {
     const struct wanted wanted[] = {{id, "clock.nic_error.p99_ns", "ns", 50, 15, 7}};
 
@@ -73,10 +138,10 @@ static void fabric(struct report *report, enum scenario_traffic_kind kind, doubl
                                                     .end_ns = scenario.duration_ns,
                                                     .from.kind = TARGET_ALL,
                                                     .to.kind = TARGET_ALL};
-    run(report, wanted, 1);
+    run(wanted, 1);
 }
 
-static void file(struct report *report, const char *name, const struct wanted *wanted, int count)
+static bool load(const char *name)
 {
     struct config_error error;
     char path[256];
@@ -84,37 +149,216 @@ static void file(struct report *report, const char *name, const struct wanted *w
     snprintf(path, sizeof(path), "scenarios/%s.yaml", name);
     if (scenario_load(path, &scenario, &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
-        return;
+        return false;
     }
-    run(report, wanted, count);
+    return true;
 }
 
-int main(int argc, char **argv)
+static void file(const char *name, const struct wanted *wanted, int count)
+{
+    if (load(name)) {
+        run(wanted, count);
+    }
+}
+
+/* ---- cost ---- */
+static bool fits_in_memory(int hosts, double kib_per_host)
+{
+    FILE *f = fopen("/proc/meminfo", "re");
+    char line[128];
+    long available = 0;
+
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        if (sscanf(line, "MemAvailable: %ld", &available) == 1) {
+            break;
+        }
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return 1.2 * hosts * kib_per_host < (double)available;
+}
+
+static void cost_row(const char *what, const char *unit, double value, double must,
+                     const char *note)
+{
+    struct report_row row = {.value = value,
+                             .must = must,
+                             .aim = REPORT_NONE,
+                             .better = REPORT_LOWER,
+                             .runs = 1,
+                             .spread = REPORT_NONE};
+
+    snprintf(row.id, sizeof(row.id), "cost.scale.sim.%s", what);
+    snprintf(row.unit, sizeof(row.unit), "%s", unit);
+    snprintf(row.note, sizeof(row.note), "simulated; %s", note);
+    add(&row);
+}
+
+static void cost(void)
+{
+    static const int hosts[] = {100, 1000, 10000};
+    struct sim_scale_point first = {0}, last = {0};
+    char name[64], note[100] = "";
+
+    for (unsigned i = 0; i < ARRAY_COUNT(hosts); i++) {
+        if (i > 0 && !fits_in_memory(hosts[i], last.memory_kib_per_host)) {
+            snprintf(note, sizeof(note), "%d hosts don't fit in this machine's memory; ", hosts[i]);
+            break;
+        }
+        if (sim_scale_measure(hosts[i], 1, &last) < 0) {
+            break;
+        }
+        first = i == 0 ? last : first;
+        snprintf(name, sizeof(name), "packets.%d", hosts[i]);
+        cost_row(name, "1/s", last.packets_per_host_s, REPORT_NONE, "a host with one NIC");
+        snprintf(name, sizeof(name), "cpu_us.%d", hosts[i]);
+        cost_row(name, "us/s", last.cpu_us_per_host_s, REPORT_NONE,
+                 "a host, the simulator itself and its cache misses included");
+    }
+    if (first.hosts == 0 || last.hosts == first.hosts) {
+        return;
+    }
+    snprintf(note + strlen(note), sizeof(note) - strlen(note), "%d hosts against %d", last.hosts,
+             first.hosts);
+    cost_row("packets_ratio", "x", last.packets_per_host_s / first.packets_per_host_s, 1.1, note);
+    cost_row("events_ratio", "x", last.events_per_host_s / first.events_per_host_s, 1.1, note);
+    cost_row("cpu_ratio", "x", last.cpu_us_per_host_s / first.cpu_us_per_host_s, REPORT_NONE,
+             "process CPU: all hosts share one machine's caches here, one each in a fleet");
+}
+
+/* ---- wrong verdicts ---- */
+static void false_rows(double hours_wanted)
+{
+    struct report_row row = {.value = wrong_verdicts,
+                             .must = 0,
+                             .aim = 0,
+                             .better = REPORT_EQUAL,
+                             .unit = "count",
+                             .runs = 1,
+                             .spread = REPORT_NONE};
+
+    snprintf(row.id, sizeof(row.id), "false.sim.%s",
+             hours_wanted > 0 ? "soak.verdicts" : "verdicts");
+    snprintf(row.note, sizeof(row.note), "simulated, in %.0f path-hours%s%s", path_hours,
+             wrong_in[0] != 0 ? "; the last in " : "", wrong_in);
+    add(&row);
+    row.value = path_hours;
+    row.must = row.aim = hours_wanted > 0 ? hours_wanted : REPORT_NONE;
+    row.better = REPORT_HIGHER;
+    snprintf(row.id, sizeof(row.id), "false.sim.%s",
+             hours_wanted > 0 ? "soak.path_hours" : "path_hours");
+    snprintf(row.unit, sizeof(row.unit), "path-h");
+    snprintf(row.note, sizeof(row.note), "simulated, %.0f s of CPU so far",
+             (double)clock() / CLOCKS_PER_SEC);
+    add(&row);
+}
+
+static bool slow_scenario(const char *name)
+{
+    struct world *w = NULL;
+    bool holds = true;
+
+    if (!load(name) || world_new(&w, &scenario, scenario.seed) < 0) {
+        return false;
+    }
+    play(w);
+    for (int i = 0; i < scenario.bound_count; i++) {
+        const struct scenario_bound *b = &scenario.bound[i];
+        if ((b->world & SCENARIO_SIM) != 0 && !check_holds(b, check_value(w, i))) {
+            fprintf(stderr, "%s: %s broken: %g\n", name, b->what, check_value(w, i));
+            holds = false;
+        }
+    }
+    world_free(w);
+    return holds;
+}
+
+static void soak(double hours_wanted, char *const *slow, int slow_count)
+{
+    for (int i = 0; i < slow_count; i++) {
+        struct report_row row = {.value = slow_scenario(slow[i]),
+                                 .must = 1,
+                                 .aim = 1,
+                                 .better = REPORT_EQUAL,
+                                 .unit = "held",
+                                 .runs = 1,
+                                 .spread = REPORT_NONE,
+                                 .note = "simulated: 1: all bounds of the scenario held"};
+        snprintf(row.id, sizeof(row.id), "scenario.sim.%s", slow[i]);
+        add(&row);
+    }
+    /* more nights of the last, each of another seed, until there are enough */
+    for (uint64_t seed = 2; path_hours < hours_wanted; seed++) {
+        struct world *w = NULL;
+        if (world_new(&w, &scenario, seed) < 0) {
+            break;
+        }
+        play(w);
+        world_free(w);
+        fprintf(stderr, "%6.0f s  seed %d: %.0f path-hours, %.0f wrong verdicts\n",
+                seconds_now() - began, (int)seed, path_hours, wrong_verdicts);
+        if (seed % 8 == 0) {
+            const int count = report.count;
+            false_rows(hours_wanted); /* so far: written, then overwritten */
+            report.count = count;
+        }
+    }
+    false_rows(hours_wanted);
+}
+
+static void short_rows(void)
 {
     static const struct wanted owd[] = {
         {"owd.sim.median_ns", "owd.error.median_ns", "ns", 20, 5, 0},
         {"owd.sim.p99_ns", "owd.error.p99_ns", "ns", 60, 15, 0},
     };
     static const struct wanted step[] = {
-        {"clock.fault.step.marked_ms", "clock.fault.marked_ms", "ms", 1000, 200, 0},
-        {"clock.fault.step.back_ms", "clock.fault.back_ms", "ms", 5000, 1000, 0},
-        {"clock.fault.step.others", "clock.fault.others", "count", 0, 0, 0},
+        {"clock.step.sim.marked_ms", "clock.fault.marked_ms", "ms", 1000, 200, 0},
+        {"clock.step.sim.back_ms", "clock.fault.back_ms", "ms", 5000, 1000, 0},
+        {"clock.step.sim.others", "clock.fault.others", "count", 0, 0, 0},
     };
     static const struct wanted freq[] = {
-        {"clock.fault.freq.late", "clock.fault.late", "count", 0, 0, 0}};
+        {"clock.freq.sim.late", "clock.fault.late", "count", 0, 0, 0}};
     static const struct wanted suspend[] = {
-        {"clock.fault.suspend.late", "clock.fault.late", "count", 0, 0, 0}};
+        {"clock.suspend.sim.late", "clock.fault.late", "count", 0, 0, 0}};
     static const struct wanted hole[] = {
-        {"mesh.sim.blackhole_ms", "fault.detect_ms", "ms", 2000, 300, 0}};
-    static struct report report;
+        {"mesh.blackhole.sim_ms", "fault.detect_ms", "ms", 2000, 300, 0}};
+    static const struct wanted flaps[] = {
+        {"links.flaps.sim.missed", "link.flaps_missed", "count", 0, 0, 0}};
+    static const struct wanted cut[] = {
+        {"links.carrier.sim_ms", "fault.detect_ms", "ms", 2000, REPORT_NONE, 0}};
+    static const struct wanted night[] = {
+        {"clock.night.sim.hard_outside", "clock.hard.outside", "count", 0, 0, 0}};
 
-    report_init(&report, "sim", argc, argv);
-    fabric(&report, TRAFFIC_INCAST, 0.6, "incast 60 %", "clock.sim.fabric.incast.nic_p99_ns");
-    fabric(&report, TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "clock.sim.fabric.all.nic_p99_ns");
-    file(&report, "clock-idle", owd, 2);
-    file(&report, "clock-step", step, 3);
-    file(&report, "clock-freq", freq, 1);
-    file(&report, "clock-suspend", suspend, 1);
-    file(&report, "blackhole-one-way", hole, 1);
+    file("blackhole-one-way", hole, 1);
+    file("carrier-flaps", flaps, 1);
+    file("carrier-cut", cut, 1);
+    file("clock-idle", owd, 2);
+    file("clock-step", step, 3);
+    file("clock-freq", freq, 1);
+    file("clock-suspend", suspend, 1);
+    file("quiet-night", night, 1);
+    fabric(TRAFFIC_INCAST, 0.6, "incast 60 %", "clock.sim.fabric.incast.nic_p99_ns");
+    fabric(TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "clock.sim.fabric.all.nic_p99_ns");
+    false_rows(0);
+    cost();
+}
+
+int main(int argc, char **argv)
+{
+    const bool is_soak = argc > 1 && strcmp(argv[1], "--soak") == 0;
+
+    began = seconds_now();
+    report_init(&report, is_soak ? "sim-soak" : "sim", argc, argv);
+    if (is_soak) {
+        if (argc < 4) {
+            fprintf(stderr, "sim_world --soak PATH-HOURS SCENARIO...\n");
+            return 2;
+        }
+        soak(strtod(argv[2], NULL), argv + 3, argc - 3);
+    } else {
+        short_rows();
+    }
     return report_finish(&report) < 0 ? 1 : 0;
 }
