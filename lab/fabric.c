@@ -277,7 +277,7 @@ static int node_each_port(const struct lab *lab, enum node_kind kind, int index,
                           void *data)
 {
     const struct scenario_fabric *f = &lab->scenario.fabric;
-    double trunk_mbps = f->trunk_mbps > 0.0 ? f->trunk_mbps : f->link_mbps;
+    double trunk_mbps = scenario_trunk_mbps(f);
     int rc = 0;
     for (int h = 0; h < f->hosts && kind != NODE_SPINE; h++) {
         for (int n = 0; n < f->nics_per_host && rc == 0; n++) {

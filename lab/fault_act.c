@@ -115,9 +115,8 @@ static int shapers_set(const struct lab *lab, const struct lab_fault *state, boo
     static struct lab_port port[LAB_SPOT_MAX];
     const struct scenario_fabric *f = &lab->scenario.fabric;
     int count = lab_shaper_ports(lab, &state->fault, port);
-    double normal_mbps = state->fault.target.kind == TARGET_NIC || f->trunk_mbps <= 0.0
-                             ? f->link_mbps
-                             : f->trunk_mbps;
+    double normal_mbps =
+        state->fault.target.kind == TARGET_NIC ? f->link_mbps : scenario_trunk_mbps(f);
     long kbit = (long)((is_on ? state->fault.rate_mbps : normal_mbps) * 1000.0);
     char rate[32];
     char low_rate[32]; /* as fabric.c's: the low class borrows */

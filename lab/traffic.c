@@ -236,7 +236,7 @@ static int make_plan(struct options *o, const struct lab *lab, struct traffic_ni
         .nic_count = count,
         .spines = f->spines,
         .link_mbps = f->link_mbps,
-        .trunk_mbps = f->trunk_mbps > 0 ? f->trunk_mbps : f->link_mbps,
+        .trunk_mbps = scenario_trunk_mbps(f),
     };
     o->wish.from = find_nic(nics, count, o->from_host, o->from_nic);
     o->wish.to = find_nic(nics, count, o->to_host, o->to_nic);

@@ -45,9 +45,9 @@ static int make_ports(struct network *n)
                   (double)f->buffer_bytes, frame_bytes(f), true);
     }
     for (size_t i = 0; i < trunks; i++) {
-        port_init(&n->up[i], hash_u64(n->seed, 2000000 + i), f->trunk_mbps, (double)f->buffer_bytes,
-                  frame_bytes(f), true);
-        port_init(&n->across[i], hash_u64(n->seed, 3000000 + i), f->trunk_mbps,
+        port_init(&n->up[i], hash_u64(n->seed, 2000000 + i), scenario_trunk_mbps(f),
+                  (double)f->buffer_bytes, frame_bytes(f), true);
+        port_init(&n->across[i], hash_u64(n->seed, 3000000 + i), scenario_trunk_mbps(f),
                   (double)f->buffer_bytes, frame_bytes(f), true);
     }
     return 0;
@@ -264,5 +264,5 @@ int64_t network_longest(const struct network *n)
         return f->delay_ns_max + f->asymmetry_ns + f->asymmetry_uniform_ns;
     }
     return 4 * f->cable_ns + 3 * f->switch_ns +
-           (int64_t)(2 * serial / f->link_mbps + 2 * serial / f->trunk_mbps);
+           (int64_t)(2 * serial / f->link_mbps + 2 * serial / scenario_trunk_mbps(f));
 }

@@ -171,7 +171,7 @@ static void brownout(struct network *n, const struct scenario_fault *f, bool on)
         const int nic = f->target.from.host * n->fabric->nics_per_host + f->target.from.nic;
         port_rate(&n->down[nic], on ? f->rate_mbps : n->fabric->link_mbps);
     } else {
-        const double rate = on ? f->rate_mbps : n->fabric->trunk_mbps;
+        const double rate = on ? f->rate_mbps : scenario_trunk_mbps(n->fabric);
         port_rate(&n->up[f->target.first * n->spines + f->target.last], rate);
         port_rate(&n->across[f->target.last * n->leaves + f->target.first], rate);
     }

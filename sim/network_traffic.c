@@ -68,7 +68,8 @@ static void add_traffic(struct network *n, const struct scenario_traffic *t, dou
     }
     /* what leaves and enters each leaf: all but the part that stays on it */
     const double crossing = n->leaves > 1 ? 1.0 - 1.0 / n->leaves : 0;
-    const double ratio = n->fabric->link_mbps / (n->fabric->trunk_mbps * n->spines) * crossing;
+    const double ratio =
+        n->fabric->link_mbps / (scenario_trunk_mbps(n->fabric) * n->spines) * crossing;
     for (int leaf = 0; leaf < n->leaves && n->leaves > 1; leaf++) {
         const double in = ratio * aimed[leaf % 1024];
         const double out = ratio * (double)all / n->leaves;

@@ -28,7 +28,7 @@ static void an_empty_file_is_the_default_lab(void **state)
     assert_int_equal(scenario.fabric.hosts, 8);
     assert_int_equal(scenario.fabric.spines, 4);
     assert_int_equal(scenario.fault_count, 0);
-    assert_true(scenario.fabric.trunk_mbps == 200);
+    assert_true(scenario_trunk_mbps(&scenario.fabric) == 200);
 }
 
 static void a_whole_scenario_is_read(void **state)

@@ -432,6 +432,11 @@ void scenario_init(struct scenario *s)
     };
 }
 
+double scenario_trunk_mbps(const struct scenario_fabric *f)
+{
+    return f->trunk_mbps > 0 ? f->trunk_mbps : f->link_mbps;
+}
+
 static int read_text(const struct config_node *root, const char *key, char *ret, size_t size,
                      struct config_error *error)
 {
@@ -515,9 +520,6 @@ static int read_scenario(const struct config_node *root, struct scenario *s,
     if (r == 0 && s->fabric.delay_ns_max < s->fabric.delay_ns_min) {
         r = config_fail(config_get(root, "fabric"), error,
                         "expected delay_min at most delay_max, found more");
-    }
-    if (s->fabric.trunk_mbps == 0) {
-        s->fabric.trunk_mbps = s->fabric.link_mbps;
     }
     return r == 0 ? read_lists(root, s, error) : r;
 }

@@ -55,7 +55,7 @@ struct scenario_fabric {
     int spines; /* default 4; a path between leaves is named by its spine */
     enum scenario_ip ip;
     double link_mbps;     /* host to leaf; lab 200 */
-    double trunk_mbps;    /* leaf to spine; 0: as link_mbps */
+    double trunk_mbps;    /* leaf to spine; 0: as link_mbps: read it by scenario_trunk_mbps() */
     int64_t buffer_bytes; /* a queue; default 1 MB */
     bool probe_class;     /* probes have a class of their own above the rest; default true */
     bool routers_answer;  /* a switch answers a probe whose TTL ran out; default true */
@@ -252,6 +252,9 @@ struct scenario {
 
 /* The defaults: the lab's fabric of 8 hosts, no traffic, no faults. */
 void scenario_init(struct scenario *s);
+
+/* The rate of a trunk link: trunk_mbps, or link_mbps where nothing was said of trunks. */
+double scenario_trunk_mbps(const struct scenario_fabric *f);
 /* Reads a file, a buffer. 0; -EINVAL: the text is wrong, error says where and how; -errno: it
  * couldn't be read. Outputs only on success. `name` is what errors call the buffer.
  */
