@@ -22,7 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define READ_EVERY_NS (20 * NS_PER_MS)
+#define READ_EVERY_NS       (20 * NS_PER_MS)
+#define CHANGES_SHOWN       32
+#define GAP_WORTH_SAYING_NS (200 * NS_PER_MS)
 
 static const char usage[] =
     "Usage: foliot lab run [--json] [--findings] [--keep] [--agent PROGRAM] SCENARIO…\n"
@@ -193,6 +195,29 @@ static bool binds_here(const struct scenario_bound *b)
     return (b->world & SCENARIO_LAB) != 0;
 }
 
+/* Who left SYNCED, and came back: a broken bound's first question. */
+static void print_changes(const struct play *p)
+{
+    const struct eval *e = &p->judge.second;
+    bool was_synced[LAB_HOST_MAX] = {false};
+    int shown = 0;
+    for (size_t i = 0; i < e->change_count && shown < CHANGES_SHOWN; i++) {
+        const struct eval_change *c = &e->changes[i];
+        if (c->clock < LAB_HOST_MAX && was_synced[c->clock]) {
+            printf("  %8.3f s  host%d is %s, epoch %u\n", (double)c->raw_ns * 1e-9, c->clock,
+                   eval_status_name(c->status), c->epoch);
+            shown++;
+        }
+        if (c->clock < LAB_HOST_MAX) {
+            was_synced[c->clock] = was_synced[c->clock] || c->status == EVAL_SYNCED;
+        }
+    }
+    if (p->judge.longest_gap_ns > GAP_WORTH_SAYING_NS) {
+        printf("  this machine stood still for up to %.3f s\n",
+               (double)p->judge.longest_gap_ns * 1e-9);
+    }
+}
+
 static bool print_text(struct play *p)
 {
     const struct scenario *s = &p->lab.scenario;
@@ -218,6 +243,9 @@ static bool print_text(struct play *p)
     }
     for (int i = 0; i < p->judge.unexplained_count; i++) {
         printf("  no fault explains: %s\n", p->judge.unexplained[i]);
+    }
+    if (!all) {
+        print_changes(p);
     }
     printf("  %s\n", all ? "PASS" : "FAIL");
     return all;

@@ -171,6 +171,9 @@ int run_judge_readings(struct run_judge *j, int64_t now_ns, struct eval_reading 
     for (int h = 0; h < hosts; h++) {
         readings[h].is_excused = is_excused(j, h);
     }
+    int64_t gap_ns = now_ns - j->last_ns;
+    j->longest_gap_ns = j->last_ns > 0 && gap_ns > j->longest_gap_ns ? gap_ns : j->longest_gap_ns;
+    j->last_ns = now_ns;
     uint64_t broken_before = j->second.hard_broken;
     int rc = eval_on_readings(&j->second, now_ns, readings);
     judge_clock_faults(j, now_ns, readings, j->second.hard_broken - broken_before);
