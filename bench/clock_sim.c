@@ -233,7 +233,7 @@ static void bounds_over_all(void)
         return;
     }
     snprintf(note, sizeof note, "of %.3g judged samples, all scenarios", hard_judged);
-    row("clock.bound.hard.violations", hard_violations, "samples", 0, 0, REPORT_EQUAL, note);
+    row("clock.bound.hard.violations", hard_violations, "samples", 0, 0, REPORT_LOWER, note);
     row("clock.bound.hard.judged", hard_judged, "samples", 1e7, REPORT_NONE, REPORT_HIGHER, "");
     if (soak) {
         row("clock.bound.statistical.outside", worst_outside, "share", 1e-4, 1e-5, REPORT_LOWER,
@@ -271,7 +271,7 @@ static void liars(void)
             snprintf(id, sizeof id, "clock.liar%s.%s.violations", share == 10 ? "" : "20",
                      names[kind]);
             row(id, (double)r.hard_violations, "samples", share == 10 ? 0 : REPORT_NONE, 0,
-                REPORT_EQUAL, "");
+                REPORT_LOWER, "");
             if (share == 20) {
                 continue;
             }
@@ -281,7 +281,7 @@ static void liars(void)
                                        "takes 10 s to grow"
                                      : "95 % of the liars, all of them named");
             snprintf(id, sizeof id, "clock.liar.%s.falsely_named", names[kind]);
-            row(id, (double)r.false_liars, "hosts", 0, 0, REPORT_EQUAL, "");
+            row(id, (double)r.false_liars, "hosts", 0, 0, REPORT_LOWER, "");
         }
     }
 }
@@ -302,21 +302,21 @@ static void faults(void)
     row("clock.fault.step.marked_s", r.event_unsynced_s, "s", 1, 0.2, REPORT_LOWER, "1 ms forward");
     row("clock.fault.step.back_s", r.event_back_s, "s", 5, 1, REPORT_LOWER, "SYNCED again");
     row("clock.fault.step.others_violations", (double)r.hard_violations, "samples", 0, 0,
-        REPORT_EQUAL, "bounds of the other hosts");
+        REPORT_LOWER, "bounds of the other hosts");
     g.step_ns = 0;
     g.jump_ppm = 50;
     r = run(&g);
-    row("clock.fault.jump.late_marks", (double)r.event_violations, "samples", 0, 0, REPORT_EQUAL,
+    row("clock.fault.jump.late_marks", (double)r.event_violations, "samples", 0, 0, REPORT_LOWER,
         "50 ppm: SYNCED with the truth outside");
     g.unguarded = true;
     r = run(&g);
     row("clock.fault.jump_unguarded.late_marks", (double)r.event_violations, "samples", 0, 0,
-        REPORT_EQUAL, "no second clock: peers' points alone");
+        REPORT_LOWER, "no second clock: peers' points alone");
     g.unguarded = false;
     g.jump_ppm = 0;
     g.suspend_s = 3;
     r = run(&g);
-    row("clock.fault.suspend.late_marks", (double)r.event_violations, "samples", 0, 0, REPORT_EQUAL,
+    row("clock.fault.suspend.late_marks", (double)r.event_violations, "samples", 0, 0, REPORT_LOWER,
         "3 s");
 }
 
@@ -393,6 +393,12 @@ int main(int argc, char **argv)
     int asked = 0;
 
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            puts("usage: clock_sim [--quick | --soak] [--members=N] [ROW-PREFIX]\n\nThe clock's "
+                 "figures, "
+                 "simulated: a table, and build/bench/clock-sim.json.");
+            return 0;
+        }
         soak |= strcmp(argv[i], "--soak") == 0;
         quick |= strcmp(argv[i], "--quick") == 0;
         if (strncmp(argv[i], "--members=", 10) == 0) {

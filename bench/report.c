@@ -14,7 +14,6 @@
 static const char *const better_names[] = {
     [REPORT_LOWER] = "lower",
     [REPORT_HIGHER] = "higher",
-    [REPORT_EQUAL] = "equal",
 };
 
 void report_init(struct report *report, const char *name, int argc, char *const *argv)

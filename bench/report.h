@@ -6,9 +6,9 @@
  *   {"id": "api.now.median_ns", "value": 41.2, "unit": "ns", "must": 60, "aim": 40, "better": "lower",
  *    "runs": 9, "spread": 1.3, "command": "build/bench/api_now", "note": "..."}
  *
- * value null: not measured, and note says why. better: "lower", "higher" or "equal" (a count that must be
- * exact; yes or no as 1 or 0). spread: largest minus smallest of the runs, null for one run. A must that is
- * missed is shown as missed; it is not an error of the program. */
+ * value null: not measured, and note says why. better: "lower" or "higher" (yes or no is 1 or 0).
+ * spread: largest minus smallest of the runs, null for one run. A must that is missed is shown as
+ * missed; it is not an error of the program. */
 #pragma once
 #include "base/bug.h"
 
@@ -18,7 +18,6 @@
 enum report_better {
     REPORT_LOWER,
     REPORT_HIGHER,
-    REPORT_EQUAL,
 };
 
 struct report_row {

@@ -23,9 +23,11 @@ int sim_main(int argc, char **argv)
         int (*run)(int argc, char **argv);
     } words[] = {{"run", sim_run}, {"replay", sim_replay}, {"scale", sim_scale}};
 
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(usage, stdout);
-        return 0;
+    for (int i = 1; i < argc && i <= 2; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            fputs(usage, stdout);
+            return 0;
+        }
     }
     for (size_t i = 0; argc >= 2 && i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(argv[1], words[i].word) == 0) {

@@ -34,7 +34,7 @@ def pair_rows(rows, id, result, must, aim, command):
 
 def bound_rows(rows, id, result, width_must, width_aim, command):
     hard, statistical = result["hard"], result["statistical"]
-    rows.add(f"clock.lab.hard.violations{id}", hard["broken"], "of " + str(hard["judged"]), 0, 0, "equal", command=command,
+    rows.add(f"clock.lab.hard.violations{id}", hard["broken"], "of " + str(hard["judged"]), 0, 0, "lower", command=command,
              note=f"worst excess {hard['worst_excess_ns']} ns")
     rows.add(f"clock.lab.hard.width{id}", hard["width_ns"]["p50"] / 1000, "us", width_must, width_aim, command=command,
              note=f"p99 {hard['width_ns']['p99'] / 1000:.1f} us")
@@ -43,7 +43,7 @@ def bound_rows(rows, id, result, width_must, width_aim, command):
              "samples of one run aren't independent: the simulator's rows judge the rate")
     p99 = result["pair_error_ns"]["p99"]
     rows.add(f"clock.lab.statistical.width{id}", statistical["width_ns"]["p50"] / max(1, p99), "x p99", 8, 4, command=command)
-    rows.add(f"clock.lab.backwards{id}", result["backwards"], "times", 0, 0, "equal", command=command)
+    rows.add(f"clock.lab.backwards{id}", result["backwards"], "times", 0, 0, "lower", command=command)
 
 
 def steady(rows):
@@ -158,7 +158,7 @@ def step(rows):
              note=f"slowest {max(marked):.0f} ms")
     rows.add("clock.step.lab.back_ms", median(back), "ms", 5000, 1000, runs=len(back), spread=spread(back), command=command,
              note=f"slowest {max(back):.0f} ms")
-    rows.add("clock.step.lab.others_outside", outside, "readings", 0, 0, "equal", runs=len(back), command=command,
+    rows.add("clock.step.lab.others_outside", outside, "readings", 0, 0, "lower", runs=len(back), command=command,
              note=f"other hosts left SYNCED {left} times")
 
 
@@ -168,11 +168,11 @@ if __name__ == "__main__":
     wanted = sys.argv[1:]
     if not wanted or "steady" in wanted:
         ROWS.measure([("clock.lab.idle.p99_ns", "ns", 300, 80), ("clock.lab.loaded.p99_ns", "ns", 2000, 300),
-                      ("clock.lab.greedy.p99_ns", "ns", None, None), ("clock.lab.hard.violations", "", 0, 0, "equal"),
+                      ("clock.lab.greedy.p99_ns", "ns", None, None), ("clock.lab.hard.violations", "", 0, 0, "lower"),
                       ("clock.lab.hard.width", "us", 30, 5)], steady)
     if not wanted or "restart" in wanted:
         ROWS.measure([("clock.restart.lab_ms", "ms", 2000, 500)], restart)
     if not wanted or "step" in wanted:
         ROWS.measure([("clock.step.lab.marked_ms", "ms", 1000, 200), ("clock.step.lab.back_ms", "ms", 5000, 1000),
-                      ("clock.step.lab.others_outside", "readings", 0, 0, "equal")], step)
+                      ("clock.step.lab.others_outside", "readings", 0, 0, "lower")], step)
     sys.exit(ROWS.finish())
