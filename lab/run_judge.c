@@ -145,6 +145,8 @@ static void judge_statuses(struct run_judge *j, struct run_window *w, int64_t no
         w->stale += !j->is_running[h] && is_synced && now_ns - j->stopped_ns[h] > STALE_NS;
         w->epochs += is_synced && j->epoch[h] != 0 && readings[h].epoch != j->epoch[h];
     }
+    w->synced += (uint64_t)synced;
+    w->running += (uint64_t)running;
     if (running > 0) {
         double share = (double)synced / running;
         w->synced_share_min = share < w->synced_share_min ? share : w->synced_share_min;
@@ -263,6 +265,7 @@ static double in_window(struct run_judge *j, struct run_window *w, const char *w
         {"clock.statistical.width_ns", quantile(&e->statistical_width, 0.5)},
         {"clock.judged", (double)e->statistical_judged},
         {"clock.synced_share", w->synced_share_min},
+        {"clock.synced_mean", w->running > 0 ? (double)w->synced / (double)w->running : NAN},
         {"clock.start_s", j->good_from_ns < 0 ? INFINITY : (double)j->good_from_ns * 1e-9},
         {"clock.backwards", (double)e->backwards},
         {"clock.stale", (double)w->stale},

@@ -12,6 +12,7 @@ struct run_window {
     int64_t from_ns, until_ns; /* since the start of the run */
     struct eval eval;
     double synced_share_min;
+    uint64_t synced, running; /* readings of hosts whose agent runs */
     uint64_t stale, epochs;
     uint64_t false_path, false_link, false_step, false_liar;
 };

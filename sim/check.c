@@ -255,6 +255,8 @@ static void judge_synced(struct world *w, struct check_window *win)
         running++;
         synced += w->check->hosts[i].synced;
     }
+    win->synced += (uint64_t)synced;
+    win->running += (uint64_t)running;
     if (running > 0) {
         win->synced_share_min = fmin(win->synced_share_min, (double)synced / running);
     }

@@ -26,6 +26,7 @@ struct check_window {
     double pair_ns_max;
     uint64_t judged, hard_outside, statistical_outside, stale, backwards, epochs, utc_outside;
     double synced_share_min;
+    uint64_t synced, running; /* readings of hosts whose agent runs */
     uint64_t false_path, false_link, false_step, false_liar;
     uint64_t probes_at_start, refused_at_start, probes, refused;
     double utc_error_ns;

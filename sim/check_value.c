@@ -130,6 +130,7 @@ static double in_window(struct world *w, const char *what, const struct check_wi
         {"clock.statistical.width_ns", tally_quantile(&win->statistical_width, 0.5)},
         {"clock.judged", (double)win->judged},
         {"clock.synced_share", win->synced_share_min},
+        {"clock.synced_mean", win->running > 0 ? (double)win->synced / (double)win->running : NAN},
         {"clock.backwards", (double)win->backwards},
         {"clock.stale", (double)win->stale},
         {"clock.epochs", (double)win->epochs},

@@ -18,6 +18,7 @@ static const struct scenario_metric metrics[] = {
     {"clock.statistical.width_ns", BOTH, false, "median width of the statistical bound"},
     {"clock.judged", BOTH, false, "how many readings were judged"},
     {"clock.synced_share", BOTH, false, "least share of running hosts that say SYNCED"},
+    {"clock.synced_mean", BOTH, false, "share of running hosts' time in SYNCED"},
     {"clock.start_s", BOTH, false,
      "from the start until p99 is below 100 ns (lab: 2 us) and stays"},
     {"clock.backwards", BOTH, false, "readings that went backwards within an epoch; a count"},
