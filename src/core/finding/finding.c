@@ -219,6 +219,14 @@ static void add_time(struct text *t, int64_t ns)
         (long long)(in_day % NS_PER_S / NS_PER_US));
 }
 
+size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
+{
+    struct text t = text_start(ret_text, size);
+
+    add_time(&t, ns);
+    return t.length;
+}
+
 static void add_since(struct text *t, const struct finding *f)
 {
     if (f->since_utc_ns != FINDING_NO_TIME) {

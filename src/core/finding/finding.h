@@ -139,3 +139,5 @@ size_t finding_text(const struct finding *f, const struct finding_names *names, 
 size_t finding_what_text(const struct finding *f, char *ret_text, size_t size);
 size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text, size_t size);
 const char *finding_advice_text(uint32_t advice);
+/* "2026-11-21 06:57:54.000000", of ns since the Unix epoch. */
+size_t finding_time_text(int64_t ns, char *ret_text, size_t size);

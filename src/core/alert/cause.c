@@ -1,0 +1,337 @@
+/* cause.c: the elements of a fleet that could explain an alert, the most specific first. An element is known by
+ * its name; how many open incidents it could explain is counted here and used in incident.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alert/inside.h"
+
+bool cause_init(struct alerts *a)
+{
+    a->element_max = a->instance_max * 2 + a->incident_max;
+    a->elements = calloc(a->element_max, sizeof(*a->elements));
+    if (a->elements == NULL || !hash_init(&a->element_hash, a->element_max)) {
+        return false;
+    }
+    a->element_free = 0;
+    for (uint32_t e = 0; e < a->element_max; e++) {
+        a->elements[e].next = e + 1 < a->element_max ? e + 1 : NONE;
+    }
+    return true;
+}
+
+uint32_t element_take(struct alerts *a, uint32_t kind, const char *name)
+{
+    char cut[ALERT_ELEMENT_MAX];
+    uint64_t key;
+    uint32_t *head, at;
+
+    snprintf(cut, sizeof(cut), "%s", name);
+    key = hash_text(cut);
+    head = &a->element_hash.heads[key & a->element_hash.mask];
+    for (at = *head; at != NONE; at = a->elements[at].next) {
+        if (a->elements[at].key == key && strcmp(a->elements[at].name, cut) == 0) {
+            a->elements[at].uses++;
+            if (a->elements[at].kind == ELEMENT_KIND_NONE) { /* restored by name alone */
+                a->elements[at].kind = kind;
+            }
+            return at;
+        }
+    }
+    at = a->element_free;
+    if (at == NONE) {
+        a->counters.alerts_dropped++;
+        return NONE;
+    }
+    a->element_free = a->elements[at].next;
+    a->elements[at] =
+        (struct cause_element){.key = key, .kind = kind, .uses = 1, .owner = NONE, .next = *head};
+    memcpy(a->elements[at].name, cut, sizeof(cut));
+    *head = at;
+    return at;
+}
+
+void element_hold(struct alerts *a, uint32_t element)
+{
+    a->elements[element].uses++;
+}
+
+void element_drop(struct alerts *a, uint32_t element)
+{
+    struct cause_element *e = &a->elements[element];
+    uint32_t *link;
+
+    if (--e->uses > 0) {
+        return;
+    }
+    link = &a->element_hash.heads[e->key & a->element_hash.mask];
+    while (*link != element) {
+        link = &a->elements[*link].next;
+    }
+    *link = e->next;
+    e->next = a->element_free;
+    a->element_free = element;
+}
+
+void causes_release(struct alerts *a, struct instance *i)
+{
+    for (uint32_t k = 0; k < i->cause_count; k++) {
+        element_drop(a, i->causes[k]);
+    }
+    i->cause_count = 0;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+static bool nic_info(const struct alerts *a, uint32_t nic, struct alert_nic *ret)
+{
+    return nic != ALERT_NO_ID && a->config.fleet.nic != NULL &&
+           a->config.fleet.nic(a->config.fleet.context, nic, ret) && ret->name != NULL;
+}
+
+const char *name_of_host(const struct alerts *a, uint32_t host, char *text, size_t size)
+{
+    const char *name =
+        a->config.fleet.host != NULL ? a->config.fleet.host(a->config.fleet.context, host) : NULL;
+
+    if (name != NULL) {
+        snprintf(text, size, "%s", name);
+    } else {
+        snprintf(text, size, "host %u", host);
+    }
+    return text;
+}
+
+const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t size)
+{
+    struct alert_nic info;
+
+    if (nic_info(a, nic, &info)) {
+        snprintf(text, size, "%s", info.name);
+    } else {
+        snprintf(text, size, "nic %u", nic);
+    }
+    return text;
+}
+
+/* ---- candidates ------------------------------------------------------------------------------------------------- */
+
+static void add(struct alerts *a, struct instance *i, uint32_t kind, const char *name)
+{
+    uint32_t e;
+
+    if (i->cause_count == ALERT_CAUSE_MAX || name[0] == '\0') {
+        return;
+    }
+    e = element_take(a, kind, name);
+    for (uint32_t k = 0; e != NONE && k < i->cause_count; k++) {
+        if (i->causes[k] == e) {
+            element_drop(a, e);
+            return;
+        }
+    }
+    if (e != NONE) {
+        i->causes[i->cause_count++] = e;
+    }
+}
+
+static void add_host(struct alerts *a, struct instance *i, uint32_t host)
+{
+    char name[ALERT_ELEMENT_MAX];
+
+    if (host != ALERT_NO_ID) {
+        add(a, i, ELEMENT_KIND_HOST, name_of_host(a, host, name, sizeof(name)));
+    }
+}
+
+static void add_of_host(struct alerts *a, struct instance *i, uint32_t kind, const char *what,
+                        uint32_t host)
+{
+    char name[ALERT_ELEMENT_MAX], whole[2 * ALERT_ELEMENT_MAX];
+
+    snprintf(whole, sizeof(whole), "%s of %s", what, name_of_host(a, host, name, sizeof(name)));
+    add(a, i, kind, whole);
+    add_host(a, i, host);
+}
+
+/* A NIC, then what it hangs on. */
+static void add_nic(struct alerts *a, struct instance *i, uint32_t nic, bool with_leaf)
+{
+    char name[ALERT_ELEMENT_MAX], leaf[ALERT_ELEMENT_MAX];
+    struct alert_nic info;
+
+    if (nic == ALERT_NO_ID) {
+        return;
+    }
+    add(a, i, ELEMENT_KIND_NIC, name_of_nic(a, nic, name, sizeof(name)));
+    if (!nic_info(a, nic, &info)) {
+        return;
+    }
+    snprintf(leaf, sizeof(leaf), "%s", info.leaf != NULL ? info.leaf : "");
+    add_host(a, i, info.host);
+    if (with_leaf) {
+        add(a, i, ELEMENT_KIND_LEAF, leaf);
+    }
+}
+
+static void add_path(struct alerts *a, struct instance *i, uint32_t from, uint32_t to)
+{
+    char x[ALERT_ELEMENT_MAX], y[ALERT_ELEMENT_MAX], whole[2 * ALERT_ELEMENT_MAX + 8];
+
+    if (from != ALERT_NO_ID && to != ALERT_NO_ID) {
+        snprintf(whole, sizeof(whole), "%s -> %s", name_of_nic(a, from, x, sizeof(x)),
+                 name_of_nic(a, to, y, sizeof(y)));
+        add(a, i, ELEMENT_KIND_PATH, whole);
+    }
+}
+
+/* "trunk leaf0 - spine1", as element_text says it: the trunk, then its two ends. */
+static void add_trunk(struct alerts *a, struct instance *i, const char *text)
+{
+    const char *names = strncmp(text, "trunk ", 6) == 0 ? text + 6 : text;
+    const char *dash = strstr(names, " - ");
+    char end[ALERT_ELEMENT_MAX], whole[ALERT_ELEMENT_MAX];
+
+    snprintf(whole, sizeof(whole), "trunk %s", names);
+    add(a, i, ELEMENT_KIND_TRUNK, whole);
+    if (dash != NULL) {
+        /* The upper end first: with equal evidence either will do, and this is how people speak of it. */
+        add(a, i, strncmp(dash + 3, "spine", 5) == 0 ? ELEMENT_KIND_SPINE : ELEMENT_KIND_ROUTER,
+            dash + 3);
+        snprintf(end, sizeof(end), "%.*s", (int)(dash - names), names);
+        add(a, i, strncmp(end, "leaf", 4) == 0 ? ELEMENT_KIND_LEAF : ELEMENT_KIND_ROUTER, end);
+    }
+}
+
+static void add_suspect(struct alerts *a, struct instance *i, const struct alert_finding *f)
+{
+    const char *text = f->suspect != NULL ? f->suspect : "";
+    const char *tail = strstr(text, " or its link");
+    char name[ALERT_ELEMENT_MAX];
+
+    snprintf(name, sizeof(name), "%.*s", (int)(tail != NULL ? (size_t)(tail - text) : strlen(text)),
+             text);
+    switch ((enum element_kind)f->suspect_kind) {
+    case ELEMENT_TRUNK:
+        add_trunk(a, i, text);
+        break;
+    case ELEMENT_NIC: {
+        char end[ALERT_ELEMENT_MAX];
+        const uint32_t ends[2] = {f->from_nic, f->to_nic};
+        add(a, i, ELEMENT_KIND_NIC, name);
+        for (int k = 0; k < 2; k++) { /* its host and leaf, if it is one of the two that we know */
+            if (ends[k] != ALERT_NO_ID &&
+                strcmp(name_of_nic(a, ends[k], end, sizeof(end)), name) == 0) {
+                add_nic(a, i, ends[k], true);
+            }
+        }
+        break;
+    }
+    case ELEMENT_HOST:
+        add(a, i, ELEMENT_KIND_HOST, name);
+        break;
+    case ELEMENT_LEAF:
+        add(a, i, ELEMENT_KIND_LEAF, name);
+        break;
+    case ELEMENT_SPINE:
+        add(a, i, ELEMENT_KIND_SPINE, name);
+        break;
+    case ELEMENT_ROUTER:
+        add(a, i, ELEMENT_KIND_ROUTER, name);
+        break;
+    default:
+        break;
+    }
+}
+
+static void causes_of_path_finding(struct alerts *a, struct instance *i,
+                                   const struct alert_finding *f)
+{
+    const bool peer = f->kind == FINDING_PEER_SILENT;
+
+    if (f->suspect_kind != ELEMENT_UNKNOWN) {
+        add_suspect(a, i, f);
+    }
+    if (f->confident && i->cause_count > 0) {
+        return;
+    }
+    if (i->cause_count == 0 && peer) { /* the one that isn't heard explains it best */
+        const uint32_t other = f->from_host == f->said_by ? f->to_host : f->from_host;
+        add_host(a, i, other);
+    }
+    if (i->cause_count == 0) {
+        add_path(a, i, f->from_nic, f->to_nic);
+    }
+    add_nic(a, i, f->from_nic, false);
+    add_nic(a, i, f->to_nic, false);
+    add_host(a, i, f->from_host);
+    add_host(a, i, f->to_host);
+}
+
+void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_finding *f)
+{
+    if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
+        add_nic(a, i, f->from_nic, true);
+    } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {
+        causes_of_path_finding(a, i, f);
+    } else if (f->kind == FINDING_CLOCK_ASYMMETRY) {
+        add_path(a, i, f->from_nic, f->to_nic);
+        add_host(a, i, f->said_by);
+    } else if (f->kind == FINDING_CLOCK_LIAR) {
+        add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock",
+                    f->to_host != ALERT_NO_ID ? f->to_host : f->said_by);
+    } else if (f->kind == FINDING_CLOCK_DISRUPTED || f->kind == FINDING_CLOCK_STEP) {
+        add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock", f->said_by);
+    } else {
+        add_of_host(a, i, ELEMENT_KIND_AGENT, "agent", f->said_by);
+    }
+    if (i->cause_count == 0) {
+        add_host(a, i, f->said_by);
+    }
+}
+
+void causes_of_subject(struct alerts *a, struct instance *i, const struct subject *s)
+{
+    const struct alert_rule *rule = &a->rules[i->rule];
+    char name[ALERT_ELEMENT_MAX];
+
+    switch ((enum alert_scope)rule->scope) {
+    case ALERT_PER_PATH:
+        add_path(a, i, s->peer, s->nic);
+        add_nic(a, i, s->nic, false);
+        add_nic(a, i, s->peer, false);
+        break;
+    case ALERT_PER_LINK:
+        add_nic(a, i, s->nic, true);
+        break;
+    case ALERT_PER_HOST:
+        if (rule->metric == ALERT_HOST_REPORT) {
+            add_host(a, i, s->host);
+            add(a, i, ELEMENT_KIND_FLEET, "the fleet");
+        } else if (rule->metric == ALERT_CLOCK_SYNCED || rule->metric == ALERT_CLOCK_HARD ||
+                   rule->metric == ALERT_CLOCK_STATISTICAL) {
+            add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock", s->host);
+        } else if (rule->metric == ALERT_CERTIFICATE_DAYS) {
+            add_of_host(a, i, ELEMENT_KIND_AGENT, "certificate", s->host);
+        } else {
+            add_of_host(a, i, ELEMENT_KIND_AGENT, "agent", s->host);
+        }
+        break;
+    case ALERT_PER_JOB:
+        snprintf(name, sizeof(name), "job %llu", (unsigned long long)s->job);
+        add(a, i, ELEMENT_KIND_JOB, name);
+        break;
+    case ALERT_PER_RAIL:
+        snprintf(name, sizeof(name), "rail %u", s->rail);
+        add(a, i, ELEMENT_KIND_RAIL, name);
+        break;
+    default:
+        add(a, i, ELEMENT_KIND_FLEET, "the fleet");
+        break;
+    }
+}
+
+void causes_of_rule(struct alerts *a, struct instance *i, const char *name)
+{
+    add(a, i, ELEMENT_KIND_RULE, name);
+}

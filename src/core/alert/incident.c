@@ -1,0 +1,558 @@
+/* incident.c: which alerts have one cause. An alert joins the incident that its candidates name; incidents that
+ * share an element with enough others, and began together, become one. */
+#include <string.h>
+
+#include "core/alert/inside.h"
+
+#define MERGED_NS      (60 * NS_PER_S) /* a merged one stays visible for so long */
+#define FLEET_PROMOTE  10              /* the whole fleet is blamed for no less than this */
+#define CHANGE_STEP_NS (1 * NS_PER_S)  /* counts of a growing incident are passed on so often */
+
+static uint32_t number(const struct alerts *a, const struct incident *c)
+{
+    return (uint32_t)(c - a->incidents);
+}
+
+/* ---- its elements ----------------------------------------------------------------------------------------------- */
+
+static bool in_common(const struct incident *c, uint32_t element)
+{
+    for (uint32_t k = 0; k < c->common_count; k++) {
+        if (c->common[k] == element) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void common_add(struct alerts *a, struct incident *c, uint32_t element)
+{
+    if (c->common_count < ALERT_CAUSE_MAX && !in_common(c, element)) {
+        element_hold(a, element);
+        a->elements[element].incidents++;
+        c->common[c->common_count++] = element;
+    }
+}
+
+static void common_remove(struct alerts *a, struct incident *c, uint32_t k)
+{
+    const uint32_t element = c->common[k];
+
+    c->common[k] = c->common[--c->common_count];
+    a->elements[element].incidents--;
+    element_drop(a, element);
+}
+
+static void common_clear(struct alerts *a, struct incident *c)
+{
+    while (c->common_count > 0) {
+        common_remove(a, c, c->common_count - 1);
+    }
+}
+
+/* Only what could explain the new one as well remains; the cause always does. */
+static void common_narrow(struct alerts *a, struct incident *c, const struct instance *i)
+{
+    for (uint32_t k = c->common_count; k-- > 0;) {
+        bool shared = c->common[k] == c->cause;
+        for (uint32_t n = 0; n < i->cause_count && !shared; n++) {
+            shared = i->causes[n] == c->common[k];
+        }
+        if (!shared) {
+            common_remove(a, c, k);
+        }
+    }
+}
+
+static void set_cause(struct alerts *a, struct incident *c, uint32_t element)
+{
+    const uint32_t before = c->cause;
+
+    element_hold(a, element);
+    a->elements[element].owner = number(a, c);
+    c->cause = element;
+    if (before != NONE) {
+        if (before != element && a->elements[before].owner == number(a, c)) {
+            a->elements[before].owner = NONE;
+        }
+        element_drop(a, before);
+    }
+}
+
+static void release(struct alerts *a, struct incident *c)
+{
+    common_clear(a, c);
+    if (c->cause != NONE) {
+        if (a->elements[c->cause].owner == number(a, c)) {
+            a->elements[c->cause].owner = NONE;
+        }
+        element_drop(a, c->cause);
+        c->cause = NONE;
+    }
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------------- */
+
+static struct incident *incident_new(struct alerts *a, uint32_t cause)
+{
+    struct incident *c = NULL;
+
+    for (uint32_t k = 0; k < a->incident_max; k++) {
+        struct incident *x = &a->incidents[k];
+        if (x->state == INCIDENT_FREE && !x->queued) {
+            c = x;
+            break;
+        }
+        if ((x->state == INCIDENT_RESOLVED || x->state == INCIDENT_MERGED) && !x->queued &&
+            (c == NULL || mono_before(x->changed, c->changed))) {
+            c = x; /* the oldest that is only kept for its memory */
+        }
+    }
+    if (c == NULL) {
+        a->counters.incidents_dropped++;
+        return NULL;
+    }
+    if (c->state != INCIDENT_FREE) {
+        release(a, c);
+    }
+    memset(c, 0, sizeof(*c));
+    c->id = a->next_incident++;
+    c->state = INCIDENT_NEW;
+    c->cause = c->first = NONE;
+    c->created = c->changed = c->change_next = a->now;
+    c->quiet_until = c->repage = MONO_NEVER;
+    set_cause(a, c, cause);
+    a->counters.incidents_open++;
+    return c;
+}
+
+static void link_alert(struct alerts *a, struct incident *c, struct instance *i)
+{
+    const uint32_t at = (uint32_t)(i - a->instances);
+
+    i->incident = number(a, c);
+    i->sibling_before = NONE;
+    i->sibling_after = c->first;
+    if (c->first != NONE) {
+        a->instances[c->first].sibling_before = at;
+    }
+    c->first = at;
+    c->firing++;
+    c->audible += !i->silenced;
+}
+
+static void unlink_alert(struct alerts *a, struct incident *c, struct instance *i)
+{
+    if (i->sibling_before != NONE) {
+        a->instances[i->sibling_before].sibling_after = i->sibling_after;
+    } else {
+        c->first = i->sibling_after;
+    }
+    if (i->sibling_after != NONE) {
+        a->instances[i->sibling_after].sibling_before = i->sibling_before;
+    }
+    i->incident = i->sibling_before = i->sibling_after = NONE;
+    c->firing--;
+    c->audible -= !i->silenced;
+}
+
+/* It became louder: say so, if it was told of already. */
+static void grow_louder(struct alerts *a, struct incident *c, uint32_t severity)
+{
+    c->severity = severity > c->severity ? severity : c->severity;
+    c->spoke = true;
+    if (c->told && severity > c->loud) {
+        c->loud = severity;
+        incident_say(a, c, ALERT_WORSE, receivers_of(a, severity),
+                     severity == ALERT_PAGE && c->pages == 0);
+    }
+    c->loud = severity > c->loud ? severity : c->loud;
+}
+
+static void reopen(struct alerts *a, struct incident *c, struct mono since)
+{
+    a->counters.incidents_open++;
+    c->reopened++;
+    c->since = since;
+    c->resolved = (struct mono){0};
+    c->by[0] = '\0';
+    memset(c->steps, 0, sizeof(c->steps));
+    c->created = a->now;
+    c->state = c->told ? INCIDENT_OPEN : INCIDENT_NEW;
+    c->due = a->now;
+    if (c->told) {
+        c->told_at = a->now;
+        incident_say(a, c, ALERT_REOPENED, c->told_receivers, false);
+        c->repage = mono_add(a->now, a->config.repage);
+    }
+}
+
+static void take(struct alerts *a, struct incident *c, struct instance *i)
+{
+    const struct alert_rule *rule = &a->rules[i->rule];
+    const bool fresh = c->total == 0 && c->state == INCIDENT_NEW;
+
+    if (c->state == INCIDENT_RESOLVED) {
+        reopen(a, c, i->since);
+    } else if (c->state == INCIDENT_QUIET) {
+        c->state = INCIDENT_OPEN;
+    }
+    c->quiet_until = MONO_NEVER;
+    if (fresh) {
+        c->since = i->since;
+        c->due = mono_add(a->now, rule->wait);
+        for (uint32_t k = 0; k < i->cause_count; k++) {
+            common_add(a, c, i->causes[k]);
+        }
+    } else {
+        c->since = mono_min(c->since, i->since);
+        common_narrow(a, c, i);
+    }
+    link_alert(a, c, i);
+    c->total++;
+    if (!i->silenced) {
+        grow_louder(a, c, rule->severity);
+        if (!c->told && c->state == INCIDENT_OPEN) { /* so far all of it was silenced */
+            c->state = INCIDENT_NEW;
+            c->due = mono_add(a->now, rule->wait);
+        }
+    }
+    c->severity = rule->severity > c->severity ? rule->severity : c->severity;
+    a->deadline = mono_min(a->deadline, incident_deadline(a, c));
+    incident_changed(a, c, fresh);
+}
+
+/* ---- several that are one --------------------------------------------------------------------------------------- */
+
+static bool together(const struct alerts *a, const struct incident *x, const struct incident *y)
+{
+    const int64_t apart = mono_sub(x->created, y->created).ns;
+
+    return (apart < 0 ? -apart : apart) <= a->config.together.ns;
+}
+
+static uint32_t needed(const struct alerts *a, uint32_t element)
+{
+    return a->elements[element].kind == ELEMENT_KIND_FLEET && a->config.promote < FLEET_PROMOTE
+               ? FLEET_PROMOTE
+               : a->config.promote;
+}
+
+static uint32_t count_sharing(const struct alerts *a, const struct incident *c, uint32_t element)
+{
+    uint32_t count = 0;
+
+    for (uint32_t k = 0; k < a->incident_max; k++) {
+        const struct incident *x = &a->incidents[k];
+        count += incident_is_open(x) && in_common(x, element) && together(a, x, c);
+    }
+    return count;
+}
+
+static void absorb(struct alerts *a, struct incident *into, struct incident *c)
+{
+    while (c->first != NONE) {
+        struct instance *i = &a->instances[c->first];
+        unlink_alert(a, c, i);
+        link_alert(a, into, i);
+    }
+    into->since = mono_min(into->since, c->since);
+    into->severity = c->severity > into->severity ? c->severity : into->severity;
+    into->loud = c->loud > into->loud ? c->loud : into->loud;
+    into->total += c->total;
+    into->spoke = into->spoke || c->spoke;
+    if (into->told || c->told) {
+        into->told_at = into->told && c->told ? mono_min(into->told_at, c->told_at)
+                        : into->told          ? into->told_at
+                                              : c->told_at;
+    }
+    if (c->told) {
+        incident_say(a, c, ALERT_ABSORBED, c->told_receivers, false);
+    }
+    into->told_receivers |= c->told_receivers;
+    into->pages += c->pages;
+    into->told = into->told || c->told;
+    if (into->by[0] == '\0' && c->by[0] != '\0') {
+        memcpy(into->by, c->by, sizeof(into->by));
+        into->acknowledged = c->acknowledged;
+    }
+    c->merged_into = into->id;
+    c->state = INCIDENT_MERGED;
+    c->resolved = a->now;
+    a->counters.incidents_open--;
+    release(a, c);
+    incident_changed(a, c, true);
+}
+
+/* The one that goes on: whose cause the element is already, else who was told first, else the oldest. */
+static struct incident *survivor(struct alerts *a, const struct incident *c, uint32_t element)
+{
+    const uint32_t owner = a->elements[element].owner;
+    struct incident *best = owner != NONE ? &a->incidents[owner] : NULL;
+
+    for (uint32_t k = 0; owner == NONE && k < a->incident_max; k++) {
+        struct incident *x = &a->incidents[k];
+        if (incident_is_open(x) && in_common(x, element) && together(a, x, c) &&
+            (best == NULL || (x->told && !best->told) ||
+             (x->told == best->told && x->id < best->id))) {
+            best = x;
+        }
+    }
+    return best;
+}
+
+static void merge(struct alerts *a, struct incident *c, uint32_t element)
+{
+    struct incident *into = survivor(a, c, element);
+    const bool told = into->told;
+
+    element_hold(a, element); /* while its last users change hands */
+    for (uint32_t k = 0; k < a->incident_max; k++) {
+        struct incident *x = &a->incidents[k];
+        if (x != into && incident_is_open(x) && in_common(x, element) && together(a, x, c)) {
+            if (into->state == INCIDENT_RESOLVED) {
+                reopen(a, into, x->since);
+            }
+            absorb(a, into, x);
+        }
+    }
+    set_cause(a, into, element);
+    for (uint32_t k = into->common_count; k-- > 0;) {
+        if (into->common[k] != element) {
+            common_remove(a, into, k);
+        }
+    }
+    common_add(a, into, element);
+    element_drop(a, element);
+    if (into->state == INCIDENT_QUIET && into->firing > 0) {
+        into->state = INCIDENT_OPEN;
+        into->quiet_until = MONO_NEVER;
+    }
+    if (into->told && into->state == INCIDENT_NEW) {
+        into->state = INCIDENT_OPEN;
+    }
+    if (told || into->told) { /* the cause is larger than what people were told */
+        incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud) | into->told_receivers,
+                     into->loud == ALERT_PAGE && into->pages == 0);
+    }
+    a->deadline = mono_min(a->deadline, incident_deadline(a, into));
+    incident_changed(a, into, true);
+}
+
+/* Does it share an element with enough others that began together? Then they are one. */
+static void promote(struct alerts *a, struct incident *c)
+{
+    uint32_t best = NONE, most = 0;
+
+    for (uint32_t k = 0; k < c->common_count; k++) {
+        const uint32_t e = c->common[k];
+        uint32_t count;
+        if (e == c->cause || a->elements[e].incidents < 2) {
+            continue;
+        }
+        count = count_sharing(a, c, e);
+        if (count + 1 == needed(a, e) && !c->told && c->state == INCIDENT_NEW) {
+            /* It looks like more: tell a little later, and tell of all of it. */
+            const struct mono latest = mono_add(c->created, span_ns(GATHER_MAX_NS));
+            c->due = mono_before(c->due, latest) ? latest : c->due;
+        }
+        if (count >= needed(a, e) &&
+            (count > most || (count == most && a->elements[e].kind < a->elements[best].kind))) {
+            best = e;
+            most = count;
+        }
+    }
+    if (best != NONE) {
+        merge(a, c, best);
+    }
+}
+
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
+
+static struct incident *incident_of_cause(struct alerts *a, const struct instance *i)
+{
+    for (uint32_t k = 0; k < i->cause_count; k++) {
+        const uint32_t owner = a->elements[i->causes[k]].owner;
+        struct incident *c = owner != NONE ? &a->incidents[owner] : NULL;
+        /* One that was resolved comes back only by what it was itself about. */
+        if (c != NULL && (incident_is_open(c) || (k == 0 && c->state == INCIDENT_RESOLVED))) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* A figure of a whole rail or fleet that got worse while a switch is down needs no cause of its own. */
+static struct incident *incident_of_fabric(struct alerts *a)
+{
+    for (uint32_t k = 0; k < a->incident_max; k++) {
+        struct incident *c = &a->incidents[k];
+        const uint32_t kind = incident_is_open(c) ? a->elements[c->cause].kind : ELEMENT_KIND_NONE;
+        if (kind == ELEMENT_KIND_TRUNK ||
+            (kind >= ELEMENT_KIND_LEAF && kind <= ELEMENT_KIND_ROUTER)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+void incident_group(struct alerts *a, struct instance *i)
+{
+    const struct alert_rule *rule = &a->rules[i->rule];
+    struct incident *c = incident_of_cause(a, i);
+
+    if (c == NULL && rule->scope >= ALERT_PER_RAIL && rule->condition == ALERT_ON_THRESHOLD) {
+        c = incident_of_fabric(a);
+    }
+    if (c == NULL && i->cause_count > 0) {
+        c = incident_new(a, i->causes[0]);
+    }
+    if (c != NULL) {
+        take(a, c, i);
+        promote(a, c);
+    }
+}
+
+static void fall_quiet(struct alerts *a, struct incident *c)
+{
+    c->quiet_until = mono_add(a->now, a->config.keep);
+    c->repage = MONO_NEVER;
+    if (c->state == INCIDENT_OPEN) {
+        c->state = INCIDENT_QUIET;
+    }
+    a->deadline = mono_min(a->deadline, c->quiet_until);
+}
+
+void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f)
+{
+    const uint32_t before = i->cause_count > 0 ? i->causes[0] : NONE;
+    const uint32_t old = i->incident;
+
+    if (before != NONE) {
+        element_hold(a, before); /* its number must mean the same after the release */
+    }
+    causes_release(a, i);
+    causes_of_finding(a, i, f);
+    if (old != NONE && (i->cause_count == 0 || i->causes[0] != before)) {
+        struct incident *c = &a->incidents[old];
+        bool fits = false;
+        for (uint32_t k = 0; k < i->cause_count; k++) {
+            fits = fits || i->causes[k] == c->cause;
+        }
+        if (fits) {
+            common_narrow(a, c, i);
+            promote(a, c);
+        } else {
+            unlink_alert(a, c, i);
+            c->total--;
+            incident_group(a, i);
+            if (c->firing == 0 && incident_is_open(c)) {
+                if (i->incident != NONE) {
+                    absorb(a, &a->incidents[i->incident], c); /* it was this all along */
+                } else {
+                    fall_quiet(a, c);
+                }
+            }
+        }
+    }
+    if (before != NONE) {
+        element_drop(a, before);
+    }
+}
+
+void incident_leave(struct alerts *a, struct instance *i)
+{
+    struct incident *c;
+
+    if (i->incident == NONE) {
+        return;
+    }
+    c = &a->incidents[i->incident];
+    if (c->firing == 1) {
+        text_of_incident(a, c); /* the last words of it, while its last alert is there */
+    }
+    unlink_alert(a, c, i);
+    if (c->firing == 0) {
+        fall_quiet(a, c);
+    }
+    incident_changed(a, c, c->firing == 0);
+}
+
+void incident_silence_changed(struct alerts *a, struct instance *i)
+{
+    struct incident *c;
+
+    if (i->incident == NONE) {
+        return;
+    }
+    c = &a->incidents[i->incident];
+    if (i->silenced) {
+        c->audible--;
+    } else {
+        c->audible++;
+        grow_louder(a, c, a->rules[i->rule].severity);
+        if (!c->told && c->state == INCIDENT_OPEN) {
+            c->state = INCIDENT_NEW;
+            c->due = a->now;
+        }
+    }
+    incident_changed(a, c, true);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+void incident_tick(struct alerts *a, struct incident *c)
+{
+    switch ((enum alert_incident_state)c->state) {
+    case INCIDENT_NEW:
+    case INCIDENT_OPEN:
+        incident_told(a, c);
+        break;
+    case INCIDENT_QUIET:
+        if (!mono_before(a->now, c->quiet_until)) {
+            c->state = INCIDENT_RESOLVED;
+            c->resolved = a->now;
+            common_clear(a, c);
+            a->counters.incidents_open--;
+            if (c->told) {
+                incident_say(a, c, ALERT_RESOLVED, c->told_receivers, false);
+            }
+            incident_changed(a, c, true);
+        }
+        break;
+    case INCIDENT_RESOLVED:
+    case INCIDENT_MERGED:
+        if (!c->queued && mono_sub(a->now, c->resolved).ns >=
+                              (c->state == INCIDENT_MERGED ? MERGED_NS : a->config.reopen.ns)) {
+            release(a, c);
+            c->state = INCIDENT_FREE;
+        }
+        break;
+    default:
+        break;
+    }
+    if (c->change_due && !mono_before(a->now, c->change_next)) {
+        incident_changed(a, c, true);
+    }
+}
+
+void incident_changed(struct alerts *a, struct incident *c, bool at_once)
+{
+    c->changed = a->now;
+    c->change_due = true;
+    if (!at_once && mono_before(a->now, c->change_next)) {
+        a->deadline = mono_min(a->deadline, c->change_next);
+        return;
+    }
+    c->change_next = mono_add(a->now, span_ns(CHANGE_STEP_NS));
+    if (!c->queued) {
+        c->queued = true;
+        c->queue_next = NONE;
+        if (a->queue_tail != NONE) {
+            a->incidents[a->queue_tail].queue_next = number(a, c);
+        } else {
+            a->queue_head = number(a, c);
+        }
+        a->queue_tail = number(a, c);
+    }
+}

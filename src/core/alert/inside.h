@@ -1,0 +1,216 @@
+/* inside.h: the engine's memory, shared by its files. Everything lies in pools claimed at the start and is
+ * named by its index; NONE ends lists. */
+#pragma once
+#include "core/alert/alert.h"
+
+#define NONE           UINT32_MAX
+#define BUILT_IN_RULES 3
+#define WINDOW_BUCKETS 12
+#define HOST_RULE      0xffffu /* the watch of a host's signs of life belongs to no rule */
+#define ROUND_NS       (10 * NS_PER_S)
+#define SWEEP_NS       (1 * NS_PER_S)
+#define STALE_NS       (60 * NS_PER_S)  /* a firing series is stale when nothing came for so long */
+#define GONE_NS        (900 * NS_PER_S) /* and over, if its host still speaks: no longer measured */
+#define GATHER_MAX_NS                                                                              \
+    (1 * NS_PER_S) /* how long telling waits when it looks like something larger */
+#define RESTORED_NS (300 * NS_PER_S) /* a restored incident must be confirmed within it */
+
+/* Elements from specific to general: with equal evidence the finer one is the cause. */
+enum alert_element_kind {
+    ELEMENT_KIND_NONE,
+    ELEMENT_KIND_RULE,
+    ELEMENT_KIND_PATH,
+    ELEMENT_KIND_JOB,
+    ELEMENT_KIND_CLOCK,
+    ELEMENT_KIND_AGENT,
+    ELEMENT_KIND_NIC,
+    ELEMENT_KIND_TRUNK,
+    ELEMENT_KIND_HOST,
+    ELEMENT_KIND_LEAF,
+    ELEMENT_KIND_SPINE,
+    ELEMENT_KIND_ROUTER,
+    ELEMENT_KIND_RAIL,
+    ELEMENT_KIND_FLEET
+};
+
+struct cause_element { /* one thing that may be the cause of something */
+    uint64_t key;
+    uint32_t kind, uses, next;
+    uint32_t incidents; /* open ones that it could explain */
+    uint32_t owner; /* the incident whose cause it is, open or resolved a short while ago; NONE */
+    char name[ALERT_ELEMENT_MAX];
+};
+
+struct instance { /* one alert */
+    uint64_t key, id;
+    uint32_t chain;                         /* of the hash */
+    uint32_t before, after;                 /* of the list of all */
+    uint32_t sibling_before, sibling_after; /* of its incident */
+    uint32_t rule, incident;
+    uint8_t state, cause_count;
+    bool silenced, stale, holds; /* holds: the condition, as last judged */
+    struct mono since, fired, due, seen;
+    uint32_t said_by, run;
+    uint32_t host, nic, peer, port;
+    uint64_t job;
+    double value;
+    uint32_t causes[ALERT_CAUSE_MAX];
+    char text[ALERT_TEXT_MAX];
+};
+
+struct incident {
+    uint64_t id, merged_into;
+    uint32_t state, severity, cause, first; /* first: of its alerts */
+    uint32_t loud;                          /* the worst that nobody silenced */
+    uint32_t common[ALERT_CAUSE_MAX], common_count;
+    struct mono since, created, due, quiet, resolved, changed;
+    struct mono told_at, told_last[ALERT_ROUTE_MAX], repage, quiet_until, change_next;
+    uint8_t steps[ALERT_ROUTE_MAX];
+    uint32_t firing, audible, total, pages, reopened, sequence, told_receivers;
+    bool told, spoke; /* spoke: an alert that nobody silenced was in it */
+    bool queued, change_due;
+    bool notify, notify_page;
+    uint32_t notify_event, notify_receivers, queue_next;
+    char by[ALERT_ELEMENT_MAX];
+    struct mono acknowledged;
+    char text[ALERT_TEXT_MAX];
+};
+
+struct watch { /* what is remembered of one subject of a counter or an absence */
+    uint64_t key;
+    uint32_t chain, rule, host, nic, window;
+    bool used, silent;
+    struct mono last;
+    double value;
+};
+struct window { /* increases over a sliding window */
+    bool used;
+    uint32_t watch;
+    int64_t newest; /* number of the newest bucket */
+    double buckets[WINDOW_BUCKETS];
+};
+struct round { /* of an aggregate */
+    uint64_t key;
+    uint32_t chain, rule, host, rail;
+    bool used;
+    struct mono start;
+    uint64_t count, beyond;
+    double sum, max, min;
+};
+
+struct rule_state {
+    struct mono last_input;
+    uint32_t active; /* alerts of it, pending or firing */
+    bool had_input;
+};
+
+struct hash { /* of indices into a pool, chained through it */
+    uint32_t *heads;
+    uint32_t mask;
+};
+
+struct alerts {
+    struct alert_config config;
+    struct mono start, now, deadline, sweep_due, host_seen, heartbeat_due;
+    int64_t utc_offset_ns, fleet_offset_ns;
+
+    struct alert_rule *rules; /* the caller's, then the built-in ones */
+    struct rule_state *rule_states;
+    uint32_t rule_count; /* the caller's */
+    uint16_t by_metric[ALERT_METRIC_COUNT][ALERT_RULE_MAX];
+    uint16_t by_metric_count[ALERT_METRIC_COUNT];
+
+    struct instance *instances;
+    uint32_t instance_max, instance_free, instance_head;
+    struct hash instance_hash;
+    uint64_t next_alert;
+
+    struct incident *incidents;
+    uint32_t incident_max, queue_head, queue_tail;
+    uint64_t next_incident;
+    bool heartbeat;
+    uint32_t heartbeat_sequence;
+
+    struct cause_element *elements;
+    uint32_t element_max, element_free;
+    struct hash element_hash;
+
+    struct watch *watches;
+    uint32_t watch_max, watch_free, watch_top; /* top: how many were ever used */
+    struct hash watch_hash;
+    struct window *windows;
+    uint32_t window_max, window_top, window_free;
+    struct round *rounds;
+    uint32_t round_max, round_top;
+    struct hash round_hash;
+
+    struct alert_silence silences[ALERT_SILENCE_MAX];
+    uint32_t silence_count;
+
+    uint32_t *scratch; /* instance_max: ids to be counted */
+    struct alert_counters counters;
+    uint64_t dropped_said; /* how many of the dropped the overflow alert knows of */
+};
+
+/* ---- engine.c: alerts ---- */
+struct subject {
+    uint32_t host, nic, peer, port, rail;
+    uint64_t job;
+};
+uint64_t subject_key(const struct alerts *a, uint32_t rule, const struct subject *s);
+struct instance *instance_find(struct alerts *a, uint64_t key);
+/* The condition holds: a new alert, or one that goes on. NULL: no memory. `since` MONO_NEVER: now. */
+struct instance *instance_raise(struct alerts *a, uint32_t rule, uint64_t key, struct mono since);
+void instance_lower(struct alerts *a, struct instance *i); /* over: it is gone then */
+/* Fires it if it is due; its causes and text must be set. */
+void instance_consider(struct alerts *a, struct instance *i);
+bool host_is_silent(const struct alerts *a, uint32_t host);
+
+/* ---- series.c: samples into conditions ---- */
+void series_on_sample(struct alerts *a, const struct alert_sample *sample);
+void series_sweep(struct alerts *a);
+void series_forget_host(struct alerts *a, uint32_t host);
+void series_host_seen(struct alerts *a, uint32_t host);
+bool series_init(struct alerts *a);
+
+/* ---- cause.c: elements, and which of them could explain an alert ---- */
+void causes_of_subject(struct alerts *a, struct instance *i, const struct subject *s);
+void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_finding *f);
+void causes_of_rule(struct alerts *a, struct instance *i, const char *name);
+void causes_release(struct alerts *a, struct instance *i);
+uint32_t element_take(struct alerts *a, uint32_t kind, const char *name); /* NONE: no memory */
+void element_hold(struct alerts *a, uint32_t element);
+void element_drop(struct alerts *a, uint32_t element);
+bool cause_init(struct alerts *a);
+const char *name_of_host(const struct alerts *a, uint32_t host, char *text, size_t size);
+const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t size);
+
+/* ---- incident.c: grouping; told.c: who is told what ---- */
+void incident_group(struct alerts *a, struct instance *i);
+/* The finding knows more: another suspect may mean another incident. */
+void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f);
+void incident_leave(struct alerts *a, struct instance *i);
+void incident_silence_changed(struct alerts *a, struct instance *i); /* after i->silenced was set */
+void incident_tick(struct alerts *a, struct incident *c);
+void incident_show(const struct alerts *a, const struct incident *c, struct alert_incident *ret);
+void incident_say(struct alerts *a, struct incident *c, enum alert_event event, uint32_t receivers,
+                  bool page);
+void incident_changed(struct alerts *a, struct incident *c, bool at_once);
+void incident_told(struct alerts *a, struct incident *c); /* tells what is due */
+uint32_t receivers_of(const struct alerts *a, uint32_t severity);
+struct mono incident_deadline(const struct alerts *a, const struct incident *c);
+static inline bool incident_is_open(const struct incident *c)
+{
+    return c->state == INCIDENT_NEW || c->state == INCIDENT_OPEN || c->state == INCIDENT_QUIET;
+}
+
+/* ---- silence.c ---- */
+bool silence_covers(const struct alerts *a, const struct instance *i);
+
+/* ---- text.c ---- */
+void text_of_series(const struct alerts *a, struct instance *i);
+void text_of_incident(struct alerts *a, struct incident *c);
+
+/* ---- hash ---- */
+bool hash_init(struct hash *h, uint32_t capacity);
+uint64_t hash_text(const char *text);

@@ -1,0 +1,122 @@
+/* rule.h: what an alert rule is, as data: a condition over findings or over one measured series, for whom it is
+ * judged, and how bad it is.
+ *
+ * Five conditions:
+ *   finding    somebody has an open finding of one of these kinds
+ *   threshold  the newest value is beyond a limit
+ *   rate       a counter grows by more than a limit per second, over a window
+ *   count      a counter grew by more than a limit within a window (flaps)
+ *   absent     nothing came for longer than the window
+ * A condition must hold for `hold` before the rule fires. A threshold may be judged over all members of a scope
+ * (the worst, the mean, or the share of them that is beyond the limit). */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/time.h"
+
+#define ALERT_NAME_MAX 48
+
+enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_PAGE, ALERT_SEVERITY_COUNT };
+
+/* Whom one alert is about. Finer scopes first. */
+enum alert_scope {
+    ALERT_PER_PATH,
+    ALERT_PER_LINK,
+    ALERT_PER_HOST,
+    ALERT_PER_JOB,
+    ALERT_PER_RAIL,
+    ALERT_PER_FLEET,
+    ALERT_SCOPE_COUNT
+};
+
+enum alert_condition {
+    ALERT_ON_FINDING,
+    ALERT_ON_THRESHOLD,
+    ALERT_ON_RATE,
+    ALERT_ON_COUNT,
+    ALERT_ON_ABSENCE,
+    ALERT_ON_ITSELF, /* built in: a rule that can't be evaluated, memory that ran out, a refused file */
+    ALERT_CONDITION_COUNT
+};
+
+/* How the values of a scope's members become one. */
+enum alert_aggregate {
+    ALERT_EACH, /* not at all: the newest value of each */
+    ALERT_MAX,
+    ALERT_MIN,
+    ALERT_MEAN,
+    ALERT_SHARE, /* of the values of one round, those beyond `limit`; fires when more than `share` are */
+    ALERT_AGGREGATE_COUNT
+};
+
+/* What is measured. A metric belongs to a path, a link, a host or a job; coarser scopes aggregate it. */
+enum alert_metric {
+    ALERT_METRIC_NONE,
+    ALERT_PATH_OWD_P50,
+    ALERT_PATH_OWD_P99,
+    ALERT_PATH_LOSS,
+    ALERT_LINK_UP,
+    ALERT_LINK_DOWNS,
+    ALERT_LINK_SPEED,
+    ALERT_LINK_RX_ERRORS,
+    ALERT_LINK_TX_ERRORS,
+    ALERT_LINK_RX_DROPS,
+    ALERT_LINK_TX_DROPS,
+    ALERT_LINK_RX_BYTES,
+    ALERT_LINK_TX_BYTES,
+    ALERT_CLOCK_SYNCED,
+    ALERT_CLOCK_HARD,
+    ALERT_CLOCK_STATISTICAL,
+    ALERT_HOST_REPORT,
+    ALERT_AGENT_CPU,
+    ALERT_AGENT_MEMORY,
+    ALERT_AGENT_REPORTS_LOST,
+    ALERT_AGENT_LATE_TICKS,
+    ALERT_AGENT_BAD_PACKETS,
+    ALERT_AGENT_STAMPS_MISSING,
+    ALERT_CERTIFICATE_DAYS,
+    ALERT_JOB_THROUGHPUT,
+    ALERT_JOB_DELAY_P99,
+    ALERT_METRIC_COUNT
+};
+
+enum alert_unit { ALERT_PLAIN, ALERT_NS, ALERT_PPM, ALERT_BYTES, ALERT_MBPS, ALERT_DAYS };
+
+struct alert_metric_info {
+    const char *name;  /* "link.rx_errors", in rule files and in exports */
+    const char *words; /* "receive errors", in sentences */
+    uint8_t unit;      /* enum alert_unit */
+    uint8_t scope;     /* enum alert_scope: whose it is */
+    bool counter;      /* only grows; a smaller value means that it began anew */
+    bool optional;     /* may be missing on a healthy fleet: its absence is no fault of sensing */
+};
+
+struct alert_rule {
+    char name[ALERT_NAME_MAX];
+    uint8_t condition, scope, severity, metric, aggregate; /* the enums above */
+    bool below;                                            /* the limit is a floor */
+    bool confident;     /* of findings: only those that name their suspect with confidence */
+    uint64_t findings;  /* bit enum finding_kind */
+    uint32_t suspects;  /* bit enum element_kind that the finding may suspect; 0: any */
+    double limit;       /* beyond it the condition holds; in the metric's unit */
+    double clear;       /* back behind it the condition ends: hysteresis; NaN: as limit */
+    double share;       /* of ALERT_SHARE, 0 to 1 */
+    struct span within; /* window of rate, count and absence */
+    struct span hold;   /* must hold that long ("for") */
+    struct span wait;   /* gather others before telling anybody */
+    char advice[96];    /* what to do; empty: what the finding says */
+};
+
+/* NULL: no such metric. */
+const struct alert_metric_info *alert_metric_info(uint32_t metric);
+/* ALERT_METRIC_NONE: no such name. */
+enum alert_metric alert_metric_find(const char *name);
+const char *alert_severity_word(uint32_t severity); /* "info", "warning", "page" */
+const char *alert_scope_word(uint32_t scope); /* "path", "link", "host", "job", "rail", "fleet" */
+
+/* Sets the defaults that make sense for any rule. */
+void alert_rule_init(struct alert_rule *rule);
+/* NULL, or what is wrong with it, in words. */
+const char *alert_rule_check(const struct alert_rule *rule);

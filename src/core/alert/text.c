@@ -1,0 +1,272 @@
+/* text.c: alerts and incidents as sentences, in the form that findings have: who, what, since when, the suspected
+ * element, what to do. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alert/inside.h"
+
+/* ---- words ------------------------------------------------------------------------------------------------------ */
+
+const char *alert_event_word(uint32_t event)
+{
+    static const char *const words[] = {"opened",    "worse",    "reopened",
+                                        "escalated", "repeated", "acknowledged",
+                                        "resolved",  "absorbed", "heartbeat"};
+
+    return event < ARRAY_COUNT(words) ? words[event] : "unknown";
+}
+
+const char *alert_state_word(uint32_t state)
+{
+    static const char *const words[] = {"free", "pending", "firing", "over"};
+
+    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
+}
+
+const char *alert_incident_state_word(uint32_t state)
+{
+    static const char *const words[] = {"free", "new", "open", "quiet", "resolved", "merged"};
+
+    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
+
+struct text {
+    char *at;
+    size_t size, length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
+{
+    va_list arguments;
+    int n;
+
+    if (t->length + 1 >= t->size) {
+        return;
+    }
+    va_start(arguments, format);
+    n = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
+    va_end(arguments);
+    if (n > 0) {
+        t->length += (size_t)n < t->size - t->length ? (size_t)n : t->size - t->length - 1;
+    }
+}
+
+static void add_span(struct text *t, int64_t ns)
+{
+    static const struct {
+        int64_t ns;
+        const char *word;
+    } units[] = {{86400 * NS_PER_S, "d"}, {3600 * NS_PER_S, "h"}, {60 * NS_PER_S, "min"},
+                 {NS_PER_S, "s"},         {NS_PER_MS, "ms"},      {NS_PER_US, "us"}};
+
+    for (size_t k = 0; k < ARRAY_COUNT(units); k++) {
+        if (ns >= units[k].ns) {
+            add(t, "%g %s", round((double)ns / (double)units[k].ns * 10) / 10, units[k].word);
+            return;
+        }
+    }
+    add(t, "%lld ns", (long long)ns);
+}
+
+static void add_value(struct text *t, uint32_t unit, double value)
+{
+    switch ((enum alert_unit)unit) {
+    case ALERT_NS:
+        if (fabs(value) >= 1e6) {
+            add(t, "%.3f ms", value * 1e-6);
+        } else {
+            add(t, "%.3f us", value * 1e-3);
+        }
+        break;
+    case ALERT_PPM:
+        add(t, "%.3g %%", value * 1e-4);
+        break;
+    case ALERT_BYTES:
+        add(t, "%.1f MiB", value / 1048576.0);
+        break;
+    case ALERT_MBPS:
+        add(t, "%.6g Mbit/s", value);
+        break;
+    case ALERT_DAYS:
+        add(t, "%.3g days", value);
+        break;
+    default:
+        add(t, "%.6g", value);
+        break;
+    }
+}
+
+static void add_since(struct text *t, const struct alerts *a, struct mono since)
+{
+    char time[64];
+
+    if (a->utc_offset_ns != FINDING_NO_TIME) {
+        finding_time_text(since.ns + a->utc_offset_ns, time, sizeof(time));
+        add(t, ", since %s UTC", time);
+    } else {
+        add(t, ", since: UTC unknown");
+    }
+    if (a->fleet_offset_ns != FINDING_NO_TIME) {
+        const int64_t ns = since.ns + a->fleet_offset_ns;
+        add(t, " (fleet time %lld.%09lld)", (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
+    } else {
+        add(t, " (fleet time unknown)");
+    }
+}
+
+/* ---- series ----------------------------------------------------------------------------------------------------- */
+
+static void add_who(struct text *t, const struct alerts *a, const struct instance *i)
+{
+    char x[ALERT_ELEMENT_MAX], y[ALERT_ELEMENT_MAX];
+
+    switch ((enum alert_scope)a->rules[i->rule].scope) {
+    case ALERT_PER_PATH:
+        add(t, "%s -> %s", name_of_nic(a, i->peer, x, sizeof(x)),
+            name_of_nic(a, i->nic, y, sizeof(y)));
+        if (i->port != ALERT_NO_ID) {
+            add(t, ", path by port %u", i->port);
+        }
+        break;
+    case ALERT_PER_LINK:
+        add(t, "%s", name_of_nic(a, i->nic, x, sizeof(x)));
+        break;
+    case ALERT_PER_HOST:
+        add(t, "%s", name_of_host(a, i->host, x, sizeof(x)));
+        break;
+    case ALERT_PER_JOB:
+        add(t, "job %llu", (unsigned long long)i->job);
+        break;
+    case ALERT_PER_RAIL:
+        add(t, "rail %u", i->port);
+        break;
+    default:
+        add(t, "the fleet");
+        break;
+    }
+}
+
+static void add_limit(struct text *t, const struct alert_rule *r, const struct alert_metric_info *m)
+{
+    add(t, r->below ? ", below " : ", above ");
+    add_value(t, m->unit, r->limit);
+}
+
+static void add_what(struct text *t, const struct alert_rule *r, double value)
+{
+    static const char *const aggregates[] = {"", "largest ", "smallest ", "mean ", ""};
+    const struct alert_metric_info *m = alert_metric_info(r->metric);
+
+    switch ((enum alert_condition)r->condition) {
+    case ALERT_ON_ABSENCE:
+        add(t, "no %s for more than ", m->words);
+        add_span(t, r->within.ns);
+        break;
+    case ALERT_ON_COUNT:
+        add(t, "%.6g %s within ", value, m->words);
+        add_span(t, r->within.ns);
+        add(t, ", more than %.6g", r->limit);
+        break;
+    case ALERT_ON_RATE:
+        add(t, "%s: ", m->words);
+        add_value(t, m->unit, value);
+        add(t, "/s over ");
+        add_span(t, r->within.ns);
+        add_limit(t, r, m);
+        add(t, "/s");
+        break;
+    default:
+        if (r->aggregate == ALERT_SHARE) {
+            add(t, "%.1f %% have %s%s", value * 100, r->below ? "too little " : "too much ",
+                m->words);
+            add_limit(t, r, m);
+            add(t, " (allowed: %.1f %%)", r->share * 100);
+        } else {
+            add(t, "%s%s is ", aggregates[r->aggregate], m->words);
+            add_value(t, m->unit, value);
+            add_limit(t, r, m);
+        }
+        if (r->hold.ns > 0) {
+            add(t, " for ");
+            add_span(t, r->hold.ns);
+        }
+        break;
+    }
+}
+
+void text_of_series(const struct alerts *a, struct instance *i)
+{
+    const struct alert_rule *rule = &a->rules[i->rule];
+    struct text t = {i->text, sizeof(i->text), 0};
+
+    add_who(&t, a, i);
+    add(&t, ": ");
+    add_what(&t, rule, i->value);
+    add_since(&t, a, i->since);
+    add(&t, "; suspect: %s", i->cause_count > 0 ? a->elements[i->causes[0]].name : "unknown");
+    if (rule->advice[0] != '\0') {
+        add(&t, "; %s", rule->advice);
+    }
+}
+
+/* ---- incidents -------------------------------------------------------------------------------------------------- */
+
+/* The names of its rules, each once, a few of them. */
+static void add_rules(struct text *t, const struct alerts *a, const struct incident *c)
+{
+    uint32_t seen[4], count = 0;
+
+    for (uint32_t at = c->first; at != NONE && count < ARRAY_COUNT(seen);
+         at = a->instances[at].sibling_after) {
+        bool known = false;
+        for (uint32_t k = 0; k < count; k++) {
+            known = known || seen[k] == a->instances[at].rule;
+        }
+        if (!known) {
+            seen[count++] = a->instances[at].rule;
+            add(t, "%s%s", count > 1 ? ", " : "", a->rules[a->instances[at].rule].name);
+        }
+    }
+}
+
+/* The worst alert, the oldest of those: what is quoted. */
+static const struct instance *spokesman(const struct alerts *a, const struct incident *c)
+{
+    const struct instance *best = NULL;
+
+    for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
+        const struct instance *i = &a->instances[at];
+        const uint32_t worse = best != NULL ? a->rules[best->rule].severity : 0;
+        if (best == NULL || a->rules[i->rule].severity > worse ||
+            (a->rules[i->rule].severity == worse && i->id < best->id)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+void text_of_incident(struct alerts *a, struct incident *c)
+{
+    struct text t = {c->text, sizeof(c->text), 0};
+    const struct instance *first = spokesman(a, c);
+    struct alert_incident shown;
+
+    if (first == NULL) { /* what was last said of it stays */
+        return;
+    }
+    if (c->firing == 1) {
+        snprintf(c->text, sizeof(c->text), "%s", first->text);
+        return;
+    }
+    incident_show(a, c, &shown);
+    add(&t, "%s: %u alerts (", a->elements[c->cause].name, c->firing);
+    add_rules(&t, a, c);
+    add(&t, ") about %u NIC%s of %u host%s", shown.links, shown.links == 1 ? "" : "s", shown.hosts,
+        shown.hosts == 1 ? "" : "s");
+    add_since(&t, a, c->since);
+    add(&t, "; suspect: %s; the worst of them: %s", a->elements[c->cause].name, first->text);
+}
