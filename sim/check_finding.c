@@ -76,7 +76,7 @@ static uint64_t leads_to(const struct scenario_fault *s)
     case FAULT_CARRIER:
     case FAULT_FLAP:
     case FAULT_NIC_VANISH:
-        return PATH_KINDS | (s->target.kind == TARGET_NIC ? LINK_KINDS : 0);
+        return PATH_KINDS | K(PEER_SILENT) | (s->target.kind == TARGET_NIC ? LINK_KINDS : 0);
     case FAULT_BLACKHOLE:
         return PATH_KINDS | K(PEER_SILENT);
     case FAULT_LOSS:
@@ -85,18 +85,26 @@ static uint64_t leads_to(const struct scenario_fault *s)
     case FAULT_TRUNK:
     case FAULT_SPINE:
     case FAULT_PARTITION:
-        return PATH_KINDS;
+        return PATH_KINDS | K(PEER_SILENT);
     case FAULT_ASYMMETRY:
         return K(PATH_SLOW) | K(CLOCK_ASYMMETRY);
     case FAULT_CLOCK_STEP:
     case FAULT_CLOCK_FREQ:
     case FAULT_REBOOT:
     case FAULT_SUSPEND:
-        return K(CLOCK_STEP) | K(CLOCK_DISRUPTED) | K(PATH_SLOW) | PATH_KINDS;
+        return K(CLOCK_STEP) | K(CLOCK_DISRUPTED) | K(PEER_SILENT) | PATH_KINDS;
     case FAULT_NIC_STEER:
         return K(CLOCK_STEP) | K(CLOCK_DISRUPTED);
     case FAULT_LIAR:
         return K(CLOCK_LIAR) | K(PATH_SLOW);
+    case FAULT_AGENT_KILL:
+    case FAULT_AGENT_STOP:
+    case FAULT_AGENT_STARVE:
+    case FAULT_AGENT_RESTART:
+    case FAULT_KEY_ROTATE:
+    case FAULT_VERSION:
+    case FAULT_PEERS:
+        return QUIET; /* and nothing about paths, links or clocks */
     default:
         return 0;
     }
@@ -251,6 +259,12 @@ static bool honest(const struct world *w, const struct finding *x)
 }
 
 /* ---- findings ---- */
+/* "Nothing is heard, and that NIC is why" sends somebody to a cable. */
+static bool accuses_nic(const struct finding *x)
+{
+    return x->kind == FINDING_PEER_SILENT && x->suspect.kind == ELEMENT_NIC && x->confident != 0;
+}
+
 static void count_false(struct world *w, const struct world_finding *f)
 {
     const uint64_t bit = 1ull << f->finding.kind;
@@ -261,7 +275,7 @@ static void count_false(struct world *w, const struct world_finding *f)
             continue;
         }
         win->false_path += (bit & PATH_KINDS) != 0;
-        win->false_link += (bit & LINK_KINDS) != 0;
+        win->false_link += (bit & LINK_KINDS) != 0 || accuses_nic(&f->finding);
         win->false_step += f->finding.kind == FINDING_CLOCK_STEP;
         win->false_liar += f->finding.kind == FINDING_CLOCK_LIAR;
     }

@@ -42,13 +42,13 @@ static int make_ports(struct network *n)
     }
     for (int i = 0; i < n->nics; i++) {
         port_init(&n->down[i], hash_u64(n->seed, 1000000 + (uint64_t)i), f->link_mbps,
-                  (double)f->buffer_bytes, frame_bytes(f), true);
+                  (double)f->buffer_bytes, frame_bytes(f), !f->drops);
     }
     for (size_t i = 0; i < trunks; i++) {
         port_init(&n->up[i], hash_u64(n->seed, 2000000 + i), scenario_trunk_mbps(f),
-                  (double)f->buffer_bytes, frame_bytes(f), true);
+                  (double)f->buffer_bytes, frame_bytes(f), !f->drops);
         port_init(&n->across[i], hash_u64(n->seed, 3000000 + i), scenario_trunk_mbps(f),
-                  (double)f->buffer_bytes, frame_bytes(f), true);
+                  (double)f->buffer_bytes, frame_bytes(f), !f->drops);
     }
     return 0;
 }

@@ -84,6 +84,22 @@ static void sort(int64_t *values, uint32_t count)
     }
 }
 
+int64_t delay_spread(const struct delay_window *w)
+{
+    const uint32_t count = w->recent_count < DELAY_SPREAD ? w->recent_count : DELAY_SPREAD;
+    const int64_t low = delay_quantile(w, 0);
+    int64_t sorted[DELAY_SPREAD];
+
+    if (count < DELAY_SPREAD / 2 || low == INT64_MIN) {
+        return INT64_MIN;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sorted[i] = w->recent[(w->recent_count - 1 - i) % DELAY_RECENT];
+    }
+    sort(sorted, count);
+    return sorted[count * 9 / 10] - low;
+}
+
 int64_t delay_quantile(const struct delay_window *w, double q)
 {
     const uint64_t count = w->now.head.count + w->before.head.count;

@@ -20,6 +20,7 @@ struct delay_counts {
     uint16_t counters[HISTOGRAM_BUCKETS(DELAY_SUB_BITS, DELAY_OCTAVES)];
 };
 #define DELAY_SINGLES 16
+#define DELAY_SPREAD  32
 #define DELAY_RECENT  128 /* samples kept as they are: 10..20 s at the default rate */
 
 struct delay_window {
@@ -39,6 +40,8 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
 void delay_add_single(struct delay_window *w, int64_t owd_ns);
 /* Median and maximum of the newest; INT64_MIN: none. */
 void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_max);
+/* 90 % of the newest DELAY_SPREAD delays are no more than that above the lowest of the windows; INT64_MIN: too few. */
+int64_t delay_spread(const struct delay_window *w);
 /* Exact while the windows hold at most DELAY_RECENT samples; of buckets (1.6 %) beyond.
  * Of now and before together (longer: that one alone); INT64_MIN when empty. q in 0..1. */
 int64_t delay_quantile(const struct delay_window *w, double q);

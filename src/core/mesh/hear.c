@@ -32,15 +32,19 @@ static void window_reset(struct path_in *in, uint32_t seq)
     in->highest = seq;
     in->mask = UINT64_MAX; /* what came before is not known to be lost */
     in->unseen = 0;
+    /* what the sender counted in its life before proves nothing in this one */
+    in->floor_wanted = in->floor_set = false;
+    in->proof_due = MONO_NEVER;
 }
 
 /* False: a replay, or out of any window. */
-static bool window_accept(struct mesh *m, struct mono now, struct edge *e, struct path_in *in,
-                          const struct probe *probe)
+static bool window_accept(struct mesh *m, struct mono now, int edge, const struct probe *probe)
 {
+    struct edge *e = &m->edges[edge];
+    struct path_in *in = &e->in[probe->path];
     const int32_t ahead = in->known ? seq_sub(probe->seq, in->highest) : 0;
 
-    if (!in->known) {
+    if (!in->known || (ahead > SEQ_LIFE && knows_us(e, probe))) {
         window_reset(in, probe->seq);
         return true;
     }
@@ -58,6 +62,8 @@ static bool window_accept(struct mesh *m, struct mono now, struct edge *e, struc
             path_half_trial(&in->half, now, fill == 0);
         }
         path_half_trial(&in->half, now, false);
+        const int32_t run = fill != 0 ? 0 : ahead - 1 < SHARE_RUN ? ahead - 1 : SHARE_RUN;
+        verdict_share(m, now, edge, probe->path, run, run + 1);
         return true;
     }
     if (ahead <= 0 && ahead > -64 && (in->mask & (1ull << -ahead)) == 0) {
@@ -65,6 +71,7 @@ static bool window_accept(struct mesh *m, struct mono now, struct edge *e, struc
         in->half.reordered++;
         in->half.lost -= in->half.lost > 0; /* it was only late */
         in->half.lost_now -= in->half.lost_now > 0;
+        verdict_share(m, now, edge, probe->path, -1, 0);
         return true;
     }
     if ((ahead <= -64 || ahead > SEQ_WINDOW) &&
@@ -148,6 +155,18 @@ static void point_forward(struct edge *e, int edge, const struct probe *probe,
     heard->points[heard->point_count++] = point;
 }
 
+/* What a full queue drops is no gray loss: packets beside the lost ones waited. Where fleet time
+ * can't tell delays nobody knows which it is. */
+static bool queue_drops(const struct mesh *m, struct mono now, const struct edge *e,
+                        const struct path_out *out)
+{
+    const struct delay_window *d = out->half.delay;
+    const int64_t limit = m->config.queue_ns[e->local], spread = delay_spread(d);
+
+    return spread == INT64_MIN || mono_sub(now, out->half.brief_at).ns > QUEUE_FRESH_NS ||
+           spread > limit || delay_quantile(d, 0.9) - delay_quantile(d, 0) > limit;
+}
+
 /* The receiver's mask tells the fate of our packets; the newest few may still be on their way. */
 static void judge_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe)
 {
@@ -169,10 +188,16 @@ static void judge_mask(struct mesh *m, struct mono now, int edge, const struct p
             continue;
         }
         path_half_trial(&out->half, now, lost);
+        if (out->half.state != PATH_DEAD && !e->deaf) {
+            loss_share_add(&out->share, now, span_ns(SHARE_PATH_NS), lost, 1);
+            loss_share_add(&m->nics[e->local].share_out, now, span_ns(SHARE_NIC_NS), lost, 1);
+        }
         if (slot->second == 2 && out->half.state != PATH_DEAD && bit < 31) { /* a pair's fate */
             const bool first_lost = (probe->received & (2u << bit)) == 0;
             const enum path_event event = loss_test_pair(&out->test, lost || first_lost);
-            if (event != PATH_EVENT_COUNT) {
+            if (event == PATH_LOSS && queue_drops(m, now, e, out)) {
+                out->test = (struct loss_test){0}; /* look again */
+            } else if (event != PATH_EVENT_COUNT) {
                 path_half_move(m, now, edge, path, DIRECTION_OUT, event, 0);
             }
         }
@@ -300,7 +325,7 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
         m->counters.stale++;
         return;
     }
-    if (!window_accept(m, now, e, &e->in[probe->path], probe)) {
+    if (!window_accept(m, now, edge, probe)) {
         m->counters.replayed++;
         if (stamped && (e->heard.ns == MONO_NEVER.ns || mono_sub(now, e->heard).ns > STRANGER_NS)) {
             e->stranger = (struct probe_stamps){

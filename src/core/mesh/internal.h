@@ -7,9 +7,15 @@
 #define SLOT_COUNT     32 /* packets remembered per path and direction: 4 s at 7.5 a second */
 #define SEND_QUEUE     1024
 #define VERDICT_QUEUE  512
-#define ROUTER_MAX     2048 /* distinct router addresses remembered */
-#define PROOF_PACKETS  6
-#define PROOF_WAIT_NS  (15 * NS_PER_MS) /* for packets that overtake each other */
+#define ROUTER_MAX     2048   /* distinct router addresses remembered */
+#define SEQ_LIFE       100000 /* packets of a path in hours: who jumps further was started anew */
+#define PROOF_WAIT_NS  (15 * NS_PER_MS)   /* for packets that overtake each other */
+#define PROOF_QUEUE_NS (60 * NS_PER_MS)   /* and in a queue, as this path's lately were */
+#define QUEUE_FRESH_NS (5 * NS_PER_S / 2) /* a delay was told within */
+#define SHARE_PATH_NS  (5 * NS_PER_S)
+#define SHARE_NIC_NS   NS_PER_S
+#define SHARE_NIC_MAX  0.5 /* guessed from other paths */
+#define SHARE_RUN      8   /* losses in a row: more may have been a hole */
 #define OVERDUE_NS     (25 * NS_PER_MS)
 #define WANT_AGAIN_NS  (100 * NS_PER_MS)
 #define SUSPECT_NS_MAX (5 * NS_PER_S)    /* overdue and never proven: the peer gave that path up */
@@ -20,8 +26,8 @@
 #define REVIVE_PACKETS 3
 #define LATE_GRACE_NS  (250 * NS_PER_MS)
 #define BURST_STEP_NS  (4 * NS_PER_MS)
-#define DEAF_PACKETS   8 /* sent and stamped, none acknowledged, while the peer talks */
-#define DEAF_NS        (250 * NS_PER_MS)
+#define DEAF_PACKETS   16 /* sent and stamped, none acknowledged, while the peer talks */
+#define DEAF_NS        (500 * NS_PER_MS)
 #define RECENT_NS      (30 * NS_PER_S)
 #define OWD_WINDOW_NS  (10 * NS_PER_S)
 #define REDISCOVER_NS  (600 * NS_PER_S)
@@ -67,6 +73,7 @@ struct path_out {
     uint8_t trace_answered; /* bits by hop since the trace began */
     uint8_t trace_rounds;
     struct mono traced;
+    struct loss_share share;
     uint32_t seq_next, acked, judged;
     bool acked_any, judged_any;
     uint32_t stamped_unacked;
@@ -85,6 +92,7 @@ struct path_in {
     bool floor_wanted, floor_set;
     uint64_t mask; /* bit k: highest - k came */
     struct mono touched, proof_due, wanted, suspect;
+    struct loss_share share;
     struct heard_slot heard[SLOT_COUNT];
 };
 
@@ -155,6 +163,8 @@ struct nic {
     bool carrier, carrier_known;
     int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
+    struct loss_share share, share_usual,
+        share_out; /* of all that it hears and sends, but for dead paths */
     struct discovery discovery;
     uint32_t verify_next;
     int32_t *table;              /* edge by hash of peer id; -1 empty */
@@ -208,6 +218,8 @@ bool mesh_credit(struct mesh *m, struct mono now, int64_t *credit);
 void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
                     enum finding_direction direction, enum path_event event, uint32_t proof);
 void path_half_trial(struct path_half *half, struct mono now, bool lost);
+void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, double lost,
+                   double sent);
 
 /* prober.c: what is sent when */
 void prober_edge_start(struct mesh *m, struct mono now, int edge);

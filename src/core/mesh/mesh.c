@@ -280,17 +280,30 @@ static const struct peer_choice *next_of_ring(const struct mesh *m, const struct
     return NULL;
 }
 
+static uint32_t free_edges(const struct mesh *m, uint32_t local)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < m->config.edge_limit; i++) {
+        count += !m->edges[(int)local * m->config.edge_limit + i].used;
+    }
+    return count;
+}
+
+/* The peer who is given up goes on probing us, for he chose us as well: as a guest he is answered,
+ * or he would believe that our NIC died. Without room for both nobody is given up. */
 bool mesh_replace(struct mesh *m, struct mono now, int edge)
 {
     const struct edge *old = &m->edges[edge];
     const struct peer_choice *next = old->used ? next_of_ring(m, old) : NULL;
     const uint32_t local = old->local;
+    const struct peer_choice guest = {.index = old->peer, .reason = EDGE_GUEST};
 
-    if (!next) {
+    if (!next || free_edges(m, local) < 1) {
         return false;
     }
     edge_remove(m, edge);
-    return mesh_edge_add(m, now, local, next) >= 0;
+    return mesh_edge_add(m, now, local, next) >= 0 && mesh_edge_add(m, now, local, &guest) >= 0;
 }
 
 /* A chosen peer is silent: the next of its ring comes beside it, until it is heard again. Its other

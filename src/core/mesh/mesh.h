@@ -45,6 +45,7 @@ struct mesh;
 struct mesh_config {
     uint32_t nic_count;
     struct nic_id nics[HOST_NIC_MAX];
+    int64_t queue_ns[HOST_NIC_MAX]; /* who sees delays vary by more has queues on the way */
     struct node_fleet fleet;
     uint64_t seed;
     uint16_t port_base;
@@ -145,7 +146,7 @@ bool mesh_next_verdict(struct mesh *m, struct mesh_verdict *ret_verdict);
 /* Ask `peer` about `subject`, or answer; false: no room or over the rate. */
 bool mesh_query(struct mesh *m, uint32_t local, struct nic_id peer, const struct probe_query *query,
                 bool answer);
-/* Give up that peer for the next of its ring; false: there is none. */
+/* Give up that peer for the next of its ring, and keep it as a guest; false: there is none, or no room. */
 bool mesh_replace(struct mesh *m, struct mono now, int edge);
 
 /* Edges: 0 .. capacity - 1; numbers stay while the edge lives. */

@@ -1,4 +1,4 @@
-/* path.c: liveness as a table, and the test for gray loss. */
+/* path.c: liveness as a table, the test for gray loss, and what proves a black hole. */
 #include "core/mesh/path.h"
 
 #include <math.h>
@@ -61,4 +61,44 @@ enum path_event loss_test_pair(struct loss_test *test, bool lost)
         return PATH_LOSS_END;
     }
     return PATH_EVENT_COUNT;
+}
+
+void loss_share_add(struct loss_share *share, struct mono now, struct span window, double lost,
+                    double sent)
+{
+    const int64_t age = mono_sub(now, share->at).ns;
+    const double keep = age > 0 ? exp(-(double)age / (double)window.ns) : 1;
+
+    share->lost = fmax(0, share->lost * keep + lost);
+    share->sent = share->sent * keep + sent;
+    share->at = now;
+}
+
+double loss_share_get(const struct loss_share *share)
+{
+    /* a few packets more, so that one lost of two isn't half of all */
+    return fmin(1, share->lost / (share->sent + 4));
+}
+
+double loss_share_most(const struct loss_share *share)
+{
+    return fmin(1, (share->lost + 2) / (share->sent + 4));
+}
+
+static uint32_t losses_in_a_row(double share)
+{
+    return (uint32_t)ceil(log(PROOF_CHANCE) /
+                          log(share < PROOF_SHARE_MAX ? share : PROOF_SHARE_MAX));
+}
+
+struct proof_wanted proof_wanted(double share)
+{
+    if (share <= PROOF_QUIET) {
+        return (struct proof_wanted){.packets = PROOF_PACKETS};
+    }
+    const uint32_t packets = losses_in_a_row(share), epochs = losses_in_a_row(share * PROOF_AGAIN);
+
+    return (struct proof_wanted){
+        .packets = packets > PROOF_PACKETS ? packets : PROOF_PACKETS,
+        .time = span_ns((epochs < PROOF_EPOCHS ? epochs : PROOF_EPOCHS) * PROOF_EPOCH_NS)};
 }

@@ -75,3 +75,32 @@ struct loss_test {
 };
 /* What one pair's fate changed: PATH_LOSS, PATH_LOSS_END, or PATH_EVENT_COUNT for nothing. */
 enum path_event loss_test_pair(struct loss_test *test, bool lost);
+
+/* The share of packets lost lately: losses and packets, each forgotten with the time constant `window`. */
+struct loss_share {
+    double lost, sent;
+    struct mono at;
+};
+void loss_share_add(struct loss_share *share, struct mono now, struct span window, double lost,
+                    double sent);
+double loss_share_get(const struct loss_share *share); /* 0 .. 1 */
+/* What it may be by so few packets: two more of them lost. */
+double loss_share_most(const struct loss_share *share);
+
+/* How much silence proves a black hole. A full queue drops packets, too: where a share p of them is being lost, n
+ * losses in a row come by chance with probability p^n. And a queue stays full for a while: those within
+ * PROOF_EPOCH_NS of each other count as one, and the next epoch is as bad with PROOF_AGAIN times p. So many packets
+ * and so long a time are wanted that chance is below PROOF_CHANCE. Where next to nothing is lost otherwise,
+ * PROOF_PACKETS are enough at once. */
+#define PROOF_PACKETS   6
+#define PROOF_CHANCE    1e-9
+#define PROOF_QUIET     0.005 /* less is lost on any path */
+#define PROOF_SHARE_MAX 0.8   /* who loses more than that is as good as dead */
+#define PROOF_EPOCH_NS  (100 * NS_PER_MS)
+#define PROOF_AGAIN     2.5
+#define PROOF_EPOCHS    14 /* for a verdict within 2 s */
+struct proof_wanted {
+    uint32_t packets;
+    struct span time; /* since the last that came */
+};
+struct proof_wanted proof_wanted(double share);

@@ -115,6 +115,44 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
     mesh_due(m, edge, mono_add(now, touch_gap(m, e)));
 }
 
+/* So many of the peer's packets on that path came or were missed. */
+void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, double lost,
+                   double sent)
+{
+    struct edge *e = &m->edges[edge];
+
+    if (e->in[path].half.state == PATH_DEAD || mesh_is_late(m, now)) {
+        return; /* what a hole swallowed tells nothing of queues */
+    }
+    loss_share_add(&e->in[path].share, now, span_ns(SHARE_PATH_NS), lost, sent);
+    loss_share_add(&m->nics[e->local].share, now, span_ns(SHARE_NIC_NS), lost, sent);
+    loss_share_add(&m->nics[e->local].share_usual, now, span_ns(SHARE_PATH_NS), lost, sent);
+}
+
+/* The share that this path may be losing to queues. Where anything is lost at all a path may lose more than its few
+ * packets tell; and while more is missing than usual it may have begun just now, as if one way of several lost it
+ * all. */
+static double in_share(const struct mesh *m, const struct edge *e, const struct path_in *in)
+{
+    const struct nic *nic = &m->nics[e->local];
+    const double now = loss_share_get(&nic->share), usual = loss_share_get(&nic->share_usual);
+    const double guess = now > 2 * usual + PROOF_QUIET / 2 ? now * e->peer_path_count : now;
+    const double own = now > PROOF_QUIET || usual > PROOF_QUIET ? loss_share_most(&in->share)
+                                                                : loss_share_get(&in->share);
+
+    return own > guess ? own : guess < SHARE_NIC_MAX ? guess : SHARE_NIC_MAX;
+}
+
+/* Longer than the path's packets lately differed in delay. */
+static struct span proof_wait(const struct path_in *in)
+{
+    const int64_t high = delay_quantile(in->half.delay, 0.95),
+                  low = delay_quantile(in->half.delay, 0);
+    const int64_t queue = high == INT64_MIN || low == INT64_MIN ? 0 : high - low;
+
+    return span_ns(PROOF_WAIT_NS + (queue < PROOF_QUEUE_NS ? queue : PROOF_QUEUE_NS));
+}
+
 /* The peer's transmit stamp of its packet `seq` on that path is in our hands. Did the packet come?
  */
 void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, uint32_t seq)
@@ -138,19 +176,22 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, u
             in->unseen++;
             in->proof_seq = seq;
         }
-        if (in->unseen >= PROOF_PACKETS && in->proof_due.ns == MONO_NEVER.ns) {
+        if (in->unseen >= proof_wanted(in_share(m, e, in)).packets &&
+            in->proof_due.ns == MONO_NEVER.ns) {
             in->proof_due = mono_add(now, span_ns(PROOF_WAIT_NS));
             mesh_due(m, edge, in->proof_due);
         }
         return;
     }
     base = in->floor_set && seq_sub(in->floor, in->highest) > 0 ? in->floor : in->highest;
-    if (seq_sub(seq, base) < PROOF_PACKETS || seq_sub(seq, base) > 100000) {
+    if (seq_sub(seq, base) < PROOF_PACKETS || seq_sub(seq, base) > SEQ_LIFE) {
         return;
     }
-    if (in->proof_due.ns == MONO_NEVER.ns) {
+    const struct proof_wanted wanted = proof_wanted(in_share(m, e, in));
+    if (in->proof_due.ns == MONO_NEVER.ns && seq_sub(seq, base) >= (int32_t)wanted.packets &&
+        mono_sub(now, in->touched).ns >= wanted.time.ns) {
         in->proof_seq = seq;
-        in->proof_due = mono_add(now, span_ns(PROOF_WAIT_NS));
+        in->proof_due = mono_add(now, proof_wait(in));
         mesh_due(m, edge, in->proof_due);
     }
 }
@@ -234,6 +275,21 @@ void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, ui
     }
 }
 
+/* The share that this edge may be losing to queues: the worst of its paths, or what this NIC loses in either
+ * direction. */
+static double out_share(const struct mesh *m, const struct edge *e)
+{
+    double share = loss_share_get(&m->nics[e->local].share_out);
+    const double in = loss_share_get(&m->nics[e->local].share);
+
+    share = in > share ? in : share;
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        const double own = loss_share_get(&e->out[p].share);
+        share = own > share ? own : share;
+    }
+    return share;
+}
+
 /* The peer talks, but nothing of ours reaches it on any path: it can't tell us, so we count
  * ourselves. */
 static void deaf_tick(struct mesh *m, struct mono now, int edge)
@@ -243,6 +299,10 @@ static void deaf_tick(struct mesh *m, struct mono now, int edge)
     if (e->deaf || e->peer_late || mesh_is_late(m, now) || !e->fresh || !peer_talks(m, e, now) ||
         e->heard_since_ack < DEAF_PACKETS || e->stamped_since_ack < DEAF_PACKETS ||
         mono_sub(now, e->acked).ns < DEAF_NS) {
+        return;
+    }
+    const struct proof_wanted wanted = proof_wanted(out_share(m, e));
+    if (e->stamped_since_ack < wanted.packets || mono_sub(now, e->acked).ns < wanted.time.ns) {
         return;
     }
     e->deaf = true;

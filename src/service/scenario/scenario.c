@@ -29,6 +29,7 @@ static const struct field fabric_fields[] = {
     {"link_mbps", FIELD_NUMBER, FABRIC(link_mbps), 1, 1e6},
     {"trunk_mbps", FIELD_NUMBER, FABRIC(trunk_mbps), 0, 1e6},
     {"buffer_bytes", FIELD_BYTES, FABRIC(buffer_bytes), 3000, 1e9},
+    {"drops", FIELD_BOOL, FABRIC(drops)},
     {"probe_class", FIELD_BOOL, FABRIC(probe_class)},
     {"routers_answer", FIELD_BOOL, FABRIC(routers_answer)},
     {"edges_per_nic", FIELD_INT, FABRIC(edges_per_nic), 0, 64},

@@ -57,6 +57,7 @@ struct scenario_fabric {
     double link_mbps;     /* host to leaf; lab 200 */
     double trunk_mbps;    /* leaf to spine; 0: as link_mbps: read it by scenario_trunk_mbps() */
     int64_t buffer_bytes; /* a queue; default 1 MB */
+    bool drops;           /* sim: a full queue drops; default false: the sender is held back */
     bool probe_class;     /* probes have a class of their own above the rest; default true */
     bool routers_answer;  /* a switch answers a probe whose TTL ran out; default true */
     int edges_per_nic;    /* peers that a NIC probes; 0: the program's default */

@@ -1,0 +1,273 @@
+/* What proves a black hole, and what does not: queues that drop and delay, peers that begin anew. Meshes alone, wired
+ * to each other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/mesh/mesh.h"
+
+#define SIDES    3
+#define FLIGHTS  65536
+#define PATHS    4
+#define ABOUT_MS 20 /* delay of everything */
+
+struct flight {
+    int64_t at;
+    uint32_t to;
+    struct node_send send;
+};
+struct wire {
+    struct mesh *meshes[SIDES];
+    struct node_peer peers[SIDES];
+    struct prng prng;
+    int64_t now;
+    struct flight *flights;
+    uint32_t count;
+    /* of packets from side 0 to side 1 */
+    double loss[PATHS], full; /* a queue that is full for 40 ms, this share of the time */
+    int64_t single_delay[PATHS], delay[PATHS];
+    uint32_t dead[SIDES]; /* verdicts of each side, direction in */
+    int64_t dead_at;
+};
+static struct wire w;
+
+static void side_start(uint32_t side, uint64_t seed)
+{
+    const struct mesh_config config = {.nic_count = 1,
+                                       .nics = {{side}},
+                                       .fleet = {.seed = 1, .peers = w.peers, .peer_count = SIDES},
+                                       .seed = seed,
+                                       .port_base = 7000,
+                                       .edge_limit = 8,
+                                       .ring_peers = 4,
+                                       .full_limit = 6,
+                                       .path_limit = PATHS,
+                                       .no_discovery = true,
+                                       .interval = span_ms(100),
+                                       .grid = span_ms(5),
+                                       .late = span_ms(50)};
+
+    mesh_free(w.meshes[side]);
+    w.meshes[side] = mesh_new(&config, (struct mono){w.now});
+    assert_non_null(w.meshes[side]);
+}
+
+static void wire_start(uint64_t seed)
+{
+    memset(&w, 0, sizeof w);
+    w.now = NS_PER_S;
+    w.flights = calloc(FLIGHTS, sizeof *w.flights);
+    assert_non_null(w.flights);
+    prng_init(&w.prng, seed);
+    for (uint32_t i = 0; i < SIDES; i++) {
+        w.peers[i] = (struct node_peer){.nic = {i}, .host = {i}, .leaf = LEAF_UNKNOWN};
+    }
+    for (uint32_t i = 0; i < SIDES; i++) {
+        side_start(i, hash_u64(seed, i));
+    }
+}
+
+static void wire_done(void)
+{
+    for (uint32_t i = 0; i < SIDES; i++) {
+        mesh_free(w.meshes[i]);
+    }
+    free(w.flights);
+}
+
+static bool dropped(uint32_t from, const struct node_send *send)
+{
+    const uint32_t way = send->source_port % PATHS;
+    const uint64_t turn = hash_u64((uint64_t)(w.now / (40 * NS_PER_MS)), way);
+
+    if (from != 0 || send->peer.index != 1) {
+        return false;
+    }
+    return prng_uniform(&w.prng) < w.loss[way] || (double)(turn >> 11) * 0x1p-53 < w.full;
+}
+
+static void side_send(uint32_t side)
+{
+    struct node_send send;
+    int edge;
+
+    while (mesh_next_send(w.meshes[side], (struct mono){w.now}, &send, &edge)) {
+        const uint32_t way = send.source_port % PATHS;
+        int64_t delay = ABOUT_MS * NS_PER_MS / 10;
+
+        mesh_on_transmit(w.meshes[side], (struct mono){w.now}, send.token, 0,
+                         (struct nic_time){w.now}, false);
+        if (dropped(side, &send)) {
+            continue;
+        }
+        if (side == 0 && send.peer.index == 1) {
+            delay += w.delay[way] + (send.net_class == NODE_CLASS_JOB ? w.single_delay[way] : 0);
+        }
+        assert_true(w.count < FLIGHTS);
+        w.flights[w.count++] = (struct flight){w.now + delay, send.peer.index, send};
+    }
+}
+
+static void side_verdicts(uint32_t side)
+{
+    struct mesh_verdict v;
+
+    while (mesh_next_verdict(w.meshes[side], &v)) {
+        if (v.kind == MESH_PATH_STATE && v.state == PATH_DEAD && v.direction == DIRECTION_IN) {
+            w.dead[side]++;
+            w.dead_at = w.now;
+        }
+    }
+}
+
+static void deliver(void)
+{
+    for (uint32_t i = 0; i < w.count; i++) {
+        const struct flight f = w.flights[i];
+        struct mesh_heard heard;
+
+        if (f.at > w.now) {
+            continue;
+        }
+        w.flights[i--] = w.flights[--w.count];
+        mesh_on_receive(w.meshes[f.to], (struct mono){w.now}, 0, f.send.source_port, true,
+                        (struct nic_time){f.at}, &f.send.probe, &heard);
+    }
+}
+
+static void run(int64_t ns)
+{
+    for (const int64_t end = w.now + ns; w.now < end; w.now += 5 * NS_PER_MS) {
+        deliver();
+        for (uint32_t i = 0; i < SIDES; i++) {
+            mesh_tick(w.meshes[i], (struct mono){w.now});
+            side_send(i);
+            side_verdicts(i);
+        }
+    }
+}
+
+static void a_hole_is_proven_soon_where_nothing_else_is_lost(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        wire_start(seed);
+        run(5 * NS_PER_S + (int64_t)seed * 37 * NS_PER_MS);
+        const int64_t from = w.now;
+        w.loss[2] = 1;
+        run(2 * NS_PER_S);
+        assert_int_equal(w.dead[1], 1);
+        assert_int_equal(w.dead[0] + w.dead[2], 0);
+        assert_in_range(w.dead_at - from, 1, 450 * NS_PER_MS);
+        wire_done();
+    }
+}
+
+/* Two to one, unpaced: every second packet goes, on one path or on all; a hole is found all the same. */
+static void a_queue_that_drops_is_no_hole(void **state)
+{
+    static const double losses[] = {0.02, 0.1, 0.3, 0.5};
+
+    for (uint32_t i = 0; i < 8; i++) {
+        wire_start(i + 1);
+        run(3 * NS_PER_S);
+        for (uint32_t p = 0; p < (i % 2 ? PATHS : 1); p++) {
+            w.loss[p] = losses[i / 2];
+        }
+        run(60 * NS_PER_S);
+        assert_int_equal(w.dead[0] + w.dead[1] + w.dead[2], 0);
+        const int64_t from = w.now;
+        w.loss[0] = 1;
+        run(6 * NS_PER_S); /* bursts are few: who loses much everywhere waits longer */
+        assert_int_equal(w.dead[1], 1);
+        assert_in_range(w.dead_at - from, 1, (i < 4 || i % 2 == 0 ? 2100 : 5000) * NS_PER_MS);
+        wire_done();
+    }
+}
+
+/* It fills and drains: what is lost comes in runs. */
+static void a_queue_that_fills_and_drains_is_no_hole(void **state)
+{
+    for (uint32_t i = 1; i <= 6; i++) {
+        wire_start(i);
+        run(3 * NS_PER_S);
+        w.full = 0.05 * i;
+        run(60 * NS_PER_S);
+        assert_int_equal(w.dead[0] + w.dead[1] + w.dead[2], 0);
+        wire_done();
+    }
+}
+
+/* Singles wait in the job's queue; the peer's agent is started anew meanwhile, and counts from elsewhere. */
+static void a_peer_that_begins_anew_has_no_hole(void **state)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        wire_start(seed);
+        for (uint32_t p = 0; p < PATHS; p++) {
+            w.single_delay[p] = (int64_t)(60 + 20 * p) * NS_PER_MS;
+        }
+        run(2 * NS_PER_S);
+        for (uint32_t i = 0; i < 4; i++) {
+            side_start(0, hash_u64(seed + 100, i));
+            run(600 * NS_PER_MS + (int64_t)prng_below(&w.prng, 800) * NS_PER_MS);
+        }
+        assert_int_equal(w.dead[0] + w.dead[1] + w.dead[2], 0);
+        const int64_t from = w.now;
+        w.loss[3] = 1; /* and isn't blind from then on */
+        run(2 * NS_PER_S);
+        assert_int_equal(w.dead[1], 1);
+        assert_in_range(w.dead_at - from, 1, NS_PER_S);
+        wire_done();
+    }
+}
+
+static void proof_grows_with_loss(void **state)
+{
+    uint32_t packets = 0;
+
+    for (double share = 0; share <= 1; share += 0.01) {
+        const struct proof_wanted wanted = proof_wanted(share);
+
+        assert_true(wanted.packets >= packets && wanted.packets >= PROOF_PACKETS);
+        assert_in_range(wanted.time.ns, 0, 2 * NS_PER_S);
+        packets = wanted.packets;
+    }
+    assert_int_equal(proof_wanted(0.004).packets, PROOF_PACKETS);
+    assert_int_equal(proof_wanted(0.004).time.ns, 0);
+    assert_int_equal(proof_wanted(0.5).packets, 30); /* 2^-30 < 1e-9 */
+}
+
+static void shares_forget(void **state)
+{
+    struct loss_share share = {0};
+
+    for (int64_t i = 0; i < 100; i++) {
+        loss_share_add(&share, (struct mono){i * NS_PER_S / 10}, span_ms(1000), i % 4 == 0, 1);
+    }
+    assert_true(loss_share_get(&share) > 0.12 && loss_share_get(&share) < 0.3);
+    for (int64_t i = 100; i < 200; i++) {
+        loss_share_add(&share, (struct mono){i * NS_PER_S / 10}, span_ms(1000), 0, 1);
+    }
+    assert_true(loss_share_get(&share) < 0.001);
+    loss_share_add(&share, (struct mono){0}, span_ms(1000), -5, 0);
+    assert_true(loss_share_get(&share) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hole_is_proven_soon_where_nothing_else_is_lost),
+        cmocka_unit_test(a_queue_that_drops_is_no_hole),
+        cmocka_unit_test(a_queue_that_fills_and_drains_is_no_hole),
+        cmocka_unit_test(a_peer_that_begins_anew_has_no_hole),
+        cmocka_unit_test(proof_grows_with_loss),
+        cmocka_unit_test(shares_forget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
