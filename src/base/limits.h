@@ -1,8 +1,24 @@
 /* limits.h: the ceiling of everything that grows, in one place. */
 #pragma once
 
-#define FLEET_NIC_MAX    (1 << 20) /* NICs in one peers list */
-#define HOST_NIC_MAX     16        /* NICs of one host */
-#define NIC_EDGE_MAX     64        /* peers that one NIC probes: K plus rail and leaf neighbours */
-#define EDGE_PATH_MAX    8         /* distinct paths kept per NIC pair */
-#define MEMBER_EDGE_MAX  (HOST_NIC_MAX * NIC_EDGE_MAX)
+#define FLEET_NIC_MAX   (1 << 20) /* NICs in one peers list */
+#define HOST_NIC_MAX    16        /* NICs of one host */
+#define NIC_EDGE_MAX    64        /* peers that one NIC probes: K plus rail and leaf neighbours */
+#define EDGE_PATH_MAX   8         /* distinct paths kept per NIC pair */
+#define MEMBER_EDGE_MAX (HOST_NIC_MAX * NIC_EDGE_MAX)
+
+/* A job's lanes (wire/lane.h, core/failover). */
+#define LANE_MAX                16         /* lanes of one set, standbys among them */
+#define LANE_MESSAGE_SIZE_MAX   (1u << 30) /* NCCL is told so: maxP2pBytes */
+#define LANE_CHUNK_SHIFT_MIN    13         /* 8 KiB */
+#define LANE_CHUNK_SHIFT_MAX    18         /* 256 KiB */
+#define LANE_MESSAGE_CHUNKS_MAX 4096
+#define LANE_EAGER_SIZE_MAX     (1u << LANE_CHUNK_SHIFT_MIN) /* one chunk */
+#define LANE_EAGER_SLOTS_MAX    32                           /* bounce slots of a set */
+#define COMM_REQUESTS_MAX       32   /* of NCCL's, in flight, per comm and direction */
+#define COMM_GROUP_MAX          8    /* buffers of one receive */
+#define SET_COMMS_MAX           1024 /* comms of one set at a time */
+#define PROCESS_LANES_MAX       8192 /* sockets or queue pairs, unless FOLIOT_LANES says else */
+
+_Static_assert(LANE_MESSAGE_SIZE_MAX >> LANE_CHUNK_SHIFT_MAX == LANE_MESSAGE_CHUNKS_MAX,
+               "the largest message in the largest chunks");

@@ -1,0 +1,2 @@
+/* damping.c: see damping.h. */
+#include "core/failover/damping.h"

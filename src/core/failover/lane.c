@@ -1,0 +1,2 @@
+/* lane.c: see lane.h. */
+#include "core/failover/lane.h"

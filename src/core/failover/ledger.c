@@ -1,0 +1,2 @@
+/* ledger.c: see ledger.h. */
+#include "core/failover/ledger.h"

@@ -1,0 +1,206 @@
+/* ledger.h: the receiver's book: which byte of which message counts. It alone makes delivery
+ * exactly once.
+ *
+ * One ledger per lane set at its receiving end. Chunks of a message may come over any lane, several
+ * times, half, late by a day, or after the message is done and its memory belongs to somebody else.
+ * For each the ledger says where its bytes may go. The whole argument is
+ * docs/decisions/002-exactly-once.md; its rules:
+ *
+ *   - A chunk is free, claimed by one lane's reading of it, or set. Set is final.
+ *   - Bytes go to a posted buffer only while the chunk's bit is clear, by its one claimant, or by
+ *     one copy of verified bytes from staging. What was asked is valid until the lock is released:
+ *     ask again before each further read (ledger_target).
+ *   - A bit is set after the whole chunk was verified. A message is done when all bits are set;
+ *     message and comm numbers are never used again, so nothing that comes later can touch its
+ *     buffer.
+ *   - A lane that goes down loses its claim; (lane, epoch) never comes back, epoch + 1 may.
+ *
+ * The caller holds the set's lock from ledger_begin or ledger_target until the bytes that it then
+ * read are in place and ledger_got or ledger_end was called (a "turn"), and around every other
+ * call. Memory:
+ *   staging   one buffer per lane, 1 << LANE_CHUNK_SHIFT_MAX bytes, the caller's; written by that lane only
+ *   slots     bounce slots of LANE_EAGER_SIZE_MAX bytes, numbered, the caller's
+ *   buffers   NCCL's, from ledger_post until the request is done (ledger_next_done) or its comm closed
+ * The ledger only does arithmetic with addresses; it neither reads nor writes what they point to.
+ *
+ *   header whole ──► ledger_begin ──► target ─┐
+ *        ┌── read some bytes there ◄──────────┤ until left == 0; each time a new turn may have begun
+ *        └─► ledger_got ──► ledger_target ────┘
+ *            ledger_end(crc fits?) ──► maybe a copy to make, now; then ledger_next_done, ledger_next_report
+ *
+ * RC queue pairs write unasked: there the fence is the queue pair, and ledger_on_written books a
+ * chunk whose header's SEND completed. A set is one kind or the other.
+ *
+ * Errors: LEDGER_LANE_DOWN means that the peer said what it must not, or bytes were damaged: close
+ * that lane, the rest goes on. LEDGER_BROKEN is final: an invariant does not hold (ledger_bug says
+ * which) or the peer insists on nonsense: fence every lane, answer every request with
+ * ncclInternalError, deliver nothing more.
+ *
+ * Cost: about 20 ns a chunk. Memory: ledger_new claims all but comms; ledger_comm_open claims about
+ * 600 bytes per message in flight (COMM_REQUESTS_MAX * 2 * group_max of them); nothing else
+ * allocates. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "wire/lane.h"
+
+struct ledger;
+
+struct ledger_config {
+    uint32_t slots;   /* bounce slots, <= LANE_EAGER_SLOTS_MAX; 0: no eager messages */
+    uint32_t comms;   /* open at a time, <= SET_COMMS_MAX */
+    bool queue_pairs; /* RC: chunks are booked by ledger_on_written only */
+    /* When a report (STATE) is due after something new; defaults in brackets if 0. */
+    uint32_t report_chunks;   /* [2] */
+    uint32_t report_bytes;    /* [256 KiB] */
+    struct span report_delay; /* [500 us] */
+    struct span
+        report_repeat; /* [10 ms], doubling to 100 ms: again, while a posted receive waits in vain */
+};
+
+enum ledger_verdict {
+    LEDGER_OK,
+    LEDGER_LANE_DOWN,
+    LEDGER_BROKEN,
+};
+
+/* Where the next bytes of a lane's present chunk go. */
+enum ledger_place {
+    LEDGER_BUFFER,  /* the posted buffer itself */
+    LEDGER_STAGING, /* the lane's own staging buffer */
+    LEDGER_SLOT,    /* a bounce slot */
+    LEDGER_BIN,     /* nowhere: read and forget; no checksum needed */
+};
+struct ledger_target {
+    enum ledger_place place;
+    uint8_t slot;  /* LEDGER_SLOT: its number */
+    uint8_t *to;   /* LEDGER_BUFFER: where exactly */
+    uint32_t at;   /* LEDGER_STAGING, LEDGER_SLOT: offset in there */
+    uint32_t left; /* bytes still to come of this chunk */
+};
+
+/* Bytes to be copied by the caller in the same turn, before it calls the ledger again. */
+struct ledger_copy {
+    bool wanted;
+    bool ordered; /* by ascending stores of 8 bytes: somebody watches the buffer already */
+    bool staging; /* from the start of `lane`'s staging buffer, else of bounce slot `slot` */
+    uint8_t slot;
+    uint8_t lane;
+    uint8_t *to;
+    uint32_t size;
+};
+
+/* One receive: a group of buffers, each for one message. */
+struct ledger_buffer {
+    uint8_t *data;
+    uint32_t size; /* what arrives may be shorter */
+    int32_t tag;   /* only looked at if group_max > 1 */
+};
+struct ledger_receive {
+    uint64_t cookie; /* handed back when done */
+    uint32_t count;  /* 1..group_max */
+    bool staged; /* no unverified byte may show in the buffer (early-completion hint, GPU polls) */
+    struct ledger_buffer buffers[COMM_GROUP_MAX];
+};
+struct ledger_done {
+    uint32_t comm;
+    uint64_t cookie;
+    uint32_t count;
+    uint32_t sizes[COMM_GROUP_MAX]; /* what arrived in each buffer */
+};
+
+struct ledger_counters {
+    uint64_t chunks, bytes;    /* that set a bit */
+    uint64_t binned, staged;   /* chunks read in vain; by way of staging */
+    uint64_t eager_early;      /* came before the receive was posted */
+    uint64_t damaged, refused; /* checksums, frames that must not be */
+    uint64_t resent;           /* that carried LANE_CHUNK_RESENT */
+};
+
+/* NULL: no memory, or the configuration is out of range. */
+struct ledger *ledger_new(const struct ledger_config *config);
+void ledger_free(struct ledger *l); /* accepts NULL */
+
+/* -- lanes. A lane starts closed. ledger_lane_open: a HELLO for (lane, epoch) was authenticated.
+ * -ESTALE: an epoch that was there already, or an older one; -EBUSY: the lane still is open: call
+ * ledger_lane_down first (a new epoch says that the peer has given up the old one); -EINVAL: no
+ * such lane. */
+MUST_CHECK int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch);
+/* (lane, epoch) is over, whoever says so: its claim lapses. The caller never reads from it again.
+ * Idempotent; an older epoch is ignored. */
+void ledger_lane_down(struct ledger *l, uint32_t lane, uint32_t epoch);
+/* CHUNK frames fully taken on the lane's newest epoch. Each has its bit set (or its comm is
+ * closed). */
+uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_epoch);
+
+/* -- comms, numbered by the sender, never twice. -EALREADY: that number was opened before (an OPEN
+ * that came twice): do nothing, or report again if it is open; -EINVAL: out of range, or too far
+ * ahead of the lowest number not yet opened (4096); -ENOBUFS: config.comms are open; -ENOMEM. */
+MUST_CHECK int ledger_comm_open(struct ledger *l, uint32_t comm, uint32_t group_max);
+/* All its receives are void, its buffers the caller's again as soon as this returns; whatever still
+ * comes for it goes to the bin. */
+void ledger_comm_close(struct ledger *l, uint32_t comm);
+/* Everything posted is done. True for a comm that isn't open. */
+bool ledger_comm_idle(const struct ledger *l, uint32_t comm);
+/* How far: either may be NULL. False: not open. */
+bool ledger_comm_progress(const struct ledger *l, uint32_t comm, uint64_t *ret_placed,
+                          uint64_t *ret_posted);
+/* Incast control: at most `bytes` may be on their way on this comm. UINT64_MAX: no limit (at
+ * first). What was granted is never taken back. */
+void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes);
+
+/* -- receives. -EAGAIN: too many in flight (answer *request = NULL); -EINVAL: count or size out of
+ * range, comm not open; -EIO: the ledger is broken. If the message has come early, *ret_copy says
+ * what to copy, and it is done. ret_first: number of the group's first message. */
+MUST_CHECK int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
+                           const struct ledger_receive *receive, uint64_t *ret_first,
+                           struct ledger_copy *ret_copy);
+/* The POST for a message whose first chunk hasn't come yet; false: it needs none (any more). For
+ * group_max > 1 and queue pairs: sent after ledger_post, and again on another lane while true.
+ * rkeys are the caller's. */
+bool ledger_post_frame(const struct ledger *l, uint32_t comm, uint64_t message,
+                       struct lane_post *ret_post);
+/* Receives that are complete, each once; the buffer is the caller's again. */
+bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done);
+
+/* -- chunks over TCP. ledger_begin: a CHUNK header came whole on (lane, epoch). For a chunk of 0
+ * bytes, ledger_end follows at once. */
+MUST_CHECK enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lane,
+                                            uint32_t epoch, const struct lane_chunk *chunk,
+                                            struct ledger_target *ret_target);
+/* Where the rest of the lane's present chunk goes, as of now: it may have become LEDGER_BIN since.
+ * */
+MUST_CHECK enum ledger_verdict ledger_target(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                             struct ledger_target *ret_target);
+/* That many more bytes were read to where ledger_begin or ledger_target of this turn said. */
+MUST_CHECK enum ledger_verdict ledger_got(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                          uint32_t bytes);
+/* The payload is whole. crc_fits: its checksum, or true if it has none; not looked at in the bin.
+ * */
+MUST_CHECK enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane,
+                                          uint32_t epoch, bool crc_fits,
+                                          struct ledger_copy *ret_copy);
+
+/* -- chunks over queue pairs: the header's SEND completed, its WRITE before it: to the posted
+ * buffer, or with EAGER to its slot. */
+MUST_CHECK enum ledger_verdict ledger_on_written(struct ledger *l, struct mono now, uint32_t lane,
+                                                 uint32_t epoch, const struct lane_chunk *chunk,
+                                                 bool crc_fits, struct ledger_copy *ret_copy);
+
+/* -- reports. True: send this STATE now, on *ret_lane, the one that delivered last (-1: any
+ * usable). It has one comm's progress and each open lane whose count is news; the caller adds
+ * states of lanes, delays, time and active senders. It may be lost: what is cumulative comes again
+ * with the next, and after ledger_lane_down everything is news again. */
+bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
+                        int *ret_lane);
+/* When ledger_next_report has something, if nothing else happens before; MONO_NEVER. */
+struct mono ledger_deadline(const struct ledger *l);
+
+/* The broken invariant, or NULL while all hold. */
+const struct bug_note *ledger_bug(const struct ledger *l);
+void ledger_counters_get(const struct ledger *l, struct ledger_counters *ret_counters);

@@ -1,0 +1,2 @@
+/* sender.c: see sender.h. */
+#include "core/failover/sender.h"

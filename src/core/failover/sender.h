@@ -1,0 +1,164 @@
+/* sender.h: the sending end's pool: messages cut into chunks, each on the lanes that carry it,
+ * until the receiver's ledger has taken it. Nothing is lost with a lane; nothing is resent before
+ * it may be.
+ *
+ * One per lane set. A message is cut once, when its first chunk is picked: (message, offset,
+ * length) never change, however often a chunk is sent. A chunk is in the pool, on one or more
+ * (lane, epoch)s, or taken.
+ *
+ *   sender_send ──► pool ── sender_next, scheduler picks the lane, sender_bind ──► on a lane
+ *                    ▲                                                               │
+ *                    ├── sender_on_lane_down (TCP: at once; RC: sender_on_fenced) ───┤
+ *                    └── sender_on_suspect, sender_hedge: once more, elsewhere ──────┤
+ *            done ◄── sender_on_progress(placed)      taken ◄── sender_on_taken ─────┘
+ *
+ * Flow: chunks of message m go if m < posted (as the receiver reported; with groups and RC: its
+ * POST came) and the bytes granted suffice; a message of up to LANE_EAGER_SIZE_MAX bytes needs
+ * neither if a bounce slot is free (groups: never eager). A slot is the sender's from then until
+ * its message is placed.
+ *
+ * The source must be readable until sender_next_done names the message. After that, what a live
+ * lane still owes of a half-sent frame is filled with zeros (sender_source_needed is false): the
+ * receiver bins it. Small messages are copied by the caller, who may call the request done at once;
+ * the copy lives until sender_next_done.
+ *
+ * Order: returned chunks first (oldest message), then messages that fit one chunk, then comms in
+ * turn, messages in order. Bounded: SENDER_LANE_CHUNKS on a lane, COMM_REQUESTS_MAX messages per
+ * comm. Memory: sender_new, sender_comm_open (about 700 bytes a message); nothing else allocates.
+ *
+ * The caller holds the set's lock around every call. -EPROTO from on_* functions: the peer claims
+ * what it can't know (more taken than was sent): treat like the ledger's BROKEN. sender_bug: our
+ * own fault, the same. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "wire/lane.h"
+
+#define SENDER_LANE_CHUNKS 128 /* unacknowledged, per lane */
+
+struct sender;
+
+struct sender_config {
+    uint32_t slots;   /* the receiver's bounce slots; 0: no eager messages */
+    uint32_t comms;   /* open at a time, <= SET_COMMS_MAX */
+    bool queue_pairs; /* RC: chunks of a dead lane wait for its fence; no hedges */
+};
+
+struct sender_message {
+    const uint8_t *source;
+    uint32_t size; /* <= LANE_MESSAGE_SIZE_MAX */
+    int32_t tag;
+    uint64_t cookie; /* handed back when done */
+};
+struct sender_done {
+    uint32_t comm;
+    uint64_t message, cookie;
+};
+
+/* What should go next; not yet bound to a lane. */
+struct sender_chunk {
+    uint32_t comm;
+    uint64_t message;
+    uint32_t offset, length;
+    uint32_t size;   /* of the message */
+    uint32_t not_on; /* bit k: not on lane k, it is there already (a hedge) */
+    bool eager, resent;
+    bool gates;            /* its message has no other chunk left to send */
+    struct mono queued;    /* when sender_send was called */
+    const uint8_t *source; /* of this chunk */
+    uint64_t address;      /* from POST: where its first byte goes; 0 without */
+    uint32_t rkey[4];      /* from POST */
+};
+
+/* What an acknowledgement was worth. */
+struct sender_acked {
+    uint32_t chunks;
+    uint64_t bytes;
+    struct mono sent; /* when the last of them was bound; for a round trip */
+    bool alone;       /* it found its lane empty: its delay is the path's, not a queue's */
+};
+
+struct sender_lane_info {
+    bool open;
+    uint32_t epoch;
+    uint32_t chunks;      /* unacknowledged */
+    uint64_t bytes;       /* of those */
+    uint64_t sent, taken; /* chunks, this epoch */
+    struct mono oldest;   /* when the oldest was bound; MONO_NEVER */
+};
+
+struct sender_counters {
+    uint64_t messages, chunks, bytes; /* first sends */
+    uint64_t resent, resent_bytes, hedged, eager;
+};
+
+/* NULL: no memory, or the configuration is out of range. */
+struct sender *sender_new(const struct sender_config *config);
+void sender_free(struct sender *s); /* accepts NULL */
+
+/* -- lanes. -ESTALE: epoch not above the last; -EBUSY: open, or its chunks still wait for the
+ * fence; -EINVAL. */
+MUST_CHECK int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch);
+/* The lane is over. TCP: its chunks return to the pool now, for a half-sent frame can't be finished
+ * by anybody any more (the caller has closed it) and the ledger bins what comes twice. RC: they
+ * wait. Idempotent. */
+void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch);
+/* RC only: the receiver reported (lane, epoch) as down with that count: its queue pair is silent.
+ * -EPROTO. */
+MUST_CHECK int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t taken);
+/* TCP only: all that is on the lane may go elsewhere, too; it stays there as well. Returns how
+ * many. */
+uint32_t sender_on_suspect(struct sender *s, uint32_t lane);
+void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info);
+
+/* -- comms. Returns the number for OPEN (>= 0), -ENOBUFS, -ENOMEM, -EINVAL. group_max: from the
+ * handle. Chunks go after the receiver's first report of it (sender_on_progress). */
+MUST_CHECK int64_t sender_comm_open(struct sender *s, uint32_t group_max);
+/* The receiver reported it. False until then: repeat OPEN on another lane if its own goes down. */
+bool sender_comm_confirmed(const struct sender *s, uint32_t comm);
+/* Every message is placed. True for a comm that isn't open. */
+bool sender_comm_idle(const struct sender *s, uint32_t comm);
+/* Messages started by sender_send, and placed; for CLOSE. False: not open. */
+bool sender_comm_progress(const struct sender *s, uint32_t comm, uint64_t *ret_sent,
+                          uint64_t *ret_placed);
+/* Forgets it: sources are the caller's again when this returns. Reset lanes that owe the rest of a
+ * frame, or fill with zeros only if all was placed. */
+void sender_comm_close(struct sender *s, uint32_t comm);
+
+/* -- messages. -EAGAIN: COMM_REQUESTS_MAX are in flight (answer *request = NULL); -EINVAL. */
+MUST_CHECK int sender_send(struct sender *s, struct mono now, uint32_t comm,
+                           const struct sender_message *message, uint64_t *ret_message);
+/* Each once, when placed; within a comm in order. Source, copy and slot are free. */
+bool sender_next_done(struct sender *s, struct sender_done *ret_done);
+/* May the source still be read for this frame? False: fill what the frame still owes with zeros. */
+bool sender_source_needed(const struct sender *s, uint32_t comm, uint64_t message);
+
+/* -- chunks. sender_next: the same answer until something changes. usable: bit k: lane k could take
+ * a chunk; a hedge that is already on all of those is skipped. wanted_size: the chunk size for
+ * messages not yet cut (the scheduler's). False: nothing may go now. sender_bind puts exactly that
+ * chunk on the lane and fills the header but for times, bound and payload_crc. -EAGAIN: the lane
+ * has SENDER_LANE_CHUNKS; -EINVAL: not what sender_next said, or the lane isn't open. */
+bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
+                 struct sender_chunk *ret_chunk);
+MUST_CHECK int sender_bind(struct sender *s, struct mono now, const struct sender_chunk *chunk,
+                           uint32_t lane, struct lane_chunk *ret_header);
+/* TCP: the lane's oldest unacknowledged chunk, if bound before `before`, on this lane only, and the
+ * pool has nothing to send: returns it to the pool as well as leaving it. False: none. */
+bool sender_hedge(struct sender *s, uint32_t lane, struct mono before);
+/* Bytes not yet on any lane. */
+uint64_t sender_pending_bytes(const struct sender *s);
+
+/* -- facts from the receiver's STATE. taken: of that epoch (an older epoch's is ignored). */
+MUST_CHECK int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t epoch,
+                               uint64_t taken, struct sender_acked *ret_acked);
+MUST_CHECK int sender_on_progress(struct sender *s, struct mono now, uint32_t comm, uint64_t placed,
+                                  uint64_t posted, uint64_t granted);
+MUST_CHECK int sender_on_post(struct sender *s, const struct lane_post *post);
+
+const struct bug_note *sender_bug(const struct sender *s);
+void sender_counters_get(const struct sender *s, struct sender_counters *ret_counters);

@@ -1,0 +1,2 @@
+/* watch.c: see watch.h. */
+#include "core/failover/watch.h"

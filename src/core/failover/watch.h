@@ -1,0 +1,161 @@
+/* watch.h: which lanes of a set live: from everything that can tell, so that no single source is
+ * needed.
+ *
+ * One per lane set and end. Facts in (sent, acknowledged, pongs, carrier, resets, the peer's word,
+ * the probe mesh's, the kernel's), actions out: connect, close, ping, tell the peer, send elsewhere
+ * as well, give up.
+ *
+ * Silence. T = clamp(4 (srtt + 4 rttvar) + backlog / rate, 5 ms, 200 ms). A lane that owes an
+ * acknowledgement is judged *relative* to the set's others: past T while another makes progress it
+ * is suspect, past 4 T it is down. If none does by T/2, the standbys are pinged (they run over
+ * other NICs); an echo proves that the peer lives, and past T all lanes of that NIC pair go down
+ * together. Without an echo nobody is accused: the peer may be stopped; lanes go one at a time at 4
+ * T, and never the last.
+ *
+ * Observed time. Only time during which this process looked counts: each watch_look adds at most
+ * max(1 ms, T/16), so one that was starved or stopped needs 5 to 16 looks to accuse anybody. Drain
+ * the sockets before each look.
+ *
+ * The kernel's word. For a lane past T/2, WATCH_ASK_KERNEL asks for TCP_INFO: if the peer's kernel
+ * acknowledged more since (watch_on_kernel, acked), the path lives and the peer's process is slow:
+ * no accusation. On RC never asked.
+ *
+ * Nothing left. No lane usable for 1 s: WATCH_PARTED, retry all NIC pairs each 0.1 to 1 s.
+ * `patience` after the last sign of life while something is owed: WATCH_FAIL. At once (<= 2 s) if
+ * the peer's process is known to be dead.
+ *
+ * Who connects: the sender. The receiving end runs the same machine; its lanes wait for HELLO
+ * instead (watch_on_hello), and it never emits WATCH_CONNECT.
+ *
+ * Lanes are numbered alike at both ends; own_nic and peer_nic are small numbers that the caller
+ * gives; lanes that share one fall together when its carrier does. Bounded, no allocation after
+ * watch_new. Drain watch_next_action after every call. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "core/failover/lane.h"
+#include "wire/lane.h"
+
+#define WATCH_NIC_MAX 16
+
+struct watch;
+
+struct watch_config {
+    bool receiver;
+    bool queue_pairs;        /* limit 2 T */
+    struct span patience;    /* 0: 60 s */
+    struct span timeout_min; /* 0: 5 ms */
+    struct span timeout_max; /* 0: 200 ms; also T without a sample */
+};
+
+struct watch_lane_config {
+    uint8_t own_nic, peer_nic; /* < WATCH_NIC_MAX */
+    bool standby;              /* weight 0 until half of the others are gone */
+};
+
+enum watch_action_kind {
+    WATCH_CONNECT, /* (lane, epoch): open a new connection, entropy as you like; then watch_on_hello or
+                         watch_on_lost */
+    WATCH_CLOSE, /* (lane, epoch): close it now, hard (TCP: linger 0; RC: to ERR), tell ledger or sender.
+                         reason says why; closed: for good */
+    WATCH_PING,   /* (lane, epoch): send PING with `sequence` */
+    WATCH_DOUBLE, /* lane is suspect: sender_on_suspect */
+    WATCH_TELL,   /* send a STATE with lane states (watch_lane) on every lane that can carry it */
+    WATCH_ASK_KERNEL, /* lane: read TCP_INFO, then watch_on_kernel */
+    WATCH_PARTED,     /* no way to the peer; for people. Retries go on */
+    WATCH_REJOINED,   /* there is one again */
+    WATCH_FAIL, /* patience is over, or the peer is dead: ncclRemoteError on every request of the set */
+};
+struct watch_action {
+    enum watch_action_kind kind;
+    uint8_t lane;
+    uint32_t epoch;
+    uint32_t sequence;
+    enum lane_reason reason;
+    bool closed;
+    bool dead; /* WATCH_FAIL: the process is known to be dead */
+};
+
+/* A lane as it is now; also what STATE says of it. */
+struct watch_lane {
+    bool used; /* the set has that lane */
+    bool standby;
+    enum lane_state state;
+    enum lane_reason reason; /* why it is not ACTIVE */
+    uint32_t epoch;
+    double weight;       /* 0..1 share for the scheduler; 0: no chunks */
+    bool probe_only;     /* suspect: one chunk at a time */
+    struct span timeout; /* T */
+    uint32_t failovers;  /* of this lane, ever */
+    struct mono since;   /* in this state */
+};
+
+/* NULL: no memory or out of range. */
+struct watch *watch_new(const struct watch_config *config, struct mono now);
+void watch_free(struct watch *w); /* accepts NULL */
+
+/* A lane joins. Sender: WATCH_CONNECT with epoch 1 follows (delayed: not before watch_lane_start,
+ * for standbys on demand). Receiver: waits for HELLO. */
+MUST_CHECK int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
+                              const struct watch_lane_config *config);
+/* Sender: move the lane to another path, or leave the set. repath: make before break is the
+ * caller's: connect a new lane number first, then this one drains and closes. close: at once. */
+void watch_lane_repath(struct watch *w, struct mono now, uint32_t lane);
+void watch_lane_close(struct watch *w, struct mono now, uint32_t lane);
+/* The number is free to be added again after it is CLOSED and this was called; epochs go on. */
+void watch_lane_remove(struct watch *w, uint32_t lane);
+
+/* -- facts about one lane; those of an epoch that isn't the present one are ignored. */
+/* Sender: HELLO_OK came. Receiver: HELLO was accepted; its epoch may be any above the present one.
+ * */
+void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                    struct span rtt);
+/* backlog: (unacknowledged bytes) / rate, as the scheduler knows it. */
+void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
+                   struct span backlog);
+/* rtt: bound -> acknowledged of the newest, or < 0: none. left: chunks unacknowledged now. */
+void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks, uint32_t left,
+                    struct span rtt, struct span backlog);
+void watch_on_pong(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                   uint32_t sequence);
+/* Anything at all arrived on it: the peer is alive. */
+void watch_on_heard(struct watch *w, struct mono now, uint32_t lane);
+/* Reset, refused, ended, damaged, a protocol error, an RC completion in error. */
+void watch_on_lost(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                   enum lane_reason reason);
+/* From the peer's STATE: how it sees the lane. */
+void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                   enum lane_state state, enum lane_reason reason);
+/* acked: its kernel acknowledged more bytes since asked last, or all that were sent. segments,
+ * resent: TCP's data segments sent and sent again since the connection began. */
+void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane, bool acked, uint64_t segments,
+                     uint64_t resent);
+void watch_on_hint(struct watch *w, struct mono now, uint32_t lane);
+
+/* -- facts about NICs and the peer. down_count: the carrier's down counter, so that a flap between
+ * two events counts; 0 if not known. */
+void watch_on_carrier(struct watch *w, struct mono now, bool own, uint32_t nic, bool up,
+                      uint32_t down_count);
+/* Its listener refuses, its lanes ended without CLOSE: the process is gone. Or its host says so. */
+void watch_on_peer_dead(struct watch *w, struct mono now);
+/* Requests wait (chunks unacknowledged, receives posted, CLOSE owed): silence counts. */
+void watch_on_owing(struct watch *w, struct mono now, bool owing);
+
+/* Time in: all sockets were drained just before. */
+void watch_look(struct watch *w, struct mono now);
+/* When to look next at the latest; MONO_NEVER. */
+struct mono watch_deadline(const struct watch *w);
+bool watch_next_action(struct watch *w, struct watch_action *ret_action);
+
+void watch_lane_get(const struct watch *w, struct mono now, uint32_t lane,
+                    struct watch_lane *ret_lane);
+/* Bit k: lane k takes chunks and has weight > 0. */
+uint32_t watch_carriers(const struct watch *w, struct mono now);
+/* Bit k: frames can be written to lane k (STATE, PING, OPEN). */
+uint32_t watch_connected(const struct watch *w);
+bool watch_parted(const struct watch *w);
+const struct bug_note *watch_bug(const struct watch *w);

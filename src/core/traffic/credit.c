@@ -1,0 +1,2 @@
+/* credit.c: see credit.h. */
+#include "core/traffic/credit.h"

@@ -1,0 +1,2 @@
+/* detector.c: see detector.h. */
+#include "core/traffic/detector.h"

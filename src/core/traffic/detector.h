@@ -1,0 +1,87 @@
+/* detector.h: why are this peer's lanes slow? From one-way delays of its lanes against each other,
+ * against their own floor, and against the other peers of the NIC.
+ *
+ * q_i = owd_i - floor_i (least of two 5 s buckets: clock offsets cancel), c = min q_i, e_i = q_i -
+ * c, theta = max(4 MAD, half the floor of the round trip, 20 us), held for 8 chunks over at least 2
+ * round trips:
+ *
+ *   e_i > theta on some | c > theta here | c > theta to all peers | verdict
+ *   yes                 | no             | no                     | CONTENTION on those lanes
+ *   no                  | yes            | no                     | INCAST, or SLOW_RECEIVER if it says so
+ *   no                  | yes            | yes                    | OWN_HOST
+ *   yes                 | yes            | any                    | BOTH
+ *   yes (all)           | yes, all peers of a rack                | CONGESTION (the caller knows racks)
+ *
+ * Only stamps of one kind are compared: samples that woke a process up late are not for here. One
+ * per set, sender's end (delays come back in STATE); plain struct, no allocation. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/limits.h"
+#include "base/time.h"
+
+#define DETECTOR_WINDOW 16 /* samples of a lane that are judged */
+
+enum detector_verdict {
+    DETECTOR_CLEAR,
+    DETECTOR_UNKNOWN, /* too few samples */
+    DETECTOR_CONTENTION,
+    DETECTOR_INCAST,
+    DETECTOR_SLOW_RECEIVER,
+    DETECTOR_OWN_HOST,
+    DETECTOR_BOTH,
+    DETECTOR_CONGESTION,
+    DETECTOR_VERDICT_COUNT
+};
+
+struct detector_lane {
+    bool open;
+    int64_t floor_ns[2];
+    struct mono bucket_at;
+    int64_t q_ns[DETECTOR_WINDOW];
+    uint32_t count, next;
+    int64_t smooth_ns; /* of q */
+    uint32_t over;     /* samples in a row with e > theta */
+    struct mono over_since;
+};
+struct detector {
+    struct detector_lane lanes[LANE_MAX];
+    int64_t rtt_floor_ns;
+    uint32_t base_over; /* samples in a row with c > theta */
+    struct mono base_since;
+    int64_t theta_ns, base_ns;
+    bool off;
+    struct bug_note bug;
+};
+
+/* What is known besides. */
+struct detector_context {
+    uint32_t peers, peers_over;     /* of this NIC, with traffic; with detector_base_over */
+    uint32_t rack_peers, rack_over; /* in the peer's rack; 0 not known */
+    uint32_t active_senders;        /* the receiver's, from STATE */
+    bool receiver_slow;             /* received -> consumed is what grows */
+};
+struct detector_finding {
+    enum detector_verdict verdict;
+    uint32_t contended; /* bit k: lane k */
+    int worst;          /* lane with the greatest e, -1 */
+    int64_t excess_ns;  /* its e */
+    int64_t base_ns;    /* c */
+    int64_t theta_ns;
+};
+
+void detector_init(struct detector *d, struct mono now);
+void detector_lane_open(struct detector *d, struct mono now, uint32_t lane);
+void detector_lane_down(struct detector *d, uint32_t lane);
+void detector_on_rtt_floor(struct detector *d, struct span rtt);
+/* One chunk's one-way delay, less length / rate (serialisation) if it is known. */
+void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns);
+/* c > theta has held: counts for the NIC's other sets. */
+bool detector_base_over(const struct detector *d);
+void detector_judge(const struct detector *d, struct mono now,
+                    const struct detector_context *context, struct detector_finding *ret_finding);
+int64_t detector_queue_ns(const struct detector *d, uint32_t lane); /* smoothed q; < 0 unknown */
+const char *detector_verdict_name(enum detector_verdict verdict);
+const struct bug_note *detector_bug(const struct detector *d);

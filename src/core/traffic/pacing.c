@@ -1,0 +1,2 @@
+/* pacing.c: see pacing.h. */
+#include "core/traffic/pacing.h"

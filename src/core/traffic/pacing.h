@@ -1,0 +1,21 @@
+/* pacing.h: a token bucket: how much may leave now. For queue pairs, and for shares of jobs in one
+ * host. Plain struct; rate in bytes per ns, 0: no limit. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+struct pacing {
+    double rate;
+    double credit; /* bytes; may be negative by one chunk */
+    double burst;
+    struct mono at;
+};
+
+/* burst: bytes that may leave at once after a pause, >= one chunk. */
+void pacing_init(struct pacing *p, struct mono now, double rate, double burst);
+void pacing_rate(struct pacing *p, struct mono now, double rate);
+/* True: send `bytes` (they are taken off). False: not before pacing_deadline. */
+bool pacing_take(struct pacing *p, struct mono now, uint32_t bytes);
+struct mono pacing_deadline(const struct pacing *p, struct mono now);

@@ -1,0 +1,2 @@
+/* priority.c: see priority.h. */
+#include "core/traffic/priority.h"

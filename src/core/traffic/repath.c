@@ -1,0 +1,2 @@
+/* repath.c: see repath.h. */
+#include "core/traffic/repath.h"

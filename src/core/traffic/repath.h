@@ -1,0 +1,39 @@
+/* repath.h: when a lane leaves a contended path, so that two jobs do not chase each other.
+ *
+ * Contention on lane i for max(50 ms, 16 chunks), and a better path to go to, and not frozen, and a
+ * coin (1/2, seeded): repath i. One lane per peer at a time: the old one drains while its successor
+ * is on trial. Then frozen for U[1, 2] * 50 ms, doubled up to 2 s each time its excess didn't
+ * halve, back to 50 ms when it did. With contention and congestion together (BOTH), only after 2 s.
+ *
+ * One per set; plain struct, no allocation. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/limits.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "core/traffic/detector.h"
+
+struct repath {
+    struct prng prng;
+    struct mono since[LANE_MAX]; /* contended since; MONO_NEVER not */
+    uint32_t chunks[LANE_MAX];   /* acknowledged since then */
+    struct mono frozen;          /* until */
+    struct span freeze;          /* the next one's base */
+    int busy;                    /* lane on its way, -1 none */
+    int64_t excess_before_ns;    /* of the lane last moved */
+    struct mono coin_at;         /* tossed at most once per 50 ms */
+    uint64_t count;
+};
+
+void repath_init(struct repath *r, uint64_t seed, struct mono now);
+void repath_on_acked(struct repath *r, uint32_t lane, uint32_t chunks);
+/* finding: detector_judge's; better: bit k: for lane k there is a signature believed better, or an
+ * entropy not yet tried. Returns the lane to move now, or -1. */
+int repath_decide(struct repath *r, struct mono now, const struct detector_finding *finding,
+                  uint32_t better);
+/* The lane that was moved carries again (or failed to): excess_ns: its e on the new path, < 0 if it
+ * failed. */
+void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns);

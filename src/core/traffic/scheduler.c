@@ -1,0 +1,2 @@
+/* scheduler.c: see scheduler.h. */
+#include "core/traffic/scheduler.h"

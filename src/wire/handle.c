@@ -1,0 +1,2 @@
+/* handle.c: see handle.h. */
+#include "wire/handle.h"

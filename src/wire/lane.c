@@ -1,0 +1,2 @@
+/* lane.c: see lane.h. */
+#include "wire/lane.h"

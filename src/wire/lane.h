@@ -1,0 +1,340 @@
+/* lane.h: what two processes of a job say to each other over a lane: every frame, to bytes and
+ * back.
+ *
+ * A lane is a byte stream (or a queue of sends) that carries frames back to back, little endian, u8
+ * type first, and after a CHUNK its payload. Control frames are *state, not events*: cumulative,
+ * idempotent, may be lost or come twice or on another lane than expected.
+ *
+ *   sender ── HELLO ─────────────────► receiver     the sender of messages always connects
+ *          ◄── HELLO_OK | HELLO_NO ──
+ *          ── OPEN(comm) ────────────►              one per communicator, over any lane of the set
+ *          ── CHUNK … CHUNK … ───────►
+ *          ◄── STATE ────────────────               what was taken, placed, posted; lanes' states
+ *          ◄── POST ─────────────────               where and with which tag a message goes: groups, RC
+ *          ◄─► PING, PONG, CLOSE ────►
+ *
+ * CHUNK, 64 bytes + payload            STATE, 48 bytes + 32 per lane
+ *   0 u8  type                           0 u8  type
+ *   1 u8  flags (enum lane_chunk_flag)   1 u8  lanes that follow, <= LANE_MAX
+ *   2 u16 lane                           2 u16 active senders here (version 1: 0)
+ *   4 u32 epoch                          4 u32 sequence, grows with each STATE of this end
+ *   8 u32 comm                           8 u64 placed: messages below are complete
+ *  12 i32 tag                           16 u64 posted: messages below have a buffer
+ *  16 u64 message                       24 u64 granted: bytes of chunks, all in all
+ *  24 u32 offset                        32 i64 now, fleet ns
+ *  28 u32 length                        40 u32 comm, or LANE_COMM_NONE: then 8-31 are 0
+ *  32 u32 message's size                44 u32 crc32c of bytes 0-43 and of all lanes
+ *  36 u32 posted -> sent, ns (v1: 0)    per lane:
+ *  40 i64 sent at, fleet ns               0 u16 lane       2 u8 state    3 u8 reason
+ *  48 u32 its half-width, ns              4 u32 epoch      8 u64 chunks taken
+ *  52 u8  buffer in its group            16 u32 owd, least of the last 10 s (v1: 0), ns
+ *  53 u8  bounce slot                    20 u32 owd, last (v1: 0), ns
+ *  54 u8  grid: log2 of chunk size       24 u64 0
+ *  55 u8  0
+ *  56 u32 crc32c of the payload          POST, 56 bytes
+ *  60 u32 crc32c of bytes 0-59            0 u8  type       1 u8 index    2 u8 count    3 u8 keys
+ *                                         4 u32 comm       8 u64 group's first message
+ * OPEN, 64 bytes                         16 u64 address   24 u32 size   28 i32 tag
+ *   0 u8  type    1 u8 group_max         32 u32 rkey[4]   48 u32 0      52 u32 crc32c of 0-51
+ *   2 u8  class   3 u8 0   4 u32 comm
+ *   8 u64 cookie: that of the handle     PING, PONG, 40 bytes
+ *  16 u64 job    24 u32 rank  28 u32 0    0 u8  type   1 u8 0   2 u16 lane   4 u32 epoch
+ *  32 u64 * 3: 0  56 u32 0  60 u32 crc    8 u32 sequence       12 u32 half-width of sent, ns
+ *                                        16 i64 sent           24 i64 received (PING: 0)
+ * CLOSE, 32 bytes                        32 u32 half-width of received (PING: 0)
+ *   0 u8  type    1 u8 flags             36 u32 crc
+ *   2 u8  reason  3 u8 0   4 u32 comm
+ *   8 u64 messages, all in all          HELLO_NO, 32 bytes, the same in every version
+ *  16 u64 placed                          0 u8 type  1 u8 newest  2 u8 lowest  3 u8 reason
+ *  24 u32 0      28 u32 crc               4 u32 magic   8 u64 context of who refuses
+ *                                        16 u64 0      24 u32 0  28 u32 crc
+ * HELLO, HELLO_OK, 256 bytes; bytes 0-7 are the same in every version
+ *   0 u8  type    1 u8 newest version (HELLO_OK: the one agreed)    2 u8 lowest    3 u8 flags
+ *   4 u32 magic   8 u16 lane   10 u16 lanes in the set   12 u32 epoch
+ *  16 u64 own context   24 u64 peer's context   32 u64 cookie of the listen (HELLO_OK: 0)
+ *  40 u8[16] own NIC's address (IPv4 mapped)    56 u8[16] peer's NIC's
+ *  72 u8[16] own nonce   88 char[48] host   136 char[16] NIC   152 u32 pid   156 u32 rank
+ * 160 u32 queue pair   164 u32 PSN   168 u8[16] GID   184 u8 log2 of MTU   185-239: 0
+ * 240 u8[16] SipHash-2-4-128 under the job's key over the other end's nonce, then bytes 0-239
+ *
+ * Who is asked to prove what: HELLO's tag covers the handle's nonce, HELLO_OK's that of the HELLO;
+ * so neither can be replayed to another listener or in answer to another HELLO; and a (lane, epoch)
+ * is accepted once (core/failover/ledger.h). Frames after that are not authenticated one by one.
+ *
+ * Versions: HELLO names the newest and the lowest that its sender speaks; the answer names the one
+ * agreed, the highest common; everything after is encoded in it. Version 1 lacks the fields marked
+ * v1.
+ *
+ * Trust: all decoders are total. Whatever the bytes: an error and nothing set, or a struct whose
+ * every field is in range and consistent with the others (a chunk lies on its message's grid). Only
+ * the ledger knows whether it was expected. Cost: about 20 ns for a CHUNK, 25 for a STATE with one
+ * lane. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/limits.h"
+#include "base/time.h"
+
+#define LANE_VERSION        2           /* newest that we speak */
+#define LANE_VERSION_LOWEST 1           /* oldest that we speak */
+#define LANE_MAGIC          0x4e414c46u /* "FLAN" */
+#define LANE_KEY_SIZE       16
+#define LANE_NONCE_SIZE     16
+#define LANE_HOST_SIZE      48 /* with the 0 at its end */
+#define LANE_NIC_SIZE       16
+#define LANE_COMM_NONE      UINT32_MAX
+#define LANE_RANK_UNKNOWN   UINT32_MAX
+#define LANE_BOUND_UNKNOWN  UINT32_MAX
+#define LANE_OWD_UNKNOWN    UINT32_MAX
+
+#define LANE_HELLO_SIZE      256
+#define LANE_NO_SIZE         32
+#define LANE_OPEN_SIZE       64
+#define LANE_CHUNK_SIZE      64 /* of the header */
+#define LANE_STATE_HEAD_SIZE 48
+#define LANE_STATE_LANE_SIZE 32
+#define LANE_STATE_SIZE_MAX  (LANE_STATE_HEAD_SIZE + LANE_MAX * LANE_STATE_LANE_SIZE)
+#define LANE_POST_SIZE       56
+#define LANE_PING_SIZE       40
+#define LANE_CLOSE_SIZE      32
+#define LANE_FRAME_SIZE_MAX  LANE_STATE_SIZE_MAX /* without payload */
+
+/* First byte. Unlikely values, so that a stranger's protocol is recognised as such; no handle's
+ * cookie begins with one (wire/handle.h). */
+enum lane_frame {
+    LANE_HELLO = 0xc1,
+    LANE_HELLO_OK,
+    LANE_HELLO_NO,
+    LANE_OPEN,
+    LANE_CHUNK,
+    LANE_STATE,
+    LANE_POST,
+    LANE_PING,
+    LANE_PONG,
+    LANE_CLOSE,
+};
+
+enum lane_error {
+    LANE_ERROR_NONE,
+    LANE_ERROR_SHORT, /* fewer bytes than the frame has */
+    LANE_ERROR_TYPE,  /* not the frame that was asked for, or no frame at all */
+    LANE_ERROR_MAGIC,
+    LANE_ERROR_VERSION,  /* no common version */
+    LANE_ERROR_CRC,      /* damaged */
+    LANE_ERROR_TAG,      /* not from who holds the key, or replayed */
+    LANE_ERROR_RESERVED, /* a bit or byte that must be 0 */
+    LANE_ERROR_RANGE,    /* a field out of range, or at odds with another */
+    LANE_ERROR_COUNT
+};
+
+/* The states of a lane, as both ends name them (core/failover/lane.h decides, STATE tells). */
+enum lane_state {
+    LANE_CONNECTING,
+    LANE_TRIAL, /* up again, carries a little until trusted */
+    LANE_ACTIVE,
+    LANE_SUSPECT,  /* no progress while others make some: no new chunk but one probe */
+    LANE_DRAINING, /* takes no new chunk, ends when empty: its successor has another path */
+    LANE_DOWN,
+    LANE_CLOSED, /* for good */
+    LANE_STATE_COUNT
+};
+/* Why a lane left ACTIVE. */
+enum lane_reason {
+    LANE_REASON_NONE,
+    LANE_REASON_CARRIER,  /* a NIC's link is down */
+    LANE_REASON_RESET,    /* connection reset, ended, or refused; CQ error */
+    LANE_REASON_TIMEOUT,  /* no progress */
+    LANE_REASON_DAMAGED,  /* a checksum didn't fit */
+    LANE_REASON_LOSS,     /* the kernel sends too much twice */
+    LANE_REASON_PEER,     /* the other end says so */
+    LANE_REASON_HINT,     /* the probe mesh says so */
+    LANE_REASON_PROTOCOL, /* a frame that must not be */
+    LANE_REASON_REPATH,   /* moved to another path */
+    LANE_REASON_CLOSE,
+    LANE_REASON_BUG, /* our own: everything is fenced */
+    LANE_REASON_COUNT
+};
+
+struct lane_hello {
+    bool answer; /* HELLO_OK */
+    bool queue_pair, standby;
+    uint8_t newest; /* HELLO_OK: the version agreed */
+    uint8_t lowest;
+    uint16_t lane;  /* < LANE_MAX */
+    uint16_t lanes; /* that the sender wants in the set, <= LANE_MAX */
+    uint32_t epoch; /* >= 1 */
+    uint64_t own_context, peer_context;
+    uint64_t cookie;
+    uint8_t own_address[16], peer_address[16];
+    uint8_t nonce[LANE_NONCE_SIZE];
+    char host[LANE_HOST_SIZE], nic[LANE_NIC_SIZE]; /* printable ASCII, for messages to people */
+    uint32_t pid, rank;
+    uint32_t qp, psn; /* queue_pair only, else 0 */
+    uint8_t gid[16];
+    uint8_t mtu_shift;
+};
+
+enum lane_no {
+    LANE_NO_VERSION = 1,
+    LANE_NO_CONTEXT, /* that process isn't here (any more) */
+    LANE_NO_KEY,     /* another job's key */
+    LANE_NO_LANE,    /* (lane, epoch) was there already, or too many lanes */
+    LANE_NO_MODE,    /* this end's plugin is off */
+    LANE_NO_FULL,    /* no descriptors or memory: try again */
+    LANE_NO_COUNT
+};
+struct lane_refusal {
+    uint8_t newest, lowest; /* versions of who refuses */
+    enum lane_no reason;
+    uint64_t context;
+};
+
+struct lane_open {
+    uint8_t group_max;     /* 1..COMM_GROUP_MAX: the receiver's maxRecvs as the sender knows it */
+    uint8_t traffic_class; /* 0 bulk, 1 normal, 2 high */
+    uint32_t comm;         /* chosen by the sender, from 0 up, never again in this set */
+    uint64_t cookie;       /* of the handle: which listen */
+    uint64_t job;          /* a name for people; 0 unknown */
+    uint32_t rank;
+};
+
+enum lane_chunk_flag {
+    LANE_CHUNK_LAST = 1,
+    LANE_CHUNK_PAYLOAD_CRC = 2,
+    LANE_CHUNK_RESENT = 4, /* telemetry: sent before, so its delay is not the path's */
+    LANE_CHUNK_EAGER = 8,  /* may come before the receive is posted, into a bounce slot */
+};
+struct lane_chunk {
+    uint8_t flags; /* LAST is set by encode */
+    uint8_t buffer, slot, grid;
+    uint16_t lane;
+    uint32_t epoch;
+    uint32_t comm;
+    int32_t tag;
+    uint64_t message;
+    uint32_t offset, length, size;
+    uint32_t queued_ns; /* posted -> sent; saturates */
+    struct fleet_time sent;
+    uint32_t sent_bound_ns; /* half-width; LANE_BOUND_UNKNOWN */
+    uint32_t payload_crc;   /* 0 without PAYLOAD_CRC */
+};
+
+struct lane_state_lane {
+    uint16_t lane;
+    enum lane_state state;
+    enum lane_reason reason;
+    uint32_t epoch;
+    uint64_t taken;
+    uint32_t owd_min_ns, owd_ns; /* LANE_OWD_UNKNOWN; version 1: always */
+};
+struct lane_report {
+    uint16_t active_senders;
+    uint32_t sequence;
+    uint32_t comm; /* LANE_COMM_NONE: lanes only */
+    uint64_t placed, posted, granted;
+    struct fleet_time now;
+    uint8_t lane_count;
+    struct lane_state_lane lanes[LANE_MAX];
+};
+
+struct lane_post {
+    uint8_t index, count; /* buffer index < count <= COMM_GROUP_MAX */
+    uint8_t keys;         /* of rkey: <= 4 */
+    uint32_t comm;
+    uint64_t first; /* the group's first message */
+    uint64_t address;
+    uint32_t size;
+    int32_t tag;
+    uint32_t rkey[4];
+};
+
+struct lane_ping {
+    bool answer; /* PONG */
+    uint16_t lane;
+    uint32_t epoch;
+    uint32_t sequence;
+    struct fleet_time sent, received;
+    uint32_t sent_bound_ns, received_bound_ns;
+};
+
+enum lane_close_flag {
+    LANE_CLOSE_ABORT = 1, /* requests were in flight: nothing more will come or be asked for */
+    LANE_CLOSE_ECHO = 2,  /* an answer to a CLOSE: needs none itself */
+};
+struct lane_close {
+    uint8_t flags;
+    enum lane_reason reason;
+    uint32_t comm;     /* LANE_COMM_NONE: the process leaves, all its comms */
+    uint64_t messages; /* sent (by a sender) or posted (by a receiver), all in all */
+    uint64_t placed;
+};
+
+/* How many bytes the frame at `bytes` has, payload not counted, from its first two bytes; 0: not a
+ * frame. size must be >= 2. */
+size_t lane_frame_size(const uint8_t *bytes, size_t size);
+
+/* Encoders write the frame's whole size. What is out of range is the caller's bug and is masked, so
+ * that nothing wrong is sent unnoticed: the peer's decoder refuses it. version: as agreed for the
+ * set. */
+void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_chunk *chunk,
+                       uint8_t version);
+/* Returns the size written, <= LANE_STATE_SIZE_MAX. */
+size_t lane_report_encode(uint8_t bytes[static LANE_STATE_SIZE_MAX],
+                          const struct lane_report *report, uint8_t version);
+void lane_post_encode(uint8_t bytes[static LANE_POST_SIZE], const struct lane_post *post);
+void lane_open_encode(uint8_t bytes[static LANE_OPEN_SIZE], const struct lane_open *open);
+void lane_ping_encode(uint8_t bytes[static LANE_PING_SIZE], const struct lane_ping *ping);
+void lane_close_encode(uint8_t bytes[static LANE_CLOSE_SIZE], const struct lane_close *close);
+void lane_refusal_encode(uint8_t bytes[static LANE_NO_SIZE], const struct lane_refusal *refusal);
+/* other_nonce: the handle's for a HELLO, the HELLO's for a HELLO_OK. */
+void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_hello *hello,
+                       const uint8_t other_nonce[static LANE_NONCE_SIZE],
+                       const uint8_t key[static LANE_KEY_SIZE]);
+
+/* Decoders: bytes beyond the frame are ignored; *ret is set on LANE_ERROR_NONE only. */
+MUST_CHECK enum lane_error lane_chunk_decode(const uint8_t *bytes, size_t size, uint8_t version,
+                                             struct lane_chunk *ret);
+MUST_CHECK enum lane_error lane_report_decode(const uint8_t *bytes, size_t size, uint8_t version,
+                                              struct lane_report *ret);
+MUST_CHECK enum lane_error lane_post_decode(const uint8_t *bytes, size_t size,
+                                            struct lane_post *ret);
+MUST_CHECK enum lane_error lane_open_decode(const uint8_t *bytes, size_t size,
+                                            struct lane_open *ret);
+MUST_CHECK enum lane_error lane_ping_decode(const uint8_t *bytes, size_t size,
+                                            struct lane_ping *ret);
+MUST_CHECK enum lane_error lane_close_decode(const uint8_t *bytes, size_t size,
+                                             struct lane_close *ret);
+MUST_CHECK enum lane_error lane_refusal_decode(const uint8_t *bytes, size_t size,
+                                               struct lane_refusal *ret);
+/* HELLO or HELLO_OK. Checks size, type, magic and version first, then the tag, then the fields: a
+ * stranger learns nothing but "refused". On LANE_ERROR_VERSION, *ret_version (may be NULL) has the
+ * peer's newest and lowest in ret_version[0], [1]. */
+MUST_CHECK enum lane_error lane_hello_decode(const uint8_t *bytes, size_t size,
+                                             const uint8_t other_nonce[static LANE_NONCE_SIZE],
+                                             const uint8_t key[static LANE_KEY_SIZE],
+                                             struct lane_hello *ret, uint8_t ret_version[2]);
+/* Which context a HELLO is for, before any key is known: the listener looks up the key by it. */
+MUST_CHECK enum lane_error lane_hello_context(const uint8_t *bytes, size_t size,
+                                              uint64_t *ret_peer_context);
+/* The highest version that both speak; 0: none. */
+uint8_t lane_version_agree(uint8_t newest, uint8_t lowest);
+
+/* Short English names, for logs and JSON. */
+const char *lane_error_name(enum lane_error error);
+const char *lane_state_name(enum lane_state state);
+const char *lane_reason_name(enum lane_reason reason);
+const char *lane_no_name(enum lane_no no);
+
+/* How a message is cut: the chunk size's log2 for a wanted size, so that neither limit is broken.
+ * */
+uint8_t lane_grid(uint32_t message_size, uint32_t wanted_chunk_size);
+/* Chunks of a message; a message of 0 bytes has one, of 0 bytes. */
+static inline uint32_t lane_chunk_count(uint32_t message_size, uint8_t grid)
+{
+    const uint64_t size = message_size;
+
+    return size == 0 ? 1 : (uint32_t)((size + (1u << grid) - 1) >> grid);
+}
