@@ -349,6 +349,14 @@ int main(int argc, char **argv)
 {
     const bool is_soak = argc > 1 && strcmp(argv[1], "--soak") == 0;
 
+    if (argc > 1 && !is_soak) {
+        FILE *out = strcmp(argv[1], "--help") == 0 ? stdout : stderr;
+        fputs("usage: sim_world [--soak PATH-HOURS SCENARIO...]\n\n"
+              "Rows of whole nodes in the simulated world: a table, and build/bench/sim.json.\n"
+              "--soak: no verdict may be wrong in so many path-hours; build/bench/sim-soak.json.\n",
+              out);
+        return out == stdout ? 0 : 2;
+    }
     began = seconds_now();
     report_init(&report, is_soak ? "sim-soak" : "sim", argc, argv);
     if (is_soak) {
