@@ -203,6 +203,22 @@ int lab_bring_up(const struct lab *lab, bool has_agents, const char *program)
     return rc;
 }
 
+/* Words that a command doesn't take are refused: `down NAME` must not take another lab down. */
+static int extra_refused(int argc, char **argv, int first)
+{
+    if (first >= argc) {
+        return 0;
+    }
+    fprintf(stderr, "foliot lab %s: '%s' is one argument too many%s\n", argv[0], argv[first],
+            argv[first][0] != '-' ? ": `foliot lab --name NAME …` names a lab" : "");
+    return -EINVAL;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int cmd_up(const char *name, int argc, char **argv)
 {
     static const struct option option[] = {
@@ -222,6 +238,9 @@ static int cmd_up(const char *name, int argc, char **argv)
         } else {
             return 2;
         }
+    }
+    if (extra_refused(argc, argv, optind + 1) < 0) {
+        return 2;
     }
     static struct lab lab;
     double begin = seconds_now();
@@ -249,9 +268,12 @@ static int cmd_up(const char *name, int argc, char **argv)
     return 0;
 }
 
-static int cmd_down(const char *name)
+static int cmd_down(const char *name, int argc, char **argv)
 {
     char folder[LAB_TEXT_SIZE];
+    if (extra_refused(argc, argv, 1) < 0) {
+        return 2;
+    }
     snprintf(folder, sizeof(folder), LAB_ROOT "/%s", name);
     int count = space_count(name);
     bool was_there = count > 0 || access(folder, F_OK) == 0;
@@ -263,9 +285,12 @@ static int cmd_down(const char *name)
     return 0;
 }
 
-static int cmd_status(const char *name)
+static int cmd_status(const char *name, int argc, char **argv)
 {
     static struct lab lab;
+    if (extra_refused(argc, argv, 1) < 0) {
+        return 2;
+    }
     if (open_said(&lab, name) < 0) {
         return 1;
     }
@@ -342,16 +367,23 @@ static int cmd_fault(const char *name, int argc, char **argv)
 static int run_command(const char *name, int argc, char **argv)
 {
     const char *command = argv[0];
+    const bool asks = argc > 1 && is_help(argv[1]); /* needs neither root nor a lab */
+    const bool is_plain = strcmp(command, "up") == 0 || strcmp(command, "down") == 0 ||
+                          strcmp(command, "status") == 0 || strcmp(command, "exec") == 0;
     optind = 0; /* 0: glibc starts afresh, with its own order of options */
-    if (geteuid() != 0) {
+    if (is_plain && asks) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (geteuid() != 0 && !asks) {
         fprintf(stderr,
                 "foliot lab: namespaces, routes and shapers need root: `sudo foliot lab %s …`\n",
                 command);
         return 1;
     }
     return strcmp(command, "up") == 0        ? cmd_up(name, argc, argv)
-           : strcmp(command, "down") == 0    ? cmd_down(name)
-           : strcmp(command, "status") == 0  ? cmd_status(name)
+           : strcmp(command, "down") == 0    ? cmd_down(name, argc, argv)
+           : strcmp(command, "status") == 0  ? cmd_status(name, argc, argv)
            : strcmp(command, "eval") == 0    ? lab_eval_main(name, argc, argv)
            : strcmp(command, "run") == 0     ? lab_run_main(name, argc, argv)
            : strcmp(command, "traffic") == 0 ? lab_traffic_main(name, argc, argv)
@@ -368,7 +400,7 @@ int lab_main(int argc, char **argv)
         {"name", required_argument, NULL, 'N'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *name = "lab";
     optind = 0; /* 0: glibc starts afresh, with its own order of options */
-    for (int c; (c = getopt_long(argc, argv, "+", option, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "+h", option, NULL)) != -1;) {
         if (c == 'N') {
             name = optarg;
         } else if (c == 'h') {

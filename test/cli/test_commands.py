@@ -54,6 +54,21 @@ class Commands(unittest.TestCase):
             self.assertEqual(one.returncode, 0, name + one.stderr)
             self.assertIn(f"foliot {name}", one.stdout)
 
+    def test_help_of_the_lab_does_nothing_else(self):
+        for command in ("up", "status", "exec", "eval", "traffic", "run", "fault", "down"):
+            for word in ("lab", "--name"), ("lab",):
+                name = ("no-such-lab",) if "--name" in word else ()
+                one = self.foliot(*word, *name, command, "--help")
+                self.assertEqual((one.returncode, one.stderr), (0, ""), command)
+                self.assertRegex(one.stdout, r"^Usage: foliot lab")
+
+    @unittest.skipIf(os.geteuid() != 0, "says first that it needs root")
+    def test_a_lab_named_in_the_wrong_place_is_not_taken_for_another(self):
+        for words in ("down", "other"), ("status", "other"), ("up", "one.yaml", "two.yaml"):
+            one = self.foliot("lab", "--name", "no-such-lab", *words)
+            self.assertEqual(one.returncode, 2, words)
+            self.assertIn("one argument too many", one.stderr)
+
     def test_the_manual_says_what_help_says(self):
         listing = self.foliot("help").stdout
         names = set(re.findall(r"^  ([a-z][a-z-]+)  ", listing, re.M))
