@@ -1,0 +1,220 @@
+/* devices.c: the kernel's list of interfaces, sieved and described. */
+#include "plugin/devices.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/prng.h"
+
+#define FOUND_MAX 64
+
+bool devices_match(const char *filter, const char *name)
+{
+    const bool except = filter[0] == '^';
+    const bool exact = filter[except] == '=';
+    const char *at = filter + except + exact;
+
+    while (*at != 0) {
+        const char *end = strchrnul(at, ',');
+        const size_t size = (size_t)(end - at);
+        if (size > 0 && strncmp(name, at, size) == 0 && (!exact || name[size] == 0)) {
+            return !except;
+        }
+        at = *end == 0 ? end : end + 1;
+    }
+    return except;
+}
+
+/* The text of a file, without the end of its line; false: none. */
+static bool read_line(const char *path, char *text, int size)
+{
+    FILE *file = fopen(path, "re");
+    bool good;
+
+    if (file == NULL) {
+        return false;
+    }
+    good = fgets(text, size, file) != NULL;
+    fclose(file);
+    if (good) {
+        text[strcspn(text, "\n")] = 0;
+    }
+    return good;
+}
+
+static bool is_pci_name(const char *name)
+{
+    unsigned domain, bus, slot, function;
+    int end = 0;
+
+    return sscanf(name, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) == 4 &&
+           name[end] == 0;
+}
+
+/* The PCI function that the interface belongs to; virtio's and others' own folder below it goes. */
+static void find_pci_path(const char *sysfs, struct device *device)
+{
+    char link[512], path[PATH_MAX];
+
+    snprintf(link, sizeof(link), "%s/class/net/%s/device", sysfs, device->name);
+    if (realpath(link, path) == NULL) {
+        return;
+    }
+    for (char *slash = strrchr(path, '/'); slash != NULL && slash != path;
+         slash = strrchr(path, '/')) {
+        if (is_pci_name(slash + 1) && strlen(path) < sizeof(device->pci_path)) {
+            memcpy(device->pci_path, path, strlen(path) + 1);
+            return;
+        }
+        *slash = 0;
+    }
+}
+
+static void describe(const char *sysfs, struct device *device)
+{
+    char path[512], text[64];
+    unsigned mac[6] = {0};
+    uint64_t guid = 0;
+
+    find_pci_path(sysfs, device);
+    device->speed_mbps = DEVICE_SPEED_UNKNOWN;
+    snprintf(path, sizeof(path), "%s/class/net/%s/speed", sysfs, device->name);
+    if (read_line(path, text, sizeof(text))) {
+        const long speed = strtol(text, NULL, 10);
+        device->speed_mbps = speed > 0 && speed < INT32_MAX ? (uint32_t)speed : device->speed_mbps;
+    }
+    snprintf(path, sizeof(path), "%s/class/net/%s/address", sysfs, device->name);
+    if (read_line(path, text, sizeof(text)) && sscanf(text, "%x:%x:%x:%x:%x:%x", &mac[0], &mac[1],
+                                                      &mac[2], &mac[3], &mac[4], &mac[5]) == 6) {
+        for (int i = 0; i < 6; i++) {
+            guid = guid << 8 | (mac[i] & 0xff);
+        }
+    }
+    if (guid == 0) { /* none of its own: the loopback, tunnels */
+        for (const char *c = device->name; *c != 0; c++) {
+            guid = hash_u64(guid, (uint8_t)*c);
+        }
+    }
+    device->guid = guid;
+}
+
+static bool is_link_local(const struct io_address *address)
+{
+    return io_address_is_v4(address) ? address->ip[12] == 169 && address->ip[13] == 254
+                                     : address->ip[0] == 0xfe && (address->ip[1] & 0xc0) == 0x80;
+}
+
+static bool address_of(const struct sockaddr *from, struct io_address *ret)
+{
+    static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    *ret = (struct io_address){0};
+    if (from == NULL) {
+        return false;
+    }
+    if (from->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, from, sizeof(in));
+        memcpy(ret->ip, v4_prefix, sizeof(v4_prefix));
+        memcpy(ret->ip + 12, &in.sin_addr, 4);
+        return true;
+    }
+    if (from->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, from, sizeof(in6));
+        memcpy(ret->ip, &in6.sin6_addr, 16);
+        return true;
+    }
+    return false;
+}
+
+/* IPv4 before IPv6: as NCCL does. A link-local IPv6 address needs a scope that a peer can't know. */
+static bool better_address(const struct io_address *new, const struct io_address *old)
+{
+    if (is_link_local(new) != is_link_local(old)) {
+        return is_link_local(old);
+    }
+    return io_address_is_v4(new) && !io_address_is_v4(old);
+}
+
+static int gather(const struct ifaddrs *list, const char *filter, bool loopback,
+                  struct device *found)
+{
+    int count = 0;
+
+    for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
+        struct io_address address;
+        int k = 0;
+        if ((i->ifa_flags & IFF_UP) == 0 || !address_of(i->ifa_addr, &address) ||
+            strlen(i->ifa_name) >= sizeof(found->name)) {
+            continue;
+        }
+        if (filter != NULL ? !devices_match(filter, i->ifa_name)
+                           : ((i->ifa_flags & IFF_LOOPBACK) != 0) != loopback ||
+                                 strncmp(i->ifa_name, "docker", 6) == 0 ||
+                                 strncmp(i->ifa_name, "virbr", 5) == 0) {
+            continue;
+        }
+        while (k < count && strcmp(found[k].name, i->ifa_name) != 0) {
+            k++;
+        }
+        if (k == FOUND_MAX) {
+            continue;
+        }
+        if (k == count) {
+            found[count] =
+                (struct device){.address = address, .loopback = (i->ifa_flags & IFF_LOOPBACK) != 0};
+            snprintf(found[count].name, sizeof(found->name), "%s", i->ifa_name);
+            count++;
+        } else if (better_address(&address, &found[k].address)) {
+            found[k].address = address;
+        }
+    }
+    return count;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct device *left = a, *right = b;
+    const int order = strcmp(left->pci_path, right->pci_path);
+
+    return order != 0 ? order : strverscmp(left->name, right->name);
+}
+
+int devices_find(const char *sysfs, const char *filter, struct device *ret_devices, int capacity)
+{
+    struct device *found = calloc(FOUND_MAX, sizeof(*found));
+    struct ifaddrs *list = NULL;
+    int count;
+
+    if (found == NULL) {
+        return -ENOMEM;
+    }
+    if (getifaddrs(&list) < 0) {
+        const int error = errno;
+        free(found);
+        return -error;
+    }
+    if (filter != NULL && filter[0] == 0) {
+        filter = NULL;
+    }
+    count = gather(list, filter, false, found);
+    if (count == 0 && filter == NULL) {
+        count = gather(list, NULL, true, found);
+    }
+    freeifaddrs(list);
+    for (int i = 0; i < count; i++) {
+        describe(sysfs, &found[i]);
+    }
+    qsort(found, (size_t)count, sizeof(*found), compare);
+    count = count < capacity ? count : capacity;
+    memcpy(ret_devices, found, (size_t)count * sizeof(*found));
+    free(found);
+    return count;
+}

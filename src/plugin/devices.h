@@ -1,0 +1,29 @@
+/* devices.h: this host's NICs as NCCL wants to hear of them: name, place on the PCI bus, identity, speed.
+ *
+ * Names and addresses come from the kernel (getifaddrs), the rest from sysfs. Whatever is up, has an
+ * address and is not the loopback or a container's bridge counts; if nothing is left, the loopback
+ * does, so that ranks on one machine work. `FOLIOT_NIC` chooses instead: names or beginnings of
+ * names, separated by commas; "=eth0" is that one only, "^docker,lo" all but these. */
+#pragma once
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "transport/io.h"
+
+#define DEVICE_SPEED_UNKNOWN 10000 /* Mb/s: what NCCL's own socket transport assumes */
+
+struct device {
+    char name[16];
+    char pci_path[256]; /* "": not on the PCI bus */
+    uint64_t guid;      /* the same for all functions that share a MAC */
+    uint32_t speed_mbps;
+    struct io_address address; /* port 0 */
+    bool loopback;
+};
+
+/* Fills at most `capacity`, sorted by PCI path, then name: so the order is the same on equal hosts. filter:
+ * FOLIOT_NIC's value or NULL. The number found, or -errno. */
+MUST_CHECK int devices_find(const char *sysfs, const char *filter, struct device *ret_devices,
+                            int capacity);
+/* Whether the filter lets that name through. */
+bool devices_match(const char *filter, const char *name);

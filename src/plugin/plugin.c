@@ -1,0 +1,334 @@
+/* plugin.c: the process's one transport, made with the first communicator and gone with the last. */
+#include "plugin/plugin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/tcp.h"
+
+#define STATE_OFFSET 104 /* in a handle: ours to remember a connect by (wire/handle.h) */
+
+struct plugin {
+    pthread_mutex_t lock;
+    uint32_t users;
+    pid_t pid;          /* who made the transport; a forked child must not touch it */
+    nccl_logger logger; /* atomic */
+    struct settings settings;
+    bool found;
+    struct device
+        devices[HOST_NIC_MAX]; /* found once: NCCL keeps the names for the life of the process */
+    uint32_t device_count;
+    struct {
+        struct nccl_merged_v12 parts;
+        char name[64];
+    } merged[PLUGIN_VIRTUAL_MAX];
+    uint32_t merged_count;
+    struct tcp *tcp;
+    struct transport *transport;
+    char last_text[512]; /* of a failure: logged once */
+};
+
+static struct plugin plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* -- words ------------------------------------------------------------------------------------ */
+
+static void say(void *context, enum transport_level level, const char *text)
+{
+    nccl_logger logger = __atomic_load_n(&plugin.logger, __ATOMIC_ACQUIRE);
+
+    (void)context;
+    if (logger != NULL) {
+        logger(level == TRANSPORT_WARN   ? NCCL_LOG_WARN
+               : level == TRANSPORT_INFO ? NCCL_LOG_INFO
+                                         : NCCL_LOG_TRACE,
+               NCCL_LOG_NET, __FILE__, __LINE__, "NET/" PLUGIN_NAME ": %s", text);
+    }
+}
+
+enum nccl_result plugin_failed(int rc)
+{
+    const char *text = transport_why();
+    bool news;
+
+    if (rc == 0) {
+        return NCCL_SUCCESS;
+    }
+    if (text[0] == 0) {
+        text = strerror(-rc);
+    }
+    pthread_mutex_lock(&plugin.lock);
+    news = strncmp(plugin.last_text, text, sizeof(plugin.last_text) - 1) != 0;
+    snprintf(plugin.last_text, sizeof(plugin.last_text), "%s", text);
+    pthread_mutex_unlock(&plugin.lock);
+    if (news) {
+        say(NULL, TRANSPORT_WARN, text);
+    }
+    switch (rc) {
+    case -ECONNABORTED:
+    case -EBADMSG:
+        return NCCL_REMOTE_ERROR;
+    case -EPROTONOSUPPORT:
+    case -EKEYREJECTED:
+        return NCCL_INVALID_USAGE;
+    case -EINVAL:
+        return NCCL_INVALID_ARGUMENT;
+    case -ENOTRECOVERABLE:
+        return NCCL_INTERNAL_ERROR;
+    default:
+        return NCCL_SYSTEM_ERROR;
+    }
+}
+
+/* -- the transport ---------------------------------------------------------------------------- */
+
+static int find_devices(void)
+{
+    int count;
+
+    if (plugin.found) {
+        return 0;
+    }
+    count = devices_find(plugin.settings.sysfs, plugin.settings.nic, plugin.devices,
+                         (int)ARRAY_COUNT(plugin.devices));
+    if (count < 0) {
+        return count;
+    }
+    plugin.device_count = (uint32_t)count;
+    plugin.found = true;
+    return 0;
+}
+
+static int open_transport(void)
+{
+    struct transport_nic nics[HOST_NIC_MAX];
+    struct transport_config config = {
+        .nics = nics,
+        .nic_count = plugin.device_count,
+        .mode = plugin.settings.mode == PLUGIN_OBSERVE    ? TRANSPORT_OBSERVE
+                : plugin.settings.mode == PLUGIN_FAILOVER ? TRANSPORT_FAILOVER
+                                                          : TRANSPORT_FULL,
+        .lanes = plugin.settings.lanes,
+        .standbys = plugin.settings.standbys,
+        .patience = plugin.settings.patience,
+        .checksum = plugin.settings.checksum,
+        .priority = plugin.settings.priority,
+        .port_low = plugin.settings.port_low,
+        .port_high = plugin.settings.port_high,
+        .thread = true,
+        .say = say,
+    };
+    int rc;
+
+    for (uint32_t i = 0; i < plugin.device_count; i++) {
+        nics[i] = (struct transport_nic){.address = plugin.devices[i].address};
+        memcpy(nics[i].name, plugin.devices[i].name, sizeof(nics[i].name));
+    }
+    rc = tcp_open(&plugin.tcp, plugin.settings.sysfs);
+    if (rc < 0) {
+        return rc;
+    }
+    config.io = tcp_io(plugin.tcp);
+    rc = transport_new(&plugin.transport, &config);
+    if (rc < 0) {
+        tcp_close(plugin.tcp);
+        plugin.tcp = NULL;
+    }
+    return rc;
+}
+
+enum nccl_result plugin_init(nccl_logger logger)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&plugin.lock);
+    if (plugin.transport != NULL && plugin.pid != getpid()) {
+        /* Our parent's: its threads don't exist here, its sockets are its own. */
+        plugin.transport = NULL;
+        plugin.tcp = NULL;
+        plugin.users = 0;
+    }
+    __atomic_store_n(&plugin.logger, logger, __ATOMIC_RELEASE);
+    if (plugin.transport == NULL) {
+        settings_read(&plugin.settings, logger);
+        if (plugin.settings.mode != PLUGIN_OFF) {
+            rc = find_devices();
+            rc = rc == 0 && plugin.device_count > 0 ? open_transport() : rc;
+        }
+        plugin.pid = getpid();
+    }
+    if (rc == 0) {
+        plugin.users++;
+    }
+    pthread_mutex_unlock(&plugin.lock);
+    return plugin_failed(rc);
+}
+
+/* Under no lock but our own: no communicator is left that could call. */
+static void close_transport(void)
+{
+    struct transport *transport = plugin.transport;
+    struct tcp *tcp = plugin.tcp;
+
+    plugin.transport = NULL;
+    plugin.tcp = NULL;
+    if (plugin.pid == getpid() && transport_free(transport)) {
+        tcp_close(tcp);
+    }
+}
+
+void plugin_finalize(void)
+{
+    pthread_mutex_lock(&plugin.lock);
+    if (plugin.users > 0 && --plugin.users == 0) {
+        close_transport();
+    }
+    pthread_mutex_unlock(&plugin.lock);
+}
+
+/* dlclose, or the process ends: NCCL of before v11 never says that it is done. */
+__attribute__((destructor)) static void unload(void)
+{
+    __atomic_store_n(&plugin.logger, NULL, __ATOMIC_RELEASE);
+    if (plugin.transport != NULL && plugin.pid == getpid()) {
+        close_transport();
+    }
+}
+
+/* -- devices ---------------------------------------------------------------------------------- */
+
+enum nccl_result plugin_devices(int *count)
+{
+    pthread_mutex_lock(&plugin.lock);
+    *count = plugin.transport == NULL ? 0 : (int)plugin.device_count;
+    pthread_mutex_unlock(&plugin.lock);
+    return NCCL_SUCCESS;
+}
+
+/* The physical device behind a number, merged ones by their first part. -1: there is none. */
+static int physical(int device)
+{
+    if (device >= 0 && (uint32_t)device < plugin.device_count) {
+        return device;
+    }
+    if (device >= 0 && (uint32_t)device < plugin.device_count + plugin.merged_count) {
+        return plugin.merged[(uint32_t)device - plugin.device_count].parts.devices[0];
+    }
+    return -1;
+}
+
+enum nccl_result plugin_describe(int device, struct nic_description *ret)
+{
+    const int first = physical(device);
+    struct device *nic;
+
+    if (first < 0) {
+        return NCCL_INVALID_ARGUMENT;
+    }
+    nic = &plugin.devices[first];
+    *ret = (struct nic_description){.name = nic->name,
+                                    .pci_path = nic->pci_path[0] != 0 ? nic->pci_path : NULL,
+                                    .guid = nic->guid,
+                                    .speed_mbps = (int)nic->speed_mbps,
+                                    .merged = {.count = 1, .devices = {first}}};
+    if ((uint32_t)device >= plugin.device_count) {
+        const uint32_t k = (uint32_t)device - plugin.device_count;
+        ret->name = plugin.merged[k].name;
+        ret->merged = plugin.merged[k].parts;
+        ret->speed_mbps = 0;
+        for (int i = 0; i < ret->merged.count; i++) {
+            ret->speed_mbps += (int)plugin.devices[ret->merged.devices[i]].speed_mbps;
+        }
+    }
+    return NCCL_SUCCESS;
+}
+
+/* "eth0+eth1", cut where it must be. */
+static void merged_name(const struct nccl_merged_v12 *parts, char *name, size_t size)
+{
+    size_t used = 0;
+
+    for (int i = 0; i < parts->count; i++) {
+        char one[sizeof(plugin.devices[0].name) + 1];
+        const int n = snprintf(one, sizeof(one), "%s%s", i > 0 ? "+" : "",
+                               plugin.devices[parts->devices[i]].name);
+        if (n > 0 && used + (size_t)n < size) {
+            memcpy(name + used, one, (size_t)n);
+            used += (size_t)n;
+        }
+    }
+    name[used] = 0;
+}
+
+enum nccl_result plugin_merge(int *device, int count, const int *devices)
+{
+    struct nccl_merged_v12 parts = {.count = count};
+
+    if (count < 1 || count > NCCL_DEVICES_PER_NIC_V12) {
+        return NCCL_INVALID_USAGE;
+    }
+    for (int i = 0; i < count; i++) {
+        if (devices[i] < 0 || (uint32_t)devices[i] >= plugin.device_count) {
+            return NCCL_INVALID_ARGUMENT;
+        }
+        parts.devices[i] = devices[i];
+    }
+    pthread_mutex_lock(&plugin.lock);
+    const uint32_t k = plugin.merged_count;
+    if (k < PLUGIN_VIRTUAL_MAX) {
+        plugin.merged[k].parts = parts;
+        merged_name(&parts, plugin.merged[k].name, sizeof(plugin.merged[k].name));
+        *device = (int)(plugin.device_count + k);
+        plugin.merged_count++;
+    }
+    pthread_mutex_unlock(&plugin.lock);
+    return k < PLUGIN_VIRTUAL_MAX ? NCCL_SUCCESS : NCCL_INVALID_USAGE;
+}
+
+/* -- connections ------------------------------------------------------------------------------ */
+
+enum nccl_result plugin_listen(int device, void *handle, void **listen_comm)
+{
+    const int nic = physical(device);
+    struct transport_listener *listener = NULL;
+    int rc;
+
+    *listen_comm = NULL;
+    if (nic < 0 || plugin.transport == NULL) {
+        return NCCL_INVALID_ARGUMENT;
+    }
+    rc = transport_listen(plugin.transport, (uint32_t)nic, handle, &listener);
+    *listen_comm = listener;
+    return plugin_failed(rc);
+}
+
+enum nccl_result plugin_connect(int device, void *handle, void **send_comm)
+{
+    const int nic = physical(device);
+    struct transport_comm *comm = NULL;
+    uint64_t state;
+    int rc;
+
+    *send_comm = NULL;
+    if (nic < 0 || plugin.transport == NULL) {
+        return NCCL_INVALID_ARGUMENT;
+    }
+    /* NCCL passes the same bytes at each poll; where we are in connecting lies among them. */
+    memcpy(&state, (char *)handle + STATE_OFFSET, sizeof(state));
+    rc = transport_connect(plugin.transport, (uint32_t)nic, handle, &state, &comm);
+    memcpy((char *)handle + STATE_OFFSET, &state, sizeof(state));
+    *send_comm = comm;
+    return plugin_failed(rc);
+}
+
+enum nccl_result plugin_accept(void *listen_comm, void **receive_comm)
+{
+    struct transport_comm *comm = NULL;
+    const int rc = transport_accept(listen_comm, &comm);
+
+    *receive_comm = comm;
+    return plugin_failed(rc);
+}

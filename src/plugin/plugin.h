@@ -1,0 +1,48 @@
+/* plugin.h: what the tables of both halves share: the process's transport, its settings, its devices.
+ *
+ * Calls come from NCCL's threads, several at once. plugin_enter/leave count the communicators that use the
+ * transport (v11 and later; before, NCCL says init once and never good-bye); with the last of them it goes. */
+#pragma once
+#include "plugin/abi_net.h"
+#include "plugin/devices.h"
+#include "transport/transport.h"
+
+#define PLUGIN_NAME        "Foliot"
+#define PLUGIN_VIRTUAL_MAX 32 /* merged NICs */
+
+enum plugin_mode { PLUGIN_OFF, PLUGIN_OBSERVE, PLUGIN_FAILOVER, PLUGIN_FULL };
+
+struct settings {
+    enum plugin_mode mode;
+    uint32_t lanes;
+    uint32_t standbys;
+    struct span patience;
+    uint8_t checksum;
+    uint8_t priority;
+    uint16_t port_low, port_high;
+    const char *nic; /* FOLIOT_NIC or NULL */
+    const char *sysfs;
+};
+
+/* From the environment; what can't be understood is warned of and left at its default. */
+void settings_read(struct settings *ret, nccl_logger logger);
+
+/* What the newest properties say; the older tables take their part of it. */
+struct nic_description {
+    char *name, *pci_path;
+    uint64_t guid;
+    int speed_mbps;
+    struct nccl_merged_v12 merged;
+};
+
+enum nccl_result plugin_init(nccl_logger logger);
+void plugin_finalize(void);
+enum nccl_result plugin_devices(int *count);
+enum nccl_result plugin_describe(int device, struct nic_description *ret);
+enum nccl_result plugin_merge(int *device, int count, const int *devices);
+enum nccl_result plugin_listen(int device, void *handle, void **listen_comm);
+enum nccl_result plugin_connect(int device, void *handle, void **send_comm);
+enum nccl_result plugin_accept(void *listen_comm, void **receive_comm);
+
+/* Logs a failure at WARN, once per text, and says what NCCL is to be told. */
+enum nccl_result plugin_failed(int rc);

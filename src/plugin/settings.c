@@ -1,0 +1,88 @@
+/* settings.c: FOLIOT_* of the environment. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/plugin.h"
+
+#define WARN(logger, ...)                                                                          \
+    do {                                                                                           \
+        if ((logger) != NULL) {                                                                    \
+            (logger)(NCCL_LOG_WARN, NCCL_LOG_ENV, __FILE__, __LINE__, __VA_ARGS__);                \
+        }                                                                                          \
+    } while (0)
+
+/* One of the words; its place, or `otherwise`. */
+static int choice(nccl_logger logger, const char *variable, const char *const *words, int otherwise)
+{
+    const char *value = getenv(variable);
+
+    if (value == NULL || value[0] == 0) {
+        return otherwise;
+    }
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcasecmp(value, words[i]) == 0) {
+            return i;
+        }
+    }
+    WARN(logger, "NET/" PLUGIN_NAME ": %s=%s is not known: taken as %s", variable, value,
+         words[otherwise]);
+    return otherwise;
+}
+
+static double number(nccl_logger logger, const char *variable, double low, double high,
+                     double otherwise)
+{
+    const char *value = getenv(variable);
+    char *end;
+    double number;
+
+    if (value == NULL || value[0] == 0) {
+        return otherwise;
+    }
+    number = strtod(value, &end);
+    if (*end != 0 || !(number >= low && number <= high)) {
+        WARN(logger, "NET/" PLUGIN_NAME ": %s=%s is not a number from %g to %g: taken as %g",
+             variable, value, low, high, otherwise);
+        return otherwise;
+    }
+    return number;
+}
+
+static void ports(nccl_logger logger, struct settings *settings)
+{
+    const char *value = getenv("FOLIOT_PORT_RANGE");
+    char *end;
+    unsigned long low, high;
+
+    if (value == NULL || value[0] == 0) {
+        return;
+    }
+    low = strtoul(value, &end, 10);
+    high = *end == '-' ? strtoul(end + 1, &end, 10) : low;
+    if (*end != 0 || low < 1 || high > UINT16_MAX || low > high) {
+        WARN(logger, "NET/" PLUGIN_NAME ": FOLIOT_PORT_RANGE=%s is not LOW-HIGH: any port", value);
+        return;
+    }
+    settings->port_low = (uint16_t)low;
+    settings->port_high = (uint16_t)high;
+}
+
+void settings_read(struct settings *ret, nccl_logger logger)
+{
+    static const char *const modes[] = {"off", "observe", "failover", "full", NULL};
+    static const char *const priorities[] = {"low", "normal", "high", NULL};
+    const char *sysfs = getenv("FOLIOT_SYSFS");
+
+    *ret = (struct settings){
+        .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
+        .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 4),
+        .standbys = (uint32_t)number(logger, "FOLIOT_STANDBYS", 0, 4, 2),
+        .patience =
+            span_ns((int64_t)(number(logger, "FOLIOT_PATIENCE", 0.1, 86400, 60) * NS_PER_S)),
+        .checksum = (uint8_t)number(logger, "FOLIOT_CHECKSUM", 0, 2, 1),
+        .priority = (uint8_t)choice(logger, "FOLIOT_PRIORITY", priorities, 1),
+        .nic = getenv("FOLIOT_NIC"),
+        .sysfs = sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys",
+    };
+    ports(logger, ret);
+}

@@ -1,0 +1,266 @@
+/* comm.c: NCCL's communicators on a set: their life from OPEN to the echo of CLOSE.
+ *
+ * Closing is a debt paid in the background: a sender first sees all of its messages placed, then says CLOSE until
+ * it is echoed; a receiver says it at once, and its CLOSE carries the last `placed`. An echo is given for any
+ * CLOSE, of a comm long forgotten, too: so either end may forget first. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+#define CLOSE_GAP_NS     (10 * NS_PER_MS)
+#define CLOSE_GAP_NS_MAX (200 * NS_PER_MS)
+#define ABORT_NS         (2 * NS_PER_S) /* so long we tell the peer of an abort */
+
+struct transport_comm *comm_find(const struct set *set, uint32_t number)
+{
+    struct transport_comm *comm = set->comms;
+
+    while (comm != NULL && (comm->number != number || comm->released)) {
+        comm = comm->next;
+    }
+    return comm;
+}
+
+struct transport_comm *comm_new(struct set *set, uint32_t number)
+{
+    struct transport_comm *comm = calloc(1, sizeof(*comm));
+
+    if (comm == NULL) {
+        return NULL;
+    }
+    comm->set = set;
+    comm->number = number;
+    comm->sending = set->sending;
+    comm->next = set->comms;
+    set->comms = comm;
+    set->comm_count++;
+    return comm;
+}
+
+void comm_free(struct transport_comm *comm)
+{
+    for (uint32_t i = 0; i < COMM_REQUESTS_MAX; i++) {
+        free(comm->outgoing[i].copy);
+    }
+    free(comm);
+}
+
+static void close_book(struct transport_comm *comm)
+{
+    struct set *set = comm->set;
+
+    if (comm->book_closed) {
+        return;
+    }
+    comm->book_closed = true;
+    if (!comm->sending) {
+        ledger_comm_close(set->ledger, comm->number);
+        return;
+    }
+    sender_comm_close(set->sender, comm->number);
+}
+
+/* Its memory is its owner's again when this returns: a frame half written from there can't go on. */
+static void abort_comm(struct transport_comm *comm, struct mono now)
+{
+    struct set *set = comm->set;
+
+    for (uint32_t lane = 0; comm->sending && lane < LANE_MAX; lane++) {
+        struct stream *stream = set->streams[lane];
+        if (stream != NULL && stream->payload_left > 0 && stream->payload_comm == comm->number &&
+            sender_source_needed(set->sender, comm->number, stream->payload_message)) {
+            set_lost(set, now, lane, LANE_REASON_CLOSE);
+        }
+    }
+    close_book(comm);
+    set_act(set, now);
+}
+
+static void tell_close(struct transport_comm *comm)
+{
+    struct set *set = comm->set;
+    struct lane_close close = {.flags = comm->abort ? LANE_CLOSE_ABORT : 0,
+                               .reason = LANE_REASON_CLOSE,
+                               .comm = comm->number};
+    const uint32_t connected = watch_connected(set->watch);
+    uint8_t bytes[LANE_CLOSE_SIZE];
+
+    if (comm->sending) {
+        (void)sender_comm_progress(set->sender, comm->number, &close.messages, &close.placed);
+    } else {
+        (void)ledger_comm_progress(set->ledger, comm->number, &close.placed, &close.messages);
+    }
+    lane_close_encode(bytes, &close);
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        struct stream *stream = set->streams[lane];
+        if (stream != NULL && stream->shaken && !stream->dead && (connected & (1u << lane)) != 0 &&
+            stream_control(stream, bytes, sizeof(bytes))) {
+            comm->told = true;
+            (void)stream_flush(set, stream);
+            return; /* the next try takes what is first then */
+        }
+    }
+}
+
+static void pay(struct transport_comm *comm, struct mono now)
+{
+    struct set *set = comm->set;
+
+    if (set->error != 0 || set->leaving || now.ns >= comm->close_until.ns) {
+        comm->released = true;
+        return;
+    }
+    if (comm->sending && !comm->book_closed && !comm->close_heard &&
+        !sender_comm_idle(set->sender, comm->number)) {
+        return; /* its messages go first */
+    }
+    if (now.ns >= comm->close_next.ns) {
+        tell_close(comm);
+        comm->close_next = mono_add(now, comm->close_gap);
+        comm->close_gap.ns =
+            comm->close_gap.ns * 2 < CLOSE_GAP_NS_MAX ? comm->close_gap.ns * 2 : CLOSE_GAP_NS_MAX;
+    }
+}
+
+void comm_closings(struct set *set, struct mono now)
+{
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (comm->state == COMM_CLOSING && !comm->released) {
+            pay(comm, now);
+        }
+        if (comm->released) {
+            close_book(comm);
+        }
+    }
+}
+
+struct mono comm_deadline(const struct set *set)
+{
+    struct mono deadline = MONO_NEVER;
+
+    for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (comm->released) {
+            return (struct mono){0};
+        }
+        if (comm->state == COMM_CLOSING) {
+            deadline = mono_min(deadline, mono_min(comm->close_until, comm->close_next));
+        }
+    }
+    return deadline;
+}
+
+static void echo(struct set *set, uint32_t lane, const struct lane_close *close)
+{
+    struct lane_close answer = {
+        .flags = LANE_CLOSE_ECHO, .reason = LANE_REASON_CLOSE, .comm = close->comm};
+    uint8_t bytes[LANE_CLOSE_SIZE];
+
+    lane_close_encode(bytes, &answer);
+    (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
+}
+
+static void fail_comm(struct transport_comm *comm)
+{
+    char text[128];
+
+    if (comm->error == 0) {
+        comm->error = -ECONNABORTED;
+        say(comm->set->transport, TRANSPORT_WARN, "%s closed a communicator that we still use",
+            set_peer(comm->set, text));
+    }
+}
+
+/* The peer will not answer for that comm any more. */
+static void on_close_of(struct transport_comm *comm, struct mono now,
+                        const struct lane_close *close)
+{
+    struct set *set = comm->set;
+    const bool abort = (close->flags & LANE_CLOSE_ABORT) != 0;
+    uint64_t posted = 0, placed = 0;
+
+    comm->close_heard = true;
+    if (comm->book_closed) {
+        return;
+    }
+    if (comm->sending) {
+        if (sender_comm_progress(set->sender, comm->number, NULL, &placed) &&
+            close->placed > placed) {
+            /* what it claims beyond what was sent is refused, and then doesn't matter any more */
+            (void)!sender_on_progress(set->sender, now, comm->number, close->placed, close->placed,
+                                      0);
+            out_harvest(set);
+        }
+        if (abort || !sender_comm_idle(set->sender, comm->number)) {
+            fail_comm(comm);
+        }
+    } else if (abort || (ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
+                         posted > close->messages)) {
+        fail_comm(comm);
+    }
+}
+
+void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct lane_close *close)
+{
+    struct transport_comm *comm;
+
+    if ((close->flags & LANE_CLOSE_ECHO) == 0) {
+        echo(set, lane, close);
+    }
+    if (close->comm == LANE_COMM_NONE) {
+        set->leaving = true;
+        for (comm = set->comms; comm != NULL; comm = comm->next) {
+            if (!comm->released && comm->state != COMM_CLOSING) {
+                fail_comm(comm);
+            }
+        }
+        return;
+    }
+    comm = comm_find(set, close->comm);
+    if (comm == NULL) {
+        return;
+    }
+    if ((close->flags & LANE_CLOSE_ECHO) != 0) {
+        comm->released = comm->released || (comm->state == COMM_CLOSING && comm->told);
+    } else {
+        on_close_of(comm, now, close);
+    }
+}
+
+/* -- from above ------------------------------------------------------------------------------- */
+
+static bool in_flight(const struct transport_comm *comm)
+{
+    for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
+        if ((comm->used & (1u << i)) != 0 && !comm->requests[i].done) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void transport_close(struct transport_comm *comm)
+{
+    struct set *set;
+    struct mono now;
+
+    if (comm == NULL) {
+        return;
+    }
+    set = comm->set;
+    pthread_mutex_lock(&set->lock);
+    now = set->transport->io->now(set->transport->io);
+    comm->abort = in_flight(comm) || comm->state == COMM_OPENING || comm->error != 0;
+    comm->state = COMM_CLOSING;
+    comm->close_next = now;
+    comm->close_gap = span_ns(CLOSE_GAP_NS);
+    comm->close_until =
+        mono_add(now, comm->abort ? span_ns(ABORT_NS) : set->transport->config.patience);
+    if (comm->abort) {
+        abort_comm(comm, now);
+    }
+    set_progress(set, now, true);
+    set_touch(set);
+    pthread_mutex_unlock(&set->lock);
+}

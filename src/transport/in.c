@@ -1,0 +1,416 @@
+/* in.c: the receiving end of a set: the ledger says where each byte goes, and when something is done. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+#include "wire/crc32c.h"
+
+/* -- a lane is born --------------------------------------------------------------------------- */
+
+static struct set *find(struct transport *t, uint64_t own_context, uint64_t peer_context)
+{
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct set *set = t->sets[i];
+        bool fits;
+        if (set == NULL || set->sending || set->own_context != own_context ||
+            set->peer_context != peer_context) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        fits = !set->leaving && set->error == 0;
+        pthread_mutex_unlock(&set->lock);
+        if (fits) {
+            return set;
+        }
+    }
+    return NULL;
+}
+
+/* The small number of the peer's NIC with that address. */
+static uint8_t peer_number(struct set *set, const struct io_address *address)
+{
+    for (uint32_t i = 0; i < set->peer_count; i++) {
+        if (io_address_same_ip(&set->peers[i].address, address)) {
+            return (uint8_t)i;
+        }
+    }
+    if (set->peer_count == WATCH_NIC_MAX) {
+        return WATCH_NIC_MAX - 1;
+    }
+    set->peers[set->peer_count].address = *address;
+    return (uint8_t)set->peer_count++;
+}
+
+static uint8_t own_number(const struct transport *t, const struct io_address *local, uint32_t nic)
+{
+    for (uint32_t i = 0; i < t->config.nic_count; i++) {
+        if (io_address_same_ip(&t->nics[i].config.address, local)) {
+            return (uint8_t)i;
+        }
+    }
+    return (uint8_t)nic;
+}
+
+static void answer(struct set *set, struct stream *stream, const struct lane_hello *hello)
+{
+    struct transport *t = set->transport;
+    struct lane_hello ok = {.answer = true,
+                            .newest = set->version,
+                            .lowest = LANE_VERSION_LOWEST,
+                            .lane = hello->lane,
+                            .lanes = hello->lanes,
+                            .epoch = hello->epoch,
+                            .own_context = set->own_context,
+                            .peer_context = set->peer_context,
+                            .pid = t->pid,
+                            .rank = LANE_RANK_UNKNOWN};
+    uint8_t bytes[LANE_HELLO_SIZE];
+
+    t->io->random(t->io, ok.nonce, sizeof(ok.nonce));
+    memcpy(ok.own_address, stream->local.ip, 16);
+    memcpy(ok.peer_address, stream->peer.ip, 16);
+    memcpy(ok.host, t->host, sizeof(ok.host));
+    memcpy(ok.nic, t->nics[stream->own_nic].config.name, sizeof(ok.nic));
+    lane_hello_encode(bytes, &ok, hello->nonce, t->key);
+    (void)stream_control(stream, bytes, sizeof(bytes));
+}
+
+/* The connection takes the lane's place; what was there goes. */
+static int attach(struct set *set, struct pending *pending, const struct lane_hello *hello)
+{
+    struct io *io = set->transport->io;
+    const struct mono now = io->now(io);
+    struct stream *stream = stream_new(pending->conn, hello->epoch);
+    struct watch_lane_config config = {0};
+    struct watch_lane lane;
+    int rc;
+
+    if (stream == NULL) {
+        return -ENOMEM;
+    }
+    stream->local = pending->local;
+    stream->peer = pending->peer;
+    stream->began = now;
+    stream->own_nic = config.own_nic = own_number(set->transport, &pending->local, set->nic);
+    stream->peer_nic = config.peer_nic = peer_number(set, &pending->peer);
+    config.standby = hello->standby;
+    if (set->streams[hello->lane] != NULL && set->streams[hello->lane]->epoch < hello->epoch) {
+        /* The peer has given the old one up, whatever we think of it. */
+        set_lost(set, now, hello->lane, LANE_REASON_PEER);
+        set_act(set, now);
+    }
+    watch_lane_get(set->watch, now, hello->lane, &lane);
+    rc = ledger_lane_open(set->ledger, hello->lane, hello->epoch);
+    if (rc == 0 && !lane.used) {
+        rc = watch_lane_add(set->watch, now, hello->lane, &config);
+    }
+    if (rc < 0) {
+        stream_free(stream);
+        return rc;
+    }
+    set->streams[hello->lane] = stream;
+    pending->conn = -1; /* ours now */
+    memcpy(set->host, hello->host, sizeof(set->host));
+    memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
+    set->pid = hello->pid;
+    set_shaken(set, now, hello->lane);
+    answer(set, stream, hello);
+    set_progress(set, now, true);
+    return 0;
+}
+
+int in_hello(struct transport *t, struct pending *pending, const struct lane_hello *hello,
+             uint32_t nic, enum lane_no *ret_no)
+{
+    const uint8_t version = lane_version_agree(hello->newest, hello->lowest);
+    struct set *set;
+    int rc = 0;
+
+    pthread_mutex_lock(&t->lock);
+    set = find(t, t->nics[nic].context, hello->own_context);
+    if (set == NULL) {
+        rc = set_new(t, false, nic, hello->own_context, &set);
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (rc < 0) {
+        *ret_no = LANE_NO_FULL;
+        return rc;
+    }
+    pthread_mutex_lock(&set->lock);
+    if (set->version == 0) {
+        set->version = version;
+    }
+    rc = set->version == version ? attach(set, pending, hello) : -EPROTO;
+    pthread_mutex_unlock(&set->lock);
+    set_touch(set);
+    *ret_no = rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL : LANE_NO_LANE;
+    return rc;
+}
+
+/* -- requests --------------------------------------------------------------------------------- */
+
+void in_harvest(struct set *set)
+{
+    struct ledger_done done;
+
+    while (ledger_next_done(set->ledger, &done)) {
+        struct transport_comm *comm = comm_find(set, done.comm);
+        if (comm != NULL) {
+            struct transport_request *request = &comm->requests[done.cookie];
+            request->size = done.sizes[0];
+            request->done = true;
+        }
+    }
+}
+
+/* By ascending stores of 8 bytes, for somebody who reads along. */
+static void copy_ordered(uint8_t *to, const uint8_t *from, size_t size)
+{
+    size_t k = 0;
+
+    if (((uintptr_t)to & 7) == 0) {
+        for (; k + 8 <= size; k += 8) {
+            uint64_t word;
+            memcpy(&word, from + k, 8);
+            __atomic_store_n((uint64_t *)(void *)(to + k), word, __ATOMIC_RELEASE);
+        }
+    }
+    for (; k < size; k++) {
+        __atomic_store_n(to + k, from[k], __ATOMIC_RELEASE);
+    }
+}
+
+void in_copy(struct set *set, const struct ledger_copy *copy)
+{
+    const uint8_t *from;
+
+    if (!copy->wanted) {
+        return;
+    }
+    from = copy->staging ? set->streams[copy->lane]->staging
+                         : set->slots + (size_t)copy->slot * LANE_EAGER_SIZE_MAX;
+    if (copy->ordered) {
+        copy_ordered(copy->to, from, copy->size);
+    } else {
+        memcpy(copy->to, from, copy->size);
+    }
+}
+
+/* -- chunks ----------------------------------------------------------------------------------- */
+
+static int broken(struct set *set)
+{
+    const struct bug_note *bug = ledger_bug(set->ledger);
+    char text[128];
+
+    if (bug != NULL) {
+        set_fail(set, -ENOTRECOVERABLE, "a bug of Foliot's own: %s does not hold (%s:%d); peer: %s",
+                 bug->condition, bug->file, bug->line, set_peer(set, text));
+    } else {
+        set_fail(set, -EBADMSG,
+                 "%s sends what doesn't fit the receives posted here: do both ends run the same "
+                 "program?",
+                 set_peer(set, text));
+    }
+    return -EPROTO;
+}
+
+static int verdict_of(struct set *set, enum ledger_verdict verdict)
+{
+    return verdict == LEDGER_OK ? 0 : verdict == LEDGER_LANE_DOWN ? -EPROTO : broken(set);
+}
+
+int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left)
+{
+    struct stream *stream = set->streams[lane];
+    struct ledger_target target;
+    const int rc = verdict_of(set, ledger_target(set->ledger, lane, stream->epoch, &target));
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (target.place == LEDGER_STAGING && stream->staging == NULL) {
+        stream->staging = malloc(1u << LANE_CHUNK_SHIFT_MAX);
+        if (stream->staging == NULL) {
+            return -ENOMEM;
+        }
+    }
+    if (target.place == LEDGER_SLOT && set->slots == NULL) {
+        set->slots = calloc(LANE_EAGER_SLOTS_MAX, LANE_EAGER_SIZE_MAX);
+        if (set->slots == NULL) {
+            return -ENOMEM;
+        }
+    }
+    stream->place = target.place;
+    *ret_left = target.left;
+    *ret_to = target.place == LEDGER_BUFFER    ? target.to
+              : target.place == LEDGER_STAGING ? stream->staging + target.at
+              : target.place == LEDGER_SLOT
+                  ? set->slots + (size_t)target.slot * LANE_EAGER_SIZE_MAX + target.at
+                  : NULL;
+    return 0;
+}
+
+static int finish_chunk(struct set *set, struct mono now, uint32_t lane,
+                        const struct io_stamp *stamp)
+{
+    struct stream *stream = set->streams[lane];
+    const bool fits = (stream->chunk.flags & LANE_CHUNK_PAYLOAD_CRC) == 0 ||
+                      stream->crc == stream->chunk.payload_crc;
+    struct ledger_copy copy;
+    const enum ledger_verdict verdict =
+        ledger_end(set->ledger, now, lane, stream->epoch, fits, &copy);
+
+    (void)stamp;
+    stream->reading = false;
+    if (verdict == LEDGER_OK) {
+        in_copy(set, &copy);
+        in_harvest(set);
+        return 0;
+    }
+    if (verdict == LEDGER_LANE_DOWN && !fits) {
+        return -EBADMSG;
+    }
+    return verdict_of(set, verdict);
+}
+
+int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
+           const struct io_stamp *stamp)
+{
+    struct stream *stream = set->streams[lane];
+
+    if (size > 0) {
+        const int rc = verdict_of(set, ledger_got(set->ledger, lane, stream->epoch, size));
+        if (rc < 0) {
+            return rc;
+        }
+        if (at != NULL && (stream->chunk.flags & LANE_CHUNK_PAYLOAD_CRC) != 0) {
+            stream->crc = crc32c(stream->crc, at, size);
+        }
+        stream->got += size;
+    }
+    return stream->got == stream->chunk.length ? finish_chunk(set, now, lane, stamp) : 0;
+}
+
+static int on_chunk(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                    size_t size)
+{
+    struct stream *stream = set->streams[lane];
+    struct ledger_target target;
+    const enum lane_error error = lane_chunk_decode(frame, size, set->version, &stream->chunk);
+
+    if (error != LANE_ERROR_NONE) {
+        return error == LANE_ERROR_CRC ? -EBADMSG : -EPROTO;
+    }
+    if (stream->chunk.lane != lane || stream->chunk.epoch != stream->epoch) {
+        return -EPROTO;
+    }
+    const int rc = verdict_of(
+        set, ledger_begin(set->ledger, now, lane, stream->epoch, &stream->chunk, &target));
+    if (rc == 0) {
+        stream->reading = true;
+        stream->crc = 0;
+        stream->got = 0;
+    }
+    return rc;
+}
+
+/* -- comms ------------------------------------------------------------------------------------ */
+
+/* Gives the comm to the listener that it is for. False: nobody listens for it. */
+static bool hand_over(struct transport *t, struct transport_comm *comm)
+{
+    struct transport_listener *listener;
+
+    pthread_mutex_lock(&t->listen_lock);
+    listener = t->listeners;
+    while (listener != NULL && listener->cookie != comm->cookie) {
+        listener = listener->next;
+    }
+    if (listener != NULL) {
+        *listener->ready_end = comm;
+        listener->ready_end = &comm->next_ready;
+    }
+    pthread_mutex_unlock(&t->listen_lock);
+    return listener != NULL;
+}
+
+/* "It isn't here": to a peer that opens or closes what we don't know. */
+static void refuse_comm(struct set *set, uint32_t lane, uint32_t number)
+{
+    const struct lane_close close = {
+        .flags = LANE_CLOSE_ABORT, .reason = LANE_REASON_CLOSE, .comm = number};
+    uint8_t bytes[LANE_CLOSE_SIZE];
+
+    lane_close_encode(bytes, &close);
+    (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
+}
+
+static int on_open(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                   size_t size)
+{
+    struct lane_open open;
+    struct transport_comm *comm;
+    struct lane_report report = {0};
+    int rc;
+
+    if (lane_open_decode(frame, size, &open) != LANE_ERROR_NONE) {
+        return -EPROTO;
+    }
+    rc = ledger_comm_open(set->ledger, open.comm, open.group_max);
+    if (rc == 0) {
+        comm = comm_new(set, open.comm);
+        if (comm != NULL) {
+            comm->cookie = open.cookie;
+        }
+        if (comm == NULL || !hand_over(set->transport, comm)) {
+            if (comm != NULL) {
+                comm->released = true; /* nobody above knows it */
+            }
+            ledger_comm_close(set->ledger, open.comm);
+            refuse_comm(set, lane, open.comm);
+            return 0;
+        }
+    } else if (rc != -EALREADY) {
+        refuse_comm(set, lane, open.comm);
+        return 0;
+    }
+    report.comm = open.comm;
+    if (ledger_comm_progress(set->ledger, open.comm, &report.placed, &report.posted)) {
+        report.granted = UINT64_MAX;
+        set_tell(set, &report, (int)lane);
+    }
+    (void)now;
+    return 0;
+}
+
+int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size)
+{
+    switch (frame[0]) {
+    case LANE_CHUNK:
+        return on_chunk(set, now, lane, frame, size);
+    case LANE_OPEN:
+        return on_open(set, now, lane, frame, size);
+    default:
+        return -EPROTO;
+    }
+}
+
+void in_reports(struct set *set, struct mono now)
+{
+    struct lane_report report;
+    int lane;
+
+    while (ledger_next_report(set->ledger, now, &report, &lane)) {
+        if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
+            set->streams[lane]->dead) {
+            const uint32_t connected = watch_connected(set->watch);
+            lane = connected == 0 ? -1 : __builtin_ctz(connected);
+        }
+        if (lane < 0 || set->streams[lane] == NULL) {
+            break;
+        }
+        set_tell(set, &report, lane);
+    }
+}

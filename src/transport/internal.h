@@ -1,0 +1,318 @@
+/* internal.h: what the files of src/transport share: sets, streams, comms, and who may touch them when.
+ *
+ *   transport   one per process (or per simulated host): listener, registry of sets, housekeeping
+ *   set         the lanes between two contexts in one direction; its lock guards all that is in it
+ *   stream      one lane of a set: its connection and the bytes on their way in and out
+ *   comm        one of NCCL's, on a set; its requests
+ *
+ * Locks, in the order in which they may be taken: transport.lock (registry) → set.lock → transport.listen_lock
+ * (listeners and what they have to accept). Sets and comms are freed by the housekeeping alone. */
+#pragma once
+#include <pthread.h>
+#include <stdarg.h>
+
+#include "base/limits.h"
+#include "core/failover/ledger.h"
+#include "core/failover/sender.h"
+#include "core/failover/watch.h"
+#include "core/traffic/scheduler.h"
+#include "transport/transport.h"
+#include "wire/handle.h"
+#include "wire/lane.h"
+
+#define SCRATCH_SIZE                                                                               \
+    16384 /* what one read takes beyond a chunk: small messages come many at once */
+#define CONTROL_SIZE   1536      /* frames that wait to be written */
+#define READ_BYTES_MAX (1 << 20) /* of one lane, before others have their turn */
+#define NOTSENT_BYTES  (1 << 18)
+#define LOOK_NS        500000 /* between two looks of the watch at most, while somebody polls */
+#define UNPOLLED_NS    1000000
+#define CARRIER_NS     10000000
+#define HANDSHAKE_NS   (10 * NS_PER_S)
+#define PENDING_MAX    1024 /* connections that haven't said yet who they are */
+#define SETS_MAX       16384
+#define SET_LINGER_NS  (1 * NS_PER_S) /* a set without comms keeps its lanes for the next */
+#define WHY_SIZE       320
+
+/* -- lanes' connections */
+
+struct stream {
+    int conn; /* -1: none */
+    uint32_t epoch;
+    bool connecting; /* sender: not connected yet; then waiting for HELLO_OK */
+    bool shaken;     /* both ends know each other: frames flow */
+    uint8_t armed;   /* events */
+    bool blocked;    /* the kernel took less than we had */
+    bool dead;       /* nothing is read or written any more: waits for set_act to close it */
+    uint8_t own_nic, peer_nic;
+    struct io_address local, peer;
+    struct mono began;              /* connecting, for the round trip */
+    uint8_t nonce[LANE_NONCE_SIZE]; /* of our HELLO */
+    /* out: control frames between chunks; of the chunk being written, header and payload */
+    uint8_t control[CONTROL_SIZE];
+    uint16_t control_begin, control_end;
+    uint8_t head[LANE_CHUNK_SIZE];
+    uint8_t head_left; /* 0: no header waits */
+    const uint8_t *payload;
+    uint32_t payload_left;
+    uint32_t payload_comm;
+    uint64_t payload_message;
+    /* in: the beginning of a frame not yet whole; the chunk being read */
+    uint8_t part[LANE_FRAME_SIZE_MAX];
+    uint16_t part_size;
+    bool reading; /* a chunk's payload */
+    uint32_t got; /* of it */
+    uint32_t crc;
+    enum ledger_place place;
+    struct lane_chunk chunk;
+    uint8_t *staging; /* 1 << LANE_CHUNK_SHIFT_MAX bytes, on demand */
+    uint64_t bytes_out;
+    uint64_t acked; /* by the peer's kernel, when asked last */
+    bool ended;     /* by the peer, orderly */
+};
+
+/* A NIC of the peer. */
+struct peer_nic {
+    struct io_address address; /* with the listener's port */
+};
+
+struct set {
+    struct transport *transport;
+    pthread_mutex_t lock;
+    uint32_t index; /* in transport.sets */
+    bool sending;
+    uint32_t nic; /* our own that it belongs to */
+    uint64_t own_context, peer_context;
+    uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE]; /* sending: from the handle */
+    uint8_t version;                                    /* agreed; 0: not yet */
+    bool lanes_added;
+    struct peer_nic peers[WATCH_NIC_MAX];
+    uint32_t peer_count;
+    char host[LANE_HOST_SIZE], peer_device[LANE_NIC_SIZE];
+    uint32_t pid;
+
+    struct watch *watch;
+    struct sender *sender; /* sending */
+    struct scheduler scheduler;
+    struct ledger *ledger; /* receiving */
+    uint8_t *slots;        /* receiving: bounce slots, on demand */
+    struct stream *streams[LANE_MAX];
+    struct {
+        uint8_t own, peer; /* in transport.nics, in peers */
+    } lane_nics[LANE_MAX];
+    uint32_t sequence, peer_sequence; /* of STATE */
+
+    struct transport_comm *comms;
+    uint32_t comm_count;
+    struct mono lonely; /* since when it has none */
+    bool leaving;       /* CLOSE for all was sent or heard */
+    int error;          /* every request gets it */
+    char why[WHY_SIZE];
+
+    struct mono next_look;
+    uint32_t polls;
+    uint8_t hot;          /* the lane that had something to read last */
+    int64_t polled_ns;    /* atomic: last call from above */
+    struct mono deadline; /* housekeeping's alone: it comes back then */
+    bool stirred;         /* housekeeping's alone: an event came */
+};
+
+/* -- comms */
+
+struct transport_request {
+    struct transport_comm *comm;
+    bool done;
+    int32_t outgoing; /* index in comm.outgoing; -1: none */
+    size_t size;
+    struct mono posted;
+    void *parent;
+};
+
+/* A message on its way out: who waits for it, and the copy of a small one. */
+struct outgoing {
+    bool used;
+    struct transport_request *request; /* NULL: done already */
+    uint8_t *copy;
+    uint32_t copy_size;
+};
+
+enum comm_state {
+    COMM_OPENING, /* sender: until the receiver reported it; receiver: until accepted */
+    COMM_OPEN,
+    COMM_CLOSING, /* closed above; what is owed to the peer isn't paid yet */
+};
+
+struct transport_comm {
+    struct set *set;
+    struct transport_comm *next;       /* of the set */
+    struct transport_comm *next_ready; /* of the listener */
+    uint64_t id;                       /* of the connecting side, for transport_connect's state */
+    uint64_t cookie;
+    uint32_t number;
+    enum comm_state state;
+    bool sending;
+    bool released;    /* nothing owed any more: housekeeping may free it */
+    bool book_closed; /* ledger or sender have forgotten it */
+    bool close_heard; /* the peer's CLOSE came */
+    bool told;        /* CLOSE was written at least once */
+    bool abort;       /* closed with requests in flight */
+    struct mono close_next, close_until;
+    struct span close_gap;
+    uint32_t opened_on; /* bit k: OPEN was written to lane k's present epoch */
+    int error;
+    uint32_t used; /* bit k: requests[k] */
+    struct transport_request requests[TRANSPORT_REQUEST_MAX];
+    struct outgoing outgoing[COMM_REQUESTS_MAX]; /* sending */
+};
+
+struct transport_listener {
+    struct transport *transport;
+    struct transport_listener *next;
+    uint64_t cookie;
+    uint32_t nic;
+    struct transport_comm *ready, **ready_end;
+    int error; /* somebody else's plugin came, by name */
+    char why[WHY_SIZE];
+};
+
+/* -- the process */
+
+/* A connection that somebody opened and that hasn't introduced itself. */
+struct pending {
+    int conn;
+    struct io_address local, peer;
+    uint8_t bytes[LANE_HELLO_SIZE];
+    uint32_t size;
+    struct mono until;
+};
+
+struct own_nic {
+    struct transport_nic config;
+    uint64_t context;
+    int carrier;
+    uint32_t downs;
+};
+
+struct transport {
+    struct transport_config config;
+    struct io *io;
+    struct own_nic nics[HOST_NIC_MAX];
+    uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE];
+    char host[LANE_HOST_SIZE];
+    uint32_t pid;
+
+    pthread_mutex_t lock;
+    struct set *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
+    uint32_t set_count;         /* highest index used + 1 */
+    uint64_t comm_ids;
+    struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
+    uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
+
+    pthread_mutex_t listen_lock;
+    struct transport_listener *listeners;
+    int listener; /* -1: not yet */
+    uint16_t port;
+
+    /* housekeeping only */
+    struct pending *pending[PENDING_MAX];
+    uint32_t pending_count;
+    struct mono next_carrier;
+    struct mono listen_again; /* no descriptors left: not before then */
+    pthread_t thread;
+    bool running;
+    int stop;               /* atomic */
+    int leaving;            /* atomic: transport_free began: idle sets go at once */
+    int64_t sleeping_until; /* atomic */
+};
+
+/* -- stream.c: bytes in and out of one lane */
+
+struct stream *stream_new(int conn, uint32_t epoch);
+void stream_free(struct stream *stream);
+/* Whether a control frame of that size fits; then queues it. */
+bool stream_control(struct stream *stream, const uint8_t *bytes, size_t size);
+static inline bool stream_chunk_waits(const struct stream *stream)
+{
+    return stream->head_left != 0 || stream->payload_left != 0;
+}
+static inline bool stream_idle(const struct stream *stream)
+{
+    return !stream_chunk_waits(stream) && stream->control_begin == stream->control_end;
+}
+/* Writes what waits: 0 all of it, -EAGAIN, or why the connection is over. */
+int stream_flush(struct set *set, struct stream *stream);
+/* Reads and handles what is there, up to READ_BYTES_MAX; the number of bytes, or why the connection is
+ * over (-EPIPE: its end; -EPROTO, -EBADMSG: what came is wrong). */
+ssize_t stream_read(struct set *set, uint32_t lane, struct mono now);
+
+/* -- set.c: what both ends have in common */
+
+int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
+            struct set **ret_set);
+void set_free(struct set *set);
+/* Drains sockets, writes what may go, looks at the watch, carries out what it says. Under the lock. */
+void set_progress(struct set *set, struct mono now, bool all);
+/* Something is wrong with the lane: nothing more goes over it; set_act closes it and tells everybody. */
+void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason reason);
+void set_act(struct set *set, struct mono now);
+/* Ends everything on the set with that error; the text says why, for people. */
+void set_fail(struct set *set, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A frame that both ends understand: PING, PONG, STATE's lanes, CLOSE. -ENOENT: not one of those. */
+int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
+/* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */
+void set_tell(struct set *set, struct lane_report *report, int lane);
+/* A connection was made and both ends know each other. */
+void set_shaken(struct set *set, struct mono now, uint32_t lane);
+void set_touch(struct set *set); /* the housekeeping shall look after it */
+void set_close_stream(struct set *set, uint32_t lane, bool reset);
+bool set_owes(const struct set *set);
+/* "host NIC (pid)" of the peer, for people. */
+const char *set_peer(const struct set *set, char text[static 128]);
+
+/* -- out.c, in.c: the two ends */
+
+void out_start_lanes(struct set *set, struct mono now);
+void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch);
+void out_pump(struct set *set, struct mono now);
+void out_openings(struct set *set, struct mono now);
+/* Connected yet? Then HELLO. */
+void out_handshake(struct set *set, struct mono now, uint32_t lane);
+int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
+void out_harvest(struct set *set);
+/* Now and then: what hangs on a lane goes once more. */
+void out_look(struct set *set, struct mono now);
+
+int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
+/* Payload: where the next bytes of the lane's chunk go (NULL: nowhere) and how many are left. */
+int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left);
+int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
+           const struct io_stamp *stamp);
+void in_reports(struct set *set, struct mono now);
+void in_harvest(struct set *set);
+void in_copy(struct set *set, const struct ledger_copy *copy);
+/* An authenticated HELLO: the connection becomes a lane. 0, or -errno and the reason for HELLO_NO. */
+int in_hello(struct transport *t, struct pending *pending, const struct lane_hello *hello,
+             uint32_t nic, enum lane_no *ret_no);
+
+/* -- comm.c */
+
+struct transport_comm *comm_find(const struct set *set, uint32_t number);
+struct transport_comm *comm_new(struct set *set, uint32_t number);
+/* Pays what closed comms owe; frees nothing. Under the lock. */
+void comm_closings(struct set *set, struct mono now);
+void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct lane_close *close);
+/* When comm_closings has something to do again. */
+struct mono comm_deadline(const struct set *set);
+void comm_free(struct transport_comm *comm);
+
+/* -- serve.c */
+void *serve_thread(void *transport);
+int serve_listen(struct transport *t);
+/* After the thread: leaves all sets, closes what is open. True: comms are still in use, free nothing. */
+bool serve_end(struct transport *t);
+
+/* -- why.c */
+void why(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void say(const struct transport *t, enum transport_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

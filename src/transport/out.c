@@ -1,0 +1,387 @@
+/* out.c: the sending end of a set: connects its lanes, opens comms, binds chunks to lanes as late as it can. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/internal.h"
+#include "wire/crc32c.h"
+
+/* -- lanes ------------------------------------------------------------------------------------ */
+
+void out_start_lanes(struct set *set, struct mono now)
+{
+    const struct transport_config *config = &set->transport->config;
+    struct watch_lane_config lane = {.own_nic = (uint8_t)set->nic};
+
+    if (set->lanes_added) {
+        return;
+    }
+    set->lanes_added = true;
+    for (uint32_t i = 0; i < config->lanes; i++) {
+        if (watch_lane_add(set->watch, now, i, &lane) < 0) {
+            break;
+        }
+    }
+}
+
+static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch)
+{
+    struct transport *t = set->transport;
+    struct io_connect connect = {.notsent = NOTSENT_BYTES,
+                                 .traffic_class = t->config.traffic_class};
+    int conn, rc;
+
+    const struct own_nic *nic = &t->nics[set->lane_nics[lane].own];
+    connect.from = nic->config.address;
+    connect.to = set->peers[set->lane_nics[lane].peer].address;
+    connect.device = nic->config.bind_device ? nic->config.name : NULL;
+    rc = t->io->connect(t->io, &connect, &conn);
+    if (rc < 0) {
+        return rc;
+    }
+    set->streams[lane] = stream_new(conn, epoch);
+    if (set->streams[lane] == NULL) {
+        t->io->close(t->io, conn, true);
+        return -ENOMEM;
+    }
+    set->streams[lane]->connecting = true;
+    set->streams[lane]->own_nic = set->lane_nics[lane].own;
+    set->streams[lane]->peer_nic = set->lane_nics[lane].peer;
+    set->streams[lane]->local = connect.from;
+    set->streams[lane]->peer = connect.to;
+    return 0;
+}
+
+/* Nobody listens there and no lane is left: the process is gone. */
+static void refused(struct set *set, struct mono now, int rc)
+{
+    if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0) {
+        watch_on_peer_dead(set->watch, now);
+    }
+}
+
+void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch)
+{
+    int rc;
+
+    set_close_stream(set, lane, true);
+    rc = connect_lane(set, lane, epoch);
+    if (rc < 0) {
+        refused(set, now, rc);
+        watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
+        return;
+    }
+    set->streams[lane]->began = now;
+    out_handshake(set, now, lane);
+    set_touch(set);
+}
+
+static void hello(struct set *set, uint32_t lane)
+{
+    struct transport *t = set->transport;
+    struct stream *stream = set->streams[lane];
+    struct lane_hello hello = {.newest = LANE_VERSION,
+                               .lowest = LANE_VERSION_LOWEST,
+                               .lane = (uint16_t)lane,
+                               .lanes = (uint16_t)t->config.lanes,
+                               .epoch = stream->epoch,
+                               .own_context = set->own_context,
+                               .peer_context = set->peer_context,
+                               .pid = t->pid,
+                               .rank = LANE_RANK_UNKNOWN};
+    uint8_t bytes[LANE_HELLO_SIZE];
+
+    t->io->random(t->io, stream->nonce, sizeof(stream->nonce));
+    memcpy(hello.nonce, stream->nonce, sizeof(hello.nonce));
+    memcpy(hello.own_address, stream->local.ip, 16);
+    memcpy(hello.peer_address, stream->peer.ip, 16);
+    memcpy(hello.host, t->host, sizeof(hello.host));
+    memcpy(hello.nic, t->nics[stream->own_nic].config.name, sizeof(hello.nic));
+    lane_hello_encode(bytes, &hello, set->nonce, set->key);
+    (void)stream_control(stream, bytes, sizeof(bytes));
+}
+
+void out_handshake(struct set *set, struct mono now, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    struct io *io = set->transport->io;
+    const int rc = io->connected(io, stream->conn, &stream->local);
+
+    if (rc == -EAGAIN) {
+        return;
+    }
+    if (rc < 0) {
+        refused(set, now, rc);
+        set_lost(set, now, lane, LANE_REASON_RESET);
+        return;
+    }
+    stream->connecting = false;
+    hello(set, lane);
+    (void)stream_flush(set, stream); /* an error shows again at the next turn */
+}
+
+/* -- what the receiver says ------------------------------------------------------------------- */
+
+static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                       size_t size)
+{
+    struct stream *stream = set->streams[lane];
+    struct lane_hello answer;
+    const enum lane_error error =
+        lane_hello_decode(frame, size, stream->nonce, set->key, &answer, NULL);
+
+    if (error != LANE_ERROR_NONE || !answer.answer || answer.lane != lane ||
+        answer.epoch != stream->epoch || answer.own_context != set->peer_context ||
+        (set->version != 0 && set->version != answer.newest)) {
+        return -EPROTO;
+    }
+    if (sender_lane_open(set->sender, lane, stream->epoch) < 0) {
+        return -EPROTO;
+    }
+    set->version = answer.newest;
+    memcpy(set->host, answer.host, sizeof(set->host));
+    if (stream->peer_nic == 0) {
+        memcpy(set->peer_device, answer.nic, sizeof(set->peer_device));
+    }
+    set->pid = answer.pid;
+    scheduler_lane_open(&set->scheduler, now, lane, mono_sub(now, stream->began));
+    set_shaken(set, now, lane);
+    return 0;
+}
+
+static int on_hello_no(struct set *set, const uint8_t *frame, size_t size)
+{
+    struct lane_refusal refusal;
+    char text[128];
+
+    if (lane_refusal_decode(frame, size, &refusal) != LANE_ERROR_NONE) {
+        return -EPROTO;
+    }
+    switch (refusal.reason) {
+    case LANE_NO_VERSION:
+        set_fail(
+            set, -EPROTONOSUPPORT,
+            "%s speaks versions %u to %u of Foliot's lanes, we speak %u to %u: upgrade one end",
+            set_peer(set, text), refusal.lowest, refusal.newest, LANE_VERSION_LOWEST, LANE_VERSION);
+        return 0;
+    case LANE_NO_KEY:
+        set_fail(set, -EKEYREJECTED, "%s holds another job's key", set_peer(set, text));
+        return 0;
+    case LANE_NO_MODE:
+        set_fail(set, -EPROTONOSUPPORT, "%s has turned Foliot off", set_peer(set, text));
+        return 0;
+    case LANE_NO_CONTEXT:
+        set_fail(set, -ECONNABORTED, "%s is gone: another process listens there",
+                 set_peer(set, text));
+        return 0;
+    default:
+        return -ECONNREFUSED; /* this lane, this time */
+    }
+}
+
+static void on_taken(struct set *set, struct mono now, const struct lane_state_lane *lane)
+{
+    struct sender_acked acked;
+    struct sender_lane_info info;
+    const int rc = sender_on_taken(set->sender, now, lane->lane, lane->epoch, lane->taken, &acked);
+    char text[128];
+
+    if (rc < 0) {
+        set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
+                 set_peer(set, text));
+        return;
+    }
+    if (acked.chunks > 0) {
+        sender_lane_info(set->sender, lane->lane, &info);
+        scheduler_on_acked(&set->scheduler, now, lane->lane, acked.chunks, acked.bytes, acked.sent,
+                           acked.alone);
+        watch_on_acked(set->watch, now, lane->lane, acked.chunks, info.chunks,
+                       mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane));
+    }
+}
+
+static int on_state(struct set *set, struct mono now, const uint8_t *frame, size_t size)
+{
+    struct lane_report report;
+    char text[128];
+
+    if (lane_report_decode(frame, size, set->version, &report) != LANE_ERROR_NONE) {
+        return -EPROTO;
+    }
+    for (uint32_t k = 0; k < report.lane_count; k++) {
+        on_taken(set, now, &report.lanes[k]);
+    }
+    if (report.comm != LANE_COMM_NONE &&
+        sender_on_progress(set->sender, now, report.comm, report.placed, report.posted,
+                           report.granted) < 0) {
+        set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
+                 set_peer(set, text));
+    }
+    out_harvest(set);
+    return 0;
+}
+
+int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size)
+{
+    struct stream *stream = set->streams[lane];
+
+    if (!stream->shaken) {
+        return frame[0] == LANE_HELLO_OK   ? on_hello_ok(set, now, lane, frame, size)
+               : frame[0] == LANE_HELLO_NO ? on_hello_no(set, frame, size)
+                                           : -EPROTO;
+    }
+    if (frame[0] == LANE_STATE) {
+        return on_state(set, now, frame, size);
+    }
+    if (frame[0] == LANE_POST) {
+        struct lane_post post;
+        return lane_post_decode(frame, size, &post) == LANE_ERROR_NONE &&
+                       sender_on_post(set->sender, &post) == 0
+                   ? 0
+                   : -EPROTO;
+    }
+    return -EPROTO;
+}
+
+/* Messages placed: their requests are done, their copies free. */
+void out_harvest(struct set *set)
+{
+    struct sender_done done;
+
+    while (sender_next_done(set->sender, &done)) {
+        struct transport_comm *comm = comm_find(set, done.comm);
+        if (comm == NULL) {
+            continue;
+        }
+        struct outgoing *outgoing = &comm->outgoing[done.cookie];
+        if (outgoing->request != NULL) {
+            outgoing->request->done = true;
+        }
+        outgoing->used = false;
+    }
+}
+
+/* -- comms and chunks ------------------------------------------------------------------------- */
+
+/* OPEN once on each new connection until the receiver has answered for the comm. */
+void out_openings(struct set *set, struct mono now)
+{
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (comm->state != COMM_OPENING) {
+            continue;
+        }
+        if (sender_comm_confirmed(set->sender, comm->number)) {
+            comm->state = COMM_OPEN;
+            continue;
+        }
+        for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+            struct stream *stream = set->streams[lane];
+            const struct lane_open open = {.group_max = 1,
+                                           .traffic_class = 1,
+                                           .comm = comm->number,
+                                           .cookie = comm->cookie,
+                                           .rank = LANE_RANK_UNKNOWN};
+            uint8_t bytes[LANE_OPEN_SIZE];
+            if (stream == NULL || !stream->shaken || stream->dead ||
+                (comm->opened_on & (1u << lane)) != 0) {
+                continue;
+            }
+            lane_open_encode(bytes, &open);
+            if (stream_control(stream, bytes, sizeof(bytes))) {
+                comm->opened_on |= 1u << lane;
+                const int rc = stream_flush(set, stream);
+                if (rc < 0 && rc != -EAGAIN) {
+                    set_lost(set, now, lane, LANE_REASON_RESET);
+                }
+            }
+            break; /* one lane is enough; another one if that is lost */
+        }
+    }
+}
+
+/* What the scheduler may choose from. Returns the lanes that can take a chunk at once. */
+static uint32_t look_at_lanes(struct set *set, struct mono now, struct scheduler_choice *ret)
+{
+    *ret = (struct scheduler_choice){.usable = watch_carriers(set->watch, now)};
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        const struct stream *stream = set->streams[lane];
+        struct sender_lane_info info;
+        struct watch_lane state;
+        if ((ret->usable & (1u << lane)) == 0) {
+            continue;
+        }
+        watch_lane_get(set->watch, now, lane, &state);
+        ret->weights[lane] = state.weight;
+        ret->one |= state.probe_only ? 1u << lane : 0;
+        sender_lane_info(set->sender, lane, &info);
+        if (stream != NULL && stream->shaken && !stream->dead && !stream->blocked &&
+            stream_idle(stream) && info.open && info.chunks < SENDER_LANE_CHUNKS) {
+            ret->room |= 1u << lane;
+        }
+    }
+    return ret->usable & ret->room;
+}
+
+static void write_chunk(struct set *set, struct mono now, uint32_t lane,
+                        const struct sender_chunk *chunk, struct lane_chunk *header)
+{
+    struct io *io = set->transport->io;
+    struct stream *stream = set->streams[lane];
+    const struct io_stamp stamp = io->stamp(io);
+    const int64_t queued = now.ns - chunk->queued.ns;
+
+    header->sent = stamp.at;
+    header->sent_bound_ns = stamp.half_ns;
+    header->queued_ns = queued < 0 ? 0 : queued < UINT32_MAX ? (uint32_t)queued : UINT32_MAX;
+    if (set->transport->config.checksum > 0 && chunk->length > 0) {
+        header->flags |= LANE_CHUNK_PAYLOAD_CRC;
+        header->payload_crc = crc32c(0, chunk->source, chunk->length);
+    }
+    lane_chunk_encode(stream->head, header, set->version);
+    stream->head_left = LANE_CHUNK_SIZE;
+    stream->payload = chunk->source;
+    stream->payload_left = chunk->length;
+    stream->payload_comm = chunk->comm;
+    stream->payload_message = chunk->message;
+    watch_on_sent(set->watch, now, lane, 1, scheduler_backlog(&set->scheduler, lane));
+    const int rc = stream_flush(set, stream);
+    if (rc < 0 && rc != -EAGAIN) {
+        set_lost(set, now, lane, LANE_REASON_RESET);
+    }
+}
+
+void out_pump(struct set *set, struct mono now)
+{
+    struct sender_chunk chunk;
+    struct lane_chunk header;
+    struct scheduler_choice choice;
+
+    for (;;) {
+        const uint32_t ready = look_at_lanes(set, now, &choice);
+        const uint32_t wanted =
+            scheduler_chunk_size(&set->scheduler, sender_pending_bytes(set->sender));
+        if (ready == 0) {
+            break;
+        }
+        if (!sender_next(set->sender, ready, wanted, &chunk)) {
+            scheduler_on_idle(&set->scheduler);
+            break;
+        }
+        choice.usable &= ~chunk.not_on;
+        const int lane = scheduler_pick(&set->scheduler, now, chunk.length, &choice);
+        if (lane < 0 || sender_bind(set->sender, now, &chunk, (uint32_t)lane, &header) < 0) {
+            break;
+        }
+        scheduler_on_bound(&set->scheduler, now, (uint32_t)lane, chunk.length);
+        write_chunk(set, now, (uint32_t)lane, &chunk, &header);
+    }
+}
+
+void out_look(struct set *set, struct mono now)
+{
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        if (set->streams[lane] != NULL && set->streams[lane]->shaken) {
+            (void)sender_hedge(set->sender, lane,
+                               scheduler_hedge_before(&set->scheduler, now, lane));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+/* request.c: messages from above: isend, irecv, test. The way of every byte, so it is kept short. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+#define COPY_SIZE_MIN 512
+
+static struct mono enter(struct set *set)
+{
+    struct io *io = set->transport->io;
+    struct mono now;
+
+    pthread_mutex_lock(&set->lock);
+    now = io->now(io);
+    __atomic_store_n(&set->polled_ns, now.ns, __ATOMIC_RELAXED);
+    return now;
+}
+
+static int leave(struct set *set, int rc)
+{
+    if (rc < 0) {
+        why("%s", set->why[0] != 0 ? set->why : "the peer closed the communicator");
+    }
+    pthread_mutex_unlock(&set->lock);
+    return rc;
+}
+
+static int error_of(const struct transport_comm *comm)
+{
+    return comm->error != 0 ? comm->error : comm->set->error;
+}
+
+static struct transport_request *claim(struct transport_comm *comm, struct mono now, size_t size,
+                                       void *parent)
+{
+    const uint32_t index = (uint32_t)__builtin_ctz(~comm->used);
+    struct transport_request *request = &comm->requests[index];
+
+    comm->used |= 1u << index;
+    *request = (struct transport_request){
+        .comm = comm, .outgoing = -1, .size = size, .posted = now, .parent = parent};
+    return request;
+}
+
+static void unclaim(struct transport_request *request)
+{
+    request->comm->used &= ~(1u << (request - request->comm->requests));
+}
+
+/* -- sending ---------------------------------------------------------------------------------- */
+
+static struct outgoing *free_outgoing(struct transport_comm *comm)
+{
+    for (uint32_t i = 0; i < COMM_REQUESTS_MAX; i++) {
+        if (!comm->outgoing[i].used) {
+            return &comm->outgoing[i];
+        }
+    }
+    return NULL;
+}
+
+/* A small message is copied, so that its owner need not wait for the network. */
+static bool copy_small(struct outgoing *outgoing, const void *data, size_t size)
+{
+    if (outgoing->copy_size < size) {
+        uint32_t wanted = COPY_SIZE_MIN;
+        while (wanted < size) {
+            wanted *= 2;
+        }
+        free(outgoing->copy);
+        outgoing->copy = malloc(wanted);
+        outgoing->copy_size = outgoing->copy != NULL ? wanted : 0;
+    }
+    if (outgoing->copy == NULL && size > 0) {
+        return false;
+    }
+    if (size > 0) {
+        memcpy(outgoing->copy, data, size);
+    }
+    return true;
+}
+
+static int send_message(struct transport_comm *comm, struct mono now, const void *data, size_t size,
+                        int tag, void *parent, struct transport_request **ret_request)
+{
+    struct set *set = comm->set;
+    struct outgoing *outgoing = free_outgoing(comm);
+    struct sender_message message = {.source = data, .size = (uint32_t)size, .tag = tag};
+    uint64_t number;
+    bool copied;
+    int rc;
+
+    *ret_request = NULL;
+    if (outgoing == NULL || comm->used == UINT32_MAX) {
+        set_progress(set, now, false); /* acknowledgements make room */
+        return error_of(comm);
+    }
+    copied = size <= LANE_EAGER_SIZE_MAX && copy_small(outgoing, data, size);
+    message.source = copied ? outgoing->copy : data;
+    message.cookie = (uint64_t)(outgoing - comm->outgoing);
+    rc = sender_send(set->sender, now, comm->number, &message, &number);
+    if (rc == -EAGAIN) {
+        set_progress(set, now, false);
+        return error_of(comm);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_request = claim(comm, now, size, parent);
+    (*ret_request)->done = copied;
+    outgoing->used = true;
+    outgoing->request = copied ? NULL : *ret_request;
+    out_pump(set, now);
+    set_act(set, now);
+    return 0;
+}
+
+int transport_send(struct transport_comm *comm, const void *data, size_t size, int tag,
+                   void *parent, struct transport_request **ret_request)
+{
+    struct set *set = comm->set;
+    const struct mono now = enter(set);
+    int rc = error_of(comm);
+
+    if (rc == 0 && (!comm->sending || size > TRANSPORT_BYTES_MAX)) {
+        rc = -EINVAL;
+    }
+    if (rc == 0) {
+        rc = send_message(comm, now, data, size, tag, parent, ret_request);
+        set_touch(set);
+    }
+    return leave(set, rc);
+}
+
+/* -- receiving -------------------------------------------------------------------------------- */
+
+int transport_receive(struct transport_comm *comm, void *data, size_t size, int tag, bool staged,
+                      void *parent, struct transport_request **ret_request)
+{
+    struct set *set = comm->set;
+    const struct mono now = enter(set);
+    struct ledger_receive receive = {.count = 1, .staged = staged};
+    struct transport_request *request = NULL;
+    struct ledger_copy copy;
+    uint64_t first;
+    int rc = error_of(comm);
+
+    *ret_request = NULL;
+    if (rc == 0 && comm->sending) {
+        rc = -EINVAL;
+    }
+    if (rc == 0 && comm->used != UINT32_MAX) {
+        request = claim(comm, now, size, parent);
+        receive.cookie = (uint64_t)(request - comm->requests);
+        receive.buffers[0] = (struct ledger_buffer){
+            .data = data,
+            .size = size < TRANSPORT_BYTES_MAX ? (uint32_t)size : (uint32_t)TRANSPORT_BYTES_MAX,
+            .tag = tag};
+        rc = ledger_post(set->ledger, now, comm->number, &receive, &first, &copy);
+        if (rc < 0) {
+            unclaim(request);
+            request = NULL;
+            rc = rc == -EAGAIN ? 0 : rc;
+        } else {
+            in_copy(set, &copy);
+            in_harvest(set);
+            in_reports(set, now);
+        }
+        set_touch(set);
+    }
+    *ret_request = request;
+    return leave(set, rc);
+}
+
+/* -- done? ------------------------------------------------------------------------------------ */
+
+int transport_test(struct transport_request *request, bool *ret_done, size_t *ret_size)
+{
+    struct transport_comm *comm = request->comm;
+    struct set *set = comm->set;
+    const struct mono now = enter(set);
+    int rc = 0;
+
+    if (!request->done) {
+        rc = error_of(comm);
+        if (rc == 0) {
+            set_progress(set, now, false);
+            rc = request->done ? 0 : error_of(comm);
+        }
+    }
+    *ret_done = rc == 0 && request->done;
+    if (*ret_done) {
+        if (ret_size != NULL) {
+            *ret_size = request->size;
+        }
+        unclaim(request);
+    }
+    return leave(set, rc);
+}

@@ -1,0 +1,528 @@
+/* serve.c: the housekeeping: who comes to the listener, and sets that nobody polls but that owe something.
+ *
+ * One thread a process. While the application polls a set, this looks at it once a millisecond without taking its
+ * lock; once it doesn't, the set's connections are armed in epoll and served as events and deadlines come. A set that
+ * owes nothing leaves the list of active ones; with none of these the thread sleeps until somebody knocks. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "transport/internal.h"
+
+#define EVENTS       64
+#define TAG_LISTENER ((uint64_t)SETS_MAX * LANE_MAX)
+#define TAG_PENDING  (TAG_LISTENER + 1)
+#define NO_FILES_NS  (100 * NS_PER_MS)
+
+/* -- the listener ----------------------------------------------------------------------------- */
+
+int serve_listen(struct transport *t)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&t->listen_lock);
+    if (t->listener < 0) {
+        int conn;
+        rc = t->io->listen(t->io, t->config.port_low, t->config.port_high, &conn, &t->port);
+        if (rc == 0) {
+            t->listener = conn;
+            rc = t->io->arm(t->io, conn, TAG_LISTENER, IO_IN);
+        }
+    }
+    pthread_mutex_unlock(&t->listen_lock);
+    return rc;
+}
+
+static void forget(struct transport *t, uint32_t i)
+{
+    if (t->pending[i]->conn >= 0) {
+        t->io->close(t->io, t->pending[i]->conn, true);
+    }
+    free(t->pending[i]);
+    t->pending[i] = t->pending[--t->pending_count];
+    if (i < t->pending_count) { /* it has a new number: its event shall find it */
+        (void)!t->io->arm(t->io, t->pending[i]->conn, TAG_PENDING + i, IO_IN);
+    }
+}
+
+static void on_listener(struct transport *t, struct mono now)
+{
+    for (int i = 0; i < EVENTS; i++) {
+        struct io_address local, peer;
+        int conn;
+        const int rc = t->io->accept(t->io, t->listener, &conn, &local, &peer);
+        if (rc == -EINTR) {
+            continue;
+        }
+        if (rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS || rc == -ENOMEM) {
+            say(t, TRANSPORT_WARN, "can't accept a lane: %s; trying again", strerror(-rc));
+            t->listen_again = mono_add(now, span_ns(NO_FILES_NS));
+            return; /* not armed until then: it would wake us for ever */
+        }
+        if (rc < 0) {
+            break;
+        }
+        struct pending *pending =
+            t->pending_count < PENDING_MAX ? calloc(1, sizeof(*pending)) : NULL;
+        if (pending == NULL) {
+            t->io->close(t->io, conn, true);
+            continue;
+        }
+        *pending = (struct pending){.conn = conn,
+                                    .local = local,
+                                    .peer = peer,
+                                    .until = mono_add(now, span_ns(HANDSHAKE_NS))};
+        t->pending[t->pending_count] = pending;
+        (void)!t->io->arm(t->io, conn, TAG_PENDING + t->pending_count, IO_IN);
+        t->pending_count++;
+    }
+    (void)!t->io->arm(t->io, t->listener, TAG_LISTENER, IO_IN);
+}
+
+static void refuse(struct transport *t, struct pending *pending, enum lane_no reason,
+                   uint64_t context)
+{
+    const struct lane_refusal refusal = {.newest = LANE_VERSION,
+                                         .lowest = LANE_VERSION_LOWEST,
+                                         .reason = reason,
+                                         .context = context};
+    uint8_t bytes[LANE_NO_SIZE];
+    const struct iovec part = {bytes, sizeof(bytes)};
+    char text[IO_ADDRESS_TEXT];
+
+    lane_refusal_encode(bytes, &refusal);
+    (void)!t->io->send(t->io, pending->conn, &part, 1);
+    t->io->close(t->io, pending->conn, false);
+    pending->conn = -1;
+    say(t, TRANSPORT_INFO, "refused a lane from %s: %s", io_address_text(&pending->peer, text),
+        lane_no_name(reason));
+}
+
+/* NCCL's own socket transport, or another plugin made like it, begins with the cookie it found in our handle. */
+static bool is_foreign(struct transport *t, const struct pending *pending)
+{
+    bool found = false;
+    uint64_t cookie;
+
+    memcpy(&cookie, pending->bytes, sizeof(cookie));
+    pthread_mutex_lock(&t->listen_lock);
+    for (struct transport_listener *l = t->listeners; l != NULL; l = l->next) {
+        if (l->cookie == cookie) {
+            char text[IO_ADDRESS_TEXT];
+            snprintf(l->why, sizeof(l->why),
+                     "%s connects with another network plugin or NCCL's own: set "
+                     "NCCL_NET_PLUGIN=foliot there, too",
+                     io_address_text(&pending->peer, text));
+            l->error = -EPROTONOSUPPORT;
+            found = true;
+            say(t, TRANSPORT_WARN, "%s", l->why);
+        }
+    }
+    pthread_mutex_unlock(&t->listen_lock);
+    return found;
+}
+
+static void introduce(struct transport *t, struct pending *pending)
+{
+    struct lane_hello hello;
+    uint64_t context = 0;
+    uint32_t nic = 0;
+    enum lane_no no = LANE_NO_LANE;
+    enum lane_error error = lane_hello_context(pending->bytes, pending->size, &context);
+
+    while (nic < t->config.nic_count && t->nics[nic].context != context) {
+        nic++;
+    }
+    if (error == LANE_ERROR_NONE && nic == t->config.nic_count) {
+        refuse(t, pending, LANE_NO_CONTEXT, 0);
+        return;
+    }
+    if (error == LANE_ERROR_NONE) {
+        error = lane_hello_decode(pending->bytes, pending->size, t->nonce, t->key, &hello, NULL);
+    }
+    if (error != LANE_ERROR_NONE) {
+        refuse(t, pending,
+               error == LANE_ERROR_VERSION ? LANE_NO_VERSION
+               : error == LANE_ERROR_TAG   ? LANE_NO_KEY
+                                           : LANE_NO_LANE,
+               context);
+        return;
+    }
+    if (hello.answer || memcmp(hello.own_address, pending->peer.ip, 16) != 0) {
+        refuse(t, pending, LANE_NO_KEY, context); /* not the NIC that it says it is */
+        return;
+    }
+    if (in_hello(t, pending, &hello, nic, &no) < 0 && pending->conn >= 0) {
+        refuse(t, pending, no, context);
+    }
+}
+
+/* True: nothing more is to be expected of it here. */
+static bool on_pending(struct transport *t, struct pending *pending)
+{
+    const struct iovec part = {pending->bytes + pending->size,
+                               sizeof(pending->bytes) - pending->size};
+    const ssize_t n = t->io->receive(t->io, pending->conn, &part, 1, NULL);
+
+    if (n <= 0) {
+        return n != -EAGAIN;
+    }
+    pending->size += (uint32_t)n;
+    if (pending->bytes[0] != LANE_HELLO) {
+        if (pending->size < sizeof(uint64_t)) {
+            return false;
+        }
+        (void)is_foreign(t, pending);
+        return true;
+    }
+    if (pending->size < LANE_HELLO_SIZE) {
+        return false;
+    }
+    introduce(t, pending);
+    return true;
+}
+
+/* -- sets ------------------------------------------------------------------------------------- */
+
+static struct set *set_at(struct transport *t, uint32_t index)
+{
+    return __atomic_load_n(&t->sets[index], __ATOMIC_ACQUIRE);
+}
+
+static struct mono earlier(struct mono a, struct mono b)
+{
+    return mono_min(a, b);
+}
+
+static void arm(struct set *set)
+{
+    struct transport *t = set->transport;
+
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        struct stream *stream = set->streams[lane];
+        if (stream != NULL && !stream->dead) {
+            const uint32_t events =
+                stream->connecting ? IO_OUT : IO_IN | (stream_idle(stream) ? 0 : IO_OUT);
+            if (stream->armed != events &&
+                t->io->arm(t->io, stream->conn, (uint64_t)set->index * LANE_MAX + lane, events) ==
+                    0) {
+                stream->armed = (uint8_t)events;
+            }
+        }
+    }
+}
+
+/* "We go": then the connections end orderly, so that it arrives. */
+static void take_leave(struct set *set)
+{
+    const struct lane_close close = {.reason = LANE_REASON_CLOSE, .comm = LANE_COMM_NONE};
+    uint8_t bytes[LANE_CLOSE_SIZE];
+
+    lane_close_encode(bytes, &close);
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        struct stream *stream = set->streams[lane];
+        bool said = false;
+        if (stream == NULL) {
+            continue;
+        }
+        if (stream->shaken && !stream->dead && set->error == 0 && !set->leaving) {
+            said = stream_control(stream, bytes, sizeof(bytes)) && stream_flush(set, stream) == 0;
+        }
+        set_close_stream(set, lane, !said);
+    }
+}
+
+static void free_comms(struct set *set, struct mono now)
+{
+    struct transport_comm **at = &set->comms;
+
+    while (*at != NULL) {
+        struct transport_comm *comm = *at;
+        if (comm->released && comm->book_closed) {
+            *at = comm->next;
+            comm_free(comm);
+            set->comm_count--;
+            set->lonely = now;
+        } else {
+            at = &comm->next;
+        }
+    }
+}
+
+static bool has_streams(const struct set *set)
+{
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        if (set->streams[lane] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether nobody will miss the set. Both locks held. */
+static bool is_over(const struct set *set, struct mono now)
+{
+    const bool lonely = now.ns - set->lonely.ns > SET_LINGER_NS ||
+                        __atomic_load_n(&set->transport->leaving, __ATOMIC_RELAXED) != 0;
+
+    return set->comm_count == 0 &&
+           (set->leaving || set->error != 0 || (lonely && (set->sending || !has_streams(set))));
+}
+
+/* Serves one set; false: it is gone. */
+static bool serve_set(struct transport *t, struct set *set, struct mono now)
+{
+    pthread_mutex_lock(&t->lock);
+    pthread_mutex_lock(&set->lock);
+    free_comms(set, now);
+    if (is_over(set, now)) {
+        t->sets[set->index] = NULL;
+        __atomic_fetch_and(&t->active[set->index / 64], ~(1ull << (set->index % 64)),
+                           __ATOMIC_SEQ_CST);
+        pthread_mutex_unlock(&t->lock);
+        take_leave(set);
+        pthread_mutex_unlock(&set->lock);
+        set_free(set);
+        return false;
+    }
+    pthread_mutex_unlock(&t->lock);
+    set_progress(set, now, true);
+    arm(set);
+    set->deadline = earlier(watch_deadline(set->watch), comm_deadline(set));
+    if (!set->sending) {
+        set->deadline = earlier(set->deadline, ledger_deadline(set->ledger));
+    }
+    if (set->comm_count == 0) {
+        set->deadline = earlier(set->deadline, mono_add(set->lonely, span_ns(SET_LINGER_NS + 1)));
+    }
+    if (set_owes(set)) { /* somebody may begin to poll again, or stop to */
+        set->deadline = earlier(set->deadline, mono_add(now, span_ns(100 * NS_PER_MS)));
+    }
+    if (set->deadline.ns == INT64_MAX) {
+        set->deadline.ns = 0; /* served at once when it is active again */
+        __atomic_fetch_and(&t->active[set->index / 64], ~(1ull << (set->index % 64)),
+                           __ATOMIC_SEQ_CST);
+    }
+    pthread_mutex_unlock(&set->lock);
+    return true;
+}
+
+/* All active sets that are due; when the next one is. */
+static struct mono serve_sets(struct transport *t, struct mono now)
+{
+    const uint32_t count = __atomic_load_n(&t->set_count, __ATOMIC_ACQUIRE);
+    struct mono next = MONO_NEVER;
+
+    for (uint32_t word = 0; word * 64 < count; word++) {
+        uint64_t bits = __atomic_load_n(&t->active[word], __ATOMIC_SEQ_CST);
+        for (; bits != 0; bits &= bits - 1) {
+            struct set *set = set_at(t, word * 64 + (uint32_t)__builtin_ctzll(bits));
+            const int64_t polled =
+                set != NULL ? __atomic_load_n(&set->polled_ns, __ATOMIC_RELAXED) : 0;
+            if (set == NULL) {
+                continue;
+            }
+            if (now.ns - polled < UNPOLLED_NS) {
+                next = earlier(next, (struct mono){polled + UNPOLLED_NS});
+                set->deadline = now; /* at once when they stop */
+                continue;
+            }
+            if (set->deadline.ns <= now.ns || set->stirred) {
+                set->stirred = false;
+                if (!serve_set(t, set, now)) {
+                    continue;
+                }
+            }
+            if (set->deadline.ns != 0) {
+                next = earlier(next, set->deadline);
+            }
+        }
+    }
+    return next;
+}
+
+static void on_set_event(struct transport *t, uint64_t tag)
+{
+    struct set *set = set_at(t, (uint32_t)(tag / LANE_MAX));
+
+    if (set != NULL) {
+        pthread_mutex_lock(&set->lock);
+        if (set->streams[tag % LANE_MAX] != NULL) {
+            set->streams[tag % LANE_MAX]->armed = 0;
+        }
+        pthread_mutex_unlock(&set->lock);
+        set->stirred = true;
+        __atomic_fetch_or(&t->active[set->index / 64], 1ull << (set->index % 64), __ATOMIC_SEQ_CST);
+    }
+}
+
+/* -- links ------------------------------------------------------------------------------------ */
+
+static void tell_carrier(struct transport *t, struct mono now, uint32_t nic)
+{
+    const uint32_t count = __atomic_load_n(&t->set_count, __ATOMIC_ACQUIRE);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct set *set = set_at(t, i);
+        if (set != NULL) {
+            pthread_mutex_lock(&set->lock);
+            watch_on_carrier(set->watch, now, true, nic, t->nics[nic].carrier != 0,
+                             t->nics[nic].downs);
+            set_progress(set, now, true);
+            pthread_mutex_unlock(&set->lock);
+        }
+    }
+}
+
+static void look_at_carriers(struct transport *t, struct mono now)
+{
+    for (uint32_t i = 0; i < t->config.nic_count; i++) {
+        struct own_nic *nic = &t->nics[i];
+        uint32_t downs = nic->downs;
+        const int carrier = t->io->carrier(t->io, nic->config.name, &downs);
+        const bool first = nic->carrier < 0;
+        if (carrier < 0 || (carrier == nic->carrier && downs == nic->downs)) {
+            continue;
+        }
+        nic->carrier = carrier;
+        nic->downs = downs;
+        if (!first || carrier == 0) {
+            say(t, TRANSPORT_TRACE, "NIC %s: carrier %s, down %u times", nic->config.name,
+                carrier ? "up" : "down", downs);
+            tell_carrier(t, now, i);
+        }
+    }
+    t->next_carrier = mono_add(now, span_ns(CARRIER_NS));
+}
+
+/* -- the loop --------------------------------------------------------------------------------- */
+
+static bool any_active(const struct transport *t)
+{
+    const uint32_t count = __atomic_load_n(&t->set_count, __ATOMIC_ACQUIRE);
+
+    for (uint32_t word = 0; word * 64 < count; word++) {
+        if (__atomic_load_n(&t->active[word], __ATOMIC_SEQ_CST) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void serve_pending(struct transport *t, struct mono now)
+{
+    for (uint32_t i = t->pending_count; i-- > 0;) {
+        if (now.ns >= t->pending[i]->until.ns) {
+            forget(t, i);
+        }
+    }
+}
+
+static void on_events(struct transport *t, struct mono now, const struct io_event *events,
+                      int count)
+{
+    for (int i = 0; i < count; i++) {
+        const uint64_t tag = events[i].tag;
+        if (tag < TAG_LISTENER) {
+            on_set_event(t, tag);
+        } else if (tag == TAG_LISTENER) {
+            on_listener(t, now);
+        } else if (tag - TAG_PENDING < t->pending_count) {
+            const uint32_t k = (uint32_t)(tag - TAG_PENDING);
+            if (on_pending(t, t->pending[k])) {
+                forget(t, k);
+            } else {
+                (void)!t->io->arm(t->io, t->pending[k]->conn, tag, IO_IN);
+            }
+        }
+    }
+}
+
+static struct mono next_deadline(struct transport *t, struct mono now)
+{
+    struct mono next = serve_sets(t, now);
+
+    if (any_active(t)) {
+        next = earlier(next, t->next_carrier);
+    }
+    for (uint32_t i = 0; i < t->pending_count; i++) {
+        next = earlier(next, t->pending[i]->until);
+    }
+    if (t->listen_again.ns != 0) {
+        next = earlier(next, t->listen_again);
+    }
+    return next;
+}
+
+struct mono transport_serve(struct transport *t, struct mono until)
+{
+    struct io_event events[EVENTS];
+    struct mono now = t->io->now(t->io), next = next_deadline(t, now), wake;
+    int count;
+
+    wake = earlier(next, until);
+    __atomic_store_n(&t->sleeping_until, wake.ns, __ATOMIC_SEQ_CST);
+    if (wake.ns > now.ns && next.ns == INT64_MAX && any_active(t)) {
+        wake = now; /* became active while we looked elsewhere */
+    }
+    count = t->io->wait(t->io, wake, events, EVENTS);
+    __atomic_store_n(&t->sleeping_until, 0, __ATOMIC_SEQ_CST);
+    now = t->io->now(t->io);
+    if (t->listen_again.ns != 0 && now.ns >= t->listen_again.ns) {
+        t->listen_again.ns = 0;
+        on_listener(t, now);
+    }
+    on_events(t, now, events, count);
+    serve_pending(t, now);
+    if (now.ns >= t->next_carrier.ns && any_active(t)) {
+        look_at_carriers(t, now);
+    }
+    return next_deadline(t, now);
+}
+
+void *serve_thread(void *transport)
+{
+    struct transport *t = transport;
+
+    (void)prctl(PR_SET_NAME, "foliot");
+    while (__atomic_load_n(&t->stop, __ATOMIC_SEQ_CST) == 0) {
+        (void)transport_serve(t, MONO_NEVER);
+    }
+    return NULL;
+}
+
+bool serve_end(struct transport *t)
+{
+    bool in_use = false;
+
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct set *set = t->sets[i];
+        if (set == NULL) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        free_comms(set, t->io->now(t->io));
+        take_leave(set);
+        set->leaving = true;
+        in_use = in_use || set->comm_count > 0;
+        if (set->comm_count >
+            0) { /* the process exits under its communicators: calls may still come */
+            set->error = set->error != 0 ? set->error : -ESHUTDOWN;
+            pthread_mutex_unlock(&set->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&set->lock);
+        t->sets[i] = NULL;
+        set_free(set);
+    }
+    while (t->pending_count > 0) {
+        forget(t, 0);
+    }
+    if (t->listener >= 0) {
+        t->io->close(t->io, t->listener, false);
+        t->listener = -1;
+    }
+    return in_use;
+}

@@ -1,0 +1,545 @@
+/* set.c: a lane set at either end: what the watch decides is carried out here. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+#define EAGER_SLOTS 32
+#define SEND_POLL   16 /* a sender that waits for nothing on a lane looks at it this rarely */
+
+/* -- life ------------------------------------------------------------------------------------- */
+
+int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
+            struct set **ret_set)
+{
+    const struct watch_config watch = {.receiver = !sending, .patience = t->config.patience};
+    const struct ledger_config ledger = {.slots = EAGER_SLOTS, .comms = SET_COMMS_MAX};
+    const struct sender_config sender = {.slots = EAGER_SLOTS, .comms = SET_COMMS_MAX};
+    struct set *set = calloc(1, sizeof(*set));
+    uint32_t index = 0;
+
+    if (set == NULL) {
+        return -ENOMEM;
+    }
+    while (index < SETS_MAX && t->sets[index] != NULL) {
+        index++;
+    }
+    set->transport = t;
+    set->sending = sending;
+    set->nic = nic;
+    set->own_context = t->nics[nic].context;
+    set->peer_context = peer_context;
+    set->lonely = t->io->now(t->io);
+    set->watch = watch_new(&watch, set->lonely);
+    scheduler_init(&set->scheduler, set->lonely);
+    if (sending) {
+        set->sender = sender_new(&sender);
+    } else {
+        set->ledger = ledger_new(&ledger);
+    }
+    pthread_mutex_init(&set->lock, NULL);
+    if (index == SETS_MAX || set->watch == NULL || (sending && set->sender == NULL) ||
+        (!sending && set->ledger == NULL)) {
+        set_free(set);
+        return index == SETS_MAX ? -ENOBUFS : -ENOMEM;
+    }
+    set->index = index;
+    __atomic_store_n(&t->sets[index], set, __ATOMIC_RELEASE);
+    if (index >= t->set_count) {
+        __atomic_store_n(&t->set_count, index + 1, __ATOMIC_RELEASE);
+    }
+    *ret_set = set;
+    return 0;
+}
+
+void set_free(struct set *set)
+{
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        set_close_stream(set, lane, true);
+    }
+    while (set->comms != NULL) {
+        struct transport_comm *comm = set->comms;
+        set->comms = comm->next;
+        comm_free(comm);
+    }
+    watch_free(set->watch);
+    sender_free(set->sender);
+    ledger_free(set->ledger);
+    free(set->slots);
+    pthread_mutex_destroy(&set->lock);
+    free(set);
+}
+
+void set_touch(struct set *set)
+{
+    struct transport *t = set->transport;
+    uint64_t *word = &t->active[set->index / 64];
+    const uint64_t bit = 1ull << (set->index % 64);
+
+    if ((__atomic_load_n(word, __ATOMIC_RELAXED) & bit) == 0) {
+        __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
+    }
+    /* Asleep for longer than we would have it wait? */
+    if (__atomic_load_n(&t->sleeping_until, __ATOMIC_SEQ_CST) >
+        t->io->now(t->io).ns + 2 * UNPOLLED_NS) {
+        t->io->kick(t->io);
+    }
+}
+
+const char *set_peer(const struct set *set, char text[static 128])
+{
+    char address[IO_ADDRESS_TEXT] = "?";
+
+    if (set->peer_count > 0) {
+        io_address_text(&set->peers[0].address, address);
+    }
+    if (set->host[0] == 0) {
+        snprintf(text, 128, "%s, process %u", address, set->pid);
+    } else {
+        snprintf(text, 128, "host %s, NIC %s (%s), process %u", set->host, set->peer_device,
+                 address, set->pid);
+    }
+    return text;
+}
+
+void set_fail(struct set *set, int error, const char *format, ...)
+{
+    va_list arguments;
+
+    if (set->error != 0) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(set->why, sizeof(set->why), format, arguments);
+    va_end(arguments);
+    set->error = error;
+    say(set->transport, TRANSPORT_WARN, "%s", set->why);
+    /* Whatever the peer still thinks, no byte goes in or out any more. */
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        if (set->streams[lane] != NULL) {
+            set->streams[lane]->dead = true;
+        }
+    }
+    set_touch(set);
+}
+
+/* -- lanes ------------------------------------------------------------------------------------ */
+
+void set_close_stream(struct set *set, uint32_t lane, bool reset)
+{
+    struct stream *stream = set->streams[lane];
+
+    if (stream == NULL) {
+        return;
+    }
+    set->streams[lane] = NULL;
+    if (stream->conn >= 0) {
+        set->transport->io->close(set->transport->io, stream->conn, reset);
+    }
+    if (set->sending) {
+        sender_on_lane_down(set->sender, lane, stream->epoch);
+        scheduler_lane_down(&set->scheduler, lane);
+    } else {
+        ledger_lane_down(set->ledger, lane, stream->epoch);
+    }
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        comm->opened_on &= ~(1u << lane);
+    }
+    stream_free(stream);
+}
+
+void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason reason)
+{
+    struct stream *stream = set->streams[lane];
+
+    if (stream != NULL && !stream->dead) {
+        stream->dead = true;
+        watch_on_lost(set->watch, now, lane, stream->epoch, reason);
+    }
+}
+
+static enum lane_reason reason_of(int rc)
+{
+    return rc == -EBADMSG  ? LANE_REASON_DAMAGED
+           : rc == -EPROTO ? LANE_REASON_PROTOCOL
+                           : LANE_REASON_RESET;
+}
+
+void set_shaken(struct set *set, struct mono now, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    char text[128], own[IO_ADDRESS_TEXT];
+
+    stream->shaken = true;
+    watch_on_hello(set->watch, now, lane, stream->epoch, mono_sub(now, stream->began));
+    say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s, %s: up", lane, stream->epoch,
+        set_peer(set, text), io_address_text(&stream->local, own));
+}
+
+static void ping(struct set *set, const struct watch_action *action)
+{
+    struct stream *stream = set->streams[action->lane];
+    struct io *io = set->transport->io;
+    const struct io_stamp stamp = io->stamp(io);
+    const struct lane_ping ping = {.lane = action->lane,
+                                   .epoch = action->epoch,
+                                   .sequence = action->sequence,
+                                   .sent = stamp.at,
+                                   .sent_bound_ns = stamp.half_ns};
+    uint8_t bytes[LANE_PING_SIZE];
+
+    if (stream != NULL && stream->shaken && !stream->dead) {
+        lane_ping_encode(bytes, &ping);
+        (void)stream_control(stream, bytes, sizeof(bytes));
+    }
+}
+
+static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    struct io *io = set->transport->io;
+    struct io_info info;
+
+    if (stream == NULL || stream->dead) {
+        return;
+    }
+    io->info(io, stream->conn, &info);
+    watch_on_kernel(set->watch, now, lane,
+                    info.bytes_acked > stream->acked || (info.unacked == 0 && info.notsent == 0),
+                    info.segments_out, info.retransmits);
+    stream->acked = info.bytes_acked;
+}
+
+static void gave_up(struct set *set, const struct watch_action *action)
+{
+    char text[128];
+
+    set_fail(set, -ECONNABORTED,
+             action->dead ? "%s is gone: its lanes ended and nobody answers there"
+                          : "%s: not reached over any lane for the whole patience",
+             set_peer(set, text));
+}
+
+static void close_lane(struct set *set, const struct watch_action *action)
+{
+    struct stream *stream = set->streams[action->lane];
+    char text[128];
+
+    if (stream != NULL && stream->epoch == action->epoch) {
+        say(set->transport,
+            action->reason == LANE_REASON_CLOSE || action->reason == LANE_REASON_REPATH
+                ? TRANSPORT_TRACE
+                : TRANSPORT_INFO,
+            "lane %u.%u %s %s, NIC %s: down (%s)", action->lane, action->epoch,
+            set->sending ? "to" : "from", set_peer(set, text),
+            set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason));
+        set_close_stream(set, action->lane, true);
+    }
+}
+
+void set_act(struct set *set, struct mono now)
+{
+    struct watch_action action;
+    bool tell = false;
+
+    while (watch_next_action(set->watch, &action)) {
+        switch (action.kind) {
+        case WATCH_CONNECT:
+            if (set->sending && set->error == 0) {
+                out_connect(set, now, action.lane, action.epoch);
+            }
+            break;
+        case WATCH_CLOSE:
+            close_lane(set, &action);
+            break;
+        case WATCH_PING:
+            ping(set, &action);
+            break;
+        case WATCH_DOUBLE:
+            if (set->sending) {
+                (void)sender_on_suspect(set->sender, action.lane);
+            }
+            break;
+        case WATCH_TELL:
+            tell = true;
+            break;
+        case WATCH_ASK_KERNEL:
+            ask_kernel(set, now, action.lane);
+            break;
+        case WATCH_PARTED:
+            say(set->transport, TRANSPORT_INFO, "no way to %s left: trying all of them",
+                set_peer(set, (char[128]){0}));
+            break;
+        case WATCH_REJOINED:
+            say(set->transport, TRANSPORT_INFO, "%s is reached again",
+                set_peer(set, (char[128]){0}));
+            break;
+        case WATCH_FAIL:
+            gave_up(set, &action);
+            break;
+        }
+    }
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        if (set->streams[lane] != NULL && set->streams[lane]->dead) {
+            set_close_stream(set, lane, true);
+        }
+    }
+    if (tell) {
+        struct lane_report report = {.comm = LANE_COMM_NONE};
+        set_tell(set, &report, -1);
+    }
+}
+
+/* -- STATE ------------------------------------------------------------------------------------ */
+
+static void add_lanes(struct set *set, struct mono now, struct lane_report *report)
+{
+    struct watch_lane lane;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        uint32_t k = 0;
+        watch_lane_get(set->watch, now, i, &lane);
+        while (k < report->lane_count && report->lanes[k].lane != i) {
+            k++;
+        }
+        if (!lane.used) {
+            continue;
+        }
+        if (k == report->lane_count) {
+            report->lanes[k] = (struct lane_state_lane){.lane = (uint16_t)i,
+                                                        .epoch = lane.epoch,
+                                                        .owd_min_ns = LANE_OWD_UNKNOWN,
+                                                        .owd_ns = LANE_OWD_UNKNOWN};
+            if (!set->sending) {
+                uint32_t epoch;
+                const uint64_t taken = ledger_lane_taken(set->ledger, i, &epoch);
+                report->lanes[k].taken = epoch == lane.epoch ? taken : 0;
+            }
+            report->lane_count++;
+        }
+        report->lanes[k].state = lane.state;
+        report->lanes[k].reason = lane.reason;
+    }
+}
+
+/* One comm's progress: the lanes that the ledger counted, with their states. */
+static void name_lanes(struct set *set, struct mono now, struct lane_report *report)
+{
+    struct watch_lane lane;
+
+    for (uint32_t k = 0; k < report->lane_count; k++) {
+        watch_lane_get(set->watch, now, report->lanes[k].lane, &lane);
+        report->lanes[k].state = lane.used ? lane.state : LANE_CLOSED;
+        report->lanes[k].reason = lane.used ? lane.reason : LANE_REASON_NONE;
+    }
+}
+
+void set_tell(struct set *set, struct lane_report *report, int lane)
+{
+    struct io *io = set->transport->io;
+    const struct mono now = io->now(io);
+    const struct io_stamp stamp = io->stamp(io);
+    uint8_t bytes[LANE_STATE_SIZE_MAX];
+    size_t size;
+
+    if (lane < 0) {
+        add_lanes(set, now, report);
+    } else {
+        name_lanes(set, now, report);
+    }
+    report->sequence = ++set->sequence;
+    report->now = stamp.at;
+    size = lane_report_encode(bytes, report, set->version);
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        struct stream *stream = set->streams[i];
+        if (stream != NULL && stream->shaken && !stream->dead && (lane < 0 || (int)i == lane)) {
+            (void)stream_control(stream, bytes, size);
+            const int rc = stream_flush(set, stream);
+            if (rc < 0 && rc != -EAGAIN) {
+                set_lost(set, now, i, reason_of(rc));
+            }
+        }
+    }
+}
+
+static int on_state(struct set *set, struct mono now, const struct lane_report *report)
+{
+    const bool newer = (int32_t)(report->sequence - set->peer_sequence) > 0;
+
+    if (newer) {
+        set->peer_sequence = report->sequence;
+    }
+    for (uint32_t k = 0; k < report->lane_count; k++) {
+        const struct lane_state_lane *lane = &report->lanes[k];
+        if (newer) { /* an older one that came by a slower lane: only what is cumulative counts */
+            watch_on_peer(set->watch, now, lane->lane, lane->epoch, lane->state, lane->reason);
+        }
+    }
+    return 0;
+}
+
+/* -- frames of both ends ---------------------------------------------------------------------- */
+
+static int on_ping(struct set *set, struct mono now, uint32_t lane, const struct lane_ping *ping)
+{
+    struct io *io = set->transport->io;
+    uint8_t bytes[LANE_PING_SIZE];
+    struct io_stamp stamp;
+    struct lane_ping pong = *ping;
+
+    if (ping->answer) {
+        watch_on_pong(set->watch, now, lane, ping->epoch, ping->sequence);
+        return 0;
+    }
+    stamp = io->stamp(io);
+    pong.answer = true;
+    pong.received = stamp.at;
+    pong.received_bound_ns = stamp.half_ns;
+    lane_ping_encode(bytes, &pong);
+    (void)stream_control(set->streams[lane], bytes, sizeof(bytes)); /* full: it asks again */
+    return 0;
+}
+
+int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size)
+{
+    struct stream *stream = set->streams[lane];
+    enum lane_error error = LANE_ERROR_TYPE;
+
+    if (!stream->shaken) {
+        return -ENOENT; /* of the handshake: the sender's business */
+    }
+    switch (frame[0]) {
+    case LANE_STATE: {
+        struct lane_report report;
+        error = lane_report_decode(frame, size, set->version, &report);
+        if (error == LANE_ERROR_NONE) {
+            (void)on_state(set, now, &report);
+            return set->sending ? -ENOENT : 0; /* the sender has more to learn from it */
+        }
+        break;
+    }
+    case LANE_PING:
+    case LANE_PONG: {
+        struct lane_ping ping;
+        error = lane_ping_decode(frame, size, &ping);
+        if (error == LANE_ERROR_NONE) {
+            return on_ping(set, now, lane, &ping);
+        }
+        break;
+    }
+    case LANE_CLOSE: {
+        struct lane_close close;
+        error = lane_close_decode(frame, size, &close);
+        if (error == LANE_ERROR_NONE) {
+            comm_on_close(set, now, lane, &close);
+            return 0;
+        }
+        break;
+    }
+    default:
+        return -ENOENT;
+    }
+    return error == LANE_ERROR_CRC ? -EBADMSG : -EPROTO;
+}
+
+/* -- progress --------------------------------------------------------------------------------- */
+
+static void read_lane(struct set *set, uint32_t lane, struct mono now)
+{
+    struct stream *stream = set->streams[lane];
+    ssize_t n;
+
+    if (stream->connecting) {
+        out_handshake(set, now, lane);
+        return;
+    }
+    n = stream_read(set, lane, now);
+    if (n < 0) {
+        if (n == -EPIPE) {
+            stream->ended = true;
+        }
+        set_lost(set, now, lane, reason_of((int)n));
+    } else if (n > 0) {
+        set->hot = (uint8_t)lane;
+        watch_on_heard(set->watch, now, lane);
+    }
+}
+
+static void write_lane(struct set *set, uint32_t lane, struct mono now)
+{
+    struct stream *stream = set->streams[lane];
+
+    if (!stream->connecting && !stream_idle(stream)) {
+        const int rc = stream_flush(set, stream);
+        if (rc < 0 && rc != -EAGAIN) {
+            set_lost(set, now, lane, reason_of(rc));
+        }
+    }
+}
+
+/* Anything that the peer must still hear from us, or we from it. */
+bool set_owes(const struct set *set)
+{
+    for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (comm->state != COMM_OPEN) {
+            return true;
+        }
+        if (set->sending ? !sender_comm_idle(set->sender, comm->number)
+                         : !ledger_comm_idle(set->ledger, comm->number)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether this poll looks at that lane. Spinning callers come millions of times a second: the lane that had
+ * something last is looked at each time, the others in turn. */
+static bool due(const struct set *set, uint32_t lane, bool all)
+{
+    if (all || lane == set->hot || (set->polls + lane) % 8 == 0) {
+        return true;
+    }
+    if (set->sending) {
+        struct sender_lane_info info;
+        sender_lane_info(set->sender, lane, &info);
+        return info.chunks > 0;
+    }
+    return set->streams[lane]->reading;
+}
+
+void set_progress(struct set *set, struct mono now, bool all)
+{
+    const bool look = now.ns >= set->next_look.ns || watch_deadline(set->watch).ns <= now.ns;
+
+    set->polls++;
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        if (set->streams[lane] != NULL && !set->streams[lane]->dead &&
+            due(set, lane, all || look)) {
+            read_lane(set, lane, now);
+        }
+        if (set->streams[lane] != NULL && !set->streams[lane]->dead) {
+            write_lane(set, lane, now);
+        }
+    }
+    if (look) {
+        set->next_look = mono_add(now, span_ns(LOOK_NS));
+        if (set->sending) {
+            out_look(set, now);
+        }
+        watch_on_owing(set->watch, now, set_owes(set));
+        watch_look(set->watch, now);
+    }
+    set_act(set, now);
+    if (set->error == 0) {
+        if (set->sending) {
+            out_openings(set, now);
+            out_pump(set, now);
+        } else {
+            in_reports(set, now);
+        }
+    }
+    comm_closings(set, now);
+    set_act(set, now);
+}

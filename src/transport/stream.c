@@ -1,0 +1,286 @@
+/* stream.c: a lane's connection: frames queued and written, frames and payload read.
+ *
+ * Writing: control frames go between chunks, never into one. A chunk's payload is written from where the
+ * caller's message lies; if that message was placed by way of another lane meanwhile, its memory is
+ * somebody else's, and the rest of the frame is zeros that the receiver throws away.
+ *
+ * Reading: one call takes the rest of the present chunk, right to its place, and the beginning of what
+ * follows: the next header after a large chunk, many whole messages after a small one. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+#define LARGE_CHUNK 4096 /* after one of these only a header is read along */
+
+static const uint8_t zeros[65536];
+
+struct stream *stream_new(int conn, uint32_t epoch)
+{
+    struct stream *stream = calloc(1, sizeof(*stream));
+
+    if (stream != NULL) {
+        stream->conn = conn;
+        stream->epoch = epoch;
+    }
+    return stream;
+}
+
+void stream_free(struct stream *stream)
+{
+    if (stream != NULL) {
+        free(stream->staging);
+        free(stream);
+    }
+}
+
+/* -- writing ---------------------------------------------------------------------------------- */
+
+bool stream_control(struct stream *stream, const uint8_t *bytes, size_t size)
+{
+    if (stream->control_begin == stream->control_end) {
+        stream->control_begin = stream->control_end = 0;
+    }
+    if (stream->control_end + size > sizeof(stream->control) && stream->control_begin > 0) {
+        memmove(stream->control, stream->control + stream->control_begin,
+                (size_t)(stream->control_end - stream->control_begin));
+        stream->control_end = (uint16_t)(stream->control_end - stream->control_begin);
+        stream->control_begin = 0;
+    }
+    if (stream->control_end + size > sizeof(stream->control)) {
+        return false;
+    }
+    memcpy(stream->control + stream->control_end, bytes, size);
+    stream->control_end = (uint16_t)(stream->control_end + size);
+    return true;
+}
+
+/* Where the rest of the payload may be read from. */
+static const uint8_t *payload_source(const struct set *set, const struct stream *stream,
+                                     uint32_t *ret_size)
+{
+    *ret_size = stream->payload_left;
+    if (sender_source_needed(set->sender, stream->payload_comm, stream->payload_message)) {
+        return stream->payload;
+    }
+    *ret_size = *ret_size < sizeof(zeros) ? *ret_size : (uint32_t)sizeof(zeros);
+    return zeros;
+}
+
+/* What to write next: at most three pieces, in the order in which the peer must see them. */
+static int gather(const struct set *set, struct stream *stream, struct iovec parts[3])
+{
+    const bool begun = stream->head_left < LANE_CHUNK_SIZE && stream_chunk_waits(stream);
+    uint32_t size = 0;
+    int count = 0;
+
+    if (!begun && stream->control_end > stream->control_begin) {
+        parts[count++] = (struct iovec){stream->control + stream->control_begin,
+                                        (size_t)(stream->control_end - stream->control_begin)};
+    }
+    if (stream->head_left > 0) {
+        parts[count++] =
+            (struct iovec){stream->head + LANE_CHUNK_SIZE - stream->head_left, stream->head_left};
+    }
+    if (stream->payload_left > 0) {
+        const uint8_t *source = payload_source(set, stream, &size);
+        parts[count++] = (struct iovec){(void *)(uintptr_t)source, size};
+    }
+    if (begun && size == stream->payload_left && stream->control_end > stream->control_begin) {
+        parts[count++] = (struct iovec){stream->control + stream->control_begin,
+                                        (size_t)(stream->control_end - stream->control_begin)};
+    }
+    return count;
+}
+
+/* n bytes of what gather() gave were taken. */
+static void took(struct stream *stream, size_t n)
+{
+    const bool begun = stream->head_left < LANE_CHUNK_SIZE && stream_chunk_waits(stream);
+    const size_t control = (size_t)(stream->control_end - stream->control_begin);
+    size_t part;
+
+    stream->bytes_out += n;
+    if (!begun) {
+        part = n < control ? n : control;
+        stream->control_begin = (uint16_t)(stream->control_begin + part);
+        n -= part;
+    }
+    part = n < stream->head_left ? n : stream->head_left;
+    stream->head_left = (uint8_t)(stream->head_left - part);
+    n -= part;
+    part = n < stream->payload_left ? n : stream->payload_left;
+    stream->payload += part;
+    stream->payload_left -= (uint32_t)part;
+    n -= part;
+    if (begun) {
+        stream->control_begin = (uint16_t)(stream->control_begin + n);
+    }
+}
+
+int stream_flush(struct set *set, struct stream *stream)
+{
+    struct io *io = set->transport->io;
+
+    while (!stream_idle(stream)) {
+        struct iovec parts[3];
+        size_t wanted = 0;
+        const int count = gather(set, stream, parts);
+        for (int i = 0; i < count; i++) {
+            wanted += parts[i].iov_len;
+        }
+        const ssize_t n = io->send(io, stream->conn, parts, count);
+        if (n < 0) {
+            stream->blocked = n == -EAGAIN;
+            return (int)n;
+        }
+        took(stream, (size_t)n);
+        if ((size_t)n < wanted) {
+            stream->blocked = true;
+            return -EAGAIN;
+        }
+    }
+    stream->blocked = false;
+    return 0;
+}
+
+/* -- reading ---------------------------------------------------------------------------------- */
+
+static int handle_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                        size_t size)
+{
+    const int rc = set_frame(set, now, lane, frame, size);
+
+    if (rc != -ENOENT) {
+        return rc;
+    }
+    return set->sending ? out_frame(set, now, lane, frame, size)
+                        : in_frame(set, now, lane, frame, size);
+}
+
+/* Payload that was read along with a header: to its place. */
+static int place_payload(struct set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
+                         size_t size, const struct io_stamp *stamp, size_t *ret_used)
+{
+    uint8_t *to;
+    uint32_t left;
+    int rc = in_target(set, lane, &to, &left);
+
+    if (rc < 0) {
+        return rc;
+    }
+    left = left < size ? left : (uint32_t)size;
+    if (to != NULL) {
+        memcpy(to, bytes, left);
+    }
+    *ret_used = left;
+    return in_got(set, now, lane, to, left, stamp);
+}
+
+/* All whole frames in `bytes`; *ret_used: how far it got. */
+static int handle_bytes(struct set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
+                        size_t size, const struct io_stamp *stamp, size_t *ret_used)
+{
+    struct stream *stream = set->streams[lane];
+    size_t used = 0;
+    int rc = 0;
+
+    while (rc == 0 && used < size) {
+        if (stream->reading) {
+            size_t part = 0;
+            rc = place_payload(set, now, lane, bytes + used, size - used, stamp, &part);
+            used += part;
+            continue;
+        }
+        if (size - used < 2) {
+            break;
+        }
+        const size_t whole = lane_frame_size(bytes + used, size - used);
+        if (whole == 0) {
+            rc = -EPROTO;
+            break;
+        }
+        if (size - used < whole) {
+            break;
+        }
+        rc = handle_frame(set, now, lane, bytes + used, whole);
+        used += whole;
+        if (rc == 0 && stream->reading && stream->chunk.length == 0) {
+            rc = in_got(set, now, lane, NULL, 0, stamp);
+        }
+    }
+    *ret_used = used;
+    return rc;
+}
+
+/* One call of the kernel's. Bytes read; 0 no more; -errno. */
+static ssize_t read_once(struct set *set, uint32_t lane, struct mono now)
+{
+    struct io *io = set->transport->io;
+    struct stream *stream = set->streams[lane];
+    uint8_t scratch[LANE_FRAME_SIZE_MAX + SCRATCH_SIZE];
+    struct iovec parts[2];
+    struct io_stamp stamp;
+    uint8_t *to = NULL;
+    uint32_t left = 0;
+    size_t carried = stream->part_size, payload = 0, used;
+    int count = 0;
+
+    if (stream->reading) { /* carried is 0: a header was whole, and all bytes after it placed */
+        const int rc = in_target(set, lane, &to, &left);
+        if (rc < 0) {
+            return rc;
+        }
+        if (to == NULL) {
+            left = left < SCRATCH_SIZE ? left : SCRATCH_SIZE;
+            parts[count++] = (struct iovec){scratch, left};
+        } else {
+            parts[count++] = (struct iovec){to, left};
+            parts[count++] = (struct iovec){
+                scratch, stream->chunk.length > LARGE_CHUNK ? LANE_CHUNK_SIZE : SCRATCH_SIZE};
+        }
+    } else {
+        memcpy(scratch, stream->part, carried);
+        parts[count++] = (struct iovec){scratch + carried, SCRATCH_SIZE};
+    }
+    const ssize_t n = io->receive(io, stream->conn, parts, count, set->sending ? NULL : &stamp);
+    if (n <= 0) {
+        return n == 0 ? -EPIPE : n == -EAGAIN ? 0 : n;
+    }
+    if (stream->reading) {
+        payload = (size_t)n < left ? (size_t)n : left;
+        const int rc = in_got(set, now, lane, to, (uint32_t)payload, &stamp);
+        if (rc < 0 || to == NULL) {
+            return rc < 0 ? rc : n;
+        }
+    }
+    carried += (size_t)n - payload;
+    const int rc = handle_bytes(set, now, lane, scratch, carried, &stamp, &used);
+    if (rc < 0) {
+        return rc;
+    }
+    stream->part_size = (uint16_t)(carried - used);
+    memcpy(stream->part, scratch + used, stream->part_size);
+    return n;
+}
+
+ssize_t stream_read(struct set *set, uint32_t lane, struct mono now)
+{
+    ssize_t all = 0;
+
+    while (all < READ_BYTES_MAX) {
+        const ssize_t n = read_once(set, lane, now);
+        if (n < 0) {
+            return n;
+        }
+        if (n == 0) {
+            break;
+        }
+        all += n;
+        if (n < SCRATCH_SIZE / 4 && !set->streams[lane]->reading) {
+            break; /* a small one: surely all there was; latency counts more than certainty */
+        }
+    }
+    return all;
+}

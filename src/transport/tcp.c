@@ -1,0 +1,532 @@
+/* tcp.c: Linux's sockets behind io.h. */
+#include "transport/tcp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/net_tstamp.h>
+#include <linux/tcp.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/prng.h"
+#include "foliot/clock.h"
+#include "transport/tcp_private.h"
+
+#ifndef TCP_RTO_MIN_US
+#define TCP_RTO_MIN_US 45
+#endif
+#ifndef TCP_DELACK_MAX_US
+#define TCP_DELACK_MAX_US 46
+#endif
+#define RTO_MIN_US      5000
+#define DELACK_MAX_US   1000
+#define USER_TIMEOUT_MS 2000
+#define LISTEN_BACKLOG  4096
+#define KICK_TAG        UINT64_MAX
+
+/* -- addresses -------------------------------------------------------------------------------- */
+
+static const uint8_t v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool io_address_is_v4(const struct io_address *address)
+{
+    return memcmp(address->ip, v4_prefix, sizeof(v4_prefix)) == 0;
+}
+
+bool io_address_same_ip(const struct io_address *a, const struct io_address *b)
+{
+    return memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
+}
+
+const char *io_address_text(const struct io_address *address, char text[static IO_ADDRESS_TEXT])
+{
+    char ip[INET6_ADDRSTRLEN] = "?";
+
+    if (io_address_is_v4(address)) {
+        inet_ntop(AF_INET, address->ip + 12, ip, sizeof(ip));
+        snprintf(text, IO_ADDRESS_TEXT, "%s:%u", ip, address->port);
+    } else {
+        inet_ntop(AF_INET6, address->ip, ip, sizeof(ip));
+        snprintf(text, IO_ADDRESS_TEXT, "[%s]:%u", ip, address->port);
+    }
+    return text;
+}
+
+socklen_t tcp_to_sockaddr(const struct io_address *address, struct sockaddr_storage *ret)
+{
+    *ret = (struct sockaddr_storage){0};
+    if (io_address_is_v4(address)) {
+        struct sockaddr_in *in = (struct sockaddr_in *)ret;
+        in->sin_family = AF_INET;
+        in->sin_port = htons(address->port);
+        memcpy(&in->sin_addr, address->ip + 12, 4);
+        return sizeof(*in);
+    }
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(address->port);
+    in6->sin6_scope_id = address->scope;
+    memcpy(&in6->sin6_addr, address->ip, 16);
+    return sizeof(*in6);
+}
+
+bool tcp_from_sockaddr(const struct sockaddr *from, struct io_address *ret)
+{
+    *ret = (struct io_address){0};
+    if (from->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, from, sizeof(in));
+        memcpy(ret->ip, v4_prefix, sizeof(v4_prefix));
+        memcpy(ret->ip + 12, &in.sin_addr, 4);
+        ret->port = ntohs(in.sin_port);
+        return true;
+    }
+    if (from->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, from, sizeof(in6));
+        memcpy(ret->ip, &in6.sin6_addr, 16);
+        ret->port = ntohs(in6.sin6_port);
+        /* The kernel fills it in for any address of an interface; it means something for
+         * link-local ones only. */
+        ret->scope = IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) ? in6.sin6_scope_id : 0;
+        return true;
+    }
+    return false;
+}
+
+/* Where a socket is (local) or whom it talks to. */
+static void name_of(int fd, bool peer, struct io_address *ret)
+{
+    struct sockaddr_storage storage;
+    socklen_t size = sizeof(storage);
+    const int rc = peer ? getpeername(fd, (struct sockaddr *)&storage, &size)
+                        : getsockname(fd, (struct sockaddr *)&storage, &size);
+
+    if (rc < 0 || !tcp_from_sockaddr((struct sockaddr *)&storage, ret)) {
+        *ret = (struct io_address){0};
+    }
+}
+
+/* -- sockets ---------------------------------------------------------------------------------- */
+
+static void set_int(int fd, int level, int option, int value)
+{
+    (void)!setsockopt(fd, level, option, &value, sizeof(value)); /* each is a help, none a need */
+}
+
+static void tune(int fd, uint32_t notsent)
+{
+    set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+    set_int(fd, IPPROTO_TCP, TCP_RTO_MIN_US, RTO_MIN_US);
+    set_int(fd, IPPROTO_TCP, TCP_DELACK_MAX_US, DELACK_MAX_US);
+    set_int(fd, SOL_SOCKET, SO_TIMESTAMPING,
+            SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE);
+    if (notsent != 0) {
+        set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)notsent);
+    }
+}
+
+static int bind_in_range(int fd, const struct io_address *any, uint16_t low, uint16_t high)
+{
+    const uint32_t count = (uint32_t)(high - low) + 1;
+    uint32_t start = 0;
+
+    (void)!getrandom(&start, sizeof(start), GRND_NONBLOCK);
+    for (uint32_t i = 0; i < count; i++) {
+        struct io_address address = *any;
+        struct sockaddr_storage storage;
+        address.port = (uint16_t)(low + (start + i) % count);
+        const socklen_t size = tcp_to_sockaddr(&address, &storage);
+        if (bind(fd, (struct sockaddr *)&storage, size) == 0) {
+            return 0;
+        }
+        if (errno != EADDRINUSE) {
+            return -errno;
+        }
+    }
+    return -EADDRINUSE;
+}
+
+static int tcp_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn, uint16_t *ret_port)
+{
+    struct io_address any = {0}, local;
+    int rc = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    (void)io;
+    if (fd >= 0) {
+        set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+        rc = bind_in_range(fd, &any, low, high);
+    }
+    if (fd < 0 || rc == -EADDRNOTAVAIL) { /* no IPv6 here */
+        if (fd >= 0) {
+            close(fd);
+        }
+        memcpy(any.ip, v4_prefix, sizeof(v4_prefix));
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0) {
+            return -errno;
+        }
+        rc = bind_in_range(fd, &any, low, high);
+    }
+    if (rc == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
+        rc = -errno;
+    }
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    name_of(fd, false, &local);
+    *ret_port = local.port;
+    *ret_conn = fd;
+    return 0;
+}
+
+static int tcp_accept(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
+                      struct io_address *ret_peer)
+{
+    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)io;
+    if (fd < 0) {
+        /* Errors of the connection, not of the listener: there may be another one behind it. */
+        return errno == ECONNABORTED || errno == EINTR || errno == EPROTO ? -EINTR : -errno;
+    }
+    tune(fd, 0);
+    name_of(fd, false, ret_local);
+    name_of(fd, true, ret_peer);
+    *ret_conn = fd;
+    return 0;
+}
+
+static int connect_by(const struct io_connect *connect_to, const char *device, int *ret_conn)
+{
+    struct sockaddr_storage from, to;
+    const socklen_t to_size = tcp_to_sockaddr(&connect_to->to, &to);
+    const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0) {
+        return -errno;
+    }
+    tune(fd, connect_to->notsent);
+    if (connect_to->traffic_class != 0) {
+        set_int(fd, to.ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
+                to.ss_family == AF_INET ? IP_TOS : IPV6_TCLASS, connect_to->traffic_class);
+    }
+    if (device != NULL) {
+        (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
+    }
+    const socklen_t from_size = tcp_to_sockaddr(&connect_to->from, &from);
+    int rc = 0;
+    if (from.ss_family == to.ss_family && bind(fd, (struct sockaddr *)&from, from_size) < 0) {
+        rc = -errno;
+    }
+    if (rc == 0 && connect(fd, (struct sockaddr *)&to, to_size) < 0 && errno != EINPROGRESS) {
+        rc = -errno;
+    }
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    *ret_conn = fd;
+    return 0;
+}
+
+static int tcp_connect(struct io *io, const struct io_connect *connect_to, int *ret_conn)
+{
+    int rc = connect_by(connect_to, connect_to->device, ret_conn);
+
+    (void)io;
+    /* Its own table has no way for that device: the routes know better than we. */
+    if (connect_to->device != NULL && (rc == -ENETUNREACH || rc == -EHOSTUNREACH)) {
+        rc = connect_by(connect_to, NULL, ret_conn);
+    }
+    return rc;
+}
+
+static int tcp_connected(struct io *io, int conn, struct io_address *ret_local)
+{
+    struct pollfd look = {.fd = conn, .events = POLLOUT};
+    int error = 0;
+    socklen_t size = sizeof(error);
+
+    (void)io;
+    if (poll(&look, 1, 0) == 0) {
+        return -EAGAIN;
+    }
+    if (getsockopt(conn, SOL_SOCKET, SO_ERROR, &error, &size) < 0) {
+        return -errno;
+    }
+    if (error != 0) {
+        return -error;
+    }
+    name_of(conn, false, ret_local);
+    return 0;
+}
+
+static ssize_t tcp_send(struct io *io, int conn, const struct iovec *parts, int count)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
+                             .msg_iovlen = (size_t)count};
+    const ssize_t n = sendmsg(conn, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    (void)io;
+    return n >= 0 ? n : errno == EINTR || errno == ENOBUFS ? -EAGAIN : -errno;
+}
+
+static ssize_t tcp_receive(struct io *io, int conn, const struct iovec *parts, int count,
+                           struct io_stamp *ret_stamp)
+{
+    union {
+        char bytes[CMSG_SPACE(3 * sizeof(struct timespec))];
+        struct cmsghdr align;
+    } control;
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
+                             .msg_iovlen = (size_t)count,
+                             .msg_control = ret_stamp != NULL ? control.bytes : NULL,
+                             .msg_controllen = ret_stamp != NULL ? sizeof(control.bytes) : 0};
+    const ssize_t n = recvmsg(conn, &message, MSG_DONTWAIT);
+    struct timespec kernel = {0};
+
+    if (n <= 0) {
+        return n == 0 ? 0 : errno == EINTR ? -EAGAIN : -errno;
+    }
+    if (ret_stamp == NULL) {
+        return n;
+    }
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c != NULL; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_TIMESTAMPING) {
+            memcpy(&kernel, CMSG_DATA(c), sizeof(kernel));
+        }
+    }
+    tcp_stamp_of(io->driver, &kernel, ret_stamp);
+    return n;
+}
+
+static void tcp_close_conn(struct io *io, int conn, bool reset)
+{
+    (void)io;
+    if (reset) {
+        /* Disconnecting acts on the connection, not on our name for it: a child forked by the
+         * application may hold another. SO_LINGER 0 for kernels that refuse. */
+        const struct linger linger = {.l_onoff = 1, .l_linger = 0};
+        const struct sockaddr none = {.sa_family = AF_UNSPEC};
+        (void)!setsockopt(conn, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+        (void)!connect(conn, &none, sizeof(none));
+    } else {
+        (void)!shutdown(conn, SHUT_WR);
+    }
+    close(conn);
+}
+
+static void tcp_info(struct io *io, int conn, struct io_info *ret)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+
+    (void)io;
+    *ret = (struct io_info){0};
+    if (getsockopt(conn, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) {
+        return;
+    }
+    ret->segments_out = info.tcpi_segs_out;
+    ret->retransmits = info.tcpi_total_retrans;
+    ret->bytes_acked = info.tcpi_bytes_acked;
+    ret->rtt_ns = info.tcpi_rtt * 1000;
+    ret->rtt_var_ns = info.tcpi_rttvar * 1000;
+    ret->unacked = info.tcpi_unacked;
+    ret->lost = info.tcpi_lost;
+    ret->backoff = info.tcpi_backoff;
+    ret->notsent = info.tcpi_notsent_bytes;
+}
+
+static void tcp_pace(struct io *io, int conn, uint64_t bytes_per_s)
+{
+    (void)io;
+    (void)!setsockopt(conn, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof(bytes_per_s));
+}
+
+/* -- waiting ---------------------------------------------------------------------------------- */
+
+static int tcp_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
+{
+    struct tcp *tcp = io->driver;
+    struct epoll_event event = {.events = (events & IO_IN ? EPOLLIN | EPOLLRDHUP : 0u) |
+                                          (events & IO_OUT ? EPOLLOUT : 0u) | EPOLLONESHOT,
+                                .data = {.u64 = tag}};
+
+    ASSERT(tag != KICK_TAG);
+    if (epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, conn, &event) == 0 ||
+        (errno == ENOENT && epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, conn, &event) == 0)) {
+        return 0;
+    }
+    return -errno;
+}
+
+static int tcp_wait(struct io *io, struct mono until, struct io_event *ret_events, int capacity)
+{
+    struct tcp *tcp = io->driver;
+    struct epoll_event events[64];
+    const int64_t left = until.ns == INT64_MAX ? INT64_MAX : until.ns - io->now(io).ns;
+    const int max = capacity < (int)ARRAY_COUNT(events) ? capacity : (int)ARRAY_COUNT(events);
+    /* Rounded up: waking a little early means waking twice. */
+    const int timeout = left == INT64_MAX               ? -1
+                        : left <= 0                     ? 0
+                        : left > 60 * (int64_t)NS_PER_S ? 60000
+                                                        : (int)((left + 999999) / NS_PER_MS);
+    const int n = epoll_wait(tcp->epoll, events, max, timeout);
+    int count = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.u64 == KICK_TAG) {
+            uint64_t kicks;
+            (void)!read(tcp->kick, &kicks, sizeof(kicks));
+            continue;
+        }
+        ret_events[count++] = (struct io_event){
+            .tag = events[i].data.u64,
+            .events =
+                (events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? IO_IN : 0) |
+                (events[i].events & (EPOLLOUT | EPOLLHUP | EPOLLERR) ? IO_OUT : 0)};
+    }
+    return count;
+}
+
+static void tcp_kick(struct io *io)
+{
+    struct tcp *tcp = io->driver;
+    const uint64_t one = 1;
+
+    (void)!write(tcp->kick, &one, sizeof(one));
+}
+
+/* -- the link --------------------------------------------------------------------------------- */
+
+static int read_number(const char *path, uint32_t *ret)
+{
+    char text[32];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0) {
+        return -errno;
+    }
+    n = read(fd, text, sizeof(text) - 1);
+    const int error = errno;
+    close(fd);
+    if (n <= 0) {
+        return n == 0 ? -EIO : -error;
+    }
+    text[n] = 0;
+    *ret = (uint32_t)strtoul(text, NULL, 10);
+    return 0;
+}
+
+static int tcp_carrier(struct io *io, const char *device, uint32_t *ret_downs)
+{
+    struct tcp *tcp = io->driver;
+    char path[512];
+    uint32_t up;
+
+    snprintf(path, sizeof(path), "%s/class/net/%s/carrier_down_count", tcp->sysfs, device);
+    if (read_number(path, ret_downs) < 0) {
+        *ret_downs = 0;
+    }
+    snprintf(path, sizeof(path), "%s/class/net/%s/carrier", tcp->sysfs, device);
+    const int rc = read_number(path, &up);
+    /* EINVAL: the interface is administratively down. */
+    return rc == -EINVAL ? 0 : rc < 0 ? rc : up != 0;
+}
+
+/* -- open, close ------------------------------------------------------------------------------ */
+
+static void tcp_random(struct io *io, void *bytes, size_t size)
+{
+    struct tcp *tcp = io->driver;
+
+    if (getrandom(bytes, size, 0) == (ssize_t)size) {
+        return;
+    }
+    /* Interrupted by a signal, or a kernel of before 2014. */
+    const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    const bool good = fd >= 0 && read(fd, bytes, size) == (ssize_t)size;
+    if (fd >= 0) {
+        close(fd);
+    }
+    __atomic_store_n(&tcp->weak_random, !good, __ATOMIC_RELAXED);
+}
+
+int tcp_open(struct tcp **ret_tcp, const char *sysfs)
+{
+    struct tcp *tcp = calloc(1, sizeof(*tcp));
+    int rc = 0;
+
+    if (tcp == NULL) {
+        return -ENOMEM;
+    }
+    tcp->io = (struct io){.driver = tcp,
+                          .now = tcp_now,
+                          .stamp = tcp_stamp,
+                          .random = tcp_random,
+                          .listen = tcp_listen,
+                          .accept = tcp_accept,
+                          .connect = tcp_connect,
+                          .connected = tcp_connected,
+                          .send = tcp_send,
+                          .receive = tcp_receive,
+                          .close = tcp_close_conn,
+                          .info = tcp_info,
+                          .pace = tcp_pace,
+                          .arm = tcp_arm,
+                          .wait = tcp_wait,
+                          .kick = tcp_kick,
+                          .carrier = tcp_carrier};
+    snprintf(tcp->sysfs, sizeof(tcp->sysfs), "%s", sysfs);
+    tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
+    tcp->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (tcp->epoll < 0 || tcp->kick < 0) {
+        rc = -errno;
+    } else {
+        struct epoll_event event = {.events = EPOLLIN, .data = {.u64 = KICK_TAG}};
+        rc = epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->kick, &event) < 0 ? -errno : 0;
+    }
+    if (rc < 0) {
+        tcp_close(tcp);
+        return rc;
+    }
+    tcp_clock_init(tcp);
+    *ret_tcp = tcp;
+    return 0;
+}
+
+struct io *tcp_io(struct tcp *tcp)
+{
+    return &tcp->io;
+}
+
+void tcp_close(struct tcp *tcp)
+{
+    if (tcp == NULL) {
+        return;
+    }
+    if (tcp->epoll >= 0) {
+        close(tcp->epoll);
+    }
+    if (tcp->kick >= 0) {
+        close(tcp->kick);
+    }
+    free(tcp);
+}

@@ -1,0 +1,30 @@
+/* tcp_private.h: what tcp.c and tcp_clock.c share. */
+#pragma once
+#include <sys/socket.h>
+#include <time.h>
+
+#include "transport/tcp.h"
+
+struct tcp {
+    struct io io;
+    int epoll, kick;
+    char sysfs[256];
+    bool weak_random;
+    /* Raw clock -> stamp, asked of the page at most once in CLOCK_CACHE_NS: one reading costs as
+     * much as the rest of a stamp. A sequence lock: threads read it, one of them renews it. */
+    uint32_t sequence;
+    int64_t cached_raw, cached_at;
+    uint32_t cached_half, cached_epoch;
+    int64_t unsynced_offset; /* wall clock - raw when we began: constant, whatever is set later */
+    /* CLOCK_REALTIME - raw, for the kernel's stamps. */
+    int64_t realtime_raw, realtime_offset;
+};
+
+socklen_t tcp_to_sockaddr(const struct io_address *address, struct sockaddr_storage *ret);
+MUST_CHECK bool tcp_from_sockaddr(const struct sockaddr *from, struct io_address *ret);
+
+void tcp_clock_init(struct tcp *tcp);
+struct mono tcp_now(struct io *io);
+struct io_stamp tcp_stamp(struct io *io);
+/* Of a kernel's stamp by CLOCK_REALTIME; all zero: there was none, so now. */
+void tcp_stamp_of(struct tcp *tcp, const struct timespec *kernel, struct io_stamp *ret);

@@ -1,0 +1,443 @@
+/* transport.c: a transport's birth and end; listeners, connect and accept. */
+#include "transport/transport.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "transport/internal.h"
+
+#define PATIENCE_NS   (60 * NS_PER_S)
+#define LANES_DEFAULT 4
+
+_Static_assert(TRANSPORT_HANDLE_SIZE == HANDLE_SIZE, "what NCCL carries");
+_Static_assert(TRANSPORT_REQUEST_MAX <= 32, "a bit each");
+_Static_assert(TRANSPORT_BYTES_MAX == LANE_MESSAGE_SIZE_MAX, "a message's size");
+
+/* -- birth and end ---------------------------------------------------------------------------- */
+
+static int start_thread(struct transport *t)
+{
+    sigset_t all, before;
+    int rc;
+
+    /* The application's signals are the application's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = -pthread_create(&t->thread, NULL, serve_thread, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    t->running = rc == 0;
+    return rc;
+}
+
+int transport_new(struct transport **ret_transport, const struct transport_config *config)
+{
+    struct transport *t;
+    int rc = 0;
+
+    if (config->nic_count == 0 || config->nic_count > HOST_NIC_MAX ||
+        config->lanes > LANE_MAX / 2) {
+        return -EINVAL;
+    }
+    t = calloc(1, sizeof(*t));
+    if (t == NULL) {
+        return -ENOMEM;
+    }
+    t->config = *config;
+    t->config.nics = NULL;
+    t->config.patience.ns = config->patience.ns > 0 ? config->patience.ns : PATIENCE_NS;
+    t->config.lanes = config->mode == TRANSPORT_OBSERVE ? 1
+                      : config->lanes != 0              ? config->lanes
+                                                        : LANES_DEFAULT;
+    t->io = config->io;
+    t->listener = -1;
+    t->pid = (uint32_t)getpid();
+    (void)!gethostname(t->host, sizeof(t->host) - 1);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->listen_lock, NULL);
+    t->io->random(t->io, t->key, sizeof(t->key));
+    t->io->random(t->io, t->nonce, sizeof(t->nonce));
+    for (uint32_t i = 0; i < config->nic_count; i++) {
+        t->nics[i].config = config->nics[i];
+        t->nics[i].carrier = -1;
+        t->io->random(t->io, &t->nics[i].context, sizeof(t->nics[i].context));
+    }
+    if (config->thread) {
+        rc = start_thread(t);
+    }
+    if (rc < 0) {
+        free(t);
+        return rc;
+    }
+    *ret_transport = t;
+    return 0;
+}
+
+/* A comm that was closed above and still owes its peer. */
+static bool any_debt(struct transport *t)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&t->lock);
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct set *set = t->sets[i];
+        if (set == NULL) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+            any = any || (comm->state == COMM_CLOSING && !comm->released);
+        }
+        pthread_mutex_unlock(&set->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return any;
+}
+
+bool transport_free(struct transport *t)
+{
+    struct mono until;
+
+    if (t == NULL || t->pid != (uint32_t)getpid()) {
+        return t == NULL;
+    }
+    __atomic_store_n(&t->leaving, 1, __ATOMIC_SEQ_CST);
+    until = mono_add(t->io->now(t->io), t->config.patience);
+    while (any_debt(t) && t->io->now(t->io).ns < until.ns) {
+        if (t->running) {
+            t->io->kick(t->io);
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        } else {
+            (void)transport_serve(t, mono_add(t->io->now(t->io), span_ms(1)));
+        }
+    }
+    if (t->running) {
+        __atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
+        t->io->kick(t->io);
+        pthread_join(t->thread, NULL);
+    }
+    if (serve_end(t)) {
+        return false;
+    }
+    while (t->listeners != NULL) {
+        struct transport_listener *listener = t->listeners;
+        t->listeners = listener->next;
+        free(listener);
+    }
+    pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->listen_lock);
+    free(t);
+    return true;
+}
+
+/* -- listening -------------------------------------------------------------------------------- */
+
+static void put_address(const struct io_address *from, uint8_t to[HANDLE_ADDRESS_SIZE])
+{
+    memset(to, 0, HANDLE_ADDRESS_SIZE);
+    if (io_address_is_v4(from)) {
+        struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(from->port)};
+        memcpy(&in.sin_addr, from->ip + 12, 4);
+        memcpy(to, &in, sizeof(in));
+    } else {
+        struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(from->port)};
+        memcpy(&in6.sin6_addr, from->ip, 16);
+        memcpy(to, &in6, sizeof(in6) < HANDLE_ADDRESS_SIZE ? sizeof(in6) : HANDLE_ADDRESS_SIZE);
+    }
+}
+
+static bool get_address(const uint8_t from[HANDLE_ADDRESS_SIZE], struct io_address *ret)
+{
+    sa_family_t family;
+
+    *ret = (struct io_address){0};
+    memcpy(&family, from, sizeof(family));
+    if (family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, from, sizeof(in));
+        ret->ip[10] = ret->ip[11] = 0xff;
+        memcpy(ret->ip + 12, &in.sin_addr, 4);
+        ret->port = ntohs(in.sin_port);
+        return true;
+    }
+    if (family == AF_INET6) {
+        struct sockaddr_in6 in6 = {0};
+        memcpy(&in6, from, HANDLE_ADDRESS_SIZE);
+        memcpy(ret->ip, &in6.sin6_addr, 16);
+        ret->port = ntohs(in6.sin6_port);
+        return true;
+    }
+    return false;
+}
+
+int transport_listen(struct transport *t, uint32_t nic,
+                     uint8_t handle[static TRANSPORT_HANDLE_SIZE],
+                     struct transport_listener **ret_listener)
+{
+    struct transport_listener *listener;
+    struct io_address address;
+    struct handle words;
+    uint64_t random;
+    int rc;
+
+    if (nic >= t->config.nic_count) {
+        why("there is no device %u", nic);
+        return -EINVAL;
+    }
+    rc = serve_listen(t);
+    if (rc < 0) {
+        why("no listening socket on any port of %u to %u: %s", t->config.port_low,
+            t->config.port_high, strerror(-rc));
+        return rc;
+    }
+    listener = calloc(1, sizeof(*listener));
+    if (listener == NULL) {
+        return -ENOMEM;
+    }
+    t->io->random(t->io, &random, sizeof(random));
+    *listener =
+        (struct transport_listener){.transport = t, .cookie = handle_cookie(random), .nic = nic};
+    listener->ready_end = &listener->ready;
+    words = (struct handle){.cookie = listener->cookie,
+                            .newest = LANE_VERSION,
+                            .lowest = LANE_VERSION_LOWEST,
+                            .group_max = 1,
+                            .context = t->nics[nic].context,
+                            .pid = t->pid};
+    address = t->nics[nic].config.address;
+    address.port = t->port;
+    put_address(&address, words.address);
+    memcpy(words.key, t->key, sizeof(words.key));
+    memcpy(words.nonce, t->nonce, sizeof(words.nonce));
+    handle_encode(handle, &words);
+    pthread_mutex_lock(&t->listen_lock);
+    listener->next = t->listeners;
+    t->listeners = listener;
+    pthread_mutex_unlock(&t->listen_lock);
+    *ret_listener = listener;
+    return 0;
+}
+
+void transport_close_listener(struct transport_listener *listener)
+{
+    struct transport *t;
+    struct transport_comm *comm;
+
+    if (listener == NULL) {
+        return;
+    }
+    t = listener->transport;
+    pthread_mutex_lock(&t->listen_lock);
+    for (struct transport_listener **at = &t->listeners; *at != NULL; at = &(*at)->next) {
+        if (*at == listener) {
+            *at = listener->next;
+            break;
+        }
+    }
+    comm = listener->ready;
+    pthread_mutex_unlock(&t->listen_lock);
+    while (comm != NULL) { /* opened by a peer, never accepted */
+        struct transport_comm *next = comm->next_ready;
+        transport_close(comm);
+        comm = next;
+    }
+    free(listener);
+}
+
+int transport_accept(struct transport_listener *listener, struct transport_comm **ret_comm)
+{
+    struct transport *t = listener->transport;
+    struct transport_comm *comm;
+    int rc;
+
+    pthread_mutex_lock(&t->listen_lock);
+    comm = listener->ready;
+    rc = listener->error;
+    if (comm != NULL) {
+        listener->ready = comm->next_ready;
+        if (listener->ready == NULL) {
+            listener->ready_end = &listener->ready;
+        }
+    } else if (rc < 0) {
+        why("%s", listener->why);
+    }
+    pthread_mutex_unlock(&t->listen_lock);
+    if (comm == NULL) {
+        *ret_comm = NULL;
+        return rc;
+    }
+    pthread_mutex_lock(&comm->set->lock);
+    comm->state = COMM_OPEN;
+    pthread_mutex_unlock(&comm->set->lock);
+    *ret_comm = comm;
+    return 0;
+}
+
+/* -- connecting ------------------------------------------------------------------------------- */
+
+static int read_handle(const uint8_t bytes[static TRANSPORT_HANDLE_SIZE], struct handle *ret,
+                       struct io_address *ret_address)
+{
+    char text[IO_ADDRESS_TEXT] = "?";
+    const enum lane_error error = handle_decode(bytes, ret);
+
+    if (get_address(bytes, ret_address)) {
+        io_address_text(ret_address, text);
+    }
+    switch (error) {
+    case LANE_ERROR_NONE:
+        return 0;
+    case LANE_ERROR_MAGIC:
+        why("%s listens with another network plugin or NCCL's own: set NCCL_NET_PLUGIN=foliot "
+            "there, too",
+            text);
+        return -EPROTONOSUPPORT;
+    case LANE_ERROR_VERSION:
+        why("%s speaks versions %u to %u of Foliot's lanes, we speak %u to %u: upgrade one end",
+            text, ret->lowest, ret->newest, LANE_VERSION_LOWEST, LANE_VERSION);
+        return -EPROTONOSUPPORT;
+    default:
+        why("the handle from %s is damaged (%s)", text, lane_error_name(error));
+        return -EBADMSG;
+    }
+}
+
+/* The set to that context, with its lanes on the way. Registry locked. */
+static int find_set(struct transport *t, uint32_t nic, const struct handle *handle,
+                    const struct io_address *address, struct set **ret_set)
+{
+    struct set *set;
+    int rc;
+
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        bool fits;
+        set = t->sets[i];
+        if (set == NULL || !set->sending || set->nic != nic ||
+            set->peer_context != handle->context) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        fits =
+            set->error == 0 && !set->leaving && memcmp(set->key, handle->key, LANE_KEY_SIZE) == 0;
+        pthread_mutex_unlock(&set->lock);
+        if (fits) {
+            *ret_set = set;
+            return 0;
+        }
+    }
+    rc = set_new(t, true, nic, handle->context, &set);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(set->key, handle->key, sizeof(set->key));
+    memcpy(set->nonce, handle->nonce, sizeof(set->nonce));
+    set->pid = handle->pid;
+    set->peers[0].address = *address;
+    set->peer_count = 1;
+    *ret_set = set;
+    return 0;
+}
+
+static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
+                 struct transport_comm **ret_comm)
+{
+    struct handle handle;
+    struct io_address address;
+    struct transport_comm *comm = NULL;
+    struct set *set;
+    int64_t number;
+    int rc = read_handle(bytes, &handle, &address);
+
+    if (rc < 0) {
+        return rc;
+    }
+    pthread_mutex_lock(&t->lock);
+    rc = find_set(t, nic, &handle, &address, &set);
+    if (rc == 0) {
+        const struct mono now = t->io->now(t->io);
+        pthread_mutex_lock(&set->lock);
+        number = sender_comm_open(set->sender, handle.group_max);
+        comm = number >= 0 ? comm_new(set, (uint32_t)number) : NULL;
+        rc = number < 0 ? (int)number : comm == NULL ? -ENOMEM : 0;
+        if (comm != NULL) {
+            comm->cookie = handle.cookie;
+            comm->id = ++t->comm_ids;
+            comm->next_ready = t->connecting;
+            t->connecting = comm;
+            out_start_lanes(set, now);
+        }
+        pthread_mutex_unlock(&set->lock);
+        set_touch(set);
+    }
+    pthread_mutex_unlock(&t->lock);
+    *ret_comm = comm;
+    return rc;
+}
+
+/* The comm that a state names, if it is one of ours; takes it off the list if `off`. */
+static struct transport_comm *connecting(struct transport *t, uint64_t id, bool off)
+{
+    struct transport_comm **at, *comm;
+
+    pthread_mutex_lock(&t->lock);
+    at = &t->connecting;
+    while (*at != NULL && (*at)->id != id) {
+        at = &(*at)->next_ready;
+    }
+    comm = *at;
+    if (comm != NULL && off) {
+        *at = comm->next_ready;
+        comm->next_ready = NULL;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return comm;
+}
+
+int transport_connect(struct transport *t, uint32_t nic,
+                      const uint8_t handle[static TRANSPORT_HANDLE_SIZE], uint64_t *state,
+                      struct transport_comm **ret_comm)
+{
+    struct transport_comm *comm;
+    struct set *set;
+    bool open;
+    int rc = 0;
+
+    *ret_comm = NULL;
+    if (nic >= t->config.nic_count) {
+        why("there is no device %u", nic);
+        return -EINVAL;
+    }
+    comm = *state != 0 ? connecting(t, *state, false) : NULL;
+    if (comm == NULL) {
+        rc = begin(t, nic, handle, &comm);
+        if (rc < 0) {
+            return rc;
+        }
+        *state = comm->id;
+    }
+    set = comm->set;
+    pthread_mutex_lock(&set->lock);
+    set_progress(set, t->io->now(t->io), true);
+    rc = comm->error != 0 ? comm->error : set->error;
+    open = comm->state == COMM_OPEN;
+    if (rc < 0) {
+        why("%s", set->why[0] != 0 ? set->why : "the peer closed its listener");
+    }
+    pthread_mutex_unlock(&set->lock);
+    if (rc < 0 || open) {
+        *state = 0;
+        (void)connecting(t, comm->id, true);
+        if (rc < 0) {
+            transport_close(comm);
+        } else {
+            *ret_comm = comm;
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,115 @@
+/* transport.h: messages between processes, over lanes that may come and go.
+ *
+ * A sender connects to a listener by the handle that the listener wrote, and then sends messages that the
+ * receiver has posted buffers for, in posting order. Each message arrives whole, once and in its own
+ * buffer, over whichever lanes are alive; while one path is left, no fault is seen up here.
+ *
+ *     receiver                                   sender
+ *     transport_listen() -> handle  ~~(NCCL's bootstrap)~~>
+ *     transport_accept()  until it gives a comm  transport_connect() until it gives a comm
+ *     transport_receive() -> request             transport_send() -> request
+ *     transport_test() until done                transport_test() until done
+ *     transport_close()                          transport_close()
+ *
+ * Nothing here blocks. Calls may come from any thread, two threads on one comm included; a comm must
+ * not be used while or after it is closed. One housekeeping thread (or, without it, transport_serve()) does
+ * what can't wait for the next call.
+ *
+ * Errors: 0 or -errno. A request that failed keeps failing; the comm is then good for closing only.
+ *   -ECONNABORTED  the peer is gone or was not reached for `patience`: transport_why() names it
+ *   -EPROTONOSUPPORT  it speaks no version of ours, or isn't ours at all
+ *   -EKEYREJECTED  it doesn't hold the key in our handle: another job's
+ *   -EBADMSG       its messages contradict what was agreed: a message longer than the buffer posted
+ *   -ENOTRECOVERABLE  a bug of ours was found: everything is fenced, nothing is delivered any more
+ *   -EMFILE, -ENOMEM, ... of the system */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "base/limits.h"
+#include "transport/io.h"
+
+#define TRANSPORT_HANDLE_SIZE 128
+#define TRANSPORT_REQUEST_MAX 32           /* outstanding per comm; more: *ret_request = NULL */
+#define TRANSPORT_BYTES_MAX   (1ull << 30) /* of one message */
+
+struct transport;
+struct transport_listener;
+struct transport_comm;
+struct transport_request;
+
+enum transport_mode {
+    TRANSPORT_OBSERVE,  /* one lane, which measures; nothing is moved */
+    TRANSPORT_FAILOVER, /* lanes and failover; no repath, pacing, priority */
+    TRANSPORT_FULL,
+};
+enum transport_level {
+    TRANSPORT_WARN, /* once per failure, names host, NIC and process: NCCL keeps it as the last error */
+    TRANSPORT_INFO, /* a lane was lost, came back */
+    TRANSPORT_TRACE,
+};
+
+struct transport_nic {
+    char name[16];
+    struct io_address address; /* port 0 */
+    bool bind_device;          /* leave by this device whatever the routes say */
+};
+
+struct transport_config {
+    struct io *io;
+    const struct transport_nic *nics; /* copied */
+    uint32_t nic_count;
+    enum transport_mode mode;
+    uint32_t lanes;               /* per set: 1..LANE_ACTIVE_MAX; 0: 4 */
+    uint32_t standbys;            /* per set, over other NICs, if there are any */
+    struct span patience;         /* 0: 60 s */
+    uint8_t checksum;             /* 0: headers only, 1: payload */
+    uint8_t priority;             /* 0 low, 1 normal, 2 high */
+    uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
+    uint16_t port_low, port_high; /* of the listener; 0: any */
+    bool thread;                  /* false: the caller calls transport_serve() */
+    /* One line for people; may be called from any thread, with locks held: must not call back. */
+    void (*say)(void *context, enum transport_level level, const char *text);
+    void *say_context;
+};
+
+MUST_CHECK int transport_new(struct transport **ret_transport,
+                             const struct transport_config *config);
+/* Waits for what closed comms still owe, at most `patience`. Comms that are still open (a process that
+ * exits under them) fail from now on, and their memory is left alone. NULL is fine. In a child of fork() it only
+ * forgets. True: all of it is gone; false: the io must live on. */
+bool transport_free(struct transport *transport);
+
+/* Never blocks on a peer. handle: opaque, to be carried to the sender. */
+MUST_CHECK int transport_listen(struct transport *transport, uint32_t nic,
+                                uint8_t handle[static TRANSPORT_HANDLE_SIZE],
+                                struct transport_listener **ret_listener);
+void transport_close_listener(struct transport_listener *listener);
+/* 0 with *ret_comm NULL: not yet, call again. */
+MUST_CHECK int transport_accept(struct transport_listener *listener,
+                                struct transport_comm **ret_comm);
+/* The same; between the calls *state (0 at first) remembers. After an error or a comm it is 0. */
+MUST_CHECK int transport_connect(struct transport *transport, uint32_t nic,
+                                 const uint8_t handle[static TRANSPORT_HANDLE_SIZE],
+                                 uint64_t *state, struct transport_comm **ret_comm);
+
+/* 0 with *ret_request NULL: not now, call again with the same arguments. `data` belongs to the transport until
+ * the request is done. parent: passed through to the telemetry. */
+MUST_CHECK int transport_send(struct transport_comm *comm, const void *data, size_t size, int tag,
+                              void *parent, struct transport_request **ret_request);
+/* staged: whoever reads the buffer may look at it before the request is done (NCCL's LL protocol): it
+ * is written in ascending order from verified bytes only. */
+MUST_CHECK int transport_receive(struct transport_comm *comm, void *data, size_t size, int tag,
+                                 bool staged, void *parent, struct transport_request **ret_request);
+/* Done: the request is gone, and *ret_size (may be NULL) is how many bytes came. */
+MUST_CHECK int transport_test(struct transport_request *request, bool *ret_done, size_t *ret_size);
+/* Gives the comm up. What it owes its peer is paid in the background; requests still in flight are
+ * cancelled at once, and no byte lands in their buffers after this returns. */
+void transport_close(struct transport_comm *comm);
+/* Why the last call of this thread failed; "" if it didn't. */
+const char *transport_why(void);
+
+/* Without a thread: waits for events until that moment and serves; when to call again at the latest. */
+struct mono transport_serve(struct transport *transport, struct mono until);

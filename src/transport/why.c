@@ -1,0 +1,34 @@
+/* why.c: words for people: why the last call failed, and what happened. */
+#include <stdio.h>
+
+#include "transport/internal.h"
+
+static _Thread_local char last[WHY_SIZE];
+
+const char *transport_why(void)
+{
+    return last;
+}
+
+void why(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(last, sizeof(last), format, arguments);
+    va_end(arguments);
+}
+
+void say(const struct transport *t, enum transport_level level, const char *format, ...)
+{
+    char text[WHY_SIZE];
+    va_list arguments;
+
+    if (t->config.say == NULL) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    t->config.say(t->config.say_context, level, text);
+}
