@@ -78,6 +78,24 @@ bool silence_covers(const struct alerts *a, const struct instance *i)
     return false;
 }
 
+/* Those that are long over make room. */
+static void forget_expired(struct alerts *a)
+{
+    const int64_t utc_ns = a->now.ns + a->utc_offset_ns;
+    uint32_t kept = 0;
+
+    if (a->utc_offset_ns == FINDING_NO_TIME) {
+        return;
+    }
+    for (uint32_t k = 0; k < a->silence_count; k++) {
+        if (a->silences[k].every.ns > 0 ||
+            a->silences[k].until_utc_ns + a->config.grace.ns >= utc_ns) {
+            a->silences[kept++] = a->silences[k];
+        }
+    }
+    a->silence_count = kept;
+}
+
 static bool terminated(const char *text, size_t size)
 {
     return memchr(text, '\0', size) != NULL;
@@ -97,6 +115,8 @@ int alerts_silence(struct alerts *a, struct mono now, const struct alert_silence
         (m->rule[0] == '\0' && m->host[0] == '\0' && m->element[0] == '\0')) {
         return -EINVAL;
     }
+    a->now = now;
+    forget_expired(a);
     while (k < a->silence_count && a->silences[k].id != silence->id) {
         k++;
     }
@@ -105,7 +125,6 @@ int alerts_silence(struct alerts *a, struct mono now, const struct alert_silence
     }
     a->silences[k] = *silence;
     a->silence_count += k == a->silence_count;
-    a->now = now;
     a->sweep_due = a->deadline = now; /* looked at again at once */
     return 0;
 }
