@@ -2,19 +2,24 @@
  * found, cost as the fleet grows, wrong verdicts. All figures are simulated.
  *
  *     build/bench/sim_world [--soak PATH-HOURS SCENARIO...]
+ *     build/bench/sim_world --nights FIRST-LAST SCENARIO
  *
- * --soak: these scenarios, then the last of them with other seeds until PATH-HOURS are reached.
- * Rows are written as they are measured. */
+ * --soak: these scenarios, then the last of them with other seeds, one process per processor, until PATH-HOURS are
+ * reached. --nights: these seeds of one scenario, no rows. Rows are written as they are measured. */
 #include "report.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 struct wanted {
     const char *id, *what, *unit;
@@ -274,6 +279,96 @@ static bool slow_scenario(const char *name)
     return holds;
 }
 
+/* ---- nights: one scenario, many seeds, many processors ---- */
+struct night {
+    uint64_t seed;
+    double path_hours, wrong;
+};
+
+static void say_wrong(struct world *w, uint64_t seed)
+{
+    for (size_t i = 0; i < w->finding_count; i++) {
+        const struct world_finding *f = &w->findings[i];
+        char text[1024];
+
+        if (f->finding.phase == FINDING_OPENED && check_explained(w, f) < 0) {
+            finding_text(&f->finding, NULL, text, sizeof(text));
+            fprintf(stderr, "seed %d, %.3f s, host %d: %s\n", (int)seed, (double)f->at * 1e-9,
+                    f->host, text);
+        }
+    }
+}
+
+/* In a process of its own. */
+static struct night night_play(uint64_t seed)
+{
+    struct world *w = NULL;
+
+    path_hours = wrong_verdicts = 0;
+    if (world_new(&w, &scenario, seed) == 0) {
+        play(w);
+        if (wrong_verdicts > 0) {
+            say_wrong(w, seed);
+        }
+        world_free(w);
+    }
+    return (struct night){seed, path_hours, wrong_verdicts};
+}
+
+static bool night_begin(uint64_t seed, int fd)
+{
+    const pid_t child = fork();
+
+    if (child == 0) {
+        const struct night night = night_play(seed);
+        _exit(write(fd, &night, sizeof(night)) == (ssize_t)sizeof(night) ? 0 : 1);
+    }
+    return child > 0;
+}
+
+/* Until the last seed or enough hours. A night that dies is said, and isn't counted. */
+static void nights(uint64_t first, uint64_t last, double hours_wanted)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t seed = first;
+    long running = 0;
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+        return;
+    }
+    while (true) {
+        struct night night;
+        int status;
+
+        while (running < processors && seed <= last && path_hours < hours_wanted &&
+               night_begin(seed, fds[1])) {
+            running++;
+            seed++;
+        }
+        if (running == 0 || wait(&status) < 0) {
+            break;
+        }
+        running--;
+        if (read(fds[0], &night, sizeof(night)) != (ssize_t)sizeof(night)) {
+            fprintf(stderr, "a night ended without a result\n");
+            hours_wanted = 0;
+            continue;
+        }
+        path_hours += night.path_hours;
+        wrong_verdicts += night.wrong;
+        if (night.wrong > 0) {
+            snprintf(wrong_in, sizeof(wrong_in), "%s", scenario.name);
+        }
+        fprintf(
+            stderr,
+            "%6.0f s  seed %d: %.0f wrong verdicts; %.0f path-hours so far, %.0f wrong verdicts\n",
+            seconds_now() - began, (int)night.seed, night.wrong, path_hours, wrong_verdicts);
+    }
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void soak(double hours_wanted, char *const *slow, int slow_count)
 {
     for (int i = 0; i < slow_count; i++) {
@@ -288,22 +383,7 @@ static void soak(double hours_wanted, char *const *slow, int slow_count)
         snprintf(row.id, sizeof(row.id), "scenario.sim.%s", slow[i]);
         add(&row);
     }
-    /* more nights of the last, each of another seed, until there are enough */
-    for (uint64_t seed = 2; path_hours < hours_wanted; seed++) {
-        struct world *w = NULL;
-        if (world_new(&w, &scenario, seed) < 0) {
-            break;
-        }
-        play(w);
-        world_free(w);
-        fprintf(stderr, "%6.0f s  seed %d: %.0f path-hours, %.0f wrong verdicts\n",
-                seconds_now() - began, (int)seed, path_hours, wrong_verdicts);
-        if (seed % 8 == 0) {
-            const int count = report.count;
-            false_rows(hours_wanted); /* so far: written, then overwritten */
-            report.count = count;
-        }
-    }
+    nights(2, UINT64_MAX, hours_wanted);
     false_rows(hours_wanted);
 }
 
@@ -348,6 +428,7 @@ static void short_rows(void)
 int main(int argc, char **argv)
 {
     const bool is_soak = argc > 1 && strcmp(argv[1], "--soak") == 0;
+    uint64_t first, last;
 
     if (argc > 1 && !is_soak) {
         FILE *out = strcmp(argv[1], "--help") == 0 ? stdout : stderr;
@@ -358,6 +439,11 @@ int main(int argc, char **argv)
         return out == stdout ? 0 : 2;
     }
     began = seconds_now();
+    if (argc == 4 && strcmp(argv[1], "--nights") == 0 &&
+        sscanf(argv[2], "%" SCNu64 "-%" SCNu64, &first, &last) == 2 && load(argv[3])) {
+        nights(first, last, INFINITY);
+        return wrong_verdicts > 0 ? 1 : 0;
+    }
     report_init(&report, is_soak ? "sim-soak" : "sim", argc, argv);
     if (is_soak) {
         if (argc < 4) {
