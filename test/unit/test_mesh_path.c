@@ -1,5 +1,6 @@
 /* Liveness is total and dies of proof only; the loss test keeps its promise; delays keep their
  * quantiles. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include "base/prng.h"
 #include "core/mesh/delay.h"
 #include "core/mesh/path.h"
+#include "core/mesh/slow.h"
 
 static void every_state_and_event_has_a_successor(void **state)
 {
@@ -112,6 +114,107 @@ static void quantiles_are_close(void **state)
     assert_int_equal(delay_quantile(&w, 0), -40);
 }
 
+/* ---- delays that shift ---- */
+
+struct delays {
+    struct prng prng;
+    struct slow_watch watch;
+    int64_t now;
+    double noise_ns, queue_ns, add_ns, drift_ns;
+    uint32_t likely, ended;
+};
+
+/* 2.5 pairs a second, as a path gets them. */
+static void feed(struct delays *d, double seconds)
+{
+    for (const int64_t end = d->now + (int64_t)(seconds * 1e9); d->now < end;
+         d->now += 400 * NS_PER_MS) {
+        const double owd = 40000 + d->add_ns + d->noise_ns * prng_normal(&d->prng) +
+                           (d->queue_ns > 0 ? d->queue_ns * prng_exponential(&d->prng) : 0);
+        const enum slow_change change =
+            slow_add(&d->watch, (struct mono){d->now}, 7, (int64_t)owd, 100);
+
+        d->add_ns += d->drift_ns;
+        if (change == SLOW_LIKELY) {
+            d->likely++;
+            slow_begin(&d->watch);
+        }
+        d->ended += change == SLOW_ENDED;
+    }
+}
+
+static void a_shift_is_likely_and_ends(void **state)
+{
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct delays d = {.noise_ns = seed % 2 ? 20 : 1000};
+        double shift;
+
+        prng_init(&d.prng, seed);
+        feed(&d, 20);
+        d.add_ns = 50000;
+        feed(&d, 6);
+        assert_int_equal(d.likely, 1);
+        assert_true(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now}, &shift));
+        assert_true(shift > 48000 && shift < 52000);
+        assert_false(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){1}, &shift));
+        feed(&d, 600);
+        assert_int_equal(d.ended, 0);
+        d.add_ns = 0;
+        feed(&d, 6);
+        assert_int_equal(d.ended, 1);
+        assert_int_equal(d.likely, 1);
+    }
+}
+
+/* Queues of every depth come and go over an hour each; none of them is a slow path. */
+static void queues_are_no_shift(void **state)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct delays d = {.noise_ns = seed % 2 ? 20 : 1000};
+
+        prng_init(&d.prng, seed);
+        feed(&d, 20);
+        for (uint32_t turn = 0; turn < 60; turn++) {
+            d.queue_ns = turn % 2 == 0 ? pow(10, 2 + 5 * prng_uniform(&d.prng)) : 0;
+            feed(&d, 60 * prng_uniform(&d.prng) + 5);
+        }
+        assert_int_equal(d.likely, 0);
+    }
+}
+
+/* A clock that wanders off takes the baseline along, and one that can't be trusted isn't asked. */
+static void clocks_that_wander_are_no_shift(void **state)
+{
+    struct delays d = {.noise_ns = 20, .drift_ns = 0.5};
+    double shift;
+
+    prng_init(&d.prng, 3);
+    feed(&d, 3600);
+    assert_int_equal(d.likely, 0);
+    d.drift_ns = 0;
+    slow_pause(&d.watch, (struct mono){d.now});
+    assert_false(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now}, &shift));
+    d.add_ns += 5000; /* it comes back with another error, which it cures soon */
+    feed(&d, 8);
+    assert_int_equal(d.likely, 0);
+}
+
+/* Another source port is another path, with a baseline of its own. */
+static void another_port_is_another_path(void **state)
+{
+    struct delays d = {.noise_ns = 20};
+
+    prng_init(&d.prng, 4);
+    feed(&d, 20);
+    d.watch.port = 8;
+    d.add_ns = 50000;
+    feed(&d, 60);
+    assert_int_equal(d.likely, 0);
+    d.add_ns = 100000;
+    feed(&d, 10);
+    assert_int_equal(d.likely, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +222,10 @@ int main(void)
         cmocka_unit_test(gray_loss_is_found_good_paths_are_not),
         cmocka_unit_test(loss_ends),
         cmocka_unit_test(quantiles_are_close),
+        cmocka_unit_test(a_shift_is_likely_and_ends),
+        cmocka_unit_test(queues_are_no_shift),
+        cmocka_unit_test(clocks_that_wander_are_no_shift),
+        cmocka_unit_test(another_port_is_another_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

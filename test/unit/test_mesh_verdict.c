@@ -227,6 +227,73 @@ static void a_peer_that_begins_anew_has_no_hole(void **state)
     }
 }
 
+/* ---- delays ---- */
+
+/* What side 1 is told of its paths, 2.5 times a second: from side 0, from side 2, and back. */
+static uint32_t tell_delays(double seconds, int64_t from_0, int64_t from_2, int64_t back)
+{
+    uint32_t slow = 0;
+    const int edges[2] = {mesh_edge_find(w.meshes[1], 0, (struct nic_id){0}),
+                          mesh_edge_find(w.meshes[1], 0, (struct nic_id){2})};
+
+    for (const int64_t end = w.now + (int64_t)(seconds * 1e9); w.now < end;) {
+        for (uint8_t p = 0; p < PATHS; p++) {
+            const struct mono now = {w.now};
+            const int64_t noise = (int64_t)prng_below(&w.prng, 100);
+            struct mesh_verdict v;
+
+            mesh_watch_delay(w.meshes[1], now, edges[0], p, DIRECTION_IN, 20000 + from_0 + noise,
+                             50);
+            mesh_watch_delay(w.meshes[1], now, edges[0], p, DIRECTION_OUT, 20000 + back + noise,
+                             50);
+            mesh_watch_delay(w.meshes[1], now, edges[1], p, DIRECTION_IN, 20000 + from_2 + noise,
+                             50);
+            while (mesh_next_verdict(w.meshes[1], &v)) {
+                slow += v.kind == MESH_PATH_SLOW;
+                assert_true(v.kind != MESH_PATH_SLOW ||
+                            (v.direction == DIRECTION_IN && v.edge == edges[0]));
+            }
+        }
+        for (uint32_t i = 0; i < 80; i++) {
+            deliver();
+            for (uint32_t side = 0; side < SIDES; side++) {
+                mesh_tick(w.meshes[side], (struct mono){w.now});
+                side_send(side);
+            }
+            w.now += 5 * NS_PER_MS;
+        }
+    }
+    return slow;
+}
+
+/* A path is slow when its delay moved, and neither what goes back nor what comes from others did. */
+static void only_a_path_is_slow(void **state)
+{
+    static const struct {
+        int64_t from_0, from_2, back;
+        uint32_t slow;
+    } cases[] = {
+        {50000, 0, 0, PATHS},      /* that way */
+        {50000, 0, 50000, 0},      /* a queue at the sender, whose clock took half of it */
+        {50000, 0, -50000, 0},     /* the sender's clock */
+        {50000, 50000, -50000, 0}, /* its own clock */
+        {50000, 50000, 0, 0},      /* a queue at its own port */
+        {-50000, 0, 0, 0},
+    };
+
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        wire_start(i + 1);
+        run(3 * NS_PER_S);
+        assert_int_equal(tell_delays(20, 0, 0, 0), 0);
+        const uint32_t slow = tell_delays(8, cases[i].from_0, cases[i].from_2, cases[i].back);
+        if (slow != cases[i].slow) {
+            printf("case %u: %u\n", i, slow);
+        }
+        assert_int_equal(slow, cases[i].slow);
+        wire_done();
+    }
+}
+
 static void proof_grows_with_loss(void **state)
 {
     uint32_t packets = 0;
@@ -266,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_queue_that_drops_is_no_hole),
         cmocka_unit_test(a_queue_that_fills_and_drains_is_no_hole),
         cmocka_unit_test(a_peer_that_begins_anew_has_no_hole),
+        cmocka_unit_test(only_a_path_is_slow),
         cmocka_unit_test(proof_grows_with_loss),
         cmocka_unit_test(shares_forget),
     };

@@ -3,6 +3,7 @@
 #include "base/prng.h"
 #include "core/mesh/delay.h"
 #include "core/mesh/mesh.h"
+#include "core/mesh/slow.h"
 
 #define SLOT_COUNT     32 /* packets remembered per path and direction: 4 s at 7.5 a second */
 #define SEND_QUEUE     1024
@@ -64,6 +65,7 @@ struct path_half { /* what both directions keep */
     struct mono
         brief_at; /* quantiles are computed once a second, not whenever the page is written */
     int64_t brief_p50, brief_min, brief_count;
+    struct slow_watch watch;
 };
 struct path_out {
     struct path_half half;

@@ -65,9 +65,9 @@ static void chain_of(const struct mesh *m, const struct edge *e, uint8_t p, stru
     ret->boxes[ret->count++] = nic_box(e->nic);
 }
 
-/* What is asked: which direction, and whether of death or of loss. */
+/* What is asked: which direction, and whether of death, of loss or of delay. */
 struct view {
-    bool out, loss;
+    bool out, loss, slow;
 };
 
 static const struct path_half *half_of(const struct edge *e, uint8_t p, struct view view)
@@ -81,6 +81,9 @@ static bool is_bad(const struct edge *e, uint8_t p, struct view view)
     const uint32_t lost = half->lost_now + half->lost_before,
                    sent = half->sent_now + half->sent_before;
 
+    if (view.slow) { /* windows fill one after the other: what is away already is as bad */
+        return half->watch.slow || half->watch.away;
+    }
     if (view.loss) { /* tests reach their limits one after the other: what loses alike is bad alike
                       */
         return half->state == PATH_LOSSY ||
@@ -95,6 +98,9 @@ static bool is_good(const struct edge *e, uint8_t p, struct view view)
     const uint32_t lost = half->lost_now + half->lost_before,
                    sent = half->sent_now + half->sent_before;
 
+    if (view.slow && (half->watch.slow || half->watch.away || half->watch.learned < SLOW_BASE)) {
+        return false;
+    }
     return half->state == PATH_ALIVE && (!view.loss || (sent >= 100 && lost * 200 <= sent));
 }
 
@@ -255,7 +261,7 @@ static void rule_out(const struct mesh *m, const struct edge *bad, struct view v
 
 static bool is_traced(const struct path_out *path, struct view view)
 {
-    return view.out && !view.loss && path->trace_rounds > 0;
+    return view.out && !view.loss && !view.slow && path->trace_rounds > 0;
 }
 
 /* The last hop of that path that answered since it was traced; -1: none. */
@@ -339,6 +345,8 @@ void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_dire
 
     memset(ret_location, 0, sizeof *ret_location);
     view.loss = half_of(e, path, view)->state == PATH_LOSSY;
+    view.slow = !view.loss && half_of(e, path, view)->state != PATH_DEAD &&
+                half_of(e, path, view)->watch.slow;
     rule_out(m, e, view, ret_location);
     chain_of(m, e, path, &chain);
     if (chain.count == 0) {

@@ -93,6 +93,8 @@ enum mesh_verdict_kind {
     MESH_PEER_HEARD,  /* and again */
     MESH_REPATH,      /* own path now goes another way: path */
     MESH_TRACED,      /* a dead path's hops were probed: locate again */
+    MESH_PATH_SLOW,   /* path, direction: its delay shifted, before_ns .. bound_ns */
+    MESH_PATH_PACE,   /* and is back, or can't be told any more */
     MESH_LATE,        /* we were late ourselves: late */
 };
 struct mesh_verdict {
@@ -100,6 +102,7 @@ struct mesh_verdict {
     int edge;
     struct mono since;
     uint32_t proof; /* packets proven lost */
+    int64_t before_ns, after_ns, other_ns, bound_ns;
     struct span late;
 };
 
@@ -136,6 +139,10 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up);
 /* The one-way delay that fleet time makes of a point, of a pair or of a single. */
 void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
                    enum finding_direction direction, bool pair, int64_t owd_ns);
+/* The same delay of a pair, watched for shifts (slow.h): within bound_ns by the clock; < 0: one end is
+ * not synchronised, and nothing is judged. */
+void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
+                      enum finding_direction direction, int64_t owd_ns, int64_t bound_ns);
 void mesh_tick(struct mesh *m, struct mono now);
 struct mono mesh_deadline(const struct mesh *m);
 

@@ -18,6 +18,7 @@ struct member {
     uint32_t local;       /* a NIC of the domain, for brackets */
     struct nic_time last; /* its time as last known */
     struct mono last_mono;
+    bool synced;                      /* its status is SYNCED */
     int64_t bound_ns;                 /* of a difference with a peer, statistical; -1 none */
     struct clock_published published; /* as of the last tick: what packets carry */
 };
@@ -56,6 +57,7 @@ struct bad_path {
     int edge;
     uint32_t proof, incident; /* number of its finding */
     struct mono since, decided;
+    int64_t numbers[4]; /* of a slow one */
 };
 struct open_finding {
     struct finding finding;

@@ -161,6 +161,8 @@ static void drain_verdicts(struct node *n, struct mono now)
             node_finding_path(n, now, &v);
             break;
         case MESH_TRACED:
+        case MESH_PATH_SLOW:
+        case MESH_PATH_PACE:
             node_finding_path(n, now, &v);
             break;
         case MESH_PEER_SILENT:

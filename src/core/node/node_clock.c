@@ -391,6 +391,7 @@ static void note_bound(struct member *m, struct nic_time at)
 
     clock_terms(m->clock, &terms);
     reading = clock_terms_read(&terms, at);
+    m->synced = reading.status == CLOCK_SYNCED;
     m->bound_ns = (reading.status == CLOCK_SYNCED || reading.status == CLOCK_HOLDOVER) &&
                           reading.statistical_ns >= 0 && reading.statistical_ns < 1e9
                       ? (int64_t)ceil(2 * reading.statistical_ns)

@@ -5,7 +5,8 @@
 #include "core/node/internal.h"
 
 #define GATHER_NS                                                                                  \
-    (60 * NS_PER_MS) /* paths that die together gather before the sentence is said                 \
+    (60 *                                                                                          \
+     NS_PER_MS) /* paths that die together gather before the sentence is said                 \
                       */
 
 /* ---- times and the queue -------------------------------------------------------------------- */

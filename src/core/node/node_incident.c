@@ -11,6 +11,7 @@
 #define SURE_NS  (40 * NS_PER_MS)  /* said that soon when the suspect is sure */
 #define GUESS_NS (170 * NS_PER_MS) /* two rounds of traces later at the latest */
 #define IN_NS    (450 * NS_PER_MS)
+#define SLOW_NS  NS_PER_S /* windows of the other paths fill meanwhile */
 #define ONE_CAUSE_NS                                                                               \
     (1500 * NS_PER_MS) /* what began within it, and has no better suspect, is one */
 
@@ -61,7 +62,7 @@ static struct open_finding *incident_by_number(struct node *n, uint32_t number)
 
 static bool is_path_kind(uint32_t kind)
 {
-    return kind == FINDING_PATH_DEAD || kind == FINDING_PATH_LOSSY;
+    return kind == FINDING_PATH_DEAD || kind == FINDING_PATH_LOSSY || kind == FINDING_PATH_SLOW;
 }
 
 /* ---- paths go bad and good ------------------------------------------------------------------ */
@@ -81,6 +82,7 @@ static void path_bad(struct node *n, struct mono now, const struct mesh_verdict 
                            .proof = v->proof,
                            .since = v->since,
                            .decided = now,
+                           .numbers = {v->before_ns, v->after_ns, v->other_ns, v->bound_ns},
                            .waiting = true};
     n->bad_waiting++;
     n->incident_due = mono_min(n->incident_due, mono_add(now, span_ns(SURE_NS)));
@@ -99,15 +101,30 @@ static void path_good(struct node *n, struct mono now, struct bad_path *b)
     b->incident = 0;
 }
 
+/* A path can be slow and alive; one that is dead or lossy has that said, and not its delay. */
+static bool slow_stays(const struct bad_path *b, const struct mesh_verdict *v,
+                       enum finding_kind kind)
+{
+    if (v->kind == MESH_PATH_SLOW || v->kind == MESH_PATH_PACE) {
+        return b->kind != FINDING_NONE && b->kind != FINDING_PATH_SLOW;
+    }
+    return b->kind == FINDING_PATH_SLOW && kind == FINDING_NONE;
+}
+
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v)
 {
-    const enum finding_kind kind = v->state == PATH_DEAD    ? FINDING_PATH_DEAD
-                                   : v->state == PATH_LOSSY ? FINDING_PATH_LOSSY
-                                                            : FINDING_NONE;
+    const enum finding_kind kind = v->kind == MESH_PATH_SLOW   ? FINDING_PATH_SLOW
+                                   : v->kind == MESH_PATH_PACE ? FINDING_NONE
+                                   : v->state == PATH_DEAD     ? FINDING_PATH_DEAD
+                                   : v->state == PATH_LOSSY    ? FINDING_PATH_LOSSY
+                                                               : FINDING_NONE;
     struct bad_path *b = v->edge >= 0 ? bad_find(n, v->edge, v->path, v->direction) : NULL;
 
     if (v->kind == MESH_TRACED) {
         n->incident_due = n->bad_waiting > 0 ? mono_min(n->incident_due, now) : n->incident_due;
+        return;
+    }
+    if (b && slow_stays(b, v, kind)) {
         return;
     }
     if (b && b->kind != FINDING_NONE && b->kind != kind) {
@@ -151,7 +168,11 @@ static void fill(struct node *n, struct mono now, struct finding *f, const struc
     known = mesh_path_report(n->mesh, now, b->edge, b->path, out ? DIRECTION_IN : DIRECTION_OUT,
                              &other);
     f->other = (uint8_t)other_of(&other, known);
-    f->numbers[0] = b->proof;
+    if (f->kind == FINDING_PATH_SLOW) {
+        memcpy(f->numbers, b->numbers, sizeof f->numbers);
+    } else {
+        f->numbers[0] = b->proof;
+    }
     if (mesh_path_report(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction,
                          &report)) {
         f->source_port = report.source_port;
@@ -171,6 +192,12 @@ static void fill_place(struct finding *f, const struct mesh_location *where, uin
     f->rules_out = where->rules_out;
     f->confident = where->confident;
     f->advice = advice_for(&where->suspect);
+    if (f->kind == FINDING_PATH_SLOW) {
+        const int64_t shift = f->numbers[1] - f->numbers[0], other = f->numbers[2];
+        /* a clock's error would have moved the other direction by as much */
+        f->rules_out |= other < shift / 4 && other > -shift / 4 ? RULES_OUT_CLOCK : 0;
+        return;
+    }
     f->numbers[at] = where->suspect.kind == ELEMENT_UNKNOWN ? alike : where->paths;
     f->numbers[at + 1] = where->suspect.kind == ELEMENT_UNKNOWN ? 1 : where->edges;
 }
@@ -185,7 +212,8 @@ static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
         struct open_finding *o = &n->open[i];
         const int64_t apart = mono_sub(o->finding.since, b->since).ns;
 
-        if (!is_path_kind(o->finding.kind) || !o->said) {
+        if (!is_path_kind(o->finding.kind) || !o->said ||
+            (o->finding.kind == FINDING_PATH_SLOW) != (b->kind == FINDING_PATH_SLOW)) {
             continue;
         }
         if (where->suspect.kind != ELEMENT_UNKNOWN && o->cause == cause) {
@@ -255,7 +283,10 @@ static void settle_round(struct node *n, struct mono now, bool sure)
 
     for (uint32_t i = 0; i < count && n->bad_waiting > 0; i++) {
         struct bad_path *b = &n->bad[i];
-        const int64_t wait = sure ? SURE_NS : b->direction == DIRECTION_OUT ? GUESS_NS : IN_NS;
+        const int64_t wait = b->kind == FINDING_PATH_SLOW    ? SLOW_NS
+                             : sure                          ? SURE_NS
+                             : b->direction == DIRECTION_OUT ? GUESS_NS
+                                                             : IN_NS;
         struct mesh_location where;
 
         if (b->kind == FINDING_NONE || !b->waiting) {

@@ -95,12 +95,21 @@ static void one_way_delay(struct node *n, struct mono now, const struct clock_pu
     const bool alike = hardware && fabs(later) < PAIR_ALIKE_NS;
     const double owd = !pair ? d : alike ? d + later / 2 : later < 0 ? d + later : d;
 
-    if (own->phase < CLOCK_TRACK || peer->phase < CLOCK_TRACK || own->timeline != peer->timeline ||
-        fabs(owd) > 1e10) {
-        return;
+    const bool known = own->phase >= CLOCK_TRACK && peer->phase >= CLOCK_TRACK &&
+                       own->timeline == peer->timeline && fabs(owd) <= 1e10;
+    const enum finding_direction direction = point->forward ? DIRECTION_OUT : DIRECTION_IN;
+    const struct member *m = &n->members[n->links[point->edge].member];
+    const bool sure = known && m->synced && own->phase == CLOCK_TRACK &&
+                      peer->phase == CLOCK_TRACK && peer->settled;
+
+    if (known) {
+        mesh_on_delay(n->mesh, now, point->edge, point->path, direction, pair,
+                      (int64_t)llround(owd));
     }
-    mesh_on_delay(n->mesh, now, point->edge, point->path,
-                  point->forward ? DIRECTION_OUT : DIRECTION_IN, pair, (int64_t)llround(owd));
+    if (pair) {
+        mesh_watch_delay(n->mesh, now, point->edge, point->path, direction,
+                         sure ? (int64_t)llround(owd) : 0, sure ? m->bound_ns : -1);
+    }
 }
 
 void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event,

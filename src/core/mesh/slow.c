@@ -1,0 +1,127 @@
+/* slow.c: see slow.h. */
+#include "core/mesh/slow.h"
+
+#include <math.h>
+
+static void ring_add(struct slow_watch *w, int64_t owd_ns)
+{
+    int64_t sorted[SLOW_RING];
+
+    w->ring[w->count++ % SLOW_RING] = owd_ns;
+    if (w->count < SLOW_RING) {
+        return;
+    }
+    for (uint32_t i = 0; i < SLOW_RING; i++) {
+        uint32_t at = i;
+
+        for (; at > 0 && sorted[at - 1] > w->ring[i]; at--) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = w->ring[i];
+    }
+    w->low = (double)sorted[1];
+    w->median = ((double)sorted[SLOW_RING / 2 - 1] + (double)sorted[SLOW_RING / 2]) / 2;
+    w->spread = (double)(sorted[SLOW_RING - 2] - sorted[1]);
+}
+
+static void learn(struct slow_watch *w, struct mono now, double owd, double threshold)
+{
+    const double share = w->learned < 128 ? 1.0 / (w->learned + 1.0) : 1.0 / 128;
+
+    if (w->learned == 0) {
+        w->base = w->median;
+        w->base_low = w->low;
+        w->base_spread = w->spread;
+        w->noise = w->spread / 2;
+    }
+    w->base += (w->median - w->base) * share;
+    w->base_low += (w->low - w->base_low) * share;
+    w->base_spread += (w->spread - w->base_spread) * share;
+    /* one delay far out tells little of the noise */
+    w->noise += (fmin(fabs(owd - w->base), threshold) - w->noise) * share;
+    w->born = ++w->learned == SLOW_BASE ? now : w->born;
+}
+
+/* The floor moved and the shape did not. */
+static bool shifted(const struct slow_watch *w, double threshold)
+{
+    const double shift = w->median - w->base;
+
+    return shift > threshold && w->low - w->base_low > threshold &&
+           w->spread < shift / SLOW_NARROW &&
+           w->spread <= SLOW_WIDER * w->base_spread + SLOW_LEAST_NS / 2;
+}
+
+static void note_away(struct slow_watch *w, struct mono now, bool away)
+{
+    if (away && !w->away) {
+        w->left = now;
+    }
+    w->away = away;
+}
+
+static bool away_for(const struct slow_watch *w, struct mono now, int64_t ns)
+{
+    return w->away && mono_sub(now, w->left).ns >= ns;
+}
+
+enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, int64_t owd_ns,
+                          double bound_ns)
+{
+    const double threshold = fmax(SLOW_LEAST_NS, fmax(2 * bound_ns, 5 * w->noise));
+    const bool was = w->slow;
+
+    w->paused = false;
+    if (w->port != port) {
+        *w = (struct slow_watch){.port = port, .calm = w->calm};
+    } else if (w->count > 0 && mono_sub(now, w->last).ns > SLOW_GAP_NS) {
+        w->count = 0;
+        w->slow = w->away = false;
+    }
+    w->last = now;
+    ring_add(w, owd_ns);
+    if (w->count < SLOW_RING) {
+        return was && !w->slow ? SLOW_ENDED : SLOW_SAME;
+    }
+    note_away(w, now, w->learned > 0 && (double)owd_ns - w->base > threshold);
+    if (w->slow) {
+        w->slow = w->median - w->base > threshold / 2;
+        return w->slow ? SLOW_SAME : SLOW_ENDED;
+    }
+    if (w->learned < SLOW_BASE && away_for(w, now, SLOW_HOLD_NS)) {
+        w->learned = 0; /* not a baseline yet: it began on the wrong foot */
+    }
+    if (w->learned >= SLOW_BASE && shifted(w, threshold)) {
+        return away_for(w, now, SLOW_HOLD_NS) && now.ns >= w->calm.ns ? SLOW_LIKELY : SLOW_SAME;
+    }
+    if (!w->away || w->learned == 0 || away_for(w, now, SLOW_NORMAL_NS)) {
+        learn(w, now, (double)owd_ns, threshold);
+    }
+    return SLOW_SAME;
+}
+
+void slow_begin(struct slow_watch *w)
+{
+    w->slow = true;
+}
+
+void slow_pause(struct slow_watch *w, struct mono now)
+{
+    w->calm = mono_add(now, span_ns(SLOW_CALM_NS));
+    w->away = false;
+    if (!w->paused && !w->slow) {
+        w->count = 0; /* what was before and what comes after aren't one window */
+    }
+    w->paused = true;
+}
+
+bool slow_shift(const struct slow_watch *w, struct mono now, struct mono since,
+                double *ret_shift_ns)
+{
+    if (w->learned < SLOW_BASE || w->born.ns > since.ns || w->count < SLOW_RING || w->paused ||
+        mono_sub(now, w->last).ns > SLOW_GAP_NS) {
+        return false;
+    }
+    *ret_shift_ns = w->median - w->base;
+    return true;
+}

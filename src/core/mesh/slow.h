@@ -1,0 +1,53 @@
+/* slow.h: has the one-way delay of one path and direction shifted?
+ *
+ * A new way or a broken lane adds a constant: it moves the whole distribution, its floor too, and
+ * leaves its shape. A queue widens it. So a shift is likely when the second lowest of the last
+ * SLOW_RING delays and their median both left the baseline by more than twice the clock's bound,
+ * five times the path's own noise and SLOW_LEAST_NS, while the window is no wider than windows of
+ * this path are, and a fifth of the shift: that a queue of random length looks so for a whole window
+ * has a chance of about 1e-10. Each delay of SLOW_HOLD_NS must say so. The baseline is a slow mean, frozen while
+ * away from it; what stays away without being a shift becomes the baseline after SLOW_NORMAL_NS.
+ *
+ * Whether it is the path's doing its own delays can't tell: a clock's error, or a queue of constant
+ * length at a NIC, shifts many paths alike. The caller holds it against the other direction and
+ * against other peers' paths (watch.c), and gives no delays while a clock isn't synchronised or
+ * somebody was late (slow_pause). All zero is the initial state. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+#define SLOW_RING      12
+#define SLOW_BASE      12 /* delays that make a baseline */
+#define SLOW_HOLD_NS   (5 * NS_PER_S / 2)
+#define SLOW_GAP_NS    (3 * NS_PER_S)
+#define SLOW_CALM_NS   (10 * NS_PER_S) /* after a pause nothing is judged: clocks settle */
+#define SLOW_NORMAL_NS (10 * NS_PER_S)
+#define SLOW_LEAST_NS  1000.0
+#define SLOW_WIDER     3.0
+#define SLOW_NARROW    5.0 /* spread of the window below this part of the shift */
+
+enum slow_change { SLOW_SAME, SLOW_LIKELY, SLOW_ENDED };
+struct slow_watch {
+    bool slow, away, paused;
+    uint16_t port;                /* the path that the baseline is of */
+    uint32_t count;               /* in the ring */
+    uint32_t learned;             /* delays behind the baseline */
+    struct mono last, left, calm; /* left: when it was away first; calm: nothing is judged before */
+    struct mono born;             /* when there was a baseline first */
+    double base, base_low, base_spread, noise;
+    double median, low, spread; /* of a full ring */
+    int64_t ring[SLOW_RING];
+};
+
+/* One delay, within bound_ns by the clock. SLOW_LIKELY again and again until slow_begin. */
+enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, int64_t owd_ns,
+                          double bound_ns);
+/* The caller agrees: it is slow until SLOW_ENDED. */
+void slow_begin(struct slow_watch *w);
+/* A delay that can't be trusted was left out. */
+void slow_pause(struct slow_watch *w, struct mono now);
+/* Median now minus baseline; false: not known now, or the baseline is younger than `since`. */
+bool slow_shift(const struct slow_watch *w, struct mono now, struct mono since,
+                double *ret_shift_ns);

@@ -1,0 +1,117 @@
+/* watch.c: is a shifted delay the path's doing?
+ *
+ * Who receives judges. A clock's error, its own or the sender's, shifts what goes the other way by
+ * the opposite; and a queue at the sender's port, once the sender's clock gave in to it, shifts
+ * both alike. Its own clock, and a queue at its own port, shift what comes from other peers as
+ * well. So the other direction and other peers' paths must both have stayed; where either isn't
+ * known, nothing is said. What is left is between the sender's stamp and the fabric's last port. */
+#include <math.h>
+
+#include "core/mesh/internal.h"
+
+#define WATCH_OTHERS 4  /* other peers' paths at least */
+#define WATCH_MAX    64 /* and at most, for the median */
+
+/* Sorted in place. */
+static double median_of(double *values, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        const double value = values[i];
+        uint32_t at = i;
+
+        for (; at > 0 && values[at - 1] > value; at--) {
+            values[at] = values[at - 1];
+        }
+        values[at] = value;
+    }
+    return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* How far this edge's delays to the peer moved, in the middle. */
+static bool back_shift(const struct edge *e, struct mono now, struct mono since, double *ret_shift)
+{
+    double shifts[EDGE_PATH_MAX];
+    uint32_t count = 0;
+
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        count += slow_shift(&e->out[p].half.watch, now, since, &shifts[count]);
+    }
+    if (count == 0) {
+        return false;
+    }
+    *ret_shift = median_of(shifts, count);
+    return true;
+}
+
+/* How far delays from other peers to the same NIC moved, in the middle. */
+static bool others_shift(const struct mesh *m, struct mono now, struct mono since,
+                         const struct edge *e, double *ret_shift)
+{
+    double shifts[WATCH_MAX];
+    uint32_t count = 0;
+    const int first = (int)e->local * m->config.edge_limit;
+
+    for (int edge = first; edge < first + m->config.edge_limit; edge++) {
+        const struct edge *other = &m->edges[edge];
+
+        for (uint8_t p = 0; other->used && other != e && p < m->config.path_limit; p++) {
+            if (count < WATCH_MAX && other->in[p].half.state == PATH_ALIVE) {
+                count += slow_shift(&other->in[p].half.watch, now, since, &shifts[count]);
+            }
+        }
+    }
+    if (count < WATCH_OTHERS) {
+        return false;
+    }
+    *ret_shift = median_of(shifts, count);
+    return true;
+}
+
+/* By baselines from before it began. */
+static bool is_the_path(const struct mesh *m, struct mono now, const struct edge *e,
+                        const struct slow_watch *w, double *ret_back)
+{
+    const double shift = w->median - w->base;
+    double others;
+
+    return back_shift(e, now, w->left, ret_back) && others_shift(m, now, w->left, e, &others) &&
+           fabs(*ret_back) < shift / 4 && fabs(others) < shift / 4;
+}
+
+void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
+                      enum finding_direction direction, int64_t owd_ns, int64_t bound_ns)
+{
+    struct edge *e = &m->edges[edge];
+    enum slow_change change;
+    double back = 0;
+
+    if (!e->used || path >= m->config.path_limit) {
+        return;
+    }
+    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
+    struct slow_watch *w = &half->watch;
+    if (bound_ns < 0 || e->peer_late || mesh_is_late(m, now)) {
+        slow_pause(w, now);
+        return;
+    }
+    change = slow_add(w, now, half->port, owd_ns, (double)bound_ns);
+    if (direction == DIRECTION_OUT || change == SLOW_SAME) {
+        return; /* what we send is judged by who receives it */
+    }
+    if (change == SLOW_LIKELY) {
+        if (half->state != PATH_ALIVE || !is_the_path(m, now, e, w, &back)) {
+            return;
+        }
+        slow_begin(w);
+    }
+    mesh_verdict_push(
+        m, (struct mesh_verdict){.kind = change == SLOW_LIKELY ? MESH_PATH_SLOW : MESH_PATH_PACE,
+                                 .edge = edge,
+                                 .path = path,
+                                 .direction = (uint8_t)direction,
+                                 .since = change == SLOW_LIKELY ? w->left : now,
+                                 .before_ns = (int64_t)w->base,
+                                 .after_ns = (int64_t)w->median,
+                                 .other_ns = (int64_t)back,
+                                 .bound_ns = bound_ns});
+}
