@@ -324,13 +324,59 @@ static void short_trunk_flaps_are_all_found(void **state)
         int64_t after = INT64_MAX;
         for (uint32_t h = 0; h < 4; h++) {
             const int64_t a = first_after(h, FINDING_PATH_DEAD, DIRECTION_OUT, from, &f);
+            const int64_t b = first_after(h, FINDING_PATH_FLAPPING, DIRECTION_OUT, from, &f);
             after = a < after ? a : after;
+            after = b < after ? b : after;
         }
         if (after > NS_PER_S) {
             print_findings();
         }
         assert_true(after < NS_PER_S);
         world_run(&w, 3 * NS_PER_S);
+    }
+    world_done(&w);
+}
+
+/* Two deaths are said, then the flapping with its count; it ends when the path stays. */
+static void a_flapping_trunk_is_one_finding_with_a_count(void **state)
+{
+    start_all(6, 4, 1, true);
+    world_run(&w, 20 * NS_PER_S);
+    for (uint32_t i = 0; i < 10; i++) {
+        w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 1;
+        world_run(&w, 2 * NS_PER_S);
+        w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 0;
+        world_run(&w, 3 * NS_PER_S);
+    }
+    for (uint32_t h = 0; h < 4; h++) {
+        uint32_t dead = 0, opened = 0, updated = 0;
+        int64_t count = 0;
+
+        for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+            const struct finding *f = &w.hosts[h].findings[i].finding;
+            const bool flapping = f->kind == FINDING_PATH_FLAPPING;
+
+            dead += f->kind == FINDING_PATH_DEAD && f->phase == FINDING_OPENED;
+            opened += flapping && f->phase == FINDING_OPENED;
+            updated += flapping && f->phase == FINDING_UPDATED;
+            count = flapping ? f->numbers[0] : count;
+        }
+        if (dead < 2 || dead > 4 || opened != 1 || count != 10) {
+            print_findings();
+        }
+        assert_in_range(dead, 2, 4); /* paths that one host's end saw as several */
+        assert_int_equal(opened, 1);
+        assert_in_range(updated, 5, 7);
+        assert_int_equal(count, 10);
+        assert_int_equal(node_finding_count(w.hosts[h].node), 1);
+    }
+    w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 1; /* a death that lasts is said */
+    world_run(&w, 8 * NS_PER_S);
+    assert_int_equal(node_finding_count(w.hosts[0].node), 2);
+    w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 0;
+    world_run(&w, 125 * NS_PER_S);
+    for (uint32_t h = 0; h < 4; h++) {
+        assert_int_equal(node_finding_count(w.hosts[h].node), 0);
     }
     world_done(&w);
 }
@@ -389,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_dead_nic_is_one_sentence_and_leaves_no_echo),
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
         cmocka_unit_test(short_trunk_flaps_are_all_found),
+        cmocka_unit_test(a_flapping_trunk_is_one_finding_with_a_count),
         cmocka_unit_test(one_seed_one_history),
         cmocka_unit_test(a_restart_is_warm),
     };

@@ -49,7 +49,13 @@ struct node_query {
     struct mono at;
 };
 
-/* One path and direction that is dead or lossy. */
+/* How often a path died lately. */
+struct path_flaps {
+    uint32_t count;
+    uint32_t number; /* of the finding that says so; 0: none */
+    struct mono first, last;
+};
+/* One path and direction that is dead, lossy or slow. */
 struct bad_path {
     uint8_t kind; /* FINDING_NONE: it is not */
     uint8_t path, direction;
@@ -57,7 +63,8 @@ struct bad_path {
     int edge;
     uint32_t proof, incident; /* number of its finding */
     struct mono since, decided;
-    int64_t numbers[4]; /* of a slow one */
+    int64_t numbers[4];      /* of a slow one */
+    struct path_flaps flaps; /* outlives the rest */
 };
 struct open_finding {
     struct finding finding;
@@ -68,7 +75,10 @@ struct open_finding {
     uint32_t paths; /* that are still bad */
     uint32_t local; /* own NIC of a silent peer */
     bool said;
+    bool quiet;      /* a flapping path's: its finding says it, unless this one lasts until `say` */
+    uint32_t flap;   /* number of that finding; 0: none */
     struct mono say; /* when to say it: alike ones gather first */
+    struct mono calm; /* when a flapping one is over, if nothing comes */
 };
 
 struct node {
@@ -126,6 +136,13 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_incident_forget(struct node *n, struct mono now, int edge);
 void node_incident_tick(struct node *n, struct mono now);
+
+/* node_flap.c */
+void node_flap_died(struct path_flaps *flaps, struct mono since);
+struct open_finding *node_flap_joins(struct node *n, struct bad_path *b,
+                                     struct open_finding *incident);
+struct mono node_flap_due(const struct node *n);
+void node_flap_tick(struct node *n, struct mono now);
 
 /* node_finding.c */
 uint64_t node_finding_key(enum finding_kind kind, uint64_t a, uint64_t b, uint64_t c);

@@ -47,7 +47,7 @@ void node_finding_close_at(struct node *n, struct mono now, uint32_t index)
 
     memmove(&n->open[index], &n->open[index + 1], (n->open_count - index - 1) * sizeof n->open[0]);
     n->open_count--;
-    if (o.said) {
+    if (o.said && !o.quiet) {
         o.finding.phase = FINDING_CLOSED;
         o.finding.ended_ns = now.ns;
         node_finding_push(n, &o.finding);
@@ -84,7 +84,7 @@ struct open_finding *node_finding_open(struct node *n, uint64_t key, enum findin
         return NULL;
     }
     o = &n->open[n->open_count++];
-    *o = (struct open_finding){.key = key, .edge = -1, .say = say};
+    *o = (struct open_finding){.key = key, .edge = -1, .say = say, .calm = MONO_NEVER};
     finding_init(&o->finding, kind, n->now);
     o->finding.number = ++n->finding_number;
     o->finding.since = since;
@@ -231,6 +231,7 @@ void node_finding_tick(struct node *n, struct mono now)
 {
     node_finding_counters(n, now);
     node_incident_tick(n, now);
+    node_flap_tick(n, now);
     for (uint32_t i = 0; i < n->open_count; i++) {
         struct open_finding *o = &n->open[i];
         struct mesh_edge_info info;
@@ -248,6 +249,7 @@ void node_finding_tick(struct node *n, struct mono now)
         } else {
             o->say = MONO_NEVER;
             o->said = true;
+            o->quiet = false;
             node_finding_push(n, &o->finding);
         }
     }
@@ -255,7 +257,7 @@ void node_finding_tick(struct node *n, struct mono now)
 
 struct mono node_finding_due(const struct node *n)
 {
-    struct mono due = n->incident_due;
+    struct mono due = mono_min(n->incident_due, node_flap_due(n));
 
     for (uint32_t i = 0; i < n->open_count; i++) {
         due = mono_min(due, n->open[i].say);

@@ -75,6 +75,7 @@ static void path_bad(struct node *n, struct mono now, const struct mesh_verdict 
     if (b->kind == kind) {
         return;
     }
+    const struct path_flaps flaps = b->flaps;
     *b = (struct bad_path){.kind = (uint8_t)kind,
                            .edge = v->edge,
                            .path = v->path,
@@ -83,7 +84,11 @@ static void path_bad(struct node *n, struct mono now, const struct mesh_verdict 
                            .since = v->since,
                            .decided = now,
                            .numbers = {v->before_ns, v->after_ns, v->other_ns, v->bound_ns},
+                           .flaps = flaps,
                            .waiting = true};
+    if (kind == FINDING_PATH_DEAD) {
+        node_flap_died(&b->flaps, v->since);
+    }
     n->bad_waiting++;
     n->incident_due = mono_min(n->incident_due, mono_add(now, span_ns(SURE_NS)));
 }
@@ -144,6 +149,7 @@ void node_incident_forget(struct node *n, struct mono now, int edge)
             if (b->kind != FINDING_NONE) {
                 path_good(n, now, b);
             }
+            b->flaps = (struct path_flaps){0};
         }
     }
 }
@@ -236,8 +242,10 @@ static void improve(struct node *n, struct open_finding *o, const struct mesh_lo
     }
     o->cause = cause;
     fill_place(&o->finding, where, o->paths);
-    o->finding.phase = FINDING_UPDATED;
-    node_finding_push(n, &o->finding);
+    o->finding.phase = o->quiet ? FINDING_OPENED : FINDING_UPDATED;
+    if (!o->quiet) {
+        node_finding_push(n, &o->finding);
+    }
 }
 
 static void settle(struct node *n, struct mono now, struct bad_path *b,
@@ -256,7 +264,7 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     if (o) {
         o->paths++;
         b->incident = o->finding.number;
-        improve(n, o, where, cause);
+        improve(n, node_flap_joins(n, b, o), where, cause);
         return;
     }
     o = node_finding_open(n,
@@ -273,7 +281,10 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     b->incident = o->finding.number;
     fill(n, now, &o->finding, b, &info);
     fill_place(&o->finding, where, n->bad_waiting + 1);
-    node_finding_push(n, &o->finding);
+    o = node_flap_joins(n, b, o);
+    if (!o->quiet) {
+        node_finding_push(n, &o->finding);
+    }
 }
 
 /* Sure ones first: guesses and what can't be traced then find them said. */

@@ -167,7 +167,7 @@ uint32_t node_finding_count(const struct node *n)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < n->open_count; i++) {
-        count += n->open[i].said;
+        count += n->open[i].said && !n->open[i].quiet;
     }
     return count;
 }
@@ -175,7 +175,7 @@ uint32_t node_finding_count(const struct node *n)
 const struct finding *node_finding_get(const struct node *n, uint32_t index)
 {
     for (uint32_t i = 0; i < n->open_count; i++) {
-        if (n->open[i].said && index-- == 0) {
+        if (n->open[i].said && !n->open[i].quiet && index-- == 0) {
             return &n->open[i].finding;
         }
     }
