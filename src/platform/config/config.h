@@ -7,13 +7,18 @@
  * ceilings.
  *
  * Typical use:
+ *
  *     struct config_error error;
  *     _cleanup_(config_freep) struct config *config = NULL;
- *     r = config_load("lab.yaml", &config, &error);            // r < 0: error.text says where and
- * why r = config_allow(map, (const char *const[]){"hosts", "seed", NULL}, &error); int64_t hosts =
- * 8;                                       // the default r = config_int(map, "hosts", 1, 64,
- * &hosts, &error);     // a missing key leaves the default for (const struct config_node *n =
- * config_first(list); n != NULL; n = config_next(n)) …
+ *     r = config_load("lab.yaml", &config, &error);
+ *
+ *     r = config_allow(map, (const char *const[]){"hosts", "seed", NULL}, &error);
+ *
+ *     int64_t hosts = 8;
+ *     r = config_int(map, "hosts", 1, 64, &hosts, &error);
+ *
+ * r < 0: error.text says where and why. A missing key leaves what was there: the default. The
+ * children of a list: config_first(list), config_next(n) until NULL.
  */
 #pragma once
 #include "base/bug.h"

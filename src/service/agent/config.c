@@ -93,6 +93,16 @@ static int load_span(const struct config_node *map, const char *key, struct span
     return r;
 }
 
+/* Where a daemon runs from is nobody's business: a folder is named from the root. */
+static int load_folder(const struct config_node *map, const char *key, char *path, size_t size,
+                       struct config_error *error)
+{
+    const int r = load_text(map, key, path, size, error);
+    return r == 0 && config_get(map, key) != NULL && path[0] != '/'
+               ? config_expected(config_get(map, key), error, "an absolute path")
+               : r;
+}
+
 static int load_number(const struct config_node *map, const char *key, int64_t min, int64_t max,
                        int64_t *ret, struct config_error *error)
 {
@@ -114,18 +124,21 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0 ? r : require_text(root, "key_file", c->key_file, sizeof(c->key_file), l->error);
     snprintf(c->runtime_dir, sizeof(c->runtime_dir), "%s", AGENT_RUNTIME_DEFAULT);
     r = r < 0 ? r
-              : load_text(root, "runtime_dir", c->runtime_dir, sizeof(c->runtime_dir), l->error);
+              : load_folder(root, "runtime_dir", c->runtime_dir, sizeof(c->runtime_dir), l->error);
     if (runtime_dir != NULL) {
         snprintf(c->runtime_dir, sizeof(c->runtime_dir), "%s", runtime_dir);
     }
     const char *systemd = getenv("STATE_DIRECTORY");
     snprintf(c->state_dir, sizeof(c->state_dir), "%s", systemd != NULL ? systemd : c->runtime_dir);
-    r = r < 0 ? r : load_text(root, "state_dir", c->state_dir, sizeof(c->state_dir), l->error);
+    r = r < 0 ? r : load_folder(root, "state_dir", c->state_dir, sizeof(c->state_dir), l->error);
     r = r < 0 ? r : load_number(root, "port", 1, 65535, &port, l->error);
     r = r < 0 ? r : load_number(root, "diameter", 1, 32, &diameter, l->error);
     r = r < 0 ? r : load_number(root, "flap_limit", 1, 100000, &flaps, l->error);
     r = r < 0 ? r : load_number(root, "paths", 1, EDGE_PATH_MAX, &paths, l->error);
     r = r < 0 ? r : load_number(root, "ring_peers", 2, NIC_EDGE_MAX, &ring, l->error);
+    if (r == 0 && ring % 2 != 0) {
+        r = config_expected(config_get(root, "ring_peers"), l->error, "an even number");
+    }
     r = r < 0 ? r : load_number(root, "record_mib", 0, 4096, &mib, l->error);
     r = r < 0 ? r : load_span(root, "edge_limit", span_ms(1), &c->edge_bound_ns, l->error);
     r = r < 0 ? r : load_span(root, "delay_floor", span_ms(1), &c->delay_floor_ns, l->error);
@@ -134,7 +147,7 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     c->diameter = (uint32_t)diameter;
     c->flap_limit = (uint32_t)flaps;
     c->path_limit = (uint16_t)paths;
-    c->ring_peers = (uint16_t)(ring & ~1);
+    c->ring_peers = (uint16_t)ring;
     c->record_bytes_max = mib << 20;
     c->software_stamps = choice == 1;
     return r;
@@ -153,13 +166,17 @@ static int load_addresses(struct loader *l, const struct config_node *entry,
         return config_expected(entry, l->error, "a NIC with 'address' or 'address6'");
     }
     if (text4 != NULL &&
-        (inet_pton(AF_INET, text4, &more->address4) != 1 || more->address4.s_addr == 0)) {
-        return config_expected(config_get(entry, "address"), l->error, "an IPv4 address");
+        (inet_pton(AF_INET, text4, &more->address4) != 1 || more->address4.s_addr == 0 ||
+         ntohl(more->address4.s_addr) >= 0xe0000000)) { /* multicast and beyond */
+        return config_expected(config_get(entry, "address"), l->error,
+                               "an IPv4 address of one NIC");
     }
     if (text6 != NULL &&
         (inet_pton(AF_INET6, text6, &more->address6) != 1 ||
-         IN6_IS_ADDR_UNSPECIFIED(&more->address6) || IN6_IS_ADDR_V4MAPPED(&more->address6))) {
-        return config_expected(config_get(entry, "address6"), l->error, "an IPv6 address");
+         IN6_IS_ADDR_UNSPECIFIED(&more->address6) || IN6_IS_ADDR_V4MAPPED(&more->address6) ||
+         IN6_IS_ADDR_MULTICAST(&more->address6) || IN6_IS_ADDR_LINKLOCAL(&more->address6))) {
+        return config_expected(config_get(entry, "address6"), l->error,
+                               "an IPv6 address of one NIC, and not a link-local one");
     }
     return 0;
 }
@@ -253,31 +270,108 @@ static int load_peer(struct loader *l, const struct config_node *entry)
     return 0;
 }
 
-/* Lists are mostly written in order: insertion sort is linear then. */
-static int sort_peers(struct loader *l)
+/* What must be unlike in all of the peers list, and where it stands there. */
+struct claim {
+    uint8_t value[16];
+    uint32_t index;
+};
+
+static int compare_claims(const void *a, const void *b)
+{
+    const struct claim *x = a, *y = b;
+    const int order = memcmp(x->value, y->value, sizeof(x->value));
+    return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Sorted; the place of the first one that is there twice in *ret_twice, or count. */
+static void sort_claims(struct claim *claims, uint32_t count, uint32_t *ret_twice)
+{
+    qsort(claims, count, sizeof(*claims), compare_claims);
+    *ret_twice = count;
+    for (uint32_t i = count; i-- > 1;) {
+        if (memcmp(claims[i].value, claims[i - 1].value, sizeof(claims[i].value)) == 0) {
+            *ret_twice = i;
+        }
+    }
+}
+
+/* By ascending id, each once. */
+static int sort_peers(struct loader *l, struct claim *claims)
 {
     struct agent_config *c = l->config;
-    for (uint32_t i = 1; i < c->peer_count; i++) {
-        const struct node_peer peer = c->peers[i];
-        const struct agent_peer more = c->more[i];
-        const struct config_node *place = l->places[i];
-        uint32_t at = i;
-        while (at > 0 && c->peers[at - 1].nic.index > peer.nic.index) {
-            c->peers[at] = c->peers[at - 1];
-            c->more[at] = c->more[at - 1];
-            l->places[at] = l->places[at - 1];
-            at--;
+    uint32_t twice = 0;
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        const uint32_t id = htonl(c->peers[i].nic.index);
+        claims[i] = (struct claim){.index = i};
+        memcpy(claims[i].value, &id, sizeof(id));
+    }
+    sort_claims(claims, c->peer_count, &twice);
+    if (twice < c->peer_count) {
+        const uint32_t at = claims[twice].index;
+        return config_fail(config_get(l->places[at], "id"), l->error,
+                           "expected each NIC's id once, found %u again (first in line %u)",
+                           c->peers[at].nic.index, config_line(l->places[claims[twice - 1].index]));
+    }
+    struct node_peer *peers = calloc(c->peer_count, sizeof(*peers));
+    struct agent_peer *more = calloc(c->peer_count, sizeof(*more));
+    const struct config_node **places = calloc(c->peer_count, sizeof(const struct config_node *));
+    for (uint32_t i = 0; peers != NULL && more != NULL && places != NULL && i < c->peer_count;
+         i++) {
+        peers[i] = c->peers[claims[i].index];
+        more[i] = c->more[claims[i].index];
+        places[i] = l->places[claims[i].index];
+    }
+    if (peers == NULL || more == NULL || places == NULL) {
+        free(peers);
+        free(more);
+        free(places);
+        return -ENOMEM;
+    }
+    free(c->peers);
+    free(c->more);
+    free(l->places);
+    c->peers = peers;
+    c->more = more;
+    l->places = places;
+    return 0;
+}
+
+/* A line copied and half changed: its NIC would be taken for another one's. */
+static int check_addresses(struct loader *l, struct claim *claims, const char *key)
+{
+    struct agent_config *c = l->config;
+    const bool is_4 = strcmp(key, "address") == 0;
+    uint32_t count = 0, twice = 0;
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        const struct agent_peer *more = &c->more[i];
+        struct claim *claim = &claims[count];
+        if (config_get(l->places[i], key) != NULL) {
+            *claim = (struct claim){.index = i};
+            memcpy(claim->value, is_4 ? (const void *)&more->address4 : &more->address6,
+                   is_4 ? sizeof(more->address4) : sizeof(more->address6));
+            count++;
         }
-        if (at > 0 && c->peers[at - 1].nic.index == peer.nic.index) {
-            return config_fail(config_get(place, "id"), l->error,
-                               "expected each NIC's id once, found %u again (first in line %u)",
-                               peer.nic.index, config_line(l->places[at - 1]));
-        }
-        c->peers[at] = peer;
-        c->more[at] = more;
-        l->places[at] = place;
+    }
+    sort_claims(claims, count, &twice);
+    if (twice < count) {
+        const struct config_node *place = l->places[claims[twice].index];
+        return config_fail(config_get(place, key), l->error,
+                           "expected each address once, found %s again (first in line %u)",
+                           config_text(config_get(place, key)),
+                           config_line(l->places[claims[twice - 1].index]));
     }
     return 0;
+}
+
+static int check_peers(struct loader *l)
+{
+    struct claim *claims = calloc(l->config->peer_count, sizeof(*claims));
+    int r =
+        claims == NULL ? -ENOMEM : check_addresses(l, claims, "address"); /* in the file's order */
+    r = r < 0 ? r : check_addresses(l, claims, "address6");
+    r = r < 0 ? r : sort_peers(l, claims);
+    free(claims);
+    return r;
 }
 
 static void number_leaves(struct loader *l)
@@ -323,7 +417,7 @@ static int load_peers(struct loader *l, const struct config_node *root)
          n = config_next(n)) {
         r = load_peer(l, n);
     }
-    r = r < 0 ? r : sort_peers(l);
+    r = r < 0 ? r : check_peers(l);
     if (r == 0) {
         number_leaves(l);
     }
@@ -382,6 +476,11 @@ static int load_nics(struct loader *l, const struct config_node *root)
         if (config_kind(n) != CONFIG_SCALAR || !own_nic(c, config_text(n), &peer)) {
             return config_expected(n, l->error, "an interface that 'peers' lists for host %s",
                                    c->host);
+        }
+        for (uint32_t i = 0; i < c->nic_count; i++) {
+            if (c->nics[i].peer == peer) {
+                return config_expected(n, l->error, "each interface once");
+            }
         }
         r = add_nic(l, n, peer);
     }
