@@ -166,6 +166,30 @@ static struct clock *make(struct clock_config *config)
     return clock_new(config, (struct nic_time){NS_PER_S});
 }
 
+static void only_early_and_late_alike_is_a_shift(void **state)
+{
+    static const struct {
+        double backward, forward, reference, shift;
+    } cases[] = {
+        {-1000, 1000, 0, 1000},  /* the peer is ahead */
+        {1000, -1000, 0, -1000}, /* behind */
+        {8000, 0, 0, 0},         /* backward packets wait */
+        {8000, 8000, 0, 0},      /* both wait */
+        {7000, 1000, 0, 0},      /* both, not alike */
+        {-8000, 0, 0, 0},        /* backward packets waited while the way was learned */
+        {-1000, 9000, 0, 1000},  /* ahead, and forward packets wait */
+        {7000, 1000, -4000, 0},  /* the level was there before */
+        {1000, -1000, -1000, 0}, /* so was this one */
+        {2000, -2000, -500, -1500},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const double low[2] = {cases[i].backward, cases[i].forward};
+        assert_true(edge_shift(low, cases[i].reference) == cases[i].shift);
+    }
+}
+
 static void bad_input_is_refused(void **state)
 {
     struct clock_config config;
@@ -329,11 +353,11 @@ static void a_liar_is_named_by_answers_and_far_off(void **state)
         bool named;
     } cases[] = {
         {60, CLOCK_STAMPS_HARDWARE, 8, 0, true},
-        {60, CLOCK_STAMPS_HARDWARE, 0, 0, false},  /* nobody answered */
-        {60, CLOCK_STAMPS_HARDWARE, 2, 0, false},  /* too few */
-        {60, CLOCK_STAMPS_HARDWARE, 6, 8, false},  /* fewer than half of those asked */
-        {10, CLOCK_STAMPS_HARDWARE, 8, 0, false},  /* hardly beyond the parking limit */
-        {60, CLOCK_STAMPS_SOFTWARE, 8, 0, false},  /* less than one packet's noise */
+        {60, CLOCK_STAMPS_HARDWARE, 0, 0, false}, /* nobody answered */
+        {60, CLOCK_STAMPS_HARDWARE, 2, 0, false}, /* too few */
+        {60, CLOCK_STAMPS_HARDWARE, 6, 8, false}, /* fewer than half of those asked */
+        {10, CLOCK_STAMPS_HARDWARE, 8, 0, false}, /* hardly beyond the parking limit */
+        {60, CLOCK_STAMPS_SOFTWARE, 8, 0, false}, /* less than one packet's noise */
         {2000, CLOCK_STAMPS_SOFTWARE, 8, 0, true},
     };
 
@@ -391,6 +415,7 @@ int main(void)
         cmocka_unit_test(score_has_one_zero),
         cmocka_unit_test(bank_finds_the_wander),
         cmocka_unit_test(shortest_half_ignores_a_minority),
+        cmocka_unit_test(only_early_and_late_alike_is_a_shift),
         cmocka_unit_test(bad_input_is_refused),
         cmocka_unit_test(alone_is_unknown),
         cmocka_unit_test(host_hangs_on_its_nics),

@@ -127,7 +127,7 @@ void clock_forget_stamps(struct clock *c)
         memset(e->buckets, 0, sizeof e->buckets);
         memset(e->coarse_seen, 0, sizeof e->coarse_seen);
         memset(e->raw_seen, 0, sizeof e->raw_seen);
-        e->has_e = e->has_raw = e->bounded = false;
+        e->has_e = e->has_raw = e->bounded = e->silent = false;
         e->not_before_ns = c->now.ns;
         for (int p = 0; p < CLOCK_PATH_MAX; p++) {
             e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
@@ -188,8 +188,8 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
     int64_t wall_ns;
 
     if (config->edge_capacity > MEMBER_EDGE_MAX || !isfinite(config->stamp_noise_ns) ||
-        __builtin_add_overflow(config->wall_minus_ns, now.ns, &wall_ns) ||
-        wall_ns < -TIME_NS_MAX || wall_ns > TIME_NS_MAX) {
+        __builtin_add_overflow(config->wall_minus_ns, now.ns, &wall_ns) || wall_ns < -TIME_NS_MAX ||
+        wall_ns > TIME_NS_MAX) {
         return NULL;
     }
     struct clock *c = calloc(1, sizeof *c);
@@ -414,6 +414,9 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
         return;
     }
     consensus_gather(c, now);
+    if (c->step_ticks > 0) {
+        c->has_mean = false; /* what most edges say just now isn't to be averaged */
+    }
     if (c->has_mean && c->in_gate >= (c->needed + 1) / 2) {
         bank_update(&c->bank, c->mean_ns, c->mean_var, c->mean_age_s);
     }

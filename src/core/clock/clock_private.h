@@ -38,6 +38,10 @@ struct path {
     double low[2];    /* lowest innovation seen in this window, by direction */
     struct nic_time window;
     double excess_since_s;
+    bool shrunk; /* learned while a queue stood, which is gone */
+    bool
+        unsure; /* one direction took longer by more than noise when it was learned: m is the other's */
+    double unsure_s;
 };
 
 struct bucket {
@@ -87,8 +91,10 @@ struct edge {
     bool has_e;
     double e_ns, e_info, e_age_s;
     double
-        raw_ns; /* middle of the lowest innovations of both directions: for steps, liars, merges */
+        raw_ns; /* what the lowest innovations say of theta, queues left out: for steps, liars, merges */
     bool has_raw, in_gate;
+    bool silent; /* held up both ways, or its delays are being learned: says nothing of time */
+    bool unsure; /* it is new, and so are all its known paths: its level rests on nothing */
     double raw_low[2];
     bool raw_seen[2];
     struct nic_time raw_at[2];
@@ -97,8 +103,9 @@ struct edge {
     double level_ns;    /* mean of e over about 2 s */
     double expected_ns; /* theta now, both maps' moves reckoned in: where the score is taken */
     double level_weight;
-    double info_mean;   /* slow mean of e_info */
-    double out_since_s; /* how long out of gate */
+    double info_mean;        /* slow mean of e_info */
+    double out_since_s;      /* how long out of gate */
+    struct nic_time jump_at; /* when its packets were last not far off */
     bool parked;
     double parked_s, calm_s;
     bool replacing;
@@ -246,6 +253,8 @@ void clock_forget_stamps(struct clock *c); /* own stamps from before are on anot
 void clock_acquire_again(struct clock *c);
 
 /* disturbance.c */
+bool disturbance_watched(const struct clock *c);      /* steps are looked for */
+double disturbance_step_limit(const struct clock *c); /* a smaller shift is no step */
 bool disturbance_find_step(struct clock *c);
 void disturbance_take_step(struct clock *c, struct nic_time now);
 void disturbance_merge(struct clock *c, struct nic_time now);
@@ -260,6 +269,10 @@ bool edge_usable(const struct clock *c, const struct edge *e);
 double edge_theta(const struct clock *c, const struct edge *e, const struct packet *p,
                   bool *ret_forward);
 double edge_m_mean(const struct edge *e);
+/* How far theta is from `reference`, by the lowest innovations of both directions. */
+double edge_shift(const double low[2], double reference);
+/* Its packets contradict this member: parked or out of gate, and no queue can be why. */
+bool edge_against(const struct edge *e);
 
 /* acquire.c */
 bool acquire_solve(const struct edge *e, int64_t since_local_ns, struct solved *ret_solved);

@@ -69,7 +69,7 @@ void consensus_count(struct clock *c)
 
 static bool takes_part(const struct clock *c, const struct edge *e)
 {
-    return edge_usable(c, e) && !e->config.witness && !e->parked && e->in_gate;
+    return edge_usable(c, e) && !e->config.witness && !e->parked && e->in_gate && !e->unsure;
 }
 
 static void update_scale(struct clock *c)
@@ -78,7 +78,8 @@ static void update_scale(struct clock *c)
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1) {
+        if (edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1 &&
+            !e->unsure) {
             c->values[count++] = fabs(e->level_ns);
         }
     }
@@ -118,7 +119,7 @@ static double densest_level(const struct clock *c, double park_at)
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && e->level_known && !e->config.witness) {
+        if (edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure) {
             c->values[usable++] = e->level_ns;
             at_zero += fabs(e->level_ns) <= limit;
         }

@@ -5,7 +5,7 @@
 
 #include "core/clock/clock_private.h"
 
-#define STEP_TICKS      3
+#define STEP_TICKS      2
 #define STEP_AGAIN_NS   (3 * NS_PER_S)
 #define STEPS_REACQUIRE 3
 #define STEP_EPOCH_NS   1e6
@@ -14,15 +14,24 @@
 #define LOST_S          2.0
 #define LOST_AGAIN_NS   (5 * NS_PER_S)
 
+bool disturbance_watched(const struct clock *c)
+{
+    return c->settled && c->now.ns - c->phase_since.ns >= EARLY_NS;
+}
+
+double disturbance_step_limit(const struct clock *c)
+{
+    return 8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
+}
+
 /* The own clock stepped: nearly all edges say so, on one side, two ticks running. Levels are slow,
  * so they still stand where they stood before. */
 bool disturbance_find_step(struct clock *c)
 {
-    const double limit =
-        8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
+    const double limit = disturbance_step_limit(c);
     int count = 0, out = 0;
 
-    if (!c->settled || c->now.ns - c->phase_since.ns < EARLY_NS) {
+    if (!disturbance_watched(c)) {
         return false;
     }
     for (int i = 0; i < c->capacity; i++) {
@@ -31,7 +40,7 @@ bool disturbance_find_step(struct clock *c)
             !e->level_known) {
             continue;
         }
-        const double off = e->raw_ns - e->level_ns;
+        const double off = edge_shift(e->raw_low, e->level_ns);
         c->values[count++] = off;
         out += fabs(off) > limit;
     }
@@ -46,7 +55,7 @@ bool disturbance_find_step(struct clock *c)
         c->step_ticks = 0;
         return false;
     }
-    c->step_ns = c->values[count / 2];
+    c->step_ns = low > 0 ? high : low; /* each says at least so much, and at most a fifth lie */
     return ++c->step_ticks >= STEP_TICKS;
 }
 
@@ -93,7 +102,8 @@ void disturbance_merge(struct clock *c, struct nic_time now)
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && !e->config.witness && e->has_raw && e->out_since_s >= 0.3) {
+        if (edge_usable(c, e) && !e->config.witness && e->has_raw && !e->silent && !e->unsure &&
+            e->out_since_s >= 0.3 && fabs(e->raw_ns) > noise_high_ns(&c->noise)) {
             c->values[count++] = e->raw_ns;
         }
     }
@@ -129,16 +139,20 @@ void disturbance_merge(struct clock *c, struct nic_time now)
  * aren't. */
 void disturbance_check_lost(struct clock *c, double dt_s)
 {
-    int measured = 0;
+    int measured = 0, silent = 0;
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        measured += edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1;
+        if (!edge_usable(c, e) || e->config.witness) {
+            continue;
+        }
+        measured += e->level_known && e->out_since_s < 1;
+        silent += e->level_known && e->out_since_s >= 1 && (e->silent || e->unsure);
     }
     const bool bad =
         (c->in_gate < c->needed &&
          c->scale_own_ns > fmax(LOST_SCALE * c->scale_ns, 60 + 3 * noise_sigma_ns(&c->noise))) ||
-        2 * measured < c->track_peers;
+        2 * measured < c->track_peers - silent;
     const bool others = 4 * c->track_peers >= 3 * c->live && c->track_peers >= c->needed;
 
     c->lost_s = bad && others ? c->lost_s + dt_s : 0;

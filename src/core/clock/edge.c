@@ -11,15 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define M_FORGET      0.03 /* an update; there are two or three a second */
-#define LEARN_NS      (1200 * NS_PER_MS)
-#define WINDOW_NS     (1 * NS_PER_S)
-#define OUT_S_MAX     2.0
-#define SHIFT_LOW     0.6   /* of the gate's lower end, about three sigma */
-#define EXCESS_S_MAX  600.0 /* a longer way around, not a queue */
-#define GAP_NS_MAX    (10 * NS_PER_MS)
-#define SHAPE_NS      (1 * NS_PER_S) /* the start's errors aren't the packets' */
-#define STAMP_AGE_MAX (4 * NS_PER_S)
+#define M_FORGET       0.03 /* an update; there are two or three a second */
+#define LEARN_NS       (1200 * NS_PER_MS)
+#define WINDOW_NS      (1 * NS_PER_S)
+#define OUT_S_MAX      2.0
+#define SHIFT_LOW      0.6   /* of the gate's lower end, about three sigma */
+#define EXCESS_S_MAX   600.0 /* a longer way around, not a queue */
+#define GAP_NS_MAX     (10 * NS_PER_MS)
+#define UNSURE_LEARN_S 3
+#define JUMP_NS        (250 * NS_PER_MS)
+#define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
+#define STAMP_AGE_MAX  (4 * NS_PER_S)
 
 void edge_reset_measurement(struct edge *e)
 {
@@ -30,6 +32,7 @@ void edge_reset_measurement(struct edge *e)
     memset(e->coarse_seen, 0, sizeof e->coarse_seen);
     memset(e->raw_seen, 0, sizeof e->raw_seen);
     e->has_e = e->has_raw = e->in_gate = e->level_known = e->parked = e->bounded = false;
+    e->silent = e->unsure = false;
     e->level_weight = e->info_mean = e->out_since_s = 0;
 }
 
@@ -37,6 +40,24 @@ bool edge_live(const struct clock *c, const struct edge *e)
 {
     return e->used && e->heard && c->now.ns - e->heard_at.ns < PEER_SILENT_NS &&
            c->now.ns - e->point_at.ns < PEER_SILENT_NS;
+}
+
+bool edge_against(const struct edge *e)
+{
+    const bool out = e->out_since_s >= 1;
+
+    return (e->parked || out) && !(out && e->silent) && !e->unsure;
+}
+
+/* A clock that is off makes packets of one direction early and those of the other late, by as much.
+ * A queue makes late only, and one that stood while the path was learned and is gone makes early
+ * only: so the smaller of the two is what a queue can't explain. */
+double edge_shift(const double low[2], double reference)
+{
+    const double forward = low[1] - reference, backward = low[0] + reference;
+    const double ahead = fmin(forward, -backward), behind = fmin(backward, -forward);
+
+    return ahead > 0 ? ahead : behind > 0 ? -behind : 0;
 }
 
 bool edge_usable(const struct clock *c, const struct edge *e)
@@ -150,7 +171,16 @@ static double low_mean(double *values, int count)
     return sum / keep;
 }
 
-/* A path whose delay isn't known: from what the ring holds of it, once there is enough. */
+/* Who tracks undisturbed knows the time better than one path's first second. */
+static bool knows_time(const struct clock *c, const struct edge *e)
+{
+    return c->narrow && !c->disrupted && c->in_gate >= c->needed && e->peer.settled && !e->parked;
+}
+
+/* A path whose delay isn't known: from what the ring holds of it, once there is enough. If one
+ * direction takes longer than the other and the time is known, then something waits there, a queue
+ * most likely: the faster direction is what the way takes. Half of the round trip would make the
+ * queue an error of time for as long as it stands, and one the other way when it ends. */
 static void learn_path(struct clock *c, struct edge *e, int index, struct nic_time now)
 {
     struct path *path = &e->paths[index];
@@ -177,6 +207,13 @@ static void learn_path(struct clock *c, struct edge *e, int index, struct nic_ti
     const double forward = low_mean(low[1], count[1]), backward = low_mean(low[0], count[0]);
     path->known = true;
     path->m_ns = (forward + backward) / 2;
+    path->unsure = !path->shrunk && knows_time(c, e) &&
+                   fabs(forward - backward) / 2 > noise_high_ns(&c->noise);
+    path->unsure_s = 0;
+    path->shrunk = false;
+    if (path->unsure) {
+        path->m_ns = fmin(forward, backward);
+    }
     path->info = 4 * c->noise.info;
     path->score[0] = path->score[1] = 0;
     path->count[0] = path->count[1] = 0;
@@ -184,7 +221,8 @@ static void learn_path(struct clock *c, struct edge *e, int index, struct nic_ti
     path->low[0] = path->low[1] = INFINITY;
     path->excess_ns = path->excess_since_s = 0;
     if (!e->level_known) {
-        e->level_ns = e->expected_ns = (forward - backward) / 2;
+        e->unsure = path->unsure;
+        e->level_ns = e->expected_ns = path->unsure ? 0 : (forward - backward) / 2;
         e->level_known = true;
         e->level_weight = 1;
     }
@@ -207,6 +245,22 @@ static void shift_level(struct edge *e, double shift)
     }
 }
 
+/* The path's floor has been seen, or both directions wait alike by now, which no longer matters, or
+ * it has been so for long: a longer way in one direction. */
+static void grow_sure(const struct clock *c, struct path *path, double excess, double shift)
+{
+    const double high = noise_high_ns(&c->noise);
+
+    path->unsure_s += (double)WINDOW_NS * 1e-9;
+    if (excess < high && fabs(shift) < high) {
+        path->unsure = false;
+    } else if (fabs(shift) < high || path->unsure_s > EXCESS_S_MAX) {
+        path->unsure = path->known = false;
+        path->shrunk = true;
+        path->learning_since = c->now;
+    }
+}
+
 /* A second's lowest innovations of both directions: a standing queue, a shorter way, or a shift.
  * Queued packets reach into the gate, so an edge that is off by more than the gate would look as if
  * it were on: but then one direction's lowest is as much too low as the other's is too high, and
@@ -223,8 +277,11 @@ static void close_window(struct clock *c, struct edge *e, struct path *path, str
         const double shift = (path->low[1] - path->low[0]) / 2;
         path->excess_ns = fmax(0, excess);
         path->excess_since_s = excess > high ? path->excess_since_s + 1 : 0;
-        if (excess < low || path->excess_since_s > EXCESS_S_MAX) {
+        if (path->unsure) {
+            grow_sure(c, path, excess, shift);
+        } else if (excess < low || path->excess_since_s > EXCESS_S_MAX) {
             path->known = false;
+            path->shrunk = true;
             path->learning_since = now;
         } else if (excess <= 0 && fabs(shift) > -SHIFT_LOW * low) {
             shift_level(e, shift);
@@ -269,15 +326,22 @@ static void load_batch(const struct clock *c, struct edge *e, struct batch *b, s
 }
 
 /* Far from where it was expected, both directions say the same, and neither queued: the score would
- * find it, but slowly, for its slope is flat out there. */
+ * find it, but slowly, for its slope is flat out there. So far that this member's own clock may have
+ * stepped, that is found first, before such an error moves anything. */
 static void follow_jump(const struct clock *c, struct edge *e, const struct batch *b)
 {
     if (!isfinite(b->low[0]) || !isfinite(b->low[1])) {
         return;
     }
+    const double low = noise_low_ns(&c->noise);
     const double excess = (b->low[0] + b->low[1]) / 2;
     const double shift = (b->low[1] - b->low[0]) / 2 - e->expected_ns;
-    if (excess > 0 || fabs(shift) < -SHIFT_LOW * noise_low_ns(&c->noise)) {
+    const bool far = disturbance_watched(c) && fabs(shift) > disturbance_step_limit(c);
+    if (!far) {
+        e->jump_at = c->now;
+    }
+    if (excess > 0 || excess < (far ? low : -INFINITY) || fabs(shift) < -SHIFT_LOW * low ||
+        (far && c->now.ns - e->jump_at.ns < JUMP_NS)) {
         return;
     }
     e->expected_ns += shift;
@@ -308,6 +372,23 @@ static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
     }
 }
 
+/* The first seconds of a path whose faster direction alone tells its delay: theta is held to be
+ * known, so what that direction is off by is m's. */
+static void learn_m_one_way(const struct clock *c, struct path *path)
+{
+    const int fast = path->count[0] == 0;
+    const double info = path->count[fast] * c->noise.info;
+    const double most = 2 * noise_sigma_ns(&c->noise);
+    const double sum = info > 0 ? path->score[fast] / info : 0;
+
+    if (info > 0 && path->unsure_s <= UNSURE_LEARN_S) {
+        path->info += info;
+        path->m_ns += fmin(most, fmax(-most, sum)) * info / path->info;
+    }
+    path->score[fast] = 0;
+    path->count[fast] = 0;
+}
+
 /* m from both directions together; what only one says can't be told from theta, so it waits for the
  * other. */
 static void learn_m(const struct clock *c, struct path *path, const struct sums *s)
@@ -317,6 +398,9 @@ static void learn_m(const struct clock *c, struct path *path, const struct sums 
         path->count[d] += s->count[d];
     }
     if (path->count[0] == 0 || path->count[1] == 0) {
+        if (path->unsure) {
+            learn_m_one_way(c, path);
+        }
         return;
     }
     const double n0 = path->count[0], n1 = path->count[1];
@@ -328,6 +412,26 @@ static void learn_m(const struct clock *c, struct path *path, const struct sums 
     path->m_ns += fmin(most, fmax(-most, sum)) * info / path->info;
     path->score[0] = path->score[1] = 0;
     path->count[0] = path->count[1] = 0;
+}
+
+static void judge_raw(const struct clock *c, struct edge *e, struct nic_time now)
+{
+    const double low = noise_low_ns(&c->noise), high = noise_high_ns(&c->noise);
+    bool known = false;
+
+    for (int i = 0; i < e->config.path_count; i++) {
+        known |= e->paths[i].known;
+        e->unsure &= !e->paths[i].known || e->paths[i].unsure;
+    }
+    e->has_raw = e->raw_seen[0] && e->raw_seen[1] && now.ns - e->raw_at[0].ns < NS_PER_S / 2 &&
+                 now.ns - e->raw_at[1].ns < NS_PER_S / 2;
+    e->silent = !known;
+    if (e->has_raw) {
+        const double forward = e->raw_low[1] - e->expected_ns,
+                     backward = e->raw_low[0] + e->expected_ns;
+        e->raw_ns = edge_shift(e->raw_low, 0);
+        e->silent |= fmin(forward, backward) > low && fmax(forward, backward) > high;
+    }
 }
 
 void edge_track(struct clock *c, struct edge *e, struct nic_time now)
@@ -361,11 +465,7 @@ void edge_track(struct clock *c, struct edge *e, struct nic_time now)
         }
         all.age += sums[i].age;
     }
-    e->has_raw = e->raw_seen[0] && e->raw_seen[1] && now.ns - e->raw_at[0].ns < NS_PER_S / 2 &&
-                 now.ns - e->raw_at[1].ns < NS_PER_S / 2;
-    if (e->has_raw) {
-        e->raw_ns = (e->raw_low[1] - e->raw_low[0]) / 2;
-    }
+    judge_raw(c, e, now);
     const int count = all.count[0] + all.count[1];
     if (count > 0) {
         e->has_e = true;

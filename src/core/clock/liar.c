@@ -8,7 +8,7 @@
 
 #define SUSPECT_S    1.0
 #define LIAR_NS      8.0
-#define LIAR_MARGIN  1.5 /* times the parking limit */
+#define LIAR_MARGIN  1.5  /* times the parking limit */
 #define EDGE_NS      25.0 /* less isn't worth a sentence */
 #define EDGE_S       10.0
 #define PEER_AGE_NS  (20 * NS_PER_S) /* a peer that has just come may still be finding itself */
@@ -35,6 +35,9 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
         const bool out = e->out_since_s >= 1;
         if (!e->peer.core) {
             continue; /* it says itself that it isn't to be relied on: parked, but no liar */
+        }
+        if (e->unsure || (out && e->silent)) {
+            continue; /* held up, which is nobody's lie */
         }
         if ((!e->level_known && !out) || c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
             continue;
@@ -125,8 +128,7 @@ static double weigh(const struct clock *c, const struct suspect *s, int *ret_aga
  * stamps are software's, beyond one packet's noise. */
 static double lie_limit(const struct clock *c)
 {
-    const double stray =
-        c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
+    const double stray = c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
 
     return fmax(fmax(LIAR_NS, stray), LIAR_MARGIN * park_limit(c));
 }
@@ -218,7 +220,7 @@ static void replace_worst(struct clock *c, struct nic_time now)
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        if (e->used && !e->replacing && (e->parked || e->out_since_s >= 1) &&
+        if (e->used && !e->replacing && edge_against(e) &&
             (worst < 0 || fabs(e->level_ns) > fabs(c->edges[worst].level_ns))) {
             worst = i;
         }
@@ -241,7 +243,7 @@ void liar_tick(struct clock *c, struct nic_time now, double dt_s)
     }
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        if (e->used && edge_usable(c, e) && (e->parked || e->out_since_s >= 1)) {
+        if (e->used && edge_usable(c, e) && edge_against(e)) {
             against++;
         }
     }

@@ -1,0 +1,74 @@
+/* Queues that stand: whole nodes on a fabric, whose NICs must not take what waits for a shift of time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka wants those first */
+#include <cmocka.h>
+
+#include "sim/check.h"
+
+static void bound(struct scenario *s, const char *what, double from_s, double until_s)
+{
+    struct scenario_bound *b = &s->bound[s->bound_count++];
+
+    *b = (struct scenario_bound){.from_ns = (int64_t)(from_s * 1e9),
+                                 .until_ns = (int64_t)(until_s * 1e9),
+                                 .fault = -1,
+                                 .world = SCENARIO_SIM};
+    strncpy(b->what, what, sizeof(b->what) - 1);
+}
+
+/* 8 us of queue stand before a third of the hosts, while paths are being found and lost, and go again. */
+static void a_standing_queue_moves_no_clock(void **state)
+{
+    struct scenario *s = calloc(1, sizeof(*s));
+    struct world *w = NULL;
+
+    (void)state;
+    assert_non_null(s);
+    scenario_init(s);
+    s->fabric.hosts = 6;
+    s->fabric.nics_per_host = 2;
+    s->fabric.leaves = 4;
+    s->fabric.spines = 8;
+    s->fabric.link_mbps = 100000;
+    s->fabric.probe_class = false;
+    s->clocks.stamps = STAMPS_NIC;
+    s->clocks.ppm = 50;
+    s->clocks.edge_limit_ns = 20000; /* what waits counts, too: they stay SYNCED and are judged */
+    s->duration_ns = 36 * NS_PER_S;
+    s->traffic_count = 1;
+    s->traffic[0] = (struct scenario_traffic){.kind = TRAFFIC_STANDING,
+                                              .queue_bytes = 100000,
+                                              .start_ns = 10 * NS_PER_S,
+                                              .end_ns = 30 * NS_PER_S,
+                                              .from.kind = TARGET_ALL,
+                                              .to = {.kind = TARGET_HOSTS, .first = 0, .last = 1}};
+    bound(s, "false.any", 0, 36);
+    bound(s, "clock.nic_error.p99_ns", 11, 29);
+    bound(s, "clock.nic_error.p99_ns", 31, 36);
+    bound(s, "clock.synced_share", 11, 36);
+    assert_int_equal(world_new(&w, s, 3), 0);
+    world_run(w, s->duration_ns);
+    check_end(w);
+    const double wrong = check_value(w, 0), during = check_value(w, 1), after = check_value(w, 2),
+                 synced = check_value(w, 3);
+    print_message("wrong verdicts %.0f, p99 %.0f ns, %.0f ns after, synced %.2f\n", wrong, during,
+                  after, synced);
+    assert_true(wrong == 0);
+    assert_true(during < 100 && after < 60);
+    assert_true(synced >= 0.99);
+    world_free(w);
+    free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_standing_queue_moves_no_clock),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
