@@ -149,8 +149,9 @@ struct alert_incident {
     const char *cause;    /* "spine1" */
     struct mono since, changed, resolved;
     uint32_t alerts_firing, alerts_total, hosts,
-        links;      /* now firing; ever; distinct among those firing */
-    uint32_t pages; /* how often somebody was woken */
+        links;         /* now firing; ever; distinct among those firing */
+    uint32_t sequence; /* of the last telling */
+    uint32_t pages;    /* how often somebody was woken */
     uint32_t reopened;
     bool told, silenced;
     const char *acknowledged_by; /* NULL: nobody */

@@ -284,6 +284,7 @@ void incident_show(const struct alerts *a, const struct incident *c, struct aler
         .alerts_total = c->total,
         .hosts = count_of(a, c, false),
         .links = count_of(a, c, true),
+        .sequence = c->sequence,
         .pages = c->pages,
         .reopened = c->reopened,
         .told = c->told,

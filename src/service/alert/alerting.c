@@ -1,0 +1,442 @@
+/* alerting.c: rule file, engine and delivery wired together; what survives a restart. What is shown: alerting_show.c. */
+#include "service/alert/alerting.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+
+#include "service/alert/alerting_inside.h"
+
+#define REFRESH_NS (60 * NS_PER_S) /* Alertmanager forgets what isn't repeated */
+
+__attribute__((format(printf, 3, 4))) static void say(const struct alerting *g, int priority,
+                                                      const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (g->options.say != NULL) {
+        g->options.say(g->options.context, priority, text);
+    }
+}
+
+static void on_trouble(void *context, const struct deliver_trouble *t)
+{
+    const struct alerting *g = context;
+
+    say(g, t->given_up ? LOG_ERR : LOG_WARNING, "alert %s for receiver '%s': %s (attempt %u); %s",
+        t->key, t->receiver, t->words, t->attempts, t->given_up ? "given up" : "trying again");
+}
+
+/* ---- making the engine ------------------------------------------------------------------------------------------ */
+
+static struct alerts *make_engine(struct alerting *g, const struct alert_file *file,
+                                  struct mono now, uint64_t first)
+{
+    static struct alert_config config; /* large; used at once */
+    struct alerts *engine;
+
+    alert_file_config(file, &config);
+    config.fleet = g->options.fleet;
+    config.first_incident = first;
+    engine = alerts_new(&config, now);
+    if (engine == NULL) {
+        return NULL;
+    }
+    for (size_t k = 0; k < file->window_count; k++) {
+        if (alerts_silence(engine, now, &file->windows[k]) < 0) {
+            say(g, LOG_WARNING, "maintenance window '%s' isn't in force: too many silences",
+                file->window_names[k]);
+        }
+    }
+    for (size_t k = 0; k < g->silence_count; k++) {
+        if (alerts_silence(engine, now, &g->silences[k].silence) < 0) {
+            say(g, LOG_WARNING, "silence %" PRIu64 " isn't in force: too many",
+                g->silences[k].silence.id);
+        }
+    }
+    return engine;
+}
+
+static int load_file(const struct alerting *g, struct alert_file *file, struct config_error *error)
+{
+    struct stat st;
+
+    if (!g->options.must_be && stat(g->path, &st) < 0 && errno == ENOENT) {
+        return alert_file_parse(g->path, NULL, 0, file, error);
+    }
+    return alert_file_load(g->path, file, error);
+}
+
+/* ---- what an earlier run left ----------------------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+static int64_t number_of(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static void restore_silence(struct alerting *g, const json_t *s)
+{
+    struct kept_silence *k = &g->silences[g->silence_count];
+
+    if (g->silence_count == KEPT_SILENCE_MAX) {
+        return;
+    }
+    memset(k, 0, sizeof(*k));
+    k->silence =
+        (struct alert_silence){.id = (uint64_t)number_of(s, "id"),
+                               .maintenance = json_is_true(json_object_get(s, "maintenance")),
+                               .from_utc_ns = number_of(s, "from_utc_ns"),
+                               .until_utc_ns = number_of(s, "until_utc_ns")};
+    snprintf(k->silence.match.rule, sizeof(k->silence.match.rule), "%s", text_of(s, "rule"));
+    snprintf(k->silence.match.host, sizeof(k->silence.match.host), "%s", text_of(s, "host"));
+    snprintf(k->silence.match.element, sizeof(k->silence.match.element), "%s",
+             text_of(s, "element"));
+    snprintf(k->by, sizeof(k->by), "%s", text_of(s, "by"));
+    snprintf(k->why, sizeof(k->why), "%s", text_of(s, "why"));
+    g->silence_count++;
+    g->next_silence = k->silence.id >= g->next_silence ? k->silence.id + 1 : g->next_silence;
+}
+
+static void restore_incident(struct alerting *g, const json_t *i, struct mono now, int64_t utc_ns)
+{
+    const char *by = text_of(i, "acknowledged_by");
+    const struct alert_restore r = {
+        .id = (uint64_t)number_of(i, "incident"),
+        .severity = (uint32_t)number_of(i, "severity_number"),
+        .sequence = (uint32_t)number_of(i, "sequence"),
+        .pages = (uint32_t)number_of(i, "pages"),
+        .cause = text_of(i, "cause"),
+        .since = {number_of(i, "since_utc_ns") - utc_ns + now.ns},
+        .told = json_is_true(json_object_get(i, "told")),
+        .acknowledged_by = by[0] != '\0' ? by : NULL,
+        .text = text_of(i, "text"),
+    };
+
+    if (r.id == 0 || r.cause[0] == '\0' || alerts_restore(g->engine, now, &r) < 0) {
+        say(g, LOG_WARNING, "an incident of an earlier run can't be taken up again: %s", r.cause);
+    }
+}
+
+/* Its own text of an earlier run: what isn't understood is left out. */
+static json_t *parse_saved(struct alerting *g)
+{
+    json_error_t error;
+    json_t *saved = g->options.saved != NULL ? json_loads(g->options.saved, 0, &error) : NULL;
+    size_t index;
+    json_t *value;
+
+    if (g->options.saved != NULL && saved == NULL) {
+        say(g, LOG_WARNING, "alerts of an earlier run can't be read: %s; open ones are told again",
+            error.text);
+    }
+    g->first_incident = saved != NULL ? (uint64_t)number_of(saved, "next_incident") : 1;
+    g->first_incident = g->first_incident == 0 ? 1 : g->first_incident;
+    json_array_foreach(json_object_get(saved, "silences"), index, value)
+    {
+        restore_silence(g, value);
+    }
+    return saved;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static void set_clock(struct alerting *g, struct mono now, int64_t utc_ns, int64_t fleet_offset_ns)
+{
+    g->utc_offset_ns = utc_ns - now.ns;
+    g->fleet_offset_ns = fleet_offset_ns;
+    alerts_on_clock(g->engine, now, g->utc_offset_ns, fleet_offset_ns);
+}
+
+int alerting_new(const struct alerting_options *options, struct mono now, int64_t utc_ns,
+                 struct alerting **ret)
+{
+    struct alerting *g = calloc(1, sizeof(*g));
+    struct config_error error;
+    json_t *saved, *value;
+    size_t index;
+    int r;
+
+    if (g == NULL) {
+        return -ENOMEM;
+    }
+    g->options = *options;
+    g->next_silence = 1;
+    g->refresh_due = now;
+    snprintf(g->path, sizeof(g->path), "%s", options->path);
+    r = load_file(g, &g->file, &error);
+    if (r < 0) {
+        say(g, LOG_ERR, "%s", error.text);
+        free(g);
+        return r;
+    }
+    saved = parse_saved(g);
+    g->engine = make_engine(g, &g->file, now, g->first_incident);
+    r = g->engine == NULL
+            ? -ENOMEM
+            : deliver_new(g->file.receivers, g->file.receiver_count, on_trouble, g, &g->deliver);
+    if (r < 0) {
+        json_decref(saved);
+        alerting_free(g);
+        return r;
+    }
+    set_clock(g, now, utc_ns, FINDING_NO_TIME);
+    json_array_foreach(json_object_get(saved, "incidents"), index, value)
+    {
+        restore_incident(g, value, now, utc_ns);
+    }
+    json_decref(saved);
+    g->options.saved = NULL;
+    if (g->file.receiver_count > 0 && g->file.route_count == 0) {
+        say(g, LOG_WARNING, "%s has receivers but no routes: nobody will be told of anything",
+            g->path);
+    }
+    *ret = g;
+    return 0;
+}
+
+void alerting_free(struct alerting *g)
+{
+    size_t left;
+
+    if (g == NULL) {
+        return;
+    }
+    left = deliver_free(g->deliver, 2000);
+    if (left > 0) {
+        say(g, LOG_WARNING, "%zu notices were not delivered", left);
+    }
+    alerts_free(g->engine);
+    explicit_bzero(&g->file, sizeof(g->file));
+    free(g);
+}
+
+struct alerts *alerting_engine(struct alerting *g)
+{
+    return g->engine;
+}
+
+/* ---- running ---------------------------------------------------------------------------------------------------- */
+
+static void drain(struct alerting *g, struct mono now)
+{
+    struct alert_action action;
+
+    while (alerts_next_action(g->engine, &action)) {
+        if (action.kind == ALERT_ACTION_NOTIFY) {
+            struct alert_notice n;
+            alert_notice_init(&n, &action, g->file.link, now, g->utc_offset_ns, g->fleet_offset_ns);
+            deliver_put(g->deliver, action.receivers, &n);
+            if (action.event != ALERT_HEARTBEAT) {
+                say(g, action.page ? LOG_WARNING : LOG_NOTICE, "incident %" PRIu64 " %s%s: %s",
+                    action.incident.id, alert_event_word(action.event),
+                    action.page ? " (page)" : "", action.incident.text);
+            }
+        }
+        g->changed = g->changed || action.event != ALERT_HEARTBEAT;
+        if (g->options.on_incident != NULL && action.event != ALERT_HEARTBEAT) {
+            g->options.on_incident(g->options.context, &action.incident, action.event,
+                                   action.kind == ALERT_ACTION_NOTIFY);
+        }
+    }
+}
+
+static uint32_t alertmanagers(const struct alerting *g)
+{
+    uint32_t receivers = 0;
+
+    for (size_t k = 0; k < g->file.receiver_count; k++) {
+        receivers |= g->file.receivers[k].kind == RECEIVER_ALERTMANAGER ? 1u << k : 0;
+    }
+    return receivers;
+}
+
+/* Alertmanager takes an alert for over when it isn't told of it again. */
+static void refresh(struct alerting *g, struct mono now)
+{
+    uint32_t routed[ALERT_SEVERITY_COUNT] = {0};
+    struct alert_action action = {.kind = ALERT_ACTION_NOTIFY, .event = ALERT_REPEATED};
+    size_t cursor = 0;
+
+    for (size_t r = 0; r < g->file.route_count; r++) {
+        for (uint32_t s = g->file.routes[r].severity; s < ALERT_SEVERITY_COUNT; s++) {
+            routed[s] |= g->file.routes[r].receivers & alertmanagers(g);
+        }
+    }
+    while (alerts_next_incident(g->engine, &cursor, &action.incident)) {
+        const struct alert_incident *c = &action.incident;
+        if (c->told && (c->state == INCIDENT_OPEN || c->state == INCIDENT_QUIET) &&
+            routed[c->severity] != 0) {
+            struct alert_notice n;
+            alert_notice_init(&n, &action, g->file.link, now, g->utc_offset_ns, g->fleet_offset_ns);
+            snprintf(n.key, sizeof(n.key), "foliot-%" PRIu64 "-at-%" PRId64, c->id,
+                     (int64_t)(n.said_utc_ns / NS_PER_S));
+            deliver_put(g->deliver, routed[c->severity], &n);
+        }
+    }
+    g->refresh_due = mono_add(now, span_ns(REFRESH_NS));
+}
+
+void alerting_run(struct alerting *g, struct mono now, int64_t utc_ns, int64_t fleet_offset_ns)
+{
+    set_clock(g, now, utc_ns, fleet_offset_ns);
+    if (!mono_before(now, alerts_deadline(g->engine))) {
+        alerts_tick(g->engine, now);
+    }
+    drain(g, now);
+    if (!mono_before(now, g->refresh_due)) {
+        refresh(g, now);
+    }
+}
+
+struct mono alerting_deadline(const struct alerting *g)
+{
+    return mono_min(alerts_deadline(g->engine), g->refresh_due);
+}
+
+/* Open incidents go over by way of the text that a restart would use: one way to be tested, not two. */
+static void move_incidents(struct alerting *g, struct mono now, int64_t utc_ns, const char *saved)
+{
+    json_error_t error;
+    json_t *tree = json_loads(saved, 0, &error), *value;
+    size_t index;
+
+    json_array_foreach(json_object_get(tree, "incidents"), index, value)
+    {
+        restore_incident(g, value, now, utc_ns);
+    }
+    json_decref(tree);
+}
+
+static int use_file(struct alerting *g, const struct alert_file *file, struct mono now,
+                    int64_t utc_ns)
+{
+    struct json_writer j;
+    const char *saved = NULL;
+    struct deliver *deliver = NULL;
+    struct alerts *engine;
+    size_t size;
+    int r;
+
+    json_writer_init(&j, SAVED_MAX);
+    alerting_save(g, &j);
+    r = json_writer_finish(&j, &saved, &size);
+    engine = r < 0 ? NULL : make_engine(g, file, now, g->first_incident);
+    r = r < 0 ? r
+        : engine == NULL
+            ? -ENOMEM
+            : deliver_new(file->receivers, file->receiver_count, on_trouble, g, &deliver);
+    if (r < 0) {
+        alerts_free(engine);
+        json_writer_done(&j);
+        return r;
+    }
+    (void)deliver_free(g->deliver, 1000);
+    alerts_free(g->engine);
+    g->engine = engine;
+    g->deliver = deliver;
+    g->file = *file;
+    set_clock(g, now, utc_ns, g->fleet_offset_ns);
+    move_incidents(g, now, utc_ns, saved);
+    json_writer_done(&j);
+    if (g->options.on_reload != NULL) {
+        g->options.on_reload(g->options.context);
+    }
+    return 0;
+}
+
+int alerting_reload(struct alerting *g, struct mono now, int64_t utc_ns)
+{
+    struct alert_file *file = malloc(sizeof(*file));
+    struct config_error error;
+    int r;
+
+    if (file == NULL) {
+        return -ENOMEM;
+    }
+    r = load_file(g, file, &error);
+    if (r < 0) {
+        say(g, LOG_ERR, "%s; the rules before it stay in force", error.text);
+        alerts_on_rules_refused(g->engine, now, error.text);
+    } else {
+        r = use_file(g, file, now, utc_ns);
+        if (r < 0) {
+            say(g, LOG_ERR, "the new alert rules can't be used: %s; those before them stay",
+                strerror(-r));
+        } else {
+            say(g, LOG_NOTICE, "%zu alert rules, %zu receivers in force", g->file.rule_count,
+                g->file.receiver_count);
+        }
+    }
+    explicit_bzero(file, sizeof(*file));
+    free(file);
+    return r;
+}
+
+/* ---- silences --------------------------------------------------------------------------------------------------- */
+
+static void forget_over(struct alerting *g, int64_t utc_ns)
+{
+    size_t kept = 0;
+
+    for (size_t k = 0; k < g->silence_count; k++) {
+        if (g->silences[k].silence.until_utc_ns + 86400 * NS_PER_S > utc_ns) {
+            g->silences[kept++] = g->silences[k];
+        }
+    }
+    g->silence_count = kept;
+}
+
+int alerting_silence(struct alerting *g, struct mono now, const struct alert_silence *silence,
+                     const char *by, const char *why, uint64_t *ret_id)
+{
+    struct kept_silence k = {.silence = *silence};
+    int r;
+
+    forget_over(g, now.ns + g->utc_offset_ns);
+    if (g->silence_count == KEPT_SILENCE_MAX) {
+        return -ENOSPC;
+    }
+    k.silence.id = g->next_silence;
+    snprintf(k.by, sizeof(k.by), "%s", by);
+    snprintf(k.why, sizeof(k.why), "%s", why);
+    r = alerts_silence(g->engine, now, &k.silence);
+    if (r < 0) {
+        return r;
+    }
+    g->silences[g->silence_count++] = k;
+    g->next_silence++;
+    g->changed = true;
+    *ret_id = k.silence.id;
+    return 0;
+}
+
+int alerting_unsilence(struct alerting *g, struct mono now, uint64_t id)
+{
+    for (size_t k = 0; k < g->silence_count; k++) {
+        if (g->silences[k].silence.id == id) {
+            memmove(&g->silences[k], &g->silences[k + 1],
+                    (g->silence_count - k - 1) * sizeof(g->silences[0]));
+            g->silence_count--;
+            g->changed = true;
+            const int r = alerts_unsilence(g->engine, now, id);
+            return r == -ENOENT ? 0 : r; /* the engine forgets those that are over by itself */
+        }
+    }
+    return -ENOENT;
+}

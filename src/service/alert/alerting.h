@@ -1,0 +1,64 @@
+/* alerting.h: the whole of alerting in one object: the rule file, the engine, delivery, silences; and what is to
+ * survive a restart as one JSON text. A controller feeds the engine (alerts_on_* of alerting_engine()), calls
+ * alerting_run() after each batch of facts and at alerting_deadline(), and keeps alerting_save()'s text. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/alert/alert.h"
+#include "platform/json/json.h"
+#include "service/alert/deliver.h"
+#include "service/alert/file.h"
+
+#define ALERTING_CONFIG_DEFAULT "/etc/foliot/alerts.yaml"
+
+struct alerting;
+
+struct alerting_options {
+    const char *path; /* of alerts.yaml */
+    bool must_be;     /* false: a missing file means the default rules and nobody to tell */
+    struct alert_fleet fleet;
+    const char *saved; /* of an earlier run; NULL: none */
+    /* An incident changed: show it, keep it. */
+    void (*on_incident)(void *context, const struct alert_incident *incident, uint32_t event,
+                        bool notified);
+    /* After a reload the engine is a new one: feed it all open findings again. May be NULL. */
+    void (*on_reload)(void *context);
+    /* A line for the journal; may come from the delivering thread. */
+    void (*say)(void *context, int priority, const char *text);
+    void *context;
+};
+
+/* -EINVAL: the file (said). */
+MUST_CHECK int alerting_new(const struct alerting_options *options, struct mono now, int64_t utc_ns,
+                            struct alerting **ret);
+/* Waits a moment for what is on its way. NULL is fine. */
+void alerting_free(struct alerting *g);
+struct alerts *alerting_engine(struct alerting *g);
+/* Ticks if it is due, delivers what is to be told. fleet_offset_ns: fleet time minus `now`, or FINDING_NO_TIME. */
+void alerting_run(struct alerting *g, struct mono now, int64_t utc_ns, int64_t fleet_offset_ns);
+struct mono alerting_deadline(const struct alerting *g);
+/* Reads the file again. A refused one is said and is an alert itself; the rules in force stay. */
+int alerting_reload(struct alerting *g, struct mono now, int64_t utc_ns);
+
+/* People's silences; the id is given here. -EINVAL, -ENOSPC, -ENOENT. */
+MUST_CHECK int alerting_silence(struct alerting *g, struct mono now,
+                                const struct alert_silence *silence, const char *by,
+                                const char *why, uint64_t *ret_id);
+MUST_CHECK int alerting_unsilence(struct alerting *g, struct mono now, uint64_t id);
+
+/* What is to survive: open incidents, silences, the next numbers. true: it changed since the last call. */
+bool alerting_changed(const struct alerting *g);
+void alerting_save(struct alerting *g, struct json_writer *j);
+
+/* As docs/alerts.md says. */
+void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const char *key);
+void alerting_put_incidents(const struct alerting *g, struct json_writer *j, const char *key,
+                            bool open_only);
+void alerting_put_incident(const struct alerting *g, struct json_writer *j, const char *key,
+                           const struct alert_incident *incident);
+void alerting_put_silences(const struct alerting *g, struct json_writer *j, const char *key);
+void alerting_put_rules(const struct alerting *g, struct json_writer *j, const char *key);
+/* `foliot_alert…` in OpenMetrics, without the # EOF. */
+size_t alerting_metrics(struct alerting *g, char *text, size_t size);

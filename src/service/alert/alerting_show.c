@@ -1,0 +1,291 @@
+/* alerting_show.c: alerts, incidents, silences and rules as JSON; what survives a restart; metrics. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/alert/alerting_inside.h"
+
+static void put_time(const struct alerting *g, struct json_writer *j, const char *key,
+                     struct mono at)
+{
+    json_put_int_if(j, key, g->utc_offset_ns != FINDING_NO_TIME && at.ns != 0,
+                    at.ns + g->utc_offset_ns);
+}
+
+static void put_id(struct json_writer *j, const char *key, uint32_t id)
+{
+    json_put_int_if(j, key, id != ALERT_NO_ID, id);
+}
+
+/* The engine's tables give names as long as a call lasts: each is written at once. */
+static void put_host(const struct alerting *g, struct json_writer *j, const char *key,
+                     uint32_t host)
+{
+    const struct alert_fleet *f = &g->options.fleet;
+
+    json_put_string(j, key,
+                    host != ALERT_NO_ID && f->host != NULL ? f->host(f->context, host) : NULL);
+}
+
+static void put_nic(const struct alerting *g, struct json_writer *j, const char *key, uint32_t nic)
+{
+    const struct alert_fleet *f = &g->options.fleet;
+    struct alert_nic info;
+    const bool known = nic != ALERT_NO_ID && f->nic != NULL && f->nic(f->context, nic, &info);
+
+    json_put_string(j, key, known ? info.name : NULL);
+}
+
+static void put_alert(const struct alerting *g, struct json_writer *j, const struct alert *a)
+{
+    json_put_object(j, NULL);
+    json_put_uint(j, "id", a->id);
+    json_put_int_if(j, "incident", a->incident != 0, (int64_t)a->incident);
+    json_put_string(j, "rule", a->rule_name);
+    json_put_string(j, "state", alert_state_word(a->state));
+    json_put_string(j, "severity", alert_severity_word(a->severity));
+    json_put_bool(j, "silenced", a->silenced);
+    json_put_bool(j, "stale", a->stale);
+    put_time(g, j, "since_utc_ns", a->since);
+    put_time(g, j, "fired_utc_ns", a->fired);
+    put_host(g, j, "host", a->host);
+    put_id(j, "nic_id", a->nic);
+    put_nic(g, j, "nic", a->nic);
+    put_nic(g, j, "peer", a->peer);
+    put_id(j, "port", a->port);
+    json_put_string(j, "text", a->text);
+    json_put_end(j);
+}
+
+void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const char *key)
+{
+    struct alert a;
+    size_t cursor = 0;
+
+    json_put_array(j, key);
+    while (alerts_next_alert(g->engine, &cursor, &a)) {
+        put_alert(g, j, &a);
+    }
+    json_put_end(j);
+}
+
+static void put_incident_fields(const struct alerting *g, struct json_writer *j,
+                                const struct alert_incident *c)
+{
+    json_put_uint(j, "incident", c->id);
+    json_put_string(j, "state", alert_incident_state_word(c->state));
+    json_put_string(j, "severity", alert_severity_word(c->severity));
+    json_put_string(j, "cause", c->cause);
+    json_put_int_if(j, "merged_into", c->merged_into != 0, (int64_t)c->merged_into);
+    put_time(g, j, "since_utc_ns", c->since);
+    json_put_int_if(j, "since_fleet_ns", g->fleet_offset_ns != FINDING_NO_TIME,
+                    c->since.ns + g->fleet_offset_ns);
+    put_time(g, j, "changed_utc_ns", c->changed);
+    put_time(g, j, "resolved_utc_ns", c->resolved);
+    json_put_uint(j, "alerts", c->alerts_firing);
+    json_put_uint(j, "alerts_total", c->alerts_total);
+    json_put_uint(j, "hosts", c->hosts);
+    json_put_uint(j, "nics", c->links);
+    json_put_uint(j, "pages", c->pages);
+    json_put_uint(j, "reopened", c->reopened);
+    json_put_bool(j, "told", c->told);
+    json_put_bool(j, "silenced", c->silenced);
+    json_put_string(j, "acknowledged_by", c->acknowledged_by);
+    put_time(g, j, "acknowledged_utc_ns", c->acknowledged);
+    json_put_string(j, "text", c->text);
+}
+
+void alerting_put_incident(const struct alerting *g, struct json_writer *j, const char *key,
+                           const struct alert_incident *c)
+{
+    json_put_object(j, key);
+    put_incident_fields(g, j, c);
+    json_put_end(j);
+}
+
+static bool is_open(const struct alert_incident *c)
+{
+    return c->state == INCIDENT_NEW || c->state == INCIDENT_OPEN || c->state == INCIDENT_QUIET;
+}
+
+void alerting_put_incidents(const struct alerting *g, struct json_writer *j, const char *key,
+                            bool open_only)
+{
+    struct alert_incident c;
+    size_t cursor = 0;
+
+    json_put_array(j, key);
+    while (alerts_next_incident(g->engine, &cursor, &c)) {
+        if (!open_only || is_open(&c)) {
+            alerting_put_incident(g, j, NULL, &c);
+        }
+    }
+    json_put_end(j);
+}
+
+static void put_silence(struct json_writer *j, const struct alert_silence *s, const char *by,
+                        const char *why)
+{
+    json_put_object(j, NULL);
+    json_put_uint(j, "id", s->id);
+    json_put_bool(j, "maintenance", s->maintenance);
+    json_put_int(j, "from_utc_ns", s->from_utc_ns);
+    json_put_int(j, "until_utc_ns", s->until_utc_ns);
+    json_put_int_if(j, "every_ns", s->every.ns > 0, s->every.ns);
+    json_put_string(j, "rule", s->match.rule[0] != '\0' ? s->match.rule : NULL);
+    json_put_string(j, "host", s->match.host[0] != '\0' ? s->match.host : NULL);
+    json_put_string(j, "element", s->match.element[0] != '\0' ? s->match.element : NULL);
+    json_put_string(j, "by", by);
+    json_put_string(j, "why", why);
+    json_put_end(j);
+}
+
+void alerting_put_silences(const struct alerting *g, struct json_writer *j, const char *key)
+{
+    json_put_array(j, key);
+    for (size_t k = 0; k < g->silence_count; k++) {
+        put_silence(j, &g->silences[k].silence, g->silences[k].by, g->silences[k].why);
+    }
+    for (size_t k = 0; k < g->file.window_count; k++) {
+        put_silence(j, &g->file.windows[k], "alerts.yaml", g->file.window_names[k]);
+    }
+    json_put_end(j);
+}
+
+void alerting_put_rules(const struct alerting *g, struct json_writer *j, const char *key)
+{
+    static const char *const conditions[] = {"finding", "value", "rate", "count", "absent"};
+
+    json_put_array(j, key);
+    for (size_t k = 0; k < g->file.rule_count; k++) {
+        const struct alert_rule *r = &g->file.rules[k];
+        const struct alert_metric_info *m = alert_metric_info(r->metric);
+        json_put_object(j, NULL);
+        json_put_string(j, "name", r->name);
+        json_put_string(j, "condition", conditions[r->condition]);
+        json_put_string(j, "metric", m != NULL ? m->name : NULL);
+        json_put_string(j, "severity", alert_severity_word(r->severity));
+        json_put_string(j, "per",
+                        r->condition == ALERT_ON_FINDING ? NULL : alert_scope_word(r->scope));
+        json_put_double(
+            j, r->below ? "below" : "above",
+            r->condition == ALERT_ON_FINDING || r->condition == ALERT_ON_ABSENCE ? NAN : r->limit);
+        json_put_int(j, "within_ns", r->within.ns);
+        json_put_int(j, "for_ns", r->hold.ns);
+        json_put_end(j);
+    }
+    json_put_end(j);
+}
+
+/* ---- what survives ---------------------------------------------------------------------------------------------- */
+
+bool alerting_changed(const struct alerting *g)
+{
+    return g->changed;
+}
+
+void alerting_save(struct alerting *g, struct json_writer *j)
+{
+    uint64_t next = g->first_incident;
+    struct alert_incident c;
+    size_t cursor = 0;
+
+    g->changed = false;
+    json_put_object(j, NULL);
+    json_put_int(j, "version", 1);
+    json_put_array(j, "incidents");
+    while (alerts_next_incident(g->engine, &cursor, &c)) {
+        next = c.id >= next ? c.id + 1 : next;
+        if (!is_open(&c)) {
+            continue;
+        }
+        json_put_object(j, NULL);
+        put_incident_fields(g, j, &c);
+        json_put_uint(j, "severity_number", c.severity);
+        json_put_uint(j, "sequence",
+                      (uint64_t)c.sequence + 16); /* numbers that may be on their way stay unused */
+        json_put_end(j);
+    }
+    json_put_end(j);
+    g->first_incident = next;
+    json_put_uint(j, "next_incident", next);
+    json_put_array(j, "silences");
+    for (size_t k = 0; k < g->silence_count; k++) {
+        put_silence(j, &g->silences[k].silence, g->silences[k].by, g->silences[k].why);
+    }
+    json_put_end(j);
+    json_put_end(j);
+}
+
+/* ---- metrics ---------------------------------------------------------------------------------------------------- */
+
+struct text {
+    char *at;
+    size_t size, length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
+{
+    va_list arguments;
+    int n;
+
+    va_start(arguments, format);
+    n = vsnprintf(t->length < t->size ? t->at + t->length : NULL,
+                  t->length < t->size ? t->size - t->length : 0, format, arguments);
+    va_end(arguments);
+    t->length += n > 0 ? (size_t)n : 0;
+}
+
+static void add_family(struct text *t, const char *name, const char *type, const char *help)
+{
+    add(t, "# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
+}
+
+/* Names of receivers are ours to quote: they may hold anything that YAML can. */
+static void add_label(struct text *t, const char *value)
+{
+    for (; *value != '\0'; value++) {
+        if (*value == '"' || *value == '\\') {
+            add(t, "\\%c", *value);
+        } else {
+            add(t, "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+        }
+    }
+}
+
+size_t alerting_metrics(struct alerting *g, char *out, size_t size)
+{
+    struct text t = {out, size, 0};
+    struct alert_counters c;
+
+    alerts_counters(g->engine, &c);
+    add_family(&t, "foliot_alerts", "gauge", "Alerts by state.");
+    add(&t, "foliot_alerts{state=\"pending\"} %u\nfoliot_alerts{state=\"firing\"} %u\n", c.pending,
+        c.firing);
+    add_family(&t, "foliot_incidents_open", "gauge", "Incidents that are not over.");
+    add(&t, "foliot_incidents_open %u\n", c.incidents_open);
+    add_family(&t, "foliot_alert_pages", "counter", "Notifications that wake somebody.");
+    add(&t, "foliot_alert_pages_total %llu\n", (unsigned long long)c.pages);
+    add_family(&t, "foliot_alert_samples", "counter", "Values judged by alert rules.");
+    add(&t, "foliot_alert_samples_total %llu\n", (unsigned long long)c.samples);
+    add_family(&t, "foliot_alert_dropped", "counter",
+               "Alerts, counters and incidents that did not fit.");
+    add(&t, "foliot_alert_dropped_total %llu\n",
+        (unsigned long long)(c.alerts_dropped + c.watches_dropped + c.incidents_dropped));
+    add_family(&t, "foliot_alert_deliveries", "counter", "Notices to receivers by outcome.");
+    for (size_t k = 0; k < g->file.receiver_count; k++) {
+        struct deliver_counters d;
+        deliver_counters(g->deliver, k, &d);
+        for (int outcome = 0; outcome < 3; outcome++) {
+            static const char *const words[] = {"delivered", "failed", "given_up"};
+            add(&t, "foliot_alert_deliveries_total{receiver=\"");
+            add_label(&t, g->file.receivers[k].name);
+            add(&t, "\",outcome=\"%s\"} %llu\n", words[outcome],
+                (unsigned long long)(outcome == 0   ? d.delivered
+                                     : outcome == 1 ? d.failed
+                                                    : d.given_up));
+        }
+    }
+    return t.length;
+}

@@ -1,0 +1,299 @@
+/* All of alerting together: a file, facts, notices at a command; what survives a restart and a reload. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "service/alert/alerting.h"
+
+#define UTC (1795000000LL * NS_PER_S)
+
+static char folder[] = "/tmp/foliot-alerting-XXXXXX", path[64], out[64];
+static char said[8192];
+static unsigned incidents, reloads;
+static struct mono now;
+
+static void say(void *context, int priority, const char *text)
+{
+    const size_t used = strlen(said);
+
+    snprintf(said + used, sizeof(said) - used, "%s\n", text);
+}
+static void on_incident(void *context, const struct alert_incident *c, uint32_t event,
+                        bool notified)
+{
+    incidents += notified;
+}
+static void on_reload(void *context)
+{
+    reloads++;
+}
+
+static void write_file(const char *text)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static const char *out_text(void)
+{
+    static char text[16384];
+    const int fd = open(out, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static struct alerting *start(const char *saved)
+{
+    const struct alerting_options options = {.path = path,
+                                             .saved = saved,
+                                             .on_incident = on_incident,
+                                             .on_reload = on_reload,
+                                             .say = say};
+    struct alerting *g = NULL;
+
+    assert_int_equal(alerting_new(&options, now, UTC, &g), 0);
+    return g;
+}
+
+static void run(struct alerting *g, int64_t ns)
+{
+    const struct mono end = mono_add(now, span_ns(ns));
+
+    do {
+        now = mono_min(alerting_deadline(g), end);
+        alerting_run(g, now, UTC + now.ns - 1000 * NS_PER_S, FINDING_NO_TIME);
+    } while (mono_before(now, end));
+}
+
+static void link_down(struct alerting *g, uint32_t nic, enum finding_phase phase)
+{
+    const struct alert_finding f = {.said_by = nic / 8,
+                                    .run = 1,
+                                    .number = nic + 1,
+                                    .kind = FINDING_NIC_GONE,
+                                    .phase = phase,
+                                    .from_nic = nic,
+                                    .to_nic = ALERT_NO_ID,
+                                    .from_host = nic / 8,
+                                    .to_host = ALERT_NO_ID,
+                                    .since = now,
+                                    .text = "a NIC is gone"};
+
+    alerts_on_finding(alerting_engine(g), now, &f);
+    alerts_on_host(alerting_engine(g), now, nic / 8);
+}
+
+static int begin(void **state)
+{
+    now = (struct mono){1000 * NS_PER_S};
+    said[0] = '\0';
+    incidents = reloads = 0;
+    unlink(out);
+    write_file("defaults: no\nrules:\n- {name: gone, finding: nic-gone, severity: page}\n");
+    return 0;
+}
+
+static void with_command(void)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "defaults: no\nrules:\n- {name: gone, finding: nic-gone, severity: page}\n"
+             "receivers:\n- {name: file, command: [/bin/sh, -c, 'cat >>$0', %s]}\nroutes:\n- {to: "
+             "[file]}\n",
+             out);
+    write_file(text);
+}
+
+static char *save(struct alerting *g)
+{
+    struct json_writer j;
+    const char *text = NULL;
+    size_t size = 0;
+    char *copy;
+
+    json_writer_init(&j, 1 << 20);
+    alerting_save(g, &j);
+    assert_int_equal(json_writer_finish(&j, &text, &size), 0);
+    copy = strdup(text);
+    json_writer_done(&j);
+    return copy;
+}
+
+static void a_fact_becomes_a_notice(void **state)
+{
+    struct alerting *g;
+
+    with_command();
+    g = start(NULL);
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    alerting_free(g);
+    assert_non_null(
+        strstr(out_text(),
+               "\"key\":\"foliot-1-1\",\"event\":\"opened\",\"severity\":\"page\",\"page\":true"));
+    assert_non_null(strstr(out_text(), "\"text\":\"a NIC is gone\""));
+    assert_non_null(strstr(said, "incident 1 opened (page): a NIC is gone"));
+    assert_int_equal(incidents, 1);
+}
+
+static void a_restart_tells_nobody_twice_and_numbers_go_on(void **state)
+{
+    struct alerting *g = start(NULL);
+    char *saved;
+
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    assert_int_equal(alerts_acknowledge(alerting_engine(g), now, 1, "ada"), 0);
+    run(g, NS_PER_S);
+    assert_true(alerting_changed(g));
+    saved = save(g);
+    assert_false(alerting_changed(g));
+    alerting_free(g);
+    incidents = 0;
+    now = (struct mono){5000 * NS_PER_S}; /* another boot: another clock */
+    g = start(saved);
+    free(saved);
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    assert_int_equal(incidents, 0);
+    link_down(g, 30, FINDING_OPENED);
+    run(g, NS_PER_S);
+    assert_int_equal(incidents, 1);
+    assert_non_null(strstr(said, "incident 2 opened"));
+    saved = save(g);
+    assert_non_null(strstr(saved, "\"acknowledged_by\":\"ada\""));
+    free(saved);
+    alerting_free(g);
+}
+
+static void a_refused_file_leaves_the_rules_in_force_and_is_an_alert(void **state)
+{
+    struct alerting *g = start(NULL);
+    struct alert alert;
+    size_t cursor = 0;
+
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    write_file("rules:\n- {name: x, vlaue: 1}\n");
+    assert_int_equal(alerting_reload(g, now, UTC), -EINVAL);
+    run(g, NS_PER_S);
+    assert_non_null(strstr(said, ":2:13: expected one of the keys"));
+    assert_true(alerts_next_alert(alerting_engine(g), &cursor, &alert));
+    while (strcmp(alert.rule_name, "rules-refused") != 0) {
+        assert_true(alerts_next_alert(alerting_engine(g), &cursor, &alert));
+    }
+    assert_int_equal(reloads, 0);
+    incidents = 0;
+    begin(NULL);
+    assert_int_equal(alerting_reload(g, now, UTC), 0);
+    assert_int_equal(reloads, 1);
+    link_down(g, 3, FINDING_OPENED); /* as its on_reload would: the same finding again */
+    run(g, NS_PER_S);
+    assert_int_equal(incidents, 0);
+    alerting_free(g);
+}
+
+static void silences_survive_and_go(void **state)
+{
+    struct alerting *g = start(NULL);
+    struct alert_silence s = {.from_utc_ns = UTC, .until_utc_ns = UTC + 3600 * NS_PER_S};
+    uint64_t id = 0;
+    char *saved;
+
+    run(g, NS_PER_MS);
+    assert_int_equal(alerting_silence(g, now, &s, "ada", "x", &id), -EINVAL);
+    snprintf(s.match.host, sizeof(s.match.host), "host 0");
+    assert_int_equal(alerting_silence(g, now, &s, "ada", "new cables", &id), 0);
+    saved = save(g);
+    alerting_free(g);
+    now = (struct mono){1000 * NS_PER_S};
+    g = start(saved);
+    link_down(g, 3, FINDING_OPENED);
+    run(g, 60 * NS_PER_S);
+    /* Without a table of names an alert knows its NIC alone, not its host: the silence is by element then. */
+    free(saved);
+    saved = save(g);
+    assert_non_null(strstr(saved, "\"why\":\"new cables\""));
+    free(saved);
+    assert_int_equal(alerting_unsilence(g, now, id), 0);
+    assert_int_equal(alerting_unsilence(g, now, id), -ENOENT);
+    alerting_free(g);
+}
+
+static void what_is_shown_is_json_and_metrics_have_their_families(void **state)
+{
+    struct alerting *g;
+    struct json_writer j;
+    const char *text = NULL;
+    size_t size = 0;
+    json_t *tree;
+    char metrics[4096];
+
+    with_command();
+    g = start(NULL);
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    json_writer_init(&j, 1 << 20);
+    json_put_object(&j, NULL);
+    alerting_put_alerts(g, &j, "alerts");
+    alerting_put_incidents(g, &j, "incidents", true);
+    alerting_put_silences(g, &j, "silences");
+    alerting_put_rules(g, &j, "rules");
+    json_put_end(&j);
+    assert_int_equal(json_writer_finish(&j, &text, &size), 0);
+    tree = json_loads(text, 0, NULL);
+    assert_non_null(tree);
+    assert_int_equal(json_array_size(json_object_get(tree, "alerts")), 1);
+    assert_string_equal(json_string_value(json_object_get(
+                            json_array_get(json_object_get(tree, "incidents"), 0), "state")),
+                        "open");
+    json_decref(tree);
+    json_writer_done(&j);
+    assert_true(alerting_metrics(g, metrics, sizeof(metrics)) < sizeof(metrics));
+    assert_non_null(strstr(metrics, "foliot_alerts{state=\"firing\"} 1\n"));
+    assert_non_null(
+        strstr(metrics, "foliot_alert_deliveries_total{receiver=\"file\",outcome=\"failed\"} 0\n"));
+    alerting_free(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_fact_becomes_a_notice, begin),
+        cmocka_unit_test_setup(a_restart_tells_nobody_twice_and_numbers_go_on, begin),
+        cmocka_unit_test_setup(a_refused_file_leaves_the_rules_in_force_and_is_an_alert, begin),
+        cmocka_unit_test_setup(silences_survive_and_go, begin),
+        cmocka_unit_test_setup(what_is_shown_is_json_and_metrics_have_their_families, begin),
+    };
+    int failed;
+
+    if (mkdtemp(folder) == NULL) {
+        return 1;
+    }
+    snprintf(path, sizeof(path), "%s/alerts.yaml", folder);
+    snprintf(out, sizeof(out), "%s/out", folder);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    unlink(out);
+    rmdir(folder);
+    return failed;
+}
