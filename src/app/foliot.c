@@ -24,7 +24,8 @@ static int command_sim(int argc, char *argv[])
     return sim_main(argc, argv);
 }
 
-#define ASK "[--json] [--watch] [--interval SECONDS] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
+#define ASK                                                                                        \
+    "[--json] [--watch] [--interval SECONDS] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
 
 static const struct command commands[] = {
     {"status", ASK, "is this host well: clock, mesh, links, open findings", command_status},
@@ -43,6 +44,9 @@ static const struct command commands[] = {
      command_keygen},
     {"support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "pack status, configuration and logs, without secrets", command_support_bundle},
+    {"perf", "[OPERATION] [OPTIONS]",
+     "collectives through a network plugin, measured and checked, as nccl-tests print them",
+     command_perf},
     {"lab", "[--name NAME] up|status|exec|fault|run|down …",
      "a fleet on this machine: hosts, clocks, switches and faults", command_lab},
     {"sim", "run SCENARIO… | replay FILE | scale",

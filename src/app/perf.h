@@ -1,0 +1,201 @@
+/* perf.h: what the parts of `foliot perf` share.
+ *
+ *   foliot_perf.c   options, and the ranks: here, in a lab, by ssh, or started by somebody else
+ *   perf_rank.c     one rank: connections, sizes, timing, checking
+ *   perf_plan.c     a collective as a list of transfers per connection (pure)
+ *   perf_engine.c   plays a plan over a plugin, as NCCL's proxy does
+ *   perf_data.c     element types, sums, patterns whose result is known
+ *   perf_meet.c     how ranks find each other and wait for each other
+ *   perf_report.c   nccl-tests' table and JSON
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "app/net_client.h"
+#include "base/bug.h"
+
+#define PERF_RANK_MAX    4096
+#define PERF_CHANNEL_MAX 32
+#define PERF_STEPS       8 /* transfers in flight per connection, as NCCL has it */
+
+/* -- data */
+
+enum perf_type { INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT64, PERF_TYPES };
+enum perf_reduction { SUM, PROD, MAX, MIN, PERF_REDUCTIONS };
+
+extern const char *const perf_type_names[PERF_TYPES];
+extern const char *const perf_reduction_names[PERF_REDUCTIONS];
+size_t perf_type_size(enum perf_type type);
+/* to[i] = to[i] op from[i] */
+void perf_reduce(enum perf_type type, enum perf_reduction op, void *to, const void *from,
+                 size_t count);
+/* Elements first ... first + count - 1 of what `rank` contributes. Small whole numbers, so that any order of
+ * summing gives the same bits; `raw`: any bits, for what is only moved. */
+struct perf_pattern {
+    enum perf_type type;
+    enum perf_reduction op;
+    bool raw;
+    uint64_t seed;
+};
+void perf_fill(const struct perf_pattern *pattern, void *to, int rank, size_t first, size_t count);
+/* How many elements aren't what they should be: rank's contribution, or (rank < 0) all ranks' reduced. */
+uint64_t perf_wrong(const struct perf_pattern *pattern, const void *data, int rank, int ranks,
+                    size_t first, size_t count);
+
+/* -- plans */
+
+enum perf_operation {
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    ALL_TO_ALL,
+    BROADCAST,
+    SEND_RECEIVE,
+    PING_PONG,
+    PERF_OPERATIONS
+};
+
+enum transfer_kind {
+    SEND_INPUT,
+    SEND_OUTPUT,
+    SEND_SLOT,      /* what was received and reduced in a slot */
+    RECEIVE_OUTPUT, /* to its place */
+    RECEIVE_REDUCE, /* into a slot, reduced with the input, to be sent on */
+    RECEIVE_FINISH, /* into a slot, reduced with the input into the output */
+};
+
+struct transfer {
+    enum transfer_kind kind;
+    int after;     /* a send waits for this receive of its channel; -1: for none */
+    size_t offset; /* of input or output */
+    size_t to;     /* RECEIVE_FINISH: of output */
+    size_t size;
+};
+
+/* One connection's transfers, in order. A channel has its send line and its receive line beside each other
+ * (lines 2k, 2k + 1): a send's `after` means its neighbour. */
+struct line {
+    int peer, channel; /* peer -1: unused */
+    bool sends;
+    struct transfer *transfers;
+    int count, capacity;
+};
+
+struct plan {
+    struct line *lines;
+    int line_count;
+};
+
+struct plan_wish {
+    enum perf_operation operation;
+    int rank, ranks, channels, root;
+    size_t bytes;   /* all-gather, reduce-scatter, all-to-all: per rank; else in all */
+    size_t message; /* largest transfer */
+};
+
+/* Lines of that collective, without transfers: who talks with whom. -ENOMEM. */
+MUST_CHECK int plan_init(struct plan *plan, const struct plan_wish *wish);
+/* Its transfers; replaces what there was. */
+MUST_CHECK int plan_fill(struct plan *plan, const struct plan_wish *wish);
+void plan_done(struct plan *plan);
+
+/* -- meeting */
+
+struct meet {
+    int rank, ranks;
+    int *sockets; /* rank 0: of each other rank; others: [0] */
+};
+
+/* where: "unix:/path" or "address:port"; rank 0 listens there. -ETIMEDOUT after timeout_s. */
+MUST_CHECK int meet_open(struct meet *meet, const char *where, int rank, int ranks, int timeout_s);
+/* mine of `size` bytes; all gets ranks x size. */
+MUST_CHECK int meet_exchange(struct meet *meet, const void *mine, size_t size, void *all);
+MUST_CHECK int meet_barrier(struct meet *meet);
+void meet_close(struct meet *meet);
+
+/* -- options */
+
+struct perf_options {
+    enum perf_operation operation;
+    enum perf_type type;
+    enum perf_reduction reduction;
+    size_t bytes_min, bytes_max, step_bytes, step_factor, message;
+    int iterations, warmups, check, root, channels, device, net_version, timeout_s, wait_us;
+    double duration_s;
+    const char *plugin, *json_file, *trace;
+    bool json;
+    int rank, ranks; /* rank -1: start all */
+    int job, jobs;
+    char meet[160];
+};
+
+/* -- engine */
+
+struct engine_line {
+    void *comm, *listen_comm;
+    void *mhandles[3]; /* input, output, slots */
+    void *requests[PERF_STEPS];
+    char *slots;
+    bool slot_busy[PERF_STEPS];
+    int posted, done;
+};
+
+struct engine {
+    struct net_client *net;
+    const struct plan *plan;
+    const struct perf_options *options;
+    struct engine_line *lines;
+    char *input, *output;
+    size_t element;
+    FILE *trace;
+    int64_t last_receive_ns, gap_ns; /* longest time between two receives done */
+    uint64_t received_bytes;
+    uint64_t message_count;
+};
+
+int64_t perf_now_ns(void);
+/* Plays the plan once. NCCL's result of whatever failed; ncclTimeout when nothing moved for timeout_s. */
+MUST_CHECK enum nccl_result engine_run(struct engine *engine);
+
+/* -- report */
+
+struct perf_figure {
+    double time_us, p50_us, p99_us, cpu_s_per_gb, gap_ms;
+    double wrong; /* negative: not checked */
+};
+
+struct perf_row {
+    size_t size, count;
+    struct perf_figure figures[2]; /* out of place, in place */
+};
+
+struct perf_member {
+    int pid, device;
+    char host[64], nic[64];
+};
+
+struct perf_report {
+    const struct perf_options *options;
+    FILE *out;
+    double bandwidth_sum;
+    int bandwidth_count;
+    uint64_t wrong;
+    char start[32];
+    struct perf_row *rows;
+    int row_count, row_capacity;
+    int argc;
+    char **argv;
+};
+
+void report_perf_begin(struct perf_report *report, const struct perf_member *members);
+MUST_CHECK int report_perf_row(struct perf_report *report, const struct perf_row *row);
+/* Status 0, or 1 if there were wrong elements. */
+int report_perf_end(struct perf_report *report, const struct perf_member *members);
+
+/* -- a rank */
+
+/* Runs all sizes; exit status. */
+int perf_rank_main(const struct perf_options *options, FILE *out, int argc, char **argv);

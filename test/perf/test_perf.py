@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""foliot perf over a plugin: all collectives, their table and JSON; a plugin that flips a bit is found out.
+
+usage: test_perf.py FOLIOT REFERENCE.so PLANTED.so
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+FOLIOT, REFERENCE, PLANTED = sys.argv[1:4]
+OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv", "pingpong"]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not re.match("(OMPI|PMI|SLURM|RANK|WORLD_SIZE|MASTER|NCCL)", k)}
+ENVIRONMENT["NCCL_SOCKET_IFNAME"] = "lo"
+
+
+def perf(*arguments, plugin=REFERENCE, status=0, **environment):
+    if "-b" in arguments and "-e" not in arguments:  # nccl-tests' default would be 32M by steps of 1M
+        arguments = (*arguments, "-e", arguments[arguments.index("-b") + 1])
+    done = subprocess.run([FOLIOT, "perf", "--plugin", plugin, "-T", "60", *arguments], capture_output=True,
+                          text=True, timeout=150, env={**ENVIRONMENT, **environment}, check=False)
+    assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+    return done.stdout
+
+
+def rows(text):
+    return [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_every_operation():
+    for operation in OPERATIONS:
+        for ranks in ("2", "3", "5"):
+            out = perf(operation, "--ranks", ranks, "-b", "4", "-e", "300000", "-f", "37", "-n", "2",
+                       "--message", "16K", "--channels", "3")
+            table = rows(out)
+            assert len(table) == 4, out
+            for row in table:
+                assert row[8] == "0" and row[12] in ("0", "N/A"), out
+            assert "# Out of bounds values : 0 OK" in out, out
+
+
+def test_types_and_reductions():
+    for kind in ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float", "double"):
+        for reduction in ("sum", "prod", "max", "min"):
+            out = perf("all_reduce", "-b", "10000", "-n", "1", "-w", "0", "-d", kind, "-o", reduction, "--ranks", "3")
+            assert rows(out)[0][2:4] == [kind, reduction] and rows(out)[0][8] == "0", out
+
+
+def test_every_version_and_helpers():
+    for version in range(6, 13):
+        perf("--net-version", str(version), "-b", "1M", "-n", "2")
+    perf("-b", "4M", "-n", "2", REFERENCE_NTHREADS="2", REFERENCE_NSOCKS_PERTHREAD="4")
+
+
+def test_table_to_the_letter():
+    out = perf("-b", "8", "-e", "64", "-f", "8", "-n", "2")
+    lines = out.splitlines()
+    assert re.match(r"# Collective test starting: all_reduce_perf$", lines[1]), out
+    assert re.match(r"#  Rank  0 Group  0 Pid +\d+ on +\S+ device  0 \[0000:00:00\] NET/Reference lo$", lines[5]), out
+    assert "           out-of-place                       in-place" in lines[8]
+    body = [line for line in lines if not line.startswith("#")]
+    for line in body:  # columns as nccl-tests' printf leaves them
+        assert re.match(r"[ \d]{12}  [ \d]{12}  +float     sum      -1  [ \d.]{7}  [ \d.]{6}  [ \d.]{6}  [ \d]{6}  "
+                        r"[ \d.]{7}  [ \d.]{6}  [ \d.]{6}  [ \d]{6}$", line), line
+
+
+def test_json():
+    report = json.loads(perf("alltoall", "-b", "64K", "-n", "2", "--json"))
+    row = report["results"][0]
+    assert report["version"] == 2 and row["size"] == 65536 and row["type"] == "float" and row["redop"] == "none"
+    assert row["out_of_place"]["nwrong"] == 0 and row["in_place"]["nwrong"] is None
+    assert row["out_of_place"]["bus_bw"] > 0 and report["out_of_bounds"]["okay"] == "true"
+    assert len(report["devices"]) == 2
+    with tempfile.TemporaryDirectory() as folder:
+        perf("-b", "64K", "-n", "2", "--jobs", "2", "-J", folder + "/j", "--trace", folder)
+        for job in range(2):
+            assert json.load(open(f"{folder}/j.{job}"))["devices"][1]["group"] == job
+            assert os.path.getsize(f"{folder}/job{job}-rank1.trace") % 16 == 0
+
+
+def test_ranks_started_by_somebody_else():
+    with tempfile.TemporaryDirectory() as folder:
+        for names in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+                      ("SLURM_PROCID", "SLURM_NTASKS")):
+            ranks = [subprocess.Popen([FOLIOT, "perf", "--plugin", REFERENCE, "-b", "64K", "-e", "64K", "-n", "2", "--meet",
+                                       f"unix:{folder}/meet"], stdout=subprocess.PIPE, text=True,
+                                      env={**ENVIRONMENT, names[0]: str(i), names[1]: "2"}) for i in range(2)]
+            out = [rank.communicate(timeout=60)[0] for rank in ranks]
+            assert [rank.returncode for rank in ranks] == [0, 0] and len(rows(out[0])) == 1 and out[1] == "", out
+
+
+def test_wrong_bytes_are_found():
+    out = perf("-b", "1M", "-n", "1", "-c", "4", plugin=PLANTED, status=1, REFERENCE_PLANT="bit-flip")
+    assert int(rows(out)[0][8]) + int(rows(out)[0][12]) > 0 and "FAILED" in out, out
+
+
+def test_bad_usage():
+    for bad in (["-b", "x"], ["nothing"], ["--net-version", "5"], ["--hosts", "a,,b"], ["--rank", "3", "--ranks", "2"]):
+        perf(*bad, status=2)
+    perf("-b", "8", plugin="/nonexistent.so", status=1)
+
+
+for name, test in list(globals().items()):
+    if name.startswith("test_"):
+        test()
+        print("ok", name, flush=True)
