@@ -9,11 +9,13 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CLOCK_LEAD_NS                                                                              \
@@ -406,31 +408,59 @@ static int play_restarts(const struct lab *lab, struct lab_fault *state, int sto
     return 0;
 }
 
+/* One process each: a namespace, a way of scheduling and the time of a packet are a process's own. */
 struct relay_place {
-    const struct lab *lab;
-    struct lab_fault *state;
-    struct lab_spot spot;
     struct relay_log *log;
-    int stop_fd;
-    int rc;
-    int *ready_count;
-    pthread_t thread;
+    pid_t pid;
 };
 
 static void relay_ready(void *data)
 {
-    struct relay_place *p = data;
-    __atomic_add_fetch(p->ready_count, 1, __ATOMIC_RELEASE);
+    eventfd_write(*(const int *)data, 1);
 }
 
-static void *relay_thread(void *data)
+/* Ends with the fault's own process, however that ends. */
+static pid_t relay_start(const struct lab_spot *spot, int id, struct relay_log *log, int stop_fd,
+                         int ready_fd)
 {
-    struct relay_place *p = data;
-    p->rc = machine_enter_network(p->spot.port.space); /* a thread's own */
-    if (p->rc == 0) {
-        p->rc = relay_run(&p->spot, p->state->id, p->log, p->stop_fd, relay_ready, p);
+    const pid_t parent = getpid(), pid = fork();
+    if (pid != 0) {
+        return pid;
     }
-    return NULL;
+    int rc = prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent
+                 ? -ESRCH
+                 : machine_enter_network(spot->port.space);
+    rc = rc == 0 ? relay_run(spot, id, log, stop_fd, relay_ready, &ready_fd) : rc;
+    _exit(rc < 0 ? -rc : 0);
+}
+
+/* How many said that packets go through them, within 2 s. */
+static int relays_ready(int ready_fd, int count)
+{
+    int ready = 0;
+    for (int i = 0; i < 2000 && ready < count; i++) {
+        eventfd_t more = 0;
+        if (eventfd_read(ready_fd, &more) == 0) {
+            ready += (int)more;
+        } else {
+            usleep(1000);
+        }
+    }
+    return ready;
+}
+
+static int relays_join(struct relay_place *place, int count, int rc)
+{
+    for (int i = 0; i < count; i++) {
+        int status = 0;
+        while (waitpid(place[i].pid, &status, 0) < 0 && errno == EINTR) {
+        }
+        if (rc == 0 && status != 0) {
+            rc = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+        }
+        munmap(place[i].log, sizeof(*place[i].log));
+    }
+    return rc;
 }
 
 static int play_relays(const struct lab *lab, struct lab_fault *state, int stop_fd)
@@ -438,41 +468,36 @@ static int play_relays(const struct lab *lab, struct lab_fault *state, int stop_
     static struct lab_spot spot[LAB_SPOT_MAX];
     struct relay_place place[RELAY_SPOT_MAX];
     int count = lab_spots(lab, &state->fault, spot);
-    int ready = 0;
     int rc = count > RELAY_SPOT_MAX ? -E2BIG : 0;
     int relay_stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int started = 0;
     while (started < count && rc == 0) {
         struct relay_place *p = &place[started];
-        *p = (struct relay_place){.lab = lab,
-                                  .state = state,
-                                  .spot = spot[started],
-                                  .stop_fd = relay_stop_fd,
-                                  .ready_count = &ready,
-                                  .log = lab_relay_map(lab, state->id, started, true)};
-        rc = p->log == NULL ? -EIO : 0;
-        if (rc == 0) {
-            p->log->delay_ns = state->fault.delay_ns;
-            p->log->jitter_ns = state->fault.jitter_ns;
-            rc = -pthread_create(&p->thread, NULL, relay_thread, p);
-            started += rc == 0;
+        p->log = lab_relay_map(lab, state->id, started, true);
+        if (p->log == NULL) {
+            rc = -EIO;
+            break;
         }
+        p->log->delay_ns = state->fault.delay_ns;
+        p->log->jitter_ns = state->fault.jitter_ns;
+        p->pid = relay_start(&spot[started], state->id, p->log, relay_stop_fd, ready_fd);
+        if (p->pid < 0) {
+            rc = -errno;
+            munmap(p->log, sizeof(*p->log));
+            break;
+        }
+        started++;
     }
-    for (int i = 0; i < 2000 && rc == 0 && __atomic_load_n(&ready, __ATOMIC_ACQUIRE) < count; i++) {
-        usleep(1000);
-    }
-    if (rc == 0 && ready == count) {
+    if (rc == 0 && relays_ready(ready_fd, count) == count) {
         lab_event(lab, state, "on", lab_raw_ns());
         lab_fault_ready(state);
         wait_until(state->end_raw_ns, stop_fd);
     }
     eventfd_write(relay_stop_fd, 1);
-    for (int i = 0; i < started; i++) {
-        pthread_join(place[i].thread, NULL);
-        rc = place[i].rc < 0 ? place[i].rc : rc;
-        munmap(place[i].log, sizeof(*place[i].log));
-    }
+    rc = relays_join(place, started, rc);
     close(relay_stop_fd);
+    close(ready_fd);
     lab_event(lab, state, "off", lab_raw_ns());
     return rc;
 }
