@@ -519,7 +519,10 @@ static void visit_relay(const struct lab_fault *state, void *data)
     scenario_target_text(&s->wanted->fault.target, b, sizeof(b));
     if (state->fault.kind == FAULT_DELAY && state->is_on && state->id != s->wanted->id &&
         strcmp(a, b) == 0 && state->fault.direction == s->wanted->fault.direction) {
-        s->found_id = state->id;
+        /* Only the first of them has a relay; the others changed its delay, as this one will. */
+        struct relay_log *log = lab_relay_map(s->lab, state->id, 0, false);
+        s->found_id = log != NULL ? state->id : s->found_id;
+        (void)(log != NULL && munmap(log, sizeof(*log)));
     }
 }
 

@@ -13,6 +13,7 @@ from world import Lab, Missing, Rows, median, need_root, raw_ns, seconds
 
 NAME = "bench-owd"
 SOURCE, SINK, SPINE = (0, 0), (5, 1), 2
+BASE_US = 300  # from before: longer than the relay ever takes to wake up, so that each packet leaves when it is due
 ADDED_US = 50
 HEAD, SAMPLES = 32, 16384  # lab/relay.h: struct relay_log
 
@@ -84,11 +85,11 @@ def added(rows):
     with Lab(NAME) as lab:
         lab.wait_synced()
         time.sleep(45)  # paths are discovered
-        lab.fault("delay", edge, "--delay", "0us")
+        lab.fault("delay", edge, "--delay", f"{BASE_US}us")
         relay = Relay(lab)
         time.sleep(15)  # p50 is of the last 10 s
         before = watch(lab, seconds(30))
-        lab.fault("delay", edge, "--delay", f"{ADDED_US}us")
+        lab.fault("delay", edge, "--delay", f"{BASE_US + ADDED_US}us")
         time.sleep(15)
         after = watch(lab, seconds(30))
         truth_before, _ = relay.median_ns(*before[3:])
@@ -100,7 +101,7 @@ def added(rows):
     truth = (truth_after - truth_before) / 1000
     moved = {k: abs(after[1][k] - before[1][k]) / 1000 for k in after[1] if k in before[1]}
     others = [abs(after[0][k] - before[0][k]) / 1000 for k in after[0] if k in before[0] and k != path]
-    command = f"foliot lab fault delay '{edge}' --delay 0us, later 50us; foliot mesh --json; medians of 30 s"
+    command = f"foliot lab fault delay '{edge}' --delay {BASE_US}us, later {BASE_US + ADDED_US}us; foliot mesh --json; medians of 30 s"
     rows.add("owd.lab.added_us", abs(seen - truth), "us off", 2, 0.2, command=command,
              note=f"seen {seen:+.2f} us, the relay stamped {truth:+.2f} us ({count} pairs)")
     rows.add("owd.lab.other_direction_us", max(moved.values()), "us", 2, 0.2, runs=len(moved), command=command,

@@ -195,6 +195,7 @@ class ALab(unittest.TestCase):
     def test_delay(self):
         lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '0')
         self.assertEqual(self.ask(), PORTS)
+        lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '1ms')
         lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '20ms')
         slow = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'times', '10.0.1.2',
                               '10.5.1.2', str(PORTS)).stdout)
