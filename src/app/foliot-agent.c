@@ -1,13 +1,18 @@
 /* foliot-agent.c: the agent's command line. */
 #include "service/agent/agent.h"
+#include "service/agent/join.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void usage(FILE *out)
 {
     fputs("usage: foliot-agent [--config FILE]\n"
+          "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf "
+          "NAME]\n"
+          "                         [--config FILE] [--state-dir DIR]\n"
           "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
           "systemd.\n"
           "\n"
@@ -15,6 +20,9 @@ static void usage(FILE *out)
           "      --check         read the configuration and the keys, say what is wrong, and stop\n"
           "  -h, --help          this text\n"
           "  -V, --version       version\n"
+          "\n"
+          "join makes this host a member of a controller's fleet: certificate, fleet key, peers.\n"
+          "Without --nic all hardware NICs with an address take part; rails count them by name.\n"
           "\n"
           "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n",
           out);
@@ -41,16 +49,35 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                             {"check", no_argument, NULL, 'C'},
+                                            {"host", required_argument, NULL, 'H'},
+                                            {"nic", required_argument, NULL, 'n'},
+                                            {"leaf", required_argument, NULL, 'l'},
+                                            {"state-dir", required_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
     struct agent_options run = {.config_path = AGENT_CONFIG_DEFAULT,
                                 .runtime_dir = getenv("FOLIOT_RUNTIME_DIR")};
+    struct join_options join = {.config_path = AGENT_CONFIG_DEFAULT,
+                                .state_dir = AGENT_STATE_DEFAULT};
     bool check_only = false;
     for (int c; (c = getopt_long(argc, argv, "c:hV", options, NULL)) != -1;) {
         switch (c) {
         case 'c':
-            run.config_path = optarg;
+            run.config_path = join.config_path = optarg;
+            break;
+        case 'H':
+            join.host = optarg;
+            break;
+        case 'n':
+            join.nics[join.nic_count] = optarg;
+            join.nic_count += join.nic_count < HOST_NIC_MAX;
+            break;
+        case 'l':
+            join.leaf = optarg;
+            break;
+        case 's':
+            join.state_dir = optarg;
             break;
         case 'C':
             check_only = true;
@@ -65,6 +92,11 @@ int main(int argc, char **argv)
             usage(stderr);
             return 2;
         }
+    }
+    if (optind + 3 == argc && strcmp(argv[optind], "join") == 0) {
+        join.address = argv[optind + 1];
+        join.token = argv[optind + 2];
+        return agent_join(&join);
     }
     if (optind != argc) {
         usage(stderr);

@@ -201,6 +201,12 @@ void json_put_string(struct json_writer *j, const char *key, const char *value)
     put(j, "\"", 1);
 }
 
+void json_put_raw(struct json_writer *j, const char *key, const char *json)
+{
+    put_key(j, key);
+    put_text(j, json);
+}
+
 void json_put_hex64(struct json_writer *j, const char *key, uint64_t value)
 {
     char text[20];

@@ -54,5 +54,7 @@ void json_put_null(struct json_writer *j, const char *key);
 void json_put_string(struct json_writer *j, const char *key, const char *value);
 void json_put_hex64(struct json_writer *j, const char *key,
                     uint64_t value); /* "0123456789abcdef" */
+/* JSON that was made by this writer before: taken as it is. */
+void json_put_raw(struct json_writer *j, const char *key, const char *json);
 /* null when !known */
 void json_put_int_if(struct json_writer *j, const char *key, bool known, int64_t value);

@@ -167,7 +167,8 @@ static int start_node(struct agent *a)
 static bool same_nics(const struct agent_config *x, const struct agent_config *y)
 {
     if (x->nic_count != y->nic_count || strcmp(x->host, y->host) != 0 || x->port != y->port ||
-        strcmp(x->runtime_dir, y->runtime_dir) != 0 || x->edge_bound_ns != y->edge_bound_ns ||
+        strcmp(x->runtime_dir, y->runtime_dir) != 0 || strcmp(x->controller, y->controller) != 0 ||
+        strcmp(x->identity_dir, y->identity_dir) != 0 || x->edge_bound_ns != y->edge_bound_ns ||
         x->delay_floor_ns != y->delay_floor_ns || x->diameter != y->diameter ||
         x->flap_limit != y->flap_limit || x->path_limit != y->path_limit ||
         x->ring_peers != y->ring_peers || x->software_stamps != y->software_stamps) {
@@ -342,6 +343,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     r = r < 0 ? r : agent_pages_open(a);
     r = r < 0 ? r : open_loop(a);
     r = r < 0 ? r : agent_server_open(a);
+    r = r < 0 ? r : agent_uplink_open(a);
     if (r < 0) {
         agent_say(LOG_ERR, "cannot start: %s", strerror(-r));
     }
@@ -350,6 +352,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
 
 static void close_all(struct agent *a)
 {
+    agent_uplink_close(a);
     agent_server_close(a);
     if (a->node != NULL) {
         agent_state_save(a);

@@ -10,7 +10,7 @@
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; say.c findings to the journal;
- * server.c and answer_*.c the JSON. */
+ * server.c and answer_*.c the JSON; uplink.c, report.c, spool.c the controller; join.c the way in. */
 #pragma once
 #include "core/node/node.h"
 #include "core/page/page.h"
@@ -22,6 +22,7 @@
 #include "platform/timestamp/phc.h"
 #include "platform/timestamp/source.h"
 #include "service/agent/config.h"
+#include "service/agent/uplink.h"
 #include "service/record/codec.h"
 #include "service/record/recorder.h"
 #include "wire/mesh_page.h"
@@ -146,6 +147,7 @@ struct agent {
     struct node_anchor anchor; /* the last one */
     int64_t anchor_ns;
     struct agent_server *server;
+    struct uplink *uplink; /* NULL: no controller */
     bool ready_said, state_trouble;
     int exit_code;
 };

@@ -111,10 +111,11 @@ static int load_number(const struct config_node *map, const char *key, int64_t m
 
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
-    static const char *const keys[] = {
-        "host",       "key_file",   "port",        "nics",       "peers",       "routers",
-        "stamps",     "edge_limit", "runtime_dir", "state_dir",  "delay_floor", "diameter",
-        "flap_limit", "paths",      "ring_peers",  "record_mib", NULL};
+    static const char *const keys[] = {"host",        "key_file",     "port",        "nics",
+                                       "peers",       "routers",      "stamps",      "edge_limit",
+                                       "runtime_dir", "state_dir",    "delay_floor", "diameter",
+                                       "flap_limit",  "paths",        "ring_peers",  "record_mib",
+                                       "controller",  "identity_dir", "fleet_file",  NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
     int64_t port = AGENT_PORT_DEFAULT, diameter = 0, flaps = 0, paths = 0, ring = 0, mib = 64;
@@ -131,6 +132,11 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     const char *systemd = getenv("STATE_DIRECTORY");
     snprintf(c->state_dir, sizeof(c->state_dir), "%s", systemd != NULL ? systemd : c->runtime_dir);
     r = r < 0 ? r : load_folder(root, "state_dir", c->state_dir, sizeof(c->state_dir), l->error);
+    snprintf(c->identity_dir, sizeof(c->identity_dir), "%.180s/identity", c->state_dir);
+    r = r < 0 ? r
+              : load_folder(root, "identity_dir", c->identity_dir, sizeof(c->identity_dir), l->error);
+    r = r < 0 ? r : load_text(root, "controller", c->controller, sizeof(c->controller), l->error);
+    r = r < 0 ? r : load_text(root, "fleet_file", c->fleet_file, sizeof(c->fleet_file), l->error);
     r = r < 0 ? r : load_number(root, "port", 1, 65535, &port, l->error);
     r = r < 0 ? r : load_number(root, "diameter", 1, 32, &diameter, l->error);
     r = r < 0 ? r : load_number(root, "flap_limit", 1, 100000, &flaps, l->error);
@@ -386,6 +392,25 @@ static void number_leaves(struct loader *l)
     }
 }
 
+/* Every host's name, in the order of their numbers, those without NICs too: a host keeps its number
+ * when one before it has left. */
+static int load_hosts(struct loader *l, const struct config_node *hosts)
+{
+    int r = 0;
+    for (const struct config_node *n = config_first(hosts); n != NULL && r == 0;
+         n = config_next(n)) {
+        const char *name = NULL;
+        r = config_node_string(n, &name, l->error);
+        if (r == 0 && (name[0] == 0 || strlen(name) >= AGENT_NAME_SIZE)) {
+            r = config_expected(n, l->error, "a name of 1 to %d characters", AGENT_NAME_SIZE - 1);
+        }
+        if (r == 0) {
+            host_number(l, name);
+        }
+    }
+    return r;
+}
+
 static int load_peers(struct loader *l, const struct config_node *root)
 {
     struct agent_config *c = l->config;
@@ -400,10 +425,12 @@ static int load_peers(struct loader *l, const struct config_node *root)
     }
     c->peers = calloc(count, sizeof(*c->peers));
     c->more = calloc(count, sizeof(*c->more));
-    c->host_names = calloc(count, sizeof(*c->host_names));
+    const struct config_node *hosts = config_get(root, "hosts");
+    const size_t host_max = count + config_count(hosts);
+    c->host_names = calloc(host_max, sizeof(*c->host_names));
     l->places = calloc(count, sizeof(const struct config_node *));
     l->host_mask = 15;
-    while (l->host_mask < 2 * count) {
+    while (l->host_mask < 2 * host_max) {
         l->host_mask = 2 * l->host_mask + 1;
     }
     l->hosts = calloc(l->host_mask + 1, sizeof(*l->hosts));
@@ -413,6 +440,7 @@ static int load_peers(struct loader *l, const struct config_node *root)
         return -ENOMEM;
     }
     l->leaves_numbered = true;
+    r = hosts != NULL ? load_hosts(l, hosts) : 0;
     for (const struct config_node *n = config_first(list); n != NULL && r == 0;
          n = config_next(n)) {
         r = load_peer(l, n);
@@ -533,10 +561,37 @@ static int load_routers(struct loader *l, const struct config_node *root)
     return r;
 }
 
+/* The root that has `peers`: the file's own, or that of the file that it names. */
+static int find_fleet(struct loader *l, const struct config_node *root, struct config **ret_tree,
+                      const struct config_node **ret_fleet)
+{
+    static const char *const keys[] = {"version", "hosts", "peers", NULL};
+    struct agent_config *c = l->config;
+    int64_t version = 0;
+    *ret_fleet = root;
+    if (c->fleet_file[0] == 0) {
+        return 0;
+    }
+    if (config_get(root, "peers") != NULL) {
+        return config_expected(config_get(root, "peers"), l->error,
+                               "no peers here: fleet_file names the file that has them");
+    }
+    int r = config_load(c->fleet_file, ret_tree, l->error);
+    if (r < 0) {
+        return r;
+    }
+    *ret_fleet = config_root(*ret_tree);
+    r = config_allow(*ret_fleet, keys, l->error);
+    r = r < 0 ? r : load_number(*ret_fleet, "version", 0, INT64_MAX, &version, l->error);
+    c->fleet_version = (uint64_t)version;
+    return r;
+}
+
 int agent_config_load(const char *path, const char *runtime_dir, struct agent_config **ret_config,
                       struct config_error *error)
 {
-    struct config *tree = NULL;
+    struct config *tree = NULL, *fleet_tree = NULL;
+    const struct config_node *fleet = NULL;
     struct loader l = {.error = error};
     int r = config_load(path, &tree, error);
     if (r < 0) {
@@ -545,13 +600,15 @@ int agent_config_load(const char *path, const char *runtime_dir, struct agent_co
     snprintf(error->text, sizeof(error->text), "%s: out of memory", path);
     l.config = calloc(1, sizeof(*l.config));
     r = l.config == NULL ? -ENOMEM : load_scalars(&l, config_root(tree), runtime_dir);
-    r = r < 0 ? r : load_peers(&l, config_root(tree));
+    r = r < 0 ? r : find_fleet(&l, config_root(tree), &fleet_tree, &fleet);
+    r = r < 0 ? r : load_peers(&l, fleet);
     r = r < 0 ? r : load_nics(&l, config_root(tree));
     r = r < 0 ? r : load_routers(&l, config_root(tree));
     free(l.places);
     free(l.leaves);
     free(l.hosts);
     config_free(tree);
+    config_free(fleet_tree);
     if (r < 0) {
         agent_config_free(l.config);
         return r;

@@ -14,6 +14,7 @@
 
 #define AGENT_CONFIG_DEFAULT  "/etc/foliot/agent.yaml"
 #define AGENT_RUNTIME_DEFAULT "/run/foliot"
+#define AGENT_STATE_DEFAULT   "/var/lib/foliot"
 #define AGENT_PORT_DEFAULT    7637
 #define AGENT_NAME_SIZE       64
 #define AGENT_PATH_SIZE       200
@@ -31,6 +32,10 @@ struct agent_peer {
 struct agent_config {
     char path[AGENT_PATH_SIZE], host[AGENT_NAME_SIZE];
     char key_file[AGENT_PATH_SIZE], runtime_dir[AGENT_PATH_SIZE], state_dir[AGENT_PATH_SIZE];
+    char controller[AGENT_PATH_SIZE];   /* "ADDRESS:PORT"; empty: none */
+    char identity_dir[AGENT_PATH_SIZE]; /* certificate and key for it */
+    char fleet_file[AGENT_PATH_SIZE];   /* where `peers` are instead, as the controller has them */
+    uint64_t fleet_version;             /* of that file */
     uint16_t port;
     bool software_stamps; /* stamps: software, even where the NIC could */
     int64_t record_bytes_max;

@@ -72,6 +72,7 @@ void agent_say_finding(struct agent *a, const struct finding *f)
         a->closed[a->closed_count++ % AGENT_CLOSED_KEPT] = *f;
     }
     agent_server_finding(a, f);
+    agent_uplink_finding(a, f);
 }
 
 void agent_link_event(struct agent *a, uint32_t local, const char *event, const char *text)
@@ -91,6 +92,7 @@ void agent_link_event(struct agent *a, uint32_t local, const char *event, const 
     e->flaps_hour = report.flaps_hour;
     snprintf(e->text, sizeof(e->text), "%s: %s", l->name, text);
     agent_server_link(a, e);
+    agent_uplink_link(a, e);
 }
 
 void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *before,

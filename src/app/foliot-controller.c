@@ -1,0 +1,319 @@
+/* foliot-controller.c: the controller's command line. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "service/controller/controller.h"
+
+enum { DAY_S = 86400, BACKUP_PAGES = 1024 };
+
+static struct controller_options options = {.config_path = CONTROLLER_CONFIG_DEFAULT};
+static int64_t uses = 1, hours = 24;
+static const char *address;
+
+static void usage(FILE *out)
+{
+    fputs(
+        "usage: foliot-controller [--config FILE] [COMMAND]\n"
+        "One per fleet: takes agents' reports, remembers, serves the API. Without a command it "
+        "runs.\n"
+        "\n"
+        "  init [--address ADDRESS]       make the authority, a join token and an admin's token\n"
+        "  token join [--uses N] [--hours N]\n"
+        "                                 print a token that lets N hosts join, for N hours\n"
+        "  token api viewer|operator|admin [NAME] [--hours N]\n"
+        "                                 print a token for the API; without --hours it lasts\n"
+        "  check                          look through the whole store\n"
+        "  backup FILE                    copy the store, also while the controller runs\n"
+        "  restore FILE                   put a backup in the store's place (controller stopped)\n"
+        "\n"
+        "  -c, --config FILE   default " CONTROLLER_CONFIG_DEFAULT " where there is one\n"
+        "  -h, --help          this text\n"
+        "  -V, --version       version\n"
+        "\n"
+        "FOLIOT_CONTROLLER_DIR replaces data_dir (" CONTROLLER_DATA_DEFAULT ").\n",
+        out);
+}
+
+static int load_config(struct controller_config *config)
+{
+    struct config_error error;
+    const char *dir = getenv("FOLIOT_CONTROLLER_DIR");
+    const int r = controller_config_load(options.config_path, options.config_given, config, &error);
+    if (r < 0) {
+        fprintf(stderr, "foliot-controller: %s\n", error.text);
+    } else if (dir != NULL) {
+        snprintf(config->data_dir, sizeof(config->data_dir), "%s", dir);
+    }
+    return r;
+}
+
+/* ---- tokens ---- */
+
+static int write_token(const char *name, const char *role, int64_t life_s,
+                       char text[TOKEN_TEXT_SIZE], struct controller *c)
+{
+    int64_t id = 0;
+    const struct store_audit audit = {
+        .at_ns = controller_utc_ns(), .who = "command line", .what = "token.make", .detail = role};
+    int r = token_make(c, name, role, life_s, uses, text, &id);
+    r = r < 0 ? r : store_audit_put(c->store, &audit);
+    r = r < 0 ? r : store_commit(c->store);
+    if (r < 0) {
+        fprintf(stderr, "foliot-controller: the token can't be stored: %s\n", strerror(-r));
+    }
+    return r;
+}
+
+static void say_join(const char *token)
+{
+    printf("On each host, as root:\n  foliot-agent join %s %s\n",
+           address != NULL ? address : "ADDRESS-OF-THIS-CONTROLLER", token);
+}
+
+static int command_init(void)
+{
+    struct controller *c = calloc(1, sizeof(*c));
+    struct controller_config config;
+    char words[256], join[TOKEN_TEXT_SIZE], admin[TOKEN_TEXT_SIZE];
+    int r = c == NULL ? -ENOMEM : load_config(&config);
+    if (r < 0) {
+        free(c);
+        return EXIT_FAILURE;
+    }
+    r = authority_create(config.data_dir, words);
+    if (r < 0) {
+        fprintf(stderr, "foliot-controller: %s\n", words);
+        free(c);
+        return EXIT_FAILURE;
+    }
+    r = controller_open(c, &options, false);
+    r = r < 0 ? r : write_token("first", "join", hours * 3600, join, c);
+    r = r < 0 ? r : write_token("admin", "admin", 0, admin, c);
+    if (r == 0) {
+        printf("The authority, its key and the store are in %s.\n\n", config.data_dir);
+        say_join(join);
+        printf("(good for %lld host%s and %lld hours; more: foliot-controller token join)\n\n",
+               (long long)uses, uses == 1 ? "" : "s", (long long)hours);
+        printf("The API's first token, an admin's, shown this once:\n  %s\n", admin);
+    }
+    controller_close(c);
+    free(c);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* While the controller runs it has the store: then it is asked (by its API), not the file. */
+static int command_token(int argc, char **argv)
+{
+    const bool join = argc >= 2 && strcmp(argv[1], "join") == 0;
+    const char *role = join ? "join" : argc >= 3 ? argv[2] : "";
+    const char *name = !join && argc >= 4 ? argv[3] : role;
+    char text[TOKEN_TEXT_SIZE];
+    if (!join && (argc < 3 || strcmp(argv[1], "api") != 0 ||
+                  (strcmp(role, "viewer") != 0 && strcmp(role, "operator") != 0 &&
+                   strcmp(role, "admin") != 0))) {
+        usage(stderr);
+        return 2;
+    }
+    struct controller *c = calloc(1, sizeof(*c));
+    int r = c == NULL ? -ENOMEM : controller_open(c, &options, false);
+    if (r == -EBUSY) {
+        fputs("foliot-controller: while it runs: foliot host token (or POST /api/v1/tokens)\n",
+              stderr);
+    }
+    const int64_t life = join ? hours * 3600 : hours != 24 ? hours * 3600 : 0;
+    r = r < 0 ? r : write_token(name, role, life, text, c);
+    if (r == 0 && join) {
+        say_join(text);
+    } else if (r == 0) {
+        puts(text);
+    }
+    if (c != NULL) {
+        controller_close(c);
+    }
+    free(c);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* ---- the store ---- */
+
+static int open_store(struct store **ret_store, char path[CONTROLLER_PATH_SIZE + 32])
+{
+    struct controller_config config;
+    char words[256];
+    int r = load_config(&config);
+    if (r < 0) {
+        return r;
+    }
+    snprintf(path, CONTROLLER_PATH_SIZE + 32, "%s/store.db", config.data_dir);
+    const struct store_options store = {.path = path, .read_only = true};
+    r = store_open(&store, ret_store, words);
+    if (r < 0) {
+        fprintf(stderr, "foliot-controller: %s\n", words);
+    }
+    return r;
+}
+
+static int command_check(void)
+{
+    struct store *s = NULL;
+    char path[CONTROLLER_PATH_SIZE + 32], words[256] = "";
+    int r = open_store(&s, path);
+    if (r == 0) {
+        r = store_check(s, words);
+        printf("%s: %s\n", path, r == 0 ? "good" : words[0] != 0 ? words : strerror(-r));
+    }
+    store_close(s);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int command_backup(const char *to)
+{
+    struct store *s = NULL;
+    struct store_backup *b = NULL;
+    char path[CONTROLLER_PATH_SIZE + 32];
+    int r = open_store(&s, path);
+    if (r == 0) {
+        r = store_backup_open(s, to, &b);
+        while (r == 0 && (r = store_backup_step(b, BACKUP_PAGES)) > 0) {
+            r = 0;
+        }
+        store_backup_close(b);
+        if (r < 0) {
+            fprintf(stderr, "foliot-controller: %s: %s\n", to,
+                    r == -EEXIST ? "is there already: a backup replaces nothing" : strerror(-r));
+        } else {
+            printf("%s: copied from %s. The authority's keys beside it are not in it: keep them "
+                   "apart\n",
+                   to, path);
+        }
+    }
+    store_close(s);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* The backup is copied beside, looked through, and only then put in the store's place. */
+static int command_restore(const char *from)
+{
+    struct controller_config config;
+    struct store *s = NULL, *running = NULL;
+    struct store_backup *b = NULL;
+    char path[CONTROLLER_PATH_SIZE + 32], fresh[CONTROLLER_PATH_SIZE + 48],
+        aside[CONTROLLER_PATH_SIZE + 64], words[256] = "";
+    if (load_config(&config) < 0) {
+        return EXIT_FAILURE;
+    }
+    snprintf(path, sizeof(path), "%s/store.db", config.data_dir);
+    snprintf(fresh, sizeof(fresh), "%s.restored", path);
+    const struct store_options backup = {.path = from, .read_only = true}, probe = {.path = path};
+    int r = store_open(&probe, &running, words);
+    store_close(running);
+    if (r == -EBUSY) {
+        fprintf(stderr, "foliot-controller: %s\n", words);
+        return EXIT_FAILURE;
+    }
+    unlink(fresh);
+    r = store_open(&backup, &s, words);
+    r = r < 0 ? r : store_check(s, words);
+    r = r < 0 ? r : store_backup_open(s, fresh, &b);
+    while (r == 0 && (r = store_backup_step(b, BACKUP_PAGES)) > 0) {
+        r = 0;
+    }
+    store_backup_close(b);
+    store_close(s);
+    for (size_t i = 0; r == 0 && i < 3; i++) {
+        static const char *const parts[] = {"", "-wal", "-shm"};
+        char part[CONTROLLER_PATH_SIZE + 48];
+        snprintf(part, sizeof(part), "%s%s", path, parts[i]);
+        snprintf(aside, sizeof(aside), "%s.damaged%s", path, parts[i]);
+        if (access(part, F_OK) == 0 && rename(part, aside) < 0) {
+            r = -errno;
+        }
+    }
+    r = r < 0 ? r : rename(fresh, path) < 0 ? -errno : 0;
+    if (r < 0) {
+        fprintf(stderr, "foliot-controller: %s: %s\n", from, words[0] != 0 ? words : strerror(-r));
+        return EXIT_FAILURE;
+    }
+    printf("%s: restored; what was there lies beside it as store.db.damaged\n", path);
+    return EXIT_SUCCESS;
+}
+
+static bool number(const char *text, int64_t *ret)
+{
+    char *end = NULL;
+    const long long value = strtoll(text, &end, 10);
+    *ret = value;
+    return *text != 0 && *end == 0 && value > 0 && value < 1000000;
+}
+
+static int run_command(int argc, char **argv)
+{
+    if (argc == 0) {
+        return controller_run(&options);
+    }
+    if (strcmp(argv[0], "init") == 0 && argc == 1) {
+        return command_init();
+    }
+    if (strcmp(argv[0], "token") == 0) {
+        return command_token(argc, argv);
+    }
+    if (strcmp(argv[0], "check") == 0 && argc == 1) {
+        return command_check();
+    }
+    if (strcmp(argv[0], "backup") == 0 && argc == 2) {
+        return command_backup(argv[1]);
+    }
+    if (strcmp(argv[0], "restore") == 0 && argc == 2) {
+        return command_restore(argv[1]);
+    }
+    usage(stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option table[] = {{"config", required_argument, NULL, 'c'},
+                                          {"uses", required_argument, NULL, 'u'},
+                                          {"hours", required_argument, NULL, 'H'},
+                                          {"address", required_argument, NULL, 'a'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
+    bool good = true;
+    for (int o; (o = getopt_long(argc, argv, "c:hV", table, NULL)) != -1;) {
+        switch (o) {
+        case 'c':
+            options.config_path = optarg;
+            options.config_given = true;
+            break;
+        case 'u':
+            good = good && number(optarg, &uses);
+            break;
+        case 'H':
+            good = good && number(optarg, &hours);
+            break;
+        case 'a':
+            address = optarg;
+            break;
+        case 'h':
+            usage(stdout);
+            return EXIT_SUCCESS;
+        case 'V':
+            puts("foliot-controller " FOLIOT_VERSION);
+            return EXIT_SUCCESS;
+        default:
+            good = false;
+        }
+    }
+    if (!good) {
+        usage(stderr);
+        return 2;
+    }
+    setvbuf(stderr, NULL, _IOLBF, 0);
+    return run_command(argc - optind, argv + optind);
+}

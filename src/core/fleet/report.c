@@ -1,0 +1,35 @@
+/* report.c: exactly once, in order. */
+#include "core/fleet/report.h"
+
+#include <stddef.h>
+
+enum report_verdict report_judge(struct report_cursor *cursor, uint64_t stream, uint64_t number,
+                                 uint64_t oldest, uint64_t *ret_missing)
+{
+    uint64_t missing = 0;
+    enum report_verdict verdict = REPORT_TAKE;
+    if (stream == 0 || number == 0 || number < oldest) {
+        return REPORT_BAD;
+    }
+    if (stream != cursor->stream) {
+        if (number != oldest) {
+            return REPORT_AHEAD;
+        }
+        /* of an old stream, what was left is gone with it, and nobody knows how much that was */
+        missing = number - 1;
+    } else if (number <= cursor->number) {
+        return REPORT_DUPLICATE;
+    } else if (number != cursor->number + 1) {
+        if (number != oldest) {
+            return REPORT_AHEAD;
+        }
+        missing = number - cursor->number - 1;
+    }
+    verdict = missing > 0 ? REPORT_TAKE_GAP : REPORT_TAKE;
+    cursor->stream = stream;
+    cursor->number = number;
+    if (ret_missing != NULL) {
+        *ret_missing = missing;
+    }
+    return verdict;
+}

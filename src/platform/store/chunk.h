@@ -1,0 +1,63 @@
+/* chunk.h: a stretch of many series in one compressed block.
+ *
+ * All series of one host over one stretch of time, each a column of values at equal steps, some of
+ * them missing. Columns are grouped into sections by the NIC that they belong to, and a reader who
+ * wants one NIC's unpacks that section only. Within a column: differences, zigzag, variable length;
+ * a constant column is a few bytes. Sections are zstd frames with a checksum.
+ *
+ * Bytes: format version, step, start, count; directory; sections. Any bytes are safe to read:
+ * -EBADMSG. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "platform/message/message.h"
+
+#define CHUNK_SLOT_MAX   512
+#define CHUNK_SERIES_MAX 16384 /* of one section */
+#define CHUNK_NONE       INT64_MIN
+#define CHUNK_HOST       UINT32_MAX /* as `local`: of the host, not of a NIC */
+
+enum chunk_metric {                     /* stays: written to disks */
+                    METRIC_OWD_P50 = 1, /* delay codes */
+                    METRIC_OWD_P99 = 2,
+                    METRIC_LOSS_PPM = 3,
+                    METRIC_PATH_STATE = 4,
+                    METRIC_CLOCK_HARD_NS = 16,
+                    METRIC_CLOCK_STATISTICAL_NS = 17,
+                    METRIC_CLOCK_STATUS = 18,
+                    METRIC_PORT_RX_BPS = 32,
+                    METRIC_PORT_TX_BPS = 33,
+                    METRIC_PORT_STATE = 34,
+                    METRIC_PORT_DOWNS = 35, /* carrier-down count */
+};
+
+struct chunk_key {
+    uint32_t metric, local, peer, port;
+};
+
+struct chunk_series {
+    struct chunk_key key;
+    int64_t *values; /* slot_count of them; CHUNK_NONE: missing */
+};
+
+struct chunk_head {
+    int64_t from_ns, step_ns;
+    uint32_t slot_count;
+};
+
+/* `series` sorted by chunk_key_compare. -ENOMEM, -EINVAL (limits). */
+MUST_CHECK int chunk_encode(const struct chunk_head *head, const struct chunk_series *series,
+                            size_t count, struct message_buffer *ret);
+int chunk_key_compare(const struct chunk_key *a, const struct chunk_key *b);
+
+struct chunk; /* of one section, or of all */
+/* local: which section, or NULL: all. -ENOENT: none of it. */
+MUST_CHECK int chunk_decode(const void *bytes, size_t size, const uint32_t *local,
+                            struct chunk **ret_chunk);
+void chunk_free(struct chunk *chunk);
+const struct chunk_head *chunk_head(const struct chunk *chunk);
+size_t chunk_series_count(const struct chunk *chunk);
+const struct chunk_series *chunk_series_get(const struct chunk *chunk, size_t index);

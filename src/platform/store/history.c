@@ -1,0 +1,224 @@
+/* history.c: reports, tables, chunks, events, findings. */
+#include <errno.h>
+#include <string.h>
+
+#include "platform/store/sql.h"
+
+int store_report_put(struct store *s, int64_t host, int64_t at_ns, const void *body, size_t size)
+{
+    return sql_run(s, "INSERT INTO report(host, at_ns, body) VALUES(?,?,?)", "iib", host, at_ns,
+                   body, size);
+}
+
+static int each_blob(struct store *s, sqlite3_stmt *q, int r, store_blob_each each, void *context)
+{
+    while (q != NULL && (r = sql_step(s, q)) > 0) {
+        r = each(context, sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1),
+                 (size_t)sqlite3_column_bytes(q, 1));
+        if (r != 0) {
+            sql_end(q);
+            return r;
+        }
+    }
+    return r;
+}
+
+int store_reports(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
+                  store_blob_each each, void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(s, &r,
+                                  "SELECT at_ns, body FROM report WHERE host = ? AND at_ns >= ? "
+                                  "AND at_ns < ? ORDER BY at_ns, rowid",
+                                  "iii", host, from_ns, to_ns);
+    return each_blob(s, q, r, each, context);
+}
+
+int store_table_put(struct store *s, int64_t host, uint64_t generation, const void *body,
+                    size_t size)
+{
+    return sql_run(s,
+                   "INSERT OR IGNORE INTO path_table(host, generation, at_ns, body) "
+                   "VALUES(?1, ?2, unixepoch(), ?3)",
+                   "iib", host, (int64_t)generation, body, size);
+}
+
+int store_table_get(struct store *s, int64_t host, uint64_t generation, store_blob_each each,
+                    void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q =
+        sql_prepare(s, &r, "SELECT at_ns, body FROM path_table WHERE host = ? AND generation = ?",
+                    "ii", host, (int64_t)generation);
+    if (q == NULL) {
+        return r;
+    }
+    r = sql_step(s, q);
+    if (r <= 0) {
+        return r < 0 ? r : -ENOENT;
+    }
+    r = each(context, sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1),
+             (size_t)sqlite3_column_bytes(q, 1));
+    sql_end(q);
+    return r;
+}
+
+int store_chunk_put(struct store *s, const struct store_chunk *c)
+{
+    return sql_run(s,
+                   "INSERT OR REPLACE INTO chunk(tier, host, from_ns, to_ns, body) "
+                   "VALUES(?,?,?,?,?)",
+                   "iiiib", (int64_t)c->tier, c->host, c->from_ns, c->to_ns, c->body, c->size);
+}
+
+int store_chunks(struct store *s, int tier, int64_t host, int64_t from_ns, int64_t to_ns,
+                 store_blob_each each, void *context)
+{
+    int r = 0;
+    /* no chunk is longer than 32 days: lets the index find the first */
+    sqlite3_stmt *q = sql_prepare(s, &r,
+                                  "SELECT from_ns, body FROM chunk WHERE tier = ?1 AND host = ?2 "
+                                  "AND from_ns < ?4 AND from_ns > ?3 - 2764800000000000 AND "
+                                  "to_ns > ?3 ORDER BY from_ns",
+                                  "iiii", (int64_t)tier, host, from_ns, to_ns);
+    return each_blob(s, q, r, each, context);
+}
+
+int store_sealed(struct store *s, int64_t host, int64_t to_ns)
+{
+    const int r = sql_run(s, "DELETE FROM report WHERE host = ? AND at_ns < ?", "ii", host, to_ns);
+    return r < 0 ? r
+                 : sql_run(s, "UPDATE host SET sealed_ns = ?2 WHERE id = ?1", "ii", host, to_ns);
+}
+
+int store_chunks_expire(struct store *s, int tier, int64_t before_ns, int limit)
+{
+    const int r = sql_run(s,
+                          "DELETE FROM chunk WHERE rowid IN (SELECT rowid FROM chunk WHERE tier = "
+                          "? AND to_ns < ? ORDER BY to_ns LIMIT ?)",
+                          "iii", (int64_t)tier, before_ns, (int64_t)limit);
+    return r < 0 ? r : sqlite3_changes(s->db);
+}
+
+/* ---- events ---- */
+
+int store_event_put(struct store *s, const struct store_event *e, int64_t *ret_id)
+{
+    const int r = sql_run(s,
+                          "INSERT INTO event(at_ns, fleet_ns, host, kind, word, body) "
+                          "VALUES(?,?,?,?,?,?)",
+                          "iiisss", e->at_ns, e->fleet_ns, e->host, e->kind, e->word, e->body);
+    if (r == 0 && ret_id != NULL) {
+        *ret_id = sqlite3_last_insert_rowid(s->db);
+    }
+    return r;
+}
+
+#define EVENT_WHERE                                                                                \
+    "SELECT id, at_ns, fleet_ns, host, kind, word, body FROM event WHERE id > ?1 AND id < ?2 AND " \
+    "at_ns >= ?3 AND at_ns < ?4 AND (?5 = 0 OR host = ?5) AND (?6 IS NULL OR kind = ?6) AND "      \
+    "(?7 IS NULL OR word = ?7) ORDER BY id "
+
+int store_events(struct store *s, const struct store_event_filter *f, store_event_each each,
+                 void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r, f->newest_first ? EVENT_WHERE "DESC LIMIT ?8" : EVENT_WHERE "ASC LIMIT ?8",
+        "iiiiissi", f->after_id, f->before_id != 0 ? f->before_id : INT64_MAX, f->since_ns,
+        f->until_ns != 0 ? f->until_ns : INT64_MAX, f->host, f->kind, f->word, (int64_t)f->limit);
+    while (q != NULL && (r = sql_step(s, q)) > 0) {
+        const struct store_event e = {.id = sqlite3_column_int64(q, 0),
+                                      .at_ns = sqlite3_column_int64(q, 1),
+                                      .fleet_ns = sqlite3_column_int64(q, 2),
+                                      .host = sqlite3_column_int64(q, 3),
+                                      .kind = sql_text(q, 4),
+                                      .word = sql_text(q, 5),
+                                      .body = sql_text(q, 6)};
+        r = each(context, &e);
+        if (r != 0) {
+            sql_end(q);
+            return r;
+        }
+    }
+    return r;
+}
+
+int store_events_expire(struct store *s, int64_t before_ns, int limit)
+{
+    int r = sql_run(s,
+                    "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE at_ns < ? ORDER BY "
+                    "at_ns LIMIT ?)",
+                    "ii", before_ns, (int64_t)limit);
+    const int events = r < 0 ? r : sqlite3_changes(s->db);
+    r = r < 0 ? r
+              : sql_run(s,
+                        "DELETE FROM finding WHERE id IN (SELECT id FROM finding WHERE closed_ns > "
+                        "0 AND closed_ns < ? LIMIT ?)",
+                        "ii", before_ns, (int64_t)limit);
+    return r < 0 ? r : events;
+}
+
+/* ---- findings ---- */
+
+int store_finding_put(struct store *s, const struct store_finding *f, int64_t *ret_id)
+{
+    int r = sql_run(s,
+                    "INSERT INTO finding(host, run, number, opened_ns, updated_ns, closed_ns, "
+                    "kind, body) VALUES(?1,?2,?3,?4,?5,?6,?7,?8) ON CONFLICT(host, run, number) DO "
+                    "UPDATE SET updated_ns = ?5, closed_ns = ?6, kind = ?7, body = ?8 WHERE "
+                    "closed_ns = 0",
+                    "iiiiiiss", f->host, (int64_t)f->run, (int64_t)f->number, f->opened_ns,
+                    f->updated_ns, f->closed_ns, f->kind, f->body);
+    if (r < 0 || ret_id == NULL) {
+        return r;
+    }
+    sqlite3_stmt *q =
+        sql_prepare(s, &r, "SELECT id FROM finding WHERE host = ? AND run = ? AND number = ?",
+                    "iii", f->host, (int64_t)f->run, (int64_t)f->number);
+    r = q == NULL ? r : sql_step(s, q);
+    if (r > 0) {
+        *ret_id = sqlite3_column_int64(q, 0);
+        sql_end(q);
+    }
+    return r < 0 ? r : 0;
+}
+
+int store_findings(struct store *s, const struct store_finding_filter *f, store_finding_each each,
+                   void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r,
+        "SELECT id, host, run, number, opened_ns, updated_ns, closed_ns, kind, body "
+        "FROM finding WHERE id < ?1 AND (?2 = 0 OR host = ?2) AND (?3 < 0 OR "
+        "(closed_ns = 0) = ?3) AND (?4 IS NULL OR kind = ?4) AND (closed_ns = 0 OR "
+        "closed_ns >= ?5) AND opened_ns < ?6 ORDER BY id DESC LIMIT ?7",
+        "iiisiii", f->before_id != 0 ? f->before_id : INT64_MAX, f->host, (int64_t)f->open, f->kind,
+        f->since_ns, f->until_ns != 0 ? f->until_ns : INT64_MAX, (int64_t)f->limit);
+    while (q != NULL && (r = sql_step(s, q)) > 0) {
+        const struct store_finding found = {.id = sqlite3_column_int64(q, 0),
+                                            .host = sqlite3_column_int64(q, 1),
+                                            .run = (uint32_t)sqlite3_column_int64(q, 2),
+                                            .number = (uint32_t)sqlite3_column_int64(q, 3),
+                                            .opened_ns = sqlite3_column_int64(q, 4),
+                                            .updated_ns = sqlite3_column_int64(q, 5),
+                                            .closed_ns = sqlite3_column_int64(q, 6),
+                                            .kind = sql_text(q, 7),
+                                            .body = sql_text(q, 8)};
+        r = each(context, &found);
+        if (r != 0) {
+            sql_end(q);
+            return r;
+        }
+    }
+    return r;
+}
+
+int store_findings_close_others(struct store *s, int64_t host, uint32_t run, int64_t at_ns)
+{
+    return sql_run(s,
+                   "UPDATE finding SET closed_ns = ?3, updated_ns = ?3 WHERE host = ?1 AND run != "
+                   "?2 AND closed_ns = 0",
+                   "iii", host, (int64_t)run, at_ns);
+}

@@ -1,0 +1,443 @@
+/* store.c: the file: opening, transactions, check, backup. */
+#include "platform/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform/store/sql.h"
+
+enum {
+    CHECK_AT_OPEN_BYTES = 64 << 20, /* a larger file is looked through by store_check alone */
+    PATH_SIZE = 512,
+};
+
+static const char schema_1[] =
+    "CREATE TABLE setting(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE host(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, state INTEGER NOT "
+    "NULL,"
+    " joined_ns INTEGER NOT NULL, removed_ns INTEGER NOT NULL, serial TEXT NOT NULL,"
+    " serial_before TEXT NOT NULL, pin TEXT NOT NULL, not_after INTEGER NOT NULL, stream INTEGER "
+    "NOT NULL,"
+    " number INTEGER NOT NULL, sealed_ns INTEGER NOT NULL, version TEXT NOT NULL);"
+    "CREATE UNIQUE INDEX host_name ON host(name) WHERE state = 1;"
+    "CREATE TABLE nic(id INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES host(id), name TEXT "
+    "NOT NULL,"
+    " leaf TEXT NOT NULL, rail INTEGER NOT NULL, speed_mbps INTEGER NOT NULL, address4 BLOB NOT "
+    "NULL,"
+    " address6 BLOB NOT NULL, removed INTEGER NOT NULL);"
+    "CREATE TABLE report(host INTEGER NOT NULL, at_ns INTEGER NOT NULL, body BLOB NOT NULL);"
+    "CREATE INDEX report_host ON report(host, at_ns);"
+    "CREATE TABLE path_table(host INTEGER NOT NULL, generation INTEGER NOT NULL, at_ns INTEGER NOT "
+    "NULL,"
+    " body BLOB NOT NULL, PRIMARY KEY(host, generation)) WITHOUT ROWID;"
+    "CREATE TABLE chunk(tier INTEGER NOT NULL, host INTEGER NOT NULL, from_ns INTEGER NOT NULL,"
+    " to_ns INTEGER NOT NULL, body BLOB NOT NULL);"
+    "CREATE UNIQUE INDEX chunk_place ON chunk(tier, host, from_ns);"
+    "CREATE INDEX chunk_age ON chunk(tier, to_ns);"
+    "CREATE TABLE event(id INTEGER PRIMARY KEY AUTOINCREMENT, at_ns INTEGER NOT NULL, fleet_ns "
+    "INTEGER NOT NULL,"
+    " host INTEGER NOT NULL, kind TEXT NOT NULL, word TEXT NOT NULL, body TEXT NOT NULL);"
+    "CREATE INDEX event_at ON event(at_ns);"
+    "CREATE INDEX event_host ON event(host, id);"
+    "CREATE TABLE finding(id INTEGER PRIMARY KEY AUTOINCREMENT, host INTEGER NOT NULL, run INTEGER "
+    "NOT NULL,"
+    " number INTEGER NOT NULL, opened_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL,"
+    " closed_ns INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, UNIQUE(host, run, "
+    "number));"
+    "CREATE INDEX finding_open ON finding(closed_ns, id);"
+    "CREATE TABLE token(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, role TEXT NOT "
+    "NULL,"
+    " hash BLOB NOT NULL UNIQUE, created_ns INTEGER NOT NULL, expires_ns INTEGER NOT NULL,"
+    " used_ns INTEGER NOT NULL, uses_left INTEGER NOT NULL);"
+    "CREATE TABLE audit(id INTEGER PRIMARY KEY AUTOINCREMENT, at_ns INTEGER NOT NULL, who TEXT NOT "
+    "NULL,"
+    " what TEXT NOT NULL, detail TEXT NOT NULL);";
+
+/* What brings version i to i + 1. Never changed once released: a new one is added. */
+static const char *const steps[STORE_SCHEMA] = {schema_1};
+
+/* ---- sql ---- */
+
+int sql_rc(struct store *s, int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE:
+        return 0;
+    case SQLITE_NOMEM:
+        return -ENOMEM;
+    case SQLITE_FULL:
+        return -ENOSPC;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return -EUCLEAN;
+    case SQLITE_CONSTRAINT:
+        return -EEXIST;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return -EBUSY;
+    case SQLITE_READONLY:
+        return -EROFS;
+    case SQLITE_CANTOPEN:
+        return -ENOENT;
+    default:
+        return s->db != NULL && sqlite3_system_errno(s->db) == ENOSPC ? -ENOSPC : -EIO;
+    }
+}
+
+static sqlite3_stmt *find(struct store *s, int *ret_rc, const char *text)
+{
+    size_t i = 0;
+    while (i < SQL_MAX && s->cache[i].text != NULL && s->cache[i].text != text) {
+        i++;
+    }
+    ASSERT(i < SQL_MAX);
+    if (s->cache[i].text == NULL) {
+        sqlite3_stmt *statement = NULL;
+        const int rc =
+            sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL);
+        if (rc != SQLITE_OK) {
+            *ret_rc = sql_rc(s, rc);
+            return NULL;
+        }
+        s->cache[i].text = text;
+        s->cache[i].statement = statement;
+    }
+    return s->cache[i].statement;
+}
+
+static sqlite3_stmt *prepare(struct store *s, int *ret_rc, const char *text, const char *types,
+                             va_list arguments)
+{
+    sqlite3_stmt *statement = find(s, ret_rc, text);
+    int rc = SQLITE_OK;
+    for (int i = 1; statement != NULL && rc == SQLITE_OK && *types != 0; i++, types++) {
+        if (*types == 'i') {
+            rc = sqlite3_bind_int64(statement, i, va_arg(arguments, int64_t));
+        } else if (*types == 's') {
+            rc =
+                sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
+        } else {
+            const void *bytes = va_arg(arguments, const void *);
+            const size_t size = va_arg(arguments, size_t);
+            rc = sqlite3_bind_blob64(statement, i, bytes, size, SQLITE_STATIC);
+        }
+    }
+    if (rc != SQLITE_OK) {
+        *ret_rc = sql_rc(s, rc);
+        return NULL;
+    }
+    return statement;
+}
+
+sqlite3_stmt *sql_prepare(struct store *s, int *ret_rc, const char *text, const char *types, ...)
+{
+    va_list arguments;
+    va_start(arguments, types);
+    sqlite3_stmt *statement = prepare(s, ret_rc, text, types, arguments);
+    va_end(arguments);
+    return statement;
+}
+
+void sql_end(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+}
+
+int sql_step(struct store *s, sqlite3_stmt *statement)
+{
+    const int rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        return 1;
+    }
+    const int r = sql_rc(s, rc);
+    sql_end(statement);
+    return r;
+}
+
+int sql_write(struct store *s)
+{
+    if (s->dirty) {
+        return 0;
+    }
+    const int rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    s->dirty = rc == SQLITE_OK;
+    return sql_rc(s, rc);
+}
+
+int sql_run(struct store *s, const char *text, const char *types, ...)
+{
+    int r = sql_write(s);
+    va_list arguments;
+    va_start(arguments, types);
+    sqlite3_stmt *statement = r < 0 ? NULL : prepare(s, &r, text, types, arguments);
+    va_end(arguments);
+    if (statement != NULL) {
+        while ((r = sql_step(s, statement)) > 0) {
+        }
+    }
+    return r;
+}
+
+const char *sql_text(sqlite3_stmt *statement, int column)
+{
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    return text != NULL ? (const char *)text : "";
+}
+
+/* ---- opening ---- */
+
+static int64_t pragma(struct store *s, const char *text)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = -1;
+    if (sqlite3_prepare_v2(s->db, text, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        value = sqlite3_column_int64(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    return value;
+}
+
+static int take_lock(struct store *s, const struct store_options *o, char words[256])
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s.lock", o->path);
+    s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (s->lock_fd < 0) {
+        const int r = -errno;
+        snprintf(words, 256, "%.180s: %s", path, strerror(-r));
+        return r;
+    }
+    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+        snprintf(words, 256,
+                 "%s: another foliot-controller has it: one writes, or none is safe. Stop that one "
+                 "first",
+                 o->path);
+        return -EBUSY;
+    }
+    return 0;
+}
+
+static int migrate(struct store *s, const char *path, char words[256])
+{
+    const int64_t version = pragma(s, "PRAGMA user_version");
+    if (version < 0) {
+        return -EUCLEAN;
+    }
+    if (version > STORE_SCHEMA) {
+        snprintf(words, 256,
+                 "%s: made by a newer foliot-controller (schema %lld, this one knows %d): go back "
+                 "to that version, or restore a backup from before it",
+                 path, (long long)version, STORE_SCHEMA);
+        return -EPROTO;
+    }
+    int r = version < STORE_SCHEMA ? sql_write(s) : 0;
+    for (int64_t i = version; i < STORE_SCHEMA && r == 0; i++) {
+        char text[64];
+        r = sql_rc(s, sqlite3_exec(s->db, steps[i], NULL, NULL, NULL));
+        snprintf(text, sizeof(text), "PRAGMA user_version = %lld", (long long)i + 1);
+        r = r < 0 ? r : sql_rc(s, sqlite3_exec(s->db, text, NULL, NULL, NULL));
+    }
+    return r < 0 ? r : store_commit(s);
+}
+
+static int set_up(struct store *s, const struct store_options *o, char words[256])
+{
+    static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                                  "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
+                                  "PRAGMA cache_size=-16384; PRAGMA wal_autocheckpoint=2000;"
+                                  "PRAGMA journal_size_limit=67108864; PRAGMA trusted_schema=OFF;";
+    struct stat st = {0};
+    sqlite3_busy_timeout(s->db, o->read_only ? 2000 : 0);
+    int r = 0;
+    if (!o->read_only) {
+        /* before the first table: for new files */
+        r = sql_rc(s, sqlite3_exec(s->db, "PRAGMA page_size=8192; PRAGMA auto_vacuum=INCREMENTAL;",
+                                   NULL, NULL, NULL));
+        r = r < 0 ? r : sql_rc(s, sqlite3_exec(s->db, pragmas, NULL, NULL, NULL));
+    }
+    if (r == 0 && stat(o->path, &st) == 0 && st.st_size < CHECK_AT_OPEN_BYTES) {
+        r = store_check(s, words);
+    }
+    if (r == 0 && !o->read_only) {
+        r = migrate(s, o->path, words);
+    }
+    if (r == -EUCLEAN) {
+        char why[200];
+        snprintf(why, sizeof(why), "%.190s", words);
+        snprintf(words, 256, "%.60s is damaged (%.60s). Restore: foliot-controller restore BACKUP",
+                 o->path, why[0] != 0 ? why : "not a database");
+    }
+    return r;
+}
+
+int store_open(const struct store_options *o, struct store **ret_store, char words[256])
+{
+    struct store *s = calloc(1, sizeof(*s));
+    snprintf(words, 256, "out of memory");
+    if (s == NULL) {
+        return -ENOMEM;
+    }
+    s->lock_fd = -1;
+    int r = 0;
+    if (!o->create && access(o->path, R_OK) < 0) {
+        r = -errno;
+        snprintf(words, 256, "%s: %s", o->path, strerror(-r));
+    }
+    r = r < 0 || o->read_only ? r : take_lock(s, o, words);
+    if (r == 0) {
+        const mode_t mask = umask(077);
+        const int flags = (o->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+                          (o->create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
+        words[0] = 0;
+        r = sql_rc(s, sqlite3_open_v2(o->path, &s->db, flags, NULL));
+        r = r < 0 ? r : set_up(s, o, words);
+        umask(mask);
+        if (r < 0 && words[0] == 0) {
+            snprintf(words, 256, "%s: %s", o->path,
+                     s->db != NULL ? sqlite3_errmsg(s->db) : strerror(-r));
+        }
+    }
+    if (r < 0) {
+        store_close(s);
+        return r;
+    }
+    *ret_store = s;
+    return 0;
+}
+
+void store_close(struct store *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    if (s->dirty) {
+        store_rollback(s);
+    }
+    for (size_t i = 0; i < SQL_MAX; i++) {
+        sqlite3_finalize(s->cache[i].statement);
+    }
+    sqlite3_close(s->db);
+    if (s->lock_fd >= 0) {
+        close(s->lock_fd);
+    }
+    free(s);
+}
+
+bool store_dirty(const struct store *s)
+{
+    return s->dirty;
+}
+
+int store_commit(struct store *s)
+{
+    if (!s->dirty) {
+        return 0;
+    }
+    const int rc = sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        const int r = sql_rc(s, rc);
+        store_rollback(s);
+        return r;
+    }
+    s->dirty = false;
+    return 0;
+}
+
+void store_rollback(struct store *s)
+{
+    if (sqlite3_get_autocommit(s->db) == 0) { /* some errors have rolled back already */
+        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    s->dirty = false;
+}
+
+int store_check(struct store *s, char words[256])
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(1)", -1, &statement, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(statement);
+    }
+    int r = rc == SQLITE_ROW ? 0 : sql_rc(s, rc);
+    if (rc == SQLITE_ROW && strcmp(sql_text(statement, 0), "ok") != 0) {
+        snprintf(words, 256, "%.250s", sql_text(statement, 0));
+        words[strcspn(words, "\n")] = 0;
+        r = -EUCLEAN;
+    }
+    sqlite3_finalize(statement);
+    return r;
+}
+
+/* ---- backup ---- */
+
+struct store_backup {
+    struct store *from;
+    sqlite3 *to;
+    sqlite3_backup *backup;
+};
+
+int store_backup_open(struct store *s, const char *path, struct store_backup **ret)
+{
+    struct store_backup *b = calloc(1, sizeof(*b));
+    if (b == NULL) {
+        return -ENOMEM;
+    }
+    b->from = s;
+    const mode_t mask = umask(077);
+    int rc = access(path, F_OK) == 0
+                 ? SQLITE_CONSTRAINT
+                 : sqlite3_open_v2(path, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    umask(mask);
+    if (rc == SQLITE_OK) {
+        b->backup = sqlite3_backup_init(b->to, "main", s->db, "main");
+        rc = b->backup == NULL ? sqlite3_errcode(b->to) : SQLITE_OK;
+    }
+    if (rc != SQLITE_OK) {
+        store_backup_close(b);
+        return sql_rc(s, rc);
+    }
+    *ret = b;
+    return 0;
+}
+
+int store_backup_step(struct store_backup *b, int pages)
+{
+    const int rc = sqlite3_backup_step(b->backup, pages);
+    if (rc == SQLITE_DONE) {
+        const int end = sqlite3_backup_finish(b->backup);
+        b->backup = NULL;
+        return sql_rc(b->from, end);
+    }
+    return rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED ? 1 : sql_rc(b->from, rc);
+}
+
+void store_backup_close(struct store_backup *b)
+{
+    if (b != NULL) {
+        if (b->backup != NULL) {
+            sqlite3_backup_finish(b->backup);
+        }
+        sqlite3_close(b->to);
+        free(b);
+    }
+}
+
+void store_sizes(struct store *s, struct store_sizes *ret)
+{
+    *ret = (struct store_sizes){
+        .file_bytes = pragma(s, "PRAGMA page_count") * pragma(s, "PRAGMA page_size"),
+        .reports = pragma(s, "SELECT max(rowid) - min(rowid) + 1 FROM report"),
+        .events = pragma(s, "SELECT max(id) FROM event"),
+        .chunks = pragma(s, "SELECT max(rowid) FROM chunk"),
+    };
+}

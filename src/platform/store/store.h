@@ -1,0 +1,177 @@
+/* store.h: what the controller remembers.
+ *
+ * One file, one writer (a lock on the file keeps a second controller out). Writes gather in one
+ * transaction until store_commit, which returns once they are on the disk: what is acknowledged
+ * after it survives kill -9 and power loss. When it fails everything since the last commit is gone,
+ * and the store goes on: -ENOSPC (the disk is full), -EIO, -EUCLEAN (the file is damaged: stop and
+ * restore).
+ *
+ * Times: UTC, ns. Texts given to callbacks are valid in them only. All calls may return -ENOMEM,
+ * -ENOSPC, -EIO, -EUCLEAN. A host's or NIC's number is never used for another one. */
+#pragma once
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+#include "platform/tls/tls.h"
+
+#define STORE_SCHEMA 1
+
+struct store;
+
+struct store_options {
+    const char *path;
+    bool read_only, create;
+};
+/* -ENOENT (and !create), -EBUSY (another controller has it), -EUCLEAN, -EPROTO (a newer schema).
+ * ret_words: why not, for people. An older schema is brought forward. */
+MUST_CHECK int store_open(const struct store_options *options, struct store **ret_store,
+                          char ret_words[256]);
+void store_close(struct store *s); /* commits nothing; NULL is fine */
+MUST_CHECK int store_commit(struct store *s);
+void store_rollback(struct store *s);
+bool store_dirty(const struct store *s);
+/* The whole file looked through. 0, or -EUCLEAN with words. */
+MUST_CHECK int store_check(struct store *s, char ret_words[256]);
+/* Copies into another file while the store is in use: `pages` a call, > 0: more is left; 0: done
+ * and on the disk. */
+struct store_backup;
+MUST_CHECK int store_backup_open(struct store *s, const char *path, struct store_backup **ret);
+MUST_CHECK int store_backup_step(struct store_backup *b, int pages);
+void store_backup_close(struct store_backup *b);
+
+/* ---- settings: small named values ---- */
+/* -ENOENT. The caller frees. */
+MUST_CHECK int store_get(struct store *s, const char *name, char **ret_value, size_t *ret_size);
+MUST_CHECK int store_put(struct store *s, const char *name, const void *value, size_t size);
+
+/* ---- hosts and NICs ---- */
+enum store_host_state { STORE_HOST_MEMBER = 1, STORE_HOST_REMOVED = 2 };
+struct store_host {
+    int64_t id; /* 0 in store_host_put: a new one */
+    const char *name;
+    int state;
+    int64_t joined_ns, removed_ns;
+    const char *serial, *serial_before; /* certificates that may speak for it */
+    const char *pin;                    /* hex, of its public key */
+    int64_t not_after;                  /* of the newer, s */
+    uint64_t stream, number;            /* the last report taken */
+    int64_t sealed_ns;                  /* reports before this are in chunks */
+    const char *version;
+};
+struct store_nic {
+    uint32_t id;
+    int64_t host;
+    const char *name, *leaf;
+    uint32_t rail, speed_mbps;
+    uint8_t address4[4], address6[16]; /* zero: none */
+    bool removed;
+};
+typedef int (*store_host_each)(void *context, const struct store_host *host);
+typedef int (*store_nic_each)(void *context, const struct store_nic *nic);
+/* A callback's result other than 0 ends the walk and is returned. */
+MUST_CHECK int store_hosts(struct store *s, store_host_each each, void *context);
+MUST_CHECK int store_nics(struct store *s, store_nic_each each, void *context);
+MUST_CHECK int store_host_put(struct store *s, const struct store_host *host, int64_t *ret_id);
+MUST_CHECK int store_host_cursor(struct store *s, int64_t id, uint64_t stream, uint64_t number);
+MUST_CHECK int store_nic_put(struct store *s, const struct store_nic *nic);
+
+/* ---- reports and series ---- */
+MUST_CHECK int store_report_put(struct store *s, int64_t host, int64_t at_ns, const void *body,
+                                size_t size);
+typedef int (*store_blob_each)(void *context, int64_t at_ns, const void *body, size_t size);
+/* Not yet sealed, from <= at < to, oldest first. */
+MUST_CHECK int store_reports(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
+                             store_blob_each each, void *context);
+/* -EEXIST: known already. */
+MUST_CHECK int store_table_put(struct store *s, int64_t host, uint64_t generation, const void *body,
+                               size_t size);
+MUST_CHECK int store_table_get(struct store *s, int64_t host, uint64_t generation,
+                               store_blob_each each, void *context); /* -ENOENT */
+struct store_chunk {
+    int tier; /* 0, 1, 2: finer to coarser */
+    int64_t host, from_ns, to_ns;
+    const void *body;
+    size_t size;
+};
+/* Replaces one with the same tier, host and from_ns. */
+MUST_CHECK int store_chunk_put(struct store *s, const struct store_chunk *chunk);
+/* Overlapping from..to, oldest first. */
+MUST_CHECK int store_chunks(struct store *s, int tier, int64_t host, int64_t from_ns, int64_t to_ns,
+                            store_blob_each each, void *context);
+/* The chunk is on its way to the disk in this transaction: the reports before to_ns go, and the
+ * host's sealed_ns becomes to_ns. */
+MUST_CHECK int store_sealed(struct store *s, int64_t host, int64_t to_ns);
+/* Deletes chunks of a tier that end before `before_ns`, at most `limit` of them: how many went. */
+int store_chunks_expire(struct store *s, int tier, int64_t before_ns, int limit);
+
+/* ---- events and findings ---- */
+struct store_event {
+    int64_t id, at_ns, fleet_ns, host; /* id 0 in store_event_put */
+    const char *kind;                  /* "finding", "link", "host", "controller" */
+    const char *word;                  /* "path-dead", "down", "joined" */
+    const char *body;                  /* JSON object */
+};
+struct store_event_filter {
+    int64_t after_id, before_id, since_ns, until_ns, host; /* 0: no limit */
+    const char *kind, *word;                               /* NULL: any */
+    bool newest_first;
+    int limit;
+};
+typedef int (*store_event_each)(void *context, const struct store_event *event);
+MUST_CHECK int store_event_put(struct store *s, const struct store_event *event, int64_t *ret_id);
+MUST_CHECK int store_events(struct store *s, const struct store_event_filter *filter,
+                            store_event_each each, void *context);
+int store_events_expire(struct store *s, int64_t before_ns, int limit);
+
+struct store_finding {
+    int64_t id, host, opened_ns, updated_ns, closed_ns; /* closed_ns 0: open */
+    uint32_t run, number;                               /* with host: its name */
+    const char *kind, *body;                            /* body: JSON object */
+};
+struct store_finding_filter {
+    int64_t before_id, host, since_ns, until_ns; /* 0: no limit */
+    int open;                                    /* 1 open, 0 closed, -1 any */
+    const char *kind;
+    int limit;
+};
+typedef int (*store_finding_each)(void *context, const struct store_finding *finding);
+/* A new one, or the same one's new state; once closed it stays closed. */
+MUST_CHECK int store_finding_put(struct store *s, const struct store_finding *finding,
+                                 int64_t *ret_id);
+/* Newest first. */
+MUST_CHECK int store_findings(struct store *s, const struct store_finding_filter *filter,
+                              store_finding_each each, void *context);
+/* An agent that starts anew knows nothing of its old run's open findings: they are closed. */
+MUST_CHECK int store_findings_close_others(struct store *s, int64_t host, uint32_t run,
+                                           int64_t at_ns);
+
+/* ---- tokens and audit ---- */
+#define STORE_HASH_SIZE 32
+struct store_token {
+    int64_t id, created_ns, expires_ns, used_ns; /* expires_ns 0: never */
+    const char *name, *role;                     /* role "join": uses_left counts */
+    int64_t uses_left;
+    uint8_t hash[STORE_HASH_SIZE];
+};
+typedef int (*store_token_each)(void *context, const struct store_token *token);
+MUST_CHECK int store_tokens(struct store *s, store_token_each each, void *context);
+MUST_CHECK int store_token_put(struct store *s, const struct store_token *token, int64_t *ret_id);
+MUST_CHECK int store_token_use(struct store *s, int64_t id, int64_t at_ns); /* -ENOENT: used up */
+MUST_CHECK int store_token_remove(struct store *s, int64_t id);             /* -ENOENT */
+
+struct store_audit {
+    int64_t id, at_ns;
+    const char *who, *what, *detail;
+};
+typedef int (*store_audit_each)(void *context, const struct store_audit *audit);
+MUST_CHECK int store_audit_put(struct store *s, const struct store_audit *audit);
+MUST_CHECK int store_audits(struct store *s, int64_t before_id, int limit, store_audit_each each,
+                            void *context);
+
+struct store_sizes {
+    int64_t file_bytes, reports, events, chunks;
+};
+void store_sizes(struct store *s, struct store_sizes *ret);

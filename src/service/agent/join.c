@@ -1,0 +1,334 @@
+/* join.c: from a token to a member. */
+#include "service/agent/join.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <foliot.pb-c.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform/http/client.h"
+#include "platform/message/message.h"
+#include "platform/tls/tls.h"
+#include "service/agent/config.h"
+#include "service/agent/fleet_file.h"
+
+enum { ANSWER_MAX = 64 << 20, TIMEOUT_MS = 30000, PATH_SIZE = AGENT_PATH_SIZE + 64 };
+
+struct nic {
+    char name[IF_NAMESIZE];
+    uint8_t address4[4], address6[16];
+    bool has4, has6, physical;
+    uint32_t speed_mbps;
+};
+
+struct join {
+    const struct join_options *options;
+    char address[AGENT_PATH_SIZE], secret[64], pin[80], host[TLS_NAME_MAX + 1];
+    char identity[PATH_SIZE], key_path[PATH_SIZE];
+    char *key;
+    struct nic nics[HOST_NIC_MAX];
+    unsigned nic_count;
+    int status;
+};
+
+static int fail(const char *what, const char *why)
+{
+    fprintf(stderr, "foliot-agent join: %s: %s\n", what, why);
+    return -EINVAL;
+}
+
+/* ---- the token ---- */
+
+/* "flj_SECRET.PIN", PIN base64url of the SHA-256 of the controller's key, to what libcurl wants. */
+static int read_token(struct join *j)
+{
+    const char *token = j->options->token, *dot = strchr(token, '.');
+    if (strncmp(token, "flj_", 4) != 0 || dot == NULL || dot - token - 4 != 43 ||
+        strlen(dot + 1) != 43) {
+        return fail("the token", "expected flj_ and two parts of 43 characters: copy all of it");
+    }
+    snprintf(j->secret, sizeof(j->secret), "%.43s", token + 4);
+    snprintf(j->pin, sizeof(j->pin), "sha256//%.43s=", dot + 1);
+    for (char *p = j->pin + 8; *p != 0; p++) {
+        *p = *p == '-' ? '+' : *p == '_' ? '/' : *p;
+    }
+    return 0;
+}
+
+/* ---- this host's NICs ---- */
+
+static bool wanted(const struct join *j, const char *name)
+{
+    for (unsigned i = 0; i < j->options->nic_count; i++) {
+        if (strcmp(j->options->nics[i], name) == 0) {
+            return true;
+        }
+    }
+    return j->options->nic_count == 0;
+}
+
+static struct nic *nic_named(struct join *j, const char *name)
+{
+    for (unsigned i = 0; i < j->nic_count; i++) {
+        if (strcmp(j->nics[i].name, name) == 0) {
+            return &j->nics[i];
+        }
+    }
+    if (j->nic_count == HOST_NIC_MAX) {
+        return NULL;
+    }
+    struct nic *n = &j->nics[j->nic_count++];
+    char path[96];
+    *n = (struct nic){0};
+    snprintf(n->name, sizeof(n->name), "%s", name);
+    snprintf(path, sizeof(path), "/sys/class/net/%s/device", name);
+    n->physical = access(path, F_OK) == 0;
+    snprintf(path, sizeof(path), "/sys/class/net/%s/speed", name);
+    FILE *file = fopen(path, "re");
+    int speed = 0;
+    if (file != NULL) {
+        n->speed_mbps = fscanf(file, "%d", &speed) == 1 && speed > 0 ? (uint32_t)speed : 0;
+        fclose(file);
+    }
+    return n;
+}
+
+static int compare_nic(const void *a, const void *b)
+{
+    return strverscmp(((const struct nic *)a)->name, ((const struct nic *)b)->name);
+}
+
+/* With an address of more than link scope; hardware if there is any. */
+static int find_nics(struct join *j)
+{
+    struct ifaddrs *list = NULL;
+    bool physical = false;
+    unsigned kept = 0;
+    if (getifaddrs(&list) < 0) {
+        return fail("this host's NICs", strerror(errno));
+    }
+    for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
+        if (i->ifa_addr == NULL || (i->ifa_flags & IFF_LOOPBACK) != 0 || !wanted(j, i->ifa_name)) {
+            continue;
+        }
+        const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
+        const bool is4 = i->ifa_addr->sa_family == AF_INET,
+                   is6 = i->ifa_addr->sa_family == AF_INET6 &&
+                         !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr);
+        struct nic *n = is4 || is6 ? nic_named(j, i->ifa_name) : NULL;
+        if (n != NULL && is4 && !n->has4) {
+            memcpy(n->address4, &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr,
+                   4);
+            n->has4 = true;
+        } else if (n != NULL && is6 && !n->has6) {
+            memcpy(n->address6, &in6->sin6_addr, 16);
+            n->has6 = true;
+        }
+    }
+    freeifaddrs(list);
+    for (unsigned i = 0; i < j->nic_count; i++) {
+        physical = physical || j->nics[i].physical;
+    }
+    for (unsigned i = 0; i < j->nic_count; i++) {
+        if (j->options->nic_count > 0 || !physical || j->nics[i].physical) {
+            j->nics[kept++] = j->nics[i];
+        }
+    }
+    j->nic_count = kept;
+    qsort(j->nics, kept, sizeof(j->nics[0]), compare_nic);
+    if (kept == 0 || kept < j->options->nic_count) {
+        return fail("this host's NICs", "none, or not each of those named, has an address");
+    }
+    return 0;
+}
+
+/* ---- asking ---- */
+
+static int make_folder(const char *path)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        return fail(path, strerror(errno));
+    }
+    return 0;
+}
+
+static int load_key(struct join *j)
+{
+    snprintf(j->key_path, sizeof(j->key_path), "%.200s/host.key", j->identity);
+    if (tls_read_file(j->key_path, &j->key) == 0) {
+        return 0;
+    }
+    int r = tls_key_new(&j->key);
+    r = r < 0 ? r : tls_write_file(j->key_path, j->key, strlen(j->key), 0600);
+    return r < 0 ? fail(j->key_path, strerror(-r)) : 0;
+}
+
+static int encode_request(struct join *j, struct message_buffer *ret)
+{
+    Foliot__V1__JoinRequest m = FOLIOT__V1__JOIN_REQUEST__INIT;
+    Foliot__V1__Nic nics[HOST_NIC_MAX], *pointers[HOST_NIC_MAX];
+    char *request = NULL;
+    int r = tls_request_new(j->key, j->host, &request);
+    if (r < 0) {
+        return r;
+    }
+    for (unsigned i = 0; i < j->nic_count; i++) {
+        struct nic *n = &j->nics[i];
+        foliot__v1__nic__init(&nics[i]);
+        nics[i].name = n->name;
+        nics[i].rail = i;
+        nics[i].leaf = (char *)(uintptr_t)(j->options->leaf != NULL ? j->options->leaf : "");
+        nics[i].speed_mbps = n->speed_mbps;
+        nics[i].address4 = (ProtobufCBinaryData){n->has4 ? 4 : 0, n->address4};
+        nics[i].address6 = (ProtobufCBinaryData){n->has6 ? 16 : 0, n->address6};
+        pointers[i] = &nics[i];
+    }
+    m.protocol = MESSAGE_PROTOCOL;
+    m.token = (ProtobufCBinaryData){strlen(j->secret), (uint8_t *)j->secret};
+    m.host = j->host;
+    m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
+    m.nics = pointers;
+    m.n_nics = j->nic_count;
+    m.version = (char *)(uintptr_t)FOLIOT_VERSION;
+    r = message_encode(&m.base, ret);
+    free(request);
+    return r;
+}
+
+/* ---- keeping ---- */
+
+static int keep(const char *folder, const char *name, const ProtobufCBinaryData *data,
+                unsigned mode)
+{
+    char path[PATH_SIZE + 32];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    const int r = tls_write_file(path, data->data, data->len, mode);
+    return r < 0 ? fail(path, strerror(-r)) : 0;
+}
+
+static int keep_config(const struct join *j)
+{
+    const struct join_options *o = j->options;
+    char *text = NULL;
+    if (access(o->config_path, F_OK) == 0) {
+        printf("%s is there already and stays as it is: it should have\n"
+               "  host: %s\n  controller: %s\n  key_file: %s/fleet.key\n"
+               "  fleet_file: %s/fleet.yaml\n",
+               o->config_path, j->host, j->address, o->state_dir, o->state_dir);
+        return 0;
+    }
+    if (asprintf(&text,
+                 "# Written by foliot-agent join.\n"
+                 "host: \"%s\"\ncontroller: \"%s\"\nstate_dir: \"%s\"\nkey_file: \"%s/fleet.key\"\n"
+                 "fleet_file: \"%s/fleet.yaml\"\n",
+                 j->host, j->address, o->state_dir, o->state_dir, o->state_dir) < 0) {
+        return -ENOMEM;
+    }
+    const int r = tls_write_file(o->config_path, text, strlen(text), 0644);
+    free(text);
+    return r < 0 ? fail(o->config_path, strerror(-r)) : 0;
+}
+
+static int keep_all(struct join *j, const Foliot__V1__JoinReply *m)
+{
+    char path[PATH_SIZE], words[200];
+    if (m->fleet == NULL || m->certificate.len == 0 || m->authority.len == 0 || m->keys.len == 0) {
+        return fail("the controller's answer", "something is missing in it");
+    }
+    snprintf(path, sizeof(path), "%s/fleet.yaml", j->options->state_dir);
+    int r = keep(j->identity, "host.pem", &m->certificate, 0644);
+    r = r < 0 ? r : keep(j->identity, "authority.pem", &m->authority, 0644);
+    r = r < 0 ? r : keep(j->options->state_dir, "fleet.key", &m->keys, 0600);
+    if (r == 0 && fleet_file_write(path, m->fleet, words) < 0) {
+        r = fail(path, words);
+    }
+    return r < 0 ? r : keep_config(j);
+}
+
+static void on_answer(void *context, const struct http_result *result)
+{
+    struct join *j = context;
+    struct message_buffer raw = {0};
+    struct message_arena arena = {0};
+    const void *bytes = result->body;
+    size_t size = result->size;
+    char words[300];
+    if (result->error < 0 || result->status != 200) {
+        if (result->error < 0) {
+            snprintf(words, sizeof(words), "%s%s", result->words,
+                     result->error == -EACCES ? " (is the token this controller's?)" : "");
+        } else {
+            snprintf(words, sizeof(words), "%s", (const char *)result->body);
+            words[strcspn(words, "\n")] = 0;
+        }
+        j->status = fail(j->address, words);
+        return;
+    }
+    int r = 0;
+    if (size >= 4 && memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0) {
+        r = message_unpack(bytes, size, ANSWER_MAX, &raw);
+        bytes = raw.bytes;
+        size = raw.size;
+    }
+    r = r < 0 ? r : message_arena_init(&arena, size * 8 + 65536);
+    const Foliot__V1__JoinReply *m =
+        r < 0 ? NULL : message_decode(&arena, &foliot__v1__join_reply__descriptor, bytes, size);
+    j->status = m == NULL ? fail(j->address, "its answer can't be read") : keep_all(j, m);
+    if (j->status == 0) {
+        printf("Host %s is a member: %u NICs of %zu hosts. Start the agent: systemctl enable --now "
+               "foliot-agent\n",
+               j->host, j->nic_count, m->fleet->n_hosts);
+    }
+    message_buffer_done(&raw);
+    message_arena_done(&arena);
+}
+
+static int set_names(struct join *j)
+{
+    const struct join_options *o = j->options;
+    const char *colon = strrchr(o->address, ':');
+    const bool port = colon != NULL && (strchr(o->address, ':') == colon || colon[-1] == ']');
+    snprintf(j->address, sizeof(j->address), port ? "%.150s" : "%.150s:7638", o->address);
+    if (o->host != NULL) {
+        snprintf(j->host, sizeof(j->host), "%s", o->host);
+    } else if (gethostname(j->host, sizeof(j->host) - 1) < 0) {
+        return fail("this host's name", strerror(errno));
+    }
+    for (char *p = j->host; *p != 0; p++) {
+        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
+    }
+    snprintf(j->identity, sizeof(j->identity), "%.180s/identity", o->state_dir);
+    return tls_name_good(j->host)
+               ? 0
+               : fail("this host's name", "expected 1 to 63 of [a-z0-9.-]: give one with --host");
+}
+
+int agent_join(const struct join_options *options)
+{
+    struct join j = {.options = options, .status = -EIO};
+    struct message_buffer body = {0};
+    int r = read_token(&j);
+    r = r < 0 ? r : set_names(&j);
+    r = r < 0 ? r : find_nics(&j);
+    r = r < 0 ? r : make_folder(options->state_dir);
+    r = r < 0 ? r : make_folder(j.identity);
+    r = r < 0 ? r : load_key(&j);
+    r = r < 0 ? r : encode_request(&j, &body);
+    const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/join",
+                                   .connect_to = j.address,
+                                   .pin = j.pin,
+                                   .body = body.bytes,
+                                   .size = body.size,
+                                   .answer_max = ANSWER_MAX,
+                                   .timeout_ms = TIMEOUT_MS};
+    r = r < 0 ? r : http_call_now(&call, on_answer, &j);
+    message_buffer_done(&body);
+    tls_wipe(j.key);
+    return r < 0 || j.status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,562 @@
+/* uplink.c: when to say what to the controller, and what to do with its answer. */
+#include "service/agent/uplink.h"
+
+#include <errno.h>
+#include <foliot.pb-c.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <syslog.h>
+
+#include "base/prng.h"
+#include "platform/http/client.h"
+#include "platform/message/message.h"
+#include "platform/tls/tls.h"
+#include "service/agent/agent.h"
+#include "service/agent/fleet_file.h"
+#include "service/agent/spool.h"
+
+enum {
+    REPORT_MS = 10000,
+    BEAT_MS = 2000,
+    TIMEOUT_MS = 15000,
+    RETRY_MS_MIN = 250,
+    RETRY_MS_MAX = 5000, /* a controller that is back is found within this */
+    REFUSED_MS = 60000,
+    SEND_BYTES_MAX = 700 << 10,
+    ANSWER_MAX = 32 << 20,
+    ANSWER_UNPACKED = 64 << 20,
+    PATH_SIZE = AGENT_PATH_SIZE + 40,
+};
+
+struct uplink {
+    struct agent *agent;
+    struct http_client *client;
+    struct spool *spool;
+    struct report_maker *maker;
+    sd_event_source *timer; /* of the next deadline */
+    char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE],
+        fresh_key[PATH_SIZE];
+    uint64_t boot, lost_told;
+    uint32_t report_ms, beat_ms, retry_ms;
+    int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
+    int64_t reported_at;
+    uint64_t keys_version, settings_version, acknowledged, sent_fleet;
+    int64_t not_after;
+    bool connected, said_trouble, renewing, event_waits;
+    char trouble[200];
+    uint64_t prng;
+    struct message_buffer packed, encoded, unpacked;
+    struct message_arena arena; /* of an answer: made when one comes */
+};
+
+static int64_t mono_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void arm(struct uplink *u)
+{
+    int64_t at = u->report_at < u->beat_at ? u->report_at : u->beat_at;
+    if (!http_client_busy(u->client) && spool_count(u->spool) > 0 && u->send_at < at) {
+        at = u->send_at;
+    }
+    if (u->event_waits) {
+        at = 0;
+    }
+    sd_event_source_set_time(u->timer, (uint64_t)(at > 0 ? at / 1000 : 0));
+    sd_event_source_set_enabled(u->timer, SD_EVENT_ONESHOT);
+}
+
+/* Spread over +-10 %, so that a fleet that was started at once doesn't report at once for ever. */
+static int64_t spread(struct uplink *u, uint32_t ms)
+{
+    u->prng = hash_u64(u->prng, 1);
+    const int64_t ns = ms * NS_PER_MS;
+    return ns - ns / 10 + (int64_t)(u->prng % (uint64_t)(ns / 5 + 1));
+}
+
+/* ---- trouble ---- */
+
+static void set_trouble(struct uplink *u, const char *words)
+{
+    snprintf(u->trouble, sizeof(u->trouble), "%s", words);
+    u->connected = false;
+    if (!u->said_trouble) {
+        u->said_trouble = true;
+        agent_say(LOG_WARNING,
+                  "controller %s: %s. Reports are kept and tried again; this host goes on alone",
+                  u->agent->config->controller, words);
+    }
+}
+
+static void set_connected(struct uplink *u)
+{
+    if (u->said_trouble) {
+        agent_say(LOG_NOTICE, "controller %s: answers again, %zu reports to deliver",
+                  u->agent->config->controller, spool_count(u->spool));
+    }
+    u->trouble[0] = 0;
+    u->said_trouble = false;
+    u->connected = true;
+    u->retry_ms = RETRY_MS_MIN;
+}
+
+static void back_off(struct uplink *u, uint32_t ms)
+{
+    u->send_at = mono_now() + spread(u, ms);
+    u->beat_at = u->send_at;
+    u->retry_ms = u->retry_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : u->retry_ms * 2;
+}
+
+/* ---- what comes down ---- */
+
+static void take_fleet(struct uplink *u, const Foliot__V1__Fleet *fleet)
+{
+    struct agent *a = u->agent;
+    char words[200] = "";
+    if (a->config->fleet_file[0] == 0 || fleet->version == a->config->fleet_version) {
+        return;
+    }
+    if (u->sent_fleet == fleet->version) { /* refused by our own reload: said there */
+        return;
+    }
+    u->sent_fleet = fleet->version;
+    const int r = fleet_file_write(a->config->fleet_file, fleet, words);
+    if (r < 0) {
+        agent_say(LOG_ERR, "%s: the controller's list of peers can't be kept: %s",
+                  a->config->fleet_file, words);
+        return;
+    }
+    agent_reload(a);
+}
+
+static void take_keys(struct uplink *u, const ProtobufCBinaryData *keys, uint64_t version)
+{
+    struct agent *a = u->agent;
+    const int r = tls_write_file(a->config->key_file, keys->data, keys->len, 0600);
+    if (r < 0) {
+        agent_say(LOG_ERR, "%s: the controller's keys can't be kept: %s", a->config->key_file,
+                  strerror(-r));
+        return;
+    }
+    u->keys_version = version;
+    agent_reload(a);
+}
+
+static void take_settings(struct uplink *u, const Foliot__V1__Settings *s)
+{
+    u->settings_version = s->version;
+    u->report_ms = s->report_ms >= 1000 && s->report_ms <= 60000 ? s->report_ms : REPORT_MS;
+    u->beat_ms = s->beat_ms >= 200 && s->beat_ms <= 60000 ? s->beat_ms : BEAT_MS;
+}
+
+static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
+{
+    if (m->acknowledged > 0) {
+        u->acknowledged = m->acknowledged;
+        spool_acknowledge(u->spool, m->acknowledged);
+    }
+    if (m->tables_wanted) {
+        report_want_table(u->maker);
+    }
+    if (m->settings != NULL) {
+        take_settings(u, m->settings);
+    }
+    if (m->keys.len > 0) {
+        take_keys(u, &m->keys, m->keys_version);
+    }
+    if (m->fleet != NULL) {
+        take_fleet(u, m->fleet);
+    }
+    if (m->renew && u->renew_at == 0) {
+        u->renew_at = mono_now();
+    }
+}
+
+/* NULL: it isn't one. In u->arena, to be given back by the caller. */
+static void *decode_answer(struct uplink *u, const struct http_result *result,
+                           const ProtobufCMessageDescriptor *descriptor)
+{
+    static const uint8_t zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    const void *bytes = result->body;
+    size_t size = result->size;
+    if (size >= 4 && memcmp(bytes, zstd, 4) == 0) { /* no protobuf of ours begins so */
+        if (message_unpack(bytes, size, ANSWER_UNPACKED, &u->unpacked) < 0) {
+            return NULL;
+        }
+        bytes = u->unpacked.bytes;
+        size = u->unpacked.size;
+    }
+    message_arena_done(&u->arena);
+    /* decoded it takes more, but not by more than this */
+    return message_arena_init(&u->arena, size * 8 + 65536) < 0
+               ? NULL
+               : message_decode(&u->arena, descriptor, bytes, size);
+}
+
+static void explain(const struct http_result *r, char words[160])
+{
+    if (r->error < 0) {
+        snprintf(words, 160, "%s%.120s",
+                 r->error == -EACCES ? "not the controller we joined: " : "", r->words);
+    } else {
+        snprintf(words, 160, "it answers %u: %.120s", r->status, (const char *)r->body);
+        words[strcspn(words, "\n")] = 0;
+    }
+}
+
+static void send_batch(struct uplink *u);
+
+static void on_reply(void *context, const struct http_result *result)
+{
+    struct uplink *u = context;
+    char words[160];
+    if (result->error < 0 || result->status != 200) {
+        explain(result, words);
+        set_trouble(u, words);
+        const bool refused = result->status == 403 || result->status == 409;
+        back_off(u, refused ? REFUSED_MS : u->retry_ms);
+        arm(u);
+        return;
+    }
+    const Foliot__V1__BatchReply *m =
+        decode_answer(u, result, &foliot__v1__batch_reply__descriptor);
+    if (m == NULL) {
+        set_trouble(u, "its answer can't be read");
+        back_off(u, u->retry_ms);
+    } else {
+        const uint32_t wait_ms = m->retry_ms;
+        set_connected(u);
+        take_reply(u, m);
+        u->send_at = mono_now() + wait_ms * NS_PER_MS;
+        u->beat_at = mono_now() + spread(u, u->beat_ms);
+    }
+    message_arena_done(&u->arena);
+    message_buffer_done(&u->unpacked); /* the fleet's list is large and rare */
+    arm(u);
+}
+
+/* ---- renewing ---- */
+
+static void on_renewed(void *context, const struct http_result *result)
+{
+    struct uplink *u = context;
+    struct tls_certificate read;
+    char words[160] = "its answer can't be read", *text = NULL;
+    const Foliot__V1__RenewReply *m =
+        result->error == 0 && result->status == 200
+            ? decode_answer(u, result, &foliot__v1__renew_reply__descriptor)
+            : NULL;
+    u->renewing = false;
+    u->renew_at = mono_now() + 60 * NS_PER_S;
+    if (m != NULL && m->certificate.len > 0) {
+        text = strndup((const char *)m->certificate.data, m->certificate.len);
+        int r = text == NULL ? -ENOMEM : tls_certificate_read(text, &read);
+        r = r < 0 ? r : tls_write_file(u->certificate, text, strlen(text), 0644);
+        r = r < 0 || m->authority.len == 0
+                ? r
+                : tls_write_file(u->authority, m->authority.data, m->authority.len, 0644);
+        if (r == 0) {
+            u->not_after = read.not_after;
+            u->renew_at = 0;
+            http_client_reset(u->client);
+            agent_say(LOG_INFO, "the controller renewed this host's certificate");
+        } else {
+            snprintf(words, sizeof(words), "%s", strerror(-r));
+        }
+    } else if (m == NULL) {
+        explain(result, words);
+    }
+    if (u->renew_at != 0) {
+        agent_say(LOG_WARNING, "this host's certificate can't be renewed: %s", words);
+    }
+    free(text);
+    message_arena_done(&u->arena);
+    arm(u);
+}
+
+/* The key stays: what changes is how long the authority vouches for it. */
+static void renew(struct uplink *u)
+{
+    Foliot__V1__RenewRequest m = FOLIOT__V1__RENEW_REQUEST__INIT;
+    char *key = NULL, *request = NULL;
+    int r = tls_read_file(u->key, &key);
+    r = r < 0 ? r : tls_request_new(key, u->agent->config->host, &request);
+    m.protocol = MESSAGE_PROTOCOL;
+    if (r == 0) {
+        m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
+        r = message_encode(&m.base, &u->encoded);
+    }
+    const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/renew",
+                                   .connect_to = u->agent->config->controller,
+                                   .authority = u->authority,
+                                   .certificate = u->certificate,
+                                   .key = u->key,
+                                   .body = u->encoded.bytes,
+                                   .size = u->encoded.size,
+                                   .answer_max = ANSWER_MAX,
+                                   .timeout_ms = TIMEOUT_MS};
+    u->renewing = r == 0 && http_client_call(u->client, &call, on_renewed, u) == 0;
+    if (!u->renewing) {
+        u->renew_at = mono_now() + 60 * NS_PER_S;
+    }
+    tls_wipe(key);
+    free(request);
+}
+
+/* ---- sending ---- */
+
+static size_t add_reports(struct uplink *u, Foliot__V1__SealedReport *sealed,
+                          Foliot__V1__SealedReport **pointers)
+{
+    size_t count = 0, bytes = 0;
+    struct spool_report report;
+    while (count < MESSAGE_BATCH_REPORT_MAX && spool_get(u->spool, count, &report) &&
+           (count == 0 || bytes + report.size < SEND_BYTES_MAX)) {
+        foliot__v1__sealed_report__init(&sealed[count]);
+        sealed[count].number = report.number;
+        sealed[count].body = (ProtobufCBinaryData){report.size, (uint8_t *)(uintptr_t)report.bytes};
+        pointers[count] = &sealed[count];
+        bytes += report.size;
+        count++;
+    }
+    return count;
+}
+
+static void send_batch(struct uplink *u)
+{
+    static Foliot__V1__SealedReport sealed[MESSAGE_BATCH_REPORT_MAX];
+    static Foliot__V1__SealedReport *pointers[MESSAGE_BATCH_REPORT_MAX];
+    struct agent *a = u->agent;
+    Foliot__V1__Batch m = FOLIOT__V1__BATCH__INIT;
+    m.protocol = MESSAGE_PROTOCOL;
+    m.stream = spool_stream(u->spool);
+    m.oldest = spool_oldest(u->spool);
+    m.boot = u->boot;
+    m.now_mono = time_source_now(a->source).ns;
+    int64_t fleet = 0;
+    m.now_fleet = agent_fleet_ns(a, (struct mono){m.now_mono}, &fleet) ? fleet : 0;
+    m.fleet_version = a->config->fleet_version;
+    m.keys_version = u->keys_version;
+    m.settings_version = u->settings_version;
+    m.version = (char *)(uintptr_t)FOLIOT_VERSION;
+    m.reports = pointers;
+    m.n_reports = add_reports(u, sealed, pointers);
+    int r = message_encode(&m.base, &u->encoded);
+    const struct http_call call = {.url = u->url,
+                                   .connect_to = a->config->controller,
+                                   .authority = u->authority,
+                                   .certificate = u->certificate,
+                                   .key = u->key,
+                                   .body = u->encoded.bytes,
+                                   .size = u->encoded.size,
+                                   .answer_max = ANSWER_MAX,
+                                   .timeout_ms = TIMEOUT_MS};
+    r = r < 0 ? r : http_client_call(u->client, &call, on_reply, u);
+    if (r < 0) {
+        set_trouble(u, strerror(-r));
+        back_off(u, u->retry_ms);
+    }
+}
+
+/* ---- time ---- */
+
+static void make_report(struct uplink *u, bool rollup, int64_t now)
+{
+    struct agent *a = u->agent;
+    const uint32_t covers = !rollup               ? 0
+                            : u->reported_at != 0 ? (uint32_t)((now - u->reported_at) / NS_PER_MS)
+                                                  : 1;
+    const uint64_t lost = spool_lost(u->spool);
+    if (lost != u->lost_told) {
+        char text[100];
+        snprintf(text, sizeof(text),
+                 "%" PRIu64 " reports were given up: the controller was away for too long",
+                 lost - u->lost_told);
+        report_add_note(u->maker, a, UPLINK_LOST, text);
+        u->lost_told = lost;
+    }
+    const int r = report_make(u->maker, a, covers > 0 || !rollup ? covers : 1, lost,
+                              spool_bytes(u->spool), &u->packed);
+    if (r < 0 || spool_append(u->spool, u->packed.bytes, u->packed.size) < 0) {
+        agent_say(LOG_WARNING, "a report can't be kept: %s", strerror(r < 0 ? -r : ENOSPC));
+    }
+    if (rollup) {
+        u->reported_at = now;
+    }
+}
+
+static int on_timer(sd_event_source *source, uint64_t at, void *context)
+{
+    struct uplink *u = context;
+    const int64_t now = mono_now();
+    if (now >= u->report_at) {
+        make_report(u, true, now);
+        u->report_at = now + spread(u, u->report_ms);
+    } else if (u->event_waits) {
+        make_report(u, false, now);
+        u->send_at = u->connected ? 0 : u->send_at;
+    }
+    u->event_waits = false;
+    if (!http_client_busy(u->client)) {
+        if (u->renew_at != 0 && now >= u->renew_at && u->connected) {
+            renew(u);
+        } else if ((spool_count(u->spool) > 0 && now >= u->send_at) || now >= u->beat_at) {
+            send_batch(u);
+        }
+    }
+    if (now >= u->beat_at) {
+        u->beat_at = now + spread(u, u->beat_ms);
+    }
+    arm(u);
+    return 0;
+}
+
+static void wake(struct uplink *u)
+{
+    if (!u->event_waits && report_has_events(u->maker)) {
+        u->event_waits = true;
+        arm(u);
+    }
+}
+
+void agent_uplink_finding(struct agent *a, const struct finding *f)
+{
+    if (a->uplink != NULL) {
+        report_add_finding(a->uplink->maker, a, f);
+        wake(a->uplink);
+    }
+}
+
+void agent_uplink_link(struct agent *a, const struct agent_event *e)
+{
+    if (a->uplink != NULL) {
+        report_add_link(a->uplink->maker, a, e);
+        wake(a->uplink);
+    }
+}
+
+/* ---- life ---- */
+
+static void set_paths(struct uplink *u)
+{
+    const char *dir = u->agent->config->identity_dir;
+    snprintf(u->url, sizeof(u->url), "https://" TLS_SERVER_NAME "/agent/v1/report");
+    snprintf(u->authority, sizeof(u->authority), "%s/authority.pem", dir);
+    snprintf(u->certificate, sizeof(u->certificate), "%s/host.pem", dir);
+    snprintf(u->key, sizeof(u->key), "%s/host.key", dir);
+}
+
+static int read_identity(struct uplink *u)
+{
+    char *text = NULL;
+    struct tls_certificate read;
+    int r = tls_read_file(u->certificate, &text);
+    r = r < 0 ? r : tls_certificate_read(text, &read);
+    free(text);
+    if (r < 0) {
+        agent_say(LOG_ERR,
+                  "%s: expected this host's certificate, found: %s. Join the fleet: foliot-agent "
+                  "join ADDRESS TOKEN",
+                  u->certificate, strerror(-r));
+        return r;
+    }
+    u->not_after = read.not_after;
+    return 0;
+}
+
+static uint64_t boot_name(const struct agent *a)
+{
+    uint64_t h = 1;
+    for (const char *p = time_source_boot_id(a->source); *p != 0; p++) {
+        h = hash_u64(h, (uint8_t)*p);
+    }
+    return h | 1;
+}
+
+int agent_uplink_open(struct agent *a)
+{
+    char path[PATH_SIZE];
+    uint32_t run = 0;
+    if (a->config->controller[0] == 0) {
+        return 0;
+    }
+    struct uplink *u = calloc(1, sizeof(*u));
+    if (u == NULL) {
+        return -ENOMEM;
+    }
+    a->uplink = u;
+    u->agent = a;
+    u->boot = boot_name(a);
+    u->report_ms = REPORT_MS;
+    u->beat_ms = BEAT_MS;
+    u->retry_ms = RETRY_MS_MIN;
+    if (getrandom(&u->prng, sizeof(u->prng), 0) < 0 || getrandom(&run, sizeof(run), 0) < 0) {
+        u->prng = run = (uint32_t)mono_now();
+    }
+    set_paths(u);
+    int r = read_identity(u);
+    if (r < 0) { /* the clock and the mesh don't need the controller */
+        agent_uplink_close(a);
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%s/report.spool", a->config->state_dir);
+    r = spool_open(path, u->boot, &u->spool);
+    r = r < 0 ? r : report_maker_new(&u->maker, u->boot, run);
+    r = r < 0 ? r : http_client_open(a->loop, &u->client);
+    r = r < 0 ? r
+              : sd_event_add_time(a->loop, &u->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_timer, u);
+    if (r < 0) {
+        agent_uplink_close(a);
+        return r;
+    }
+    u->lost_told = spool_lost(u->spool);
+    u->report_at = mono_now() + NS_PER_S;
+    u->beat_at = mono_now();
+    report_add_note(u->maker, a, UPLINK_STARTED, "the agent started");
+    wake(u);
+    arm(u);
+    return 0;
+}
+
+void agent_uplink_close(struct agent *a)
+{
+    struct uplink *u = a->uplink;
+    if (u == NULL) {
+        return;
+    }
+    a->uplink = NULL;
+    sd_event_source_disable_unref(u->timer);
+    http_client_close(u->client);
+    spool_close(u->spool);
+    report_maker_free(u->maker);
+    message_buffer_done(&u->packed);
+    message_buffer_done(&u->encoded);
+    message_buffer_done(&u->unpacked);
+    message_arena_done(&u->arena);
+    free(u);
+}
+
+void agent_uplink_report(const struct agent *a, struct uplink_report *ret)
+{
+    const struct uplink *u = a->uplink;
+    *ret = (struct uplink_report){.configured = a->config->controller[0] != 0};
+    snprintf(ret->controller, sizeof(ret->controller), "%.120s", a->config->controller);
+    if (u == NULL) {
+        snprintf(ret->trouble, sizeof(ret->trouble), "%s",
+                 ret->configured ? "this host has no certificate: foliot-agent join" : "");
+        return;
+    }
+    ret->connected = u->connected;
+    snprintf(ret->trouble, sizeof(ret->trouble), "%s", u->trouble);
+    ret->acknowledged = u->acknowledged;
+    ret->waiting = spool_count(u->spool);
+    ret->waiting_bytes = spool_bytes(u->spool);
+    ret->lost = spool_lost(u->spool);
+    ret->certificate_not_after = u->not_after;
+}

@@ -1,0 +1,47 @@
+/* uplink.h: the agent's side of the controller: reports up, membership down (proto/foliot.proto).
+ *
+ * Nothing here is waited for: without the controller the agent goes on as it is, for ever, and keeps
+ * the last hours of what it has to say (spool.h). With `controller:` in the configuration only. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+
+struct agent;
+struct agent_event;
+struct finding;
+struct uplink;
+
+/* What the uplink is doing, for `foliot status`. */
+struct uplink_report {
+    bool configured, connected;
+    char controller[128], trouble[200];
+    uint64_t acknowledged, waiting, waiting_bytes, lost;
+    int64_t certificate_not_after; /* s, UTC; 0: not known */
+};
+
+MUST_CHECK int agent_uplink_open(struct agent *a);
+void agent_uplink_close(struct agent *a);
+void agent_uplink_finding(struct agent *a, const struct finding *f);
+void agent_uplink_link(struct agent *a, const struct agent_event *e);
+void agent_uplink_report(const struct agent *a, struct uplink_report *ret);
+
+/* ---- shared by uplink.c and report.c ---- */
+struct message_buffer;
+#define UPLINK_EVENT_MAX 256
+
+enum uplink_event_kind { UPLINK_FINDING, UPLINK_LINK, UPLINK_STARTED, UPLINK_LOST };
+struct report_maker;
+MUST_CHECK int report_maker_new(struct report_maker **ret_maker, uint64_t boot, uint32_t run);
+void report_maker_free(struct report_maker *m);
+void report_add_finding(struct report_maker *m, struct agent *a, const struct finding *f);
+void report_add_link(struct report_maker *m, struct agent *a, const struct agent_event *e);
+void report_add_note(struct report_maker *m, struct agent *a, enum uplink_event_kind kind,
+                     const char *text);
+bool report_has_events(const struct report_maker *m);
+void report_want_table(struct report_maker *m);
+/* zstd(Report) with the waiting events; covers_ms > 0: and a rollup. -ENOMEM. */
+MUST_CHECK int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms,
+                           uint64_t lost, uint64_t spool_bytes, struct message_buffer *ret);

@@ -1,0 +1,268 @@
+/* api.c: the API's door: who asks, for what, may he. */
+#include "service/controller/api.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+enum { REFUSAL_RATE = 10, REFUSAL_BURST = 50 }; /* wrong tokens, of all together */
+
+static const struct route {
+    const char *method, *path; /* ends in '/': the rest is a name */
+    enum role role;
+    api_route run;
+} routes[] = {
+    {"GET", "/api/v1/status", ROLE_VIEWER, api_get_status},
+    {"GET", "/api/v1/hosts", ROLE_VIEWER, api_get_hosts},
+    {"GET", "/api/v1/hosts/", ROLE_VIEWER, api_get_host},
+    {"DELETE", "/api/v1/hosts/", ROLE_ADMIN, api_delete_host},
+    {"GET", "/api/v1/nics", ROLE_VIEWER, api_get_nics},
+    {"GET", "/api/v1/links", ROLE_VIEWER, api_get_links},
+    {"GET", "/api/v1/paths", ROLE_VIEWER, api_get_paths},
+    {"GET", "/api/v1/latency", ROLE_VIEWER, api_get_latency},
+    {"GET", "/api/v1/findings", ROLE_VIEWER, api_get_findings},
+    {"GET", "/api/v1/events", ROLE_VIEWER, api_get_events},
+    {"GET", "/api/v1/events/stream", ROLE_VIEWER, api_get_event_stream},
+    {"GET", "/api/v1/series", ROLE_VIEWER, api_get_series},
+    {"GET", "/api/v1/tokens", ROLE_ADMIN, api_get_tokens},
+    {"POST", "/api/v1/tokens", ROLE_ADMIN, api_post_token},
+    {"DELETE", "/api/v1/tokens/", ROLE_ADMIN, api_delete_token},
+    {"POST", "/api/v1/join-tokens", ROLE_ADMIN, api_post_join_token},
+    {"GET", "/api/v1/audit", ROLE_ADMIN, api_get_audit},
+    {"GET", "/metrics", ROLE_VIEWER, api_get_metrics},
+};
+
+/* What browsers are told with every answer. */
+static const struct http_header_field plain_fields[] = {
+    {"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}, {NULL, NULL}};
+
+void api_error(struct api_call *call, unsigned status, const char *code, const char *format, ...)
+{
+    char message[300];
+    const char *text = NULL;
+    size_t size = 0;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    json_writer_reset(call->j);
+    json_put_object(call->j, NULL);
+    json_put_object(call->j, "error");
+    json_put_string(call->j, "code", code);
+    json_put_string(call->j, "message", message);
+    json_put_end(call->j);
+    json_put_end(call->j);
+    call->answered = true;
+    if (json_writer_finish(call->j, &text, &size) < 0) {
+        http_answer_text(call->request, 503, "out of memory");
+    } else if (status == 401) {
+        const struct http_header_field fields[] = {{"WWW-Authenticate", "Bearer"}, {NULL, NULL}};
+        http_answer(call->request, status, "application/json", text, size, fields);
+    } else {
+        http_answer(call->request, status, "application/json", text, size, plain_fields);
+    }
+}
+
+static uint64_t hash_bytes(const char *bytes, size_t size)
+{
+    uint64_t h = 0xcbf29ce484222325ULL ^ size;
+    for (; size >= 8; bytes += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+        h ^= h >> 29;
+    }
+    for (; size > 0; bytes++, size--) {
+        h = (h ^ (uint8_t)*bytes) * 0x100000001b3ULL;
+    }
+    return h ^ h >> 32;
+}
+
+void api_answer(struct api_call *call)
+{
+    const char *text = NULL, *known = http_header(call->request, "If-None-Match");
+    size_t size = 0;
+    char tag[32];
+    const int r = json_writer_finish(call->j, &text, &size);
+    call->answered = true;
+    if (r < 0) {
+        http_answer_text(call->request, r == -ENOSPC ? 413 : 503, "the answer is too large");
+        return;
+    }
+    snprintf(tag, sizeof(tag), "\"%016llx\"", (unsigned long long)hash_bytes(text, size));
+    const struct http_header_field fields[] = {{"ETag", tag},
+                                               {"Cache-Control", "no-cache, private"},
+                                               {"X-Content-Type-Options", "nosniff"},
+                                               {NULL, NULL}};
+    if (known != NULL && strcmp(known, tag) == 0) {
+        http_answer(call->request, 304, NULL, "", 0, fields);
+    } else {
+        http_answer(call->request, 200, "application/json", text, size, fields);
+    }
+}
+
+/* ---- arguments ---- */
+
+bool api_number(struct api_call *call, const char *name, int64_t min, int64_t max, int64_t *value)
+{
+    const char *text = http_query(call->request, name);
+    char *end = NULL;
+    if (text == NULL) {
+        return true;
+    }
+    errno = 0;
+    const long long n = strtoll(text, &end, 10);
+    if (*text == 0 || *end != 0 || errno != 0 || n < min || n > max) {
+        api_error(call, 400, "bad-argument", "%s: expected a number from %lld to %lld", name,
+                  (long long)min, (long long)max);
+        return false;
+    }
+    *value = n;
+    return true;
+}
+
+bool api_host(struct api_call *call, const char *name, struct fleet_host **ret_host)
+{
+    const char *text = http_query(call->request, name);
+    *ret_host = text != NULL ? fleet_find_host(call->c, text) : NULL;
+    if (text != NULL && *ret_host == NULL) {
+        api_error(call, 404, "no-such-host", "%s: no such host", name);
+        return false;
+    }
+    return true;
+}
+
+bool api_page(struct api_call *call, int64_t *ret_limit, int64_t *ret_cursor)
+{
+    *ret_limit = API_PAGE_DEFAULT;
+    *ret_cursor = 0;
+    return api_number(call, "limit", 1, API_PAGE_MAX, ret_limit) &&
+           api_number(call, "cursor", 0, INT64_MAX, ret_cursor);
+}
+
+bool api_audit(struct api_call *call, const char *what, const char *detail)
+{
+    struct controller *c = call->c;
+    const struct store_audit audit = {
+        .at_ns = controller_utc_ns(), .who = call->who, .what = what, .detail = detail};
+    int r = store_audit_put(c->store, &audit);
+    r = r < 0 ? r : store_commit(c->store);
+    state_committed(c, r == 0);
+    ingest_answer_waiting(c, r);
+    if (r < 0) {
+        api_error(call, 503, "not-stored", "%s: can't be stored: %s", what, strerror(-r));
+        return false;
+    }
+    return true;
+}
+
+/* ---- the door ---- */
+
+static enum role role_of(const char *word)
+{
+    return strcmp(word, "admin") == 0      ? ROLE_ADMIN
+           : strcmp(word, "operator") == 0 ? ROLE_OPERATOR
+           : strcmp(word, "viewer") == 0   ? ROLE_VIEWER
+                                           : ROLE_NONE;
+}
+
+/* NULL: nobody that we know. */
+static struct token *who(struct controller *c, const struct http_request *request)
+{
+    const char *header = http_header(request, "Authorization");
+    if (header == NULL || strncasecmp(header, "Bearer fla_", 11) != 0) {
+        return NULL;
+    }
+    return token_find(c, header + 11, strlen(header + 11), false, false);
+}
+
+static bool too_many_refusals(struct controller *c)
+{
+    static double allowance = REFUSAL_BURST;
+    static int64_t at_ns;
+    const int64_t now = controller_mono().ns;
+    allowance += (double)(now - at_ns) * 1e-9 * REFUSAL_RATE;
+    at_ns = now;
+    allowance = allowance > REFUSAL_BURST ? REFUSAL_BURST : allowance;
+    c->count.api_refused++;
+    if (allowance < 1) {
+        return true;
+    }
+    allowance -= 1;
+    return false;
+}
+
+static const struct route *find_route(const char *method, const char *path, const char **ret_rest,
+                                      bool *ret_path_known)
+{
+    *ret_path_known = false;
+    for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
+        const size_t length = strlen(routes[i].path);
+        const bool prefix = routes[i].path[length - 1] == '/';
+        if (prefix ? strncmp(path, routes[i].path, length) != 0 || path[length] == 0
+                   : strcmp(path, routes[i].path) != 0) {
+            continue;
+        }
+        *ret_path_known = true;
+        if (strcmp(method, routes[i].method) == 0) {
+            *ret_rest = path + length;
+            return &routes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool parse_body(struct api_call *call)
+{
+    size_t size = 0;
+    json_error_t error;
+    const char *text = http_body(call->request, &size);
+    call->body = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(call->body)) {
+        api_error(call, 400, "bad-body", "expected a JSON object: %s", error.text);
+        return false;
+    }
+    return true;
+}
+
+void api_on_request(void *context, struct http_request *request)
+{
+    struct controller *c = context;
+    struct api_call call = {.c = c, .request = request, .j = &c->json, .who = "-"};
+    bool known = false;
+    const struct route *route =
+        find_route(http_method(request), http_path(request), &call.rest, &known);
+    c->count.api_requests++;
+    json_writer_reset(&c->json);
+    if (route == NULL) {
+        api_error(&call, known ? 405 : 404, known ? "bad-method" : "no-such-path",
+                  known ? "not by this method" : "no such path: docs/openapi.yaml has them all");
+        return;
+    }
+    const bool open = route->run == api_get_metrics && c->config.metrics_open;
+    struct token *token = open ? NULL : who(c, request);
+    if (!open && token == NULL) {
+        const bool many = too_many_refusals(c);
+        api_error(&call, many ? 429 : 401, many ? "too-often" : "no-token",
+                  many ? "too many wrong tokens: wait" : "expected 'Authorization: Bearer fla_…'");
+        return;
+    }
+    if (token != NULL) {
+        call.who = token->name;
+        token->used_ns = controller_utc_ns();
+        if (role_of(token->role) < route->role) {
+            c->count.api_refused++;
+            api_error(&call, 403, "not-allowed", "the token's role (%s) is not enough",
+                      token->role);
+            return;
+        }
+    }
+    if (strcmp(route->method, "POST") != 0 || parse_body(&call)) {
+        route->run(&call);
+    }
+    json_decref(call.body);
+    ASSERT(call.answered);
+}

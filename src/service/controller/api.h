@@ -1,0 +1,67 @@
+/* api.h: what the API's files share: a request with its caller, arguments, pages, answers.
+ *
+ * docs/openapi.yaml says what each route takes and gives. Adding a route: one line in api.c's table
+ * and a function. */
+#pragma once
+#include <jansson.h>
+
+#include "service/controller/controller.h"
+
+#define API_PAGE_DEFAULT 100
+#define API_PAGE_MAX     1000
+
+enum role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_ADMIN };
+
+struct api_call {
+    struct controller *c;
+    struct http_request *request;
+    struct json_writer *j; /* empty */
+    const char *who;       /* the token's name */
+    const char *rest;      /* of the path, after the route's prefix */
+    json_t *body;          /* of POST; NULL */
+    bool answered;
+};
+typedef void (*api_route)(struct api_call *call);
+
+/* {"error":{"code":…,"message":…}} */
+void api_error(struct api_call *call, unsigned status, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* What the writer holds; an ETag is made of it, 304 when the caller has it already. */
+void api_answer(struct api_call *call);
+/* An argument as a number: false: it isn't one, and that was answered. A missing one leaves *value.
+ */
+MUST_CHECK bool api_number(struct api_call *call, const char *name, int64_t min, int64_t max,
+                           int64_t *value);
+/* A host by an argument: true with NULL: not asked for. false: no such host, answered. */
+MUST_CHECK bool api_host(struct api_call *call, const char *name, struct fleet_host **ret_host);
+/* Refuses arguments that aren't of the NULL-ended list? No: unknown ones are ignored, as in any
+ * version N-1. limit and cursor of a page: */
+MUST_CHECK bool api_page(struct api_call *call, int64_t *ret_limit, int64_t *ret_cursor);
+/* Writes to the audit trail; false: it couldn't be stored, answered. */
+MUST_CHECK bool api_audit(struct api_call *call, const char *what, const char *detail);
+
+/* ---- api_fleet.c ---- */
+void api_get_status(struct api_call *call);
+void api_get_hosts(struct api_call *call);
+void api_get_host(struct api_call *call);
+void api_get_nics(struct api_call *call);
+void api_get_links(struct api_call *call);
+void api_get_paths(struct api_call *call);
+void api_get_latency(struct api_call *call);
+
+/* ---- api_history.c ---- */
+void api_get_findings(struct api_call *call);
+void api_get_events(struct api_call *call);
+void api_get_event_stream(struct api_call *call);
+void api_get_series(struct api_call *call);
+
+/* ---- api_admin.c ---- */
+void api_delete_host(struct api_call *call);
+void api_get_tokens(struct api_call *call);
+void api_post_token(struct api_call *call);
+void api_delete_token(struct api_call *call);
+void api_post_join_token(struct api_call *call);
+void api_get_audit(struct api_call *call);
+
+/* ---- metrics.c ---- */
+void api_get_metrics(struct api_call *call);

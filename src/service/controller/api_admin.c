@@ -1,0 +1,217 @@
+/* api_admin.c: what changes something, and who did. Each change is in the audit trail before it is
+ * answered. */
+#include "service/controller/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+/* ---- hosts ---- */
+
+void api_delete_host(struct api_call *call)
+{
+    struct controller *c = call->c;
+    struct fleet_host *h = fleet_find_host(c, call->rest);
+    char detail[128];
+    if (h == NULL || !h->member) {
+        api_error(call, 404, "no-such-host", "no such host");
+        return;
+    }
+    snprintf(detail, sizeof(detail), "host %s", h->name);
+    const struct store_event event = {.at_ns = controller_utc_ns(),
+                                      .host = h->id,
+                                      .kind = "host",
+                                      .word = "removed",
+                                      .body = "{}"};
+    int r = store_commit(c->store); /* what waits is not this change's business */
+    state_committed(c, r == 0);
+    ingest_answer_waiting(c, r);
+    r = r < 0 ? r : fleet_remove(c, h);
+    r = r < 0 ? r : state_event(c, &event);
+    if (r < 0) {
+        controller_store_failed(c, r, "a host's removal");
+        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        return;
+    }
+    if (!api_audit(call, "host.remove", detail)) {
+        c->exit_code = EXIT_FAILURE; /* memory is ahead of the disk: start anew from it */
+        sd_event_exit(c->loop, EXIT_FAILURE);
+        return;
+    }
+    controller_say(LOG_NOTICE, "host %s is removed by %s", h->name, call->who);
+    json_put_object(call->j, NULL);
+    json_put_string(call->j, "removed", h->name);
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+/* ---- tokens ---- */
+
+void api_get_tokens(struct api_call *call)
+{
+    const struct controller *c = call->c;
+    struct json_writer *j = call->j;
+    json_put_object(j, NULL);
+    json_put_array(j, "items");
+    for (size_t i = 0; i < c->token_count; i++) {
+        const struct token *t = &c->tokens[i];
+        json_put_object(j, NULL);
+        json_put_int(j, "id", t->id);
+        json_put_string(j, "name", t->name);
+        json_put_string(j, "role", t->role);
+        json_put_int(j, "created_utc_ns", t->created_ns);
+        json_put_int_if(j, "expires_utc_ns", t->expires_ns != 0, t->expires_ns);
+        json_put_int_if(j, "used_utc_ns", t->used_ns != 0, t->used_ns);
+        json_put_int_if(j, "uses_left", strcmp(t->role, "join") == 0, t->uses_left);
+        json_put_end(j);
+    }
+    json_put_end(j);
+    json_put_null(j, "next");
+    json_put_end(j);
+    api_answer(call);
+}
+
+/* Memory is ahead of the disk. */
+static void reload(struct controller *c)
+{
+    const int r = tokens_load(c);
+    if (r < 0) {
+        controller_store_failed(c, r, "a look at the tokens");
+    }
+}
+
+static void make(struct api_call *call, const char *name, const char *role, int64_t hours,
+                 int64_t uses)
+{
+    char text[TOKEN_TEXT_SIZE], detail[160];
+    int64_t id = 0;
+    const int r = token_make(call->c, name, role, hours * 3600, uses, text, &id);
+    if (r < 0) {
+        controller_store_failed(call->c, r, "a token");
+        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        return;
+    }
+    snprintf(detail, sizeof(detail), "token %lld %s (%s)", (long long)id, name, role);
+    if (!api_audit(call, "token.make", detail)) {
+        reload(call->c);
+        return;
+    }
+    json_writer_reset(call->j);
+    json_put_object(call->j, NULL);
+    json_put_int(call->j, "id", id);
+    json_put_string(call->j, "name", name);
+    json_put_string(call->j, "role", role);
+    json_put_string(call->j, "token", text);
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+static bool body_number(struct api_call *call, const char *key, int64_t max, int64_t *value)
+{
+    const json_t *v = json_object_get(call->body, key);
+    if (v != NULL &&
+        (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max)) {
+        api_error(call, 400, "bad-body", "%s: expected a whole number from 1 to %lld", key,
+                  (long long)max);
+        return false;
+    }
+    *value = v != NULL ? json_integer_value(v) : *value;
+    return true;
+}
+
+void api_post_token(struct api_call *call)
+{
+    const char *name = json_string_value(json_object_get(call->body, "name")),
+               *role = json_string_value(json_object_get(call->body, "role"));
+    int64_t hours = 0;
+    if (name == NULL || strlen(name) == 0 || strlen(name) > 63 || role == NULL ||
+        (strcmp(role, "viewer") != 0 && strcmp(role, "operator") != 0 &&
+         strcmp(role, "admin") != 0)) {
+        api_error(call, 400, "bad-body",
+                  "expected name (1 to 63 characters) and role (viewer, operator, admin)");
+        return;
+    }
+    if (body_number(call, "hours", 87600, &hours)) {
+        make(call, name, role, hours, 0);
+    }
+}
+
+void api_post_join_token(struct api_call *call)
+{
+    int64_t hours = 24, uses = 1;
+    if (body_number(call, "hours", 87600, &hours) && body_number(call, "uses", 100000, &uses)) {
+        make(call, call->who, "join", hours, uses);
+    }
+}
+
+void api_delete_token(struct api_call *call)
+{
+    char *end = NULL, detail[64];
+    const long long id = strtoll(call->rest, &end, 10);
+    const int r = *end != 0 ? -ENOENT : token_remove(call->c, id);
+    if (r == -ENOENT) {
+        api_error(call, 404, "no-such-token", "no such token");
+        return;
+    }
+    snprintf(detail, sizeof(detail), "token %lld", id);
+    if (r < 0) {
+        controller_store_failed(call->c, r, "a token's end");
+        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        return;
+    }
+    if (!api_audit(call, "token.remove", detail)) {
+        reload(call->c);
+        return;
+    }
+    json_writer_reset(call->j);
+    json_put_object(call->j, NULL);
+    json_put_int(call->j, "removed", id);
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+/* ---- audit ---- */
+
+struct audit_listing {
+    struct json_writer *j;
+    int64_t count, last;
+};
+
+static int put_audit(void *context, const struct store_audit *a)
+{
+    struct audit_listing *l = context;
+    json_put_object(l->j, NULL);
+    json_put_int(l->j, "id", a->id);
+    json_put_int(l->j, "at_utc_ns", a->at_ns);
+    json_put_string(l->j, "who", a->who);
+    json_put_string(l->j, "what", a->what);
+    json_put_string(l->j, "detail", a->detail);
+    json_put_end(l->j);
+    l->count++;
+    l->last = a->id;
+    return 0;
+}
+
+void api_get_audit(struct api_call *call)
+{
+    struct audit_listing l = {.j = call->j};
+    int64_t limit, cursor;
+    char next[24];
+    if (!api_page(call, &limit, &cursor)) {
+        return;
+    }
+    json_put_object(call->j, NULL);
+    json_put_array(call->j, "items");
+    const int r = store_audits(call->c->store, cursor, (int)limit, put_audit, &l);
+    if (r < 0) {
+        api_error(call, 503, "store", "the store can't be read: %s", strerror(-r));
+        return;
+    }
+    json_put_end(call->j);
+    snprintf(next, sizeof(next), "%lld", (long long)l.last);
+    json_put_string(call->j, "next", l.count == limit ? next : NULL);
+    json_put_end(call->j);
+    api_answer(call);
+}

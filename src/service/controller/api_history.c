@@ -1,0 +1,313 @@
+/* api_history.c: what happened: findings, events, live events, series. */
+#include "service/controller/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct listing {
+    struct api_call *call;
+    int64_t count, last;
+};
+
+static void put_next(struct listing *l, int64_t limit)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)l->last);
+    json_put_end(l->call->j);
+    json_put_string(l->call->j, "next", l->count == limit ? text : NULL);
+    json_put_end(l->call->j);
+}
+
+static void store_error(struct api_call *call, int r)
+{
+    api_error(call, 503, "store", "the store can't be read: %s", strerror(-r));
+}
+
+/* ---- findings ---- */
+
+static int put_finding(void *context, const struct store_finding *f)
+{
+    struct listing *l = context;
+    struct json_writer *j = l->call->j;
+    const struct fleet_host *h = fleet_host_by_id(l->call->c, f->host);
+    json_put_object(j, NULL);
+    json_put_int(j, "id", f->id);
+    json_put_string(j, "host", h != NULL ? h->name : NULL);
+    json_put_bool(j, "open", f->closed_ns == 0);
+    json_put_int(j, "since_utc_ns", f->opened_ns);
+    json_put_int(j, "updated_utc_ns", f->updated_ns);
+    json_put_int_if(j, "until_utc_ns", f->closed_ns != 0, f->closed_ns);
+    json_put_string(j, "kind", f->kind);
+    json_put_raw(j, "detail", f->body);
+    json_put_end(j);
+    l->count++;
+    l->last = f->id;
+    return 0;
+}
+
+void api_get_findings(struct api_call *call)
+{
+    struct listing l = {.call = call};
+    const char *open = http_query(call->request, "open");
+    struct store_finding_filter f = {.open = open == NULL                ? -1
+                                             : strcmp(open, "true") == 0 ? 1
+                                                                         : 0,
+                                     .kind = http_query(call->request, "kind")};
+    int64_t limit;
+    struct fleet_host *host = NULL;
+    if (!api_page(call, &limit, &f.before_id) || !api_host(call, "host", &host) ||
+        !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
+        !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
+        return;
+    }
+    f.host = host != NULL ? host->id : 0;
+    f.limit = (int)limit;
+    json_put_object(call->j, NULL);
+    json_put_array(call->j, "items");
+    const int r = store_findings(call->c->store, &f, put_finding, &l);
+    if (r < 0) {
+        store_error(call, r);
+        return;
+    }
+    put_next(&l, limit);
+    api_answer(call);
+}
+
+/* ---- events ---- */
+
+static int put_event(void *context, const struct store_event *e)
+{
+    struct listing *l = context;
+    state_put_event(l->call->c, l->call->j, e);
+    l->count++;
+    l->last = e->id;
+    return 0;
+}
+
+/* Newest first, cursor: older than that one. With `after`: oldest first, newer than that one. */
+void api_get_events(struct api_call *call)
+{
+    struct listing l = {.call = call};
+    struct store_event_filter f = {.kind = http_query(call->request, "kind"),
+                                   .word = http_query(call->request, "word"),
+                                   .newest_first = http_query(call->request, "after") == NULL};
+    int64_t limit, cursor;
+    struct fleet_host *host = NULL;
+    if (!api_page(call, &limit, &cursor) || !api_host(call, "host", &host) ||
+        !api_number(call, "after", 0, INT64_MAX, &f.after_id) ||
+        !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
+        !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
+        return;
+    }
+    if (f.newest_first) {
+        f.before_id = cursor;
+    } else {
+        f.after_id = cursor > f.after_id ? cursor : f.after_id;
+    }
+    f.host = host != NULL ? host->id : 0;
+    f.limit = (int)limit;
+    json_put_object(call->j, NULL);
+    json_put_array(call->j, "items");
+    const int r = store_events(call->c->store, &f, put_event, &l);
+    if (r < 0) {
+        store_error(call, r);
+        return;
+    }
+    put_next(&l, limit);
+    api_answer(call);
+}
+
+/* ---- live ---- */
+
+struct replay {
+    struct controller *c;
+    struct http_request *request;
+    struct json_writer json;
+    int rc;
+};
+
+static int replay_event(void *context, const struct store_event *e)
+{
+    struct replay *p = context;
+    const char *json = NULL;
+    size_t size = 0;
+    char head[96];
+    json_writer_reset(&p->json);
+    state_put_event(p->c, &p->json, e);
+    if (json_writer_finish(&p->json, &json, &size) < 0) {
+        return -ENOMEM;
+    }
+    const int n =
+        snprintf(head, sizeof(head), "id: %lld\nevent: %s\ndata: ", (long long)e->id, e->kind);
+    return http_stream_write(p->request, head, (size_t)n) &&
+                   http_stream_write(p->request, json, size) &&
+                   http_stream_write(p->request, "\n", 1)
+               ? 0
+               : 1;
+}
+
+/* Server-sent events. Last-Event-ID (or ?after=): first what was missed since, at most 1,000. */
+void api_get_event_stream(struct api_call *call)
+{
+    static const struct http_header_field fields[] = {{"Cache-Control", "no-store"},
+                                                      {"X-Accel-Buffering", "no"},
+                                                      {"X-Content-Type-Options", "nosniff"},
+                                                      {NULL, NULL}};
+    struct controller *c = call->c;
+    const char *last = http_header(call->request, "Last-Event-ID");
+    int64_t after = last != NULL ? strtoll(last, NULL, 10) : -1;
+    size_t slot = 0;
+    if (!api_number(call, "after", 0, INT64_MAX, &after)) {
+        return;
+    }
+    while (slot < CONTROLLER_STREAM_MAX && c->streams[slot] != NULL) {
+        slot++;
+    }
+    if (slot == CONTROLLER_STREAM_MAX) {
+        api_error(call, 503, "too-many-streams", "%d readers already", CONTROLLER_STREAM_MAX);
+        return;
+    }
+    call->answered = true;
+    c->streams[slot] = call->request;
+    http_stream_open(call->request, "text/event-stream", fields);
+    (void)http_stream_write(call->request, "retry: 1000\n\n", 13);
+    if (after >= 0) {
+        struct replay replay = {.c = c, .request = call->request};
+        const struct store_event_filter f = {.after_id = after, .limit = API_PAGE_MAX};
+        json_writer_init(&replay.json, 1 << 20);
+        if (store_events(c->store, &f, replay_event, &replay) < 0) {
+            http_stream_end(call->request);
+        }
+        json_writer_done(&replay.json);
+    }
+}
+
+void api_on_gone(void *context, struct http_request *request)
+{
+    struct controller *c = context;
+    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
+        if (c->streams[i] == request) {
+            c->streams[i] = NULL;
+        }
+    }
+}
+
+void api_stream_event(struct controller *c, const struct recent_event *event)
+{
+    for (size_t i = 0; event->text != NULL && i < CONTROLLER_STREAM_MAX; i++) {
+        if (c->streams[i] != NULL) {
+            (void)http_stream_write(c->streams[i], event->text, strlen(event->text));
+        }
+    }
+}
+
+/* ---- series ---- */
+
+static const struct metric {
+    const char *name, *of; /* "path", "host", "nic" */
+    uint32_t metric;
+    bool coded;
+} metrics[] = {
+    {"owd_ns_p50", "path", METRIC_OWD_P50, true},
+    {"owd_ns_p99", "path", METRIC_OWD_P99, true},
+    {"loss_ppm", "path", METRIC_LOSS_PPM, false},
+    {"path_state", "path", METRIC_PATH_STATE, false},
+    {"clock_hard_ns", "host", METRIC_CLOCK_HARD_NS, false},
+    {"clock_statistical_ns", "host", METRIC_CLOCK_STATISTICAL_NS, false},
+    {"clock_status", "host", METRIC_CLOCK_STATUS, false},
+    {"rx_bps", "nic", METRIC_PORT_RX_BPS, false},
+    {"tx_bps", "nic", METRIC_PORT_TX_BPS, false},
+    {"port_state", "nic", METRIC_PORT_STATE, false},
+    {"carrier_down_count", "nic", METRIC_PORT_DOWNS, false},
+};
+
+static const struct metric *find_metric(struct api_call *call)
+{
+    const char *name = http_query(call->request, "metric");
+    for (size_t i = 0; name != NULL && i < ARRAY_COUNT(metrics); i++) {
+        if (strcmp(metrics[i].name, name) == 0) {
+            return &metrics[i];
+        }
+    }
+    api_error(call, 400, "bad-argument", "metric: expected one of docs/openapi.yaml's");
+    return NULL;
+}
+
+/* Whose series: fills host and key. */
+static bool find_subject(struct api_call *call, const struct metric *m, struct series_query *q)
+{
+    int64_t from = -1, to = -1, port = -1, nic = -1;
+    if (!api_number(call, "from", 0, FLEET_NIC_MAX, &from) ||
+        !api_number(call, "to", 0, FLEET_NIC_MAX, &to) ||
+        !api_number(call, "port", 0, UINT16_MAX, &port) ||
+        !api_number(call, "nic", 0, FLEET_NIC_MAX, &nic) || !api_host(call, "host", &q->host)) {
+        return false;
+    }
+    q->key = (struct chunk_key){.metric = m->metric, .local = CHUNK_HOST};
+    if (strcmp(m->of, "host") == 0) {
+        if (q->host == NULL) {
+            api_error(call, 400, "bad-argument", "host: which?");
+        }
+        return q->host != NULL;
+    }
+    const bool path = strcmp(m->of, "path") == 0;
+    if (path ? from < 0 || to < 0 || port < 0 : nic < 0) {
+        api_error(call, 400, "bad-argument", path ? "from, to, port: which path?" : "nic: which?");
+        return false;
+    }
+    const struct fleet_nic *n = fleet_find_nic(call->c, (uint32_t)(path ? to : nic));
+    if (n == NULL) {
+        api_error(call, 404, "no-such-nic", "no such NIC");
+        return false;
+    }
+    q->host = n->host;
+    q->key.local = n->id;
+    q->key.peer = path ? (uint32_t)from : 0;
+    q->key.port = path ? (uint32_t)port : 0;
+    return true;
+}
+
+void api_get_series(struct api_call *call)
+{
+    const int64_t now = controller_utc_ns(), slot = CONTROLLER_SLOT_NS;
+    struct series_query q = {.from_ns = now - 3600 * NS_PER_S, .to_ns = now};
+    struct series_result result = {0};
+    int64_t step_s = 0;
+    const struct metric *m = find_metric(call);
+    if (m == NULL || !api_number(call, "since_utc_ns", 0, INT64_MAX / 2, &q.from_ns) ||
+        !api_number(call, "until_utc_ns", 0, INT64_MAX / 2, &q.to_ns) ||
+        !api_number(call, "step_s", 10, 86400, &step_s) || !find_subject(call, m, &q)) {
+        return;
+    }
+    q.step_ns = step_s * NS_PER_S;
+    if (q.step_ns == 0) { /* at most some thousand values */
+        q.step_ns = (q.to_ns - q.from_ns) / 4000 / slot * slot;
+        q.step_ns = q.step_ns < slot ? slot : q.step_ns;
+    }
+    if (q.to_ns <= q.from_ns || (q.to_ns - q.from_ns) / q.step_ns > 20000) {
+        api_error(call, 400, "bad-argument", "expected a range of 1 to 20000 steps");
+        return;
+    }
+    const int r = series_read(call->c, &q, &result);
+    if (r < 0) {
+        store_error(call, r);
+        return;
+    }
+    json_put_object(call->j, NULL);
+    json_put_string(call->j, "metric", m->name);
+    json_put_string(call->j, "host", q.host->name);
+    json_put_int(call->j, "from_utc_ns", result.from_ns);
+    json_put_int(call->j, "step_ns", result.step_ns);
+    json_put_array(call->j, "values");
+    for (size_t i = 0; i < result.count; i++) {
+        const int64_t v = result.values[i];
+        json_put_int_if(call->j, NULL, v != CHUNK_NONE && !(m->coded && v == DELAY_CODE_NONE),
+                        m->coded && v != CHUNK_NONE ? delay_decode((int32_t)v) : v);
+    }
+    json_put_end(call->j);
+    json_put_end(call->j);
+    free(result.values);
+    api_answer(call);
+}

@@ -1,0 +1,119 @@
+/* config.c: the controller's YAML file. */
+#include "service/controller/controller.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int load_text(const struct config_node *map, const char *key, char *text, size_t size,
+                     struct config_error *error)
+{
+    const char *value = NULL;
+    const int r = config_string(map, key, &value, error);
+    if (r < 0 || value == NULL) {
+        return r;
+    }
+    if (value[0] == 0 || strlen(value) >= size) {
+        return config_expected(config_get(map, key), error, "a text of 1 to %zu characters",
+                               size - 1);
+    }
+    snprintf(text, size, "%s", value);
+    return 0;
+}
+
+static int load_span(const struct config_node *map, const char *key, struct span min,
+                     struct span max, int64_t *ret_ns, struct config_error *error)
+{
+    struct span s = {*ret_ns};
+    const int r = config_span(map, key, min, max, &s, error);
+    *ret_ns = s.ns;
+    return r;
+}
+
+static int load_keep(const struct config_node *root, struct controller_config *c,
+                     struct config_error *error)
+{
+    static const char *const keys[] = {"ten_seconds", "five_minutes", "hour", "events", NULL};
+    const struct config_node *keep = config_get(root, "keep");
+    const struct span day = span_s(86400), years = span_s(86400LL * 3660);
+    if (keep == NULL) {
+        return 0;
+    }
+    int r = config_allow(keep, keys, error);
+    r = r < 0 ? r : load_span(keep, "ten_seconds", day, years, &c->keep_fine_ns, error);
+    r = r < 0 ? r : load_span(keep, "five_minutes", day, years, &c->keep_middle_ns, error);
+    r = r < 0 ? r : load_span(keep, "hour", day, years, &c->keep_coarse_ns, error);
+    return r < 0 ? r : load_span(keep, "events", day, years, &c->keep_events_ns, error);
+}
+
+static bool loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
+}
+
+static int load_root(const struct config_node *root, struct controller_config *c,
+                     struct config_error *error)
+{
+    static const char *const keys[] = {"data_dir",         "listen",       "api_listen", "api_key",
+                                       "api_certificate",  "metrics_open", "report",     "beat",
+                                       "certificate_life", "keep",         NULL};
+    int64_t report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
+            life = c->certificate_s * NS_PER_S;
+    int r = config_allow(root, keys, error);
+    r = r < 0 ? r : load_text(root, "data_dir", c->data_dir, sizeof(c->data_dir), error);
+    r = r < 0 ? r : load_text(root, "listen", c->listen, sizeof(c->listen), error);
+    r = r < 0 ? r : load_text(root, "api_listen", c->api_listen, sizeof(c->api_listen), error);
+    r = r < 0 ? r : load_text(root, "api_key", c->api_key, sizeof(c->api_key), error);
+    r = r < 0 ? r
+              : load_text(root, "api_certificate", c->api_certificate, sizeof(c->api_certificate),
+                          error);
+    r = r < 0 ? r : config_bool(root, "metrics_open", &c->metrics_open, error);
+    r = r < 0 ? r : load_span(root, "report", span_s(1), span_s(60), &report, error);
+    r = r < 0 ? r : load_span(root, "beat", span_ms(200), span_s(60), &beat, error);
+    r = r < 0
+            ? r
+            : load_span(root, "certificate_life", span_s(60), span_s(86400LL * 3660), &life, error);
+    r = r < 0 ? r : load_keep(root, c, error);
+    c->report_ms = (uint32_t)(report / NS_PER_MS);
+    c->beat_ms = (uint32_t)(beat / NS_PER_MS);
+    c->certificate_s = life / NS_PER_S;
+    if (r == 0 && (c->api_key[0] == 0) != (c->api_certificate[0] == 0)) {
+        r = config_fail(root, error, "expected both api_key and api_certificate, or neither");
+    }
+    return r;
+}
+
+int controller_config_load(const char *path, bool must_be, struct controller_config *ret,
+                           struct config_error *error)
+{
+    struct controller_config c = {
+        .data_dir = CONTROLLER_DATA_DEFAULT,
+        .listen = "[::]:7638",
+        .api_listen = "127.0.0.1:7639",
+        .report_ms = 10000,
+        .beat_ms = 2000,
+        .certificate_s = 90 * 86400,
+        .keep_fine_ns = 2 * 86400 * NS_PER_S,
+        .keep_middle_ns = 60 * 86400 * NS_PER_S,
+        .keep_coarse_ns = 730 * 86400 * NS_PER_S,
+        .keep_events_ns = 365 * 86400 * NS_PER_S,
+    };
+    struct config *tree = NULL;
+    int r = 0;
+    snprintf(c.path, sizeof(c.path), "%s", path != NULL ? path : "");
+    if (path != NULL && (must_be || access(path, F_OK) == 0)) {
+        r = config_load(path, &tree, error);
+        r = r < 0 ? r : load_root(config_root(tree), &c, error);
+        config_free(tree);
+    }
+    if (r == 0) {
+        *ret = c;
+    }
+    return r;
+}
+
+bool controller_api_plain(const struct controller_config *c)
+{
+    return loopback(c->api_listen) && c->api_key[0] == 0;
+}

@@ -1,0 +1,320 @@
+/* controller.c: the controller's life: opening, the loop, commits. */
+#include "service/controller/controller.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    JSON_MAX = 256 << 20,
+    ARENA_SIZE = 24 << 20,
+    AGENT_CONNECTION_MAX = 30000,
+    API_CONNECTION_MAX = 1024,
+    API_ADDRESS_MAX = 256,
+    API_BODY_MAX = 64 << 10,
+    STREAM_WAITING_MAX = 1 << 20,
+    ARRIVE_MS = 10000,
+};
+
+void controller_say(int priority, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    for (char *p = text; *p != 0; p++) { /* what others wrote can't forge a line */
+        *p = (unsigned char)*p < ' ' ? '?' : *p;
+    }
+    if (getenv("JOURNAL_STREAM") != NULL) {
+        fprintf(stderr, "<%d>%s\n", priority, text);
+    } else {
+        fprintf(stderr, "foliot-controller: %s\n", text);
+    }
+}
+
+int64_t controller_utc_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+struct mono controller_mono(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (struct mono){t.tv_sec * NS_PER_S + t.tv_nsec};
+}
+
+/* ---- commits ---- */
+
+static void commit(struct controller *c)
+{
+    const struct mono before = controller_mono();
+    const int r = store_commit(c->store);
+    const int64_t took = mono_sub(controller_mono(), before).ns;
+    c->count.commits++;
+    c->count.commit_ns_last = took;
+    c->count.commit_ns_max = took > c->count.commit_ns_max ? took : c->count.commit_ns_max;
+    if (r < 0) {
+        controller_store_failed(c, r, "a commit");
+        return;
+    }
+    if (c->store_broken) {
+        c->store_broken = false;
+        controller_say(LOG_NOTICE, "the store can be written again");
+    }
+    state_committed(c, true);
+    ingest_answer_waiting(c, 0);
+}
+
+static int on_commit(sd_event_source *source, uint64_t at, void *context)
+{
+    struct controller *c = context;
+    c->commit_armed = false;
+    commit(c);
+    return 0;
+}
+
+void controller_touch(struct controller *c)
+{
+    uint64_t now = 0;
+    if (!c->commit_armed && c->commit_timer != NULL &&
+        sd_event_now(c->loop, CLOCK_MONOTONIC, &now) >= 0) {
+        c->commit_armed = true;
+        sd_event_source_set_time(c->commit_timer, now + CONTROLLER_COMMIT_MS * 1000);
+        sd_event_source_set_enabled(c->commit_timer, SD_EVENT_ONESHOT);
+    }
+}
+
+void controller_store_failed(struct controller *c, int rc, const char *doing)
+{
+    c->count.commit_failures++;
+    store_rollback(c->store);
+    state_committed(c, false);
+    ingest_answer_waiting(c, rc);
+    if (!c->store_broken) {
+        c->store_broken = true;
+        controller_say(LOG_ERR,
+                       "%s can't be stored: %s. Nothing is acknowledged until it can; agents keep "
+                       "what they have to say",
+                       doing, strerror(-rc));
+    }
+    if (rc == -EUCLEAN) {
+        controller_say(LOG_CRIT,
+                       "%s/store.db is damaged: stopping. Restore: foliot-controller restore "
+                       "BACKUP",
+                       c->config.data_dir);
+        c->exit_code = EXIT_FAILURE;
+        if (c->loop != NULL) {
+            sd_event_exit(c->loop, EXIT_FAILURE);
+        }
+    }
+}
+
+static int on_second(sd_event_source *source, uint64_t at, void *context)
+{
+    struct controller *c = context;
+    state_watch(c);
+    if (!c->store_broken) {
+        seal_some(c);
+        seal_expire(c);
+    }
+    uint64_t now = 0;
+    sd_event_now(c->loop, CLOCK_MONOTONIC, &now);
+    sd_event_source_set_time(source, now + 1000000);
+    sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+/* ---- opening ---- */
+
+int controller_open(struct controller *c, const struct controller_options *options, bool read_only)
+{
+    struct config_error error;
+    char path[CONTROLLER_PATH_SIZE + 32], words[256];
+    json_writer_init(&c->json, JSON_MAX);
+    int r = controller_config_load(options->config_path, options->config_given, &c->config, &error);
+    if (r < 0) {
+        controller_say(LOG_ERR, "%s", error.text);
+        return r;
+    }
+    const char *dir = getenv("FOLIOT_CONTROLLER_DIR");
+    if (dir != NULL) {
+        snprintf(c->config.data_dir, sizeof(c->config.data_dir), "%s", dir);
+    }
+    snprintf(path, sizeof(path), "%s/store.db", c->config.data_dir);
+    r = message_arena_init(&c->batch_arena, ARENA_SIZE);
+    r = r < 0 ? r : message_arena_init(&c->report_arena, ARENA_SIZE);
+    r = r < 0 ? r : authority_load(c);
+    if (r < 0) {
+        return r;
+    }
+    const struct store_options store = {.path = path, .read_only = read_only, .create = !read_only};
+    r = store_open(&store, &c->store, words);
+    if (r < 0) {
+        controller_say(LOG_ERR, "%s", words);
+        return r;
+    }
+    r = fleet_load(c);
+    r = r < 0 ? r : tokens_load(c);
+    if (r < 0) {
+        controller_say(LOG_ERR, "%s: can't be read: %s", path, strerror(-r));
+    }
+    return r;
+}
+
+void controller_close(struct controller *c)
+{
+    store_close(c->store);
+    fleet_free(c);
+    authority_free(c);
+    free(c->tokens);
+    free(c->waits);
+    for (size_t i = 0; i < CONTROLLER_RECENT; i++) {
+        free(c->recent[i].text);
+    }
+    json_writer_done(&c->json);
+    message_arena_done(&c->batch_arena);
+    message_arena_done(&c->report_arena);
+    message_buffer_done(&c->body);
+    message_buffer_done(&c->unpacked);
+    message_buffer_done(&c->encoded);
+    message_buffer_done(&c->packed);
+}
+
+static int open_agents(struct controller *c)
+{
+    const struct http_server_config agents = {.loop = c->loop,
+                                              .address = c->config.listen,
+                                              .key = c->server_key,
+                                              .certificate = c->server_certificate,
+                                              .trust = c->authority,
+                                              .body_max = MESSAGE_BODY_MAX,
+                                              .connection_max = AGENT_CONNECTION_MAX,
+                                              .arrive_ms = ARRIVE_MS,
+                                              .idle_s = 90,
+                                              .on_head = ingest_on_head,
+                                              .on_request = ingest_on_request,
+                                              .on_gone = ingest_on_gone,
+                                              .context = c};
+    const int r = http_server_open(&agents, &c->agents);
+    if (r < 0) {
+        controller_say(LOG_ERR, "listen %s: %s", c->config.listen, strerror(-r));
+    }
+    return r;
+}
+
+static int open_api(struct controller *c)
+{
+    char *key = NULL, *certificate = NULL;
+    int r = 0;
+    if (c->config.api_key[0] != 0) {
+        r = tls_read_file(c->config.api_key, &key);
+        r = r < 0 ? r : tls_read_file(c->config.api_certificate, &certificate);
+    }
+    const bool plain = controller_api_plain(&c->config);
+    const struct http_server_config api = {.loop = c->loop,
+                                           .address = c->config.api_listen,
+                                           .key = plain         ? NULL
+                                                  : key != NULL ? key
+                                                                : c->server_key,
+                                           .certificate = plain ? NULL
+                                                          : certificate != NULL
+                                                              ? certificate
+                                                              : c->server_certificate,
+                                           .body_max = API_BODY_MAX,
+                                           .connection_max = API_CONNECTION_MAX,
+                                           .address_max = API_ADDRESS_MAX,
+                                           .arrive_ms = ARRIVE_MS,
+                                           .idle_s = 60,
+                                           .stream_max = STREAM_WAITING_MAX,
+                                           .on_request = api_on_request,
+                                           .on_gone = api_on_gone,
+                                           .context = c};
+    r = r < 0 ? r : http_server_open(&api, &c->api);
+    if (r < 0) {
+        controller_say(LOG_ERR, "api_listen %s: %s", c->config.api_listen, strerror(-r));
+    }
+    tls_wipe(key);
+    free(certificate);
+    return r;
+}
+
+static int open_loop(struct controller *c)
+{
+    sigset_t signals;
+    uint64_t now = 0;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int r = sd_event_default(&c->loop);
+    r = r < 0 ? r : sd_event_add_signal(c->loop, NULL, SIGTERM, NULL, NULL);
+    r = r < 0 ? r : sd_event_add_signal(c->loop, NULL, SIGINT, NULL, NULL);
+    r = r < 0 ? r : sd_event_set_watchdog(c->loop, true);
+    r = r < 0 ? r : sd_event_now(c->loop, CLOCK_MONOTONIC, &now);
+    r = r < 0 ? r
+              : sd_event_add_time(c->loop, &c->commit_timer, CLOCK_MONOTONIC, UINT64_MAX, 1,
+                                  on_commit, c);
+    r = r < 0 ? r
+              : sd_event_add_time(c->loop, &c->second_timer, CLOCK_MONOTONIC, now + 1000000, 1,
+                                  on_second, c);
+    return r < 0 ? r : 0;
+}
+
+/* The file that says where we listen: for scripts, and for tests that leave the port to us. */
+static void write_ports(struct controller *c)
+{
+    char path[CONTROLLER_PATH_SIZE + 32], text[128];
+    snprintf(path, sizeof(path), "%s/ports", c->config.data_dir);
+    const int n = snprintf(text, sizeof(text), "agents %u\napi %u\n", http_server_port(c->agents),
+                           http_server_port(c->api));
+    if (tls_write_file(path, text, (size_t)n, 0644) < 0) {
+        controller_say(LOG_WARNING, "%s: can't be written", path);
+    }
+}
+
+int controller_run(const struct controller_options *options)
+{
+    struct controller *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        return EXIT_FAILURE;
+    }
+    c->started_ns = controller_utc_ns();
+    int r = controller_open(c, options, false);
+    r = r < 0 ? r : open_loop(c);
+    r = r < 0 ? r : open_agents(c);
+    r = r < 0 ? r : open_api(c);
+    if (r == 0) {
+        write_ports(c);
+        controller_say(LOG_INFO,
+                       "foliot-controller " FOLIOT_VERSION
+                       ": %u hosts; agents on port %u, API on http%s port %u",
+                       c->member_count, http_server_port(c->agents),
+                       controller_api_plain(&c->config) ? "" : "s", http_server_port(c->api));
+        sd_notifyf(0, "READY=1\nSTATUS=%u hosts", c->member_count);
+        r = sd_event_loop(c->loop);
+        sd_notify(0, "STOPPING=1");
+        commit(c);
+    }
+    http_server_close(c->agents);
+    http_server_close(c->api);
+    sd_event_source_disable_unref(c->commit_timer);
+    sd_event_source_disable_unref(c->second_timer);
+    controller_close(c);
+    sd_event_unref(c->loop);
+    const int code = r < 0 || c->exit_code != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    free(c);
+    return code;
+}

@@ -1,0 +1,294 @@
+/* controller.h: the fleet's one place: ingest, state, store, API, in one thread on one loop.
+ *
+ * The way of a report: ingest.c (whose is it, is it the next one) -> the store's open transaction
+ * and state.c (what is now) -> a commit at most CONTROLLER_COMMIT_MS later -> the agent's
+ * acknowledgement and the event streams. What is shown may be ahead of the disk by that much; what
+ * is acknowledged never is. When a commit fails nobody is acknowledged, cursors go back to what the
+ * disk has, and agents send again.
+ *
+ * Files: controller.c life, loop, commit; config.c its file; authority.c certificates, keys, tokens;
+ * fleet.c members; ingest.c agents; state.c reports into state and events; seal.c reports into
+ * chunks; series.c history out again; api*.c and metrics.c what is served. */
+#pragma once
+#include <foliot.pb-c.h>
+#include <netinet/in.h>
+#include <systemd/sd-event.h>
+
+#include "base/limits.h"
+#include "base/time.h"
+#include "core/fleet/delay_code.h"
+#include "core/fleet/freshness.h"
+#include "core/fleet/report.h"
+#include "platform/config/config.h"
+#include "platform/http/server.h"
+#include "platform/json/json.h"
+#include "platform/message/message.h"
+#include "platform/store/chunk.h"
+#include "platform/store/store.h"
+#include "platform/tls/tls.h"
+
+#define CONTROLLER_DATA_DEFAULT   "/var/lib/foliot-controller"
+#define CONTROLLER_CONFIG_DEFAULT "/etc/foliot/controller.yaml"
+#define CONTROLLER_PORT           7638
+#define CONTROLLER_API_PORT       7639
+#define CONTROLLER_COMMIT_MS      50
+#define CONTROLLER_PATH_SIZE      256
+#define CONTROLLER_SLOT_NS        (10 * NS_PER_S)
+#define CONTROLLER_SEAL_NS        (600 * NS_PER_S)
+#define CONTROLLER_HOST_FINDINGS  256 /* open ones remembered per host */
+#define CONTROLLER_STREAM_MAX     256 /* readers of live events */
+#define CONTROLLER_RECENT         1024
+
+struct controller_config {
+    char path[CONTROLLER_PATH_SIZE], data_dir[CONTROLLER_PATH_SIZE];
+    char listen[80], api_listen[80];
+    char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
+    bool metrics_open; /* /metrics without a token */
+    uint32_t report_ms, beat_ms;
+    int64_t certificate_s; /* life of a host's certificate */
+    int64_t keep_fine_ns, keep_middle_ns, keep_coarse_ns, keep_events_ns;
+};
+/* path NULL or missing (and not asked for): defaults. -EINVAL with error->text. */
+MUST_CHECK int controller_config_load(const char *path, bool must_be, struct controller_config *ret,
+                                      struct config_error *error);
+
+/* The API without TLS: only on the loopback address, and only without a key of its own. */
+bool controller_api_plain(const struct controller_config *config);
+
+struct fleet_path { /* one that arrives at a NIC of the host */
+    uint32_t local, peer;
+    uint64_t signature;
+    uint16_t port;
+    uint8_t state;    /* PathState */
+    int32_t p50, p99; /* delay codes */
+    uint32_t loss_ppm;
+};
+
+struct fleet_host;
+struct fleet_nic {
+    uint32_t id;
+    struct fleet_host *host;
+    char name[IF_NAMESIZE], leaf[64], trouble[160];
+    uint32_t rail, configured_mbps;
+    uint8_t address4[4], address6[16];
+    /* as reported */
+    uint32_t state, speed_mbps, width, stamps, flaps_hour, flaps_day;
+    int64_t since_utc_ns; /* 0: not known */
+    uint64_t carrier_downs, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_drops, tx_drops;
+    int64_t bytes_at_ns;
+    int64_t rx_bps, tx_bps; /* -1: not known */
+    bool reported;
+};
+
+struct open_finding {
+    uint32_t run, number;
+    int64_t id;
+};
+
+struct fleet_host {
+    int64_t id; /* in the store */
+    uint32_t index;
+    char name[TLS_NAME_MAX + 1], serial[TLS_SERIAL_SIZE], serial_before[TLS_SERIAL_SIZE];
+    char pin[2 * TLS_PIN_SIZE + 1], version[32], why[160], peer[INET6_ADDRSTRLEN];
+    bool member;
+    int64_t joined_ns, removed_ns, not_after;
+    struct report_cursor cursor, committed;
+    bool cursor_dirty;
+    int64_t last_at_ns, sealed_ns; /* of its reports: never backwards */
+    uint32_t nics[HOST_NIC_MAX];
+    uint32_t nic_count;
+    /* as reported; times of receiving */
+    struct mono heard, rolled;
+    int64_t heard_utc_ns;
+    uint64_t boot;
+    bool reported, tables_wanted;
+    struct {
+        uint32_t status, edges_live, edges_chosen, epoch;
+        int64_t hard_ns, statistical_ns, offset_ns, rate_ppb;
+        uint64_t timeline;
+        bool utc_known;
+    } clock;
+    struct {
+        uint32_t cpu_ppm, stamps_missing_ppm;
+        uint64_t memory_bytes, packets_sent, packets_received, packets_bad, late_ticks,
+            reports_lost, spool_bytes;
+    } cost;
+    uint32_t bound_ns;
+    uint64_t generation;
+    struct fleet_path *paths;
+    uint32_t path_count, paths_dead, paths_lossy;
+    struct open_finding findings[CONTROLLER_HOST_FINDINGS];
+    uint32_t finding_count;
+    enum freshness shown_freshness; /* last told as an event */
+    double allowance;               /* of requests, refilled with time */
+    int64_t allowance_ns;
+    uint64_t reports, bytes, gaps;
+};
+
+struct token {
+    int64_t id, expires_ns, uses_left, used_ns, created_ns;
+    char name[64], role[12];
+    uint8_t hash[STORE_HASH_SIZE];
+};
+
+struct waiting { /* for the commit */
+    struct http_request *request;
+    struct fleet_host *host;
+    uint64_t fleet_version, keys_version, settings_version, stream;
+};
+
+struct recent_event {
+    int64_t id, host;
+    char kind[16];
+    char *text; /* of the event stream: "id: …\nevent: …\ndata: …\n\n" */
+};
+
+struct controller {
+    sd_event *loop;
+    struct controller_config config;
+    struct store *store;
+    struct http_server *agents, *api;
+    sd_event_source *commit_timer, *second_timer;
+    bool commit_armed, store_broken;
+    int exit_code;
+    struct json_writer json;
+    struct message_arena batch_arena, report_arena;
+    struct message_buffer body, unpacked, encoded, packed;
+
+    /* authority */
+    char *authority, *authority_key, *server_key, *server_certificate, *fleet_keys;
+    int64_t server_not_after;
+    uint64_t keys_version, fleet_version, settings_version;
+    struct token *tokens;
+    size_t token_count;
+
+    /* fleet */
+    struct fleet_host **hosts; /* by index: order of joining */
+    uint32_t host_count, host_capacity, member_count;
+    uint32_t *host_names; /* hash: index + 1 */
+    uint32_t host_mask;
+    struct fleet_nic **nics; /* by id */
+    uint32_t nic_count, nic_capacity;
+    struct message_buffer fleet_packed; /* zstd of a BatchReply with the fleet alone */
+    uint64_t fleet_packed_version;
+    uint64_t revision; /* of the state, for ETags: + 1 with every change */
+
+    struct waiting *waits;
+    size_t wait_count, wait_capacity;
+    struct recent_event recent[CONTROLLER_RECENT];
+    uint64_t recent_count, recent_committed;
+    struct http_request *streams[CONTROLLER_STREAM_MAX];
+    uint32_t seal_turn;
+    int64_t started_ns, expire_at_ns;
+    struct {
+        uint64_t batches, reports, duplicates, ahead, gaps, malformed, foreign_nics,
+            samples_dropped, refused, limited, commits, commit_failures, joins, join_refusals,
+            sealed, api_requests, api_refused;
+        int64_t commit_ns_max, commit_ns_last;
+    } count;
+};
+
+/* ---- controller.c ---- */
+struct controller_options {
+    const char *config_path;
+    bool config_given;
+};
+int controller_run(const struct controller_options *options);
+void controller_say(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int64_t controller_utc_ns(void);
+struct mono controller_mono(void);
+/* Something was written: commit soon. */
+void controller_touch(struct controller *c);
+/* After a write that failed: says so; the transaction is given up, nobody is acknowledged. */
+void controller_store_failed(struct controller *c, int rc, const char *doing);
+/* Opens store, authority and fleet without serving: for command lines too. */
+MUST_CHECK int controller_open(struct controller *c, const struct controller_options *options,
+                               bool read_only);
+void controller_close(struct controller *c);
+
+/* ---- authority.c ---- */
+MUST_CHECK int authority_create(const char *data_dir, char ret_words[256]); /* of `init` */
+MUST_CHECK int authority_load(struct controller *c);
+void authority_free(struct controller *c);
+MUST_CHECK int authority_sign(struct controller *c, const char *request, const char *name,
+                              char **ret_certificate, struct tls_certificate *ret_read);
+void authority_hash(const void *secret, size_t size, uint8_t ret_hash[STORE_HASH_SIZE]);
+
+/* ---- token.c ---- */
+#define TOKEN_TEXT_SIZE 192
+MUST_CHECK int tokens_load(struct controller *c);
+/* role "join": a join token, with uses; else an API token. days 0: never expires. The text is shown
+ * once and kept nowhere. */
+MUST_CHECK int token_make(struct controller *c, const char *name, const char *role, int64_t life_s,
+                          int64_t uses, char ret_text[TOKEN_TEXT_SIZE], int64_t *ret_id);
+MUST_CHECK int token_remove(struct controller *c, int64_t id);
+/* NULL: no such, expired, or used up (unless `spent_too`). */
+struct token *token_find(struct controller *c, const void *secret, size_t size, bool join,
+                         bool spent_too);
+
+/* ---- fleet.c ---- */
+MUST_CHECK int fleet_load(struct controller *c);
+void fleet_free(struct controller *c);
+struct fleet_host *fleet_find_host(const struct controller *c, const char *name);
+struct fleet_host *fleet_host_by_id(const struct controller *c, int64_t id);
+struct fleet_nic *fleet_find_nic(const struct controller *c, uint32_t id); /* NULL: none, removed */
+struct fleet_join {
+    const char *name, *version;
+    const struct tls_certificate *certificate;
+    Foliot__V1__Nic *const *nics;
+    size_t nic_count;
+};
+/* -EEXIST: a member with another key; -EINVAL with words; else the store's. */
+MUST_CHECK int fleet_add(struct controller *c, const struct fleet_join *join,
+                         struct fleet_host **ret_host, char ret_words[160]);
+MUST_CHECK int fleet_remove(struct controller *c, struct fleet_host *host);
+MUST_CHECK int fleet_save_host(struct controller *c, const struct fleet_host *host);
+/* Fills `reply` with the whole membership, out of the arena. -ENOMEM. */
+MUST_CHECK int fleet_message(struct controller *c, struct message_arena *arena,
+                             Foliot__V1__Fleet **ret_fleet);
+/* zstd of a BatchReply that holds only the fleet: appended to another one's zstd. */
+const struct message_buffer *fleet_packed(struct controller *c);
+enum freshness fleet_freshness(const struct controller *c, const struct fleet_host *h,
+                               struct mono now);
+enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now);
+
+/* ---- ingest.c ---- */
+unsigned ingest_on_head(void *context, struct http_request *request);
+void ingest_on_request(void *context, struct http_request *request);
+void ingest_on_gone(void *context, struct http_request *request);
+/* After a commit: 0, or why it failed. */
+void ingest_answer_waiting(struct controller *c, int rc);
+
+/* ---- state.c ---- */
+/* One report of a host, decoded, at a moment of our clock. Writes events and findings. */
+MUST_CHECK int state_apply(struct controller *c, struct fleet_host *h,
+                           const Foliot__V1__Report *report, int64_t at_ns);
+/* Tells of hosts that fell silent or came back. */
+void state_watch(struct controller *c);
+/* Writes an event row; it is shown to streams after the commit. */
+MUST_CHECK int state_event(struct controller *c, const struct store_event *event);
+void state_committed(struct controller *c, bool ok);
+/* One event as JSON, for the API and streams. */
+void state_put_event(const struct controller *c, struct json_writer *j,
+                     const struct store_event *event);
+
+/* ---- seal.c, series.c ---- */
+void seal_some(struct controller *c);
+void seal_expire(struct controller *c);
+struct series_query {
+    struct fleet_host *host;
+    struct chunk_key key;
+    int64_t from_ns, to_ns, step_ns;
+};
+struct series_result {
+    int64_t from_ns, step_ns;
+    size_t count;
+    int64_t *values; /* CHUNK_NONE: missing; the caller frees */
+};
+MUST_CHECK int series_read(struct controller *c, const struct series_query *query,
+                           struct series_result *ret);
+
+/* ---- api.c, api_*.c, metrics.c ---- */
+void api_on_request(void *context, struct http_request *request);
+void api_on_gone(void *context, struct http_request *request);
+void api_stream_event(struct controller *c, const struct recent_event *event);

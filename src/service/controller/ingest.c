@@ -1,0 +1,558 @@
+/* ingest.c: what agents ask: join, renew, report. A host speaks for itself only: whose a request is,
+ * the certificate says, never the body. */
+#include "service/controller/controller.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+enum {
+    HOST_RATE = 10, /* requests a second and host, in the long run */
+    HOST_BURST = 40,
+    JOIN_RATE = 20, /* of all strangers together */
+    JOIN_BURST = 200,
+};
+
+/* ---- who ---- */
+
+static bool allowed(double *allowance, int64_t *at_ns, double rate, double burst)
+{
+    const int64_t now = controller_mono().ns;
+    *allowance += (double)(now - *at_ns) * 1e-9 * rate;
+    *at_ns = now;
+    if (*allowance > burst) {
+        *allowance = burst;
+    }
+    if (*allowance < 1) {
+        return false;
+    }
+    *allowance -= 1;
+    return true;
+}
+
+/* The member whose certificate this is; NULL and a status: none. */
+static struct fleet_host *who(struct controller *c, const struct http_request *request,
+                              unsigned *ret_status)
+{
+    const struct tls_certificate *t = http_identity(request);
+    if (t == NULL) {
+        *ret_status = 401;
+        return NULL;
+    }
+    struct fleet_host *h = fleet_find_host(c, t->name);
+    if (h == NULL || !h->member ||
+        (strcmp(t->serial, h->serial) != 0 && strcmp(t->serial, h->serial_before) != 0)) {
+        *ret_status = 403;
+        return NULL;
+    }
+    return h;
+}
+
+unsigned ingest_on_head(void *context, struct http_request *request)
+{
+    static double join_allowance = JOIN_BURST;
+    static int64_t join_at_ns;
+    struct controller *c = context;
+    const char *path = http_path(request);
+    unsigned status = 0;
+    if (strcmp(http_method(request), "POST") != 0 || strncmp(path, "/agent/v1/", 10) != 0) {
+        return 404;
+    }
+    if (strcmp(path, "/agent/v1/join") == 0) {
+        if (!allowed(&join_allowance, &join_at_ns, JOIN_RATE, JOIN_BURST)) {
+            c->count.limited++;
+            return 429;
+        }
+        return 0;
+    }
+    struct fleet_host *h = who(c, request, &status);
+    if (h == NULL) {
+        c->count.refused++;
+        return status;
+    }
+    if (!allowed(&h->allowance, &h->allowance_ns, HOST_RATE, HOST_BURST)) {
+        c->count.limited++;
+        return 429;
+    }
+    return 0;
+}
+
+static void malformed(struct controller *c, struct http_request *request, const char *why)
+{
+    c->count.malformed++;
+    http_answer_text(request, 400, why);
+}
+
+/* The body, unpacked if it says that it is packed. */
+static void *decode_body(struct controller *c, struct http_request *request,
+                         const ProtobufCMessageDescriptor *descriptor)
+{
+    size_t size = 0;
+    const void *bytes = http_body(request, &size);
+    const char *encoding = http_header(request, "Content-Encoding");
+    if (encoding != NULL && strcmp(encoding, "zstd") != 0) {
+        malformed(c, request, "Content-Encoding: zstd or none");
+        return NULL;
+    }
+    if (encoding != NULL) {
+        const int r = message_unpack(bytes, size, MESSAGE_BODY_UNPACKED, &c->body);
+        if (r == -EMSGSIZE) {
+            c->count.malformed++;
+            http_answer_text(request, 413, "too large when unpacked");
+            return NULL;
+        }
+        if (r < 0) {
+            malformed(c, request, "not zstd");
+            return NULL;
+        }
+        bytes = c->body.bytes;
+        size = c->body.size;
+    }
+    message_arena_reset(&c->batch_arena);
+    void *message = message_decode(&c->batch_arena, descriptor, bytes, size);
+    if (message == NULL) {
+        malformed(c, request, "not the message that belongs here, or too much of it");
+    }
+    return message;
+}
+
+static void answer_message(struct controller *c, struct http_request *request,
+                           const ProtobufCMessage *message, const struct message_buffer *more)
+{
+    static const struct http_header_field zstd[] = {{"Content-Encoding", "zstd"}, {NULL, NULL}};
+    int r = message_encode(message, &c->encoded);
+    if (r == 0 && more == NULL && c->encoded.size < 512) {
+        http_answer(request, 200, "application/x-protobuf", c->encoded.bytes, c->encoded.size,
+                    NULL);
+        return;
+    }
+    r = r < 0 ? r : message_pack(c->encoded.bytes, c->encoded.size, &c->packed);
+    if (r == 0 && more != NULL) {
+        r = message_buffer_reserve(&c->packed, c->packed.size + more->size);
+        if (r == 0) {
+            memcpy(c->packed.bytes + c->packed.size, more->bytes, more->size);
+            c->packed.size += more->size;
+        }
+    }
+    if (r < 0) {
+        http_answer_text(request, 503, "out of memory");
+        return;
+    }
+    http_answer(request, 200, "application/x-protobuf", c->packed.bytes, c->packed.size, zstd);
+}
+
+/* ---- join and renew ---- */
+
+/* PEM with a 0 after it; NULL: not a text. */
+static char *text_of(struct message_arena *arena, const ProtobufCBinaryData *data)
+{
+    char *text = data->len < 16384 ? message_arena_take(arena, data->len + 1) : NULL;
+    if (text != NULL && data->len > 0) {
+        memcpy(text, data->data, data->len);
+    }
+    return text != NULL && strlen(text) == data->len ? text : NULL;
+}
+
+static ProtobufCBinaryData data_of(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+static Foliot__V1__Settings settings_of(const struct controller *c)
+{
+    Foliot__V1__Settings s = FOLIOT__V1__SETTINGS__INIT;
+    s.version = c->settings_version;
+    s.report_ms = c->config.report_ms;
+    s.beat_ms = c->config.beat_ms;
+    return s;
+}
+
+/* Membership changes go to the disk at once, alone: then memory and disk agree, or we start anew. */
+static int commit_now(struct controller *c)
+{
+    const int r = store_commit(c->store);
+    state_committed(c, r == 0);
+    ingest_answer_waiting(c, r);
+    return r;
+}
+
+static void note_join(struct controller *c, const struct fleet_host *h, const struct token *t,
+                      const char *peer)
+{
+    char detail[256], body[200];
+    snprintf(detail, sizeof(detail), "host %s (%u NICs) from %s by token %s", h->name, h->nic_count,
+             peer, t->name);
+    const struct store_audit audit = {
+        .at_ns = controller_utc_ns(), .who = t->name, .what = "host.join", .detail = detail};
+    snprintf(body, sizeof(body), "{\"nics\":%u}", h->nic_count);
+    const struct store_event event = {
+        .at_ns = audit.at_ns, .host = h->id, .kind = "host", .word = "joined", .body = body};
+    int r = store_audit_put(c->store, &audit);
+    r = r < 0 ? r : state_event(c, &event);
+    if (r < 0) {
+        controller_store_failed(c, r, "a host's joining");
+    }
+    controller_say(LOG_INFO, "%s", detail);
+}
+
+static void answer_join(struct controller *c, struct http_request *request, char *certificate)
+{
+    Foliot__V1__JoinReply reply = FOLIOT__V1__JOIN_REPLY__INIT;
+    Foliot__V1__Settings settings = settings_of(c);
+    reply.protocol = MESSAGE_PROTOCOL;
+    reply.certificate = data_of(certificate);
+    reply.authority = data_of(c->authority);
+    reply.keys = data_of(c->fleet_keys);
+    reply.keys_version = c->keys_version;
+    reply.settings = &settings;
+    message_arena_reset(&c->report_arena);
+    if (fleet_message(c, &c->report_arena, &reply.fleet) < 0) {
+        http_answer_text(request, 503, "out of memory");
+        return;
+    }
+    answer_message(c, request, &reply.base, NULL);
+}
+
+static void refuse_join(struct controller *c, struct http_request *request, unsigned status,
+                        const char *why)
+{
+    c->count.join_refusals++;
+    controller_say(LOG_NOTICE, "a join from %s is refused: %s", http_peer(request), why);
+    http_answer_text(request, status, why);
+}
+
+static void do_join(struct controller *c, struct http_request *request,
+                    const Foliot__V1__JoinRequest *m)
+{
+    struct fleet_host *h = NULL;
+    struct token *token = token_find(c, m->token.data, m->token.len, true, true);
+    struct tls_certificate read;
+    char *certificate = NULL, *text = text_of(&c->batch_arena, &m->request), words[160] = "";
+    if (token == NULL) {
+        refuse_join(c, request, 403, "the token is unknown or has expired");
+        return;
+    }
+    if (!tls_name_good(m->host) || text == NULL) {
+        refuse_join(c, request, 400,
+                    "expected a host name of 1 to 63 of [a-z0-9.-], and a request");
+        return;
+    }
+    const struct fleet_host *before = fleet_find_host(c, m->host);
+    const bool again = before != NULL && before->member;
+    if (token->uses_left <= 0 && !again) { /* its own answer may have been lost: fleet_add checks */
+        refuse_join(c, request, 403, "the token was used already: foliot-controller token join");
+        return;
+    }
+    if (authority_sign(c, text, m->host, &certificate, &read) < 0) {
+        refuse_join(c, request, 400, "the certificate request is not one for an Ed25519 key");
+        return;
+    }
+    const struct fleet_join join = {.name = m->host,
+                                    .version = m->version,
+                                    .certificate = &read,
+                                    .nics = m->nics,
+                                    .nic_count = m->n_nics};
+    int r = commit_now(c);
+    r = r < 0 ? r : fleet_add(c, &join, &h, words);
+    if (r == -EEXIST || r == -EINVAL) {
+        refuse_join(c, request, 403, words);
+        free(certificate);
+        return;
+    }
+    r = r < 0 || again ? r : store_token_use(c->store, token->id, controller_utc_ns());
+    if (r == 0) {
+        token->uses_left -= !again;
+        note_join(c, h, token, http_peer(request));
+        r = commit_now(c);
+    }
+    if (r < 0) {
+        http_answer_text(request, 503, "can't be stored: try again later");
+        controller_say(LOG_ERR, "host %s can't be stored (%s): starting anew from the disk",
+                       m->host, strerror(-r));
+        c->exit_code = EXIT_FAILURE;
+        sd_event_exit(c->loop, EXIT_FAILURE);
+    } else {
+        c->count.joins++;
+        answer_join(c, request, certificate);
+    }
+    free(certificate);
+}
+
+static void do_renew(struct controller *c, struct http_request *request,
+                     const Foliot__V1__RenewRequest *m)
+{
+    unsigned status = 0;
+    struct fleet_host *h = who(c, request, &status);
+    struct tls_certificate read;
+    char *certificate = NULL, *text = text_of(&c->batch_arena, &m->request);
+    if (h == NULL) {
+        http_answer_text(request, status, "not a member");
+        return;
+    }
+    if (text == NULL || authority_sign(c, text, h->name, &certificate, &read) < 0) {
+        malformed(c, request, "the certificate request is not one for an Ed25519 key");
+        return;
+    }
+    struct fleet_host before = *h;
+    snprintf(h->serial_before, sizeof(h->serial_before), "%s", http_identity(request)->serial);
+    snprintf(h->serial, sizeof(h->serial), "%s", read.serial);
+    h->not_after = read.not_after;
+    for (size_t i = 0; i < TLS_PIN_SIZE; i++) {
+        snprintf(h->pin + 2 * i, 3, "%02x", read.pin[i]);
+    }
+    int r = commit_now(c);
+    r = r < 0 ? r : fleet_save_host(c, h);
+    r = r < 0 ? r : commit_now(c);
+    if (r < 0) {
+        *h = before;
+        http_answer_text(request, 503, "can't be stored: try again later");
+    } else {
+        Foliot__V1__RenewReply reply = FOLIOT__V1__RENEW_REPLY__INIT;
+        reply.certificate = data_of(certificate);
+        reply.authority = data_of(c->authority);
+        answer_message(c, request, &reply.base, NULL);
+        controller_say(LOG_INFO, "host %s has a new certificate", h->name);
+    }
+    free(certificate);
+}
+
+/* ---- reports ---- */
+
+static void answer_batch(struct controller *c, const struct waiting *w)
+{
+    Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
+    Foliot__V1__Settings settings = settings_of(c);
+    const struct fleet_host *h = w->host;
+    const struct message_buffer *fleet = NULL;
+    reply.protocol = MESSAGE_PROTOCOL;
+    reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
+    reply.tables_wanted = h->tables_wanted;
+    reply.renew = h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3;
+    if (w->settings_version != c->settings_version) {
+        reply.settings = &settings;
+    }
+    if (w->keys_version != c->keys_version) {
+        reply.keys = data_of(c->fleet_keys);
+        reply.keys_version = c->keys_version;
+    }
+    if (w->fleet_version != c->fleet_version) {
+        fleet = fleet_packed(c);
+    }
+    answer_message(c, w->request, &reply.base, fleet);
+}
+
+void ingest_answer_waiting(struct controller *c, int rc)
+{
+    const size_t count = c->wait_count;
+    c->wait_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct waiting w = c->waits[i];
+        w.host->cursor_dirty = false;
+        if (rc == 0) {
+            w.host->committed = w.host->cursor;
+        } else {
+            w.host->cursor = w.host->committed;
+            w.host->tables_wanted = true;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (rc == 0) {
+            answer_batch(c, &c->waits[i]);
+        } else {
+            http_answer_text(c->waits[i].request, 503, "can't be stored: try again later");
+        }
+    }
+}
+
+/* Where a report lies on our clock: by its age, on the agent's own clock. */
+static int64_t place(const struct fleet_host *h, const Foliot__V1__Batch *batch,
+                     const Foliot__V1__Report *report, int64_t now_ns)
+{
+    const int64_t age = batch->now_mono - report->at_mono;
+    int64_t at = now_ns;
+    if (report->boot == batch->boot && age >= 0 && age < 30 * 86400 * NS_PER_S) {
+        at = now_ns - age;
+    } else if (report->at_fleet > 0 && batch->now_fleet > report->at_fleet &&
+               batch->now_fleet - report->at_fleet < 30 * 86400 * NS_PER_S) {
+        at = now_ns - (batch->now_fleet - report->at_fleet); /* of the boot before */
+    }
+    const int64_t floor = h->last_at_ns > h->sealed_ns ? h->last_at_ns + 1 : h->sealed_ns;
+    return at < floor ? floor : at;
+}
+
+/* 0, or < 0: the store's; malformed reports are taken and counted, for they come again otherwise
+ * for ever. */
+static int take_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch,
+                       const Foliot__V1__SealedReport *sealed, int64_t now_ns)
+{
+    Foliot__V1__Report *report = NULL;
+    message_arena_reset(&c->report_arena);
+    if (sealed->body.len <= MESSAGE_REPORT_MAX &&
+        message_unpack(sealed->body.data, sealed->body.len, MESSAGE_REPORT_UNPACKED,
+                       &c->unpacked) == 0) {
+        report = message_decode(&c->report_arena, &foliot__v1__report__descriptor,
+                                c->unpacked.bytes, c->unpacked.size);
+    }
+    if (report == NULL) {
+        c->count.malformed++;
+        return 0;
+    }
+    const int64_t at = place(h, batch, report, now_ns);
+    h->last_at_ns = at;
+    int r = 0;
+    if (report->table != NULL) {
+        r = protobuf_c_message_get_packed_size(&report->table->base) > 0
+                ? message_encode(&report->table->base, &c->encoded)
+                : 0;
+        r = r < 0 ? r : message_pack(c->encoded.bytes, c->encoded.size, &c->packed);
+        r = r < 0 ? r
+                  : store_table_put(c->store, h->id, report->table->generation, c->packed.bytes,
+                                    c->packed.size);
+    }
+    if (r == 0 && report->covers_ms > 0) { /* events have rows of their own */
+        r = store_report_put(c->store, h->id, at, sealed->body.data, sealed->body.len);
+    }
+    h->bytes += sealed->body.len;
+    h->reports++;
+    c->count.reports++;
+    return r < 0 ? r : state_apply(c, h, report, at);
+}
+
+static int take_gap(struct controller *c, struct fleet_host *h, uint64_t missing)
+{
+    char body[80];
+    c->count.gaps++;
+    h->gaps++;
+    snprintf(body, sizeof(body), "{\"reports_missing\":%llu}", (unsigned long long)missing);
+    const struct store_event event = {.at_ns = controller_utc_ns(),
+                                      .host = h->id,
+                                      .kind = "host",
+                                      .word = "history-gap",
+                                      .body = body};
+    return state_event(c, &event);
+}
+
+static int take_reports(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch)
+{
+    const int64_t now_ns = controller_utc_ns();
+    const bool first = h->cursor.stream == 0;
+    int r = 0;
+    for (size_t i = 0; i < batch->n_reports && i < MESSAGE_BATCH_REPORT_MAX && r == 0; i++) {
+        uint64_t missing = 0;
+        const enum report_verdict verdict = report_judge(
+            &h->cursor, batch->stream, batch->reports[i]->number, batch->oldest, &missing);
+        if (verdict == REPORT_DUPLICATE) {
+            c->count.duplicates++;
+            continue;
+        }
+        if (verdict == REPORT_AHEAD || verdict == REPORT_BAD) {
+            c->count.ahead++;
+            break;
+        }
+        h->cursor_dirty = true;
+        r = verdict == REPORT_TAKE_GAP && !first ? take_gap(c, h, missing) : 0;
+        r = r < 0 ? r : take_report(c, h, batch, batch->reports[i], now_ns);
+    }
+    if (r == 0 && h->cursor_dirty) {
+        r = store_host_cursor(c->store, h->id, h->cursor.stream, h->cursor.number);
+    }
+    return r;
+}
+
+static bool add_waiting(struct controller *c, const struct waiting *w)
+{
+    if (c->wait_count == c->wait_capacity) {
+        const size_t capacity = c->wait_capacity * 2 + 64;
+        struct waiting *larger = realloc(c->waits, capacity * sizeof(*larger));
+        if (larger == NULL) {
+            return false;
+        }
+        c->waits = larger;
+        c->wait_capacity = capacity;
+    }
+    c->waits[c->wait_count++] = *w;
+    return true;
+}
+
+static void do_report(struct controller *c, struct http_request *request,
+                      const Foliot__V1__Batch *batch)
+{
+    unsigned status = 0;
+    struct fleet_host *h = who(c, request, &status);
+    if (h == NULL) {
+        http_answer_text(request, status, "not a member");
+        return;
+    }
+    if (batch->protocol != MESSAGE_PROTOCOL) {
+        http_answer_text(request, 409, "this controller speaks protocol 1");
+        return;
+    }
+    c->count.batches++;
+    h->heard = controller_mono();
+    h->heard_utc_ns = controller_utc_ns();
+    snprintf(h->peer, sizeof(h->peer), "%s", http_peer(request));
+    if (strcmp(h->version, batch->version) != 0) {
+        snprintf(h->version, sizeof(h->version), "%.31s", batch->version);
+    }
+    if (h->boot != batch->boot) {
+        h->boot = batch->boot;
+        h->tables_wanted = true;
+    }
+    const struct waiting w = {
+        request,      h, batch->fleet_version, batch->keys_version, batch->settings_version,
+        batch->stream};
+    if (batch->n_reports == 0) {
+        answer_batch(c, &w);
+        return;
+    }
+    const int r = take_reports(c, h, batch);
+    if (!add_waiting(c, &w)) {
+        http_answer_text(request, 503, "out of memory");
+        return;
+    }
+    if (r < 0) {
+        controller_store_failed(c, r, "a report");
+    } else {
+        controller_touch(c);
+    }
+}
+
+void ingest_on_request(void *context, struct http_request *request)
+{
+    struct controller *c = context;
+    const char *what = http_path(request) + strlen("/agent/v1/");
+    if (strcmp(what, "report") == 0) {
+        const Foliot__V1__Batch *m = decode_body(c, request, &foliot__v1__batch__descriptor);
+        if (m != NULL) {
+            do_report(c, request, m);
+        }
+    } else if (strcmp(what, "join") == 0) {
+        const Foliot__V1__JoinRequest *m =
+            decode_body(c, request, &foliot__v1__join_request__descriptor);
+        if (m != NULL && m->protocol != MESSAGE_PROTOCOL) {
+            http_answer_text(request, 409, "this controller speaks protocol 1");
+        } else if (m != NULL) {
+            do_join(c, request, m);
+        }
+    } else if (strcmp(what, "renew") == 0) {
+        const Foliot__V1__RenewRequest *m =
+            decode_body(c, request, &foliot__v1__renew_request__descriptor);
+        if (m != NULL) {
+            do_renew(c, request, m);
+        }
+    } else {
+        http_answer_text(request, 404, "no such thing");
+    }
+}
+
+void ingest_on_gone(void *context, struct http_request *request)
+{
+    struct controller *c = context;
+    for (size_t i = 0; i < c->wait_count; i++) {
+        if (c->waits[i].request == request) {
+            c->waits[i] = c->waits[--c->wait_count];
+        }
+    }
+}

@@ -1,0 +1,240 @@
+"""fleet.py: what the controller's tests share: hosts as network namespaces on one bridge, agents and a controller in them."""
+import ctypes
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import unittest
+
+import openapi
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNET = 0x40000000
+
+
+def run(*command, check=True, **options):
+    return subprocess.run(command, check=check, capture_output=True, text=True, **options)
+
+
+def may_make_namespaces():
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        return False
+    name = f"foliot-probe-{os.getpid()}"
+    if run("ip", "netns", "add", name, check=False).returncode != 0:
+        return False
+    run("ip", "netns", "del", name)
+    return True
+
+
+def connect(space, address, port):
+    """A TCP connection out of a namespace; the caller stays where it is."""
+    with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{space}", "rb") as other:
+        if LIBC.setns(other.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        try:
+            return socket.create_connection((address, port), 5)
+        finally:
+            LIBC.setns(own.fileno(), CLONE_NEWNET)
+
+
+class Process:
+    def __init__(self, case, name, space, *command, environment=None):
+        self.case, self.name = case, name
+        case.log_count += 1
+        self.log_path = case.path(f"{name}-{case.log_count}.log")
+        self.log_file = open(self.log_path, "w", encoding="utf-8")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("FOLIOT", "JOURNAL", "NOTIFY"))}
+        self.process = subprocess.Popen(["ip", "netns", "exec", space, *command], stdout=self.log_file,
+                                        stderr=self.log_file, stdin=subprocess.DEVNULL,
+                                        env=dict(clean, **(environment or {})))
+        case.processes.append(self)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8") as file:
+            return file.read()
+
+    def wait_log(self, pattern, seconds=8):
+        return self.case.wait(lambda: re.search(pattern, self.log()), seconds,
+                              lambda: f"{pattern!r} in:\n{self.log()}")
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(10)
+        self.log_file.close()
+        return code
+
+
+class Fleet(unittest.TestCase):
+    """Each test has a folder, namespaces c (controller) and h0 … h3, and processes that end with it."""
+    HOSTS = 3
+    spec = openapi.Validator()
+    AGENT = CONTROLLER = FOLIOT = None
+    count = 0
+
+    def setUp(self):
+        Fleet.count += 1
+        self.folder = tempfile.mkdtemp(prefix="foliot-controller-test-")
+        self.processes, self.log_count, self.admin = [], 0, None
+        self.tag = f"fc{os.getpid()}x{Fleet.count}"
+        for name in ["c"] + [f"h{i}" for i in range(self.HOSTS)]:
+            run("ip", "netns", "add", self.space(name))
+            self.ip(name, "link", "set", "lo", "up")
+        self.ip("c", "link", "add", "br0", "type", "bridge")
+        self.ip("c", "link", "set", "br0", "up")
+        self.ip("c", "link", "add", "br1", "type", "bridge")
+        self.ip("c", "address", "add", "10.90.0.1/24", "dev", "br1")
+        self.ip("c", "link", "set", "br1", "up")
+        for i in range(self.HOSTS):
+            run("ip", "link", "add", "mgmt", "netns", self.space(f"h{i}"), "type", "veth", "peer", "name", f"m{i}", "netns",
+                self.space("c"))
+            self.ip("c", "link", "set", f"m{i}", "master", "br1", "up")
+            self.ip(f"h{i}", "address", "add", f"10.90.0.{10 + i}/24", "dev", "mgmt")
+            self.ip(f"h{i}", "link", "set", "mgmt", "up")
+            for nic in (0, 1):
+                run("ip", "link", "add", f"nic{nic}", "netns", self.space(f"h{i}"), "type", "veth", "peer", "name",
+                    f"p{i}x{nic}", "netns", self.space("c"))
+                self.ip("c", "link", "set", f"p{i}x{nic}", "master", "br0", "up")
+                self.ip(f"h{i}", "address", "add", f"10.89.0.{10 + 2 * i + nic}/24", "dev", f"nic{nic}")
+                self.ip(f"h{i}", "link", "set", f"nic{nic}", "up")
+
+    def tearDown(self):
+        for process in self.processes:
+            if process.process.poll() is None:
+                process.stop(signal.SIGKILL)
+        for name in ["c"] + [f"h{i}" for i in range(self.HOSTS)]:
+            run("ip", "netns", "del", self.space(name), check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def space(self, name):
+        return f"{self.tag}-{name}"
+
+    def ip(self, name, *arguments):
+        return run("ip", "-n", self.space(name), *arguments)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text, mode=0o644):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
+        return self.path(name)
+
+    def wait(self, true, seconds, what):
+        end = time.monotonic() + seconds
+        while True:
+            result = true()
+            if result:
+                return result
+            if time.monotonic() > end:
+                self.fail(f"not within {seconds} s: {what() if callable(what) else what}")
+            time.sleep(0.05)
+
+    # ---- the controller ----
+
+    def command(self, *arguments, check=True):
+        """A foliot-controller command line, beside or without a running one."""
+        return run("ip", "netns", "exec", self.space("c"), self.CONTROLLER, "--config", self.path("controller.yaml"),
+                   *arguments, check=check)
+
+    def init(self, uses=10, extra=""):
+        self.write("controller.yaml", f"data_dir: {self.path('data')}\nlisten: 10.90.0.1:7638\n"
+                   f"api_listen: 127.0.0.1:7639\nreport: 1s\nbeat: 300ms\n{extra}")
+        text = self.command("init", "--address", "10.90.0.1", "--uses", str(uses)).stdout
+        self.token = re.search(r"flj_\S+", text)[0]
+        self.admin = re.search(r"fla_\S+", text)[0]
+
+    def controller(self, wait=True):
+        process = Process(self, "controller", self.space("c"), self.CONTROLLER, "--config", self.path("controller.yaml"))
+        if wait:
+            process.wait_log("agents on port")
+        return process
+
+    def start(self, **options):
+        self.init(**options)
+        return self.controller()
+
+    def request(self, method, path, body=None, token="admin", headers=None):
+        """Status, headers, body; JSON parsed."""
+        connection = http.client.HTTPConnection("127.0.0.1", 7639)
+        connection.sock = connect(self.space("c"), "127.0.0.1", 7639)
+        headers = dict(headers or {})
+        if token is not None:
+            headers["Authorization"] = f"Bearer {self.admin if token == 'admin' else token}"
+        data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+        connection.request(method, path, data, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        if (answer.getheader("Content-Type") or "").startswith("application/json") and content:
+            content = json.loads(content)
+            self.spec.answer(method, path, answer.status, content)
+        return answer.status, dict(answer.getheaders()), content
+
+    def get(self, path, **options):
+        status, _, content = self.request("GET", path, **options)
+        self.assertEqual(status, 200, content)
+        return content
+
+    def host(self, name):
+        status, _, content = self.request("GET", f"/api/v1/hosts/{name}")
+        return content if status == 200 else None
+
+    def events(self, **arguments):
+        query = "&".join(f"{k}={v}" for k, v in arguments.items())
+        return self.get(f"/api/v1/events?limit=1000&{query}")["items"]
+
+    # ---- agents ----
+
+    def join(self, i, token=None, check=True, name=None, nics=("nic0", "nic1")):
+        name = name or f"h{i}"
+        return run("ip", "netns", "exec", self.space(f"h{i}"), self.AGENT, "join", "10.90.0.1", token or self.token,
+                   "--host", name, *[x for nic in nics for x in ("--nic", nic)], "--config", self.path(f"{name}.yaml"),
+                   "--state-dir", self.path(f"state-{name}"), check=check)
+
+    def agent(self, i, name=None):
+        name = name or f"h{i}"
+        return Process(self, name, self.space(f"h{i}"), self.AGENT, "--config", self.path(f"{name}.yaml"),
+                       environment={"FOLIOT_RUNTIME_DIR": self.path(f"run-{name}")})
+
+    def members(self, *numbers):
+        """Joined, started and heard."""
+        agents = []
+        for i in numbers:
+            self.join(i)
+            agents.append(self.agent(i))
+        for i in numbers:
+            self.wait(lambda: (self.host(f"h{i}") or {}).get("paths") is not None, 15, lambda: str(self.host(f"h{i}")))
+        return agents
+
+    # ---- agents that are not ours ----
+
+    def tls(self, certificate=None, key=None, i=0):
+        """A TLS connection to the agents' port, out of h<i>."""
+        context = ssl.create_default_context(cafile=self.path("data", "authority.pem"))
+        context.check_hostname = False
+        if certificate is not None:
+            context.load_cert_chain(certificate, key)
+        return context.wrap_socket(connect(self.space(f"h{i}"), "10.90.0.1", 7638), server_hostname="controller.foliot")
+
+    def post(self, path, body, certificate=None, key=None, headers=None):
+        sock = self.tls(certificate, key)
+        connection = http.client.HTTPConnection("10.90.0.1", 7638)
+        connection.sock = sock
+        connection.request("POST", path, body, headers or {})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, content
+
+    def identity(self, name):
+        return {"certificate": self.path(f"state-{name}", "identity", "host.pem"),
+                "key": self.path(f"state-{name}", "identity", "host.key")}

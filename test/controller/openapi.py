@@ -1,0 +1,102 @@
+"""openapi.py: is an answer as docs/openapi.yaml says? The part of JSON Schema that the file uses, and no more: a keyword
+that isn't known here is an error, so that nothing goes unchecked."""
+import os
+import re
+
+import yaml
+
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "openapi.yaml")
+IGNORED = {"description", "example", "summary", "default"}
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+
+class Validator:
+    def __init__(self):
+        with open(FILE, encoding="utf-8") as file:
+            self.spec = yaml.safe_load(file)
+
+    def resolve(self, node):
+        while "$ref" in node:
+            target = self.spec
+            for part in node["$ref"].removeprefix("#/").split("/"):
+                target = target[part]
+            node = target
+        return node
+
+    def is_type(self, value, name):
+        if name == "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, TYPES[name])
+
+    def check(self, value, schema, place="$"):
+        schema = self.resolve(schema)
+        for keyword, rule in schema.items():
+            getattr(self, "rule_" + keyword, self.unknown)(value, rule, place, schema) if keyword not in IGNORED else None
+
+    def unknown(self, value, rule, place, schema):
+        raise AssertionError(f"{place}: this validator doesn't know a keyword of {sorted(schema)}")
+
+    def fail(self, place, text):
+        raise AssertionError(f"{place}: {text}")
+
+    def rule_type(self, value, rule, place, schema):
+        names = rule if isinstance(rule, list) else [rule]
+        if not any(self.is_type(value, name) for name in names):
+            self.fail(place, f"expected {rule}, found {value!r}")
+
+    def rule_enum(self, value, rule, place, schema):
+        if value not in rule:
+            self.fail(place, f"expected one of {rule}, found {value!r}")
+
+    def rule_const(self, value, rule, place, schema):
+        if value != rule:
+            self.fail(place, f"expected {rule!r}, found {value!r}")
+
+    def rule_required(self, value, rule, place, schema):
+        missing = set(rule) - set(value) if isinstance(value, dict) else set()
+        if missing:
+            self.fail(place, f"without {sorted(missing)}")
+
+    def rule_properties(self, value, rule, place, schema):
+        for name, sub in rule.items():
+            if isinstance(value, dict) and name in value:
+                self.check(value[name], sub, f"{place}.{name}")
+
+    def rule_additionalProperties(self, value, rule, place, schema):
+        for name, sub in value.items():
+            if name not in schema.get("properties", {}):
+                self.check(sub, rule, f"{place}.{name}")
+
+    def rule_items(self, value, rule, place, schema):
+        for i, sub in enumerate(value if isinstance(value, list) else []):
+            self.check(sub, rule, f"{place}[{i}]")
+
+    def rule_minItems(self, value, rule, place, schema):
+        if len(value) < rule:
+            self.fail(place, "too few items")
+
+    def rule_maxItems(self, value, rule, place, schema):
+        if len(value) > rule:
+            self.fail(place, "too many items")
+
+    def rule_allOf(self, value, rule, place, schema):
+        for sub in rule:
+            self.check(value, sub, place)
+
+    def answer(self, method, path, status, content):
+        """Checks one JSON answer; which route it was is found by the path."""
+        for route, operations in self.spec["paths"].items():
+            pattern = re.sub(r"\{\w+\}", "[^/]+", route)
+            if re.fullmatch(pattern, path.split("?")[0]) and method.lower() in operations:
+                responses = operations[method.lower()]["responses"]
+                response = self.resolve(responses.get(str(status)) or self.spec["components"]["responses"]["Error"])
+                body = response["content"].get("application/json")
+                if body is not None:
+                    self.check(content, body["schema"], f"{method} {path} {status}")
+                return
+        raise AssertionError(f"{method} {path}: docs/openapi.yaml has no such route")
+
+    def examples(self):
+        for name, schema in self.spec["components"]["schemas"].items():
+            if "example" in schema:
+                self.check(schema["example"], schema, name)
