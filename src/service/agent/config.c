@@ -426,7 +426,7 @@ static int load_peers(struct loader *l, const struct config_node *root)
     c->peers = calloc(count, sizeof(*c->peers));
     c->more = calloc(count, sizeof(*c->more));
     const struct config_node *hosts = config_get(root, "hosts");
-    const size_t host_max = count + config_count(hosts);
+    const size_t host_max = count + (hosts != NULL ? config_count(hosts) : 0);
     c->host_names = calloc(host_max, sizeof(*c->host_names));
     l->places = calloc(count, sizeof(const struct config_node *));
     l->host_mask = 15;

@@ -1,0 +1,133 @@
+/* The controller's rules: exactly once, in order; silence is never health; delays in two bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/fleet/delay_code.h"
+#include "core/fleet/freshness.h"
+#include "core/fleet/report.h"
+
+static void takes_each_once_in_order(void **state)
+{
+    struct report_cursor c = {0};
+    uint64_t missing = 99;
+    assert_int_equal(report_judge(&c, 7, 1, 1, &missing), REPORT_TAKE);
+    assert_int_equal(missing, 0);
+    assert_int_equal(report_judge(&c, 7, 2, 1, &missing), REPORT_TAKE);
+    assert_int_equal(report_judge(&c, 7, 2, 1, NULL), REPORT_DUPLICATE);
+    assert_int_equal(report_judge(&c, 7, 1, 1, NULL), REPORT_DUPLICATE);
+    assert_int_equal(report_judge(&c, 7, 4, 3, NULL),
+                     REPORT_AHEAD); /* 3 is there, and comes first */
+    assert_int_equal(c.number, 2);
+    assert_int_equal(report_judge(&c, 7, 6, 6, &missing), REPORT_TAKE_GAP);
+    assert_int_equal(missing, 3);
+    assert_int_equal(report_judge(&c, 8, 5, 3, NULL), REPORT_AHEAD);
+    assert_int_equal(report_judge(&c, 8, 1, 1, &missing), REPORT_TAKE);
+    assert_int_equal(report_judge(&c, 0, 1, 1, NULL), REPORT_BAD);
+    assert_int_equal(report_judge(&c, 8, 0, 0, NULL), REPORT_BAD);
+    assert_int_equal(report_judge(&c, 8, 1, 2, NULL), REPORT_BAD);
+    assert_int_equal(c.stream, 8);
+}
+
+/* An agent over a line that loses, repeats and cuts: what is taken is 1..n, each once. */
+static void any_line_gives_the_same_history(void **state)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct report_cursor c = {0};
+        uint64_t h = seed, taken = 0, acknowledged = 0, made = 0;
+        while (taken < 300) {
+            h = hash_u64(h, 1);
+            made += h % 3;
+            const uint64_t oldest = acknowledged + 1;
+            for (uint64_t n = oldest; n <= made && n < oldest + (h >> 8) % 20; n++) {
+                const enum report_verdict v = report_judge(&c, 5, n, oldest, NULL);
+                if (v == REPORT_TAKE) {
+                    assert_int_equal(n, taken + 1);
+                    taken = n;
+                } else {
+                    assert_int_equal(v, REPORT_DUPLICATE);
+                }
+            }
+            if ((h >> 20) % 3 != 0) { /* else the acknowledgement is lost */
+                acknowledged = c.number;
+            }
+        }
+    }
+}
+
+static void silence_is_never_health(void **state)
+{
+    const struct span beat = span_ms(2000), report = span_ms(10000);
+    const struct mono heard = {1000};
+    const struct {
+        int64_t age_ms;
+        enum freshness expected;
+    } cases[] = {{0, FRESHNESS_LIVE},     {5999, FRESHNESS_LIVE},   {6001, FRESHNESS_LATE},
+                 {29999, FRESHNESS_LATE}, {30001, FRESHNESS_STALE}, {9000000, FRESHNESS_STALE}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(
+            freshness_of(mono_add(heard, span_ms(cases[i].age_ms)), heard, beat, report),
+            cases[i].expected);
+    }
+    assert_int_equal(freshness_of((struct mono){5}, MONO_NEVER, beat, report), FRESHNESS_NEVER);
+    struct health_facts f = {.freshness = FRESHNESS_LIVE, .reported = true, .clock_synced = true};
+    assert_int_equal(health_of(&f), HEALTH_OK);
+    f.findings = 1;
+    assert_int_equal(health_of(&f), HEALTH_WARN);
+    f.ports_down = 1;
+    assert_int_equal(health_of(&f), HEALTH_BAD);
+    for (enum freshness s = FRESHNESS_NEVER; s <= FRESHNESS_STALE; s++) {
+        struct health_facts silent = {.freshness = s, .reported = true, .clock_synced = true};
+        if (s == FRESHNESS_NEVER || s == FRESHNESS_STALE) {
+            assert_int_equal(health_of(&silent), HEALTH_UNKNOWN);
+        }
+        silent.reported = false;
+        assert_int_equal(health_of(&silent), HEALTH_UNKNOWN);
+    }
+    f = (struct health_facts){.freshness = FRESHNESS_LIVE, .reported = true};
+    assert_int_equal(health_of(&f), HEALTH_UNKNOWN); /* a clock that nobody knows is not well */
+    f.clock_holdover = true;
+    assert_int_equal(health_of(&f), HEALTH_WARN);
+}
+
+static void delays_keep_their_order_and_size(void **state)
+{
+    uint64_t h = 3;
+    int32_t before = INT32_MIN;
+    for (int64_t ns = -70; ns <= 200; ns++) {
+        const int32_t code = delay_encode(ns);
+        assert_int_not_equal(code, DELAY_CODE_NONE);
+        assert_true(code >= before);
+        before = code;
+        if (ns > -64 && ns < 128) {
+            assert_int_equal(delay_decode(code), ns);
+        }
+    }
+    for (int i = 0; i < 200000; i++) {
+        h = hash_u64(h, 2);
+        const int64_t ns = (int64_t)(h >> (24 + h % 40)) * (h & 1 ? 1 : -1);
+        const int64_t back = delay_decode(delay_encode(ns));
+        const int64_t off = back > ns ? back - ns : ns - back, size = ns < 0 ? -ns : ns;
+        assert_true(off * 64 <= size);
+        assert_int_equal(delay_encode(back), delay_encode(ns));
+    }
+    assert_int_equal(delay_encode(INT64_MAX), DELAY_CODE_MAX);
+    assert_int_equal(delay_encode(INT64_MIN), -DELAY_CODE_MAX);
+    assert_true(delay_decode(INT32_MAX) > 0); /* what a stranger sends stays a number */
+    assert_true(delay_decode(INT32_MIN) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_each_once_in_order),
+        cmocka_unit_test(any_line_gives_the_same_history),
+        cmocka_unit_test(silence_is_never_health),
+        cmocka_unit_test(delays_keep_their_order_and_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* The store: what is committed is there after kill -9, a failed write leaves the last commit, chunks
+ * hold what was put in, and damage is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/prng.h"
+#include "platform/store/chunk.h"
+#include "platform/store/store.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    snprintf(folder, sizeof(folder), "/tmp/foliot-store-XXXXXX");
+    return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int remove_folder(void **state)
+{
+    static const char *const names[] = {"s.db",     "s.db-wal", "s.db-shm",     "s.db.lock", "b.db",
+                                        "b.db-wal", "b.db-shm", "b.db-journal", "b.db.lock"};
+    char path[128];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    return rmdir(folder);
+}
+
+static struct store *open_store(const char *name, int expected)
+{
+    struct store *s = NULL;
+    char path[128], words[256] = "";
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    const struct store_options options = {.path = path, .create = true};
+    const int r = store_open(&options, &s, words);
+    if (r != expected) {
+        print_error("%s: %d, %s\n", path, r, words);
+    }
+    assert_int_equal(r, expected);
+    return s;
+}
+
+static int64_t add_host(struct store *s, const char *name)
+{
+    int64_t id = 0;
+    const struct store_host h = {.name = name,
+                                 .state = STORE_HOST_MEMBER,
+                                 .serial = "01",
+                                 .serial_before = "",
+                                 .pin = "",
+                                 .version = "1"};
+    assert_int_equal(store_host_put(s, &h, &id), 0);
+    return id;
+}
+
+static int take_host(void *context, const struct store_host *h)
+{
+    *(struct store_host *)context = *h;
+    return 0;
+}
+
+static int count_blob(void *context, int64_t at_ns, const void *body, size_t size)
+{
+    (*(int64_t *)context)++;
+    return 0;
+}
+
+static int count_finding(void *context, const struct store_finding *f)
+{
+    (*(int64_t *)context)++;
+    return 0;
+}
+
+static int count_event(void *context, const struct store_event *e)
+{
+    int64_t *last = context;
+    assert_true(e->id > *last);
+    *last = e->id;
+    return 0;
+}
+
+static void keeps_what_is_committed(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    const int64_t host = add_host(s, "h1");
+    assert_int_equal(store_report_put(s, host, 1000, "abc", 3), 0);
+    assert_int_equal(store_host_cursor(s, host, 0xffffffffffffffffULL, 5), 0);
+    assert_int_equal(store_commit(s), 0);
+    assert_int_equal(store_report_put(s, host, 2000, "def", 3), 0);
+    store_close(s); /* not committed */
+    s = open_store("s.db", 0);
+    struct store_host h = {0};
+    int64_t count = 0;
+    assert_int_equal(store_hosts(s, take_host, &h), 0);
+    assert_true(h.stream == 0xffffffffffffffffULL && h.number == 5);
+    assert_int_equal(store_reports(s, host, 0, INT64_MAX, count_blob, &count), 0);
+    assert_int_equal(count, 1);
+    /* one name, one member */
+    const struct store_host again = {.name = "h1",
+                                     .state = STORE_HOST_MEMBER,
+                                     .serial = "",
+                                     .serial_before = "",
+                                     .pin = "",
+                                     .version = ""};
+    int64_t id = 0;
+    assert_int_equal(store_host_put(s, &again, &id), -EEXIST);
+    store_close(s);
+}
+
+static void keeps_a_second_one_out(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    assert_null(open_store("s.db", -EBUSY));
+    store_close(s);
+    store_close(open_store("s.db", 0));
+}
+
+/* A child writes and says what was acknowledged; it is killed at any moment. */
+static void survives_kill(void **state)
+{
+    for (unsigned round = 0; round < 12; round++) {
+        int fds[2];
+        assert_int_equal(pipe(fds), 0);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            struct store *s = NULL;
+            char path[128], words[256];
+            snprintf(path, sizeof(path), "%s/s.db", folder);
+            const struct store_options options = {.path = path, .create = true};
+            if (store_open(&options, &s, words) < 0) {
+                _exit(1);
+            }
+            int64_t id = 0;
+            for (int64_t n = 0;; n++) {
+                const struct store_event e = {
+                    .at_ns = n, .kind = "link", .word = "up", .body = "{}"};
+                if (store_event_put(s, &e, &id) < 0 || store_commit(s) < 0 ||
+                    write(fds[1], &id, sizeof(id)) != (ssize_t)sizeof(id)) {
+                    _exit(1);
+                }
+            }
+        }
+        close(fds[1]);
+        int64_t acknowledged = 0, id = 0, last = 0;
+        for (unsigned n = 0; n < 5 + 3 * round; n++) {
+            assert_int_equal(read(fds[0], &id, sizeof(id)), sizeof(id));
+            acknowledged = id;
+        }
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        while (read(fds[0], &id, sizeof(id)) == (ssize_t)sizeof(id)) {
+            acknowledged = id;
+        }
+        close(fds[0]);
+        struct store *s = open_store("s.db", 0);
+        const struct store_event_filter all = {.limit = INT32_MAX};
+        assert_int_equal(store_events(s, &all, count_event, &last), 0);
+        assert_true(last >= acknowledged && last <= acknowledged + 1);
+        store_close(s);
+    }
+}
+
+/* No byte more fits: the commit fails, says so, and the store goes on once there is room. */
+static void survives_a_full_disk(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    const int64_t host = add_host(s, "h1");
+    static uint8_t body[100000];
+    struct rlimit before, tight = {200000, RLIM_INFINITY};
+    int64_t committed = 0, count = 0;
+    int r = 0;
+    assert_int_equal(store_commit(s), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tight.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    for (int i = 0; i < 20 && r == 0; i++) {
+        r = store_report_put(s, host, i, body, sizeof(body));
+        r = r < 0 ? r : store_commit(s);
+        committed += r == 0;
+    }
+    if (store_dirty(s)) {
+        store_rollback(s);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(r < 0 && committed < 20);
+    assert_int_equal(store_report_put(s, host, 100, "x", 1), 0);
+    assert_int_equal(store_commit(s), 0);
+    store_close(s);
+    s = open_store("s.db", 0);
+    assert_int_equal(store_reports(s, host, 0, INT64_MAX, count_blob, &count), 0);
+    assert_int_equal(count, committed + 1);
+    store_close(s);
+}
+
+static void refuses_damage(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    static uint8_t body[3000];
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(store_report_put(s, 1, i, body, sizeof(body)), 0);
+    }
+    assert_int_equal(store_commit(s), 0);
+    struct store_backup *b = NULL;
+    char path[128];
+    snprintf(path, sizeof(path), "%s/b.db", folder);
+    assert_int_equal(store_backup_open(s, path, &b), 0);
+    int r = store_backup_step(b, 10);
+    assert_int_equal(r, 1);
+    assert_int_equal(store_report_put(s, 1, 1000, body, 10), 0); /* meanwhile */
+    assert_int_equal(store_commit(s), 0);
+    while ((r = store_backup_step(b, 20)) > 0) {
+    }
+    assert_int_equal(r, 0);
+    store_backup_close(b);
+    store_close(s);
+    snprintf(path, sizeof(path), "%s/s.db", folder);
+    const int fd = open(path, O_RDWR);
+    static uint8_t noise[40000];
+    memset(noise, 0x5a, sizeof(noise));
+    assert_int_equal(pwrite(fd, noise, sizeof(noise), 16384), sizeof(noise));
+    close(fd);
+    assert_null(open_store("s.db", -EUCLEAN));
+    s = open_store("b.db", 0);
+    int64_t count = 0;
+    assert_int_equal(store_reports(s, 1, 0, INT64_MAX, count_blob, &count), 0);
+    assert_true(count >= 300);
+    store_close(s);
+}
+
+static void findings_stay_closed(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    struct store_finding f = {.host = 1,
+                              .opened_ns = 10,
+                              .updated_ns = 10,
+                              .run = 3,
+                              .number = 4,
+                              .kind = "path-dead",
+                              .body = "{}"};
+    int64_t id = 0, again = 0;
+    assert_int_equal(store_finding_put(s, &f, &id), 0);
+    f.closed_ns = f.updated_ns = 20;
+    assert_int_equal(store_finding_put(s, &f, &again), 0);
+    assert_int_equal(id, again);
+    f.closed_ns = 0; /* an update that came late */
+    f.updated_ns = 30;
+    assert_int_equal(store_finding_put(s, &f, &again), 0);
+    int64_t open = 0;
+    struct store_finding_filter filter = {.open = 1, .limit = 10};
+    assert_int_equal(store_findings(s, &filter, count_finding, &open), 0);
+    assert_int_equal(open, 0);
+    store_close(s);
+}
+
+/* ---- chunks ---- */
+
+enum { SLOTS = 60, SERIES = 200 };
+
+static void fill(struct chunk_series *series, int64_t values[SERIES][SLOTS])
+{
+    uint64_t h = 9;
+    for (uint32_t i = 0; i < SERIES; i++) {
+        series[i] =
+            (struct chunk_series){{1 + i / 50, 3 + i % 50 / 25, 100 + i, 7640 + i % 4}, values[i]};
+        for (uint32_t k = 0; k < SLOTS; k++) {
+            h = hash_u64(h, 5);
+            values[i][k] = i % 7 == 0 ? 5 : h % 11 == 0 ? CHUNK_NONE : 400 + (int64_t)(h >> 60);
+            if (i == 1) {
+                values[i][k] = (k & 1) != 0 ? INT64_MAX : INT64_MIN + 1;
+            }
+        }
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    return chunk_key_compare(&((const struct chunk_series *)a)->key,
+                             &((const struct chunk_series *)b)->key);
+}
+
+static void chunks_hold_what_was_put_in(void **state)
+{
+    static int64_t values[SERIES][SLOTS];
+    struct chunk_series series[SERIES];
+    const struct chunk_head head = {1700000000000000000LL, 10000000000LL, SLOTS};
+    struct message_buffer b = {0};
+    struct chunk *c = NULL;
+    fill(series, values);
+    qsort(series, SERIES, sizeof(series[0]), compare);
+    assert_int_equal(chunk_encode(&head, series, SERIES, &b), 0);
+    assert_int_equal(chunk_decode(b.bytes, b.size, NULL, &c), 0);
+    assert_int_equal(chunk_series_count(c), SERIES);
+    for (size_t i = 0; i < SERIES; i++) {
+        assert_int_equal(chunk_key_compare(&chunk_series_get(c, i)->key, &series[i].key), 0);
+        assert_memory_equal(chunk_series_get(c, i)->values, series[i].values,
+                            SLOTS * sizeof(int64_t));
+    }
+    chunk_free(c);
+    const uint32_t one = 4, none = 99;
+    assert_int_equal(chunk_decode(b.bytes, b.size, &one, &c), 0);
+    assert_int_equal(chunk_series_count(c), SERIES / 2);
+    chunk_free(c);
+    assert_int_equal(chunk_decode(b.bytes, b.size, &none, &c), -ENOENT);
+    for (size_t n = 0; n < b.size; n++) { /* cut anywhere: refused */
+        assert_int_equal(chunk_decode(b.bytes, n, NULL, &c), -EBADMSG);
+    }
+    for (size_t n = 0; n < b.size; n++) { /* any bit: refused, or other values, never worse */
+        b.bytes[n] ^= 0x10;
+        if (chunk_decode(b.bytes, b.size, NULL, &c) == 0) {
+            chunk_free(c);
+        }
+        b.bytes[n] ^= 0x10;
+    }
+    message_buffer_done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(keeps_what_is_committed, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(keeps_a_second_one_out, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(survives_kill, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(survives_a_full_disk, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(refuses_damage, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(findings_stay_closed, make_folder, remove_folder),
+        cmocka_unit_test(chunks_hold_what_was_put_in),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
