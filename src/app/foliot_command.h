@@ -66,6 +66,7 @@ int command_support_bundle(int argc, char *argv[]);
 int command_record(int argc, char *argv[]);
 int command_selftest(int argc, char *argv[]);
 int command_perf(int argc, char *argv[]);
+int command_host(int argc, char *argv[]);
 
 /* The table of foliot.c, for a command's own usage. */
 const struct command *command_find(const char *name);

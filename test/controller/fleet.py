@@ -128,6 +128,11 @@ class Fleet(unittest.TestCase):
         os.chmod(self.path(name), mode)
         return self.path(name)
 
+    @staticmethod
+    def read(path):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
     def wait(self, true, seconds, what):
         end = time.monotonic() + seconds
         while True:
@@ -229,11 +234,13 @@ class Fleet(unittest.TestCase):
         sock = self.tls(certificate, key)
         connection = http.client.HTTPConnection("10.90.0.1", 7638)
         connection.sock = sock
-        connection.request("POST", path, body, headers or {})
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        return answer.status, content
+        try:
+            connection.request("POST", path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+            sock.close()
 
     def identity(self, name):
         return {"certificate": self.path(f"state-{name}", "identity", "host.pem"),

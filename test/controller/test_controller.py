@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """The controller as operators, agents and strangers meet it. usage: test_controller.py CONTROLLER AGENT FOLIOT"""
+import http.client
 import json
 import os
+import shutil
 import signal
+import socket
 import ssl
-import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import fleet  # noqa: E402
+import wire  # noqa: E402
 
 fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
@@ -49,6 +52,382 @@ class TestFleet(fleet.Fleet):
         self.wait(lambda: self.host("h0")["freshness"] == "stale", 6, "silence")
         self.assertEqual(self.host("h0")["health"], "unknown")
         self.assertEqual(controller.stop(), 0)
+
+    # ---- members ----
+
+    def test_a_removed_host(self):
+        self.start()
+        a, b = self.members(0, 1)
+        old = self.identity("h1")
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **old)[0], 200)
+        environment = dict(os.environ, FOLIOT_TOKEN=self.admin)
+        command = ["ip", "netns", "exec", self.space("c"), self.FOLIOT, "host"]
+        listed = fleet.run(*command, "list", env=environment).stdout
+        self.assertIn("h1", listed)
+        self.assertIn("is no member any more", fleet.run(*command, "remove", "h1", env=environment).stdout)
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **old)[0], 403)
+        self.wait(lambda: "NICs of 1 hosts" in a.log().split("reloaded")[-1] or "2 NICs of" in a.log().split("reloaded")[-1],
+                  8, a.log)
+        b.wait_log("answers 403: not allowed")
+        b.stop()
+        self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0"])
+        # a new one in its place has new numbers, and h0 goes on
+        token = fleet.run(*command, "token", env=environment).stdout.split()[-1]
+        shutil.rmtree(self.path("state-h1"))
+        os.unlink(self.path("h1.yaml"))
+        self.join(1, token=token)
+        c = self.agent(1)
+        self.wait(lambda: (self.host("h1") or {}).get("freshness") == "live", 10, c.log)
+        self.assertEqual([n["nic"] for n in self.get("/api/v1/nics?host=h1")["items"]], [4, 5])
+        self.wait(lambda: (self.host("h0")["paths"] or 0) >= 2, 15, a.log)
+        self.assertNotIn("refused", a.log())
+        words = [x["what"] for x in self.get("/api/v1/audit")["items"]]
+        self.assertIn("host.remove", words)
+
+    def test_tokens_are_not_for_two(self):
+        self.start(uses=1)
+        self.join(0)
+        again = self.join(1, check=False)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("the token was used already", again.stderr)
+        self.join(0)  # the same host, whose answer may have been lost
+        shutil.rmtree(self.path("state-h0"))
+        other = self.join(0, check=False)  # but not somebody else under its name
+        self.assertIn("a host h0 is a member already, with another key", other.stderr)
+        wrong = self.token[:10] + ("A" if self.token[10] != "A" else "B") + self.token[11:]
+        self.assertIn("the token is unknown", self.join(2, token=wrong, check=False).stderr)
+        wrong = self.token[:-10] + ("A" if self.token[-10] != "A" else "B") + self.token[-9:]
+        self.assertIn("is the token this controller's?", self.join(2, token=wrong, check=False).stderr)
+        self.assertIn("belongs to", self.second_with_the_same_address())
+
+    def second_with_the_same_address(self):
+        token = self.request("POST", "/api/v1/join-tokens", {})[2]["token"]
+        self.ip("h2", "address", "del", "10.89.0.14/24", "dev", "nic0")
+        self.ip("h2", "address", "add", "10.89.0.10/24", "dev", "nic0")
+        return self.join(2, token=token, check=False).stderr
+
+    def test_a_certificate_is_renewed(self):
+        c = self.start()
+        (a,) = self.members(0)
+        before = self.host("h0")["certificate_not_after_utc_ns"]
+        old = self.read(self.identity("h0")["certificate"])
+        c.stop()
+        text = self.read(self.path("controller.yaml"))
+        self.write("controller.yaml", text + "certificate_life: 400d\n")
+        self.controller()
+        a.wait_log("renewed this host's certificate", 15)
+        self.assertGreater(self.host("h0")["certificate_not_after_utc_ns"], before + 200 * 86400 * 10**9)
+        self.assertNotEqual(self.read(self.identity("h0")["certificate"]), old)
+        self.wait(lambda: self.host("h0")["freshness"] == "live", 5, a.log)
+        # the one before is good until the new one was used long enough; one made by somebody else never is
+        self.write("old.pem", old)
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), self.path("old.pem"), self.identity("h0")["key"])[0], 200)
+
+    # ---- strangers ----
+
+    def test_strangers(self):
+        c = self.start()
+        self.join(0)
+        self.assertEqual(self.post("/agent/v1/report", wire.batch())[0], 401)
+        run = fleet.run
+        # a certificate of one's own making, with a member's name
+        run("openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", self.path("self.key"), "-out",
+            self.path("self.pem"), "-subj", "/CN=h0", "-days", "9")
+        self.refused(self.path("self.pem"), self.path("self.key"))
+        # one of the fleet's authority, but for the wrong purpose: the controller's own
+        self.refused(self.path("data", "server.pem"), self.path("data", "server.key"))
+        # signed by the authority for a member's name, but expired; or never issued by the controller
+        for name, days in (("late", "-1"), ("unknown", "9")):
+            run("openssl", "req", "-newkey", "ed25519", "-nodes", "-keyout", self.path(f"{name}.key"), "-out",
+                self.path("x.csr"), "-subj", "/CN=h0")
+            self.write("x.ext", "extendedKeyUsage=clientAuth\n")
+            run("openssl", "x509", "-req", "-in", self.path("x.csr"), "-CA", self.path("data", "authority.pem"), "-CAkey",
+                self.path("data", "authority.key"), "-CAcreateserial", "-days", days, "-extfile", self.path("x.ext"), "-out",
+                self.path(f"{name}.pem"))
+        self.refused(self.path("late.pem"), self.path("late.key"))
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), self.path("unknown.pem"), self.path("unknown.key"))[0], 403)
+        # plain HTTP, and noise, at the agents' port
+        for noise in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(500)):
+            sock = fleet.connect(self.space("h0"), "10.90.0.1", 7638)
+            sock.sendall(noise)
+            sock.settimeout(12)
+            try:
+                while sock.recv(1000):
+                    pass
+            except OSError:
+                pass
+            sock.close()
+        self.assertIsNone(c.process.poll(), c.log())
+        self.assertEqual(self.get("/api/v1/status")["hosts"], 1)
+
+    def refused(self, certificate, key):
+        try:
+            status = self.post("/agent/v1/report", wire.batch(), certificate, key)[0]
+        except (ssl.SSLError, OSError):
+            return
+        self.assertEqual(status, 401)
+
+    def test_bad_bodies(self):
+        c = self.start()
+        self.join(0)
+        own = self.identity("h0")
+
+        def post(body, path="/agent/v1/report", **headers):
+            return self.post(path, body, **own, headers={k.replace("_", "-"): v for k, v in headers.items()})[0]
+        self.assertEqual(post(b"\xff" * 100), 400)
+        self.assertEqual(post(wire.batch()[:-3]), 400)
+        self.assertEqual(post(b"garbage", Content_Encoding="zstd"), 400)
+        self.assertEqual(post(b"garbage", Content_Encoding="br"), 400)
+        self.assertEqual(post(wire.batch(protocol=99)), 409)
+        self.assertEqual(post(wire.bomb(64 << 20), Content_Encoding="zstd"), 413)
+        self.assertEqual(post(wire.bomb(1 << 20), Content_Encoding="zstd"), 400)
+        self.assertEqual(post(b"x", path="/agent/v1/nothing"), 404)
+        self.assertIn(self.oversize(own), (413, None))
+        # a bad report inside a good batch is taken and counted: it would come again for ever
+        for n, sealed in enumerate((b"no zstd", wire.bomb(64 << 20), wire.zstd(b"\xff\xff\xff")), 1):
+            status, body = self.post("/agent/v1/report", wire.batch([(n, b"")], oldest=n, sealed=sealed), **own)
+            self.assertEqual((status, wire.fields(body)[2]), (200, [n]))
+        self.assertGreaterEqual(self.get("/api/v1/status")["ingest"]["malformed"], 8)
+        with open(f"/proc/{c.process.pid}/status", encoding="ascii") as file:
+            peak = int(next(line for line in file if line.startswith("VmHWM")).split()[1])
+        self.assertLess(peak, 150 << 10)
+        self.assertIsNone(c.process.poll(), c.log())
+
+    def oversize(self, own):
+        try:
+            return self.post("/agent/v1/report", b"x" * (3 << 20), **own)[0]
+        except OSError:
+            return None  # cut off while it wrote
+
+    def test_a_host_speaks_for_itself_only(self):
+        self.start()
+        self.join(0)
+        self.join(1)
+        own = self.identity("h0")
+
+        def port(nic, state):
+            return wire.number(1, nic) + wire.number(2, state)
+        body = wire.report([wire.link_event(2, "down", "a lie"), wire.link_event(0, "down", "<b>true</b>\n")],
+                           covers=1000, ports=[port(0, 2), port(2, 2)])
+        self.assertEqual(self.post("/agent/v1/report", wire.batch([(1, body)]), **own)[0], 200)
+        self.assertEqual([e["detail"]["text"] for e in self.events(kind="link")], ["<b>true</b>\n"])
+        links = {link["nic"]: link["state"] for link in self.get("/api/v1/links")["items"]}
+        self.assertEqual((links[0], links[2]), ("down", "unknown"))
+        self.assertEqual(self.get("/api/v1/status")["ingest"]["foreign_nics"], 2)
+
+    # ---- exactly once ----
+
+    def test_exactly_once_in_order(self):
+        c = self.start()
+        self.join(0)
+        own = self.identity("h0")
+
+        def send(numbers, oldest, stream=77):
+            reports = [(n, wire.report([wire.link_event(0, "up", f"{stream}.{n}")])) for n in numbers]
+            status, body = self.post("/agent/v1/report", wire.batch(reports, stream, oldest), **own)
+            self.assertEqual(status, 200, body)
+            return wire.fields(body).get(2, [0])[0]
+
+        def texts():
+            return [e["detail"]["text"] for e in reversed(self.events(kind="link"))]
+        self.assertEqual(send([1, 2], 1), 2)
+        self.assertEqual(send([1, 2, 3], 1), 3)
+        self.assertEqual(send([5], 4), 3)  # 4 is there: that first
+        c.stop(signal.SIGKILL)
+        c = self.controller()
+        self.assertEqual(send([3, 4, 5], 3), 5)  # what was acknowledged is remembered
+        self.assertEqual(texts(), [f"77.{n}" for n in range(1, 6)])
+        self.assertEqual(send([9], 9), 9)
+        self.assertEqual([e["detail"] for e in self.events(word="history-gap")], [{"reports_missing": 3}])
+        self.assertEqual(send([1], 1, stream=78), 1)
+        self.assertEqual(texts()[-1], "78.1")
+
+    def test_an_outage(self):
+        c = self.start()
+        agents = self.members(0, 1)
+        c.stop(signal.SIGKILL)
+        agents[0].wait_log("Reports are kept and tried again; this host goes on alone")
+        flaps = 5
+        for _ in range(flaps):
+            for what in ("down", "up"):
+                self.ip("c", "link", "set", "p1x1", what)
+                time.sleep(0.3)
+        agents[1].stop(signal.SIGKILL)  # and what waits outlives the agent
+        agents[1] = self.agent(1)
+        time.sleep(1)
+        self.controller()
+        agents[0].wait_log("answers again", 12)
+        self.wait(lambda: len(self.events(kind="link", host="h1")) >= 2 * flaps, 12, lambda: str(self.events(kind="link")))
+        events = [e for e in reversed(self.events(kind="link", host="h1")) if e["word"] in ("down", "up")]
+        self.assertEqual([e["word"] for e in events], ["down", "up"] * flaps)
+        self.assertEqual(sorted(events, key=lambda e: e["at_utc_ns"]), events)
+        gaps = [(b["at_utc_ns"] - a["at_utc_ns"]) / 1e9 for a, b in zip(events, events[1:])]
+        self.assertLess(max(gaps), 2)  # when it happened, not when it was told
+        self.assertGreater((time.time_ns() - events[0]["at_utc_ns"]) / 1e9, 3)
+        self.assertEqual(self.events(word="history-gap"), [])
+        values = self.get("/api/v1/series?metric=port_state&nic=3&step_s=10")["values"]
+        self.assertGreaterEqual(sum(v is not None for v in values), 1)
+
+    def test_killed_again_and_again(self):
+        c = self.start()
+        self.join(0)
+        own = self.identity("h0")
+        acknowledged, sent = 0, 0
+        for round_ in range(12):
+            for _ in range(4 + round_):
+                sent = max(sent, acknowledged) + 1
+                reports = [(n, wire.report([wire.link_event(0, "up", str(n))])) for n in range(acknowledged + 1, sent + 1)]
+                try:
+                    status, body = self.post("/agent/v1/report", wire.batch(reports, oldest=acknowledged + 1), **own)
+                    if status == 200:
+                        acknowledged = wire.fields(body).get(2, [0])[0]
+                except (OSError, http.client.HTTPException):
+                    pass
+            c.process.send_signal(signal.SIGKILL)
+            c.process.wait(5)
+            c = self.controller()
+        numbers = [int(e["detail"]["text"]) for e in reversed(self.events(kind="link"))]
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertEqual(numbers[:acknowledged], list(range(1, acknowledged + 1)))
+
+    # ---- the API ----
+
+    def test_the_api(self):
+        self.start()
+        self.join(0)
+        self.assertEqual(self.request("GET", "/api/v1/status", token=None)[0], 401)
+        self.assertEqual(self.request("GET", "/api/v1/status", token="fla_" + "x" * 43)[0], 401)
+        self.assertEqual(self.request("GET", "/api/v1/nothing")[0], 404)
+        self.assertEqual(self.request("POST", "/api/v1/status", {})[0], 405)
+        self.assertEqual(self.request("GET", "/api/v1/hosts/nobody")[0], 404)
+        for query in ("limit=0", "limit=1001", "limit=x", "cursor=-1"):
+            self.assertEqual(self.request("GET", f"/api/v1/hosts?{query}")[0], 400)
+        self.assertEqual(self.request("GET", "/api/v1/series?metric=owd_ns_p50&from=0&to=0")[0], 400)
+        self.assertEqual(self.request("GET", "/api/v1/series?metric=x")[0], 400)
+        viewer = self.request("POST", "/api/v1/tokens", {"name": "<i>v</i>", "role": "viewer", "hours": 1})[2]
+        self.assertEqual(self.request("GET", "/api/v1/hosts", token=viewer["token"])[0], 200)
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/h0", token=viewer["token"])[0], 403)
+        self.assertEqual(self.request("GET", "/api/v1/tokens", token=viewer["token"])[0], 403)
+        for bad in ({}, {"name": "", "role": "viewer"}, {"name": "x", "role": "god"}, [], b"{", b'{"name":"a","name":"b"}'):
+            self.assertEqual(self.request("POST", "/api/v1/tokens", bad)[0], 400)
+        self.assertEqual(self.request("POST", "/api/v1/tokens", b"x" * 100000)[0], 413)
+        tokens = self.get("/api/v1/tokens")["items"]
+        self.assertEqual([t["role"] for t in tokens], ["join", "admin", "viewer"])
+        self.assertNotIn(viewer["token"], json.dumps(tokens))
+        with open(self.path("data", "store.db"), "rb") as file:
+            self.assertNotIn(viewer["token"][4:].encode(), file.read())
+        # pages and tags
+        self.join(1)
+        self.join(2)
+        page = self.get("/api/v1/hosts?limit=2")
+        self.assertEqual([h["name"] for h in page["items"]], ["h0", "h1"])
+        page = self.get(f"/api/v1/hosts?limit=2&cursor={page['next']}")
+        self.assertEqual(([h["name"] for h in page["items"]], page["next"]), (["h2"], None))
+        events = self.get("/api/v1/events?limit=2")
+        older = self.get(f"/api/v1/events?limit=2&cursor={events['next']}")["items"]
+        self.assertEqual([e["id"] for e in events["items"] + older], [3, 2, 1])
+        self.assertEqual([e["id"] for e in self.get("/api/v1/events?after=1")["items"]], [2, 3])
+        tag = self.request("GET", "/api/v1/nics")[1]["ETag"]
+        self.assertEqual(self.request("GET", "/api/v1/nics", headers={"If-None-Match": tag})[0], 304)
+        # revoked at once, and all of it on record
+        self.assertEqual(self.request("DELETE", f"/api/v1/tokens/{viewer['id']}")[0], 200)
+        self.assertEqual(self.request("DELETE", f"/api/v1/tokens/{viewer['id']}")[0], 404)
+        self.assertEqual(self.request("GET", "/api/v1/hosts", token=viewer["token"])[0], 401)
+        audit = self.get("/api/v1/audit")["items"]
+        self.assertEqual([a["what"] for a in audit[:4]], ["token.remove", "host.join", "host.join", "token.make"])
+        # whoever guesses is slowed down
+        codes = {self.request("GET", "/api/v1/status", token="fla_" + "y" * 43)[0] for _ in range(70)}
+        self.assertEqual(codes, {401, 429})
+        self.assertEqual(self.get("/api/v1/status")["hosts"], 3)
+
+    def test_live_events(self):
+        self.start()
+        self.join(0)
+        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        head = f"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.admin}\r\n"
+        sock.sendall((head + "Last-Event-ID: 0\r\n\r\n").encode())
+        sock.settimeout(5)
+        text = b""
+
+        def until(word):
+            nonlocal text
+            while word not in text:
+                part = sock.recv(4096)
+                self.assertTrue(part, text)
+                text += part
+        until(b'"word":"joined"')
+        self.join(1)
+        until(b"id: 2\nevent: host\ndata: {")
+        self.assertEqual(text.count(b"id: 1\n"), 1)
+        # a reader that doesn't read is cut off, and nobody else waits for it
+        lazy = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        lazy.sendall((head + "\r\n").encode())
+        own = self.identity("h0")
+        for n in range(1, 40):
+            report = wire.report([wire.link_event(0, "up", "x" * 1000) for _ in range(60)])
+            self.assertEqual(self.post("/agent/v1/report", wire.batch([(n, report)], oldest=n), **own)[0], 200)
+        self.assertEqual(self.get("/api/v1/status")["hosts"], 2)
+        lazy.close()
+        sock.close()
+
+    # ---- the machine ----
+
+    def test_slow_and_idle_clients(self):
+        c = self.start()
+        self.join(0)
+        lazy = [fleet.connect(self.space("c"), "127.0.0.1", 7639) for _ in range(200)]
+        idle = [fleet.connect(self.space("h0"), "10.90.0.1", 7638) for _ in range(300)]
+        for sock in lazy:
+            sock.sendall(b"GET /api/v1/status HT")
+        begin = time.monotonic()
+        self.assertEqual(self.get("/api/v1/status")["hosts"], 1)
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))[0], 200)
+        self.assertLess(time.monotonic() - begin, 3)
+        for sock in lazy + idle:
+            sock.settimeout(15)
+            try:
+                while sock.recv(100):
+                    pass
+            except ConnectionError:
+                pass
+            sock.close()
+        self.assertLess(time.monotonic() - begin, 16)
+        self.assertIsNone(c.process.poll(), c.log())
+
+    def test_two_controllers_damage_and_restore(self):
+        c = self.start()
+        self.join(0)
+        second = self.command(check=False)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("another foliot-controller has it", second.stderr)
+        self.assertIn("copied from", self.command("backup", self.path("backup.db")).stdout)
+        self.assertEqual(self.command("backup", self.path("backup.db"), check=False).returncode, 1)
+        self.assertIn("good", self.command("check").stdout)
+        self.assertIn("another foliot-controller has it", self.command("restore", self.path("backup.db"), check=False).stderr)
+        self.assertEqual(c.stop(), 0)
+        with open(self.path("data", "store.db"), "r+b") as file:
+            file.seek(16384)
+            file.write(b"Z" * 40000)
+        broken = self.command(check=False)
+        self.assertEqual(broken.returncode, 1)
+        self.assertIn("is damaged", broken.stderr)
+        self.assertIn("restore BACKUP", broken.stderr)
+        self.assertIn("restored", self.command("restore", self.path("backup.db")).stdout)
+        self.controller()
+        self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0"])
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))[0], 200)
+
+    def test_init_is_done_once(self):
+        self.init()
+        again = self.command("init", check=False)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("nothing was changed", again.stderr)
+        self.assertEqual(os.stat(self.path("data", "authority.key")).st_mode & 0o777, 0o600)
+        self.assertEqual(os.stat(self.path("data", "store.db")).st_mode & 0o777, 0o600)
+        self.write("controller.yaml", "lsten: x\n")
+        wrong = self.command(check=False)
+        self.assertIn("controller.yaml:1:1: expected one of the keys", wrong.stderr)
 
 
 if __name__ == "__main__":

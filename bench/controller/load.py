@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""load.py: what one controller carries: a fleet of agents (bench/fleet_load.c: real protocol, real TLS) against a real
+controller on this machine, with the API asked beside it. The load's own processor time is not the controller's."""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lab"))
+from world import BUILD, Missing, QUICK, Rows, quantile  # noqa: E402
+
+CONTROLLER = os.path.join(BUILD, "src", "app", "foliot-controller")
+LOAD = os.path.join(BUILD, "bench", "fleet_load")
+HOSTS, NICS, PEERS, PATHS = (200 if QUICK else 2000), 8, 20, 4
+WARM, SECONDS = (15, 20) if QUICK else (25, 60)
+
+
+class Fleet:
+    """A controller in a folder of its own, and the load; both end with the block."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="foliot-load-bench-")
+        config = os.path.join(self.folder, "controller.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"data_dir: {self.folder}/data\nlisten: 127.0.0.1:0\napi_listen: 127.0.0.1:0\n")
+        text = subprocess.run([CONTROLLER, "--config", config, "init", "--uses", "100000"], check=True, capture_output=True,
+                              text=True).stdout
+        self.token, self.admin = re.search(r"flj_\S+", text)[0], re.search(r"fla_\S+", text)[0]
+        self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
+        self.config = config
+        self.load = None
+        self.start()
+        return self
+
+    def start(self):
+        ports = os.path.join(self.folder, "data", "ports")
+        if os.path.exists(ports):
+            os.unlink(ports)
+        self.controller = subprocess.Popen([CONTROLLER, "--config", self.config], stdout=self.log, stderr=self.log)
+        for _ in range(100):
+            time.sleep(0.1)
+            if os.path.exists(ports):
+                break
+        with open(ports, encoding="ascii") as file:
+            self.agents, self.api = (int(line.split()[1]) for line in file)
+
+    def begin(self, hosts):
+        self.load = subprocess.Popen([LOAD, f"127.0.0.1:{self.agents}", self.token, str(hosts), str(NICS), str(PEERS),
+                                      str(PATHS), "10000", "2000", "100000"], stdout=subprocess.PIPE, text=True)
+        self.line = {}
+
+        def read():
+            for line in self.load.stdout:
+                words = line.split()
+                self.line = {"at": float(words[0]), **{words[i]: float(words[i + 1]) for i in range(1, len(words) - 1, 2)}}
+        threading.Thread(target=read, daemon=True).start()
+        end = time.monotonic() + 180
+        while self.line.get("reporting", 0) < hosts:
+            if time.monotonic() > end or self.load.poll() is not None:
+                raise Missing(f"the load did not come up: {self.line}")
+            time.sleep(0.2)
+
+    def __exit__(self, *_):
+        for process in (self.load, self.controller):
+            if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in os.listdir("/tmp"):
+            if folder.startswith("foliot-load-") and not folder.startswith("foliot-load-bench"):
+                shutil.rmtree(os.path.join("/tmp", folder), ignore_errors=True)
+
+    def cpu_s(self):
+        with open(f"/proc/{self.controller.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mib(self):
+        with open(f"/proc/{self.controller.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"VmHWM:\s+(\d+)", file.read())[1]) / 1024
+
+    def get(self, path, keep=None):
+        connection = keep or http.client.HTTPConnection("127.0.0.1", self.api, timeout=30)
+        begin = time.perf_counter()
+        connection.request("GET", path, headers={"Authorization": f"Bearer {self.admin}"})
+        answer = connection.getresponse()
+        body = answer.read()
+        took = (time.perf_counter() - begin) * 1000
+        if answer.status != 200:
+            raise Missing(f"{path}: {answer.status} {body[:100]}")
+        return took, body
+
+
+def ask(fleet, path, count, pause):
+    keep = http.client.HTTPConnection("127.0.0.1", fleet.api, timeout=30)
+    times = []
+    for i in range(count):
+        times.append(fleet.get(path(i), keep)[0])
+        time.sleep(pause)
+    return times
+
+
+def carries(rows):
+    """hosts that report at default rates, and what that costs"""
+    with Fleet() as fleet:
+        fleet.begin(HOSTS)
+        time.sleep(WARM)
+        begin, cpu, load = time.monotonic(), fleet.cpu_s(), dict(fleet.line)
+        paths = json.loads(fleet.get("/api/v1/paths?limit=50")[1])["items"]
+        state, series, acks = [], [], []
+        while time.monotonic() - begin < SECONDS:
+            state += ask(fleet, lambda i: f"/api/v1/hosts/load{(37 * i) % HOSTS}", 10, 0.02)
+            series += ask(fleet, lambda i: "/api/v1/series?metric=owd_ns_p50&from={from}&to={to}&port={port}".format(
+                **paths[i % len(paths)]), 3, 0.02)
+            acks.append(fleet.line.get("ack_ms_p99", 0))
+            time.sleep(0.5)
+        passed, cpu = time.monotonic() - begin, fleet.cpu_s() - cpu
+        now = dict(fleet.line)
+        status = json.loads(fleet.get("/api/v1/status")[1])
+        matrix = [fleet.get("/api/v1/latency") for _ in range(3)]
+        command = f"fleet_load ADDRESS TOKEN {HOSTS} {NICS} {PEERS} {PATHS} 10000 2000"
+        reports = (now["acknowledged"] - load["acknowledged"]) / passed
+        rows.add("controller.hosts", HOSTS, "hosts × 8 NICs", 2000, 12500, "higher", command=command,
+                 note=f"{reports:.0f} reports/s acknowledged, wanted {HOSTS / 10:.0f}; {status['freshness']}; "
+                      f"errors {now['errors'] - load['errors']:.0f}")
+        rows.add("controller.cpu", cpu / passed * 100, "% of a core", 60, None, command=command)
+        rows.add("controller.memory", fleet.memory_mib(), "MiB", 1024, None, command=command)
+        rows.add("controller.report_bytes", (now["sent_bytes"] - load["sent_bytes"]) / passed / HOSTS, "bytes/s and host", 4096,
+                 1024, command=command, note="bodies; delays made up of random ones compress worse than real ones")
+        rows.add("controller.ack_ms_p99", quantile(acks, 0.99), "ms", None, None, command=command)
+        rows.add("controller.api_state_p99", quantile(state, 0.99), "ms", 20, 5, runs=len(state),
+                 command="GET /api/v1/hosts/NAME beside that load")
+        rows.add("controller.api_recent_series_p99", quantile(series, 0.99), "ms", 100, 20, runs=len(series),
+                 command="GET /api/v1/series, the last hour of one path, beside that load",
+                 note="of a store that is minutes old: the row of 24 h is controller.api_day_p99")
+        rows.add("controller.matrix_ms", min(m[0] for m in matrix), "ms", None, None, runs=3,
+                 command="GET /api/v1/latency", note=f"{len(matrix[0][1]) / 1e6:.1f} MB, {HOSTS * NICS} NICs")
+
+
+def comes_back(rows):
+    """killed under load: until it answers again, until all hosts are live"""
+    hosts = HOSTS // 4
+    back, live = [], []
+    with Fleet() as fleet:
+        with open(fleet.config, "a", encoding="utf-8") as file:  # the same ports again
+            file.seek(0)
+        text = open(fleet.config, encoding="utf-8").read().replace("127.0.0.1:0\napi", f"127.0.0.1:{fleet.agents}\napi")
+        with open(fleet.config, "w", encoding="utf-8") as file:
+            file.write(text)
+        fleet.begin(hosts)
+        time.sleep(12)
+        for _ in range(3 if QUICK else 5):
+            fleet.controller.send_signal(signal.SIGKILL)
+            fleet.controller.wait()
+            begin = time.monotonic()
+            fleet.start()
+            fleet.get("/api/v1/status")
+            back.append(time.monotonic() - begin)
+            while json.loads(fleet.get("/api/v1/status")[1])["freshness"]["live"] < hosts and time.monotonic() - begin < 30:
+                time.sleep(0.1)
+            live.append(time.monotonic() - begin)
+            time.sleep(5)
+        gaps = json.loads(fleet.get("/api/v1/events?word=history-gap")[1])["items"]
+    rows.add("controller.back_s", max(back), "s", 2, None, runs=len(back), command=f"kill -9 under the load of {hosts} hosts")
+    rows.add("controller.live_s", max(live), "s", None, None, runs=len(live), command="the same, until all hosts are live again",
+             note=f"gaps in the history: {len(gaps)}")
+
+
+def main():
+    rows = Rows("controller")
+    for program in (CONTROLLER, LOAD):
+        if not os.path.exists(program):
+            print(f"{program} is not built: skipped")
+            return 77
+    rows.measure([("controller.hosts", "hosts", 2000, 12500, "higher"), ("controller.cpu", "% of a core", 60, None)], carries)
+    rows.measure([("controller.back_s", "s", 2, None)], comes_back)
+    return rows.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

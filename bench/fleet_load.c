@@ -1,0 +1,458 @@
+/* fleet_load.c: a fleet of agents in one process, for load: they join by a token, then report as
+ * agents do: own certificates, own TLS connections, sealed reports, beats. What they report is made
+ * up: delays around a base, a flap now and then.
+ *
+ * usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS SECONDS
+ * Writes a line a second on stdout: "SECONDS joined N reporting N acknowledged N errors N
+ * ack_ms_p50 X ack_ms_p99 X sent_bytes N". */
+#include <errno.h>
+#include <foliot.pb-c.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/prng.h"
+#include "base/time.h"
+#include "core/fleet/delay_code.h"
+#include "platform/http/client.h"
+#include "platform/message/message.h"
+#include "platform/tls/tls.h"
+
+enum { TIMEOUT_MS = 30000, ANSWER_MAX = 64 << 20, SAMPLE_MAX = 1 << 20, JOINING_MAX = 64 };
+
+struct host {
+    struct http_client *client;
+    char name[32], key_path[96], certificate_path[96];
+    uint32_t index, first_nic;
+    uint64_t stream, number, acknowledged; /* number: the last made */
+    struct message_buffer waiting;         /* the one report that isn't acknowledged */
+    uint64_t generation;
+    int64_t report_at, beat_at, sent_at;
+    bool joined, joining, table_sent;
+    uint64_t fleet_version, keys_version, settings_version;
+};
+
+static struct {
+    sd_event *loop;
+    const char *address;
+    char secret[64], pin[80], folder[64], authority[96];
+    uint32_t host_count, nic_count, peer_count, path_count, report_ms, beat_ms;
+    struct host *hosts;
+    uint32_t joined, joining, reporting;
+    uint64_t acknowledged, errors, sent_bytes;
+    double *samples;
+    size_t sample_count;
+    uint64_t prng;
+    struct message_arena arena;
+    struct message_buffer encoded, packed, unpacked;
+    uint32_t *local, *peer, *port;
+    uint64_t *signature;
+    int32_t *p50, *p99;
+} world;
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static uint64_t draw(void)
+{
+    return world.prng = hash_u64(world.prng, 1);
+}
+
+static _Noreturn void die(const char *what)
+{
+    fprintf(stderr, "fleet_load: %s\n", what);
+    exit(1);
+}
+
+/* ---- joining ---- */
+
+static void *decode(const struct http_result *r, const ProtobufCMessageDescriptor *d)
+{
+    const void *bytes = r->body;
+    size_t size = r->size;
+    if (size >= 4 && memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0) {
+        if (message_unpack(bytes, size, ANSWER_MAX, &world.unpacked) < 0) {
+            return NULL;
+        }
+        bytes = world.unpacked.bytes;
+        size = world.unpacked.size;
+    }
+    message_arena_reset(&world.arena);
+    return message_decode(&world.arena, d, bytes, size);
+}
+
+static void on_joined(void *context, const struct http_result *r)
+{
+    struct host *h = context;
+    h->joining = false;
+    world.joining--;
+    const Foliot__V1__JoinReply *m =
+        r->error == 0 && r->status == 200 ? decode(r, &foliot__v1__join_reply__descriptor) : NULL;
+    if (m == NULL) {
+        if (r->status != 429) {
+            fprintf(stderr, "join of %s: %s %u %s\n", h->name, r->words, r->status,
+                    (const char *)r->body);
+        }
+        world.errors++;
+        return;
+    }
+    if (tls_write_file(h->certificate_path, m->certificate.data, m->certificate.len, 0600) < 0 ||
+        (world.joined == 0 &&
+         tls_write_file(world.authority, m->authority.data, m->authority.len, 0600) < 0)) {
+        die("can't write certificates");
+    }
+    const Foliot__V1__FleetHost *own = m->fleet->hosts[m->fleet->n_hosts - 1];
+    for (size_t i = 0; i < m->fleet->n_hosts; i++) {
+        own = strcmp(m->fleet->hosts[i]->name, h->name) == 0 ? m->fleet->hosts[i] : own;
+    }
+    h->first_nic = own->nics[0]->id;
+    h->fleet_version = m->fleet->version;
+    h->keys_version = m->keys_version;
+    h->joined = true;
+    world.joined++;
+}
+
+static void join(struct host *h)
+{
+    Foliot__V1__JoinRequest m = FOLIOT__V1__JOIN_REQUEST__INIT;
+    Foliot__V1__Nic nics[16], *pointers[16];
+    char *key = NULL, *request = NULL, names[16][16];
+    uint8_t addresses[16][4];
+    if (tls_key_new(&key) < 0 || tls_request_new(key, h->name, &request) < 0 ||
+        tls_write_file(h->key_path, key, strlen(key), 0600) < 0) {
+        die("can't make a key");
+    }
+    for (uint32_t i = 0; i < world.nic_count; i++) {
+        const uint32_t number = h->index * world.nic_count + i + 1;
+        foliot__v1__nic__init(&nics[i]);
+        snprintf(names[i], sizeof(names[i]), "nic%u", i);
+        memcpy(addresses[i],
+               (uint8_t[]){10, (uint8_t)(number >> 16), (uint8_t)(number >> 8), (uint8_t)number},
+               4);
+        nics[i].name = names[i];
+        nics[i].rail = i;
+        nics[i].address4 = (ProtobufCBinaryData){4, addresses[i]};
+        pointers[i] = &nics[i];
+    }
+    m.protocol = MESSAGE_PROTOCOL;
+    m.token = (ProtobufCBinaryData){strlen(world.secret), (uint8_t *)world.secret};
+    m.host = h->name;
+    m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
+    m.nics = pointers;
+    m.n_nics = world.nic_count;
+    m.version = (char *)(uintptr_t) "load";
+    if (message_encode(&m.base, &world.encoded) < 0) {
+        die("out of memory");
+    }
+    const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/join",
+                                   .connect_to = world.address,
+                                   .pin = world.pin,
+                                   .body = world.encoded.bytes,
+                                   .size = world.encoded.size,
+                                   .answer_max = ANSWER_MAX,
+                                   .timeout_ms = TIMEOUT_MS};
+    if (http_client_call(h->client, &call, on_joined, h) == 0) {
+        h->joining = true;
+        world.joining++;
+    }
+    tls_wipe(key);
+    free(request);
+}
+
+/* ---- reporting ---- */
+
+static uint32_t fill_columns(const struct host *h)
+{
+    uint32_t n = 0;
+    const uint32_t fleet = world.host_count * world.nic_count;
+    for (uint32_t i = 0; i < world.nic_count; i++) {
+        for (uint32_t k = 0; k < world.peer_count; k++) {
+            const uint64_t pair = hash_u64(h->first_nic + i, k);
+            for (uint32_t p = 0; p < world.path_count; p++, n++) {
+                const int64_t base = 2000 + (int64_t)(hash_u64(pair, p) % 6000);
+                world.local[n] = h->first_nic + i;
+                world.peer[n] = (uint32_t)(pair % fleet);
+                world.port[n] = 7640 + p;
+                world.signature[n] = hash_u64(pair, 77 + p);
+                world.p50[n] = delay_encode(base + (int64_t)(draw() % 60));
+                world.p99[n] = delay_encode(base + 300 + (int64_t)(draw() % 900));
+            }
+        }
+    }
+    return n;
+}
+
+static void make_report(struct host *h)
+{
+    Foliot__V1__Report m = FOLIOT__V1__REPORT__INIT;
+    Foliot__V1__Clock clock = FOLIOT__V1__CLOCK__INIT;
+    Foliot__V1__Cost cost = FOLIOT__V1__COST__INIT;
+    Foliot__V1__PathTable table = FOLIOT__V1__PATH_TABLE__INIT;
+    Foliot__V1__PathRollup paths = FOLIOT__V1__PATH_ROLLUP__INIT;
+    Foliot__V1__Port ports[16], *pointers[16];
+    const uint32_t n = fill_columns(h);
+    m.boot = 1;
+    m.at_mono = now_ns();
+    m.covers_ms = world.report_ms;
+    clock.status = FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED;
+    clock.hard_ns = 4000 + (int64_t)(draw() % 500);
+    clock.statistical_ns = 100 + (int64_t)(draw() % 50);
+    clock.edges_live = clock.edges_chosen = world.peer_count;
+    cost.cpu_ppm = 20000 + (uint32_t)(draw() % 1000);
+    cost.memory_bytes = 24 << 20;
+    cost.packets_sent = cost.packets_received = (uint64_t)m.at_mono / 1000000;
+    for (uint32_t i = 0; i < world.nic_count; i++) {
+        foliot__v1__port__init(&ports[i]);
+        ports[i].nic = h->first_nic + i;
+        ports[i].state = FOLIOT__V1__PORT_STATE__PORT_UP;
+        ports[i].since_mono = 1;
+        ports[i].carrier_downs = 1;
+        ports[i].speed_mbps = 400000;
+        ports[i].rx_bytes = ports[i].tx_bytes = (uint64_t)m.at_mono * 40 + draw() % 1000000;
+        ports[i].stamps = 2;
+        pointers[i] = &ports[i];
+    }
+    h->generation = hash_u64(h->first_nic, n) | 1;
+    paths.generation = table.generation = h->generation;
+    paths.n_owd_p50 = paths.n_owd_p99 = n;
+    paths.owd_p50 = world.p50;
+    paths.owd_p99 = world.p99;
+    paths.bound_ns = 150;
+    table.n_local = table.n_peer = table.n_port = table.n_signature = n;
+    table.local = world.local;
+    table.peer = world.peer;
+    table.port = world.port;
+    table.signature = world.signature;
+    m.clock = &clock;
+    m.cost = &cost;
+    m.ports = pointers;
+    m.n_ports = world.nic_count;
+    m.paths = &paths;
+    m.table = h->table_sent ? NULL : &table;
+    if (message_encode(&m.base, &world.encoded) < 0 ||
+        message_pack(world.encoded.bytes, world.encoded.size, &world.packed) < 0 ||
+        message_buffer_reserve(&h->waiting, world.packed.size) < 0) {
+        die("out of memory");
+    }
+    memcpy(h->waiting.bytes, world.packed.bytes, world.packed.size);
+    h->waiting.size = world.packed.size;
+    h->number++;
+    h->table_sent = true;
+}
+
+static void on_reply(void *context, const struct http_result *r)
+{
+    struct host *h = context;
+    const Foliot__V1__BatchReply *m =
+        r->error == 0 && r->status == 200 ? decode(r, &foliot__v1__batch_reply__descriptor) : NULL;
+    if (m == NULL) {
+        world.errors++;
+        h->beat_at = now_ns() + 250 * NS_PER_MS + (int64_t)(draw() % (uint64_t)NS_PER_S);
+        return;
+    }
+    if (m->acknowledged > h->acknowledged) {
+        h->acknowledged = m->acknowledged;
+        world.acknowledged++;
+        if (world.sample_count < SAMPLE_MAX) {
+            world.samples[world.sample_count++] = (double)(now_ns() - h->sent_at) * 1e-6;
+        }
+    }
+    h->table_sent = h->table_sent && !m->tables_wanted;
+    h->fleet_version = m->fleet != NULL ? m->fleet->version : h->fleet_version;
+    h->keys_version = m->keys.len > 0 ? m->keys_version : h->keys_version;
+    h->settings_version = m->settings != NULL ? m->settings->version : h->settings_version;
+    h->beat_at = now_ns() + world.beat_ms * NS_PER_MS * 9 / 10 +
+                 (int64_t)(draw() % (world.beat_ms * (uint64_t)NS_PER_MS / 5));
+}
+
+static void send_batch(struct host *h)
+{
+    Foliot__V1__Batch m = FOLIOT__V1__BATCH__INIT;
+    Foliot__V1__SealedReport sealed = FOLIOT__V1__SEALED_REPORT__INIT, *pointer = &sealed;
+    const bool waiting = h->number > h->acknowledged;
+    m.protocol = MESSAGE_PROTOCOL;
+    m.stream = h->stream;
+    m.oldest = h->acknowledged + 1;
+    m.boot = 1;
+    m.now_mono = now_ns();
+    m.fleet_version = h->fleet_version;
+    m.keys_version = h->keys_version;
+    m.settings_version = h->settings_version;
+    m.version = (char *)(uintptr_t) "load";
+    sealed.number = h->number;
+    sealed.body = (ProtobufCBinaryData){h->waiting.size, h->waiting.bytes};
+    m.reports = &pointer;
+    m.n_reports = waiting;
+    if (message_encode(&m.base, &world.encoded) < 0) {
+        die("out of memory");
+    }
+    const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/report",
+                                   .connect_to = world.address,
+                                   .authority = world.authority,
+                                   .certificate = h->certificate_path,
+                                   .key = h->key_path,
+                                   .body = world.encoded.bytes,
+                                   .size = world.encoded.size,
+                                   .answer_max = ANSWER_MAX,
+                                   .timeout_ms = TIMEOUT_MS};
+    h->sent_at = m.now_mono;
+    if (http_client_call(h->client, &call, on_reply, h) == 0) {
+        world.sent_bytes += world.encoded.size;
+    }
+}
+
+/* ---- time ---- */
+
+static void turn(struct host *h, int64_t now)
+{
+    if (http_client_busy(h->client)) {
+        return;
+    }
+    if (!h->joined) {
+        if (!h->joining && world.joining < JOINING_MAX) {
+            join(h);
+        }
+        return;
+    }
+    if (world.joined < world.host_count) { /* all first: the fleet's list is large */
+        return;
+    }
+    if (h->report_at == 0) { /* spread over the interval */
+        h->report_at = now + (int64_t)(draw() % (world.report_ms * (uint64_t)NS_PER_MS));
+        h->beat_at = now + (int64_t)(draw() % (world.beat_ms * (uint64_t)NS_PER_MS));
+        world.reporting++;
+    }
+    if (now >= h->report_at && h->number == h->acknowledged) {
+        make_report(h);
+        h->report_at += world.report_ms * NS_PER_MS;
+        send_batch(h);
+    } else if (now >= h->beat_at) {
+        send_batch(h);
+    }
+}
+
+static int on_tick(sd_event_source *source, uint64_t at, void *context)
+{
+    const int64_t now = now_ns();
+    for (uint32_t i = 0; i < world.host_count; i++) {
+        turn(&world.hosts[i], now);
+    }
+    sd_event_source_set_time(source, at + 10000);
+    sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int on_second(sd_event_source *source, uint64_t at, void *context)
+{
+    static int64_t begin;
+    const int64_t now = now_ns();
+    const size_t n = world.sample_count;
+    begin = begin == 0 ? now : begin;
+    qsort(world.samples, n, sizeof(double), compare);
+    printf("%.0f joined %u reporting %u acknowledged %" PRIu64 " errors %" PRIu64
+           " ack_ms_p50 %.2f ack_ms_p99 %.2f sent_bytes %" PRIu64 "\n",
+           (double)(now - begin) * 1e-9, world.joined, world.reporting, world.acknowledged,
+           world.errors, n > 0 ? world.samples[n / 2] : 0, n > 0 ? world.samples[n * 99 / 100] : 0,
+           world.sent_bytes);
+    fflush(stdout);
+    world.sample_count = 0;
+    sd_event_source_set_time(source, at + 1000000);
+    sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+static void set_up(char **argv)
+{
+    const char *token = argv[2], *dot = strchr(token, '.');
+    if (dot == NULL || strlen(dot) != 44 || dot - token != 47) {
+        die("that is no join token");
+    }
+    world.address = argv[1];
+    snprintf(world.secret, sizeof(world.secret), "%.43s", token + 4);
+    snprintf(world.pin, sizeof(world.pin), "sha256//%.43s=", dot + 1);
+    for (char *p = world.pin + 8; *p != 0; p++) {
+        *p = *p == '-' ? '+' : *p == '_' ? '/' : *p;
+    }
+    uint32_t *const numbers[] = {&world.host_count, &world.nic_count, &world.peer_count,
+                                 &world.path_count, &world.report_ms, &world.beat_ms};
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        *numbers[i] = (uint32_t)strtoul(argv[3 + i], NULL, 10);
+        if (*numbers[i] == 0) {
+            die("numbers are above 0");
+        }
+    }
+    snprintf(world.folder, sizeof(world.folder), "/tmp/foliot-load-XXXXXX");
+    if (mkdtemp(world.folder) == NULL || world.nic_count > 16) {
+        die("no folder, or more than 16 NICs");
+    }
+    snprintf(world.authority, sizeof(world.authority), "%s/authority.pem", world.folder);
+    const size_t n = (size_t)world.nic_count * world.peer_count * world.path_count;
+    world.local = calloc(n, sizeof(uint32_t));
+    world.peer = calloc(n, sizeof(uint32_t));
+    world.port = calloc(n, sizeof(uint32_t));
+    world.signature = calloc(n, sizeof(uint64_t));
+    world.p50 = calloc(n, sizeof(int32_t));
+    world.p99 = calloc(n, sizeof(int32_t));
+    world.samples = calloc(SAMPLE_MAX, sizeof(double));
+    world.hosts = calloc(world.host_count, sizeof(*world.hosts));
+    world.prng = 42;
+    if (world.hosts == NULL || world.samples == NULL || world.p99 == NULL || world.p50 == NULL ||
+        message_arena_init(&world.arena, 64 << 20) < 0 || sd_event_default(&world.loop) < 0) {
+        die("out of memory");
+    }
+    for (uint32_t i = 0; i < world.host_count; i++) {
+        struct host *h = &world.hosts[i];
+        h->index = i;
+        h->stream = hash_u64(i, 9) | 1;
+        snprintf(h->name, sizeof(h->name), "load%u", i);
+        snprintf(h->key_path, sizeof(h->key_path), "%s/%u.key", world.folder, i);
+        snprintf(h->certificate_path, sizeof(h->certificate_path), "%s/%u.pem", world.folder, i);
+        if (http_client_open(world.loop, &h->client) < 0) {
+            die("out of memory");
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t now = 0;
+    struct rlimit files = {65536, 65536};
+    if (argc != 10) {
+        die("usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS "
+            "SECONDS");
+    }
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    set_up(argv);
+    sd_event_now(world.loop, CLOCK_MONOTONIC, &now);
+    const uint64_t end = now + strtoull(argv[9], NULL, 10) * 1000000;
+    if (sd_event_add_time(world.loop, NULL, CLOCK_MONOTONIC, now, 1, on_tick, NULL) < 0 ||
+        sd_event_add_time(world.loop, NULL, CLOCK_MONOTONIC, now, 1, on_second, NULL) < 0) {
+        die("no timers");
+    }
+    while (now < end && sd_event_run(world.loop, 100000) >= 0) {
+        sd_event_now(world.loop, CLOCK_MONOTONIC, &now);
+    }
+    for (uint32_t i = 0; i < world.host_count; i++) {
+        unlink(world.hosts[i].key_path);
+        unlink(world.hosts[i].certificate_path);
+    }
+    unlink(world.authority);
+    rmdir(world.folder);
+    return 0;
+}
