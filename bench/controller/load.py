@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,15 @@ from world import BUILD, Missing, QUICK, Rows, quantile  # noqa: E402
 
 CONTROLLER = os.path.join(BUILD, "src", "app", "foliot-controller")
 LOAD = os.path.join(BUILD, "bench", "fleet_load")
+FILL = os.path.join(BUILD, "bench", "history_fill")
 HOSTS, NICS, PEERS, PATHS = (200 if QUICK else 2000), 8, 20, 4
 WARM, SECONDS = (15, 20) if QUICK else (25, 60)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Fleet:
@@ -29,7 +37,8 @@ class Fleet:
         self.folder = tempfile.mkdtemp(prefix="foliot-load-bench-")
         config = os.path.join(self.folder, "controller.yaml")
         with open(config, "w", encoding="utf-8") as file:
-            file.write(f"data_dir: {self.folder}/data\nlisten: 127.0.0.1:0\napi_listen: 127.0.0.1:0\n")
+            self.agents, self.api = free_port(), free_port()  # the same after each restart
+            file.write(f"data_dir: {self.folder}/data\nlisten: 127.0.0.1:{self.agents}\napi_listen: 127.0.0.1:{self.api}\n")
         text = subprocess.run([CONTROLLER, "--config", config, "init", "--uses", "100000"], check=True, capture_output=True,
                               text=True).stdout
         self.token, self.admin = re.search(r"flj_\S+", text)[0], re.search(r"fla_\S+", text)[0]
@@ -47,9 +56,12 @@ class Fleet:
         for _ in range(100):
             time.sleep(0.1)
             if os.path.exists(ports):
-                break
-        with open(ports, encoding="ascii") as file:
-            self.agents, self.api = (int(line.split()[1]) for line in file)
+                return
+        raise Missing("the controller does not start")
+
+    def stop(self, how=signal.SIGTERM):
+        self.controller.send_signal(how)
+        self.controller.wait()
 
     def begin(self, hosts):
         self.load = subprocess.Popen([LOAD, f"127.0.0.1:{self.agents}", self.token, str(hosts), str(NICS), str(PEERS),
@@ -143,6 +155,39 @@ def carries(rows):
                  note="of a store that is minutes old: the row of 24 h is controller.api_day_p99")
         rows.add("controller.matrix_ms", min(m[0] for m in matrix), "ms", None, None, runs=3,
                  command="GET /api/v1/latency", note=f"{len(matrix[0][1]) / 1e6:.1f} MB, {HOSTS * NICS} NICs")
+        a_day(rows, fleet)
+
+
+def a_day(rows, fleet):
+    """The same controller with a day behind it: of ten hosts, which is what one series reads of."""
+    hosts = [f"load{i}" for i in range(10)]
+    nics = {name: json.loads(fleet.get(f"/api/v1/nics?host={name}")[1])["items"][0]["nic"] for name in hosts}
+    index = {name: json.loads(fleet.get(f"/api/v1/hosts/{name}")[1])["index"] for name in hosts}
+    paths = [p for name in hosts for p in json.loads(fleet.get(f"/api/v1/paths?host={name}&limit=20")[1])["items"]]
+    fleet.stop()
+    chunks = bytes_ = samples = 0
+    for name in hosts:
+        words = subprocess.run([FILL, os.path.join(fleet.folder, "data", "store.db"), str(index[name] + 1), str(nics[name]),
+                                str(HOSTS * NICS), str(NICS), str(PEERS), str(PATHS), "24", str(int(time.time()) - 600)],
+                               check=True, capture_output=True, text=True).stdout.split()
+        chunks, bytes_, samples = chunks + int(words[1]), bytes_ + int(words[3]), samples + int(words[5])
+    fleet.start()
+    time.sleep(15)
+    times, points = [], 0
+    since = (int(time.time()) - 86400) * 10**9
+    for i in range(100):
+        path = paths[(7 * i) % len(paths)]
+        took, body = fleet.get("/api/v1/series?metric=owd_ns_p50&from={from}&to={to}&port={port}".format(**path) +
+                               f"&since_utc_ns={since}&step_s=10")
+        times.append(took)
+        points = sum(v is not None for v in json.loads(body)["values"])
+        time.sleep(0.05)
+    rows.add("controller.api_day_p99", quantile(times, 0.99), "ms", 100, 20, runs=len(times),
+             command="GET /api/v1/series, 24 h of one path in steps of 10 s, beside that load", note=f"{points} values")
+    rows.add("store.bytes_per_sample", bytes_ / samples, "bytes", None, None, runs=chunks, command="history_fill",
+             note=f"{chunks} chunks; delays made up of random ones, 60 ns wide medians, 900 ns wide p99s")
+    rows.add("store.disk_per_nic_day", bytes_ / len(hosts) / NICS / 1e6, "MB", 2, 0.5, command="history_fill",
+             note=f"{PEERS * PATHS} paths a NIC, 10 s values of a day; coarser tiers add 1/30")
 
 
 def comes_back(rows):
@@ -150,16 +195,10 @@ def comes_back(rows):
     hosts = HOSTS // 4
     back, live = [], []
     with Fleet() as fleet:
-        with open(fleet.config, "a", encoding="utf-8") as file:  # the same ports again
-            file.seek(0)
-        text = open(fleet.config, encoding="utf-8").read().replace("127.0.0.1:0\napi", f"127.0.0.1:{fleet.agents}\napi")
-        with open(fleet.config, "w", encoding="utf-8") as file:
-            file.write(text)
         fleet.begin(hosts)
         time.sleep(12)
         for _ in range(3 if QUICK else 5):
-            fleet.controller.send_signal(signal.SIGKILL)
-            fleet.controller.wait()
+            fleet.stop(signal.SIGKILL)
             begin = time.monotonic()
             fleet.start()
             fleet.get("/api/v1/status")
