@@ -430,19 +430,21 @@ int main(int argc, char **argv)
     const bool is_soak = argc > 1 && strcmp(argv[1], "--soak") == 0;
     uint64_t first, last;
 
-    if (argc > 1 && !is_soak) {
-        FILE *out = strcmp(argv[1], "--help") == 0 ? stdout : stderr;
-        fputs("usage: sim_world [--soak PATH-HOURS SCENARIO...]\n\n"
-              "Rows of whole nodes in the simulated world: a table, and build/bench/sim.json.\n"
-              "--soak: no verdict may be wrong in so many path-hours; build/bench/sim-soak.json.\n",
-              out);
-        return out == stdout ? 0 : 2;
-    }
     began = seconds_now();
     if (argc == 4 && strcmp(argv[1], "--nights") == 0 &&
         sscanf(argv[2], "%" SCNu64 "-%" SCNu64, &first, &last) == 2 && load(argv[3])) {
         nights(first, last, INFINITY);
         return wrong_verdicts > 0 ? 1 : 0;
+    }
+    if (argc > 1 && !is_soak) {
+        FILE *out = strcmp(argv[1], "--help") == 0 ? stdout : stderr;
+        fputs("usage: sim_world [--soak PATH-HOURS SCENARIO... | --nights FIRST-LAST SCENARIO]\n\n"
+              "Rows of whole nodes in the simulated world: a table, and build/bench/sim.json.\n"
+              "--soak: no verdict may be wrong in so many path-hours; build/bench/sim-soak.json.\n"
+              "--nights: these seeds of one scenario, one process per processor, and what was "
+              "wrong; no rows.\n",
+              out);
+        return out == stdout ? 0 : 2;
     }
     report_init(&report, is_soak ? "sim-soak" : "sim", argc, argv);
     if (is_soak) {
