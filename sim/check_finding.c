@@ -217,6 +217,8 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
         return x->kind == FINDING_CLOCK_DISRUPTED || x->kind == FINDING_CLOCK_STEP;
     case FAULT_LIAR:
         return x->kind == FINDING_CLOCK_LIAR;
+    case FAULT_AGENT_STARVE:
+        return x->kind == FINDING_SENSING_LATE; /* its own word */
     default:
         return false;
     }

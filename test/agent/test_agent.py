@@ -284,6 +284,33 @@ class AgentCase(unittest.TestCase):
         for client in (*greedy, polite):
             client.close()
 
+    def test_who_asks_nothing_for_long_makes_room(self):
+        a = self.start(0)
+
+        def connect():
+            client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            client.settimeout(3)
+            client.connect(os.path.join(a.runtime, "agent.sock"))
+            return client
+
+        mute, watcher = connect(), connect()
+        watcher.sendall(json.dumps({"watch": "findings", "version": 1}).encode() + b"\n")
+        time.sleep(31)
+        talker = connect()  # a new connection is the occasion
+        self.assertEqual(mute.recv(1), b"")
+        request = json.dumps({"get": "status", "version": 1}).encode() + b"\n"
+        talker.sendall(request)
+        self.assertEqual(json.loads(talker.makefile("r", encoding="utf-8").readline())["kind"], "status")
+        watcher.setblocking(False)
+        try:
+            while watcher.recv(65536):  # open findings, then nothing: not the end
+                pass
+            self.fail("a watcher was dropped")
+        except BlockingIOError:
+            pass
+        for client in (mute, watcher, talker):
+            client.close()
+
     # ---- two agents, permission, disk ----
 
     def test_two_agents_on_one_host(self):

@@ -51,6 +51,7 @@ struct world {
     double trunk_loss[2][WORLD_SPINES][2];        /* leaf, spine, 0: up (leaf to spine), 1: down */
     double host_loss[WORLD_HOSTS][WORLD_NICS][2]; /* 0: to the fabric, 1: from it */
     int64_t trunk_delay[2][WORLD_SPINES][2];
+    int64_t pair_delay[WORLD_HOSTS][WORLD_HOSTS]; /* from, to */
     struct world_packet *heap;
     uint32_t heap_count;
     bool trace_hops, routers_silent;
@@ -265,7 +266,7 @@ static inline void world_send(struct world *w, uint32_t host, const struct node_
             return;
         }
     }
-    p.at += 1000;
+    p.at += 1000 + w->pair_delay[host][to];
     if (!world_lost(w, w->host_loss[to][to_nic][1])) {
         p.rx = p.at + (int64_t)(prng_exponential(&w->prng) * 50);
         world_push(w, &p);

@@ -381,6 +381,24 @@ static void a_flapping_trunk_is_one_finding_with_a_count(void **state)
     world_done(&w);
 }
 
+/* Three edges' errors add up to nothing where ways are alike both ways; where one isn't, it shows. */
+static void loops_show_asymmetry(void **state)
+{
+    struct node_triangles t[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        start_all(7, 6, 1, true);
+        w.pair_delay[1][4] = i == 1 ? 20000 : 0;
+        world_run(&w, 60 * NS_PER_S);
+        node_triangles(w.hosts[1].node, &t[i]);
+        assert_in_range(t[i].count, 15, 30);
+        assert_true(t[i].residual_ns_max >= t[i].residual_ns_p50);
+        world_done(&w);
+    }
+    assert_true(t[0].residual_ns_max < 1000);
+    assert_true(t[1].residual_ns_max > 9000 && t[1].residual_ns_max < 11000); /* half of it */
+}
+
 static void one_seed_one_history(void **state)
 {
     uint64_t digest[2][WORLD_HOSTS];
@@ -436,6 +454,7 @@ int main(void)
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
         cmocka_unit_test(short_trunk_flaps_are_all_found),
         cmocka_unit_test(a_flapping_trunk_is_one_finding_with_a_count),
+        cmocka_unit_test(loops_show_asymmetry),
         cmocka_unit_test(one_seed_one_history),
         cmocka_unit_test(a_restart_is_warm),
     };

@@ -149,6 +149,54 @@ static void a_restart_goes_on_from_the_old_page(void **state)
     }
 }
 
+/* The line of an agent that was started anew is far from what the agent before showed: time doesn't run backwards
+ * within an epoch, and bounds hold, as near as they meet by slewing; beyond that the epoch is raised, for good. */
+static void lines_far_apart_slew_or_raise_the_epoch(void **state)
+{
+    static const int64_t aparts[] = {-9000000, -2000000,  -700000,  700000,   3000000,
+                                     9000000,  -11000000, 11000000, 500000000};
+
+    for (size_t i = 0; i < ARRAY_COUNT(aparts); i++) {
+        struct page_maker old, maker;
+        struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+        struct clock_terms terms = terms_of(&line);
+        const bool meets = llabs(aparts[i]) < 10 * NS_PER_MS;
+        const int64_t now = 3 * NS_PER_S;
+        int64_t shown = 0;
+
+        page_maker_init(&old);
+        page_maker_update(&old, &terms, (struct mono){NS_PER_S});
+        old.page.terms.magic = CLOCK_PAGE_MAGIC;
+        page_maker_init(&maker);
+        page_maker_resume(&maker, &old.page.terms);
+        terms.line.x_ns += aparts[i];
+        for (int64_t t = now; t < now + 4 * NS_PER_S; t += 25 * NS_PER_MS) {
+            terms.line.r.ns = terms.line.until.ns = t;
+            page_maker_update(&maker, &terms, (struct mono){t});
+            maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+            assert_int_equal(maker.page.terms.epoch, terms.epoch + !meets);
+            for (int64_t c = t + PAGE_LEAD_NS; c < t + 25 * NS_PER_MS; c += 999983) {
+                const struct clock_page_reading r = clock_page_at(&maker.page.terms, c, c);
+                assert_true(r.estimate_ns >= shown);
+                assert_true(llabs(r.estimate_ns - c - terms.line.x_ns) <= r.hard_ns);
+                shown = r.estimate_ns;
+            }
+        }
+        assert_true(llabs(shown - (now + 4 * NS_PER_S) - terms.line.x_ns) < 30 * NS_PER_MS);
+        if (!meets) {
+            struct page_maker third;
+
+            page_maker_init(&third); /* the next agent's clock knows nothing of that */
+            page_maker_resume(&third, &maker.page.terms);
+            page_maker_update(&third, &terms, (struct mono){now + 5 * NS_PER_S});
+            assert_int_equal(third.page.terms.epoch, terms.epoch + 1);
+            terms.epoch++; /* a step of the clock itself is a new epoch all the same */
+            page_maker_update(&third, &terms, (struct mono){now + 6 * NS_PER_S});
+            assert_int_equal(third.page.terms.epoch, terms.epoch + 1);
+        }
+    }
+}
+
 static void a_guard_pass_keeps_the_line(void **state)
 {
     struct page_maker maker;
@@ -231,6 +279,7 @@ int main(void)
         cmocka_unit_test(time_goes_forward),
         cmocka_unit_test(a_new_epoch_starts_afresh),
         cmocka_unit_test(a_restart_goes_on_from_the_old_page),
+        cmocka_unit_test(lines_far_apart_slew_or_raise_the_epoch),
         cmocka_unit_test(a_guard_pass_keeps_the_line),
         cmocka_unit_test(page_and_terms_tell_one_bound),
         cmocka_unit_test(a_set_realtime_is_on_the_page),

@@ -26,6 +26,7 @@ struct member {
 struct edge_link {
     uint32_t generation; /* of the mesh edge; 0: none */
     int member, clock_edge;
+    uint32_t peer; /* the peer's number among the clocks */
     bool tried;
 };
 /* A second local clock against the host's: the line through the recent past, and how well it is
@@ -46,6 +47,8 @@ struct node_query {
     struct nic_id subject, asked;
     uint32_t member;
     uint32_t about; /* the member that is asked about */
+    bool triangle;  /* asked for node_triangle.c */
+    uint32_t by;    /* the member that is asked */
     struct mono at;
 };
 
@@ -54,6 +57,12 @@ struct path_flaps {
     uint32_t count;
     uint32_t number; /* of the finding that says so; 0: none */
     struct mono first, last;
+};
+#define TRIANGLE_MAX 64
+struct node_triangle {
+    struct mono asked;
+    uint32_t turn, count;
+    double residuals[TRIANGLE_MAX]; /* the newest, a ring */
 };
 /* One path and direction that is dead, lossy or slow. */
 struct bad_path {
@@ -110,6 +119,7 @@ struct node {
     struct mono deaf_at[HOST_NIC_MAX]; /* when that NIC last heard nobody */
     struct node_query queries[QUERY_MAX];
     uint32_t query_number;
+    struct node_triangle triangle;
     struct mono now, late_since;
     bool late_said;
     uint32_t late_count;
@@ -136,6 +146,10 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_incident_forget(struct node *n, struct mono now, int edge);
 void node_incident_tick(struct node *n, struct mono now);
+
+/* node_triangle.c */
+void node_triangle_tick(struct node *n, struct mono now);
+void node_triangle_answer(struct node *n, const struct node_query *q, const struct clock_answer *a);
 
 /* node_flap.c */
 void node_flap_died(struct path_flaps *flaps, struct mono since);

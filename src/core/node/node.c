@@ -309,6 +309,7 @@ void node_tick(struct node *n, struct mono now)
     node_clock_tick(n, now);
     drain_verdicts(n, now);
     node_finding_tick(n, now);
+    node_triangle_tick(n, now);
 }
 
 struct mono node_deadline(const struct node *n)

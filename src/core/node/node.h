@@ -316,6 +316,13 @@ uint8_t node_path_hops(const struct node *n, uint32_t edge, uint8_t path,
                        uint8_t ret_hops[MESH_HOP_MAX][16]);
 
 /* Findings that are open now, oldest first. */
+/* Loops over two neighbours that measure each other, the newest 64: what their edges' errors add up to. */
+struct node_triangles {
+    uint32_t count; /* 0: nobody knew, so far */
+    double residual_ns_p50, residual_ns_max;
+};
+void node_triangles(const struct node *n, struct node_triangles *ret);
+
 uint32_t node_finding_count(const struct node *n);
 const struct finding *node_finding_get(const struct node *n, uint32_t index);
 

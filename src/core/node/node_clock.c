@@ -156,6 +156,7 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
                                                                            : 2,
         .chosen = info->reason != EDGE_GUEST,
     };
+    link->peer = config.peer;
     link->clock_edge = clock_edge_add(n->members[member].clock, at, &config);
 }
 

@@ -207,6 +207,10 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
                                         .known = probe->query.opinion != PROBE_OPINION_NONE,
                                         .parked = probe->query.opinion == PROBE_OPINION_PARKED,
                                         .level_ns = probe->query.level / 16.0};
-    clock_on_answer(n->members[q->member].clock, at, &answer);
+    if (q->triangle) {
+        node_triangle_answer(n, q, &answer);
+    } else {
+        clock_on_answer(n->members[q->member].clock, at, &answer);
+    }
     q->number = 0;
 }

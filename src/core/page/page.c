@@ -62,9 +62,11 @@ static struct linear_map piece_at(const struct clock_page_terms *t, int64_t c)
     return c >= t->map_from ? t->map : c >= t->line_from ? t->line : t->prior;
 }
 
-#define JOIN_RATE 4500e-6 /* twice the clock's fastest slew, and some */
+#define JOIN_RATE        4500e-6          /* twice the clock's fastest slew, and some */
+#define EPOCH_RAISED_MAX 1000             /* more is another epoch's number */
+#define JOIN_NS          (10 * NS_PER_MS) /* further apart they are not one timeline any more */
 
-/* Joins the clock's line to what the page shows; false: too far apart to meet by slewing. */
+/* Joins the clock's line to what the page shows; the further apart, the later they meet. False: too far. */
 static bool join(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
 {
     const int64_t from = now + PAGE_LEAD_NS;
@@ -78,11 +80,14 @@ static bool join(struct clock_page_terms *t, const struct clock_line *line, int6
     }
     page_line_maps(line, &slewing, &after);
     start = moved_to(&prior, from);
-    apart = difference(&after, &prior, meet);
-    rate = apart / (double)(meet - from);
-    if (!(fabs(apart) < 1e9) || !(fabs(rate) < JOIN_RATE)) {
-        return false;
+    apart = difference(&after, &prior, from);
+    if (!(fabs(apart) < JOIN_RATE * (double)(meet - from))) {
+        if (!(fabs(apart) < JOIN_NS)) {
+            return false;
+        }
+        meet = from + (int64_t)(fabs(apart) / JOIN_RATE);
     }
+    rate = difference(&after, &prior, meet) / (double)(meet - from);
     start.y += (int64_t)(rate * (double)LINEAR_MAP_Y_ONE);
     if (start.y > LINEAR_MAP_Y_MAX || start.y < -LINEAR_MAP_Y_MAX) {
         return false;
@@ -164,10 +169,6 @@ static bool resume(struct page_maker *maker, const struct clock_terms *terms, in
     const struct clock_page_terms *shown = &maker->shown;
     struct clock_page_terms joined = *t;
 
-    if (shown->status == CLOCK_PAGE_UNKNOWN || shown->timeline != terms->timeline ||
-        shown->epoch != terms->epoch) {
-        return false;
-    }
     joined.prior = shown->prior;
     joined.line = shown->line;
     joined.map = shown->map;
@@ -186,6 +187,30 @@ void page_maker_realtime_set(struct page_maker *maker, struct mono now)
     maker->page.realtime_since = now.ns;
 }
 
+/* The line goes on from what was shown, or starts afresh: within one epoch only if nothing was shown of it. */
+static void follow(struct page_maker *maker, const struct clock_terms *terms, int64_t now)
+{
+    struct clock_page_terms *t = &maker->page.terms;
+    const struct clock_page_terms *shown = &maker->shown;
+    const bool known = t->status != CLOCK_PAGE_UNKNOWN && t->timeline == terms->timeline &&
+                       t->epoch == terms->epoch + maker->raised;
+    bool resumes = !known && shown->status != CLOCK_PAGE_UNKNOWN &&
+                   shown->timeline == terms->timeline &&
+                   shown->epoch - terms->epoch - maker->raised < EPOCH_RAISED_MAX;
+
+    if (known && (same_line(&maker->line, &terms->line) || join(t, &terms->line, now))) {
+        return;
+    }
+    if (resumes) { /* an earlier agent may have raised it */
+        maker->raised = shown->epoch - terms->epoch;
+        if (resume(maker, terms, now)) {
+            return;
+        }
+    }
+    maker->raised += known || resumes;
+    start_afresh(t, &terms->line, now);
+}
+
 void page_maker_update(struct page_maker *maker, const struct clock_terms *terms, struct mono now)
 {
     static const enum clock_page_status status[] = {
@@ -196,21 +221,17 @@ void page_maker_update(struct page_maker *maker, const struct clock_terms *terms
     };
     struct clock_page_terms *t = &maker->page.terms;
     const bool known = terms->status != CLOCK_UNKNOWN && terms->h_ns >= 0;
-    const bool follows = t->status != CLOCK_PAGE_UNKNOWN && t->timeline == terms->timeline &&
-                         t->epoch == terms->epoch;
-
     t->written = known ? terms->line.r.ns : now.ns;
+    if (known) {
+        follow(maker, terms, now.ns);
+    }
     t->timeline = terms->timeline;
-    t->epoch = terms->epoch;
+    t->epoch = terms->epoch + maker->raised;
     t->status = known ? status[terms->status] : CLOCK_PAGE_UNKNOWN;
     maker->page.utc_minus_fleet_ns = terms->utc_known ? terms->utc_minus_ns : 0;
     maker->page.utc_bound_ns = terms->utc_known ? (int64_t)clamp(terms->utc_bound_ns, 0, 1e18) : -1;
     if (!known) {
         return;
-    }
-    if (!follows ? !resume(maker, terms, now.ns)
-                 : !same_line(&maker->line, &terms->line) && !join(t, &terms->line, now.ns)) {
-        start_afresh(t, &terms->line, now.ns);
     }
     maker->shown.status = CLOCK_PAGE_UNKNOWN;
     maker->line = terms->line;

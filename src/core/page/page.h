@@ -6,7 +6,8 @@
  * instant, and from there meets the clock's own line at PAGE_MEET_NS or when that has finished
  * slewing, whichever is later. How far the two lie apart meanwhile (nanoseconds, for a clock in
  * step) is added to both bounds. Only a new epoch or timeline, or a first page, starts afresh: then
- * `since` is that moment, and nothing is known of times before it.
+ * `since` is that moment, and nothing is known of times before it. A line that is so far from what was shown that
+ * slewing would take seconds starts afresh as well, and the page's epoch is raised above the clock's.
  *
  * Pure; the caller takes `now` (the host's raw clock) right before, writes the page right after, and
  * fills in what isn't the clock's: boot_id, marker, agent, nics, and the kernel clocks of the pass. */
@@ -23,6 +24,7 @@
 struct page_maker {
     struct clock_page page; /* the last one made; the caller may set its other fields at any time */
     struct clock_line line; /* what it was made of */
+    uint32_t raised;        /* the page's epoch above the clock's */
     struct clock_page_terms shown; /* by an earlier agent; status UNKNOWN: nothing */
 };
 

@@ -221,7 +221,17 @@ void answer_selftest(struct agent *a, struct json_writer *j)
         }
     }
     json_put_end(j);
-    json_put_null(j, "triangles");
+    struct node_triangles triangles;
+    node_triangles(a->node, &triangles);
+    if (triangles.count > 0) {
+        json_put_object(j, "triangles");
+        json_put_uint(j, "count", triangles.count);
+        put_known(j, "residual_ns_p50", triangles.residual_ns_p50, true);
+        put_known(j, "residual_ns_max", triangles.residual_ns_max, true);
+        json_put_end(j);
+    } else {
+        json_put_null(j, "triangles");
+    }
     json_put_array(j, "nics");
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
         struct endpoint_counters counters = {0};
