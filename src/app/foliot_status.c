@@ -22,6 +22,18 @@ static void print_finding(const json_t *finding, FILE *out)
     }
 }
 
+static void print_controller(FILE *out, const json_t *c)
+{
+    const char *trouble = json_string_value(json_object_get(c, "trouble"));
+    if (json_is_object(c)) {
+        fprintf(out, "  control   %s: %s%s%s; %s reports wait\n",
+                json_string_value(json_object_get(c, "address")),
+                json_is_true(json_object_get(c, "connected")) ? "connected" : "not connected",
+                trouble != NULL ? ", " : "", trouble != NULL ? trouble : "",
+                field_integer(c, "reports_waiting").text);
+    }
+}
+
 static void status_of_one(const json_t *answer, FILE *out)
 {
     const json_t *clock = json_object_get(answer, "clock"), *mesh = json_object_get(answer, "mesh");
@@ -51,6 +63,7 @@ static void status_of_one(const json_t *answer, FILE *out)
     fprintf(out, "  links     %s of %s up, %s flaps within the past hour\n",
             field_integer(links, "nics_up").text, field_integer(links, "nics").text,
             field_integer(links, "flaps_hour").text);
+    print_controller(out, json_object_get(answer, "controller"));
     fprintf(out, "  cost      %s of a core, %.1f MiB; %s packets out, %s in, %s bad\n",
             field_ppm(cost, "cpu_ppm").text,
             (double)json_integer_value(json_object_get(cost, "memory_bytes")) / 1048576.0,

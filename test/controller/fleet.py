@@ -220,6 +220,39 @@ class Fleet(unittest.TestCase):
             self.wait(lambda: (self.host(f"h{i}") or {}).get("paths") is not None, 15, lambda: str(self.host(f"h{i}")))
         return agents
 
+    def ask(self, name, what="status"):
+        """The agent's own answer, on its socket."""
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.settimeout(3)
+        client.connect(self.path(f"run-{name}", "agent.sock"))
+        client.sendall(json.dumps({"get": what, "version": 1}).encode() + b"\n")
+        with client.makefile("r", encoding="utf-8") as lines:
+            answer = json.loads(lines.readline())
+        client.close()
+        return answer
+
+    def check_metrics(self, text):
+        """OpenMetrics: every sample belongs to the family above it, each once, names and units as they should be."""
+        lines = text.decode().split("\n")
+        self.assertEqual(lines[-2:], ["# EOF", ""])
+        families, seen, family, kind = set(), set(), None, None
+        for line in lines[:-2]:
+            if line.startswith("# TYPE "):
+                _, _, family, kind = line.split(" ")
+                self.assertNotIn(family, families)
+                families.add(family)
+            elif line.startswith("# UNIT "):
+                self.assertTrue(family.endswith("_" + line.split(" ")[3]), line)
+            elif line.startswith("# HELP "):
+                self.assertEqual(line.split(" ")[2], family)
+            else:
+                match = re.fullmatch(r'([a-z_]+)(\{[a-z_]+="[^"]*"(?:,[a-z_]+="[^"]*")*\})? ([-+0-9.e]+|NaN)', line)
+                self.assertTrue(match, line)
+                self.assertEqual(match[1], family + ("_total" if kind == "counter" else ""), line)
+                self.assertNotIn((match[1], match[2]), seen)
+                seen.add((match[1], match[2]))
+        return seen
+
     # ---- agents that are not ours ----
 
     def tls(self, certificate=None, key=None, i=0):

@@ -39,7 +39,9 @@ class TestFleet(fleet.Fleet):
         self.assertTrue(all(link["state"] == "up" for link in self.get("/api/v1/links")["items"]))
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=0&to=2")["items"]), 10, "a path")
         self.assertTrue(self.get("/api/v1/latency")["cells"])
-        self.assertIn(b"# EOF", self.get("/metrics"))
+        self.check_metrics(self.get("/metrics"))
+        control = self.ask("h0")["controller"]
+        self.assertEqual((control["address"], control["connected"], control["trouble"]), ("10.90.0.1:7638", True, None))
         # a cut link is seen by all who ask, at once
         self.ip("c", "link", "set", "p1x0", "down")
         begin = time.monotonic()
@@ -52,6 +54,26 @@ class TestFleet(fleet.Fleet):
         self.wait(lambda: self.host("h0")["freshness"] == "stale", 6, "silence")
         self.assertEqual(self.host("h0")["health"], "unknown")
         self.assertEqual(controller.stop(), 0)
+
+    def test_metrics_of_an_agent(self):
+        self.start()
+        self.join(0)
+        self.write("h0.yaml", self.read(self.path("h0.yaml")) + "metrics_listen: 127.0.0.1:7636\n")
+        self.agent(0)
+
+        def get():
+            try:
+                sock = fleet.connect(self.space("h0"), "127.0.0.1", 7636)
+            except OSError:
+                return None
+            sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            text = b""
+            while part := sock.recv(65536):
+                text += part
+            sock.close()
+            return text.split(b"\r\n\r\n", 1)[1]
+        names = {name for name, _ in self.check_metrics(self.wait(get, 5, "metrics"))}
+        self.assertLessEqual({"foliot_port_up", "foliot_packets_sent_total", "foliot_controller_connected"}, names)
 
     # ---- members ----
 

@@ -13,6 +13,9 @@ enum {
     COLUMN_CONSTANT = 1,
 };
 
+#define STEP_MAX (1ULL << 50)
+#define FROM_MAX (1LL << 62)
+
 struct chunk {
     struct chunk_head head;
     struct chunk_series *series;
@@ -217,8 +220,8 @@ static int get_section(struct chunk *c, uint32_t local, struct reader *r)
         struct chunk_key *key = &series[i].key;
         key->local = local;
         key->metric = (uint32_t)get(r);
-        key->peer = (uint32_t)(before.peer + unzigzag(get(r)));
-        key->port = (uint32_t)(before.port + unzigzag(get(r)));
+        key->peer = (uint32_t)(before.peer + (uint64_t)unzigzag(get(r)));
+        key->port = (uint32_t)(before.port + (uint64_t)unzigzag(get(r)));
         series[i].values = NULL;
         before = *key;
     }
@@ -239,8 +242,8 @@ static int get_head(struct reader *r, struct chunk_head *head, uint64_t *ret_sec
     const uint64_t version = get(r);
     const int64_t from = unzigzag(get(r));
     const uint64_t step = get(r), slots = get(r), sections = get(r);
-    if (r->bad || version != CHUNK_VERSION || step == 0 || step > INT64_MAX / CHUNK_SLOT_MAX ||
-        slots == 0 || slots > CHUNK_SLOT_MAX || sections > SECTION_MAX) {
+    if (r->bad || version != CHUNK_VERSION || step == 0 || step > STEP_MAX || from < -FROM_MAX ||
+        from > FROM_MAX || slots == 0 || slots > CHUNK_SLOT_MAX || sections > SECTION_MAX) {
         return -EBADMSG;
     }
     *head = (struct chunk_head){from, (int64_t)step, (uint32_t)slots};

@@ -2,6 +2,7 @@
 #include "service/agent/agent.h"
 
 #include "base/arena.h"
+#include "platform/http/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -344,6 +345,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     r = r < 0 ? r : open_loop(a);
     r = r < 0 ? r : agent_server_open(a);
     r = r < 0 ? r : agent_uplink_open(a);
+    r = r < 0 ? r : agent_metrics_open(a);
     if (r < 0) {
         agent_say(LOG_ERR, "cannot start: %s", strerror(-r));
     }
@@ -352,6 +354,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
 
 static void close_all(struct agent *a)
 {
+    http_server_close(a->metrics);
     agent_uplink_close(a);
     agent_server_close(a);
     if (a->node != NULL) {

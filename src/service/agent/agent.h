@@ -90,6 +90,7 @@ struct agent_discovery { /* a probe with a small TTL that a router may answer */
 #define AGENT_DISCOVERY_KEPT 256
 
 struct agent_server;
+struct http_server;
 
 struct agent {
     sd_event *loop;
@@ -148,6 +149,7 @@ struct agent {
     int64_t anchor_ns;
     struct agent_server *server;
     struct uplink *uplink; /* NULL: no controller */
+    struct http_server *metrics;
     bool ready_said, state_trouble;
     int exit_code;
 };
@@ -209,6 +211,9 @@ void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *b
 /* Fleet time and UTC of a host time; false: not known. */
 bool agent_fleet_ns(const struct agent *a, struct mono at, int64_t *ret_ns);
 bool agent_utc_ns(struct agent *a, struct mono at, int64_t *ret_ns);
+
+/* ---- metrics.c ---- */
+MUST_CHECK int agent_metrics_open(struct agent *a);
 
 /* ---- server.c ---- */
 MUST_CHECK int agent_server_open(struct agent *a);

@@ -325,6 +325,27 @@ static void put_cost(struct agent *a, struct json_writer *j)
     json_put_end(j);
 }
 
+/* null: none is configured. */
+static void put_controller(struct agent *a, struct json_writer *j)
+{
+    struct uplink_report r;
+    agent_uplink_report(a, &r);
+    if (!r.configured) {
+        json_put_null(j, "controller");
+        return;
+    }
+    json_put_object(j, "controller");
+    json_put_string(j, "address", r.controller);
+    json_put_bool(j, "connected", r.connected);
+    json_put_string(j, "trouble", r.trouble[0] != 0 ? r.trouble : NULL);
+    json_put_uint(j, "reports_waiting", r.waiting);
+    json_put_uint(j, "waiting_bytes", r.waiting_bytes);
+    json_put_uint(j, "reports_lost", r.lost);
+    json_put_int_if(j, "certificate_not_after_utc_ns", r.certificate_not_after != 0,
+                    r.certificate_not_after * NS_PER_S);
+    json_put_end(j);
+}
+
 static void answer_status(struct agent *a, struct json_writer *j)
 {
     uint32_t up = 0;
@@ -351,6 +372,7 @@ static void answer_status(struct agent *a, struct json_writer *j)
     json_put_uint(j, "flaps_hour", flaps);
     json_put_end(j);
     put_cost(a, j);
+    put_controller(a, j);
     put_findings(a, j, false);
 }
 

@@ -111,11 +111,11 @@ static int load_number(const struct config_node *map, const char *key, int64_t m
 
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
-    static const char *const keys[] = {"host",        "key_file",     "port",        "nics",
-                                       "peers",       "routers",      "stamps",      "edge_limit",
-                                       "runtime_dir", "state_dir",    "delay_floor", "diameter",
-                                       "flap_limit",  "paths",        "ring_peers",  "record_mib",
-                                       "controller",  "identity_dir", "fleet_file",  NULL};
+    static const char *const keys[] = {
+        "host",       "key_file",       "port",        "nics",       "peers",       "routers",
+        "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor", "diameter",
+        "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",  "identity_dir",
+        "fleet_file", "metrics_listen", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
     int64_t port = AGENT_PORT_DEFAULT, diameter = 0, flaps = 0, paths = 0, ring = 0, mib = 64;
@@ -133,10 +133,14 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     snprintf(c->state_dir, sizeof(c->state_dir), "%s", systemd != NULL ? systemd : c->runtime_dir);
     r = r < 0 ? r : load_folder(root, "state_dir", c->state_dir, sizeof(c->state_dir), l->error);
     snprintf(c->identity_dir, sizeof(c->identity_dir), "%.180s/identity", c->state_dir);
-    r = r < 0 ? r
-              : load_folder(root, "identity_dir", c->identity_dir, sizeof(c->identity_dir), l->error);
+    r = r < 0
+            ? r
+            : load_folder(root, "identity_dir", c->identity_dir, sizeof(c->identity_dir), l->error);
     r = r < 0 ? r : load_text(root, "controller", c->controller, sizeof(c->controller), l->error);
     r = r < 0 ? r : load_text(root, "fleet_file", c->fleet_file, sizeof(c->fleet_file), l->error);
+    r = r < 0 ? r
+              : load_text(root, "metrics_listen", c->metrics_listen, sizeof(c->metrics_listen),
+                          l->error);
     r = r < 0 ? r : load_number(root, "port", 1, 65535, &port, l->error);
     r = r < 0 ? r : load_number(root, "diameter", 1, 32, &diameter, l->error);
     r = r < 0 ? r : load_number(root, "flap_limit", 1, 100000, &flaps, l->error);

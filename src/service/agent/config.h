@@ -36,6 +36,7 @@ struct agent_config {
     char identity_dir[AGENT_PATH_SIZE]; /* certificate and key for it */
     char fleet_file[AGENT_PATH_SIZE];   /* where `peers` are instead, as the controller has them */
     uint64_t fleet_version;             /* of that file */
+    char metrics_listen[80];            /* "127.0.0.1:7636"; empty: no metrics over HTTP */
     uint16_t port;
     bool software_stamps; /* stamps: software, even where the NIC could */
     int64_t record_bytes_max;

@@ -448,7 +448,8 @@ void api_get_paths(struct api_call *call)
 
 static int compare_code(const void *a, const void *b)
 {
-    return *(const int32_t *)a - *(const int32_t *)b;
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
 }
 
 /* One cell: the NIC pair of paths[0..n): median of the paths' medians, worst of their p99s. */

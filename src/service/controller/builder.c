@@ -205,13 +205,12 @@ static void take_port(struct report_reader *r, const Foliot__V1__Port *p, int64_
     if (i == HOST_NIC_MAX) {
         return;
     }
-    const int64_t passed = at_ns - r->before[i].at_ns;
-    if (r->before[i].nic == p->nic && passed > 0 && p->rx_bytes >= r->before[i].rx &&
-        p->tx_bytes >= r->before[i].tx) {
-        put(r, METRIC_PORT_RX_BPS, p->nic, 0, 0, at_ns,
-            (int64_t)((double)(p->rx_bytes - r->before[i].rx) * 8e9 / (double)passed));
-        put(r, METRIC_PORT_TX_BPS, p->nic, 0, 0, at_ns,
-            (int64_t)((double)(p->tx_bytes - r->before[i].tx) * 8e9 / (double)passed));
+    const int64_t passed = at_ns - r->before[i].at_ns,
+                  rx = controller_rate(r->before[i].rx, p->rx_bytes, passed),
+                  tx = controller_rate(r->before[i].tx, p->tx_bytes, passed);
+    if (r->before[i].nic == p->nic && rx >= 0 && tx >= 0) {
+        put(r, METRIC_PORT_RX_BPS, p->nic, 0, 0, at_ns, rx);
+        put(r, METRIC_PORT_TX_BPS, p->nic, 0, 0, at_ns, tx);
     }
     r->before[i].nic = p->nic;
     r->before[i].at_ns = at_ns;

@@ -24,6 +24,8 @@ enum {
     ARRIVE_MS = 10000,
 };
 
+#define AGE_MAX_NS (3660LL * 86400 * NS_PER_S)
+
 void controller_say(int priority, const char *format, ...)
 {
     char text[2048];
@@ -53,6 +55,23 @@ struct mono controller_mono(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (struct mono){t.tv_sec * NS_PER_S + t.tv_nsec};
+}
+
+int64_t controller_back(int64_t at_ns, int64_t later_ns, int64_t earlier_ns)
+{
+    int64_t age = 0;
+    return __builtin_sub_overflow(later_ns, earlier_ns, &age) || age < 0 || age > AGE_MAX_NS
+               ? at_ns
+               : at_ns - age;
+}
+
+int64_t controller_rate(uint64_t before, uint64_t now, int64_t passed_ns)
+{
+    if (passed_ns <= 0 || now < before) {
+        return -1;
+    }
+    const double rate = (double)(now - before) * 8e9 / (double)passed_ns;
+    return rate < 1e17 ? (int64_t)rate : -1;
 }
 
 /* ---- commits ---- */

@@ -252,6 +252,12 @@ enum freshness fleet_freshness(const struct controller *c, const struct fleet_ho
                                struct mono now);
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now);
 
+/* at_ns less what lies between two readings of one clock; at_ns where that is no sensible age:
+ * readings are what strangers say. */
+int64_t controller_back(int64_t at_ns, int64_t later_ns, int64_t earlier_ns);
+/* Bits a second, -1: not known. */
+int64_t controller_rate(uint64_t before, uint64_t now, int64_t passed_ns);
+
 /* ---- ingest.c ---- */
 unsigned ingest_on_head(void *context, struct http_request *request);
 void ingest_on_request(void *context, struct http_request *request);

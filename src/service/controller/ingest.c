@@ -370,13 +370,11 @@ void ingest_answer_waiting(struct controller *c, int rc)
 static int64_t place(const struct fleet_host *h, const Foliot__V1__Batch *batch,
                      const Foliot__V1__Report *report, int64_t now_ns)
 {
-    const int64_t age = batch->now_mono - report->at_mono;
     int64_t at = now_ns;
-    if (report->boot == batch->boot && age >= 0 && age < 30 * 86400 * NS_PER_S) {
-        at = now_ns - age;
-    } else if (report->at_fleet > 0 && batch->now_fleet > report->at_fleet &&
-               batch->now_fleet - report->at_fleet < 30 * 86400 * NS_PER_S) {
-        at = now_ns - (batch->now_fleet - report->at_fleet); /* of the boot before */
+    if (report->boot == batch->boot) {
+        at = controller_back(now_ns, batch->now_mono, report->at_mono);
+    } else if (report->at_fleet > 0 && batch->now_fleet > 0) { /* of the boot before */
+        at = controller_back(now_ns, batch->now_fleet, report->at_fleet);
     }
     const int64_t floor = h->last_at_ns > h->sealed_ns ? h->last_at_ns + 1 : h->sealed_ns;
     return at < floor ? floor : at;

@@ -113,6 +113,15 @@ static void put_end_point(const struct controller *c, struct json_writer *j, con
     json_put_end(j);
 }
 
+/* A word is one of ours, and short. */
+static const char *word_of(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length < 32 && strspn(text, "abcdefghijklmnopqrstuvwxyz-") == length
+               ? text
+               : "unknown";
+}
+
 static const char *or_null(const char *text)
 {
     return text[0] != 0 ? text : NULL;
@@ -175,13 +184,13 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
                                          .closed_ns = f->phase == 2 ? at_ns : 0,
                                          .run = f->run,
                                          .number = f->number,
-                                         .kind = f->kind,
+                                         .kind = word_of(f->kind),
                                          .body = copy};
     const struct store_event event = {.at_ns = at_ns,
                                       .fleet_ns = e->at_fleet,
                                       .host = h->id,
                                       .kind = "finding",
-                                      .word = f->kind,
+                                      .word = word_of(f->kind),
                                       .body = copy};
     r = store_finding_put(c->store, &stored, &id);
     r = r < 0 ? r : state_event(c, &event);
@@ -221,7 +230,7 @@ static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot_
         .fleet_ns = e->at_fleet,
         .host = h->id,
         .kind = link ? "link" : "host",
-        .word = link                                                     ? e->word
+        .word = link                                                     ? word_of(e->word)
                 : e->type == FOLIOT__V1__EVENT_TYPE__EVENT_AGENT_STARTED ? "agent-started"
                 : e->type == FOLIOT__V1__EVENT_TYPE__EVENT_REPORTS_LOST  ? "reports-lost"
                                                                          : "unknown",
@@ -234,9 +243,9 @@ static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot_
 static int apply_event(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
                        const Foliot__V1__Event *e, int64_t at_ns)
 {
-    const int64_t event_at = at_ns - (report->at_mono - e->at_mono);
+    const int64_t event_at = controller_back(at_ns, report->at_mono, e->at_mono);
     if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_FINDING && e->finding != NULL) {
-        int64_t since = at_ns - (report->at_mono - e->finding->since_mono);
+        int64_t since = controller_back(at_ns, report->at_mono, e->finding->since_mono);
         since = e->finding->since_mono == 0 || since > event_at ? event_at : since;
         return apply_finding(c, h, e, event_at, since);
     }
@@ -254,12 +263,9 @@ static int apply_event(struct controller *c, struct fleet_host *h, const Foliot_
 static void apply_rates(struct fleet_nic *n, const Foliot__V1__Port *p, int64_t at_ns)
 {
     const int64_t passed = at_ns - n->bytes_at_ns;
-    n->rx_bps = n->tx_bps = -1;
-    if (n->bytes_at_ns != 0 && passed > 0 && p->rx_bytes >= n->rx_bytes &&
-        p->tx_bytes >= n->tx_bytes) {
-        n->rx_bps = (int64_t)((double)(p->rx_bytes - n->rx_bytes) * 8e9 / (double)passed);
-        n->tx_bps = (int64_t)((double)(p->tx_bytes - n->tx_bytes) * 8e9 / (double)passed);
-    }
+    const bool first = n->bytes_at_ns == 0;
+    n->rx_bps = first ? -1 : controller_rate(n->rx_bytes, p->rx_bytes, passed);
+    n->tx_bps = first ? -1 : controller_rate(n->tx_bytes, p->tx_bytes, passed);
     n->bytes_at_ns = at_ns;
     n->rx_bytes = p->rx_bytes;
     n->tx_bytes = p->tx_bytes;
@@ -277,7 +283,8 @@ static void apply_port(struct controller *c, const struct fleet_host *h,
         apply_rates(n, p, at_ns);
     }
     n->state = p->state;
-    n->since_utc_ns = p->since_mono != 0 ? at_ns - (report->at_mono - p->since_mono) : 0;
+    n->since_utc_ns =
+        p->since_mono != 0 ? controller_back(at_ns, report->at_mono, p->since_mono) : 0;
     n->carrier_downs = p->carrier_downs;
     n->flaps_hour = p->flaps_hour;
     n->flaps_day = p->flaps_day;
@@ -367,7 +374,7 @@ static void apply_paths(struct controller *c, struct fleet_host *h, const Foliot
         p->p50 = m->owd_p50[i];
         p->p99 = m->owd_p99[i];
         p->loss_ppm = m->n_loss_ppm != 0 ? m->loss_ppm[i] : 0;
-        p->state = m->n_state != 0 ? (uint8_t)m->state[i]
+        p->state = m->n_state != 0 ? (uint8_t)(m->state[i] > 4 ? 0 : m->state[i])
                                    : (uint8_t)FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
         h->paths_dead += p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
         h->paths_lossy += p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;

@@ -1,0 +1,32 @@
+/* openmetrics.h: text for /metrics, version 1.0.0: one call per family, then its samples.
+ *
+ * Names are without "foliot_" and, for counters, without "_total"; both are added. A unit is the
+ * name's last word, as the format asks. Label values are escaped. Errors stick. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define METRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+struct metrics_text {
+    char *bytes;
+    size_t size, capacity;
+    bool failed; /* no memory */
+};
+
+void metrics_done(struct metrics_text *t);
+/* type: "gauge", "counter", "stateset"; unit may be NULL. */
+void metrics_family(struct metrics_text *t, const char *name, const char *type, const char *unit,
+                    const char *help);
+/* A sample of the family: label NULL: none. */
+void metrics_sample(struct metrics_text *t, const char *name, const char *label, const char *value,
+                    double number);
+/* Two labels. */
+void metrics_sample2(struct metrics_text *t, const char *name, const char *const labels[2],
+                     const char *const values[2], double number);
+/* A family with one sample. */
+void metrics_counter(struct metrics_text *t, const char *name, const char *help, uint64_t number);
+void metrics_gauge(struct metrics_text *t, const char *name, const char *unit, const char *help,
+                   double number);
+void metrics_end(struct metrics_text *t);
