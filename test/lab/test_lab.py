@@ -67,8 +67,8 @@ class Echo:
 
 class WithoutALab(unittest.TestCase):
     def test_there_is_none(self):
-        for command in ('status', 'fault', 'exec'):
-            done = lab(command, 'list', good=False)
+        for command in (('status',), ('fault', 'list'), ('exec', 'list')):
+            done = lab(*command, good=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn('no lab', done.stderr)
         self.assertIn('there was no lab', lab('down').stdout)
