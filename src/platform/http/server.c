@@ -218,7 +218,9 @@ bool http_stream_write(struct http_request *r, const void *bytes, size_t size)
         cut(r);
         return false;
     }
-    memmove(r->stream, r->stream + r->stream_sent, r->stream != NULL ? waiting : 0);
+    if (waiting > 0) {
+        memmove(r->stream, r->stream + r->stream_sent, waiting);
+    }
     char *larger = realloc(r->stream, waiting + size + 1);
     if (larger == NULL) {
         cut(r);

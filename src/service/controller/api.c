@@ -251,7 +251,7 @@ void api_on_request(void *context, struct http_request *request)
         return;
     }
     if (token != NULL) {
-        call.who = token->name;
+        snprintf(call.who, sizeof(call.who), "%s", token->name);
         token->used_ns = controller_utc_ns();
         if (role_of(token->role) < route->role) {
             c->count.api_refused++;

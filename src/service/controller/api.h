@@ -16,7 +16,7 @@ struct api_call {
     struct controller *c;
     struct http_request *request;
     struct json_writer *j; /* empty */
-    const char *who;       /* the token's name */
+    char who[64];          /* the token's name */
     const char *rest;      /* of the path, after the route's prefix */
     json_t *body;          /* of POST; NULL */
     bool answered;
