@@ -52,8 +52,9 @@ static uint32_t edge_limit(const struct world *w)
     if (c->edge_limit_ns > 0) {
         return (uint32_t)c->edge_limit_ns;
     }
-    return (uint32_t)(1.1 * longest + 1500 + 12 * c->noise_ns + 2 * c->jitter_ns +
-                      (hardware(w) ? 0 : 20000)); /* what software stamps may be off by */
+    /* twice what software stamps may be off by, and some */
+    const double stamps = hardware(w) ? 0 : 3000;
+    return (uint32_t)(1.1 * longest + 1500 + 12 * c->noise_ns + 2 * c->jitter_ns + stamps);
 }
 
 static struct node_config node_configure(struct world *w, int host)
