@@ -47,7 +47,7 @@ bool edge_against(const struct edge *e)
 {
     const bool out = e->out_since_s >= 1;
 
-    return (e->parked || out) && !(out && e->silent) && !e->unsure;
+    return (e->parked || (out && !e->silent)) && !e->unsure;
 }
 
 /* A clock that is off makes packets of one direction early and those of the other late, by as much.

@@ -36,7 +36,7 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
         if (!e->peer.core) {
             continue; /* it says itself that it isn't to be relied on: parked, but no liar */
         }
-        if (e->unsure || (out && e->silent)) {
+        if (e->unsure || (out && e->silent && !e->parked)) {
             continue; /* held up, which is nobody's lie */
         }
         if ((!e->level_known && !out) || c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
