@@ -8,6 +8,8 @@
 
 #include "service/record/recorder.h"
 #include "wire/clock_page.h"
+#include "wire/handle.h"
+#include "wire/lane.h"
 #include "wire/mesh_page.h"
 #include "wire/probe.h"
 
@@ -149,6 +151,51 @@ static void recording(const char *folder)
     rmdir(place);
 }
 
+static void lanes(const char *folder)
+{
+    static const uint8_t key[LANE_KEY_SIZE] = "fuzz fuzz fuzz ", nonce[LANE_NONCE_SIZE] = "nonce";
+    const struct lane_hello hello = {.newest = LANE_VERSION,
+                                     .lowest = 1,
+                                     .lanes = 4,
+                                     .epoch = 1,
+                                     .host = "node1",
+                                     .nic = "eth0"};
+    const struct lane_chunk chunk = {.epoch = 1,
+                                     .grid = 13,
+                                     .offset = 8192,
+                                     .length = 100,
+                                     .size = 8292,
+                                     .flags = LANE_CHUNK_PAYLOAD_CRC};
+    const struct lane_report report = {.posted = 1, .lane_count = 1, .lanes = {{.epoch = 1}}};
+    const struct lane_post post = {.count = 2, .index = 1, .keys = 1, .size = 100};
+    const struct lane_open open = {.group_max = 1};
+    const struct lane_ping ping = {.epoch = 1, .sequence = 2}, pong = {.answer = true, .epoch = 1};
+    const struct lane_close close = {.messages = 5, .placed = 5};
+    const struct lane_refusal no = {.newest = 1, .lowest = 1, .reason = LANE_NO_VERSION};
+    const struct handle handle = {.cookie = 0xff, .newest = 2, .lowest = 1, .group_max = 1};
+    uint8_t bytes[LANE_FRAME_SIZE_MAX];
+
+    lane_hello_encode(bytes, &hello, nonce, key);
+    save(folder, "lane", "hello", bytes, LANE_HELLO_SIZE);
+    lane_chunk_encode(bytes, &chunk, LANE_VERSION);
+    save(folder, "lane", "chunk", bytes, LANE_CHUNK_SIZE);
+    save(folder, "lane", "report", bytes, lane_report_encode(bytes, &report, LANE_VERSION));
+    lane_post_encode(bytes, &post);
+    save(folder, "lane", "post", bytes, LANE_POST_SIZE);
+    lane_open_encode(bytes, &open);
+    save(folder, "lane", "open", bytes, LANE_OPEN_SIZE);
+    lane_ping_encode(bytes, &ping);
+    save(folder, "lane", "ping", bytes, LANE_PING_SIZE);
+    lane_ping_encode(bytes, &pong);
+    save(folder, "lane", "pong", bytes, LANE_PING_SIZE);
+    lane_close_encode(bytes, &close);
+    save(folder, "lane", "close", bytes, LANE_CLOSE_SIZE);
+    lane_refusal_encode(bytes, &no);
+    save(folder, "lane", "refusal", bytes, LANE_NO_SIZE);
+    handle_encode(bytes, &handle);
+    save(folder, "lane", "handle", bytes, HANDLE_SIZE);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -158,5 +205,6 @@ int main(int argc, char **argv)
     probes(argv[1]);
     pages(argv[1]);
     recording(argv[1]);
+    lanes(argv[1]);
     return 0;
 }

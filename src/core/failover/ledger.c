@@ -1,2 +1,443 @@
-/* ledger.c: see ledger.h. */
+/* ledger.c: the receiver's book. Life of lanes and comms, receives, chunks; what is reported to the
+ * sender: ledger_report.c. */
 #include "core/failover/ledger.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/failover/ledger_internal.h"
+
+#define ALL_BELOW(count) ((count) == 64 ? UINT64_MAX : (1ULL << (count)) - 1)
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+struct ledger *ledger_new(const struct ledger_config *config)
+{
+    struct ledger *l;
+
+    if (config->slots > LANE_EAGER_SLOTS_MAX || config->comms == 0 ||
+        config->comms > SET_COMMS_MAX) {
+        return NULL;
+    }
+    l = calloc(1, sizeof(*l));
+    if (l == NULL) {
+        return NULL;
+    }
+    l->config = *config;
+    ledger_report_init(l);
+    l->comms = calloc(config->comms, sizeof(struct comm *));
+    if (l->comms == NULL) {
+        free(l);
+        return NULL;
+    }
+    return l;
+}
+
+void ledger_free(struct ledger *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < l->config.comms; i++) {
+        free(l->comms[i]);
+    }
+    free(l->comms);
+    free(l);
+}
+
+const struct bug_note *ledger_bug(const struct ledger *l)
+{
+    return l->bug.condition != NULL ? &l->bug : NULL;
+}
+
+void ledger_counters_get(const struct ledger *l, struct ledger_counters *ret_counters)
+{
+    *ret_counters = l->counters;
+}
+
+/* ---- lanes --------------------------------------------------------------------------------- */
+
+int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch)
+{
+    struct lane *x;
+
+    if (lane >= LANE_MAX) {
+        return -EINVAL;
+    }
+    x = &l->lanes[lane];
+    if (epoch <= x->epoch) {
+        return -ESTALE;
+    }
+    if (x->open) {
+        return -EBUSY;
+    }
+    *x = (struct lane){.open = true, .epoch = epoch, .unreported_since = MONO_NEVER};
+    return 0;
+}
+
+void ledger_lane_down(struct ledger *l, uint32_t lane, uint32_t epoch)
+{
+    if (lane >= LANE_MAX || epoch != l->lanes[lane].epoch || !l->lanes[lane].open) {
+        return;
+    }
+    l->lanes[lane].open = false;
+    ledger_chunk_forget(l, lane);
+    ledger_report_all(l);
+}
+
+uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_epoch)
+{
+    if (lane >= LANE_MAX) {
+        return 0;
+    }
+    if (ret_epoch != NULL) {
+        *ret_epoch = l->lanes[lane].epoch;
+    }
+    return l->lanes[lane].taken;
+}
+
+/* ---- comms --------------------------------------------------------------------------------- */
+
+struct comm *ledger_comm_find(const struct ledger *l, uint32_t number)
+{
+    /* Numbers go up, so most comms lie where their number says. */
+    for (uint32_t i = 0; i < l->config.comms; i++) {
+        struct comm *c = l->comms[(number + i) % l->config.comms];
+        if (c != NULL && c->number == number) {
+            return c;
+        }
+        if (c == NULL && !l->displaced) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Was that number ever opened? Below the floor: all were. */
+bool ledger_comm_was(const struct ledger *l, uint32_t number)
+{
+    if (number < l->comm_floor) {
+        return true;
+    }
+    return number - l->comm_floor < COMM_AHEAD &&
+           (l->opened[number % COMM_AHEAD / 64] >> number % 64 & 1);
+}
+
+static void comm_note(struct ledger *l, uint32_t number)
+{
+    l->opened[number % COMM_AHEAD / 64] |= 1ULL << number % 64;
+    while (l->opened[l->comm_floor % COMM_AHEAD / 64] >> l->comm_floor % 64 & 1) {
+        l->opened[l->comm_floor % COMM_AHEAD / 64] &= ~(1ULL << l->comm_floor % 64);
+        l->comm_floor++;
+    }
+}
+
+int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
+{
+    struct comm *c;
+    uint32_t place = number % l->config.comms, i;
+    const uint32_t capacity = COMM_WINDOW * group_max;
+
+    if (group_max == 0 || group_max > COMM_GROUP_MAX || number == LANE_COMM_NONE) {
+        return -EINVAL;
+    }
+    if (ledger_comm_was(l, number)) {
+        return -EALREADY;
+    }
+    if (number - l->comm_floor >= COMM_AHEAD) {
+        return -EINVAL;
+    }
+    for (i = 0; i < l->config.comms && l->comms[place] != NULL; i++) {
+        place = (place + 1) % l->config.comms;
+    }
+    if (l->comms[place] != NULL) {
+        return -ENOBUFS;
+    }
+    c = calloc(1, sizeof(*c) + capacity * sizeof(struct message));
+    if (c == NULL) {
+        return -ENOMEM;
+    }
+    c->number = number;
+    c->group_max = group_max;
+    c->capacity = capacity;
+    c->window = UINT64_MAX;
+    c->granted = UINT64_MAX;
+    c->news = true;
+    c->repeat_at = MONO_NEVER;
+    c->lane = -1;
+    l->comms[place] = c;
+    l->displaced = l->displaced || i > 0;
+    comm_note(l, number);
+    l->news = true;
+    return 0;
+}
+
+void ledger_comm_close(struct ledger *l, uint32_t number)
+{
+    for (uint32_t i = 0; i < l->config.comms; i++) {
+        if (l->comms[i] == NULL || l->comms[i]->number != number) {
+            continue;
+        }
+        for (uint32_t k = 0; k < LANE_EAGER_SLOTS_MAX; k++) {
+            if (l->slots[k].state != SLOT_EMPTY && l->slots[k].comm == number) {
+                l->slots[k].state = SLOT_EMPTY;
+            }
+        }
+        free(l->comms[i]);
+        l->comms[i] = NULL;
+        l->displaced = true; /* others may lie beyond the gap */
+        return;
+    }
+}
+
+bool ledger_comm_idle(const struct ledger *l, uint32_t number)
+{
+    const struct comm *c = ledger_comm_find(l, number);
+
+    return c == NULL || c->placed == c->posted;
+}
+
+bool ledger_comm_progress(const struct ledger *l, uint32_t number, uint64_t *ret_placed,
+                          uint64_t *ret_posted)
+{
+    const struct comm *c = ledger_comm_find(l, number);
+
+    if (c == NULL) {
+        return false;
+    }
+    if (ret_placed != NULL) {
+        *ret_placed = c->placed;
+    }
+    if (ret_posted != NULL) {
+        *ret_posted = c->posted;
+    }
+    return true;
+}
+
+/* ---- receives ------------------------------------------------------------------------------ */
+
+/* Buffers of a group are filled in any order, messages complete in any order: done_mask is by message. */
+static bool is_complete(const struct comm *c, uint64_t message)
+{
+    const struct message *m = &c->messages[message % c->capacity];
+    const struct message *first = &c->messages[m->first % c->capacity];
+
+    return first->done_mask >> (message - m->first) & 1;
+}
+
+/* The entry of that number; NULL: not posted, or done and its entry used again. */
+struct message *ledger_message(struct comm *c, uint64_t number)
+{
+    struct message *m = &c->messages[number % c->capacity];
+
+    return number < c->posted && m->number == number && m->group_count != 0 ? m : NULL;
+}
+
+bool ledger_message_done(struct comm *c, uint64_t number)
+{
+    return number < c->placed || (ledger_message(c, number) != NULL && is_complete(c, number));
+}
+
+struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message)
+{
+    for (uint32_t i = 0; i < l->config.slots; i++) {
+        struct slot *s = &l->slots[i];
+        if (s->state != SLOT_EMPTY && s->comm == comm && s->message == message) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* A receive completes as a whole; `placed` goes over what is complete. */
+static void message_done(struct ledger *l, struct comm *c, struct message *m)
+{
+    struct message *first = &c->messages[m->first % c->capacity];
+    const uint32_t bit = 1u << (m->sender_message - m->first);
+    struct done *d;
+
+    if (!HOLDS(&l->bug, m->first == first->number &&
+                            m->sender_message - m->first < m->group_count && !m->complete &&
+                            !(first->done_mask & bit))) {
+        return;
+    }
+    m->complete = true;
+    first->done_mask |= bit;
+    c->news = l->news = true;
+    while (c->placed < c->posted && is_complete(c, c->placed)) {
+        c->placed++;
+    }
+    if (first->done_mask != (1u << first->group_count) - 1) {
+        return;
+    }
+    if (!HOLDS(&l->bug, c->done_count < COMM_WINDOW && c->in_flight > 0)) {
+        return;
+    }
+    d = &c->done[(c->done_head + c->done_count++) % COMM_WINDOW];
+    *d = (struct done){.cookie = first->cookie, .count = first->group_count};
+    for (uint32_t i = 0; i < first->group_count; i++) {
+        d->sizes[i] = c->messages[(m->first + i) % c->capacity].got_size;
+    }
+    c->in_flight--;
+    l->done_total++;
+}
+
+static int post_check(const struct ledger *l, const struct comm *c,
+                      const struct ledger_receive *receive)
+{
+    if (l->bug.condition != NULL) {
+        return -EIO;
+    }
+    if (c == NULL || receive->count == 0 || receive->count > c->group_max) {
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < receive->count; i++) {
+        if (receive->buffers[i].size > LANE_MESSAGE_SIZE_MAX) {
+            return -EINVAL;
+        }
+    }
+    /* Entries are used again only below `placed`; done requests not yet fetched count as in flight. */
+    if (c->in_flight + c->done_count >= COMM_REQUESTS_MAX ||
+        c->posted + receive->count - c->placed > c->capacity) {
+        return -EAGAIN;
+    }
+    return 0;
+}
+
+/* The message came early: whole, it is done by one copy; half-read, its lane goes on in the slot. */
+static int post_early(struct ledger *l, struct comm *c, struct message *m,
+                      struct ledger_copy *ret_copy)
+{
+    struct slot *s = ledger_slot_of(l, c->number, m->number);
+
+    if (s == NULL || s->state != SLOT_FULL) {
+        return 0;
+    }
+    if (s->size > m->size) { /* the sender's message is larger than the receive: nobody can help */
+        (void)bug_noted(&l->bug, "a message fits its buffer", __FILE__, __LINE__);
+        return -EIO;
+    }
+    *ret_copy = (struct ledger_copy){.wanted = s->size > 0,
+                                     .ordered = m->staged,
+                                     .slot = (uint8_t)(s - l->slots),
+                                     .to = m->data,
+                                     .size = s->size};
+    s->state = SLOT_EMPTY;
+    m->seen = true;
+    m->sender_message = m->number;
+    m->grid = LANE_CHUNK_SHIFT_MIN;
+    m->chunks = m->left = 1;
+    m->got_size = s->size;
+    ledger_chunk_set(l, c, m, 0, s->size);
+    return 0;
+}
+
+int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
+                const struct ledger_receive *receive, uint64_t *ret_first,
+                struct ledger_copy *ret_copy)
+{
+    struct comm *c = ledger_comm_find(l, comm);
+    int rc = post_check(l, c, receive);
+
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_copy = (struct ledger_copy){.wanted = false};
+    *ret_first = c->posted;
+    for (uint32_t i = 0; i < receive->count; i++) {
+        struct message *m = &c->messages[(c->posted + i) % c->capacity];
+        *m = (struct message){
+            .number = c->posted + i,
+            .first = c->posted,
+            .group_count = (uint8_t)receive->count,
+            .index = (uint8_t)i,
+            .staged = receive->staged,
+            .data = receive->buffers[i].data,
+            .size = receive->buffers[i].size,
+            .tag = receive->buffers[i].tag,
+            .cookie = receive->cookie,
+        };
+    }
+    c->posted += receive->count;
+    c->in_flight++;
+    c->news = l->news = true;
+    if (c->repeat_at.ns == INT64_MAX) {
+        c->repeat = l->config.report_repeat;
+        c->repeat_at = mono_add(now, c->repeat);
+        l->repeat_at = mono_min(l->repeat_at, c->repeat_at);
+    }
+    if (c->group_max == 1) {
+        rc = post_early(l, c, ledger_message(c, *ret_first), ret_copy);
+    }
+    return rc;
+}
+
+bool ledger_post_frame(const struct ledger *l, uint32_t comm, uint64_t message,
+                       struct lane_post *ret_post)
+{
+    struct comm *c = ledger_comm_find(l, comm);
+    const struct message *m = c != NULL ? ledger_message(c, message) : NULL;
+
+    if (m == NULL || m->seen || m->complete) {
+        return false;
+    }
+    *ret_post = (struct lane_post){.index = m->index,
+                                   .count = m->group_count,
+                                   .comm = comm,
+                                   .first = m->first,
+                                   .address = (uint64_t)(uintptr_t)m->data,
+                                   .size = m->size,
+                                   .tag = m->tag};
+    return true;
+}
+
+bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done)
+{
+    if (l->done_total == 0 || l->bug.condition != NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < l->config.comms; i++) {
+        struct comm *c = l->comms[(l->done_turn + i) % l->config.comms];
+        if (c == NULL || c->done_count == 0) {
+            continue;
+        }
+        const struct done *d = &c->done[c->done_head];
+        *ret_done = (struct ledger_done){.comm = c->number, .cookie = d->cookie, .count = d->count};
+        memcpy(ret_done->sizes, d->sizes, sizeof(d->sizes));
+        c->done_head = (c->done_head + 1) % COMM_WINDOW;
+        c->done_count--;
+        l->done_total--;
+        l->done_turn = (l->done_turn + i) % l->config.comms;
+        return true;
+    }
+    l->done_total = 0; /* of comms that were closed */
+    return false;
+}
+
+/* ---- a chunk becomes true ------------------------------------------------------------------- */
+
+/* The one place where a bit goes from 0 to 1. */
+void ledger_chunk_set(struct ledger *l, struct comm *c, struct message *m, uint32_t index,
+                      uint32_t length)
+{
+    if (!HOLDS(&l->bug,
+               index < m->chunks && m->left > 0 && !(m->bits[index / 64] >> index % 64 & 1))) {
+        return;
+    }
+    m->bits[index / 64] |= 1ULL << index % 64;
+    m->left--;
+    c->unique += length;
+    l->counters.chunks++;
+    l->counters.bytes += length;
+    ledger_window_update(l, c);
+    if (m->left == 0) {
+        for (uint32_t i = 0; i < m->chunks; i += 64) {
+            const uint32_t count = m->chunks - i < 64 ? m->chunks - i : 64;
+            if (!HOLDS(&l->bug, m->bits[i / 64] == ALL_BELOW(count))) {
+                return;
+            }
+        }
+        message_done(l, c, m);
+    }
+}

@@ -91,7 +91,7 @@ struct ledger_copy {
     bool staging; /* from the start of `lane`'s staging buffer, else of bounce slot `slot` */
     uint8_t slot;
     uint8_t lane;
-    uint8_t *to;
+    uint8_t *to; /* NULL: from staging to bounce slot `slot` */
     uint32_t size;
 };
 
@@ -150,8 +150,8 @@ bool ledger_comm_idle(const struct ledger *l, uint32_t comm);
 /* How far: either may be NULL. False: not open. */
 bool ledger_comm_progress(const struct ledger *l, uint32_t comm, uint64_t *ret_placed,
                           uint64_t *ret_posted);
-/* Incast control: at most `bytes` may be on their way on this comm. UINT64_MAX: no limit (at
- * first). What was granted is never taken back. */
+/* Incast control: at most `bytes` may be on their way on this comm. UINT64_MAX: no limit (at first).
+ * What is on its way already stays so. */
 void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes);
 
 /* -- receives. -EAGAIN: too many in flight (answer *request = NULL); -EINVAL: count or size out of
@@ -198,7 +198,8 @@ MUST_CHECK enum ledger_verdict ledger_on_written(struct ledger *l, struct mono n
  * with the next, and after ledger_lane_down everything is news again. */
 bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                         int *ret_lane);
-/* When ledger_next_report has something, if nothing else happens before; MONO_NEVER. */
+/* When ledger_next_report has something, if nothing else happens before: in the past if now;
+ * MONO_NEVER. */
 struct mono ledger_deadline(const struct ledger *l);
 
 /* The broken invariant, or NULL while all hold. */

@@ -10,7 +10,7 @@
  *                    ▲                                                               │
  *                    ├── sender_on_lane_down (TCP: at once; RC: sender_on_fenced) ───┤
  *                    └── sender_on_suspect, sender_hedge: once more, elsewhere ──────┤
- *            done ◄── sender_on_progress(placed)      taken ◄── sender_on_taken ─────┘
+ *            done ◄── sender_on_report(placed)      taken ◄── sender_on_taken ─────┘
  *
  * Flow: chunks of message m go if m < posted (as the receiver reported; with groups and RC: its
  * POST came) and the bytes granted suffice; a message of up to LANE_EAGER_SIZE_MAX bytes needs
@@ -117,7 +117,7 @@ uint32_t sender_on_suspect(struct sender *s, uint32_t lane);
 void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info);
 
 /* -- comms. Returns the number for OPEN (>= 0), -ENOBUFS, -ENOMEM, -EINVAL. group_max: from the
- * handle. Chunks go after the receiver's first report of it (sender_on_progress). */
+ * handle. Chunks go after the receiver's first report of it (sender_on_report). */
 MUST_CHECK int64_t sender_comm_open(struct sender *s, uint32_t group_max);
 /* The receiver reported it. False until then: repeat OPEN on another lane if its own goes down. */
 bool sender_comm_confirmed(const struct sender *s, uint32_t comm);
@@ -156,8 +156,10 @@ uint64_t sender_pending_bytes(const struct sender *s);
 /* -- facts from the receiver's STATE. taken: of that epoch (an older epoch's is ignored). */
 MUST_CHECK int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t epoch,
                                uint64_t taken, struct sender_acked *ret_acked);
-MUST_CHECK int sender_on_progress(struct sender *s, struct mono now, uint32_t comm, uint64_t placed,
-                                  uint64_t posted, uint64_t granted);
+/* The comm's part of a report; older ones than the last seen only count where they say more. Lanes' counts
+ * are sender_on_taken's. */
+MUST_CHECK int sender_on_report(struct sender *s, struct mono now,
+                                const struct lane_report *report);
 MUST_CHECK int sender_on_post(struct sender *s, const struct lane_post *post);
 
 const struct bug_note *sender_bug(const struct sender *s);

@@ -1,0 +1,440 @@
+/* ledger_chunk.c: where the bytes of a chunk go, and when it counts. Each decision is taken anew from the
+ * book at each turn: what a lane remembers is only what it is reading and whether it holds the claim. */
+#include <string.h>
+
+#include "core/failover/ledger_internal.h"
+
+/* A frame that must not be. Once may be damage that a checksum missed: the lane goes. Twice about one
+ * message is a peer that isn't what we think. */
+static enum ledger_verdict refuse(struct ledger *l, uint32_t comm, uint64_t message)
+{
+    struct refused *r = &l->refused;
+
+    l->counters.refused++;
+    if (r->count == 0 || r->comm != comm || r->message != message) {
+        *r = (struct refused){.comm = comm, .message = message};
+    }
+    r->count++;
+    if (r->count < 2) {
+        return LEDGER_LANE_DOWN;
+    }
+    (void)bug_noted(&l->bug, "the peer says once what can't be", __FILE__, __LINE__);
+    return LEDGER_BROKEN;
+}
+
+void ledger_chunk_forget(struct ledger *l, uint32_t lane)
+{
+    struct lane *x = &l->lanes[lane];
+
+    if (x->place == READING_SLOT) {
+        for (uint32_t i = 0; i < l->config.slots; i++) {
+            if (l->slots[i].state == SLOT_FILLING && l->slots[i].lane == (int32_t)lane) {
+                l->slots[i].state = SLOT_EMPTY;
+            }
+        }
+    }
+    x->place = READING_NONE;
+}
+
+static bool same_chunk(const struct lane_chunk *a, const struct lane_chunk *b)
+{
+    return a->comm == b->comm && a->message == b->message && a->offset == b->offset;
+}
+
+static bool claimed(const struct ledger *l, const struct lane_chunk *chunk)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        if (l->lanes[i].place == READING_BUFFER && same_chunk(&l->lanes[i].chunk, chunk)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_set(const struct message *m, const struct lane_chunk *chunk)
+{
+    const uint32_t index = chunk->offset >> chunk->grid;
+
+    return m->bits[index / 64] >> index % 64 & 1;
+}
+
+/* The posted buffer that the chunk is for; NULL: its message is done. */
+static struct message *buffer_of(struct comm *c, const struct lane_chunk *chunk)
+{
+    struct message *m;
+
+    if (ledger_message_done(c, chunk->message)) {
+        return NULL;
+    }
+    m = ledger_message(c, chunk->message);
+    return m != NULL ? ledger_message(c, m->first + chunk->buffer) : NULL;
+}
+
+/* The first chunk of a message fixes how it is cut and, in a group, which buffer it fills. */
+static bool fits(struct comm *c, struct message *m, const struct lane_chunk *chunk)
+{
+    if (m->seen) {
+        return m->sender_message == chunk->message && m->grid == chunk->grid &&
+               m->got_size == chunk->size;
+    }
+    if (chunk->size > m->size || (c->group_max > 1 && chunk->tag != m->tag)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct message *other = &c->messages[(m->first + i) % c->capacity];
+        if (other->seen && other->sender_message == chunk->message) {
+            return false;
+        }
+    }
+    m->seen = true;
+    m->sender_message = chunk->message;
+    m->grid = chunk->grid;
+    m->got_size = chunk->size;
+    m->chunks = m->left = lane_chunk_count(chunk->size, chunk->grid);
+    return true;
+}
+
+/* An eager chunk whose receive isn't posted yet. */
+static enum ledger_verdict begin_early(struct ledger *l, struct comm *c, uint32_t lane,
+                                       const struct lane_chunk *chunk)
+{
+    struct lane *x = &l->lanes[lane];
+    struct slot *s = ledger_slot_of(l, c->number, chunk->message);
+
+    if (c->group_max != 1 || chunk->slot >= l->config.slots ||
+        chunk->message - c->posted >= COMM_WINDOW) {
+        return refuse(l, chunk->comm, chunk->message);
+    }
+    if (s == NULL) {
+        s = &l->slots[chunk->slot];
+        if (s->state != SLOT_EMPTY) { /* the sender may use a slot again only after it was placed */
+            return refuse(l, chunk->comm, chunk->message);
+        }
+        *s = (struct slot){.state = SLOT_FILLING,
+                           .comm = c->number,
+                           .message = chunk->message,
+                           .size = chunk->size,
+                           .lane = (int32_t)lane};
+        x->place = READING_SLOT;
+        return LEDGER_OK;
+    }
+    if (s != &l->slots[chunk->slot] || s->size != chunk->size) {
+        return refuse(l, chunk->comm, chunk->message);
+    }
+    x->place = s->state == SLOT_FULL ? READING_BIN : READING_STAGING;
+    return LEDGER_OK;
+}
+
+static enum ledger_verdict check_header(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                        const struct lane_chunk *chunk)
+{
+    if (l->bug.condition != NULL) {
+        return LEDGER_BROKEN;
+    }
+    if (lane >= LANE_MAX || !l->lanes[lane].open || l->lanes[lane].epoch != epoch) {
+        return LEDGER_LANE_DOWN; /* late: that connection is over */
+    }
+    if (chunk->lane != lane || chunk->epoch != epoch) {
+        return refuse(l, chunk->comm, chunk->message);
+    }
+    l->counters.resent += (chunk->flags & LANE_CHUNK_RESENT) != 0;
+    return LEDGER_OK;
+}
+
+enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lane, uint32_t epoch,
+                                 const struct lane_chunk *chunk, struct ledger_target *ret_target)
+{
+    enum ledger_verdict verdict = check_header(l, lane, epoch, chunk);
+    struct comm *c;
+    struct message *m;
+    struct lane *x;
+
+    if (verdict != LEDGER_OK) {
+        return verdict;
+    }
+    x = &l->lanes[lane];
+    if (l->config.queue_pairs || !HOLDS(&l->bug, x->place == READING_NONE)) {
+        return LEDGER_BROKEN;
+    }
+    c = ledger_comm_find(l, chunk->comm);
+    if (c == NULL && !ledger_comm_was(l, chunk->comm)) {
+        return refuse(l, chunk->comm, chunk->message);
+    }
+    if (c == NULL) {
+        x->place = READING_BIN;
+    } else if (chunk->message >= c->posted) {
+        verdict = chunk->flags & LANE_CHUNK_EAGER ? begin_early(l, c, lane, chunk)
+                                                  : refuse(l, chunk->comm, chunk->message);
+    } else {
+        m = buffer_of(c, chunk);
+        if (m == NULL && !ledger_message_done(c, chunk->message)) {
+            verdict = refuse(l, chunk->comm, chunk->message); /* no such buffer in the group */
+        } else if (m == NULL) {
+            x->place = READING_BIN;
+        } else if (!fits(c, m, chunk)) {
+            verdict = refuse(l, chunk->comm, chunk->message);
+        } else if (is_set(m, chunk)) {
+            x->place = READING_BIN;
+        } else {
+            x->place = m->staged || claimed(l, chunk) ? READING_STAGING : READING_BUFFER;
+        }
+    }
+    if (verdict != LEDGER_OK) {
+        return verdict;
+    }
+    x->chunk = *chunk;
+    x->got = 0;
+    if (c != NULL && c->repeat_at.ns != INT64_MAX) {
+        c->repeat = l->config.report_repeat;
+        c->repeat_at = mono_add(now, c->repeat);
+    }
+    return ledger_target(l, lane, epoch, ret_target);
+}
+
+/* What became of the lane's place since the last turn: it may only become the bin. */
+static void look_again(struct ledger *l, uint32_t lane)
+{
+    struct lane *x = &l->lanes[lane];
+    struct comm *c = ledger_comm_find(l, x->chunk.comm);
+    const struct message *m;
+    const struct slot *s;
+
+    if (x->place == READING_BIN) {
+        return;
+    }
+    if (c == NULL || ledger_message_done(c, x->chunk.message)) {
+        x->place = READING_BIN;
+        return;
+    }
+    s = x->chunk.flags & LANE_CHUNK_EAGER ? ledger_slot_of(l, c->number, x->chunk.message) : NULL;
+    if (x->place == READING_SLOT) {
+        if (s == NULL || s->state != SLOT_FILLING || s->lane != (int32_t)lane) {
+            x->place = READING_BIN;
+        }
+        return;
+    }
+    m = buffer_of(c, &x->chunk);
+    if ((m != NULL && m->seen && is_set(m, &x->chunk)) || (s != NULL && s->state == SLOT_FULL)) {
+        x->place = READING_BIN;
+    }
+}
+
+static enum ledger_verdict check_reading(struct ledger *l, uint32_t lane, uint32_t epoch)
+{
+    if (l->bug.condition != NULL) {
+        return LEDGER_BROKEN;
+    }
+    if (lane >= LANE_MAX || !l->lanes[lane].open || l->lanes[lane].epoch != epoch) {
+        return LEDGER_LANE_DOWN;
+    }
+    return HOLDS(&l->bug, l->lanes[lane].place != READING_NONE) ? LEDGER_OK : LEDGER_BROKEN;
+}
+
+enum ledger_verdict ledger_target(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                  struct ledger_target *ret_target)
+{
+    static const enum ledger_place places[] = {[READING_BUFFER] = LEDGER_BUFFER,
+                                               [READING_STAGING] = LEDGER_STAGING,
+                                               [READING_SLOT] = LEDGER_SLOT,
+                                               [READING_BIN] = LEDGER_BIN};
+    const enum ledger_verdict verdict = check_reading(l, lane, epoch);
+    struct lane *x;
+
+    if (verdict != LEDGER_OK) {
+        return verdict;
+    }
+    look_again(l, lane);
+    x = &l->lanes[lane];
+    *ret_target = (struct ledger_target){.place = places[x->place],
+                                         .slot = x->chunk.slot,
+                                         .at = x->got,
+                                         .left = x->chunk.length - x->got};
+    if (x->place == READING_BUFFER) {
+        const struct message *m = buffer_of(ledger_comm_find(l, x->chunk.comm), &x->chunk);
+        if (!HOLDS(&l->bug, m != NULL && m->seen &&
+                                (uint64_t)x->chunk.offset + x->chunk.length <= m->size)) {
+            return LEDGER_BROKEN;
+        }
+        ret_target->to = m->data + x->chunk.offset + x->got;
+    }
+    return LEDGER_OK;
+}
+
+enum ledger_verdict ledger_got(struct ledger *l, uint32_t lane, uint32_t epoch, uint32_t bytes)
+{
+    const enum ledger_verdict verdict = check_reading(l, lane, epoch);
+
+    if (verdict != LEDGER_OK) {
+        return verdict;
+    }
+    if (!HOLDS(&l->bug, bytes <= l->lanes[lane].chunk.length - l->lanes[lane].got)) {
+        return LEDGER_BROKEN;
+    }
+    l->lanes[lane].got += bytes;
+    return LEDGER_OK;
+}
+
+/* ---- whole ---------------------------------------------------------------------------------- */
+
+/* A verified eager chunk of a message that isn't posted: it waits in its slot. */
+static void settle_early(struct ledger *l, const struct lane *x, struct ledger_copy *copy)
+{
+    struct slot *s = ledger_slot_of(l, x->chunk.comm, x->chunk.message);
+
+    if (s == NULL) { /* the lane that filled it went down: take its place */
+        s = &l->slots[x->chunk.slot];
+        if (!HOLDS(&l->bug, s->state == SLOT_EMPTY)) {
+            return;
+        }
+        *s = (struct slot){
+            .comm = x->chunk.comm, .message = x->chunk.message, .size = x->chunk.size};
+    }
+    if (x->place == READING_STAGING) {
+        *copy = (struct ledger_copy){.wanted = x->chunk.length > 0,
+                                     .staging = true,
+                                     .lane = (uint8_t)x->chunk.lane,
+                                     .slot = x->chunk.slot,
+                                     .size = x->chunk.length};
+    }
+    s->state = SLOT_FULL;
+    l->counters.eager_early++;
+}
+
+static enum ledger_verdict settle(struct ledger *l, struct lane *x, struct comm *c,
+                                  struct ledger_copy *copy)
+{
+    struct slot *s;
+    struct message *m;
+
+    if (x->chunk.message >= c->posted) {
+        settle_early(l, x, copy);
+        return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
+    }
+    m = buffer_of(c, &x->chunk);
+    if (m == NULL || !fits(c, m, &x->chunk)) { /* posted since, smaller than what came early */
+        return refuse(l, x->chunk.comm, x->chunk.message);
+    }
+    if (x->place != READING_BUFFER) {
+        *copy = (struct ledger_copy){.wanted = x->chunk.length > 0,
+                                     .ordered = m->staged,
+                                     .staging = x->place == READING_STAGING,
+                                     .lane = (uint8_t)x->chunk.lane,
+                                     .slot = x->chunk.slot,
+                                     .to = m->data + x->chunk.offset,
+                                     .size = x->chunk.length};
+        l->counters.staged += x->place == READING_STAGING;
+    }
+    s = x->chunk.flags & LANE_CHUNK_EAGER ? ledger_slot_of(l, c->number, x->chunk.message) : NULL;
+    if (s != NULL) { /* whoever fills it reads into the bin from now on */
+        s->state = SLOT_EMPTY;
+    }
+    ledger_chunk_set(l, c, m, x->chunk.offset >> x->chunk.grid, x->chunk.length);
+    return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
+}
+
+enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane, uint32_t epoch,
+                               bool crc_fits, struct ledger_copy *ret_copy)
+{
+    enum ledger_verdict verdict = check_reading(l, lane, epoch);
+    struct ledger_copy copy = {.wanted = false};
+    struct comm *c;
+    struct lane *x;
+
+    if (verdict != LEDGER_OK) {
+        return verdict;
+    }
+    x = &l->lanes[lane];
+    if (!HOLDS(&l->bug, x->got == x->chunk.length)) {
+        return LEDGER_BROKEN;
+    }
+    look_again(l, lane);
+    c = ledger_comm_find(l, x->chunk.comm);
+    if (x->place == READING_BIN) {
+        l->counters.binned++;
+        if (c != NULL) { /* the sender doesn't know yet: what told it was lost */
+            c->news = l->news = true;
+        }
+    } else if (!crc_fits) {
+        l->counters.damaged++;
+        ledger_chunk_forget(l, lane);
+        return LEDGER_LANE_DOWN;
+    } else {
+        verdict = settle(l, x, c, &copy);
+        if (verdict != LEDGER_OK) {
+            ledger_chunk_forget(l, lane);
+            return verdict;
+        }
+    }
+    x->place = READING_NONE;
+    x->taken++;
+    if (c != NULL) {
+        c->lane = (int)lane;
+    }
+    ledger_report_chunk(l, now, lane, x->chunk.length);
+    *ret_copy = copy;
+    return LEDGER_OK;
+}
+
+/* ---- queue pairs ----------------------------------------------------------------------------- */
+
+/* The bytes are where the sender put them; it has this chunk on one queue pair at a time. */
+static enum ledger_verdict written(struct ledger *l, struct lane *x, struct ledger_copy *copy)
+{
+    struct comm *c = ledger_comm_find(l, x->chunk.comm);
+    struct message *m;
+    struct slot *s;
+
+    if (c == NULL) {
+        return ledger_comm_was(l, x->chunk.comm) ? LEDGER_OK
+                                                 : refuse(l, x->chunk.comm, x->chunk.message);
+    }
+    if (x->chunk.message >= c->posted) {
+        s = &l->slots[x->chunk.slot];
+        if (!(x->chunk.flags & LANE_CHUNK_EAGER) || c->group_max != 1 ||
+            x->chunk.slot >= l->config.slots || s->state != SLOT_EMPTY) {
+            return refuse(l, x->chunk.comm, x->chunk.message);
+        }
+        *s = (struct slot){
+            .comm = x->chunk.comm, .message = x->chunk.message, .size = x->chunk.size};
+        x->place = READING_SLOT;
+        settle_early(l, x, copy);
+        return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
+    }
+    m = buffer_of(c, &x->chunk);
+    if (!HOLDS(&l->bug, m != NULL) || (m->seen && !HOLDS(&l->bug, !is_set(m, &x->chunk)))) {
+        return LEDGER_BROKEN; /* it was resent before its first queue pair was silent */
+    }
+    x->place = x->chunk.flags & LANE_CHUNK_EAGER ? READING_SLOT : READING_BUFFER;
+    return settle(l, x, c, copy);
+}
+
+enum ledger_verdict ledger_on_written(struct ledger *l, struct mono now, uint32_t lane,
+                                      uint32_t epoch, const struct lane_chunk *chunk, bool crc_fits,
+                                      struct ledger_copy *ret_copy)
+{
+    enum ledger_verdict verdict = check_header(l, lane, epoch, chunk);
+    struct ledger_copy copy = {.wanted = false};
+    struct lane *x;
+
+    if (verdict != LEDGER_OK) {
+        return verdict;
+    }
+    x = &l->lanes[lane];
+    if (!HOLDS(&l->bug, l->config.queue_pairs)) {
+        return LEDGER_BROKEN;
+    }
+    if (!crc_fits) {
+        l->counters.damaged++;
+        return LEDGER_LANE_DOWN;
+    }
+    x->chunk = *chunk;
+    verdict = written(l, x, &copy);
+    x->place = READING_NONE;
+    if (verdict != LEDGER_OK) {
+        return verdict;
+    }
+    x->taken++;
+    ledger_report_chunk(l, now, lane, chunk->length);
+    *ret_copy = copy;
+    return LEDGER_OK;
+}

@@ -1,0 +1,121 @@
+/* ledger_internal.h: what the ledger's files share. */
+#pragma once
+#include "core/failover/ledger.h"
+
+#define COMM_AHEAD  4096                    /* numbers above the lowest not opened */
+#define COMM_WINDOW (2 * COMM_REQUESTS_MAX) /* receives from the oldest unfinished to the newest */
+
+/* What a lane is reading. */
+enum reading_place {
+    READING_NONE,
+    READING_BUFFER,  /* holds the chunk's claim */
+    READING_STAGING, /* another lane holds the claim, or nobody may see unverified bytes */
+    READING_SLOT,    /* holds the slot's claim */
+    READING_BIN,
+};
+
+struct lane {
+    bool open;
+    uint32_t epoch;
+    uint64_t taken;
+    enum reading_place place;
+    struct lane_chunk chunk; /* being read */
+    uint32_t got;            /* of its bytes */
+    /* news not yet reported */
+    uint64_t taken_reported;
+    uint32_t unreported_chunks;
+    uint64_t unreported_bytes;
+    struct mono unreported_since;
+};
+
+enum slot_state {
+    SLOT_EMPTY,
+    SLOT_FILLING, /* claimed by a lane */
+    SLOT_FULL,    /* verified: the chunk's bit, as it were */
+};
+struct slot {
+    enum slot_state state;
+    uint32_t comm;
+    uint64_t message;
+    uint32_t size;
+    int32_t lane; /* filling */
+};
+
+/* A posted buffer. Entries are numbered like messages: a group of n takes n numbers. With one buffer a
+ * group, entry and message are the same; else the sender says which message goes to which buffer. */
+struct message {
+    uint64_t number, first;
+    uint64_t sender_message; /* that goes here, if seen */
+    uint32_t done_mask;      /* in the group's first entry: bit k: message first + k is complete */
+    uint8_t group_count;     /* 0: entry never used */
+    uint8_t index;
+    uint8_t grid; /* 0: no chunk seen yet */
+    bool staged, complete, seen;
+    uint8_t *data;
+    uint32_t size; /* of the buffer */
+    uint32_t got_size;
+    int32_t tag;
+    uint32_t chunks, left;
+    uint64_t cookie;
+    uint64_t bits[LANE_MESSAGE_CHUNKS_MAX / 64];
+};
+
+struct done {
+    uint64_t cookie;
+    uint32_t count;
+    uint32_t sizes[COMM_GROUP_MAX];
+};
+
+struct comm {
+    uint32_t number, group_max, capacity;
+    uint64_t placed, posted;
+    uint64_t unique; /* bytes that set a bit */
+    uint64_t window, granted;
+    uint32_t in_flight; /* receives not complete */
+    bool news;          /* placed, posted or granted changed since the last report */
+    int lane;           /* that delivered last, -1 */
+    struct span repeat;
+    struct mono repeat_at;
+    uint32_t done_head, done_count;
+    struct done done[COMM_WINDOW];
+    struct message messages[]; /* capacity, by number */
+};
+
+struct refused {
+    uint32_t comm;
+    uint64_t message;
+    uint32_t count;
+};
+
+struct ledger {
+    struct ledger_config config;
+    struct lane lanes[LANE_MAX];
+    struct slot slots[LANE_EAGER_SLOTS_MAX];
+    struct comm **comms; /* config.comms places */
+    bool displaced;      /* some comm doesn't lie at its number's place */
+    uint32_t comm_floor;
+    uint64_t opened[COMM_AHEAD / 64]; /* above the floor, by number modulo */
+    uint32_t done_total, done_turn;
+    bool news;
+    struct mono repeat_at; /* no comm's is before */
+    uint32_t report_turn, sequence;
+    struct refused refused; /* the message of the last frame that must not have been */
+    struct ledger_counters counters;
+    struct bug_note bug;
+};
+
+struct comm *ledger_comm_find(const struct ledger *l, uint32_t number);
+bool ledger_comm_was(const struct ledger *l, uint32_t number);
+struct message *ledger_message(struct comm *c, uint64_t number);
+/* That message is complete: nothing may be written for it. */
+bool ledger_message_done(struct comm *c, uint64_t number);
+struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message);
+void ledger_chunk_set(struct ledger *l, struct comm *c, struct message *m, uint32_t index,
+                      uint32_t length);
+/* The lane reads nothing any more: its claims lapse. */
+void ledger_chunk_forget(struct ledger *l, uint32_t lane);
+void ledger_report_init(struct ledger *l);
+/* Everything is news again. */
+void ledger_report_all(struct ledger *l);
+void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint32_t bytes);
+void ledger_window_update(struct ledger *l, struct comm *c);

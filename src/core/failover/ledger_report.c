@@ -1,0 +1,183 @@
+/* ledger_report.c: what the sender is told, and when: cumulative counts, so that any report may be lost. */
+#include <string.h>
+
+#include "core/failover/ledger_internal.h"
+
+#define REPEAT_MAX_NS (100 * NS_PER_MS)
+
+void ledger_report_init(struct ledger *l)
+{
+    struct ledger_config *c = &l->config;
+
+    c->report_chunks = c->report_chunks != 0 ? c->report_chunks : 2;
+    c->report_bytes = c->report_bytes != 0 ? c->report_bytes : 256 << 10;
+    c->report_delay.ns = c->report_delay.ns > 0 ? c->report_delay.ns : 500 * NS_PER_US;
+    c->report_repeat.ns = c->report_repeat.ns > 0 ? c->report_repeat.ns : 10 * NS_PER_MS;
+    l->repeat_at = MONO_NEVER;
+}
+
+void ledger_report_all(struct ledger *l)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        l->lanes[i].taken_reported = UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < l->config.comms; i++) {
+        if (l->comms[i] != NULL) {
+            l->comms[i]->news = true;
+        }
+    }
+    l->news = true;
+}
+
+void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint32_t bytes)
+{
+    struct lane *x = &l->lanes[lane];
+
+    if (x->unreported_chunks == 0) {
+        x->unreported_since = now;
+    }
+    x->unreported_chunks++;
+    x->unreported_bytes += bytes;
+}
+
+/* What may be on its way is a window above what has arrived. */
+void ledger_window_update(struct ledger *l, struct comm *c)
+{
+    const uint64_t granted =
+        c->window > UINT64_MAX - c->unique ? UINT64_MAX : c->unique + c->window;
+
+    /* Told once half a window is gone: not for every chunk. */
+    if (c->window == UINT64_MAX ? c->granted != granted
+                                : granted >= c->granted + c->window / 2 || granted < c->granted) {
+        c->granted = granted;
+        c->news = l->news = true;
+    }
+}
+
+void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes)
+{
+    struct comm *c = ledger_comm_find(l, comm);
+
+    if (c != NULL && c->window != bytes) {
+        c->window = bytes;
+        ledger_window_update(l, c);
+    }
+}
+
+static bool lane_due(const struct ledger *l, const struct lane *x, struct mono now)
+{
+    return x->open && x->unreported_chunks > 0 &&
+           (x->unreported_chunks >= l->config.report_chunks ||
+            x->unreported_bytes >= l->config.report_bytes ||
+            !mono_before(now, mono_add(x->unreported_since, l->config.report_delay)));
+}
+
+/* Receives that wait in vain: the report that announced them may be lost. */
+static void repeats(struct ledger *l, struct mono now)
+{
+    struct mono next = MONO_NEVER;
+
+    for (uint32_t i = 0; i < l->config.comms; i++) {
+        struct comm *c = l->comms[i];
+        if (c == NULL || c->repeat_at.ns == INT64_MAX) {
+            continue;
+        }
+        if (c->placed == c->posted) {
+            c->repeat_at = MONO_NEVER;
+            continue;
+        }
+        if (!mono_before(now, c->repeat_at)) {
+            c->news = l->news = true;
+            c->lane = -1; /* any other: that one may be the reason */
+            c->repeat.ns = c->repeat.ns * 2 < REPEAT_MAX_NS ? c->repeat.ns * 2 : REPEAT_MAX_NS;
+            c->repeat_at = mono_add(now, c->repeat);
+        }
+        next = mono_min(next, c->repeat_at);
+    }
+    l->repeat_at = next;
+}
+
+static struct comm *comm_with_news(struct ledger *l)
+{
+    for (uint32_t i = 0; l->news && i < l->config.comms; i++) {
+        const uint32_t place = (l->report_turn + i) % l->config.comms;
+        if (l->comms[place] != NULL && l->comms[place]->news) {
+            l->report_turn = place;
+            return l->comms[place];
+        }
+    }
+    l->news = false;
+    return NULL;
+}
+
+bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
+                        int *ret_lane)
+{
+    struct comm *c;
+    bool due = false;
+
+    if (!mono_before(now, l->repeat_at)) {
+        repeats(l, now);
+    }
+    c = comm_with_news(l);
+    *ret_lane = c != NULL ? c->lane : -1;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        if (lane_due(l, &l->lanes[i], now)) {
+            due = true;
+            *ret_lane = *ret_lane < 0 ? (int)i : *ret_lane;
+        }
+    }
+    if (c == NULL && !due) {
+        return false;
+    }
+    *ret_report = (struct lane_report){.comm = LANE_COMM_NONE, .sequence = ++l->sequence};
+    if (c != NULL) {
+        c->news = false;
+        ret_report->comm = c->number;
+        ret_report->placed = c->placed;
+        ret_report->posted = c->posted;
+        ret_report->granted = c->granted;
+    }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        struct lane *x = &l->lanes[i];
+        if (!x->open || x->taken == x->taken_reported) {
+            continue;
+        }
+        ret_report->lanes[ret_report->lane_count++] =
+            (struct lane_state_lane){.lane = (uint16_t)i,
+                                     .state = LANE_ACTIVE,
+                                     .epoch = x->epoch,
+                                     .taken = x->taken,
+                                     .owd_min_ns = LANE_OWD_UNKNOWN,
+                                     .owd_ns = LANE_OWD_UNKNOWN};
+        x->taken_reported = x->taken;
+        x->unreported_chunks = 0;
+        x->unreported_bytes = 0;
+        x->unreported_since = MONO_NEVER;
+    }
+    if (*ret_lane >= 0 && !l->lanes[*ret_lane].open) {
+        *ret_lane = -1;
+    }
+    return true;
+}
+
+struct mono ledger_deadline(const struct ledger *l)
+{
+    struct mono at = l->repeat_at;
+
+    if (l->news) {
+        return (struct mono){INT64_MIN};
+    }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct lane *x = &l->lanes[i];
+        if (!x->open || x->unreported_chunks == 0) {
+            continue;
+        }
+        if (x->unreported_chunks >= l->config.report_chunks ||
+            x->unreported_bytes >= l->config.report_bytes) {
+            return (struct mono){INT64_MIN};
+        }
+        at = mono_min(at, mono_add(x->unreported_since, l->config.report_delay));
+    }
+    return at;
+}

@@ -1,0 +1,105 @@
+/* sender_internal.h: what the sender's files share. */
+#pragma once
+#include "core/failover/sender.h"
+
+#define COMM_WINDOW COMM_REQUESTS_MAX
+
+/* A chunk's bit in `sent`: needs no sending (now); in `taken`: the receiver has it. So the pool is what
+ * is clear in `sent`, and returning a chunk is clearing its bit: nothing to queue, nothing to bound. */
+struct message {
+    uint64_t number;
+    bool used;
+    bool eager;
+    uint8_t slot;
+    uint8_t grid;   /* 0: not cut yet */
+    uint8_t buffer; /* in its group */
+    bool matched;   /* its buffer is known (POST) */
+    const uint8_t *source;
+    uint32_t size;
+    int32_t tag;
+    uint64_t cookie;
+    struct mono queued;
+    uint32_t chunks, fresh; /* chunks below fresh were sent at least once */
+    uint32_t first_clear;   /* no clear bit of `sent` below */
+    uint32_t returned;      /* clear bits of `sent` below fresh */
+    uint64_t address;       /* from POST */
+    uint32_t rkey[4];
+    uint64_t sent[LANE_MESSAGE_CHUNKS_MAX / 64];
+    uint64_t taken[LANE_MESSAGE_CHUNKS_MAX / 64];
+};
+
+struct post {
+    bool known, matched;
+    struct lane_post post;
+};
+
+struct comm {
+    uint32_t number, group_max;
+    bool confirmed;
+    uint32_t sequence;                       /* of the last report */
+    uint64_t placed, posted, granted, count; /* count: messages so far */
+    uint64_t started;                        /* bytes sent for the first time */
+    uint64_t cursor;                         /* messages below are wholly sent once */
+    uint64_t done;                           /* messages below were handed out as done */
+    uint32_t returned;                       /* chunks that came back, in all its messages */
+    struct message messages[COMM_WINDOW];
+    struct post *posts; /* COMM_WINDOW * 2 * group_max, by message number; NULL: needs none */
+};
+
+struct entry {
+    uint32_t comm;
+    uint32_t index;
+    uint64_t message;
+    uint32_t bytes;
+    bool doubled; /* may be on another lane, too */
+    bool alone;
+    struct mono bound;
+};
+
+struct lane {
+    bool open;
+    bool held; /* RC: down, waits for its fence */
+    uint32_t epoch;
+    uint64_t sent, taken;
+    uint64_t bytes;
+    uint32_t head, count;
+    struct entry entries[SENDER_LANE_CHUNKS];
+};
+
+struct sender {
+    struct sender_config config;
+    struct lane lanes[LANE_MAX];
+    struct comm **comms;
+    uint32_t next_comm, comm_count, turn;
+    uint32_t slots_used; /* bit k */
+    uint32_t returned;   /* chunks, in all comms */
+    uint64_t pending;    /* bytes on no lane and not taken */
+    uint32_t done_turn;
+    uint64_t undone; /* messages placed and not yet handed out */
+    struct sender_counters counters;
+    struct bug_note bug;
+};
+
+struct comm *sender_comm_find(const struct sender *s, uint32_t number);
+struct message *sender_message(struct comm *c, uint64_t number);
+/* The chunk goes back to the pool. */
+void sender_return(struct sender *s, const struct entry *entry);
+static inline bool bit_get(const uint64_t *bits, uint32_t index)
+{
+    return bits[index / 64] >> index % 64 & 1;
+}
+static inline void bit_set(uint64_t *bits, uint32_t index)
+{
+    bits[index / 64] |= 1ULL << index % 64;
+}
+static inline void bit_clear(uint64_t *bits, uint32_t index)
+{
+    bits[index / 64] &= ~(1ULL << index % 64);
+}
+/* Bytes of that chunk. */
+static inline uint32_t chunk_length(const struct message *m, uint32_t index)
+{
+    const uint64_t offset = (uint64_t)index << m->grid;
+
+    return (uint32_t)(m->size - offset < 1u << m->grid ? m->size - offset : 1u << m->grid);
+}

@@ -1,0 +1,221 @@
+/* lane_hello.c: the greetings of a lane, which prove that both ends belong to
+ * one job; and names. */
+#include <sodium.h>
+#include <string.h>
+
+#include "base/endian.h"
+#include "wire/lane.h"
+
+#define TAG_OFFSET      240
+#define FLAG_QUEUE_PAIR 1
+#define FLAG_STANDBY    2
+
+_Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_HELLO_SIZE - TAG_OFFSET, "tag size");
+_Static_assert(crypto_shorthash_siphashx24_KEYBYTES == LANE_KEY_SIZE, "key size");
+
+static void tag_make(uint8_t tag[static 16], const uint8_t *bytes, const uint8_t *other_nonce,
+                     const uint8_t *key)
+{
+    uint8_t message[LANE_NONCE_SIZE + TAG_OFFSET];
+
+    memcpy(message, other_nonce, LANE_NONCE_SIZE);
+    memcpy(message + LANE_NONCE_SIZE, bytes, TAG_OFFSET);
+    crypto_shorthash_siphashx24(tag, message, sizeof(message), key);
+}
+
+static void put_text(uint8_t *at, const char *text, size_t size)
+{
+    memcpy(at, text, strnlen(text, size - 1));
+}
+
+void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_hello *hello,
+                       const uint8_t other_nonce[static LANE_NONCE_SIZE],
+                       const uint8_t key[static LANE_KEY_SIZE])
+{
+    memset(bytes, 0, LANE_HELLO_SIZE);
+    bytes[0] = hello->answer ? LANE_HELLO_OK : LANE_HELLO;
+    bytes[1] = hello->newest;
+    bytes[2] = hello->lowest;
+    bytes[3] =
+        (uint8_t)((hello->queue_pair ? FLAG_QUEUE_PAIR : 0) | (hello->standby ? FLAG_STANDBY : 0));
+    le32_put(bytes + 4, LANE_MAGIC);
+    le16_put(bytes + 8, hello->lane);
+    le16_put(bytes + 10, hello->lanes);
+    le32_put(bytes + 12, hello->epoch);
+    le64_put(bytes + 16, hello->own_context);
+    le64_put(bytes + 24, hello->peer_context);
+    le64_put(bytes + 32, hello->cookie);
+    memcpy(bytes + 40, hello->own_address, 16);
+    memcpy(bytes + 56, hello->peer_address, 16);
+    memcpy(bytes + 72, hello->nonce, LANE_NONCE_SIZE);
+    put_text(bytes + 88, hello->host, LANE_HOST_SIZE);
+    put_text(bytes + 136, hello->nic, LANE_NIC_SIZE);
+    le32_put(bytes + 152, hello->pid);
+    le32_put(bytes + 156, hello->rank);
+    if (hello->queue_pair) {
+        le32_put(bytes + 160, hello->qp);
+        le32_put(bytes + 164, hello->psn);
+        memcpy(bytes + 168, hello->gid, 16);
+        bytes[184] = hello->mtu_shift;
+    }
+    tag_make(bytes + TAG_OFFSET, bytes, other_nonce, key);
+}
+
+/* Size, type, magic: enough to believe that it wants to be a greeting of ours,
+ * of any version. */
+static enum lane_error check_frame(const uint8_t *bytes, size_t size)
+{
+    if (size < LANE_HELLO_SIZE) {
+        return LANE_ERROR_SHORT;
+    }
+    if (bytes[0] != LANE_HELLO && bytes[0] != LANE_HELLO_OK) {
+        return LANE_ERROR_TYPE;
+    }
+    return le32_get(bytes + 4) == LANE_MAGIC ? LANE_ERROR_NONE : LANE_ERROR_MAGIC;
+}
+
+static bool zeros(const uint8_t *bytes, size_t size)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        any |= bytes[i];
+    }
+    return any == 0;
+}
+
+/* Printable ASCII, then zeros to the end, at least one. */
+static bool get_text(const uint8_t *at, char *text, size_t size)
+{
+    const size_t length = strnlen((const char *)at, size);
+
+    for (size_t i = 0; i < length; i++) {
+        if (at[i] < 0x20 || at[i] > 0x7e) {
+            return false;
+        }
+    }
+    memcpy(text, at, size);
+    return length < size && zeros(at + length, size - length);
+}
+
+static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
+{
+    *h = (struct lane_hello){
+        .answer = bytes[0] == LANE_HELLO_OK,
+        .queue_pair = bytes[3] & FLAG_QUEUE_PAIR,
+        .standby = bytes[3] & FLAG_STANDBY,
+        .newest = bytes[1],
+        .lowest = bytes[2],
+        .lane = le16_get(bytes + 8),
+        .lanes = le16_get(bytes + 10),
+        .epoch = le32_get(bytes + 12),
+        .own_context = le64_get(bytes + 16),
+        .peer_context = le64_get(bytes + 24),
+        .cookie = le64_get(bytes + 32),
+        .pid = le32_get(bytes + 152),
+        .rank = le32_get(bytes + 156),
+        .qp = le32_get(bytes + 160),
+        .psn = le32_get(bytes + 164),
+        .mtu_shift = bytes[184],
+    };
+    memcpy(h->own_address, bytes + 40, 16);
+    memcpy(h->peer_address, bytes + 56, 16);
+    memcpy(h->nonce, bytes + 72, LANE_NONCE_SIZE);
+    memcpy(h->gid, bytes + 168, 16);
+    if ((bytes[3] & ~(FLAG_QUEUE_PAIR | FLAG_STANDBY)) != 0 || !zeros(bytes + 185, 55) ||
+        (!h->queue_pair && !zeros(bytes + 160, 25))) {
+        return LANE_ERROR_RESERVED;
+    }
+    if (h->lane >= LANE_MAX || h->lanes == 0 || h->lanes > LANE_MAX || h->epoch == 0 ||
+        h->mtu_shift > 13 || !get_text(bytes + 88, h->host, LANE_HOST_SIZE) ||
+        !get_text(bytes + 136, h->nic, LANE_NIC_SIZE)) {
+        return LANE_ERROR_RANGE;
+    }
+    return LANE_ERROR_NONE;
+}
+
+enum lane_error lane_hello_decode(const uint8_t *bytes, size_t size,
+                                  const uint8_t other_nonce[static LANE_NONCE_SIZE],
+                                  const uint8_t key[static LANE_KEY_SIZE], struct lane_hello *ret,
+                                  uint8_t ret_version[2])
+{
+    enum lane_error error = check_frame(bytes, size);
+    uint8_t tag[crypto_shorthash_siphashx24_BYTES];
+    struct lane_hello hello;
+
+    if (error != LANE_ERROR_NONE) {
+        return error;
+    }
+    if (lane_version_agree(bytes[1], bytes[2]) == 0 ||
+        (bytes[0] == LANE_HELLO_OK && bytes[1] > LANE_VERSION)) {
+        if (ret_version != NULL) {
+            ret_version[0] = bytes[1];
+            ret_version[1] = bytes[2];
+        }
+        return LANE_ERROR_VERSION;
+    }
+    tag_make(tag, bytes, other_nonce, key);
+    if (sodium_memcmp(tag, bytes + TAG_OFFSET, sizeof(tag)) != 0) {
+        return LANE_ERROR_TAG;
+    }
+    error = get_fields(bytes, &hello);
+    if (error == LANE_ERROR_NONE) {
+        *ret = hello;
+    }
+    return error;
+}
+
+enum lane_error lane_hello_context(const uint8_t *bytes, size_t size, uint64_t *ret_peer_context)
+{
+    const enum lane_error error = check_frame(bytes, size);
+
+    if (error == LANE_ERROR_NONE) {
+        *ret_peer_context = le64_get(bytes + 24);
+    }
+    return error;
+}
+
+uint8_t lane_version_agree(uint8_t newest, uint8_t lowest)
+{
+    const uint8_t common = newest < LANE_VERSION ? newest : LANE_VERSION;
+
+    return lowest <= newest && common >= lowest && common >= LANE_VERSION_LOWEST ? common : 0;
+}
+
+/* ---- names
+ * ----------------------------------------------------------------------------------
+ */
+
+const char *lane_error_name(enum lane_error error)
+{
+    static const char *const names[LANE_ERROR_COUNT] = {
+        "ok", "short", "type", "magic", "version", "crc", "tag", "reserved", "range"};
+
+    return (unsigned)error < LANE_ERROR_COUNT ? names[error] : "unknown";
+}
+
+const char *lane_state_name(enum lane_state state)
+{
+    static const char *const names[LANE_STATE_COUNT] = {"connecting", "trial", "active", "suspect",
+                                                        "draining",   "down",  "closed"};
+
+    return (unsigned)state < LANE_STATE_COUNT ? names[state] : "unknown";
+}
+
+const char *lane_reason_name(enum lane_reason reason)
+{
+    static const char *const names[LANE_REASON_COUNT] = {"none",     "carrier", "reset", "timeout",
+                                                         "damaged",  "loss",    "peer",  "hint",
+                                                         "protocol", "repath",  "close", "bug"};
+
+    return (unsigned)reason < LANE_REASON_COUNT ? names[reason] : "unknown";
+}
+
+const char *lane_no_name(enum lane_no no)
+{
+    static const char *const names[LANE_NO_COUNT] = {
+        "unknown",     "version",      "no such process", "another job's key",
+        "lane in use", "switched off", "out of resources"};
+
+    return (unsigned)no < LANE_NO_COUNT ? names[no] : "unknown";
+}

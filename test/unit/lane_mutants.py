@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""lane_mutants.py SOURCE BUILD: is the lane world sharp? Breaks one rule of exactly-once delivery at a time in a
+copy of ledger or sender, builds the property test with it, and expects it to fail. A mutant that lives is a
+rule that nothing tests (or that doesn't matter)."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LOOK = "    if ((m != NULL && m->seen && is_set(m, &x->chunk)) || (s != NULL && s->state == SLOT_FULL)) {"
+COUNT = "index < m->chunks && m->left > 0 && !(m->bits[index / 64] >> index % 64 & 1))) {"
+
+MUTANTS = [
+    # what is broken, then for each edit: file, old text, new text
+    ("a chunk counts twice", "ledger_chunk.c", LOOK, "    if (m == NULL && s != NULL && s->state == SLOT_FULL) {",
+     "ledger_chunk.c", "} else if (is_set(m, chunk)) {", "} else if (m->size == UINT32_MAX) {",
+     "ledger.c", COUNT, "index < m->chunks && m->left > 0)) {"),
+    ("bytes go on under a set bit", "ledger_chunk.c",
+     LOOK, "    if (m == NULL && s != NULL && s->state == SLOT_FULL) {"),
+    ("no second look at a half-read chunk", "ledger_chunk.c", "    look_again(l, lane);\n    x = &l->lanes[lane];\n    *ret_target",
+     "    x = &l->lanes[lane];\n    *ret_target"),
+    ("two lanes write one chunk", "ledger_chunk.c", "m->staged || claimed(l, chunk)", "m->staged"),
+    ("an unverified chunk counts", "ledger_chunk.c", "} else if (!crc_fits) {", "} else if (!crc_fits && x->got == UINT32_MAX) {"),
+    ("a chunk is reported as taken by its header", "ledger_chunk.c", "    x->chunk = *chunk;\n    x->got = 0;\n",
+     "    x->chunk = *chunk;\n    x->got = 0;\n    x->taken++;\n    ledger_report_chunk(l, now, lane, 1);\n"),
+    ("an old epoch is accepted", "ledger.c", "    if (epoch <= x->epoch) {\n        return -ESTALE;", "    if (epoch < x->epoch) {\n        return -ESTALE;"),
+    ("a bounce slot is placed before it is consumed", "sender_chunk.c", "if (!(s->slots_used >> i & 1)) {", "if (s->slots_used != UINT32_MAX) {"),
+    ("a dead lane keeps its chunks", "sender.c", "        if (!elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    x->count = 0;",
+     "        if (elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    x->count = 0;"),
+    ("queue pairs: resent without the fence", "sender.c", "    if (s->config.queue_pairs) {\n        x->held = true;",
+     "    if (s->config.queue_pairs && x->count == UINT32_MAX) {\n        x->held = true;"),
+    ("done one chunk early", "ledger.c", "    if (m->left == 0) {\n        for", "    if (m->left <= 1) {\n        for"),
+    ("messages match in order of arrival", "sender_chunk.c", "p->matched || (c->group_max > 1 && p->post.tag != m->tag)", "p->matched"),
+    ("a closed comm's number opens again", "ledger.c", "    if (ledger_comm_was(l, number)) {", "    if (ledger_comm_find(l, number) != NULL) {"),
+]
+
+
+def main():
+    source, compiler = sys.argv[1], os.environ.get("CC", "cc")
+    base = [os.path.join(source, name) for name in
+            ("test/unit/test_lanes.c", "test/unit/lane_world.c", "src/wire/lane.c", "src/wire/crc32c.c",
+             "src/base/prng.c", "src/base/bug.c")]
+    flags = ["-std=gnu17", "-D_GNU_SOURCE", "-O1", "-w", "-I" + os.path.join(source, "src"),
+             "-I" + os.path.join(source, "test/unit")]
+    alive = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "failover")
+        for what, *edits in [("nothing",)] + MUTANTS:
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(os.path.join(source, "src/core/failover"), copy)
+            for name, old, new in zip(edits[0::3], edits[1::3], edits[2::3]):
+                path = os.path.join(copy, name)
+                text = open(path, encoding="utf-8").read()
+                if old not in text:
+                    print(f"{what}: {name} no longer has the text to change: update this script")
+                    alive.append(what)
+                open(path, "w", encoding="utf-8").write(text.replace(old, new, 1))
+            files = [os.path.join(copy, part) for part in sorted(os.listdir(copy))
+                     if part.startswith(("ledger", "sender")) and part.endswith(".c")]
+            binary = os.path.join(folder, "test")
+            subprocess.run([compiler, *flags, *base, *files, "-lcmocka", "-lm", "-o", binary], check=True)
+            try:
+                run = subprocess.run([binary], capture_output=True, text=True, timeout=60, check=False)
+                status, text = run.returncode, run.stdout + run.stderr
+            except subprocess.TimeoutExpired:
+                status, text = 1, "seed ?: hangs"
+            said = [line for line in text.splitlines() if "seed" in line]
+            print(f"{'caught' if status else 'passes':7} {what}: {said[0].strip() if said else status}")
+            if (status == 0) != (what == "nothing"):
+                alive.append(what)
+    if alive:
+        print("not as it should be: " + ", ".join(alive))
+        return 1
+    return 0
+
+
+sys.exit(main())

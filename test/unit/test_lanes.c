@@ -1,0 +1,76 @@
+/* Sender and ledger against each other over lanes that do their worst (lane_world.h): each message is
+ * delivered exactly once, whole, in the order of its matching, and memory given back stays untouched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lane_world.h"
+
+static void play(bool queue_pairs, uint32_t group_max, uint32_t damage_every, uint64_t seeds)
+{
+    struct lane_world_result sum = {0}, one;
+
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        lane_world_run(&(struct lane_world_config){.seed = seed,
+                                                   .queue_pairs = queue_pairs,
+                                                   .group_max = group_max,
+                                                   .steps = 1200,
+                                                   .fault_every = 20,
+                                                   .damage_every = damage_every},
+                       &one);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s", (unsigned long long)seed, one.wrong);
+        }
+        sum.receives += one.receives;
+        sum.resent += one.resent;
+        sum.binned += one.binned;
+        sum.staged += one.staged;
+        sum.eager_early += one.eager_early;
+        sum.damaged += one.damaged;
+        sum.aborted += one.aborted;
+    }
+    /* The world did what it is for. */
+    assert_true(sum.receives > seeds * 10 && sum.resent > seeds && sum.eager_early > seeds / 2);
+    assert_true(queue_pairs ||
+                (sum.binned > seeds && sum.staged > seeds && sum.damaged > 0 && sum.aborted > 0));
+}
+
+static void test_byte_streams(void **state)
+{
+    play(false, 1, 0, 300);
+}
+
+static void test_byte_streams_groups(void **state)
+{
+    play(false, 4, 0, 150);
+}
+
+static void test_damage(void **state)
+{
+    play(false, 1, 25, 200);
+}
+
+static void test_queue_pairs(void **state)
+{
+    play(true, 1, 0, 150);
+}
+
+static void test_queue_pairs_groups(void **state)
+{
+    play(true, 4, 0, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_byte_streams),
+        cmocka_unit_test(test_byte_streams_groups),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_queue_pairs),
+        cmocka_unit_test(test_queue_pairs_groups),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
