@@ -210,9 +210,7 @@ static int on_state(struct set *set, struct mono now, const uint8_t *frame, size
     for (uint32_t k = 0; k < report.lane_count; k++) {
         on_taken(set, now, &report.lanes[k]);
     }
-    if (report.comm != LANE_COMM_NONE &&
-        sender_on_progress(set->sender, now, report.comm, report.placed, report.posted,
-                           report.granted) < 0) {
+    if (report.comm != LANE_COMM_NONE && sender_on_report(set->sender, now, &report) < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
                  set_peer(set, text));
     }

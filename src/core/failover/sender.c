@@ -265,8 +265,12 @@ bool sender_comm_progress(const struct sender *s, uint32_t number, uint64_t *ret
     if (c == NULL) {
         return false;
     }
-    *ret_sent = c->count;
-    *ret_placed = c->placed;
+    if (ret_sent != NULL) {
+        *ret_sent = c->count;
+    }
+    if (ret_placed != NULL) {
+        *ret_placed = c->placed;
+    }
     return true;
 }
 
@@ -482,4 +486,20 @@ int sender_on_report(struct sender *s, struct mono now, const struct lane_report
         c->cursor = c->cursor > c->placed ? c->cursor : c->placed + 1;
     }
     return 0;
+}
+
+int sender_on_progress(struct sender *s, struct mono now, uint32_t number, uint64_t placed,
+                       uint64_t posted, uint64_t granted)
+{
+    const struct comm *c = sender_comm_find(s, number);
+
+    return c == NULL
+               ? 0
+               : sender_on_report(
+                     s, now,
+                     &(struct lane_report){.comm = number,
+                                           .sequence = c->sequence,
+                                           .placed = placed,
+                                           .posted = posted,
+                                           .granted = granted > c->granted ? granted : c->granted});
 }

@@ -123,7 +123,7 @@ MUST_CHECK int64_t sender_comm_open(struct sender *s, uint32_t group_max);
 bool sender_comm_confirmed(const struct sender *s, uint32_t comm);
 /* Every message is placed. True for a comm that isn't open. */
 bool sender_comm_idle(const struct sender *s, uint32_t comm);
-/* Messages started by sender_send, and placed; for CLOSE. False: not open. */
+/* Messages started by sender_send, and placed; for CLOSE. Either may be NULL. False: not open. */
 bool sender_comm_progress(const struct sender *s, uint32_t comm, uint64_t *ret_sent,
                           uint64_t *ret_placed);
 /* Forgets it: sources are the caller's again when this returns. Reset lanes that owe the rest of a
@@ -160,6 +160,9 @@ MUST_CHECK int sender_on_taken(struct sender *s, struct mono now, uint32_t lane,
  * are sender_on_taken's. */
 MUST_CHECK int sender_on_report(struct sender *s, struct mono now,
                                 const struct lane_report *report);
+/* The same from a CLOSE, which has no sequence: what is granted only grows by it. */
+MUST_CHECK int sender_on_progress(struct sender *s, struct mono now, uint32_t comm, uint64_t placed,
+                                  uint64_t posted, uint64_t granted);
 MUST_CHECK int sender_on_post(struct sender *s, const struct lane_post *post);
 
 const struct bug_note *sender_bug(const struct sender *s);
