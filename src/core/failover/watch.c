@@ -1,2 +1,623 @@
-/* watch.c: see watch.h. */
+/* watch.c: facts about lanes, NICs and the peer, and what a change of state
+ * entails. Silence is judged in watch_judge.c. */
 #include "core/failover/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/failover/watch_internal.h"
+
+#define PATIENCE_NS    (60 * NS_PER_S)
+#define TIMEOUT_MIN_NS (5 * NS_PER_MS)
+#define TIMEOUT_MAX_NS (200 * NS_PER_MS)
+#define CONNECT_MIN_NS (50 * NS_PER_MS)
+#define CONNECT_MAX_NS NS_PER_S
+#define TRIAL_NS       (200 * NS_PER_MS)
+#define TRIAL_CHUNKS   32
+#define TRIAL_PINGS    16
+#define REGAIN_ACKS    8
+#define LOSS_MANY      0.02  /* of >= 200 segments */
+#define LOSS_FEW       0.005 /* of >= 2,000 */
+#define LOSS_NONE      0.001 /* a sibling that is well */
+
+struct watch *watch_new(const struct watch_config *config, struct mono now)
+{
+    struct watch *w = calloc(1, sizeof(*w));
+    struct watch_config *c;
+
+    if (w == NULL) {
+        return NULL;
+    }
+    w->config = *config;
+    c = &w->config;
+    c->patience.ns = c->patience.ns > 0 ? c->patience.ns : PATIENCE_NS;
+    c->timeout_min.ns = c->timeout_min.ns > 0 ? c->timeout_min.ns : TIMEOUT_MIN_NS;
+    c->timeout_max.ns = c->timeout_max.ns > 0 ? c->timeout_max.ns : TIMEOUT_MAX_NS;
+    w->looked = w->heard = now;
+    w->forced_at = (struct mono){INT64_MIN / 2};
+    return w;
+}
+
+void watch_free(struct watch *w)
+{
+    free(w);
+}
+
+const struct bug_note *watch_bug(const struct watch *w)
+{
+    return w->bug.condition != NULL ? &w->bug : NULL;
+}
+
+void watch_push(struct watch *w, struct watch_action action)
+{
+    if (HOLDS(&w->bug, w->action_count < ACTIONS)) { /* the caller drains after each call */
+        w->actions[(w->action_head + w->action_count++) % ACTIONS] = action;
+    }
+}
+
+bool watch_next_action(struct watch *w, struct watch_action *ret_action)
+{
+    if (w->action_count > 0) {
+        *ret_action = w->actions[w->action_head];
+        w->action_head = (w->action_head + 1) % ACTIONS;
+        w->action_count--;
+        return true;
+    }
+    if (w->tell) { /* once, after all that it tells of */
+        w->tell = false;
+        *ret_action = (struct watch_action){.kind = WATCH_TELL};
+        return true;
+    }
+    return false;
+}
+
+/* ---- a change of state
+ * ------------------------------------------------------------------------ */
+
+bool watch_waiting(const struct wlane *x)
+{
+    return x->used && lane_connected(x->state) && (x->left > 0 || x->pinged);
+}
+
+bool watch_cut(const struct watch *w, const struct wlane *x)
+{
+    const struct wnic *own = &w->own[x->own_nic], *peer = &w->peer[x->peer_nic];
+
+    return (own->known && !own->up) || (peer->known && !peer->up);
+}
+
+bool watch_held(const struct watch *w, struct mono now, const struct wlane *x)
+{
+    return damping_held(&x->damping, now) || damping_held(&w->own[x->own_nic].damping, now) ||
+           damping_held(&w->peer[x->peer_nic].damping, now);
+}
+
+static bool another_usable(const struct watch *w, const struct wlane *but)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        if (&w->lanes[i] != but && w->lanes[i].used && lane_usable(w->lanes[i].state)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct lane_guards guards(const struct watch *w, struct mono now, const struct wlane *x)
+{
+    return (struct lane_guards){
+        .only = !another_usable(w, x),
+        .first = x->first,
+        .passed = x->trial_pongs >= TRIAL_PINGS &&
+                  (x->acked >= TRIAL_CHUNKS || mono_sub(now, x->since).ns >= TRIAL_NS),
+        .regained = x->acked >= REGAIN_ACKS || (x->left == 0 && x->acked > 0 && !x->pinged),
+        .empty = x->left == 0,
+        .held = watch_held(w, now, x),
+        .cut = watch_cut(w, x),
+    };
+}
+
+static void quiet(struct watch *w, struct wlane *x)
+{
+    x->silent_ns = 0;
+    x->others_at = w->progress;
+    x->progress_at = x->progress;
+}
+
+static void nic_failed(struct wnic *nic, struct mono now)
+{
+    if (!nic->counted) {
+        nic->counted = true;
+        damping_on_failover(&nic->damping, now);
+    }
+}
+
+static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane_state was)
+{
+    struct wlane *x = &w->lanes[lane];
+
+    watch_push(
+        w, (struct watch_action){
+               .kind = WATCH_CLOSE, .lane = (uint8_t)lane, .epoch = x->epoch, .reason = x->reason});
+    x->left = 0;
+    x->pinged = false;
+    x->first = false;
+    x->retry_at = now;
+    if (was == LANE_CONNECTING) { /* not a failover: nothing was on it */
+        x->connect_limit.ns =
+            x->connect_limit.ns * 2 < CONNECT_MAX_NS ? x->connect_limit.ns * 2 : CONNECT_MAX_NS;
+        x->retry_at = mono_add(now, span_ns(x->connect_limit.ns / 2));
+        return;
+    }
+    x->failovers++;
+    damping_on_failover(&x->damping, now);
+    if (x->reason == LANE_REASON_CARRIER) {
+        nic_failed(&w->own[x->own_nic], now);
+    }
+}
+
+static void connect_now(struct watch *w, uint32_t lane)
+{
+    struct wlane *x = &w->lanes[lane];
+    const int64_t rtts = x->sampled ? 4 * x->srtt_ns : 0;
+
+    x->epoch++;
+    if (x->connect_limit.ns < CONNECT_MIN_NS) {
+        x->connect_limit.ns = rtts > CONNECT_MIN_NS ? rtts : CONNECT_MIN_NS;
+    }
+    x->sampled = false;
+    x->loss = -1;
+    x->segments = x->resent = 0;
+    watch_push(
+        w, (struct watch_action){.kind = WATCH_CONNECT, .lane = (uint8_t)lane, .epoch = x->epoch});
+}
+
+static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_state was)
+{
+    struct wlane *x = &w->lanes[lane];
+
+    w->tell = true;
+    quiet(w, x);
+    x->acked = 0;
+    switch (x->state) {
+    case LANE_CONNECTING:
+        connect_now(w, lane);
+        break;
+    case LANE_TRIAL:
+        x->trial_pings = x->trial_pongs = 0;
+        x->connect_limit.ns = 0;
+        break;
+    case LANE_ACTIVE:
+        x->reason = LANE_REASON_NONE;
+        x->connect_limit.ns = 0;
+        if (was != LANE_SUSPECT) {
+            x->active_at = now;
+        }
+        w->own[x->own_nic].counted = false;
+        w->peer[x->peer_nic].counted = false;
+        break;
+    case LANE_SUSPECT:
+        if (!w->config.receiver) {
+            watch_push(w, (struct watch_action){
+                              .kind = WATCH_DOUBLE, .lane = (uint8_t)lane, .epoch = x->epoch});
+        }
+        break;
+    case LANE_DOWN:
+        went_down(w, now, lane, was);
+        break;
+    case LANE_CLOSED:
+        watch_push(w, (struct watch_action){.kind = WATCH_CLOSE,
+                                            .lane = (uint8_t)lane,
+                                            .epoch = x->epoch,
+                                            .reason = x->reason,
+                                            .closed = true});
+        x->left = 0;
+        x->pinged = false;
+        break;
+    default:
+        break;
+    }
+}
+
+void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_event event,
+                 enum lane_reason reason)
+{
+    struct wlane *x = &w->lanes[lane];
+    const enum lane_state was = x->state;
+    const enum lane_state next = lane_next(was, event, guards(w, now, x));
+
+    if (next == was || (next == LANE_CONNECTING && w->config.receiver)) {
+        return; /* a receiver's lane waits for HELLO */
+    }
+    x->state = next;
+    x->since = now;
+    if (next != LANE_ACTIVE) {
+        x->reason = reason;
+    }
+    entered(w, now, lane, was);
+}
+
+/* ---- lanes come and go
+ * ---------------------------------------------------------------------------
+ */
+
+int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
+                   const struct watch_lane_config *config)
+{
+    struct wlane *x;
+    uint32_t epoch;
+
+    if (lane >= LANE_MAX || config->own_nic >= WATCH_NIC_MAX || config->peer_nic >= WATCH_NIC_MAX) {
+        return -EINVAL;
+    }
+    x = &w->lanes[lane];
+    if (x->used) {
+        return -EEXIST;
+    }
+    epoch = x->epoch;
+    *x = (struct wlane){.used = true,
+                        .first = epoch == 0,
+                        .standby = config->standby,
+                        .own_nic = config->own_nic,
+                        .peer_nic = config->peer_nic,
+                        .state = w->config.receiver ? LANE_DOWN : LANE_CONNECTING,
+                        .epoch = epoch,
+                        .since = now,
+                        .loss = -1,
+                        .asked_at = now,
+                        .ping_at = now};
+    if (!w->config.receiver) {
+        connect_now(w, lane);
+    }
+    return 0;
+}
+
+void watch_lane_repath(struct watch *w, struct mono now, uint32_t lane)
+{
+    if (lane < LANE_MAX && w->lanes[lane].used) {
+        watch_event(w, now, lane, LANE_EVENT_REPATH, LANE_REASON_REPATH);
+        watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_REPATH); /* if it is empty */
+    }
+}
+
+void watch_lane_close(struct watch *w, struct mono now, uint32_t lane)
+{
+    if (lane < LANE_MAX && w->lanes[lane].used) {
+        watch_event(w, now, lane, LANE_EVENT_CLOSE, LANE_REASON_CLOSE);
+    }
+}
+
+void watch_lane_remove(struct watch *w, uint32_t lane)
+{
+    if (lane < LANE_MAX && w->lanes[lane].state == LANE_CLOSED) {
+        w->lanes[lane].used = false;
+    }
+}
+
+/* ---- facts about lanes
+ * ---------------------------------------------------------------------------
+ */
+
+static void sample(struct wlane *x, int64_t rtt)
+{
+    if (rtt < 0) {
+        return;
+    }
+    if (!x->sampled) {
+        x->sampled = true;
+        x->srtt_ns = rtt;
+        x->rttvar_ns = rtt / 2;
+        return;
+    }
+    x->rttvar_ns += ((rtt > x->srtt_ns ? rtt - x->srtt_ns : x->srtt_ns - rtt) - x->rttvar_ns) / 4;
+    x->srtt_ns += (rtt - x->srtt_ns) / 8;
+}
+
+static void alive(struct watch *w, struct mono now)
+{
+    w->heard = now;
+    w->unheard_ns = 0;
+    w->dead = false;
+}
+
+static void progress(struct watch *w, struct mono now, uint32_t lane)
+{
+    w->progress++;
+    w->lanes[lane].progress++;
+    quiet(w, &w->lanes[lane]);
+    alive(w, now);
+}
+
+void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                    struct span rtt)
+{
+    struct wlane *x;
+
+    if (lane >= LANE_MAX || !w->lanes[lane].used || w->lanes[lane].state == LANE_CLOSED) {
+        return;
+    }
+    x = &w->lanes[lane];
+    if (w->config.receiver) {
+        if (epoch <= x->epoch) {
+            return;
+        }
+        if (x->state != LANE_DOWN) { /* the sender has given the old one up */
+            watch_event(w, now, lane, LANE_EVENT_LOST, LANE_REASON_PEER);
+        }
+        x->epoch = epoch;
+        x->state = LANE_ACTIVE; /* whether it is on trial is the sender's affair */
+        x->since = now;
+        entered(w, now, lane, LANE_CONNECTING);
+    } else if (epoch != x->epoch || x->state != LANE_CONNECTING) {
+        return;
+    } else {
+        watch_event(w, now, lane, LANE_EVENT_HELLO_OK, LANE_REASON_NONE);
+    }
+    x->sampled = false;
+    sample(x, rtt.ns);
+    x->ping_at = x->asked_at = now;
+    progress(w, now, lane);
+}
+
+void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
+                   struct span backlog)
+{
+    struct wlane *x;
+
+    (void)now;
+    if (lane >= LANE_MAX || !w->lanes[lane].used) {
+        return;
+    }
+    x = &w->lanes[lane];
+    if (!watch_waiting(x)) {
+        quiet(w, x);
+    }
+    x->left += chunks;
+    x->backlog_ns = backlog.ns;
+}
+
+void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks, uint32_t left,
+                    struct span rtt, struct span backlog)
+{
+    struct wlane *x;
+
+    if (lane >= LANE_MAX || !w->lanes[lane].used) {
+        return;
+    }
+    x = &w->lanes[lane];
+    x->left = left;
+    x->backlog_ns = backlog.ns;
+    x->acked += chunks;
+    sample(x, rtt.ns);
+    progress(w, now, lane);
+    watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);
+}
+
+void watch_on_pong(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                   uint32_t sequence)
+{
+    struct wlane *x;
+
+    if (lane >= LANE_MAX || !w->lanes[lane].used || w->lanes[lane].epoch != epoch) {
+        return;
+    }
+    x = &w->lanes[lane];
+    if (sequence == x->sequence && x->pinged) {
+        x->pinged = false;
+        sample(x, mono_sub(now, x->ping_at).ns);
+    }
+    x->trial_pongs++;
+    x->acked++;
+    progress(w, now, lane);
+    watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);
+}
+
+void watch_on_heard(struct watch *w, struct mono now, uint32_t lane)
+{
+    (void)lane;
+    alive(w, now);
+}
+
+void watch_on_lost(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                   enum lane_reason reason)
+{
+    if (lane < LANE_MAX && w->lanes[lane].used && w->lanes[lane].epoch == epoch) {
+        watch_event(w, now, lane, LANE_EVENT_LOST, reason);
+    }
+}
+
+void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
+                   enum lane_state state, enum lane_reason reason)
+{
+    if (lane >= LANE_MAX || !w->lanes[lane].used || w->lanes[lane].epoch != epoch) {
+        return;
+    }
+    if (state == LANE_DOWN) {
+        watch_event(w, now, lane, LANE_EVENT_LOST,
+                    reason == LANE_REASON_CARRIER ? reason : LANE_REASON_PEER);
+    } else if (state == LANE_CLOSED) {
+        watch_event(w, now, lane, LANE_EVENT_CLOSE, LANE_REASON_CLOSE);
+    }
+}
+
+void watch_on_hint(struct watch *w, struct mono now, uint32_t lane)
+{
+    if (lane < LANE_MAX && w->lanes[lane].used && w->lanes[lane].silent_ns >= 10 * NS_PER_MS) {
+        watch_event(w, now, lane, LANE_EVENT_HINT,
+                    LANE_REASON_HINT); /* never against a fresh ack */
+    }
+}
+
+/* Too much is sent twice on this lane, while its siblings are well: a path that
+ * loses a little. */
+static bool lossy(const struct watch *w, uint32_t lane, uint64_t segments, uint64_t resent)
+{
+    const double share = segments > 0 ? (double)resent / (double)segments : 0;
+    bool sibling = false;
+
+    if (!(segments >= 200 && share > LOSS_MANY) && !(segments >= 2000 && share > LOSS_FEW)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *x = &w->lanes[i];
+        if (i == lane || !x->used || !lane_usable(x->state) || x->loss < 0) {
+            continue;
+        }
+        if (x->loss >= LOSS_NONE) {
+            return false; /* all lose: no path would be better */
+        }
+        sibling = true;
+    }
+    return sibling;
+}
+
+void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane, bool acked, uint64_t segments,
+                     uint64_t resent)
+{
+    struct wlane *x;
+
+    if (lane >= LANE_MAX || !w->lanes[lane].used || !lane_connected(w->lanes[lane].state)) {
+        return;
+    }
+    x = &w->lanes[lane];
+    if (acked) { /* the path lives; what is slow is a process */
+        x->silent_ns = 0;
+    }
+    if (segments < x->segments || resent < x->resent) {
+        return;
+    }
+    if (lossy(w, lane, segments - x->segments, resent - x->resent)) {
+        watch_event(w, now, lane, LANE_EVENT_LOST, LANE_REASON_LOSS);
+    } else if (segments - x->segments >= 2000) {
+        x->loss = (double)(resent - x->resent) / (double)(segments - x->segments);
+        x->segments = segments;
+        x->resent = resent;
+    }
+}
+
+/* ---- NICs and the peer
+ * ----------------------------------------------------------------------------
+ */
+
+void watch_on_carrier(struct watch *w, struct mono now, bool own, uint32_t nic, bool up,
+                      uint32_t down_count)
+{
+    struct wnic *n;
+    bool flap;
+
+    if (nic >= WATCH_NIC_MAX) {
+        return;
+    }
+    n = own ? &w->own[nic] : &w->peer[nic];
+    flap = n->known && n->up && up && down_count != 0 && down_count != n->down_count;
+    if (n->known && (n->up != up || down_count != n->down_count)) {
+        damping_on_movement(&n->damping, now);
+    }
+    const bool came = n->known && !n->up && up, went = !up && (!n->known || n->up);
+    n->known = true;
+    n->up = up;
+    n->down_count = down_count;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *x = &w->lanes[i];
+        if (!x->used || (own ? x->own_nic : x->peer_nic) != nic) {
+            continue;
+        }
+        if (went) {
+            watch_event(w, now, i, LANE_EVENT_LOST, LANE_REASON_CARRIER);
+        } else if (came) {
+            watch_event(w, now, i, LANE_EVENT_USABLE, LANE_REASON_CARRIER);
+        } else if (flap) { /* it was down between two looks: what was on it may be
+                          lost */
+            watch_event(w, now, i, LANE_EVENT_HINT, LANE_REASON_CARRIER);
+        }
+    }
+}
+
+void watch_on_peer_dead(struct watch *w, struct mono now)
+{
+    if (!w->dead) {
+        w->dead = true;
+        w->dead_at = now;
+    }
+}
+
+void watch_on_owing(struct watch *w, struct mono now, bool owing)
+{
+    if (owing && !w->owing) {
+        w->heard = now;
+        w->unheard_ns = 0;
+    }
+    w->owing = owing;
+}
+
+/* ---- answers
+ * ---------------------------------------------------------------------------------------
+ */
+
+/* Standbys carry when fewer than half of the others are usable. */
+static bool standbys_wanted(const struct watch *w)
+{
+    uint32_t others = 0, usable = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *x = &w->lanes[i];
+        if (x->used && !x->standby && x->state != LANE_CLOSED && x->state != LANE_DRAINING) {
+            others++;
+            usable += lane_usable(x->state);
+        }
+    }
+    return 2 * usable < others || others == 0;
+}
+
+static double weight(const struct watch *w, struct mono now, const struct wlane *x)
+{
+    if (!x->used || !lane_takes_chunks(x->state) || (x->standby && !standbys_wanted(w))) {
+        return 0;
+    }
+    if (x->state == LANE_TRIAL) {
+        return x->trial_pongs >= TRIAL_PINGS ? damping_ramp(span_ns(0)) : 0;
+    }
+    return x->failovers == 0 ? 1 : damping_ramp(mono_sub(now, x->active_at));
+}
+
+void watch_lane_get(const struct watch *w, struct mono now, uint32_t lane,
+                    struct watch_lane *ret_lane)
+{
+    const struct wlane *x = &w->lanes[lane < LANE_MAX ? lane : 0];
+
+    *ret_lane = (struct watch_lane){.used = lane < LANE_MAX && x->used,
+                                    .standby = x->standby,
+                                    .state = x->state,
+                                    .reason = x->reason,
+                                    .epoch = x->epoch,
+                                    .weight = weight(w, now, x),
+                                    .probe_only = x->state == LANE_SUSPECT,
+                                    .timeout = watch_timeout(w, x),
+                                    .failovers = x->failovers,
+                                    .since = x->since};
+}
+
+uint32_t watch_carriers(const struct watch *w, struct mono now)
+{
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        lanes |= weight(w, now, &w->lanes[i]) > 0 ? 1u << i : 0;
+    }
+    return lanes;
+}
+
+uint32_t watch_connected(const struct watch *w)
+{
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        lanes |= w->lanes[i].used && lane_connected(w->lanes[i].state) ? 1u << i : 0;
+    }
+    return lanes;
+}
+
+bool watch_parted(const struct watch *w)
+{
+    return w->parted;
+}

@@ -1,0 +1,67 @@
+/* watch_internal.h: what the watch's files share. */
+#pragma once
+#include "core/failover/damping.h"
+#include "core/failover/watch.h"
+
+#define ACTIONS 256
+
+struct wlane {
+    bool used, standby, first;
+    uint8_t own_nic, peer_nic;
+    enum lane_state state;
+    enum lane_reason reason;
+    uint32_t epoch;
+    struct mono since, active_at;
+    /* round trips and silence */
+    bool sampled;
+    int64_t srtt_ns, rttvar_ns, backlog_ns;
+    uint32_t left;        /* chunks unacknowledged */
+    int64_t silent_ns;    /* observed time without progress, while it owes some */
+    uint64_t others_at;   /* the set's progress count when the silence began */
+    uint64_t progress;    /* of this lane */
+    uint64_t progress_at; /* its own count when the silence began */
+    uint32_t acked;       /* since this state */
+    /* pings */
+    uint32_t sequence; /* last sent */
+    bool pinged;       /* and unanswered */
+    struct mono ping_at;
+    uint32_t trial_pings, trial_pongs;
+    /* the kernel's word */
+    struct mono asked_at;
+    uint64_t segments, resent; /* when the present window began */
+    double loss;               /* of the last full window; < 0 unknown */
+    /* coming back */
+    struct damping damping;
+    struct mono retry_at;
+    struct span connect_limit;
+    uint32_t failovers;
+};
+struct wnic {
+    bool known, up, counted;
+    uint32_t down_count;
+    struct damping damping;
+};
+struct watch {
+    struct watch_config config;
+    struct wlane lanes[LANE_MAX];
+    struct wnic own[WATCH_NIC_MAX], peer[WATCH_NIC_MAX];
+    uint64_t progress; /* of all lanes */
+    struct mono looked, heard;
+    int64_t unheard_ns; /* observed */
+    int64_t unusable_ns;
+    bool owing, parted, failed, dead, tell;
+    struct mono dead_at, forced_at;
+    struct watch_action actions[ACTIONS];
+    uint32_t action_head, action_count;
+    struct bug_note bug;
+};
+
+void watch_push(struct watch *w, struct watch_action action);
+void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_event event,
+                 enum lane_reason reason);
+struct span watch_timeout(const struct watch *w, const struct wlane *x);
+void watch_ping(struct watch *w, struct mono now, uint32_t lane);
+/* It owes an answer. */
+bool watch_waiting(const struct wlane *x);
+bool watch_held(const struct watch *w, struct mono now, const struct wlane *x);
+bool watch_cut(const struct watch *w, const struct wlane *x);

@@ -1,0 +1,450 @@
+/* Which lanes live: the table, and the watch in a small timed world of three
+ * lanes over one NIC pair and a standby over another. What a user would notice:
+ * how soon a fault is left behind, and that a slow or stopped process is never
+ * taken for one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/failover/damping.h"
+#include "core/failover/watch.h"
+
+#define LANES 4 /* 3: standby */
+#define QUEUE 4096
+
+struct answer {
+    int64_t at;
+    bool pong;
+    uint32_t epoch, sequence;
+};
+struct path {
+    bool dead; /* a black hole */
+    uint32_t epoch, left, head, count;
+    bool connected;
+    int64_t hello_at; /* HELLO_OK comes then; 0 none */
+    struct answer answers[QUEUE];
+};
+struct world {
+    struct watch *watch;
+    struct prng prng;
+    int64_t now;
+    struct path paths[LANES];
+    bool peer_stopped, peer_gone, kernel;
+    bool cut[2]; /* NIC pairs */
+    uint32_t closes[LANES], parted, failed, doubles;
+    int64_t closed_at[LANES], suspect_at[LANES], failed_at;
+    bool failed_dead;
+};
+
+static struct mono at(const struct world *w)
+{
+    return (struct mono){w->now};
+}
+
+static bool passes(const struct world *w, uint32_t lane)
+{
+    return !w->paths[lane].dead && !w->cut[lane == 3] && !w->peer_gone;
+}
+
+static void answer(struct world *w, uint32_t lane, bool pong, uint32_t sequence)
+{
+    struct path *p = &w->paths[lane];
+
+    if (p->count < QUEUE) { /* about 1 ms, sometimes 3 */
+        p->answers[(p->head + p->count++) % QUEUE] = (struct answer){
+            .at = w->now + 800000 +
+                  (int64_t)prng_below(&w->prng, prng_below(&w->prng, 20) ? 400000 : 2500000),
+            .pong = pong,
+            .epoch = p->epoch,
+            .sequence = sequence};
+    }
+}
+
+static void actions(struct world *w)
+{
+    struct watch_action a;
+
+    while (watch_next_action(w->watch, &a)) {
+        struct path *p = &w->paths[a.lane];
+        switch (a.kind) {
+        case WATCH_CONNECT:
+            assert_true(a.epoch > p->epoch);
+            p->epoch = a.epoch;
+            p->hello_at = passes(w, a.lane) ? w->now + NS_PER_MS : 0;
+            break;
+        case WATCH_CLOSE:
+            p->connected = false;
+            p->left = p->count = 0;
+            p->hello_at = 0;
+            w->closes[a.lane]++;
+            w->closed_at[a.lane] = w->now;
+            break;
+        case WATCH_PING:
+            if (passes(w, a.lane)) {
+                answer(w, a.lane, true, a.sequence);
+            }
+            break;
+        case WATCH_DOUBLE:
+            w->doubles++;
+            w->suspect_at[a.lane] = w->now;
+            break;
+        case WATCH_ASK_KERNEL: /* its host answers though its process is stopped */
+            watch_on_kernel(w->watch, at(w), a.lane, w->kernel && passes(w, a.lane), 0, 0);
+            break;
+        case WATCH_PARTED:
+            w->parted++;
+            break;
+        case WATCH_FAIL:
+            w->failed++;
+            w->failed_at = w->now;
+            w->failed_dead = a.dead;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* One turn of the transport: connect, read what came, send a chunk on each lane
+ * that carries, look. */
+static void turn(struct world *w, int64_t gap)
+{
+    w->now += gap;
+    for (uint32_t i = 0; i < LANES; i++) {
+        struct path *p = &w->paths[i];
+        if (p->hello_at != 0 && p->hello_at <= w->now && passes(w, i)) {
+            p->hello_at = 0;
+            p->connected = true;
+            watch_on_hello(w->watch, at(w), i, p->epoch, span_ms(1));
+        }
+        while (p->count > 0 && p->answers[p->head].at <= w->now && passes(w, i) &&
+               !w->peer_stopped) {
+            const struct answer a = p->answers[p->head];
+            p->head = (p->head + 1) % QUEUE;
+            p->count--;
+            if (a.epoch != p->epoch || !p->connected) {
+                continue;
+            }
+            if (a.pong) {
+                watch_on_pong(w->watch, at(w), i, a.epoch, a.sequence);
+            } else {
+                p->left--;
+                watch_on_acked(w->watch, at(w), i, 1, p->left, span_us(1100), span_ns(0));
+            }
+        }
+    }
+    actions(w);
+    watch_look(w->watch, at(w));
+    actions(w);
+    for (uint32_t i = 0; i < LANES; i++) {
+        struct watch_lane lane;
+        watch_lane_get(w->watch, at(w), i, &lane);
+        if ((watch_carriers(w->watch, at(w)) >> i & 1) && w->paths[i].connected &&
+            w->paths[i].left < (lane.probe_only ? 1 : 8)) {
+            w->paths[i].left++;
+            watch_on_sent(w->watch, at(w), i, 1, span_ns(0));
+            if (passes(w, i)) {
+                answer(w, i, false, 0);
+            }
+        }
+    }
+    assert_null(watch_bug(w->watch));
+}
+
+static void run(struct world *w, int64_t ns)
+{
+    for (const int64_t end = w->now + ns; w->now < end;) {
+        turn(w, NS_PER_MS);
+    }
+}
+
+static struct world *start(bool kernel)
+{
+    static struct world world;
+    struct world *w = &world;
+
+    memset(w, 0, sizeof(*w));
+    prng_init(&w->prng, 7);
+    w->now = NS_PER_S;
+    w->kernel = kernel;
+    w->watch = watch_new(&(struct watch_config){.patience = {0}}, at(w));
+    assert_non_null(w->watch);
+    for (uint32_t i = 0; i < LANES; i++) {
+        const uint8_t nic = i == 3;
+        assert_int_equal(watch_lane_add(w->watch, at(w), i,
+                                        &(struct watch_lane_config){
+                                            .own_nic = nic, .peer_nic = nic, .standby = i == 3}),
+                         0);
+    }
+    watch_on_carrier(w->watch, at(w), true, 0, true, 1);
+    watch_on_carrier(w->watch, at(w), true, 1, true, 1);
+    watch_on_owing(w->watch, at(w), true);
+    actions(w);
+    run(w, 500 * NS_PER_MS);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    return w;
+}
+
+static void end(struct world *w)
+{
+    watch_free(w->watch);
+}
+
+static void carrier(struct world *w, bool up, uint32_t count)
+{
+    w->cut[0] = !up;
+    watch_on_carrier(w->watch, at(w), true, 0, up, count);
+    actions(w);
+}
+
+static uint32_t closes(const struct world *w)
+{
+    return w->closes[0] + w->closes[1] + w->closes[2] + w->closes[3];
+}
+
+static void test_table(void **state)
+{
+    const struct lane_guards none = {0},
+                             all = {.only = true, .passed = true, .regained = true, .empty = true};
+
+    for (int s = -1; s <= LANE_STATE_COUNT; s++) {
+        for (int e = -1; e <= LANE_EVENT_COUNT; e++) {
+            const enum lane_state next = lane_next((enum lane_state)s, (enum lane_event)e, none);
+            assert_true(next < LANE_STATE_COUNT);
+            if (s == LANE_CLOSED || e == LANE_EVENT_CLOSE) {
+                assert_int_equal(next, LANE_CLOSED);
+            }
+        }
+    }
+    assert_int_equal(lane_next(LANE_CONNECTING, LANE_EVENT_HELLO_OK, none), LANE_TRIAL);
+    assert_int_equal(lane_next(LANE_CONNECTING, LANE_EVENT_HELLO_OK, all), LANE_ACTIVE);
+    assert_int_equal(lane_next(LANE_SUSPECT, LANE_EVENT_LIMIT, all),
+                     LANE_SUSPECT); /* never the last */
+    assert_int_equal(lane_next(LANE_SUSPECT, LANE_EVENT_LIMIT, none), LANE_DOWN);
+    assert_int_equal(lane_next(LANE_SUSPECT, LANE_EVENT_ACKED, none), LANE_SUSPECT);
+    assert_int_equal(lane_next(LANE_DRAINING, LANE_EVENT_ACKED, all), LANE_CLOSED);
+    assert_int_equal(lane_next(LANE_DOWN, LANE_EVENT_HOLD_OVER, (struct lane_guards){.cut = true}),
+                     LANE_DOWN);
+    assert_int_equal(lane_next(LANE_DOWN, LANE_EVENT_USABLE, (struct lane_guards){.held = true}),
+                     LANE_DOWN);
+}
+
+/* No fault, but processes that get no processor, here and there: nobody is
+ * accused. */
+static void test_nobody_is_accused(void **state)
+{
+    struct world *w = start(true);
+
+    for (int i = 0; i < 20000; i++) {
+        const uint32_t luck = (uint32_t)prng_below(&w->prng, 1000);
+        turn(w, luck == 0 ? 730 * NS_PER_MS : luck < 20 ? 90 * NS_PER_MS : NS_PER_MS);
+        if (luck == 1) {
+            w->peer_stopped = true; /* its kernel acknowledges, it doesn't */
+            run(w, 2 * NS_PER_S);
+            w->peer_stopped = false;
+        }
+    }
+    assert_int_equal(closes(w), 0);
+    assert_int_equal(w->failed + w->parted, 0);
+    end(w);
+}
+
+static void test_black_hole(void **state)
+{
+    struct world *w = start(true);
+    const int64_t from = w->now;
+    struct watch_lane lane;
+
+    w->paths[1].dead = true;
+    run(w, 300 * NS_PER_MS);
+    assert_true(w->suspect_at[1] - from <= 30 * NS_PER_MS && w->suspect_at[1] > from);
+    assert_true(w->closes[1] > 0);
+    assert_int_equal(closes(w), w->closes[1]); /* it alone */
+    w->paths[1].dead = false;       /* and it comes back: no path is given up for good */
+    run(w, 2 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    watch_lane_get(w->watch, at(w), 1, &lane);
+    assert_int_equal(lane.failovers, 1); /* attempts to connect in between are none */
+    end(w);
+}
+
+static void test_black_hole_of_a_nic(void **state)
+{
+    struct world *w = start(true);
+    const int64_t from = w->now;
+
+    w->cut[0] = true; /* carrier stays up */
+    run(w, 250 * NS_PER_MS);
+    for (int i = 0; i < 3; i++) {
+        assert_true(w->closes[i] > 0 && w->closed_at[i] - from <= 230 * NS_PER_MS);
+    }
+    assert_int_equal(w->closes[3], 0);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 8); /* the standby carries */
+    w->cut[0] = false;
+    run(w, 12 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7); /* and stands by again */
+    assert_int_equal(w->failed, 0);
+    end(w);
+}
+
+static void test_one_flap(void **state)
+{
+    struct world *w = start(true);
+    struct watch_lane lane;
+    int64_t up;
+
+    carrier(w, false, 2);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 8); /* at once */
+    run(w, 3 * NS_PER_S);
+    carrier(w, true, 2);
+    up = w->now;
+    do {
+        turn(w, NS_PER_MS);
+        watch_lane_get(w->watch, at(w), 0, &lane);
+    } while (lane.weight < 1 && w->now - up < 5 * NS_PER_S);
+    assert_true(w->now - up <= 600 * NS_PER_MS);
+    end(w);
+}
+
+static void test_twenty_flaps(void **state)
+{
+    struct world *w = start(true);
+    struct watch_lane lane;
+
+    for (uint32_t i = 0; i < 20; i++) {
+        carrier(w, false, 2 + i);
+        run(w, 100 * NS_PER_MS);
+        carrier(w, true, 2 + i);
+        run(w, 2900 * NS_PER_MS);
+    }
+    watch_lane_get(w->watch, at(w), 0, &lane);
+    assert_true(lane.failovers <= 4);
+    run(w, 10 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    end(w);
+}
+
+static void test_nothing_left(void **state)
+{
+    struct world *w = start(true);
+    const int64_t from = w->now;
+
+    w->cut[0] = w->cut[1] = true;
+    run(w, 5 * NS_PER_S);
+    assert_int_equal(w->parted, 1);
+    assert_int_equal(w->failed, 0);
+    w->cut[0] = w->cut[1] = false; /* all paths back in time: the job never knew */
+    run(w, 10 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    w->cut[0] = w->cut[1] = true;
+    run(w, 70 * NS_PER_S);
+    assert_int_equal(w->failed, 1);
+    assert_true(w->failed_at - from >= 70 * NS_PER_S && w->failed_at - from <= 80 * NS_PER_S);
+    assert_false(w->failed_dead);
+    end(w);
+}
+
+static void test_dead_process(void **state)
+{
+    struct world *w = start(true);
+    const int64_t from = w->now;
+
+    w->peer_gone = true;
+    for (uint32_t i = 0; i < LANES; i++) {
+        watch_on_lost(w->watch, at(w), i, w->paths[i].epoch, LANE_REASON_RESET);
+    }
+    watch_on_peer_dead(w->watch, at(w));
+    run(w, 3 * NS_PER_S);
+    assert_int_equal(w->failed, 1);
+    assert_true(w->failed_dead && w->failed_at - from <= 2 * NS_PER_S);
+    end(w);
+}
+
+static void test_old_epochs(void **state)
+{
+    struct world *w = start(true);
+    const uint32_t epoch = w->paths[0].epoch;
+
+    watch_on_lost(w->watch, at(w), 0, epoch + 1, LANE_REASON_RESET);
+    watch_on_lost(w->watch, at(w), 0, epoch - 1, LANE_REASON_RESET);
+    watch_on_peer(w->watch, at(w), 0, epoch - 1, LANE_DOWN, LANE_REASON_TIMEOUT);
+    actions(w);
+    assert_int_equal(closes(w), 0);
+    watch_on_peer(w->watch, at(w), 0, epoch, LANE_DOWN, LANE_REASON_TIMEOUT);
+    actions(w);
+    assert_int_equal(w->closes[0], 1);
+    end(w);
+}
+
+static void test_loses_a_little(void **state)
+{
+    struct world *w = start(true);
+
+    for (uint64_t i = 1; i <= 3; i++) {
+        for (uint32_t lane = 0; lane < 3; lane++) {
+            watch_on_kernel(w->watch, at(w), lane, true, i * 2500, lane == 2 && i > 1 ? i * 25 : 0);
+        }
+    }
+    actions(w);
+    assert_int_equal(closes(w), w->closes[2]);
+    assert_int_equal(w->closes[2], 1);
+    end(w);
+}
+
+static void test_receiver(void **state)
+{
+    struct watch *w = watch_new(&(struct watch_config){.receiver = true}, (struct mono){1});
+    struct watch_action a;
+    struct watch_lane lane;
+
+    assert_int_equal(watch_lane_add(w, (struct mono){1}, 0, &(struct watch_lane_config){0}), 0);
+    watch_look(w, (struct mono){NS_PER_S});
+    assert_false(watch_next_action(w, &a) && a.kind == WATCH_CONNECT); /* it waits for HELLO */
+    watch_on_hello(w, (struct mono){NS_PER_S}, 0, 3, span_ns(-1));
+    watch_lane_get(w, (struct mono){NS_PER_S}, 0, &lane);
+    assert_true(lane.state == LANE_ACTIVE && lane.epoch == 3);
+    while (watch_next_action(w, &a)) {
+    }
+    watch_on_hello(w, (struct mono){NS_PER_S}, 0, 4, span_ns(-1)); /* the sender has given up 3 */
+    assert_true(watch_next_action(w, &a) && a.kind == WATCH_CLOSE && a.epoch == 3);
+    watch_lane_get(w, (struct mono){NS_PER_S}, 0, &lane);
+    assert_true(lane.state == LANE_ACTIVE && lane.epoch == 4);
+    watch_free(w);
+}
+
+static void test_damping(void **state)
+{
+    struct damping d;
+
+    damping_init(&d);
+    assert_false(damping_held(&d, (struct mono){0}));
+    damping_on_failover(&d, (struct mono){0});
+    assert_int_equal(damping_hold(&d, (struct mono){0}).ns, 200 * NS_PER_MS);
+    assert_true(damping_held(&d, (struct mono){199 * NS_PER_MS}));
+    assert_false(damping_held(&d, (struct mono){201 * NS_PER_MS}));
+    for (int i = 1; i < 50; i++) {
+        damping_on_failover(&d, (struct mono){i * NS_PER_S});
+    }
+    assert_int_equal(damping_hold(&d, (struct mono){49 * NS_PER_S}).ns, DAMPING_HOLD_MAX_NS);
+    assert_false(damping_held(&d, (struct mono){58 * NS_PER_S})); /* never for good */
+    assert_int_equal(damping_hold(&d, (struct mono){3000 * NS_PER_S}).ns, 0);
+    assert_true(damping_ramp(span_ms(0)) <= 0.05 && damping_ramp(span_ms(100)) >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),        cmocka_unit_test(test_nobody_is_accused),
+        cmocka_unit_test(test_black_hole),   cmocka_unit_test(test_black_hole_of_a_nic),
+        cmocka_unit_test(test_one_flap),     cmocka_unit_test(test_twenty_flaps),
+        cmocka_unit_test(test_nothing_left), cmocka_unit_test(test_dead_process),
+        cmocka_unit_test(test_old_epochs),   cmocka_unit_test(test_loses_a_little),
+        cmocka_unit_test(test_receiver),     cmocka_unit_test(test_damping),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
