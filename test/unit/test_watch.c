@@ -265,7 +265,7 @@ static void test_black_hole(void **state)
     assert_true(w->suspect_at[1] - from <= 30 * NS_PER_MS && w->suspect_at[1] > from);
     assert_true(w->closes[1] > 0);
     assert_int_equal(closes(w), w->closes[1]); /* it alone */
-    w->paths[1].dead = false;       /* and it comes back: no path is given up for good */
+    w->paths[1].dead = false;                  /* and it comes back: no path is given up for good */
     run(w, 2 * NS_PER_S);
     assert_int_equal(watch_carriers(w->watch, at(w)), 7);
     watch_lane_get(w->watch, at(w), 1, &lane);

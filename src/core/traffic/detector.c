@@ -1,2 +1,196 @@
 /* detector.c: see detector.h. */
 #include "core/traffic/detector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKET_NS    (5 * NS_PER_S)
+#define THETA_MIN_NS (20 * NS_PER_US)
+#define HELD         8 /* chunks */
+#define FEW          4 /* samples of a lane before it is judged */
+
+void detector_init(struct detector *d, struct mono now)
+{
+    (void)now;
+    memset(d, 0, sizeof(*d));
+    d->theta_ns = THETA_MIN_NS;
+}
+
+void detector_lane_open(struct detector *d, struct mono now, uint32_t lane)
+{
+    if (lane < LANE_MAX) {
+        d->lanes[lane] = (struct detector_lane){
+            .open = true, .floor_ns = {INT64_MAX, INT64_MAX}, .bucket_at = now, .over_since = now};
+    }
+}
+
+void detector_lane_down(struct detector *d, uint32_t lane)
+{
+    if (lane < LANE_MAX) {
+        d->lanes[lane].open = false;
+    }
+}
+
+void detector_on_rtt_floor(struct detector *d, struct span rtt)
+{
+    d->rtt_floor_ns = rtt.ns > 0 ? rtt.ns : 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Median absolute deviation of the lane's last samples: its own noise. */
+static int64_t noise(const struct detector_lane *x)
+{
+    int64_t sorted[DETECTOR_WINDOW];
+    const uint32_t n = x->count;
+    int64_t median;
+
+    if (n == 0) {
+        return 0;
+    }
+    memcpy(sorted, x->q_ns, n * sizeof(sorted[0]));
+    qsort(sorted, n, sizeof(sorted[0]), by_value);
+    median = sorted[n / 2];
+    for (uint32_t i = 0; i < n; i++) {
+        sorted[i] = sorted[i] > median ? sorted[i] - median : median - sorted[i];
+    }
+    qsort(sorted, n, sizeof(sorted[0]), by_value);
+    return sorted[n / 2];
+}
+
+/* The least of the lanes' queues: what they share. The threshold: noise of the quietest lane. */
+static void base_update(struct detector *d)
+{
+    int64_t least = INT64_MAX, mad = INT64_MAX, theta;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct detector_lane *x = &d->lanes[i];
+        if (x->open && x->count >= FEW) {
+            const int64_t own = noise(x);
+            least = x->smooth_ns < least ? x->smooth_ns : least;
+            mad = own < mad ? own : mad;
+        }
+    }
+    if (least == INT64_MAX) {
+        return;
+    }
+    theta = 4 * mad > d->rtt_floor_ns / 2 ? 4 * mad : d->rtt_floor_ns / 2;
+    d->theta_ns = theta > THETA_MIN_NS ? theta : THETA_MIN_NS;
+    d->base_ns = least;
+}
+
+void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns)
+{
+    struct detector_lane *x;
+    int64_t floor, q;
+
+    if (lane >= LANE_MAX || !d->lanes[lane].open || d->off) {
+        return;
+    }
+    x = &d->lanes[lane];
+    if (mono_sub(now, x->bucket_at).ns >= BUCKET_NS) {
+        x->floor_ns[1] = x->floor_ns[0];
+        x->floor_ns[0] = INT64_MAX;
+        x->bucket_at = now;
+    }
+    x->floor_ns[0] = owd_ns < x->floor_ns[0] ? owd_ns : x->floor_ns[0];
+    floor = x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
+    q = owd_ns - floor;
+    x->q_ns[x->next] = q;
+    x->next = (x->next + 1) % DETECTOR_WINDOW;
+    x->count += x->count < DETECTOR_WINDOW;
+    x->smooth_ns = x->count == 1 ? q : x->smooth_ns + (q - x->smooth_ns) / 4;
+    base_update(d);
+    if (x->smooth_ns - d->base_ns > d->theta_ns) {
+        x->over_since = x->over == 0 ? now : x->over_since;
+        x->over++;
+    } else {
+        x->over = 0;
+    }
+    if (d->base_ns > d->theta_ns) {
+        d->base_since = d->base_over == 0 ? now : d->base_since;
+        d->base_over++;
+    } else {
+        d->base_over = 0;
+    }
+}
+
+bool detector_base_over(const struct detector *d)
+{
+    return d->base_over >= HELD;
+}
+
+static bool lane_over(const struct detector *d, struct mono now, const struct detector_lane *x)
+{
+    return x->open && x->over >= HELD && mono_sub(now, x->over_since).ns >= 2 * d->rtt_floor_ns;
+}
+
+static enum detector_verdict verdict_of(bool some, bool base, const struct detector_context *c)
+{
+    const bool all_peers = c->peers > 1 && c->peers_over >= c->peers;
+    const bool rack = c->rack_peers > 1 && c->rack_over >= c->rack_peers && !all_peers;
+
+    if (!base) {
+        return some ? DETECTOR_CONTENTION : DETECTOR_CLEAR;
+    }
+    if (rack) {
+        return DETECTOR_CONGESTION;
+    }
+    if (some) {
+        return DETECTOR_BOTH;
+    }
+    if (all_peers) {
+        return DETECTOR_OWN_HOST;
+    }
+    return c->receiver_slow ? DETECTOR_SLOW_RECEIVER : DETECTOR_INCAST;
+}
+
+void detector_judge(const struct detector *d, struct mono now,
+                    const struct detector_context *context, struct detector_finding *ret_finding)
+{
+    struct detector_finding f = {.worst = -1, .base_ns = d->base_ns, .theta_ns = d->theta_ns};
+    uint32_t known = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct detector_lane *x = &d->lanes[i];
+        const int64_t excess = x->smooth_ns - d->base_ns;
+        if (!x->open || x->count < FEW) {
+            continue;
+        }
+        known++;
+        if (f.worst < 0 || excess > f.excess_ns) {
+            f.worst = (int)i;
+            f.excess_ns = excess;
+        }
+        f.contended |= lane_over(d, now, x) ? 1u << i : 0;
+    }
+    f.verdict = known == 0 || d->off ? DETECTOR_UNKNOWN
+                                     : verdict_of(f.contended != 0, detector_base_over(d), context);
+    *ret_finding = f;
+}
+
+int64_t detector_queue_ns(const struct detector *d, uint32_t lane)
+{
+    return lane < LANE_MAX && d->lanes[lane].open && d->lanes[lane].count > 0
+               ? d->lanes[lane].smooth_ns
+               : -1;
+}
+
+const char *detector_verdict_name(enum detector_verdict verdict)
+{
+    static const char *const names[DETECTOR_VERDICT_COUNT] = {
+        "clear",         "unknown",  "contention", "incast",
+        "slow_receiver", "own_host", "both",       "congestion"};
+
+    return (unsigned)verdict < DETECTOR_VERDICT_COUNT ? names[verdict] : "unknown";
+}
+
+const struct bug_note *detector_bug(const struct detector *d)
+{
+    return d->bug.condition != NULL ? &d->bug : NULL;
+}

@@ -1,2 +1,279 @@
 /* scheduler.c: see scheduler.h. */
 #include "core/traffic/scheduler.h"
+
+#include <string.h>
+
+#define BUCKET_NS    (5 * NS_PER_S)
+#define COLD_NS      (200 * NS_PER_MS)
+#define FRESH_NS     (10 * NS_PER_MS)
+#define RATE_GAIN    0.125
+#define SPARE_CHUNKS 4                 /* beyond rate * floor */
+#define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
+#define HEDGE        3                 /* E */
+#define WEIGHT_MIN   0.01
+
+void scheduler_init(struct scheduler *s, struct mono now)
+{
+    memset(s, 0, sizeof(*s));
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        s->lanes[i].bound_at = s->lanes[i].acked_at = now;
+    }
+}
+
+void scheduler_round_robin(struct scheduler *s, bool on)
+{
+    s->round_robin = on;
+}
+
+static int64_t floor_of(const struct scheduler_lane *x)
+{
+    const int64_t least = x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
+
+    return least == INT64_MAX ? FLOOR_NS : least;
+}
+
+void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt)
+{
+    if (lane >= LANE_MAX) {
+        return;
+    }
+    s->lane_count += !s->lanes[lane].open;
+    s->lanes[lane] =
+        (struct scheduler_lane){.open = true,
+                                .floor_ns = {rtt.ns >= 0 ? rtt.ns : INT64_MAX, INT64_MAX},
+                                .bucket_at = now,
+                                .bound_at = now,
+                                .acked_at = now,
+                                .run_at = now};
+}
+
+void scheduler_lane_down(struct scheduler *s, uint32_t lane)
+{
+    if (lane < LANE_MAX && s->lanes[lane].open) {
+        s->lanes[lane].open = false;
+        s->lanes[lane].unacked = s->lanes[lane].chunks = 0;
+        s->lane_count--;
+    }
+}
+
+void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane, uint32_t bytes)
+{
+    struct scheduler_lane *x;
+
+    if (lane >= LANE_MAX || !s->lanes[lane].open) {
+        return;
+    }
+    x = &s->lanes[lane];
+    if (x->chunks == 0) {
+        x->cold = mono_sub(now, x->acked_at).ns >= COLD_NS;
+        x->run_at = now;
+        x->run_bytes = 0;
+    }
+    x->unacked += bytes;
+    x->chunks++;
+    x->bound_at = now;
+}
+
+/* Bytes over time while the lane was never empty: what the path delivers, if there was enough to deliver. */
+static void rate_sample(struct scheduler_lane *x, struct mono now, uint64_t bytes)
+{
+    const int64_t ns = mono_sub(now, x->run_at).ns;
+    double rate;
+
+    x->run_bytes += bytes;
+    if (ns <= 0 || (x->chunks > 0 && ns < floor_of(x) && x->rate > 0)) {
+        return; /* too short to say anything */
+    }
+    rate = (double)x->run_bytes / (double)ns;
+    if (x->rate <= 0) {
+        x->rate = rate;
+    } else if (!x->limited || rate > x->rate) {
+        x->rate += RATE_GAIN * (rate - x->rate);
+    }
+    x->limited = false;
+    x->run_at = now;
+    x->run_bytes = 0;
+}
+
+static void floor_sample(struct scheduler_lane *x, struct mono now, int64_t rtt)
+{
+    if (mono_sub(now, x->bucket_at).ns >= BUCKET_NS) {
+        x->floor_ns[1] = x->floor_ns[0];
+        x->floor_ns[0] = INT64_MAX;
+        x->bucket_at = now;
+    }
+    x->floor_ns[0] = rtt >= 0 && rtt < x->floor_ns[0] ? rtt : x->floor_ns[0];
+}
+
+/* A chunk that found the lane empty came as soon as the best lane would have brought it: what the rate
+ * really is only more chunks can tell. So try more; the next full run corrects it. */
+static void explore(const struct scheduler *s, struct scheduler_lane *x, int64_t life_ns,
+                    uint64_t bytes)
+{
+    double best = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        best = s->lanes[i].open && s->lanes[i].rate > best ? s->lanes[i].rate : best;
+    }
+    if (x->rate > 0 && x->rate < best &&
+        (double)life_ns <= 1.25 * ((double)floor_of(x) + (double)bytes / best)) {
+        x->rate = 2 * x->rate < best ? 2 * x->rate : best;
+    }
+}
+
+void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane, uint32_t chunks,
+                        uint64_t bytes, struct mono sent, bool alone)
+{
+    struct scheduler_lane *x;
+
+    if (lane >= LANE_MAX || !s->lanes[lane].open || chunks == 0) {
+        return;
+    }
+    x = &s->lanes[lane];
+    if (!HOLDS(&s->bug, chunks <= x->chunks && bytes <= x->unacked)) {
+        x->chunks = 0;
+        x->unacked = 0;
+        return;
+    }
+    x->chunks -= chunks;
+    x->unacked -= bytes;
+    x->limited = x->limited || alone;
+    floor_sample(x, now, mono_sub(now, sent).ns);
+    if (alone) {
+        explore(s, x, mono_sub(now, sent).ns, bytes);
+    }
+    rate_sample(x, now, bytes);
+    x->acked_at = now;
+    x->cold = false;
+}
+
+void scheduler_on_idle(struct scheduler *s)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        s->lanes[i].limited = s->lanes[i].open;
+    }
+}
+
+static bool full(const struct scheduler_lane *x, uint32_t size, bool one)
+{
+    if (one || x->cold) {
+        return x->chunks > 0;
+    }
+    return x->unacked >= (uint64_t)(x->rate * (double)floor_of(x)) + (uint64_t)SPARE_CHUNKS * size;
+}
+
+struct span scheduler_backlog(const struct scheduler *s, uint32_t lane)
+{
+    const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
+
+    return span_ns(x->rate > 0 ? (int64_t)((double)x->unacked / x->rate) : 0);
+}
+
+struct span scheduler_expected(const struct scheduler *s, uint32_t lane, uint32_t size)
+{
+    const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
+    const double queue = x->rate > 0 ? (double)(x->unacked + size) / x->rate : 0;
+
+    return span_ns((int64_t)queue + floor_of(x));
+}
+
+/* E with the weight; a lane without a rate is as good as its floor until it has one chunk to tell. */
+static double expected(const struct scheduler_lane *x, uint32_t size, double weight)
+{
+    const double w = weight > WEIGHT_MIN ? weight : WEIGHT_MIN;
+
+    if (x->rate <= 0) {
+        return (double)floor_of(x) * (1 + x->chunks) / w;
+    }
+    return (double)(x->unacked + size) / (x->rate * w) + (double)floor_of(x);
+}
+
+static int pick_turn(struct scheduler *s, uint32_t size, const struct scheduler_choice *c)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const uint32_t lane = (s->turn + i) % LANE_MAX;
+        if ((c->usable & c->room) >> lane & 1 && s->lanes[lane].open &&
+            !full(&s->lanes[lane], size, c->one >> lane & 1)) {
+            s->turn = lane + 1;
+            return (int)lane;
+        }
+    }
+    return -1;
+}
+
+int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
+                   const struct scheduler_choice *choice)
+{
+    const uint32_t chunk = size > 0 ? size : 1;
+    int best = -1, stale = -1;
+    double least = 0;
+
+    if (s->round_robin || s->bug.condition != NULL) {
+        return pick_turn(s, chunk, choice);
+    }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct scheduler_lane *x = &s->lanes[i];
+        const bool one = choice->one >> i & 1;
+        double e;
+        if (!x->open || !(choice->usable >> i & 1)) {
+            continue;
+        }
+        if (x->chunks == 0 && mono_sub(now, x->bound_at).ns >= FRESH_NS && choice->room >> i & 1) {
+            stale = stale < 0 ? (int)i : stale;
+        }
+        if (one && full(x, chunk, true)) {
+            continue; /* a suspect with its one chunk is nobody's first choice */
+        }
+        e = expected(x, chunk, choice->weights[i]);
+        if (best < 0 || e < least) {
+            best = (int)i;
+            least = e;
+        }
+    }
+    if (stale >= 0) { /* so that a lane that got better is noticed */
+        return stale;
+    }
+    if (best < 0 || !(choice->room >> best & 1) ||
+        full(&s->lanes[best], chunk, choice->one >> best & 1)) {
+        return -1; /* to wait for the best is better than the next best */
+    }
+    return best;
+}
+
+uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
+{
+    const uint32_t lanes = s->lane_count > 0 ? s->lane_count : 1;
+    double rate = 0, wanted = (double)(pending / (4 * lanes));
+
+    wanted = wanted > 32768 ? wanted : 32768;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        rate = s->lanes[i].open && s->lanes[i].rate > rate ? s->lanes[i].rate : rate;
+    }
+    if (rate > 0 && rate * (double)NS_PER_MS < wanted) {
+        wanted = rate * (double)NS_PER_MS;
+    }
+    wanted = wanted < (double)(1u << LANE_CHUNK_SHIFT_MIN) ? (double)(1u << LANE_CHUNK_SHIFT_MIN)
+                                                           : wanted;
+    return wanted > (double)(1u << LANE_CHUNK_SHIFT_MAX) ? 1u << LANE_CHUNK_SHIFT_MAX
+                                                         : (uint32_t)wanted;
+}
+
+struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, uint32_t lane)
+{
+    const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
+
+    if (!x->open || x->rate <= 0) {
+        return (struct mono){INT64_MIN};
+    }
+    return mono_add(now, span_ns(-HEDGE * scheduler_expected(s, lane, 0).ns));
+}
+
+double scheduler_rate_bps(const struct scheduler *s, uint32_t lane)
+{
+    return lane < LANE_MAX ? s->lanes[lane].rate * 8e9 : 0;
+}
+
+const struct bug_note *scheduler_bug(const struct scheduler *s)
+{
+    return s->bug.condition != NULL ? &s->bug : NULL;
+}
