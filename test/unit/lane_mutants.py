@@ -32,6 +32,7 @@ MUTANTS = [
      "    if (s->config.queue_pairs && x->count == UINT32_MAX) {\n        x->held = true;"),
     ("done one chunk early", "ledger.c", "    if (m->left == 0) {\n        for", "    if (m->left <= 1) {\n        for"),
     ("messages match in order of arrival", "sender_chunk.c", "p->matched || (c->group_max > 1 && p->post.tag != m->tag)", "p->matched"),
+    ("an aborted comm's slots are free before the receiver closed it", "sender.c", "m->eager && c->peer_closed", "m->eager"),
     ("a closed comm's number opens again", "ledger.c", "    if (ledger_comm_was(l, number)) {", "    if (ledger_comm_find(l, number) != NULL) {"),
 ]
 

@@ -53,6 +53,9 @@ struct conn {
 };
 struct traffic {
     bool used, open, aborted; /* open: at both ends */
+    bool lazy;                /* posts late */
+    bool ending;              /* aborted at one end, not yet at the other */
+    bool ended_here, ended_there;
     bool opened_there;
     uint32_t number, group_max, count;
     uint32_t sizes[MESSAGES], firsts[MESSAGES], groups[MESSAGES];
@@ -122,7 +125,7 @@ static uint8_t source(struct world *w, uint32_t comm, uint64_t message, uint32_t
 {
     const struct traffic *t = traffic_of(w, comm);
 
-    return t->aborted || message < t->send_done ? REUSED : truth(comm, message, cell);
+    return t->ended_here || message < t->send_done ? REUSED : truth(comm, message, cell);
 }
 
 /* Which message the posted place must get: the nth message of a tag goes to the nth buffer of that tag. */
@@ -176,7 +179,7 @@ static void comm_open(struct world *w)
     int64_t number;
 
     for (uint32_t i = 0; i < w->traffic_count; i++) {
-        open += w->traffic[i].open;
+        open += w->traffic[i].open || w->traffic[i].ending;
     }
     if (open == COMMS || w->traffic_count == COMMS_MAX) {
         return;
@@ -189,6 +192,7 @@ static void comm_open(struct world *w)
         return;
     }
     t->number = (uint32_t)number;
+    t->lazy = below(w, 3) == 0;
     traffic_make(w, t);
     w->traffic_count++;
 }
@@ -335,7 +339,8 @@ static void app_post(struct world *w)
     uint64_t first;
     int rc;
 
-    if (t == NULL || !t->opened_there || t->posted == t->count) {
+    if (t == NULL || !t->opened_there || t->posted == t->count ||
+        (t->lazy && w->chaos && below(w, 15) != 0)) {
         return;
     }
     receive.count = t->groups[t->posted];
@@ -366,7 +371,7 @@ static void receive_check(struct world *w, const struct ledger_done *done)
     struct traffic *t = traffic_of(w, done->comm);
     const uint32_t first = (uint32_t)done->cookie;
 
-    if (t == NULL || !t->open || first >= t->posted || done->count != t->groups[first] ||
+    if (t == NULL || t->ended_there || first >= t->posted || done->count != t->groups[first] ||
         t->posted_done[first]) {
         wrong(w, "a receive that nobody waits for is done");
         return;
@@ -417,9 +422,11 @@ static void dones(struct world *w)
     }
     while (sender_next_done(w->sender, &sent)) {
         struct traffic *t = traffic_of(w, sent.comm);
-        if (t == NULL || !t->open || sent.message != t->send_done || sent.cookie != sent.message) {
+        if (t == NULL || t->ended_here || sent.message != t->send_done ||
+            sent.cookie != sent.message) {
             wrong(w, "a send is done out of turn");
-        } else if (!t->received[sent.message] && !arrived(w, t, (uint32_t)sent.message)) {
+        } else if (!t->ended_there && !t->received[sent.message] &&
+                   !arrived(w, t, (uint32_t)sent.message)) {
             wrong(w, "a send is done before its bytes are there");
         } else {
             t->send_done++;
@@ -427,9 +434,15 @@ static void dones(struct world *w)
     }
 }
 
-static void traffic_end(struct world *w, struct traffic *t, bool abort)
+/* Each end closes in its own time; the application has its memory back when its end has. */
+static void end_here(struct world *w, struct traffic *t)
 {
     sender_comm_close(w->sender, t->number);
+    t->ended_here = true;
+}
+
+static void end_there(struct world *w, struct traffic *t)
+{
     if (t->opened_there) {
         ledger_comm_close(w->ledger, t->number);
     }
@@ -438,15 +451,49 @@ static void traffic_end(struct world *w, struct traffic *t, bool abort)
             buffer_release(w, t->buffers[i]);
         }
     }
+    t->ended_there = true;
+}
+
+static void traffic_end(struct world *w, struct traffic *t, bool abort)
+{
     t->open = false;
     t->aborted = abort;
+    t->ending = true;
     w->result->aborted += abort;
+    if (below(w, 2)) {
+        end_here(w, t);
+    } else {
+        end_there(w, t);
+    }
+}
+
+/* The other end follows; CLOSE tells the sender when the receiver has. */
+static void app_follow(struct world *w)
+{
+    for (uint32_t i = 0; i < w->traffic_count; i++) {
+        struct traffic *t = &w->traffic[i];
+        if (!t->ending || below(w, 8) != 0) {
+            continue;
+        }
+        if (!t->ended_here) {
+            if (below(w, 2)) {
+                sender_on_peer_close(w->sender, t->number);
+            }
+            end_here(w, t);
+        } else if (!t->ended_there) {
+            end_there(w, t);
+        } else {
+            sender_on_peer_close(w->sender, t->number);
+            t->ending = false;
+        }
+    }
 }
 
 static void app_close(struct world *w)
 {
     struct traffic *t = any_open(w);
 
+    app_follow(w);
     if (t == NULL) {
         return;
     }
@@ -887,7 +934,7 @@ static void step(struct world *w)
 static bool all_done(const struct world *w)
 {
     for (uint32_t i = 0; i < w->traffic_count; i++) {
-        if (w->traffic[i].open) {
+        if (w->traffic[i].open || w->traffic[i].ending) {
             return false;
         }
     }

@@ -40,7 +40,7 @@ static void play(bool queue_pairs, uint32_t group_max, uint32_t damage_every, ui
 
 static void test_byte_streams(void **state)
 {
-    play(false, 1, 0, 300);
+    play(false, 1, 0, 350);
 }
 
 static void test_byte_streams_groups(void **state)

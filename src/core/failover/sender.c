@@ -311,11 +311,28 @@ void sender_comm_close(struct sender *s, uint32_t number)
     }
     s->undone -= c->placed - c->done;
     for (uint32_t i = 0; i < COMM_WINDOW; i++) {
-        message_end(s, c, &c->messages[i]);
+        struct message *m = &c->messages[i];
+        m->eager = m->eager && c->peer_closed; /* else the receiver may still hold its slot */
+        message_end(s, c, m);
     }
     s->comms[number % s->config.comms] = NULL;
     s->comm_count--;
     comm_free(c);
+}
+
+void sender_on_peer_close(struct sender *s, uint32_t number)
+{
+    struct comm *c = sender_comm_find(s, number);
+
+    if (c != NULL) {
+        c->peer_closed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < s->config.slots; i++) {
+        if ((s->slots_used >> i & 1) && s->slot_comm[i] == number) {
+            s->slots_used &= ~(1u << i);
+        }
+    }
 }
 
 /* ---- messages ------------------------------------------------------------------------------- */

@@ -129,6 +129,9 @@ bool sender_comm_progress(const struct sender *s, uint32_t comm, uint64_t *ret_s
 /* Forgets it: sources are the caller's again when this returns. Reset lanes that owe the rest of a
  * frame, or fill with zeros only if all was placed. */
 void sender_comm_close(struct sender *s, uint32_t comm);
+/* The receiver closed it (its CLOSE came): bounce slots of messages that were never placed are free
+ * again. Without this they stay taken: the receiver may still hold what was sent there. */
+void sender_on_peer_close(struct sender *s, uint32_t comm);
 
 /* -- messages. -EAGAIN: COMM_REQUESTS_MAX are in flight (answer *request = NULL); -EINVAL. */
 MUST_CHECK int sender_send(struct sender *s, struct mono now, uint32_t comm,

@@ -241,6 +241,7 @@ static void cut(struct sender *s, struct message *m, const struct sender_chunk *
         m->eager = true;
         m->slot = (uint8_t)slot_free(s);
         s->slots_used |= 1u << m->slot;
+        s->slot_comm[m->slot] = chunk->comm;
         s->counters.eager++;
     }
 }

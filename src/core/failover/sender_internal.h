@@ -36,6 +36,7 @@ struct post {
 struct comm {
     uint32_t number, group_max;
     bool confirmed;
+    bool peer_closed;
     uint32_t sequence;                       /* of the last report */
     uint64_t placed, posted, granted, count; /* count: messages so far */
     uint64_t started;                        /* bytes sent for the first time */
@@ -72,8 +73,9 @@ struct sender {
     struct comm **comms;
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
-    uint32_t returned;   /* chunks, in all comms */
-    uint64_t pending;    /* bytes on no lane and not taken */
+    uint32_t slot_comm[LANE_EAGER_SLOTS_MAX];
+    uint32_t returned; /* chunks, in all comms */
+    uint64_t pending;  /* bytes on no lane and not taken */
     uint32_t done_turn;
     uint64_t undone; /* messages placed and not yet handed out */
     struct sender_counters counters;
