@@ -4,15 +4,19 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "lane_world.h"
 
+static uint64_t scale = 1; /* `test_lanes N`: N times the seeds */
+
 static void play(bool queue_pairs, uint32_t group_max, uint32_t damage_every, uint64_t seeds)
 {
     struct lane_world_result sum = {0}, one;
 
+    seeds *= scale;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         lane_world_run(&(struct lane_world_config){.seed = seed,
                                                    .queue_pairs = queue_pairs,
@@ -63,8 +67,10 @@ static void test_queue_pairs_groups(void **state)
     play(true, 4, 0, 100);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    scale = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_byte_streams),
         cmocka_unit_test(test_byte_streams_groups),
