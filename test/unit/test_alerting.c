@@ -246,7 +246,7 @@ static void what_is_shown_is_json_and_metrics_have_their_families(void **state)
     const char *text = NULL;
     size_t size = 0;
     json_t *tree;
-    char metrics[4096];
+    struct metrics_text metrics = {0};
 
     with_command();
     g = start(NULL);
@@ -268,10 +268,11 @@ static void what_is_shown_is_json_and_metrics_have_their_families(void **state)
                         "open");
     json_decref(tree);
     json_writer_done(&j);
-    assert_true(alerting_metrics(g, metrics, sizeof(metrics)) < sizeof(metrics));
-    assert_non_null(strstr(metrics, "foliot_alerts{state=\"firing\"} 1\n"));
-    assert_non_null(
-        strstr(metrics, "foliot_alert_deliveries_total{receiver=\"file\",outcome=\"failed\"} 0\n"));
+    alerting_metrics(g, &metrics);
+    assert_non_null(strstr(metrics.bytes, "foliot_alerts{state=\"firing\"} 1\n"));
+    assert_non_null(strstr(
+        metrics.bytes, "foliot_alert_deliveries_total{receiver=\"file\",outcome=\"failed\"} 0\n"));
+    metrics_done(&metrics);
     alerting_free(g);
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/alert/alert.h"
 #include "platform/json/json.h"
+#include "platform/metrics/openmetrics.h"
 #include "service/alert/deliver.h"
 #include "service/alert/file.h"
 
@@ -60,5 +61,4 @@ void alerting_put_incident(const struct alerting *g, struct json_writer *j, cons
                            const struct alert_incident *incident);
 void alerting_put_silences(const struct alerting *g, struct json_writer *j, const char *key);
 void alerting_put_rules(const struct alerting *g, struct json_writer *j, const char *key);
-/* `foliot_alert…` in OpenMetrics, without the # EOF. */
-size_t alerting_metrics(struct alerting *g, char *text, size_t size);
+void alerting_metrics(struct alerting *g, struct metrics_text *t);

@@ -1,6 +1,5 @@
 /* alerting_show.c: alerts, incidents, silences and rules as JSON; what survives a restart; metrics. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -220,72 +219,31 @@ void alerting_save(struct alerting *g, struct json_writer *j)
 
 /* ---- metrics ---------------------------------------------------------------------------------------------------- */
 
-struct text {
-    char *at;
-    size_t size, length;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
+void alerting_metrics(struct alerting *g, struct metrics_text *t)
 {
-    va_list arguments;
-    int n;
-
-    va_start(arguments, format);
-    n = vsnprintf(t->length < t->size ? t->at + t->length : NULL,
-                  t->length < t->size ? t->size - t->length : 0, format, arguments);
-    va_end(arguments);
-    t->length += n > 0 ? (size_t)n : 0;
-}
-
-static void add_family(struct text *t, const char *name, const char *type, const char *help)
-{
-    add(t, "# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
-}
-
-/* Names of receivers are ours to quote: they may hold anything that YAML can. */
-static void add_label(struct text *t, const char *value)
-{
-    for (; *value != '\0'; value++) {
-        if (*value == '"' || *value == '\\') {
-            add(t, "\\%c", *value);
-        } else {
-            add(t, "%c", (unsigned char)*value < ' ' ? ' ' : *value);
-        }
-    }
-}
-
-size_t alerting_metrics(struct alerting *g, char *out, size_t size)
-{
-    struct text t = {out, size, 0};
+    static const char *const labels[2] = {"receiver", "outcome"};
     struct alert_counters c;
 
     alerts_counters(g->engine, &c);
-    add_family(&t, "foliot_alerts", "gauge", "Alerts by state.");
-    add(&t, "foliot_alerts{state=\"pending\"} %u\nfoliot_alerts{state=\"firing\"} %u\n", c.pending,
-        c.firing);
-    add_family(&t, "foliot_incidents_open", "gauge", "Incidents that are not over.");
-    add(&t, "foliot_incidents_open %u\n", c.incidents_open);
-    add_family(&t, "foliot_alert_pages", "counter", "Notifications that wake somebody.");
-    add(&t, "foliot_alert_pages_total %llu\n", (unsigned long long)c.pages);
-    add_family(&t, "foliot_alert_samples", "counter", "Values judged by alert rules.");
-    add(&t, "foliot_alert_samples_total %llu\n", (unsigned long long)c.samples);
-    add_family(&t, "foliot_alert_dropped", "counter",
-               "Alerts, counters and incidents that did not fit.");
-    add(&t, "foliot_alert_dropped_total %llu\n",
-        (unsigned long long)(c.alerts_dropped + c.watches_dropped + c.incidents_dropped));
-    add_family(&t, "foliot_alert_deliveries", "counter", "Notices to receivers by outcome.");
+    metrics_family(t, "alerts", "gauge", NULL, "Alerts by state.");
+    metrics_sample(t, "alerts", "state", "pending", c.pending);
+    metrics_sample(t, "alerts", "state", "firing", c.firing);
+    metrics_gauge(t, "incidents_open", NULL, "Incidents that are not over.", c.incidents_open);
+    metrics_counter(t, "alert_pages", "Notifications that wake somebody.", c.pages);
+    metrics_counter(t, "alert_samples", "Values judged by alert rules.", c.samples);
+    metrics_counter(t, "alert_dropped", "Alerts, counters and incidents that did not fit.",
+                    c.alerts_dropped + c.watches_dropped + c.incidents_dropped);
+    metrics_family(t, "alert_deliveries", "counter", NULL, "Notices to receivers by outcome.");
     for (size_t k = 0; k < g->file.receiver_count; k++) {
+        static const char *const words[] = {"delivered", "failed", "given_up"};
         struct deliver_counters d;
         deliver_counters(g->deliver, k, &d);
         for (int outcome = 0; outcome < 3; outcome++) {
-            static const char *const words[] = {"delivered", "failed", "given_up"};
-            add(&t, "foliot_alert_deliveries_total{receiver=\"");
-            add_label(&t, g->file.receivers[k].name);
-            add(&t, "\",outcome=\"%s\"} %llu\n", words[outcome],
-                (unsigned long long)(outcome == 0   ? d.delivered
-                                     : outcome == 1 ? d.failed
-                                                    : d.given_up));
+            const char *const values[2] = {g->file.receivers[k].name, words[outcome]};
+            const uint64_t count = outcome == 0   ? d.delivered
+                                   : outcome == 1 ? d.failed
+                                                  : d.given_up;
+            metrics_sample2(t, "alert_deliveries_total", labels, values, (double)count);
         }
     }
-    return t.length;
 }

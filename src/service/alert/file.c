@@ -342,7 +342,7 @@ static int load_window(struct alert_file *file, const struct config_node *map,
     int r = config_allow(map, keys, error);
 
     memset(w, 0, sizeof(*w));
-    w->id = UINT64_MAX - file->window_count; /* apart from those that people make at run time */
+    w->id = (1ULL << 53) - 1 - file->window_count; /* apart from those that people make at run time */
     w->maintenance = true;
     r = r < 0 ? r : file_text(map, "name", name, ALERT_NAME_MAX, error);
     r = r < 0 ? r : file_text(map, "hosts", w->match.host, sizeof(w->match.host), error);

@@ -63,5 +63,15 @@ void api_delete_token(struct api_call *call);
 void api_post_join_token(struct api_call *call);
 void api_get_audit(struct api_call *call);
 
+/* ---- api_alert.c ---- */
+void api_get_alerts(struct api_call *call);
+void api_get_alert_rules(struct api_call *call);
+void api_get_incidents(struct api_call *call);
+void api_get_incident(struct api_call *call);
+void api_post_incident(struct api_call *call);
+void api_get_silences(struct api_call *call);
+void api_post_silence(struct api_call *call);
+void api_delete_silence(struct api_call *call);
+
 /* ---- metrics.c ---- */
 void api_get_metrics(struct api_call *call);

@@ -41,6 +41,8 @@ void api_delete_host(struct api_call *call)
         return;
     }
     controller_say(LOG_NOTICE, "host %s is removed by %s", h->name, call->who);
+    alarm_on_removed(c, h);
+    alarm_run(c);
     json_writer_reset(call->j);
     json_put_object(call->j, NULL);
     json_put_string(call->j, "removed", h->name);

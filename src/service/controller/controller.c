@@ -144,6 +144,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
 {
     struct controller *c = context;
     state_watch(c);
+    alarm_save(c);
     if (!c->store_broken) {
         seal_some(c);
         seal_expire(c);
@@ -269,6 +270,12 @@ static int open_api(struct controller *c)
     return r;
 }
 
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
+{
+    alarm_reload(context);
+    return 0;
+}
+
 static int open_loop(struct controller *c)
 {
     sigset_t signals;
@@ -276,11 +283,13 @@ static int open_loop(struct controller *c)
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     int r = sd_event_default(&c->loop);
     r = r < 0 ? r : sd_event_add_signal(c->loop, NULL, SIGTERM, NULL, NULL);
     r = r < 0 ? r : sd_event_add_signal(c->loop, NULL, SIGINT, NULL, NULL);
+    r = r < 0 ? r : sd_event_add_signal(c->loop, NULL, SIGHUP, on_hangup, c);
     r = r < 0 ? r : sd_event_set_watchdog(c->loop, true);
     r = r < 0 ? r : sd_event_now(c->loop, CLOCK_MONOTONIC, &now);
     r = r < 0 ? r
@@ -313,6 +322,7 @@ int controller_run(const struct controller_options *options)
     c->started_ns = controller_utc_ns();
     int r = controller_open(c, options, false);
     r = r < 0 ? r : open_loop(c);
+    r = r < 0 ? r : alarm_open(c);
     r = r < 0 ? r : open_agents(c);
     r = r < 0 ? r : open_api(c);
     if (r == 0) {
@@ -325,10 +335,12 @@ int controller_run(const struct controller_options *options)
         sd_notifyf(0, "READY=1\nSTATUS=%u hosts", c->member_count);
         r = sd_event_loop(c->loop);
         sd_notify(0, "STOPPING=1");
+        alarm_save(c);
         commit(c);
     }
     http_server_close(c->agents);
     http_server_close(c->api);
+    alarm_close(c);
     sd_event_source_disable_unref(c->commit_timer);
     sd_event_source_disable_unref(c->second_timer);
     controller_close(c);

@@ -6,7 +6,7 @@
  * is acknowledged never is. When a commit fails nobody is acknowledged, cursors go back to what the
  * disk has, and agents send again.
  *
- * Files: controller.c life, loop, commit; config.c its file; authority.c certificates, keys, tokens;
+ * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts; authority.c certificates, keys, tokens;
  * fleet.c members; ingest.c agents; state.c reports into state and events; seal.c reports into
  * chunks; series.c history out again; api*.c and metrics.c what is served. */
 #pragma once
@@ -26,6 +26,7 @@
 #include "platform/store/chunk.h"
 #include "platform/store/store.h"
 #include "platform/tls/tls.h"
+#include "service/alert/alerting.h"
 
 #define CONTROLLER_DATA_DEFAULT   "/var/lib/foliot-controller"
 #define CONTROLLER_CONFIG_DEFAULT "/etc/foliot/controller.yaml"
@@ -42,6 +43,7 @@
 struct controller_config {
     char path[CONTROLLER_PATH_SIZE], data_dir[CONTROLLER_PATH_SIZE];
     char listen[80], api_listen[80];
+    char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
     char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
     bool metrics_open; /* /metrics without a token */
     uint32_t report_ms, beat_ms;
@@ -148,7 +150,8 @@ struct controller {
     struct controller_config config;
     struct store *store;
     struct http_server *agents, *api;
-    sd_event_source *commit_timer, *second_timer;
+    sd_event_source *commit_timer, *second_timer, *alert_timer;
+    struct alerting *alerting; /* NULL: of a command line that doesn't serve */
     bool commit_armed, store_broken;
     int exit_code;
     struct json_writer json;
@@ -277,6 +280,23 @@ void state_committed(struct controller *c, bool ok);
 /* One event as JSON, for the API and streams. */
 void state_put_event(const struct controller *c, struct json_writer *j,
                      const struct store_event *event);
+
+/* ---- alarm.c: what is told to the alert engine ---- */
+MUST_CHECK int alarm_open(struct controller *c);
+void alarm_close(struct controller *c);
+void alarm_on_host(struct controller *c, const struct fleet_host *h); /* it spoke */
+void alarm_on_finding(struct controller *c, const struct fleet_host *h,
+                      const Foliot__V1__Finding *f, const char *text, int64_t since_ns);
+void alarm_on_run(struct controller *c, const struct fleet_host *h, uint32_t run);
+void alarm_on_removed(struct controller *c, const struct fleet_host *h);
+/* After state_apply has taken it: its values, unless they are old. */
+void alarm_on_report(struct controller *c, const struct fleet_host *h,
+                     const Foliot__V1__Report *report, int64_t at_ns);
+/* After a batch of facts: tells what is to be told, and sets the timer. */
+void alarm_run(struct controller *c);
+void alarm_reload(struct controller *c);
+/* Puts what survives a restart into the open transaction, if it changed. */
+void alarm_save(struct controller *c);
 
 /* ---- seal.c, series.c ---- */
 void seal_some(struct controller *c);

@@ -490,6 +490,7 @@ static void do_report(struct controller *c, struct http_request *request,
     c->count.batches++;
     h->heard = controller_mono();
     h->heard_utc_ns = controller_utc_ns();
+    alarm_on_host(c, h);
     snprintf(h->peer, sizeof(h->peer), "%s", http_peer(request));
     if (strcmp(h->version, batch->version) != 0) {
         snprintf(h->version, sizeof(h->version), "%.31s", batch->version);
@@ -515,6 +516,7 @@ static void do_report(struct controller *c, struct http_request *request,
     } else {
         controller_touch(c);
     }
+    alarm_run(c);
 }
 
 void ingest_on_request(void *context, struct http_request *request)

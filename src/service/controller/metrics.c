@@ -111,6 +111,7 @@ void api_get_metrics(struct api_call *call)
     put_hosts(c, &t, controller_mono());
     put_per_host(c, &t, "host_paths_dead", "Paths into a host that are dead.", paths_dead);
     put_per_host(c, &t, "host_findings_open", "Open findings of a host.", findings_open);
+    alerting_metrics(c->alerting, &t);
     metrics_end(&t);
     call->answered = true;
     if (t.failed) {

@@ -197,6 +197,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     free(copy);
     if (r == 0) {
         note_finding(h, f, id);
+        alarm_on_finding(c, h, f, e->text, since_ns);
     }
     return r;
 }
@@ -253,6 +254,7 @@ static int apply_event(struct controller *c, struct fleet_host *h, const Foliot_
         h->finding_count = 0;
         const int r = store_findings_close_others(
             c->store, h->id, e->finding != NULL ? e->finding->run : 0, event_at);
+        alarm_on_run(c, h, e->finding != NULL ? e->finding->run : 0);
         return r < 0 ? r : apply_plain(c, h, e, event_at);
     }
     return apply_plain(c, h, e, event_at);
@@ -408,6 +410,9 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
     }
     for (size_t i = 0; i < report->n_events && r == 0; i++) {
         r = apply_event(c, h, report, report->events[i], at_ns);
+    }
+    if (r == 0) {
+        alarm_on_report(c, h, report, at_ns);
     }
     return r;
 }

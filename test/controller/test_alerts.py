@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""A cut link becomes a notice at a webhook, once; it can be acknowledged and silenced, and a restart tells nobody again.
+usage: test_alerts.py CONTROLLER AGENT FOLIOT"""
+import os
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import hook  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+ALERTS = """
+rules:
+  - {name: link-down-long, finding: link-down, for: 2s, severity: page}
+receivers:
+  - name: hook
+    webhook: {url: "http://127.0.0.1:9095/secret-in-url"}
+routes:
+  - {severity: warning, to: [hook]}
+engine: {keep: 1s}
+link: https://foliot.example:7639
+"""
+
+
+class TestAlerts(fleet.Fleet):
+    HOSTS = 2
+
+    def setUp(self):
+        super().setUp()
+        self.hook = hook.Hook(self.space("c"))
+
+    def tearDown(self):
+        self.hook.close()
+        super().tearDown()
+
+    def begin(self):
+        os.environ["no_proxy"] = "127.0.0.1"
+        self.write("alerts.yaml", ALERTS)
+        controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n")
+        return controller, self.members(0, 1)
+
+    def notices(self, **fields):
+        return self.hook.of(kind="incident", **fields)
+
+    def test_a_cut_link(self):
+        controller, _ = self.begin()
+        self.ip("c", "link", "set", "p1x0", "down")
+        opened = self.wait(lambda: self.notices(event="opened", cause="h1/nic0"), 5, lambda: controller.log())
+        body, headers = opened[0][1], opened[0][2]
+        self.assertEqual((body["severity"], body["page"]), ("warning", False))
+        self.assertEqual(headers["Idempotency-Key"], body["key"])
+        self.assertIn("h1/nic0: link is down", body["text"])
+        self.assertTrue(body["link"].startswith("https://foliot.example:7639/#/alerts?incident="))
+        # It lasts: now somebody is woken, once, of the same incident.
+        self.wait(lambda: self.notices(event="worse", page=True), 8, lambda: controller.log())
+        number = body["incident"]
+        incident = self.get(f"/api/v1/incidents/{number}")
+        self.assertEqual((incident["state"], incident["severity"], incident["pages"]), ("open", "page", 1))
+        self.assertTrue(any(a["rule"] == "link-down" and a["nic"] == "h1/nic0" for a in self.get("/api/v1/alerts")["items"]))
+        self.assertGreater(len(self.get("/api/v1/alert-rules")["items"]), 20)
+        self.assertIn(b"foliot_alert_pages_total 1", self.get("/metrics"))
+        # Acknowledged, by an operator only, and in the audit trail.
+        viewer = self.request("POST", "/api/v1/tokens", {"name": "eve", "role": "viewer"})[2]["token"]
+        self.assertEqual(self.request("POST", f"/api/v1/incidents/{number}", {"acknowledge": True}, token=viewer)[0], 403)
+        self.assertEqual(self.request("POST", f"/api/v1/incidents/{number}", {"acknowledge": True})[0], 200)
+        self.assertEqual(self.request("POST", "/api/v1/incidents/999", {"acknowledge": True})[0], 404)
+        self.wait(lambda: self.notices(event="acknowledged", incident=number), 3, "the acknowledgement")
+        self.assertIn("incident.acknowledge", [a["what"] for a in self.get("/api/v1/audit")["items"]])
+        self.assertTrue([e for e in self.events(kind="incident") if e["word"] == "opened"])
+        # A restart, and one by force, tell nobody again, and it is still acknowledged.
+        time.sleep(1.2)
+        count = len(self.notices())
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            controller.stop(how)
+            controller = self.controller()
+            self.wait(lambda: self.host("h1")["freshness"] == "live", 8, "h1")
+            time.sleep(1.5)
+            self.assertEqual(len(self.notices()), count, str(self.notices()[count:]) + controller.log())
+            self.assertIsNotNone(self.get(f"/api/v1/incidents/{number}")["acknowledged_by"])
+        self.ip("c", "link", "set", "p1x0", "up")
+        self.wait(lambda: self.notices(event="resolved", incident=number), 10, lambda: controller.log())
+        self.assertNotIn("secret-in-url", controller.log())
+
+    def test_silences_and_a_refused_file(self):
+        controller, _ = self.begin()
+        self.assertEqual(self.request("POST", "/api/v1/silences", {"minutes": 5})[0], 400)
+        status, _, silence = self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "new cables"})
+        self.assertEqual(status, 200)
+        self.ip("c", "link", "set", "p1x1", "down")
+        self.wait(lambda: [i for i in self.get("/api/v1/incidents?open=true")["items"] if i["silenced"]], 5,
+                  lambda: str(self.get("/api/v1/incidents")) + controller.log())
+        time.sleep(1)
+        self.assertEqual(self.notices(cause="h1/nic1"), [])
+        self.assertEqual([s["why"] for s in self.get("/api/v1/silences")["items"]], ["new cables"])
+        self.assertEqual(self.request("DELETE", f"/api/v1/silences/{silence['id']}")[0], 200)
+        self.wait(lambda: self.notices(event="opened", cause="h1/nic1"), 5, lambda: controller.log())
+        # A file with a mistake is refused; the rules before it stay, and its refusal is an alert.
+        self.write("alerts.yaml", ALERTS + "rulez: []\n")
+        controller.process.send_signal(signal.SIGHUP)
+        controller.wait_log(r"alerts.yaml:\d+:1: expected one of the keys")
+        self.wait(lambda: self.notices(event="opened", cause="the rule file"), 5, lambda: controller.log())
+        self.write("alerts.yaml", ALERTS)
+        controller.process.send_signal(signal.SIGHUP)
+        controller.wait_log("receivers in force")
+        count = len(self.notices(event="opened"))
+        time.sleep(1)
+        self.assertEqual(len(self.notices(event="opened")), count)
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("network namespaces can't be made here: root is needed")
+        sys.exit(77)
+    unittest.main(verbosity=2)
