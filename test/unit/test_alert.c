@@ -346,6 +346,31 @@ static void a_guess_that_becomes_certain_moves_to_the_right_incident(void **stat
     assert_int_equal(told.events[ALERT_RESOLVED], 1);
 }
 
+/* A guess about a host must not hide the cable that is down for certain. */
+static void a_link_down_under_a_guess_is_told(void **state)
+{
+    struct alert_finding guess = path_finding(0, 80, ELEMENT_HOST, "host10", false), f;
+
+    finding_rules();
+    say(&guess, FINDING_OPENED);
+    pass(5 * NS_PER_S);
+    assert_int_equal(told.notifications, 1);
+    f = link_finding(83, FINDING_LINK_DOWN);
+    say(&f, FINDING_OPENED);
+    pass(NS_PER_S);
+    assert_int_equal(told.events[ALERT_WORSE], 1);
+    assert_int_equal(told.pages, 1);
+    f = link_finding(84, FINDING_LINK_DOWN);
+    say(&f, FINDING_OPENED);
+    pass(NS_PER_S);
+    assert_int_equal(told.events[ALERT_WORSE], 2);
+    assert_int_equal(counters().incidents_open, 1);
+    f = path_finding(0, 81, ELEMENT_HOST, "host10", false);
+    say(&f, FINDING_OPENED); /* nothing new */
+    pass(NS_PER_S);
+    assert_int_equal(told.events[ALERT_WORSE], 2);
+}
+
 static void fifty_flaps_are_one_page(void **state)
 {
     double downs = 0;
@@ -781,6 +806,7 @@ int main(void)
         T(two_causes_stay_two),
         T(two_links_of_one_leaf_stay_two_and_all_of_them_are_the_leaf),
         T(a_guess_that_becomes_certain_moves_to_the_right_incident),
+        T(a_link_down_under_a_guess_is_told),
         T(fifty_flaps_are_one_page),
         T(a_counter_that_begins_anew_counts_nothing),
         T(a_threshold_holds_for_its_time_and_has_hysteresis),

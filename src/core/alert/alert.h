@@ -161,7 +161,7 @@ struct alert_incident {
 
 enum alert_event {
     ALERT_OPENED,
-    ALERT_WORSE,    /* severity rose, or the cause turned out to be larger */
+    ALERT_WORSE,    /* severity rose, new evidence came, or the cause turned out to be larger */
     ALERT_REOPENED, /* came back; no page yet */
     ALERT_ESCALATED,
     ALERT_REPEATED,

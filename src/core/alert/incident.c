@@ -6,6 +6,7 @@
 
 #define MERGED_NS      (60 * NS_PER_S) /* a merged one stays visible for so long */
 #define FLEET_PROMOTE  10              /* the whole fleet is blamed for no less than this */
+#define NEWS_MAX       8               /* links of one incident that are told one by one */
 #define CHANGE_STEP_NS (1 * NS_PER_S)  /* counts of a growing incident are passed on so often */
 
 static uint32_t number(const struct alerts *a, const struct incident *c)
@@ -169,6 +170,23 @@ static void grow_louder(struct alerts *a, struct incident *c, uint32_t severity)
     c->loud = severity > c->loud ? severity : c->loud;
 }
 
+/* Evidence of a kind that it didn't have yet; or another link that is down for certain: people hear of it, though
+ * nobody is woken by it. The rest of many that follow from one cause only counts. */
+static void tell_news(struct alerts *a, struct incident *c, const struct instance *i)
+{
+    const uint64_t links =
+        1ULL << FINDING_LINK_DOWN | 1ULL << FINDING_LINK_FLAPPING | 1ULL << FINDING_NIC_GONE;
+    const bool known = (c->rules_seen[i->rule / 64] >> i->rule % 64 & 1) != 0;
+    const bool fact = (a->rules[i->rule].findings & links) != 0 && i->causes[0] != c->cause;
+
+    c->rules_seen[i->rule / 64] |= 1ULL << i->rule % 64;
+    if (c->told && c->state == INCIDENT_OPEN && !i->silenced &&
+        (!known || (fact && c->news < NEWS_MAX))) {
+        c->news++;
+        incident_say(a, c, ALERT_WORSE, receivers_of(a, c->loud), false);
+    }
+}
+
 static void reopen(struct alerts *a, struct incident *c, struct mono since)
 {
     a->counters.incidents_open++;
@@ -217,6 +235,7 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
             c->due = mono_add(a->now, rule->wait);
         }
     }
+    tell_news(a, c, i);
     c->severity = rule->severity > c->severity ? rule->severity : c->severity;
     a->deadline = mono_min(a->deadline, incident_deadline(a, c));
     incident_changed(a, c, fresh);
@@ -271,6 +290,10 @@ static void absorb(struct alerts *a, struct incident *into, struct incident *c)
     }
     into->told_receivers |= c->told_receivers;
     into->pages += c->pages;
+    into->news += c->news;
+    for (size_t k = 0; k < ARRAY_COUNT(into->rules_seen); k++) {
+        into->rules_seen[k] |= c->rules_seen[k];
+    }
     into->told = into->told || c->told;
     if (into->by[0] == '\0' && c->by[0] != '\0') {
         memcpy(into->by, c->by, sizeof(into->by));

@@ -71,6 +71,8 @@ struct incident {
     bool queued, change_due;
     bool notify, notify_page;
     uint32_t notify_event, notify_receivers, queue_next;
+    uint64_t rules_seen[(ALERT_RULE_MAX + BUILT_IN_RULES + 63) / 64];
+    uint32_t news; /* tellings of new evidence */
     char by[ALERT_ELEMENT_MAX];
     struct mono acknowledged;
     char text[ALERT_TEXT_MAX];

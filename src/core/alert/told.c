@@ -21,8 +21,9 @@ uint32_t receivers_of(const struct alerts *a, uint32_t severity)
 void incident_say(struct alerts *a, struct incident *c, enum alert_event event, uint32_t receivers,
                   bool page)
 {
-    if (c->notify && c->notify_event == ALERT_OPENED && event == ALERT_WORSE) {
-        event = ALERT_OPENED; /* nobody has heard of the opening yet */
+    if (c->notify && event == ALERT_WORSE) {
+        event =
+            c->notify_event; /* nobody has heard of the opening or reopening yet: it says it all */
     }
     c->notify_receivers = (c->notify ? c->notify_receivers : 0) | receivers;
     c->notify_page = (c->notify && c->notify_page) || page;
@@ -224,6 +225,8 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     c->first = NONE;
     c->repage = MONO_NEVER;
     c->quiet_until = mono_add(now, span_ns(RESTORED_NS));
+    memset(c->rules_seen, 0xff, sizeof(c->rules_seen)); /* its evidence comes again: no news */
+    c->news = UINT32_MAX;
     for (size_t k = 0; k < ALERT_ROUTE_MAX; k++) {
         c->told_last[k] = now;
     }
