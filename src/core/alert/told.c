@@ -226,7 +226,7 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     c->repage = MONO_NEVER;
     c->quiet_until = mono_add(now, span_ns(RESTORED_NS));
     memset(c->rules_seen, 0xff, sizeof(c->rules_seen)); /* its evidence comes again: no news */
-    c->news = UINT32_MAX;
+    c->news = 1U << 16;
     for (size_t k = 0; k < ALERT_ROUTE_MAX; k++) {
         c->told_last[k] = now;
     }
