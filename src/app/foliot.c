@@ -40,7 +40,17 @@ static const struct command commands[] = {
      "is the clock's bound honest, as far as that shows without a truth", command_selftest},
     {"record", "[-o FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "save the last minutes of the agent's inputs, for foliot sim replay", command_record},
-    {"host", "list | remove NAME | token [--uses N]  [--json] [--controller URL] [--authority FILE] [--token-file FILE]",
+    {"alerts",
+     "[list [--all]] | ack N | silence --host P|--element P|--rule P [--for TIME] [--why TEXT] "
+     "[--maintenance] | silences | "
+     "unsilence N | test RULE [--since TIME] [--file FILE] | check FILE | export --prometheus "
+     "[--file FILE] | metrics  [--json] "
+     "[--controller URL] [--authority FILE] [--token-file FILE]",
+     "incidents of the fleet, who was told, silences; rules checked and tried on the past",
+     command_alerts},
+    {"host",
+     "list | remove NAME | token [--uses N]  [--json] [--controller URL] [--authority FILE] "
+     "[--token-file FILE]",
      "the fleet's members, as the controller knows them", command_host},
     {"keygen", "[--rotate] [--id ID] FILE", "make the fleet's key file, or add the next key to it",
      command_keygen},

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """A cut link becomes a notice at a webhook, once; it can be acknowledged and silenced, and a restart tells nobody again.
 usage: test_alerts.py CONTROLLER AGENT FOLIOT"""
+import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -47,6 +50,65 @@ class TestAlerts(fleet.Fleet):
 
     def notices(self, **fields):
         return self.hook.of(kind="incident", **fields)
+
+    def foliot(self, *arguments, status=0):
+        """The command line, in the controller's namespace."""
+        done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, "alerts", *arguments], text=True, check=False,
+                              capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin))
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_command_line(self):
+        controller, _ = self.begin()
+        self.foliot("check", self.path("alerts.yaml"))
+        self.assertIn("link.downs", self.foliot("metrics"))
+        self.assertIn("alert: FoliotLinkFlaps", self.foliot("export", "--prometheus"))
+        self.foliot()
+        self.ip("c", "link", "set", "p1x0", "down")
+        self.wait(lambda: self.notices(event="opened", cause="h1/nic0"), 5, lambda: controller.log())
+        self.assertIn("h1/nic0", self.foliot("list", status=1))
+        number = str(self.notices(cause="h1/nic0")[0][1]["incident"])
+        self.foliot("ack", "999", status=1)
+        self.assertIn("acknowledged by", self.foliot("ack", number))
+        self.assertIn("silence 1, until", self.foliot("silence", "--host", "h?", "--for", "90min", "--why", "trial"))
+        self.assertIn("trial", self.foliot("silences"))
+        self.foliot("unsilence", "1")
+        self.assertTrue(json.loads(self.foliot("list", "--json"))["items"])
+        # What happened a moment ago, through the same rule again.
+        past = self.foliot("test", "link-down", "--since", "10min")
+        self.assertRegex(past, r"incident 1 opened: h1/nic0: link is down")
+        self.assertRegex(past, r"rule link-down: \d+ facts, \d notifications, 0 pages")
+        self.assertIn("0 pages", self.foliot("test", "clock-bound", "--since", "10min"))
+        self.foliot("test", "agent-cpu", status=2)
+
+    @unittest.skipUnless(shutil.which("prometheus-alertmanager"), "no prometheus-alertmanager here")
+    def test_the_real_alertmanager(self):
+        os.environ["no_proxy"] = "127.0.0.1"
+        self.write("am.yaml", "route: {receiver: none}\nreceivers: [{name: none}]\n")
+        manager = fleet.Process(self, "alertmanager", self.space("c"), shutil.which("prometheus-alertmanager"),
+                                "--config.file", self.path("am.yaml"), "--storage.path", self.path("am"),
+                                "--web.listen-address", "127.0.0.1:9093", "--cluster.listen-address=")
+        self.write("alerts.yaml", "receivers: [{name: am, alertmanager: {url: 'http://127.0.0.1:9093'}}]\n"
+                   "routes: [{severity: warning, to: [am]}]\ndeadman: {every: 1s, to: [am]}\nengine: {keep: 1s}\n")
+        controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n")
+        self.members(0, 1)
+        ask = ("import json, urllib.request as u; print(json.dumps(json.load(u.urlopen("
+               "'http://127.0.0.1:9093/api/v2/alerts'))))")
+
+        def there(name):
+            done = subprocess.run(["ip", "netns", "exec", self.space("c"), sys.executable, "-c", ask], text=True, check=False,
+                                  capture_output=True)
+            found = json.loads(done.stdout) if done.returncode == 0 else []
+            return [a for a in found if a["labels"]["alertname"] == name]
+
+        self.wait(lambda: there("FoliotAlive"), 20, lambda: manager.log() + controller.log())
+        self.ip("c", "link", "set", "p1x0", "down")
+        alert = self.wait(lambda: there("FoliotIncident"), 5, lambda: controller.log())[0]
+        self.assertEqual(alert["status"]["state"], "active")
+        self.assertIn("h1/nic0: link is down", alert["annotations"]["summary"])
+        self.ip("c", "link", "set", "p1x0", "up")
+        self.wait(lambda: not [a for a in there("FoliotIncident") if a["annotations"]["cause"] == "h1/nic0"], 15, "its end")
+        self.assertEqual(manager.stop(), 0)
 
     def test_a_cut_link(self):
         controller, _ = self.begin()

@@ -1,0 +1,423 @@
+/* foliot_alerts.c: `foliot alerts`: incidents, acknowledgements and silences, by the controller's API; rule files
+ * checked, exported, and tried on the past. */
+#include "app/foliot_alerts.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "app/foliot_command.h"
+#include "app/foliot_show.h"
+#include "app/foliot_text.h"
+#include "base/time.h"
+#include "platform/http/client.h"
+#include "platform/tls/tls.h"
+
+#define API_DEFAULT   "http://127.0.0.1:7639"
+#define TOKEN_DEFAULT "/etc/foliot/token"
+enum { ANSWER_MAX = 256 << 20, TIMEOUT_MS = 30000 };
+
+/* ---- asking ----------------------------------------------------------------------------------------------------- */
+
+static void on_answer(void *context, const struct http_result *r)
+{
+    struct alerts_call *c = context;
+    json_error_t error;
+
+    if (r->error < 0) {
+        fprintf(stderr, "foliot alerts: %s: %s\n", c->api, r->words);
+        c->status = EXIT_UNREACHABLE;
+        return;
+    }
+    c->answer = json_loadb(r->body, r->size, 0, &error);
+    c->status = c->answer != NULL ? EXIT_WELL : EXIT_UNREACHABLE;
+    if (r->status != 200) {
+        const char *text =
+            json_string_value(json_object_get(json_object_get(c->answer, "error"), "message"));
+        fprintf(stderr, "foliot alerts: the controller answers %u: %s\n", r->status,
+                text != NULL ? text : "?");
+        c->status = EXIT_NOT_WELL;
+    }
+}
+
+static bool read_token(struct alerts_call *c)
+{
+    const char *given = getenv("FOLIOT_TOKEN");
+    int r;
+
+    if (c->token != NULL) {
+        return true;
+    }
+    r = given != NULL ? 0 : tls_read_file(c->token_path, &c->token);
+    if (given != NULL) {
+        c->token = strdup(given);
+    }
+    if (c->token == NULL) {
+        fprintf(stderr,
+                "foliot alerts: %s: expected a token of the controller's API, found: %s. Give one "
+                "by FOLIOT_TOKEN or "
+                "--token-file\n",
+                c->token_path, strerror(-r));
+        return false;
+    }
+    c->token[strcspn(c->token, " \r\n")] = '\0';
+    return true;
+}
+
+int alerts_ask(struct alerts_call *c, const char *method, const char *path, const char *body)
+{
+    char url[512], bearer[300];
+    const char *const headers[] = {bearer, "Content-Type: application/json", NULL};
+    struct http_call call = {.authority = c->authority,
+                             .method = method,
+                             .body = body,
+                             .size = body != NULL ? strlen(body) : 0,
+                             .answer_max = ANSWER_MAX,
+                             .timeout_ms = TIMEOUT_MS};
+    int r;
+
+    json_decref(c->answer);
+    c->answer = NULL;
+    c->status = EXIT_UNREACHABLE;
+    if (!read_token(c)) {
+        return EXIT_UNREACHABLE;
+    }
+    snprintf(url, sizeof(url), "%s%s", c->api, path);
+    snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", c->token);
+    call.url = url;
+    call.headers = headers;
+    r = http_call_now(&call, on_answer, c);
+    explicit_bzero(bearer, sizeof(bearer));
+    if (r < 0) {
+        fprintf(stderr, "foliot alerts: %s: %s\n", c->api, strerror(-r));
+        return EXIT_UNREACHABLE;
+    }
+    return c->status;
+}
+
+bool alerts_load(const struct alerts_call *c, struct alert_file *ret)
+{
+    struct config_error error;
+    const int r = c->file != NULL ? alert_file_load(c->file, ret, &error)
+                                  : alert_file_parse("the default rules", NULL, 0, ret, &error);
+
+    if (r < 0) {
+        fprintf(stderr, "foliot alerts: %s\n", error.text);
+    }
+    return r == 0;
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------ */
+
+static const char *text_at(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    return text != NULL ? text : "–";
+}
+
+static int print_json(const struct alerts_call *c)
+{
+    json_dumpf(c->answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    return c->status;
+}
+
+static void put_incident(struct libscols_table *table, const json_t *i)
+{
+    struct libscols_line *line = table_line(table);
+    const json_t *since = json_object_get(i, "since_utc_ns");
+    const char *by = json_string_value(json_object_get(i, "acknowledged_by"));
+
+    table_put(
+        line, 0,
+        text_format("%lld", (long long)json_integer_value(json_object_get(i, "incident"))).text);
+    table_put_status(line, 1, text_at(i, "severity"));
+    table_put(line, 2,
+              json_is_true(json_object_get(i, "silenced")) ? "silenced" : text_at(i, "state"));
+    table_put(line, 3, json_is_integer(since) ? text_time(json_integer_value(since)).text : "–");
+    table_put(
+        line, 4,
+        text_format("%lld", (long long)json_integer_value(json_object_get(i, "alerts"))).text);
+    table_put(line, 5, by != NULL ? by : "–");
+    table_put(line, 6, text_at(i, "cause"));
+}
+
+/* 1: something is open that nobody has silenced or acknowledged. */
+static int list(struct alerts_call *c, bool all, bool json)
+{
+    static const char *const titles[] = {">INCIDENT", "SEVERITY", "STATE", "SINCE",
+                                         ">ALERTS",   "ACK BY",   "CAUSE", NULL};
+    struct libscols_table *table;
+    int status =
+        alerts_ask(c, "GET", all ? "/api/v1/incidents" : "/api/v1/incidents?open=true", NULL);
+    size_t index;
+    json_t *i;
+
+    if (status != EXIT_WELL || json) {
+        return status != EXIT_WELL ? status : print_json(c);
+    }
+    table = table_new(titles);
+    if (table == NULL) {
+        return EXIT_UNREACHABLE;
+    }
+    json_array_foreach(json_object_get(c->answer, "items"), index, i)
+    {
+        const char *state = text_at(i, "state");
+        put_incident(table, i);
+        if (!json_is_true(json_object_get(i, "silenced")) && strcmp(state, "resolved") != 0 &&
+            strcmp(state, "merged") != 0 && json_is_null(json_object_get(i, "acknowledged_by"))) {
+            status = EXIT_NOT_WELL;
+        }
+    }
+    table_show(table, stdout);
+    json_array_foreach(json_object_get(c->answer, "items"), index, i)
+    {
+        printf("%lld: %s\n", (long long)json_integer_value(json_object_get(i, "incident")),
+               text_at(i, "text"));
+    }
+    return status;
+}
+
+static int acknowledge(struct alerts_call *c, const char *number, bool json)
+{
+    char path[64], *end = NULL;
+    const unsigned long long id = strtoull(number, &end, 10);
+    int status;
+
+    if (*end != '\0' || number[0] < '0' || number[0] > '9') {
+        fprintf(stderr, "foliot alerts ack: expected an incident's number, found '%s'\n", number);
+        return EXIT_USAGE;
+    }
+    snprintf(path, sizeof(path), "/api/v1/incidents/%llu", id);
+    status = alerts_ask(c, "POST", path, "{\"acknowledge\":true}");
+    if (status == EXIT_WELL && json) {
+        return print_json(c);
+    }
+    if (status == EXIT_WELL) {
+        printf("incident %llu is acknowledged by %s: repeats and escalation end\n", id,
+               text_at(c->answer, "acknowledged_by"));
+    }
+    return status;
+}
+
+struct silence_options {
+    const char *rule, *host, *element, *why;
+    int64_t for_ns;
+    bool maintenance;
+};
+
+static int silence(struct alerts_call *c, const struct silence_options *o, bool json)
+{
+    json_t *body = json_pack("{s:I,s:b}", "minutes",
+                             (json_int_t)((o->for_ns + 60 * NS_PER_S - 1) / (60 * NS_PER_S)),
+                             "maintenance", (int)o->maintenance);
+    const char *const keys[] = {"rule", "host", "element", "why"};
+    const char *const values[] = {o->rule, o->host, o->element, o->why};
+    char *text;
+    int status;
+
+    for (size_t k = 0; k < ARRAY_COUNT(keys); k++) {
+        if (values[k] != NULL) {
+            json_object_set_new(body, keys[k], json_string(values[k]));
+        }
+    }
+    text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    status = text != NULL ? alerts_ask(c, "POST", "/api/v1/silences", text) : EXIT_UNREACHABLE;
+    free(text);
+    if (status == EXIT_WELL && json) {
+        return print_json(c);
+    }
+    if (status == EXIT_WELL) {
+        printf("silence %lld, until %s UTC\n",
+               (long long)json_integer_value(json_object_get(c->answer, "id")),
+               text_time(json_integer_value(json_object_get(c->answer, "until_utc_ns"))).text);
+    }
+    return status;
+}
+
+static int silences(struct alerts_call *c, bool json)
+{
+    const int status = alerts_ask(c, "GET", "/api/v1/silences", NULL);
+    size_t index;
+    json_t *s;
+
+    if (status != EXIT_WELL || json) {
+        return status != EXIT_WELL ? status : print_json(c);
+    }
+    json_array_foreach(json_object_get(c->answer, "items"), index, s)
+    {
+        printf("%lld: rule %s, host %s, element %s, until %s, by %s: %s\n",
+               (long long)json_integer_value(json_object_get(s, "id")), text_at(s, "rule"),
+               text_at(s, "host"), text_at(s, "element"),
+               text_time(json_integer_value(json_object_get(s, "until_utc_ns"))).text,
+               text_at(s, "by"), text_at(s, "why"));
+    }
+    return status;
+}
+
+static int unsilence(struct alerts_call *c, const char *number)
+{
+    char path[96];
+    int status;
+
+    if (strspn(number, "0123456789") != strlen(number) || strlen(number) > 20) {
+        fprintf(stderr, "foliot alerts unsilence: expected a silence's number, found '%s'\n",
+                number);
+        return EXIT_USAGE;
+    }
+    snprintf(path, sizeof(path), "/api/v1/silences/%s", number);
+    status = alerts_ask(c, "DELETE", path, NULL);
+    if (status == EXIT_WELL) {
+        printf("silence %s is over\n", number);
+    }
+    return status;
+}
+
+static int metrics(void)
+{
+    for (uint32_t m = ALERT_METRIC_NONE + 1; m < ALERT_METRIC_COUNT; m++) {
+        const struct alert_metric_info *info = alert_metric_info(m);
+        printf("%-26s per %-5s %-8s %s\n", info->name, alert_scope_word(info->scope),
+               info->counter ? "counter" : "value", info->words);
+    }
+    return EXIT_WELL;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------ */
+
+/* "90min", "1d": as in the rule files. */
+static bool parse_span(const char *text, int64_t *ret_ns)
+{
+    static const struct {
+        const char *name;
+        int64_t ns;
+    } units[] = {{"s", NS_PER_S},
+                 {"min", 60 * NS_PER_S},
+                 {"m", 60 * NS_PER_S},
+                 {"h", 3600 * NS_PER_S},
+                 {"d", 86400 * NS_PER_S}};
+    char *end = NULL;
+    const double value = strtod(text, &end);
+
+    for (size_t k = 0; k < ARRAY_COUNT(units) && end != text && value > 0 && value < 1e6; k++) {
+        if (strcmp(end, units[k].name) == 0) {
+            *ret_ns = (int64_t)(value * (double)units[k].ns);
+            return true;
+        }
+    }
+    fprintf(stderr, "foliot alerts: expected a time like 90min, 2h or 1d, found '%s'\n", text);
+    return false;
+}
+
+struct arguments {
+    struct alerts_call call;
+    struct silence_options silence;
+    int64_t since_ns;
+    bool json, all, prometheus;
+};
+
+static int run(struct arguments *a, int count, char **words)
+{
+    static struct alert_file file;
+    struct alerts_call *c = &a->call;
+
+    if (count == 0 || (count == 1 && strcmp(words[0], "list") == 0)) {
+        return list(c, a->all, a->json);
+    }
+    if (count == 2 && strcmp(words[0], "ack") == 0) {
+        return acknowledge(c, words[1], a->json);
+    }
+    if (count == 1 && strcmp(words[0], "silence") == 0) {
+        return silence(c, &a->silence, a->json);
+    }
+    if (count == 1 && strcmp(words[0], "silences") == 0) {
+        return silences(c, a->json);
+    }
+    if (count == 2 && strcmp(words[0], "unsilence") == 0) {
+        return unsilence(c, words[1]);
+    }
+    if (count == 1 && strcmp(words[0], "metrics") == 0) {
+        return metrics();
+    }
+    if (count == 2 && strcmp(words[0], "check") == 0) {
+        c->file = words[1];
+        if (!alerts_load(c, &file)) {
+            return EXIT_NOT_WELL;
+        }
+        printf("%s: %zu rules, %zu receivers, %zu routes, %zu maintenance windows\n", words[1],
+               file.rule_count, file.receiver_count, file.route_count, file.window_count);
+        return EXIT_WELL;
+    }
+    if (count == 1 && strcmp(words[0], "export") == 0 && a->prometheus) {
+        return alerts_load(c, &file) ? alerts_export(&file) : EXIT_NOT_WELL;
+    }
+    if (count == 2 && strcmp(words[0], "test") == 0) {
+        return alerts_load(c, &file) ? alerts_test(c, &file, words[1], a->since_ns) : EXIT_NOT_WELL;
+    }
+    command_usage(command_find("alerts"), stderr);
+    return EXIT_USAGE;
+}
+
+static int parse(struct arguments *a, int argc, char *argv[])
+{
+    static const struct option table[] = {{"json", no_argument, NULL, 'j'},
+                                          {"all", no_argument, NULL, 'A'},
+                                          {"prometheus", no_argument, NULL, 'p'},
+                                          {"maintenance", no_argument, NULL, 'm'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"controller", required_argument, NULL, 'c'},
+                                          {"authority", required_argument, NULL, 'a'},
+                                          {"token-file", required_argument, NULL, 't'},
+                                          {"file", required_argument, NULL, 'f'},
+                                          {"rule", required_argument, NULL, 'r'},
+                                          {"host", required_argument, NULL, 'H'},
+                                          {"element", required_argument, NULL, 'e'},
+                                          {"why", required_argument, NULL, 'w'},
+                                          {"for", required_argument, NULL, 'd'},
+                                          {"since", required_argument, NULL, 's'},
+                                          {NULL, 0, NULL, 0}};
+    const char **const texts[] = {
+        ['c'] = &a->call.api,        ['a'] = &a->call.authority, ['t'] = &a->call.token_path,
+        ['f'] = &a->call.file,       ['r'] = &a->silence.rule,   ['H'] = &a->silence.host,
+        ['e'] = &a->silence.element, ['w'] = &a->silence.why};
+
+    optind = 1;
+    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
+        if (o == 'h') {
+            command_usage(command_find("alerts"), stdout);
+            return -1;
+        }
+        if (o == '?' || ((o == 'd' || o == 's') &&
+                         !parse_span(optarg, o == 'd' ? &a->silence.for_ns : &a->since_ns))) {
+            return EXIT_USAGE;
+        }
+        a->json = a->json || o == 'j';
+        a->all = a->all || o == 'A';
+        a->prometheus = a->prometheus || o == 'p';
+        a->silence.maintenance = a->silence.maintenance || o == 'm';
+        if ((size_t)o < ARRAY_COUNT(texts) && texts[o] != NULL) {
+            *texts[o] = optarg;
+        }
+    }
+    return 0;
+}
+
+int command_alerts(int argc, char *argv[])
+{
+    const char *given = getenv("FOLIOT_API");
+    struct arguments a = {
+        .call = {.api = given != NULL ? given : API_DEFAULT, .token_path = TOKEN_DEFAULT},
+        .silence.for_ns = 2 * 3600 * NS_PER_S,
+        .since_ns = 86400 * NS_PER_S};
+    int status = parse(&a, argc, argv);
+
+    status = status < 0 ? EXIT_WELL : status > 0 ? status : run(&a, argc - optind, argv + optind);
+    json_decref(a.call.answer);
+    tls_wipe(a.call.token);
+    return status;
+}
