@@ -63,7 +63,6 @@ class TestAlerts(fleet.Fleet):
         self.foliot("check", self.path("alerts.yaml"))
         self.assertIn("link.downs", self.foliot("metrics"))
         self.assertIn("alert: FoliotLinkFlaps", self.foliot("export", "--prometheus"))
-        self.foliot()
         self.ip("c", "link", "set", "p1x0", "down")
         self.wait(lambda: self.notices(event="opened", cause="h1/nic0"), 5, lambda: controller.log())
         self.assertIn("h1/nic0", self.foliot("list", status=1))
