@@ -11,7 +11,6 @@ static const double usual[BANK_FILTERS] = {0.25, 1,  4,
 
 #define FORGET_S    20.0
 #define CLIP_SQUARE 16.0
-#define PRIOR       0.5
 
 void bank_init(struct bank *b, double known_wander)
 {
@@ -61,24 +60,15 @@ void bank_update(struct bank *b, double z, double r, double age)
     }
 }
 
-/* Before much was seen crystals are believed to be ordinary: a few seconds' evidence for the ends of
- * the bank. */
-static double believed(const struct bank *b, int k)
-{
-    const double off = k - (BANK_FILTERS - 1) / 2.0;
-
-    return b->log_weight[k] - PRIOR * off * off;
-}
-
 static void weights(const struct bank *b, double w[BANK_FILTERS])
 {
-    double top = -INFINITY, sum = 0;
+    double top = b->log_weight[0], sum = 0;
 
-    for (int k = 0; k < BANK_FILTERS; k++) {
-        top = fmax(top, believed(b, k));
+    for (int k = 1; k < BANK_FILTERS; k++) {
+        top = fmax(top, b->log_weight[k]);
     }
     for (int k = 0; k < BANK_FILTERS; k++) {
-        w[k] = exp(believed(b, k) - top);
+        w[k] = exp(b->log_weight[k] - top);
         sum += w[k];
     }
     for (int k = 0; k < BANK_FILTERS; k++) {

@@ -11,9 +11,6 @@
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     1e6
-#define NEAR              0.6
-#define NEAR_PACKETS      80
-#define NEAR_LEAVE        0.75
 #define LINE_CALM_NS      20e3
 
 /* -- decisions out
@@ -214,7 +211,6 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
     prng_init(&c->prng, hash_u64(config->seed, config->member));
     noise_init(&c->noise, c->config.stamp_noise_ns * sqrt(2),
                config->stamps == CLOCK_STAMPS_SOFTWARE);
-    c->near = c->noise;
     bank_init(&c->bank, config->wander_ppb);
     bank_start(&c->bank, 50.0 * 50.0, 100.0 * 100.0);
     c->now = c->started = c->ticked = c->noise_at = c->phase_since = c->deadline = now;
@@ -365,45 +361,11 @@ void clock_on_point(struct clock *c, struct nic_time now, const struct clock_poi
 /* -- a tick of tracking
  * ----------------------------------------------------------------------------------- */
 
-/* Edges of fewer hops queue less often: their packets are worth far more than what an average over
- * all edges would make of them. Told by how much they scatter; none, where all are about alike. */
-static void find_near(struct clock *c)
-{
-    int count = 0, near = 0;
-
-    for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && e->spread_packets >= NEAR_PACKETS) {
-            c->values[count++] = e->spread_ns;
-        }
-    }
-    if (count == 0) {
-        return;
-    }
-    (void)shortest_half(c->values, count, count); /* sorts */
-    const double most = c->values[3 * count / 4];
-    bool was = false;
-    for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
-        was |= e->near;
-        e->near = edge_usable(c, e) && e->spread_packets >= NEAR_PACKETS &&
-                  e->spread_ns < (e->near ? NEAR_LEAVE : NEAR) * most;
-        near += e->near;
-    }
-    if (!was && near > 0) {
-        c->near = c->noise;
-        noise_refresh(&c->near, 0.1); /* a first guess, soon outweighed */
-    }
-}
-
 static void learn_noise(struct clock *c, struct nic_time now)
 {
     if (now.ns - c->noise_at.ns >= NS_PER_S) {
         c->noise_at = now;
-        const double keep = c->now.ns - c->phase_since.ns < EARLY_NS ? 0.7 : 0.92;
-        noise_refresh(&c->noise, keep);
-        noise_refresh(&c->near, keep);
-        find_near(c);
+        noise_refresh(&c->noise, c->now.ns - c->phase_since.ns < EARLY_NS ? 0.7 : 0.92);
         if (c->now.ns - c->phase_since.ns < EARLY_NS) {
             bank_forget(&c->bank); /* the start's errors say nothing about wander */
         }

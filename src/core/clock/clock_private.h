@@ -93,10 +93,7 @@ struct edge {
     double
         raw_ns; /* what the lowest innovations say of theta, queues left out: for steps, liars, merges */
     bool has_raw, in_gate;
-    bool silent;      /* held up both ways, or its delays are being learned: says nothing of time */
-    bool near;        /* its packets queue far less than most edges' */
-    double spread_ns; /* slow mean of its innovations' size */
-    int spread_packets;
+    bool silent; /* held up both ways, or its delays are being learned: says nothing of time */
     bool unsure; /* it is new, and so are all its known paths: its level rests on nothing */
     double raw_low[2];
     bool raw_seen[2];
@@ -159,7 +156,6 @@ struct clock {
     struct edge *edges;
     int capacity, edge_count;
     struct noise noise;
-    struct noise near; /* of edges that queue far less than the others: fewer hops */
     struct nic_time noise_at;
     /* scratch, one value an edge */
     double *values, *weights;

@@ -19,7 +19,6 @@
 #define EXCESS_S_MAX   600.0 /* a longer way around, not a queue */
 #define GAP_NS_MAX     (10 * NS_PER_MS)
 #define UNSURE_LEARN_S 3
-#define SPREAD_PACKETS 200
 #define JUMP_NS        (250 * NS_PER_MS)
 #define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX  (4 * NS_PER_S)
@@ -352,11 +351,6 @@ static void follow_jump(const struct clock *c, struct edge *e, const struct batc
     }
 }
 
-static struct noise *noise_of(struct clock *c, const struct edge *e)
-{
-    return e->near ? &c->near : &c->noise;
-}
-
 static void take_packet(struct clock *c, struct edge *e, const struct packet *p, double way,
                         struct nic_time now, double extra, struct sums path_sums[CLOCK_PATH_MAX])
 {
@@ -370,23 +364,21 @@ static void take_packet(struct clock *c, struct edge *e, const struct packet *p,
         return;
     }
     e->packets_in_gate++;
-    path_sums[p->path].score[p->forward] += noise_score(noise_of(c, e), innovation);
+    path_sums[p->path].score[p->forward] += noise_score(&c->noise, innovation);
     path_sums[p->path].count[p->forward]++;
     path_sums[p->path].age += (double)(now.ns - p->local_ns) * 1e-9;
     if (!e->parked && now.ns - c->phase_since.ns > SHAPE_NS) {
-        noise_add(noise_of(c, e), innovation);
-        e->spread_packets += e->spread_packets < SPREAD_PACKETS;
-        e->spread_ns += (fabs(innovation) - e->spread_ns) / e->spread_packets;
+        noise_add(&c->noise, innovation);
     }
 }
 
 /* The first seconds of a path whose faster direction alone tells its delay: theta is held to be
  * known, so what that direction is off by is m's. */
-static void learn_m_one_way(const struct noise *noise, struct path *path)
+static void learn_m_one_way(const struct clock *c, struct path *path)
 {
     const int fast = path->count[0] == 0;
-    const double info = path->count[fast] * noise->info;
-    const double most = 2 * noise_sigma_ns(noise);
+    const double info = path->count[fast] * c->noise.info;
+    const double most = 2 * noise_sigma_ns(&c->noise);
     const double sum = info > 0 ? path->score[fast] / info : 0;
 
     if (info > 0 && path->unsure_s <= UNSURE_LEARN_S) {
@@ -399,7 +391,7 @@ static void learn_m_one_way(const struct noise *noise, struct path *path)
 
 /* m from both directions together; what only one says can't be told from theta, so it waits for the
  * other. */
-static void learn_m(const struct noise *noise, struct path *path, const struct sums *s)
+static void learn_m(const struct clock *c, struct path *path, const struct sums *s)
 {
     for (int d = 0; d < 2; d++) {
         path->score[d] += s->score[d];
@@ -407,14 +399,14 @@ static void learn_m(const struct noise *noise, struct path *path, const struct s
     }
     if (path->count[0] == 0 || path->count[1] == 0) {
         if (path->unsure) {
-            learn_m_one_way(noise, path);
+            learn_m_one_way(c, path);
         }
         return;
     }
     const double n0 = path->count[0], n1 = path->count[1];
-    const double info = 4 * n0 * n1 / (n0 + n1) * noise->info;
-    const double sum = (path->score[0] / n0 + path->score[1] / n1) / 2 / noise->info;
-    const double most = 2 * noise_sigma_ns(noise);
+    const double info = 4 * n0 * n1 / (n0 + n1) * c->noise.info;
+    const double sum = (path->score[0] / n0 + path->score[1] / n1) / 2 / c->noise.info;
+    const double most = 2 * noise_sigma_ns(&c->noise);
 
     path->info = path->info * (1 - M_FORGET) + info;
     path->m_ns += fmin(most, fmax(-most, sum)) * info / path->info;
@@ -463,7 +455,7 @@ void edge_track(struct clock *c, struct edge *e, struct nic_time now)
         take_packet(c, e, batch.packet[i], batch.way[i], now, extra, sums);
     }
     for (int i = 0; i < e->config.path_count; i++) {
-        learn_m(noise_of(c, e), &e->paths[i], &sums[i]);
+        learn_m(c, &e->paths[i], &sums[i]);
         if (e->paths[i].known) {
             close_window(c, e, &e->paths[i], now);
         }
@@ -477,7 +469,7 @@ void edge_track(struct clock *c, struct edge *e, struct nic_time now)
     const int count = all.count[0] + all.count[1];
     if (count > 0) {
         e->has_e = true;
-        e->e_info = count * noise_of(c, e)->info;
+        e->e_info = count * c->noise.info;
         e->e_ns = e->expected_ns + (all.score[1] - all.score[0]) / e->e_info;
         e->e_age_s = all.age / count;
         e->out_since_s = 0;
