@@ -160,6 +160,10 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
             delay_init(out->half.delay, now);
             out->half.brief_count = 0;
             out->test = (struct loss_test){0};
+            out->moved = now;
+            if (out->half.state == PATH_DEAD) { /* that was of another way */
+                path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
+            }
             mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_REPATH,
                                                        .edge = edge,
                                                        .path = p,

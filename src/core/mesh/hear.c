@@ -253,6 +253,9 @@ static void touch(struct mesh *m, struct mono now, int edge, const struct probe 
                                                    .path = probe->path,
                                                    .direction = DIRECTION_IN,
                                                    .since = now});
+        if (in->half.state == PATH_DEAD) { /* that was of another way */
+            path_half_move(m, now, edge, probe->path, DIRECTION_IN, PATH_SILENCE, 0);
+        }
     }
     in->half.port = source_port;
     if (probe->path >= e->peer_path_count) {

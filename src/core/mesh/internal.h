@@ -13,6 +13,7 @@
 #define PROOF_WAIT_NS  (15 * NS_PER_MS)   /* for packets that overtake each other */
 #define PROOF_QUEUE_NS (60 * NS_PER_MS)   /* and in a queue, as this path's lately were */
 #define QUEUE_FRESH_NS (5 * NS_PER_S / 2) /* a delay was told within */
+#define MOVED_NS       (400 * NS_PER_MS)
 #define SHARE_PATH_NS  (5 * NS_PER_S)
 #define SHARE_NIC_NS   NS_PER_S
 #define SHARE_NIC_MAX  0.5 /* guessed from other paths */
@@ -75,6 +76,7 @@ struct path_out {
     uint8_t trace_answered; /* bits by hop since the trace began */
     uint8_t trace_rounds;
     struct mono traced;
+    struct mono moved; /* took another port: until the peer heard it, it speaks of the old */
     struct loss_share share;
     uint32_t seq_next, acked, judged;
     bool acked_any, judged_any;

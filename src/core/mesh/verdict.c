@@ -263,6 +263,9 @@ void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, ui
         return;
     }
     for (uint8_t p = 0; p < e->path_count; p++) {
+        if (mono_sub(now, e->out[p].moved).ns < MOVED_NS && e->out[p].moved.ns != 0) {
+            continue;
+        }
         if ((wanted & (1u << p)) != 0) {
             path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_OVERDUE, 0);
             prober_burst(m, now, edge, p);
