@@ -55,6 +55,12 @@ static void close_book(struct transport_comm *comm)
         return;
     }
     comm->book_closed = true;
+    for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
+        if ((comm->used & (1u << i)) != 0 && comm->requests[i].room > LANE_EAGER_SIZE_MAX) {
+            set->large--;
+        }
+    }
+    comm->used = 0;
     if (!comm->sending) {
         ledger_comm_close(set->ledger, comm->number);
         return;

@@ -6,6 +6,13 @@
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
+#define REPORT_CHUNKS 2
+#define REPORT_BYTES  (256u << 10)
+#define REPORT_EAGER  8
+#define REPORT_NS     (200 * NS_PER_US)
+#define REPORT_CREDIT                                                                              \
+    2 /* large messages that the sender may begin: more can wait for the next report */
+
 /* -- a lane is born --------------------------------------------------------------------------- */
 
 static struct set *find(struct transport *t, uint64_t own_context, uint64_t peer_context)
@@ -116,6 +123,7 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
     set->pid = hello->pid;
     set_shaken(set, now, hello->lane);
     answer(set, stream, hello);
+    set_tell_nics(set, stream);
     set_progress(set, now, true);
     return 0;
 }
@@ -160,6 +168,7 @@ void in_harvest(struct set *set)
             struct transport_request *request = &comm->requests[done.cookie];
             request->size = done.sizes[0];
             request->done = true;
+            set->report_urgent = set->report_urgent || done.sizes[0] > LANE_EAGER_SIZE_MAX;
         }
     }
 }
@@ -252,6 +261,33 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
     return 0;
 }
 
+/* A small message's sender is done already; what it lacks in time are bounce slots. One that sends large
+ * messages waits for each, and so does its estimate of the lane. */
+static void note_chunk(struct set *set, struct mono now, const struct lane_chunk *chunk)
+{
+    if ((chunk->flags & LANE_CHUNK_EAGER) != 0) {
+        set->report_eager++;
+    } else {
+        set->report_chunks++;
+        set->report_bytes += chunk->length;
+    }
+    set->report_urgent = set->report_urgent || set->report_eager >= REPORT_EAGER ||
+                         set->report_chunks >= REPORT_CHUNKS || set->report_bytes >= REPORT_BYTES;
+    set->report_by = mono_min(set->report_by, mono_add(now, span_ns(REPORT_NS)));
+}
+
+void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size)
+{
+    uint64_t placed = 0, posted = 0;
+
+    if (size > LANE_EAGER_SIZE_MAX &&
+        ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
+        comm->posted_told < placed + REPORT_CREDIT) {
+        set->report_urgent = true;
+    }
+    set->report_by = mono_min(set->report_by, mono_add(now, span_ns(REPORT_NS)));
+}
+
 static int finish_chunk(struct set *set, struct mono now, uint32_t lane,
                         const struct io_stamp *stamp)
 {
@@ -262,9 +298,10 @@ static int finish_chunk(struct set *set, struct mono now, uint32_t lane,
     const enum ledger_verdict verdict =
         ledger_end(set->ledger, now, lane, stream->epoch, fits, &copy);
 
-    (void)stamp;
     stream->reading = false;
     if (verdict == LEDGER_OK) {
+        delay_on_chunk(set, now, lane, &stream->chunk, stamp);
+        note_chunk(set, now, &stream->chunk);
         in_copy(set, &copy);
         in_harvest(set);
         return 0;
@@ -397,11 +434,17 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
     }
 }
 
-void in_reports(struct set *set, struct mono now)
+void in_reports(struct set *set, struct mono now, bool all)
 {
     struct lane_report report;
     int lane;
 
+    if (!all && !set->report_urgent && now.ns < set->report_by.ns) {
+        return;
+    }
+    set->report_urgent = false;
+    set->report_eager = set->report_chunks = set->report_bytes = 0;
+    set->report_by = MONO_NEVER;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
             set->streams[lane]->dead) {
@@ -410,6 +453,12 @@ void in_reports(struct set *set, struct mono now)
         }
         if (lane < 0 || set->streams[lane] == NULL) {
             break;
+        }
+        if (report.comm != LANE_COMM_NONE) {
+            struct transport_comm *comm = comm_find(set, report.comm);
+            if (comm != NULL) {
+                comm->posted_told = report.posted;
+            }
         }
         set_tell(set, &report, lane);
     }

@@ -19,6 +19,7 @@
 #include "transport/transport.h"
 #include "wire/handle.h"
 #include "wire/lane.h"
+#include "wire/lane_nics.h"
 
 #define SCRATCH_SIZE                                                                               \
     16384 /* what one read takes beyond a chunk: small messages come many at once */
@@ -73,7 +74,20 @@ struct stream {
 
 /* A NIC of the peer. */
 struct peer_nic {
-    struct io_address address; /* with the listener's port */
+    struct io_address address; /* with its listener's port; 0 not known */
+    char name[LANE_NIC_SIZE];
+};
+
+/* What the chunks of a lane say of its path and of both hosts. Receiving end. */
+struct lane_delay {
+    int64_t floor_ns[2]; /* least one-way delay of two buckets of 5 s */
+    struct mono bucket_at;
+    uint32_t owd_ns;   /* last */
+    uint32_t clock;    /* how both clocks stood: delays of different ones don't compare */
+    uint32_t bound_ns; /* of both clocks together; IO_HALF_UNKNOWN */
+    uint64_t chunks, bytes, resent;
+    double owd_mean_ns, queued_mean_ns, consumed_mean_ns; /* gain 1/16 */
+    uint32_t owd_ns_max;
 };
 
 struct set {
@@ -111,6 +125,14 @@ struct set {
 
     struct mono next_look;
     uint32_t polls;
+    struct lane_delay delays[LANE_MAX];
+    int64_t unsynced_base; /* taken off delays between unsynchronised clocks; INT64_MIN: none yet */
+    bool standbys_added;
+    uint32_t large; /* requests in flight of more than LANE_EAGER_SIZE_MAX */
+    /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
+    bool report_urgent;
+    uint32_t report_chunks, report_eager, report_bytes;
+    struct mono report_by;
     uint8_t hot;          /* the lane that had something to read last */
     int64_t polled_ns;    /* atomic: last call from above */
     struct mono deadline; /* housekeeping's alone: it comes back then */
@@ -122,8 +144,8 @@ struct set {
 struct transport_request {
     struct transport_comm *comm;
     bool done;
-    int32_t outgoing; /* index in comm.outgoing; -1: none */
-    size_t size;
+    size_t size; /* that came or went */
+    size_t room; /* as asked for */
     struct mono posted;
     void *parent;
 };
@@ -158,7 +180,8 @@ struct transport_comm {
     bool abort;       /* closed with requests in flight */
     struct mono close_next, close_until;
     struct span close_gap;
-    uint32_t opened_on; /* bit k: OPEN was written to lane k's present epoch */
+    uint32_t opened_on;   /* bit k: OPEN was written to lane k's present epoch */
+    uint64_t posted_told; /* receiving: how many receives the sender knows of */
     int error;
     uint32_t used; /* bit k: requests[k] */
     struct transport_request requests[TRANSPORT_REQUEST_MAX];
@@ -264,6 +287,8 @@ int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
 void set_tell(struct set *set, struct lane_report *report, int lane);
 /* A connection was made and both ends know each other. */
 void set_shaken(struct set *set, struct mono now, uint32_t lane);
+/* Our other NICs, for the peer's standbys; the peer's. */
+void set_tell_nics(struct set *set, struct stream *stream);
 void set_touch(struct set *set); /* the housekeeping shall look after it */
 void set_close_stream(struct set *set, uint32_t lane, bool reset);
 bool set_owes(const struct set *set);
@@ -273,6 +298,8 @@ const char *set_peer(const struct set *set, char text[static 128]);
 /* -- out.c, in.c: the two ends */
 
 void out_start_lanes(struct set *set, struct mono now);
+/* Standbys, once the peer has named its NICs. */
+void out_start_standbys(struct set *set, struct mono now);
 void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch);
 void out_pump(struct set *set, struct mono now);
 void out_openings(struct set *set, struct mono now);
@@ -288,8 +315,16 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
 int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left);
 int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
            const struct io_stamp *stamp);
-void in_reports(struct set *set, struct mono now);
+/* STATE, if it is time (all: whatever there is). */
+void in_reports(struct set *set, struct mono now, bool all);
+/* A receive was posted: does its sender wait to hear of it? */
+void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);
+/* delay.c: a chunk arrived whole. */
+void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
+                    const struct io_stamp *stamp);
+/* What STATE says of it. */
+void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *ret);
 void in_copy(struct set *set, const struct ledger_copy *copy);
 /* An authenticated HELLO: the connection becomes a lane. 0, or -errno and the reason for HELLO_NO. */
 int in_hello(struct transport *t, struct pending *pending, const struct lane_hello *hello,

@@ -2,8 +2,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/prng.h"
 #include "transport/internal.h"
 #include "wire/crc32c.h"
+
+#define QUICK_SIZE  LANE_EAGER_SIZE_MAX
+#define QUICK_BYTES 32768
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
@@ -17,8 +21,38 @@ void out_start_lanes(struct set *set, struct mono now)
     }
     set->lanes_added = true;
     for (uint32_t i = 0; i < config->lanes; i++) {
+        set->lane_nics[i].own = (uint8_t)set->nic;
         if (watch_lane_add(set->watch, now, i, &lane) < 0) {
             break;
+        }
+    }
+}
+
+void out_start_standbys(struct set *set, struct mono now)
+{
+    const struct transport_config *config = &set->transport->config;
+    const uint64_t hash = hash_u64(set->own_context, set->peer_context);
+
+    if (set->standbys_added || config->mode == TRANSPORT_OBSERVE ||
+        (config->nic_count == 1 && set->peer_count == 1)) {
+        return;
+    }
+    set->standbys_added = true;
+    for (uint32_t i = 0; i < config->standbys; i++) {
+        const uint32_t lane = config->lanes + i;
+        /* Another NIC at both ends where there is one; the 0th of the peer's is the handle's. */
+        const uint32_t own =
+            config->nic_count == 1
+                ? set->nic
+                : (set->nic + 1 + (hash + i) % (config->nic_count - 1)) % config->nic_count;
+        const uint32_t peer =
+            set->peer_count == 1 ? 0 : 1 + (uint32_t)(hash + i) % (set->peer_count - 1);
+        const struct watch_lane_config standby = {
+            .own_nic = (uint8_t)own, .peer_nic = (uint8_t)peer, .standby = true};
+        set->lane_nics[lane].own = (uint8_t)own;
+        set->lane_nics[lane].peer = (uint8_t)peer;
+        if (watch_lane_add(set->watch, now, lane, &standby) < 0) {
+            return;
         }
     }
 }
@@ -82,7 +116,8 @@ static void hello(struct set *set, uint32_t lane)
     struct lane_hello hello = {.newest = LANE_VERSION,
                                .lowest = LANE_VERSION_LOWEST,
                                .lane = (uint16_t)lane,
-                               .lanes = (uint16_t)t->config.lanes,
+                               .standby = lane >= t->config.lanes,
+                               .lanes = (uint16_t)(t->config.lanes + t->config.standbys),
                                .epoch = stream->epoch,
                                .own_context = set->own_context,
                                .peer_context = set->peer_context,
@@ -145,6 +180,7 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     set->pid = answer.pid;
     scheduler_lane_open(&set->scheduler, now, lane, mono_sub(now, stream->began));
     set_shaken(set, now, lane);
+    set_tell_nics(set, stream);
     return 0;
 }
 
@@ -347,6 +383,25 @@ static void write_chunk(struct set *set, struct mono now, uint32_t lane,
     }
 }
 
+/* Small messages stay together on one lane while it is nearly empty: the receiver's next look goes there
+ * first. Everything else goes where it should arrive first. */
+static int pick(struct set *set, struct mono now, const struct sender_chunk *chunk,
+                const struct scheduler_choice *choice)
+{
+    const uint32_t good = choice->usable & choice->room & ~choice->one;
+
+    for (uint32_t lanes = chunk->eager && chunk->size <= QUICK_SIZE ? good : 0; lanes != 0;
+         lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        struct sender_lane_info info;
+        sender_lane_info(set->sender, lane, &info);
+        if (choice->weights[lane] >= 1 && info.bytes <= QUICK_BYTES) {
+            return (int)lane;
+        }
+    }
+    return scheduler_pick(&set->scheduler, now, chunk->length, choice);
+}
+
 void out_pump(struct set *set, struct mono now)
 {
     struct sender_chunk chunk;
@@ -365,7 +420,7 @@ void out_pump(struct set *set, struct mono now)
             break;
         }
         choice.usable &= ~chunk.not_on;
-        const int lane = scheduler_pick(&set->scheduler, now, chunk.length, &choice);
+        const int lane = pick(set, now, &chunk, &choice);
         if (lane < 0 || sender_bind(set->sender, now, &chunk, (uint32_t)lane, &header) < 0) {
             break;
         }

@@ -32,6 +32,8 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     set->own_context = t->nics[nic].context;
     set->peer_context = peer_context;
     set->lonely = t->io->now(t->io);
+    set->unsynced_base = INT64_MIN;
+    set->report_by = MONO_NEVER;
     set->watch = watch_new(&watch, set->lonely);
     scheduler_init(&set->scheduler, set->lonely);
     if (sending) {
@@ -321,6 +323,7 @@ static void add_lanes(struct set *set, struct mono now, struct lane_report *repo
         }
         report->lanes[k].state = lane.state;
         report->lanes[k].reason = lane.reason;
+        delay_report(set, i, &report->lanes[k]);
     }
 }
 
@@ -333,6 +336,7 @@ static void name_lanes(struct set *set, struct mono now, struct lane_report *rep
         watch_lane_get(set->watch, now, report->lanes[k].lane, &lane);
         report->lanes[k].state = lane.used ? lane.state : LANE_CLOSED;
         report->lanes[k].reason = lane.used ? lane.reason : LANE_REASON_NONE;
+        delay_report(set, report->lanes[k].lane, &report->lanes[k]);
     }
 }
 
@@ -376,6 +380,54 @@ static int on_state(struct set *set, struct mono now, const struct lane_report *
         if (newer) { /* an older one that came by a slower lane: only what is cumulative counts */
             watch_on_peer(set->watch, now, lane->lane, lane->epoch, lane->state, lane->reason);
         }
+    }
+    return 0;
+}
+
+/* -- NICs ------------------------------------------------------------------------------------- */
+
+void set_tell_nics(struct set *set, struct stream *stream)
+{
+    const struct transport *t = set->transport;
+    struct lane_nics nics = {.port = __atomic_load_n(&t->port, __ATOMIC_RELAXED)};
+    uint8_t bytes[LANE_NICS_SIZE];
+
+    for (uint32_t i = 0; i < t->config.nic_count && nics.count < LANE_NICS_MAX; i++) {
+        memcpy(nics.nics[nics.count].address, t->nics[i].config.address.ip, 16);
+        memcpy(nics.nics[nics.count].name, t->nics[i].config.name, LANE_NIC_SIZE);
+        nics.count++;
+    }
+    lane_nics_encode(bytes, &nics);
+    (void)stream_control(stream, bytes, sizeof(bytes));
+}
+
+static int on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size)
+{
+    struct lane_nics nics;
+
+    if (lane_nics_decode(frame, size, &nics) != LANE_ERROR_NONE) {
+        return -EPROTO;
+    }
+    for (uint8_t i = 0; i < nics.count; i++) {
+        struct peer_nic peer = {.address.port = nics.port};
+        uint32_t k = 0;
+        memcpy(peer.address.ip, nics.nics[i].address, 16);
+        memcpy(peer.name, nics.nics[i].name, sizeof(peer.name));
+        while (k < set->peer_count && !io_address_same_ip(&set->peers[k].address, &peer.address)) {
+            k++;
+        }
+        if (k == WATCH_NIC_MAX) {
+            continue;
+        }
+        if (k == set->peer_count) {
+            set->peer_count++;
+        } else if (set->sending) {
+            peer.address.port = set->peers[k].address.port; /* the handle's word counts */
+        }
+        set->peers[k] = peer;
+    }
+    if (set->sending) {
+        out_start_standbys(set, now);
     }
     return 0;
 }
@@ -438,6 +490,8 @@ int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
         }
         break;
     }
+    case LANE_NICS:
+        return on_nics(set, now, frame, size);
     default:
         return -ENOENT;
     }
@@ -494,19 +548,15 @@ bool set_owes(const struct set *set)
     return false;
 }
 
-/* Whether this poll looks at that lane. Spinning callers come millions of times a second: the lane that had
- * something last is looked at each time, the others in turn. */
+/* Whether this poll looks at that lane. Spinning callers come millions of times a second. Large messages are spread
+ * over all lanes; while only small ones are awaited, the lane that had something last is looked at each
+ * time, the others in turn: that is what a round trip of 8 bytes consists of. */
 static bool due(const struct set *set, uint32_t lane, bool all)
 {
     if (all || lane == set->hot || (set->polls + lane) % 8 == 0) {
         return true;
     }
-    if (set->sending) {
-        struct sender_lane_info info;
-        sender_lane_info(set->sender, lane, &info);
-        return info.chunks > 0;
-    }
-    return set->streams[lane]->reading;
+    return set->large > 0 || set->streams[lane]->reading;
 }
 
 void set_progress(struct set *set, struct mono now, bool all)
@@ -537,7 +587,7 @@ void set_progress(struct set *set, struct mono now, bool all)
             out_openings(set, now);
             out_pump(set, now);
         } else {
-            in_reports(set, now);
+            in_reports(set, now, all);
         }
     }
     comm_closings(set, now);

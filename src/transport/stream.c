@@ -196,7 +196,8 @@ static int handle_bytes(struct set *set, struct mono now, uint32_t lane, const u
         if (size - used < 2) {
             break;
         }
-        const size_t whole = lane_frame_size(bytes + used, size - used);
+        const size_t whole =
+            bytes[used] == LANE_NICS ? LANE_NICS_SIZE : lane_frame_size(bytes + used, size - used);
         if (whole == 0) {
             rc = -EPROTO;
             break;

@@ -1,0 +1,30 @@
+/* lane_nics.h: NICS: a process tells its peer by which other NICs it can be reached, once per connection.
+ *
+ * The handle that NCCL carries has room for one address. Standby lanes run over other NICs, of both ends; so each
+ * end names its own after the handshake, over the lane it just authenticated. The port is that of the process's
+ * listener (0: it doesn't listen): where new lanes go, and whose refusal says that the process is dead.
+ *
+ *   0 u8 type   1 u8 count, <= LANE_NICS_MAX   2 u16 port   4 u32 0   8 u64 0
+ *  16 count times, the rest 0: u8[16] address (IPv4 mapped), char[16] name
+ * 272 u32 * 3: 0    284 u32 crc32c of bytes 0-283
+ */
+#pragma once
+#include "wire/lane.h"
+
+#define LANE_NICS      0xcbu /* after enum lane_frame */
+#define LANE_NICS_MAX  8
+#define LANE_NICS_SIZE 288
+
+struct lane_nics {
+    uint16_t port;
+    uint8_t count;
+    struct {
+        uint8_t address[16];
+        char name[LANE_NIC_SIZE];
+    } nics[LANE_NICS_MAX];
+};
+
+void lane_nics_encode(uint8_t bytes[static LANE_NICS_SIZE], const struct lane_nics *nics);
+/* Total, as all decoders of lane.h. */
+MUST_CHECK enum lane_error lane_nics_decode(const uint8_t *bytes, size_t size,
+                                            struct lane_nics *ret);
