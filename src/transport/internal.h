@@ -18,6 +18,7 @@
 #include "core/traffic/scheduler.h"
 #include "transport/transport.h"
 #include "wire/handle.h"
+#include "wire/job_page.h"
 #include "wire/lane.h"
 #include "wire/lane_nics.h"
 
@@ -126,6 +127,10 @@ struct set {
     struct mono next_look;
     uint32_t polls;
     struct lane_delay delays[LANE_MAX];
+    struct {
+        uint64_t chunks, bytes, resent;
+    } sent[LANE_MAX];
+    uint32_t generation;   /* no two sets of a process have the same */
     int64_t unsynced_base; /* taken off delays between unsynchronised clocks; INT64_MIN: none yet */
     bool standbys_added;
     uint32_t large; /* requests in flight of more than LANE_EAGER_SIZE_MAX */
@@ -228,6 +233,7 @@ struct transport {
     struct set *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
     uint32_t set_count;         /* highest index used + 1 */
     uint64_t comm_ids;
+    uint32_t generations;
     struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
     uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
 
@@ -240,6 +246,10 @@ struct transport {
     struct pending *pending[PENDING_MAX];
     uint32_t pending_count;
     struct mono next_carrier;
+    struct job_page_memory *page; /* NULL: there is none */
+    char page_path[256];
+    uint32_t page_count;
+    struct mono started, next_page;
     struct mono listen_again; /* no descriptors left: not before then */
     pthread_t thread;
     bool running;
@@ -346,6 +356,11 @@ void *serve_thread(void *transport);
 int serve_listen(struct transport *t);
 /* After the thread: leaves all sets, closes what is open. True: comms are still in use, free nothing. */
 bool serve_end(struct transport *t);
+
+/* -- page.c: housekeeping's alone, but for page_open */
+void page_open(struct transport *t);
+void page_write(struct transport *t, struct mono now);
+void page_close(struct transport *t);
 
 /* -- why.c */
 void why(const char *format, ...) __attribute__((format(printf, 1, 2)));

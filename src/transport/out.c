@@ -372,6 +372,9 @@ static void write_chunk(struct set *set, struct mono now, uint32_t lane,
     }
     lane_chunk_encode(stream->head, header, set->version);
     stream->head_left = LANE_CHUNK_SIZE;
+    set->sent[lane].chunks++;
+    set->sent[lane].bytes += chunk->length;
+    set->sent[lane].resent += chunk->resent;
     stream->payload = chunk->source;
     stream->payload_left = chunk->length;
     stream->payload_comm = chunk->comm;

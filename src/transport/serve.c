@@ -479,6 +479,9 @@ struct mono transport_serve(struct transport *t, struct mono until)
     if (now.ns >= t->next_carrier.ns && any_active(t)) {
         look_at_carriers(t, now);
     }
+    if (now.ns >= t->next_page.ns) {
+        page_write(t, now);
+    }
     return next_deadline(t, now);
 }
 
@@ -496,6 +499,8 @@ void *serve_thread(void *transport)
 bool serve_end(struct transport *t)
 {
     bool in_use = false;
+
+    page_close(t);
 
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct set *set = t->sets[i];

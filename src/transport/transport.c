@@ -68,10 +68,12 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
         t->nics[i].carrier = -1;
         t->io->random(t->io, &t->nics[i].context, sizeof(t->nics[i].context));
     }
+    page_open(t);
     if (config->thread) {
         rc = start_thread(t);
     }
     if (rc < 0) {
+        page_close(t);
         free(t);
         return rc;
     }

@@ -1,0 +1,181 @@
+/* page.c: the job page: what the housekeeping writes down for the agent and for `foliot jobs`.
+ *
+ * Four times a second while anything is active, once when it ceases. The file is a convenience: without
+ * it (read-only /dev/shm, no room) the job goes on, and one line says so. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/internal.h"
+
+#define WRITE_NS (250 * NS_PER_MS)
+
+static int make_file(struct transport *t, const char *folder)
+{
+    uint32_t random;
+    int fd, rc;
+
+    t->io->random(t->io, &random, sizeof(random));
+    snprintf(t->page_path, sizeof(t->page_path), "%s/job-%u-%08x.page", folder, t->pid, random);
+    fd = open(t->page_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) {
+        return -errno;
+    }
+    /* Room is claimed now: a full tmpfs must be an error here and not a SIGBUS in the job later. */
+    rc = -posix_fallocate(fd, 0, sizeof(*t->page));
+    if (rc == 0) {
+        void *memory = mmap(NULL, sizeof(*t->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        rc = memory == MAP_FAILED ? -errno : 0;
+        t->page = rc == 0 ? memory : NULL;
+    }
+    close(fd);
+    if (rc < 0) {
+        unlink(t->page_path);
+    }
+    return rc;
+}
+
+void page_open(struct transport *t)
+{
+    int rc = -ENOENT;
+    uint64_t nonce;
+
+    t->started = t->io->now(t->io);
+    if (t->config.page_folder == NULL) {
+        return;
+    }
+    rc = make_file(t, t->config.page_folder);
+    if (rc < 0) {
+        say(t, TRANSPORT_INFO, "no job page in %s (%s): foliot jobs won't show this process",
+            t->config.page_folder, strerror(-rc));
+        return;
+    }
+    t->io->random(t->io, &nonce, sizeof(nonce));
+    job_page_init(t->page, nonce);
+}
+
+void page_close(struct transport *t)
+{
+    if (t->page != NULL) {
+        unlink(t->page_path);
+        munmap(t->page, sizeof(*t->page));
+        t->page = NULL;
+    }
+}
+
+static uint32_t whole(double ns)
+{
+    return ns < 0 ? 0 : ns < UINT32_MAX - 1 ? (uint32_t)ns : UINT32_MAX - 1;
+}
+
+static void describe(const struct set *set, struct mono now, uint32_t i,
+                     const struct watch_lane *state, struct job_page_lane *ret)
+{
+    const struct transport *t = set->transport;
+    const struct stream *stream = set->streams[i];
+    const struct lane_delay *delay = &set->delays[i];
+    const uint8_t own = stream != NULL ? stream->own_nic : set->lane_nics[i].own;
+    const int64_t floor =
+        delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
+    const int64_t since_ms = mono_sub(now, state->since).ns / NS_PER_MS;
+
+    *ret = (struct job_page_lane){
+        .set = set->index,
+        .lane = (uint16_t)i,
+        .sending = set->sending,
+        .state = (uint8_t)state->state,
+        .reason = (uint8_t)state->reason,
+        .standby = state->standby,
+        .epoch = state->epoch,
+        .peer_pid = set->pid,
+        .failovers = state->failovers,
+        .chunks = set->sending ? set->sent[i].chunks : delay->chunks,
+        .bytes = set->sending ? set->sent[i].bytes : delay->bytes,
+        .resent = set->sending ? set->sent[i].resent : delay->resent,
+        .owd_ns = delay->chunks > 0 ? delay->owd_ns : JOB_PAGE_NS_NONE,
+        .owd_ns_floor = delay->chunks > 0 ? whole((double)floor) : JOB_PAGE_NS_NONE,
+        .owd_ns_mean = delay->chunks > 0 ? whole(delay->owd_mean_ns) : JOB_PAGE_NS_NONE,
+        .owd_ns_max = delay->chunks > 0 ? delay->owd_ns_max : JOB_PAGE_NS_NONE,
+        .bound_ns = delay->chunks > 0 ? delay->bound_ns : JOB_PAGE_NS_NONE,
+        .queued_ns = delay->chunks > 0 ? whole(delay->queued_mean_ns) : JOB_PAGE_NS_NONE,
+        .consumed_ns = delay->chunks > 0 ? whole(delay->consumed_mean_ns) : JOB_PAGE_NS_NONE,
+        .since_ms = since_ms < 0            ? 0
+                    : since_ms < UINT32_MAX ? (uint32_t)since_ms
+                                            : UINT32_MAX,
+    };
+    if (set->sending) {
+        ret->rate_bps = (uint64_t)scheduler_rate_bps(&set->scheduler, i);
+    }
+    memcpy(ret->own_nic, t->nics[own].config.name, sizeof(ret->own_nic));
+    memcpy(ret->peer_nic, set->peer_device, sizeof(ret->peer_nic));
+    memcpy(ret->peer_host, set->host, sizeof(ret->peer_host));
+    if (stream != NULL) {
+        memcpy(ret->own_address, stream->local.ip, 16);
+        memcpy(ret->peer_address, stream->peer.ip, 16);
+        ret->own_port = stream->local.port;
+        ret->peer_port = stream->peer.port;
+    }
+}
+
+/* All lanes of one set, from entry *count on. */
+static void write_set(struct set *set, struct mono now, uint32_t *count,
+                      struct job_page_header *header)
+{
+    struct job_page_memory *page = set->transport->page;
+
+    pthread_mutex_lock(&set->lock);
+    header->sets++;
+    header->comms += set->comm_count;
+    for (uint32_t i = 0; i < LANE_MAX && *count < JOB_PAGE_LANES_MAX; i++) {
+        struct watch_lane state;
+        struct job_page_lane lane;
+        watch_lane_get(set->watch, now, i, &state);
+        if (!state.used) {
+            continue;
+        }
+        describe(set, now, i, &state, &lane);
+        lane.generation = set->generation;
+        *(set->sending ? &header->bytes_out : &header->bytes_in) += lane.bytes;
+        header->resent += lane.resent;
+        header->failovers += lane.failovers;
+        job_page_write_lane(page, (*count)++, &lane);
+    }
+    pthread_mutex_unlock(&set->lock);
+}
+
+void page_write(struct transport *t, struct mono now)
+{
+    static const struct job_page_lane free_lane;
+    const uint32_t sets = __atomic_load_n(&t->set_count, __ATOMIC_ACQUIRE);
+    struct job_page_header header = {.pid = t->pid,
+                                     .written = now.ns,
+                                     .started = t->started.ns,
+                                     .rank = UINT32_MAX,
+                                     .mode = (uint8_t)t->config.mode};
+    uint32_t count = 0;
+
+    t->next_page = mono_add(now, span_ns(WRITE_NS));
+    if (t->page == NULL) {
+        return;
+    }
+    memcpy(header.host, t->host, sizeof(header.host));
+    snprintf(header.job, sizeof(header.job), "%s", t->config.job != NULL ? t->config.job : "");
+    header.synced = t->io->stamp(t->io).half_ns != IO_HALF_UNKNOWN;
+    for (uint32_t i = 0; i < sets; i++) {
+        struct set *set = __atomic_load_n(&t->sets[i], __ATOMIC_ACQUIRE);
+        if (set != NULL) {
+            write_set(set, now, &count, &header);
+        }
+    }
+    header.lane_count = count;
+    for (uint32_t i = count; i < t->page_count; i++) {
+        job_page_write_lane(t->page, i, &free_lane);
+    }
+    t->page_count = count;
+    job_page_write_header(t->page, &header);
+}
