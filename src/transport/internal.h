@@ -133,6 +133,11 @@ struct set {
     uint32_t generation;   /* no two sets of a process have the same */
     int64_t unsynced_base; /* taken off delays between unsynchronised clocks; INT64_MIN: none yet */
     bool standbys_added;
+    uint32_t refusals; /* in a row */
+    struct mono refused_since;
+    uint32_t parted;
+    struct mono parted_at; /* MONO_NEVER: there is a way */
+    int64_t parted_ns;
     uint32_t large; /* requests in flight of more than LANE_EAGER_SIZE_MAX */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool report_urgent;
@@ -234,6 +239,7 @@ struct transport {
     uint32_t set_count;         /* highest index used + 1 */
     uint64_t comm_ids;
     uint32_t generations;
+    struct transport_summary past;     /* of sets that are gone */
     struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
     uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
 
@@ -361,6 +367,8 @@ bool serve_end(struct transport *t);
 void page_open(struct transport *t);
 void page_write(struct transport *t, struct mono now);
 void page_close(struct transport *t);
+/* Adds what the set went through. Set locked. */
+void page_sum(const struct set *set, struct mono now, struct transport_summary *sum);
 
 /* -- why.c */
 void why(const char *format, ...) __attribute__((format(printf, 1, 2)));

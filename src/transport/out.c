@@ -6,8 +6,11 @@
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
-#define QUICK_SIZE  LANE_EAGER_SIZE_MAX
-#define QUICK_BYTES 32768
+#define REFUSALS_MAX 8
+#define REFUSALS_MIN 3
+#define REFUSED_NS   (5 * NS_PER_S)
+#define QUICK_SIZE   LANE_EAGER_SIZE_MAX
+#define QUICK_BYTES  32768
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
@@ -173,6 +176,7 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
         return -EPROTO;
     }
     set->version = answer.newest;
+    set->refusals = 0;
     memcpy(set->host, answer.host, sizeof(set->host));
     if (stream->peer_nic == 0) {
         memcpy(set->peer_device, answer.nic, sizeof(set->peer_device));
@@ -184,13 +188,27 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     return 0;
 }
 
-static int on_hello_no(struct set *set, const uint8_t *frame, size_t size)
+/* One refusal may be a damaged HELLO's. Many in a row, or some over seconds, are meant. */
+static bool refused_for_good(struct set *set, struct mono now)
+{
+    if (set->refusals++ == 0) {
+        set->refused_since = now;
+    }
+    return set->refusals >= REFUSALS_MAX ||
+           (set->refusals >= REFUSALS_MIN && mono_sub(now, set->refused_since).ns > REFUSED_NS);
+}
+
+static int on_hello_no(struct set *set, struct mono now, const uint8_t *frame, size_t size)
 {
     struct lane_refusal refusal;
     char text[128];
 
     if (lane_refusal_decode(frame, size, &refusal) != LANE_ERROR_NONE) {
         return -EPROTO;
+    }
+    if (refusal.reason == LANE_NO_LANE || refusal.reason == LANE_NO_FULL ||
+        !refused_for_good(set, now)) {
+        return -ECONNREFUSED; /* this lane, this time */
     }
     switch (refusal.reason) {
     case LANE_NO_VERSION:
@@ -210,7 +228,7 @@ static int on_hello_no(struct set *set, const uint8_t *frame, size_t size)
                  set_peer(set, text));
         return 0;
     default:
-        return -ECONNREFUSED; /* this lane, this time */
+        return -ECONNREFUSED;
     }
 }
 
@@ -260,7 +278,7 @@ int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
 
     if (!stream->shaken) {
         return frame[0] == LANE_HELLO_OK   ? on_hello_ok(set, now, lane, frame, size)
-               : frame[0] == LANE_HELLO_NO ? on_hello_no(set, frame, size)
+               : frame[0] == LANE_HELLO_NO ? on_hello_no(set, now, frame, size)
                                            : -EPROTO;
     }
     if (frame[0] == LANE_STATE) {

@@ -148,6 +148,54 @@ static void write_set(struct set *set, struct mono now, uint32_t *count,
     pthread_mutex_unlock(&set->lock);
 }
 
+void page_sum(const struct set *set, struct mono now, struct transport_summary *sum)
+{
+    sum->parted += set->parted;
+    sum->parted_ns += set->parted_ns;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct lane_delay *delay = &set->delays[i];
+        struct watch_lane state;
+        int64_t floor, above;
+        watch_lane_get(set->watch, now, i, &state);
+        if (!state.used) {
+            continue;
+        }
+        sum->failovers += state.failovers;
+        sum->bytes_out += set->sent[i].bytes;
+        sum->resent += set->sent[i].resent;
+        sum->bytes_in += delay->bytes;
+        sum->chunks_in += delay->chunks;
+        floor = delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
+        above = delay->chunks > 0 ? (int64_t)delay->owd_mean_ns - floor : 0;
+        if (above > sum->slowest_ns) {
+            char text[128];
+            sum->slowest_ns = above;
+            snprintf(
+                sum->slowest, sizeof(sum->slowest), "lane %u from %s to NIC %s", i,
+                set_peer(set, text),
+                set->transport->nics[set->streams[i] != NULL ? set->streams[i]->own_nic : set->nic]
+                    .config.name);
+        }
+    }
+}
+
+void transport_summary(struct transport *t, struct transport_summary *ret)
+{
+    const struct mono now = t->io->now(t->io);
+
+    pthread_mutex_lock(&t->lock);
+    *ret = t->past;
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct set *set = t->sets[i];
+        if (set != NULL) {
+            pthread_mutex_lock(&set->lock);
+            page_sum(set, now, ret);
+            pthread_mutex_unlock(&set->lock);
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
 void page_write(struct transport *t, struct mono now)
 {
     static const struct job_page_lane free_lane;

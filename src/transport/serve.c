@@ -278,6 +278,7 @@ static bool serve_set(struct transport *t, struct set *set, struct mono now)
     pthread_mutex_lock(&set->lock);
     free_comms(set, now);
     if (is_over(set, now)) {
+        page_sum(set, now, &t->past);
         t->sets[set->index] = NULL;
         __atomic_fetch_and(&t->active[set->index / 64], ~(1ull << (set->index % 64)),
                            __ATOMIC_SEQ_CST);
@@ -463,6 +464,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
     int count;
 
     wake = earlier(next, until);
+    wake = wake.ns < now.ns ? now : wake;
     __atomic_store_n(&t->sleeping_until, wake.ns, __ATOMIC_SEQ_CST);
     if (wake.ns > now.ns && next.ns == INT64_MAX && any_active(t)) {
         wake = now; /* became active while we looked elsewhere */

@@ -34,6 +34,7 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     set->lonely = t->io->now(t->io);
     set->unsynced_base = INT64_MIN;
     set->report_by = MONO_NEVER;
+    set->parted_at = MONO_NEVER;
     set->watch = watch_new(&watch, set->lonely);
     scheduler_init(&set->scheduler, set->lonely);
     if (sending) {
@@ -272,10 +273,14 @@ void set_act(struct set *set, struct mono now)
             ask_kernel(set, now, action.lane);
             break;
         case WATCH_PARTED:
+            set->parted++;
+            set->parted_at = now;
             say(set->transport, TRANSPORT_INFO, "no way to %s left: trying all of them",
                 set_peer(set, (char[128]){0}));
             break;
         case WATCH_REJOINED:
+            set->parted_ns += set->parted_at.ns == INT64_MAX ? 0 : mono_sub(now, set->parted_at).ns;
+            set->parted_at = MONO_NEVER;
             say(set->transport, TRANSPORT_INFO, "%s is reached again",
                 set_peer(set, (char[128]){0}));
             break;

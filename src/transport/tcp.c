@@ -380,7 +380,8 @@ static int tcp_wait(struct io *io, struct mono until, struct io_event *ret_event
 {
     struct tcp *tcp = io->driver;
     struct epoll_event events[64];
-    const int64_t left = until.ns == INT64_MAX ? INT64_MAX : until.ns - io->now(io).ns;
+    const int64_t now = io->now(io).ns;
+    const int64_t left = until.ns == INT64_MAX ? INT64_MAX : until.ns <= now ? 0 : until.ns - now;
     const int max = capacity < (int)ARRAY_COUNT(events) ? capacity : (int)ARRAY_COUNT(events);
     /* Rounded up: waking a little early means waking twice. */
     const int timeout = left == INT64_MAX               ? -1

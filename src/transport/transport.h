@@ -32,6 +32,7 @@
 #include "transport/io.h"
 
 #define TRANSPORT_HANDLE_SIZE 128
+#define WHY_TEXT              192
 #define TRANSPORT_REQUEST_MAX 32           /* outstanding per comm; more: *ret_request = NULL */
 #define TRANSPORT_BYTES_MAX   (1ull << 30) /* of one message */
 
@@ -110,6 +111,17 @@ MUST_CHECK int transport_test(struct transport_request *request, bool *ret_done,
 /* Gives the comm up. What it owes its peer is paid in the background; requests still in flight are
  * cancelled at once, and no byte lands in their buffers after this returns. */
 void transport_close(struct transport_comm *comm);
+/* What the transport went through, all in all: for the paragraph at a job's end. */
+struct transport_summary {
+    uint64_t bytes_out, bytes_in, chunks_in, resent;
+    uint32_t failovers, parted;
+    int64_t parted_ns; /* with no way to a peer left */
+    /* The lane with the largest mean delay above its floor, both ends named; "": none measured. */
+    char slowest[WHY_TEXT];
+    int64_t slowest_ns;
+};
+void transport_summary(struct transport *transport, struct transport_summary *ret);
+
 /* Why the last call of this thread failed; "" if it didn't. */
 const char *transport_why(void);
 
