@@ -169,7 +169,7 @@ static void echo(struct set *set, uint32_t lane, const struct lane_close *close)
 
 static void fail_comm(struct transport_comm *comm)
 {
-    char text[128];
+    char text[PEER_TEXT];
 
     if (comm->error == 0) {
         comm->error = -ECONNABORTED;

@@ -211,7 +211,7 @@ void in_copy(struct set *set, const struct ledger_copy *copy)
 static int broken(struct set *set)
 {
     const struct bug_note *bug = ledger_bug(set->ledger);
-    char text[128];
+    char text[PEER_TEXT];
 
     if (bug != NULL) {
         set_fail(set, -ENOTRECOVERABLE, "a bug of Foliot's own: %s does not hold (%s:%d); peer: %s",

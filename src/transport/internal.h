@@ -35,6 +35,7 @@
 #define SETS_MAX       16384
 #define SET_LINGER_NS  (1 * NS_PER_S) /* a set without comms keeps its lanes for the next */
 #define WHY_SIZE       320
+#define PEER_TEXT      192
 
 /* -- lanes' connections */
 
@@ -309,7 +310,7 @@ void set_touch(struct set *set); /* the housekeeping shall look after it */
 void set_close_stream(struct set *set, uint32_t lane, bool reset);
 bool set_owes(const struct set *set);
 /* "host NIC (pid)" of the peer, for people. */
-const char *set_peer(const struct set *set, char text[static 128]);
+const char *set_peer(const struct set *set, char text[static PEER_TEXT]);
 
 /* -- out.c, in.c: the two ends */
 

@@ -201,7 +201,7 @@ static bool refused_for_good(struct set *set, struct mono now)
 static int on_hello_no(struct set *set, struct mono now, const uint8_t *frame, size_t size)
 {
     struct lane_refusal refusal;
-    char text[128];
+    char text[PEER_TEXT];
 
     if (lane_refusal_decode(frame, size, &refusal) != LANE_ERROR_NONE) {
         return -EPROTO;
@@ -237,7 +237,7 @@ static void on_taken(struct set *set, struct mono now, const struct lane_state_l
     struct sender_acked acked;
     struct sender_lane_info info;
     const int rc = sender_on_taken(set->sender, now, lane->lane, lane->epoch, lane->taken, &acked);
-    char text[128];
+    char text[PEER_TEXT];
 
     if (rc < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
@@ -256,7 +256,7 @@ static void on_taken(struct set *set, struct mono now, const struct lane_state_l
 static int on_state(struct set *set, struct mono now, const uint8_t *frame, size_t size)
 {
     struct lane_report report;
-    char text[128];
+    char text[PEER_TEXT];
 
     if (lane_report_decode(frame, size, set->version, &report) != LANE_ERROR_NONE) {
         return -EPROTO;

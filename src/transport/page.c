@@ -168,7 +168,7 @@ void page_sum(const struct set *set, struct mono now, struct transport_summary *
         floor = delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
         above = delay->chunks > 0 ? (int64_t)delay->owd_mean_ns - floor : 0;
         if (above > sum->slowest_ns) {
-            char text[128];
+            char text[PEER_TEXT];
             sum->slowest_ns = above;
             snprintf(
                 sum->slowest, sizeof(sum->slowest), "lane %u from %s to NIC %s", i,

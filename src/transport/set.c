@@ -92,7 +92,7 @@ void set_touch(struct set *set)
     }
 }
 
-const char *set_peer(const struct set *set, char text[static 128])
+const char *set_peer(const struct set *set, char text[static PEER_TEXT])
 {
     char address[IO_ADDRESS_TEXT] = "?";
 
@@ -100,9 +100,9 @@ const char *set_peer(const struct set *set, char text[static 128])
         io_address_text(&set->peers[0].address, address);
     }
     if (set->host[0] == 0) {
-        snprintf(text, 128, "%s, process %u", address, set->pid);
+        snprintf(text, PEER_TEXT, "%s, process %u", address, set->pid);
     } else {
-        snprintf(text, 128, "host %s, NIC %s (%s), process %u", set->host, set->peer_device,
+        snprintf(text, PEER_TEXT, "host %s, NIC %s (%s), process %u", set->host, set->peer_device,
                  address, set->pid);
     }
     return text;
@@ -174,7 +174,7 @@ static enum lane_reason reason_of(int rc)
 void set_shaken(struct set *set, struct mono now, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
-    char text[128], own[IO_ADDRESS_TEXT];
+    char text[PEER_TEXT], own[IO_ADDRESS_TEXT];
 
     stream->shaken = true;
     watch_on_hello(set->watch, now, lane, stream->epoch, mono_sub(now, stream->began));
@@ -218,7 +218,7 @@ static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
 
 static void gave_up(struct set *set, const struct watch_action *action)
 {
-    char text[128];
+    char text[PEER_TEXT];
 
     set_fail(set, -ECONNABORTED,
              action->dead ? "%s is gone: its lanes ended and nobody answers there"
@@ -229,7 +229,7 @@ static void gave_up(struct set *set, const struct watch_action *action)
 static void close_lane(struct set *set, const struct watch_action *action)
 {
     struct stream *stream = set->streams[action->lane];
-    char text[128];
+    char text[PEER_TEXT];
 
     if (stream != NULL && stream->epoch == action->epoch) {
         say(set->transport,
@@ -276,13 +276,13 @@ void set_act(struct set *set, struct mono now)
             set->parted++;
             set->parted_at = now;
             say(set->transport, TRANSPORT_INFO, "no way to %s left: trying all of them",
-                set_peer(set, (char[128]){0}));
+                set_peer(set, (char[PEER_TEXT]){0}));
             break;
         case WATCH_REJOINED:
             set->parted_ns += set->parted_at.ns == INT64_MAX ? 0 : mono_sub(now, set->parted_at).ns;
             set->parted_at = MONO_NEVER;
             say(set->transport, TRANSPORT_INFO, "%s is reached again",
-                set_peer(set, (char[128]){0}));
+                set_peer(set, (char[PEER_TEXT]){0}));
             break;
         case WATCH_FAIL:
             gave_up(set, &action);

@@ -1,0 +1,485 @@
+/* test_transport.c: two transports in one process over real loopback sockets: messages, closing, faults. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "transport/tcp.h"
+#include "transport/transport.h"
+
+#define STEPS_MAX 200000
+
+/* The real sockets, and bad luck: resets, bytes that trickle, bits that flip. */
+struct trouble {
+    struct io io; /* first: what the transport sees */
+    struct io *real;
+    struct prng prng;
+    uint32_t reset_per_million, flip_per_million;
+    bool trickle;
+    uint32_t resets, flips;
+};
+struct end {
+    struct tcp *tcp;
+    struct trouble trouble;
+    struct transport *transport;
+};
+struct pair {
+    struct end sender, receiver;
+    struct transport_comm *out, *in;
+};
+
+static void say(void *context, enum transport_level level, const char *text)
+{
+    if (level != TRANSPORT_TRACE || getenv("VERBOSE") != NULL) {
+        fprintf(stderr, "%s: %s\n", (const char *)context, text);
+    }
+}
+
+static bool unlucky(struct trouble *trouble, uint32_t per_million)
+{
+    return per_million > 0 && prng_below(&trouble->prng, 1000000) < per_million;
+}
+
+static ssize_t trouble_send(struct io *io, int conn, const struct iovec *parts, int count)
+{
+    struct trouble *trouble = (struct trouble *)(void *)io;
+    struct iovec part = parts[0];
+
+    if (unlucky(trouble, trouble->reset_per_million)) {
+        trouble->resets++;
+        return -ECONNRESET;
+    }
+    if (!trouble->trickle || prng_below(&trouble->prng, 2) == 0) {
+        return trouble->real->send(trouble->real, conn, parts, count);
+    }
+    part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
+    return trouble->real->send(trouble->real, conn, &part, 1);
+}
+
+static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *parts, int count,
+                               struct io_stamp *ret_stamp)
+{
+    struct trouble *trouble = (struct trouble *)(void *)io;
+    struct iovec part = parts[0];
+    ssize_t n;
+
+    if (unlucky(trouble, trouble->reset_per_million)) {
+        trouble->resets++;
+        return -ECONNRESET;
+    }
+    if (trouble->trickle && prng_below(&trouble->prng, 2) == 0) {
+        part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
+        count = 1;
+    }
+    n = trouble->real->receive(trouble->real, conn, count == 1 ? &part : parts, count, ret_stamp);
+    if (n > 0 && unlucky(trouble, trouble->flip_per_million)) {
+        const size_t at =
+            prng_below(&trouble->prng, (uint64_t)n < part.iov_len ? (uint64_t)n : part.iov_len);
+        ((uint8_t *)part.iov_base)[at] ^= (uint8_t)(1u << prng_below(&trouble->prng, 8));
+        trouble->flips++;
+    }
+    return n;
+}
+
+/* The rest goes straight through. */
+#define REAL(io) (((struct trouble *)(void *)(io))->real)
+static int64_t skipped_ns; /* time passes faster here than outside: waiting is dull */
+
+static struct mono real_now(struct io *io)
+{
+    return mono_add(REAL(io)->now(REAL(io)), span_ns(skipped_ns));
+}
+static struct io_stamp real_stamp(struct io *io)
+{
+    return REAL(io)->stamp(REAL(io));
+}
+static void real_random(struct io *io, void *bytes, size_t size)
+{
+    REAL(io)->random(REAL(io), bytes, size);
+}
+static int real_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
+                       uint16_t *ret_port)
+{
+    return REAL(io)->listen(REAL(io), low, high, ret_conn, ret_port);
+}
+static int real_accept(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
+                       struct io_address *ret_peer)
+{
+    return REAL(io)->accept(REAL(io), listener, ret_conn, ret_local, ret_peer);
+}
+static int real_connect(struct io *io, const struct io_connect *connect_to, int *ret_conn)
+{
+    return REAL(io)->connect(REAL(io), connect_to, ret_conn);
+}
+static int real_connected(struct io *io, int conn, struct io_address *ret_local)
+{
+    return REAL(io)->connected(REAL(io), conn, ret_local);
+}
+static void real_close(struct io *io, int conn, bool reset)
+{
+    REAL(io)->close(REAL(io), conn, reset);
+}
+static void real_info(struct io *io, int conn, struct io_info *ret)
+{
+    REAL(io)->info(REAL(io), conn, ret);
+}
+static void real_pace(struct io *io, int conn, uint64_t bytes_per_s)
+{
+    REAL(io)->pace(REAL(io), conn, bytes_per_s);
+}
+static int real_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
+{
+    return REAL(io)->arm(REAL(io), conn, tag, events);
+}
+static int real_wait(struct io *io, struct mono until, struct io_event *ret_events, int capacity)
+{
+    return REAL(io)->wait(REAL(io), mono_add(until, span_ns(-skipped_ns)), ret_events, capacity);
+}
+static void real_kick(struct io *io)
+{
+    REAL(io)->kick(REAL(io));
+}
+static int real_carrier(struct io *io, const char *device, uint32_t *ret_downs)
+{
+    return REAL(io)->carrier(REAL(io), device, ret_downs);
+}
+
+static struct io *trouble_io(struct trouble *trouble, struct io *real)
+{
+    trouble->real = real;
+    trouble->io = (struct io){.now = real_now,
+                              .stamp = real_stamp,
+                              .random = real_random,
+                              .listen = real_listen,
+                              .accept = real_accept,
+                              .connect = real_connect,
+                              .connected = real_connected,
+                              .send = trouble_send,
+                              .receive = trouble_receive,
+                              .close = real_close,
+                              .info = real_info,
+                              .pace = real_pace,
+                              .arm = real_arm,
+                              .wait = real_wait,
+                              .kick = real_kick,
+                              .carrier = real_carrier};
+    return &trouble->io;
+}
+
+static void end_open(struct end *end, const char *name, bool thread)
+{
+    const struct transport_nic nic = {
+        .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
+    struct transport_config config = {.nics = &nic,
+                                      .nic_count = 1,
+                                      .mode = TRANSPORT_FULL,
+                                      .checksum = 1,
+                                      .thread = thread,
+                                      .say = say,
+                                      .say_context = (void *)(uintptr_t)name};
+
+    assert_int_equal(tcp_open(&end->tcp, "/sys"), 0);
+    end->trouble = (struct trouble){0};
+    config.io = trouble_io(&end->trouble, tcp_io(end->tcp));
+    assert_int_equal(transport_new(&end->transport, &config), 0);
+}
+
+static void end_close(struct end *end)
+{
+    assert_true(transport_free(end->transport));
+    tcp_close(end->tcp);
+}
+
+static void serve(struct pair *pair)
+{
+    (void)transport_serve(pair->sender.transport, (struct mono){0});
+    (void)transport_serve(pair->receiver.transport, (struct mono){0});
+}
+
+static void connect_comm(struct pair *pair)
+{
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    uint64_t state = 0;
+
+    assert_int_equal(transport_listen(pair->receiver.transport, 0, handle, &listener), 0);
+    pair->out = pair->in = NULL;
+    for (int i = 0; i < STEPS_MAX && (pair->out == NULL || pair->in == NULL); i++) {
+        if (pair->out == NULL) {
+            assert_int_equal(
+                transport_connect(pair->sender.transport, 0, handle, &state, &pair->out), 0);
+        }
+        if (pair->in == NULL) {
+            assert_int_equal(transport_accept(listener, &pair->in), 0);
+        }
+        serve(pair);
+    }
+    assert_non_null(pair->out);
+    assert_non_null(pair->in);
+    transport_close_listener(listener);
+}
+
+static void pair_open(struct pair *pair)
+{
+    end_open(&pair->sender, "sender", false);
+    end_open(&pair->receiver, "receiver", false);
+    connect_comm(pair);
+}
+
+static void pair_close(struct pair *pair)
+{
+    transport_close(pair->out);
+    transport_close(pair->in);
+    for (int i = 0; i < 20; i++) { /* what is owed is paid by housekeeping, which both ends need */
+        struct io *io = &pair->sender.trouble.io;
+        (void)transport_serve(pair->sender.transport, mono_add(io->now(io), span_ms(1)));
+        (void)transport_serve(pair->receiver.transport, mono_add(io->now(io), span_ms(1)));
+    }
+    end_close(&pair->sender);
+    end_close(&pair->receiver);
+}
+
+static void fill(uint8_t *bytes, size_t size, uint64_t seed)
+{
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)hash_u64(seed, i / 8);
+    }
+}
+
+/* One message, the receive posted before or after the send. */
+static void exchange(struct pair *pair, size_t size, size_t room, bool post_first, uint64_t seed)
+{
+    uint8_t *from = malloc(size + 1), *to = malloc(room + 1);
+    struct transport_request *send = NULL, *receive = NULL;
+    bool sent = false, received = false;
+    size_t got = 0;
+
+    fill(from, size, seed);
+    memset(to, 0xee, room + 1);
+    for (int i = 0; i < STEPS_MAX && !(sent && received); i++) {
+        if (receive == NULL && (post_first || i > 20)) {
+            assert_int_equal(transport_receive(pair->in, to, room, 7, false, NULL, &receive), 0);
+        }
+        if (send == NULL && !sent) {
+            assert_int_equal(transport_send(pair->out, from, size, 7, NULL, &send), 0);
+        }
+        if (i > 200) { /* something failed: its return takes its time */
+            skipped_ns += NS_PER_MS;
+        }
+        if (send != NULL && !sent) {
+            assert_int_equal(transport_test(send, &sent, NULL), 0);
+        }
+        if (receive != NULL && !received) {
+            assert_int_equal(transport_test(receive, &received, &got), 0);
+        }
+        serve(pair);
+    }
+    assert_true(sent);
+    assert_true(received);
+    assert_int_equal(got, size);
+    assert_memory_equal(from, to, size);
+    for (size_t i = size; i <= room; i++) {
+        assert_int_equal(to[i], 0xee);
+    }
+    free(from);
+    free(to);
+}
+
+static void messages_of_all_sizes_arrive(void **state)
+{
+    static const size_t sizes[] = {0, 1, 8, 100, 8191, 8192, 8193, 65536, 65537, 1000000, 4 << 20};
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        exchange(&pair, sizes[i], sizes[i], true, i);
+        exchange(&pair, sizes[i], sizes[i] + 100, true, i + 50); /* short */
+        exchange(&pair, sizes[i], sizes[i], false, i + 100);
+    }
+    pair_close(&pair);
+}
+
+static void many_in_flight_keep_their_order(void **state)
+{
+    enum { COUNT = 300, SIZE = 3000 };
+    struct pair pair;
+    struct transport_request *sends[COUNT] = {0}, *receives[COUNT] = {0};
+    static uint8_t from[COUNT][SIZE], to[COUNT][SIZE];
+    int posted = 0, got = 0, begun = 0, sent = 0;
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < STEPS_MAX && (got < COUNT || sent < COUNT); i++) {
+        if (begun < COUNT) {
+            fill(from[begun], SIZE, (uint64_t)begun);
+            assert_int_equal(transport_send(pair.out, from[begun], SIZE, 0, NULL, &sends[begun]),
+                             0);
+            begun += sends[begun] != NULL;
+        }
+        if (posted < COUNT && i % 3 == 0) {
+            assert_int_equal(transport_receive(pair.in, to[posted], SIZE, 0, i % 2 == 0, NULL,
+                                               &receives[posted]),
+                             0);
+            posted += receives[posted] != NULL;
+        }
+        bool done = false;
+        if (sent < begun) {
+            assert_int_equal(transport_test(sends[sent], &done, NULL), 0);
+            sent += done;
+        }
+        if (got < posted) {
+            assert_int_equal(transport_test(receives[got], &done, NULL), 0);
+            if (done) {
+                assert_memory_equal(from[got], to[got], SIZE);
+                got++;
+            }
+        }
+        serve(&pair);
+    }
+    assert_int_equal(got, COUNT);
+    assert_int_equal(sent, COUNT);
+    pair_close(&pair);
+}
+
+static void comms_share_a_set_and_go(void **state)
+{
+    struct pair pair, more[8];
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < 8; i++) {
+        more[i] = pair;
+        connect_comm(&more[i]);
+    }
+    for (int i = 0; i < 8; i++) {
+        exchange(&more[i], 100000, 100000, true, (uint64_t)i);
+        transport_close(more[i].out);
+        transport_close(more[i].in);
+        exchange(&pair, 1000, 1000, i % 2 == 0, (uint64_t)i);
+    }
+    pair_close(&pair);
+}
+
+static void housekeeping_thread_does_it_alone(void **state)
+{
+    struct pair pair;
+    uint8_t from[100000], to[100000], handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport_request *send = NULL, *receive = NULL;
+    uint64_t connecting = 0;
+    bool done = false;
+
+    (void)state;
+    end_open(&pair.sender, "sender", true);
+    end_open(&pair.receiver, "receiver", true);
+    assert_int_equal(transport_listen(pair.receiver.transport, 0, handle, &listener), 0);
+    pair.out = pair.in = NULL;
+    while (pair.out == NULL || pair.in == NULL) {
+        if (pair.out == NULL) {
+            assert_int_equal(
+                transport_connect(pair.sender.transport, 0, handle, &connecting, &pair.out), 0);
+        }
+        if (pair.in == NULL) {
+            assert_int_equal(transport_accept(listener, &pair.in), 0);
+        }
+    }
+    transport_close_listener(listener);
+    fill(from, sizeof(from), 3);
+    assert_int_equal(transport_receive(pair.in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(pair.out, from, sizeof(from), 0, NULL, &send), 0);
+    while (!done) { /* nobody polls the receive: the sender sees its message placed all the same */
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+    }
+    assert_memory_equal(from, to, sizeof(from));
+    done = false;
+    while (!done) {
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+    }
+    transport_close(pair.out);
+    transport_close(pair.in);
+    end_close(&pair.sender);
+    end_close(&pair.receiver);
+}
+
+static void foreign_handles_and_keys_are_named(void **state)
+{
+    struct pair pair;
+    uint8_t handle[TRANSPORT_HANDLE_SIZE], bad[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport_comm *comm = NULL;
+    uint64_t connecting = 0;
+    int rc = 0;
+
+    (void)state;
+    end_open(&pair.sender, "sender", false);
+    end_open(&pair.receiver, "receiver", false);
+    assert_int_equal(transport_listen(pair.receiver.transport, 0, handle, &listener), 0);
+    memcpy(bad, handle, sizeof(bad));
+    memset(bad + 40, 0, 4);
+    assert_int_equal(transport_connect(pair.sender.transport, 0, bad, &connecting, &comm),
+                     -EPROTONOSUPPORT);
+    assert_non_null(strstr(transport_why(), "NCCL_NET_PLUGIN"));
+    memcpy(bad, handle, sizeof(bad));
+    bad[60] ^= 1; /* the key, and with it the checksum */
+    rc = transport_connect(pair.sender.transport, 0, bad, &connecting, &comm);
+    assert_int_equal(rc, -EBADMSG);
+    transport_close_listener(listener);
+    end_close(&pair.sender);
+    end_close(&pair.receiver);
+}
+
+static void set_trouble(struct trouble *trouble, uint64_t seed, uint32_t resets, uint32_t flips)
+{
+    prng_init(&trouble->prng, seed);
+    trouble->reset_per_million = resets;
+    trouble->flip_per_million = flips;
+    trouble->trickle = true;
+}
+
+/* Whatever happens to lanes, each message arrives whole, once and in its own buffer. */
+static void lanes_may_fail_at_any_byte(void **state)
+{
+    static const size_t sizes[] = {0, 5, 3000, 8192, 20000, 70000, 300000};
+    uint32_t resets = 0, flips = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct pair pair;
+        pair_open(&pair);
+        set_trouble(&pair.sender.trouble, seed, 8000, 0);
+        set_trouble(&pair.receiver.trouble, seed + 100, 8000, 20000);
+        for (int i = 0; i < 40; i++) {
+            const size_t size = sizes[hash_u64(seed, (uint64_t)i) % ARRAY_COUNT(sizes)];
+            exchange(&pair, size, size + 10, i % 2 == 0, seed * 1000 + (uint64_t)i);
+        }
+        resets += pair.sender.trouble.resets + pair.receiver.trouble.resets;
+        flips += pair.receiver.trouble.flips;
+        set_trouble(&pair.sender.trouble, seed, 0, 0);
+        set_trouble(&pair.receiver.trouble, seed, 0, 0);
+        pair_close(&pair);
+    }
+    assert_true(resets > 20);
+    assert_true(flips > 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_may_fail_at_any_byte),
+        cmocka_unit_test(messages_of_all_sizes_arrive),
+        cmocka_unit_test(many_in_flight_keep_their_order),
+        cmocka_unit_test(comms_share_a_set_and_go),
+        cmocka_unit_test(housekeeping_thread_does_it_alone),
+        cmocka_unit_test(foreign_handles_and_keys_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
