@@ -8,6 +8,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "service/controller/page.h"
+
 enum { REFUSAL_RATE = 10, REFUSAL_BURST = 50 }; /* wrong tokens, of all together */
 
 static const struct route {
@@ -239,6 +241,9 @@ static bool parse_body(struct api_call *call)
 void api_on_request(void *context, struct http_request *request)
 {
     struct controller *c = context;
+    if (page_answer(request)) {
+        return;
+    }
     struct api_call call = {.c = c, .request = request, .j = &c->json, .who = "-"};
     bool known = false;
     const struct route *route =

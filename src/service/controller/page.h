@@ -1,0 +1,28 @@
+/* page.h: the dashboard's files, as the controller carries and serves them: GET, no token needed (they hold no secret),
+ * with an ETag, gzip where the caller takes it, and the headers of PAGE_POLICY. web/embed.mjs writes the table. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "platform/http/server.h"
+
+/* Nothing from elsewhere, no inline script or style, in no frame. */
+#define PAGE_POLICY                                                                                \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "              \
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+struct page_file {
+    const char *path; /* "/app.js"; "/" is the page itself */
+    const char *type;
+    const char *etag; /* quoted, as the header has it */
+    const unsigned char *plain;
+    size_t size;
+    const unsigned char *gzip;
+    size_t gzip_size;
+};
+
+extern const struct page_file page_files[];
+extern const size_t page_file_count;
+
+/* Answers a GET of one of them; false: it isn't one, and nothing was answered. */
+bool page_answer(struct http_request *request);

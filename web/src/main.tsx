@@ -1,0 +1,136 @@
+// The dashboard: sign-in, the frame that all views share, and the way from the address to a view.
+import "./app.css";
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { follow, get, link, signIn, signOut, token } from "./api.ts";
+import { big, type Status } from "./model.ts";
+import { learnNow, nowNs, startClock } from "./now.ts";
+import { go, hrefTo, listen, place, type Range, ranges, shownRange } from "./route.ts";
+import { fleet, parseInstant, wall } from "./time.ts";
+import { Failed, Mark } from "./ui/state.tsx";
+import { Alerts } from "./views/alerts.tsx";
+import { Clock } from "./views/clock.tsx";
+import { Fleet } from "./views/fleet.tsx";
+import { Jobs, Savings } from "./views/jobs.tsx";
+import { Links } from "./views/links.tsx";
+import { Mesh } from "./views/mesh.tsx";
+import { Topology } from "./views/topology.tsx";
+
+const views: [string, string, () => preact.JSX.Element][] = [
+  ["fleet", "Fleet", Fleet],
+  ["clock", "Clock", Clock],
+  ["mesh", "Mesh", Mesh],
+  ["links", "Links", Links],
+  ["jobs", "Jobs", Jobs],
+  ["alerts", "Alerts", Alerts],
+  ["topology", "Topology", Topology],
+  ["savings", "Savings", Savings],
+];
+
+function SignIn() {
+  const [text, setText] = useState("");
+  const [said, setSaid] = useState("");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    signIn(text.trim());
+    const answer = await get<Status>("status");
+    if (!answer.ok) {
+      signOut();
+      setSaid(answer.failure.status === 401 ? "The controller doesn't know this token, or it has expired." : answer.failure.text);
+    }
+  };
+  return (
+    <main class="signin">
+      <h1>Foliot</h1>
+      <form onSubmit={submit}>
+        <label for="token">Token</label>
+        <input id="token" type="password" autocomplete="current-password" required value={text} onInput={(e) => setText(e.currentTarget.value)} aria-describedby="how" />
+        <button type="submit">Sign in</button>
+      </form>
+      <p id="how" class="dim">An administrator makes one: <code>foliot-controller token create NAME --role viewer</code></p>
+      <p role="alert" class="bad">{said}</p>
+    </main>
+  );
+}
+
+function ClockBar() {
+  const [text, setText] = useState("");
+  const [said, setSaid] = useState("");
+  const { from, to } = shownRange(nowNs.value);
+  const at = place.value.at;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const instant = parseInstant(text);
+    setSaid(instant === null ? "Expected nanoseconds or seconds since 1970, or 2026-11-21T14:03:07.123456789Z" : "");
+    if (instant !== null) {
+      go({ at: instant });
+    }
+  };
+  return (
+    <div class="clockbar">
+      <label>
+        Range{" "}
+        <select value={place.value.range} onChange={(e) => go({ range: e.currentTarget.value as Range })}>
+          {Object.keys(ranges).map((r) => <option key={r} value={r}>{r}</option>)}
+        </select>
+      </label>
+      <span>{wall(from)} – {wall(to)}</span>
+      <span title="fleet time, ns since 1970">{fleet(to)}</span>
+      <form onSubmit={submit}>
+        <label class="dim" for="goto">Go to</label>
+        <input id="goto" value={text} onInput={(e) => setText(e.currentTarget.value)} placeholder="this nanosecond" />
+        <button type="submit">Go</button>
+      </form>
+      {at !== null ? <button onClick={() => go({ at: null })}>Back to now</button> : <Live />}
+      <span role="alert" class="bad">{said}</span>
+    </div>
+  );
+}
+
+function Live() {
+  return link.value === "live" ? <Mark tone="good">live</Mark> : <Mark tone="warn">{link.value === "lost" ? "not live: asking every few seconds" : "connecting"}</Mark>;
+}
+
+function Frame() {
+  const known = views.find(([word]) => word === place.value.view);
+  useEffect(() => {
+    const abort = new AbortController();
+    void follow("events/stream", abort.signal);
+    void get<Status>("status").then((answer) => answer.ok && learnNow(big(answer.data.now_utc_ns)));
+    return () => abort.abort();
+  }, []);
+  useEffect(() => {
+    document.title = `${known?.[1] ?? "Foliot"} · Foliot`;
+  }, [known]);
+  const View = known?.[2];
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the view</a>
+      <header class="top">
+        <span class="name">Foliot</span>
+        <nav aria-label="Views">
+          <ul>
+            {views.map(([word, name]) => (
+              <li key={word}>
+                <a href={hrefTo({ view: word })} {...(word === place.value.view ? { "aria-current": "page" as const } : {})}>{name}</a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <button onClick={signOut}>Sign out</button>
+      </header>
+      <ClockBar />
+      <main id="main" tabIndex={-1}>{View ? <View /> : <Failed text={`There is no view '${place.value.view}'.`} />}</main>
+    </>
+  );
+}
+
+function App() {
+  return token.value === null ? <SignIn /> : <Frame />;
+}
+
+listen();
+startClock();
+const root = document.getElementById("app")!;
+root.textContent = "";
+render(<App />, root);

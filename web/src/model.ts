@@ -1,0 +1,159 @@
+// What the API answers (docs/openapi.yaml), as far as the dashboard reads it. Instants are nanoseconds since the Unix
+// epoch: bigint where a double can't hold them. null: not known; never shown as 0 or as good.
+export type Ns = number | bigint;
+export type Freshness = "live" | "late" | "stale" | "never";
+export type Health = "ok" | "warn" | "bad" | "unknown";
+export type PortState = "up" | "down" | "gone" | "unknown";
+export type ClockStatus = "synced" | "holdover" | "disrupted" | "unknown";
+
+export interface Page<T> {
+  items: T[];
+  next: string | null;
+}
+
+export interface Status {
+  controller_version: string;
+  started_utc_ns: Ns;
+  now_utc_ns: Ns;
+  hosts: number;
+  freshness: Record<Freshness, number>;
+  health: Record<Health, number>;
+  ports: Record<PortState, number>;
+  clocks: Record<ClockStatus, number>;
+  clock_hard_ns_max: number | null;
+  clock_statistical_ns_max: number | null;
+  paths: { measured: number; dead: number; lossy: number };
+  findings_open: number;
+  certificates_ending: number;
+  store: { writable: boolean; file_bytes: number; commit_ns_last: number; commit_ns_max: number };
+  ingest: { reports: number; gaps: number; malformed: number; refused: number; limited: number; samples_dropped: number };
+}
+
+export interface Host {
+  name: string;
+  index: number;
+  member: boolean;
+  health: Health;
+  freshness: Freshness;
+  heard_utc_ns: Ns | null;
+  nics: number;
+  nics_up: number | null;
+  paths: number | null;
+  paths_dead: number | null;
+  paths_lossy: number | null;
+  findings_open: number;
+  clock: {
+    status: ClockStatus;
+    why: string | null;
+    hard_ns: number | null;
+    statistical_ns: number | null;
+    offset_ns: Ns | null;
+    rate_ppb: number | null;
+    timeline: string | null;
+    epoch?: number | null;
+    edges_live: number | null;
+    edges_chosen: number | null;
+  };
+  agent: { version: string | null; cpu_ppm: number | null; memory_bytes: number | null; late_ticks: number | null; packets_bad: number | null; reports_lost: number | null };
+}
+
+export interface Nic {
+  nic: number;
+  host: string;
+  name: string;
+  rail: number;
+  leaf: string | null;
+  state: PortState;
+  freshness: Freshness;
+  trouble: string | null;
+}
+
+export interface Port {
+  nic: number;
+  host: string;
+  name: string;
+  rail: number;
+  leaf: string | null;
+  state: PortState;
+  since_utc_ns: Ns | null;
+  speed_bps: number | null;
+  carrier_down_count: number | null;
+  flaps_hour: number | null;
+  flaps_day: number | null;
+  rx_bps: number | null;
+  tx_bps: number | null;
+  rx_errors: number | null;
+  tx_errors: number | null;
+  freshness: Freshness;
+}
+
+export interface Path {
+  from: number;
+  to: number;
+  port: number;
+  signature: string | null;
+  state: "unknown" | "alive" | "suspect" | "lossy" | "dead";
+  owd_ns_p50: number | null;
+  owd_ns_p99: number | null;
+  bound_ns: number | null;
+  loss_ppm: number | null;
+}
+
+export interface Latency {
+  columns: string[];
+  states: string[];
+  cells: [from: number, to: number, p50: number | null, p99: number | null, loss: number | null, state: number][];
+}
+
+export interface Finding {
+  id: Ns;
+  host: string | null;
+  open: boolean;
+  since_utc_ns: Ns;
+  until_utc_ns: Ns | null;
+  kind: string;
+  detail: {
+    text?: string;
+    from_host?: string | null;
+    to_host?: string | null;
+    what?: string;
+    since_fleet_ns?: Ns | null;
+    suspect?: { kind?: string; name?: string } | string | null;
+    advice?: string | null;
+  } | null;
+}
+
+export interface LiveRow {
+  id: Ns;
+  host: string | null;
+  at_utc_ns: Ns;
+  kind: string;
+  detail: { text?: string } | null;
+}
+
+export interface Series {
+  metric: string;
+  host: string;
+  from_utc_ns: Ns;
+  step_ns: number;
+  values: (number | null)[];
+}
+
+export interface Incident {
+  id: Ns;
+  state: string;
+  severity: string;
+  cause: string | null;
+  text: string;
+  since_utc_ns: Ns;
+  resolved_utc_ns: Ns | null;
+  alerts_firing: number;
+  alerts_total: number;
+  hosts: number;
+  acknowledged_by: string | null;
+  silenced: boolean;
+}
+
+export function big(ns: Ns): bigint {
+  return typeof ns === "bigint" ? ns : BigInt(Math.round(ns));
+}

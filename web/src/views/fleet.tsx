@@ -1,0 +1,91 @@
+// Fleet: is it healthy, what changed in the range shown, is Foliot itself healthy?
+import type { Finding, Host, LiveRow, Page, Status } from "../model.ts";
+import { big } from "../model.ts";
+import { useResource } from "../resource.ts";
+import { hrefTo, shownRange } from "../route.ts";
+import { ago, bytes, duration, wall } from "../time.ts";
+import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
+import { FindingSentence } from "../ui/sentence.tsx";
+import { Table } from "../ui/table.tsx";
+import { nowNs } from "../now.ts";
+
+export const tones: Record<Host["health"], Tone> = { ok: "good", warn: "warn", bad: "bad", unknown: "none" };
+
+export function Fleet() {
+  const status = useResource<Status>("status", 5_000, ["finding", "link", "host"]);
+  const now = nowNs.value;
+  const { from, to } = shownRange(now);
+  const open = useResource<Page<Finding>>("findings?open=true&limit=50", 5_000, ["finding"]);
+  const events = useResource<Page<LiveRow>>(`events?order=desc&limit=50&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host"]);
+  const hosts = useResource<Page<Host>>("hosts?limit=1000", 10_000, ["host"]);
+  return (
+    <>
+      <h1>Fleet</h1>
+      <Shown of={status} what="the fleet's state">{(s) => <Tiles s={s} />}</Shown>
+      <h2>What is wrong now</h2>
+      <Shown of={open} what="findings">
+        {(page) => (page.items.length === 0 ? <Empty>Nothing is found wrong by any host that reports.</Empty> : <>{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
+      </Shown>
+      <h2>What changed</h2>
+      <Shown of={events} what="events">
+        {(page) => page.items.length === 0 ? <Empty>Nothing in this range.</Empty> : (
+          <Table caption="Events, newest first" rows={page.items} id={(e) => String(e.id)} columns={[
+            { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
+            { name: "Host", cell: (e) => e.host ?? "–" },
+            { name: "What", cell: (e) => e.detail?.text ?? e.kind },
+          ]} />
+        )}
+      </Shown>
+      <h2>Hosts</h2>
+      <Shown of={hosts} what="hosts">{(page) => page.items.length === 0 ? <Empty>No host has joined yet: <code>foliot-agent join ADDRESS TOKEN</code> on each.</Empty> : <Hosts hosts={page.items} more={page.next !== null} />}</Shown>
+    </>
+  );
+}
+
+function round(ns: bigint): string {
+  return (ns - (ns % 10_000_000_000n)).toString(); // the same address for 10 s: the answer can be kept
+}
+
+function Tiles({ s }: { s: Status }) {
+  const silent = s.freshness.stale + s.freshness.never;
+  return (
+    <>
+      <div class="tiles">
+        <Tile label="Hosts healthy" tone={s.health.bad > 0 ? "bad" : s.health.warn + s.health.unknown > 0 ? "warn" : "good"}>{s.health.ok} of {s.hosts}</Tile>
+        <Tile label="Hosts that don't report" tone={silent > 0 ? "bad" : "good"}>{silent}</Tile>
+        <Tile label="Clocks synchronised" tone={s.clocks.synced < s.hosts ? "warn" : "good"} href={hrefTo({ view: "clock" })}>{s.clocks.synced} of {s.hosts}</Tile>
+        <Tile label="Widest likely error" href={hrefTo({ view: "clock" })}>{s.clock_statistical_ns_max === null ? "–" : `± ${duration(s.clock_statistical_ns_max)}`}</Tile>
+        <Tile label="Links down" tone={s.ports.down + s.ports.gone > 0 ? "bad" : s.ports.unknown > 0 ? "warn" : "good"} href={hrefTo({ view: "links" })}>{s.ports.down + s.ports.gone}{s.ports.unknown > 0 ? ` (${s.ports.unknown} unknown)` : ""}</Tile>
+        <Tile label="Paths dead / lossy" tone={s.paths.dead > 0 ? "bad" : s.paths.lossy > 0 ? "warn" : "good"} href={hrefTo({ view: "mesh" })}>{s.paths.dead} / {s.paths.lossy} of {s.paths.measured}</Tile>
+      </div>
+      <h2>Foliot itself</h2>
+      <div class="tiles">
+        <Tile label="Store" tone={s.store.writable ? "good" : "bad"}>{s.store.writable ? bytes(s.store.file_bytes) : "cannot be written"}</Tile>
+        <Tile label="Slowest commit">{duration(s.store.commit_ns_max)}</Tile>
+        <Tile label="Reports missing" tone={s.ingest.gaps > 0 ? "warn" : "good"}>{s.ingest.gaps}</Tile>
+        <Tile label="Refused or malformed" tone={s.ingest.malformed + s.ingest.refused > 0 ? "warn" : "good"}>{s.ingest.malformed + s.ingest.refused}</Tile>
+        <Tile label="Certificates ending soon" tone={s.certificates_ending > 0 ? "warn" : "good"}>{s.certificates_ending}</Tile>
+        <Tile label="Controller">{s.controller_version}</Tile>
+      </div>
+    </>
+  );
+}
+
+function Hosts({ hosts, more }: { hosts: Host[]; more: boolean }) {
+  const now = nowNs.value;
+  return (
+    <>
+      {more && <p class="dim">The first {hosts.length}.</p>}
+      <Table caption="Hosts" rows={hosts} id={(h) => h.name} columns={[
+        { name: "Host", cell: (h) => h.name, sort: (h) => h.name },
+        { name: "Health", cell: (h) => <Mark tone={tones[h.health]}>{h.health}</Mark>, sort: (h) => h.health },
+        { name: "Heard", cell: (h) => (h.heard_utc_ns === null ? "never" : ago(big(h.heard_utc_ns), now)), sort: (h) => Number(h.heard_utc_ns ?? 0) },
+        { name: "Clock", cell: (h) => <span title={h.clock.why ?? ""}>{h.clock.status}</span>, sort: (h) => h.clock.status },
+        { name: "NICs up", cell: (h) => `${h.nics_up ?? "–"} of ${h.nics}`, sort: (h) => h.nics_up ?? -1, number: true },
+        { name: "Paths dead", cell: (h) => h.paths_dead ?? "–", sort: (h) => h.paths_dead ?? -1, number: true },
+        { name: "Findings", cell: (h) => h.findings_open, sort: (h) => h.findings_open, number: true },
+        { name: "Agent", cell: (h) => (h.agent.cpu_ppm === null ? "–" : `${(h.agent.cpu_ppm / 10_000).toFixed(2)} %, ${bytes(h.agent.memory_bytes)}`), sort: (h) => h.agent.cpu_ppm ?? -1, number: true },
+      ]} />
+    </>
+  );
+}

@@ -1,0 +1,59 @@
+// Links: every port, its state and its flaps; the worst first.
+import { useState } from "preact/hooks";
+import type { Page, Port, Series } from "../model.ts";
+import { big } from "../model.ts";
+import { useResource } from "../resource.ts";
+import { shownRange } from "../route.ts";
+import { nowNs } from "../now.ts";
+import { ago, rate } from "../time.ts";
+import { Chart } from "../ui/chart.tsx";
+import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
+import { Table } from "../ui/table.tsx";
+import { secondsOf } from "./clock.tsx";
+
+export const portTones: Record<Port["state"], Tone> = { up: "good", down: "bad", gone: "bad", unknown: "none" };
+const rank: Record<Port["state"], number> = { down: 3, gone: 2, unknown: 1, up: 0 };
+
+export function Links() {
+  const ports = useResource<Page<Port>>("links?limit=1000", 5_000, ["link", "finding", "host"]);
+  const [picked, setPicked] = useState<Port | null>(null);
+  const now = nowNs.value;
+  return (
+    <>
+      <h1>Links</h1>
+      <Shown of={ports} what="links">
+        {(page) => page.items.length === 0 ? <Empty>No NIC has joined yet.</Empty> : (
+          <>
+            {page.next !== null && <p class="dim">The first {page.items.length}.</p>}
+            <Table caption="Ports of the fleet's NICs" rows={page.items} id={(p) => p.nic} first="State" columns={[
+              { name: "NIC", cell: (p) => <button onClick={() => setPicked(p)}>{p.host}/{p.name}</button>, sort: (p) => `${p.host}/${p.name}` },
+              { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: (p) => rank[p.state] * 1e6 + (p.flaps_day ?? 0) },
+              { name: "Since", cell: (p) => (p.since_utc_ns === null ? "–" : ago(big(p.since_utc_ns), now)), sort: (p) => Number(p.since_utc_ns ?? 0) },
+              { name: "Flaps, hour", cell: (p) => p.flaps_hour ?? "–", sort: (p) => p.flaps_hour ?? -1, number: true },
+              { name: "day", cell: (p) => p.flaps_day ?? "–", sort: (p) => p.flaps_day ?? -1, number: true },
+              { name: "Speed", cell: (p) => rate(p.speed_bps), sort: (p) => p.speed_bps ?? -1, number: true },
+              { name: "Receives", cell: (p) => rate(p.rx_bps), sort: (p) => p.rx_bps ?? -1, number: true },
+              { name: "Sends", cell: (p) => rate(p.tx_bps), sort: (p) => p.tx_bps ?? -1, number: true },
+              { name: "Errors", cell: (p) => (p.rx_errors === null ? "–" : (p.rx_errors ?? 0) + (p.tx_errors ?? 0)), sort: (p) => (p.rx_errors ?? 0) + (p.tx_errors ?? 0), number: true },
+              { name: "Rail", cell: (p) => p.rail, sort: (p) => p.rail, number: true },
+              { name: "Leaf", cell: (p) => p.leaf ?? "–", sort: (p) => p.leaf ?? "" },
+            ]} />
+            {picked && <History port={picked} />}
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function History({ port }: { port: Port }) {
+  const { from, to } = shownRange(nowNs.value);
+  const query = `nic=${port.nic}&since_utc_ns=${from - (from % 10_000_000_000n)}&until_utc_ns=${to - (to % 10_000_000_000n)}`;
+  const rx = useResource<Series>(`series?metric=rx_bps&${query}`, 10_000);
+  const tx = useResource<Series>(`series?metric=tx_bps&${query}`, 10_000);
+  return (
+    <Shown of={rx} what={`the history of ${port.host}/${port.name}`}>
+      {(series) => <Chart title={`${port.host}/${port.name}`} seconds={secondsOf(series)} format={rate} lines={[{ name: "receives", values: series.values }, ...(tx.data ? [{ name: "sends", values: tx.data.values }] : [])]} />}
+    </Shown>
+  );
+}

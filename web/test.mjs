@@ -1,0 +1,31 @@
+// node test.mjs: types, then the unit tests (bundled first: they are TypeScript), by node's own runner.
+import { build } from "esbuild";
+import { spawnSync } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const out = await mkdtemp(path.join(tmpdir(), "foliot-web-test-"));
+try {
+  const types = spawnSync(process.execPath, [path.join(here, "node_modules/typescript/bin/tsc"), "--noEmit", "-p", here], { stdio: "inherit" });
+  const tests = (await readdir(path.join(here, "test/unit"))).filter((f) => f.endsWith(".test.ts"));
+  await build({
+    absWorkingDir: here,
+    entryPoints: tests.map((f) => `test/unit/${f}`),
+    outdir: out,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node18",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    logLevel: "warning",
+  });
+  const run = spawnSync(process.execPath, ["--test", ...tests.map((f) => path.join(out, f.replace(/\.ts$/, ".mjs")))], { stdio: "inherit" });
+  process.exitCode = types.status || run.status || 0;
+} finally {
+  await rm(out, { recursive: true, force: true });
+}

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Finding, Latency, Nic, Port } from "../../src/model.ts";
+import { matrixOf } from "../../src/views/mesh.tsx";
+import { byLeaf, suspects } from "../../src/views/topology.tsx";
+
+const nic = (id: number, host: string): Nic => ({ nic: id, host, name: "eth0", rail: 0, leaf: null, state: "up", freshness: "live", trouble: null });
+
+test("a column sends, a row receives; dead is not fast, unmeasured is not zero", () => {
+  const latency: Latency = {
+    columns: ["from", "to", "owd_ns_p50", "owd_ns_p99", "loss_ppm", "state"],
+    states: ["unknown", "alive", "suspect", "lossy", "dead"],
+    cells: [[7, 3, 1500, 2500, 0, 1], [3, 7, 900, 1000, 1_000_000, 4], [99, 3, 1, 1, 0, 1]],
+  };
+  const m = matrixOf(latency, [nic(3, "a"), nic(7, "b")], "owd_ns_p50");
+  assert.deepEqual([...m.values], [Number.NaN, 1500, Infinity, Number.NaN]);
+  assert.deepEqual(m.labels, ["a/eth0", "b/eth0"]);
+  assert.equal(matrixOf(latency, [nic(3, "a"), nic(7, "b")], "owd_ns_p99").values[1], 2500);
+});
+
+test("hosts stand under their leaves, in the order that people count", () => {
+  const port = (id: number, host: string, leaf: string | null): Port => ({
+    nic: id, host, name: "eth0", rail: 0, leaf, state: "up", since_utc_ns: null, speed_bps: null, carrier_down_count: null, flaps_hour: null, flaps_day: null,
+    rx_bps: null, tx_bps: null, rx_errors: null, tx_errors: null, freshness: "live",
+  });
+  const leaves = byLeaf([port(1, "h1", "leaf10"), port(2, "h2", "leaf2"), port(3, "h1", "leaf10"), port(4, "h3", null)]);
+  assert.deepEqual(leaves.map((l) => [l.name, l.hosts.map((h) => h.ports.length)]), [["leaf not known", [1]], ["leaf2", [1]], ["leaf10", [2]]]);
+});
+
+test("an element is accused once, and not by what is over", () => {
+  const finding = (open: boolean, suspect: unknown): Finding => ({ id: 1, host: "a", open, since_utc_ns: 1, until_utc_ns: null, kind: "path-dead", detail: { suspect: suspect as string } });
+  assert.deepEqual(suspects([finding(true, "spine1"), finding(true, { kind: "spine", name: "spine1" }), finding(false, "spine2"), finding(true, null)]), ["spine1"]);
+});
