@@ -15,9 +15,15 @@ export interface Failure {
 }
 export type Answer<T> = { ok: true; data: T; at: number; etag: string | null } | { ok: false; failure: Failure };
 
-export function signIn(text: string): void {
+/** Takes the token if the controller knows it; else says why not. */
+export async function signIn(text: string): Promise<Failure | null> {
+  const answer = await call<unknown>("GET", "status", undefined, undefined, text);
+  if (!answer.ok) {
+    return answer.failure;
+  }
   sessionStorage.setItem(KEY, text);
   token.value = text;
+  return null;
 }
 
 export function signOut(): void {
@@ -34,11 +40,11 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<Answer
   return call<T>("GET", path, undefined, signal);
 }
 
-export async function call<T>(method: string, path: string, body?: unknown, abort?: AbortSignal): Promise<Answer<T>> {
+export async function call<T>(method: string, path: string, body?: unknown, abort?: AbortSignal, bearer = token.value): Promise<Answer<T>> {
   const headers: Record<string, string> = { Accept: "application/json" };
   const known = method === "GET" ? kept.get(path) : undefined;
-  if (token.value !== null) {
-    headers["Authorization"] = `Bearer ${token.value}`;
+  if (bearer !== null) {
+    headers["Authorization"] = `Bearer ${bearer}`;
   }
   if (known) {
     headers["If-None-Match"] = known.etag;

@@ -32,11 +32,10 @@ function SignIn() {
   const [said, setSaid] = useState("");
   const submit = async (event: Event) => {
     event.preventDefault();
-    signIn(text.trim());
-    const answer = await get<Status>("status");
-    if (!answer.ok) {
-      signOut();
-      setSaid(answer.failure.status === 401 ? "The controller doesn't know this token, or it has expired." : answer.failure.text);
+    setSaid("");
+    const failure = await signIn(text.trim());
+    if (failure) {
+      setSaid(failure.status === 401 ? "The controller doesn't know this token, or it has expired." : failure.text);
     }
   };
   return (
@@ -47,7 +46,7 @@ function SignIn() {
         <input id="token" type="password" autocomplete="current-password" required value={text} onInput={(e) => setText(e.currentTarget.value)} aria-describedby="how" />
         <button type="submit">Sign in</button>
       </form>
-      <p id="how" class="dim">An administrator makes one: <code>foliot-controller token create NAME --role viewer</code></p>
+      <p id="how" class="dim">An administrator makes one: <code>foliot-controller token api viewer NAME</code></p>
       <p role="alert" class="bad">{said}</p>
     </main>
   );

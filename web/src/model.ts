@@ -140,14 +140,14 @@ export interface Series {
 }
 
 export interface Incident {
-  id: Ns;
-  state: string;
+  incident: Ns;
+  state: string; // "new", "open", "quiet", "resolved", "merged"
   severity: string;
   cause: string | null;
   text: string;
-  since_utc_ns: Ns;
-  resolved_utc_ns: Ns | null;
-  alerts_firing: number;
+  since_utc_ns: Ns | null;
+  resolved_utc_ns?: Ns | null;
+  alerts: number; // firing now
   alerts_total: number;
   hosts: number;
   acknowledged_by: string | null;

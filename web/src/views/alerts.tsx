@@ -16,8 +16,8 @@ export function Alerts() {
   const [said, setSaid] = useState("");
   const now = nowNs.value;
   const acknowledge = async (incident: Incident) => {
-    const answer = await call("POST", `incidents/${incident.id}/acknowledge`, {});
-    setSaid(answer.ok ? `Incident ${incident.id} is yours.` : answer.failure.text);
+    const answer = await call("POST", `incidents/${incident.incident}`, { acknowledge: true });
+    setSaid(answer.ok ? `Incident ${incident.incident} is yours.` : answer.failure.text);
     incidents.again();
   };
   return (
@@ -28,18 +28,22 @@ export function Alerts() {
         <Shown of={incidents} what="incidents">
           {(page) => page.items.length === 0 ? <Empty>No incident, open or recent.</Empty> : (
             <>
-              {page.items.map((i) => (
-                <article key={String(i.id)} class={`sentence ${i.resolved_utc_ns === null ? "bad" : "good"}`}>
+              {page.items.map((i) => {
+                const over = i.state === "resolved" || i.state === "merged";
+                const since = i.since_utc_ns === null ? null : big(i.since_utc_ns);
+                return (
+                <article key={String(i.incident)} class={`sentence ${over ? "good" : "bad"}`}>
                   <p>{i.text}</p>
                   <p class="dim">
-                    <Mark tone={i.resolved_utc_ns === null ? (tones[i.severity] ?? "warn") : "good"}>{i.resolved_utc_ns === null ? `${i.severity}, ${i.state}` : "resolved"}</Mark>{" "}
-                    since {wall(big(i.since_utc_ns))} ({ago(big(i.since_utc_ns), now)}) · {i.alerts_firing} of {i.alerts_total} alerts fire, {i.hosts} hosts
+                    <Mark tone={over ? "good" : (tones[i.severity] ?? "warn")}>{over ? i.state : `${i.severity}, ${i.state}`}</Mark>{" "}
+                    {since !== null && <>since {wall(since)} ({ago(since, now)}) · </>}{i.alerts} of {i.alerts_total} alerts fire, {i.hosts} hosts
                     {i.silenced && " · silenced"}{i.acknowledged_by !== null && ` · acknowledged by ${i.acknowledged_by}`} ·{" "}
-                    <a href={hrefTo({ view: "mesh", at: big(i.since_utc_ns) })}>the mesh at that moment</a>{" "}
-                    {i.resolved_utc_ns === null && i.acknowledged_by === null && <button onClick={() => void acknowledge(i)}>Acknowledge</button>}
+                    <a href={hrefTo({ view: "mesh", at: since })}>the mesh at that moment</a>{" "}
+                    {!over && i.acknowledged_by === null && <button onClick={() => void acknowledge(i)}>Acknowledge</button>}
                   </p>
                 </article>
-              ))}
+                );
+              })}
             </>
           )}
         </Shown>

@@ -1,0 +1,134 @@
+// browser.mjs URL TOKEN NODE_MODULES: the dashboard in Debian's Chromium, headless; one line a check, "ok …" or "FAIL …".
+// Between checks it says what it waits for ("WANT …") and goes on when a line comes on its standard input.
+import { createRequire } from "node:module";
+import readline from "node:readline";
+
+const [url, token, modules] = process.argv.slice(2);
+const require = createRequire(`${modules}/`);
+const { chromium } = require("playwright-core");
+const axe = require("axe-core").source;
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+let failed = 0;
+async function check(name, run) {
+  try {
+    const said = await run();
+    console.log(`ok ${name}${said === undefined ? "" : `: ${said}`}`);
+  } catch (error) {
+    failed++;
+    console.log(`FAIL ${name}: ${String(error.message ?? error).slice(0, 1500)}`);
+  }
+}
+function expect(true_, text) {
+  if (!true_) {
+    throw new Error(text);
+  }
+}
+async function want(what) {
+  console.log(`WANT ${what}`);
+  await lines.next();
+}
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+const complaints = [];
+async function open(options) {
+  const context = await browser.newContext({ bypassCSP: false, ...options });
+  const page = await context.newPage();
+  page.on("console", (m) => m.type() === "error" && !/status of 40[14]/.test(m.text()) && complaints.push(m.text()));
+  page.on("pageerror", (e) => complaints.push(String(e)));
+  page.on("request", (r) => !r.url().startsWith(url) && !r.url().startsWith("data:") && complaints.push(`asked elsewhere: ${r.url()}`));
+  return page;
+}
+async function signIn(page) {
+  await page.goto(`${url}/`);
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
+}
+const views = ["Fleet", "Clock", "Mesh", "Links", "Jobs", "Alerts", "Topology", "Savings"];
+async function show(page, view) {
+  await page.getByRole("navigation").getByRole("link", { name: view }).click();
+  await page.getByRole("heading", { name: view, exact: true, level: 1 }).waitFor();
+  await page.waitForFunction(() => !/Loading /.test(document.querySelector("main")?.textContent ?? ""));
+}
+
+const page = await open({});
+await check("a wrong token is told so, and nothing is shown", async () => {
+  await page.goto(`${url}/`);
+  await page.getByLabel("Token").fill("fla_wrong");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("doesn't know this token").waitFor();
+});
+await check("a right token shows the fleet", async () => {
+  await signIn(page);
+  await page.getByRole("cell", { name: "h0", exact: true }).first().waitFor();
+  expect(await page.getByText("Hosts healthy").isVisible(), "no tile of healthy hosts");
+});
+await check("it is live", async () => {
+  await page.getByText(/● live/).waitFor();
+});
+for (const scheme of ["light", "dark"]) {
+  await page.emulateMedia({ colorScheme: scheme });
+  for (const view of views) {
+    await check(`${view} in ${scheme}: WCAG 2.1 AA by axe`, async () => {
+      await show(page, view);
+      await page.evaluate(axe);
+      const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+      expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).slice(0, 3).join("; ")}`).join(" | "));
+    });
+  }
+}
+await check("a cell of the mesh is read and opened by keys alone", async () => {
+  await show(page, "Mesh");
+  await page.locator("canvas").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.getByText(/^h1\/nic0 → h0\/nic0: [0-9.]+ (ns|us|ms)$/).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "h1/nic0 → h0/nic0" }).waitFor();
+  await page.getByText("alive").first().waitFor();
+});
+await check("an instant in the address is the same for whoever opens it", async () => {
+  await page.getByLabel("Go to").fill("1732358587.204512031");
+  await page.getByRole("button", { name: "Go", exact: true }).click();
+  await page.getByText("1732358587 204 512 031").waitFor();
+  expect(new URL(page.url()).hash.includes("at=1732358587204512031"), page.url());
+  await page.getByRole("button", { name: "Back to now" }).click();
+});
+await check("nonsense is answered with what was expected", async () => {
+  await page.getByLabel("Go to").fill("soon");
+  await page.getByRole("button", { name: "Go", exact: true }).click();
+  await page.getByText(/Expected nanoseconds/).waitFor();
+});
+await check("a phone shows every view without sideways scrolling", async () => {
+  const phone = await open({ viewport: { width: 390, height: 800 } });
+  await signIn(phone);
+  for (const view of views) {
+    await show(phone, view);
+    const wide = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(wide <= 1, `${view} is ${wide} pixels too wide`);
+  }
+  await phone.context().close();
+});
+await check("a link that goes down is seen in the open page", async () => {
+  await show(page, "Links");
+  await page.getByRole("row", { name: /h1\/nic0/ }).getByText("up").waitFor();
+  await want("down");
+  const begin = Date.now();
+  await page.getByRole("row", { name: /h1\/nic0/ }).getByText("down").waitFor({ timeout: 15_000 });
+  return `${Date.now() - begin} ms`;
+});
+await check("what is wrong is a sentence in Fleet", async () => {
+  await show(page, "Fleet");
+  await page.locator("article.sentence.bad").first().waitFor({ timeout: 15_000 });
+  return (await page.locator("article.sentence.bad p").first().textContent()).slice(0, 100);
+});
+await check("without its controller the page says so, and doesn't call it healthy", async () => {
+  await want("controller-stop");
+  await page.getByText(/As of .*, not now/).first().waitFor({ timeout: 20_000 });
+  await page.getByText(/not live/).waitFor({ timeout: 20_000 });
+});
+const own = complaints.filter((c) => !/ERR_CONNECTION_REFUSED|Failed to load resource/.test(c));
+await check("nothing from elsewhere was asked for, no policy was broken, no error was thrown", async () => expect(own.length === 0, own.join(" | ")));
+await browser.close();
+process.exit(failed === 0 ? 0 : 1);

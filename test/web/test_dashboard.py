@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""The dashboard of a real controller with real agents, in a real browser. usage: test_dashboard.py CONTROLLER AGENT FOLIOT WEB"""
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "controller"))
+import fleet  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WEB = os.path.abspath(sys.argv.pop(4))
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+
+class TestDashboard(fleet.Fleet):
+    HOSTS = 2
+
+    def test_browser(self):
+        controller = self.start()
+        self.members(0, 1)
+        self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=2&to=0")["items"]), 30, "a path")
+        browser = subprocess.Popen(["ip", "netns", "exec", self.space("c"), "node", os.path.join(HERE, "browser.mjs"),
+                                    "http://127.0.0.1:7639", self.admin, os.path.join(WEB, "node_modules")],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env=dict(os.environ, HOME=self.folder))
+        failures = []
+        for line in browser.stdout:
+            print(line, end="", flush=True)
+            if line.startswith("WANT down"):
+                browser.stdin.write("\n")
+                browser.stdin.flush()
+                self.ip("c", "link", "set", "p1x0", "down")
+            elif line.startswith("WANT controller-stop"):
+                controller.stop()
+                browser.stdin.write("\n")
+                browser.stdin.flush()
+            elif not line.startswith("ok "):
+                failures.append(line)
+        browser.stdin.close()
+        browser.stdout.close()
+        self.assertEqual((browser.wait(30), failures), (0, []))
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    if shutil.which(os.environ.get("CHROMIUM", "chromium")) is None:
+        print("skipped: there is no chromium")
+        sys.exit(77)
+    unittest.main(verbosity=2)
