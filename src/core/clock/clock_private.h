@@ -215,7 +215,6 @@ struct clock {
     /* liars */
     struct suspect suspects[SUSPECTS];
     struct nic_time replaced_at;
-    int replaced;
     double crowded_s;
 
     /* UTC */

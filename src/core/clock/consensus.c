@@ -144,9 +144,19 @@ static double densest_level(const struct clock *c, double park_at)
     return best > at_zero && best > c->liars_max ? centre : 0;
 }
 
+/* At most half: when more stand out than that, it is this member that is off, and who is left out
+ * can't bring it back. */
 static void park(struct clock *c, struct nic_time now, double dt_s)
 {
     const double limit = park_limit(c);
+    int usable = 0, parked = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        const bool counts = edge_usable(c, e) && e->level_known && !e->config.witness;
+        usable += counts;
+        parked += counts && e->parked;
+    }
 
     c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S;
     for (int i = 0; i < c->capacity; i++) {
@@ -156,7 +166,8 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
         }
         const double off = fabs(e->level_ns);
         if (!e->parked) {
-            if (c->narrow && off > limit) {
+            if (c->narrow && off > limit && (e->config.witness || 2 * (parked + 1) <= usable)) {
+                parked += !e->config.witness && edge_usable(c, e);
                 e->parked = true;
                 e->parked_s = 0;
                 e->calm_s = 0;

@@ -18,8 +18,7 @@
 #define OPINION_NS   (3 * NS_PER_S)
 #define FORGET_S     3.0
 #define CROWDED_S    5.0
-#define REPLACE_NS   (10 * NS_PER_S)
-#define REPLACE_MAX  4
+#define REPLACE_NS   (2500 * NS_PER_MS)
 
 /* Not believed: each of the peer's live edges is parked or out of gate. Returns -1 if nothing is
  * measured. */
@@ -255,13 +254,8 @@ void liar_tick(struct clock *c, struct nic_time now, double dt_s)
         }
     }
     c->crowded_s = against > c->liars_max ? c->crowded_s + dt_s : 0;
-    if (now.ns - c->replaced_at.ns > REPLACE_NS) {
-        c->replaced = 0;
-    }
-    if (c->crowded_s > CROWDED_S && c->replaced < REPLACE_MAX) {
-        if (c->replaced++ == 0) {
-            c->replaced_at = now;
-        }
+    if (c->crowded_s > CROWDED_S && now.ns - c->replaced_at.ns > REPLACE_NS) {
+        c->replaced_at = now;
         replace_worst(c, now);
     }
 }

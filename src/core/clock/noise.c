@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#define GAP_SHARE   0.08
-#define GAP_SPREADS 8.0 /* no spread is as many times the gap: packets of a pair are alike enough  \
+#define GAP_SHARE 0.08
+#define GAP_SPREADS                                                                                \
+    8.0 /* no spread is as many times the gap: packets of a pair are alike enough  \
                          */
 #define GUESS_MAX       3.0
 #define PRIOR_PACKETS   400.0
