@@ -205,7 +205,7 @@ class AgentCase(unittest.TestCase):
         self.configure(0, extra="diameter: 3\n")
         a.process.send_signal(signal.SIGHUP)
         a.wait_log("own NICs, port, directories and limits take a restart")
-        self.configure(0, peers=[(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1), (9, 1, 1)])
+        self.configure(0, peers=[(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1), (9, 1, 2)])
         a.process.send_signal(signal.SIGHUP)
         a.wait_log(r"reloaded .*: 5 NICs of 2 hosts")
         self.assertIsNone(a.ask()["config"]["error"])

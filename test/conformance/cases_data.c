@@ -155,7 +155,7 @@ struct line_of_ll {
 static void hint_send(struct rank *r, struct link *link, int rounds)
 {
     struct box box = box_new(LINES * sizeof(struct line_of_ll), SENT_BYTE);
-    struct line_of_ll *lines = (struct line_of_ll *)box_data(&box);
+    struct line_of_ll *lines = (struct line_of_ll *)(void *)box_data(&box);
 
     for (int round = 1; round <= rounds; round++) {
         void *request = NULL;
