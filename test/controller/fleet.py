@@ -17,6 +17,8 @@ import openapi
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
+PATIENCE = 8  # what takes a second here may take eight where others run beside us
+IO_S = 60      # of one answer
 
 
 def run(*command, check=True, **options):
@@ -39,7 +41,7 @@ def connect(space, address, port):
         if LIBC.setns(other.fileno(), CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "setns")
         try:
-            return socket.create_connection((address, port), 5)
+            return socket.create_connection((address, port), IO_S)
         finally:
             LIBC.setns(own.fileno(), CLONE_NEWNET)
 
@@ -67,7 +69,7 @@ class Process:
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(how)
-        code = self.process.wait(10)
+        code = self.process.wait(IO_S)
         self.log_file.close()
         return code
 
@@ -134,6 +136,8 @@ class Fleet(unittest.TestCase):
             return file.read()
 
     def wait(self, true, seconds, what):
+        """Until true() is; `seconds` is what it takes on a quiet machine, PATIENCE times that is waited."""
+        seconds *= PATIENCE
         end = time.monotonic() + seconds
         while True:
             result = true()
@@ -223,7 +227,7 @@ class Fleet(unittest.TestCase):
     def ask(self, name, what="status"):
         """The agent's own answer, on its socket."""
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        client.settimeout(3)
+        client.settimeout(IO_S)
         client.connect(self.path(f"run-{name}", "agent.sock"))
         client.sendall(json.dumps({"get": what, "version": 1}).encode() + b"\n")
         with client.makefile("r", encoding="utf-8") as lines:

@@ -20,7 +20,7 @@ fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 
 ALERTS = """
 rules:
-  - {name: link-down-long, finding: link-down, for: 2s, severity: page}
+  - {name: link-down-long, finding: link-down, for: 5s, severity: page}
 receivers:
   - name: hook
     webhook: {url: "http://127.0.0.1:9095/secret-in-url"}
@@ -136,13 +136,13 @@ class TestAlerts(fleet.Fleet):
         self.assertTrue([e for e in self.events(kind="incident") if e["word"] == "opened"])
         # A restart, and one by force, tell nobody again, and it is still acknowledged.
         time.sleep(1.2)
-        count = len(self.notices())
+        count = len(self.notices(incident=number))
         for how in (signal.SIGTERM, signal.SIGKILL):
             controller.stop(how)
             controller = self.controller()
             self.wait(lambda: self.host("h1")["freshness"] == "live", 8, "h1")
             time.sleep(1.5)
-            self.assertEqual(len(self.notices()), count, str(self.notices()[count:]) + controller.log())
+            self.assertEqual(len(self.notices(incident=number)), count, str(self.notices()[count:]) + controller.log())
             self.assertIsNotNone(self.get(f"/api/v1/incidents/{number}")["acknowledged_by"])
         self.ip("c", "link", "set", "p1x0", "up")
         self.wait(lambda: self.notices(event="resolved", incident=number), 10, lambda: controller.log())
@@ -169,9 +169,9 @@ class TestAlerts(fleet.Fleet):
         self.write("alerts.yaml", ALERTS)
         controller.process.send_signal(signal.SIGHUP)
         controller.wait_log("receivers in force")
-        count = len(self.notices(event="opened"))
+        count = len(self.notices(event="opened", cause="h1/nic1"))
         time.sleep(1)
-        self.assertEqual(len(self.notices(event="opened")), count)
+        self.assertEqual(len(self.notices(event="opened", cause="h1/nic1")), count)
 
 
 if __name__ == "__main__":

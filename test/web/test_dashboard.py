@@ -42,7 +42,7 @@ class TestDashboard(fleet.Fleet):
                 failures.append(line)
         browser.stdin.close()
         browser.stdout.close()
-        self.assertEqual((browser.wait(30), failures), (0, []))
+        self.assertEqual((browser.wait(fleet.IO_S), failures), (0, []))
 
 
 if __name__ == "__main__":
