@@ -111,7 +111,9 @@ static void took(struct stream *stream, size_t n)
     stream->head_left = (uint8_t)(stream->head_left - part);
     n -= part;
     part = n < stream->payload_left ? n : stream->payload_left;
-    stream->payload += part;
+    if (part > 0) { /* else there may be no payload to point into */
+        stream->payload += part;
+    }
     stream->payload_left -= (uint32_t)part;
     n -= part;
     if (begun) {

@@ -77,7 +77,7 @@ class Commands(unittest.TestCase):
         section = manual.split("# COMMANDS")[1].split("\n# ")[0]
         self.assertEqual(set(re.findall(r"^\*([a-z-]+)\*", section, re.M)), names)
         helped = set()
-        for name in names - {"lab", "perf", "sim"}  # with manuals of their own:
+        for name in names - {"lab", "perf", "sim"}:  # with manuals of their own
             helped |= set(re.findall(r"--[a-z]+", self.foliot(name, "--help").stdout))
         described = set(re.findall(r"\*(--[a-z]+)\*", manual)) - {"--help", "--version"}
         self.assertEqual(described, helped - {"--help"})
