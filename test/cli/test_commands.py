@@ -78,8 +78,8 @@ class Commands(unittest.TestCase):
         self.assertEqual(set(re.findall(r"^\*([a-z-]+)\*", section, re.M)), names)
         helped = set()
         for name in names - {"lab", "perf", "sim"}:  # with manuals of their own
-            helped |= set(re.findall(r"--[a-z]+", self.foliot(name, "--help").stdout))
-        described = set(re.findall(r"\*(--[a-z]+)\*", manual)) - {"--help", "--version"}
+            helped |= set(re.findall(r"--[a-z]+(?:-[a-z]+)*", self.foliot(name, "--help").stdout))
+        described = set(re.findall(r"\*(--[a-z]+(?:-[a-z]+)*)\*", manual)) - {"--help", "--version"}
         self.assertEqual(described, helped - {"--help"})
 
     def test_completion_offers_commands_and_options(self):
