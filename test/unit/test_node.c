@@ -442,6 +442,48 @@ static void a_restart_is_warm(void **state)
     world_done(&w);
 }
 
+static uint32_t edges_of(const struct node *n)
+{
+    struct node_edge edge;
+    uint32_t count = 0;
+
+    for (uint32_t e = 0; e < node_edge_count(n); e++) {
+        count += node_edge_get(n, e, (struct mono){NS_PER_S}, &edge);
+    }
+    return count;
+}
+
+static void fewer_peers_while_it_runs(void **state)
+{
+    enum { NICS = 80 };
+    static struct node_peer peers[NICS];
+    struct node_config config = {.host = {0}, .nic_count = 1, .nics = {{.stamps = STAMP_SOFTWARE}}};
+    struct node *n = NULL;
+
+    for (uint32_t i = 0; i < NICS; i++) {
+        peers[i] = (struct node_peer){.nic = {i}, .host = {i}, .leaf = LEAF_UNKNOWN};
+    }
+    config.fleet = (struct node_fleet){.seed = 7, .peers = peers, .peer_count = NICS};
+    assert_int_equal(node_new(&n, &config, (struct mono){NS_PER_S}), 0);
+    const uint32_t before = edges_of(n);
+    assert_int_equal(
+        node_on_settings(n, (struct mono){2 * NS_PER_S}, &(struct node_settings){.ring_peers = 4}),
+        0);
+    const uint32_t fewer = edges_of(n);
+    assert_true(fewer >= 4 && fewer < before);
+    for (uint32_t bad = 1; bad < 100;
+         bad += bad == 1 ? 24 : 37) { /* 1, 25, 62, 99: odd, or more than fit */
+        assert_int_equal(node_on_settings(n, (struct mono){2 * NS_PER_S},
+                                          &(struct node_settings){.ring_peers = bad}),
+                         -EINVAL);
+        assert_int_equal(edges_of(n), fewer);
+    }
+    assert_int_equal(node_on_settings(n, (struct mono){3 * NS_PER_S}, &(struct node_settings){0}),
+                     0);
+    assert_int_equal(edges_of(n), before); /* as it was configured */
+    node_free(n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +499,7 @@ int main(void)
         cmocka_unit_test(loops_show_asymmetry),
         cmocka_unit_test(one_seed_one_history),
         cmocka_unit_test(a_restart_is_warm),
+        cmocka_unit_test(fewer_peers_while_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

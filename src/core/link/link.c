@@ -48,6 +48,11 @@ struct link *link_new(uint32_t flap_limit, struct mono now)
     return l;
 }
 
+void link_limit(struct link *l, uint32_t flap_limit)
+{
+    l->flap_limit = flap_limit ? flap_limit : LINK_FLAP_LIMIT_DEFAULT;
+}
+
 void link_free(struct link *l)
 {
     free(l);

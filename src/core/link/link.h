@@ -67,6 +67,7 @@ struct link;
  * default. */
 struct link *link_new(uint32_t flap_limit, struct mono now);
 void link_free(struct link *l); /* accepts NULL */
+void link_limit(struct link *l, uint32_t flap_limit); /* as link_new's, from now on */
 void link_on_facts(struct link *l, struct mono now, const struct link_facts *facts);
 void link_tick(struct link *l, struct mono now);
 bool link_next_message(struct link *l, struct link_message *ret_message);

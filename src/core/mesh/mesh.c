@@ -263,6 +263,14 @@ void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fle
     }
 }
 
+void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers)
+{
+    m->config.ring_peers = ring_peers;
+    for (uint32_t local = 0; local < m->config.nic_count; local++) {
+        choose(m, now, local);
+    }
+}
+
 /* The next of the ring behind that edge's peer who is not probed yet; NULL: there is none. */
 static const struct peer_choice *next_of_ring(const struct mesh *m, const struct edge *e)
 {

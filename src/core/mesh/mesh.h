@@ -119,6 +119,8 @@ void mesh_free(struct mesh *m);
 /* The list was reloaded: edges that are no longer chosen go, new ones come (mesh_edge_changed tells
  * which). */
 void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet);
+/* Another K: peers that both choices have are kept. */
+void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers);
 void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port,
                      bool stamped, struct nic_time rx, const struct probe *probe,
                      struct mesh_heard *ret_heard);

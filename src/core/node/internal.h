@@ -92,6 +92,7 @@ struct open_finding {
 
 struct node {
     struct node_config config;
+    struct node_settings initial; /* of config, as it was at the start */
     struct mesh *mesh;
     struct member members[HOST_NIC_MAX];
     uint32_t member_count;

@@ -108,6 +108,7 @@ int node_new(struct node **ret_node, const struct node_config *config, struct mo
         free(n);
         return rc;
     }
+    n->initial = (struct node_settings){n->config.ring_peers, n->config.flap_limit};
     mesh = mesh_config_of(&n->config);
     n->mesh = mesh_new(&mesh, now);
     n->links = n->mesh ? calloc((size_t)mesh_edge_capacity(n->mesh), sizeof *n->links) : NULL;
@@ -297,6 +298,27 @@ int node_on_peers(struct node *n, struct mono now, const struct node_fleet *flee
     return 0;
 }
 
+int node_on_settings(struct node *n, struct mono now, const struct node_settings *settings)
+{
+    const uint32_t ring = settings->ring_peers ? settings->ring_peers : n->initial.ring_peers;
+
+    n->now = now;
+    if (ring % 2 != 0 || ring < 2 || ring + 4 > n->config.edge_limit) {
+        return -EINVAL;
+    }
+    n->config.flap_limit = settings->flap_limit ? settings->flap_limit : n->initial.flap_limit;
+    for (uint32_t i = 0; i < n->config.nic_count; i++) {
+        link_limit(n->ports[i], n->config.flap_limit);
+    }
+    if (ring != n->config.ring_peers) {
+        n->config.ring_peers = (uint16_t)ring;
+        mesh_on_ring_peers(n->mesh, now, n->config.ring_peers);
+        drain_verdicts(n, now);
+        node_clock_sync_edges(n, now);
+    }
+    return 0;
+}
+
 void node_tick(struct node *n, struct mono now)
 {
     n->now = now;
@@ -379,6 +401,7 @@ size_t node_event_size(enum node_event_kind kind)
         [NODE_EVENT_ANCHOR] = sizeof(struct node_anchor),
         [NODE_EVENT_BAD_PACKET] = sizeof(struct node_bad_packet),
         [NODE_EVENT_PEERS] = sizeof(struct node_fleet),
+        [NODE_EVENT_SETTINGS] = sizeof(struct node_settings),
     };
 
     return kind < NODE_EVENT_KIND_COUNT ? sizes[kind] : 0;
@@ -419,6 +442,8 @@ int node_on_event(struct node *n, struct mono now, enum node_event_kind kind, co
         return 0;
     case NODE_EVENT_PEERS:
         return node_on_peers(n, now, data);
+    case NODE_EVENT_SETTINGS:
+        return node_on_settings(n, now, data);
     case NODE_EVENT_KIND_COUNT:
         break;
     }

@@ -102,6 +102,7 @@ enum node_event_kind {
     NODE_EVENT_ANCHOR,
     NODE_EVENT_BAD_PACKET,
     NODE_EVENT_PEERS, /* struct node_fleet: store the arrays, not the pointers */
+    NODE_EVENT_SETTINGS,
     NODE_EVENT_KIND_COUNT
 };
 
@@ -204,6 +205,12 @@ struct node_bad_packet {
     uint32_t reserved;
 };
 
+/* What of the configuration may change while it runs; 0: as node_new had it. */
+struct node_settings {
+    uint32_t ring_peers; /* K: even, at most edge_limit - 4 */
+    uint32_t flap_limit;
+};
+
 /* ---- actions -------------------------------------------------------------------------------- */
 
 enum node_action_kind {
@@ -249,6 +256,9 @@ void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *e
 void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_packet *event);
 /* -EINVAL as node_new: the old list then stays. */
 MUST_CHECK int node_on_peers(struct node *n, struct mono now, const struct node_fleet *fleet);
+/* -EINVAL: beyond its limits, and nothing changed. */
+MUST_CHECK int node_on_settings(struct node *n, struct mono now,
+                                const struct node_settings *settings);
 void node_tick(struct node *n, struct mono now);
 
 bool node_next_action(struct node *n, struct node_action *ret_action);

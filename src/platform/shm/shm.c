@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,13 +50,13 @@ int shm_publish(struct shm_page *page)
     return 0;
 }
 
-int shm_open_read(struct shm_page *ret_page, const char *path, size_t size_min)
+static int open_existing(struct shm_page *ret_page, const char *path, size_t size_min, bool write)
 {
     struct shm_page page = {0};
     if (snprintf(page.path, sizeof(page.path), "%s", path) >= (int)sizeof(page.path)) {
         return -ENAMETOOLONG;
     }
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = open(path, (write ? O_RDWR | O_NOFOLLOW : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return -errno;
     }
@@ -66,7 +67,8 @@ int shm_open_read(struct shm_page *ret_page, const char *path, size_t size_min)
     }
     if (r == 0) {
         page.size = (size_t)st.st_size;
-        page.memory = mmap(NULL, page.size, PROT_READ, MAP_SHARED, fd, 0);
+        page.memory =
+            mmap(NULL, page.size, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
         r = page.memory == MAP_FAILED ? -errno : 0;
     }
     close(fd);
@@ -75,6 +77,16 @@ int shm_open_read(struct shm_page *ret_page, const char *path, size_t size_min)
     }
     *ret_page = page;
     return 0;
+}
+
+int shm_open_write(struct shm_page *ret_page, const char *path, size_t size)
+{
+    return open_existing(ret_page, path, size, true);
+}
+
+int shm_open_read(struct shm_page *ret_page, const char *path, size_t size_min)
+{
+    return open_existing(ret_page, path, size_min, false);
 }
 
 void shm_close(struct shm_page *page)

@@ -21,6 +21,9 @@ struct shm_page {
  * after the writer filled in the header. */
 MUST_CHECK int shm_create(struct shm_page *ret_page, const char *path, size_t size, mode_t mode);
 MUST_CHECK int shm_publish(struct shm_page *page);
+/* Maps an existing file of at least `size` bytes for writing in place: for a page whose readers never open
+ * anew. -ENOENT, -EPROTO: smaller. */
+MUST_CHECK int shm_open_write(struct shm_page *ret_page, const char *path, size_t size);
 /* Maps an existing file read-only; -EPROTO: smaller than size_min. */
 MUST_CHECK int shm_open_read(struct shm_page *ret_page, const char *path, size_t size_min);
 /* Unmaps; a page never published leaves no file. Accepts a zeroed struct. */

@@ -219,6 +219,7 @@ void agent_reload(struct agent *a)
         a->config = fresh;
         a->keys = keys;
         a->config_error[0] = 0;
+        agent_settings_publish(a);
         a->config_loaded_utc_ns = time_source_wall_ns(a->source);
         agent_say(LOG_INFO, "reloaded %s: %u NICs of %u hosts, %u key%s", fresh->path,
                   fresh->peer_count, fresh->host_count, keys.count, keys.count == 1 ? "" : "s");
@@ -344,6 +345,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     r = r < 0 ? r : agent_pages_open(a);
     r = r < 0 ? r : open_loop(a);
     r = r < 0 ? r : agent_server_open(a);
+    r = r < 0 ? r : agent_settings_open(a);
     r = r < 0 ? r : agent_uplink_open(a);
     r = r < 0 ? r : agent_metrics_open(a);
     if (r < 0) {
@@ -360,6 +362,7 @@ static void close_all(struct agent *a)
     if (a->node != NULL) {
         agent_state_save(a);
     }
+    agent_settings_close(a);
     agent_pages_close(a);
     agent_clocks_close(a);
     agent_nics_close(a);

@@ -10,6 +10,7 @@
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; say.c findings to the journal;
+ * settings.c what the controller configures;
  * server.c and answer_*.c the JSON; uplink.c, report.c, spool.c the controller; join.c the way in. */
 #pragma once
 #include "core/node/node.h"
@@ -26,6 +27,7 @@
 #include "service/record/codec.h"
 #include "service/record/recorder.h"
 #include "wire/mesh_page.h"
+#include "wire/switch_page.h"
 
 #include <systemd/sd-event.h>
 
@@ -89,6 +91,12 @@ struct agent_discovery { /* a probe with a small TTL that a router may answer */
 };
 #define AGENT_DISCOVERY_KEPT 256
 
+struct agent_settings {                /* the fleet's configuration as this host follows it */
+    uint64_t version, config_version;  /* last received; in force */
+    uint32_t report_ms, beat_ms, mode; /* mode: enum switch_mode */
+    char refused[120];                 /* why the last received isn't in force; empty: it is */
+};
+
 struct agent_server;
 struct http_server;
 
@@ -123,7 +131,8 @@ struct agent {
     uint32_t peer_key[256];   /* newest key id heard from a peer, by nic id modulo */
 
     struct page_maker page;
-    struct shm_page clock_shm, mesh_shm;
+    struct shm_page clock_shm, mesh_shm, switch_shm;
+    struct agent_settings settings;
     struct mesh_page_header mesh_header;
     uint32_t mesh_capacity;
     bool publish_mesh, publish_mesh_all;
@@ -194,6 +203,16 @@ MUST_CHECK int agent_pages_open(struct agent *a);
 void agent_pages_close(struct agent *a);
 void agent_publish_clock(struct agent *a);
 void agent_publish_mesh(struct agent *a);
+
+/* ---- settings.c ---- */
+struct Foliot__V1__Settings;
+MUST_CHECK int agent_settings_open(struct agent *a);
+void agent_settings_close(struct agent *a);
+/* As the controller says; what can't be followed is refused and said. */
+void agent_settings_take(struct agent *a, const struct Foliot__V1__Settings *settings);
+/* The lesser of the fleet's mode and this host's own; and to the switch with it. */
+enum switch_mode agent_settings_mode(const struct agent *a);
+void agent_settings_publish(struct agent *a);
 
 /* ---- state.c ---- */
 void agent_state_save(struct agent *a);

@@ -341,6 +341,9 @@ static void put_controller(struct agent *a, struct json_writer *j)
     json_put_uint(j, "reports_waiting", r.waiting);
     json_put_uint(j, "waiting_bytes", r.waiting_bytes);
     json_put_uint(j, "reports_lost", r.lost);
+    json_put_int_if(j, "config_version", a->settings.config_version != 0,
+                    (int64_t)a->settings.config_version);
+    json_put_string(j, "config_refused", a->settings.refused[0] != 0 ? a->settings.refused : NULL);
     json_put_int_if(j, "certificate_not_after_utc_ns", r.certificate_not_after != 0,
                     r.certificate_not_after * NS_PER_S);
     json_put_end(j);
@@ -373,6 +376,7 @@ static void answer_status(struct agent *a, struct json_writer *j)
     json_put_end(j);
     put_cost(a, j);
     put_controller(a, j);
+    json_put_string(j, "mode", switch_mode_word(agent_settings_mode(a)));
     put_findings(a, j, false);
 }
 

@@ -115,11 +115,12 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
         "host",       "key_file",       "port",        "nics",       "peers",       "routers",
         "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor", "diameter",
         "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",  "identity_dir",
-        "fleet_file", "metrics_listen", NULL};
+        "fleet_file", "metrics_listen", "mode",        NULL};
+    static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
     int64_t port = AGENT_PORT_DEFAULT, diameter = 0, flaps = 0, paths = 0, ring = 0, mib = 64;
-    int choice = 0;
+    int choice = 0, mode = SWITCH_UNSET;
     int r = config_allow(root, keys, l->error);
     r = r < 0 ? r : require_text(root, "host", c->host, sizeof(c->host), l->error);
     r = r < 0 ? r : require_text(root, "key_file", c->key_file, sizeof(c->key_file), l->error);
@@ -153,6 +154,8 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0 ? r : load_span(root, "edge_limit", span_ms(1), &c->edge_bound_ns, l->error);
     r = r < 0 ? r : load_span(root, "delay_floor", span_ms(1), &c->delay_floor_ns, l->error);
     r = r < 0 ? r : config_choice(root, "stamps", stamps, &choice, l->error);
+    r = r < 0 ? r : config_choice(root, "mode", modes, &mode, l->error);
+    c->mode = (enum switch_mode)mode;
     c->port = (uint16_t)port;
     c->diameter = (uint32_t)diameter;
     c->flap_limit = (uint32_t)flaps;

@@ -7,6 +7,7 @@
 #include "core/node/node.h"
 #include "platform/config/config.h"
 #include "wire/probe.h"
+#include "wire/switch_page.h"
 
 #include <net/if.h>
 #include <netinet/in.h>
@@ -38,7 +39,8 @@ struct agent_config {
     uint64_t fleet_version;             /* of that file */
     char metrics_listen[80];            /* "127.0.0.1:7636"; empty: no metrics over HTTP */
     uint16_t port;
-    bool software_stamps; /* stamps: software, even where the NIC could */
+    enum switch_mode mode; /* the most that jobs here may do; UNSET: no limit */
+    bool software_stamps;  /* stamps: software, even where the NIC could */
     int64_t record_bytes_max;
     uint32_t edge_bound_ns, delay_floor_ns, diameter, flap_limit;
     uint16_t path_limit, ring_peers;

@@ -19,8 +19,6 @@
 #include "service/agent/spool.h"
 
 enum {
-    REPORT_MS = 10000,
-    BEAT_MS = 2000,
     TIMEOUT_MS = 15000,
     RETRY_MS_MIN = 250,
     RETRY_MS_MAX = 5000, /* a controller that is back is found within this */
@@ -40,12 +38,12 @@ struct uplink {
     char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE],
         fresh_key[PATH_SIZE];
     uint64_t boot, lost_told;
-    uint32_t report_ms, beat_ms, retry_ms;
+    uint32_t run, retry_ms;
     int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
     int64_t reported_at;
-    uint64_t keys_version, settings_version, acknowledged, sent_fleet;
+    uint64_t keys_version, acknowledged, sent_fleet;
     int64_t not_after;
-    bool connected, said_trouble, renewing, event_waits;
+    bool connected, said_trouble, renewing, event_waits, echo;
     char trouble[200];
     uint64_t prng;
     struct message_buffer packed, encoded, unpacked;
@@ -148,13 +146,6 @@ static void take_keys(struct uplink *u, const ProtobufCBinaryData *keys, uint64_
     agent_reload(a);
 }
 
-static void take_settings(struct uplink *u, const Foliot__V1__Settings *s)
-{
-    u->settings_version = s->version;
-    u->report_ms = s->report_ms >= 1000 && s->report_ms <= 60000 ? s->report_ms : REPORT_MS;
-    u->beat_ms = s->beat_ms >= 200 && s->beat_ms <= 60000 ? s->beat_ms : BEAT_MS;
-}
-
 static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
 {
     if (m->acknowledged > 0) {
@@ -165,7 +156,9 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
         report_want_table(u->maker);
     }
     if (m->settings != NULL) {
-        take_settings(u, m->settings);
+        const uint64_t before = u->agent->settings.version;
+        agent_settings_take(u->agent, m->settings);
+        u->echo = u->agent->settings.version != before; /* the controller waits to hear of it */
     }
     if (m->keys.len > 0) {
         take_keys(u, &m->keys, m->keys_version);
@@ -234,7 +227,8 @@ static void on_reply(void *context, const struct http_result *result)
         set_connected(u);
         take_reply(u, m);
         u->send_at = mono_now() + wait_ms * NS_PER_MS;
-        u->beat_at = mono_now() + spread(u, u->beat_ms);
+        u->beat_at = u->echo ? 0 : mono_now() + spread(u, u->agent->settings.beat_ms);
+        u->echo = false;
     }
     message_arena_done(&u->arena);
     message_buffer_done(&u->unpacked); /* the fleet's list is large and rare */
@@ -343,7 +337,11 @@ static void send_batch(struct uplink *u)
     m.now_fleet = agent_fleet_ns(a, (struct mono){m.now_mono}, &fleet) ? fleet : 0;
     m.fleet_version = a->config->fleet_version;
     m.keys_version = u->keys_version;
-    m.settings_version = u->settings_version;
+    m.settings_version = a->settings.version;
+    m.config_version = a->settings.config_version;
+    m.settings_refused = a->settings.refused;
+    m.mode = (uint32_t)agent_settings_mode(a);
+    m.run = u->run;
     m.version = (char *)(uintptr_t)FOLIOT_VERSION;
     m.reports = pointers;
     m.n_reports = add_reports(u, sealed, pointers);
@@ -397,7 +395,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *context)
     const int64_t now = mono_now();
     if (now >= u->report_at) {
         make_report(u, true, now);
-        u->report_at = now + spread(u, u->report_ms);
+        u->report_at = now + spread(u, u->agent->settings.report_ms);
     } else if (u->event_waits) {
         make_report(u, false, now);
         u->send_at = u->connected ? 0 : u->send_at;
@@ -411,7 +409,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *context)
         }
     }
     if (now >= u->beat_at) {
-        u->beat_at = now + spread(u, u->beat_ms);
+        u->beat_at = now + spread(u, u->agent->settings.beat_ms);
     }
     arm(u);
     return 0;
@@ -493,12 +491,11 @@ int agent_uplink_open(struct agent *a)
     a->uplink = u;
     u->agent = a;
     u->boot = boot_name(a);
-    u->report_ms = REPORT_MS;
-    u->beat_ms = BEAT_MS;
     u->retry_ms = RETRY_MS_MIN;
     if (getrandom(&u->prng, sizeof(u->prng), 0) < 0 || getrandom(&run, sizeof(run), 0) < 0) {
         u->prng = run = (uint32_t)mono_now();
     }
+    u->run = run;
     set_paths(u);
     int r = read_identity(u);
     if (r < 0) { /* the clock and the mesh don't need the controller */

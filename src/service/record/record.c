@@ -331,7 +331,9 @@ static int play_event(struct player *p, enum node_event_kind kind, struct mono n
     }
     p->outcome.events++;
     const int rc = node_on_event(p->node, now, kind, event);
-    return rc == -EINVAL && kind == NODE_EVENT_PEERS ? 0 : rc; /* refused there, refused here */
+    return rc == -EINVAL && (kind == NODE_EVENT_PEERS || kind == NODE_EVENT_SETTINGS)
+               ? 0
+               : rc; /* refused there, refused here */
 }
 
 int record_play(struct record *r, bool trust_copy,
