@@ -44,6 +44,28 @@ static int complain(const char *path, int r)
     return 2;
 }
 
+/* Returns the exit status. */
+static int tell(const char *path, const struct replay *replay, const struct record_outcome *o)
+{
+    const char *same = o->different == 0 ? "the same, bit for bit" : "NOT the same";
+
+    if (o->damage != 0) {
+        fprintf(
+            stderr,
+            "foliot sim replay: %s: %s at byte %zu: nothing is known of what came after. Of the "
+            "%ld recorded findings before it %ld differ (%ld events): %s. Save or copy it "
+            "again: expected a file that ends with foliot record's end mark\n",
+            path, o->damage == -ENODATA ? "cut short, it ends" : "damaged", o->damage_at,
+            o->findings, o->different, o->events, same);
+        return o->different == 0 ? 2 : 1;
+    }
+    printf("%s: %ld events, %ld actions (%ld probes sent, %ld findings); of %ld recorded findings "
+           "%ld differ: %s\n",
+           path, o->events, o->actions, replay->sends, replay->findings, o->findings, o->different,
+           same);
+    return o->different == 0 ? 0 : 1;
+}
+
 int sim_replay(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -77,10 +99,5 @@ int sim_replay(int argc, char **argv)
     if (r < 0) {
         return complain(argv[optind], r);
     }
-    printf("%s: %ld events, %ld actions (%ld probes sent, %ld findings); of %ld recorded findings "
-           "%ld differ: %s\n",
-           argv[optind], outcome.events, outcome.actions, replay.sends, replay.findings,
-           outcome.findings, outcome.different,
-           outcome.different == 0 ? "the same, bit for bit" : "NOT the same");
-    return outcome.different == 0 ? 0 : 1;
+    return tell(argv[optind], &replay, &outcome);
 }

@@ -179,6 +179,60 @@ static void finish(void)
     assert_int_equal(rmdir(directory), 0); /* its files never had names */
 }
 
+/* How reading ends: 0 where all is there. */
+static int read_all(const uint8_t *bytes, size_t size)
+{
+    struct record *record = NULL;
+    enum node_event_kind kind;
+    struct mono now;
+    const void *event;
+    int rc = record_open_memory(&record, bytes, size);
+    for (int more = 1; rc == 0 && more == 1;) {
+        more = record_next(record, &kind, &now, &event);
+        rc = more < 0 ? more : 0;
+    }
+    record_close(record);
+    return rc;
+}
+
+/* Cut anywhere, by one byte too: the events before the cut, then word of it. */
+static void cut_is_noticed(const uint8_t *bytes, size_t size)
+{
+    struct record *record = NULL;
+    struct record_outcome outcome;
+    struct node *node = NULL;
+
+    assert_int_equal(read_all(bytes, size), 0);
+    for (size_t cut = 0; cut < size; cut += cut < 4000 ? 97 : cut + 300 < size ? 9973 : 1) {
+        const int rc = read_all(bytes, cut);
+        assert_true(rc == -ENODATA || (rc == -EPROTO && cut < 4000 + sizeof(struct node_config)));
+    }
+    for (size_t lost = 1; lost < 40; lost += 6) {
+        assert_int_equal(record_open_memory(&record, bytes, size - lost), 0);
+        assert_int_equal(record_play(record, true, on_action, NULL, &node, &outcome), 0);
+        assert_int_equal(outcome.damage, -ENODATA);
+        assert_true(outcome.damage_at <= size - lost && outcome.damage_at + 600 > size);
+        assert_true(outcome.events > 1000 && outcome.different == 0);
+        node_free(node);
+        record_close(record);
+    }
+}
+
+/* One bit of the events, or more bytes than there were. */
+static void damage_is_noticed(uint8_t *bytes, size_t size)
+{
+    uint8_t *longer = calloc(1, size + 1);
+
+    for (size_t i = 1; i < 400; i += 7) {
+        bytes[size - i * 20] ^= 4;
+        assert_true(read_all(bytes, size) < 0);
+        bytes[size - i * 20] ^= 4;
+    }
+    memcpy(longer, bytes, size);
+    assert_int_equal(read_all(longer, size + 1), -EPROTO);
+    free(longer);
+}
+
 static void replays_from_birth(void **state)
 {
     const struct mono birth = {123 * NS_PER_S};
@@ -198,17 +252,8 @@ static void replays_from_birth(void **state)
     assert_memory_equal(again, live, live_count * sizeof(live[0]));
     node_free(node);
     record_close(record);
-    /* cut anywhere: the events before the cut, then an end or an error, never more */
-    for (size_t cut = 0; cut < size; cut += cut < 4000 ? 97 : 9973) {
-        enum node_event_kind kind;
-        struct mono now;
-        const void *event;
-        if (record_open_memory(&record, bytes, cut) == 0) {
-            while (record_next(record, &kind, &now, &event) == 1) {
-            }
-            record_close(record);
-        }
-    }
+    cut_is_noticed(bytes, size);
+    damage_is_noticed(bytes, size);
     /* a flipped bit of what makes it ours */
     bytes[16] ^= 1;
     assert_int_equal(record_open_memory(&record, bytes, size), -ESTALE);

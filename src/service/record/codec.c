@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-enum { DRAIN_BYTE = 255, FINDING_BYTE = 254 };
+enum { SEGMENT_END_BYTE = 0, RECORD_END_BYTE = 253, FINDING_BYTE = 254, DRAIN_BYTE = 255 };
+
+_Static_assert((int)NODE_EVENT_KIND_COUNT < (int)RECORD_END_BYTE, "kinds and marks stay apart");
 
 _Static_assert(sizeof(struct finding) <= 8 * CODEC_WORD_MAX, "a finding fits");
 
@@ -38,18 +40,18 @@ static size_t put_varint(uint8_t *bytes, uint64_t value)
     return n;
 }
 
-/* 0: not a number within the bytes. */
-static size_t get_varint(const uint8_t *bytes, size_t size, uint64_t *ret)
+/* Returns the bytes used. */
+static long get_varint(const uint8_t *bytes, size_t size, uint64_t *ret)
 {
     uint64_t value = 0;
     for (size_t n = 0; n < size && n < 10; n++) {
         value |= (uint64_t)(bytes[n] & 0x7f) << (7 * n);
         if (bytes[n] < 0x80) {
             *ret = value;
-            return n + 1;
+            return (long)n + 1;
         }
     }
-    return 0;
+    return size < 10 ? -ENODATA : -EPROTO;
 }
 
 static size_t word_count(enum node_event_kind kind)
@@ -86,6 +88,33 @@ size_t codec_encode_finding(const struct finding *finding, uint8_t *bytes)
     bytes[0] = FINDING_BYTE;
     memcpy(bytes + 1, finding, sizeof(*finding));
     return 1 + sizeof(*finding);
+}
+
+uint64_t codec_sum(uint64_t sum, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        sum = (sum ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3ULL;
+    }
+    return sum;
+}
+
+void codec_encode_end(bool last, uint64_t sum, uint8_t *bytes)
+{
+    bytes[0] = last ? RECORD_END_BYTE : SEGMENT_END_BYTE;
+    memcpy(bytes + 1, &sum, sizeof(sum));
+}
+
+int codec_decode_end(const uint8_t *bytes, size_t size, uint64_t sum, bool *ret_last)
+{
+    if (size < CODEC_END_SIZE) {
+        return -ENODATA;
+    }
+    if ((bytes[0] != RECORD_END_BYTE && bytes[0] != SEGMENT_END_BYTE) ||
+        memcmp(bytes + 1, &sum, sizeof(sum)) != 0) {
+        return -EPROTO;
+    }
+    *ret_last = bytes[0] == RECORD_END_BYTE;
+    return 0;
 }
 
 size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
@@ -131,33 +160,37 @@ long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
     }
     if (size > 0 && bytes[0] == FINDING_BYTE) {
         if (size < 1 + sizeof(struct finding)) {
-            return -EPROTO;
+            return -ENODATA;
         }
         memcpy(ret_event, bytes + 1, sizeof(struct finding));
         *ret_kind = (enum node_event_kind)CODEC_FINDING;
         *ret_now = (struct mono){c->now_ns};
         return 1 + (long)sizeof(struct finding);
     }
-    if (size == 0 || bytes[0] > NODE_EVENT_KIND_COUNT) {
-        return -EPROTO;
+    if (size == 0) {
+        return -ENODATA;
     }
-    if (bytes[0] == 0) {
+    if (bytes[0] == SEGMENT_END_BYTE || bytes[0] == RECORD_END_BYTE) {
         return 0;
+    }
+    if (bytes[0] > NODE_EVENT_KIND_COUNT) {
+        return -EPROTO;
     }
     const enum node_event_kind kind = (enum node_event_kind)(bytes[0] - 1);
     const size_t words = word_count(kind), map_size = (words + 7) / 8;
-    size_t n = 1, used = get_varint(bytes + n, size - n, &value);
-    if (used == 0) {
-        return -EPROTO;
+    size_t n = 1;
+    long used = get_varint(bytes + n, size - n, &value);
+    if (used < 0) {
+        return used;
     }
-    n += used;
+    n += (size_t)used;
     const int64_t now_ns = (int64_t)((uint64_t)c->now_ns + (uint64_t)unzigzag(value));
     if (now_ns < -TIME_NS_MAX || now_ns > TIME_NS_MAX) {
         return -EPROTO;
     }
     const uint8_t slot = kind == NODE_EVENT_RECEIVE && n < size ? bytes[n++] : 0;
     if (size - n < map_size) {
-        return -EPROTO;
+        return -ENODATA;
     }
     const uint8_t *map = bytes + n;
     uint64_t *last = memory_of(c, kind, slot);
@@ -165,10 +198,10 @@ long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
     for (size_t i = 0; i < words; i++) {
         if ((map[i / 8] >> i % 8 & 1) != 0) {
             used = get_varint(bytes + n, size - n, &value);
-            if (used == 0) {
-                return -EPROTO;
+            if (used < 0) {
+                return used;
             }
-            n += used;
+            n += (size_t)used;
             last[i] += (uint64_t)unzigzag(value);
         }
         ret_event[i] = last[i];

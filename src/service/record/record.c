@@ -21,6 +21,8 @@ struct fleet_memory {
 struct record {
     uint8_t *bytes;
     size_t size, at;
+    bool ended;
+    uint64_t sum; /* of this segment's bytes so far */
     struct record_head head;
     struct node_config config;
     const uint8_t *restored, *copy;
@@ -66,14 +68,16 @@ static int read_fleet(struct record *r, struct node_fleet *ret_fleet)
 {
     struct node_fleet f = {0};
     if (r->size - r->at < 16) {
-        return -EPROTO;
+        return -ENODATA;
     }
     memcpy(&f.seed, r->bytes + r->at, 8);
     memcpy(&f.peer_count, r->bytes + r->at + 8, 4);
     memcpy(&f.router_count, r->bytes + r->at + 12, 4);
-    if (f.peer_count > FLEET_NIC_MAX || f.router_count > FLEET_NIC_MAX ||
-        record_fleet_size(&f) > r->size - r->at) {
+    if (f.peer_count > FLEET_NIC_MAX || f.router_count > FLEET_NIC_MAX) {
         return -EPROTO;
+    }
+    if (record_fleet_size(&f) > r->size - r->at) {
+        return -ENODATA;
     }
     struct fleet_memory *m = calloc(1, sizeof(*m));
     if (m == NULL) {
@@ -118,7 +122,7 @@ static int read_head(struct record *r)
     r->at = sizeof(r->head) + sizeof(r->config);
     const int rc = read_fleet(r, &r->config.fleet);
     if (rc < 0) {
-        return rc;
+        return rc == -ENODATA ? -EPROTO : rc;
     }
     if (r->head.restored_size > r->size - r->at ||
         r->head.copy_size > r->size - r->at - r->head.restored_size) {
@@ -139,6 +143,7 @@ static int finish_open(struct record *r, struct record **ret_record)
         return rc;
     }
     codec_init(&r->codec);
+    r->sum = CODEC_SUM_EMPTY;
     *ret_record = r;
     return 0;
 }
@@ -221,32 +226,57 @@ bool record_whole(const struct record *r)
     return (r->head.flags & RECORD_WHOLE) != 0;
 }
 
+/* At a segment's end. */
+static int next_segment(struct record *r)
+{
+    const int rc = codec_decode_end(r->bytes + r->at, r->size - r->at, r->sum, &r->ended);
+    if (rc < 0) {
+        return rc;
+    }
+    r->at += CODEC_END_SIZE;
+    r->sum = CODEC_SUM_EMPTY;
+    codec_init(&r->codec);
+    return r->ended && r->at != r->size ? -EPROTO : 0;
+}
+
+/* The event at r->at whose codec has said that it takes `used` bytes. */
+static int take_event(struct record *r, size_t used, enum node_event_kind kind,
+                      const void **ret_event)
+{
+    const size_t from = r->at;
+    int rc = 0;
+    r->at += used;
+    *ret_event = r->event;
+    if (kind == NODE_EVENT_PEERS) {
+        rc = read_fleet(r, &r->fleet);
+        *ret_event = &r->fleet;
+    } else if (kind < CODEC_DRAIN) {
+        rc = codec_check(&r->config, kind, r->event);
+    }
+    if (rc < 0) {
+        r->at = from;
+        return rc;
+    }
+    r->sum = codec_sum(r->sum, r->bytes + from, r->at - from);
+    return 1;
+}
+
 int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *ret_now,
                 const void **ret_event)
 {
-    while (r->at < r->size) {
+    while (!r->ended) {
         const long used =
             codec_decode(&r->codec, r->bytes + r->at, r->size - r->at, ret_kind, ret_now, r->event);
         if (used < 0) {
             return (int)used;
         }
-        if (used == 0) { /* the next segment */
-            codec_init(&r->codec);
-            r->at++;
-            continue;
+        if (used > 0) {
+            return take_event(r, (size_t)used, *ret_kind, ret_event);
         }
-        r->at += (size_t)used;
-        *ret_event = r->event;
-        if (*ret_kind == NODE_EVENT_PEERS) {
-            const int rc = read_fleet(r, &r->fleet);
-            *ret_event = &r->fleet;
-            return rc < 0 ? rc : 1;
+        const int rc = next_segment(r);
+        if (rc < 0) {
+            return rc;
         }
-        if (*ret_kind >= CODEC_DRAIN) {
-            return 1;
-        }
-        const int rc = codec_check(&r->config, *ret_kind, r->event);
-        return rc < 0 ? rc : 1;
     }
     return 0;
 }
@@ -336,6 +366,17 @@ static int play_event(struct player *p, enum node_event_kind kind, struct mono n
                : rc; /* refused there, refused here */
 }
 
+/* No more can be read: the end, or damage, which is part of the outcome. */
+static void note_end(struct player *p, const struct record *r, int *rc)
+{
+    if (*rc == -EPROTO || *rc == -ENODATA) {
+        p->outcome.damage = *rc;
+        p->outcome.damage_at = r->at;
+        p->outcome.findings -= (long)p->said_count; /* never compared */
+        *rc = 0;
+    }
+}
+
 int record_play(struct record *r, bool trust_copy,
                 void (*on_action)(void *context, struct mono now, const struct node_action *),
                 void *context, struct node **ret_node, struct record_outcome *ret_outcome)
@@ -353,6 +394,7 @@ int record_play(struct record *r, bool trust_copy,
         const void *event = NULL;
         rc = record_next(r, &kind, &now, &event);
         if (rc <= 0) {
+            note_end(p, r, &rc);
             break;
         }
         rc = play_event(p, kind, now, event);

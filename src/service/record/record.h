@@ -4,17 +4,18 @@
  *   struct node_config as it is, pointers zero
  *   the fleet: u64 seed, u32 NICs, u32 routers, then the arrays as they are
  *   the saved state that the node began with (node_restore), or the copy of the arena that it lived
- * in segments of events (codec.h), each ended by a zero byte; a peers event is followed by a fleet
+ * in segments of events (codec.h), each with its end and sum; a peers event is followed by a fleet
  * as above
  *
- * Reading events is total: any bytes give events that the node takes, and then an end or -EPROTO.
+ * Reading events is total: any bytes give events that the node takes, and then an end, -EPROTO or
+ * -ENODATA.
  * Playing a recording that begins with a copy of a node trusts that copy: play recordings of people
  * whom you trust. */
 #pragma once
 #include "service/record/codec.h"
 
 #define RECORD_MAGIC   0x3143455246ULL /* "FREC1" */
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
 #define RECORD_WHOLE   1u /* from the node's birth */
 
 struct record_head {
@@ -40,7 +41,8 @@ const struct node_config *record_config(const struct record *r);
 struct mono record_birth(const struct record *r);
 bool record_whole(const struct record *r);
 /* The next event (or CODEC_DRAIN, CODEC_FINDING), valid until the next call: 1; 0: the end;
- * -EPROTO: damaged here. For NODE_EVENT_PEERS the event is a struct node_fleet whose arrays stay
+ * -EPROTO: damaged here, or (at a segment's end) somewhere in this segment; -ENODATA: the file was
+ * cut here. For NODE_EVENT_PEERS the event is a struct node_fleet whose arrays stay
  * valid until the record is closed. */
 MUST_CHECK int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *ret_now,
                            const void **ret_event);
@@ -50,6 +52,9 @@ struct record_outcome {
     long events, actions;
     long findings, different; /* of the recorded findings; those that weren't given again to the
                                  bit, or in excess */
+    int damage;               /* 0: played to its end. Else what record_next said: the above is of
+                                 what came before */
+    size_t damage_at;         /* byte of the file */
 };
 /* Plays the whole record into a new node, or into the copy that it begins with (*ret_node then
  * lives in the arena: free it by arena_close). -ENOTSUP: it doesn't reach back to the node's birth

@@ -19,6 +19,7 @@ struct segment {
                there is one */
     int64_t copy_size;
     int64_t bytes, events;
+    uint64_t sum; /* of the events' bytes that are in the file */
     struct mono first, last;
 };
 
@@ -118,6 +119,18 @@ static int write_all(int fd, const void *bytes, size_t size)
     return 0;
 }
 
+/* Of events, to the end of a segment. */
+static int write_events(struct recorder *r, struct segment *s, const void *bytes, size_t size)
+{
+    const int rc = write_all(s->fd, bytes, size);
+    if (rc == 0) {
+        s->sum = codec_sum(s->sum, bytes, size);
+        s->bytes += (int64_t)size;
+        r->bytes += (int64_t)size;
+    }
+    return rc;
+}
+
 /* Buffer to the newest segment. A full disk: all is forgotten (what follows a hole can't be
  * replayed), and tried anew. */
 static void flush(struct recorder *r)
@@ -126,25 +139,19 @@ static void flush(struct recorder *r)
     if (s == NULL || r->used == 0) {
         return;
     }
-    const int rc = write_all(s->fd, r->buffer, r->used);
+    const int rc = write_events(r, s, r->buffer, r->used);
     if (rc < 0) {
         r->error = -rc;
         r->retry = mono_add(s->last, span_s(10));
         drop_all(r);
         return;
     }
-    s->bytes += (int64_t)r->used;
-    r->bytes += (int64_t)r->used;
     r->used = 0;
 }
 
 static bool begin_segment(struct recorder *r, struct mono now)
 {
-    struct segment *s = newest(r);
-    if (s != NULL) {
-        r->buffer[r->used++] = 0; /* its end */
-        flush(r);
-    }
+    flush(r);
     while (r->count > 1 &&
            (r->count == SEGMENT_MAX || r->bytes > r->bytes_max ||
             mono_sub(now, r->segments[(r->first + 1) % SEGMENT_MAX].first).ns > RECORDER_KEEP_NS)) {
@@ -157,7 +164,7 @@ static bool begin_segment(struct recorder *r, struct mono now)
         drop_all(r);
         return false;
     }
-    struct segment fresh = {.fd = fd, .first = now, .last = now};
+    struct segment fresh = {.fd = fd, .first = now, .last = now, .sum = CODEC_SUM_EMPTY};
     if (r->node != NULL && mono_before(r->birth, now)) {
         const int rc = write_all(fd, (const void *)(uintptr_t)ARENA_ADDRESS, arena_size());
         if (rc < 0) {
@@ -240,7 +247,7 @@ void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono 
         }
         s = newest(r);
     }
-    if (r->used + CODEC_EVENT_MAX + 1 > sizeof(r->buffer)) {
+    if (r->used + CODEC_EVENT_MAX > sizeof(r->buffer)) {
         flush(r);
         s = newest(r);
         if (s == NULL) {
@@ -257,12 +264,10 @@ void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono 
         flush(r);
         keep_fleet(r, event);
         if (newest(r) != NULL && r->fleet != NULL &&
-            write_all(newest(r)->fd, r->fleet, r->fleet_size) == 0) {
-            newest(r)->bytes += (int64_t)r->fleet_size;
-            r->bytes += (int64_t)r->fleet_size;
-        } else {
-            drop_all(r);
+            write_events(r, newest(r), r->fleet, r->fleet_size) == 0) {
+            return;
         }
+        drop_all(r);
     }
 }
 
@@ -281,7 +286,10 @@ void recorder_finding(struct recorder *r, const struct finding *finding)
 
 void recorder_drained(struct recorder *r)
 {
-    if (r != NULL && newest(r) != NULL && r->undrained && r->used < sizeof(r->buffer) - 1) {
+    if (r != NULL && r->used == sizeof(r->buffer)) {
+        flush(r);
+    }
+    if (r != NULL && newest(r) != NULL && r->undrained) {
         r->used += codec_encode_drain(r->buffer + r->used);
         r->undrained = false;
     }
@@ -328,7 +336,10 @@ int recorder_save(struct recorder *r, struct recording *ret_recording)
     rc = rc < 0 || head.copy_size == 0 ? rc : copy_file(first->fd, out.fd, 0, first->copy_size);
     for (unsigned i = 0; rc == 0 && i < r->count; i++) {
         const struct segment *s = &r->segments[(r->first + i) % SEGMENT_MAX];
+        uint8_t end[CODEC_END_SIZE];
+        codec_encode_end(i + 1 == r->count, s->sum, end);
         rc = copy_file(s->fd, out.fd, s->copy_size, s->bytes);
+        rc = rc < 0 ? rc : write_all(out.fd, end, sizeof(end));
     }
     if (rc < 0) {
         close(out.fd);
