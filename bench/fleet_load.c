@@ -2,7 +2,8 @@
  * agents do: own certificates, own TLS connections, sealed reports, beats. What they report is made
  * up: delays around a base, a flap now and then.
  *
- * usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS SECONDS
+ * usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS SECONDS [FOLDER]
+ * With FOLDER its hosts' certificates are kept there, and a later run needs no joining.
  * Writes a line a second on stdout: "SECONDS joined N reporting N acknowledged N errors N
  * ack_ms_p50 X ack_ms_p99 X sent_bytes N". */
 #include <errno.h>
@@ -28,7 +29,7 @@ enum { TIMEOUT_MS = 30000, ANSWER_MAX = 64 << 20, SAMPLE_MAX = 1 << 20, JOINING_
 
 struct host {
     struct http_client *client;
-    char name[32], key_path[96], certificate_path[96];
+    char name[32], key_path[160], certificate_path[160], nic_path[160];
     uint32_t index, first_nic;
     uint64_t stream, number, acknowledged; /* number: the last made */
     struct message_buffer waiting;         /* the one report that isn't acknowledged */
@@ -41,7 +42,8 @@ struct host {
 static struct {
     sd_event *loop;
     const char *address;
-    char secret[64], pin[80], folder[64], authority[96];
+    char secret[64], pin[80], folder[96], authority[160];
+    bool keep;
     uint32_t host_count, nic_count, peer_count, path_count, report_ms, beat_ms;
     struct host *hosts;
     uint32_t joined, joining, reporting;
@@ -116,10 +118,28 @@ static void on_joined(void *context, const struct http_result *r)
         own = strcmp(m->fleet->hosts[i]->name, h->name) == 0 ? m->fleet->hosts[i] : own;
     }
     h->first_nic = own->nics[0]->id;
+    char text[16];
+    const int n = snprintf(text, sizeof(text), "%u\n", h->first_nic);
+    if (tls_write_file(h->nic_path, text, (size_t)n, 0600) < 0) {
+        die("can't write");
+    }
     h->fleet_version = m->fleet->version;
     h->keys_version = m->keys_version;
     h->joined = true;
     world.joined++;
+}
+
+/* Of an earlier run in the same folder. */
+static void resume(struct host *h)
+{
+    char *text = NULL;
+    if (access(h->certificate_path, R_OK) == 0 && tls_read_file(h->nic_path, &text) == 0) {
+        h->first_nic = (uint32_t)strtoul(text, NULL, 10);
+        h->stream = hash_u64((uint64_t)now_ns(), h->index) | 1; /* its agent started anew */
+        h->joined = true;
+        world.joined++;
+    }
+    free(text);
 }
 
 static void join(struct host *h)
@@ -397,8 +417,10 @@ static void set_up(char **argv)
             die("numbers are above 0");
         }
     }
-    snprintf(world.folder, sizeof(world.folder), "/tmp/foliot-load-XXXXXX");
-    if (mkdtemp(world.folder) == NULL || world.nic_count > 16) {
+    world.keep = argv[10] != NULL;
+    snprintf(world.folder, sizeof(world.folder), "%s",
+             world.keep ? argv[10] : "/tmp/foliot-load-XXXXXX");
+    if ((!world.keep && mkdtemp(world.folder) == NULL) || world.nic_count > 16) {
         die("no folder, or more than 16 NICs");
     }
     snprintf(world.authority, sizeof(world.authority), "%s/authority.pem", world.folder);
@@ -423,9 +445,11 @@ static void set_up(char **argv)
         snprintf(h->name, sizeof(h->name), "load%u", i);
         snprintf(h->key_path, sizeof(h->key_path), "%s/%u.key", world.folder, i);
         snprintf(h->certificate_path, sizeof(h->certificate_path), "%s/%u.pem", world.folder, i);
+        snprintf(h->nic_path, sizeof(h->nic_path), "%s/%u.nic", world.folder, i);
         if (http_client_open(world.loop, &h->client) < 0) {
             die("out of memory");
         }
+        resume(h);
     }
 }
 
@@ -433,9 +457,9 @@ int main(int argc, char **argv)
 {
     uint64_t now = 0;
     struct rlimit files = {65536, 65536};
-    if (argc != 10) {
+    if (argc != 10 && argc != 11) {
         die("usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS "
-            "SECONDS");
+            "SECONDS [FOLDER]");
     }
     (void)setrlimit(RLIMIT_NOFILE, &files);
     set_up(argv);
@@ -448,9 +472,13 @@ int main(int argc, char **argv)
     while (now < end && sd_event_run(world.loop, 100000) >= 0) {
         sd_event_now(world.loop, CLOCK_MONOTONIC, &now);
     }
+    if (world.keep) {
+        return 0;
+    }
     for (uint32_t i = 0; i < world.host_count; i++) {
         unlink(world.hosts[i].key_path);
         unlink(world.hosts[i].certificate_path);
+        unlink(world.hosts[i].nic_path);
     }
     unlink(world.authority);
     rmdir(world.folder);

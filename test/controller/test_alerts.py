@@ -145,7 +145,8 @@ class TestAlerts(fleet.Fleet):
             self.assertEqual(len(self.notices(incident=number)), count, str(self.notices()[count:]) + controller.log())
             self.assertIsNotNone(self.get(f"/api/v1/incidents/{number}")["acknowledged_by"])
         self.ip("c", "link", "set", "p1x0", "up")
-        self.wait(lambda: self.notices(event="resolved", incident=number), 10, lambda: controller.log())
+        self.wait(lambda: self.notices(event="resolved", incident=number), 10, lambda: controller.log() +
+                  str(self.get("/api/v1/links?host=h1")) + str(self.get(f"/api/v1/incidents/{number}")))
         self.assertNotIn("secret-in-url", controller.log())
 
     def test_silences_and_a_refused_file(self):

@@ -270,6 +270,48 @@ static void findings_stay_closed(void **state)
     store_close(s);
 }
 
+/* Beside the writer: sees what is committed, of one moment, and puts the log into the file. */
+static void a_helper_reads_and_checkpoints(void **state)
+{
+    struct store *s = open_store("s.db", 0), *helper = NULL;
+    char path[128], words[256] = "", body[1000] = "x";
+    snprintf(path, sizeof(path), "%s/s.db", folder);
+    const struct store_options options = {.path = path, .helper = true};
+    assert_int_equal(store_open(&options, &helper, words), 0);
+    store_has_helper(s);
+    const int64_t host = add_host(s, "h1");
+    assert_int_equal(store_commit(s), 0);
+    int64_t count = 0;
+    assert_int_equal(store_report_put(s, host, 1, body, sizeof(body)), 0);
+    assert_int_equal(store_reports(helper, host, 0, 9, count_blob, &count), 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(store_commit(s), 0);
+    assert_int_equal(store_snapshot(helper), 0);
+    assert_int_equal(store_reports(helper, host, 0, 9, count_blob, &count), 0);
+    assert_int_equal(store_report_put(s, host, 2, body, sizeof(body)), 0);
+    assert_int_equal(store_commit(s), 0);
+    count = 0;
+    assert_int_equal(store_reports(helper, host, 0, 9, count_blob, &count), 0);
+    assert_int_equal(count, 1);
+    store_snapshot_end(helper);
+    assert_int_equal(store_report_put(helper, host, 3, body, 1), -EROFS); /* it is no writer */
+    store_rollback(helper);
+    while (store_log_pages(s) < STORE_LOG_PAGES + 10) { /* not before it is told to */
+        for (int64_t i = 0; i < 2000; i++) {
+            assert_int_equal(store_report_put(s, host, 10 + i, body, sizeof(body)), 0);
+        }
+        assert_int_equal(store_commit(s), 0);
+    }
+    assert_int_equal(store_checkpoint(helper), 0);
+    assert_int_equal(store_checkpoint(s), 0);
+    assert_int_equal(store_log_pages(s), 0);
+    assert_int_equal(store_report_put(s, host, 3, body, 1), 0);
+    assert_int_equal(store_commit(s), 0);
+    assert_true(store_log_pages(s) < 20); /* the log began anew */
+    store_close(helper);
+    store_close(s);
+}
+
 /* ---- chunks ---- */
 
 enum { SLOTS = 60, SERIES = 200 };
@@ -314,6 +356,17 @@ static void chunks_hold_what_was_put_in(void **state)
                             SLOTS * sizeof(int64_t));
     }
     chunk_free(c);
+    struct message_buffer scratch = {0};
+    struct chunk_head read;
+    int64_t column[CHUNK_SLOT_MAX];
+    for (size_t i = 0; i < SERIES; i++) { /* each alone */
+        assert_int_equal(chunk_column(b.bytes, b.size, &series[i].key, &scratch, &read, column), 0);
+        assert_true(read.from_ns == head.from_ns && read.slot_count == SLOTS);
+        assert_memory_equal(column, series[i].values, SLOTS * sizeof(int64_t));
+    }
+    const struct chunk_key unknown = {1, 4, 99999, 7640}, elsewhere = {1, 99, 100, 7640};
+    assert_int_equal(chunk_column(b.bytes, b.size, &unknown, &scratch, &read, column), -ENOENT);
+    assert_int_equal(chunk_column(b.bytes, b.size, &elsewhere, &scratch, &read, column), -ENOENT);
     const uint32_t one = 4, none = 99;
     assert_int_equal(chunk_decode(b.bytes, b.size, &one, &c), 0);
     assert_int_equal(chunk_series_count(c), SERIES / 2);
@@ -321,14 +374,22 @@ static void chunks_hold_what_was_put_in(void **state)
     assert_int_equal(chunk_decode(b.bytes, b.size, &none, &c), -ENOENT);
     for (size_t n = 0; n < b.size; n++) { /* cut anywhere: refused */
         assert_int_equal(chunk_decode(b.bytes, n, NULL, &c), -EBADMSG);
+        if (n < b.size / 2) { /* in the first section, or before it */
+            assert_int_equal(chunk_column(b.bytes, n, &series[0].key, &scratch, &read, column),
+                             -EBADMSG);
+        }
     }
     for (size_t n = 0; n < b.size; n++) { /* any bit: refused, or other values, never worse */
         b.bytes[n] ^= 0x10;
         if (chunk_decode(b.bytes, b.size, NULL, &c) == 0) {
             chunk_free(c);
         }
+        if (chunk_column(b.bytes, b.size, &series[90].key, &scratch, &read, column) == 0) {
+            assert_true(read.slot_count <= CHUNK_SLOT_MAX);
+        }
         b.bytes[n] ^= 0x10;
     }
+    message_buffer_done(&scratch);
     message_buffer_done(&b);
 }
 
@@ -341,6 +402,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(survives_a_full_disk, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(refuses_damage, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(findings_stay_closed, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_helper_reads_and_checkpoints, make_folder, remove_folder),
         cmocka_unit_test(chunks_hold_what_was_put_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,20 +112,33 @@ void json_put_end(struct json_writer *j)
     put(j, &j->close[--j->depth], 1);
 }
 
+/* Backwards from `end`; ten times as fast as snprintf, and a series is thousands of them. */
+static const char *digits(char *end, uint64_t value, bool minus)
+{
+    *end = 0;
+    do {
+        *--end = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    if (minus) {
+        *--end = '-';
+    }
+    return end;
+}
+
 void json_put_int(struct json_writer *j, const char *key, int64_t value)
 {
     char text[32];
-    snprintf(text, sizeof(text), "%" PRId64, value);
     put_key(j, key);
-    put_text(j, text);
+    put_text(j, digits(text + sizeof(text) - 1, value < 0 ? 0 - (uint64_t)value : (uint64_t)value,
+                       value < 0));
 }
 
 void json_put_uint(struct json_writer *j, const char *key, uint64_t value)
 {
     char text[32];
-    snprintf(text, sizeof(text), "%" PRIu64, value);
     put_key(j, key);
-    put_text(j, text);
+    put_text(j, digits(text + sizeof(text) - 1, value, false));
 }
 
 void json_put_double(struct json_writer *j, const char *key, double value)

@@ -8,9 +8,17 @@
 
 enum { PACK_LEVEL = 3 };
 
-/* One context each for all: making one costs more than a small body. Used by one thread only. */
-static ZSTD_CCtx *packer;
-static ZSTD_DCtx *unpacker;
+/* One context each for all of a thread: making one costs more than a small body. */
+static _Thread_local ZSTD_CCtx *packer;
+static _Thread_local ZSTD_DCtx *unpacker;
+
+void message_thread_done(void)
+{
+    ZSTD_freeCCtx(packer);
+    ZSTD_freeDCtx(unpacker);
+    packer = NULL;
+    unpacker = NULL;
+}
 
 static void *arena_alloc(void *context, size_t size)
 {

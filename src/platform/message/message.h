@@ -44,6 +44,8 @@ MUST_CHECK int message_buffer_reserve(struct message_buffer *buffer, size_t capa
 
 /* -ENOMEM. */
 MUST_CHECK int message_encode(const ProtobufCMessage *message, struct message_buffer *ret);
+/* What a thread other than the first calls before it ends. */
+void message_thread_done(void);
 /* zstd. -EMSGSIZE: it would unpack to more than `limit`. -EBADMSG: not zstd, or cut short. */
 MUST_CHECK int message_pack(const void *bytes, size_t size, struct message_buffer *ret);
 MUST_CHECK int message_unpack(const void *bytes, size_t size, size_t limit,

@@ -237,6 +237,54 @@ static int get_section(struct chunk *c, uint32_t local, struct reader *r)
     return r->bad || r->at != r->end ? -EBADMSG : 0;
 }
 
+/* Past `count` numbers: bytes below 0x80 end one each, eight at a look. */
+static void skip(struct reader *r, uint64_t count)
+{
+    const uint64_t tops = 0x8080808080808080ULL;
+    while (count >= 8 && r->end - r->at >= 8) {
+        uint64_t word;
+        memcpy(&word, r->at, 8);
+        count -= (uint64_t)__builtin_popcountll(~word & tops);
+        r->at += 8;
+    }
+    for (; count > 0 && r->at < r->end; r->at++) {
+        count -= *r->at < 0x80;
+    }
+    r->bad = r->bad || count > 0;
+}
+
+static void skip_column(struct reader *r, uint32_t count)
+{
+    const uint64_t kind = get(r);
+    r->bad = r->bad || kind > COLUMN_CONSTANT;
+    skip(r, kind == COLUMN_CONSTANT ? 1 : count);
+}
+
+static int find_column(struct reader *r, const struct chunk_key *key, uint32_t slots,
+                       int64_t *values)
+{
+    const uint64_t count = get(r);
+    struct chunk_key k = {.local = key->local};
+    uint64_t found = UINT64_MAX;
+    if (r->bad || count > CHUNK_SERIES_MAX) {
+        return -EBADMSG;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        k.metric = (uint32_t)get(r);
+        k.peer = (uint32_t)(k.peer + (uint64_t)unzigzag(get(r)));
+        k.port = (uint32_t)(k.port + (uint64_t)unzigzag(get(r)));
+        found = found == UINT64_MAX && chunk_key_compare(&k, key) == 0 ? i : found;
+    }
+    if (r->bad || found == UINT64_MAX) {
+        return r->bad ? -EBADMSG : -ENOENT;
+    }
+    for (uint64_t i = 0; i < found && !r->bad; i++) {
+        skip_column(r, slots);
+    }
+    get_column(r, values, slots);
+    return r->bad ? -EBADMSG : 0;
+}
+
 static int get_head(struct reader *r, struct chunk_head *head, uint64_t *ret_sections)
 {
     const uint64_t version = get(r);
@@ -299,6 +347,41 @@ int chunk_decode(const void *bytes, size_t size, const uint32_t *local, struct c
     }
     *ret_chunk = c;
     return 0;
+}
+
+int chunk_column(const void *bytes, size_t size, const struct chunk_key *key,
+                 struct message_buffer *scratch, struct chunk_head *ret_head,
+                 int64_t ret_values[CHUNK_SLOT_MAX])
+{
+    struct reader r = {bytes, (const uint8_t *)bytes + size, false};
+    uint64_t sections = 0, at = 0, length = 0;
+    struct chunk_head head;
+    int rc = get_head(&r, &head, &sections);
+    if (rc < 0) {
+        return rc;
+    }
+    for (uint64_t i = 0, before = 0; i < sections; i++) {
+        const uint64_t local = get(&r), n = get(&r);
+        if (local == key->local && length == 0) {
+            at = before;
+            length = n;
+        }
+        before += n <= size ? n : size;
+    }
+    const uint64_t left = (uint64_t)(r.end - r.at);
+    if (r.bad || length == 0 || at > left || length > left - at) {
+        return r.bad || length != 0 ? -EBADMSG : -ENOENT;
+    }
+    rc = message_unpack(r.at + at, length, SECTION_UNPACKED_MAX, scratch);
+    if (rc < 0) {
+        return rc == -ENOMEM ? rc : -EBADMSG;
+    }
+    r = (struct reader){scratch->bytes, scratch->bytes + scratch->size, false};
+    rc = find_column(&r, key, head.slot_count, ret_values);
+    if (rc == 0) {
+        *ret_head = head;
+    }
+    return rc;
 }
 
 void chunk_free(struct chunk *c)

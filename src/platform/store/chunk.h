@@ -53,6 +53,12 @@ MUST_CHECK int chunk_encode(const struct chunk_head *head, const struct chunk_se
                             size_t count, struct message_buffer *ret);
 int chunk_key_compare(const struct chunk_key *a, const struct chunk_key *b);
 
+/* One series alone, at a fraction of the cost: no other column is decoded. -ENOENT: not in it.
+ * `scratch` is used again by the next call. */
+MUST_CHECK int chunk_column(const void *bytes, size_t size, const struct chunk_key *key,
+                            struct message_buffer *scratch, struct chunk_head *ret_head,
+                            int64_t ret_values[CHUNK_SLOT_MAX]);
+
 struct chunk; /* of one section, or of all */
 /* local: which section, or NULL: all. -ENOENT: none of it. */
 MUST_CHECK int chunk_decode(const void *bytes, size_t size, const uint32_t *local,

@@ -11,6 +11,7 @@ struct store {
     sqlite3 *db;
     int lock_fd;
     bool dirty; /* a transaction is open */
+    uint32_t log_pages, log_pages_max;
     struct {
         const char *text;
         sqlite3_stmt *statement;

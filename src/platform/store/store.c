@@ -250,25 +250,65 @@ static int migrate(struct store *s, const char *path, char words[256])
     return r < 0 ? r : store_commit(s);
 }
 
+static int on_log(void *context, sqlite3 *db, const char *name, int pages)
+{
+    struct store *s = context;
+    s->log_pages = (uint32_t)pages;
+    /* what fails here is tried again with the next commit; the commit itself stands */
+    if (s->log_pages >= s->log_pages_max && store_checkpoint(s) < 0) {
+        s->log_pages = (uint32_t)pages;
+    }
+    return SQLITE_OK;
+}
+
+void store_has_helper(struct store *s)
+{
+    s->log_pages_max = 8 * STORE_LOG_PAGES;
+}
+
+uint32_t store_log_pages(const struct store *s)
+{
+    return s->log_pages;
+}
+
+int store_checkpoint(struct store *s)
+{
+    int pages = 0, done = 0;
+    const int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &done);
+    if (rc == SQLITE_OK && pages == done) {
+        s->log_pages = 0;
+    }
+    return sql_rc(s, rc);
+}
+
 static int set_up(struct store *s, const struct store_options *o, char words[256])
 {
     static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                                   "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
-                                  "PRAGMA cache_size=-16384; PRAGMA wal_autocheckpoint=2000;"
+                                  "PRAGMA cache_size=-16384;"
                                   "PRAGMA journal_size_limit=67108864; PRAGMA trusted_schema=OFF;";
     struct stat st = {0};
-    sqlite3_busy_timeout(s->db, o->read_only ? 2000 : 0);
+    const bool writes = !o->read_only && !o->helper;
+    sqlite3_busy_timeout(s->db, writes ? 0 : 2000);
     int r = 0;
-    if (!o->read_only) {
+    if (o->helper) {
+        r = sql_rc(s, sqlite3_exec(s->db, "PRAGMA synchronous=FULL; PRAGMA query_only=ON;", NULL,
+                                   NULL, NULL));
+        sqlite3_wal_autocheckpoint(s->db, 0);
+        return r;
+    }
+    if (writes) {
         /* before the first table: for new files */
         r = sql_rc(s, sqlite3_exec(s->db, "PRAGMA page_size=8192; PRAGMA auto_vacuum=INCREMENTAL;",
                                    NULL, NULL, NULL));
         r = r < 0 ? r : sql_rc(s, sqlite3_exec(s->db, pragmas, NULL, NULL, NULL));
+        s->log_pages_max = STORE_LOG_PAGES;
+        sqlite3_wal_hook(s->db, on_log, s);
     }
     if (r == 0 && stat(o->path, &st) == 0 && st.st_size < CHECK_AT_OPEN_BYTES) {
         r = store_check(s, words);
     }
-    if (r == 0 && !o->read_only) {
+    if (r == 0 && writes) {
         r = migrate(s, o->path, words);
     }
     if (r == -EUCLEAN) {
@@ -293,7 +333,7 @@ int store_open(const struct store_options *o, struct store **ret_store, char wor
         r = -errno;
         snprintf(words, 256, "%s: %s", o->path, strerror(-r));
     }
-    r = r < 0 || o->read_only ? r : take_lock(s, o, words);
+    r = r < 0 || o->read_only || o->helper ? r : take_lock(s, o, words);
     if (r == 0) {
         const mode_t mask = umask(077);
         const int flags = (o->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
@@ -359,6 +399,18 @@ void store_rollback(struct store *s)
         (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     }
     s->dirty = false;
+}
+
+int store_snapshot(struct store *s)
+{
+    return sql_rc(s, sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL));
+}
+
+void store_snapshot_end(struct store *s)
+{
+    if (sqlite3_get_autocommit(s->db) == 0) {
+        (void)sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    }
 }
 
 int store_check(struct store *s, char words[256])

@@ -24,6 +24,9 @@ struct store;
 struct store_options {
     const char *path;
     bool read_only, create;
+    /* Beside the writer, in its process, for another thread: reads what is committed and may call
+     * store_checkpoint. Takes no lock and looks nothing through. */
+    bool helper;
 };
 /* -ENOENT (and !create), -EBUSY (another controller has it), -EUCLEAN, -EPROTO (a newer schema).
  * ret_words: why not, for people. An older schema is brought forward. */
@@ -32,7 +35,18 @@ MUST_CHECK int store_open(const struct store_options *options, struct store **re
 void store_close(struct store *s); /* commits nothing; NULL is fine */
 MUST_CHECK int store_commit(struct store *s);
 void store_rollback(struct store *s);
+/* Commits go to a log, which is copied into the file now and then. Whoever has a helper for that
+ * calls store_checkpoint there once store_log_pages says STORE_LOG_PAGES, and then once on the
+ * writer's own for the little that came meanwhile, so that the log can start anew. Without a helper
+ * a commit does it itself; with one only when the log has grown eight times as long. */
+#define STORE_LOG_PAGES 2000
+void store_has_helper(struct store *s);
+uint32_t store_log_pages(const struct store *s); /* after the last commit */
+MUST_CHECK int store_checkpoint(struct store *s);
 bool store_dirty(const struct store *s);
+/* Of a helper: what it reads from here on is of one moment. */
+MUST_CHECK int store_snapshot(struct store *s);
+void store_snapshot_end(struct store *s);
 /* The whole file looked through. 0, or -EUCLEAN with words. */
 MUST_CHECK int store_check(struct store *s, char ret_words[256]);
 /* Copies into another file while the store is in use: `pages` a call, > 0: more is left; 0: done

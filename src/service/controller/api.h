@@ -19,7 +19,7 @@ struct api_call {
     char who[64];          /* the token's name */
     const char *rest;      /* of the path, after the route's prefix */
     json_t *body;          /* of POST; NULL */
-    bool answered;
+    bool answered; /* or will be, by whoever set it */
 };
 typedef void (*api_route)(struct api_call *call);
 

@@ -1,10 +1,14 @@
 /* api_history.c: what happened: findings, events, live events, series. */
 #include "service/controller/api.h"
+#include "service/controller/series.h"
+#include "service/controller/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { SERIES_WAITING_MAX = 256, SERIES_JSON_MAX = 4 << 20 };
 
 struct listing {
     struct api_call *call;
@@ -184,16 +188,6 @@ void api_get_event_stream(struct api_call *call)
     }
 }
 
-void api_on_gone(void *context, struct http_request *request)
-{
-    struct controller *c = context;
-    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
-        if (c->streams[i] == request) {
-            c->streams[i] = NULL;
-        }
-    }
-}
-
 void api_stream_event(struct controller *c, const struct recent_event *event)
 {
     for (size_t i = 0; event->text != NULL && i < CONTROLLER_STREAM_MAX; i++) {
@@ -235,22 +229,25 @@ static const struct metric *find_metric(struct api_call *call)
     return NULL;
 }
 
-/* Whose series: fills host and key. */
-static bool find_subject(struct api_call *call, const struct metric *m, struct series_query *q)
+/* Whose series: fills the key. */
+static bool find_subject(struct api_call *call, const struct metric *m, struct series_query *q,
+                         const struct fleet_host **ret_host)
 {
+    struct fleet_host *host = NULL;
     int64_t from = -1, to = -1, port = -1, nic = -1;
     if (!api_number(call, "from", 0, FLEET_NIC_MAX, &from) ||
         !api_number(call, "to", 0, FLEET_NIC_MAX, &to) ||
         !api_number(call, "port", 0, UINT16_MAX, &port) ||
-        !api_number(call, "nic", 0, FLEET_NIC_MAX, &nic) || !api_host(call, "host", &q->host)) {
+        !api_number(call, "nic", 0, FLEET_NIC_MAX, &nic) || !api_host(call, "host", &host)) {
         return false;
     }
     q->key = (struct chunk_key){.metric = m->metric, .local = CHUNK_HOST};
     if (strcmp(m->of, "host") == 0) {
-        if (q->host == NULL) {
+        if (host == NULL) {
             api_error(call, 400, "bad-argument", "host: which?");
         }
-        return q->host != NULL;
+        *ret_host = host;
+        return host != NULL;
     }
     const bool path = strcmp(m->of, "path") == 0;
     if (path ? from < 0 || to < 0 || port < 0 : nic < 0) {
@@ -262,23 +259,106 @@ static bool find_subject(struct api_call *call, const struct metric *m, struct s
         api_error(call, 404, "no-such-nic", "no such NIC");
         return false;
     }
-    q->host = n->host;
+    *ret_host = n->host;
     q->key.local = n->id;
     q->key.peer = path ? (uint32_t)from : 0;
     q->key.port = path ? (uint32_t)port : 0;
     return true;
 }
 
+struct series_job {
+    struct worker_job job;
+    struct controller *c;
+    struct http_request *request; /* NULL: its reader is gone */
+    const struct metric *metric;
+    char host[TLS_NAME_MAX + 1];
+    struct series_query query;
+    struct json_writer json;
+    int rc;
+};
+
+static void put_series(struct series_job *s, const struct series_result *result)
+{
+    struct json_writer *j = &s->json;
+    const bool coded = s->metric->coded;
+    json_put_object(j, NULL);
+    json_put_string(j, "metric", s->metric->name);
+    json_put_string(j, "host", s->host);
+    json_put_int(j, "from_utc_ns", result->from_ns);
+    json_put_int(j, "step_ns", result->step_ns);
+    json_put_array(j, "values");
+    for (size_t i = 0; i < result->count; i++) {
+        const int64_t v = result->values[i];
+        json_put_int_if(j, NULL, v != CHUNK_NONE && !(coded && v == DELAY_CODE_NONE),
+                        coded && v != CHUNK_NONE ? delay_decode((int32_t)v) : v);
+    }
+    json_put_end(j);
+    json_put_end(j);
+}
+
+static void run_series(struct worker_job *job, struct store *store)
+{
+    struct series_job *s = (struct series_job *)job;
+    struct series_result result = {0};
+    s->rc = series_read(store, &s->query, &result);
+    if (s->rc == 0) {
+        put_series(s, &result);
+        free(result.values);
+    }
+}
+
+static void end_series(struct worker_job *job)
+{
+    struct series_job *s = (struct series_job *)job;
+    struct api_call call = {.c = s->c, .request = s->request, .j = &s->json};
+    if (s->request != NULL) {
+        http_set_context(s->request, NULL);
+        if (s->rc == 0) {
+            api_answer(&call);
+        } else {
+            store_error(&call, s->rc);
+        }
+    }
+    json_writer_done(&s->json);
+    free(s);
+}
+
+/* Read and written in a thread: a day of one path is hundreds of chunks. */
+static void begin_series(struct api_call *call, const struct metric *m, const char *host,
+                         const struct series_query *q)
+{
+    struct series_job *s =
+        worker_waiting(call->c->history) < SERIES_WAITING_MAX ? calloc(1, sizeof(*s)) : NULL;
+    if (s == NULL) {
+        api_error(call, 503, "too-busy", "too many series are asked for at once");
+        return;
+    }
+    *s = (struct series_job){.job = {.run = run_series, .done = end_series},
+                             .c = call->c,
+                             .request = call->request,
+                             .metric = m,
+                             .query = *q,
+                             .rc = -ECANCELED};
+    snprintf(s->host, sizeof(s->host), "%s", host);
+    json_writer_init(&s->json, SERIES_JSON_MAX);
+    http_set_context(call->request, s);
+    call->answered = true;
+    worker_add(call->c->history, &s->job, false);
+}
+
 void api_get_series(struct api_call *call)
 {
     const int64_t now = controller_utc_ns(), slot = CONTROLLER_SLOT_NS;
-    struct series_query q = {.from_ns = now - 3600 * NS_PER_S, .to_ns = now};
-    struct series_result result = {0};
+    struct series_query q = {.from_ns = now - 3600 * NS_PER_S,
+                             .to_ns = now,
+                             .now_ns = now,
+                             .keep_fine_ns = call->c->config.keep_fine_ns};
+    const struct fleet_host *host = NULL;
     int64_t step_s = 0;
     const struct metric *m = find_metric(call);
     if (m == NULL || !api_number(call, "since_utc_ns", 0, INT64_MAX / 2, &q.from_ns) ||
         !api_number(call, "until_utc_ns", 0, INT64_MAX / 2, &q.to_ns) ||
-        !api_number(call, "step_s", 10, 86400, &step_s) || !find_subject(call, m, &q)) {
+        !api_number(call, "step_s", 10, 86400, &step_s) || !find_subject(call, m, &q, &host)) {
         return;
     }
     q.step_ns = step_s * NS_PER_S;
@@ -290,24 +370,22 @@ void api_get_series(struct api_call *call)
         api_error(call, 400, "bad-argument", "expected a range of 1 to 20000 steps");
         return;
     }
-    const int r = series_read(call->c, &q, &result);
-    if (r < 0) {
-        store_error(call, r);
-        return;
+    q.host = history_host(call->c, host);
+    begin_series(call, m, host->name, &q);
+}
+
+/* ---- whoever goes ---- */
+
+void api_on_gone(void *context, struct http_request *request)
+{
+    struct controller *c = context;
+    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
+        if (c->streams[i] == request) {
+            c->streams[i] = NULL;
+        }
     }
-    json_put_object(call->j, NULL);
-    json_put_string(call->j, "metric", m->name);
-    json_put_string(call->j, "host", q.host->name);
-    json_put_int(call->j, "from_utc_ns", result.from_ns);
-    json_put_int(call->j, "step_ns", result.step_ns);
-    json_put_array(call->j, "values");
-    for (size_t i = 0; i < result.count; i++) {
-        const int64_t v = result.values[i];
-        json_put_int_if(call->j, NULL, v != CHUNK_NONE && !(m->coded && v == DELAY_CODE_NONE),
-                        m->coded && v != CHUNK_NONE ? delay_decode((int32_t)v) : v);
+    struct series_job *job = http_context(request);
+    if (job != NULL) {
+        job->request = NULL;
     }
-    json_put_end(call->j);
-    json_put_end(call->j);
-    free(result.values);
-    api_answer(call);
 }

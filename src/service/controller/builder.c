@@ -124,10 +124,30 @@ int builder_encode(struct series_builder *b, struct message_buffer *ret)
 
 /* ---- reports ---- */
 
-int reader_init(struct report_reader *r, struct controller *c, struct fleet_host *host,
+struct history_host history_host(const struct controller *c, const struct fleet_host *h)
+{
+    struct history_host copy = {.id = h->id};
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        if (fleet_find_nic(c, h->nics[i]) != NULL) {
+            copy.nics[copy.nic_count++] = h->nics[i];
+        }
+    }
+    return copy;
+}
+
+static bool has_nic(const struct history_host *h, uint32_t nic)
+{
+    uint32_t i = 0;
+    while (i < h->nic_count && h->nics[i] != nic) {
+        i++;
+    }
+    return i < h->nic_count;
+}
+
+int reader_init(struct report_reader *r, struct store *store, const struct history_host *host,
                 struct series_builder *builder)
 {
-    *r = (struct report_reader){.c = c, .host = host, .builder = builder};
+    *r = (struct report_reader){.store = store, .host = host, .builder = builder};
     for (size_t i = 0; i < ARRAY_COUNT(r->before); i++) {
         r->before[i].nic = UINT32_MAX;
     }
@@ -168,7 +188,7 @@ static void take_paths(struct report_reader *r, const Foliot__V1__PathRollup *m,
     if (m->generation != r->table_generation || r->table == NULL) {
         r->table = NULL;
         r->table_generation = m->generation;
-        if (store_table_get(r->c->store, r->host->id, m->generation, take_table, r) < 0) {
+        if (store_table_get(r->store, r->host->id, m->generation, take_table, r) < 0) {
             r->table = NULL;
         }
     }
@@ -181,8 +201,8 @@ static void take_paths(struct report_reader *r, const Foliot__V1__PathRollup *m,
     }
     for (size_t i = 0; i < t->n_local; i++) {
         const uint32_t local = t->local[i], peer = t->peer[i], port = t->port[i];
-        const struct fleet_nic *n = fleet_find_nic(r->c, local);
-        if ((r->only != NULL && r->only->local != local) || n == NULL || n->host != r->host) {
+        if (r->only != NULL ? r->only->local != local || r->only->peer != peer
+                            : !has_nic(r->host, local)) {
             continue;
         }
         if (m->owd_p50[i] != DELAY_CODE_NONE) {
@@ -242,8 +262,7 @@ int reader_take(void *context, int64_t at_ns, const void *body, size_t size)
         }
     }
     for (size_t i = 0; i < m->n_ports && i < HOST_NIC_MAX; i++) {
-        const struct fleet_nic *n = fleet_find_nic(r->c, m->ports[i]->nic);
-        if (n != NULL && n->host == r->host) {
+        if (has_nic(r->host, m->ports[i]->nic)) {
             take_port(r, m->ports[i], at_ns);
         }
     }

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "service/controller/worker.h"
+
 enum {
     JSON_MAX = 256 << 20,
     ARENA_SIZE = 24 << 20,
@@ -76,6 +78,46 @@ int64_t controller_rate(uint64_t before, uint64_t now, int64_t passed_ns)
 
 /* ---- commits ---- */
 
+struct log_job {
+    struct worker_job job;
+    struct controller *c;
+    int rc;
+};
+
+static void run_log(struct worker_job *job, struct store *store)
+{
+    ((struct log_job *)job)->rc = store_checkpoint(store);
+}
+
+static void end_log(struct worker_job *job)
+{
+    struct log_job *l = (struct log_job *)job;
+    struct controller *c = l->c;
+    c->checkpointing = false;
+    int r = l->rc;
+    if (r == 0 && !store_dirty(c->store)) {
+        r = store_checkpoint(c->store); /* what came meanwhile: little */
+    }
+    if (r == -EUCLEAN) {
+        controller_store_failed(c, r, "the log of commits");
+    }
+    free(l);
+}
+
+/* The log into the file, in the keeper: writing and syncing some 16 MiB would hold up everyone. */
+static void see_to_log(struct controller *c)
+{
+    struct log_job *l =
+        c->keeper != NULL && !c->checkpointing && store_log_pages(c->store) >= STORE_LOG_PAGES
+            ? calloc(1, sizeof(*l))
+            : NULL;
+    if (l != NULL) {
+        *l = (struct log_job){.job = {.run = run_log, .done = end_log}, .c = c, .rc = -ECANCELED};
+        c->checkpointing = true;
+        worker_add(c->keeper, &l->job, true);
+    }
+}
+
 static void commit(struct controller *c)
 {
     const struct mono before = controller_mono();
@@ -94,6 +136,7 @@ static void commit(struct controller *c)
     }
     state_committed(c, true);
     ingest_answer_waiting(c, 0);
+    see_to_log(c);
 }
 
 static int on_commit(sd_event_source *source, uint64_t at, void *context)
@@ -145,7 +188,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     struct controller *c = context;
     state_watch(c);
     alarm_save(c);
-    if (!c->store_broken) {
+    if (!c->store_broken && c->keeper != NULL) {
         seal_some(c);
         seal_expire(c);
     }
@@ -270,6 +313,20 @@ static int open_api(struct controller *c)
     return r;
 }
 
+static int open_workers(struct controller *c)
+{
+    char path[CONTROLLER_PATH_SIZE + 32];
+    snprintf(path, sizeof(path), "%s/store.db", c->config.data_dir);
+    int r = worker_open(c->loop, path, &c->history);
+    r = r < 0 ? r : worker_open(c->loop, path, &c->keeper);
+    if (r < 0) {
+        controller_say(LOG_ERR, "threads beside %s can't be started: %s", path, strerror(-r));
+    } else {
+        store_has_helper(c->store);
+    }
+    return r;
+}
+
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
     alarm_reload(context);
@@ -322,6 +379,7 @@ int controller_run(const struct controller_options *options)
     c->started_ns = controller_utc_ns();
     int r = controller_open(c, options, false);
     r = r < 0 ? r : open_loop(c);
+    r = r < 0 ? r : open_workers(c);
     r = r < 0 ? r : alarm_open(c);
     r = r < 0 ? r : open_agents(c);
     r = r < 0 ? r : open_api(c);
@@ -335,9 +393,15 @@ int controller_run(const struct controller_options *options)
         sd_notifyf(0, "READY=1\nSTATUS=%u hosts", c->member_count);
         r = sd_event_loop(c->loop);
         sd_notify(0, "STOPPING=1");
+        worker_close(c->history);
+        worker_close(c->keeper);
+        c->history = c->keeper = NULL;
         alarm_save(c);
         commit(c);
     }
+    worker_close(c->history);
+    worker_close(c->keeper);
+    c->history = c->keeper = NULL;
     http_server_close(c->agents);
     http_server_close(c->api);
     alarm_close(c);

@@ -1,4 +1,4 @@
-/* controller.h: the fleet's one place: ingest, state, store, API, in one thread on one loop.
+/* controller.h: the fleet's one place: ingest, state, store, API, on one loop; worker.h's threads beside it.
  *
  * The way of a report: ingest.c (whose is it, is it the next one) -> the store's open transaction
  * and state.c (what is now) -> a commit at most CONTROLLER_COMMIT_MS later -> the agent's
@@ -97,6 +97,8 @@ struct fleet_host {
     struct report_cursor cursor, committed;
     bool cursor_dirty;
     int64_t last_at_ns, sealed_ns; /* of its reports: never backwards */
+    int64_t committed_at_ns;       /* last_at_ns, on the disk */
+    uint32_t sealing;              /* stretches under way */
     uint32_t nics[HOST_NIC_MAX];
     uint32_t nic_count;
     /* as reported; times of receiving */
@@ -133,6 +135,8 @@ struct token {
     uint8_t hash[STORE_HASH_SIZE];
 };
 
+struct worker;
+
 struct waiting { /* for the commit */
     struct http_request *request;
     struct fleet_host *host;
@@ -151,6 +155,8 @@ struct controller {
     struct store *store;
     struct http_server *agents, *api;
     sd_event_source *commit_timer, *second_timer, *alert_timer;
+    struct worker *history, *keeper; /* threads: series for the API; sealing, the store's log */
+    bool checkpointing;
     struct alerting *alerting; /* NULL: of a command line that doesn't serve */
     bool commit_armed, store_broken;
     int exit_code;
@@ -299,20 +305,9 @@ void alarm_reload(struct controller *c);
 void alarm_save(struct controller *c);
 
 /* ---- seal.c, series.c ---- */
+/* In the keeper: what is due is begun, and stored as it comes back. */
 void seal_some(struct controller *c);
 void seal_expire(struct controller *c);
-struct series_query {
-    struct fleet_host *host;
-    struct chunk_key key;
-    int64_t from_ns, to_ns, step_ns;
-};
-struct series_result {
-    int64_t from_ns, step_ns;
-    size_t count;
-    int64_t *values; /* CHUNK_NONE: missing; the caller frees */
-};
-MUST_CHECK int series_read(struct controller *c, const struct series_query *query,
-                           struct series_result *ret);
 
 /* ---- api.c, api_*.c, metrics.c ---- */
 void api_on_request(void *context, struct http_request *request);

@@ -352,6 +352,7 @@ void ingest_answer_waiting(struct controller *c, int rc)
         w.host->cursor_dirty = false;
         if (rc == 0) {
             w.host->committed = w.host->cursor;
+            w.host->committed_at_ns = w.host->last_at_ns;
         } else {
             w.host->cursor = w.host->committed;
             w.host->tables_wanted = true;

@@ -1,17 +1,20 @@
 /* seal.c: reports into chunks, fine chunks into coarser ones, and what is old goes. A few hosts each
- * second, so that nobody waits. Whatever is interrupted is found again by looking at what is there.
- */
+ * second, and in a thread: a chunk of 8 NICs takes as long as fifty reports. The loop only puts what
+ * comes back into the store. Whatever is interrupted is found again by looking at what is there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
 #include "service/controller/series.h"
+#include "service/controller/worker.h"
 
 enum {
     TURNS = 120, /* each host is looked at once in so many seconds */
     EXPIRE_LIMIT = 2000,
     FOLD_MAX_VALUES = 64,
+    WAITING_MAX = 64,  /* jobs; the next turn sees to the rest */
+    STRETCHES_MAX = 6, /* of one host in one turn */
 };
 #define LATE_NS                                                                                    \
     (2 * 3600 * NS_PER_S) /* a host silent for so long: its last reports are sealed too */
@@ -27,41 +30,47 @@ static int first_at(void *context, int64_t at_ns, const void *body, size_t size)
     return 1;
 }
 
-/* One stretch of ten minutes, if all of it has come. 1: sealed, 0: nothing to do. */
-static int seal_host(struct controller *c, struct fleet_host *h, int64_t now)
+/* One stretch of one host, at one of the tiers. */
+struct seal_job {
+    struct worker_job job;
+    struct controller *c;
+    struct fleet_host *h; /* hosts are never freed while we run */
+    struct history_host host;
+    int64_t now_ns, last_at_ns, committed_at_ns;
+    bool late;          /* sealed because its host is silent, not because all has come */
+    unsigned stretches; /* of this turn, this one too */
+    int tier;
+    int64_t from_ns, to_ns;
+    struct message_buffer packed;
+    int rc; /* 1: there is a chunk */
+};
+
+static void begin(struct controller *c, struct fleet_host *h, const struct seal_job *like);
+
+/* One stretch of ten minutes, if all of it has come and is on the disk. 1: built, 0: nothing to do. */
+static int build_fine(struct seal_job *s, struct store *store)
 {
     int64_t first = 0;
-    if (now < h->sealed_ns + CONTROLLER_SEAL_NS) {
-        return 0;
-    }
-    int r = store_reports(c->store, h->id, 0, INT64_MAX, first_at, &first);
+    int r = store_reports(store, s->host.id, 0, INT64_MAX, first_at, &first);
     if (r <= 0) {
         return r;
     }
-    const int64_t from = floor_to(first, CONTROLLER_SEAL_NS), to = from + CONTROLLER_SEAL_NS;
-    if (h->last_at_ns < to && now < to + LATE_NS) {
+    s->from_ns = floor_to(first, CONTROLLER_SEAL_NS);
+    s->to_ns = s->from_ns + CONTROLLER_SEAL_NS;
+    s->late = s->committed_at_ns < s->to_ns;
+    if (s->late && s->now_ns < s->to_ns + LATE_NS) {
         return 0;
     }
-    const struct chunk_head head = {from, CONTROLLER_SLOT_NS,
+    const struct chunk_head head = {s->from_ns, CONTROLLER_SLOT_NS,
                                     (uint32_t)(CONTROLLER_SEAL_NS / CONTROLLER_SLOT_NS)};
     struct series_builder builder;
     struct report_reader reader;
     builder_init(&builder, &head);
-    r = reader_init(&reader, c, h, &builder);
-    r = r < 0 ? r : store_reports(c->store, h->id, from, to, reader_take, &reader);
-    r = r < 0 ? r : builder_encode(&builder, &c->packed);
-    if (r == 0) {
-        const struct store_chunk chunk = {0, h->id, from, to, c->packed.bytes, c->packed.size};
-        r = store_chunk_put(c->store, &chunk);
-        r = r < 0 ? r : store_sealed(c->store, h->id, to);
-    }
+    r = reader_init(&reader, store, &s->host, &builder);
+    r = r < 0 ? r : store_reports(store, s->host.id, s->from_ns, s->to_ns, reader_take, &reader);
+    r = r < 0 ? r : builder_encode(&builder, &s->packed);
     reader_done(&reader);
     builder_done(&builder);
-    if (r == 0) {
-        h->sealed_ns = to;
-        c->count.sealed++;
-        controller_touch(c);
-    }
     return r < 0 ? r : 1;
 }
 
@@ -122,60 +131,126 @@ static int seen(void *context, int64_t at_ns, const void *body, size_t size)
     return 1;
 }
 
-/* A coarser chunk of [from, from + its length) out of finer ones, unless it is there. */
-static int coarsen(struct controller *c, struct fleet_host *h, int tier, int64_t from)
+/* A coarser chunk out of finer ones, unless it is there or there are none. */
+static int build_coarse(struct seal_job *s, struct store *store)
 {
-    const struct tier *t = &series_tiers[tier];
-    const int64_t to = from + t->chunk_ns;
-    int r = store_chunks(c->store, tier, h->id, from, to, seen, NULL);
+    const struct tier *t = &series_tiers[s->tier];
+    int r = store_chunks(store, s->tier, s->host.id, s->from_ns, s->to_ns, seen, NULL);
     if (r != 0) {
         return r < 0 ? r : 0;
     }
-    const struct chunk_head head = {from, t->step_ns, (uint32_t)(t->chunk_ns / t->step_ns)};
+    const struct chunk_head head = {s->from_ns, t->step_ns, (uint32_t)(t->chunk_ns / t->step_ns)};
     struct series_builder builder;
     builder_init(&builder, &head);
-    r = store_chunks(c->store, tier - 1, h->id, from, to, fold_chunk, &builder);
-    if (r == 0 && builder.count > 0) {
-        r = builder_encode(&builder, &c->packed);
-        const struct store_chunk chunk = {tier, h->id, from, to, c->packed.bytes, c->packed.size};
-        r = r < 0 ? r : store_chunk_put(c->store, &chunk);
-        c->count.sealed += r == 0;
-        controller_touch(c);
-    }
+    r = store_chunks(store, s->tier - 1, s->host.id, s->from_ns, s->to_ns, fold_chunk, &builder);
+    const bool any = builder.count > 0;
+    r = r < 0 || !any ? r : builder_encode(&builder, &s->packed);
     builder_done(&builder);
-    return r;
+    return r < 0 ? r : any;
+}
+
+/* ---- in the thread, and back ---- */
+
+static void run_seal(struct worker_job *job, struct store *store)
+{
+    struct seal_job *s = (struct seal_job *)job;
+    s->rc = s->tier == 0 ? build_fine(s, store) : build_coarse(s, store);
 }
 
 /* The last whole stretch of each coarser tier, and the one before it. */
-static int coarsen_host(struct controller *c, struct fleet_host *h)
+static void begin_coarse(struct controller *c, struct fleet_host *h)
 {
-    int r = 0;
-    for (int tier = 1; tier < TIER_COUNT && r == 0; tier++) {
+    for (int tier = 1; tier < TIER_COUNT; tier++) {
         const int64_t length = series_tiers[tier].chunk_ns, end = floor_to(h->sealed_ns, length);
-        for (int back = 2; back >= 1 && r == 0 && end >= back * length; back--) {
-            r = coarsen(c, h, tier, end - back * length);
+        for (int back = 2; back >= 1 && end >= back * length; back--) {
+            const struct seal_job coarse = {
+                .tier = tier, .from_ns = end - back * length, .to_ns = end - (back - 1) * length};
+            begin(c, h, &coarse);
         }
     }
+}
+
+static int keep(struct seal_job *s)
+{
+    const struct store_chunk chunk = {s->tier,  s->host.id,      s->from_ns,
+                                      s->to_ns, s->packed.bytes, s->packed.size};
+    int r = store_chunk_put(s->c->store, &chunk);
+    if (r == 0 && s->tier == 0) {
+        r = store_sealed(s->c->store, s->host.id, s->to_ns);
+    }
+    if (r == 0) {
+        s->c->count.sealed++;
+        controller_touch(s->c);
+    }
     return r;
+}
+
+static void end_fine(struct seal_job *s)
+{
+    struct fleet_host *h = s->h;
+    const int64_t day = floor_to(h->sealed_ns, series_tiers[1].chunk_ns);
+    h->sealed_ns = s->to_ns;
+    if (floor_to(h->sealed_ns, series_tiers[1].chunk_ns) != day) {
+        begin_coarse(s->c, h);
+    }
+    if (s->stretches < STRETCHES_MAX) { /* after an outage there are more */
+        const struct seal_job next = {.stretches = s->stretches};
+        begin(s->c, h, &next);
+    }
+}
+
+static void end_seal(struct worker_job *job)
+{
+    struct seal_job *s = (struct seal_job *)job;
+    struct controller *c = s->c;
+    s->h->sealing -= s->tier == 0;
+    /* a host that was taken for silent has spoken: what it said would be lost */
+    const bool void_now = s->late && s->h->last_at_ns != s->last_at_ns;
+    if (s->rc == 1 && !void_now && !c->store_broken) {
+        s->rc = keep(s);
+        if (s->rc == 0 && s->tier == 0) {
+            end_fine(s);
+        }
+    }
+    if (s->rc < 0 && s->rc != -ECANCELED) {
+        controller_store_failed(c, s->rc, "a chunk of history");
+    }
+    message_buffer_done(&s->packed);
+    free(s);
+}
+
+static void begin(struct controller *c, struct fleet_host *h, const struct seal_job *like)
+{
+    struct seal_job *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return; /* the next turn */
+    }
+    *s = *like;
+    s->job = (struct worker_job){.run = run_seal, .done = end_seal};
+    s->c = c;
+    s->h = h;
+    s->host = history_host(c, h);
+    s->now_ns = controller_utc_ns();
+    s->last_at_ns = h->last_at_ns;
+    s->committed_at_ns = h->committed_at_ns;
+    s->stretches++;
+    s->rc = -ECANCELED;
+    h->sealing += s->tier == 0;
+    worker_add(c->keeper, &s->job, false);
 }
 
 void seal_some(struct controller *c)
 {
     const int64_t now = controller_utc_ns();
-    int r = 0;
-    for (uint32_t n = c->host_count / TURNS + 1; n > 0 && c->host_count > 0 && r >= 0; n--) {
+    const struct seal_job fine = {0};
+    for (uint32_t n = c->host_count / TURNS + 1; n > 0 && c->host_count > 0; n--) {
+        if (worker_waiting(c->keeper) >= WAITING_MAX) {
+            return;
+        }
         struct fleet_host *h = c->hosts[c->seal_turn++ % c->host_count];
-        const int64_t day = floor_to(h->sealed_ns, series_tiers[1].chunk_ns);
-        int sealed = 0;
-        while (sealed < 6 && (r = seal_host(c, h, now)) > 0) {
-            sealed++;
+        if (!h->sealing && now >= h->sealed_ns + CONTROLLER_SEAL_NS) {
+            begin(c, h, &fine);
         }
-        if (r >= 0 && sealed > 0 && floor_to(h->sealed_ns, series_tiers[1].chunk_ns) != day) {
-            r = coarsen_host(c, h);
-        }
-    }
-    if (r < 0) {
-        controller_store_failed(c, r, "a chunk of history");
     }
 }
 

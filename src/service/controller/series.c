@@ -16,6 +16,7 @@ struct gather {
     int8_t *tiers; /* of what a slot holds; TIER_COUNT: nothing */
     int tier;
     int64_t covered_ns;
+    struct message_buffer scratch;
 };
 
 static void add(struct gather *g, int64_t at_ns, int64_t length_ns, int64_t value)
@@ -43,40 +44,29 @@ static void add(struct gather *g, int64_t at_ns, int64_t length_ns, int64_t valu
     }
 }
 
-static void add_chunk(struct gather *g, const struct chunk *chunk)
-{
-    const struct chunk_head *head = chunk_head(chunk);
-    for (size_t i = 0; i < chunk_series_count(chunk); i++) {
-        const struct chunk_series *s = chunk_series_get(chunk, i);
-        if (chunk_key_compare(&s->key, &g->query->key) != 0) {
-            continue;
-        }
-        for (uint32_t k = 0; k < head->slot_count; k++) {
-            if (s->values[k] != CHUNK_NONE) {
-                add(g, head->from_ns + k * head->step_ns, head->step_ns, s->values[k]);
-            }
-        }
-    }
-    const int64_t end = head->from_ns + head->slot_count * head->step_ns;
-    g->covered_ns = end > g->covered_ns ? end : g->covered_ns;
-}
-
 static int each_chunk(void *context, int64_t from_ns, const void *body, size_t size)
 {
     struct gather *g = context;
-    struct chunk *chunk = NULL;
-    const int r = chunk_decode(body, size, &g->query->key.local, &chunk);
-    if (r == 0) {
-        add_chunk(g, chunk);
-        chunk_free(chunk);
+    struct chunk_head head;
+    int64_t values[CHUNK_SLOT_MAX];
+    const int r = chunk_column(body, size, &g->query->key, &g->scratch, &head, values);
+    if (r < 0) {
+        return r == -ENOMEM ? r : 0; /* -ENOENT: nothing of that; -EBADMSG: damaged, a gap */
     }
-    return r == -ENOMEM ? r : 0; /* -ENOENT: nothing of that NIC; -EBADMSG: damaged, a gap */
+    for (uint32_t k = 0; k < head.slot_count; k++) {
+        if (values[k] != CHUNK_NONE) {
+            add(g, head.from_ns + k * head.step_ns, head.step_ns, values[k]);
+        }
+    }
+    const int64_t end = head.from_ns + head.slot_count * head.step_ns;
+    g->covered_ns = end > g->covered_ns ? end : g->covered_ns;
+    return 0;
 }
 
-static int gather_chunks(struct controller *c, struct gather *g)
+static int gather_chunks(struct store *store, struct gather *g)
 {
     const struct series_query *q = g->query;
-    const bool old = q->from_ns < controller_utc_ns() - c->config.keep_fine_ns;
+    const bool old = q->from_ns < q->now_ns - q->keep_fine_ns;
     int64_t from = q->from_ns;
     int r = 0;
     for (int tier = TIER_COUNT - 1; tier >= 0 && r >= 0; tier--) {
@@ -86,7 +76,7 @@ static int gather_chunks(struct controller *c, struct gather *g)
         }
         g->tier = tier;
         g->covered_ns = 0;
-        r = store_chunks(c->store, tier, q->host->id, from, q->to_ns, each_chunk, g);
+        r = store_chunks(store, tier, q->host.id, from, q->to_ns, each_chunk, g);
         if (fits && g->covered_ns > from) {
             from = g->covered_ns; /* fine enough: the rest only */
         }
@@ -94,16 +84,27 @@ static int gather_chunks(struct controller *c, struct gather *g)
     return r;
 }
 
-static int gather_reports(struct controller *c, struct gather *g)
+static int first_at(void *context, int64_t at_ns, const void *body, size_t size)
+{
+    *(int64_t *)context = at_ns;
+    return 1;
+}
+
+static int gather_reports(struct store *store, struct gather *g)
 {
     const struct series_query *q = g->query;
     struct series_builder builder;
     struct report_reader reader;
-    const int64_t now = controller_utc_ns();
-    int64_t from = q->host->sealed_ns > q->from_ns ? q->host->sealed_ns : q->from_ns;
+    const int64_t now = q->now_ns;
+    int64_t from = q->from_ns, first = now;
     /* what waits is of the last hours, or of a host that was away for as long as agents keep */
     from = from > now - UNSEALED_NS_MAX ? from : now - UNSEALED_NS_MAX;
-    int r = reader_init(&reader, c, q->host, &builder);
+    int r = store_reports(store, q->host.id, from, q->to_ns, first_at, &first);
+    if (r <= 0) {
+        return r; /* none */
+    }
+    from = first;
+    r = reader_init(&reader, store, &q->host, &builder);
     reader.only = &q->key;
     g->tier = -1;
     for (int64_t at = from - from % CONTROLLER_SEAL_NS; at < q->to_ns && at <= now && r >= 0;
@@ -111,7 +112,7 @@ static int gather_reports(struct controller *c, struct gather *g)
         const struct chunk_head head = {at, CONTROLLER_SLOT_NS,
                                         (uint32_t)(CONTROLLER_SEAL_NS / CONTROLLER_SLOT_NS)};
         builder_init(&builder, &head);
-        r = store_reports(c->store, q->host->id, at, at + CONTROLLER_SEAL_NS, reader_take, &reader);
+        r = store_reports(store, q->host.id, at, at + CONTROLLER_SEAL_NS, reader_take, &reader);
         for (size_t i = 0; i < builder.count; i++) {
             for (uint32_t k = 0; k < head.slot_count; k++) {
                 if (builder.series[i].values[k] != CHUNK_NONE) {
@@ -125,7 +126,7 @@ static int gather_reports(struct controller *c, struct gather *g)
     return r;
 }
 
-int series_read(struct controller *c, const struct series_query *q, struct series_result *ret)
+int series_read(struct store *store, const struct series_query *q, struct series_result *ret)
 {
     const int64_t from = q->from_ns - q->from_ns % q->step_ns;
     const size_t count = (size_t)((q->to_ns - from + q->step_ns - 1) / q->step_ns);
@@ -141,8 +142,11 @@ int series_read(struct controller *c, const struct series_query *q, struct serie
         result.values[i] = CHUNK_NONE;
         g.tiers[i] = TIER_COUNT;
     }
-    r = r < 0 ? r : gather_chunks(c, &g);
-    r = r < 0 ? r : gather_reports(c, &g);
+    r = r < 0 ? r : store_snapshot(store); /* what is sealed meanwhile is in both, or in neither */
+    r = r < 0 ? r : gather_chunks(store, &g);
+    r = r < 0 ? r : gather_reports(store, &g);
+    store_snapshot_end(store);
+    message_buffer_done(&g.scratch);
     free(g.sums);
     free(g.counts);
     free(g.tiers);
