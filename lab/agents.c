@@ -42,7 +42,7 @@ static void write_peers(const struct lab *lab, FILE *f)
     }
 }
 
-static int write_config(const struct lab *lab, int host)
+static int write_config(const struct lab *lab, int host, const char *controller)
 {
     char folder[LAB_TEXT_SIZE];
     char file[LAB_TEXT_SIZE + 32];
@@ -57,14 +57,19 @@ static int write_config(const struct lab *lab, int host)
     for (int n = 0; n < lab->scenario.fabric.nics_per_host; n++) {
         fprintf(f, "%snic%d", n > 0 ? ", " : "", n);
     }
-    fprintf(f, "]\nkey_file: " LAB_ROOT "/%s/fleet.key\nport: %d\nruntime_dir: %s\n", lab->name,
-            LAB_AGENT_PORT, folder);
+    fprintf(f, "]\nport: %d\nruntime_dir: %s\n", LAB_AGENT_PORT, folder);
     fprintf(f, "routers: " LAB_ROOT "/%s/routers\n", lab->name);
     if (lab->scenario.clocks.stamps == STAMPS_SOFTWARE) {
         /* What `foliot doctor` would propose here: edges allow 4 to 6 us at rest, more under load. */
         fprintf(f, "edge_limit: 20us\n");
     }
-    write_peers(lab, f);
+    if (controller != NULL) {
+        fprintf(f, "controller: %s\nkey_file: %s/fleet.key\nfleet_file: %s/fleet.yaml\n",
+                controller, folder, folder);
+    } else {
+        fprintf(f, "key_file: " LAB_ROOT "/%s/fleet.key\n", lab->name);
+        write_peers(lab, f);
+    }
     return fclose(f) == 0 ? 0 : -EIO;
 }
 
@@ -114,14 +119,14 @@ static int write_key(const struct lab *lab)
     return rc == 0 && chmod(file, 0600) < 0 ? -errno : rc;
 }
 
-int lab_agents_write(const struct lab *lab)
+int lab_agents_write(const struct lab *lab, const char *controller)
 {
     int rc = write_key(lab);
     if (rc == 0) {
         rc = write_routers(lab);
     }
     for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
-        rc = write_config(lab, h);
+        rc = write_config(lab, h, controller);
     }
     return rc;
 }
@@ -183,13 +188,13 @@ int lab_agents_program(const struct lab *lab, const char *program)
     return machine_write_file(file, program);
 }
 
-/* As lab_agents_program() said; else foliot-agent beside this program, in the build's src/app, or in PATH. */
-static void find_program(const struct lab *lab, char ret_program[PATH_MAX])
+/* An agent: as lab_agents_program() said; else beside this program, in the build's src/app, or in PATH. */
+void lab_program(const struct lab *lab, const char *name, char ret_program[PATH_MAX])
 {
-    static const char *const place[] = {"foliot-agent", "../src/app/foliot-agent"};
+    static const char *const place[] = {"", "../src/app/"};
     char self[PATH_MAX];
     snprintf(self, sizeof(self), "%s/agent-program", lab->folder);
-    FILE *f = fopen(self, "re");
+    FILE *f = strcmp(name, "foliot-agent") == 0 ? fopen(self, "re") : NULL;
     if (f != NULL) {
         char *line = fgets(ret_program, PATH_MAX, f);
         fclose(f);
@@ -202,13 +207,13 @@ static void find_program(const struct lab *lab, char ret_program[PATH_MAX])
         self[size] = '\0';
         const char *folder = dirname(self);
         for (size_t i = 0; i < ARRAY_COUNT(place); i++) {
-            if (snprintf(ret_program, PATH_MAX, "%s/%s", folder, place[i]) < PATH_MAX &&
+            if (snprintf(ret_program, PATH_MAX, "%s/%s%s", folder, place[i], name) < PATH_MAX &&
                 access(ret_program, X_OK) == 0) {
                 return;
             }
         }
     }
-    snprintf(ret_program, PATH_MAX, "foliot-agent");
+    snprintf(ret_program, PATH_MAX, "%s", name);
 }
 
 _Noreturn static void become_agent(const struct lab *lab, int host, const char *program)
@@ -250,7 +255,7 @@ int lab_agent_start(const struct lab *lab, int host)
     if (lab_agent_pid(lab, host) != 0) {
         return -EALREADY;
     }
-    find_program(lab, found);
+    lab_program(lab, "foliot-agent", found);
     fflush(NULL);
     /* Twice, so that the agent is init's child and no zombie of ours. */
     pid_t pid = fork();

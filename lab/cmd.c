@@ -2,6 +2,7 @@
 #include "lab/cmd.h"
 
 #include "lab/agents.h"
+#include "lab/control.h"
 #include "lab/eval.h"
 #include "lab/fault.h"
 #include "lab/lab.h"
@@ -24,9 +25,11 @@ static const char usage[] =
     "Usage: foliot lab [--name NAME] COMMAND\n"
     "A fleet of hosts with clocks, NICs and switches of their own, emulated on this machine.\n"
     "\n"
-    "  up [FILE] [--no-agents] [--agent PROGRAM]\n"
+    "  up [FILE] [--no-agents] [--agent PROGRAM] [--controller[=PORT]]\n"
     "                          bring a lab up: FILE is a scenario's fabric and clocks;\n"
-    "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines\n"
+    "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines;\n"
+    "                          --controller: with a foliot-controller that all hosts join,\n"
+    "                          its dashboard at 127.0.0.1, PORT 7639\n"
     "  status                  what there is and which faults are on\n"
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
     "  eval [OPTIONS]          its clocks against the truth; --help says more\n"
@@ -178,7 +181,7 @@ static int start_agents(const struct lab *lab)
     return rc;
 }
 
-int lab_bring_up(const struct lab *lab, bool has_agents, const char *program)
+int lab_bring_up(const struct lab *lab, bool has_agents, const char *program, int api_port)
 {
     int rc = machine_make_folder(LAB_ROOT);
     rc = rc == 0 ? machine_make_folder(lab->folder) : rc;
@@ -191,11 +194,14 @@ int lab_bring_up(const struct lab *lab, bool has_agents, const char *program)
     if (rc == 0 && (rc = lab_oscillators_create(lab)) < 0) {
         fprintf(stderr, "foliot lab: oscillators: %s\n", strerror(-rc));
     }
-    if (rc == 0 && (rc = lab_agents_write(lab)) < 0) {
+    if (rc == 0 && (rc = lab_agents_write(lab, api_port != 0 ? LAB_CONTROLLER : NULL)) < 0) {
         fprintf(stderr, "foliot lab: agent files: %s\n", strerror(-rc));
     }
     if (rc == 0 && program != NULL && (rc = lab_agents_program(lab, program)) < 0) {
         fprintf(stderr, "foliot lab: %s: %s\n", program, strerror(-rc));
+    }
+    if (rc == 0 && api_port != 0) {
+        rc = lab_control_up(lab, api_port);
     }
     if (rc == 0 && has_agents) {
         rc = start_agents(lab);
@@ -219,16 +225,43 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+static int port_number(const char *text)
+{
+    char *end;
+    const long port = strtol(text, &end, 10);
+    if (*end != '\0' || end == text || port < 1 || port > 65535) {
+        fprintf(stderr, "foliot lab: expected --controller=PORT, 1 to 65535, found '%s'\n", text);
+        return -EINVAL;
+    }
+    return (int)port;
+}
+
+static void say_dashboard(const char *name)
+{
+    char address[LAB_TEXT_SIZE], token[LAB_TEXT_SIZE];
+    if (lab_control_read(name, address, token)) {
+        printf("dashboard: %s#token=%s\n", address, token);
+    }
+}
+
 static int cmd_up(const char *name, int argc, char **argv)
 {
-    static const struct option option[] = {
-        {"no-agents", no_argument, NULL, 'n'}, {"agent", required_argument, NULL, 'a'}, {0}};
+    static const struct option option[] = {{"no-agents", no_argument, NULL, 'n'},
+                                           {"agent", required_argument, NULL, 'a'},
+                                           {"controller", optional_argument, NULL, 'c'},
+                                           {0}};
     bool has_agents = true;
+    int api_port = 0;
     char program[PATH_MAX];
     const char *agent = NULL;
     for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;) {
         if (c == 'n') {
             has_agents = false;
+        } else if (c == 'c') {
+            api_port = optarg == NULL ? LAB_API_PORT : port_number(optarg);
+            if (api_port < 0) {
+                return 2;
+            }
         } else if (c == 'a') {
             agent = strchr(optarg, '/') != NULL ? realpath(optarg, program) : optarg;
             if (agent == NULL) {
@@ -253,7 +286,7 @@ static int cmd_up(const char *name, int argc, char **argv)
     if (lab_describe(&lab, name, optind < argc ? argv[optind] : NULL) < 0) {
         return 1;
     }
-    if (lab_bring_up(&lab, has_agents, agent) < 0) {
+    if (lab_bring_up(&lab, has_agents, agent, api_port) < 0) {
         fprintf(stderr, "foliot lab: not up: taking away what was made\n");
         if (lab_fabric_down(name) < 0) {
             fprintf(stderr, "foliot lab: and something was left: `foliot lab --name %s down`\n",
@@ -265,6 +298,7 @@ static int cmd_up(const char *name, int argc, char **argv)
     printf("lab '%s' is up: %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, %s; %.1f s\n",
            name, f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
            has_agents ? "agents running" : "no agents", seconds_now() - begin);
+    say_dashboard(name);
     return 0;
 }
 
@@ -295,7 +329,8 @@ static int cmd_status(const char *name, int argc, char **argv)
         return 1;
     }
     const struct scenario_fabric *f = &lab.scenario.fabric;
-    int expected = f->hosts + f->leaves + f->spines;
+    char address[LAB_TEXT_SIZE], token[LAB_TEXT_SIZE];
+    int expected = f->hosts + f->leaves + f->spines + lab_control_read(name, address, token);
     int found = space_count(name);
     printf("lab '%s': %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, seed %llu\n", name,
            f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
@@ -304,6 +339,7 @@ static int cmd_status(const char *name, int argc, char **argv)
         printf("damaged: %d of %d namespaces: `foliot lab --name %s down` removes the rest\n",
                found, expected, name);
     }
+    say_dashboard(name);
     char text[] = "list";
     char *list[] = {text, text, NULL};
     lab_fault_main(&lab, 2, list);

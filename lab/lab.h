@@ -55,9 +55,10 @@ MUST_CHECK int lab_describe(struct lab *lab, const char *name, const char *file)
 
 /* Something of a lab of this name is there, whole or not. */
 bool lab_is_there(const char *name);
-/* All of it: fabric, oscillators, agents. `program` is theirs, NULL: foliot-agent. Says what went wrong on stderr;
- * what was made until then is for lab_fabric_down(). */
-MUST_CHECK int lab_bring_up(const struct lab *lab, bool has_agents, const char *program);
+/* All of it: fabric, oscillators, agents, a controller if `api_port` isn't 0. `program` is the agents', NULL:
+ * foliot-agent. Says what went wrong on stderr; what was made until then is for lab_fabric_down(). */
+MUST_CHECK int lab_bring_up(const struct lab *lab, bool has_agents, const char *program,
+                            int api_port);
 
 /* up and down: fabric.c. Both say what went wrong on stderr. */
 MUST_CHECK int lab_fabric_up(const struct lab *lab);

@@ -357,7 +357,7 @@ static int run_file(const char *name, const char *file, const struct options *o)
         printf("%s: %s\n", p->lab.scenario.name, p->lab.scenario.why);
         fflush(stdout);
     }
-    if (lab_bring_up(&p->lab, true, o->agent) == 0) {
+    if (lab_bring_up(&p->lab, true, o->agent, 0) == 0) {
         int rc = play(p, o);
         status = rc < 0 ? 2 : rc;
     }

@@ -38,7 +38,7 @@ struct run_judge {
     struct eval second; /* clock.start_s: one second of readings at a time */
     int64_t second_ns;
     int64_t last_ns, longest_gap_ns; /* between readings: how long the machine kept the judge out */
-    int64_t good_from_ns; /* p99 has been below 2 us since; -1: it isn't */
+    int64_t good_from_ns;            /* p99 has been below 2 us since; -1: it isn't */
     uint32_t epoch[LAB_HOST_MAX];
     bool is_running[LAB_HOST_MAX];    /* its agent runs and isn't stopped */
     int64_t stopped_ns[LAB_HOST_MAX]; /* since when not */

@@ -22,7 +22,7 @@ _foliot()
             case $command in
             help) words=$(foliot help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p') ;;
             selftest) words='clock --json --host --lab --socket' ;;
-            lab) words='up status exec fault run down --name' ;;
+            lab) words="up status exec eval traffic fault run down --name --controller --no-agents --agent" ;;
             sim) words='run replay' ;;
             perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong --plugin --net-version --device --channels --message --ranks --hosts --lab --rank --meet --jobs --duration --trace --wait --json --help' ;;
             *) words=$(foliot "$command" --help 2>/dev/null | grep -o -- '--[a-z]*' | sort -u)' --help' ;;

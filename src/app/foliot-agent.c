@@ -11,7 +11,7 @@ static void usage(FILE *out)
 {
     fputs("usage: foliot-agent [--config FILE]\n"
           "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf "
-          "NAME]\n"
+          "NAME]...\n"
           "                         [--config FILE] [--state-dir DIR]\n"
           "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
           "systemd.\n"
@@ -74,7 +74,8 @@ int main(int argc, char **argv)
             join.nic_count += join.nic_count < HOST_NIC_MAX;
             break;
         case 'l':
-            join.leaf = optarg;
+            join.leaves[join.leaf_count] = optarg;
+            join.leaf_count += join.leaf_count < HOST_NIC_MAX;
             break;
         case 's':
             join.state_dir = optarg;

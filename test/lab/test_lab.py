@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 
 PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else 'foliot-lab'
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -310,6 +311,41 @@ class Fleet(unittest.TestCase):
             self.assertIn('not running', lab('status').stdout)
             lab('fault', 'undo', 'all')
             self.assertTrue(until(lambda: self.status('host2')['clock_status'] != 'ABSENT'))
+        finally:
+            os.unlink(f.name)
+            lab('down')
+        self.assertEqual(spaces(), [])
+
+
+class Controlled(unittest.TestCase):
+    """With a controller: all hosts are members, and what they see is at an address of this machine."""
+
+    def ask(self, path):
+        with open(folder() + '/dashboard') as address, open(folder() + '/token') as token:
+            request = urllib.request.Request(address.read() + path, headers={'Authorization': 'Bearer ' + token.read()})
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def healthy(self):
+        return sum(host['freshness'] == 'live' and host['clock'] is not None and host['clock']['status'] == 'SYNCED'
+                   for host in self.ask('api/v1/hosts')['items'])
+
+    def test_controller(self):
+        with socket.socket() as taken:
+            taken.bind(('127.0.0.1', 0))
+            taken.listen()
+            port = str(taken.getsockname()[1])
+            refused = lab('up', '--controller=' + port, good=False)
+            self.assertEqual((refused.returncode, spaces()), (1, []))
+            self.assertIn('expected port %s of 127.0.0.1 to be free' % port, refused.stderr)
+        with open('/tmp/%s.yaml' % NAME, 'w') as f:
+            f.write('fabric: {hosts: 4, nics_per_host: 2, leaves: 2, spines: 2, wiring: rail}\n')
+        try:
+            self.assertIn('127.0.0.1:' + port, lab('up', f.name, '--controller=' + port).stdout)
+            self.assertTrue(until(lambda: self.healthy() == 4, 90), self.ask('api/v1/hosts'))
+            nics = {(nic['host'], nic['name']): nic['leaf'] for nic in self.ask('api/v1/nics')['items']}
+            self.assertEqual(nics, {('host%d' % h, 'nic%d' % n): 'leaf%d' % n for h in range(4) for n in range(2)})
+            self.assertEqual(lab('status').returncode, 0)
         finally:
             os.unlink(f.name)
             lab('down')

@@ -66,6 +66,13 @@ await check("a right token shows the fleet", async () => {
   await page.getByRole("cell", { name: "h0", exact: true }).first().waitFor();
   expect(await page.getByText("Hosts healthy").isVisible(), "no tile of healthy hosts");
 });
+await check("an address with a token signs in, and keeps it to itself", async () => {
+  const other = await open({});
+  await other.goto(`${url}/#token=${token}`);
+  await other.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
+  expect(!other.url().includes("token"), other.url());
+  await other.context().close();
+});
 await check("it is live", async () => {
   await page.getByText(/● live/).waitFor();
 });

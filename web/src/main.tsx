@@ -128,6 +128,16 @@ function App() {
   return token.value === null ? <SignIn /> : <Frame />;
 }
 
+/** "/#token=…" signs in, as `foliot lab up --controller` prints it; it leaves the address bar and the history at once. */
+function takeToken(): void {
+  const given = /^#token=(fla_[\w-]+)$/.exec(location.hash)?.[1];
+  if (given !== undefined) {
+    history.replaceState(null, "", "#/");
+    void signIn(given);
+  }
+}
+
+takeToken();
 listen();
 startClock();
 const root = document.getElementById("app")!;

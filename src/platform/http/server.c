@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -558,6 +559,11 @@ static int open_socket(const char *address)
     return r;
 }
 
+static int take_socket(int fd)
+{
+    return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : fd;
+}
+
 static int start_daemon(struct http_server *s, int fd)
 {
     const struct http_server_config *c = &s->config;
@@ -619,7 +625,7 @@ int http_server_open(const struct http_server_config *config, struct http_server
         return -ENOMEM;
     }
     s->config = *config;
-    const int fd = open_socket(config->address);
+    const int fd = config->socket > 0 ? take_socket(config->socket) : open_socket(config->address);
     if (fd < 0) {
         free(s);
         return fd;

@@ -28,6 +28,7 @@ struct http_request;
 struct http_server_config {
     sd_event *loop;
     const char *address;           /* "ADDRESS:PORT", "[::1]:PORT"; port 0: any */
+    int socket; /* 0: opened by `address`; else that listening socket, ours from now on */
     const char *key, *certificate; /* PEM; NULL: plain HTTP */
     const char *trust; /* PEM: authorities of client certificates; NULL: not asked for */
     size_t body_max;   /* as sent */

@@ -169,6 +169,16 @@ static int load_key(struct join *j)
     return r < 0 ? fail(j->key_path, strerror(-r)) : 0;
 }
 
+static const char *leaf_of(const struct join_options *o, const char *nic)
+{
+    for (unsigned i = 0; i < o->nic_count && o->leaf_count > 1; i++) {
+        if (strcmp(o->nics[i], nic) == 0) {
+            return o->leaves[i];
+        }
+    }
+    return o->leaf_count > 0 ? o->leaves[0] : "";
+}
+
 static int encode_request(struct join *j, struct message_buffer *ret)
 {
     Foliot__V1__JoinRequest m = FOLIOT__V1__JOIN_REQUEST__INIT;
@@ -183,7 +193,7 @@ static int encode_request(struct join *j, struct message_buffer *ret)
         foliot__v1__nic__init(&nics[i]);
         nics[i].name = n->name;
         nics[i].rail = i;
-        nics[i].leaf = (char *)(uintptr_t)(j->options->leaf != NULL ? j->options->leaf : "");
+        nics[i].leaf = (char *)(uintptr_t)leaf_of(j->options, n->name);
         nics[i].speed_mbps = n->speed_mbps;
         nics[i].address4 = (ProtobufCBinaryData){n->has4 ? 4 : 0, n->address4};
         nics[i].address6 = (ProtobufCBinaryData){n->has6 ? 16 : 0, n->address6};
@@ -304,6 +314,9 @@ static int set_names(struct join *j)
         *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     }
     snprintf(j->identity, sizeof(j->identity), "%.180s/identity", o->state_dir);
+    if (o->leaf_count > 1 && o->leaf_count != o->nic_count) {
+        return fail("--leaf", "expected one for all NICs, or one for each --nic");
+    }
     return tls_name_good(j->host)
                ? 0
                : fail("this host's name", "expected 1 to 63 of [a-z0-9.-]: give one with --host");

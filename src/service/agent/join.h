@@ -10,9 +10,12 @@ struct join_options {
     const char *address; /* "ADDRESS" or "ADDRESS:PORT" */
     const char *token;
     const char *config_path, *state_dir;
-    const char *host, *leaf; /* NULL: the machine's name; not known */
+    const char *host; /* NULL: the machine's name */
     const char *nics[HOST_NIC_MAX + 1];
     unsigned nic_count; /* 0: found by themselves */
+    /* The switches that the NICs hang on: none: not known; one: all on it; else one for each of `nics`. */
+    const char *leaves[HOST_NIC_MAX + 1];
+    unsigned leaf_count;
 };
 /* The exit status; troubles were said on stderr. */
 int agent_join(const struct join_options *options);

@@ -277,6 +277,20 @@ static int open_agents(struct controller *c)
     return r;
 }
 
+/* From systemd, or whoever speaks as it does: a socket unit with FileDescriptorName=. 0: none. */
+static int handed_socket(const char *name)
+{
+    char **names = NULL;
+    const int count = sd_listen_fds_with_names(0, &names);
+    int fd = 0;
+    for (int i = 0; i < count; i++) {
+        fd = fd == 0 && strcmp(names[i], name) == 0 ? SD_LISTEN_FDS_START + i : fd;
+        free(names[i]);
+    }
+    free(names);
+    return fd;
+}
+
 static int open_api(struct controller *c)
 {
     char *key = NULL, *certificate = NULL;
@@ -288,6 +302,7 @@ static int open_api(struct controller *c)
     const bool plain = controller_api_plain(&c->config);
     const struct http_server_config api = {.loop = c->loop,
                                            .address = c->config.api_listen,
+                                           .socket = handed_socket("api"),
                                            .key = plain         ? NULL
                                                   : key != NULL ? key
                                                                 : c->server_key,

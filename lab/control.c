@@ -1,0 +1,340 @@
+/* control.c: the management network, the controller in it, and the hosts' joining. */
+#include "lab/control.h"
+
+#include "lab/agents.h"
+#include "lab/machine.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LISTEN_FD    3 /* where systemd's protocol wants the first socket */
+#define START_TRIES  200
+#define START_US     25000
+#define COMMAND_SIZE (PATH_MAX + 16)
+
+static void space_of(const struct lab *lab, char ret_space[64])
+{
+    snprintf(ret_space, 64, "foliot-%s-mgmt", lab->name);
+}
+
+/* ---- the network ---- */
+
+static int make_network(const struct lab *lab, const char *space)
+{
+    const int hosts = lab->scenario.fabric.hosts;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *ip = open_memstream(&text, &size);
+    const char *argv[] = {"ip", "-batch", "-", NULL};
+    if (ip == NULL) {
+        return -ENOMEM;
+    }
+    fprintf(ip, "netns add %s\n", space);
+    for (int h = 0; h < hosts; h++) {
+        char host[64];
+        lab_space(lab, NODE_HOST, h, host);
+        fprintf(ip, "link add m%d netns %s type veth peer name mgmt0 netns %s\n", h, space, host);
+    }
+    fclose(ip);
+    int rc = machine_run(argv, text);
+    free(text);
+    return rc;
+}
+
+static int fill_space(const struct lab *lab, const char *space, int host)
+{
+    char text[512];
+    const char *argv[] = {"ip", "-netns", space, "-batch", "-", NULL};
+    int used = 0;
+    if (host >= 0) {
+        snprintf(text, sizeof(text), "addr add 172.31.0.%d/16 dev mgmt0\nlink set mgmt0 up\n",
+                 2 + host);
+        return machine_run(argv, text);
+    }
+    snprintf(text, sizeof(text),
+             "link set lo up\nlink add br0 type bridge\naddr add 172.31.0.1/16 dev br0\n"
+             "link set br0 up\n");
+    int rc = machine_run(argv, text);
+    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+        used +=
+            snprintf(text + used, sizeof(text) - (size_t)used, "link set m%d master br0 up\n", h);
+        if (used > (int)sizeof(text) - 64 || h + 1 == lab->scenario.fabric.hosts) {
+            rc = machine_run(argv, text);
+            used = 0;
+        }
+    }
+    return rc;
+}
+
+/* ---- programs ---- */
+
+/* Runs argv in a namespace, its words into `output` (NULL: as they are); waits, or leaves it to init. */
+struct task {
+    const char *space;
+    int host; /* -1: none: only the namespace */
+    const char *output;
+    int socket; /* handed over as systemd does; -1: none */
+    bool stays;
+};
+
+_Noreturn static void become(const struct lab *lab, const struct task *task,
+                             const char *const *argv)
+{
+    int rc = task->host >= 0 ? lab_host_enter(lab, task->host) : machine_enter_network(task->space);
+    int output = task->output == NULL
+                     ? -1
+                     : open(task->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (rc < 0 || null < 0 || (task->output != NULL && output < 0)) {
+        _exit(1);
+    }
+    dup2(null, STDIN_FILENO);
+    if (output >= 0) {
+        dup2(output, STDOUT_FILENO);
+        dup2(output, STDERR_FILENO);
+    }
+    if (task->socket >= 0) {
+        char pid[16];
+        snprintf(pid, sizeof(pid), "%d", (int)getpid());
+        setenv("LISTEN_PID", pid, 1);
+        setenv("LISTEN_FDS", "1", 1);
+        setenv("LISTEN_FDNAMES", "api", 1);
+        if (task->socket == LISTEN_FD) {
+            (void)fcntl(LISTEN_FD, F_SETFD, 0);
+        } else {
+            dup2(task->socket, LISTEN_FD);
+        }
+    }
+    if (task->stays) {
+        setsid();
+    }
+    execvp(argv[0], (char *const *)argv);
+    fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+static int run(const struct lab *lab, const struct task *task, const char *const *argv)
+{
+    int status = 1;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (!task->stays) {
+            become(lab, task, argv);
+        }
+        if (fork() == 0) { /* init's child, no zombie of ours */
+            become(lab, task, argv);
+        }
+        _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
+        return -errno;
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
+}
+
+/* ---- the controller ---- */
+
+static int write_controller(const struct lab *lab, int api_port, const char *file)
+{
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "data_dir: %s/controller\nlisten: " LAB_CONTROLLER "\napi_listen: 127.0.0.1:%d\n"
+             "report: 2s\nbeat: 500ms\n",
+             lab->folder, api_port);
+    return machine_write_file(file, text);
+}
+
+/* On this machine's own loopback address, whatever namespace it is served from. */
+static int open_api(int port)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)port),
+                                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int one = 1;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+        bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0) {
+        const int rc = -errno;
+        if (fd >= 0) {
+            close(fd);
+        }
+        return rc;
+    }
+    return fd;
+}
+
+/* The word that begins with `prefix` in a file. */
+static int find_word(const char *file, const char *prefix, char ret_word[LAB_TEXT_SIZE])
+{
+    char line[512];
+    FILE *f = fopen(file, "re");
+    int rc = -EPROTO;
+    while (f != NULL && rc < 0 && fgets(line, sizeof(line), f) != NULL) {
+        const char *at = strstr(line, prefix);
+        if (at != NULL) {
+            snprintf(ret_word, LAB_TEXT_SIZE, "%.*s", (int)strcspn(at, " \r\n"), at);
+            rc = 0;
+        }
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return rc;
+}
+
+static int start_controller(const struct lab *lab, const char *space, int api_port,
+                            char ret_join[LAB_TEXT_SIZE], char ret_admin[LAB_TEXT_SIZE])
+{
+    char program[PATH_MAX], config[LAB_TEXT_SIZE + 32], words[LAB_TEXT_SIZE + 32], uses[16];
+    char ready[LAB_TEXT_SIZE + 32];
+    const int socket = open_api(api_port);
+    if (socket < 0) {
+        return socket;
+    }
+    lab_program(lab, "foliot-controller", program);
+    snprintf(config, sizeof(config), "%s/controller.yaml", lab->folder);
+    snprintf(words, sizeof(words), "%s/controller.init", lab->folder);
+    snprintf(ready, sizeof(ready), "%s/controller/ports", lab->folder);
+    snprintf(uses, sizeof(uses), "%d", lab->scenario.fabric.hosts);
+    const char *init[] = {program,      "--config", config, "init", "--address",
+                          "172.31.0.1", "--uses",   uses,   NULL};
+    const char *serve[] = {program, "--config", config, NULL};
+    int rc = write_controller(lab, api_port, config);
+    rc = rc < 0
+             ? rc
+             : run(lab, &(struct task){.space = space, .host = -1, .output = words, .socket = -1},
+                   init);
+    rc = rc < 0 ? rc : find_word(words, "flj_", ret_join);
+    rc = rc < 0 ? rc : find_word(words, "fla_", ret_admin);
+    snprintf(words, sizeof(words), "%s/controller.log", lab->folder);
+    rc =
+        rc < 0
+            ? rc
+            : run(lab,
+                  &(struct task){
+                      .space = space, .host = -1, .output = words, .socket = socket, .stays = true},
+                  serve);
+    close(socket);
+    for (int i = 0; rc == 0 && access(ready, F_OK) < 0; i++) {
+        usleep(START_US);
+        rc = i == START_TRIES ? -ETIMEDOUT : 0;
+    }
+    return rc;
+}
+
+/* ---- the hosts ---- */
+
+static int join_host(const struct lab *lab, int host, const char *token)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    char program[PATH_MAX], folder[LAB_TEXT_SIZE], config[LAB_TEXT_SIZE + 32], name[16];
+    char words[LAB_TEXT_SIZE + 32], nics[16][16], leaves[16][16];
+    const char *argv[16 + 4 * 16];
+    int n = 0;
+    lab_program(lab, "foliot-agent", program);
+    lab_host_folder(lab, host, folder);
+    snprintf(config, sizeof(config), "%s/agent.yaml", folder);
+    snprintf(words, sizeof(words), "%s/join.log", folder);
+    snprintf(name, sizeof(name), "host%d", host);
+    const char *head[] = {program, "join",     LAB_CONTROLLER, token,         "--host",
+                          name,    "--config", config,         "--state-dir", folder};
+    for (size_t i = 0; i < ARRAY_COUNT(head); i++) {
+        argv[n++] = head[i];
+    }
+    for (int i = 0; i < f->nics_per_host; i++) {
+        snprintf(nics[i], sizeof(nics[i]), "nic%d", i);
+        snprintf(leaves[i], sizeof(leaves[i]), "leaf%d", lab_leaf_of(lab, host, i));
+        argv[n++] = "--nic";
+        argv[n++] = nics[i];
+        argv[n++] = "--leaf";
+        argv[n++] = leaves[i];
+    }
+    argv[n] = NULL;
+    return run(lab, &(struct task){.host = host, .output = words, .socket = -1}, argv);
+}
+
+/* Who joined first knows nobody yet: all begin with the last one's list. */
+static int share_list(const struct lab *lab)
+{
+    const int last = lab->scenario.fabric.hosts - 1;
+    char folder[LAB_TEXT_SIZE], from[LAB_TEXT_SIZE + 32], to[LAB_TEXT_SIZE + 32];
+    int rc = 0;
+    lab_host_folder(lab, last, folder);
+    snprintf(from, sizeof(from), "%s/fleet.yaml", folder);
+    for (int h = 0; h < last && rc == 0; h++) {
+        lab_host_folder(lab, h, folder);
+        snprintf(to, sizeof(to), "%s/fleet.yaml", folder);
+        const char *argv[] = {"cp", from, to, NULL};
+        rc = machine_run(argv, NULL);
+    }
+    return rc;
+}
+
+static int keep(const struct lab *lab, const char *name, const char *text)
+{
+    char file[LAB_TEXT_SIZE + 32];
+    snprintf(file, sizeof(file), "%s/%s", lab->folder, name);
+    int rc = machine_write_file(file, text);
+    return rc == 0 && chmod(file, 0600) < 0 ? -errno : rc;
+}
+
+int lab_control_up(const struct lab *lab, int api_port)
+{
+    char space[64], join[LAB_TEXT_SIZE], admin[LAB_TEXT_SIZE], address[LAB_TEXT_SIZE];
+    const char *what = "its network";
+    space_of(lab, space);
+    int rc = make_network(lab, space);
+    for (int h = -1; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+        char host[64];
+        lab_space(lab, NODE_HOST, h, host);
+        rc = fill_space(lab, h < 0 ? space : host, h);
+    }
+    if (rc == 0) {
+        what = "its start: see controller.log and controller.init";
+        rc = start_controller(lab, space, api_port, join, admin);
+    }
+    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+        what = "a host's joining: see its join.log";
+        rc = join_host(lab, h, join);
+    }
+    rc = rc < 0 ? rc : share_list(lab);
+    snprintf(address, sizeof(address), "http://127.0.0.1:%d/", api_port);
+    rc = rc < 0 ? rc : keep(lab, "dashboard", address);
+    rc = rc < 0 ? rc : keep(lab, "token", admin);
+    if (rc == -EADDRINUSE) {
+        fprintf(stderr,
+                "foliot lab: expected port %d of 127.0.0.1 to be free, it is taken: "
+                "--controller=PORT\n",
+                api_port);
+    } else if (rc < 0) {
+        fprintf(stderr, "foliot lab: %s: controller: %s: %s\n", lab->folder, what, strerror(-rc));
+    }
+    return rc;
+}
+
+static bool read_line(const char *name, const char *file, char ret_text[LAB_TEXT_SIZE])
+{
+    char path[LAB_TEXT_SIZE + 32];
+    snprintf(path, sizeof(path), LAB_ROOT "/%s/%s", name, file);
+    FILE *f = fopen(path, "re");
+    const bool good = f != NULL && fgets(ret_text, LAB_TEXT_SIZE, f) != NULL;
+    if (f != NULL) {
+        fclose(f);
+    }
+    return good;
+}
+
+bool lab_control_read(const char *name, char ret_address[LAB_TEXT_SIZE],
+                      char ret_token[LAB_TEXT_SIZE])
+{
+    return read_line(name, "dashboard", ret_address) && read_line(name, "token", ret_token);
+}
