@@ -34,6 +34,9 @@ static void window_reset(struct path_in *in, uint32_t seq)
     in->unseen = 0;
     /* what the sender counted in its life before proves nothing in this one */
     in->floor_wanted = in->floor_set = false;
+    in->reported = seq;
+    in->missed = 0;
+    in->evidence = 0;
     in->proof_due = MONO_NEVER;
 }
 
@@ -350,7 +353,7 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
     point_backward(e, edge, probe, ret_heard);
     point_forward(e, edge, probe, ret_heard);
     if (probe->own.present) {
-        verdict_own_slot(m, now, edge, probe->own.path, probe->own.seq + (probe->own.gap_ns != 0));
+        verdict_own_slot(m, now, edge, &probe->own);
     }
     if (e->fresh) {
         verdict_masks(m, now, edge, probe->wanted, probe->dead);

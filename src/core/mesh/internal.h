@@ -19,6 +19,7 @@
 #define SHARE_NIC_MAX  0.5 /* guessed from other paths */
 #define SHARE_RUN      8   /* losses in a row: more may have been a hole */
 #define OVERDUE_NS     (25 * NS_PER_MS)
+#define GAP_ROUNDS     4 /* a peer that is silent for longer begins anew */
 #define WANT_AGAIN_NS  (100 * NS_PER_MS)
 #define SUSPECT_NS_MAX (5 * NS_PER_S)    /* overdue and never proven: the peer gave that path up */
 #define NIC_SILENT_NS  (700 * NS_PER_MS) /* while another NIC of that host is heard */
@@ -94,7 +95,11 @@ struct path_in {
     uint32_t highest, proof_seq;
     uint32_t floor; /* what was sent up to here may have been lost while nothing came at all */
     bool floor_wanted, floor_set;
-    uint64_t mask; /* bit k: highest - k came */
+    uint32_t reported;         /* the newest that the peer said it sent */
+    uint32_t missed;           /* since one came, by what was reported before the floor */
+    double evidence;           /* of all that is missing since one came */
+    struct nic_time missed_at; /* the newest of them, on the peer's clock */
+    uint64_t mask;             /* bit k: highest - k came */
     struct mono touched, proof_due, wanted, suspect;
     struct loss_share share;
     struct heard_slot heard[SLOT_COUNT];
@@ -237,7 +242,7 @@ struct mono prober_due(const struct edge *e);
 void verdict_edge_tick(struct mesh *m, struct mono now, int edge);
 struct mono verdict_due(const struct mesh *m, const struct edge *e);
 void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path);
-void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, uint32_t seq_last);
+void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct probe_stamps *own);
 void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, uint8_t dead);
 void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path);
 void verdict_late(struct mesh *m, struct mono now, struct span late);

@@ -102,3 +102,11 @@ struct proof_wanted proof_wanted(double share)
         .packets = packets > PROOF_PACKETS ? packets : PROOF_PACKETS,
         .time = span_ns((epochs < PROOF_EPOCHS ? epochs : PROOF_EPOCHS) * PROOF_EPOCH_NS)};
 }
+
+double proof_evidence(double share, int64_t since_ns)
+{
+    const double p = share < PROOF_SHARE_MAX ? share : PROOF_SHARE_MAX;
+    const double alike = since_ns <= 0 ? 1 : exp(-(double)since_ns / PROOF_DRAIN_NS);
+
+    return -log(fmax(PROOF_QUIET, p) * (1 - alike) + alike);
+}

@@ -87,11 +87,11 @@ double loss_share_get(const struct loss_share *share); /* 0 .. 1 */
 /* What it may be by so few packets: two more of them lost. */
 double loss_share_most(const struct loss_share *share);
 
-/* How much silence proves a black hole. A full queue drops packets, too: where a share p of them is being lost, n
- * losses in a row come by chance with probability p^n. And a queue stays full for a while: those within
- * PROOF_EPOCH_NS of each other count as one, and the next epoch is as bad with PROOF_AGAIN times p. So many packets
- * and so long a time are wanted that chance is below PROOF_CHANCE. Where next to nothing is lost otherwise,
- * PROOF_PACKETS are enough at once. */
+/* How many packets of ours, on all paths of an edge, must go unacknowledged to prove it deaf. A full queue drops
+ * packets, too: where a share p of them is being lost, n losses in a row come by chance with probability p^n. And
+ * a queue stays full for a while: those within PROOF_EPOCH_NS of each other count as one, and the next epoch is as
+ * bad with PROOF_AGAIN times p. So many packets and so long a time are wanted that chance is below PROOF_CHANCE.
+ * Where next to nothing is lost otherwise, PROOF_PACKETS are enough at once. */
 #define PROOF_PACKETS   6
 #define PROOF_CHANCE    1e-9
 #define PROOF_QUIET     0.005 /* less is lost on any path */
@@ -104,3 +104,10 @@ struct proof_wanted {
     struct span time; /* since the last that came */
 };
 struct proof_wanted proof_wanted(double share);
+
+/* One path: what one more missing packet says for a black hole, -ln of the chance that a queue dropped it, too, when
+ * it was sent `since_ns` after the one missing before it (INT64_MAX: none was). Right behind a dropped packet the
+ * queue is as full, so the second of a pair says nothing and a burst little. PROOF_ENOUGH in all is PROOF_CHANCE. */
+#define PROOF_ENOUGH   20.7 /* -ln PROOF_CHANCE */
+#define PROOF_DRAIN_NS (50.0 * NS_PER_MS)
+double proof_evidence(double share, int64_t since_ns);

@@ -64,16 +64,28 @@ static bool peer_talks(const struct mesh *m, const struct edge *e, struct mono n
            mono_sub(now, e->heard).ns < m->config.interval.ns + OVERDUE_NS;
 }
 
+static uint32_t counted_from(const struct path_in *in)
+{
+    return in->floor_set && seq_sub(in->floor, in->highest) > 0 ? in->floor : in->highest;
+}
+
 /* Nothing came from the peer for a while, or we could not listen. What it sent then may be lost,
- * and proves nothing about one path: counting begins at what is reported next. */
-static void verdict_gap(struct edge *e, struct mono now)
+ * and proves nothing about one path: counting goes on at what is reported next. What was missing
+ * before stays missing when the gap was short: queues that drop make one every half second, and a
+ * hole beside them would never be proven. */
+static void verdict_gap(struct edge *e, struct mono now, bool brief)
 {
     e->acked = now;
     e->stamped_since_ack = e->heard_since_ack = 0;
     for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
-        e->in[p].floor_wanted = true;
-        e->in[p].proof_due = MONO_NEVER;
-        e->in[p].unseen = 0;
+        struct path_in *in = &e->in[p];
+        const int32_t missed = in->floor_wanted ? 0 : seq_sub(in->reported, counted_from(in));
+
+        in->missed = !brief ? 0 : in->missed + (missed > 0 ? (uint32_t)missed : 0);
+        in->evidence = brief ? in->evidence : 0;
+        in->floor_wanted = true;
+        in->proof_due = MONO_NEVER;
+        in->unseen = 0;
     }
 }
 
@@ -96,13 +108,18 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
         e->stamped_since_ack = e->heard_since_ack = 0;
     }
     if (e->heard.ns == MONO_NEVER.ns || !peer_talks(m, e, now)) {
-        verdict_gap(e, now);
+        const bool heard = e->heard.ns != MONO_NEVER.ns;
+        verdict_gap(e, now,
+                    heard && mono_sub(now, e->heard).ns < GAP_ROUNDS * m->config.interval.ns);
     }
     e->heard = now;
     e->heard_since_ack += !mesh_is_late(m, now); /* what waited in our socket is old */
     in->touched = now;
     in->half.heard = now;
     in->unseen = 0;
+    in->missed = 0;
+    in->evidence = 0;
+    in->reported = in->highest;
     in->proof_due = MONO_NEVER;
     if (in->half.state == PATH_DEAD && ++in->revive >= REVIVE_PACKETS) {
         path_half_move(m, now, edge, path, DIRECTION_IN, PATH_REVIVED, 0);
@@ -155,11 +172,12 @@ static struct span proof_wait(const struct path_in *in)
 
 /* The peer's transmit stamp of its packet `seq` on that path is in our hands. Did the packet come?
  */
-void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, uint32_t seq)
+void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct probe_stamps *own)
 {
     struct edge *e = &m->edges[edge];
+    const uint8_t path = own->path;
+    const uint32_t seq = own->seq + (own->gap_ns != 0);
     struct path_in *in = path < EDGE_PATH_MAX ? &e->in[path] : NULL;
-    uint32_t base;
 
     if (!in || path >= m->config.path_limit || mesh_is_late(m, now) ||
         in->half.state == PATH_DEAD) {
@@ -168,7 +186,7 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, u
     if (in->floor_wanted) {
         in->floor_wanted = false;
         in->floor_set = true;
-        in->floor = seq;
+        in->floor = in->missed > 0 && seq_sub(in->reported, seq) > 0 ? in->reported : seq;
         return;
     }
     if (!in->known) { /* never heard at all: count reports of packets that did not come */
@@ -183,13 +201,20 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, uint8_t path, u
         }
         return;
     }
-    base = in->floor_set && seq_sub(in->floor, in->highest) > 0 ? in->floor : in->highest;
-    if (seq_sub(seq, base) < PROOF_PACKETS || seq_sub(seq, base) > SEQ_LIFE) {
+    const int32_t since = seq_sub(seq, counted_from(in));
+    if (since <= 0 || since > SEQ_LIFE) {
         return;
     }
-    const struct proof_wanted wanted = proof_wanted(in_share(m, e, in));
-    if (in->proof_due.ns == MONO_NEVER.ns && seq_sub(seq, base) >= (int32_t)wanted.packets &&
-        mono_sub(now, in->touched).ns >= wanted.time.ns) {
+    const double share = in_share(m, e, in);
+    if (seq_sub(seq, in->reported) > 0) {
+        in->evidence += proof_evidence(
+            share, in->evidence == 0 ? INT64_MAX : nic_time_sub(own->first, in->missed_at).ns);
+        in->missed_at = own->first;
+        in->reported = seq;
+    }
+    const bool enough = share <= PROOF_QUIET || in->evidence > PROOF_ENOUGH;
+    if (enough && in->missed + (uint32_t)since >= PROOF_PACKETS &&
+        in->proof_due.ns == MONO_NEVER.ns) {
         in->proof_seq = seq;
         in->proof_due = mono_add(now, proof_wait(in));
         mesh_due(m, edge, in->proof_due);
@@ -404,7 +429,7 @@ void verdict_late(struct mesh *m, struct mono now, struct span late)
         e->want = 0;
         e->stamped_since_ack = e->heard_since_ack = 0;
         e->acked = now;
-        verdict_gap(e, now);
+        verdict_gap(e, now, false);
         if (e->heard.ns != MONO_NEVER.ns && !e->silent) {
             e->heard = now; /* we might have missed it */
         }
