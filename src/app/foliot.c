@@ -52,6 +52,11 @@ static const struct command commands[] = {
      "list | remove NAME | token [--uses N]  [--json] [--controller URL] [--authority FILE] "
      "[--token-file FILE]",
      "the fleet's members, as the controller knows them", command_host},
+    {"config",
+     "[show] | diff FILE | apply FILE [--canary PERCENT [--watch TIME] [--wait]] [--why TEXT] | "
+     "history | rollback [VERSION] | observe on|off  [--json] [--controller URL] [--authority "
+     "FILE] [--token-file FILE]",
+     "what the fleet's agents are told to do, by versions; observe for all", command_config},
     {"keygen", "[--rotate] [--id ID] FILE", "make the fleet's key file, or add the next key to it",
      command_keygen},
     {"support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",

@@ -67,6 +67,7 @@ int command_record(int argc, char *argv[]);
 int command_selftest(int argc, char *argv[]);
 int command_perf(int argc, char *argv[]);
 int command_host(int argc, char *argv[]);
+int command_config(int argc, char *argv[]);
 int command_alerts(int argc, char *argv[]);
 
 /* The table of foliot.c, for a command's own usage. */

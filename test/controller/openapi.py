@@ -83,6 +83,16 @@ class Validator:
         for sub in rule:
             self.check(value, sub, place)
 
+    def rule_oneOf(self, value, rule, place, schema):
+        why = []
+        for sub in rule:
+            try:
+                self.check(value, sub, place)
+            except AssertionError as error:
+                why.append(str(error))
+        if len(why) != len(rule) - 1:
+            self.fail(place, f"{len(rule) - len(why)} of {len(rule)} forms fit: {'; '.join(why)}")
+
     def answer(self, method, path, status, content):
         """Checks one JSON answer; which route it was is found by the path."""
         for route, operations in self.spec["paths"].items():

@@ -10,6 +10,7 @@
 #include "core/fleet/delay_code.h"
 #include "core/fleet/freshness.h"
 #include "core/fleet/report.h"
+#include "core/fleet/rollout.h"
 
 static void takes_each_once_in_order(void **state)
 {
@@ -121,6 +122,47 @@ static void delays_keep_their_order_and_size(void **state)
     assert_true(delay_decode(INT32_MIN) < 0);
 }
 
+static enum rollout_verdict judge(struct rollout_facts facts)
+{
+    const char *why = NULL;
+    const enum rollout_verdict verdict = rollout_judge(&facts, &why);
+    assert_int_equal(verdict == ROLLOUT_BAD, why != NULL);
+    return verdict;
+}
+
+static void canaries_decide(void **state)
+{
+    const struct rollout_facts good = {
+        .hosts = 3, .confirmed = 3, .age = span_s(5), .watch = span_s(60)};
+    struct rollout_facts f = good;
+    assert_int_equal(judge(f), ROLLOUT_WAIT);
+    f.confirmed = 0; /* it is early */
+    assert_int_equal(judge(f), ROLLOUT_WAIT);
+    f.age = f.watch; /* it is too late now */
+    assert_int_equal(judge(f), ROLLOUT_BAD);
+    f.confirmed = 3;
+    assert_int_equal(judge(f), ROLLOUT_GOOD);
+    for (int early = 0; early < 2; early++) {
+        for (int sign = 0; sign < 6; sign++) {
+            f = good;
+            f.age = early ? span_s(0) : f.watch;
+            uint32_t *const facts[] = {&f.refused, &f.silent, &f.restarted, &f.worse, &f.alerted};
+            if (sign < 5) {
+                *facts[sign] = 1;
+            } else {
+                f.hosts = f.confirmed = 0; /* all removed */
+            }
+            assert_int_equal(judge(f), ROLLOUT_BAD);
+        }
+    }
+    assert_int_equal(rollout_count(0, 5), 0);
+    assert_int_equal(rollout_count(3, 5), 1);
+    assert_int_equal(rollout_count(100, 5), 5);
+    assert_int_equal(rollout_count(101, 5), 6);
+    assert_int_equal(rollout_count(7, 100), 7);
+    assert_int_equal(rollout_count(12500, 0.001), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +170,7 @@ int main(void)
         cmocka_unit_test(any_line_gives_the_same_history),
         cmocka_unit_test(silence_is_never_health),
         cmocka_unit_test(delays_keep_their_order_and_size),
+        cmocka_unit_test(canaries_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,7 +326,13 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
         add(a, i, ELEMENT_KIND_RAIL, name);
         break;
     default:
-        add(a, i, ELEMENT_KIND_FLEET, "the fleet");
+        if (rule->metric != ALERT_METRIC_NONE &&
+            alert_metric_info(rule->metric)->scope == ALERT_PER_FLEET) {
+            add(a, i, ELEMENT_KIND_AGENT,
+                "the controller"); /* it has no part in what hosts suffer */
+        } else {
+            add(a, i, ELEMENT_KIND_FLEET, "the fleet");
+        }
         break;
     }
 }

@@ -50,6 +50,15 @@ static const struct alert_metric_info metrics[ALERT_METRIC_COUNT] = {
                               false, true},
     [ALERT_JOB_DELAY_P99] = {"job.delay_p99", "p99 one-way delay of the job's messages", ALERT_NS,
                              ALERT_PER_JOB, false, true},
+    [ALERT_CERTIFICATE_CONTROLLER] = {"certificate.controller_days_left",
+                                      "days left of the controller's certificate", ALERT_DAYS,
+                                      ALERT_PER_FLEET, false, true},
+    [ALERT_CERTIFICATE_AUTHORITY] = {"certificate.authority_days_left",
+                                     "days left of the authority's certificate", ALERT_DAYS,
+                                     ALERT_PER_FLEET, false, true},
+    [ALERT_CONFIG_TAKEN_BACK] = {"config.taken_back",
+                                 "configurations that were taken back by themselves", ALERT_PLAIN,
+                                 ALERT_PER_FLEET, false, true},
 };
 
 static const char *const severity_words[ALERT_SEVERITY_COUNT] = {"info", "warning", "page"};

@@ -51,7 +51,8 @@ enum alert_aggregate {
     ALERT_AGGREGATE_COUNT
 };
 
-/* What is measured. A metric belongs to a path, a link, a host or a job; coarser scopes aggregate it. */
+/* What is measured. A metric belongs to a path, a link, a host, a job or the
+ * fleet as a whole; coarser scopes aggregate it. */
 enum alert_metric {
     ALERT_METRIC_NONE,
     ALERT_PATH_OWD_P50,
@@ -79,6 +80,9 @@ enum alert_metric {
     ALERT_CERTIFICATE_DAYS,
     ALERT_JOB_THROUGHPUT,
     ALERT_JOB_DELAY_P99,
+    ALERT_CERTIFICATE_CONTROLLER,
+    ALERT_CERTIFICATE_AUTHORITY,
+    ALERT_CONFIG_TAKEN_BACK,
     ALERT_METRIC_COUNT
 };
 

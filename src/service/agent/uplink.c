@@ -158,6 +158,8 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
     if (m->settings != NULL) {
         const uint64_t before = u->agent->settings.version;
         agent_settings_take(u->agent, m->settings);
+        const int64_t report_at = mono_now() + u->agent->settings.report_ms * NS_PER_MS;
+        u->report_at = report_at < u->report_at ? report_at : u->report_at;
         u->echo = u->agent->settings.version != before; /* the controller waits to hear of it */
     }
     if (m->keys.len > 0) {

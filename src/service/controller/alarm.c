@@ -1,6 +1,6 @@
 /* alarm.c: what the fleet reports, told to the alert engine; what the engine says, kept and shown. The engine's hosts
  * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
-#include "service/controller/controller.h"
+#include "service/controller/fleet_config.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -316,6 +316,28 @@ void alarm_on_report(struct controller *c, const struct fleet_host *h,
     }
     if (report->paths != NULL) {
         feed_paths(&f, h);
+    }
+}
+
+/* What is of no host: once a second, so that its rules can be judged. */
+static void feed_fleet(struct controller *c)
+{
+    const double now = (double)controller_utc_ns() * 1e-9;
+    struct feed f = {
+        .engine = alerting_engine(c->alerting),
+        .now = controller_mono(),
+        .sample = {
+            .host = ALERT_NO_ID, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
+    feed(&f, ALERT_CONFIG_TAKEN_BACK, c->fleet_config->rolled_back);
+    feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)c->server_not_after - now) / 86400);
+    feed(&f, ALERT_CERTIFICATE_AUTHORITY, ((double)c->authority_not_after - now) / 86400);
+}
+
+void alarm_second(struct controller *c)
+{
+    if (c->alerting != NULL) {
+        feed_fleet(c);
+        alarm_run(c);
     }
 }
 

@@ -73,5 +73,12 @@ void api_get_silences(struct api_call *call);
 void api_post_silence(struct api_call *call);
 void api_delete_silence(struct api_call *call);
 
+/* ---- api_config.c ---- */
+void api_get_config(struct api_call *call);
+void api_get_config_versions(struct api_call *call);
+void api_post_config(struct api_call *call);
+void api_post_config_rollback(struct api_call *call);
+void api_post_config_observe(struct api_call *call);
+
 /* ---- metrics.c ---- */
 void api_get_metrics(struct api_call *call);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/switch_page.h"
+
 static const char *clock_word(uint32_t status)
 {
     static const char *const words[] = {"UNKNOWN", "SYNCED", "HOLDOVER", "DISRUPTED"};
@@ -205,6 +207,12 @@ static void put_host_fields(struct controller *c, struct json_writer *j, const s
     json_put_uint(j, "findings_open", h->finding_count);
     put_clock(j, h, known);
     put_cost(j, h);
+    json_put_object(j, "config");
+    json_put_int_if(j, "version", h->config_version != 0, (int64_t)h->config_version);
+    json_put_string(j, "refused", h->refused[0] != 0 ? h->refused : NULL);
+    json_put_string(j, "mode", switch_mode_word((enum switch_mode)h->mode));
+    json_put_bool(j, "canary", h->canary);
+    json_put_end(j);
 }
 
 static void put_next(struct json_writer *j, bool more, int64_t next)

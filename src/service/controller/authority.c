@@ -150,7 +150,10 @@ int authority_load(struct controller *c)
         return r;
     }
     c->keys_version = version_of(c->fleet_keys);
-    r = load_server(c);
+    struct tls_certificate own = {0};
+    r = tls_certificate_read(c->authority, &own);
+    c->authority_not_after = own.not_after;
+    r = r < 0 ? r : load_server(c);
     if (r < 0) {
         controller_say(LOG_ERR, "%s: the authority's files do not fit each other: %s", dir,
                        strerror(-r));

@@ -1,5 +1,5 @@
 /* controller.c: the controller's life: opening, the loop, commits. */
-#include "service/controller/controller.h"
+#include "service/controller/fleet_config.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -187,6 +187,8 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
 {
     struct controller *c = context;
     state_watch(c);
+    fleet_config_watch(c);
+    alarm_second(c);
     alarm_save(c);
     if (!c->store_broken && c->keeper != NULL) {
         seal_some(c);
@@ -230,6 +232,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
     }
     r = fleet_load(c);
     r = r < 0 ? r : tokens_load(c);
+    r = r < 0 ? r : fleet_config_load(c);
     if (r < 0) {
         controller_say(LOG_ERR, "%s: can't be read: %s", path, strerror(-r));
     }
@@ -239,6 +242,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
 void controller_close(struct controller *c)
 {
     store_close(c->store);
+    fleet_config_free(c);
     fleet_free(c);
     authority_free(c);
     free(c->tokens);

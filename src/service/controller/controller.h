@@ -6,8 +6,10 @@
  * is acknowledged never is. When a commit fails nobody is acknowledged, cursors go back to what the
  * disk has, and agents send again.
  *
- * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts; authority.c certificates, keys, tokens;
- * fleet.c members; ingest.c agents; state.c reports into state and events; seal.c reports into
+ * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
+ * authority.c certificates, keys, tokens;
+ * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
+ * into state and events; seal.c reports into
  * chunks; series.c history out again; api*.c and metrics.c what is served. */
 #pragma once
 #include <foliot.pb-c.h>
@@ -127,6 +129,11 @@ struct fleet_host {
     double allowance;               /* of requests, refilled with time */
     int64_t allowance_ns;
     uint64_t reports, bytes, gaps;
+    /* the fleet's configuration, as the host says it runs it */
+    uint64_t config_version;
+    uint32_t run, mode, report_ms, beat_ms; /* intervals in force; 0: ours */
+    char refused[120];
+    bool canary;
 };
 
 struct token {
@@ -140,7 +147,7 @@ struct worker;
 struct waiting { /* for the commit */
     struct http_request *request;
     struct fleet_host *host;
-    uint64_t fleet_version, keys_version, settings_version, stream;
+    uint64_t fleet_version, keys_version, settings_version, stream; /* as it has them */
 };
 
 struct recent_event {
@@ -166,10 +173,12 @@ struct controller {
 
     /* authority */
     char *authority, *authority_key, *server_key, *server_certificate, *fleet_keys;
-    int64_t server_not_after;
-    uint64_t keys_version, fleet_version, settings_version;
+    int64_t server_not_after, authority_not_after;
+    uint64_t keys_version, fleet_version;
     struct token *tokens;
     size_t token_count;
+
+    struct fleet_config *fleet_config;
 
     /* fleet */
     struct fleet_host **hosts; /* by index: order of joining */
@@ -298,6 +307,8 @@ void alarm_on_removed(struct controller *c, const struct fleet_host *h);
 /* After state_apply has taken it: its values, unless they are old. */
 void alarm_on_report(struct controller *c, const struct fleet_host *h,
                      const Foliot__V1__Report *report, int64_t at_ns);
+/* Once a second: what is of no host. */
+void alarm_second(struct controller *c);
 /* After a batch of facts: tells what is to be told, and sets the timer. */
 void alarm_run(struct controller *c);
 void alarm_reload(struct controller *c);

@@ -213,7 +213,6 @@ int fleet_load(struct controller *c)
     r = r < 0 ? r : store_nics(c->store, load_nic, c);
     r = r < 0 ? r : store_findings(c->store, &open, load_finding, c);
     r = r < 0 ? r : load_version(c);
-    c->settings_version = 1;
     c->revision = 1;
     return r;
 }
@@ -524,7 +523,8 @@ const struct message_buffer *fleet_packed(struct controller *c)
 enum freshness fleet_freshness(const struct controller *c, const struct fleet_host *h,
                                struct mono now)
 {
-    return freshness_of(now, h->heard, span_ms(c->config.beat_ms), span_ms(c->config.report_ms));
+    return freshness_of(now, h->heard, span_ms(h->beat_ms != 0 ? h->beat_ms : c->config.beat_ms),
+                        span_ms(h->report_ms != 0 ? h->report_ms : c->config.report_ms));
 }
 
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now)

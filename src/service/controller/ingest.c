@@ -1,6 +1,6 @@
 /* ingest.c: what agents ask: join, renew, report. A host speaks for itself only: whose a request is,
  * the certificate says, never the body. */
-#include "service/controller/controller.h"
+#include "service/controller/fleet_config.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -160,12 +160,10 @@ static ProtobufCBinaryData data_of(const char *text)
     return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
 }
 
-static Foliot__V1__Settings settings_of(const struct controller *c)
+static Foliot__V1__Settings settings_of(const struct controller *c, const struct fleet_host *h)
 {
     Foliot__V1__Settings s = FOLIOT__V1__SETTINGS__INIT;
-    s.version = c->settings_version;
-    s.report_ms = c->config.report_ms;
-    s.beat_ms = c->config.beat_ms;
+    fleet_config_of(c, h, &s);
     return s;
 }
 
@@ -197,10 +195,11 @@ static void note_join(struct controller *c, const struct fleet_host *h, const st
     controller_say(LOG_INFO, "%s", detail);
 }
 
-static void answer_join(struct controller *c, struct http_request *request, char *certificate)
+static void answer_join(struct controller *c, struct http_request *request,
+                        const struct fleet_host *h, char *certificate)
 {
     Foliot__V1__JoinReply reply = FOLIOT__V1__JOIN_REPLY__INIT;
-    Foliot__V1__Settings settings = settings_of(c);
+    Foliot__V1__Settings settings = settings_of(c, h);
     reply.protocol = MESSAGE_PROTOCOL;
     reply.certificate = data_of(certificate);
     reply.authority = data_of(c->authority);
@@ -275,7 +274,7 @@ static void do_join(struct controller *c, struct http_request *request,
         sd_event_exit(c->loop, EXIT_FAILURE);
     } else {
         c->count.joins++;
-        answer_join(c, request, certificate);
+        answer_join(c, request, h, certificate);
     }
     free(certificate);
 }
@@ -323,14 +322,14 @@ static void do_renew(struct controller *c, struct http_request *request,
 static void answer_batch(struct controller *c, const struct waiting *w)
 {
     Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
-    Foliot__V1__Settings settings = settings_of(c);
     const struct fleet_host *h = w->host;
+    Foliot__V1__Settings settings = settings_of(c, h);
     const struct message_buffer *fleet = NULL;
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
     reply.renew = h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3;
-    if (w->settings_version != c->settings_version) {
+    if (w->settings_version != settings.version) {
         reply.settings = &settings;
     }
     if (w->keys_version != c->keys_version) {
@@ -496,6 +495,7 @@ static void do_report(struct controller *c, struct http_request *request,
     if (strcmp(h->version, batch->version) != 0) {
         snprintf(h->version, sizeof(h->version), "%.31s", batch->version);
     }
+    fleet_config_heard(c, h, batch);
     if (h->boot != batch->boot) {
         h->boot = batch->boot;
         h->tables_wanted = true;

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The fleet's configuration: applied, tried by some, taken back by itself; observe reaches the switch that jobs read.
+usage: test_config.py CONTROLLER AGENT FOLIOT"""
+import os
+import re
+import struct
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import wire  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+
+class TestConfig(fleet.Fleet):
+    def foliot(self, *arguments, status=0):
+        done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, "config", *arguments], text=True, check=False,
+                              capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin))
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def config(self):
+        return self.get("/api/v1/config")
+
+    def runs(self, name):
+        return self.host(name)["config"]["version"]
+
+    def switch(self, name):
+        """As a job reads it."""
+        with open(self.path(f"run-{name}", "switch.page"), "rb") as file:
+            magic, version, word = struct.unpack("<8sQQ", file.read(24))
+        self.assertEqual((magic, version), (b"FOSWTCH1", 1))
+        return ["unset", "off", "observe", "failover", "full"][word & 0xff]
+
+    def all_run(self, version, hosts=3):
+        self.wait(lambda: all(self.runs(f"h{i}") == version for i in range(hosts)), 5, lambda: str(self.config()))
+
+    def alerts(self, rule):
+        return [a for a in self.get("/api/v1/alerts")["items"] if a["rule"] == rule]
+
+    def test_apply_observe_and_back(self):
+        c = self.start()
+        agents = self.members(0, 1, 2)
+        self.assertIsNone(self.config()["active"])
+        self.assertEqual(self.runs("h0"), None)
+        one = self.write("one.yaml", "mode: failover\nflap_limit: 5\nring_peers: 12\n")
+        self.assertIn("ring_peers   (as each host has it) -> 12", self.foliot("diff", one, status=1))
+        self.assertIsNone(self.config()["active"])
+        self.assertIn("version 1 is in force", self.foliot("apply", one, "--why", "first"))
+        self.all_run(1)
+        self.assertEqual([self.switch(f"h{i}") for i in range(3)], ["failover"] * 3)
+        self.assertEqual(self.ask("h1")["mode"], "failover")
+        self.assertEqual(self.config()["hosts_behind"], 0)
+        self.foliot("diff", one)
+        # One word stops whatever moves traffic, on all hosts, and nothing but that changes.
+        self.foliot("observe", "on")
+        self.wait(lambda: [self.switch(f"h{i}") for i in range(3)] == ["observe"] * 3, 3, lambda: str(self.config()))
+        self.wait(lambda: self.config()["hosts_observing"] == 3, 3, lambda: str(self.config()))
+        self.assertIn("OBSERVE since", self.foliot("show"))
+        # It outlives the controller, and an agent's restart without one.
+        c.stop()
+        agents[2].stop()
+        agents[2] = self.agent(2)
+        agents[2].wait_log("host h2, 2 NICs")
+        self.assertEqual(self.switch("h2"), "observe")
+        self.assertEqual(self.ask("h2")["controller"]["config_version"], 1)
+        c = self.controller()
+        self.assertTrue(self.config()["observe"])
+        self.foliot("observe", "off")
+        self.wait(lambda: [self.switch(f"h{i}") for i in range(3)] == ["failover"] * 3, 3, lambda: str(self.config()))
+        # A host may do less than the fleet, and never more.
+        self.write("h0.yaml", self.read(self.path("h0.yaml")) + "mode: off\n")
+        agents[0].process.send_signal(1)
+        self.wait(lambda: self.switch("h0") == "off", 3, agents[0].log)
+        # A second version, and back to the first one's text.
+        two = self.write("two.yaml", "mode: full\nreport: 2s\n")
+        self.foliot("apply", two)
+        self.all_run(2)
+        self.assertEqual(self.switch("h1"), "full")
+        self.assertIn("version 3 is in force", self.foliot("rollback"))
+        self.all_run(3)
+        self.assertEqual(self.switch("h1"), "failover")
+        self.assertEqual(self.config()["active"]["text"], self.read(one))
+        self.assertIn("no such version", self.foliot("rollback", "99", status=1))
+        history = self.foliot("history")
+        self.assertRegex(history, r"(?m)^3 +active .*back to version 1$")
+        self.assertRegex(history, r"(?m)^2 +replaced ")
+        # Mistakes have a place, and change nothing.
+        for text, words in (("mode: sideways\n", ":1:7: expected one of"), ("ring_peers: 13\n", "expected an even number"),
+                            ("beat: 1h\n", ":1:7: expected"), ("unknown: 1\n", "expected one of the keys"), ("mode: [", "1:")):
+            self.assertIn(words, self.foliot("apply", self.write("bad.yaml", text), status=1))
+        self.assertEqual(self.config()["active"]["version"], 3)
+        viewer = self.request("POST", "/api/v1/tokens", {"name": "eve", "role": "viewer"})[2]["token"]
+        operator = self.request("POST", "/api/v1/tokens", {"name": "otto", "role": "operator"})[2]["token"]
+        for path, body in (("/api/v1/config", {"text": ""}), ("/api/v1/config/rollback", {}), ("/api/v1/config/observe", {"on": True})):
+            self.assertEqual(self.request("POST", path, body, token=viewer)[0], 403)
+        self.assertEqual(self.request("POST", "/api/v1/config", {"text": ""}, token=operator)[0], 403)
+        self.assertEqual(self.request("POST", "/api/v1/config/observe", {"on": False}, token=operator)[0], 200)
+        self.assertEqual({a["what"] for a in self.get("/api/v1/audit")["items"]} & {"config.apply", "config.observe"},
+                         {"config.apply", "config.observe"})
+        words = {e["word"] for e in self.events(kind="controller")}
+        self.assertLessEqual({"config-applied", "observe-on", "observe-off"}, words)
+
+    def test_canaries_that_stay_well(self):
+        self.start()
+        self.members(0, 1, 2)
+        file = self.write("good.yaml", "flap_limit: 6\n")
+        said = self.foliot("apply", file, "--canary", "5%", "--watch", "4s", "--wait")
+        self.assertIn("version 1 is tried by 1 hosts", said)
+        self.assertIn("version 1 is in force on all hosts", said)
+        self.all_run(1)
+        self.assertLessEqual({"config-tried", "config-applied"}, {e["word"] for e in self.events(kind="controller")})
+
+    def test_canaries_that_do_not(self):
+        c = self.start()
+        agents = self.members(0, 1, 2)
+        self.wait(lambda: all(self.host(f"h{i}")["health"] == "ok" for i in range(3)), 30, "health")
+        self.foliot("apply", self.write("base.yaml", "flap_limit: 7\n"))
+        self.all_run(1)
+        file = self.write("next.yaml", "flap_limit: 9\n")
+        # The canary's agent dies: it falls silent.
+        self.foliot("apply", file, "--canary", "5%", "--watch", "600s")
+        canary = self.config()["trial"]["hosts"][0]
+        i = int(canary[1:])
+        self.wait(lambda: self.runs(canary) == 2, 5, lambda: str(self.config()))
+        self.assertEqual([self.runs(f"h{k}") for k in range(3) if k != i], [1, 1])
+        self.assertIn("is being tried", self.foliot("apply", file, status=1))
+        c.stop()  # and the trial outlives the controller
+        c = self.controller()
+        self.assertEqual(self.config()["trial"]["hosts"], [canary])
+        self.wait(lambda: self.config()["trial"]["confirmed"] == 1, 5, lambda: str(self.config()))
+        agents[i].stop(9)
+        self.wait(lambda: self.config()["trial"] is None, 10, lambda: str(self.config()))
+        taken = self.get("/api/v1/config/versions")["items"][0]
+        self.assertEqual((taken["version"], taken["state"], taken["ended_why"]), (2, "taken-back", f"a canary fell silent: {canary}"))
+        self.assertEqual(self.config()["active"]["version"], 1)
+        self.wait(lambda: self.alerts("config-taken-back"), 5, lambda: str(self.get("/api/v1/alerts")))
+        self.assertTrue(self.config()["rolled_back"])
+        agents[i] = self.agent(i)
+        self.all_run(1)
+        # A port of the canary goes down: an alert that wasn't there before, a worse health.
+        self.wait(lambda: all(self.host(f"h{k}")["health"] == "ok" for k in range(3)), 60, "health again")
+        self.foliot("apply", file, "--canary", "5%", "--watch", "600s")
+        self.wait(lambda: not self.alerts("config-taken-back"), 5, lambda: str(self.get("/api/v1/alerts")))
+        canary = self.config()["trial"]["hosts"][0]
+        self.wait(lambda: self.config()["trial"]["confirmed"] == 1, 5, lambda: str(self.config()))
+        self.ip("c", "link", "set", f"p{canary[1:]}x1", "down")
+        self.wait(lambda: self.config()["trial"] is None, 30, lambda: str(self.config()) + str(self.get("/api/v1/alerts")))
+        taken = self.get("/api/v1/config/versions")["items"][0]
+        self.assertRegex(taken["ended_why"], f"(an alert fires on a canary that wasn't there before|a canary's health got worse): {canary}")
+        self.all_run(1)
+        self.ip("c", "link", "set", f"p{canary[1:]}x1", "up")
+        # By hand.
+        self.foliot("apply", file, "--canary", "100%", "--watch", "600s")
+        self.foliot("rollback")
+        self.assertIsNone(self.config()["trial"])
+        self.all_run(1)
+
+    def test_a_canary_that_refuses(self):
+        """An agent of our own making, which speaks of itself as any may."""
+        c = self.start()
+        self.join(0)
+        own = self.identity("h0")
+
+        def beat(**more):
+            status, body = self.post("/agent/v1/report", wire.batch(**{k: v for k, v in more.items() if k != "extra"}) + more.get("extra", b""), **own)
+            self.assertEqual(status, 200)
+            return wire.fields(body)
+        self.assertIn("no host is live", self.foliot("apply", self.write("x.yaml", "flap_limit: 3\n"), "--canary", "5%", status=1))
+        report = wire.report(covers=1000)
+        beat(reports=[(1, report)])
+        self.assertEqual(self.host("h0")["freshness"], "live")
+        self.foliot("apply", self.path("x.yaml"), "--canary", "5%")
+        told = wire.fields(beat()[7][0])
+        self.assertEqual((told[6], told[7]), ([3], [1]))
+        self.assertNotIn(7, beat(extra=wire.number(9, told[1][0])))  # it has them: not told again
+        beat(extra=wire.number(9, told[1][0]) + wire.data(13, "flap_limit 3 doesn't suit <b>me</b>"))
+        self.wait(lambda: self.config()["trial"] is None, 5, lambda: str(self.config()))
+        self.assertIn("a canary refused it: h0", self.get("/api/v1/config/versions")["items"][0]["ended_why"])
+        self.assertIn("taken back: a canary refused it", c.log())
+        # and it is told the settings from before
+        self.assertEqual(wire.fields(beat(extra=wire.number(9, told[1][0]))[7][0]).get(7, [0]), [0])
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)
