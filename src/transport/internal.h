@@ -28,14 +28,18 @@
 #define READ_BYTES_MAX (1 << 20) /* of one lane, before others have their turn */
 #define NOTSENT_BYTES  (1 << 18)
 #define LOOK_NS        500000 /* between two looks of the watch at most, while somebody polls */
-#define UNPOLLED_NS    1000000
-#define CARRIER_NS     10000000
-#define HANDSHAKE_NS   (10 * NS_PER_S)
-#define PENDING_MAX    1024 /* connections that haven't said yet who they are */
-#define SETS_MAX       16384
-#define SET_LINGER_NS  (1 * NS_PER_S) /* a set without comms keeps its lanes for the next */
-#define WHY_SIZE       320
-#define PEER_TEXT      192
+#define EMPTY_NS       10000 /* after all lanes had nothing: large messages don't come in no time */
+#define BUSY_NS        1000000 /* a lane that brought something so recently is looked at each time */
+#define UNPOLLED_NS    1000000 /* nobody polls a set: the housekeeping serves it */
+#define POLLED_NS                                                                                  \
+    5000000 /* until it looks again whether somebody does: it takes a processor from who polls */
+#define CARRIER_NS    10000000
+#define HANDSHAKE_NS  (10 * NS_PER_S)
+#define PENDING_MAX   1024 /* connections that haven't said yet who they are */
+#define SETS_MAX      16384
+#define SET_LINGER_NS (1 * NS_PER_S) /* a set without comms keeps its lanes for the next */
+#define WHY_SIZE      320
+#define PEER_TEXT     192
 
 /* -- lanes' connections */
 
@@ -70,8 +74,9 @@ struct stream {
     struct lane_chunk chunk;
     uint8_t *staging; /* 1 << LANE_CHUNK_SHIFT_MAX bytes, on demand */
     uint64_t bytes_out;
-    uint64_t acked; /* by the peer's kernel, when asked last */
-    bool ended;     /* by the peer, orderly */
+    uint64_t acked;      /* by the peer's kernel, when asked last */
+    struct mono read_at; /* last bytes */
+    bool ended;          /* by the peer, orderly */
 };
 
 /* A NIC of the peer. */
@@ -126,7 +131,9 @@ struct set {
     char why[WHY_SIZE];
 
     struct mono next_look;
+    struct mono empty_at; /* when all lanes that are due had nothing to read */
     uint32_t polls;
+    uint64_t reads; /* that brought something */
     struct lane_delay delays[LANE_MAX];
     struct {
         uint64_t chunks, bytes, resent;

@@ -1,6 +1,6 @@
 /* serve.c: the housekeeping: who comes to the listener, and sets that nobody polls but that owe something.
  *
- * One thread a process. While the application polls a set, this looks at it once a millisecond without taking its
+ * One thread a process. While the application polls a set, this looks at it every 5 ms without taking its
  * lock; once it doesn't, the set's connections are armed in epoll and served as events and deadlines come. A set that
  * owes nothing leaves the list of active ones; with none of these the thread sleeps until somebody knocks. */
 #include <errno.h>
@@ -326,7 +326,7 @@ static struct mono serve_sets(struct transport *t, struct mono now)
                 continue;
             }
             if (now.ns - polled < UNPOLLED_NS) {
-                next = earlier(next, (struct mono){polled + UNPOLLED_NS});
+                next = earlier(next, (struct mono){now.ns + POLLED_NS});
                 set->deadline = now; /* at once when they stop */
                 continue;
             }

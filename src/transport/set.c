@@ -87,7 +87,7 @@ void set_touch(struct set *set)
     }
     /* Asleep for longer than we would have it wait? */
     if (__atomic_load_n(&t->sleeping_until, __ATOMIC_SEQ_CST) >
-        t->io->now(t->io).ns + 2 * UNPOLLED_NS) {
+        t->io->now(t->io).ns + 2 * POLLED_NS) {
         t->io->kick(t->io);
     }
 }
@@ -177,7 +177,9 @@ void set_shaken(struct set *set, struct mono now, uint32_t lane)
     char text[PEER_TEXT], own[IO_ADDRESS_TEXT];
 
     stream->shaken = true;
-    watch_on_hello(set->watch, now, lane, stream->epoch, mono_sub(now, stream->began));
+    /* Who was connected to has measured nothing. */
+    watch_on_hello(set->watch, now, lane, stream->epoch,
+                   set->sending ? mono_sub(now, stream->began) : span_ns(-1));
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s, %s: up", lane, stream->epoch,
         set_peer(set, text), io_address_text(&stream->local, own));
 }
@@ -523,6 +525,8 @@ static void read_lane(struct set *set, uint32_t lane, struct mono now)
         set_lost(set, now, lane, reason_of((int)n));
     } else if (n > 0) {
         set->hot = (uint8_t)lane;
+        set->reads++;
+        stream->read_at = now;
         watch_on_heard(set->watch, now, lane);
     }
 }
@@ -554,25 +558,38 @@ bool set_owes(const struct set *set)
     return false;
 }
 
-/* Whether this poll looks at that lane. Spinning callers come millions of times a second. Large messages are spread
- * over all lanes; while only small ones are awaited, the lane that had something last is looked at each
- * time, the others in turn: that is what a round trip of 8 bytes consists of. */
-static bool due(const struct set *set, uint32_t lane, bool all)
+/* Whether this poll looks at that lane. Spinning callers come millions of times a second. The lane that had
+ * something last is looked at each time, and those that large messages are spread over; the others in turn: that is what
+ * a round trip of 8 bytes consists of. */
+static bool due(const struct set *set, struct mono now, uint32_t lane, bool all)
 {
+    const struct stream *stream = set->streams[lane];
+
     if (all || lane == set->hot || (set->polls + lane) % 8 == 0) {
         return true;
     }
-    return set->large > 0 || set->streams[lane]->reading;
+    return stream->reading || (set->large > 0 && mono_sub(now, stream->read_at).ns < BUSY_NS);
+}
+
+/* A caller with many requests asks for each of them, and a lane's answer is a system call: the first one's is
+ * good enough for the others. Not while only small messages are awaited. */
+static bool just_looked(const struct set *set, struct mono now)
+{
+    return set->large > 0 && mono_sub(now, set->empty_at).ns < EMPTY_NS;
 }
 
 void set_progress(struct set *set, struct mono now, bool all)
 {
-    const bool look = now.ns >= set->next_look.ns || watch_deadline(set->watch).ns <= now.ns;
+    const bool look = now.ns >= set->next_look.ns;
+    const uint64_t before = set->reads;
 
+    if (!all && !look && just_looked(set, now)) {
+        return;
+    }
     set->polls++;
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL && !set->streams[lane]->dead &&
-            due(set, lane, all || look)) {
+            due(set, now, lane, all || look)) {
             read_lane(set, lane, now);
         }
         if (set->streams[lane] != NULL && !set->streams[lane]->dead) {
@@ -598,4 +615,7 @@ void set_progress(struct set *set, struct mono now, bool all)
     }
     comm_closings(set, now);
     set_act(set, now);
+    if (set->reads == before) {
+        set->empty_at = now;
+    }
 }

@@ -62,7 +62,7 @@ def main():
             binary = os.path.join(folder, "test")
             subprocess.run([compiler, *flags, *base, *files, "-lcmocka", "-lm", "-o", binary], check=True)
             try:
-                run = subprocess.run([binary, "4"], capture_output=True, text=True, timeout=60, check=False)
+                run = subprocess.run([binary, "10"], capture_output=True, text=True, timeout=60, check=False)
                 status, text = run.returncode, run.stdout + run.stderr
             except subprocess.TimeoutExpired:
                 status, text = 1, "seed ?: hangs"

@@ -27,8 +27,9 @@ struct ledger *ledger_new(const struct ledger_config *config)
     l->config = *config;
     ledger_report_init(l);
     l->comms = calloc(config->comms, sizeof(struct comm *));
-    if (l->comms == NULL) {
-        free(l);
+    l->open = calloc(config->comms, sizeof(struct comm *));
+    if (l->comms == NULL || l->open == NULL) {
+        ledger_free(l);
         return NULL;
     }
     return l;
@@ -39,10 +40,11 @@ void ledger_free(struct ledger *l)
     if (l == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < l->config.comms; i++) {
-        free(l->comms[i]);
+    for (uint32_t i = 0; i < l->open_count; i++) {
+        free(l->open[i]);
     }
     free(l->comms);
+    free(l->open);
     free(l);
 }
 
@@ -167,6 +169,8 @@ int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
     c->repeat_at = MONO_NEVER;
     c->lane = -1;
     l->comms[place] = c;
+    c->place = l->open_count++;
+    l->open[c->place] = c;
     l->displaced = l->displaced || i > 0;
     comm_note(l, number);
     l->news = true;
@@ -184,6 +188,8 @@ void ledger_comm_close(struct ledger *l, uint32_t number)
                 l->slots[k].state = SLOT_EMPTY;
             }
         }
+        l->open[l->comms[i]->place] = l->open[--l->open_count];
+        l->open[l->comms[i]->place]->place = l->comms[i]->place;
         free(l->comms[i]);
         l->comms[i] = NULL;
         l->displaced = true; /* others may lie beyond the gap */
@@ -397,9 +403,9 @@ bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done)
     if (l->done_total == 0 || l->bug.condition != NULL) {
         return false;
     }
-    for (uint32_t i = 0; i < l->config.comms; i++) {
-        struct comm *c = l->comms[(l->done_turn + i) % l->config.comms];
-        if (c == NULL || c->done_count == 0) {
+    for (uint32_t i = 0; i < l->open_count; i++) {
+        struct comm *c = l->open[(l->done_turn + i) % l->open_count];
+        if (c->done_count == 0) {
             continue;
         }
         const struct done *d = &c->done[c->done_head];
@@ -408,7 +414,7 @@ bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done)
         c->done_head = (c->done_head + 1) % COMM_WINDOW;
         c->done_count--;
         l->done_total--;
-        l->done_turn = (l->done_turn + i) % l->config.comms;
+        l->done_turn = c->place;
         return true;
     }
     l->done_total = 0; /* of comms that were closed */

@@ -68,6 +68,7 @@ struct done {
 
 struct comm {
     uint32_t number, group_max, capacity;
+    uint32_t place; /* in ledger.open */
     uint64_t placed, posted;
     uint64_t unique; /* bytes that set a bit */
     uint64_t window, granted;
@@ -92,6 +93,8 @@ struct ledger {
     struct lane lanes[LANE_MAX];
     struct slot slots[LANE_EAGER_SLOTS_MAX];
     struct comm **comms; /* config.comms places */
+    struct comm **open;  /* the same ones, open_count of them, so that nobody looks at empty places */
+    uint32_t open_count;
     bool displaced;      /* some comm doesn't lie at its number's place */
     uint32_t comm_floor;
     uint64_t opened[COMM_AHEAD / 64]; /* above the floor, by number modulo */

@@ -21,10 +21,8 @@ void ledger_report_all(struct ledger *l)
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         l->lanes[i].taken_reported = UINT64_MAX;
     }
-    for (uint32_t i = 0; i < l->config.comms; i++) {
-        if (l->comms[i] != NULL) {
-            l->comms[i]->news = true;
-        }
+    for (uint32_t i = 0; i < l->open_count; i++) {
+        l->open[i]->news = true;
     }
     l->news = true;
 }
@@ -77,9 +75,9 @@ static void repeats(struct ledger *l, struct mono now)
 {
     struct mono next = MONO_NEVER;
 
-    for (uint32_t i = 0; i < l->config.comms; i++) {
-        struct comm *c = l->comms[i];
-        if (c == NULL || c->repeat_at.ns == INT64_MAX) {
+    for (uint32_t i = 0; i < l->open_count; i++) {
+        struct comm *c = l->open[i];
+        if (c->repeat_at.ns == INT64_MAX) {
             continue;
         }
         if (c->placed == c->posted) {
@@ -99,11 +97,11 @@ static void repeats(struct ledger *l, struct mono now)
 
 static struct comm *comm_with_news(struct ledger *l)
 {
-    for (uint32_t i = 0; l->news && i < l->config.comms; i++) {
-        const uint32_t place = (l->report_turn + i) % l->config.comms;
-        if (l->comms[place] != NULL && l->comms[place]->news) {
-            l->report_turn = place;
-            return l->comms[place];
+    for (uint32_t i = 0; l->news && i < l->open_count; i++) {
+        struct comm *c = l->open[(l->report_turn + i) % l->open_count];
+        if (c->news) {
+            l->report_turn = c->place;
+            return c;
         }
     }
     l->news = false;

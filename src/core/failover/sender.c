@@ -23,8 +23,9 @@ struct sender *sender_new(const struct sender_config *config)
     }
     s->config = *config;
     s->comms = calloc(config->comms, sizeof(struct comm *));
-    if (s->comms == NULL) {
-        free(s);
+    s->open = calloc(config->comms, sizeof(struct comm *));
+    if (s->comms == NULL || s->open == NULL) {
+        sender_free(s);
         return NULL;
     }
     return s;
@@ -43,10 +44,11 @@ void sender_free(struct sender *s)
     if (s == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < s->config.comms; i++) {
-        comm_free(s->comms[i]);
+    for (uint32_t i = 0; i < s->comm_count; i++) {
+        comm_free(s->open[i]);
     }
     free(s->comms);
+    free(s->open);
     free(s);
 }
 
@@ -239,7 +241,8 @@ int64_t sender_comm_open(struct sender *s, uint32_t group_max)
     c->group_max = group_max;
     c->granted = UINT64_MAX;
     s->comms[c->number % s->config.comms] = c;
-    s->comm_count++;
+    c->place = s->comm_count++;
+    s->open[c->place] = c;
     return c->number;
 }
 
@@ -316,7 +319,8 @@ void sender_comm_close(struct sender *s, uint32_t number)
         message_end(s, c, m);
     }
     s->comms[number % s->config.comms] = NULL;
-    s->comm_count--;
+    s->open[c->place] = s->open[--s->comm_count];
+    s->open[c->place]->place = c->place;
     comm_free(c);
 }
 
@@ -377,10 +381,10 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
 
 bool sender_next_done(struct sender *s, struct sender_done *ret_done)
 {
-    for (uint32_t i = 0; s->undone > 0 && i < s->config.comms; i++) {
-        const uint32_t place = (s->done_turn + i) % s->config.comms;
-        struct comm *c = s->comms[place];
-        if (c == NULL || c->done == c->placed) {
+    for (uint32_t i = 0; s->undone > 0 && i < s->comm_count; i++) {
+        const uint32_t place = (s->done_turn + i) % s->comm_count;
+        struct comm *c = s->open[place];
+        if (c->done == c->placed) {
             continue;
         }
         const struct message *m = &c->messages[c->done % COMM_WINDOW];

@@ -211,16 +211,16 @@ bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
     if (s->bug.condition != NULL || usable == 0) {
         return false;
     }
-    for (uint32_t i = 0; s->returned > 0 && i < s->config.comms; i++) {
-        struct comm *c = s->comms[i];
-        if (c != NULL && c->returned > 0 && next_returned(s, c, usable, ret_chunk)) {
+    for (uint32_t i = 0; s->returned > 0 && i < s->comm_count; i++) {
+        struct comm *c = s->open[i];
+        if (c->returned > 0 && next_returned(s, c, usable, ret_chunk)) {
             return true;
         }
     }
     for (int small = 1; small >= 0; small--) {
-        for (uint32_t i = 0; i < s->config.comms; i++) {
-            struct comm *c = s->comms[(s->turn + i) % s->config.comms];
-            if (c != NULL && next_fresh(s, c, wanted_size, small, ret_chunk)) {
+        for (uint32_t i = 0; i < s->comm_count; i++) {
+            struct comm *c = s->open[(s->turn + i) % s->comm_count];
+            if (next_fresh(s, c, wanted_size, small, ret_chunk)) {
                 return true;
             }
         }
@@ -281,7 +281,7 @@ static void on_lane(struct sender *s, struct mono now, struct lane *x, struct co
     s->counters.bytes += chunk->length;
     if (m->fresh == m->chunks) {
         c->cursor = m->number + 1;
-        s->turn = (c->number + 1) % s->config.comms;
+        s->turn = c->place + 1;
     }
 }
 

@@ -35,6 +35,7 @@ struct post {
 
 struct comm {
     uint32_t number, group_max;
+    uint32_t place; /* in sender.open */
     bool confirmed;
     bool peer_closed;
     uint32_t sequence;                       /* of the last report */
@@ -70,7 +71,8 @@ struct lane {
 struct sender {
     struct sender_config config;
     struct lane lanes[LANE_MAX];
-    struct comm **comms;
+    struct comm **comms; /* by number modulo config.comms */
+    struct comm **open;  /* the same ones, comm_count of them, so that nobody looks at empty places */
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
     uint32_t slot_comm[LANE_EAGER_SLOTS_MAX];

@@ -5,8 +5,8 @@
  * the probe mesh's, the kernel's), actions out: connect, close, ping, tell the peer, send elsewhere
  * as well, give up.
  *
- * Silence. T = clamp(4 (srtt + 4 rttvar) + backlog / rate, 5 ms, 200 ms). A lane that owes an
- * acknowledgement is judged *relative* to the set's others: past T while another makes progress it
+ * Silence. T = clamp(4 (srtt + 4 rttvar) + backlog / rate, 5 ms, 200 ms); of a lane that owes a
+ * pong only, 200 ms. A lane that owes an acknowledgement is judged *relative* to the set's others: past T while another makes progress it
  * is suspect, past 4 T it is down. If none does by T/2, the standbys are pinged (they run over
  * other NICs); an echo proves that the peer lives, and past T all lanes of that NIC pair go down
  * together. Without an echo nobody is accused: the peer may be stopped; lanes go one at a time at 4
@@ -113,7 +113,7 @@ void watch_lane_remove(struct watch *w, uint32_t lane);
 /* Sender: HELLO_OK came. Receiver: HELLO was accepted; its epoch may be any above the present one.
  * */
 void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
-                    struct span rtt);
+                    struct span rtt); /* < 0: not measured */
 /* backlog: (unacknowledged bytes) / rate, as the scheduler knows it. */
 void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                    struct span backlog);

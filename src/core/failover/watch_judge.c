@@ -98,10 +98,17 @@ static void ping_all(struct watch *w, struct mono now)
     }
 }
 
+/* T of a lane that owes a pong and nothing else is the longest: what its delay was when it was asked last says
+ * nothing of now, for other lanes may have filled its path since; and nothing is lost while it is waited for. */
+static int64_t judged_by(const struct watch *w, const struct wlane *x)
+{
+    return x->left == 0 ? w->config.timeout_max.ns : watch_timeout(w, x).ns;
+}
+
 static void judge(struct watch *w, struct mono now, uint32_t lane)
 {
     struct wlane *x = &w->lanes[lane];
-    const int64_t t = watch_timeout(w, x).ns;
+    const int64_t t = judged_by(w, x);
     const int64_t limit = (w->config.queue_pairs ? LIMIT_RC : LIMIT) * t;
     const bool others = others_progress(w, x);
 
