@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""failover.py [NAME...]: an all-reduce in the lab while links, NICs and paths die under it.
+
+The job is `foliot perf all_reduce` of 4 hosts on both leaves, messages of 64 KiB, two rings. A fault's gap is the longest interval
+between two receives done that touches the second after its onset, at the worst rank, less the p99 of equal windows without faults.
+"""
+import sys
+import time
+
+from job import FABRIC, NS, Job
+from world import Lab, Missing, Rows, median, need_root, quantile, runs, seconds
+
+NAME = "bench-failover"
+WINDOW = NS
+
+
+class Plan:
+    """Faults one after the other, each with quiet time before and after it."""
+
+    def __init__(self, lab, count, last, quiet):
+        self.lab, self.count, self.last, self.quiet = lab, count, last, quiet
+
+    def duration(self):
+        return self.count * (self.last + self.quiet) + 4
+
+    def play(self, act):
+        time.sleep(3)  # lanes are up, rates are known
+        for turn in range(self.count):
+            act(turn, self.last)
+            time.sleep(self.last + self.quiet)
+
+
+def onsets(lab, job, kind):
+    return [e["before_raw_ns"] + job.shift for e in lab.events(kind, "on")], \
+           [e["after_raw_ns"] + job.shift for e in lab.events(kind, "off")]
+
+
+def gaps(job, begins, ends, quiet):
+    """Gaps in the second after each fault began (and after it ended), the p99 of seconds far from any."""
+    first, last = job.span()
+    marks = sorted(begins + ends)
+    calm = []
+    at = first + NS
+    while at + WINDOW < last:
+        if all(mark < at - quiet * NS * 0.6 or mark > at + WINDOW for mark in marks):
+            calm.append(job.gap_ms(at, at + WINDOW))
+        at += WINDOW // 2
+    base = quantile(calm, 0.99)
+    if base is None:
+        raise Missing("no second without faults")
+    return [job.gap_ms(t, t + WINDOW) for t in begins if t < last], [job.gap_ms(t, t + WINDOW) for t in ends if t + WINDOW < last], base
+
+
+def measure_gap(rows, name, kind, act, count, must, aim, note=""):
+    """One row: a kind of fault, `count` times in one job."""
+    with Lab(NAME, FABRIC, agents=False) as lab:
+        plan = Plan(lab, count, 2, 3)
+        with Job(lab, plan.duration()) as job:
+            plan.play(lambda turn, last: act(lab, turn, last))
+        begins, ends = onsets(lab, job, kind)
+    down, up, base = gaps(job, begins, ends, plan.quiet)
+    found = [max(0, gap - base) for gap in down]
+    rows.add(f"failover.{name}.gap_ms", quantile(found, 0.99), "ms", must, aim, runs=len(found), spread=max(found) - min(found),
+             command=f"bench/lab/failover.py {name}",
+             note=f"p50 {median(found):.1f}; quiet p99 {base:.1f}; when it ended, worst {max(up, default=0):.1f}; wrong {job.wrong()}"
+             + (f"; {note}" if note else ""))
+    return job
+
+
+def nic_of(turn):
+    return f"nic {(turn * 3 + 1) % 4}.{turn % 2}"
+
+
+def carrier(rows):
+    """a host's link goes down: carrier off at the switch's end"""
+    measure_gap(rows, "carrier", "carrier", lambda lab, turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"), runs(20), 50, 10)
+
+
+def trunk(rows):
+    """a trunk goes down; leaves go round it after 200 ms, as a routing protocol would"""
+    measure_gap(rows, "trunk", "trunk", lambda lab, turn, last: lab.fault("trunk", f"trunk {turn % 2}-{turn % 4}", "--for", f"{last}s",
+                                                                          "--reroute", "200ms"), runs(20), 100, 20)
+
+
+def blackhole_path(rows):
+    """a trunk swallows everything, carrier stays"""
+    measure_gap(rows, "blackhole_path", "blackhole", lambda lab, turn, last: lab.fault("blackhole", f"trunk {turn % 2}-{turn % 4}", "--for",
+                                                                                       f"{last}s"), runs(20), 250, 50)
+
+
+def blackhole_nic(rows):
+    """a NIC's link swallows everything both ways, carrier stays"""
+    measure_gap(rows, "blackhole_nic", "blackhole", lambda lab, turn, last: lab.fault("blackhole", nic_of(turn), "--for", f"{last}s"),
+                runs(20), 250, 50)
+
+
+def blackhole_one_way(rows):
+    """a NIC's link swallows one direction"""
+    measure_gap(rows, "blackhole_one_way", "blackhole", lambda lab, turn, last: lab.fault(
+        "blackhole", nic_of(turn // 2), "--direction", "up" if turn % 2 else "down", "--for", f"{last}s"), runs(20), 250, 50)
+
+
+def two_nics(rows):
+    """two NICs of different hosts and rails within 300 ms"""
+    def act(lab, turn, last):
+        lab.fault("carrier", f"nic {turn % 4}.0", "--for", f"{last}s")
+        time.sleep(0.1)
+        lab.fault("carrier", f"nic {(turn + 2) % 4}.1", "--for", f"{last}s")
+    measure_gap(rows, "two_nics", "carrier", act, runs(20), 100, 20)
+
+
+def lost(rows):
+    """a NIC of two is lost for 10 s: goodput meanwhile, seconds lost, full speed again"""
+    shares, areas, back = [], [], []
+    with Lab(NAME, FABRIC, agents=False) as lab:
+        plan = Plan(lab, runs(5), 10, 8)
+        with Job(lab, plan.duration()) as job:
+            plan.play(lambda turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"))
+        begins, ends = onsets(lab, job, "carrier")
+    last = job.span()[1]
+    for begin, end in zip(begins, ends):
+        full = job.rate(begin - 3 * NS, begin)
+        if end + 5 * NS > last:
+            continue
+        shares.append(job.rate(begin + NS, end) / full)
+        areas.append(((end + 5 * NS - begin) / NS) - job.bytes(begin, end + 5 * NS) / full)
+        at = end
+        while at < end + 5 * NS and job.rate(at, at + NS // 2) < 0.99 * full:
+            at += NS // 50
+        back.append((at - end) / NS)
+    rows.add("failover.lost.goodput", median(shares), "of before", 0.475, 0.495, "higher", len(shares), max(shares) - min(shares),
+             "bench/lab/failover.py lost", "one NIC of two: (N - 1)/N is 0.5")
+    rows.add("failover.lost.seconds", median(areas), "s", 5.5, 5.05, runs=len(areas), spread=max(areas) - min(areas),
+             command="bench/lab/failover.py lost", note="area of the dip over the rate before; 10 s of one NIC of two are 5 s")
+    rows.add("failover.flap.back_s", median(back), "s", 2, 0.5, runs=len(back), spread=max(back) - min(back),
+             command="bench/lab/failover.py lost", note="first half second at 99 % of the 3 s before the fault")
+
+
+def flaps(rows):
+    """20 flaps in a minute on one NIC, against that NIC absent meanwhile"""
+    count = max(4, int(seconds(20)))
+    moved = {}
+    for absent in (False, True):
+        with Lab(NAME, FABRIC, agents=False) as lab:
+            with Job(lab, count * 3 + 16) as job:
+                time.sleep(3)
+                if absent:
+                    lab.fault("carrier", "nic 1.0", "--for", f"{count * 3 + 10}s")
+                else:
+                    lab.fault("flap", "nic 1.0", "--count", str(count), "--down", "1.5s", "--up", "1.5s")
+                time.sleep(count * 3 + 8)
+            begin = onsets(lab, job, "carrier" if absent else "flap")[0][0]
+        moved[absent] = job.bytes(begin, begin + (count * 3 + 10) * NS)
+    rows.add("failover.flaps.time_ratio", moved[True] / moved[False], "ratio", 1.05, 0.9, runs=1, command="bench/lab/failover.py flaps",
+             note=f"{count} flaps of 1.5 s each 3 s; bytes moved from the first flap to the last + 10 s")
+
+
+MEASURES = {
+    "carrier": (carrier, [("failover.carrier.gap_ms", "ms", 50, 10)]),
+    "two_nics": (two_nics, [("failover.two_nics.gap_ms", "ms", 100, 20)]),
+    "trunk": (trunk, [("failover.trunk.gap_ms", "ms", 100, 20)]),
+    "blackhole_path": (blackhole_path, [("failover.blackhole_path.gap_ms", "ms", 250, 50)]),
+    "blackhole_nic": (blackhole_nic, [("failover.blackhole_nic.gap_ms", "ms", 250, 50)]),
+    "blackhole_one_way": (blackhole_one_way, [("failover.blackhole_one_way.gap_ms", "ms", 250, 50)]),
+    "lost": (lost, [("failover.lost.goodput", "of before", 0.475, 0.495, "higher"), ("failover.lost.seconds", "s", 5.5, 5.05),
+                    ("failover.flap.back_s", "s", 2, 0.5)]),
+    "flaps": (flaps, [("failover.flaps.time_ratio", "ratio", 1.05, 0.9)]),
+}
+
+if __name__ == "__main__":
+    need_root()
+    ROWS = Rows("failover-lab")
+    for chosen in sys.argv[1:] or MEASURES:
+        ROWS.measure(MEASURES[chosen][1], MEASURES[chosen][0])
+    sys.exit(ROWS.finish())
