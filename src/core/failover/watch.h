@@ -7,8 +7,9 @@
  *
  * Silence. T = clamp(4 (srtt + 4 rttvar) + backlog / rate, 5 ms, 200 ms); of a lane that owes a
  * pong only, 200 ms. A lane that owes an acknowledgement is judged *relative* to the set's others:
- * past T while another makes progress it is suspect, past 4 T it is down. If none does by T/2, the standbys are pinged (they run over
- * other NICs); an echo proves that the peer lives, and past T all lanes of that NIC pair go down
+ * past T while another makes progress it is suspect, past 4 T it is down. If none does by T/2, the
+ * standbys are pinged (they run over other NICs); an echo proves that the peer lives, and past T
+ * all lanes of that NIC pair go down
  * together. Without an echo nobody is accused: the peer may be stopped; lanes go one at a time at 4
  * T, and never the last.
  *
