@@ -543,6 +543,27 @@ static void close_rank(struct rank *r)
     free(r->samples);
 }
 
+/* For the plugin's telemetry: as a launcher would have said it. */
+static void name_job(const struct perf_options *o)
+{
+    const char *meeting = strrchr(o->meet, '/'), *job = getenv("FOLIOT_JOB");
+    char text[200];
+
+    snprintf(text, sizeof(text), "%d", o->rank);
+    setenv("RANK", text, 1);
+    snprintf(text, sizeof(text), "%d", o->ranks);
+    setenv("WORLD_SIZE", text, 1);
+    if (job != NULL && o->jobs > 1) {
+        snprintf(text, sizeof(text), "%s.%d", job, o->job);
+        setenv("FOLIOT_JOB", text, 1);
+    } else if (job == NULL && getenv("SLURM_JOB_ID") == NULL) {
+        meeting = meeting != NULL ? meeting + 1 : o->meet;
+        snprintf(text, sizeof(text), "%s%s", strncmp(meeting, "foliot-", 7) == 0 ? "" : "perf-",
+                 strncmp(meeting, "foliot-", 7) == 0 ? meeting + 7 : meeting);
+        setenv("FOLIOT_JOB", text, 1);
+    }
+}
+
 int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **argv)
 {
     struct rank r = {.options = o};
@@ -550,6 +571,7 @@ int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **arg
     int status = EXIT_FAILURE;
     int rc = meet_open(&r.meet, o->meet, o->rank, o->ranks, o->timeout_s);
 
+    name_job(o);
     r.report = (struct perf_report){.options = o, .out = out, .argc = argc, .argv = argv};
     if (rc < 0) {
         say(&r, o->meet, strerror(-rc));

@@ -20,5 +20,11 @@
 #define SET_COMMS_MAX           1024 /* comms of one set at a time */
 #define PROCESS_LANES_MAX       8192 /* sockets or queue pairs, unless FOLIOT_LANES says else */
 
+/* What an agent keeps of jobs on its host (service/agent/jobs.h). */
+#define JOB_PROCESS_MAX         256
+#define JOB_PROCESS_OF_USER_MAX 128   /* so that no user hides another's */
+#define JOB_LANE_KEPT_MAX       16384 /* of all processes */
+#define JOB_EVENT_KEPT          256
+
 _Static_assert(LANE_MESSAGE_SIZE_MAX >> LANE_CHUNK_SHIFT_MAX == LANE_MESSAGE_CHUNKS_MAX,
                "the largest message in the largest chunks");

@@ -103,33 +103,9 @@ static int find_devices(void)
     return 0;
 }
 
-/* Where the agent looks; a container's private /dev/shm if that isn't to be had. */
-static const char *job_folder(void)
-{
-    const char *folder = getenv("FOLIOT_JOB_DIR");
-
-    if (folder != NULL) {
-        return folder[0] != 0 ? folder : NULL;
-    }
-    return access("/run/foliot/jobs", W_OK) == 0 ? "/run/foliot/jobs" : "/dev/shm";
-}
-
-static const char *job_name(void)
-{
-    static const char *const variables[] = {"FOLIOT_JOB", "SLURM_JOB_ID", "JOB_NAME",
-                                            "TORCHELASTIC_RUN_ID"};
-
-    for (size_t i = 0; i < ARRAY_COUNT(variables); i++) {
-        const char *value = getenv(variables[i]);
-        if (value != NULL && value[0] != 0) {
-            return value;
-        }
-    }
-    return NULL;
-}
-
 static int open_transport(void)
 {
+    const struct job_words job = job_words();
     struct transport_nic nics[HOST_NIC_MAX];
     struct transport_config config = {
         .nics = nics,
@@ -144,8 +120,10 @@ static int open_transport(void)
         .priority = plugin.settings.priority,
         .port_low = plugin.settings.port_low,
         .port_high = plugin.settings.port_high,
-        .page_folder = job_folder(),
-        .job = job_name(),
+        .page_folder = job.folder,
+        .job = job.name,
+        .rank = job.rank,
+        .ranks = job.ranks,
         .thread = true,
         .say = say,
     };

@@ -27,6 +27,14 @@ struct settings {
 /* From the environment; what can't be understood is warned of and left at its default. */
 void settings_read(struct settings *ret, nccl_logger logger);
 
+/* What the launcher's environment says of the job, for people; strings are the environment's or static. */
+struct job_words {
+    const char *folder;   /* of the job page; NULL: none is wanted */
+    const char *name;     /* NULL: nobody named it */
+    uint32_t rank, ranks; /* ranks 0: not known */
+};
+struct job_words job_words(void);
+
 /* What the newest properties say; the older tables take their part of it. */
 struct nic_description {
     char *name, *pci_path;

@@ -7,10 +7,13 @@
  * of its last byte ends the network's part, the moment at which its bit was set the last. Between clocks
  * that nobody synchronised, a constant is taken off: then only differences mean something, and
  * bound_ns says so. */
+#include <stdlib.h>
+
 #include "transport/internal.h"
 
 #define BUCKET_NS     (5 * NS_PER_S)
 #define GAIN          (1.0 / 16)
+#define HALVE_NS      (10 * NS_PER_S)
 #define UNSYNCED_SEEN NS_PER_MS /* the first delay of an unsynchronised pair is called this */
 
 static uint32_t clamp_ns(int64_t ns)
@@ -23,6 +26,58 @@ static void smooth(double *mean, double value, bool first)
     *mean = first ? value : *mean + (value - *mean) * GAIN;
 }
 
+static void spread_init(struct lane_spread *spread, struct mono now)
+{
+    spread->halved_at = now;
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        histogram_init(&spread->stages[i].head, SPREAD_SHAPE);
+    }
+}
+
+static void spread_add(struct lane_delay *delay, struct mono now, const int64_t ns[STAGE_COUNT])
+{
+    struct lane_spread *spread = delay->spread;
+
+    if (spread == NULL) {
+        spread = delay->spread = malloc(sizeof(*spread));
+        if (spread == NULL) {
+            return;
+        }
+        spread_init(spread, now);
+    }
+    if (now.ns - spread->halved_at.ns >= HALVE_NS) {
+        const bool long_ago = now.ns - spread->halved_at.ns >= 4 * HALVE_NS;
+        spread->halved_at = now;
+        for (int i = 0; i < STAGE_COUNT; i++) {
+            if (long_ago) {
+                histogram_init(&spread->stages[i].head, SPREAD_SHAPE);
+            } else {
+                histogram_halve(&spread->stages[i].head);
+            }
+        }
+    }
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        histogram_add(&spread->stages[i].head, ns[i] / SPREAD_UNIT_NS);
+    }
+}
+
+uint32_t delay_quantile(const struct lane_delay *delay, enum lane_stage stage, double q)
+{
+    const int64_t units = delay->spread != NULL
+                              ? histogram_quantile(&delay->spread->stages[stage].head, q)
+                              : INT64_MIN;
+
+    return units == INT64_MIN ? UINT32_MAX : clamp_ns(units * SPREAD_UNIT_NS);
+}
+
+void delay_free(struct set *set)
+{
+    for (int i = 0; i < LANE_MAX; i++) {
+        free(set->delays[i].spread);
+        set->delays[i].spread = NULL;
+    }
+}
+
 void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
                     const struct io_stamp *stamp)
 {
@@ -32,13 +87,14 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
     const uint32_t clock = synced ? stamp->epoch | 1 : 0;
     const bool first = delay->chunks == 0;
     struct io *io = set->transport->io;
+    const int64_t consumed_ns = clamp_ns(io->stamp(io).at.ns - stamp->at.ns);
     int64_t ns = stamp->at.ns - chunk->sent.ns;
 
     delay->chunks++;
     delay->bytes += chunk->length;
     delay->resent += (chunk->flags & LANE_CHUNK_RESENT) != 0;
     smooth(&delay->queued_mean_ns, chunk->queued_ns, first);
-    smooth(&delay->consumed_mean_ns, (double)clamp_ns(io->stamp(io).at.ns - stamp->at.ns), first);
+    smooth(&delay->consumed_mean_ns, (double)consumed_ns, first);
     if (!synced) {
         if (set->unsynced_base == INT64_MIN) {
             set->unsynced_base = ns - UNSYNCED_SEEN;
@@ -48,6 +104,9 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
     if (first || delay->clock != clock || now.ns - delay->bucket_at.ns >= 2 * BUCKET_NS) {
         delay->floor_ns[0] = delay->floor_ns[1] = INT64_MAX;
         delay->bucket_at = now;
+        if (delay->spread != NULL && delay->clock != clock) {
+            spread_init(delay->spread, now);
+        }
         delay->clock = clock;
     } else if (now.ns - delay->bucket_at.ns >= BUCKET_NS) {
         delay->floor_ns[1] = delay->floor_ns[0];
@@ -60,6 +119,7 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
     delay->bound_ns =
         synced ? clamp_ns((int64_t)chunk->sent_bound_ns + stamp->half_ns) : IO_HALF_UNKNOWN;
     smooth(&delay->owd_mean_ns, delay->owd_ns, first);
+    spread_add(delay, now, (const int64_t[]){chunk->queued_ns, delay->owd_ns, consumed_ns});
 }
 
 void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *ret)

@@ -16,6 +16,7 @@
 #include "core/failover/sender.h"
 #include "core/failover/watch.h"
 #include "core/traffic/scheduler.h"
+#include "stats/histogram.h"
 #include "transport/transport.h"
 #include "wire/handle.h"
 #include "wire/job_page.h"
@@ -85,6 +86,18 @@ struct peer_nic {
     char name[LANE_NIC_SIZE];
 };
 
+/* Delays of the last seconds by stage, in units of SPREAD_UNIT_NS, within an eighth. */
+#define SPREAD_UNIT_NS 64
+#define SPREAD_SHAPE   ((struct histogram_shape){3, 24, sizeof(uint16_t)})
+enum lane_stage { STAGE_QUEUED, STAGE_OWD, STAGE_CONSUMED, STAGE_COUNT };
+struct lane_spread {
+    struct mono halved_at;
+    struct {
+        struct histogram head;
+        uint16_t counters[HISTOGRAM_BUCKETS(3, 24)];
+    } stages[STAGE_COUNT];
+};
+
 /* What the chunks of a lane say of its path and of both hosts. Receiving end. */
 struct lane_delay {
     int64_t floor_ns[2]; /* least one-way delay of two buckets of 5 s */
@@ -95,6 +108,7 @@ struct lane_delay {
     uint64_t chunks, bytes, resent;
     double owd_mean_ns, queued_mean_ns, consumed_mean_ns; /* gain 1/16 */
     uint32_t owd_ns_max;
+    struct lane_spread *spread; /* from the first chunk on; NULL without memory */
 };
 
 struct set {
@@ -262,6 +276,7 @@ struct transport {
     struct mono next_carrier;
     struct job_page_memory *page; /* NULL: there is none */
     char page_path[256];
+    int page_fd; /* locked: we live */
     uint32_t page_count;
     struct mono started, next_page;
     struct mono listen_again; /* no descriptors left: not before then */
@@ -347,6 +362,9 @@ void in_harvest(struct set *set);
 /* delay.c: a chunk arrived whole. */
 void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
                     const struct io_stamp *stamp);
+/* Of the last seconds, ns; JOB_PAGE_NS_NONE: none. */
+uint32_t delay_quantile(const struct lane_delay *delay, enum lane_stage stage, double q);
+void delay_free(struct set *set);
 /* What STATE says of it. */
 void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *ret);
 void in_copy(struct set *set, const struct ledger_copy *copy);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,11 +34,14 @@ static int make_file(struct transport *t, const char *folder)
         rc = memory == MAP_FAILED ? -errno : 0;
         t->page = rc == 0 ? memory : NULL;
     }
-    close(fd);
     if (rc < 0) {
+        close(fd);
         unlink(t->page_path);
+        return rc;
     }
-    return rc;
+    (void)flock(fd, LOCK_EX | LOCK_NB); /* goes when we do, however that comes about */
+    t->page_fd = fd;
+    return 0;
 }
 
 void page_open(struct transport *t)
@@ -65,6 +69,7 @@ void page_close(struct transport *t)
         unlink(t->page_path);
         munmap(t->page, sizeof(*t->page));
         t->page = NULL;
+        close(t->page_fd);
     }
 }
 
@@ -102,6 +107,12 @@ static void describe(const struct set *set, struct mono now, uint32_t i,
         .owd_ns_mean = delay->chunks > 0 ? whole(delay->owd_mean_ns) : JOB_PAGE_NS_NONE,
         .owd_ns_max = delay->chunks > 0 ? delay->owd_ns_max : JOB_PAGE_NS_NONE,
         .bound_ns = delay->chunks > 0 ? delay->bound_ns : JOB_PAGE_NS_NONE,
+        .owd_ns_p50 = delay_quantile(delay, STAGE_OWD, 0.5),
+        .owd_ns_p99 = delay_quantile(delay, STAGE_OWD, 0.99),
+        .queued_ns_p50 = delay_quantile(delay, STAGE_QUEUED, 0.5),
+        .queued_ns_p99 = delay_quantile(delay, STAGE_QUEUED, 0.99),
+        .consumed_ns_p50 = delay_quantile(delay, STAGE_CONSUMED, 0.5),
+        .consumed_ns_p99 = delay_quantile(delay, STAGE_CONSUMED, 0.99),
         .queued_ns = delay->chunks > 0 ? whole(delay->queued_mean_ns) : JOB_PAGE_NS_NONE,
         .consumed_ns = delay->chunks > 0 ? whole(delay->consumed_mean_ns) : JOB_PAGE_NS_NONE,
         .since_ms = since_ms < 0            ? 0
@@ -131,6 +142,9 @@ static void write_set(struct set *set, struct mono now, uint32_t *count,
     pthread_mutex_lock(&set->lock);
     header->sets++;
     header->comms += set->comm_count;
+    header->parted += set->parted;
+    header->stalled_ns +=
+        set->parted_ns + (set->parted_at.ns == INT64_MAX ? 0 : mono_sub(now, set->parted_at).ns);
     for (uint32_t i = 0; i < LANE_MAX && *count < JOB_PAGE_LANES_MAX; i++) {
         struct watch_lane state;
         struct job_page_lane lane;
@@ -203,7 +217,8 @@ void page_write(struct transport *t, struct mono now)
     struct job_page_header header = {.pid = t->pid,
                                      .written = now.ns,
                                      .started = t->started.ns,
-                                     .rank = UINT32_MAX,
+                                     .rank = t->config.ranks > 0 ? t->config.rank : UINT32_MAX,
+                                     .ranks = t->config.ranks,
                                      .mode = (uint8_t)t->config.mode};
     uint32_t count = 0;
 

@@ -72,6 +72,7 @@ void set_free(struct set *set)
     sender_free(set->sender);
     ledger_free(set->ledger);
     free(set->slots);
+    delay_free(set);
     pthread_mutex_destroy(&set->lock);
     free(set);
 }

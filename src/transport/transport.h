@@ -72,6 +72,7 @@ struct transport_config {
     uint16_t port_low, port_high; /* of the listener; 0: any */
     const char *page_folder;      /* of the job page (wire/job_page.h); NULL: none. Must stay */
     const char *job;              /* its name for people; NULL: none. Must stay */
+    uint32_t rank, ranks;         /* of the job, for people; ranks 0: not known */
     bool thread;                  /* false: the caller calls transport_serve() */
     /* One line for people; may be called from any thread, with locks held: must not call back. */
     void (*say)(void *context, enum transport_level level, const char *text);

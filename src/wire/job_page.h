@@ -1,14 +1,16 @@
 /* job_page.h: what a process of a job knows of its own communication, in shared memory: for the agent and for
  * `foliot jobs`, live, without asking the job anything.
  *
- * One file per process, FOLIOT_JOB_DIR/job-PID-RANDOM.page (default /run/foliot/jobs, else /dev/shm). A header and
- * JOB_PAGE_LANES_MAX entries, one per lane and direction, each with a sequence lock of its own (mechanics as in
- * clock_page.h); written by the process's housekeeping a few times a second while there is traffic. An entry keeps its
- * index for as long as its `generation` stays. A reader compares header.written with its raw clock: a process
- * that was killed leaves its last words behind.
+ * One file per process, FOLIOT_JOB_DIR/job-PID-RANDOM.page (default FOLIOT_RUNTIME_DIR/jobs, /run/foliot/jobs, else
+ * /dev/shm). A header and JOB_PAGE_LANES_MAX entries, one per lane and direction, each with a sequence lock of its own
+ * (mechanics as in clock_page.h); written by the process's housekeeping a few times a second while there is traffic, and
+ * once when it ceases. An entry keeps its index for as long as its `generation` stays.
+ *
+ * Alive or dead: the process holds flock(2) on the file, exclusively, for as long as it lives. A reader that gets a shared
+ * lock reads the last words of one that was killed. That holds across namespaces of processes, mounts and time.
  *
  * The page may be removed, truncated or written over by anybody who may write it: the job maps it shared but never
- * reads it back. */
+ * reads it back, and a reader reads(2) it into memory of its own (a mapping that is cut short would kill it). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,10 +19,11 @@
 #include "base/bug.h"
 
 #define JOB_PAGE_MAGIC     0x31424f4a4f464f46ULL /* "FOFOJOB1" */
-#define JOB_PAGE_VERSION   1
+#define JOB_PAGE_VERSION   2
 #define JOB_PAGE_LANES_MAX 1024
 #define JOB_PAGE_TRIES     4096
-#define JOB_PAGE_STALE_NS  5000000000LL
+#define JOB_PAGE_PREFIX    "job-"
+#define JOB_PAGE_SUFFIX    ".page"
 #define JOB_PAGE_NS_NONE   UINT32_MAX /* not measured */
 
 struct job_page_lane {
@@ -48,8 +51,12 @@ struct job_page_lane {
     uint32_t queued_ns;   /* posted -> sent, mean: the sender's host */
     uint32_t consumed_ns; /* received -> consumed, mean: the receiver's host */
     uint32_t since_ms;    /* in this state */
+    /* of the last 10 to 20 s with traffic, within an eighth */
+    uint32_t owd_ns_p50, owd_ns_p99;
+    uint32_t queued_ns_p50, queued_ns_p99;
+    uint32_t consumed_ns_p50, consumed_ns_p99;
 };
-_Static_assert(sizeof(struct job_page_lane) == 208, "shared memory layout");
+_Static_assert(sizeof(struct job_page_lane) == 232, "shared memory layout");
 
 struct job_page_header {
     uint64_t magic;
@@ -78,7 +85,7 @@ struct job_page_memory {
     uint64_t header[30];
     struct {
         uint64_t sequence;
-        uint64_t words[26];
+        uint64_t words[29];
     } lanes[JOB_PAGE_LANES_MAX];
 };
 _Static_assert(sizeof(((struct job_page_memory *)0)->header) == sizeof(struct job_page_header),

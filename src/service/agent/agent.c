@@ -314,6 +314,21 @@ static int load_files(struct agent *a, const struct agent_options *options)
     return r;
 }
 
+/* Any user's jobs may leave their page there, nobody may take another's away. A lab's agents have a runtime directory each; the
+ * host's own also looks where containers without ours, and processes from before the agent, put theirs. */
+static int open_jobs(struct agent *a)
+{
+    char own[AGENT_PATH_SIZE + 16];
+    const char *const folders[JOBS_FOLDER_MAX] = {own, "/dev/shm"};
+    const bool host = strcmp(a->config->runtime_dir, AGENT_RUNTIME_DEFAULT) == 0;
+    snprintf(own, sizeof(own), "%s/jobs", a->config->runtime_dir);
+    const int r = make_directory(own);
+    if (r < 0 || chmod(own, 01777) < 0) {
+        agent_say(LOG_WARNING, "%s: jobs can't leave their pages there: %s", own, strerror(errno));
+    }
+    return jobs_new(&a->jobs, folders, host ? 2 : 1);
+}
+
 static int open_all(struct agent *a, const struct agent_options *options)
 {
     int r = load_files(a, options);
@@ -347,6 +362,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     r = r < 0 ? r : agent_server_open(a);
     r = r < 0 ? r : agent_settings_open(a);
     r = r < 0 ? r : agent_uplink_open(a);
+    r = r < 0 ? r : open_jobs(a);
     r = r < 0 ? r : agent_metrics_open(a);
     if (r < 0) {
         agent_say(LOG_ERR, "cannot start: %s", strerror(-r));
@@ -363,6 +379,7 @@ static void close_all(struct agent *a)
         agent_state_save(a);
     }
     agent_settings_close(a);
+    jobs_free(a->jobs);
     agent_pages_close(a);
     agent_clocks_close(a);
     agent_nics_close(a);

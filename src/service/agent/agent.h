@@ -9,9 +9,9 @@
  * that the node ever knew.
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
- * guard, anchors, facts; publish.c pages; state.c warm start; say.c findings to the journal;
- * settings.c what the controller configures;
- * server.c and answer_*.c the JSON; uplink.c, report.c, spool.c the controller; join.c the way in. */
+ * guard, anchors, facts; publish.c pages; state.c warm start; say.c findings to the journal; jobs.c,
+ * jobs_change.c what jobs on this host say; server.c and answer_*.c the JSON; uplink.c, report.c,
+ * spool.c the controller; settings.c what it configures; join.c the way in. */
 #pragma once
 #include "core/node/node.h"
 #include "core/page/page.h"
@@ -23,6 +23,7 @@
 #include "platform/timestamp/phc.h"
 #include "platform/timestamp/source.h"
 #include "service/agent/config.h"
+#include "service/agent/jobs.h"
 #include "service/agent/uplink.h"
 #include "service/record/codec.h"
 #include "service/record/recorder.h"
@@ -158,6 +159,7 @@ struct agent {
     int64_t anchor_ns;
     struct agent_server *server;
     struct uplink *uplink; /* NULL: no controller */
+    struct jobs *jobs;
     struct http_server *metrics;
     bool ready_said, state_trouble;
     int exit_code;

@@ -388,7 +388,7 @@ bool agent_answer(struct agent *a, struct json_writer *j, const char *what)
     } kinds[] = {
         {"status", answer_status}, {"clock", answer_clock},   {"mesh", answer_mesh},
         {"links", answer_links},   {"doctor", answer_doctor}, {"selftest", answer_selftest},
-        {"findings", NULL},
+        {"findings", NULL},        {"jobs", answer_jobs},     {"lanes", answer_lanes},
     };
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
         if (strcmp(kinds[i].kind, what) == 0) {

@@ -7,6 +7,8 @@ void answer_clock(struct agent *a, struct json_writer *j);
 void answer_mesh(struct agent *a, struct json_writer *j);
 void answer_links(struct agent *a, struct json_writer *j);
 void answer_doctor(struct agent *a, struct json_writer *j);
+void answer_jobs(struct agent *a, struct json_writer *j);
+void answer_lanes(struct agent *a, struct json_writer *j); /* jobs, and each lane */
 void answer_selftest(struct agent *a, struct json_writer *j);
 
 const char *answer_status_word(uint32_t status);

@@ -30,7 +30,8 @@ void agent_request_unknown(const char *what, struct agent_refusal *refusal)
     shown(found, sizeof(found), what);
     refusal->code = "unknown-request";
     snprintf(refusal->text, sizeof(refusal->text),
-             "expected status, clock, mesh, links, findings, doctor, selftest or record, found %s",
+             "expected status, clock, mesh, links, findings, jobs, lanes, doctor, selftest or "
+             "record, found %s",
              found);
 }
 

@@ -5,7 +5,10 @@
 #include <sys/resource.h>
 #include <syslog.h>
 
-enum { DSCP_CS6 = 48 << 2 };
+enum {
+    DSCP_CS6 = 48 << 2,
+    JOB_PAGES_A_ROUND = 4, /* all of JOB_PROCESS_MAX within a second */
+};
 
 /* ---- in ---- */
 
@@ -400,6 +403,7 @@ void agent_round(struct agent *a)
     if (a->publish_mesh) {
         agent_publish_mesh(a);
     }
+    jobs_poll(a->jobs, a->now, JOB_PAGES_A_ROUND);
     if (due(a, &a->next_moment, span_s(1))) {
         note_moment(a);
     }

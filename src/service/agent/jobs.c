@@ -1,0 +1,357 @@
+/* jobs.c: finds and reads job pages. What changed becomes events in jobs_change.c. */
+#include "service/agent/jobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "service/agent/jobs_private.h"
+
+#define LIST_NS     NS_PER_S
+#define ENTRIES_MAX 4096 /* of a folder, looked at in one listing */
+
+/* -- life ----------------------------------------------------------------------------------- */
+
+int jobs_new(struct jobs **ret_jobs, const char *const folders[], uint32_t count)
+{
+    struct jobs *jobs = calloc(1, sizeof(*jobs));
+
+    if (jobs == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < count && i < JOBS_FOLDER_MAX; i++) {
+        const int n = snprintf(jobs->folders[i], sizeof(jobs->folders[i]), "%s", folders[i]);
+        if (n < 0 || (size_t)n >= sizeof(jobs->folders[i])) {
+            jobs_free(jobs);
+            return -ENAMETOOLONG;
+        }
+        jobs->folder_count++;
+    }
+    jobs->next_list = (struct mono){INT64_MIN};
+    *ret_jobs = jobs;
+    return 0;
+}
+
+static void forget(struct jobs *jobs, uint32_t i)
+{
+    struct job_process *p = jobs->processes[i];
+
+    if (p->fd >= 0) {
+        close(p->fd);
+    }
+    jobs->lanes_kept -= p->lane_capacity;
+    free(p->lanes);
+    free(p);
+    jobs->processes[i] = jobs->processes[--jobs->count];
+}
+
+void jobs_free(struct jobs *jobs)
+{
+    if (jobs == NULL) {
+        return;
+    }
+    while (jobs->count > 0) {
+        forget(jobs, jobs->count - 1);
+    }
+    free(jobs);
+}
+
+/* -- finding -------------------------------------------------------------------------------- */
+
+static bool is_page_name(const char *name)
+{
+    const size_t size = strlen(name), suffix = strlen(JOB_PAGE_SUFFIX);
+
+    return size < sizeof(((struct job_process *)0)->file) && size > suffix &&
+           strncmp(name, JOB_PAGE_PREFIX, strlen(JOB_PAGE_PREFIX)) == 0 &&
+           strcmp(name + size - suffix, JOB_PAGE_SUFFIX) == 0;
+}
+
+static struct job_process *find(const struct jobs *jobs, const struct stat *status)
+{
+    for (uint32_t i = 0; i < jobs->count; i++) {
+        struct job_process *p = jobs->processes[i];
+        if (p->fd >= 0 && p->inode == status->st_ino && p->device == status->st_dev) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* Room for one more of that user: of the ended ones, the one that ended first leaves. */
+static bool make_room(struct jobs *jobs, uid_t user)
+{
+    uint32_t of_user = 0, oldest = UINT32_MAX, oldest_of_user = UINT32_MAX;
+
+    for (uint32_t i = 0; i < jobs->count; i++) {
+        const struct job_process *p = jobs->processes[i];
+        const bool gone = p->fd < 0;
+        of_user += p->user == user;
+        if (gone &&
+            (oldest == UINT32_MAX || mono_before(p->ended, jobs->processes[oldest]->ended))) {
+            oldest = i;
+        }
+        if (gone && p->user == user &&
+            (oldest_of_user == UINT32_MAX ||
+             mono_before(p->ended, jobs->processes[oldest_of_user]->ended))) {
+            oldest_of_user = i;
+        }
+    }
+    if (of_user >= JOB_PROCESS_OF_USER_MAX) {
+        oldest = oldest_of_user;
+    } else if (jobs->count < JOB_PROCESS_MAX) {
+        return true;
+    }
+    if (oldest == UINT32_MAX) {
+        return false;
+    }
+    forget(jobs, oldest);
+    return true;
+}
+
+static void add(struct jobs *jobs, struct mono now, uint32_t folder, int folder_fd,
+                const char *name)
+{
+    struct job_process *p = NULL;
+    struct stat status;
+    /* Not by what the name says now and another name a moment later: all of this is about the file opened. */
+    const int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &status) < 0 || find(jobs, &status) != NULL) {
+        close(fd);
+        return;
+    }
+    if (S_ISREG(status.st_mode) && status.st_size == (off_t)sizeof(struct job_page_memory) &&
+        make_room(jobs, status.st_uid)) {
+        p = calloc(1, sizeof(*p));
+    }
+    if (p == NULL) {
+        jobs->refused++;
+        close(fd);
+        return;
+    }
+    p->fd = fd;
+    p->folder = (uint8_t)folder;
+    p->device = status.st_dev;
+    p->inode = status.st_ino;
+    p->user = status.st_uid;
+    p->seen = p->changed = now;
+    snprintf(p->file, sizeof(p->file), "%s", name);
+    jobs->processes[jobs->count++] = p;
+}
+
+static void list(struct jobs *jobs, struct mono now)
+{
+    for (uint32_t i = 0; i < jobs->folder_count; i++) {
+        DIR *folder = opendir(jobs->folders[i]);
+        const struct dirent *entry;
+        for (int k = 0; folder != NULL && k < ENTRIES_MAX && (entry = readdir(folder)) != NULL;
+             k++) {
+            if (is_page_name(entry->d_name)) {
+                add(jobs, now, i, dirfd(folder), entry->d_name);
+            }
+        }
+        if (folder != NULL) {
+            closedir(folder);
+        }
+    }
+    for (uint32_t i = jobs->count; i-- > 0;) {
+        const struct job_process *p = jobs->processes[i];
+        if (p->fd < 0 && mono_sub(now, p->ended).ns > JOBS_ENDED_NS) {
+            forget(jobs, i);
+        }
+    }
+}
+
+/* -- reading -------------------------------------------------------------------------------- */
+
+static bool read_bytes(int fd, void *to, size_t size)
+{
+    return pread(fd, to, size, 0) == (ssize_t)size;
+}
+
+/* How much of a page its entries in use take. */
+static size_t used_size(const struct job_page_header *header)
+{
+    return offsetof(struct job_page_memory, lanes) +
+           (size_t)header->lane_count * sizeof(((struct job_page_memory *)0)->lanes[0]);
+}
+
+/* Both copies of the page's beginning; what they agree in was not being written. */
+static bool read_page(struct jobs *jobs, int fd, struct job_page_header *ret)
+{
+    struct job_page_memory *a = &jobs->copies[0], *b = &jobs->copies[1];
+    const size_t head = offsetof(struct job_page_memory, lanes);
+
+    if (!read_bytes(fd, a, head) || !job_page_read_header(a, sizeof(*a), ret)) {
+        return false;
+    }
+    return read_bytes(fd, a, used_size(ret)) && read_bytes(fd, b, used_size(ret)) &&
+           memcmp(a, b, head) == 0 && job_page_read_header(a, sizeof(*a), ret);
+}
+
+static bool room_for_lanes(struct jobs *jobs, struct job_process *p, uint32_t count)
+{
+    uint32_t capacity = p->lane_capacity;
+    struct job_lane *lanes;
+
+    if (count <= capacity) {
+        return true;
+    }
+    capacity = capacity == 0 ? 16 : capacity;
+    while (capacity < count) {
+        capacity *= 2;
+    }
+    if (jobs->lanes_kept - p->lane_capacity + capacity > JOB_LANE_KEPT_MAX) {
+        return false;
+    }
+    lanes = realloc(p->lanes, capacity * sizeof(*lanes));
+    if (lanes == NULL) {
+        return false;
+    }
+    jobs->lanes_kept += capacity - p->lane_capacity;
+    p->lanes = lanes;
+    p->lane_capacity = capacity;
+    return true;
+}
+
+static void take_page(struct jobs *jobs, struct job_process *p, struct mono now)
+{
+    struct job_page_header header;
+    struct job_page_memory *a = &jobs->copies[0], *b = &jobs->copies[1];
+    uint32_t count = 0;
+
+    if (!read_page(jobs, p->fd, &header)) {
+        return; /* being written, or no page: next time; `known` stays as it was */
+    }
+    if (p->known && header.written == p->header.written) {
+        return;
+    }
+    for (uint32_t i = 0; i < header.lane_count; i++) {
+        struct job_page_lane lane;
+        if (memcmp(&a->lanes[i], &b->lanes[i], sizeof(a->lanes[i])) == 0 &&
+            job_page_read_lane(a, sizeof(*a), i, &lane) && lane.generation != 0) {
+            jobs->fresh[count++].page = lane;
+        }
+    }
+    jobs_compare(jobs, p, &header, jobs->fresh, count, now);
+    p->lanes_cut = !room_for_lanes(jobs, p, count);
+    p->lane_count = p->lanes_cut ? p->lane_capacity : count;
+    if (p->lane_count > 0) {
+        memcpy(p->lanes, jobs->fresh, p->lane_count * sizeof(*p->lanes));
+    }
+    p->header = header;
+    p->known = true;
+    p->changed = now;
+}
+
+static void on_death(struct jobs *jobs, struct job_process *p, struct mono now)
+{
+    struct stat status;
+    const bool left = fstat(p->fd, &status) == 0 && status.st_nlink > 0;
+
+    p->ended = now;
+    p->rate_in_bps = p->rate_out_bps = 0;
+    p->state = left ? JOB_KILLED : JOB_ENDED;
+    if (left && p->folder == 0) {
+        char path[sizeof(jobs->folders[0]) + sizeof(p->file) + 2];
+        snprintf(path, sizeof(path), "%s/%s", jobs->folders[0], p->file);
+        (void)unlink(path);
+    }
+    close(p->fd);
+    p->fd = -1;
+    if (p->known) {
+        jobs_note_end(jobs, p, now);
+    }
+}
+
+static bool parted(const struct job_process *p)
+{
+    /* Lanes of a set lie beside each other. */
+    for (uint32_t i = 0, next; i < p->lane_count; i = next) {
+        bool usable = false;
+        for (next = i; next < p->lane_count && p->lanes[next].page.set == p->lanes[i].page.set;
+             next++) {
+            const uint8_t state = p->lanes[next].page.state;
+            usable = usable || (state != LANE_DOWN && state != LANE_CLOSED);
+        }
+        if (!usable) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_at(struct jobs *jobs, struct job_process *p, struct mono now)
+{
+    if (p->fd < 0) {
+        return;
+    }
+    take_page(jobs, p, now);
+    if (flock(p->fd, LOCK_SH | LOCK_NB) == 0) { /* nobody holds it: the process is gone */
+        (void)flock(p->fd, LOCK_UN);
+        take_page(jobs, p, now); /* its last words */
+        on_death(jobs, p, now);
+        return;
+    }
+    p->state = JOB_RUNNING;
+    if (mono_sub(now, p->changed).ns > JOBS_IDLE_NS) {
+        p->state = JOB_IDLE;
+        p->rate_in_bps = p->rate_out_bps = 0;
+        for (uint32_t i = 0; i < p->lane_count; i++) {
+            p->lanes[i].rate_bps = 0;
+        }
+    }
+    if (parted(p)) {
+        p->state = JOB_PARTED;
+    }
+}
+
+void jobs_poll(struct jobs *jobs, struct mono now, uint32_t pages)
+{
+    /* a clock that jumped back must not silence it */
+    if (!mono_before(now, jobs->next_list) || mono_sub(jobs->next_list, now).ns > 2 * LIST_NS) {
+        jobs->next_list = mono_add(now, span_ns(LIST_NS));
+        list(jobs, now);
+        jobs->turn = 0;
+    }
+    for (; pages > 0 && jobs->turn < jobs->count; pages--) {
+        look_at(jobs, jobs->processes[jobs->turn++], now);
+    }
+}
+
+void jobs_look(struct jobs *jobs, struct mono now)
+{
+    list(jobs, now);
+    jobs->next_list = mono_add(now, span_ns(LIST_NS));
+    for (jobs->turn = 0; jobs->turn < jobs->count; jobs->turn++) {
+        look_at(jobs, jobs->processes[jobs->turn], now);
+    }
+}
+
+/* -- reports -------------------------------------------------------------------------------- */
+
+uint32_t jobs_count(const struct jobs *jobs)
+{
+    return jobs->count;
+}
+
+const struct job_process *jobs_get(const struct jobs *jobs, uint32_t index)
+{
+    ASSERT(index < jobs->count);
+    return jobs->processes[index];
+}
+
+uint64_t jobs_refused(const struct jobs *jobs)
+{
+    return jobs->refused;
+}

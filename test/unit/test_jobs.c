@@ -1,0 +1,277 @@
+/* test_jobs.c: job pages as the agent finds them: what lives, what died, what changed, and what strangers write. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "service/agent/jobs.h"
+
+struct page {
+    char path[128];
+    int fd;
+    struct job_page_memory *memory;
+    struct job_page_header header;
+    struct job_page_lane lane;
+};
+
+static char folder[64];
+static struct jobs *jobs;
+static struct mono now = {1000 * NS_PER_S};
+
+static int begin(void **state)
+{
+    const char *folders[] = {folder};
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/foliot-jobs-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(jobs_new(&jobs, folders, 1), 0);
+    return 0;
+}
+
+static int end(void **state)
+{
+    char command[128];
+
+    (void)state;
+    jobs_free(jobs);
+    snprintf(command, sizeof(command), "%s/job-x.page", folder);
+    unlink(command);
+    return rmdir(folder);
+}
+
+static void store(struct page *page)
+{
+    job_page_write_lane(page->memory, 0, &page->lane);
+    job_page_write_header(page->memory, &page->header);
+    assert_int_equal(pwrite(page->fd, page->memory, sizeof(*page->memory), 0),
+                     sizeof(*page->memory));
+}
+
+static void open_page(struct page *page, const char *name)
+{
+    *page = (struct page){.memory = calloc(1, sizeof(*page->memory))};
+    snprintf(page->path, sizeof(page->path), "%s/%s", folder, name);
+    page->fd = open(page->path, O_RDWR | O_CREAT | O_EXCL, 0644);
+    assert_true(page->fd >= 0);
+    assert_int_equal(flock(page->fd, LOCK_EX | LOCK_NB), 0);
+    job_page_init(page->memory, 2);
+    page->header = (struct job_page_header){
+        .pid = 4242, .lane_count = 1, .written = 1, .job = "77", .rank = 3, .ranks = 8};
+    page->lane = (struct job_page_lane){.generation = 1,
+                                        .lane = 2,
+                                        .sending = 1,
+                                        .state = LANE_ACTIVE,
+                                        .epoch = 1,
+                                        .peer_host = "host4",
+                                        .own_nic = "eth0",
+                                        .peer_nic = "eth1"};
+    store(page);
+}
+
+static void close_page(struct page *page, bool orderly)
+{
+    if (orderly) {
+        unlink(page->path);
+    }
+    close(page->fd);
+    free(page->memory);
+}
+
+static void look(int64_t seconds)
+{
+    now.ns += seconds * NS_PER_S;
+    jobs_look(jobs, now);
+}
+
+static const struct job_event *newest(void)
+{
+    uint64_t first;
+    const uint64_t count = jobs_events(jobs, &first);
+
+    assert_true(count > 0);
+    return jobs_event(jobs, count - 1);
+}
+
+static void a_process_lives_and_ends(void **state)
+{
+    struct page page;
+
+    (void)state;
+    open_page(&page, "job-1-a.page");
+    look(1);
+    assert_int_equal(jobs_count(jobs), 1);
+    assert_string_equal(jobs_get(jobs, 0)->header.job, "77");
+    assert_int_equal(jobs_get(jobs, 0)->state, JOB_RUNNING);
+    assert_int_equal(newest()->kind, JOB_EVENT_STARTED);
+    page.header.written += NS_PER_S;
+    page.lane.bytes = 125000000;
+    store(&page);
+    look(1);
+    assert_int_equal(jobs_get(jobs, 0)->rate_out_bps, 1000000000);
+    assert_int_equal(jobs_get(jobs, 0)->lanes[0].rate_bps, 1000000000);
+    look(10); /* nothing is written without traffic: it lives on */
+    assert_int_equal(jobs_get(jobs, 0)->state, JOB_IDLE);
+    assert_int_equal(jobs_get(jobs, 0)->rate_out_bps, 0);
+    close_page(&page, true);
+    look(1);
+    assert_int_equal(jobs_get(jobs, 0)->state, JOB_ENDED);
+    assert_int_equal(newest()->kind, JOB_EVENT_ENDED);
+    look(JOBS_ENDED_NS / NS_PER_S + 2);
+    assert_int_equal(jobs_count(jobs), 0);
+}
+
+static void a_killed_process_is_known_by_its_lock(void **state)
+{
+    struct page page;
+
+    (void)state;
+    open_page(&page, "job-1-a.page");
+    look(1);
+    page.header.failovers = 5; /* its last words */
+    page.header.written++;
+    store(&page);
+    close_page(&page, false);
+    look(1);
+    assert_int_equal(jobs_get(jobs, 0)->state, JOB_KILLED);
+    assert_int_equal(jobs_get(jobs, 0)->header.failovers, 5);
+    assert_int_equal(newest()->kind, JOB_EVENT_KILLED);
+    assert_int_equal(access(page.path, F_OK), -1); /* nothing is left behind */
+}
+
+static void what_failover_did_is_told_with_its_reason(void **state)
+{
+    struct page page;
+
+    (void)state;
+    open_page(&page, "job-1-a.page");
+    look(1);
+    page.header.written += NS_PER_S;
+    page.lane.failovers = 1;
+    page.lane.state = LANE_DOWN;
+    page.lane.reason = LANE_REASON_CARRIER;
+    page.lane.since_ms = 400;
+    store(&page);
+    look(1);
+    assert_int_equal(newest()->kind, JOB_EVENT_FAILOVER);
+    assert_int_equal(newest()->reason, LANE_REASON_CARRIER);
+    assert_int_equal(newest()->at.ns, now.ns - 400 * NS_PER_MS);
+    assert_string_equal(newest()->peer_host, "host4");
+    assert_int_equal(jobs_get(jobs, 0)->state, JOB_PARTED); /* its only lane */
+    page.header.written += NS_PER_S;
+    page.lane.state = LANE_ACTIVE;
+    page.lane.epoch = 2;
+    page.lane.since_ms = 100;
+    store(&page);
+    look(1);
+    assert_int_equal(newest()->kind, JOB_EVENT_FAILBACK);
+    assert_int_equal(jobs_get(jobs, 0)->state, JOB_RUNNING);
+    page.header.written += NS_PER_S;
+    page.lane.failovers = 4; /* down and up between two looks */
+    store(&page);
+    look(1);
+    assert_int_equal(newest()->kind, JOB_EVENT_FAILBACK);
+    page.header.written += NS_PER_S;
+    page.lane.epoch = 9;
+    page.lane.reason = LANE_REASON_REPATH;
+    store(&page);
+    look(1);
+    assert_int_equal(newest()->kind, JOB_EVENT_REPATH);
+    close_page(&page, true);
+}
+
+static void what_is_no_page_is_refused(void **state)
+{
+    struct page page;
+    char path[128], target[128];
+
+    (void)state;
+    open_page(&page, "job-1-a.page");
+    snprintf(path, sizeof(path), "%s/job-2-b.page", folder);
+    assert_int_equal(symlink("job-1-a.page", path), 0);
+    snprintf(target, sizeof(target), "%s/job-3-c.page", folder);
+    assert_int_equal(mkfifo(target, 0644), 0);
+    look(1);
+    assert_int_equal(jobs_count(jobs), 1);
+    assert_int_equal(jobs_refused(jobs), 1);
+    unlink(path);
+    unlink(target);
+    assert_int_equal(ftruncate(page.fd, 100), 0); /* cut under the agent's eyes */
+    look(1);
+    assert_int_equal(jobs_count(jobs), 1);
+    assert_string_equal(jobs_get(jobs, 0)->header.job, "77"); /* as last known */
+    close_page(&page, true);
+}
+
+static void any_bytes_are_safe(void **state)
+{
+    struct page page;
+    struct prng prng;
+
+    (void)state;
+    prng_init(&prng, 7);
+    open_page(&page, "job-1-a.page");
+    for (int i = 0; i < 300; i++) {
+        uint8_t bytes[4096];
+        for (size_t k = 0; k < sizeof(bytes); k++) {
+            bytes[k] = (uint8_t)prng_u64(&prng);
+        }
+        page.header.written = (int64_t)prng_u64(&prng);
+        page.header.lane_count = (uint32_t)prng_below(&prng, JOB_PAGE_LANES_MAX + 2);
+        store(&page);
+        assert_true(
+            pwrite(page.fd, bytes, sizeof(bytes), (off_t)(256 + prng_below(&prng, 200000))) > 0);
+        look(1);
+        assert_true(jobs_get(jobs, 0)->lane_count <= JOB_PAGE_LANES_MAX);
+    }
+    close_page(&page, true);
+}
+
+static void no_user_has_all_places(void **state)
+{
+    static struct page pages[JOB_PROCESS_OF_USER_MAX + 3];
+    char name[32];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(pages); i++) {
+        snprintf(name, sizeof(name), "job-%zu-a.page", i);
+        open_page(&pages[i], name);
+    }
+    look(1);
+    assert_int_equal(jobs_count(jobs), JOB_PROCESS_OF_USER_MAX);
+    assert_true(jobs_refused(jobs) >= 3);
+    for (size_t i = 0; i < ARRAY_COUNT(pages); i++) {
+        close_page(&pages[i], true);
+    }
+    look(1);
+    open_page(&pages[0], "job-new-a.page"); /* who ended makes room */
+    look(1);
+    assert_int_equal(newest()->kind, JOB_EVENT_STARTED);
+    close_page(&pages[0], true);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_process_lives_and_ends),
+        TEST(a_killed_process_is_known_by_its_lock),
+        TEST(what_failover_did_is_told_with_its_reason),
+        TEST(what_is_no_page_is_refused),
+        TEST(any_bytes_are_safe),
+        TEST(no_user_has_all_places),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
