@@ -69,6 +69,7 @@ int command_perf(int argc, char *argv[]);
 int command_host(int argc, char *argv[]);
 int command_config(int argc, char *argv[]);
 int command_alerts(int argc, char *argv[]);
+int command_jobs(int argc, char *argv[]);
 
 /* The table of foliot.c, for a command's own usage. */
 const struct command *command_find(const char *name);

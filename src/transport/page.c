@@ -1,14 +1,14 @@
 /* page.c: the job page: what the housekeeping writes down for the agent and for `foliot jobs`.
  *
  * Four times a second while anything is active, once when it ceases. The file is a convenience: without
- * it (read-only /dev/shm, no room) the job goes on, and one line says so. */
+ * it (read-only /dev/shm, no room) the job goes on, and one line says so. It is written and not mapped: whoever cuts a mapped
+ * file short kills those who touch it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,13 +27,9 @@ static int make_file(struct transport *t, const char *folder)
     if (fd < 0) {
         return -errno;
     }
-    /* Room is claimed now: a full tmpfs must be an error here and not a SIGBUS in the job later. */
     rc = -posix_fallocate(fd, 0, sizeof(*t->page));
-    if (rc == 0) {
-        void *memory = mmap(NULL, sizeof(*t->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        rc = memory == MAP_FAILED ? -errno : 0;
-        t->page = rc == 0 ? memory : NULL;
-    }
+    t->page = rc == 0 ? calloc(1, sizeof(*t->page)) : NULL;
+    rc = rc == 0 && t->page == NULL ? -ENOMEM : rc;
     if (rc < 0) {
         close(fd);
         unlink(t->page_path);
@@ -67,7 +63,7 @@ void page_close(struct transport *t)
 {
     if (t->page != NULL) {
         unlink(t->page_path);
-        munmap(t->page, sizeof(*t->page));
+        free(t->page);
         t->page = NULL;
         close(t->page_fd);
     }
@@ -221,6 +217,7 @@ void page_write(struct transport *t, struct mono now)
                                      .ranks = t->config.ranks,
                                      .mode = (uint8_t)t->config.mode};
     uint32_t count = 0;
+    size_t used;
 
     t->next_page = mono_add(now, span_ns(WRITE_NS));
     if (t->page == NULL) {
@@ -239,6 +236,11 @@ void page_write(struct transport *t, struct mono now)
     for (uint32_t i = count; i < t->page_count; i++) {
         job_page_write_lane(t->page, i, &free_lane);
     }
+    used = offsetof(struct job_page_memory, lanes) +
+           sizeof(t->page->lanes[0]) * (count > t->page_count ? count : t->page_count);
     t->page_count = count;
     job_page_write_header(t->page, &header);
+    if (pwrite(t->page_fd, t->page, used, 0) < 0) {
+        return; /* no room any more: readers see that nothing new came */
+    }
 }

@@ -9,8 +9,9 @@
  * Alive or dead: the process holds flock(2) on the file, exclusively, for as long as it lives. A reader that gets a shared
  * lock reads the last words of one that was killed. That holds across namespaces of processes, mounts and time.
  *
- * The page may be removed, truncated or written over by anybody who may write it: the job maps it shared but never
- * reads it back, and a reader reads(2) it into memory of its own (a mapping that is cut short would kill it). */
+ * The page may be removed, truncated or written over by anybody who may write it. So neither end maps it, which would kill
+ * who touches what was cut off: the job write(2)s it whole and never reads it back, a reader read(2)s it twice and takes
+ * the entries in which both agree. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

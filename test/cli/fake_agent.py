@@ -94,6 +94,47 @@ def links(host):
     return {**header("links", host), "nics": nics, "events": [event(host), event(host, "up")]}
 
 
+def lane(number, direction, own, peer, delay_us=None, **more):
+    known = direction == "in"
+
+    def of(value):
+        return int(value) if known else None
+    base = (delay_us or 4) * 1000
+    return {"set": 0, "lane": number, "direction": direction, "own_nic": f"eth{number % 2}", "peer_host": f"h{peer}",
+            "peer_pid": 100 + peer, "peer_nic": f"eth{number % 2}", "own_address": f"10.0.{own}.0",
+            "own_port": 7000 + own * 100 + (number if direction == "out" else 0), "peer_address": f"10.0.{peer}.0",
+            "peer_port": 7000 + peer * 100 + (number if direction == "in" else 0), "state": "active", "reason": None,
+            "since_ns": 10**10, "standby": False, "epoch": 1, "failovers": 0, "chunks": 10**6, "bytes": 10**11, "resent": 0,
+            "rate_bps": 10**10, "capacity_bps": 10**11, "owd_ns_floor": of(base - 500), "owd_ns_mean": of(base),
+            "owd_ns_max": of(base * 9), "owd_ns_p50": of(base), "owd_ns_p99": of(base * 2), "bound_ns": of(420),
+            "queued_ns_p50": of(900), "queued_ns_p99": of(2000), "consumed_ns_p50": of(1100), "consumed_ns_p99": of(3000), **more}
+
+
+def jobs(host, well, detail, slow):
+    """Rank h on host h of a ring of HOSTS; one lane from h1 to h2 is slow if `slow`; not well: a lane of h0 failed."""
+    after, before = (host + 1) % HOSTS, (host - 1) % HOSTS
+    lanes = [lane(n, "out", host, after) for n in range(4)]
+    lanes += [lane(n, "in", host, before, 94 if slow and (host, n) == (2, 3) else None) for n in range(4)]
+    if not well and host == 0:
+        lanes[1].update(state="down", reason="carrier", failovers=1)
+    worst = max((x for x in lanes if x["direction"] == "in"), key=lambda x: x["owd_ns_p99"])
+    process = {"job": "4711", "rank": host, "ranks": HOSTS, "pid": 100 + host, "host": f"h{host}", "user": 1000, "state": "running",
+               "mode": "full", "fleet_time": True, "age_ns": 10**11, "silent_ns": 10**8, "comms": 2, "sets": 2, "peers": 1,
+               "lanes": 8, "lanes_usable": sum(x["state"] == "active" for x in lanes), "lanes_down": 0, "lanes_cut": False,
+               "bytes_out": 10**12, "bytes_in": 10**12, "rate_out_bps": 4 * 10**10, "rate_in_bps": 4 * 10**10, "resent": 0,
+               "failovers": sum(x["failovers"] for x in lanes), "repaths": 0, "parted": 0, "stalled_ns": 0, "worst": worst,
+               "ended_ns": None}
+    events = [{"event": "started", "job": "4711", "rank": host, "pid": 100 + host, "host": f"h{host}", "user": 1000, "at_mono_ns": 1,
+               "at_fleet_ns": NOW_FLEET, "at_utc_ns": NOW_FLEET, "count": 1, "lane": None}]
+    if not well and host == 0:
+        events.append({**events[0], "event": "failover", "lane": 1, "reason": "carrier", "own_nic": "eth1", "peer_host": "h1",
+                       "peer_pid": 101, "peer_nic": "eth1"})
+    nameless = {**process, "job": None, "rank": None, "ranks": None, "pid": 9, "state": "idle", "worst": None}
+    if detail:
+        process["lane_list"], nameless["lane_list"] = lanes, []
+    return {**header("lanes" if detail else "jobs", host), "processes": [process, nameless], "events": events, "pages_refused": 0}
+
+
 def selftest(host):
     return {**header("selftest", host), "verdict": "honest", "why": "all of 2 witness edges within the bound",
             "statistical_ns": 210, "witness": [{"local_nic": 0, "peer_nic": 5, "peer_host": "h2", "error_ns_mean": 12,
@@ -139,6 +180,8 @@ class Handler(socketserver.StreamRequestHandler):
             answers = {"status": lambda: status(host, well), "clock": lambda: clock(host),
                        "mesh": lambda: mesh(host, well), "links": lambda: links(host),
                        "findings": lambda: {**header("findings", host), "findings": [] if well else [finding(host)]},
+                       "jobs": lambda: jobs(host, well, False, self.server.slow),
+                       "lanes": lambda: jobs(host, well, True, self.server.slow),
                        "doctor": lambda: doctor(host), "selftest": lambda: selftest(host)}
             if what in answers:
                 self.say(answers[what]())
@@ -149,8 +192,8 @@ class Handler(socketserver.StreamRequestHandler):
 class FakeAgent(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
 
-    def __init__(self, folder, host=0, well=True):
+    def __init__(self, folder, host=0, well=True, slow=False):
         os.makedirs(folder, exist_ok=True)
-        self.host, self.well, self.requests = host, well, []
+        self.host, self.well, self.slow, self.requests = host, well, slow, []
         super().__init__(os.path.join(folder, "agent.sock"), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()

@@ -134,6 +134,50 @@ class Commands(unittest.TestCase):
             self.assertEqual((answer["version"], answer["kind"]), (1, command))
             self.assertEqual(answer["now_fleet_ns"], 1795229112123456789, "64 bits are kept")
 
+    def test_jobs_lists_what_runs_and_one_in_full(self):
+        self.agent(well=False)
+        listing = self.foliot("jobs")
+        self.assertEqual(listing.returncode, 0, listing.stderr)
+        self.assertRegex(listing.stdout, r"4711 +running +1/4 +1 +1 +7/8 +40 Gbit/s +1 ")
+        self.assertRegex(listing.stdout, r"9@h0 +idle")
+        one = self.foliot("jobs", "4711")
+        self.assertEqual(one.returncode, 0, one.stderr)
+        self.assertRegex(one.stdout, r"h0/eth1 \(rank 0\) +h1/eth1 \(pid 101\) +1 .*down +carrier")
+        self.assertIn("h0/eth1 → h1/eth1 lane 1 (rank 0) failed; its traffic went on over the others: carrier", one.stdout)
+        self.assertNotIn("\033", one.stdout)
+        nameless = self.foliot("jobs", "9@h0")
+        self.assertEqual(nameless.returncode, 0, nameless.stderr)
+        self.assertNotIn("rank 0", nameless.stdout)
+        missing = self.foliot("jobs", "12")
+        self.assertEqual(missing.returncode, 3)
+        self.assertIn("no job '12' here", missing.stderr)
+        for words in ("a", "b"), ("compare", "a"), ("--save", "x"):
+            self.assertEqual(self.foliot("jobs", *words).returncode, 2, words)
+        self.assertEqual(json.loads(self.foliot("jobs", "--json").stdout)["kind"], "jobs")
+        self.assertEqual(len(json.loads(self.foliot("jobs", "4711", "--json").stdout)["processes"][0]["lane_list"]), 8)
+
+    def test_the_one_slow_flow_stands_out(self):
+        """A run at 360, the next at 190: why?"""
+        runs = []
+        for slow in False, True, False:
+            self.agent(f"run{len(runs)}", host=2, slow=slow)
+            runs.append(self.path(f"{len(runs)}.json"))
+            saved = self.foliot("jobs", "4711", "--save", runs[-1], runtime=f"run{len(runs) - 1}")
+            self.assertEqual(saved.returncode, 0, saved.stderr)
+        compared = self.foliot("jobs", "compare", runs[0], runs[1])
+        self.assertEqual(compared.returncode, 0, compared.stderr)
+        self.assertIn("one flow stands out in the second run: h1/eth1 (pid 101) → h2/eth1 (rank 2), lane 3: network", compared.stdout)
+        self.assertIn("94.0 us at the median", compared.stdout)
+        first_flow = [line for line in compared.stdout.splitlines() if "→" in line and "Mbit/s" in line][0]
+        self.assertIn("4.00 us → 94.0 us", first_flow)
+        result = json.loads(self.foliot("jobs", "compare", runs[0], runs[1], "--json").stdout)
+        self.assertEqual([flow["lane"] for flow in result["flows"] if flow["stands_out"]], [3])
+        for before, after in (0, 2), (1, 0), (1, 1):  # nothing got slower: nothing stands out
+            self.assertIn("no flow stands out", self.foliot("jobs", "compare", runs[before], runs[after]).stdout)
+        with open(self.path("bad.json"), "w", encoding="utf-8") as file:
+            file.write("{}")
+        self.assertEqual(self.foliot("jobs", "compare", runs[0], self.path("bad.json")).returncode, 3)
+
     def test_clock_shows_members_plot_and_edges(self):
         self.agent()
         text = self.foliot("clock").stdout

@@ -198,6 +198,7 @@ static void put_event(struct agent *a, struct json_writer *j, const struct job_e
     json_put_string(j, "job", e->job[0] != 0 ? e->job : NULL);
     json_put_int_if(j, "rank", e->rank != UINT32_MAX, e->rank);
     json_put_uint(j, "pid", e->pid);
+    json_put_string(j, "host", e->host);
     json_put_uint(j, "user", e->user);
     json_put_int(j, "at_mono_ns", e->at.ns);
     json_put_int_if(j, "at_fleet_ns", agent_fleet_ns(a, e->at, &fleet_ns), fleet_ns);

@@ -66,7 +66,7 @@ enum job_event_kind {
 struct job_event {
     struct mono at;
     enum job_event_kind kind;
-    char job[64];
+    char job[64], host[48];
     uid_t user;
     uint32_t pid, rank;
     /* of a lane; lane UINT32_MAX: about the process */

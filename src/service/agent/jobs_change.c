@@ -19,6 +19,7 @@ static struct job_event *note(struct jobs *jobs, const struct job_process *p,
                             .lane = UINT32_MAX,
                             .count = 1};
     memcpy(e->job, header->job, sizeof(e->job));
+    memcpy(e->host, header->host, sizeof(e->host));
     return e;
 }
 
