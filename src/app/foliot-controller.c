@@ -7,13 +7,13 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "service/controller/controller.h"
+#include "service/controller/api.h"
 
 enum { DAY_S = 86400, BACKUP_PAGES = 1024 };
 
 static struct controller_options options = {.config_path = CONTROLLER_CONFIG_DEFAULT};
 static int64_t uses = 1, hours = 24;
-static const char *address;
+static const char *address, *scope;
 
 static void usage(FILE *out)
 {
@@ -25,8 +25,9 @@ static void usage(FILE *out)
         "  init [--address ADDRESS]       make the authority, a join token and an admin's token\n"
         "  token join [--uses N] [--hours N]\n"
         "                                 print a token that lets N hosts join, for N hours\n"
-        "  token api viewer|operator|admin [NAME] [--hours N]\n"
-        "                                 print a token for the API; without --hours it lasts\n"
+        "  token api viewer|operator|admin [NAME] [--hours N] [--scope PATTERNS]\n"
+        "                                 print a token for the API; without --hours it lasts;\n"
+        "                                 with a scope a viewer sees these hosts only ('a-*,b?')\n"
         "  check                          look through the whole store\n"
         "  backup FILE                    copy the store, also while the controller runs\n"
         "  restore FILE                   put a backup in the store's place (controller stopped)\n"
@@ -60,7 +61,9 @@ static int write_token(const char *name, const char *role, int64_t life_s,
     int64_t id = 0;
     const struct store_audit audit = {
         .at_ns = controller_utc_ns(), .who = "command line", .what = "token.make", .detail = role};
-    int r = token_make(c, name, role, life_s, uses, text, &id);
+    const struct token_wish wish = {
+        .name = name, .role = role, .scope = scope, .life_s = life_s, .uses = uses};
+    int r = token_make(c, &wish, text, &id);
     r = r < 0 ? r : store_audit_put(c->store, &audit);
     r = r < 0 ? r : store_commit(c->store);
     if (r < 0) {
@@ -113,9 +116,10 @@ static int command_token(int argc, char **argv)
     const char *role = join ? "join" : argc >= 3 ? argv[2] : "";
     const char *name = !join && argc >= 4 ? argv[3] : role;
     char text[TOKEN_TEXT_SIZE];
-    if (!join && (argc < 3 || strcmp(argv[1], "api") != 0 ||
-                  (strcmp(role, "viewer") != 0 && strcmp(role, "operator") != 0 &&
-                   strcmp(role, "admin") != 0))) {
+    const bool api = argc >= 3 && strcmp(argv[1], "api") == 0 &&
+                     (strcmp(role, "viewer") == 0 || strcmp(role, "operator") == 0 ||
+                      strcmp(role, "admin") == 0);
+    if ((!join && !api) || (scope != NULL && strcmp(role, "viewer") != 0)) {
         usage(stderr);
         return 2;
     }
@@ -277,13 +281,11 @@ static int run_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {{"config", required_argument, NULL, 'c'},
-                                          {"uses", required_argument, NULL, 'u'},
-                                          {"hours", required_argument, NULL, 'H'},
-                                          {"address", required_argument, NULL, 'a'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option table[] = {
+        {"config", required_argument, NULL, 'c'}, {"uses", required_argument, NULL, 'u'},
+        {"hours", required_argument, NULL, 'H'},  {"address", required_argument, NULL, 'a'},
+        {"scope", required_argument, NULL, 's'},  {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     bool good = true;
     for (int o; (o = getopt_long(argc, argv, "c:hV", table, NULL)) != -1;) {
         switch (o) {
@@ -299,6 +301,10 @@ int main(int argc, char **argv)
             break;
         case 'a':
             address = optarg;
+            break;
+        case 's':
+            scope = optarg;
+            good = good && scope_good(scope) && scope[0] != 0;
             break;
         case 'h':
             usage(stdout);

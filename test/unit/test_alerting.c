@@ -254,8 +254,8 @@ static void what_is_shown_is_json_and_metrics_have_their_families(void **state)
     run(g, NS_PER_S);
     json_writer_init(&j, 1 << 20);
     json_put_object(&j, NULL);
-    alerting_put_alerts(g, &j, "alerts");
-    alerting_put_incidents(g, &j, "incidents", true);
+    alerting_put_alerts(g, &j, "alerts", &(struct alerting_view){0});
+    alerting_put_incidents(g, &j, "incidents", true, &(struct alerting_view){0});
     alerting_put_silences(g, &j, "silences");
     alerting_put_rules(g, &j, "rules");
     json_put_end(&j);

@@ -154,7 +154,7 @@ int store_tokens(struct store *s, store_token_each each, void *context)
     int r = 0;
     sqlite3_stmt *q = sql_prepare(s, &r,
                                   "SELECT id, name, role, hash, created_ns, expires_ns, used_ns, "
-                                  "uses_left FROM token ORDER BY id",
+                                  "uses_left, scope FROM token ORDER BY id",
                                   "");
     while (q != NULL && (r = sql_step(s, q)) > 0) {
         struct store_token t = {
@@ -165,6 +165,7 @@ int store_tokens(struct store *s, store_token_each each, void *context)
             .expires_ns = sqlite3_column_int64(q, 5),
             .used_ns = sqlite3_column_int64(q, 6),
             .uses_left = sqlite3_column_int64(q, 7),
+            .scope = sql_text(q, 8),
         };
         copy_bytes(q, 3, t.hash, sizeof(t.hash));
         r = each(context, &t);
@@ -178,11 +179,12 @@ int store_tokens(struct store *s, store_token_each each, void *context)
 
 int store_token_put(struct store *s, const struct store_token *t, int64_t *ret_id)
 {
-    const int r = sql_run(s,
-                          "INSERT INTO token(name, role, hash, created_ns, expires_ns, used_ns, "
-                          "uses_left) VALUES(?,?,?,?,?,?,?)",
-                          "ssbiiii", t->name, t->role, t->hash, sizeof(t->hash), t->created_ns,
-                          t->expires_ns, t->used_ns, t->uses_left);
+    const int r =
+        sql_run(s,
+                "INSERT INTO token(name, role, hash, created_ns, expires_ns, used_ns, "
+                "uses_left, scope) VALUES(?,?,?,?,?,?,?,?)",
+                "ssbiiiis", t->name, t->role, t->hash, sizeof(t->hash), t->created_ns,
+                t->expires_ns, t->used_ns, t->uses_left, t->scope != NULL ? t->scope : "");
     if (r == 0 && ret_id != NULL) {
         *ret_id = sqlite3_last_insert_rowid(s->db);
     }

@@ -58,9 +58,10 @@ static const char schema_1[] =
     "CREATE TABLE audit(id INTEGER PRIMARY KEY AUTOINCREMENT, at_ns INTEGER NOT NULL, who TEXT NOT "
     "NULL,"
     " what TEXT NOT NULL, detail TEXT NOT NULL);";
+static const char schema_2[] = "ALTER TABLE token ADD COLUMN scope TEXT NOT NULL DEFAULT '';";
 
 /* What brings version i to i + 1. Never changed once released: a new one is added. */
-static const char *const steps[STORE_SCHEMA] = {schema_1};
+static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2};
 
 /* ---- sql ---- */
 

@@ -17,7 +17,7 @@
 #include "base/bug.h"
 #include "platform/tls/tls.h"
 
-#define STORE_SCHEMA 1
+#define STORE_SCHEMA 2
 
 struct store;
 
@@ -167,6 +167,7 @@ MUST_CHECK int store_findings_close_others(struct store *s, int64_t host, uint32
 struct store_token {
     int64_t id, created_ns, expires_ns, used_ns; /* expires_ns 0: never */
     const char *name, *role;                     /* role "join": uses_left counts */
+    const char *scope;                           /* whose hosts it sees; empty: all */
     int64_t uses_left;
     uint8_t hash[STORE_HASH_SIZE];
 };

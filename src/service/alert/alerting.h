@@ -54,9 +54,15 @@ bool alerting_changed(const struct alerting *g);
 void alerting_save(struct alerting *g, struct json_writer *j);
 
 /* As docs/alerts.md says. */
-void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const char *key);
+struct alerting_view { /* NULL functions: all */
+    bool (*alert)(void *context, const struct alert *alert);
+    bool (*incident)(void *context, const struct alert_incident *incident);
+    void *context;
+};
+void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const char *key,
+                         const struct alerting_view *view);
 void alerting_put_incidents(const struct alerting *g, struct json_writer *j, const char *key,
-                            bool open_only);
+                            bool open_only, const struct alerting_view *view);
 void alerting_put_incident(const struct alerting *g, struct json_writer *j, const char *key,
                            const struct alert_incident *incident);
 void alerting_put_silences(const struct alerting *g, struct json_writer *j, const char *key);

@@ -57,14 +57,17 @@ static void put_alert(const struct alerting *g, struct json_writer *j, const str
     json_put_end(j);
 }
 
-void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const char *key)
+void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const char *key,
+                         const struct alerting_view *view)
 {
     struct alert a;
     size_t cursor = 0;
 
     json_put_array(j, key);
     while (alerts_next_alert(g->engine, &cursor, &a)) {
-        put_alert(g, j, &a);
+        if (view->alert == NULL || view->alert(view->context, &a)) {
+            put_alert(g, j, &a);
+        }
     }
     json_put_end(j);
 }
@@ -109,14 +112,15 @@ static bool is_open(const struct alert_incident *c)
 }
 
 void alerting_put_incidents(const struct alerting *g, struct json_writer *j, const char *key,
-                            bool open_only)
+                            bool open_only, const struct alerting_view *view)
 {
     struct alert_incident c;
     size_t cursor = 0;
 
     json_put_array(j, key);
     while (alerts_next_incident(g->engine, &cursor, &c)) {
-        if (!open_only || is_open(&c)) {
+        if ((!open_only || is_open(&c)) &&
+            (view->incident == NULL || view->incident(view->context, &c))) {
             alerting_put_incident(g, j, NULL, &c);
         }
     }

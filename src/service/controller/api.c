@@ -16,23 +16,24 @@ static const struct route {
     const char *method, *path; /* ends in '/': the rest is a name */
     enum role role;
     api_route run;
+    bool tenants; /* shows a tenant its own part; others are refused: not seen is not leaked */
 } routes[] = {
-    {"GET", "/api/v1/status", ROLE_VIEWER, api_get_status},
-    {"GET", "/api/v1/hosts", ROLE_VIEWER, api_get_hosts},
-    {"GET", "/api/v1/hosts/", ROLE_VIEWER, api_get_host},
+    {"GET", "/api/v1/status", ROLE_VIEWER, api_get_status, true},
+    {"GET", "/api/v1/hosts", ROLE_VIEWER, api_get_hosts, true},
+    {"GET", "/api/v1/hosts/", ROLE_VIEWER, api_get_host, true},
     {"DELETE", "/api/v1/hosts/", ROLE_ADMIN, api_delete_host},
-    {"GET", "/api/v1/nics", ROLE_VIEWER, api_get_nics},
-    {"GET", "/api/v1/links", ROLE_VIEWER, api_get_links},
-    {"GET", "/api/v1/paths", ROLE_VIEWER, api_get_paths},
-    {"GET", "/api/v1/latency", ROLE_VIEWER, api_get_latency},
-    {"GET", "/api/v1/findings", ROLE_VIEWER, api_get_findings},
-    {"GET", "/api/v1/events", ROLE_VIEWER, api_get_events},
-    {"GET", "/api/v1/events/stream", ROLE_VIEWER, api_get_event_stream},
-    {"GET", "/api/v1/series", ROLE_VIEWER, api_get_series},
-    {"GET", "/api/v1/alerts", ROLE_VIEWER, api_get_alerts},
-    {"GET", "/api/v1/alert-rules", ROLE_VIEWER, api_get_alert_rules},
-    {"GET", "/api/v1/incidents", ROLE_VIEWER, api_get_incidents},
-    {"GET", "/api/v1/incidents/", ROLE_VIEWER, api_get_incident},
+    {"GET", "/api/v1/nics", ROLE_VIEWER, api_get_nics, true},
+    {"GET", "/api/v1/links", ROLE_VIEWER, api_get_links, true},
+    {"GET", "/api/v1/paths", ROLE_VIEWER, api_get_paths, true},
+    {"GET", "/api/v1/latency", ROLE_VIEWER, api_get_latency, true},
+    {"GET", "/api/v1/findings", ROLE_VIEWER, api_get_findings, true},
+    {"GET", "/api/v1/events", ROLE_VIEWER, api_get_events, true},
+    {"GET", "/api/v1/events/stream", ROLE_VIEWER, api_get_event_stream, true},
+    {"GET", "/api/v1/series", ROLE_VIEWER, api_get_series, true},
+    {"GET", "/api/v1/alerts", ROLE_VIEWER, api_get_alerts, true},
+    {"GET", "/api/v1/alert-rules", ROLE_VIEWER, api_get_alert_rules, true},
+    {"GET", "/api/v1/incidents", ROLE_VIEWER, api_get_incidents, true},
+    {"GET", "/api/v1/incidents/", ROLE_VIEWER, api_get_incident, true},
     {"POST", "/api/v1/incidents/", ROLE_OPERATOR, api_post_incident},
     {"GET", "/api/v1/silences", ROLE_VIEWER, api_get_silences},
     {"POST", "/api/v1/silences", ROLE_OPERATOR, api_post_silence},
@@ -47,7 +48,7 @@ static const struct route {
     {"DELETE", "/api/v1/tokens/", ROLE_ADMIN, api_delete_token},
     {"POST", "/api/v1/join-tokens", ROLE_ADMIN, api_post_join_token},
     {"GET", "/api/v1/audit", ROLE_ADMIN, api_get_audit},
-    {"GET", "/metrics", ROLE_VIEWER, api_get_metrics},
+    {"GET", "/metrics", ROLE_VIEWER, api_get_metrics, true},
 };
 
 /* What browsers are told with every answer. */
@@ -143,6 +144,7 @@ bool api_host(struct api_call *call, const char *name, struct fleet_host **ret_h
 {
     const char *text = http_query(call->request, name);
     *ret_host = text != NULL ? fleet_find_host(call->c, text) : NULL;
+    *ret_host = api_sees(call, *ret_host) ? *ret_host : NULL;
     if (text != NULL && *ret_host == NULL) {
         api_error(call, 404, "no-such-host", "%s: no such host", name);
         return false;
@@ -243,13 +245,36 @@ static bool parse_body(struct api_call *call)
     return true;
 }
 
+/* false: answered. */
+static bool admit(struct api_call *call, struct token *token, const struct route *route)
+{
+    snprintf(call->who, sizeof(call->who), "%s", token->name);
+    call->token = token->id;
+    token->used_ns = controller_utc_ns();
+    if (role_of(token->role) < route->role) {
+        call->c->count.api_refused++;
+        api_error(call, 403, "not-allowed", "the token's role (%s) is not enough", token->role);
+        return false;
+    }
+    if (token->scope[0] != 0 && !route->tenants) {
+        call->c->count.api_refused++;
+        api_error(call, 403, "not-allowed", "not for a token with a scope (%s)", token->scope);
+        return false;
+    }
+    if (scope_open(call, token->scope) < 0) {
+        api_error(call, 503, "memory", "out of memory");
+        return false;
+    }
+    return true;
+}
+
 void api_on_request(void *context, struct http_request *request)
 {
     struct controller *c = context;
     if (page_answer(request)) {
         return;
     }
-    struct api_call call = {.c = c, .request = request, .j = &c->json, .who = "-"};
+    struct api_call call = {.c = c, .request = request, .j = &c->json, .who = "-", .scope = ""};
     bool known = false;
     const struct route *route =
         find_route(http_method(request), http_path(request), &call.rest, &known);
@@ -268,19 +293,13 @@ void api_on_request(void *context, struct http_request *request)
                   many ? "too many wrong tokens: wait" : "expected 'Authorization: Bearer fla_…'");
         return;
     }
-    if (token != NULL) {
-        snprintf(call.who, sizeof(call.who), "%s", token->name);
-        token->used_ns = controller_utc_ns();
-        if (role_of(token->role) < route->role) {
-            c->count.api_refused++;
-            api_error(&call, 403, "not-allowed", "the token's role (%s) is not enough",
-                      token->role);
-            return;
-        }
+    if (token != NULL && !admit(&call, token, route)) {
+        return;
     }
     if (strcmp(route->method, "POST") != 0 || parse_body(&call)) {
         route->run(&call);
     }
+    scope_close(&call);
     json_decref(call.body);
     ASSERT(call.answered);
 }

@@ -17,11 +17,30 @@ struct api_call {
     struct http_request *request;
     struct json_writer *j; /* empty */
     char who[64];          /* the token's name */
+    int64_t token;         /* its number; 0: none was asked for */
+    const char *scope;     /* patterns of hosts that it sees; empty: all */
+    uint8_t *visible;      /* by host index; NULL: all */
     const char *rest;      /* of the path, after the route's prefix */
     json_t *body;          /* of POST; NULL */
-    bool answered; /* or will be, by whoever set it */
+    bool answered;         /* or will be, by whoever set it */
 };
 typedef void (*api_route)(struct api_call *call);
+
+/* ---- scope.c: a tenant's token sees its own hosts, and what lies between them ---- */
+bool scope_good(const char *scope);
+bool scope_sees_name(const char *scope, const char *name);
+MUST_CHECK int scope_open(struct api_call *call, const char *scope);
+void scope_close(struct api_call *call);
+bool api_sees(const struct api_call *call,
+              const struct fleet_host *h); /* NULL: no host's; not a tenant's */
+bool api_sees_nic(const struct api_call *call, uint32_t nic);
+/* host: as the store numbers it; body: the detail. */
+bool scope_sees_finding(const struct controller *c, const char *scope, int64_t host,
+                        const char *body);
+bool scope_sees_event(const struct controller *c, const char *scope, const char *kind, int64_t host,
+                      const char *body);
+bool scope_sees_alert(void *call, const struct alert *a); /* call: struct api_call */
+bool scope_sees_incident(void *call, const struct alert_incident *i);
 
 /* {"error":{"code":…,"message":…}} */
 void api_error(struct api_call *call, unsigned status, const char *code, const char *format, ...)

@@ -64,6 +64,7 @@ void api_get_tokens(struct api_call *call)
         json_put_int(j, "id", t->id);
         json_put_string(j, "name", t->name);
         json_put_string(j, "role", t->role);
+        json_put_string(j, "scope", t->scope[0] != 0 ? t->scope : NULL);
         json_put_int(j, "created_utc_ns", t->created_ns);
         json_put_int_if(j, "expires_utc_ns", t->expires_ns != 0, t->expires_ns);
         json_put_int_if(j, "used_utc_ns", t->used_ns != 0, t->used_ns);
@@ -85,18 +86,18 @@ static void reload(struct controller *c)
     }
 }
 
-static void make(struct api_call *call, const char *name, const char *role, int64_t hours,
-                 int64_t uses)
+static void make(struct api_call *call, const struct token_wish *wish)
 {
-    char text[TOKEN_TEXT_SIZE], detail[160];
+    char text[TOKEN_TEXT_SIZE], detail[160 + TOKEN_SCOPE_SIZE];
     int64_t id = 0;
-    const int r = token_make(call->c, name, role, hours * 3600, uses, text, &id);
+    const int r = token_make(call->c, wish, text, &id);
     if (r < 0) {
         controller_store_failed(call->c, r, "a token");
         api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
         return;
     }
-    snprintf(detail, sizeof(detail), "token %lld %s (%s)", (long long)id, name, role);
+    snprintf(detail, sizeof(detail), "token %lld %s (%s%s%s)", (long long)id, wish->name,
+             wish->role, wish->scope != NULL ? ", " : "", wish->scope != NULL ? wish->scope : "");
     if (!api_audit(call, "token.make", detail)) {
         reload(call->c);
         return;
@@ -104,8 +105,9 @@ static void make(struct api_call *call, const char *name, const char *role, int6
     json_writer_reset(call->j);
     json_put_object(call->j, NULL);
     json_put_int(call->j, "id", id);
-    json_put_string(call->j, "name", name);
-    json_put_string(call->j, "role", role);
+    json_put_string(call->j, "name", wish->name);
+    json_put_string(call->j, "role", wish->role);
+    json_put_string(call->j, "scope", wish->scope);
     json_put_string(call->j, "token", text);
     json_put_end(call->j);
     api_answer(call);
@@ -136,8 +138,17 @@ void api_post_token(struct api_call *call)
                   "expected name (1 to 63 characters) and role (viewer, operator, admin)");
         return;
     }
+    const json_t *wanted = json_object_get(call->body, "scope");
+    const char *scope = json_string_value(wanted);
+    if ((wanted != NULL && scope == NULL) ||
+        (scope != NULL && (scope[0] == 0 || !scope_good(scope) || strcmp(role, "viewer") != 0))) {
+        api_error(call, 400, "bad-body",
+                  "scope: expected patterns of hosts (* and ?), apart by commas, and role viewer");
+        return;
+    }
     if (body_number(call, "hours", 87600, &hours)) {
-        make(call, name, role, hours, 0);
+        make(call, &(struct token_wish){
+                       .name = name, .role = role, .scope = scope, .life_s = hours * 3600});
     }
 }
 
@@ -145,7 +156,8 @@ void api_post_join_token(struct api_call *call)
 {
     int64_t hours = 24, uses = 1;
     if (body_number(call, "hours", 87600, &hours) && body_number(call, "uses", 100000, &uses)) {
-        make(call, call->who, "join", hours, uses);
+        make(call, &(struct token_wish){
+                       .name = call->who, .role = "join", .life_s = hours * 3600, .uses = uses});
     }
 }
 

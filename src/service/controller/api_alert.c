@@ -14,10 +14,16 @@ static void end_list(struct api_call *call)
     api_answer(call);
 }
 
+static struct alerting_view view_of(struct api_call *call)
+{
+    return (struct alerting_view){scope_sees_alert, scope_sees_incident, call};
+}
+
 void api_get_alerts(struct api_call *call)
 {
+    const struct alerting_view view = view_of(call);
     json_put_object(call->j, NULL);
-    alerting_put_alerts(call->c->alerting, call->j, "items");
+    alerting_put_alerts(call->c->alerting, call->j, "items", &view);
     end_list(call);
 }
 
@@ -31,9 +37,10 @@ void api_get_alert_rules(struct api_call *call)
 void api_get_incidents(struct api_call *call)
 {
     const char *open = http_query(call->request, "open");
+    const struct alerting_view view = view_of(call);
     json_put_object(call->j, NULL);
     alerting_put_incidents(call->c->alerting, call->j, "items",
-                           open != NULL && strcmp(open, "true") == 0);
+                           open != NULL && strcmp(open, "true") == 0, &view);
     end_list(call);
 }
 
@@ -53,7 +60,8 @@ static bool number(struct api_call *call, uint64_t *ret)
 static void answer_incident(struct api_call *call, uint64_t id)
 {
     struct alert_incident incident;
-    if (!alerts_find_incident(alerting_engine(call->c->alerting), id, &incident)) {
+    if (!alerts_find_incident(alerting_engine(call->c->alerting), id, &incident) ||
+        !scope_sees_incident(call, &incident)) {
         api_error(call, 404, "no-such-incident",
                   "no such incident, or it was over long ago: events of kind incident have it");
         return;

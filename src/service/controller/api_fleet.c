@@ -37,20 +37,22 @@ static bool current(const struct controller *c, const struct fleet_host *h, stru
 /* ---- status ---- */
 
 struct sums {
-    uint32_t fresh[4], health[4], ports[4], clocks[4], findings, certificates_ending;
+    uint32_t hosts, fresh[4], health[4], ports[4], clocks[4], findings, certificates_ending;
     uint64_t paths, paths_dead, paths_lossy;
     int64_t hard_ns_max, statistical_ns_max;
 };
 
-static void add_up(struct controller *c, struct sums *s, struct mono now)
+static void add_up(const struct api_call *call, struct sums *s, struct mono now)
 {
+    struct controller *c = call->c;
     const int64_t soon = controller_utc_ns() / NS_PER_S + 30 * 86400LL;
     for (uint32_t i = 0; i < c->host_count; i++) {
         const struct fleet_host *h = c->hosts[i];
-        if (!h->member) {
+        if (!h->member || !api_sees(call, h)) {
             continue;
         }
         const bool known = current(c, h, now);
+        s->hosts++;
         s->fresh[fleet_freshness(c, h, now)]++;
         s->health[fleet_health(c, h, now)]++;
         s->clocks[known ? h->clock.status & 3 : 0]++;
@@ -109,15 +111,16 @@ void api_get_status(struct api_call *call)
     struct json_writer *j = call->j;
     struct sums s = {.hard_ns_max = -1, .statistical_ns_max = -1};
     struct store_sizes sizes;
-    add_up(c, &s, controller_mono());
+    const bool all = call->visible == NULL; /* the rest is the operator's */
+    add_up(call, &s, controller_mono());
     store_sizes(c->store, &sizes);
     json_put_object(j, NULL);
     json_put_int(j, "version", 1);
     json_put_string(j, "controller_version", FOLIOT_VERSION);
     json_put_int(j, "started_utc_ns", c->started_ns);
     json_put_int(j, "now_utc_ns", controller_utc_ns());
-    json_put_uint(j, "fleet_version", c->fleet_version);
-    json_put_uint(j, "hosts", c->member_count);
+    json_put_int_if(j, "fleet_version", all, (int64_t)c->fleet_version);
+    json_put_uint(j, "hosts", s.hosts);
     put_counts(j, "freshness", s.fresh, fresh);
     put_counts(j, "health", s.health, health);
     put_counts(j, "ports", s.ports, ports);
@@ -134,11 +137,15 @@ void api_get_status(struct api_call *call)
     json_put_int(j, "server_certificate_not_after_utc_ns", c->server_not_after * NS_PER_S);
     json_put_object(j, "store");
     json_put_bool(j, "writable", !c->store_broken);
-    json_put_int(j, "file_bytes", sizes.file_bytes);
-    json_put_int(j, "commit_ns_last", c->count.commit_ns_last);
-    json_put_int(j, "commit_ns_max", c->count.commit_ns_max);
+    json_put_int_if(j, "file_bytes", all, sizes.file_bytes);
+    json_put_int_if(j, "commit_ns_last", all, c->count.commit_ns_last);
+    json_put_int_if(j, "commit_ns_max", all, c->count.commit_ns_max);
     json_put_end(j);
-    put_ingest(c, j);
+    if (all) {
+        put_ingest(c, j);
+    } else {
+        json_put_null(j, "ingest");
+    }
     json_put_end(j);
     api_answer(call);
 }
@@ -229,7 +236,7 @@ static bool host_wanted(struct api_call *call, const struct fleet_host *h, struc
                *part = http_query(call->request, "q"),
                *member = http_query(call->request, "member");
     const bool removed_too = member != NULL && strcmp(member, "any") == 0;
-    return (h->member || removed_too) &&
+    return (h->member || removed_too) && api_sees(call, h) &&
            (health == NULL || strcmp(health, health_word(fleet_health(call->c, h, now))) == 0) &&
            (fresh == NULL ||
             strcmp(fresh, freshness_word(fleet_freshness(call->c, h, now))) == 0) &&
@@ -330,7 +337,7 @@ void api_get_host(struct api_call *call)
     struct json_writer *j = call->j;
     const struct mono now = controller_mono();
     const struct fleet_host *h = fleet_find_host(c, call->rest);
-    if (h == NULL) {
+    if (h == NULL || !api_sees(call, h)) {
         api_error(call, 404, "no-such-host", "no such host");
         return;
     }
@@ -367,8 +374,9 @@ static void list_nics(struct api_call *call,
     for (i = cursor < c->nic_count ? (uint32_t)cursor : c->nic_count;
          i < c->nic_count && count < limit; i++) {
         const struct fleet_nic *n = c->nics[i];
-        if (n == NULL || (host != NULL && n->host != host) || (rail >= 0 && n->rail != rail) ||
-            (leaf != NULL && strcmp(leaf, n->leaf) != 0) || n->flaps_hour < flaps ||
+        if (n == NULL || !api_sees(call, n->host) || (host != NULL && n->host != host) ||
+            (rail >= 0 && n->rail != rail) || (leaf != NULL && strcmp(leaf, n->leaf) != 0) ||
+            n->flaps_hour < flaps ||
             (state != NULL &&
              strcmp(state, port_word(n->reported && current(c, n->host, now) ? n->state : 0)) !=
                  0)) {
@@ -434,14 +442,14 @@ void api_get_paths(struct api_call *call)
     for (uint32_t i = 0; i < c->host_count && count < limit; i++) {
         const struct fleet_host *h = c->hosts[i];
         const bool known = current(c, h, now);
-        if ((host != NULL && h != host) || number + h->path_count <= cursor) {
+        if (!api_sees(call, h) || (host != NULL && h != host) || number + h->path_count <= cursor) {
             number += h->path_count;
             continue;
         }
         for (uint32_t k = 0; k < h->path_count && count < limit; k++, number++) {
             const struct fleet_path *p = &h->paths[k];
-            if (number >= cursor && p->local != UINT32_MAX && (from < 0 || p->peer == from) &&
-                (to < 0 || p->local == to) &&
+            if (number >= cursor && p->local != UINT32_MAX && api_sees_nic(call, p->peer) &&
+                (from < 0 || p->peer == from) && (to < 0 || p->local == to) &&
                 (state == NULL || strcmp(state, path_word(known ? p->state : 0)) == 0)) {
                 put_path(j, h, p, known);
                 count++;
@@ -513,7 +521,8 @@ void api_get_latency(struct api_call *call)
                         h->paths[k + n].peer == h->paths[k].peer;
                  n++) {
             }
-            if (h->paths[k].local != UINT32_MAX) {
+            if (h->paths[k].local != UINT32_MAX && api_sees(call, h) &&
+                api_sees_nic(call, h->paths[k].peer)) {
                 put_cell(j, h->paths + k, n, known);
             }
         }

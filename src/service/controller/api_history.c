@@ -12,7 +12,7 @@ enum { SERIES_WAITING_MAX = 256, SERIES_JSON_MAX = 4 << 20 };
 
 struct listing {
     struct api_call *call;
-    int64_t count, last;
+    int64_t scanned, last; /* rows looked at: a page of a tenant's may show fewer */
 };
 
 static void put_next(struct listing *l, int64_t limit)
@@ -20,7 +20,7 @@ static void put_next(struct listing *l, int64_t limit)
     char text[24];
     snprintf(text, sizeof(text), "%lld", (long long)l->last);
     json_put_end(l->call->j);
-    json_put_string(l->call->j, "next", l->count == limit ? text : NULL);
+    json_put_string(l->call->j, "next", l->scanned == limit ? text : NULL);
     json_put_end(l->call->j);
 }
 
@@ -36,6 +36,11 @@ static int put_finding(void *context, const struct store_finding *f)
     struct listing *l = context;
     struct json_writer *j = l->call->j;
     const struct fleet_host *h = fleet_host_by_id(l->call->c, f->host);
+    l->scanned++;
+    l->last = f->id;
+    if (!scope_sees_finding(l->call->c, l->call->scope, f->host, f->body)) {
+        return 0;
+    }
     json_put_object(j, NULL);
     json_put_int(j, "id", f->id);
     json_put_string(j, "host", h != NULL ? h->name : NULL);
@@ -46,8 +51,6 @@ static int put_finding(void *context, const struct store_finding *f)
     json_put_string(j, "kind", f->kind);
     json_put_raw(j, "detail", f->body);
     json_put_end(j);
-    l->count++;
-    l->last = f->id;
     return 0;
 }
 
@@ -84,9 +87,11 @@ void api_get_findings(struct api_call *call)
 static int put_event(void *context, const struct store_event *e)
 {
     struct listing *l = context;
-    state_put_event(l->call->c, l->call->j, e);
-    l->count++;
+    l->scanned++;
     l->last = e->id;
+    if (scope_sees_event(l->call->c, l->call->scope, e->kind, e->host, e->body)) {
+        state_put_event(l->call->c, l->call->j, e);
+    }
     return 0;
 }
 
@@ -128,6 +133,7 @@ void api_get_events(struct api_call *call)
 struct replay {
     struct controller *c;
     struct http_request *request;
+    const char *scope;
     struct json_writer json;
     int rc;
 };
@@ -138,6 +144,9 @@ static int replay_event(void *context, const struct store_event *e)
     const char *json = NULL;
     size_t size = 0;
     char head[96];
+    if (!scope_sees_event(p->c, p->scope, e->kind, e->host, e->body)) {
+        return 0;
+    }
     json_writer_reset(&p->json);
     state_put_event(p->c, &p->json, e);
     if (json_writer_finish(&p->json, &json, &size) < 0) {
@@ -166,7 +175,7 @@ void api_get_event_stream(struct api_call *call)
     if (!api_number(call, "after", 0, INT64_MAX, &after)) {
         return;
     }
-    while (slot < CONTROLLER_STREAM_MAX && c->streams[slot] != NULL) {
+    while (slot < CONTROLLER_STREAM_MAX && c->streams[slot].request != NULL) {
         slot++;
     }
     if (slot == CONTROLLER_STREAM_MAX) {
@@ -174,11 +183,12 @@ void api_get_event_stream(struct api_call *call)
         return;
     }
     call->answered = true;
-    c->streams[slot] = call->request;
+    c->streams[slot] = (struct event_reader){.request = call->request, .token = call->token};
+    snprintf(c->streams[slot].scope, sizeof(c->streams[slot].scope), "%s", call->scope);
     http_stream_open(call->request, "text/event-stream", fields);
     (void)http_stream_write(call->request, "retry: 1000\n\n", 13);
     if (after >= 0) {
-        struct replay replay = {.c = c, .request = call->request};
+        struct replay replay = {.c = c, .request = call->request, .scope = call->scope};
         const struct store_event_filter f = {.after_id = after, .limit = API_PAGE_MAX};
         json_writer_init(&replay.json, 1 << 20);
         if (store_events(c->store, &f, replay_event, &replay) < 0) {
@@ -191,8 +201,21 @@ void api_get_event_stream(struct api_call *call)
 void api_stream_event(struct controller *c, const struct recent_event *event)
 {
     for (size_t i = 0; event->text != NULL && i < CONTROLLER_STREAM_MAX; i++) {
-        if (c->streams[i] != NULL) {
-            (void)http_stream_write(c->streams[i], event->text, strlen(event->text));
+        const struct event_reader *reader = &c->streams[i];
+        if (reader->request != NULL &&
+            scope_sees_event(c, reader->scope, event->kind, event->host, event->body)) {
+            (void)http_stream_write(reader->request, event->text, strlen(event->text));
+        }
+    }
+}
+
+void api_watch_streams(struct controller *c)
+{
+    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
+        struct event_reader *reader = &c->streams[i];
+        if (reader->request != NULL && token_by_id(c, reader->token) == NULL) {
+            http_stream_end(reader->request);
+            *reader = (struct event_reader){0};
         }
     }
 }
@@ -255,7 +278,7 @@ static bool find_subject(struct api_call *call, const struct metric *m, struct s
         return false;
     }
     const struct fleet_nic *n = fleet_find_nic(call->c, (uint32_t)(path ? to : nic));
-    if (n == NULL) {
+    if (n == NULL || !api_sees(call, n->host) || (path && !api_sees_nic(call, (uint32_t)from))) {
         api_error(call, 404, "no-such-nic", "no such NIC");
         return false;
     }
@@ -380,8 +403,8 @@ void api_on_gone(void *context, struct http_request *request)
 {
     struct controller *c = context;
     for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
-        if (c->streams[i] == request) {
-            c->streams[i] = NULL;
+        if (c->streams[i].request == request) {
+            c->streams[i] = (struct event_reader){0};
         }
     }
     struct series_job *job = http_context(request);

@@ -189,6 +189,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     state_watch(c);
     fleet_config_watch(c);
     alarm_second(c);
+    api_watch_streams(c);
     alarm_save(c);
     if (!c->store_broken && c->keeper != NULL) {
         seal_some(c);
@@ -249,6 +250,7 @@ void controller_close(struct controller *c)
     free(c->waits);
     for (size_t i = 0; i < CONTROLLER_RECENT; i++) {
         free(c->recent[i].text);
+        free(c->recent[i].body);
     }
     json_writer_done(&c->json);
     message_arena_done(&c->batch_arena);

@@ -41,6 +41,7 @@
 #define CONTROLLER_HOST_FINDINGS  256 /* open ones remembered per host */
 #define CONTROLLER_STREAM_MAX     256 /* readers of live events */
 #define CONTROLLER_RECENT         1024
+#define TOKEN_SCOPE_SIZE          256
 
 struct controller_config {
     char path[CONTROLLER_PATH_SIZE], data_dir[CONTROLLER_PATH_SIZE];
@@ -138,7 +139,7 @@ struct fleet_host {
 
 struct token {
     int64_t id, expires_ns, uses_left, used_ns, created_ns;
-    char name[64], role[12];
+    char name[64], role[12], scope[TOKEN_SCOPE_SIZE]; /* scope: patterns of hosts; empty: all */
     uint8_t hash[STORE_HASH_SIZE];
 };
 
@@ -150,9 +151,16 @@ struct waiting { /* for the commit */
     uint64_t fleet_version, keys_version, settings_version, stream; /* as it has them */
 };
 
+struct event_reader {             /* of live events */
+    struct http_request *request; /* NULL: free */
+    int64_t token;
+    char scope[TOKEN_SCOPE_SIZE];
+};
+
 struct recent_event {
     int64_t id, host;
     char kind[16];
+    char *body; /* the detail, as JSON */
     char *text; /* of the event stream: "id: …\nevent: …\ndata: …\n\n" */
 };
 
@@ -195,7 +203,7 @@ struct controller {
     size_t wait_count, wait_capacity;
     struct recent_event recent[CONTROLLER_RECENT];
     uint64_t recent_count, recent_committed;
-    struct http_request *streams[CONTROLLER_STREAM_MAX];
+    struct event_reader streams[CONTROLLER_STREAM_MAX];
     uint32_t seal_turn;
     int64_t started_ns, expire_at_ns;
     struct {
@@ -237,12 +245,18 @@ void authority_hash(const void *secret, size_t size, uint8_t ret_hash[STORE_HASH
 MUST_CHECK int tokens_load(struct controller *c);
 /* role "join": a join token, with uses; else an API token. days 0: never expires. The text is shown
  * once and kept nowhere. */
-MUST_CHECK int token_make(struct controller *c, const char *name, const char *role, int64_t life_s,
-                          int64_t uses, char ret_text[TOKEN_TEXT_SIZE], int64_t *ret_id);
+struct token_wish {
+    const char *name, *role, *scope; /* scope NULL: all hosts */
+    int64_t life_s, uses;
+};
+MUST_CHECK int token_make(struct controller *c, const struct token_wish *wish,
+                          char ret_text[TOKEN_TEXT_SIZE], int64_t *ret_id);
 MUST_CHECK int token_remove(struct controller *c, int64_t id);
 /* NULL: no such, expired, or used up (unless `spent_too`). */
 struct token *token_find(struct controller *c, const void *secret, size_t size, bool join,
                          bool spent_too);
+
+struct token *token_by_id(struct controller *c, int64_t id); /* NULL: no such, or expired */
 
 /* ---- fleet.c ---- */
 MUST_CHECK int fleet_load(struct controller *c);
@@ -324,3 +338,5 @@ void seal_expire(struct controller *c);
 void api_on_request(void *context, struct http_request *request);
 void api_on_gone(void *context, struct http_request *request);
 void api_stream_event(struct controller *c, const struct recent_event *event);
+/* Once a second: ends the streams of tokens that are no more. */
+void api_watch_streams(struct controller *c);

@@ -8,12 +8,19 @@
 
 #include "service/controller/api.h"
 
-static void put_hosts(struct controller *c, struct metrics_text *t, struct mono now)
+/* A tenant's token sees its own. */
+static bool shown(const struct api_call *call, const struct fleet_host *h)
 {
+    return h->member && api_sees(call, h);
+}
+
+static void put_hosts(const struct api_call *call, struct metrics_text *t, struct mono now)
+{
+    struct controller *c = call->c;
     metrics_family(t, "host_health", "stateset", NULL,
                    "Health of a host; unknown when it is silent.");
     for (uint32_t i = 0; i < c->host_count; i++) {
-        for (int s = HEALTH_UNKNOWN; c->hosts[i]->member && s <= HEALTH_BAD; s++) {
+        for (int s = HEALTH_UNKNOWN; shown(call, c->hosts[i]) && s <= HEALTH_BAD; s++) {
             const char *const labels[2] = {"host", "foliot_host_health"}, *const values[2] = {
                                                                               c->hosts[i]->name,
                                                                               health_word(
@@ -26,7 +33,7 @@ static void put_hosts(struct controller *c, struct metrics_text *t, struct mono 
                    "Half width of the hard bound of a host's clock.");
     for (uint32_t i = 0; i < c->host_count; i++) {
         const struct fleet_host *h = c->hosts[i];
-        if (h->member && h->reported && h->clock.hard_ns >= 0 &&
+        if (shown(call, h) && h->reported && h->clock.hard_ns >= 0 &&
             fleet_freshness(c, h, now) != FRESHNESS_STALE) {
             metrics_sample(t, "host_clock_bound_seconds", "host", h->name,
                            (double)h->clock.hard_ns * 1e-9);
@@ -35,19 +42,20 @@ static void put_hosts(struct controller *c, struct metrics_text *t, struct mono 
     metrics_family(t, "host_heard_timestamp_seconds", "gauge", "seconds",
                    "When a host was last heard.");
     for (uint32_t i = 0; i < c->host_count; i++) {
-        if (c->hosts[i]->member && c->hosts[i]->heard_utc_ns != 0) {
+        if (shown(call, c->hosts[i]) && c->hosts[i]->heard_utc_ns != 0) {
             metrics_sample(t, "host_heard_timestamp_seconds", "host", c->hosts[i]->name,
                            (double)(c->hosts[i]->heard_utc_ns / NS_PER_MS) * 1e-3);
         }
     }
 }
 
-static void put_per_host(struct controller *c, struct metrics_text *t, const char *name,
+static void put_per_host(const struct api_call *call, struct metrics_text *t, const char *name,
                          const char *help, uint32_t (*value)(const struct fleet_host *h))
 {
+    const struct controller *c = call->c;
     metrics_family(t, name, "gauge", NULL, help);
     for (uint32_t i = 0; i < c->host_count; i++) {
-        if (c->hosts[i]->member) {
+        if (shown(call, c->hosts[i])) {
             metrics_sample(t, name, "host", c->hosts[i]->name, value(c->hosts[i]));
         }
     }
@@ -107,11 +115,15 @@ void api_get_metrics(struct api_call *call)
 {
     struct metrics_text t = {0};
     struct controller *c = call->c;
-    put_own(c, &t);
-    put_hosts(c, &t, controller_mono());
-    put_per_host(c, &t, "host_paths_dead", "Paths into a host that are dead.", paths_dead);
-    put_per_host(c, &t, "host_findings_open", "Open findings of a host.", findings_open);
-    alerting_metrics(c->alerting, &t);
+    if (call->visible == NULL) {
+        put_own(c, &t);
+    }
+    put_hosts(call, &t, controller_mono());
+    put_per_host(call, &t, "host_paths_dead", "Paths into a host that are dead.", paths_dead);
+    put_per_host(call, &t, "host_findings_open", "Open findings of a host.", findings_open);
+    if (call->visible == NULL) {
+        alerting_metrics(c->alerting, &t);
+    }
     metrics_end(&t);
     call->answered = true;
     if (t.failed) {

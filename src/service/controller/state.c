@@ -47,9 +47,10 @@ int state_event(struct controller *c, const struct store_event *event)
     }
     struct recent_event *recent = &c->recent[c->recent_count++ % CONTROLLER_RECENT];
     free(recent->text);
-    *recent = (struct recent_event){.id = e.id, .host = e.host};
+    free(recent->body);
+    *recent = (struct recent_event){.id = e.id, .host = e.host, .body = strdup(e.body)};
     snprintf(recent->kind, sizeof(recent->kind), "%s", e.kind);
-    recent->text = stream_text(c, &e);
+    recent->text = recent->body != NULL ? stream_text(c, &e) : NULL;
     c->revision++;
     controller_touch(c);
     return 0;

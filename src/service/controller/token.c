@@ -47,6 +47,7 @@ static int load_one(void *context, const struct store_token *s)
                       .created_ns = s->created_ns};
     snprintf(t.name, sizeof(t.name), "%s", s->name);
     snprintf(t.role, sizeof(t.role), "%s", s->role);
+    snprintf(t.scope, sizeof(t.scope), "%s", s->scope);
     memcpy(t.hash, s->hash, sizeof(t.hash));
     return add(context, &t);
 }
@@ -59,12 +60,12 @@ int tokens_load(struct controller *c)
     return store_tokens(c->store, load_one, c);
 }
 
-int token_make(struct controller *c, const char *name, const char *role, int64_t life_s,
-               int64_t uses, char ret_text[TOKEN_TEXT_SIZE], int64_t *ret_id)
+int token_make(struct controller *c, const struct token_wish *wish, char ret_text[TOKEN_TEXT_SIZE],
+               int64_t *ret_id)
 {
     uint8_t secret[SECRET_SIZE];
     char text[44], pin[44];
-    const bool join = strcmp(role, "join") == 0;
+    const bool join = strcmp(wish->role, "join") == 0;
     struct tls_certificate server;
     if (gnutls_rnd(GNUTLS_RND_KEY, secret, sizeof(secret)) < 0 || c->token_count >= TOKEN_MAX) {
         return -ENOSPC;
@@ -75,13 +76,15 @@ int token_make(struct controller *c, const char *name, const char *role, int64_t
     }
     base64url(secret, text);
     base64url(server.pin, pin);
-    struct token t = {.created_ns = controller_utc_ns(), .uses_left = join ? uses : 0};
-    t.expires_ns = life_s > 0 ? t.created_ns + life_s * NS_PER_S : 0;
-    snprintf(t.name, sizeof(t.name), "%s", name);
-    snprintf(t.role, sizeof(t.role), "%s", role);
+    struct token t = {.created_ns = controller_utc_ns(), .uses_left = join ? wish->uses : 0};
+    t.expires_ns = wish->life_s > 0 ? t.created_ns + wish->life_s * NS_PER_S : 0;
+    snprintf(t.name, sizeof(t.name), "%s", wish->name);
+    snprintf(t.role, sizeof(t.role), "%s", wish->role);
+    snprintf(t.scope, sizeof(t.scope), "%s", wish->scope != NULL ? wish->scope : "");
     authority_hash(text, strlen(text), t.hash);
     struct store_token s = {.name = t.name,
                             .role = t.role,
+                            .scope = t.scope,
                             .created_ns = t.created_ns,
                             .expires_ns = t.expires_ns,
                             .uses_left = t.uses_left};
@@ -106,6 +109,18 @@ int token_remove(struct controller *c, int64_t id)
         }
     }
     return r;
+}
+
+struct token *token_by_id(struct controller *c, int64_t id)
+{
+    const int64_t now = controller_utc_ns();
+    for (size_t i = 0; i < c->token_count; i++) {
+        struct token *t = &c->tokens[i];
+        if (t->id == id && (t->expires_ns == 0 || t->expires_ns > now)) {
+            return t;
+        }
+    }
+    return NULL;
 }
 
 struct token *token_find(struct controller *c, const void *secret, size_t size, bool join,

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""A tenant's token sees its own, and every route is tried by the wrong tenant. usage: test_tenant.py CONTROLLER AGENT FOLIOT"""
+import json
+import os
+import re
+import sqlite3
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import wire  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+# What h1 and h2 are known by: names, and addresses of both networks.
+FOREIGN = re.compile(r'\bh[12]\b|10\.89\.0\.1[2-5]\b|10\.90\.0\.1[12]\b')
+
+
+def finding(number, from_nic, to_nic, text):
+    """Of h<to>: nothing arrives from <from>. NICs of h<i> are 2i and 2i + 1."""
+    body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, "path-dead")
+    body += wire.number(5, from_nic + 1) + wire.number(6, to_nic + 1) + wire.number(9, 2) + wire.data(15, text)
+    return wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, text)
+
+
+def table(pairs):
+    return (wire.fixed64(1, 99) + wire.packed(2, [to for _, to in pairs]) + wire.packed(3, [at for at, _ in pairs]) +
+            wire.packed(4, [7640] * len(pairs)) + wire.data(5, bytes(8 * len(pairs))))
+
+
+def rollup(pairs):
+    count = len(pairs)
+    return wire.fixed64(1, 99) + wire.packed(2, [900] * count, True) + wire.packed(3, [950] * count, True)
+
+
+class TestTenant(fleet.Fleet):
+    def token_for(self, scope):
+        status, _, made = self.request("POST", "/api/v1/tokens", {"name": f"tenant {scope}", "role": "viewer", "scope": scope})
+        self.assertEqual((status, made["scope"]), (200, scope))
+        return made["token"]
+
+    def say(self, i, reports):
+        status, body = self.post("/agent/v1/report", wire.batch(reports), **self.identity(f"h{i}"))
+        self.assertEqual(status, 200, body)
+
+    def fill(self):
+        """Three hosts; each hears the two others, and complains of both."""
+        for i in range(3):
+            self.join(i)
+        for i in range(3):
+            pairs = [(2 * k, 2 * i) for k in range(3) if k != i]
+            events = [wire.link_event(2 * i, "flap", f"h{i}/nic0: flap")]
+            events += [finding(n + 1, a, b, f"h{a // 2}/nic0 -> h{b // 2}/nic0: dead") for n, (a, b) in enumerate(pairs)]
+            ports = [wire.number(1, 2 * i) + wire.number(2, 1)]
+            first = wire.report(covers=1000, ports=ports, extra=wire.data(7, table(pairs)) + wire.data(8, rollup(pairs)))
+            self.say(i, [(1, first), (2, wire.report(events, covers=0))])
+        self.wait(lambda: len(self.get("/api/v1/findings?open=true")["items"]) == 6, 5, "findings")
+        self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
+        self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "h1 is another's"})
+        self.request("POST", "/api/v1/config", {"text": "flap_limit: 9\n"})
+
+    def urls(self):
+        """Each GET of the API's own description, with foreign names and numbers where it takes any."""
+        for path, operations in self.spec.spec["paths"].items():
+            if "get" in operations and not path.endswith("/stream"):
+                filled = path.replace("{name}", "h1")
+                for number in ("1", "2", "3") if "{" in filled else ("1",):
+                    yield re.sub(r"{\w+}", number, filled)
+        for query in ("hosts?member=any", "nics?host=h1", "links?host=h2", "paths?host=h1", "paths?from=2", "findings?host=h1",
+                      "events?host=h1", "events?after=0", "incidents?open=true", "series?metric=clock_hard_ns&host=h1",
+                      "series?metric=port_state&nic=2", "series?metric=owd_ns_p50&from=2&to=0&port=7640",
+                      "series?metric=owd_ns_p50&from=0&to=2&port=7640"):
+            yield "/api/v1/" + query
+
+    def test_the_wrong_tenant(self):
+        self.start()
+        self.fill()
+        mine = self.token_for("h0")
+        seen = {}
+        for url in self.urls():
+            status, _, content = self.request("GET", url, token=mine)
+            text = content.decode() if isinstance(content, bytes) else json.dumps(content)
+            self.assertNotRegex(text, FOREIGN, url)
+            self.assertIn(status, (200, 400, 403, 404), url)
+            seen[url] = status
+            if status == 200:
+                continue
+            self.assertIn("error", content, url)
+        # All that was tried in another's name is unknown or refused; nothing but that.
+        for url, status in seen.items():
+            if re.search(r"h[12]|nic=2|from=2|to=2", url):
+                self.assertIn(status, (404,) if "paths?from" not in url else (200,), url)
+        self.assertEqual(seen["/api/v1/config"], 403)
+        self.assertEqual(seen["/api/v1/silences"], 403)
+        for path, operations in self.spec.spec["paths"].items():
+            for method in set(operations) & {"post", "delete", "put", "patch"}:
+                url = re.sub(r"{\w+}", "1", path.replace("{name}", "h0"))
+                self.assertEqual(self.request(method.upper(), url, {}, token=mine)[0], 403, url)
+        # And the tenant sees its own: so the above isn't blindness.
+        self.assertEqual([h["name"] for h in self.get("/api/v1/hosts", token=mine)["items"]], ["h0"])
+        self.assertEqual(self.get("/api/v1/status", token=mine)["hosts"], 1)
+        self.assertEqual([n["nic"] for n in self.get("/api/v1/nics", token=mine)["items"]], [0, 1])
+        self.assertEqual(self.get("/api/v1/paths", token=mine)["items"], [])
+        self.assertEqual(self.get("/api/v1/findings", token=mine)["items"], [])
+        self.assertEqual({e["kind"] for e in self.get("/api/v1/events", token=mine)["items"]}, {"host", "link"})
+        self.assertIn(b'host="h0"', self.get("/metrics", token=mine))
+
+    def test_two_hosts_of_one_tenant(self):
+        self.start()
+        self.fill()
+        mine = self.token_for("h1,h2")
+        self.assertEqual([h["name"] for h in self.get("/api/v1/hosts", token=mine)["items"]], ["h1", "h2"])
+        pairs = [(2, 4), (4, 2)]
+        self.assertEqual(sorted((p["from"], p["to"]) for p in self.get("/api/v1/paths", token=mine)["items"]), pairs)
+        self.assertEqual(sorted((c[0], c[1]) for c in self.get("/api/v1/latency", token=mine)["cells"]), pairs)
+        findings = self.get("/api/v1/findings", token=mine)["items"]
+        self.assertEqual(sorted((f["detail"]["from"]["nic"], f["detail"]["to"]["nic"]) for f in findings), pairs)
+        alerts = self.get("/api/v1/alerts", token=mine)["items"]
+        self.assertTrue(alerts)
+        self.assertEqual([a for a in alerts if "h0" in json.dumps(a)], [])
+        self.assertTrue([a for a in self.get("/api/v1/alerts")["items"] if "h0" in json.dumps(a)])
+        self.assertEqual(self.get("/api/v1/series?metric=owd_ns_p50&from=2&to=4&port=7640", token=mine)["host"], "h2")
+        # Pages go on although rows in between aren't shown.
+        ids, cursor = [], "0"
+        while cursor is not None:
+            page = self.get(f"/api/v1/findings?limit=1&cursor={cursor}", token=mine)
+            ids += [f["id"] for f in page["items"]]
+            cursor = page["next"]
+        self.assertEqual(ids, [f["id"] for f in findings])
+
+    def test_live_events_and_the_end_of_a_token(self):
+        self.start()
+        for i in range(2):
+            self.join(i)
+        made = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "scope": "h0"})[2]
+        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        sock.sendall((f"GET /api/v1/events/stream?after=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {made['token']}\r\n\r\n").encode())
+        sock.settimeout(fleet.IO_S)
+        self.say(1, [(1, wire.report([wire.link_event(2, "down", "h1/nic0: foreign")]))])
+        self.say(0, [(1, wire.report([wire.link_event(0, "down", "h0/nic0: own"), finding(1, 2, 0, "h1/nic0 -> h0/nic0: dead")]))])
+        self.say(0, [(2, wire.report([wire.link_event(0, "up", "h0/nic0: own again")]))])
+        text = b""
+        while b"own again" not in text:
+            text += sock.recv(4096)
+        self.assertEqual(text.count(b"\nevent: link\n"), 2)
+        self.assertNotRegex(text.decode(), FOREIGN)
+        self.assertEqual(self.request("DELETE", f"/api/v1/tokens/{made['id']}")[0], 200)
+        while not text.endswith(b"\r\n0\r\n\r\n"):  # the answer is over
+            part = sock.recv(4096)
+            self.assertTrue(part, text)
+            text += part
+        sock.close()
+
+    def test_a_scope_is_a_viewers(self):
+        self.start()
+        for body in ({"role": "admin", "scope": "h0"}, {"role": "operator", "scope": "h0"}, {"role": "viewer", "scope": ""},
+                     {"role": "viewer", "scope": 7}, {"role": "viewer", "scope": "h0,,h1"}, {"role": "viewer", "scope": "<b>"},
+                     {"role": "viewer", "scope": "h" * 256}):
+            self.assertEqual(self.request("POST", "/api/v1/tokens", {"name": "x", **body})[0], 400, body)
+        self.token_for("h0")
+        self.assertEqual([t["scope"] for t in self.get("/api/v1/tokens")["items"] if t["name"] == "tenant h0"], ["h0"])
+
+    def test_a_store_from_before_scopes(self):
+        c = self.start()
+        self.assertEqual(c.stop(), 0)
+        base = sqlite3.connect(self.path("data", "store.db"))
+        base.executescript("ALTER TABLE token DROP COLUMN scope; PRAGMA user_version = 1;")
+        base.close()
+        self.controller()
+        self.assertEqual([t["scope"] for t in self.get("/api/v1/tokens")["items"]], [None, None])
+        self.token_for("h*")
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)
