@@ -96,7 +96,8 @@ static void tell_close(struct transport_comm *comm)
     if (comm->sending) {
         (void)sender_comm_progress(set->sender, comm->number, &close.messages, &close.placed);
     } else {
-        (void)ledger_comm_progress(set->ledger, comm->number, &close.placed, &close.messages);
+        close.placed = comm->last_placed;
+        close.messages = comm->last_posted;
     }
     lane_close_encode(bytes, &close);
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
@@ -178,6 +179,16 @@ static void fail_comm(struct transport_comm *comm)
     }
 }
 
+static bool in_flight(const struct transport_comm *comm)
+{
+    for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
+        if ((comm->used & (1u << i)) != 0 && !comm->requests[i].done) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The peer will not answer for that comm any more. */
 static void on_close_of(struct transport_comm *comm, struct mono now,
                         const struct lane_close *close)
@@ -187,6 +198,9 @@ static void on_close_of(struct transport_comm *comm, struct mono now,
     uint64_t posted = 0, placed = 0;
 
     comm->close_heard = true;
+    if (comm->sending) {
+        sender_on_peer_close(set->sender, comm->number);
+    }
     if (comm->book_closed) {
         return;
     }
@@ -217,7 +231,9 @@ void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct
     if (close->comm == LANE_COMM_NONE) {
         set->leaving = true;
         for (comm = set->comms; comm != NULL; comm = comm->next) {
-            if (!comm->released && comm->state != COMM_CLOSING) {
+            /* Of one that it closed before and that has nothing on its way, all is as it should be. */
+            if (!comm->released && comm->state != COMM_CLOSING &&
+                (!comm->close_heard || in_flight(comm))) {
                 fail_comm(comm);
             }
         }
@@ -225,6 +241,9 @@ void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct
     }
     comm = comm_find(set, close->comm);
     if (comm == NULL) {
+        if (set->sending && (close->flags & LANE_CLOSE_ECHO) == 0) {
+            sender_on_peer_close(set->sender, close->comm); /* forgotten here: its bounce slots */
+        }
         return;
     }
     if ((close->flags & LANE_CLOSE_ECHO) != 0) {
@@ -235,16 +254,6 @@ void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct
 }
 
 /* -- from above ------------------------------------------------------------------------------- */
-
-static bool in_flight(const struct transport_comm *comm)
-{
-    for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
-        if ((comm->used & (1u << i)) != 0 && !comm->requests[i].done) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void transport_close(struct transport_comm *comm)
 {
@@ -263,6 +272,13 @@ void transport_close(struct transport_comm *comm)
     comm->close_gap = span_ns(CLOSE_GAP_NS);
     comm->close_until =
         mono_add(now, comm->abort ? span_ns(ABORT_NS) : set->transport->config.patience);
+    if (!comm->sending) {
+        /* What came and was never asked for goes now: the sender takes our CLOSE as the word that bounce slots are
+         * free. */
+        (void)ledger_comm_progress(set->ledger, comm->number, &comm->last_placed,
+                                   &comm->last_posted);
+        close_book(comm);
+    }
     if (comm->abort) {
         abort_comm(comm, now);
     }

@@ -199,10 +199,12 @@ void in_copy(struct set *set, const struct ledger_copy *copy)
     }
     from = copy->staging ? set->streams[copy->lane]->staging
                          : set->slots + (size_t)copy->slot * LANE_EAGER_SIZE_MAX;
+    uint8_t *to = copy->to != NULL ? copy->to /* else it came early, by way of a second lane */
+                                   : set->slots + (size_t)copy->slot * LANE_EAGER_SIZE_MAX;
     if (copy->ordered) {
-        copy_ordered(copy->to, from, copy->size);
+        copy_ordered(to, from, copy->size);
     } else {
-        memcpy(copy->to, from, copy->size);
+        memcpy(to, from, copy->size);
     }
 }
 
@@ -245,7 +247,8 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
             return -ENOMEM;
         }
     }
-    if (target.place == LEDGER_SLOT && set->slots == NULL) {
+    if (set->slots == NULL &&
+        (target.place == LEDGER_SLOT || (stream->chunk.flags & LANE_CHUNK_EAGER) != 0)) {
         set->slots = calloc(LANE_EAGER_SLOTS_MAX, LANE_EAGER_SIZE_MAX);
         if (set->slots == NULL) {
             return -ENOMEM;

@@ -125,6 +125,9 @@ struct set {
     uint32_t peer_count;
     char host[LANE_HOST_SIZE], peer_device[LANE_NIC_SIZE];
     uint32_t pid;
+    int knock; /* connection to the peer's listener, -1: none */
+    uint32_t knocks;
+    struct mono next_knock;
 
     struct watch *watch;
     struct sender *sender; /* sending */
@@ -212,8 +215,9 @@ struct transport_comm {
     bool abort;       /* closed with requests in flight */
     struct mono close_next, close_until;
     struct span close_gap;
-    uint32_t opened_on;   /* bit k: OPEN was written to lane k's present epoch */
-    uint64_t posted_told; /* receiving: how many receives the sender knows of */
+    uint32_t opened_on;                /* bit k: OPEN was written to lane k's present epoch */
+    uint64_t posted_told;              /* receiving: how many receives the sender knows of */
+    uint64_t last_placed, last_posted; /* receiving: when it was closed */
     int error;
     uint32_t used; /* bit k: requests[k] */
     struct transport_request requests[TRANSPORT_REQUEST_MAX];
@@ -307,7 +311,7 @@ int stream_flush(struct set *set, struct stream *stream);
  * over (-EPIPE: its end; -EPROTO, -EBADMSG: what came is wrong). */
 ssize_t stream_read(struct set *set, uint32_t lane, struct mono now);
 
-/* -- set.c: what both ends have in common */
+/* -- set.c, peer.c: what both ends have in common */
 
 int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
             struct set **ret_set);
@@ -328,6 +332,9 @@ void set_tell(struct set *set, struct lane_report *report, int lane);
 void set_shaken(struct set *set, struct mono now, uint32_t lane);
 /* Our other NICs, for the peer's standbys; the peer's. */
 void set_tell_nics(struct set *set, struct stream *stream);
+int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size);
+/* A receiver without a lane: is the peer's process still there? */
+void set_knock(struct set *set, struct mono now);
 void set_touch(struct set *set); /* the housekeeping shall look after it */
 void set_close_stream(struct set *set, uint32_t lane, bool reset);
 bool set_owes(const struct set *set);

@@ -29,7 +29,12 @@ static int leave(struct set *set, int rc)
 
 static int error_of(const struct transport_comm *comm)
 {
-    return comm->error != 0 ? comm->error : comm->set->error;
+    const struct set *set = comm->set;
+
+    return comm->error != 0  ? comm->error
+           : set->error != 0 ? set->error
+           : set->leaving    ? -ECONNABORTED /* the peer's process closed all and left */
+                             : 0;
 }
 
 static struct transport_request *claim(struct transport_comm *comm, struct mono now, size_t size,

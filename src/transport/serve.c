@@ -15,6 +15,7 @@
 #define TAG_LISTENER ((uint64_t)SETS_MAX * LANE_MAX)
 #define TAG_PENDING  (TAG_LISTENER + 1)
 #define NO_FILES_NS  (100 * NS_PER_MS)
+#define LEAVE_TRIES  32
 
 /* -- the listener ----------------------------------------------------------------------------- */
 
@@ -228,7 +229,11 @@ static void take_leave(struct set *set)
             continue;
         }
         if (stream->shaken && !stream->dead && set->error == 0 && !set->leaving) {
-            said = stream_control(stream, bytes, sizeof(bytes)) && stream_flush(set, stream) == 0;
+            said = stream_control(stream, bytes, sizeof(bytes));
+            for (int i = 0; said && i < LEAVE_TRIES && !stream_idle(stream); i++) {
+                (void)stream_flush(set, stream); /* a kernel may take some of it only */
+            }
+            said = said && stream_idle(stream);
         }
         set_close_stream(set, lane, !said);
     }
@@ -371,6 +376,12 @@ static void tell_carrier(struct transport *t, struct mono now, uint32_t nic)
             pthread_mutex_lock(&set->lock);
             watch_on_carrier(set->watch, now, true, nic, t->nics[nic].carrier != 0,
                              t->nics[nic].downs);
+            for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+                struct stream *stream = set->streams[lane];
+                if (stream != NULL && stream->shaken && !stream->dead && stream->own_nic != nic) {
+                    set_tell_nics(set, stream);
+                }
+            }
             set_progress(set, now, true);
             pthread_mutex_unlock(&set->lock);
         }

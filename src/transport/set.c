@@ -35,6 +35,7 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     set->unsynced_base = INT64_MIN;
     set->report_by = MONO_NEVER;
     set->parted_at = MONO_NEVER;
+    set->knock = -1;
     set->watch = watch_new(&watch, set->lonely);
     scheduler_init(&set->scheduler, set->lonely);
     if (sending) {
@@ -60,6 +61,9 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
 
 void set_free(struct set *set)
 {
+    if (set->knock >= 0) {
+        set->transport->io->close(set->transport->io, set->knock, true);
+    }
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         set_close_stream(set, lane, true);
     }
@@ -91,22 +95,6 @@ void set_touch(struct set *set)
         t->io->now(t->io).ns + 2 * POLLED_NS) {
         t->io->kick(t->io);
     }
-}
-
-const char *set_peer(const struct set *set, char text[static PEER_TEXT])
-{
-    char address[IO_ADDRESS_TEXT] = "?";
-
-    if (set->peer_count > 0) {
-        io_address_text(&set->peers[0].address, address);
-    }
-    if (set->host[0] == 0) {
-        snprintf(text, PEER_TEXT, "%s, process %u", address, set->pid);
-    } else {
-        snprintf(text, PEER_TEXT, "host %s, NIC %s (%s), process %u", set->host, set->peer_device,
-                 address, set->pid);
-    }
-    return text;
 }
 
 void set_fail(struct set *set, int error, const char *format, ...)
@@ -219,10 +207,26 @@ static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
     stream->acked = info.bytes_acked;
 }
 
+/* A communicator that hasn't been closed above, or whose messages are still on their way. */
+static bool in_use(const struct set *set)
+{
+    for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (comm->state != COMM_CLOSING ||
+            (set->sending && !comm->abort && !sender_comm_idle(set->sender, comm->number))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void gave_up(struct set *set, const struct watch_action *action)
 {
     char text[PEER_TEXT];
 
+    if (!in_use(set)) { /* closed here; what it lacked was an echo */
+        set->leaving = true;
+        return;
+    }
     set_fail(set, -ECONNABORTED,
              action->dead ? "%s is gone: its lanes ended and nobody answers there"
                           : "%s: not reached over any lane for the whole patience",
@@ -393,54 +397,6 @@ static int on_state(struct set *set, struct mono now, const struct lane_report *
     return 0;
 }
 
-/* -- NICs ------------------------------------------------------------------------------------- */
-
-void set_tell_nics(struct set *set, struct stream *stream)
-{
-    const struct transport *t = set->transport;
-    struct lane_nics nics = {.port = __atomic_load_n(&t->port, __ATOMIC_RELAXED)};
-    uint8_t bytes[LANE_NICS_SIZE];
-
-    for (uint32_t i = 0; i < t->config.nic_count && nics.count < LANE_NICS_MAX; i++) {
-        memcpy(nics.nics[nics.count].address, t->nics[i].config.address.ip, 16);
-        memcpy(nics.nics[nics.count].name, t->nics[i].config.name, LANE_NIC_SIZE);
-        nics.count++;
-    }
-    lane_nics_encode(bytes, &nics);
-    (void)stream_control(stream, bytes, sizeof(bytes));
-}
-
-static int on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size)
-{
-    struct lane_nics nics;
-
-    if (lane_nics_decode(frame, size, &nics) != LANE_ERROR_NONE) {
-        return -EPROTO;
-    }
-    for (uint8_t i = 0; i < nics.count; i++) {
-        struct peer_nic peer = {.address.port = nics.port};
-        uint32_t k = 0;
-        memcpy(peer.address.ip, nics.nics[i].address, 16);
-        memcpy(peer.name, nics.nics[i].name, sizeof(peer.name));
-        while (k < set->peer_count && !io_address_same_ip(&set->peers[k].address, &peer.address)) {
-            k++;
-        }
-        if (k == WATCH_NIC_MAX) {
-            continue;
-        }
-        if (k == set->peer_count) {
-            set->peer_count++;
-        } else if (set->sending) {
-            peer.address.port = set->peers[k].address.port; /* the handle's word counts */
-        }
-        set->peers[k] = peer;
-    }
-    if (set->sending) {
-        out_start_standbys(set, now);
-    }
-    return 0;
-}
-
 /* -- frames of both ends ---------------------------------------------------------------------- */
 
 static int on_ping(struct set *set, struct mono now, uint32_t lane, const struct lane_ping *ping)
@@ -500,7 +456,7 @@ int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
         break;
     }
     case LANE_NICS:
-        return on_nics(set, now, frame, size);
+        return set_on_nics(set, now, frame, size);
     default:
         return -ENOENT;
     }
@@ -523,7 +479,7 @@ static void read_lane(struct set *set, uint32_t lane, struct mono now)
         if (n == -EPIPE) {
             stream->ended = true;
         }
-        set_lost(set, now, lane, reason_of((int)n));
+        set_lost(set, now, lane, set->leaving ? LANE_REASON_CLOSE : reason_of((int)n));
     } else if (n > 0) {
         set->hot = (uint8_t)lane;
         set->reads++;
@@ -602,6 +558,7 @@ void set_progress(struct set *set, struct mono now, bool all)
         if (set->sending) {
             out_look(set, now);
         }
+        set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));
         watch_look(set->watch, now);
     }

@@ -359,6 +359,7 @@ static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
     if (rc < 0) {
         return rc;
     }
+    (void)!serve_listen(t); /* so that the peer can find out whether we live */
     pthread_mutex_lock(&t->lock);
     rc = find_set(t, nic, &handle, &address, &set);
     if (rc == 0) {

@@ -21,6 +21,7 @@ void lane_nics_encode(uint8_t bytes[static LANE_NICS_SIZE], const struct lane_ni
     bytes[0] = LANE_NICS;
     bytes[1] = count;
     le16_put(bytes + 2, nics->port);
+    le32_put(bytes + 4, nics->down & ((1u << count) - 1));
     for (uint8_t i = 0; i < count; i++) {
         memcpy(bytes + ENTRY + i * ENTRY_ONE, nics->nics[i].address, 16);
         memcpy(bytes + ENTRY + i * ENTRY_ONE + 16, nics->nics[i].name, LANE_NIC_SIZE);
@@ -61,7 +62,11 @@ enum lane_error lane_nics_decode(const uint8_t *bytes, size_t size, struct lane_
     if (bytes[1] > LANE_NICS_MAX) {
         return LANE_ERROR_RANGE;
     }
-    for (size_t i = 4; i < CRC; i++) {
+    nics.down = le32_get(bytes + 4);
+    if (nics.down >> bytes[1] != 0) {
+        return LANE_ERROR_RANGE;
+    }
+    for (size_t i = 8; i < CRC; i++) {
         const bool entry = i >= ENTRY && i < ENTRY + (size_t)bytes[1] * ENTRY_ONE;
         if (!entry && bytes[i] != 0) {
             return LANE_ERROR_RESERVED;

@@ -4,7 +4,8 @@
  * end names its own after the handshake, over the lane it just authenticated. The port is that of the process's
  * listener (0: it doesn't listen): where new lanes go, and whose refusal says that the process is dead.
  *
- *   0 u8 type   1 u8 count, <= LANE_NICS_MAX   2 u16 port   4 u32 0   8 u64 0
+ *   0 u8 type   1 u8 count, <= LANE_NICS_MAX   2 u16 port   4 u32 down (version 2; else 0): bit k: the k-th has no carrier
+ *   8 u64 0
  *  16 count times, the rest 0: u8[16] address (IPv4 mapped), char[16] name
  * 272 u32 * 3: 0    284 u32 crc32c of bytes 0-283
  */
@@ -18,6 +19,7 @@
 struct lane_nics {
     uint16_t port;
     uint8_t count;
+    uint32_t down;
     struct {
         uint8_t address[16];
         char name[LANE_NIC_SIZE];

@@ -10,6 +10,7 @@
 #define TRIAL_PINGS  16
 #define PARTED_NS    NS_PER_S
 #define PARTED_RETRY (100 * NS_PER_MS)
+#define ALONE_RETRY  (10 * NS_PER_MS)
 #define DEAD_NS      (500 * NS_PER_MS)
 #define OBSERVED_MAX NS_PER_S /* of one look, for patience */
 
@@ -154,8 +155,10 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
         return;
     }
     if (x->state == LANE_DOWN) {
-        const bool retry =
-            w->parted ? mono_sub(now, x->since).ns >= PARTED_RETRY : !watch_held(w, now, x);
+        /* With nothing left any path may be tried: damping is for choosing among those that work. */
+        const bool retry = w->parted            ? mono_sub(now, x->since).ns >= PARTED_RETRY
+                           : w->unusable_ns > 0 ? mono_sub(now, x->since).ns >= ALONE_RETRY
+                                                : !watch_held(w, now, x);
         if (retry && !mono_before(now, x->retry_at)) {
             watch_event(w, now, lane, LANE_EVENT_HOLD_OVER, x->reason);
         }

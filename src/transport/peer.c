@@ -1,0 +1,140 @@
+/* peer.c: who the other end is: its words for people, its NICs, and whether its process still lives.
+ *
+ * Each end names its NICs, and which of them have no carrier, over each new lane and when that changes: so a lane that
+ * can't come up isn't tried, and one that can again is tried at once. A sender that can't connect learns from a
+ * refusal that nobody listens there any more. A receiver waits to be connected to: with no lane left it knocks at the
+ * peer's listener, now and then, and lets a connection that is taken go again. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+#define KNOCK_NS (250 * NS_PER_MS)
+
+const char *set_peer(const struct set *set, char text[static PEER_TEXT])
+{
+    char address[IO_ADDRESS_TEXT] = "?";
+
+    if (set->peer_count > 0) {
+        io_address_text(&set->peers[0].address, address);
+    }
+    if (set->host[0] == 0) {
+        snprintf(text, PEER_TEXT, "%s, process %u", address, set->pid);
+    } else {
+        snprintf(text, PEER_TEXT, "host %s, NIC %s (%s), process %u", set->host, set->peer_device,
+                 address, set->pid);
+    }
+    return text;
+}
+
+/* -- NICs ------------------------------------------------------------------------------------- */
+
+void set_tell_nics(struct set *set, struct stream *stream)
+{
+    const struct transport *t = set->transport;
+    struct lane_nics nics = {.port = __atomic_load_n(&t->port, __ATOMIC_RELAXED)};
+    uint8_t bytes[LANE_NICS_SIZE];
+
+    for (uint32_t i = 0; i < t->config.nic_count && nics.count < LANE_NICS_MAX; i++) {
+        if (set->version >= 2 && t->nics[i].carrier == 0) {
+            nics.down |= 1u << nics.count;
+        }
+        memcpy(nics.nics[nics.count].address, t->nics[i].config.address.ip, 16);
+        memcpy(nics.nics[nics.count].name, t->nics[i].config.name, LANE_NIC_SIZE);
+        nics.count++;
+    }
+    lane_nics_encode(bytes, &nics);
+    (void)stream_control(stream, bytes, sizeof(bytes));
+}
+
+int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size)
+{
+    struct lane_nics nics;
+
+    if (lane_nics_decode(frame, size, &nics) != LANE_ERROR_NONE) {
+        return -EPROTO;
+    }
+    for (uint8_t i = 0; i < nics.count; i++) {
+        struct peer_nic peer = {.address.port = nics.port};
+        uint32_t k = 0;
+        memcpy(peer.address.ip, nics.nics[i].address, 16);
+        memcpy(peer.name, nics.nics[i].name, sizeof(peer.name));
+        while (k < set->peer_count && !io_address_same_ip(&set->peers[k].address, &peer.address)) {
+            k++;
+        }
+        if (k == WATCH_NIC_MAX) {
+            continue;
+        }
+        if (k == set->peer_count) {
+            set->peer_count++;
+        } else if (set->sending) {
+            peer.address.port = set->peers[k].address.port; /* the handle's word counts */
+        }
+        set->peers[k] = peer;
+        if (set->version >= 2) {
+            watch_on_carrier(set->watch, now, false, k, (nics.down >> i & 1) == 0, 0);
+        }
+    }
+    if (set->sending) {
+        out_start_standbys(set, now);
+    }
+    return 0;
+}
+
+/* -- is it there? ----------------------------------------------------------------------------- */
+
+static void end_knock(struct set *set)
+{
+    if (set->knock >= 0) {
+        set->transport->io->close(set->transport->io, set->knock, true);
+        set->knock = -1;
+    }
+}
+
+static void begin_knock(struct set *set)
+{
+    struct transport *t = set->transport;
+    const uint32_t peer = set->knocks++ % set->peer_count;
+    const struct own_nic *nic =
+        &t->nics[(set->nic + set->knocks / set->peer_count) % t->config.nic_count];
+    const struct io_connect connect = {
+        .from = nic->config.address,
+        .to = set->peers[peer].address,
+        .device = nic->config.bind_device ? nic->config.name : NULL,
+    };
+
+    if (connect.to.port == 0) {
+        return; /* it doesn't listen */
+    }
+    const int rc = t->io->connect(t->io, &connect, &set->knock);
+    if (rc < 0) {
+        set->knock = -1;
+    }
+}
+
+void set_knock(struct set *set, struct mono now)
+{
+    struct io *io = set->transport->io;
+    struct io_address local;
+
+    if (set->sending || set->peer_count == 0 || watch_connected(set->watch) != 0 ||
+        set->comm_count == 0 || set->error != 0 || set->leaving) {
+        end_knock(set);
+        return;
+    }
+    if (set->knock >= 0) {
+        const int rc = io->connected(io, set->knock, &local);
+        if (rc == -ECONNREFUSED) {
+            watch_on_peer_dead(set->watch, now);
+        }
+        if (rc != -EAGAIN || now.ns >= set->next_knock.ns) {
+            end_knock(set);
+        }
+        return;
+    }
+    if (now.ns >= set->next_knock.ns) {
+        set->next_knock = mono_add(now, span_ns(KNOCK_NS));
+        begin_knock(set);
+    }
+}
