@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { follow, get, link, signIn, signOut, token } from "./api.ts";
 import { big, type Status } from "./model.ts";
 import { learnNow, nowNs, startClock } from "./now.ts";
-import { go, hrefTo, listen, place, type Range, ranges, shownRange } from "./route.ts";
+import { go, hrefTo, listen, parsePlace, place, type Range, ranges, shownRange } from "./route.ts";
 import { fleet, parseInstant, wall } from "./time.ts";
 import { Failed, Mark } from "./ui/state.tsx";
 import { Alerts } from "./views/alerts.tsx";
@@ -133,6 +133,7 @@ function takeToken(): void {
   const given = /^#token=(fla_[\w-]+)$/.exec(location.hash)?.[1];
   if (given !== undefined) {
     history.replaceState(null, "", "#/");
+    place.value = parsePlace("#/");
     void signIn(given);
   }
 }
