@@ -44,7 +44,7 @@ struct world_host {
 struct world {
     struct prng prng;
     int64_t now; /* true */
-    uint32_t host_count, nic_count, order;
+    uint32_t host_count, nic_count, spine_count, order;
     struct world_host hosts[WORLD_HOSTS];
     struct node_peer peers[WORLD_HOSTS * WORLD_NICS];
     struct node_router routers[2 * 2 + WORLD_SPINES * 2];
@@ -124,6 +124,7 @@ static inline void world_init(struct world *w, uint64_t seed, uint32_t host_coun
     prng_init(&w->prng, seed);
     w->host_count = host_count;
     w->nic_count = nic_count;
+    w->spine_count = WORLD_SPINES;
     w->heap = calloc(WORLD_PACKETS, sizeof *w->heap);
     for (uint32_t h = 0; h < host_count; h++) {
         for (uint32_t i = 0; i < nic_count; i++) {
@@ -185,10 +186,10 @@ static inline void world_start(struct world *w, uint32_t host)
     h->wake = w->now;
 }
 
-static inline uint32_t world_spine(const struct node_send *s)
+static inline uint32_t world_spine(const struct world *w, const struct node_send *s)
 {
     return (uint32_t)(hash_u64(hash_u64(s->source_port, s->probe.src.index), s->probe.dst.index) %
-                      WORLD_SPINES);
+                      w->spine_count);
 }
 
 static inline bool world_lost(struct world *w, double p)
@@ -223,7 +224,8 @@ static inline void world_send(struct world *w, uint32_t host, const struct node_
 {
     const uint32_t to = s->probe.dst.index / w->nic_count,
                    to_nic = s->probe.dst.index % w->nic_count;
-    const uint32_t leaf = world_leaf(w, host), to_leaf = world_leaf(w, to), spine = world_spine(s);
+    const uint32_t leaf = world_leaf(w, host), to_leaf = world_leaf(w, to),
+                   spine = world_spine(w, s);
     const int64_t queue =
         (int64_t)(prng_uniform(&w->prng) < 0.3 ? prng_exponential(&w->prng) * 1000 : 0);
     const int64_t sent =

@@ -382,6 +382,48 @@ static void a_flapping_trunk_is_one_finding_with_a_count(void **state)
 }
 
 /* Three edges' errors add up to nothing where ways are alike both ways; where one isn't, it shows. */
+/* An agent that has just started takes a minute to learn which port goes which way. What dies
+ * meanwhile is one finding, lasts as long as the fault does, and ends. */
+static void a_hole_while_ways_are_learnt_is_one_finding(void **state)
+{
+    static const uint32_t seeds[] = {40, 41, 47};
+
+    for (uint32_t i = 0; i < ARRAY_COUNT(seeds); i++) {
+        start_all(seeds[i], 8, 2, true);
+        w.spine_count = seeds[i] % 2 != 0 ? 2 : 4;
+        world_run(&w, (4 + (seeds[i] - 40) % 6 * 3) * NS_PER_S);
+        w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 1;
+        world_run(&w, 6 * NS_PER_S);
+        for (uint32_t h = 0; h < 8; h++) {
+            uint32_t opened = 0, closed = 0;
+
+            for (uint32_t k = 0; k < w.hosts[h].finding_count; k++) {
+                const struct finding *f = &w.hosts[h].findings[k].finding;
+                opened += f->kind == FINDING_PATH_DEAD && f->phase == FINDING_OPENED;
+                closed += f->kind == FINDING_PATH_DEAD && f->phase == FINDING_CLOSED;
+                /* all ways of a pair went over that spine: no NIC's fault */
+                assert_int_not_equal(f->kind, FINDING_PEER_SILENT);
+            }
+            if (opened != 1 || closed != 0) {
+                print_findings();
+            }
+            assert_int_equal(opened, 1);
+            assert_int_equal(closed, 0);
+        }
+        w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 0;
+        world_run(&w, 12 * NS_PER_S);
+        for (uint32_t h = 0; h < 8; h++) {
+            const struct world_host *host = &w.hosts[h];
+
+            if (host->findings[host->finding_count - 1].finding.phase != FINDING_CLOSED) {
+                print_findings();
+            }
+            assert_int_equal(host->findings[host->finding_count - 1].finding.phase, FINDING_CLOSED);
+        }
+        world_done(&w);
+    }
+}
+
 static void loops_show_asymmetry(void **state)
 {
     struct node_triangles t[2];
@@ -496,6 +538,7 @@ int main(void)
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
         cmocka_unit_test(short_trunk_flaps_are_all_found),
         cmocka_unit_test(a_flapping_trunk_is_one_finding_with_a_count),
+        cmocka_unit_test(a_hole_while_ways_are_learnt_is_one_finding),
         cmocka_unit_test(loops_show_asymmetry),
         cmocka_unit_test(one_seed_one_history),
         cmocka_unit_test(a_restart_is_warm),

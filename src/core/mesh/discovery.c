@@ -21,6 +21,7 @@
 #define TRACE_FLAG   0x8000u
 #define VERIFY_FLAG  0x4000u
 #define VERIFY_GAP   (250 * NS_PER_MS)
+#define LEARN_LATER  (60 * NS_PER_S)
 
 /* Discovery's sequence number: what was asked, so that the peer's answer tells it. */
 static uint32_t probe_seq(uint32_t generation, uint8_t port, uint8_t ttl, uint32_t flag)
@@ -132,15 +133,34 @@ static void sort_ports(const struct mesh *m, const struct discovery *d, uint8_t 
     }
 }
 
+/* A dead way doesn't tell where it goes: to learn the ways now would be to forget it, and to say
+ * that its fault is over. It is left for later; where nothing was ever learnt, not for ever. */
+static bool learn_later(const struct edge *e, struct mono now)
+{
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        const struct path_half *half = &e->out[p].half;
+        if (half->state == PATH_DEAD &&
+            (e->discovered || mono_sub(now, half->since).ns < LEARN_LATER)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void adopt(struct mesh *m, struct mono now, int edge, const struct discovery *d)
 {
     struct edge *e = &m->edges[edge];
     uint8_t ports[EDGE_PATH_MAX];
-    const uint32_t count = distinct_ports(d, MESH_PORT_COUNT, ports, m->config.path_limit);
+    uint32_t count;
 
+    if (learn_later(e, now)) {
+        return;
+    }
+    count = distinct_ports(d, MESH_PORT_COUNT, ports, m->config.path_limit);
     e->discovered = true;
     e->discovery_silent = count == 0;
-    e->discover_next = mono_add(now, span_ns(REDISCOVER_NS));
+    /* fewer ways than before: some may have been down just now */
+    e->discover_next = mono_add(now, span_ns(count < e->path_count ? LEARN_LATER : REDISCOVER_NS));
     if (count == 0) {
         return;
     }
@@ -188,6 +208,7 @@ static int next_edge(const struct mesh *m, struct mono now, uint32_t local)
         const struct edge *e = &m->edges[edge];
 
         if (e->used && !e->silent && e->fresh && e->discover_next.ns <= now.ns &&
+            !learn_later(e, now) &&
             (best < 0 || e->discover_next.ns < m->edges[best].discover_next.ns)) {
             best = edge;
         }

@@ -191,6 +191,11 @@ static void judge_mask(struct mesh *m, struct mono now, int edge, const struct p
             continue;
         }
         path_half_trial(&out->half, now, lost);
+        out->lost_run = lost ? out->lost_run + 1 : 0;
+        if (out->lost_run >= SHARE_RUN) { /* a hole, over before it was proven, is no gray loss */
+            out->test = (struct loss_test){0};
+            continue;
+        }
         if (out->half.state != PATH_DEAD && !e->deaf) {
             loss_share_add(&out->share, now, span_ns(SHARE_PATH_NS), lost, 1);
             loss_share_add(&m->nics[e->local].share_out, now, span_ns(SHARE_NIC_NS), lost, 1);

@@ -22,6 +22,7 @@
 #define GAP_ROUNDS     4 /* a peer that is silent for longer begins anew */
 #define WANT_AGAIN_NS  (100 * NS_PER_MS)
 #define SUSPECT_NS_MAX (5 * NS_PER_S)    /* overdue and never proven: the peer gave that path up */
+#define UNUSED_NS      (10 * NS_PER_S)   /* dead, and the peer tells of no packet on it: the same */
 #define NIC_SILENT_NS  (700 * NS_PER_MS) /* while another NIC of that host is heard */
 #define SILENT_NS      (2 * NS_PER_S)
 #define STRANGER_NS    (300 * NS_PER_MS)
@@ -82,6 +83,7 @@ struct path_out {
     uint32_t seq_next, acked, judged;
     bool acked_any, judged_any;
     uint32_t stamped_unacked;
+    uint32_t lost_run; /* judged lost one after the other */
     struct loss_test test;
     uint8_t burst_left, burst_wait; /* packets to send; report to send when stamped */
     uint32_t burst_last, burst_stamped;
@@ -101,6 +103,7 @@ struct path_in {
     struct nic_time missed_at; /* the newest of them, on the peer's clock */
     uint64_t mask;             /* bit k: highest - k came */
     struct mono touched, proof_due, wanted, suspect;
+    struct mono told; /* the peer's last word of a packet on it */
     struct loss_share share;
     struct heard_slot heard[SLOT_COUNT];
 };

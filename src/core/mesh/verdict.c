@@ -179,8 +179,11 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct pr
     const uint32_t seq = own->seq + (own->gap_ns != 0);
     struct path_in *in = path < EDGE_PATH_MAX ? &e->in[path] : NULL;
 
-    if (!in || path >= m->config.path_limit || mesh_is_late(m, now) ||
-        in->half.state == PATH_DEAD) {
+    if (!in || path >= m->config.path_limit) {
+        return;
+    }
+    in->told = now;
+    if (mesh_is_late(m, now) || in->half.state == PATH_DEAD) {
         return;
     }
     if (in->floor_wanted) {
@@ -221,6 +224,19 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct pr
     }
 }
 
+/* The peer no longer uses that path. */
+static void given_up(struct mesh *m, struct mono now, int edge, uint8_t path)
+{
+    struct edge *e = &m->edges[edge];
+
+    path_half_move(m, now, edge, path, DIRECTION_IN, PATH_SILENCE, 0);
+    e->in[path].known = false;
+    e->want &= (uint8_t) ~(1u << path);
+    while (e->peer_path_count > 1 && !e->in[e->peer_path_count - 1].known) {
+        e->peer_path_count--;
+    }
+}
+
 static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
     struct edge *e = &m->edges[edge];
@@ -241,8 +257,16 @@ static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path
         e->want &= (uint8_t)~bit;
         return;
     }
-    if (!peer_talks(m, e, now) || in->half.state == PATH_DEAD) {
+    if (!peer_talks(m, e, now)) {
+        in->told = now; /* how could it */
         e->want &= (uint8_t)~bit;
+        return;
+    }
+    if (in->half.state == PATH_DEAD) {
+        e->want &= (uint8_t)~bit;
+        if (mono_sub(now, in->told).ns > UNUSED_NS) {
+            given_up(m, now, edge, path);
+        }
         return;
     }
     if ((e->want & bit) == 0) {
@@ -251,13 +275,8 @@ static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path
         in->wanted = (struct mono){now.ns - WANT_AGAIN_NS};
         path_half_move(m, now, edge, path, DIRECTION_IN, PATH_OVERDUE, 0);
     }
-    if (mono_sub(now, in->suspect).ns > SUSPECT_NS_MAX) { /* the peer no longer uses it */
-        path_half_move(m, now, edge, path, DIRECTION_IN, PATH_SILENCE, 0);
-        in->known = false;
-        e->want &= (uint8_t)~bit;
-        while (e->peer_path_count > 1 && !e->in[e->peer_path_count - 1].known) {
-            e->peer_path_count--;
-        }
+    if (mono_sub(now, in->suspect).ns > SUSPECT_NS_MAX) {
+        given_up(m, now, edge, path);
     }
 }
 

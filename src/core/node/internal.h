@@ -147,6 +147,7 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_incident_forget(struct node *n, struct mono now, int edge);
 void node_incident_tick(struct node *n, struct mono now);
+bool node_incident_at(const struct node *n, struct mono since);
 
 /* node_triangle.c */
 void node_triangle_tick(struct node *n, struct mono now);

@@ -128,6 +128,19 @@ static void local_edges(const struct node *n, struct mono now, struct nic_id loc
     }
 }
 
+/* Another NIC of ours hears that one: it lives, and so does its link. */
+static bool heard_elsewhere(const struct node *n, struct mono now, struct nic_id nic)
+{
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+        if (mesh_edge_info(n->mesh, now, edge, &info) && nic_id_equal(info.nic, nic) &&
+            !info.silent && info.heard.ns != MONO_NEVER.ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void suspect(struct finding *f, enum element_kind kind, enum place_kind place,
                     uint32_t number, enum finding_advice advice)
 {
@@ -152,6 +165,14 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     } else if (mono_sub(now, n->deaf_at[o->local]).ns < 3 * NS_PER_S / 2) {
         o->say = mono_add(now, span_ns(NS_PER_S)); /* it was us a moment ago: let it end */
         return;
+    } else if (heard_elsewhere(n, now, f->from)) { /* something between the two */
+        if (node_incident_at(n, f->since)) {
+            o->say = mono_add(now, span_ns(NS_PER_S)); /* which is said already */
+            return;
+        }
+        o->cause = node_finding_key(FINDING_PEER_SILENT, 4, 0, 0);
+        f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_PEER_NIC | RULES_OUT_OWN_HOST |
+                       (local_silent < local_all ? RULES_OUT_OWN_NIC : 0);
     } else if (silent < all) { /* its other NICs are heard */
         o->cause = node_finding_key(FINDING_PEER_SILENT, 2, f->from.index, 0);
         suspect(f, ELEMENT_NIC, PLACE_NIC, f->from.index, ADVICE_CHECK_CABLE);

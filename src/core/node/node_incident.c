@@ -14,6 +14,10 @@
 #define SLOW_NS  NS_PER_S /* windows of the other paths fill meanwhile */
 #define ONE_CAUSE_NS                                                                               \
     (1500 * NS_PER_MS) /* what began within it, and has no better suspect, is one */
+#define ECHO_NS                                                                                    \
+    (10 *                                                                                          \
+     NS_PER_S) /* peers learn their ways anew, maybe into the same hole. What comes in can't be \
+                       traced: a fault of its own is named by its sender */
 
 static enum finding_other other_of(const struct path_report *r, bool known)
 {
@@ -212,6 +216,9 @@ static void fill_place(struct finding *f, const struct mesh_location *where, uin
 static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
                                        const struct mesh_location *where, uint64_t cause)
 {
+    const int64_t echo = b->direction == DIRECTION_IN && where->suspect.kind == ELEMENT_UNKNOWN
+                             ? ECHO_NS
+                             : ONE_CAUSE_NS;
     struct open_finding *moment = NULL;
 
     for (uint32_t i = 0; i < n->open_count; i++) {
@@ -225,12 +232,26 @@ static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
         if (where->suspect.kind != ELEMENT_UNKNOWN && o->cause == cause) {
             return o;
         }
-        if (apart < ONE_CAUSE_NS && apart > -ONE_CAUSE_NS &&
-            (!where->confident || !o->finding.confident)) {
+        if ((!where->confident || !o->finding.confident) && apart < ONE_CAUSE_NS && apart > -echo) {
             moment = moment && moment->finding.confident ? moment : o;
         }
     }
     return moment;
+}
+
+/* Paths of this host died at that moment, and are dead, by a finding. */
+bool node_incident_at(const struct node *n, struct mono since)
+{
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        const struct open_finding *o = &n->open[i];
+        const int64_t apart = mono_sub(o->finding.since, since).ns;
+
+        if (o->finding.kind == FINDING_PATH_DEAD && o->said && apart < ONE_CAUSE_NS &&
+            apart > -ONE_CAUSE_NS) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A guess was said; now it is known. Said again, under its number. */
