@@ -3,12 +3,16 @@
  * up: delays around a base, a flap now and then.
  *
  * usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS SECONDS [FOLDER]
- * With FOLDER its hosts' certificates are kept there, and a later run needs no joining.
+ * With FOLDER its hosts' certificates are kept there, and a later run needs no joining; at the end (SIGTERM, too) the
+ * file `acknowledged` has a line for each host: NAME STREAM LAST-NUMBER. With FOLIOT_LOAD_EVENTS set each report
+ * carries an event with its number as text.
+ *
  * Writes a line a second on stdout: "SECONDS joined N reporting N acknowledged N errors N
  * ack_ms_p50 X ack_ms_p99 X sent_bytes N". */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +47,7 @@ static struct {
     sd_event *loop;
     const char *address;
     char secret[64], pin[80], folder[96], authority[160];
-    bool keep;
+    bool keep, events;
     uint32_t host_count, nic_count, peer_count, path_count, report_ms, beat_ms;
     struct host *hosts;
     uint32_t joined, joining, reporting;
@@ -243,6 +247,18 @@ static void make_report(struct host *h)
         pointers[i] = &ports[i];
     }
     h->generation = hash_u64(h->first_nic, n) | 1;
+    Foliot__V1__Event event = FOLIOT__V1__EVENT__INIT, *event_pointer = &event;
+    char number[24];
+    if (world.events) {
+        snprintf(number, sizeof(number), "%" PRIu64, h->number + 1);
+        event.type = FOLIOT__V1__EVENT_TYPE__EVENT_LINK;
+        event.at_mono = m.at_mono;
+        event.nic = h->first_nic;
+        event.word = (char *)(uintptr_t) "up";
+        event.text = number;
+        m.events = &event_pointer;
+        m.n_events = 1;
+    }
     paths.generation = table.generation = h->generation;
     paths.n_owd_p50 = paths.n_owd_p99 = n;
     paths.owd_p50 = world.p50;
@@ -418,6 +434,7 @@ static void set_up(char **argv)
         }
     }
     world.keep = argv[10] != NULL;
+    world.events = getenv("FOLIOT_LOAD_EVENTS") != NULL;
     snprintf(world.folder, sizeof(world.folder), "%s",
              world.keep ? argv[10] : "/tmp/foliot-load-XXXXXX");
     if ((!world.keep && mkdtemp(world.folder) == NULL) || world.nic_count > 16) {
@@ -453,8 +470,34 @@ static void set_up(char **argv)
     }
 }
 
+/* What nobody may lose. */
+static void write_acknowledged(void)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/acknowledged", world.folder);
+    FILE *file = fopen(path, "we");
+    if (file == NULL) {
+        die("can't write");
+    }
+    for (uint32_t i = 0; i < world.host_count; i++) {
+        const struct host *h = &world.hosts[i];
+        fprintf(file, "%s %" PRIu64 " %" PRIu64 "\n", h->name, h->stream, h->acknowledged);
+    }
+    if (fclose(file) != 0) {
+        die("can't write");
+    }
+}
+
+static int on_term(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
+{
+    *(bool *)context = true;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    bool stopped = false;
+    sigset_t term;
     uint64_t now = 0;
     struct rlimit files = {65536, 65536};
     if (argc != 10 && argc != 11) {
@@ -469,10 +512,17 @@ int main(int argc, char **argv)
         sd_event_add_time(world.loop, NULL, CLOCK_MONOTONIC, now, 1, on_second, NULL) < 0) {
         die("no timers");
     }
-    while (now < end && sd_event_run(world.loop, 100000) >= 0) {
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    if (sd_event_add_signal(world.loop, NULL, SIGTERM, on_term, &stopped) < 0) {
+        die("no signals");
+    }
+    while (!stopped && now < end && sd_event_run(world.loop, 100000) >= 0) {
         sd_event_now(world.loop, CLOCK_MONOTONIC, &now);
     }
     if (world.keep) {
+        write_acknowledged();
         return 0;
     }
     for (uint32_t i = 0; i < world.host_count; i++) {

@@ -48,13 +48,13 @@ class Fleet:
         self.start()
         return self
 
-    def start(self):
+    def start(self, look_s=0.1):
         ports = os.path.join(self.folder, "data", "ports")
         if os.path.exists(ports):
             os.unlink(ports)
         self.controller = subprocess.Popen([CONTROLLER, "--config", self.config], stdout=self.log, stderr=self.log)
-        for _ in range(100):
-            time.sleep(0.1)
+        for _ in range(int(10 / look_s)):
+            time.sleep(look_s)
             if os.path.exists(ports):
                 return
         raise Missing("the controller does not start")
@@ -63,9 +63,10 @@ class Fleet:
         self.controller.send_signal(how)
         self.controller.wait()
 
-    def begin(self, hosts):
+    def begin(self, hosts, report_ms=10000, beat_ms=2000, folder=None):
         self.load = subprocess.Popen([LOAD, f"127.0.0.1:{self.agents}", self.token, str(hosts), str(NICS), str(PEERS),
-                                      str(PATHS), "10000", "2000", "100000"], stdout=subprocess.PIPE, text=True)
+                                      str(PATHS), str(report_ms), str(beat_ms), "100000", *([folder] if folder else [])],
+                                     stdout=subprocess.PIPE, text=True)
         self.line = {}
 
         def read():

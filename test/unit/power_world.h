@@ -1,0 +1,15 @@
+/* power_world.h: a controller's writing, cut off from power again and again; what was acknowledged is looked for. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct power_world_result {
+    uint64_t cuts, in_doubt,
+        in_doubt_kept; /* commits under way when the power went, and those that are there */
+    uint64_t commits, checkpoints, seals, full; /* full: commits refused for want of room */
+    char words[256];                            /* of what went wrong; empty: nothing */
+};
+
+/* One file lives through `cuts` power cuts; another begins after each 50. lies: the disk says "synced" and isn't. */
+void power_world_run(uint64_t seed, uint64_t cuts, bool lies, struct power_world_result *ret);
