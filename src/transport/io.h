@@ -25,6 +25,8 @@
 #define IO_IN           1u /* bytes, a connection, or its end, are there to be read */
 #define IO_OUT          2u /* connected, or there is room again */
 
+#define IO_TAG_LINKS (UINT64_MAX - 1) /* of an event from wait(), not armed: some link changed */
+
 /* IPv4 as ::ffff:a.b.c.d. */
 struct io_address {
     uint8_t ip[16];

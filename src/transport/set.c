@@ -201,9 +201,13 @@ static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
         return;
     }
     io->info(io, stream->conn, &info);
-    watch_on_kernel(set->watch, now, lane,
-                    info.bytes_acked > stream->acked || (info.unacked == 0 && info.notsent == 0),
-                    info.segments_out, info.retransmits);
+    const struct watch_kernel kernel = {
+        .acked = info.bytes_acked > stream->acked || (info.unacked == 0 && info.notsent == 0),
+        .segments = info.segments_out,
+        .resent = info.retransmits,
+        .rtt = span_ns(info.rtt_ns),
+    };
+    watch_on_kernel(set->watch, now, lane, &kernel);
     stream->acked = info.bytes_acked;
 }
 

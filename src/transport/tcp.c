@@ -368,7 +368,7 @@ static int tcp_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
                                           (events & IO_OUT ? EPOLLOUT : 0u) | EPOLLONESHOT,
                                 .data = {.u64 = tag}};
 
-    ASSERT(tag != KICK_TAG);
+    ASSERT(tag < IO_TAG_LINKS);
     if (epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, conn, &event) == 0 ||
         (errno == ENOENT && epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, conn, &event) == 0)) {
         return 0;
@@ -397,6 +397,9 @@ static int tcp_wait(struct io *io, struct mono until, struct io_event *ret_event
             (void)!read(tcp->kick, &kicks, sizeof(kicks));
             continue;
         }
+        if (events[i].data.u64 == IO_TAG_LINKS) {
+            tcp_link_drain(tcp);
+        }
         ret_events[count++] = (struct io_event){
             .tag = events[i].data.u64,
             .events =
@@ -412,44 +415,6 @@ static void tcp_kick(struct io *io)
     const uint64_t one = 1;
 
     (void)!write(tcp->kick, &one, sizeof(one));
-}
-
-/* -- the link --------------------------------------------------------------------------------- */
-
-static int read_number(const char *path, uint32_t *ret)
-{
-    char text[32];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0) {
-        return -errno;
-    }
-    n = read(fd, text, sizeof(text) - 1);
-    const int error = errno;
-    close(fd);
-    if (n <= 0) {
-        return n == 0 ? -EIO : -error;
-    }
-    text[n] = 0;
-    *ret = (uint32_t)strtoul(text, NULL, 10);
-    return 0;
-}
-
-static int tcp_carrier(struct io *io, const char *device, uint32_t *ret_downs)
-{
-    struct tcp *tcp = io->driver;
-    char path[512];
-    uint32_t up;
-
-    snprintf(path, sizeof(path), "%s/class/net/%s/carrier_down_count", tcp->sysfs, device);
-    if (read_number(path, ret_downs) < 0) {
-        *ret_downs = 0;
-    }
-    snprintf(path, sizeof(path), "%s/class/net/%s/carrier", tcp->sysfs, device);
-    const int rc = read_number(path, &up);
-    /* EINVAL: the interface is administratively down. */
-    return rc == -EINVAL ? 0 : rc < 0 ? rc : up != 0;
 }
 
 /* -- open, close ------------------------------------------------------------------------------ */
@@ -497,6 +462,7 @@ int tcp_open(struct tcp **ret_tcp, const char *sysfs)
                           .carrier = tcp_carrier};
     snprintf(tcp->sysfs, sizeof(tcp->sysfs), "%s", sysfs);
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
+    tcp->link = -1;
     tcp->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (tcp->epoll < 0 || tcp->kick < 0) {
         rc = -errno;
@@ -509,6 +475,7 @@ int tcp_open(struct tcp **ret_tcp, const char *sysfs)
         return rc;
     }
     tcp_clock_init(tcp);
+    tcp_link_open(tcp);
     *ret_tcp = tcp;
     return 0;
 }
@@ -528,6 +495,9 @@ void tcp_close(struct tcp *tcp)
     }
     if (tcp->kick >= 0) {
         close(tcp->kick);
+    }
+    if (tcp->link >= 0) {
+        close(tcp->link);
     }
     free(tcp);
 }

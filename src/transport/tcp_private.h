@@ -7,7 +7,7 @@
 
 struct tcp {
     struct io io;
-    int epoll, kick;
+    int epoll, kick, link;
     char sysfs[256];
     bool weak_random;
     /* Raw clock -> stamp, asked of the page at most once in CLOCK_CACHE_NS: one reading costs as
@@ -22,6 +22,10 @@ struct tcp {
 
 socklen_t tcp_to_sockaddr(const struct io_address *address, struct sockaddr_storage *ret);
 MUST_CHECK bool tcp_from_sockaddr(const struct sockaddr *from, struct io_address *ret);
+
+int tcp_carrier(struct io *io, const char *device, uint32_t *ret_downs);
+void tcp_link_open(struct tcp *tcp);
+void tcp_link_drain(struct tcp *tcp);
 
 void tcp_clock_init(struct tcp *tcp);
 struct mono tcp_now(struct io *io);

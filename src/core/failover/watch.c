@@ -20,6 +20,7 @@
 #define LOSS_MANY      0.02  /* of >= 200 segments */
 #define LOSS_FEW       0.005 /* of >= 2,000 */
 #define LOSS_NONE      0.001 /* a sibling that is well */
+#define QUEUE_NS       NS_PER_MS
 
 struct watch *watch_new(const struct watch_config *config, struct mono now)
 {
@@ -453,6 +454,7 @@ void watch_on_hint(struct watch *w, struct mono now, uint32_t lane)
 static bool lossy(const struct watch *w, uint32_t lane, uint64_t segments, uint64_t resent)
 {
     const double share = segments > 0 ? (double)resent / (double)segments : 0;
+    const int64_t rtt = w->lanes[lane].rtt_ns;
     bool sibling = false;
 
     if (!(segments >= 200 && share > LOSS_MANY) && !(segments >= 2000 && share > LOSS_FEW)) {
@@ -466,21 +468,26 @@ static bool lossy(const struct watch *w, uint32_t lane, uint64_t segments, uint6
         if (x->loss >= LOSS_NONE) {
             return false; /* all lose: no path would be better */
         }
+        if (2 * rtt > 3 * x->rtt_ns + 2 * QUEUE_NS) {
+            return false; /* congestion: its queue is longer than theirs */
+        }
         sibling = true;
     }
     return sibling;
 }
 
-void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane, bool acked, uint64_t segments,
-                     uint64_t resent)
+void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
+                     const struct watch_kernel *kernel)
 {
+    const uint64_t segments = kernel->segments, resent = kernel->resent;
     struct wlane *x;
 
     if (lane >= LANE_MAX || !w->lanes[lane].used || !lane_connected(w->lanes[lane].state)) {
         return;
     }
     x = &w->lanes[lane];
-    if (acked) { /* the path lives; what is slow is a process */
+    x->rtt_ns = kernel->rtt.ns;
+    if (kernel->acked) { /* the path lives; what is slow is a process */
         x->silent_ns = 0;
     }
     if (segments < x->segments || resent < x->resent) {

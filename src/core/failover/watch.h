@@ -131,10 +131,17 @@ void watch_on_lost(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
 /* From the peer's STATE: how it sees the lane. */
 void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                    enum lane_state state, enum lane_reason reason);
-/* acked: its kernel acknowledged more bytes since asked last, or all that were sent. segments,
- * resent: TCP's data segments sent and sent again since the connection began. */
-void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane, bool acked, uint64_t segments,
-                     uint64_t resent);
+/* What the kernel says of a connection. */
+struct watch_kernel {
+    bool acked; /* the peer's acknowledged more bytes since asked last, or all that were sent */
+    uint64_t segments,
+        resent;      /* TCP's data segments sent, and sent again, since the connection began */
+    struct span rtt; /* smoothed; 0: not known */
+};
+/* A lane that loses more than its siblings is lost (1 % costs TCP half its rate), unless its round
+ * trip is longer than theirs, too: a queue that others fill as well is for the scheduler to avoid. */
+void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
+                     const struct watch_kernel *kernel);
 void watch_on_hint(struct watch *w, struct mono now, uint32_t lane);
 
 /* -- facts about NICs and the peer. down_count: the carrier's down counter, so that a flap between

@@ -30,6 +30,7 @@ struct wlane {
     struct mono asked_at;
     uint64_t segments, resent; /* when the present window began */
     double loss;               /* of the last full window; < 0 unknown */
+    int64_t rtt_ns;
     /* coming back */
     struct damping damping;
     struct mono retry_at;
