@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""An all-reduce in a lab goes on while links, NICs and paths die under it, and ends properly when nothing is left.
+
+usage: test_failover.py FOLIOT PLUGIN.so. Needs root (skipped without). Bounds are ten times those of the design: the machine
+that tests this is busy with other things.
+"""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+FOLIOT, PLUGIN = (os.path.abspath(path) for path in sys.argv[1:3])
+NAME = f"failover{os.getpid()}"
+FABRIC = """name: failover
+why: a job with two NICs a host
+fabric: {hosts: 2, nics_per_host: 2, leaves: 2, spines: 2, link_mbps: 60, trunk_mbps: 60, buffer_bytes: 200000}
+"""
+NS = 1_000_000_000
+GAP_S = 3.0  # the design: 50 ms, black holes 250 ms; a job without failover would wait for the end of the fault, 4 s
+
+
+def lab(*arguments, check=True):
+    done = subprocess.run([FOLIOT, "lab", "--name", NAME, *arguments], capture_output=True, text=True, timeout=60, check=False,
+                          stdin=subprocess.DEVNULL)
+    assert not check or done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return done.stdout
+
+
+def start(folder, duration, **environment):
+    words = [FOLIOT, "perf", "all_reduce", "--lab", NAME, "--hosts", "0,1", "--ranks", "2", "--plugin", PLUGIN, "--message", "64K",
+             "--channels", "2", "-b", "1M", "-e", "1M", "-c", "1", "-T", "60", "--duration", str(duration), "--wait", "100",
+             "-J", folder + "/json", "--trace", folder]
+    environment = {**os.environ, "NCCL_DEBUG": "INFO", **environment}
+    environment.pop("FOLIOT_NIC", None)
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
+                            env=environment)
+
+
+def listen(process, lines):
+    def run():
+        for line in process.stdout:
+            lines.append((time.monotonic(), line.rstrip()))
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def worst_gap(folder):
+    """The longest interval between two receives done, and how many there were, of any rank."""
+    worst, count = 0, 0
+    for rank in range(2):
+        times = [r[0] for r in struct.iter_unpack("<qII", open(f"{folder}/job0-rank{rank}.trace", "rb").read())]
+        worst = max(worst, max(b - a for a, b in zip(times, times[1:])))
+        count += len(times)
+    return worst / NS, count
+
+
+def job_lives():
+    """carrier off and on, a path and a NIC that swallow everything: the job sees none of it"""
+    faults = [("carrier", "nic 0.0", "--for", "4s"), ("blackhole", "trunk 0-0", "--for", "4s"),
+              ("blackhole", "nic 1.1", "--for", "4s"), ("carrier", "nic 1.1", "--for", "4s"),
+              ("blackhole", "nic 0.1", "--direction", "up", "--for", "4s")]
+    with tempfile.TemporaryDirectory() as folder:
+        lines = []
+        process = start(folder, 3 + 5 * len(faults))
+        reader = listen(process, lines)
+        time.sleep(2)
+        for fault in faults:
+            lab("fault", *fault)
+            time.sleep(5)
+        status = process.wait(timeout=60)
+        reader.join(timeout=10)
+        text = "\n".join(line for _, line in lines)
+        assert status == 0, text
+        assert json.load(open(folder + "/json", encoding="utf-8"))["results"][0]["out_of_place"]["nwrong"] == 0, text
+        assert "WARN" not in text, text
+        # each fault was felt: else this test says nothing
+        for reason in ("carrier", "timeout"):
+            assert f"down ({reason})" in text, text
+        assert re.search(r"; [1-9]\d* times a lane failed", text), text
+        gap, count = worst_gap(folder)
+        print(f"worst gap {gap * 1000:.0f} ms of {count} receives")
+        assert count > 100 and gap < GAP_S, (gap, count, text)
+
+
+def nothing_left():
+    """all NICs of a host are gone: both ends wait for the patience, then say who was lost"""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = []
+        process = start(folder, 60, FOLIOT_PATIENCE="3")
+        reader = listen(process, lines)
+        time.sleep(2)
+        began = time.monotonic()
+        lab("fault", "carrier", "nic 1.0")
+        lab("fault", "carrier", "nic 1.1")
+        status = process.wait(timeout=60)
+        reader.join(timeout=10)
+        text = "\n".join(line for _, line in lines)
+        warned = [(at - began, line) for at, line in lines if "WARN" in line and "not reached" in line]
+        print("after", [f"{at:.1f} s" for at, _ in warned])
+        assert status != 0, text
+        assert len({line.split()[0] for _, line in warned}) == 2, text  # both processes
+        for at, line in warned:
+            assert 2.5 < at < 20, (at, line)
+            assert re.search(r"host \S+, NIC nic[01] \(10\.[01]\.[01]\.2:\d+\), process \d+", line), line
+        lab("fault", "undo", "all")
+
+
+if os.geteuid() != 0:
+    print("the lab needs root: skipped")
+    sys.exit(77)
+lab("down", check=False)
+with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+    file.write(FABRIC)
+    file.flush()
+    lab("up", file.name, "--no-agents")
+try:
+    for test in (job_lives, nothing_left):
+        test()
+        print("ok", test.__name__, flush=True)
+finally:
+    lab("down", check=False)
