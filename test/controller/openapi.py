@@ -7,7 +7,7 @@ import yaml
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "openapi.yaml")
 IGNORED = {"description", "example", "summary", "default"}
-TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float)}
 
 
 class Validator:

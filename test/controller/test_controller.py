@@ -239,6 +239,61 @@ class TestFleet(fleet.Fleet):
 
     # ---- exactly once ----
 
+    def test_jobs_from_two_hosts_are_one(self):
+        self.start()
+        for n in (0, 1):
+            self.join(n)
+        sides = [self.identity("h0"), self.identity("h1")]
+
+        def say(n, number, report):
+            self.assertEqual(self.post("/agent/v1/report", wire.batch([(number, report)], oldest=number), **sides[n])[0], 200)
+        rollup = [wire.report(covers=10000, extra=wire.data(11, wire.job_process("4711", n, 2, failovers=n, stalled=7200 * 10**9 * n, flows=[
+            wire.job_flow(f"h{1 - n}", 3, 94000 if n else 4000), wire.job_flow(f"h{1 - n}", 1, sending=True, state="down", reason="carrier")])))
+            for n in (0, 1)]
+        for n in (0, 1):
+            say(n, 1, rollup[n])
+        other = wire.data(11, wire.job_process("4711", 0, 2, user=7)) + wire.data(11, wire.job_process("", 1, 4, pid=8))
+        say(1, 2, rollup[1] + other)
+        jobs = {(job["job"], job["user"]): job for job in self.get("/api/v1/jobs")["items"]}
+        self.assertEqual(set(jobs), {("4711", 1000), ("4711", 7), ("9@h1", 1000)}, "another user's job of that name is another job")
+        one = jobs["4711", 1000]
+        self.assertEqual((one["state"], one["processes"], one["hosts"], one["ranks"], one["rate_bps"], one["failovers"]),
+                         ("running", 2, 2, 2, 2 * 10**10, 1))
+        self.assertEqual((one["worst"]["owd_ns_p50"], one["worst"]["from_host"], one["worst"]["to_host"]), (94000, "h0", "h1"))
+        detail = self.get("/api/v1/jobs/4711?user=1000")
+        self.assertEqual(len(detail["flows"]), 4)
+        self.assertEqual([flow["reason"] for flow in detail["flows"] if flow["state"] == "down"], ["carrier", "carrier"])
+        self.assertGreaterEqual(max(rate or 0 for rate in detail["past"]["rate_bps"]), 10**10)
+        self.assertEqual(self.request("GET", "/api/v1/jobs/12")[0], 404)
+
+        # two faults within a minute are one restart avoided; one more later is another; a move to another path is none
+        def failover(at, reason="carrier"):
+            return wire.job_event("failover", "4711", 0, 2, "job 4711, rank 0 on h0: lane 1 failed", lane=1, reason=reason, at=at)
+        minute = 60 * 10**9
+        for number, (at, word) in enumerate([(0, "carrier"), (minute // 2, "timeout"), (3 * minute, "reset"), (9 * minute, "repath")], 2):
+            # seen from the end: what was later is younger
+            self.assertEqual(self.post("/agent/v1/report", wire.batch(
+                [(number, wire.report([failover(10**12 + at, word)], at=10**12 + 9 * minute))], oldest=number, now=10**12 + 9 * minute),
+                **sides[0])[0], 200)
+        say(1, 3, wire.report([wire.job_event("killed", "4711", 1, 2, "job 4711, rank 1 on h1, is gone", stalled=7200 * 10**9)]))
+        events = self.get("/api/v1/events?kind=job")["items"]
+        self.assertEqual([event["word"] for event in events].count("failover"), 4)
+        self.assertTrue(all(event["detail"]["job"] == "4711" for event in events))
+        savings = self.get("/api/v1/savings")["items"]
+        self.assertEqual(len(savings), 1, savings)
+        self.assertEqual((savings[0]["restarts_avoided"], savings[0]["faults"], savings[0]["gpu_hours_saved"], savings[0]["gpu_hours_lost"]),
+                         (2, 3, 2 * 2.5 * 2, 4.0))
+        self.assertEqual(len(savings[0]["evidence"]), 2)
+        self.assertEqual(self.get("/api/v1/savings?restart_minutes=60")["items"][0]["gpu_hours_saved"], 4.0)
+        # an agent that knows nothing of jobs, and one that says nothing sensible
+        say(0, 6, wire.report(covers=10000))
+        self.assertEqual(self.get("/api/v1/jobs/4711?user=1000")["processes"], 1)
+        odd = wire.data(11, wire.data(1, "x\x1b[31m<b>" * 40) + wire.number(6, 99) + wire.number(14, 2**64 - 1) + b"".join(
+            wire.data(23, wire.data(1, "y" * 500)) for _ in range(40)))
+        say(0, 7, wire.report(covers=10000, extra=odd))
+        names = [job["job"] for job in self.get("/api/v1/jobs")["items"]]
+        self.assertTrue(all(len(name) < 72 and "\x1b" not in name for name in names), names)
+
     def test_exactly_once_in_order(self):
         c = self.start()
         self.join(0)

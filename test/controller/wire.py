@@ -47,6 +47,24 @@ def link_event(nic, word, text, at=1000):
     return number(1, 2) + number(2, at << 1) + data(5, word) + number(6, nic) + data(7, text)
 
 
+def job_flow(peer, lane, p50=0, sending=False, state="active", reason=""):
+    return data(1, peer) + number(2, 9) + data(3, "nic0") + data(4, "nic1") + number(5, lane) + number(6, sending) + data(7, state) + \
+        data(8, reason) + number(9, 10**9) + number(10, p50) + number(11, 2 * p50) + number(12, p50 // 2) + number(13, 700) + number(14, 800)
+
+
+def job_process(job, rank, ranks, state=1, user=1000, rate=10**10, stalled=0, flows=(), pid=50, failovers=0):
+    return data(1, job) + number(2, rank + 1) + number(3, ranks) + number(4, pid + rank) + number(5, user) + number(6, state) + \
+        number(7, 4) + number(8, 1) + number(9, 1) + number(10, 8) + number(11, 7) + number(12, 10**12) + number(14, rate) + \
+        number(17, failovers) + number(20, stalled) + number(22, 4000) + b"".join(data(23, f) for f in flows)
+
+
+def job_event(word, job, rank, ranks, text, lane=None, reason="", user=1000, stalled=0, at=1000):
+    body = data(1, job) + number(2, rank + 1) + number(3, ranks) + number(4, 50 + rank) + number(5, user) + number(12, 1) + number(13, stalled)
+    if lane is not None:
+        body += number(6, lane + 1) + data(7, reason) + data(8, "nic0") + data(9, "h1") + number(10, 9) + data(11, "nic1")
+    return number(1, 5) + number(2, at << 1) + data(5, word) + data(7, text) + data(8, body)
+
+
 def report(events=(), at=1000, covers=0, ports=(), extra=b""):
     body = fixed64(1, 1) + number(2, at)
     if covers:

@@ -97,6 +97,24 @@ await check("a cell of the mesh is read and opened by keys alone", async () => {
   await page.getByRole("heading", { name: "h1/nic0 → h0/nic0" }).waitFor();
   await page.getByText("alive").first().waitFor();
 });
+await check("a job's row leads to its past, its flows and what happened to it", async () => {
+  await show(page, "Jobs");
+  await page.getByRole("link", { name: "4711" }).click();
+  await page.getByRole("heading", { name: "Job 4711", exact: true }).waitFor();
+  await page.getByText("2 of 2").first().waitFor();
+  await page.getByText("Throughput of all ranks").waitFor();
+  await page.getByRole("region", { name: "Each rank's slowest flows, and those not well" }).getByText("h0").or(page.getByText(/lane \d/)).first().waitFor();
+  await page.getByText(/job 4711, rank \d on h0, began/).first().waitFor();
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+});
+await check("savings name the job, and what they assume", async () => {
+  await show(page, "Savings");
+  await page.getByRole("cell", { name: "4711" }).waitFor();
+  await page.getByLabel(/A restart costs each GPU/).fill("60");
+  await page.getByText("Restarts avoided").first().waitFor();
+});
 await check("an instant in the address is the same for whoever opens it", async () => {
   await page.getByLabel("Go to").fill("1732358587.204512031");
   await page.getByRole("button", { name: "Go", exact: true }).click();

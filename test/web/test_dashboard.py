@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The dashboard of a real controller with real agents, in a real browser. usage: test_dashboard.py CONTROLLER AGENT FOLIOT WEB"""
+"""The dashboard of a real controller with real agents, in a real browser. usage: test_dashboard.py CONTROLLER AGENT FOLIOT WEB PLUGIN"""
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -10,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import fleet  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PLUGIN = os.path.abspath(sys.argv.pop(5))
 WEB = os.path.abspath(sys.argv.pop(4))
 fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
@@ -23,6 +25,14 @@ class TestDashboard(fleet.Fleet):
         controller = self.start()
         self.members(0, 1)
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=2&to=0")["items"]), 30, "a path")
+        job = subprocess.Popen(  # a real one, light, until the browser has seen all
+            ["ip", "netns", "exec", self.space("h0"), self.FOLIOT, "perf", "--plugin", PLUGIN, "-b", "64K", "-e", "64K", "--duration", "3000",
+             "-c", "0", "--wait", "2000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            env={**os.environ, "FOLIOT_RUNTIME_DIR": self.path("run-h0"), "FOLIOT_NIC": "lo", "FOLIOT_JOB": "4711"})
+        self.addCleanup(job.wait)
+        self.addCleanup(os.killpg, job.pid, signal.SIGKILL)
+        self.wait(lambda: any(j["job"] == "4711" and j["worst"] for j in self.get("/api/v1/jobs")["items"]), 30,
+                  lambda: str(self.get("/api/v1/jobs")) + str(self.ask("h0")))
         browser = subprocess.Popen(["ip", "netns", "exec", self.space("c"), "node", os.path.join(HERE, "browser.mjs"),
                                     "http://127.0.0.1:7639", self.admin, os.path.join(WEB, "node_modules")],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -157,3 +157,60 @@ export interface Incident {
 export function big(ns: Ns): bigint {
   return typeof ns === "bigint" ? ns : BigInt(Math.round(ns));
 }
+
+export interface JobFlow {
+  from_host: string;
+  from_nic: string;
+  to_host: string;
+  to_nic: string;
+  lane: number;
+  state: string;
+  reason: string | null;
+  rate_bps: number;
+  owd_ns_p50: number | null;
+  owd_ns_p99: number | null;
+  owd_ns_floor: number | null;
+  queued_ns_p50: number | null;
+  consumed_ns_p50: number | null;
+  bound_ns: number | null;
+}
+
+export interface Job {
+  job: string;
+  user: number;
+  state: "unknown" | "running" | "idle" | "parted" | "ended" | "killed";
+  since_utc_ns: Ns;
+  heard_utc_ns: Ns;
+  ranks: number | null;
+  processes: number;
+  processes_silent: number;
+  hosts: number;
+  rate_bps: number | null;
+  bytes: number | null;
+  lanes: number | null;
+  lanes_usable: number | null;
+  failovers: number | null;
+  repaths: number | null;
+  parted: number | null;
+  stalled_ns: number | null;
+  owd_ns_p50: number | null;
+  worst: JobFlow | null;
+}
+
+export interface JobDetail extends Job {
+  past: { from_utc_ns: Ns; step_ns: number; rate_bps: (number | null)[]; owd_ns_p50: (number | null)[]; owd_ns_p99: (number | null)[] };
+  flows: JobFlow[];
+}
+
+export interface JobRow {
+  id: Ns;
+  at_utc_ns: Ns;
+  host: string | null;
+  word: string;
+  detail: { job?: string; user?: number; text?: string } | null;
+}
+
+export interface SavingsAnswer {
+  items: { month: string; job: string; user: number; ranks: number | null; faults: number; restarts_avoided: number; gpu_hours_saved: number; gpu_hours_lost: number; evidence: Ns[] }[];
+  whole: boolean;
+}

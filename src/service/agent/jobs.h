@@ -68,7 +68,8 @@ struct job_event {
     enum job_event_kind kind;
     char job[64], host[48];
     uid_t user;
-    uint32_t pid, rank;
+    uint32_t pid, rank, ranks; /* as in the page */
+    int64_t stalled_ns;        /* of the process, until then */
     /* of a lane; lane UINT32_MAX: about the process */
     uint32_t lane, count; /* count: times since the last look */
     enum lane_reason reason;

@@ -16,6 +16,8 @@ static struct job_event *note(struct jobs *jobs, const struct job_process *p,
                             .user = p->user,
                             .pid = header->pid,
                             .rank = header->rank,
+                            .ranks = header->ranks,
+                            .stalled_ns = header->stalled_ns,
                             .lane = UINT32_MAX,
                             .count = 1};
     memcpy(e->job, header->job, sizeof(e->job));

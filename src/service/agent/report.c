@@ -169,6 +169,18 @@ void report_add_link(struct report_maker *m, struct agent *a, const struct agent
     }
 }
 
+void report_add_job(struct report_maker *m, struct agent *a, const struct job_event *job)
+{
+    Foliot__V1__Event *e =
+        new_event(m, FOLIOT__V1__EVENT_TYPE__EVENT_JOB, job->at, fleet_or_0(a, job->at));
+    char text[512];
+    if (e != NULL) {
+        e->job = report_job_event(&m->events, a, job, text, sizeof(text));
+        e->word = copy_text(&m->events, job_event_name(job->kind));
+        e->text = copy_text(&m->events, text);
+    }
+}
+
 void report_add_note(struct report_maker *m, struct agent *a, enum uplink_event_kind kind,
                      const char *text)
 {
@@ -413,6 +425,7 @@ int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms, uin
         report.clock = &clock;
         report.cost = &cost;
         r = fill_paths(m, a, &report);
+        r = r < 0 ? r : report_fill_jobs(&m->arena, a, &report);
     }
     r = r < 0 ? r : message_encode(&report.base, &m->encoded);
     r = r < 0 ? r : message_pack(m->encoded.bytes, m->encoded.size, ret);

@@ -404,6 +404,7 @@ void agent_round(struct agent *a)
         agent_publish_mesh(a);
     }
     jobs_poll(a->jobs, a->now, JOB_PAGES_A_ROUND);
+    agent_uplink_jobs(a);
     if (due(a, &a->next_moment, span_s(1))) {
         note_moment(a);
     }

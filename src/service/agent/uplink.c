@@ -37,7 +37,7 @@ struct uplink {
     sd_event_source *timer; /* of the next deadline */
     char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE],
         fresh_key[PATH_SIZE];
-    uint64_t boot, lost_told;
+    uint64_t boot, lost_told, jobs_told;
     uint32_t run, retry_ms;
     int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
     int64_t reported_at;
@@ -439,6 +439,21 @@ void agent_uplink_link(struct agent *a, const struct agent_event *e)
         report_add_link(a->uplink->maker, a, e);
         wake(a->uplink);
     }
+}
+
+void agent_uplink_jobs(struct agent *a)
+{
+    uint64_t first;
+    const uint64_t end = jobs_events(a->jobs, &first);
+    struct uplink *u = a->uplink;
+    if (u == NULL || u->jobs_told == end) {
+        return;
+    }
+    for (uint64_t i = u->jobs_told > first ? u->jobs_told : first; i < end; i++) {
+        report_add_job(u->maker, a, jobs_event(a->jobs, i));
+    }
+    u->jobs_told = end;
+    wake(u);
 }
 
 /* ---- life ---- */

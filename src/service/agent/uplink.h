@@ -26,6 +26,8 @@ MUST_CHECK int agent_uplink_open(struct agent *a);
 void agent_uplink_close(struct agent *a);
 void agent_uplink_finding(struct agent *a, const struct finding *f);
 void agent_uplink_link(struct agent *a, const struct agent_event *e);
+/* What jobs_events has that wasn't told yet. */
+void agent_uplink_jobs(struct agent *a);
 void agent_uplink_report(const struct agent *a, struct uplink_report *ret);
 
 /* ---- shared by uplink.c and report.c ---- */
@@ -34,10 +36,15 @@ struct message_buffer;
 
 enum uplink_event_kind { UPLINK_FINDING, UPLINK_LINK, UPLINK_STARTED, UPLINK_LOST };
 struct report_maker;
+struct job_event;
+struct message_arena;
+struct Foliot__V1__Report;
+struct Foliot__V1__JobEvent;
 MUST_CHECK int report_maker_new(struct report_maker **ret_maker, uint64_t boot, uint32_t run);
 void report_maker_free(struct report_maker *m);
 void report_add_finding(struct report_maker *m, struct agent *a, const struct finding *f);
 void report_add_link(struct report_maker *m, struct agent *a, const struct agent_event *e);
+void report_add_job(struct report_maker *m, struct agent *a, const struct job_event *e);
 void report_add_note(struct report_maker *m, struct agent *a, enum uplink_event_kind kind,
                      const char *text);
 bool report_has_events(const struct report_maker *m);
@@ -45,3 +52,10 @@ void report_want_table(struct report_maker *m);
 /* zstd(Report) with the waiting events; covers_ms > 0: and a rollup. -ENOMEM. */
 MUST_CHECK int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms,
                            uint64_t lost, uint64_t spool_bytes, struct message_buffer *ret);
+
+/* ---- report_jobs.c: out of the arena ---- */
+MUST_CHECK int report_fill_jobs(struct message_arena *arena, struct agent *a,
+                                struct Foliot__V1__Report *report);
+/* NULL: no memory. The sentence goes to `text`. */
+struct Foliot__V1__JobEvent *report_job_event(struct message_arena *arena, const struct agent *a,
+                                              const struct job_event *e, char *text, size_t size);

@@ -92,6 +92,11 @@ void api_get_silences(struct api_call *call);
 void api_post_silence(struct api_call *call);
 void api_delete_silence(struct api_call *call);
 
+/* ---- api_job.c ---- */
+void api_get_jobs(struct api_call *call);
+void api_get_job(struct api_call *call);
+void api_get_savings(struct api_call *call);
+
 /* ---- api_config.c ---- */
 void api_get_config(struct api_call *call);
 void api_get_config_versions(struct api_call *call);

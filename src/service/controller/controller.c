@@ -1,4 +1,5 @@
 /* controller.c: the controller's life: opening, the loop, commits. */
+#include "service/controller/job.h"
 #include "service/controller/fleet_config.h"
 
 #include <errno.h>
@@ -231,7 +232,8 @@ int controller_open(struct controller *c, const struct controller_options *optio
         controller_say(LOG_ERR, "%s", words);
         return r;
     }
-    r = fleet_load(c);
+    r = job_open(c);
+    r = r < 0 ? r : fleet_load(c);
     r = r < 0 ? r : tokens_load(c);
     r = r < 0 ? r : fleet_config_load(c);
     if (r < 0) {
@@ -245,6 +247,7 @@ void controller_close(struct controller *c)
     store_close(c->store);
     fleet_config_free(c);
     fleet_free(c);
+    job_close(c);
     authority_free(c);
     free(c->tokens);
     free(c->waits);

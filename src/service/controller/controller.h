@@ -69,6 +69,8 @@ struct fleet_path { /* one that arrives at a NIC of the host */
     uint32_t loss_ppm;
 };
 
+struct fleet_job_process;
+struct jobs_state;
 struct fleet_host;
 struct fleet_nic {
     uint32_t id;
@@ -124,6 +126,8 @@ struct fleet_host {
     uint64_t generation;
     struct fleet_path *paths;
     uint32_t path_count, paths_dead, paths_lossy;
+    struct fleet_job_process *jobs; /* as in its last rollup; job.h */
+    uint32_t job_count;
     struct open_finding findings[CONTROLLER_HOST_FINDINGS];
     uint32_t finding_count;
     enum freshness shown_freshness; /* last told as an event */
@@ -187,6 +191,7 @@ struct controller {
     size_t token_count;
 
     struct fleet_config *fleet_config;
+    struct jobs_state *jobs; /* job.h */
 
     /* fleet */
     struct fleet_host **hosts; /* by index: order of joining */

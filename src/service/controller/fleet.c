@@ -1,5 +1,5 @@
 /* fleet.c: who belongs to the fleet: hosts, their NICs, and what all agents are told of it. */
-#include "service/controller/controller.h"
+#include "service/controller/job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -221,6 +221,7 @@ void fleet_free(struct controller *c)
 {
     for (uint32_t i = 0; i < c->host_count; i++) {
         free(c->hosts[i]->paths);
+        job_forget_host(c->hosts[i]);
         free(c->hosts[i]);
     }
     for (uint32_t i = 0; i < c->nic_count; i++) {
@@ -420,6 +421,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
         c->nics[h->nics[i]] = NULL;
     }
     free(h->paths);
+    job_forget_host(h);
     h->paths = NULL;
     h->path_count = h->nic_count = h->finding_count = h->paths_dead = h->paths_lossy = 0;
     h->member = h->reported = false;

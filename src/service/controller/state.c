@@ -1,5 +1,5 @@
 /* state.c: reports into what is now, and into events. */
-#include "service/controller/controller.h"
+#include "service/controller/job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -258,6 +258,9 @@ static int apply_event(struct controller *c, struct fleet_host *h, const Foliot_
         alarm_on_run(c, h, e->finding != NULL ? e->finding->run : 0);
         return r < 0 ? r : apply_plain(c, h, e, event_at);
     }
+    if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_JOB && e->job != NULL) {
+        return job_on_event(c, h, e, event_at);
+    }
     return apply_plain(c, h, e, event_at);
 }
 
@@ -408,6 +411,7 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
     if (report->covers_ms > 0) {
         h->reported = true;
         h->rolled = controller_mono();
+        r = r < 0 ? r : job_on_report(c, h, report, at_ns);
     }
     for (size_t i = 0; i < report->n_events && r == 0; i++) {
         r = apply_event(c, h, report, report->events[i], at_ns);

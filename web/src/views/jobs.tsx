@@ -1,23 +1,228 @@
-// Jobs and Savings: until agents report jobs there are none, and the page says so rather than showing zeros.
+// Jobs: what runs over the plugin, one job on one time axis (throughput, delay, what failover did), its flows, two jobs beside
+// each other. Savings: what jobs were spared, each number with its evidence.
+import { useState } from "preact/hooks";
+import type { Job, JobDetail, JobFlow, JobRow, Ns, Page, SavingsAnswer } from "../model.ts";
+import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
-import type { Page } from "../model.ts";
-import { Empty, Shown } from "../ui/state.tsx";
+import { go, hrefTo, place } from "../route.ts";
+import { nowNs } from "../now.ts";
+import { ago, digits, duration, rate } from "../time.ts";
+import { Chart } from "../ui/chart.tsx";
+import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
+import { Table } from "../ui/table.tsx";
+
+const tones: Record<Job["state"], Tone> = { running: "good", idle: "none", parted: "bad", ended: "none", killed: "warn", unknown: "none" };
+const worry: Record<Job["state"], number> = { parted: 5, running: 4, idle: 3, killed: 2, unknown: 1, ended: 0 };
+
+/** A job is known by name and user: "4711 of 1000" in the address as 4711?user=1000. */
+const path = (job: string, user: string | undefined) => `jobs/${encodeURIComponent(job)}${user === undefined ? "" : `?user=${encodeURIComponent(user)}`}`;
 
 export function Jobs() {
-  const jobs = useResource<Page<unknown>>("jobs", 10_000, ["job"]);
+  const { rest, query } = place.value;
+  return rest === "" ? <List /> : <One job={rest} user={query["user"]} other={query["beside"]} />;
+}
+
+function List() {
+  const jobs = useResource<Page<Job>>("jobs?limit=1000", 5_000, ["job"]);
+  const now = nowNs.value;
   return (
     <>
       <h1>Jobs</h1>
-      {jobs.failure?.kind === "missing" ? <Empty>No job is measured: this version's agents report none yet.</Empty> : <Shown of={jobs} what="jobs">{(page) => <Empty>{page.items.length === 0 ? "No job runs with Foliot's plugin." : `${page.items.length} jobs.`}</Empty>}</Shown>}
+      {jobs.failure?.kind === "missing" ? <Empty>No job is measured: this controller's version knows of none.</Empty> : (
+        <Shown of={jobs} what="jobs">
+          {(page) => page.items.length === 0 ? <Empty>No job runs with Foliot's plugin, as far as agents see. Jobs set NCCL_NET_PLUGIN=foliot.</Empty> : (
+            <Table caption="Jobs over the plugin" rows={page.items} id={(j) => `${j.user} ${j.job}`} first="State" columns={[
+              { name: "Job", cell: (j) => <a href={hrefTo({ view: "jobs", rest: j.job, query: { user: String(j.user) } })}>{j.job}</a>, sort: (j) => j.job },
+              { name: "User", cell: (j) => j.user, sort: (j) => j.user, number: true },
+              { name: "State", cell: (j) => <Mark tone={tones[j.state]}>{j.state}</Mark>, sort: (j) => worry[j.state] },
+              { name: "Ranks", cell: (j) => (j.ranks === null ? j.processes : `${j.processes} of ${j.ranks}`), sort: (j) => j.processes, number: true },
+              { name: "Hosts", cell: (j) => j.hosts, sort: (j) => j.hosts, number: true },
+              { name: "Lanes", cell: (j) => (j.lanes === null ? "–" : `${j.lanes_usable} of ${j.lanes}`), sort: (j) => (j.lanes ?? 0) - (j.lanes_usable ?? 0), number: true },
+              { name: "Sends", cell: (j) => rate(j.rate_bps), sort: (j) => j.rate_bps ?? -1, number: true },
+              { name: "Failovers", cell: (j) => j.failovers ?? "–", sort: (j) => j.failovers ?? -1, number: true },
+              { name: "No way for", cell: (j) => duration(j.stalled_ns), sort: (j) => j.stalled_ns ?? -1, number: true },
+              { name: "Worst delay p99", cell: (j) => duration(j.worst?.owd_ns_p99), sort: (j) => j.worst?.owd_ns_p99 ?? -1, number: true },
+              { name: "Since", cell: (j) => ago(big(j.since_utc_ns), now), sort: (j) => Number(j.since_utc_ns) },
+            ]} />
+          )}
+        </Shown>
+      )}
+    </>
+  );
+}
+
+const seconds = (past: JobDetail["past"], length: number) => Array.from({ length }, (_, i) => Number(big(past.from_utc_ns) / 1_000_000n) / 1e3 + (i * past.step_ns) / 1e9);
+
+function One({ job, user, other }: { job: string; user: string | undefined; other: string | undefined }) {
+  const detail = useResource<JobDetail>(path(job, user), 5_000, ["job"]);
+  const rows = useResource<Page<JobRow>>("events?kind=job&limit=1000", 10_000, ["job"]);
+  return (
+    <>
+      <h1>Job {job}</h1>
+      <p><a href={hrefTo({ view: "jobs" })}>All jobs</a></p>
+      <Shown of={detail} what={`job ${job}`}>
+        {(d) => {
+          const happened = (rows.data?.items ?? []).filter((row) => row.detail?.job === d.job && row.detail?.user === d.user);
+          return (
+            <>
+              <div class="tiles">
+                <Tile label="State" tone={tones[d.state]}>{d.state}</Tile>
+                <Tile label="Ranks heard of">{d.processes}{d.ranks === null ? "" : ` of ${d.ranks}`}</Tile>
+                <Tile label="Sends">{rate(d.rate_bps)}</Tile>
+                <Tile label="Lanes usable">{d.lanes === null ? "–" : `${d.lanes_usable} of ${d.lanes}`}</Tile>
+                <Tile label="Failovers">{d.failovers ?? "–"}</Tile>
+                <Tile label="Without any way">{duration(d.stalled_ns)}</Tile>
+              </div>
+              {d.processes_silent > 0 && <p class="banner" role="status">{d.processes_silent} of its processes are on hosts that are silent: what they do is not known.</p>}
+              <Past detail={d} happened={happened} />
+              <Flows flows={d.flows} />
+              <Happened rows={happened} />
+              <Beside detail={d} other={other} />
+            </>
+          );
+        }}
+      </Shown>
+    </>
+  );
+}
+
+function Past({ detail, happened }: { detail: JobDetail; happened: JobRow[] }) {
+  const { past } = detail;
+  const at = seconds(past, past.rate_bps.length);
+  const marks = happened.filter((row) => row.word !== "started").map((row) => ({ at: Number(big(row.at_utc_ns) / 1_000_000n) / 1e3, text: row.word }));
+  if (at.length < 2) {
+    return <Empty>Its past begins now: a point each {duration(past.step_ns)}.</Empty>;
+  }
+  return (
+    <>
+      <Chart title="Throughput of all ranks; a dashed line where a lane failed, came back or was moved" seconds={at} format={rate} marks={marks} lines={[{ name: "sent", values: past.rate_bps }]} />
+      <Chart title="In-band one-way delay, the worst of all ranks" seconds={at} format={duration} marks={marks} lines={[{ name: "median of lanes", values: past.owd_ns_p50 }, { name: "worst lane, p99", values: past.owd_ns_p99 }]} />
+    </>
+  );
+}
+
+const name = (f: JobFlow) => `${f.from_host}/${f.from_nic} → ${f.to_host}/${f.to_nic} lane ${f.lane}`;
+
+/** The one flow of 94 us among 4 us ones: three times the median, and more than a microsecond. */
+export function standsOut(flows: JobFlow[]): JobFlow | null {
+  const known = flows.filter((f) => f.owd_ns_p50 !== null).sort((a, b) => a.owd_ns_p50! - b.owd_ns_p50!);
+  const usual = Math.max(1_000, known[Math.floor((known.length - 1) / 2)]?.owd_ns_p50 ?? 0);
+  const last = known.at(-1);
+  return last !== undefined && known.length >= 3 && last.owd_ns_p50! >= 3 * usual ? last : null;
+}
+
+function Flows({ flows }: { flows: JobFlow[] }) {
+  const odd = standsOut(flows);
+  const most = Math.max(1, ...flows.map((f) => f.owd_ns_p99 ?? 0));
+  if (flows.length === 0) {
+    return <Empty>No flow of it is measured.</Empty>;
+  }
+  return (
+    <>
+      {odd && <p><Mark tone="bad">{name(odd)} stands out: {duration(odd.owd_ns_p50)} at the median</Mark></p>}
+      <Table caption="Each rank's slowest flows, and those not well" rows={flows} id={(f) => `${name(f)} ${f.state} ${flows.indexOf(f)}`} first="Network p50" columns={[
+        { name: "Flow", cell: (f) => (f === odd ? <strong>{name(f)}</strong> : name(f)), sort: name },
+        { name: "State", cell: (f) => <Mark tone={f.state === "active" ? "good" : f.state === "down" ? "bad" : "warn"}>{f.state}{f.reason === null ? "" : `: ${f.reason}`}</Mark>, sort: (f) => f.state },
+        { name: "Rate", cell: (f) => rate(f.rate_bps), sort: (f) => f.rate_bps, number: true },
+        { name: "Sender p50", cell: (f) => duration(f.queued_ns_p50), sort: (f) => f.queued_ns_p50 ?? -1, number: true },
+        { name: "Network p50", cell: (f) => duration(f.owd_ns_p50), sort: (f) => f.owd_ns_p50 ?? -1, number: true },
+        { name: "p99", cell: (f) => (f.owd_ns_p99 === null ? "–" : <><meter class="delay" min={0} max={most} value={f.owd_ns_p99} aria-hidden="true" /> {duration(f.owd_ns_p99)}</>), sort: (f) => f.owd_ns_p99 ?? -1, number: true },
+        { name: "Receiver p50", cell: (f) => duration(f.consumed_ns_p50), sort: (f) => f.consumed_ns_p50 ?? -1, number: true },
+        { name: "± clock", cell: (f) => duration(f.bound_ns), sort: (f) => f.bound_ns ?? -1, number: true },
+      ]} />
+    </>
+  );
+}
+
+function Happened({ rows }: { rows: JobRow[] }) {
+  const now = nowNs.value;
+  return rows.length === 0 ? <Empty>Nothing has happened to it.</Empty> : (
+    <Table caption="What happened to it" rows={rows} id={(r) => String(r.id)} columns={[
+      { name: "When", cell: (r) => <a href={hrefTo({ view: "jobs", rest: place.value.rest, query: place.value.query, at: big(r.at_utc_ns) })}>{ago(big(r.at_utc_ns), now)}</a> },
+      { name: "What", cell: (r) => r.word },
+      { name: "", cell: (r) => r.detail?.text ?? "" },
+    ]} />
+  );
+}
+
+/** Another job's figures beside this one's: was the network different? */
+function Beside({ detail, other }: { detail: JobDetail; other: string | undefined }) {
+  const jobs = useResource<Page<Job>>("jobs?limit=1000", 30_000);
+  const second = useResource<JobDetail>(other === undefined ? null : `jobs/${encodeURIComponent(other)}`, 10_000);
+  const [chosen, setChosen] = useState(other ?? "");
+  const names = (jobs.data?.items ?? []).map((j) => j.job).filter((one, i, all) => one !== detail.job && all.indexOf(one) === i);
+  const choose = (word: string) => {
+    setChosen(word);
+    go({ query: { ...place.value.query, beside: word } });
+  };
+  const d = second.data;
+  return (
+    <>
+      <p>
+        <label>Beside{" "}
+          <select value={chosen} onChange={(e) => choose(e.currentTarget.value)}>
+            <option value="">no other job</option>
+            {names.map((one) => <option key={one} value={one}>{one}</option>)}
+          </select>
+        </label>
+      </p>
+      {d && (
+        <Table caption={`Job ${detail.job} beside job ${d.job}`} rows={[
+          { what: "Sends", first: rate(detail.rate_bps), second: rate(d.rate_bps) },
+          { what: "Delay, median of lanes", first: duration(detail.owd_ns_p50), second: duration(d.owd_ns_p50) },
+          { what: "Worst flow", first: detail.worst ? `${duration(detail.worst.owd_ns_p99)} ${name(detail.worst)}` : "–", second: d.worst ? `${duration(d.worst.owd_ns_p99)} ${name(d.worst)}` : "–" },
+          { what: "Failovers", first: String(detail.failovers ?? "–"), second: String(d.failovers ?? "–") },
+          { what: "Without any way", first: duration(detail.stalled_ns), second: duration(d.stalled_ns) },
+        ]} id={(r) => r.what} columns={[{ name: "Figure", cell: (r) => r.what }, { name: detail.job, cell: (r) => r.first, number: true }, { name: d.job, cell: (r) => r.second, number: true }]} />
+      )}
     </>
   );
 }
 
 export function Savings() {
+  const [minutes, setMinutes] = useState(150);
+  const answer = useResource<SavingsAnswer>(`savings?restart_minutes=${minutes}`, 30_000, ["job"]);
   return (
     <>
       <h1>Savings</h1>
-      <Empty>Nothing to add up: savings come from jobs, and no job has been measured.</Empty>
+      <p>
+        <label>A restart costs each GPU <input type="number" min={0} max={100_000} value={minutes} onChange={(e) => setMinutes(Math.min(100_000, Math.max(0, Math.round(Number(e.currentTarget.value) || 0))))} /> minutes: an assumption, not a measurement.</label>
+      </p>
+      <Shown of={answer} what="savings">
+        {({ items, whole }) => items.length === 0 ? <Empty>Nothing to add up: savings come from jobs, and nothing has happened to any yet.</Empty> : (
+          <>
+            {!whole && <p class="banner" role="status">There were too many events to look at all: the oldest are added up.</p>}
+            <div class="tiles">
+              <Tile label="Restarts avoided">{items.reduce((sum, s) => sum + s.restarts_avoided, 0)}</Tile>
+              <Tile label="GPU hours saved">{digits(items.reduce((sum, s) => sum + s.gpu_hours_saved, 0))}</Tile>
+              <Tile label="GPU hours lost">{digits(items.reduce((sum, s) => sum + s.gpu_hours_lost, 0))}</Tile>
+            </div>
+            <Table caption="By job and month" rows={items} id={(s) => `${s.month} ${s.user} ${s.job}`} first="Month" columns={[
+              { name: "Month", cell: (s) => s.month, sort: (s) => s.month },
+              { name: "Job", cell: (s) => <a href={hrefTo({ view: "jobs", rest: s.job, query: { user: String(s.user) } })}>{s.job}</a>, sort: (s) => s.job },
+              { name: "Ranks", cell: (s) => s.ranks ?? "–", sort: (s) => s.ranks ?? -1, number: true },
+              { name: "Faults", cell: (s) => s.faults, sort: (s) => s.faults, number: true },
+              { name: "Restarts avoided", cell: (s) => s.restarts_avoided, sort: (s) => s.restarts_avoided, number: true },
+              { name: "GPU hours saved", cell: (s) => digits(s.gpu_hours_saved), sort: (s) => s.gpu_hours_saved, number: true },
+              { name: "GPU hours lost", cell: (s) => digits(s.gpu_hours_lost), sort: (s) => s.gpu_hours_lost, number: true },
+              { name: "Evidence", cell: (s) => (s.evidence.length === 0 ? "–" : <Evidence ids={s.evidence} />) },
+            ]} />
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function Evidence({ ids }: { ids: Ns[] }) {
+  const [open, setOpen] = useState(false);
+  const last = ids.reduce<bigint>((most, id) => (big(id) > most ? big(id) : most), 0n);
+  const rows = useResource<Page<JobRow>>(open ? `events?kind=job&word=failover&limit=1000&cursor=${last + 1n}` : null, 60_000);
+  const shown = (rows.data?.items ?? []).filter((row) => ids.some((id) => big(id) === big(row.id)));
+  return (
+    <>
+      <button aria-expanded={open} onClick={() => setOpen(!open)}>{ids.length} {ids.length === 1 ? "event" : "events"}</button>
+      {open && shown.map((row) => <p key={String(row.id)}><a href={hrefTo({ view: "jobs", rest: row.detail?.job ?? "", at: big(row.at_utc_ns) })}>{new Date(Number(big(row.at_utc_ns) / 1_000_000n)).toISOString()}</a> {row.detail?.text}</p>)}
     </>
   );
 }

@@ -1,0 +1,437 @@
+/* api_job.c: the fleet's jobs as they are now, their past, and what they were saved from. */
+#include "service/controller/api.h"
+#include "service/controller/job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *state_word(uint32_t state)
+{
+    static const char *const words[] = {"unknown", "running", "idle", "parted", "ended", "killed"};
+
+    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
+}
+
+static const char *mode_word(uint32_t mode)
+{
+    static const char *const words[] = {NULL, "off", "observe", "failover", "full"};
+
+    return mode < ARRAY_COUNT(words) ? words[mode] : NULL;
+}
+
+/* ---- sums ---- */
+
+struct job_sums {
+    uint32_t processes, hosts, silent, state;
+    uint64_t bytes, rate_bps, failovers, repaths, parted, stalled_ns, lanes, lanes_usable;
+    uint32_t owd_p50_ns;
+    const struct fleet_job_flow *worst;
+    const struct fleet_host *worst_host;
+};
+
+/* What the job is, by its processes: the one to worry about most. */
+static uint32_t worse(uint32_t a, uint32_t b)
+{
+    static const uint8_t worry[] = {
+        [FOLIOT__V1__JOB_STATE__JOB_UNKNOWN] = 0, [FOLIOT__V1__JOB_STATE__JOB_ENDED] = 1,
+        [FOLIOT__V1__JOB_STATE__JOB_KILLED] = 2,  [FOLIOT__V1__JOB_STATE__JOB_IDLE] = 3,
+        [FOLIOT__V1__JOB_STATE__JOB_RUNNING] = 4, [FOLIOT__V1__JOB_STATE__JOB_PARTED] = 5};
+
+    return worry[a] >= worry[b] ? a : b;
+}
+
+static bool current(const struct controller *c, const struct fleet_host *h, struct mono now)
+{
+    const enum freshness f = fleet_freshness(c, h, now);
+
+    return h->member && h->reported && (f == FRESHNESS_LIVE || f == FRESHNESS_LATE);
+}
+
+static void add_flows(struct job_sums *s, const struct fleet_host *h,
+                      const struct fleet_job_process *p)
+{
+    for (uint32_t i = 0; i < p->flow_count; i++) {
+        const struct fleet_job_flow *f = &p->flows[i];
+        if (!f->sending && f->owd_p99_ns != 0 &&
+            (s->worst == NULL || (int64_t)f->owd_p99_ns - f->owd_floor_ns >
+                                     (int64_t)s->worst->owd_p99_ns - s->worst->owd_floor_ns)) {
+            s->worst = f;
+            s->worst_host = h;
+        }
+    }
+}
+
+static struct job_sums add_up(const struct controller *c, const struct fleet_job *job)
+{
+    const struct mono now = controller_mono();
+    struct job_sums s = {0};
+
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const struct fleet_host *h = c->hosts[i];
+        bool here = false;
+        for (uint32_t k = 0; k < h->job_count; k++) {
+            const struct fleet_job_process *p = &h->jobs[k];
+            if (!job_has(job, h, p)) {
+                continue;
+            }
+            if (!current(c, h, now)) { /* what a silent host said last is not what is */
+                s.silent++;
+                continue;
+            }
+            here = true;
+            s.processes++;
+            s.state = worse(s.state, p->state);
+            s.bytes += p->bytes_out;
+            s.rate_bps += p->rate_out_bps;
+            s.failovers += p->failovers;
+            s.repaths += p->repaths;
+            s.parted += p->parted;
+            s.lanes += p->lanes;
+            s.lanes_usable += p->lanes_usable;
+            s.stalled_ns = p->stalled_ns > s.stalled_ns ? p->stalled_ns : s.stalled_ns;
+            s.owd_p50_ns = p->owd_p50_ns > s.owd_p50_ns ? p->owd_p50_ns : s.owd_p50_ns;
+            add_flows(&s, h, p);
+        }
+        s.hosts += here;
+    }
+    return s;
+}
+
+static void put_flow(struct json_writer *j, const char *key, const struct fleet_host *h,
+                     const struct fleet_job_flow *f)
+{
+    json_put_object(j, key);
+    json_put_string(j, "from_host", f->sending ? h->name : f->peer_host);
+    json_put_string(j, "from_nic", f->sending ? f->own_nic : f->peer_nic);
+    json_put_string(j, "to_host", f->sending ? f->peer_host : h->name);
+    json_put_string(j, "to_nic", f->sending ? f->peer_nic : f->own_nic);
+    json_put_uint(j, "lane", f->lane);
+    json_put_string(j, "state", f->state);
+    json_put_string(j, "reason", f->reason[0] != 0 ? f->reason : NULL);
+    json_put_uint(j, "rate_bps", f->rate_bps);
+    json_put_int_if(j, "owd_ns_p50", f->owd_p50_ns != 0, f->owd_p50_ns);
+    json_put_int_if(j, "owd_ns_p99", f->owd_p99_ns != 0, f->owd_p99_ns);
+    json_put_int_if(j, "owd_ns_floor", f->owd_floor_ns != 0, f->owd_floor_ns);
+    json_put_int_if(j, "queued_ns_p50", f->owd_p50_ns != 0, f->queued_p50_ns);
+    json_put_int_if(j, "consumed_ns_p50", f->owd_p50_ns != 0, f->consumed_p50_ns);
+    json_put_int_if(j, "bound_ns", f->bound_ns != 0, f->bound_ns);
+    json_put_end(j);
+}
+
+static void put_job_fields(const struct controller *c, struct json_writer *j,
+                           const struct fleet_job *job)
+{
+    const struct job_sums s = add_up(c, job);
+    const bool known = s.processes > 0;
+
+    json_put_string(j, "job", job->name);
+    json_put_uint(j, "user", job->user);
+    json_put_string(j, "state", state_word(s.state));
+    json_put_int(j, "since_utc_ns", job->first_ns);
+    json_put_int(j, "heard_utc_ns", job->last_ns);
+    json_put_int_if(j, "ranks", job->ranks != 0, job->ranks);
+    json_put_uint(j, "processes", s.processes);
+    json_put_uint(j, "processes_silent", s.silent);
+    json_put_uint(j, "hosts", s.hosts);
+    json_put_int_if(j, "rate_bps", known, s.rate_bps < INT64_MAX ? (int64_t)s.rate_bps : INT64_MAX);
+    json_put_int_if(j, "bytes", known, s.bytes < INT64_MAX ? (int64_t)s.bytes : INT64_MAX);
+    json_put_int_if(j, "lanes", known, (int64_t)s.lanes);
+    json_put_int_if(j, "lanes_usable", known, (int64_t)s.lanes_usable);
+    json_put_int_if(j, "failovers", known, (int64_t)s.failovers);
+    json_put_int_if(j, "repaths", known, (int64_t)s.repaths);
+    json_put_int_if(j, "parted", known, (int64_t)s.parted);
+    json_put_int_if(j, "stalled_ns", known,
+                    s.stalled_ns < INT64_MAX ? (int64_t)s.stalled_ns : INT64_MAX);
+    json_put_int_if(j, "owd_ns_p50", s.owd_p50_ns != 0, s.owd_p50_ns);
+    if (s.worst != NULL) {
+        put_flow(j, "worst", s.worst_host, s.worst);
+    } else {
+        json_put_null(j, "worst");
+    }
+}
+
+void api_get_jobs(struct api_call *call)
+{
+    struct json_writer *j = call->j;
+    int64_t limit, cursor, count = 0;
+    const uint32_t all = job_count(call->c);
+    const char *state = http_query(call->request, "state");
+    char text[24];
+    uint32_t i;
+
+    if (!api_page(call, &limit, &cursor)) {
+        return;
+    }
+    json_put_object(j, NULL);
+    json_put_array(j, "items");
+    for (i = cursor < all ? (uint32_t)cursor : all; i < all && count < limit; i++) {
+        const struct fleet_job *job = job_get(call->c, all - 1 - i); /* newest first */
+        if (state != NULL && strcmp(state, state_word(add_up(call->c, job).state)) != 0) {
+            continue;
+        }
+        json_put_object(j, NULL);
+        put_job_fields(call->c, j, job);
+        json_put_end(j);
+        count++;
+    }
+    json_put_end(j);
+    snprintf(text, sizeof(text), "%u", i);
+    json_put_string(j, "next", i < all ? text : NULL);
+    json_put_end(j);
+    api_answer(call);
+}
+
+/* ---- one job ---- */
+
+static void put_past(struct json_writer *j, const struct fleet_job *job)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < JOB_PAST; i++) {
+        count = job->past[i].reports > 0 ? i + 1 : count;
+    }
+    json_put_object(j, "past");
+    json_put_int(j, "from_utc_ns", job->past_from_ns);
+    json_put_int(j, "step_ns", job->slot_ns);
+    json_put_array(j, "rate_bps");
+    for (uint32_t i = 0; i < count; i++) {
+        json_put_int_if(j, NULL, job->past[i].reports > 0,
+                        (int64_t)(job->past[i].rate_bps & INT64_MAX));
+    }
+    json_put_end(j);
+    json_put_array(j, "owd_ns_p50");
+    for (uint32_t i = 0; i < count; i++) {
+        json_put_int_if(j, NULL, job->past[i].owd_p50_ns > 0, job->past[i].owd_p50_ns);
+    }
+    json_put_end(j);
+    json_put_array(j, "owd_ns_p99");
+    for (uint32_t i = 0; i < count; i++) {
+        json_put_int_if(j, NULL, job->past[i].owd_p99_ns > 0, job->past[i].owd_p99_ns);
+    }
+    json_put_end(j);
+    json_put_end(j);
+}
+
+static void put_process(struct json_writer *j, const struct fleet_host *h,
+                        const struct fleet_job_process *p, bool known)
+{
+    json_put_object(j, NULL);
+    json_put_string(j, "host", h->name);
+    json_put_uint(j, "pid", p->pid);
+    json_put_int_if(j, "rank", p->rank != 0, (int64_t)p->rank - 1);
+    json_put_string(j, "state", known ? state_word(p->state) : "unknown");
+    json_put_string(j, "mode", mode_word(p->mode));
+    json_put_bool(j, "fleet_time", p->fleet_time);
+    json_put_int_if(j, "rate_out_bps", known, (int64_t)(p->rate_out_bps & INT64_MAX));
+    json_put_int_if(j, "rate_in_bps", known, (int64_t)(p->rate_in_bps & INT64_MAX));
+    json_put_uint(j, "lanes", p->lanes);
+    json_put_uint(j, "lanes_usable", p->lanes_usable);
+    json_put_uint(j, "failovers", p->failovers);
+    json_put_uint(j, "repaths", p->repaths);
+    json_put_uint(j, "resent", p->resent);
+    json_put_uint(j, "stalled_ns", p->stalled_ns);
+    json_put_int_if(j, "owd_ns_p50", p->owd_p50_ns != 0, p->owd_p50_ns);
+    json_put_end(j);
+}
+
+/* Of each host that has any: the processes, or their flows. */
+static void put_parts(const struct controller *c, struct json_writer *j,
+                      const struct fleet_job *job, bool flows)
+{
+    const struct mono now = controller_mono();
+
+    json_put_array(j, flows ? "flows" : "process_list");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const struct fleet_host *h = c->hosts[i];
+        for (uint32_t k = 0; k < h->job_count; k++) {
+            const struct fleet_job_process *p = &h->jobs[k];
+            if (!job_has(job, h, p)) {
+                continue;
+            }
+            if (!flows) {
+                put_process(j, h, p, current(c, h, now));
+            }
+            for (uint32_t f = 0; flows && current(c, h, now) && f < p->flow_count; f++) {
+                put_flow(j, NULL, h, &p->flows[f]);
+            }
+        }
+    }
+    json_put_end(j);
+}
+
+void api_get_job(struct api_call *call)
+{
+    int64_t user = -1;
+    const struct fleet_job *job = NULL;
+
+    if (!api_number(call, "user", 0, UINT32_MAX, &user)) {
+        return;
+    }
+    for (uint32_t i = job_count(call->c); i-- > 0 && job == NULL;) {
+        const struct fleet_job *one = job_get(call->c, i);
+        if (strcmp(one->name, call->rest) == 0 && (user < 0 || user == one->user)) {
+            job = one;
+        }
+    }
+    if (job == NULL) {
+        api_error(call, 404, "no-such-job", "no agent has told of such a job lately");
+        return;
+    }
+    json_put_object(call->j, NULL);
+    put_job_fields(call->c, call->j, job);
+    put_past(call->j, job);
+    put_parts(call->c, call->j, job, false);
+    put_parts(call->c, call->j, job, true);
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+/* ---- savings ---- */
+
+#define SAVING_MAX   4096
+#define EVIDENCE_MAX 10
+#define EVENTS_MAX   100000 /* looked at in one answer */
+
+struct saving {
+    char job[72], month[8];
+    uint32_t user, ranks;
+    uint32_t avoided, faults;
+    int64_t last_ns, stalled_ns;
+    bool ended_badly;
+    int64_t evidence[EVIDENCE_MAX];
+    uint32_t evidence_count;
+};
+
+struct adding {
+    struct saving *list;
+    uint32_t count;
+    int64_t seen;
+};
+
+static struct saving *saving_of(struct adding *a, const char *job, uint32_t user, const char *month)
+{
+    for (uint32_t i = a->count; i-- > 0;) {
+        struct saving *s = &a->list[i];
+        if (s->user == user && strcmp(s->job, job) == 0 && strcmp(s->month, month) == 0) {
+            return s;
+        }
+    }
+    if (a->count == SAVING_MAX) {
+        return NULL;
+    }
+    a->list[a->count] = (struct saving){.user = user, .last_ns = INT64_MIN / 2};
+    snprintf(a->list[a->count].job, sizeof(a->list[0].job), "%s", job);
+    snprintf(a->list[a->count].month, sizeof(a->list[0].month), "%s", month);
+    return &a->list[a->count++];
+}
+
+/* What NCCL's own transports end a job for. */
+static bool fatal(const char *reason)
+{
+    static const char *const reasons[] = {"carrier", "reset", "timeout", "peer", "damaged"};
+
+    for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
+        if (strcmp(reasons[i], reason) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Oldest first. Faults within JOB_RESTART_NS of each other would have been one restart. */
+static int add_event(void *context, const struct store_event *e)
+{
+    struct adding *a = context;
+    json_t *body = json_loads(e->body, 0, NULL);
+    const char *job = json_string_value(json_object_get(body, "job"));
+    const char *reason = json_string_value(json_object_get(body, "reason"));
+    const time_t at = (time_t)(e->at_ns / NS_PER_S);
+    struct saving *s = NULL;
+    struct tm tm;
+    char month[8] = "";
+
+    a->seen++;
+    if (job != NULL && gmtime_r(&at, &tm) != NULL &&
+        strftime(month, sizeof(month), "%Y-%m", &tm) > 0) {
+        s = saving_of(a, job, (uint32_t)json_integer_value(json_object_get(body, "user")), month);
+    }
+    if (s != NULL) {
+        const uint32_t ranks = (uint32_t)json_integer_value(json_object_get(body, "ranks"));
+        const int64_t stalled = json_integer_value(json_object_get(body, "stalled_ns"));
+        s->ranks = ranks > s->ranks ? ranks : s->ranks;
+        s->stalled_ns = stalled > s->stalled_ns ? stalled : s->stalled_ns;
+        if (strcmp(e->word, "failover") == 0 && reason != NULL && fatal(reason)) {
+            s->faults++;
+            if (e->at_ns - s->last_ns > JOB_RESTART_NS) {
+                s->avoided++;
+                if (s->evidence_count < EVIDENCE_MAX) {
+                    s->evidence[s->evidence_count++] = e->id;
+                }
+            }
+            s->last_ns = e->at_ns;
+        }
+    }
+    json_decref(body);
+    return a->seen >= EVENTS_MAX ? 1 : 0;
+}
+
+static void put_saving(struct json_writer *j, const struct saving *s, double hours)
+{
+    const double ranks = s->ranks > 0 ? s->ranks : 1;
+
+    json_put_object(j, NULL);
+    json_put_string(j, "month", s->month);
+    json_put_string(j, "job", s->job);
+    json_put_uint(j, "user", s->user);
+    json_put_int_if(j, "ranks", s->ranks != 0, s->ranks);
+    json_put_uint(j, "faults", s->faults);
+    json_put_uint(j, "restarts_avoided", s->avoided);
+    json_put_double(j, "gpu_hours_saved", s->avoided * hours * ranks);
+    json_put_double(j, "gpu_hours_lost", (double)s->stalled_ns / 3.6e12 * ranks);
+    json_put_array(j, "evidence");
+    for (uint32_t i = 0; i < s->evidence_count; i++) {
+        json_put_int(j, NULL, s->evidence[i]);
+    }
+    json_put_end(j);
+    json_put_end(j);
+}
+
+void api_get_savings(struct api_call *call)
+{
+    struct adding a = {.list = calloc(SAVING_MAX, sizeof(*a.list))};
+    struct store_event_filter f = {.kind = "job", .limit = EVENTS_MAX};
+    int64_t minutes = (int64_t)(JOB_RESTART_HOURS * 60);
+    struct json_writer *j = call->j;
+    int r = a.list == NULL ? -ENOMEM : 0;
+
+    if (!api_number(call, "restart_minutes", 0, 100000, &minutes) ||
+        !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
+        !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
+        free(a.list);
+        return;
+    }
+    r = r < 0 ? r : store_events(call->c->store, &f, add_event, &a);
+    if (r < 0) {
+        free(a.list);
+        api_error(call, 503, "store", "the store can't be read: %s", strerror(-r));
+        return;
+    }
+    json_put_object(j, NULL);
+    json_put_array(j, "items");
+    for (uint32_t i = a.count; i-- > 0;) { /* newest first */
+        put_saving(j, &a.list[i], (double)minutes / 60);
+    }
+    json_put_end(j);
+    json_put_bool(j, "whole", a.seen < EVENTS_MAX && a.count < SAVING_MAX);
+    json_put_object(j, "assumed");
+    json_put_int(j, "restart_minutes", minutes);
+    json_put_int(j, "one_restart_within_ns", JOB_RESTART_NS);
+    json_put_end(j);
+    json_put_end(j);
+    free(a.list);
+    api_answer(call);
+}

@@ -1,0 +1,314 @@
+/* job.c: reports of jobs into what is now, a past, and events. */
+#include "service/controller/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct jobs_state {
+    struct fleet_job *list[JOB_MAX];
+    uint32_t count;
+};
+
+int job_open(struct controller *c)
+{
+    c->jobs = calloc(1, sizeof(*c->jobs));
+    return c->jobs == NULL ? -ENOMEM : 0;
+}
+
+void job_close(struct controller *c)
+{
+    for (uint32_t i = 0; c->jobs != NULL && i < c->jobs->count; i++) {
+        free(c->jobs->list[i]);
+    }
+    free(c->jobs);
+    c->jobs = NULL;
+}
+
+void job_forget_host(struct fleet_host *h)
+{
+    free(h->jobs);
+    h->jobs = NULL;
+    h->job_count = 0;
+}
+
+uint32_t job_count(const struct controller *c)
+{
+    return c->jobs != NULL ? c->jobs->count : 0;
+}
+
+const struct fleet_job *job_get(const struct controller *c, uint32_t index)
+{
+    ASSERT(index < c->jobs->count);
+    return c->jobs->list[index];
+}
+
+/* ---- names ---- */
+
+static void take_text(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+
+    for (; from[n] != 0 && n + 1 < size; n++) {
+        to[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : '?';
+    }
+    to[n] = 0;
+}
+
+static void name_of(char *to, size_t size, const char *job, uint32_t pid,
+                    const struct fleet_host *h)
+{
+    if (job[0] != 0) {
+        snprintf(to, size, "%s", job);
+    } else {
+        snprintf(to, size, "%u@%s", pid, h->name);
+    }
+}
+
+bool job_has(const struct fleet_job *job, const struct fleet_host *h,
+             const struct fleet_job_process *p)
+{
+    char name[sizeof(job->name)];
+
+    name_of(name, sizeof(name), p->job, p->pid, h);
+    return p->user == job->user && strcmp(name, job->name) == 0;
+}
+
+/* ---- the book ---- */
+
+static struct fleet_job *find_or_add(struct controller *c, const char *name, uint32_t user,
+                                     int64_t at_ns)
+{
+    struct jobs_state *s = c->jobs;
+    uint32_t oldest = 0;
+    struct fleet_job *job;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->list[i]->user == user && strcmp(s->list[i]->name, name) == 0) {
+            return s->list[i];
+        }
+        oldest = s->list[i]->last_ns < s->list[oldest]->last_ns ? i : oldest;
+    }
+    if (s->count == JOB_MAX) {
+        free(s->list[oldest]);
+        memmove(&s->list[oldest], &s->list[oldest + 1],
+                (s->count - oldest - 1) * sizeof(s->list[0]));
+        s->count--;
+    }
+    job = calloc(1, sizeof(*job));
+    if (job == NULL) {
+        return NULL;
+    }
+    snprintf(job->name, sizeof(job->name), "%s", name);
+    job->user = user;
+    job->first_ns = job->last_ns = at_ns;
+    job->slot_ns = JOB_SLOT_NS;
+    job->past_from_ns = at_ns - at_ns % JOB_SLOT_NS;
+    s->list[s->count++] = job;
+    return job;
+}
+
+static struct fleet_job_sample both(const struct fleet_job_sample *a,
+                                    const struct fleet_job_sample *b)
+{
+    const uint32_t parts = (a->reports > 0) + (b->reports > 0);
+
+    return (struct fleet_job_sample){
+        .rate_bps = parts > 0 ? (a->rate_bps + b->rate_bps) / parts : 0,
+        .owd_p50_ns = a->owd_p50_ns > b->owd_p50_ns ? a->owd_p50_ns : b->owd_p50_ns,
+        .owd_p99_ns = a->owd_p99_ns > b->owd_p99_ns ? a->owd_p99_ns : b->owd_p99_ns,
+        .reports = a->reports + b->reports,
+    };
+}
+
+/* Where that moment lies in the past; the past gets coarser until it fits. NULL: before its beginning. */
+static struct fleet_job_sample *slot_of(struct fleet_job *job, int64_t at_ns)
+{
+    if (at_ns < job->past_from_ns) {
+        return NULL;
+    }
+    while ((at_ns - job->past_from_ns) / job->slot_ns >= JOB_PAST) {
+        for (uint32_t i = 0; i < JOB_PAST / 2; i++) {
+            job->past[i] = both(&job->past[2 * i], &job->past[2 * i + 1]);
+        }
+        memset(&job->past[JOB_PAST / 2], 0, JOB_PAST / 2 * sizeof(job->past[0]));
+        job->slot_ns *= 2;
+    }
+    return &job->past[(at_ns - job->past_from_ns) / job->slot_ns];
+}
+
+static void add_to_past(struct fleet_job *job, const struct fleet_job_process *p, int64_t at_ns)
+{
+    struct fleet_job_sample *slot = slot_of(job, at_ns);
+
+    if (slot == NULL) {
+        return;
+    }
+    /* A process is heard once per JOB_SLOT_NS: in a slot of several, each counts its share. */
+    slot->rate_bps += p->rate_out_bps / (uint64_t)(job->slot_ns / JOB_SLOT_NS);
+    slot->owd_p50_ns = p->owd_p50_ns > slot->owd_p50_ns ? p->owd_p50_ns : slot->owd_p50_ns;
+    for (uint32_t i = 0; i < p->flow_count; i++) {
+        if (p->flows[i].owd_p99_ns > slot->owd_p99_ns) {
+            slot->owd_p99_ns = p->flows[i].owd_p99_ns;
+        }
+    }
+    slot->reports++;
+}
+
+/* ---- reports ---- */
+
+static void take_flow(struct fleet_job_flow *f, const Foliot__V1__JobFlow *m)
+{
+    take_text(f->peer_host, sizeof(f->peer_host), m->peer_host);
+    take_text(f->own_nic, sizeof(f->own_nic), m->own_nic);
+    take_text(f->peer_nic, sizeof(f->peer_nic), m->peer_nic);
+    take_text(f->state, sizeof(f->state), m->state);
+    take_text(f->reason, sizeof(f->reason), m->reason);
+    f->peer_pid = m->peer_pid;
+    f->lane = m->lane;
+    f->sending = m->sending != 0;
+    f->rate_bps = m->rate_bps;
+    f->owd_p50_ns = m->owd_p50_ns;
+    f->owd_p99_ns = m->owd_p99_ns;
+    f->owd_floor_ns = m->owd_floor_ns;
+    f->queued_p50_ns = m->queued_p50_ns;
+    f->consumed_p50_ns = m->consumed_p50_ns;
+    f->bound_ns = m->bound_ns;
+}
+
+static void take_process(struct fleet_job_process *p, const Foliot__V1__JobProcess *m)
+{
+    *p = (struct fleet_job_process){
+        .rank = m->rank,
+        .ranks = m->ranks,
+        .pid = m->pid,
+        .user = m->user,
+        .state = m->state <= FOLIOT__V1__JOB_STATE__JOB_KILLED ? m->state : 0,
+        .mode = m->mode,
+        .peers = m->peers,
+        .lanes = m->lanes,
+        .lanes_usable = m->lanes_usable,
+        .owd_p50_ns = m->owd_p50_ns,
+        .fleet_time = m->fleet_time != 0,
+        .bytes_out = m->bytes_out,
+        .bytes_in = m->bytes_in,
+        .rate_out_bps = m->rate_out_bps,
+        .rate_in_bps = m->rate_in_bps,
+        .resent = m->resent,
+        .failovers = m->failovers,
+        .repaths = m->repaths,
+        .parted = m->parted,
+        .stalled_ns = m->stalled_ns,
+        .age_ms = m->age_ms,
+    };
+    take_text(p->job, sizeof(p->job), m->job);
+    for (size_t i = 0; i < m->n_flows && i < JOB_FLOW_MAX; i++) {
+        take_flow(&p->flows[p->flow_count++], m->flows[i]);
+    }
+}
+
+static bool lives(const struct fleet_job_process *p)
+{
+    return p->state != FOLIOT__V1__JOB_STATE__JOB_ENDED &&
+           p->state != FOLIOT__V1__JOB_STATE__JOB_KILLED;
+}
+
+int job_on_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
+                  int64_t at_ns)
+{
+    const uint32_t count = report->n_jobs < JOB_HOST_MAX ? (uint32_t)report->n_jobs : JOB_HOST_MAX;
+    struct fleet_job_process *list = count > 0 ? calloc(count, sizeof(*list)) : NULL;
+
+    if (count > 0 && list == NULL) {
+        return -ENOMEM;
+    }
+    job_forget_host(h);
+    h->jobs = list;
+    h->job_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct fleet_job *job;
+        char name[sizeof(job->name)];
+        take_process(&list[i], report->jobs[i]);
+        name_of(name, sizeof(name), list[i].job, list[i].pid, h);
+        job = find_or_add(c, name, list[i].user, at_ns);
+        if (job == NULL) {
+            return -ENOMEM;
+        }
+        job->ranks = list[i].ranks > job->ranks ? list[i].ranks : job->ranks;
+        if (lives(&list[i])) {
+            job->last_ns = at_ns > job->last_ns ? at_ns : job->last_ns;
+            add_to_past(job, &list[i], at_ns);
+        }
+    }
+    return 0;
+}
+
+/* ---- events ---- */
+
+static const char *word_of(const char *text)
+{
+    static const char *const words[] = {"started", "failover", "failback", "repath",
+                                        "parted",  "ended",    "killed"};
+
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (strcmp(words[i], text) == 0) {
+            return words[i];
+        }
+    }
+    return "unknown";
+}
+
+static void put_body(struct json_writer *j, const struct fleet_host *h, const Foliot__V1__Event *e)
+{
+    const Foliot__V1__JobEvent *m = e->job;
+    char name[72], text[64];
+
+    take_text(text, sizeof(text), m->job);
+    name_of(name, sizeof(name), text, m->pid, h);
+    json_put_object(j, NULL);
+    json_put_string(j, "job", name);
+    json_put_uint(j, "user", m->user);
+    json_put_int_if(j, "rank", m->rank != 0, (int64_t)m->rank - 1);
+    json_put_int_if(j, "ranks", m->ranks != 0, m->ranks);
+    json_put_uint(j, "pid", m->pid);
+    json_put_int_if(j, "lane", m->lane != 0, (int64_t)m->lane - 1);
+    take_text(text, sizeof(text), m->reason);
+    json_put_string(j, "reason", text[0] != 0 ? text : NULL);
+    take_text(text, sizeof(text), m->own_nic);
+    json_put_string(j, "own_nic", text[0] != 0 ? text : NULL);
+    take_text(text, sizeof(text), m->peer_host);
+    json_put_string(j, "peer_host", text[0] != 0 ? text : NULL);
+    take_text(text, sizeof(text), m->peer_nic);
+    json_put_string(j, "peer_nic", text[0] != 0 ? text : NULL);
+    json_put_uint(j, "count", m->count);
+    json_put_uint(j, "stalled_ns", m->stalled_ns);
+    json_put_string(j, "text", e->text);
+    json_put_end(j);
+}
+
+int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *e,
+                 int64_t at_ns)
+{
+    const char *body = NULL;
+    size_t size = 0;
+    char *copy;
+    int r;
+
+    json_writer_reset(&c->json);
+    put_body(&c->json, h, e);
+    r = json_writer_finish(&c->json, &body, &size);
+    copy = r < 0 ? NULL : strndup(body, size - 1);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    const struct store_event event = {.at_ns = at_ns,
+                                      .fleet_ns = e->at_fleet,
+                                      .host = h->id,
+                                      .kind = "job",
+                                      .word = word_of(e->word),
+                                      .body = copy};
+    r = state_event(c, &event);
+    free(copy);
+    return r;
+}

@@ -1,0 +1,66 @@
+/* job.h: the fleet's jobs: what the agents say of their hosts' processes, put together by job and user.
+ *
+ * A host's last rollup is its processes' present; a silent host's says nothing any more. Per job a past of fixed size is
+ * kept in memory: JOB_PAST samples, at first one each 10 s; when they are full, two become one. What happened to a job
+ * (began, lane failed, ended …) is a row of the store: that, not memory, is what savings are made of.
+ *
+ * What a process says is the word of its user, who is named beside it; names are cut to what is printable. */
+#pragma once
+#include "service/controller/controller.h"
+
+#define JOB_PAST          512
+#define JOB_SLOT_NS       (10 * NS_PER_S)
+#define JOB_MAX           1024 /* the one that ended first leaves */
+#define JOB_HOST_MAX      64   /* processes of one host */
+#define JOB_FLOW_MAX      8    /* of a process */
+#define JOB_RESTART_NS    (60 * NS_PER_S)
+#define JOB_RESTART_HOURS 2.5 /* per GPU; see docs/controller.md */
+
+struct fleet_job_flow {
+    char peer_host[48], own_nic[16], peer_nic[16], state[16], reason[16];
+    uint32_t peer_pid, lane;
+    bool sending;
+    uint64_t rate_bps;
+    uint32_t owd_p50_ns, owd_p99_ns, owd_floor_ns, queued_p50_ns, consumed_p50_ns, bound_ns;
+};
+
+struct fleet_job_process {
+    char job[64];
+    uint32_t rank, ranks, pid, user, state, mode, peers, lanes, lanes_usable, owd_p50_ns,
+        flow_count;
+    bool fleet_time;
+    uint64_t bytes_out, bytes_in, rate_out_bps, rate_in_bps, resent, failovers, repaths, parted;
+    uint64_t stalled_ns, age_ms;
+    struct fleet_job_flow flows[JOB_FLOW_MAX];
+};
+
+struct fleet_job_sample {
+    uint64_t rate_bps;               /* sum over ranks; in a slot of several: their mean */
+    uint32_t owd_p50_ns, owd_p99_ns; /* the worst; 0: not known */
+    uint32_t reports;                /* 0: nothing was heard */
+};
+
+struct fleet_job {
+    char name[72]; /* "PID@HOST" for one that nobody named */
+    uint32_t user, ranks;
+    int64_t first_ns, last_ns; /* heard of */
+    int64_t past_from_ns, slot_ns;
+    struct fleet_job_sample past[JOB_PAST];
+};
+
+MUST_CHECK int job_open(struct controller *c);
+void job_close(struct controller *c);
+void job_forget_host(struct fleet_host *h);
+/* A rollup's processes, at a moment of our clock. */
+MUST_CHECK int job_on_report(struct controller *c, struct fleet_host *h,
+                             const Foliot__V1__Report *report, int64_t at_ns);
+/* An EVENT_JOB into a row of the store. */
+MUST_CHECK int job_on_event(struct controller *c, struct fleet_host *h,
+                            const Foliot__V1__Event *event, int64_t at_ns);
+
+/* The book, by the order in which they were heard of first. */
+uint32_t job_count(const struct controller *c);
+const struct fleet_job *job_get(const struct controller *c, uint32_t index);
+/* Whether a process of a host belongs to it. */
+bool job_has(const struct fleet_job *job, const struct fleet_host *h,
+             const struct fleet_job_process *p);
