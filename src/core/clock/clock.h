@@ -130,6 +130,8 @@ struct clock_config {
     double rate_drift_ppb_s; /* and by no more than this a second; 0: 100 */
     double
         wander_ppb; /* known wander, ppb per root second: no bank; 0: not known (evaluation only) */
+    bool
+        guard_is_own; /* what clock_on_guard tells is of this very clock, not of the host's beside it */
     bool alone_is_fine; /* a fleet of one: SYNCED without peers (tests, foliot selftest) */
     uint64_t seed;      /* for jitter and random choices */
 };
@@ -175,8 +177,8 @@ enum clock_action_kind {
     CLOCK_ACTION_LIAR, /* most of those asked don't believe `peer` either; value_ns: its level here
                         */
     CLOCK_ACTION_ASYMMETRY, /* only this edge is off: asymmetric by about value_ns */
-    CLOCK_ACTION_CLEARED,   /* `peer` fits again, or is no peer any more: LIAR or ASYMMETRY is over */
-    CLOCK_ACTION_REPLACE,   /* give this edge up for the next peer of the list */
+    CLOCK_ACTION_CLEARED, /* `peer` fits again, or is no peer any more: LIAR or ASYMMETRY is over */
+    CLOCK_ACTION_REPLACE, /* give this edge up for the next peer of the list */
 };
 
 struct clock_action {

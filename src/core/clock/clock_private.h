@@ -182,6 +182,10 @@ struct clock {
     bool has_mean;
     int step_ticks;
     double step_ns;
+    bool step_sudden;           /* all was calm before it */
+    double shift_ms;            /* mean square of what the edges together are off by */
+    int uneasy_ticks;           /* running: they are off by half a step */
+    struct nic_time calm_since; /* they are not */
     struct nic_time stepped_at;
     int steps_running;
     struct nic_time disrupted_until;

@@ -9,6 +9,11 @@
 #define STEP_AGAIN_NS   (3 * NS_PER_S)
 #define STEPS_REACQUIRE 3
 #define STEP_EPOCH_NS   1e6
+#define SCATTER         6.0
+#define SCATTER_GAIN    0.02
+#define CALM_NS         (1 * NS_PER_S)
+#define UNEASY_TICKS    3
+#define VOUCHED_NS      (NS_PER_S / 2)
 #define MERGE_TICKS     10
 #define LOST_SCALE      6.0
 #define LOST_S          2.0
@@ -24,16 +29,13 @@ double disturbance_step_limit(const struct clock *c)
     return 8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
 }
 
-/* The own clock stepped: nearly all edges say so, on one side, two ticks running. Levels are slow,
- * so they still stand where they stood before. */
-bool disturbance_find_step(struct clock *c)
+/* What each edge says that this member is off by, sorted, in c->values. Levels are slow, so they
+ * still stand where they stood before a step. */
+static int sorted_shifts(struct clock *c, double limit, int *ret_out)
 {
-    const double limit = disturbance_step_limit(c);
-    int count = 0, out = 0;
+    int count = 0;
 
-    if (!disturbance_watched(c)) {
-        return false;
-    }
+    *ret_out = 0;
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
         if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw ||
@@ -42,34 +44,78 @@ bool disturbance_find_step(struct clock *c)
         }
         const double off = edge_shift(e->raw_low, e->level_ns);
         c->values[count++] = off;
-        out += fabs(off) > limit;
+        *ret_out += fabs(off) > limit;
     }
+    if (count > 0) {
+        (void)shortest_half(c->values, count, count); /* sorts */
+    }
+    return count;
+}
+
+/* A clock steps out of a calm. A map that drifts off, for its member starves or has learned a wrong
+ * rate, is off a little first, and its error scatters. */
+static void note_calm(struct clock *c, double median, double limit)
+{
+    const double clipped = fmin(limit, fabs(median));
+
+    c->shift_ms += SCATTER_GAIN * (clipped * clipped - c->shift_ms);
+    c->uneasy_ticks = fabs(median) < limit / 2 ? 0 : c->uneasy_ticks + 1;
+    if (c->uneasy_ticks >= UNEASY_TICKS) {
+        c->calm_since = c->now;
+    }
+}
+
+/* This member is off: nearly all edges say so, on one side, two ticks running. */
+bool disturbance_find_step(struct clock *c)
+{
+    const double limit = disturbance_step_limit(c);
+    int out;
+
+    if (!disturbance_watched(c)) {
+        c->calm_since = c->now;
+        return false;
+    }
+    const int count = sorted_shifts(c, limit, &out);
     const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
-    if (count < least || 5 * out < 4 * count) {
+    const double low = count > 0 ? c->values[count / 5] : 0,
+                 high = count > 0 ? c->values[count - 1 - count / 5] : 0;
+    if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit)) {
         c->step_ticks = 0;
+        note_calm(c, count > 0 ? c->values[count / 2] : 0, limit);
         return false;
     }
-    (void)shortest_half(c->values, count, count); /* sorts */
-    const double low = c->values[count / 5], high = c->values[count - 1 - count / 5];
-    if (!(low > limit || high < -limit)) {
-        c->step_ticks = 0;
-        return false;
+    if (c->step_ticks == 0) {
+        c->step_sudden = c->now.ns - c->calm_since.ns >= CALM_NS;
     }
     c->step_ns = low > 0 ? high : low; /* each says at least so much, and at most a fifth lie */
     return ++c->step_ticks >= STEP_TICKS;
+}
+
+/* Was it the clock? Not if it was off before, nor if it is off as much all the time, nor if a second
+ * clock says that it ran on: then the map was wrong, for whatever reason. A clock that did step is
+ * told by its guard (CLOCK_FAULT_GUARD). */
+static bool clock_stepped(const struct clock *c)
+{
+    const bool vouched =
+        c->config.guard_is_own && c->guard_seen && c->now.ns - c->guard_at.ns < VOUCHED_NS;
+
+    return c->step_sudden && fabs(c->step_ns) > SCATTER * sqrt(c->shift_ms) && !vouched;
 }
 
 void disturbance_take_step(struct clock *c, struct nic_time now)
 {
     const int64_t whole = (int64_t)c->step_ns;
 
-    c->steps++;
     c->steps_running = now.ns - c->stepped_at.ns < STEP_AGAIN_NS ? c->steps_running + 1 : 1;
     c->stepped_at = now;
-    c->fault = CLOCK_FAULT_STEP;
-    c->fault_seen = true;
-    clock_push(
-        c, (struct clock_action){.kind = CLOCK_ACTION_STEP, .edge = -1, .value_ns = c->step_ns});
+    if (clock_stepped(c)) {
+        c->steps++;
+        c->fault = CLOCK_FAULT_STEP;
+        c->fault_seen = true;
+        clock_push(c, (struct clock_action){
+                          .kind = CLOCK_ACTION_STEP, .edge = -1, .value_ns = c->step_ns});
+    }
+    c->calm_since = now;
     clock_disrupt(c, span_ns(DISRUPT_NS));
     clock_jump(c, whole);
     clock_forget_stamps(c);

@@ -37,6 +37,7 @@ static int member_start(struct node *n, uint32_t index, struct nic_time now, int
         .edge_limit_ns = n->config.edge_bound_ns,
         .hops = hops(n),
         /* two stamps a point; with hardware the noise that is learned sets it */
+        .guard_is_own = m->domain == 0,
         .stamp_error_ns = hardware ? 0 : 2 * (int64_t)n->config.stamp_error_ns,
         .seed = hash_u64(n->config.seed, 100 + index),
     };
