@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -144,7 +145,10 @@ int lab_host_enter(const struct lab *lab, int host)
     setenv("FOLIOT_LAB", lab->name, 1);
     setenv("FOLIOT_RUNTIME_DIR", folder, 1);
     setenv(OSCILLATOR_ENV, spec, 1);
-    return machine_enter(space);
+    int rc = machine_enter(space);
+    snprintf(spec, sizeof(spec), "host%d", host);
+    return rc == 0 && (unshare(CLONE_NEWUTS) < 0 || sethostname(spec, strlen(spec)) < 0) ? -errno
+                                                                                         : rc;
 }
 
 pid_t lab_agent_pid(const struct lab *lab, int host)

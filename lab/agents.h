@@ -25,5 +25,5 @@ MUST_CHECK int lab_agent_start(const struct lab *lab, int host);
 MUST_CHECK int lab_agent_signal(const struct lab *lab, int host, int signal);
 /* Its process id, 0: it doesn't run. */
 pid_t lab_agent_pid(const struct lab *lab, int host);
-/* Enters a host's namespace for good and sets its environment: runtime folder, oscillator, names. */
+/* Enters a host's namespace for good, under its name, and sets its environment: runtime folder, oscillator, names. */
 MUST_CHECK int lab_host_enter(const struct lab *lab, int host);

@@ -151,6 +151,7 @@ struct engine {
     char *input, *output;
     size_t element;
     FILE *trace;
+    int64_t trace_flushed_ns;
     int64_t last_receive_ns, gap_ns; /* longest time between two receives done */
     uint64_t received_bytes;
     uint64_t message_count;

@@ -6,6 +6,8 @@
 
 #include "app/perf.h"
 
+#define TRACE_FLUSH_NS 100000000
+
 int64_t perf_now_ns(void)
 {
     struct timespec t;
@@ -36,6 +38,10 @@ static void note_receive(struct engine *e, const struct line *plan, size_t size)
             uint32_t bytes, channel;
         } record = {now, (uint32_t)size, (uint32_t)plan->channel};
         fwrite(&record, sizeof(record), 1, e->trace);
+        if (now - e->trace_flushed_ns > TRACE_FLUSH_NS) { /* who looks on sees it go */
+            e->trace_flushed_ns = now;
+            fflush(e->trace);
+        }
     }
 }
 

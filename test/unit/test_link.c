@@ -168,6 +168,27 @@ static void speed_loss_and_errors_are_news(void **state)
     assert_int_equal(drained[LINK_MESSAGE_ERRORS_END], 1);
 }
 
+/* A port sends into nothing while its cable is cut, and drops what finds a queue full: neither is a bad cable. */
+static void errors_while_down_and_drops_are_not(void **state)
+{
+    start();
+    look(NS_PER_S, true, 0);
+    look(2 * NS_PER_S, false, 1);
+    facts.tx_errors = 500;
+    look(3 * NS_PER_S, false, 1);
+    facts.tx_errors = 1000;
+    look(4 * NS_PER_S, true, 1);
+    facts.rx_drops = facts.tx_drops = 100000;
+    look(5 * NS_PER_S, true, 1);
+    drain();
+    assert_int_equal(drained[LINK_MESSAGE_ERRORS], 0);
+    assert_int_equal(report(5 * NS_PER_S).tx_errors, 1000);
+    facts.tx_errors = 1010;
+    look(6 * NS_PER_S, true, 1);
+    drain();
+    assert_int_equal(drained[LINK_MESSAGE_ERRORS], 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +199,7 @@ int main(void)
         cmocka_unit_test(a_lasting_down_is_said_even_while_flapping),
         cmocka_unit_test(gone_and_back_is_no_flap),
         cmocka_unit_test(speed_loss_and_errors_are_news),
+        cmocka_unit_test(errors_while_down_and_drops_are_not),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

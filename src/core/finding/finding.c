@@ -284,7 +284,7 @@ static void add_what_link(struct text *t, const struct finding *f)
         }
         break;
     case FINDING_LINK_ERRORS:
-        add(t, "link has %lld errors and %lld drops within %lld s", n0, n1, n2);
+        add(t, "link has %lld errors within %lld s", n0, n1);
         break;
     default:
         add(t, "NIC is gone");

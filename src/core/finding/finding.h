@@ -20,7 +20,7 @@ enum finding_kind {
     FINDING_LINK_DOWN,       /* carrier lost on an own NIC. numbers: carrier-down count */
     FINDING_LINK_FLAPPING,   /* numbers: flaps, window in s, threshold */
     FINDING_LINK_SPEED,      /* numbers: Mbit/s before, after; width before, after */
-    FINDING_LINK_ERRORS,     /* numbers: errors and drops in the window, window in s */
+    FINDING_LINK_ERRORS,     /* numbers: errors in the window, window in s */
     FINDING_NIC_GONE,        /* the device vanished */
     FINDING_PATH_DEAD,       /* silent black hole. numbers: packets proven lost, paths affected, NIC pairs affected */
     FINDING_PATH_LOSSY,      /* gray loss. numbers: lost, sent, paths affected, NIC pairs affected */

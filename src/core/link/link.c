@@ -10,7 +10,7 @@
 #define MESSAGE_MAX 16
 #define MINUTE_NS   (60 * NS_PER_S)
 #define LASTING_NS  (2 * NS_PER_S)
-#define ERROR_LIMIT 10 /* errors and drops a minute that are worth a message */
+#define ERROR_LIMIT 10 /* errors a minute that are worth a message */
 
 struct link {
     struct link_facts facts;
@@ -212,9 +212,15 @@ static void move(struct link *l, struct mono at, enum link_state state)
     }
 }
 
+/* Drops are counted and shown, but say nothing of a cable: a queue was full, or nobody wanted the frame. */
 static uint64_t errors_of(const struct link_facts *f)
 {
-    return f->rx_errors + f->tx_errors + f->rx_drops + f->tx_drops;
+    return f->rx_errors + f->tx_errors;
+}
+
+static uint64_t drops_of(const struct link_facts *f)
+{
+    return f->rx_drops + f->tx_drops;
 }
 
 static void judge_errors(struct link *l, struct mono now)
@@ -311,8 +317,11 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
     }
     if (!l->known) {
         first_facts(l, facts);
-    } else if (!was.present || errors_of(facts) < l->window_errors) {
+    } else if (!was.present ||
+               errors_of(facts) + drops_of(facts) < errors_of(&was) + drops_of(&was)) {
         rebase_errors(l, facts);
+    } else if (!was.carrier || !facts->carrier) { /* what fails while it is down is no news */
+        l->window_errors += errors_of(facts) - errors_of(&was);
     }
     note_speed(l, at, &was, facts);
     downs = new_downs(l, &was, facts);
