@@ -10,6 +10,7 @@
 
 #include "plugin/profiler.h"
 #include "transport/tcp.h"
+#include "wire/switch_page.h"
 
 #define STATE_OFFSET 104 /* in a handle: ours to remember a connect by (wire/handle.h) */
 
@@ -103,6 +104,16 @@ static int find_devices(void)
     return 0;
 }
 
+static const char *switch_file(void)
+{
+    static char path[512];
+    const char *folder = getenv("FOLIOT_RUNTIME_DIR");
+
+    snprintf(path, sizeof(path), "%s/" SWITCH_PAGE_NAME,
+             folder != NULL && folder[0] != 0 ? folder : "/run/foliot");
+    return path;
+}
+
 static int open_transport(void)
 {
     const struct job_words job = job_words();
@@ -120,6 +131,7 @@ static int open_transport(void)
         .priority = plugin.settings.priority,
         .port_low = plugin.settings.port_low,
         .port_high = plugin.settings.port_high,
+        .switch_file = switch_file(),
         .page_folder = job.folder,
         .job = job.name,
         .rank = job.rank,
@@ -130,7 +142,8 @@ static int open_transport(void)
     int rc;
 
     for (uint32_t i = 0; i < plugin.device_count; i++) {
-        nics[i] = (struct transport_nic){.address = plugin.devices[i].address};
+        nics[i] = (struct transport_nic){.address = plugin.devices[i].address,
+                                         .bind_device = plugin.device_count > 1};
         memcpy(nics[i].name, plugin.devices[i].name, sizeof(nics[i].name));
     }
     rc = tcp_open(&plugin.tcp, plugin.settings.sysfs);

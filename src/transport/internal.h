@@ -111,6 +111,7 @@ struct lane_delay {
     struct lane_spread *spread; /* from the first chunk on; NULL without memory */
 };
 
+struct own_nic;
 struct set {
     struct transport *transport;
     pthread_mutex_t lock;
@@ -148,7 +149,9 @@ struct set {
     char why[WHY_SIZE];
 
     struct mono next_look;
-    struct mono empty_at; /* when all lanes that are due had nothing to read */
+    struct mono empty_at;     /* when all lanes that are due had nothing to read */
+    enum transport_mode mode; /* as carried out here */
+    uint8_t only;             /* OBSERVE: the lane that carries */
     uint32_t polls;
     uint64_t reads; /* that brought something */
     struct lane_delay delays[LANE_MAX];
@@ -283,6 +286,10 @@ struct transport {
     int page_fd; /* locked: we live */
     uint32_t page_count;
     struct mono started, next_page;
+    const struct switch_page *switch_page; /* NULL: there is none */
+    uint64_t switch_inode;
+    struct mono next_switch;
+    int mode;                 /* atomic: enum transport_mode, by now */
     struct mono listen_again; /* no descriptors left: not before then */
     pthread_t thread;
     bool running;
@@ -333,6 +340,10 @@ void set_shaken(struct set *set, struct mono now, uint32_t lane);
 /* Our other NICs, for the peer's standbys; the peer's. */
 void set_tell_nics(struct set *set, struct stream *stream);
 int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size);
+/* The device by which a connection should leave, NULL: as routed. Every other attempt goes as routed, for routes may know
+ * better; and so does all to an address of our own, which never leaves by a NIC. */
+const char *peer_device(const struct set *set, const struct own_nic *nic,
+                        const struct io_address *to, uint32_t attempt);
 /* A receiver without a lane: is the peer's process still there? */
 void set_knock(struct set *set, struct mono now);
 void set_touch(struct set *set); /* the housekeeping shall look after it */
@@ -402,6 +413,16 @@ void page_write(struct transport *t, struct mono now);
 void page_close(struct transport *t);
 /* Adds what the set went through. Set locked. */
 void page_sum(const struct set *set, struct mono now, struct transport_summary *sum);
+
+/* -- mode.c */
+enum transport_mode mode_now(const struct transport *t);
+/* Housekeeping's: asks the switch. */
+void mode_look(struct transport *t, struct mono now);
+void mode_close(struct transport *t);
+/* The set does as the mode says. Under the lock. */
+void mode_apply(struct set *set);
+/* Which of the usable lanes may carry. */
+uint32_t mode_lanes(struct set *set, uint32_t usable, uint32_t connected);
 
 /* -- why.c */
 void why(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -70,7 +70,7 @@ static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch)
     const struct own_nic *nic = &t->nics[set->lane_nics[lane].own];
     connect.from = nic->config.address;
     connect.to = set->peers[set->lane_nics[lane].peer].address;
-    connect.device = nic->config.bind_device ? nic->config.name : NULL;
+    connect.device = peer_device(set, nic, &connect.to, epoch);
     rc = t->io->connect(t->io, &connect, &conn);
     if (rc < 0) {
         return rc;
@@ -353,7 +353,8 @@ void out_openings(struct set *set, struct mono now)
 /* What the scheduler may choose from. Returns the lanes that can take a chunk at once. */
 static uint32_t look_at_lanes(struct set *set, struct mono now, struct scheduler_choice *ret)
 {
-    *ret = (struct scheduler_choice){.usable = watch_carriers(set->watch, now)};
+    *ret = (struct scheduler_choice){
+        .usable = mode_lanes(set, watch_carriers(set->watch, now), watch_connected(set->watch))};
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         const struct stream *stream = set->streams[lane];
         struct sender_lane_info info;

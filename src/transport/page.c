@@ -215,7 +215,7 @@ void page_write(struct transport *t, struct mono now)
                                      .started = t->started.ns,
                                      .rank = t->config.ranks > 0 ? t->config.rank : UINT32_MAX,
                                      .ranks = t->config.ranks,
-                                     .mode = (uint8_t)t->config.mode};
+                                     .mode = (uint8_t)mode_now(t)};
     uint32_t count = 0;
     size_t used;
 

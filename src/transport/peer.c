@@ -92,6 +92,19 @@ static void end_knock(struct set *set)
     }
 }
 
+const char *peer_device(const struct set *set, const struct own_nic *nic,
+                        const struct io_address *to, uint32_t attempt)
+{
+    const struct transport *t = set->transport;
+
+    for (uint32_t i = 0; i < t->config.nic_count; i++) {
+        if (io_address_same_ip(&t->nics[i].config.address, to)) {
+            return NULL;
+        }
+    }
+    return nic->config.bind_device && (attempt & 1) != 0 ? nic->config.name : NULL;
+}
+
 static void begin_knock(struct set *set)
 {
     struct transport *t = set->transport;
@@ -101,7 +114,7 @@ static void begin_knock(struct set *set)
     const struct io_connect connect = {
         .from = nic->config.address,
         .to = set->peers[peer].address,
-        .device = nic->config.bind_device ? nic->config.name : NULL,
+        .device = peer_device(set, nic, &set->peers[peer].address, set->knocks),
     };
 
     if (connect.to.port == 0) {

@@ -489,6 +489,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
         t->listen_again.ns = 0;
         on_listener(t, now);
     }
+    mode_look(t, now);
     on_events(t, now, events, count);
     serve_pending(t, now);
     if (now.ns >= t->next_carrier.ns && any_active(t)) {
@@ -516,7 +517,7 @@ bool serve_end(struct transport *t)
     bool in_use = false;
 
     page_close(t);
-
+    mode_close(t);
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct set *set = t->sets[i];
         if (set == NULL) {

@@ -49,6 +49,8 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
         set_free(set);
         return index == SETS_MAX ? -ENOBUFS : -ENOMEM;
     }
+    set->mode = TRANSPORT_FULL; /* what watch and scheduler begin with */
+    mode_apply(set);
     set->index = index;
     set->generation = ++t->generations;
     __atomic_store_n(&t->sets[index], set, __ATOMIC_RELEASE);
@@ -273,7 +275,7 @@ void set_act(struct set *set, struct mono now)
             ping(set, &action);
             break;
         case WATCH_DOUBLE:
-            if (set->sending) {
+            if (set->sending && set->mode != TRANSPORT_OBSERVE) {
                 (void)sender_on_suspect(set->sender, action.lane);
             }
             break;
@@ -559,7 +561,8 @@ void set_progress(struct set *set, struct mono now, bool all)
     }
     if (look) {
         set->next_look = mono_add(now, span_ns(LOOK_NS));
-        if (set->sending) {
+        mode_apply(set);
+        if (set->sending && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
         }
         set_knock(set, now);

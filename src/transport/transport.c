@@ -68,12 +68,15 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
         t->nics[i].carrier = -1;
         t->io->random(t->io, &t->nics[i].context, sizeof(t->nics[i].context));
     }
+    t->mode = (int)t->config.mode;
+    mode_look(t, t->io->now(t->io));
     page_open(t);
     if (config->thread) {
         rc = start_thread(t);
     }
     if (rc < 0) {
         page_close(t);
+        mode_close(t);
         free(t);
         return rc;
     }

@@ -70,10 +70,11 @@ struct transport_config {
     uint8_t priority;             /* 0 low, 1 normal, 2 high */
     uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
     uint16_t port_low, port_high; /* of the listener; 0: any */
-    const char *page_folder;      /* of the job page (wire/job_page.h); NULL: none. Must stay */
-    const char *job;              /* its name for people; NULL: none. Must stay */
-    uint32_t rank, ranks;         /* of the job, for people; ranks 0: not known */
-    bool thread;                  /* false: the caller calls transport_serve() */
+    const char *switch_file; /* the host's ceiling (wire/switch_page.h); NULL: none. Must stay */
+    const char *page_folder; /* of the job page (wire/job_page.h); NULL: none. Must stay */
+    const char *job;         /* its name for people; NULL: none. Must stay */
+    uint32_t rank, ranks;    /* of the job, for people; ranks 0: not known */
+    bool thread;             /* false: the caller calls transport_serve() */
     /* One line for people; may be called from any thread, with locks held: must not call back. */
     void (*say)(void *context, enum transport_level level, const char *text);
     void *say_context;

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "transport/internal.h"
 #include "transport/tcp.h"
-#include "transport/transport.h"
+#include "wire/switch_page.h"
 
 #define STEPS_MAX 200000
 
@@ -35,7 +37,7 @@ struct pair {
     struct transport_comm *out, *in;
 };
 
-static void say(void *context, enum transport_level level, const char *text)
+static void say_line(void *context, enum transport_level level, const char *text)
 {
     if (level != TRANSPORT_TRACE || getenv("VERBOSE") != NULL) {
         fprintf(stderr, "%s: %s\n", (const char *)context, text);
@@ -173,6 +175,8 @@ static struct io *trouble_io(struct trouble *trouble, struct io *real)
     return &trouble->io;
 }
 
+static const char *switch_file;
+
 static void end_open(struct end *end, const char *name, bool thread)
 {
     const struct transport_nic nic = {
@@ -182,7 +186,8 @@ static void end_open(struct end *end, const char *name, bool thread)
                                       .mode = TRANSPORT_FULL,
                                       .checksum = 1,
                                       .thread = thread,
-                                      .say = say,
+                                      .switch_file = switch_file,
+                                      .say = say_line,
                                       .say_context = (void *)(uintptr_t)name};
 
     assert_int_equal(tcp_open(&end->tcp, "/sys"), 0);
@@ -305,6 +310,55 @@ static void messages_of_all_sizes_arrive(void **state)
         exchange(&pair, sizes[i], sizes[i], false, i + 100);
     }
     pair_close(&pair);
+}
+
+/* Lanes of the sender that new bytes went over, as a mask. */
+static uint32_t lanes_used(const struct pair *pair, uint64_t before[static LANE_MAX])
+{
+    const struct set *set = pair->sender.transport->sets[0];
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        lanes |= set->sent[i].bytes > before[i] ? 1u << i : 0;
+        before[i] = set->sent[i].bytes;
+    }
+    return lanes;
+}
+
+static void the_host_switch_is_obeyed(void **state)
+{
+    char path[] = "/tmp/foliot-switch-XXXXXX";
+    const int fd = mkstemp(path);
+    struct switch_page page = {0};
+    uint64_t bytes[LANE_MAX] = {0};
+    struct pair pair;
+
+    (void)state;
+    assert_true(fd >= 0);
+    switch_page_init(&page);
+    assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
+    switch_file = path;
+    pair_open(&pair);
+    switch_file = NULL;
+    exchange(&pair, 4 << 20, 4 << 20, true, 1);
+    assert_true(__builtin_popcount(lanes_used(&pair, bytes)) > 1);
+    for (int turn = 0; turn < 2; turn++) {
+        (void)switch_page_write(&page, turn == 0 ? SWITCH_OBSERVE : SWITCH_OFF);
+        assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
+        serve(&pair);
+        exchange(&pair, 1 << 20, 1 << 20, true, 2); /* what had begun ends as it began */
+        (void)lanes_used(&pair, bytes);
+        exchange(&pair, 4 << 20, 4 << 20, true, 3);
+        assert_int_equal(__builtin_popcount(lanes_used(&pair, bytes)), 1);
+        (void)switch_page_write(&page, SWITCH_UNSET);
+        assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
+        serve(&pair);
+        exchange(&pair, 4 << 20, 4 << 20, true, 4);
+        assert_true(__builtin_popcount(lanes_used(&pair, bytes)) > 1);
+    }
+    pair_close(&pair);
+    close(fd);
+    unlink(path);
 }
 
 static void many_in_flight_keep_their_order(void **state)
@@ -476,6 +530,7 @@ int main(void)
         cmocka_unit_test(lanes_may_fail_at_any_byte),
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(many_in_flight_keep_their_order),
+        cmocka_unit_test(the_host_switch_is_obeyed),
         cmocka_unit_test(comms_share_a_set_and_go),
         cmocka_unit_test(housekeeping_thread_does_it_alone),
         cmocka_unit_test(foreign_handles_and_keys_are_named),

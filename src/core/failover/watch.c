@@ -220,9 +220,29 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
     }
 }
 
+void watch_observe(struct watch *w, bool on)
+{
+    w->observe = on;
+}
+
+/* Who only watches acts on what the connection itself says, and on nothing that he makes of it. */
+static bool only_watched(const struct watch *w, const struct wlane *x, enum lane_event event,
+                         enum lane_reason reason)
+{
+    return w->observe && lane_connected(x->state) &&
+           (event == LANE_EVENT_T || event == LANE_EVENT_LIMIT || event == LANE_EVENT_HINT ||
+            event == LANE_EVENT_TRIAL_LOSS ||
+            (event == LANE_EVENT_LOST &&
+             (reason == LANE_REASON_CARRIER || reason == LANE_REASON_TIMEOUT ||
+              reason == LANE_REASON_LOSS || reason == LANE_REASON_HINT)));
+}
+
 void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_event event,
                  enum lane_reason reason)
 {
+    if (only_watched(w, &w->lanes[lane], event, reason)) {
+        return;
+    }
     struct wlane *x = &w->lanes[lane];
     const enum lane_state was = x->state;
     const enum lane_state next = lane_next(was, event, guards(w, now, x));

@@ -99,6 +99,9 @@ struct watch_lane {
 struct watch *watch_new(const struct watch_config *config, struct mono now);
 void watch_free(struct watch *w); /* accepts NULL */
 
+/* Observe: measure and accuse nobody. Lanes go down only when their connection does. */
+void watch_observe(struct watch *w, bool on);
+
 /* A lane joins. Sender: WATCH_CONNECT with epoch 1 follows (delayed: not before watch_lane_start,
  * for standbys on demand). Receiver: waits for HELLO. */
 MUST_CHECK int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,

@@ -50,6 +50,7 @@ struct watch {
     struct mono looked, heard;
     int64_t unheard_ns; /* observed */
     int64_t unusable_ns;
+    bool observe;
     bool owing, parted, failed, dead, tell;
     struct mono dead_at, forced_at;
     struct watch_action actions[ACTIONS];
