@@ -25,6 +25,13 @@ def run(*command, check=True, **options):
     return subprocess.run(command, check=check, capture_output=True, text=True, **options)
 
 
+def program(name):
+    """A server to talk to: installed, or unpacked by `tools/install-deps test`."""
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    unpacked = os.path.join(top, "build", "deps", "prometheus", "usr", "bin", name)
+    return shutil.which(name) or (unpacked if os.access(unpacked, os.X_OK) else None)
+
+
 def may_make_namespaces():
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return False

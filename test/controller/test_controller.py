@@ -39,7 +39,7 @@ class TestFleet(fleet.Fleet):
         self.assertTrue(all(link["state"] == "up" for link in self.get("/api/v1/links")["items"]))
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=0&to=2")["items"]), 10, "a path")
         self.assertTrue(self.get("/api/v1/latency")["cells"])
-        self.check_metrics(self.get("/metrics"))
+        self.check_metrics(self.get("/metrics", headers={"Accept": "application/openmetrics-text"}))
         control = self.ask("h0")["controller"]
         self.assertEqual((control["address"], control["connected"], control["trouble"]), ("10.90.0.1:7638", True, None))
         # a cut link is seen by all who ask, at once
@@ -66,7 +66,7 @@ class TestFleet(fleet.Fleet):
                 sock = fleet.connect(self.space("h0"), "127.0.0.1", 7636)
             except OSError:
                 return None
-            sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            sock.sendall(b"GET /metrics HTTP/1.0\r\nAccept: application/openmetrics-text\r\n\r\n")
             text = b""
             while part := sock.recv(65536):
                 text += part

@@ -76,6 +76,13 @@ static void put_line(struct metrics_text *t, const char *word, const char *name,
 void metrics_family(struct metrics_text *t, const char *name, const char *type, const char *unit,
                     const char *help)
 {
+    char total[96];
+    if (t->plain) { /* a counter's family has its samples' name; stateset and unit aren't known */
+        snprintf(total, sizeof(total), "%s%s", name, strcmp(type, "counter") == 0 ? "_total" : "");
+        put_line(t, "HELP", total, help);
+        put_line(t, "TYPE", total, strcmp(type, "stateset") == 0 ? "gauge" : type);
+        return;
+    }
     put_line(t, "TYPE", name, type);
     if (unit != NULL) {
         put_line(t, "UNIT", name, unit);
@@ -120,5 +127,13 @@ void metrics_gauge(struct metrics_text *t, const char *name, const char *unit, c
 
 void metrics_end(struct metrics_text *t)
 {
-    put_text(t, "# EOF\n");
+    if (!t->plain) {
+        put_text(t, "# EOF\n");
+    }
+}
+
+const char *metrics_negotiate(struct metrics_text *t, const char *accept)
+{
+    t->plain = accept == NULL || strstr(accept, "application/openmetrics-text") == NULL;
+    return t->plain ? METRICS_TYPE_PLAIN : METRICS_TYPE_OPEN;
 }

@@ -1,4 +1,5 @@
-/* openmetrics.h: text for /metrics, version 1.0.0: one call per family, then its samples.
+/* openmetrics.h: text for /metrics: one call per family, then its samples. OpenMetrics 1.0.0 for who
+ * asks for it, as Prometheus does; else the older text format, which promtool and all others read.
  *
  * Names are without "foliot_" and, for counters, without "_total"; both are added. A unit is the
  * name's last word, as the format asks. Label values are escaped. Errors stick. */
@@ -7,13 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define METRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define METRICS_TYPE_OPEN  "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define METRICS_TYPE_PLAIN "text/plain; version=0.0.4; charset=utf-8"
 
 struct metrics_text {
     char *bytes;
     size_t size, capacity;
     bool failed; /* no memory */
+    bool plain;  /* the older format; set before the first family */
 };
+
+/* Which, by the request's Accept (NULL: none): fills `plain`, returns the content type. */
+const char *metrics_negotiate(struct metrics_text *t, const char *accept);
 
 void metrics_done(struct metrics_text *t);
 /* type: "gauge", "counter", "stateset"; unit may be NULL. */

@@ -102,6 +102,7 @@ static void on_request(void *context, struct http_request *request)
         http_answer_text(request, 404, "GET /metrics");
         return;
     }
+    const char *type = metrics_negotiate(&t, http_header(request, "Accept"));
     put_clock(a, &t);
     put_ports(a, &t);
     put_mesh(a, &t);
@@ -110,7 +111,7 @@ static void on_request(void *context, struct http_request *request)
     if (t.failed) {
         http_answer_text(request, 503, "out of memory");
     } else {
-        http_answer(request, 200, METRICS_TYPE, t.bytes, t.size, NULL);
+        http_answer(request, 200, type, t.bytes, t.size, NULL);
     }
     metrics_done(&t);
 }

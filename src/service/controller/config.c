@@ -47,6 +47,30 @@ static int load_keep(const struct config_node *root, struct controller_config *c
     return r < 0 ? r : load_span(keep, "events", day, years, &c->keep_events_ns, error);
 }
 
+static int load_remote(const struct config_node *root, struct controller_config *c,
+                       struct config_error *error)
+{
+    static const char *const keys[] = {"url", "paths", "authorization_file", "authority", NULL};
+    const struct config_node *map = config_get(root, "remote_write");
+    if (map == NULL) {
+        return 0;
+    }
+    int r = config_allow(map, keys, error);
+    r = r < 0 ? r : load_text(map, "url", c->remote.url, sizeof(c->remote.url), error);
+    r = r < 0 ? r : config_bool(map, "paths", &c->remote.paths, error);
+    r = r < 0 ? r
+              : load_text(map, "authorization_file", c->remote.authorization_file,
+                          sizeof(c->remote.authorization_file), error);
+    r = r < 0
+            ? r
+            : load_text(map, "authority", c->remote.authority, sizeof(c->remote.authority), error);
+    if (r == 0 && strncmp(c->remote.url, "http://", 7) != 0 &&
+        strncmp(c->remote.url, "https://", 8) != 0) {
+        r = config_fail(map, error, "url: expected http://… or https://…");
+    }
+    return r;
+}
+
 static bool loopback(const char *address)
 {
     return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
@@ -55,9 +79,10 @@ static bool loopback(const char *address)
 static int load_root(const struct config_node *root, struct controller_config *c,
                      struct config_error *error)
 {
-    static const char *const keys[] = {"data_dir",         "listen",       "api_listen", "api_key",
-                                       "api_certificate",  "metrics_open", "report",     "beat",
-                                       "certificate_life", "keep",         "alerts",     NULL};
+    static const char *const keys[] = {
+        "data_dir",     "listen",       "api_listen", "api_key",          "api_certificate",
+        "metrics_open", "report",       "beat",       "certificate_life", "keep",
+        "alerts",       "remote_write", NULL};
     int64_t report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
             life = c->certificate_s * NS_PER_S;
     int r = config_allow(root, keys, error);
@@ -76,6 +101,7 @@ static int load_root(const struct config_node *root, struct controller_config *c
             ? r
             : load_span(root, "certificate_life", span_s(60), span_s(86400LL * 3660), &life, error);
     r = r < 0 ? r : load_keep(root, c, error);
+    r = r < 0 ? r : load_remote(root, c, error);
     c->report_ms = (uint32_t)(report / NS_PER_MS);
     c->beat_ms = (uint32_t)(beat / NS_PER_MS);
     c->certificate_s = life / NS_PER_S;

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "service/controller/remote.h"
 #include "service/controller/worker.h"
 
 enum {
@@ -192,6 +193,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     alarm_second(c);
     api_watch_streams(c);
     alarm_save(c);
+    remote_on_second(c->remote);
     if (!c->store_broken && c->keeper != NULL) {
         seal_some(c);
         seal_expire(c);
@@ -337,6 +339,15 @@ static int open_api(struct controller *c)
     return r;
 }
 
+static void close_workers(struct controller *c)
+{
+    worker_close(c->history);
+    worker_close(c->keeper);
+    remote_close(c->remote);
+    c->history = c->keeper = NULL;
+    c->remote = NULL;
+}
+
 static int open_workers(struct controller *c)
 {
     char path[CONTROLLER_PATH_SIZE + 32];
@@ -348,7 +359,7 @@ static int open_workers(struct controller *c)
     } else {
         store_has_helper(c->store);
     }
-    return r;
+    return r < 0 ? r : remote_open(c, &c->remote);
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
@@ -417,15 +428,11 @@ int controller_run(const struct controller_options *options)
         sd_notifyf(0, "READY=1\nSTATUS=%u hosts", c->member_count);
         r = sd_event_loop(c->loop);
         sd_notify(0, "STOPPING=1");
-        worker_close(c->history);
-        worker_close(c->keeper);
-        c->history = c->keeper = NULL;
+        close_workers(c);
         alarm_save(c);
         commit(c);
     }
-    worker_close(c->history);
-    worker_close(c->keeper);
-    c->history = c->keeper = NULL;
+    close_workers(c);
     http_server_close(c->agents);
     http_server_close(c->api);
     alarm_close(c);

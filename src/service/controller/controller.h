@@ -49,6 +49,10 @@ struct controller_config {
     char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
     char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
     bool metrics_open; /* /metrics without a token */
+    struct {
+        char url[512], authorization_file[CONTROLLER_PATH_SIZE], authority[CONTROLLER_PATH_SIZE];
+        bool paths;
+    } remote; /* where samples are written to; url empty: nowhere */
     uint32_t report_ms, beat_ms;
     int64_t certificate_s; /* life of a host's certificate */
     int64_t keep_fine_ns, keep_middle_ns, keep_coarse_ns, keep_events_ns;
@@ -147,6 +151,7 @@ struct token {
     uint8_t hash[STORE_HASH_SIZE];
 };
 
+struct remote;
 struct worker;
 
 struct waiting { /* for the commit */
@@ -176,6 +181,7 @@ struct controller {
     sd_event_source *commit_timer, *second_timer, *alert_timer;
     struct worker *history, *keeper; /* threads: series for the API; sealing, the store's log */
     bool checkpointing;
+    struct remote *remote;
     struct alerting *alerting; /* NULL: of a command line that doesn't serve */
     bool commit_armed, store_broken;
     int exit_code;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "service/controller/api.h"
+#include "service/controller/remote.h"
 
 /* A tenant's token sees its own. */
 static bool shown(const struct api_call *call, const struct fleet_host *h)
@@ -115,6 +116,7 @@ void api_get_metrics(struct api_call *call)
 {
     struct metrics_text t = {0};
     struct controller *c = call->c;
+    const char *type = metrics_negotiate(&t, http_header(call->request, "Accept"));
     if (call->visible == NULL) {
         put_own(c, &t);
     }
@@ -123,13 +125,14 @@ void api_get_metrics(struct api_call *call)
     put_per_host(call, &t, "host_findings_open", "Open findings of a host.", findings_open);
     if (call->visible == NULL) {
         alerting_metrics(c->alerting, &t);
+        remote_metrics(c->remote, &t);
     }
     metrics_end(&t);
     call->answered = true;
     if (t.failed) {
         http_answer_text(call->request, 503, "out of memory");
     } else {
-        http_answer(call->request, 200, METRICS_TYPE, t.bytes, t.size, NULL);
+        http_answer(call->request, 200, type, t.bytes, t.size, NULL);
     }
     metrics_done(&t);
 }

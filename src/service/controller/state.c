@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "service/controller/remote.h"
 #include <syslog.h>
 
 /* ---- events ---- */
@@ -418,6 +420,7 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
     }
     if (r == 0) {
         alarm_on_report(c, h, report, at_ns);
+        remote_on_report(c->remote, h, report, at_ns);
     }
     return r;
 }

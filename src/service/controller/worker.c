@@ -107,7 +107,7 @@ int worker_open(sd_event *loop, const char *store_path, struct worker **ret)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wanted, NULL);
     w->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int r = w->fd < 0 ? -errno : store_open(&options, &w->store, words);
+    int r = w->fd < 0 ? -errno : store_path != NULL ? store_open(&options, &w->store, words) : 0;
     r = r < 0 ? r : sd_event_add_io(loop, &w->io, w->fd, EPOLLIN, on_ended, w);
     if (r >= 0) {
         sigfillset(&all); /* signals are the loop's */

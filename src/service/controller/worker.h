@@ -18,6 +18,7 @@ struct worker_job {
     struct worker_job *next; /* the worker's own */
 };
 
+/* store_path NULL: a thread without a store. */
 MUST_CHECK int worker_open(sd_event *loop, const char *store_path, struct worker **ret);
 void worker_close(struct worker *w); /* NULL is fine */
 void worker_add(struct worker *w, struct worker_job *job, bool first);
