@@ -52,7 +52,8 @@ class Agent:
             return file.read()
 
     def wait_log(self, pattern, seconds=5):
-        return self.case.wait(lambda: re.search(pattern, self.log()), seconds, f"{pattern!r} in:\n{self.log()}")
+        return self.case.wait(lambda: re.search(pattern, self.log()), seconds,
+                              lambda: f"{pattern!r} in:\n{self.log()}")
 
     def ask(self, what="status"):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -243,6 +244,18 @@ class AgentCase(unittest.TestCase):
         self.assertEqual(a.ask()["bad_packets"]["truncated"], 5)  # none of them had 160 bytes
         self.assertIsNone(a.process.poll())
 
+    def test_another_wire_version_is_said(self):
+        a = self.start(0)
+        sender = ("import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+                  "for n in range(4000): s.sendto(bytes([0x46,0x4f,9,1])+b'x'*156,('10.88.0.1',7637)); time.sleep(0.05)\n")
+        process = subprocess.Popen(["ip", "netns", "exec", self.space(1), sys.executable, "-c", sender])
+        try:
+            a.wait_log(r"h0: \d+ packets refused, the last one for its newer wire version, .*; upgrade the older agents", 22)
+        finally:
+            process.kill()
+            process.wait()
+        self.assertGreater(a.ask()["bad_packets"]["version"], 10)
+
     def test_a_client_that_never_reads(self):
         a = self.start(0)
         request = json.dumps({"get": "doctor", "version": 1}).encode() + b"\n"
@@ -389,6 +402,34 @@ class AgentCase(unittest.TestCase):
         b.wait_log(r"NIC 1 \(host h0\) sends from another address than the peers list says: probes follow it", 8)
         heard = a.ask("links")["nics"][1]["rx_packets"]
         self.wait(lambda: a.ask("links")["nics"][1]["rx_packets"] > heard + 5, 8, "answers at the new address")
+
+    def test_a_nic_whose_transmit_stamps_never_come(self):
+        """What one macvlan hands to its neighbour on the same device no driver ever stamps."""
+        self.ip(0, "link", "del", "nic0")
+        for host in (0, 1):
+            self.configure(host, peers=[(0, 0, 0), (2, 1, 0)])
+        run("ip", "link", "add", "base", "netns", self.space(0), "type", "veth", "peer", "name", "end", "netns", self.space(0))
+        for host in (0, 1):
+            made = run("ip", "-n", self.space(0), "link", "add", "link", "base", "name", f"mv{host}", "type", "macvlan", "mode",
+                       "bridge", check=False)
+            if made.returncode != 0:
+                self.skipTest(f"no macvlan here: {made.stderr.strip()}")
+            self.ip(0, "link", "set", f"mv{host}", "netns", self.space(host))
+            self.ip(host, "link", "set", f"mv{host}", "name", "nic0")
+            self.ip(host, "address", "add", f"10.88.0.{host + 1}/24", "dev", "nic0")
+            self.ip(host, "link", "set", "nic0", "up")
+        for device in ("base", "end"):
+            self.ip(0, "link", "set", device, "up")
+        a, b = self.start(0), self.start(1)
+        a.wait_log(r"h0/nic0: \d+ of \d+ transmit stamps are missing, .*; check the NIC's driver and its time stamping settings", 15)
+        clock = a.ask()["clock"]
+        self.assertEqual(clock["status"], "UNKNOWN")
+        self.assertIn("the kernel gives no transmit stamps", clock["why"])
+        self.assertIsNone(clock["hard_ns"])
+        check = {c["check"]: c for c in a.ask("doctor")["checks"]}["stamps"]
+        self.assertEqual(check["result"], "fail")
+        self.assertIn("ethtool -T", check["advice"])
+        self.assertGreater(a.ask("links")["nics"][0]["rx_packets"], 50)  # they do hear each other
 
     def test_carrier_and_flaps(self):
         a = self.start(0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "wire/probe.h"
 
 /* Appends, never beyond size, and goes on counting as snprintf does. */
 struct text {
@@ -59,6 +60,25 @@ static const char *const kind_words[FINDING_KIND_COUNT] = {
     [FINDING_TWO_AGENTS] = "two-agents",
 };
 
+static const char *refused_for(enum probe_error error)
+{
+    switch (error) {
+    case PROBE_ERROR_SIZE:
+    case PROBE_ERROR_MAGIC:
+        return "size or first bytes: no agent sends such";
+    case PROBE_ERROR_VERSION_NEWER:
+        return "newer wire version";
+    case PROBE_ERROR_VERSION_OLDER:
+        return "older wire version";
+    case PROBE_ERROR_KEY:
+        return "key, which is not in this host's key file";
+    case PROBE_ERROR_TAG:
+        return "tag: forged, damaged or of another key";
+    default:
+        return "contents";
+    }
+}
+
 static const char *const advice_texts[] = {
     [ADVICE_NONE] = "",
     [ADVICE_CHECK_CABLE] = "check cable and optics of this NIC's link",
@@ -73,6 +93,8 @@ static const char *const advice_texts[] = {
     [ADVICE_CHECK_KEYS] = "compare the key files of both hosts",
     [ADVICE_STOP_OTHER_AGENT] = "stop the other agent, or give it its own NIC id",
     [ADVICE_WAIT] = "no action: it cures itself",
+    [ADVICE_UPGRADE] = "upgrade the older agents: two wire versions beside each other are spoken, more are not",
+    [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
 
 const char *finding_kind_word(uint32_t kind)
@@ -354,7 +376,8 @@ static void add_what_host(struct text *t, const struct finding *f)
         add(t, "%lld of %lld transmit stamps are missing", n0, n1);
         break;
     case FINDING_BAD_PACKETS:
-        add(t, "%lld packets refused (error %lld)", n1, n0);
+        add(t, "%lld packets refused, the last one for its %s", n1,
+            refused_for((enum probe_error)n0));
         break;
     case FINDING_TWO_AGENTS:
         add(t, "somebody else sends with this NIC's id");

@@ -173,6 +173,7 @@ struct nic {
     struct nic_id id;
     uint32_t peer; /* own index in the list */
     bool carrier, carrier_known;
+    uint64_t stamped, stamps_missing;
     int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
     struct loss_share share, share_usual,

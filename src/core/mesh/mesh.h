@@ -182,6 +182,9 @@ bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t p
 bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
                      struct path_report *ret_report);
 int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer);
+/* Transmit stamps that NIC gave and owed, since the start. */
+void mesh_stamps_get(const struct mesh *m, uint32_t local, uint64_t *ret_stamped,
+                     uint64_t *ret_missing);
 void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters);
 
 /* An edge's paths, as they outlive a restart. Plain data. */

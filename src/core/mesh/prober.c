@@ -473,6 +473,8 @@ void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t o
     slot->rough = rough;
     m->counters.stamped += outcome == 0;
     m->counters.stamps_missing += outcome == 1;
+    m->nics[e->local].stamped += outcome == 0;
+    m->nics[e->local].stamps_missing += outcome == 1;
     m->counters.not_sent += outcome >= 2;
     if (outcome != 0) {
         return;

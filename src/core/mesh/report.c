@@ -135,6 +135,13 @@ void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
     }
 }
 
+void mesh_stamps_get(const struct mesh *m, uint32_t local, uint64_t *ret_stamped,
+                     uint64_t *ret_missing)
+{
+    *ret_stamped = m->nics[local].stamped;
+    *ret_missing = m->nics[local].stamps_missing;
+}
+
 void mesh_counters_get(const struct mesh *m, struct mesh_counters *ret_counters)
 {
     *ret_counters = m->counters;

@@ -126,6 +126,7 @@ struct node {
     uint32_t late_count;
     struct mono checked; /* counters, for what is worth a sentence */
     struct node_counters checked_counters;
+    uint64_t checked_stamped[HOST_NIC_MAX], checked_missing[HOST_NIC_MAX];
     uint32_t bad_packet_error; /* the last one's */
     struct node_counters counters;
 };

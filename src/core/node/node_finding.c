@@ -473,10 +473,33 @@ void node_finding_late(struct node *n, struct mono now, struct span late)
 
 /* ---- what counters tell --------------------------------------------------------------------- */
 
-static void counter_finding(struct node *n, struct mono now, enum finding_kind kind, bool bad,
-                            int64_t a, int64_t b)
+static enum finding_advice counter_advice(const struct node *n, enum finding_kind kind)
 {
-    const uint64_t key = node_finding_key(kind, 0, 0, 0);
+    switch (kind) {
+    case FINDING_STAMPS_MISSING:
+        return ADVICE_CHECK_DRIVER;
+    case FINDING_TWO_AGENTS:
+        return ADVICE_STOP_OTHER_AGENT;
+    default:
+        break;
+    }
+    switch (n->bad_packet_error) {
+    case PROBE_ERROR_VERSION_NEWER:
+    case PROBE_ERROR_VERSION_OLDER:
+        return ADVICE_UPGRADE;
+    case PROBE_ERROR_KEY:
+    case PROBE_ERROR_TAG:
+        return ADVICE_CHECK_KEYS;
+    default:
+        return ADVICE_FIND_SENDER;
+    }
+}
+
+/* nic: the own NIC that it is about; NIC_NONE: the host. */
+static void counter_finding(struct node *n, struct mono now, enum finding_kind kind,
+                            struct nic_id nic, bool bad, int64_t a, int64_t b)
+{
+    const uint64_t key = node_finding_key(kind, nic.index, 0, 0);
     struct open_finding *o = node_finding_find(n, key);
 
     if (!bad) {
@@ -487,9 +510,23 @@ static void counter_finding(struct node *n, struct mono now, enum finding_kind k
     if (o) {
         o->finding.numbers[0] = a;
         o->finding.numbers[1] = b;
-        o->finding.advice = kind == FINDING_STAMPS_MISSING ? ADVICE_CHECK_DRIVER
-                            : kind == FINDING_BAD_PACKETS  ? ADVICE_CHECK_KEYS
-                                                           : ADVICE_STOP_OTHER_AGENT;
+        o->finding.from = nic;
+        o->finding.advice = (uint16_t)counter_advice(n, kind);
+    }
+}
+
+static void check_stamps(struct node *n, struct mono now)
+{
+    for (uint32_t local = 0; local < n->config.nic_count; local++) {
+        uint64_t stamped, missing;
+
+        mesh_stamps_get(n->mesh, local, &stamped, &missing);
+        const uint64_t none = missing - n->checked_missing[local];
+        const uint64_t all = stamped - n->checked_stamped[local] + none;
+        counter_finding(n, now, FINDING_STAMPS_MISSING, n->config.nics[local].nic,
+                        none > 10 && none * 10 > all, (int64_t)none, (int64_t)all);
+        n->checked_stamped[local] = stamped;
+        n->checked_missing[local] = missing;
     }
 }
 
@@ -503,13 +540,10 @@ void node_finding_counters(struct node *n, struct mono now)
         return;
     }
     node_counters_get(n, &is);
-    const uint64_t missing = is.stamps_missing - was.stamps_missing;
-    const uint64_t sent = is.stamped - was.stamped + missing;
-    counter_finding(n, now, FINDING_STAMPS_MISSING, missing > 10 && missing * 10 > sent,
-                    (int64_t)missing, (int64_t)sent);
-    counter_finding(n, now, FINDING_BAD_PACKETS, is.bad_packets - was.bad_packets >= 10,
+    check_stamps(n, now);
+    counter_finding(n, now, FINDING_BAD_PACKETS, NIC_NONE, is.bad_packets - was.bad_packets >= 10,
                     n->bad_packet_error, (int64_t)(is.bad_packets - was.bad_packets));
-    counter_finding(n, now, FINDING_TWO_AGENTS, is.own_id - was.own_id >= 3, 0, 0);
+    counter_finding(n, now, FINDING_TWO_AGENTS, NIC_NONE, is.own_id - was.own_id >= 3, 0, 0);
     n->checked_counters = is;
     n->checked = now;
 }

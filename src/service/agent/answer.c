@@ -176,8 +176,25 @@ static void put_findings(struct agent *a, struct json_writer *j, bool closed_too
 
 /* ---- status ---- */
 
+/* The mesh hears somebody, and the clock nobody. */
+static const char *why_nobody(const struct agent *a)
+{
+    for (uint32_t i = 0; i < node_finding_count(a->node); i++) {
+        if (node_finding_get(a->node, i)->kind == FINDING_STAMPS_MISSING) {
+            return "the kernel gives no transmit stamps for this host's packets: see foliot doctor";
+        }
+    }
+    for (uint32_t i = 0; i < node_edge_count(a->node); i++) {
+        struct node_edge edge;
+        if (node_edge_get(a->node, i, a->now, &edge) && !edge.silent && edge.heard.ns != MONO_NEVER.ns) {
+            return "neighbours are heard, but none by packets with the stamps of both ends: see foliot doctor there";
+        }
+    }
+    return "no neighbour is heard";
+}
+
 /* Why the status isn't SYNCED, in words; NULL: it is. */
-const char *answer_why(const struct clock_report *r)
+const char *answer_why(const struct agent *a, const struct clock_report *r)
 {
     static const char *const faults[] = {
         "the host was suspended", "the kernel changed its clock source", "a clock was stepped",
@@ -195,7 +212,7 @@ const char *answer_why(const struct clock_report *r)
         break;
     }
     if (r->peers_live == 0) {
-        return "no neighbour is heard";
+        return why_nobody(a);
     }
     if (!r->settled) {
         return "not settled on a timeline yet: fewer than half of the chosen neighbours agree";
@@ -231,7 +248,7 @@ static void put_clock_summary(struct agent *a, struct json_writer *j)
     host_report(a, &r);
     json_put_object(j, "clock");
     json_put_string(j, "status", answer_status_word((uint32_t)reading.status));
-    json_put_string(j, "why", reading.status == CLOCK_SYNCED ? NULL : answer_why(&r));
+    json_put_string(j, "why", reading.status == CLOCK_SYNCED ? NULL : answer_why(a, &r));
     if (r.timeline != CLOCK_TIMELINE_NONE) {
         json_put_hex64(j, "timeline", r.timeline);
     } else {

@@ -77,7 +77,7 @@ static void put_member_fields(struct agent *a, struct json_writer *j, const stru
     const bool known = reading.status != CLOCK_UNKNOWN;
     json_put_string(j, "state", state_word(r));
     json_put_string(j, "status", answer_status_word((uint32_t)reading.status));
-    json_put_string(j, "why", reading.status == CLOCK_SYNCED ? NULL : answer_why(r));
+    json_put_string(j, "why", reading.status == CLOCK_SYNCED ? NULL : answer_why(a, r));
     put_known(j, "hard_ns", reading.hard_ns, reading.hard_ns >= 0);
     put_known(j, "statistical_ns", reading.statistical_ns, reading.statistical_ns >= 0);
     json_put_int_if(j, "offset_ns", known, reading.time.ns - at.ns);
@@ -198,7 +198,7 @@ void answer_selftest(struct agent *a, struct json_writer *j)
                                                        : "dishonest");
     json_put_string(j, "why",
                     !known                     ? "no clock is read yet"
-                    : r.status != CLOCK_SYNCED ? answer_why(&r)
+                    : r.status != CLOCK_SYNCED ? answer_why(a, &r)
                     : r.witness_ns < 0         ? "no witness edge: every edge is used"
                     : r.witness_ns <= r.statistical_ns
                         ? "edges that are measured but not used lie within the bound"

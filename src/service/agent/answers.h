@@ -13,7 +13,7 @@ void answer_selftest(struct agent *a, struct json_writer *j);
 
 const char *answer_status_word(uint32_t status);
 const char *answer_stamps_word(uint8_t stamps);
-const char *answer_why(const struct clock_report *r);
+const char *answer_why(const struct agent *a, const struct clock_report *r);
 struct clock_reading answer_reading(const struct agent *a);
 bool answer_member_report(const struct agent *a, uint32_t member, struct clock_report *ret_report);
 void answer_put_utc(struct agent *a, struct json_writer *j, const char *key,

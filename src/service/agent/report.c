@@ -226,7 +226,7 @@ static void fill_clock(struct agent *a, Foliot__V1__Clock *c)
         c->rate_ppb = isfinite(terms.line.y) ? (int64_t)llround(terms.line.y * 1e9) : 0;
     }
     if (reading.status != CLOCK_SYNCED) {
-        const char *why = answer_why(&r);
+        const char *why = answer_why(a, &r);
         c->why = (char *)(uintptr_t)(why != NULL ? why : "");
     }
 }
