@@ -35,7 +35,9 @@ with tempfile.TemporaryDirectory(prefix="foliot-install-") as destdir:
                       for folder, _, files in os.walk(destdir) for name in files)
     installed = front("install")
     print("\n".join(installed))
-    for name in ("bin/foliot", "share/man/man1/foliot.1", "share/bash-completion/completions/foliot"):
+    link = next(path for path in installed if path.endswith("librccl-net-foliot.so"))
+    assert os.readlink(os.path.join(destdir, link)) == "libnccl-net-foliot.so"
+    for name in ("bin/foliot", "libnccl-net-foliot.so", "share/man/man7/foliot-nccl.7", "share/man/man1/foliot.1", "share/bash-completion/completions/foliot"):
         assert any(path.endswith(name) for path in installed), name
     check_library(destdir, installed)
     left = front("uninstall")

@@ -4,6 +4,7 @@
  *   again   EAGAIN and EINTR out of the blue (on sockets that don't block; EINTR on all)
  *   reset=N every Nth call on a stream socket breaks its connection (ECONNRESET both ways)
  *   flip=N  every Nth read has a bit turned over
+ *   port=A-B  only connections with such a port at either end
  *
  * Only TCP sockets are touched. */
 #include <dlfcn.h>
@@ -23,7 +24,7 @@ ssize_t recv(int fd, void *data, size_t size, int flags);
 
 static struct {
     bool known, cut, again;
-    unsigned reset, flip;
+    unsigned reset, flip, port_low, port_high;
 } wish;
 static atomic_uint calls;
 
@@ -38,7 +39,35 @@ static void read_wish(void)
         wish.again = strstr(text, "again") != NULL;
         wish.reset = reset != NULL ? (unsigned)strtoul(reset + 6, NULL, 10) : 0;
         wish.flip = flip != NULL ? (unsigned)strtoul(flip + 5, NULL, 10) : 0;
+        const char *port = strstr(text, "port=");
+        char *dash = NULL;
+        wish.port_low = port != NULL ? (unsigned)strtoul(port + 5, &dash, 10) : 0;
+        wish.port_high =
+            port != NULL && *dash == '-' ? (unsigned)strtoul(dash + 1, NULL, 10) : 65535;
     }
+}
+
+static unsigned port_of(const struct sockaddr_storage *address)
+{
+    return ntohs(address->ss_family == AF_INET6
+                     ? ((const struct sockaddr_in6 *)(const void *)address)->sin6_port
+                     : ((const struct sockaddr_in *)(const void *)address)->sin_port);
+}
+
+static bool is_meant(int fd)
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_size = sizeof(own), peer_size = sizeof(peer);
+
+    if (wish.port_low == 0) {
+        return true;
+    }
+    if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 ||
+        getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0) {
+        return false;
+    }
+    return (port_of(&own) >= wish.port_low && port_of(&own) <= wish.port_high) ||
+           (port_of(&peer) >= wish.port_low && port_of(&peer) <= wish.port_high);
 }
 
 static bool is_tcp(int fd)
@@ -59,7 +88,7 @@ static int64_t trouble(int fd)
     if (!wish.known) {
         read_wish();
     }
-    if (!is_tcp(fd)) {
+    if (!is_tcp(fd) || !is_meant(fd)) {
         return 0;
     }
     x = (x ^ (uint64_t)getpid() << 20) * 0x9e3779b97f4a7c15ull;
