@@ -96,7 +96,8 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
     smooth(&delay->queued_mean_ns, chunk->queued_ns, first);
     smooth(&delay->consumed_mean_ns, (double)consumed_ns, first);
     if (!synced) {
-        if (set->unsynced_base == INT64_MIN) {
+        /* Clocks that nobody steers drift apart: no lane's delay may fall below what can be said. */
+        if (set->unsynced_base == INT64_MIN || ns - set->unsynced_base < UNSYNCED_SEEN / 4) {
             set->unsynced_base = ns - UNSYNCED_SEEN;
         }
         ns -= set->unsynced_base;

@@ -109,6 +109,11 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
     }
     watch_lane_get(set->watch, now, hello->lane, &lane);
     rc = ledger_lane_open(set->ledger, hello->lane, hello->epoch);
+    if (rc == 0 && lane.used &&
+        lane.state == LANE_CLOSED) { /* moved away once; its number is used again */
+        watch_lane_remove(set->watch, hello->lane);
+        lane.used = false;
+    }
     if (rc == 0 && !lane.used) {
         rc = watch_lane_add(set->watch, now, hello->lane, &config);
     }

@@ -15,6 +15,8 @@
 #include "core/failover/ledger.h"
 #include "core/failover/sender.h"
 #include "core/failover/watch.h"
+#include "core/traffic/detector.h"
+#include "core/traffic/repath.h"
 #include "core/traffic/scheduler.h"
 #include "stats/histogram.h"
 #include "transport/transport.h"
@@ -111,6 +113,16 @@ struct lane_delay {
     struct lane_spread *spread; /* from the first chunk on; NULL without memory */
 };
 
+/* Which path a lane takes is moved by this. Sending end. */
+struct traffic {
+    struct detector detector;
+    struct repath repath;
+    int from, to;     /* a move on its way; -1: none */
+    bool drained;     /* the old lane takes nothing new */
+    uint32_t retired; /* lanes that moved away and aren't gone yet */
+    struct mono began, judged, fed[LANE_MAX];
+};
+
 struct own_nic;
 struct set {
     struct transport *transport;
@@ -133,11 +145,13 @@ struct set {
     struct watch *watch;
     struct sender *sender; /* sending */
     struct scheduler scheduler;
+    struct traffic traffic;
     struct ledger *ledger; /* receiving */
     uint8_t *slots;        /* receiving: bounce slots, on demand */
     struct stream *streams[LANE_MAX];
     struct {
         uint8_t own, peer; /* in transport.nics, in peers */
+        bool standby;
     } lane_nics[LANE_MAX];
     uint32_t sequence, peer_sequence; /* of STATE */
 
@@ -413,6 +427,13 @@ void page_write(struct transport *t, struct mono now);
 void page_close(struct transport *t);
 /* Adds what the set went through. Set locked. */
 void page_sum(const struct set *set, struct mono now, struct transport_summary *sum);
+
+/* -- traffic.c */
+void traffic_init(struct set *set, struct mono now);
+/* What STATE says of a lane's delay. */
+void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
+                     const struct lane_state_lane *seen);
+void traffic_look(struct set *set, struct mono now);
 
 /* -- mode.c */
 enum transport_mode mode_now(const struct transport *t);

@@ -54,7 +54,7 @@ struct io_info { /* what the kernel knows of a connection; all 0 where it says n
     uint64_t segments_out;
     uint64_t retransmits;
     uint64_t bytes_acked;
-    uint32_t rtt_ns, rtt_var_ns;
+    uint32_t rtt_ns, rtt_var_ns, rtt_ns_min;
     uint32_t unacked, lost; /* segments */
     uint32_t backoff;       /* retransmission timeouts in a row */
     uint32_t notsent;       /* bytes */

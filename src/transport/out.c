@@ -54,6 +54,7 @@ void out_start_standbys(struct set *set, struct mono now)
             .own_nic = (uint8_t)own, .peer_nic = (uint8_t)peer, .standby = true};
         set->lane_nics[lane].own = (uint8_t)own;
         set->lane_nics[lane].peer = (uint8_t)peer;
+        set->lane_nics[lane].standby = true;
         if (watch_lane_add(set->watch, now, lane, &standby) < 0) {
             return;
         }
@@ -119,7 +120,7 @@ static void hello(struct set *set, uint32_t lane)
     struct lane_hello hello = {.newest = LANE_VERSION,
                                .lowest = LANE_VERSION_LOWEST,
                                .lane = (uint16_t)lane,
-                               .standby = lane >= t->config.lanes,
+                               .standby = set->lane_nics[lane].standby,
                                .lanes = (uint16_t)(t->config.lanes + t->config.standbys),
                                .epoch = stream->epoch,
                                .own_context = set->own_context,
@@ -183,6 +184,8 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     }
     set->pid = answer.pid;
     scheduler_lane_open(&set->scheduler, now, lane, mono_sub(now, stream->began));
+    detector_lane_open(&set->traffic.detector, now, lane);
+    detector_on_rtt_floor(&set->traffic.detector, mono_sub(now, stream->began));
     set_shaken(set, now, lane);
     set_tell_nics(set, stream);
     return 0;
@@ -248,6 +251,7 @@ static void on_taken(struct set *set, struct mono now, const struct lane_state_l
         sender_lane_info(set->sender, lane->lane, &info);
         scheduler_on_acked(&set->scheduler, now, lane->lane, acked.chunks, acked.bytes, acked.sent,
                            acked.alone);
+        repath_on_acked(&set->traffic.repath, lane->lane, acked.chunks);
         watch_on_acked(set->watch, now, lane->lane, acked.chunks, info.chunks,
                        mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane));
     }
@@ -263,6 +267,7 @@ static int on_state(struct set *set, struct mono now, const uint8_t *frame, size
     }
     for (uint32_t k = 0; k < report.lane_count; k++) {
         on_taken(set, now, &report.lanes[k]);
+        traffic_on_lane(set, now, report.lanes[k].lane, &report.lanes[k]);
     }
     if (report.comm != LANE_COMM_NONE && sender_on_report(set->sender, now, &report) < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",

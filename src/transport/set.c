@@ -38,6 +38,7 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     set->knock = -1;
     set->watch = watch_new(&watch, set->lonely);
     scheduler_init(&set->scheduler, set->lonely);
+    traffic_init(set, set->lonely);
     if (sending) {
         set->sender = sender_new(&sender);
     } else {
@@ -136,6 +137,7 @@ void set_close_stream(struct set *set, uint32_t lane, bool reset)
     if (set->sending) {
         sender_on_lane_down(set->sender, lane, stream->epoch);
         scheduler_lane_down(&set->scheduler, lane);
+        detector_lane_down(&set->traffic.detector, lane);
     } else {
         ledger_lane_down(set->ledger, lane, stream->epoch);
     }
@@ -208,6 +210,7 @@ static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
         .segments = info.segments_out,
         .resent = info.retransmits,
         .rtt = span_ns(info.rtt_ns),
+        .rtt_min = span_ns(info.rtt_ns_min),
     };
     watch_on_kernel(set->watch, now, lane, &kernel);
     stream->acked = info.bytes_acked;
@@ -246,7 +249,8 @@ static void close_lane(struct set *set, const struct watch_action *action)
 
     if (stream != NULL && stream->epoch == action->epoch) {
         say(set->transport,
-            action->reason == LANE_REASON_CLOSE || action->reason == LANE_REASON_REPATH
+            action->closed || action->reason == LANE_REASON_CLOSE ||
+                    action->reason == LANE_REASON_REPATH || !stream->shaken
                 ? TRANSPORT_TRACE
                 : TRANSPORT_INFO,
             "lane %u.%u %s %s, NIC %s: down (%s)", action->lane, action->epoch,
@@ -564,6 +568,7 @@ void set_progress(struct set *set, struct mono now, bool all)
         mode_apply(set);
         if (set->sending && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
+            traffic_look(set, now);
         }
         set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));

@@ -346,6 +346,7 @@ static void tcp_info(struct io *io, int conn, struct io_info *ret)
     ret->retransmits = info.tcpi_total_retrans;
     ret->bytes_acked = info.tcpi_bytes_acked;
     ret->rtt_ns = info.tcpi_rtt * 1000;
+    ret->rtt_ns_min = info.tcpi_min_rtt * 1000;
     ret->rtt_var_ns = info.tcpi_rttvar * 1000;
     ret->unacked = info.tcpi_unacked;
     ret->lost = info.tcpi_lost;

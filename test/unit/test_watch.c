@@ -392,7 +392,8 @@ static void test_loses_a_little(void **state)
             const struct watch_kernel kernel = {.acked = true,
                                                 .segments = i * 2500,
                                                 .resent = lane == 2 && i > 1 ? i * 25 : 0,
-                                                .rtt = span_ms(lane == 2 && i < 4 ? 30 : 10)};
+                                                .rtt = span_ms(lane == 2 && i < 4 ? 30 : 10),
+                                                .rtt_min = span_ms(9)};
             watch_on_kernel(w->watch, at(w), lane, &kernel);
         }
         actions(w);

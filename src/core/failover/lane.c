@@ -34,7 +34,7 @@ static enum lane_state guarded(enum lane_state state, enum lane_event event, str
         if (event == LANE_EVENT_ACKED) {
             return g.regained ? LANE_ACTIVE : state;
         }
-        return g.only ? state : LANE_DOWN;
+        return g.only && !g.parted ? state : LANE_DOWN;
     case LANE_DRAINING:
         return g.empty ? LANE_CLOSED : state;
     case LANE_DOWN:

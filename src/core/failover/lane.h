@@ -24,6 +24,7 @@ enum lane_event {
 /* What decides where the table alone doesn't. */
 struct lane_guards {
     bool only;     /* no other lane of the set is usable */
+    bool parted;   /* nothing was usable for long, and this isn't the last connection */
     bool first;    /* of the set's first lanes: no trial */
     bool passed;   /* 32 chunks acknowledged, or 200 ms, without a loss */
     bool regained; /* 8 acknowledged within T */

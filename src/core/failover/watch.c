@@ -17,10 +17,6 @@
 #define TRIAL_CHUNKS   32
 #define TRIAL_PINGS    16
 #define REGAIN_ACKS    8
-#define LOSS_MANY      0.02  /* of >= 200 segments */
-#define LOSS_FEW       0.005 /* of >= 2,000 */
-#define LOSS_NONE      0.001 /* a sibling that is well */
-#define QUEUE_NS       NS_PER_MS
 
 struct watch *watch_new(const struct watch_config *config, struct mono now)
 {
@@ -104,10 +100,22 @@ static bool another_usable(const struct watch *w, const struct wlane *but)
     return false;
 }
 
+static bool another_left(const struct watch *w, const struct wlane *but)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *x = &w->lanes[i];
+        if (x != but && x->used && (lane_connected(x->state) || x->state == LANE_CONNECTING)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct lane_guards guards(const struct watch *w, struct mono now, const struct wlane *x)
 {
     return (struct lane_guards){
         .only = !another_usable(w, x),
+        .parted = w->parted && another_left(w, x),
         .first = x->first,
         .passed = x->trial_pongs >= TRIAL_PINGS &&
                   (x->acked >= TRIAL_CHUNKS || mono_sub(now, x->since).ns >= TRIAL_NS),
@@ -168,7 +176,7 @@ static void connect_now(struct watch *w, uint32_t lane)
     }
     x->sampled = false;
     x->loss = -1;
-    x->segments = x->resent = 0;
+    x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
     watch_push(
         w, (struct watch_action){.kind = WATCH_CONNECT, .lane = (uint8_t)lane, .epoch = x->epoch});
 }
@@ -366,6 +374,7 @@ void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t ep
             watch_event(w, now, lane, LANE_EVENT_LOST, LANE_REASON_PEER);
         }
         x->epoch = epoch;
+        x->leaving = false;
         x->state = LANE_ACTIVE; /* whether it is on trial is the sender's affair */
         x->since = now;
         entered(w, now, lane, LANE_CONNECTING);
@@ -443,6 +452,10 @@ void watch_on_lost(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
                    enum lane_reason reason)
 {
     if (lane < LANE_MAX && w->lanes[lane].used && w->lanes[lane].epoch == epoch) {
+        if (w->lanes[lane].leaving) { /* it was announced: the lane has moved to another path */
+            watch_event(w, now, lane, LANE_EVENT_CLOSE, LANE_REASON_REPATH);
+            return;
+        }
         watch_event(w, now, lane, LANE_EVENT_LOST, reason);
     }
 }
@@ -453,6 +466,7 @@ void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
     if (lane >= LANE_MAX || !w->lanes[lane].used || w->lanes[lane].epoch != epoch) {
         return;
     }
+    w->lanes[lane].leaving = state == LANE_DRAINING;
     if (state == LANE_DOWN) {
         watch_event(w, now, lane, LANE_EVENT_LOST,
                     reason == LANE_REASON_CARRIER ? reason : LANE_REASON_PEER);
@@ -466,59 +480,6 @@ void watch_on_hint(struct watch *w, struct mono now, uint32_t lane)
     if (lane < LANE_MAX && w->lanes[lane].used && w->lanes[lane].silent_ns >= 10 * NS_PER_MS) {
         watch_event(w, now, lane, LANE_EVENT_HINT,
                     LANE_REASON_HINT); /* never against a fresh ack */
-    }
-}
-
-/* Too much is sent twice on this lane, while its siblings are well: a path that
- * loses a little. */
-static bool lossy(const struct watch *w, uint32_t lane, uint64_t segments, uint64_t resent)
-{
-    const double share = segments > 0 ? (double)resent / (double)segments : 0;
-    const int64_t rtt = w->lanes[lane].rtt_ns;
-    bool sibling = false;
-
-    if (!(segments >= 200 && share > LOSS_MANY) && !(segments >= 2000 && share > LOSS_FEW)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct wlane *x = &w->lanes[i];
-        if (i == lane || !x->used || !lane_usable(x->state) || x->loss < 0) {
-            continue;
-        }
-        if (x->loss >= LOSS_NONE) {
-            return false; /* all lose: no path would be better */
-        }
-        if (2 * rtt > 3 * x->rtt_ns + 2 * QUEUE_NS) {
-            return false; /* congestion: its queue is longer than theirs */
-        }
-        sibling = true;
-    }
-    return sibling;
-}
-
-void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
-                     const struct watch_kernel *kernel)
-{
-    const uint64_t segments = kernel->segments, resent = kernel->resent;
-    struct wlane *x;
-
-    if (lane >= LANE_MAX || !w->lanes[lane].used || !lane_connected(w->lanes[lane].state)) {
-        return;
-    }
-    x = &w->lanes[lane];
-    x->rtt_ns = kernel->rtt.ns;
-    if (kernel->acked) { /* the path lives; what is slow is a process */
-        x->silent_ns = 0;
-    }
-    if (segments < x->segments || resent < x->resent) {
-        return;
-    }
-    if (lossy(w, lane, segments - x->segments, resent - x->resent)) {
-        watch_event(w, now, lane, LANE_EVENT_LOST, LANE_REASON_LOSS);
-    } else if (segments - x->segments >= 2000) {
-        x->loss = (double)(resent - x->resent) / (double)(segments - x->segments);
-        x->segments = segments;
-        x->resent = resent;
     }
 }
 

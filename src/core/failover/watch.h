@@ -7,11 +7,11 @@
  *
  * Silence. T = clamp(4 (srtt + 4 rttvar) + backlog / rate, 5 ms, 200 ms); of a lane that owes a
  * pong only, 200 ms. A lane that owes an acknowledgement is judged *relative* to the set's others:
- * past T while another makes progress it is suspect, past 4 T it is down. If none does by T/2, the
- * standbys are pinged (they run over other NICs); an echo proves that the peer lives, and past T
- * all lanes of that NIC pair go down
- * together. Without an echo nobody is accused: the peer may be stopped; lanes go one at a time at 4
- * T, and never the last.
+ * past T while another makes progress it is suspect (its chunks go elsewhere, too), past 4 T and at
+ * least 150 ms it is down. If none does by T/2, the standbys are pinged (they run over other NICs);
+ * an echo proves that the peer lives, and past T all lanes of that NIC pair are suspect together.
+ * Without an echo nobody is accused: the peer may be stopped; lanes go one at a time at that limit,
+ * and never the last.
  *
  * Observed time. Only time during which this process looked counts: each watch_look adds at most
  * max(1 ms, T/16), so one that was starved or stopped needs 5 to 16 looks to accuse anybody. Drain
@@ -138,11 +138,11 @@ void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
 struct watch_kernel {
     bool acked; /* the peer's acknowledged more bytes since asked last, or all that were sent */
     uint64_t segments,
-        resent;      /* TCP's data segments sent, and sent again, since the connection began */
-    struct span rtt; /* smoothed; 0: not known */
+        resent; /* TCP's data segments sent, and sent again, since the connection began */
+    struct span rtt, rtt_min; /* smoothed, least; 0: not known */
 };
 /* A lane that loses more than its siblings is lost (1 % costs TCP half its rate), unless its round
- * trip is longer than theirs, too: a queue that others fill as well is for the scheduler to avoid. */
+ * trip is far above its least: a queue that others fill as well is for the scheduler to avoid. */
 void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
                      const struct watch_kernel *kernel);
 void watch_on_hint(struct watch *w, struct mono now, uint32_t lane);

@@ -7,6 +7,7 @@
 
 struct wlane {
     bool used, standby, first;
+    bool leaving; /* the peer drains it */
     uint8_t own_nic, peer_nic;
     enum lane_state state;
     enum lane_reason reason;
@@ -28,9 +29,10 @@ struct wlane {
     uint32_t trial_pings, trial_pongs;
     /* the kernel's word */
     struct mono asked_at;
-    uint64_t segments, resent; /* when the present window began */
-    double loss;               /* of the last full window; < 0 unknown */
-    int64_t rtt_ns;
+    uint64_t segments, resent;           /* when the present window began */
+    double loss;                         /* of the last full window; < 0 unknown */
+    uint64_t seen_segments, seen_resent; /* when asked last */
+    int64_t rtt_ns, rtt_ns_min;
     /* coming back */
     struct damping damping;
     struct mono retry_at;

@@ -5,6 +5,7 @@
 #define LOOK_MIN_NS  NS_PER_MS
 #define LIMIT        4 /* T */
 #define LIMIT_RC     2
+#define LIMIT_MIN_NS (150 * NS_PER_MS)
 #define PING_NS      (100 * NS_PER_MS)
 #define ASK_NS       (100 * NS_PER_MS)
 #define TRIAL_PINGS  16
@@ -75,14 +76,15 @@ static bool pair_silent(const struct watch *w, const struct wlane *x, int64_t t)
     return silent > 1;
 }
 
-static void pair_down(struct watch *w, struct mono now, const struct wlane *x)
+static void pair_suspect(struct watch *w, struct mono now, const struct wlane *x)
 {
     const uint8_t own = x->own_nic, peer = x->peer_nic;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct wlane *y = &w->lanes[i];
-        if (y->used && lane_connected(y->state) && y->own_nic == own && y->peer_nic == peer) {
-            watch_event(w, now, i, LANE_EVENT_LOST, LANE_REASON_TIMEOUT);
+        if (y->used && lane_connected(y->state) && y->own_nic == own && y->peer_nic == peer &&
+            y->state != LANE_DRAINING) {
+            watch_event(w, now, i, LANE_EVENT_T, LANE_REASON_TIMEOUT);
         }
     }
 }
@@ -103,14 +105,24 @@ static void ping_all(struct watch *w, struct mono now)
  * nothing of now, for other lanes may have filled its path since; and nothing is lost while it is waited for. */
 static int64_t judged_by(const struct watch *w, const struct wlane *x)
 {
-    return x->left == 0 ? w->config.timeout_max.ns : watch_timeout(w, x).ns;
+    return x->left == 0 || x->state == LANE_TRIAL ? w->config.timeout_max.ns
+                                                  : watch_timeout(w, x).ns;
+}
+
+/* To doubt a lane costs some bytes that go twice, so it is done early, at T. To kill it costs a connection and
+ * damping: a queue that fills at once (many begin to send to one) is silence, too, but not for that long. */
+static int64_t limit_of(const struct watch *w, int64_t t)
+{
+    const int64_t limit = (w->config.queue_pairs ? LIMIT_RC : LIMIT) * t;
+
+    return limit > LIMIT_MIN_NS || w->config.queue_pairs ? limit : LIMIT_MIN_NS;
 }
 
 static void judge(struct watch *w, struct mono now, uint32_t lane)
 {
     struct wlane *x = &w->lanes[lane];
     const int64_t t = judged_by(w, x);
-    const int64_t limit = (w->config.queue_pairs ? LIMIT_RC : LIMIT) * t;
+    const int64_t limit = limit_of(w, t);
     const bool others = others_progress(w, x);
 
     if (x->silent_ns < t / 2) {
@@ -133,10 +145,11 @@ static void judge(struct watch *w, struct mono now, uint32_t lane)
         return;
     }
     if (x->silent_ns >= t && pair_silent(w, x, t)) {
-        pair_down(w, now, x);
-    } else if (x->silent_ns >= limit) {
+        pair_suspect(w, now, x);
+    }
+    if (x->silent_ns >= limit) {
         watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
-    } else if (x->silent_ns >= t) {
+    } else if (x->silent_ns >= t && x->state != LANE_DRAINING) { /* that one is left anyway */
         watch_event(w, now, lane, LANE_EVENT_T, LANE_REASON_TIMEOUT);
     }
 }

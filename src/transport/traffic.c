@@ -1,0 +1,156 @@
+/* traffic.c: a sending set's lanes leave contended paths: what core/traffic says is carried out here.
+ *
+ *   delays in STATE ─► detector ─► repath: this lane ─► a new lane beside it, from another port ─► the old one drains
+ *
+ * A lane's path is its port's luck, so a new connection is a new draw. Make before break: the old lane takes
+ * chunks until the new one carries, then it empties and closes; nothing is sent twice. One at a time per set. */
+#include "transport/internal.h"
+
+#define FEED_NS    NS_PER_MS /* a sample per lane and millisecond will do: judging is not free */
+#define JUDGE_NS   (10 * NS_PER_MS)
+#define SETTLE_NS  (100 * NS_PER_MS) /* until the new path has shown what it is */
+#define GIVE_UP_NS (2 * NS_PER_S)
+
+void traffic_init(struct set *set, struct mono now)
+{
+    uint64_t seed;
+
+    set->transport->io->random(set->transport->io, &seed, sizeof(seed));
+    detector_init(&set->traffic.detector, now);
+    repath_init(&set->traffic.repath, seed, now);
+    set->traffic.from = set->traffic.to = -1;
+}
+
+void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
+                     const struct lane_state_lane *seen)
+{
+    struct traffic *traffic = &set->traffic;
+
+    if (seen->owd_ns == LANE_OWD_UNKNOWN || set->lane_nics[lane].standby ||
+        mono_sub(now, traffic->fed[lane]).ns < FEED_NS) {
+        return;
+    }
+    traffic->fed[lane] = now;
+    detector_on_owd(&traffic->detector, now, lane, seen->owd_ns);
+}
+
+static void move_over(struct set *set, struct mono now, int64_t excess_ns)
+{
+    repath_on_moved(&set->traffic.repath, now, excess_ns);
+    set->traffic.from = set->traffic.to = -1;
+}
+
+/* A lane's number that nobody has: beyond the first ones, or of one of those that moved away. */
+static int free_lane(const struct set *set, struct mono now)
+{
+    const struct transport_config *config = &set->transport->config;
+
+    for (uint32_t k = 0; k < LANE_MAX; k++) {
+        const uint32_t i = (config->lanes + config->standbys + k) % LANE_MAX;
+        struct watch_lane lane;
+        watch_lane_get(set->watch, now, i, &lane);
+        if (!lane.used && !set->lane_nics[i].standby) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static void begin_move(struct set *set, struct mono now, uint32_t from,
+                       const struct detector_finding *finding)
+{
+    const struct watch_lane_config config = {.own_nic = set->lane_nics[from].own,
+                                             .peer_nic = set->lane_nics[from].peer};
+    const int to = free_lane(set, now);
+    char text[PEER_TEXT];
+
+    if (to >= 0) {
+        set->lane_nics[to] = set->lane_nics[from];
+    }
+    if (to < 0 || watch_lane_add(set->watch, now, (uint32_t)to, &config) < 0) {
+        move_over(set, now, -1);
+        return;
+    }
+    set->traffic.from = (int)from;
+    set->traffic.to = to;
+    set->traffic.began = now;
+    set->traffic.drained = false;
+    say(set->transport, TRANSPORT_TRACE,
+        "lane %u to %s is contended (%.1f ms over the best, %s): lane %d tries another path", from,
+        set_peer(set, text), (double)finding->excess_ns / 1e6,
+        detector_verdict_name(finding->verdict), to);
+}
+
+static void go_on(struct set *set, struct mono now, const struct detector_finding *finding)
+{
+    struct traffic *traffic = &set->traffic;
+    const uint32_t to = (uint32_t)traffic->to;
+    struct watch_lane lane;
+
+    watch_lane_get(set->watch, now, to, &lane);
+    if (!traffic->drained && lane_usable(lane.state)) {
+        watch_lane_repath(set->watch, now, (uint32_t)traffic->from);
+        traffic->retired |= 1u << traffic->from;
+        traffic->drained = true;
+        traffic->began = now;
+    } else if (!traffic->drained &&
+               (lane.state == LANE_DOWN || mono_sub(now, traffic->began).ns > GIVE_UP_NS)) {
+        watch_lane_close(set->watch, now, to);
+        traffic->retired |= 1u << to;
+        move_over(set, now, -1);
+    } else if (traffic->drained && mono_sub(now, traffic->began).ns > SETTLE_NS) {
+        const int64_t queue = detector_queue_ns(&traffic->detector, to);
+        move_over(set, now, queue < 0 ? 0 : queue - finding->base_ns);
+    }
+}
+
+/* Lanes that have moved away: their numbers are free again once they are closed and that was told. */
+static void retire(struct set *set, struct mono now)
+{
+    for (uint32_t lanes = set->traffic.retired; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(lanes);
+        struct watch_lane lane;
+        watch_lane_get(set->watch, now, i, &lane);
+        if (lane.state == LANE_DOWN) {
+            watch_lane_close(set->watch, now, i);
+        } else if (lane.state == LANE_CLOSED && mono_sub(now, lane.since).ns > SETTLE_NS) {
+            watch_lane_remove(set->watch, i);
+            set->traffic.retired &= ~(1u << i);
+        }
+    }
+}
+
+/* Lanes that carry and may be moved. */
+static uint32_t movable(const struct set *set, struct mono now)
+{
+    uint32_t lanes = watch_carriers(set->watch, now) & ~set->traffic.retired;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        lanes &= set->lane_nics[i].standby ? ~(1u << i) : ~0u;
+    }
+    return lanes;
+}
+
+void traffic_look(struct set *set, struct mono now)
+{
+    struct traffic *traffic = &set->traffic;
+    const struct detector_context context = {.peers = 1};
+    struct detector_finding finding;
+
+    if (mono_sub(now, traffic->judged).ns < JUDGE_NS) {
+        return;
+    }
+    traffic->judged = now;
+    retire(set, now);
+    detector_judge(&traffic->detector, now, &context, &finding);
+    if (traffic->to >= 0) {
+        go_on(set, now, &finding);
+        return;
+    }
+    if (set->mode == TRANSPORT_FULL) {
+        const int lane = repath_decide(&traffic->repath, now, &finding, movable(set, now));
+        if (lane >= 0) {
+            begin_move(set, now, (uint32_t)lane, &finding);
+        }
+    }
+}
