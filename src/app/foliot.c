@@ -52,7 +52,8 @@ static const struct command commands[] = {
      "incidents of the fleet, who was told, silences; rules checked and tried on the past",
      command_alerts},
     {"host",
-     "list | remove NAME | token [--uses N]  [--json] [--controller URL] [--authority FILE] "
+     "list | remove NAME | token [--uses N] | rotate [authority [--finish] | fleet-key [--after "
+     "TIME]]  [--json] [--controller URL] [--authority FILE] "
      "[--token-file FILE]",
      "the fleet's members, as the controller knows them", command_host},
     {"config",

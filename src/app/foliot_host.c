@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "app/foliot_api.h"
+#include "base/time.h"
 #include "platform/tls/tls.h"
 
 /* ---- list ---- */
@@ -69,7 +71,75 @@ static int print_answer(struct api *c, int status, const char *format, const cha
     return status;
 }
 
-static int run(struct api *c, int argc, char **argv, const char *uses)
+/* ---- rotation ---- */
+
+static const char *at(const json_t *object, const char *key)
+{
+    static char text[32];
+    const json_t *ns = json_object_get(object, key);
+    const time_t s = json_integer_value(ns) / NS_PER_S;
+    struct tm tm;
+    if (!json_is_integer(ns) || gmtime_r(&s, &tm) == NULL) {
+        return "-";
+    }
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return text;
+}
+
+static void print_rotation(const json_t *answer)
+{
+    const json_t *a = json_object_get(answer, "authority"),
+                 *k = json_object_get(answer, "fleet_key");
+    size_t i;
+    json_t *host;
+    printf("authority: good until %s; ", at(a, "not_after_utc_ns"));
+    if (json_is_true(json_object_get(a, "rotating"))) {
+        printf("the one before is trusted too, until %s hosts have left it:",
+               api_number_text(a, "hosts_left_count").text);
+        json_array_foreach(json_object_get(a, "hosts_left"), i, host)
+        {
+            printf(" %s", json_string_value(host));
+        }
+        putchar('\n');
+    } else {
+        puts("no other is trusted");
+    }
+    printf("fleet key: %s", api_number_text(k, "id").text);
+    if (json_is_integer(json_object_get(k, "next_id"))) {
+        printf("; %s is used from %s on", api_number_text(k, "next_id").text,
+               at(k, "next_used_utc_ns"));
+        printf(", the old one ends at %s", at(k, "old_ends_utc_ns"));
+    }
+    printf("; %s hosts have an older file\n", api_number_text(k, "hosts_behind").text);
+}
+
+static int rotate(struct api *c, const char *what, const char *after, bool finish)
+{
+    char *end = NULL;
+    const long long number = after != NULL ? strtoll(after, &end, 10) : 600;
+    const long long unit = end == NULL || *end == 0 || strcmp(end, "s") == 0 ? 1
+                           : strcmp(end, "min") == 0                         ? 60
+                           : strcmp(end, "h") == 0                           ? 3600
+                                                                             : 0;
+    if (number < 1 || unit == 0) {
+        command_usage(command_find("host"), stderr);
+        return EXIT_USAGE;
+    }
+    const int status = what == NULL
+                           ? api_ask(c, "GET", "/api/v1/rotation", NULL)
+                           : api_ask_json(c, "POST", "/api/v1/rotation",
+                                          json_pack("{s:s, s:I, s:b}", "what", what, "after_s",
+                                                    (json_int_t)(number * unit), "finish", finish));
+    if (status == EXIT_WELL && c->json) {
+        api_print(c);
+    } else if (status == EXIT_WELL) {
+        print_rotation(c->answer);
+    }
+    return status;
+}
+
+static int run(struct api *c, int argc, char **argv, const char *uses, const char *after,
+               bool finish)
 {
     char path[128], body[64];
     if (argc == 1 && strcmp(argv[0], "list") == 0) {
@@ -86,15 +156,22 @@ static int run(struct api *c, int argc, char **argv, const char *uses)
         return print_answer(c, api_ask(c, "POST", "/api/v1/join-tokens", body),
                             "foliot-agent join ADDRESS %s\n", "token");
     }
+    if (argc >= 1 && argc <= 2 && strcmp(argv[0], "rotate") == 0) {
+        return rotate(c, argc == 2 ? argv[1] : NULL, after, finish);
+    }
     command_usage(command_find("host"), stderr);
     return EXIT_USAGE;
 }
 
 int command_host(int argc, char *argv[])
 {
-    static const struct option table[] = {
-        API_OPTIONS, {"uses", required_argument, NULL, 'u'}, {NULL, 0, NULL, 0}};
-    const char *uses = "1";
+    static const struct option table[] = {API_OPTIONS,
+                                          {"uses", required_argument, NULL, 'u'},
+                                          {"after", required_argument, NULL, 'A'},
+                                          {"finish", no_argument, NULL, 'f'},
+                                          {NULL, 0, NULL, 0}};
+    const char *uses = "1", *after = NULL;
+    bool finish = false;
     struct api api;
     api_init(&api, "host");
     optind = 1;
@@ -105,11 +182,15 @@ int command_host(int argc, char *argv[])
         }
         if (o == 'u') {
             uses = optarg;
+        } else if (o == 'A') {
+            after = optarg;
+        } else if (o == 'f') {
+            finish = true;
         } else if (!api_option(&api, o, optarg)) {
             return EXIT_USAGE;
         }
     }
-    const int status = run(&api, argc - optind, argv + optind, uses);
+    const int status = run(&api, argc - optind, argv + optind, uses, after, finish);
     api_done(&api);
     return status;
 }

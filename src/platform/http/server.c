@@ -669,6 +669,29 @@ void http_server_close(struct http_server *s)
     free(s);
 }
 
+int http_server_reopen(struct http_server **server, const char *certificate, const char *trust)
+{
+    struct http_server *s = *server;
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+    struct http_server_config config = s->config;
+    const struct http_counters counters = s->counters;
+    const int fd = info != NULL ? fcntl(info->listen_fd, F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd < 0) {
+        return -EBADF;
+    }
+    config.socket = fd;
+    config.certificate = certificate;
+    config.trust = trust;
+    http_server_close(s);
+    *server = NULL;
+    const int r = http_server_open(&config, server);
+    if (r == 0) {
+        (*server)->counters = counters;
+        (*server)->counters.connections_now = 0;
+    }
+    return r;
+}
+
 uint16_t http_server_port(const struct http_server *s)
 {
     return s->port;

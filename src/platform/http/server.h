@@ -27,8 +27,8 @@ struct http_request;
 
 struct http_server_config {
     sd_event *loop;
-    const char *address;           /* "ADDRESS:PORT", "[::1]:PORT"; port 0: any */
-    int socket; /* 0: opened by `address`; else that listening socket, ours from now on */
+    const char *address; /* "ADDRESS:PORT", "[::1]:PORT"; port 0: any */
+    int socket;          /* 0: opened by `address`; else that listening socket, ours from now on */
     const char *key, *certificate; /* PEM; NULL: plain HTTP */
     const char *trust; /* PEM: authorities of client certificates; NULL: not asked for */
     size_t body_max;   /* as sent */
@@ -46,6 +46,10 @@ struct http_server_config {
 MUST_CHECK int http_server_open(const struct http_server_config *config,
                                 struct http_server **ret_server);
 void http_server_close(struct http_server *server); /* NULL is fine; all requests end */
+/* The same server on the same socket with another certificate and other authorities; connections end. After an error
+ * it is closed, and *server is NULL. */
+MUST_CHECK int http_server_reopen(struct http_server **server, const char *certificate,
+                                  const char *trust);
 uint16_t http_server_port(const struct http_server *server);
 
 const char *http_method(const struct http_request *request);

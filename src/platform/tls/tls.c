@@ -300,6 +300,16 @@ int tls_certificate_read(const char *pem, struct tls_certificate *ret)
     return r;
 }
 
+uint64_t tls_text_version(const char *text)
+{
+    uint8_t hash[32] = {0};
+    uint64_t version = 0;
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, strlen(text), hash) == 0) {
+        memcpy(&version, hash, sizeof(version));
+    }
+    return version | 1;
+}
+
 int tls_session_verify(gnutls_session_t session, struct tls_certificate *ret)
 {
     gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,

@@ -55,5 +55,7 @@ bool tls_name_good(const char *name);
 void tls_wipe(char *text); /* zeroes and frees; NULL is fine */
 /* Reads a whole small file, 0-ended; the caller frees. */
 MUST_CHECK int tls_read_file(const char *path, char **ret_text);
+/* A number for a text: the same text, the same number; never 0. Of SHA-256: nobody finds another text with it. */
+uint64_t tls_text_version(const char *text);
 /* Written beside, synced, renamed. */
 MUST_CHECK int tls_write_file(const char *path, const void *bytes, size_t size, unsigned mode);

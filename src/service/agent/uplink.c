@@ -41,7 +41,7 @@ struct uplink {
     uint32_t run, retry_ms;
     int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
     int64_t reported_at;
-    uint64_t keys_version, acknowledged, sent_fleet;
+    uint64_t keys_version, authority_version, acknowledged, sent_fleet;
     int64_t not_after;
     bool connected, said_trouble, renewing, event_waits, echo;
     char trouble[200];
@@ -239,6 +239,15 @@ static void on_reply(void *context, const struct http_result *result)
 
 /* ---- renewing ---- */
 
+/* Of a file's text; 0: it can't be read. */
+static uint64_t version_of(const char *path)
+{
+    char *text = NULL;
+    const uint64_t version = tls_read_file(path, &text) < 0 ? 0 : tls_text_version(text);
+    tls_wipe(text);
+    return version;
+}
+
 static void on_renewed(void *context, const struct http_result *result)
 {
     struct uplink *u = context;
@@ -259,6 +268,7 @@ static void on_renewed(void *context, const struct http_result *result)
                 : tls_write_file(u->authority, m->authority.data, m->authority.len, 0644);
         if (r == 0) {
             u->not_after = read.not_after;
+            u->authority_version = version_of(u->authority);
             u->renew_at = 0;
             http_client_reset(u->client);
             agent_say(LOG_INFO, "the controller renewed this host's certificate");
@@ -344,6 +354,7 @@ static void send_batch(struct uplink *u)
     m.settings_refused = a->settings.refused;
     m.mode = (uint32_t)agent_settings_mode(a);
     m.run = u->run;
+    m.authority_version = u->authority_version;
     m.version = (char *)(uintptr_t)FOLIOT_VERSION;
     m.reports = pointers;
     m.n_reports = add_reports(u, sealed, pointers);
@@ -482,6 +493,8 @@ static int read_identity(struct uplink *u)
         return r;
     }
     u->not_after = read.not_after;
+    u->authority_version = version_of(u->authority);
+    u->keys_version = version_of(u->agent->config->key_file);
     return 0;
 }
 

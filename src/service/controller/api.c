@@ -50,6 +50,8 @@ static const struct route {
     {"POST", "/api/v1/tokens", ROLE_ADMIN, api_post_token},
     {"DELETE", "/api/v1/tokens/", ROLE_ADMIN, api_delete_token},
     {"POST", "/api/v1/join-tokens", ROLE_ADMIN, api_post_join_token},
+    {"GET", "/api/v1/rotation", ROLE_ADMIN, api_get_rotation},
+    {"POST", "/api/v1/rotation", ROLE_ADMIN, api_post_rotation},
     {"GET", "/api/v1/audit", ROLE_ADMIN, api_get_audit},
     {"GET", "/metrics", ROLE_VIEWER, api_get_metrics, true},
 };

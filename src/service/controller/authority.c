@@ -95,13 +95,21 @@ int authority_create(const char *data_dir, char words[256])
     return r;
 }
 
-static uint64_t version_of(const char *text)
+int authority_server(const struct controller *c, const char *authority, char **ret_certificate)
 {
-    uint8_t hash[STORE_HASH_SIZE];
-    uint64_t version = 0;
-    authority_hash(text, strlen(text), hash);
-    memcpy(&version, hash, sizeof(version));
-    return version | 1;
+    const time_t now = time(NULL);
+    char name[65] = "";
+    gethostname(name, sizeof(name) - 1);
+    const char *const names[] = {"localhost", "127.0.0.1", "::1", name[0] != 0 ? name : NULL, NULL};
+    const struct tls_issue issue = {.authority = authority,
+                                    .authority_key = c->authority_key,
+                                    .key = c->server_key,
+                                    .purpose = TLS_SERVER,
+                                    .name = TLS_SERVER_NAME,
+                                    .names = names,
+                                    .not_before = now - BACKDATE_S,
+                                    .not_after = now + SERVER_DAYS * 86400};
+    return tls_issue(&issue, ret_certificate);
 }
 
 /* Made anew when it is missing or ends soon: its key stays, so that join tokens stay good. */
@@ -117,18 +125,7 @@ static int load_server(struct controller *c)
     }
     free(c->server_certificate);
     c->server_certificate = NULL;
-    char name[65] = "";
-    gethostname(name, sizeof(name) - 1);
-    const char *const names[] = {"localhost", "127.0.0.1", "::1", name[0] != 0 ? name : NULL, NULL};
-    const struct tls_issue issue = {.authority = c->authority,
-                                    .authority_key = c->authority_key,
-                                    .key = c->server_key,
-                                    .purpose = TLS_SERVER,
-                                    .name = TLS_SERVER_NAME,
-                                    .names = names,
-                                    .not_before = now - BACKDATE_S,
-                                    .not_after = now + SERVER_DAYS * 86400};
-    r = tls_issue(&issue, &c->server_certificate);
+    r = authority_server(c, c->authority, &c->server_certificate);
     r = r < 0 ? r : tls_certificate_read(c->server_certificate, &read);
     r = r < 0 ? r : write_text(c->config.data_dir, "server.pem", c->server_certificate, 0644);
     c->server_not_after = read.not_after;
@@ -138,7 +135,8 @@ static int load_server(struct controller *c)
 int authority_load(struct controller *c)
 {
     const char *dir = c->config.data_dir;
-    int r = read_text(dir, "authority.pem", &c->authority);
+    int r = rotate_recover(dir);
+    r = r < 0 ? r : read_text(dir, "authority.pem", &c->authority);
     r = r < 0 ? r : read_text(dir, "authority.key", &c->authority_key);
     r = r < 0 ? r : read_text(dir, "server.key", &c->server_key);
     r = r < 0 ? r : read_text(dir, "fleet.key", &c->fleet_keys);
@@ -149,7 +147,8 @@ int authority_load(struct controller *c)
                        dir, strerror(-r));
         return r;
     }
-    c->keys_version = version_of(c->fleet_keys);
+    c->keys_version = tls_text_version(c->fleet_keys);
+    c->authority_version = tls_text_version(c->authority);
     struct tls_certificate own = {0};
     r = tls_certificate_read(c->authority, &own);
     c->authority_not_after = own.not_after;
@@ -167,7 +166,9 @@ void authority_free(struct controller *c)
     tls_wipe(c->server_key);
     tls_wipe(c->fleet_keys);
     free(c->authority);
+    free(c->authority_before);
     free(c->server_certificate);
+    free(c->server_before);
 }
 
 int authority_sign(struct controller *c, const char *request, const char *name,

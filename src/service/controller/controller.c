@@ -185,11 +185,32 @@ void controller_store_failed(struct controller *c, int rc, const char *doing)
     }
 }
 
+/* Connections end and come again; those that wait for their turn find the same socket. */
+static void reopen_agents(struct controller *c)
+{
+    if (!c->reopen || c->agents == NULL) {
+        return;
+    }
+    if (c->wait_count > 0) {
+        commit(c); /* nobody's answer is on its way any more */
+    }
+    const int r = http_server_reopen(&c->agents, c->server_certificate, c->authority);
+    if (r < 0) {
+        controller_say(LOG_ERR, "agents can't be listened to under the new authority: %s",
+                       strerror(-r));
+        c->exit_code = EXIT_FAILURE;
+        sd_event_exit(c->loop, EXIT_FAILURE);
+    }
+    c->reopen = false;
+}
+
 static int on_second(sd_event_source *source, uint64_t at, void *context)
 {
     struct controller *c = context;
     state_watch(c);
     fleet_config_watch(c);
+    rotate_watch(c);
+    reopen_agents(c);
     alarm_second(c);
     api_watch_streams(c);
     alarm_save(c);
@@ -238,6 +259,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
     r = r < 0 ? r : fleet_load(c);
     r = r < 0 ? r : tokens_load(c);
     r = r < 0 ? r : fleet_config_load(c);
+    r = r < 0 ? r : rotate_load(c);
     if (r < 0) {
         controller_say(LOG_ERR, "%s: can't be read: %s", path, strerror(-r));
     }

@@ -7,7 +7,7 @@
  * disk has, and agents send again.
  *
  * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
- * authority.c certificates, keys, tokens;
+ * authority.c certificates, keys, tokens; rotate.c new ones;
  * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
  * into state and events; seal.c reports into
  * chunks; series.c history out again; api*.c and metrics.c what is served. */
@@ -143,6 +143,9 @@ struct fleet_host {
     uint32_t run, mode, report_ms, beat_ms; /* intervals in force; 0: ours */
     char refused[120];
     bool canary;
+    /* what it trusts and signs with; newest_shown: it came with the last certificate that we made */
+    uint64_t authority_version, keys_version;
+    bool newest_shown;
 };
 
 struct token {
@@ -157,7 +160,8 @@ struct worker;
 struct waiting { /* for the commit */
     struct http_request *request;
     struct fleet_host *host;
-    uint64_t fleet_version, keys_version, settings_version, stream; /* as it has them */
+    uint64_t fleet_version, keys_version, settings_version, authority_version,
+        stream; /* as it has them */
 };
 
 struct event_reader {             /* of live events */
@@ -192,7 +196,10 @@ struct controller {
     /* authority */
     char *authority, *authority_key, *server_key, *server_certificate, *fleet_keys;
     int64_t server_not_after, authority_not_after;
-    uint64_t keys_version, fleet_version;
+    char *authority_before, *server_before; /* while the agents' server still has them */
+    bool reopen;                            /* that server, for another trust or certificate */
+    int64_t key_retire;                     /* s, UTC: when the older of two fleet keys goes */
+    uint64_t keys_version, fleet_version, authority_version;
     struct token *tokens;
     size_t token_count;
 
@@ -250,6 +257,27 @@ void authority_free(struct controller *c);
 MUST_CHECK int authority_sign(struct controller *c, const char *request, const char *name,
                               char **ret_certificate, struct tls_certificate *ret_read);
 void authority_hash(const void *secret, size_t size, uint8_t ret_hash[STORE_HASH_SIZE]);
+
+/* Our own certificate, signed by the first of these authorities. */
+MUST_CHECK int authority_server(const struct controller *c, const char *authority,
+                                char **ret_certificate);
+
+/* ---- rotate.c ---- */
+MUST_CHECK int rotate_recover(const char *data_dir); /* of an exchange that was cut off */
+MUST_CHECK int rotate_load(struct controller *c);
+bool rotate_in_progress(const struct controller *c); /* two authorities are trusted */
+/* It has the new list and a certificate of the new authority, and showed it; or is no member. */
+bool rotate_done_by(const struct controller *c, const struct fleet_host *h);
+MUST_CHECK int rotate_authority(struct controller *c); /* -EBUSY: the last one isn't over */
+MUST_CHECK int rotate_finish(struct controller *c);    /* whoever isn't done must join again */
+/* Used from after_s on; the old one is taken out after as long again. -EBUSY: there are two. */
+MUST_CHECK int rotate_fleet_key(struct controller *c, int64_t after_s);
+struct rotate_keys {
+    unsigned count, id, next_id;
+    int64_t next_at, retire_at; /* s, UTC */
+};
+void rotate_keys(const struct controller *c, struct rotate_keys *ret);
+void rotate_watch(struct controller *c); /* once a second */
 
 /* ---- token.c ---- */
 #define TOKEN_TEXT_SIZE 192

@@ -351,7 +351,7 @@ static bool worse(const struct controller *c, const struct fleet_host *h, struct
     const enum health is = fleet_health(c, h, now);
     const int64_t moment =
         WORSE_NS < c->fleet_config->watch_ns / 3 ? WORSE_NS : c->fleet_config->watch_ns / 3;
-    if (is != HEALTH_UNKNOWN && (k->health == HEALTH_UNKNOWN || is <= k->health)) {
+    if (k->health == HEALTH_UNKNOWN || (is != HEALTH_UNKNOWN && is <= k->health)) {
         k->worse = MONO_NEVER;
         return false;
     }

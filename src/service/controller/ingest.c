@@ -13,6 +13,7 @@ enum {
     HOST_BURST = 40,
     JOIN_RATE = 20, /* of all strangers together */
     JOIN_BURST = 200,
+    RENEW_RATE = 20, /* told to renew for another authority: each is a commit */
 };
 
 /* ---- who ---- */
@@ -321,6 +322,8 @@ static void do_renew(struct controller *c, struct http_request *request,
 
 static void answer_batch(struct controller *c, const struct waiting *w)
 {
+    static double renew_allowance = RENEW_RATE;
+    static int64_t renew_at_ns;
     Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
     const struct fleet_host *h = w->host;
     Foliot__V1__Settings settings = settings_of(c, h);
@@ -328,7 +331,9 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
-    reply.renew = h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3;
+    reply.renew = h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3 ||
+                  (w->authority_version != 0 && w->authority_version != c->authority_version &&
+                   allowed(&renew_allowance, &renew_at_ns, RENEW_RATE, RENEW_RATE));
     if (w->settings_version != settings.version) {
         reply.settings = &settings;
     }
@@ -496,13 +501,20 @@ static void do_report(struct controller *c, struct http_request *request,
         snprintf(h->version, sizeof(h->version), "%.31s", batch->version);
     }
     fleet_config_heard(c, h, batch);
+    h->authority_version = batch->authority_version;
+    h->keys_version = batch->keys_version;
+    h->newest_shown = strcmp(http_identity(request)->serial, h->serial) == 0;
     if (h->boot != batch->boot) {
         h->boot = batch->boot;
         h->tables_wanted = true;
     }
-    const struct waiting w = {
-        request,      h, batch->fleet_version, batch->keys_version, batch->settings_version,
-        batch->stream};
+    const struct waiting w = {request,
+                              h,
+                              batch->fleet_version,
+                              batch->keys_version,
+                              batch->settings_version,
+                              batch->authority_version,
+                              batch->stream};
     if (batch->n_reports == 0) {
         answer_batch(c, &w);
         return;
