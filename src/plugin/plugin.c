@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/profiler.h"
+#include "plugin/farewell.h"
 #include "transport/tcp.h"
 #include "wire/switch_page.h"
 
@@ -186,35 +186,15 @@ enum nccl_result plugin_init(nccl_logger logger)
     return plugin_failed(rc);
 }
 
-/* One paragraph for people who read the job's log afterwards. */
 static void say_farewell(void)
 {
     struct transport_summary sum;
     struct profiler_sums waits;
-    char text[512], share[160] = "";
-    uint64_t all = 0;
+    char text[FAREWELL_SIZE];
 
     transport_summary(plugin.transport, &sum);
     profiler_sums_get(&waits);
-    for (int i = 0; i < PROFILER_WAIT_COUNT; i++) {
-        all += waits.wait_ns[i];
-    }
-    if (all > 0) {
-        snprintf(share, sizeof(share),
-                 "; of the proxies' waiting %.0f %% was for the GPU, %.0f %% for peers, %.0f %% "
-                 "for the network",
-                 100.0 * (double)waits.wait_ns[PROFILER_WAIT_GPU] / (double)all,
-                 100.0 * (double)waits.wait_ns[PROFILER_WAIT_PEER] / (double)all,
-                 100.0 * (double)waits.wait_ns[PROFILER_WAIT_NETWORK] / (double)all);
-    }
-    snprintf(
-        text, sizeof(text),
-        "%.3f GB sent, %.3f GB received; %u times a lane failed and its traffic went on elsewhere, "
-        "%.3f s without any way to a peer%s%s%s%s",
-        (double)sum.bytes_out / 1e9, (double)sum.bytes_in / 1e9, sum.failovers,
-        (double)sum.parted_ns / 1e9, share,
-        sum.slowest[0] != 0 ? "; slowest above its own floor: " : "", sum.slowest,
-        sum.slowest[0] != 0 ? "" : "");
+    farewell_write(&sum, &waits, text);
     say(NULL, TRANSPORT_INFO, text);
 }
 

@@ -300,6 +300,7 @@ struct transport {
     int page_fd; /* locked: we live */
     uint32_t page_count;
     struct mono started, next_page;
+    int64_t first_fault_ns; /* atomic: when a lane in use failed first; 0: none did */
     const struct switch_page *switch_page; /* NULL: there is none */
     uint64_t switch_inode;
     struct mono next_switch;

@@ -181,8 +181,8 @@ void page_sum(const struct set *set, struct mono now, struct transport_summary *
             char text[PEER_TEXT];
             sum->slowest_ns = above;
             snprintf(
-                sum->slowest, sizeof(sum->slowest), "lane %u from %s to NIC %s", i,
-                set_peer(set, text),
+                sum->slowest, sizeof(sum->slowest), "lane %u from %s to %s NIC %s", i,
+                set_peer(set, text), set->transport->host,
                 set->transport->nics[set->streams[i] != NULL ? set->streams[i]->own_nic : set->nic]
                     .config.name);
         }
@@ -195,6 +195,9 @@ void transport_summary(struct transport *t, struct transport_summary *ret)
 
     pthread_mutex_lock(&t->lock);
     *ret = t->past;
+    ret->ran_ns = mono_sub(now, t->started).ns;
+    ret->saved_ns = __atomic_load_n(&t->first_fault_ns, __ATOMIC_RELAXED);
+    ret->saved_ns = ret->saved_ns != 0 ? now.ns - ret->saved_ns : 0;
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct set *set = t->sets[i];
         if (set != NULL) {

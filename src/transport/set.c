@@ -242,17 +242,20 @@ static void gave_up(struct set *set, const struct watch_action *action)
              set_peer(set, text));
 }
 
-static void close_lane(struct set *set, const struct watch_action *action)
+static void close_lane(struct set *set, struct mono now, const struct watch_action *action)
 {
     struct stream *stream = set->streams[action->lane];
     char text[PEER_TEXT];
 
     if (stream != NULL && stream->epoch == action->epoch) {
-        say(set->transport,
-            action->closed || action->reason == LANE_REASON_CLOSE ||
-                    action->reason == LANE_REASON_REPATH || !stream->shaken
-                ? TRANSPORT_TRACE
-                : TRANSPORT_INFO,
+        const bool wanted = action->closed || action->reason == LANE_REASON_CLOSE ||
+                            action->reason == LANE_REASON_REPATH || !stream->shaken;
+        int64_t none = 0;
+        if (!wanted && in_use(set)) {
+            __atomic_compare_exchange_n(&set->transport->first_fault_ns, &none, now.ns, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        }
+        say(set->transport, wanted ? TRANSPORT_TRACE : TRANSPORT_INFO,
             "lane %u.%u %s %s, NIC %s: down (%s)", action->lane, action->epoch,
             set->sending ? "to" : "from", set_peer(set, text),
             set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason));
@@ -273,7 +276,7 @@ void set_act(struct set *set, struct mono now)
             }
             break;
         case WATCH_CLOSE:
-            close_lane(set, &action);
+            close_lane(set, now, &action);
             break;
         case WATCH_PING:
             ping(set, &action);

@@ -118,8 +118,10 @@ struct transport_summary {
     uint64_t bytes_out, bytes_in, chunks_in, resent;
     uint32_t failovers, parted;
     int64_t parted_ns; /* with no way to a peer left */
+    int64_t ran_ns;    /* since the transport was made */
+    int64_t saved_ns;  /* since a lane in use failed first; 0: none did */
     /* The lane with the largest mean delay above its floor, both ends named; "": none measured. */
-    char slowest[WHY_TEXT];
+    char slowest[2 * WHY_TEXT];
     int64_t slowest_ns;
 };
 void transport_summary(struct transport *transport, struct transport_summary *ret);

@@ -82,7 +82,7 @@ def job_lives():
         # each fault was felt: else this test says nothing
         for reason in ("carrier", "timeout"):
             assert f"down ({reason})" in text, text
-        assert re.search(r"; [1-9]\d* times a lane failed", text), text
+        assert re.search(r"survived: [1-9]\d* failures? of a lane", text), text
         gap, count = worst_gap(folder)
         print(f"worst gap {gap * 1000:.0f} ms of {count} receives")
         assert count > 100 and gap < GAP_S, (gap, count, text)
