@@ -24,7 +24,7 @@ _foliot()
             selftest) words='clock --json --host --lab --socket' ;;
             lab) words="up status exec eval traffic fault run down --name --controller --no-agents --agent" ;;
             sim) words='run replay' ;;
-            perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong --plugin --net-version --device --channels --message --ranks --hosts --lab --rank --meet --jobs --duration --trace --wait --json --help' ;;
+            perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong --plugin --net-version --device --channels --message --ranks --hosts --lab --rank --meet --jobs --duration --trace --wait --json --live --help' ;;
             *) words=$(foliot "$command" --help 2>/dev/null | grep -o -- '--[a-z]*' | sort -u)' --help' ;;
             esac
             if [[ $command =~ ^(lab|sim|keygen)$ ]]; then

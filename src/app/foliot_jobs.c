@@ -251,6 +251,17 @@ static struct cell text_pair(int64_t p50, int64_t p99)
                : text_format("%s / %s", text_ns(p50).text, text_ns(p99).text);
 }
 
+/* Between clocks that nobody synchronised only what lies above the least means something: "+31 us". */
+static struct cell text_network(const struct flow *flow)
+{
+    if (flow->bound_ns != FLOW_UNKNOWN || flow->owd_ns_floor == FLOW_UNKNOWN ||
+        flow->owd_ns_p50 == FLOW_UNKNOWN || flow->owd_ns_p99 == FLOW_UNKNOWN) {
+        return text_pair(flow->owd_ns_p50, flow->owd_ns_p99);
+    }
+    return text_format("+%s / +%s", text_ns(flow->owd_ns_p50 - flow->owd_ns_floor).text,
+                       text_ns(flow->owd_ns_p99 - flow->owd_ns_floor).text);
+}
+
 static void put_flow(struct libscols_table *table, const struct flow *flow)
 {
     struct libscols_line *line = table_line(table);
@@ -266,7 +277,7 @@ static void put_flow(struct libscols_table *table, const struct flow *flow)
     table_put(line, 5, flow->reason[0] != '\0' ? flow->reason : "");
     table_put(line, 6, text_flow_rate(flow->rate_bps).text);
     table_put(line, 7, text_pair(flow->queued_ns_p50, flow->queued_ns_p99).text);
-    table_put(line, 8, text_pair(flow->owd_ns_p50, flow->owd_ns_p99).text);
+    table_put(line, 8, text_network(flow).text);
     table_put(line, 9, text_pair(flow->consumed_ns_p50, flow->consumed_ns_p99).text);
     table_put(line, 10, flow->bound_ns == FLOW_UNKNOWN ? "–" : text_ns(flow->bound_ns).text);
 }
@@ -415,8 +426,8 @@ static int render_job(const struct options *options, json_t *const answers[], FI
     if (show_flows(options, answers, out) < 0) {
         return EXIT_UNREACHABLE;
     }
-    fputs("SENDER posted → sent; NETWORK sent → received; RECEIVER received → consumed; of the "
-          "last 10 to 20 s with traffic\n\n",
+    fputs("SENDER posted → sent; NETWORK sent → received (+: above the least, where clocks aren't "
+          "synchronised); RECEIVER received → consumed; of the last 10 to 20 s with traffic\n\n",
           out);
     show_events(options, answers, out);
     if (save_file != NULL && save(options, answers) < 0) {

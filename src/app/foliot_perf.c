@@ -44,12 +44,15 @@ static const char usage[] =
     "  --duration SEC    each size for so long            --trace DIR  every receive, with its "
     "time\n"
     "  --wait US         sleep when nothing moves, instead of yielding: for processor time\n"
-    "  --json            JSON instead of the table\n";
+    "  --json            JSON instead of the table\n"
+    "  --live            each lane's rate, delay and state on stderr, once a second (ranks here or "
+    "in a lab)\n";
 
 struct launch {
     struct perf_options options;
     char *hosts[HOSTS_MAX];
     int host_count;
+    bool live;
     const char *lab, *host_list;
     int argc;
     char **argv;
@@ -72,6 +75,7 @@ enum long_option {
     OPTION_TRACE,
     OPTION_WAIT,
     OPTION_JSON,
+    OPTION_LIVE,
     OPTION_HELP,
 };
 
@@ -92,6 +96,7 @@ static const struct option option_table[] = {
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"wait", required_argument, NULL, OPTION_WAIT},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"live", no_argument, NULL, OPTION_LIVE},
     {"help", no_argument, NULL, OPTION_HELP},
     {0},
 };
@@ -254,6 +259,9 @@ static bool read_long(struct launch *l, int c, const char *text)
         return true;
     case OPTION_JSON:
         o->json = true;
+        return true;
+    case OPTION_LIVE:
+        l->live = true;
         return true;
     default:
         return (size_t)snprintf(o->meet, sizeof(o->meet), "%s", text) < sizeof(o->meet);
@@ -447,14 +455,25 @@ static void copy_out(FILE *from)
     fclose(from);
 }
 
+static pid_t wait_live(int *status, struct perf_live *live)
+{
+    pid_t pid;
+
+    while ((pid = waitpid(-1, status, live != NULL ? WNOHANG : 0)) == 0) {
+        perf_live_look(live);
+        usleep(20000);
+    }
+    return pid;
+}
+
 /* Waits for all; when one fails the others get a moment to say why, and are ended. */
-static int wait_for_all(pid_t *children, int count)
+static int wait_for_all(pid_t *children, int count, struct perf_live *live)
 {
     int worst = 0;
 
     for (int left = count; left > 0; left--) {
         int status;
-        const pid_t pid = wait(&status);
+        const pid_t pid = wait_live(&status, live);
         if (pid < 0) {
             break;
         }
@@ -482,6 +501,7 @@ static int start_all(struct launch *l)
     FILE *outs[64];
     const char *json_file = o->json_file;
     char json_names[64][4096];
+    struct perf_live *live = NULL;
     int count = 0, status;
 
     if (o->ranks == 0) {
@@ -490,6 +510,15 @@ static int start_all(struct launch *l)
     if (o->ranks * o->jobs > CHILD_MAX) {
         fprintf(stderr, "foliot perf: more than %d ranks\n", CHILD_MAX);
         return EXIT_USAGE;
+    }
+    if (l->live && (l->host_count > 0 && l->lab == NULL)) {
+        fputs("foliot perf: --live: the ranks are on other hosts; foliot jobs --watch there\n",
+              stderr);
+        return EXIT_USAGE;
+    }
+    if (l->live && perf_live_open(&live) < 0) {
+        fputs("foliot perf: --live: no folder in /tmp can be made\n", stderr);
+        return EXIT_UNREACHABLE;
     }
     fflush(NULL);
     for (int job = 0; job < o->jobs; job++) {
@@ -509,7 +538,8 @@ static int start_all(struct launch *l)
             }
         }
     }
-    status = wait_for_all(children, count);
+    status = wait_for_all(children, count, live);
+    perf_live_close(live);
     for (int job = 0; job < o->jobs && o->jobs > 1; job++) {
         copy_out(outs[job]);
     }

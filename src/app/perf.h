@@ -7,6 +7,7 @@
  *   perf_data.c     element types, sums, patterns whose result is known
  *   perf_meet.c     how ranks find each other and wait for each other
  *   perf_report.c   nccl-tests' table and JSON
+ *   perf_live.c     each lane once a second, out of the ranks' job pages
  */
 #pragma once
 #include <stdbool.h>
@@ -195,6 +196,15 @@ void report_perf_begin(struct perf_report *report, const struct perf_member *mem
 MUST_CHECK int report_perf_row(struct perf_report *report, const struct perf_row *row);
 /* Status 0, or 1 if there were wrong elements. */
 int report_perf_end(struct perf_report *report, const struct perf_member *members);
+
+/* -- live */
+
+/* The ranks' job pages go to a folder of our own, which the environment then names: before the ranks are started. */
+struct perf_live;
+MUST_CHECK int perf_live_open(struct perf_live **ret_live);
+/* Once a second a frame on stderr; called often. NULL: does nothing. */
+void perf_live_look(struct perf_live *live);
+void perf_live_close(struct perf_live *live);
 
 /* -- a rank */
 

@@ -180,6 +180,7 @@ struct set {
     uint32_t parted;
     struct mono parted_at; /* MONO_NEVER: there is a way */
     int64_t parted_ns;
+    uint8_t failed_for[LANE_MAX]; /* enum lane_reason: why a lane that was in use failed last */
     uint32_t large; /* requests in flight of more than LANE_EAGER_SIZE_MAX */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool report_urgent;

@@ -252,6 +252,7 @@ static void close_lane(struct set *set, struct mono now, const struct watch_acti
                             action->reason == LANE_REASON_REPATH || !stream->shaken;
         int64_t none = 0;
         if (!wanted && in_use(set)) {
+            set->failed_for[action->lane] = (uint8_t)action->reason;
             __atomic_compare_exchange_n(&set->transport->first_fault_ns, &none, now.ns, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }

@@ -33,7 +33,7 @@ struct job_page_lane {
     uint16_t lane;
     uint8_t sending; /* 1: this process sends over it */
     uint8_t state;   /* enum lane_state */
-    uint8_t reason;  /* enum lane_reason */
+    uint8_t reason;  /* enum lane_reason: why it left LANE_ACTIVE last */
     uint8_t standby;
     uint16_t own_port, peer_port;
     uint16_t reserved;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """foliot perf over a plugin: all collectives, their table and JSON; a plugin that flips a bit is found out.
 
-usage: test_perf.py FOLIOT REFERENCE.so PLANTED.so
+usage: test_perf.py FOLIOT REFERENCE.so PLANTED.so FOLIOT.so
 """
 import json
 import os
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-FOLIOT, REFERENCE, PLANTED = sys.argv[1:4]
+FOLIOT, REFERENCE, PLANTED, OURS = sys.argv[1:5]
 OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv", "pingpong"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not re.match("(OMPI|PMI|SLURM|RANK|WORLD_SIZE|MASTER|NCCL)", k)}
 ENVIRONMENT["NCCL_SOCKET_IFNAME"] = "lo"
@@ -64,6 +64,28 @@ def test_table_to_the_letter():
     for line in body:  # columns as nccl-tests' printf leaves them
         assert re.match(r"[ \d]{12}  [ \d]{12}  +float     sum      -1  [ \d.]{7}  [ \d.]{6}  [ \d.]{6}  [ \d]{6}  "
                         r"[ \d.]{7}  [ \d.]{6}  [ \d.]{6}  [ \d]{6}$", line), line
+
+
+def test_live():
+    done = subprocess.run([FOLIOT, "perf", "--plugin", OURS, "--live", "-b", "64K", "-e", "64K", "--duration", "3", "-c", "0", "--wait", "200"],
+                          capture_output=True, text=True, timeout=150, env={**ENVIRONMENT, "FOLIOT_NIC": "lo"}, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^lo \(rank 0\) +→ lo \(rank 1\) +\d +active +[0-9.]+ Mbit/s +\+\S+ [num]?s +\+\S+ [num]?s +0$", done.stderr, re.M), done.stderr
+    assert rows(done.stdout)[0][0] == "65536", "the table is as ever"
+    refused = subprocess.run([FOLIOT, "perf", "--live", "--hosts", "a,b"], capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=False)
+    assert refused.returncode == 2 and "other hosts" in refused.stderr
+
+
+def test_by_ssh():
+    """With a stand-in that runs here what it is asked to run there: who is asked, for what, and that the ranks meet."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/ssh", "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho "$1 $2" >> {folder}/asked\nshift 2\nexec "$@"\n')
+        os.chmod(folder + "/ssh", 0o755)
+        out = perf("--hosts", "localhost,127.0.0.1", "--ranks", "4", "-b", "64K", "-n", "2", PATH=folder + ":" + os.environ["PATH"])
+        assert rows(out)[0][8] == "0" and len(re.findall(r"^#  Rank", out, re.M)) == 4, out
+        asked = sorted(open(folder + "/asked", encoding="utf-8").read().splitlines())
+        assert asked == ["-oBatchMode=yes 127.0.0.1"] * 2 + ["-oBatchMode=yes localhost"] * 2, asked
 
 
 def test_json():
