@@ -287,6 +287,12 @@ static void liars(void)
                                      : "95 % of the liars, all of them named");
             snprintf(id, sizeof id, "clock.liar.%s.falsely_named", names[kind]);
             row(id, (double)r.false_liars, "hosts", 0, 0, REPORT_LOWER, "");
+            if (kind == LIE_DRIFTING) {
+                row("clock.liar.drifting.named_early", (double)r.early_liars, "verdicts",
+                    REPORT_NONE, 0, REPORT_LOWER,
+                    "said of a lie that was still below the accuser's parking limit: these count "
+                    "neither as named in time nor as false");
+            }
         }
     }
 }

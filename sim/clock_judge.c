@@ -217,20 +217,43 @@ void judge_slot(struct clock_world *w, double after_s)
     }
 }
 
+/* How far off what that liar says is by now; 0: it tells the truth yet. */
+static double lie_ns(const struct clock_world *w, uint32_t liar)
+{
+    const struct clock_world_config *g = &w->config;
+    const double since_s = (double)w->t_ns * 1e-9 - g->lie_from_s;
+
+    if (!w->members[liar].liar || since_s < 0) {
+        return 0;
+    }
+    return g->lie == LIE_DRIFTING ? g->lie_ns * fmin(1, since_s / g->lie_ramp_s)
+           : g->lie == LIE_OLDEST ? INFINITY
+                                  : fabs(g->lie_ns);
+}
+
+static void judge_liar(struct clock_world *w, int accuser, uint32_t peer)
+{
+    const double lie = lie_ns(w, peer), t_s = (double)w->t_ns * 1e-9;
+    struct clock_report report;
+
+    clock_report(w->members[accuser].clock, clock_world_now(w, accuser, 0), &report);
+    if (lie == 0) { /* a later liar's honest time counts like anybody's */
+        w->result.false_liars += (int)peer >= w->config.event_count;
+    } else if (lie < report.park_limit_ns) {
+        w->result.early_liars++;
+    } else if (w->members[peer].named_s < 0) {
+        w->members[peer].named_s = t_s - w->config.lie_from_s;
+    }
+}
+
 void judge_action(struct clock_world *w, int i, const struct clock_action *a)
 {
-    const double t_s = (double)w->t_ns * 1e-9;
-
     if (w->members[i].liar) {
         return;
     }
     switch (a->kind) {
     case CLOCK_ACTION_LIAR:
-        if (!w->members[a->peer].liar && (int)a->peer >= w->config.event_count) {
-            w->result.false_liars++;
-        } else if (w->members[a->peer].named_s < 0) {
-            w->members[a->peer].named_s = t_s - w->config.lie_from_s;
-        }
+        judge_liar(w, i, a->peer);
         break;
     case CLOCK_ACTION_STEP:
         w->result.step_count++;

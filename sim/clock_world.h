@@ -81,6 +81,9 @@ struct clock_world_result {
     double synced_share;                        /* of honest members, at the end */
     double liars_named_share, named_median_s, named_p95_s;
     uint64_t false_liars, false_steps, asymmetries;
+    uint64_t
+        early_liars; /* verdicts on a lie that was still below the accuser's parking limit: neither
+                             in time nor false */
     double p99_100ns_s; /* first time from which p99 over members stays <= 100 ns; < 0: never */
     double synced_s;    /* when 99 % said SYNCED first */
     /* about the event's first member */

@@ -55,6 +55,7 @@ struct world {
     struct world_packet *heap;
     uint32_t heap_count;
     bool trace_hops, routers_silent;
+    uint32_t astray; /* bits of hosts whose packets say that they aren't in step */
     uint64_t sends, losses;
 };
 
@@ -313,11 +314,12 @@ static inline void world_deliver(struct world *w, const struct world_packet *p)
     } else if (p->kind == WORLD_HOP) {
         node_on_hop(h->node, now, &p->hop);
     } else {
-        const struct node_receive event = {.local = p->send.probe.dst.index % w->nic_count,
-                                           .source_port = p->send.source_port,
-                                           .stamps = STAMP_SOFTWARE,
-                                           .rx = {world_clock(h, p->rx)},
-                                           .probe = p->send.probe};
+        struct node_receive event = {.local = p->send.probe.dst.index % w->nic_count,
+                                     .source_port = p->send.source_port,
+                                     .stamps = STAMP_SOFTWARE,
+                                     .rx = {world_clock(h, p->rx)},
+                                     .probe = p->send.probe};
+        event.probe.core = event.probe.core && (w->astray & 1u << p->from_host) == 0;
         node_on_receive(h->node, now, &event);
     }
 }

@@ -424,6 +424,40 @@ static void a_hole_while_ways_are_learnt_is_one_finding(void **state)
     }
 }
 
+static void who_is_out_of_step_for_a_minute_is_said(void **state)
+{
+    start_all(60, 6, 1, false);
+    world_run(&w, 20 * NS_PER_S);
+    w.astray = 1u << 2;
+    world_run(&w, 55 * NS_PER_S);
+    assert_int_equal(count_kind(FINDING_CLOCK_ASTRAY), 0);
+    world_run(&w, 25 * NS_PER_S);
+    for (uint32_t h = 0; h < 6; h++) {
+        const struct world_host *host = &w.hosts[h];
+        char text[400];
+
+        if (h == 2) {
+            continue;
+        }
+        assert_true(host->finding_count > 0);
+        const struct finding *f = &host->findings[host->finding_count - 1].finding;
+        finding_text(f, NULL, text, sizeof text);
+        assert_int_equal(f->kind, FINDING_CLOCK_ASTRAY);
+        assert_int_equal(f->from_host.index, 2);
+        assert_non_null(strstr(text, "host 2: clock has not been in step with the fleet for 6"));
+        assert_non_null(strstr(text, "while 4 of 5 neighbours are"));
+    }
+    w.astray = 0;
+    world_run(&w, 15 * NS_PER_S);
+    for (uint32_t h = 0; h < 6; h++) {
+        const struct world_host *host = &w.hosts[h];
+        assert_true(h == 2 ||
+                    host->findings[host->finding_count - 1].finding.phase == FINDING_CLOSED);
+    }
+    assert_int_equal(count_kind(FINDING_CLOCK_ASTRAY), 10); /* five hosts, opened and closed */
+    world_done(&w);
+}
+
 static void loops_show_asymmetry(void **state)
 {
     struct node_triangles t[2];
@@ -539,6 +573,7 @@ int main(void)
         cmocka_unit_test(short_trunk_flaps_are_all_found),
         cmocka_unit_test(a_flapping_trunk_is_one_finding_with_a_count),
         cmocka_unit_test(a_hole_while_ways_are_learnt_is_one_finding),
+        cmocka_unit_test(who_is_out_of_step_for_a_minute_is_said),
         cmocka_unit_test(loops_show_asymmetry),
         cmocka_unit_test(one_seed_one_history),
         cmocka_unit_test(a_restart_is_warm),

@@ -277,9 +277,9 @@ void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_
     } else if (f->kind == FINDING_CLOCK_ASYMMETRY) {
         add_path(a, i, f->from_nic, f->to_nic);
         add_host(a, i, f->said_by);
-    } else if (f->kind == FINDING_CLOCK_LIAR) {
+    } else if (f->kind == FINDING_CLOCK_LIAR || f->kind == FINDING_CLOCK_ASTRAY) {
         add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock",
-                    f->to_host != ALERT_NO_ID ? f->to_host : f->said_by);
+                    f->from_host != ALERT_NO_ID ? f->from_host : f->said_by);
     } else if (f->kind == FINDING_CLOCK_DISRUPTED || f->kind == FINDING_CLOCK_STEP) {
         add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock", f->said_by);
     } else {

@@ -58,6 +58,7 @@ static const char *const kind_words[FINDING_KIND_COUNT] = {
     [FINDING_STAMPS_MISSING] = "stamps-missing",
     [FINDING_BAD_PACKETS] = "bad-packets",
     [FINDING_TWO_AGENTS] = "two-agents",
+    [FINDING_CLOCK_ASTRAY] = "clock-astray",
 };
 
 static const char *refused_for(enum probe_error error)
@@ -94,6 +95,7 @@ static const char *const advice_texts[] = {
     [ADVICE_STOP_OTHER_AGENT] = "stop the other agent, or give it its own NIC id",
     [ADVICE_WAIT] = "no action: it cures itself",
     [ADVICE_UPGRADE] = "upgrade the older agents: two wire versions beside each other are spoken, more are not",
+    [ADVICE_ASK_ITS_CLOCK] = "foliot clock on that host says why",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
 
@@ -365,6 +367,9 @@ static void add_what_host(struct text *t, const struct finding *f)
         break;
     case FINDING_CLOCK_LIAR:
         add(t, "clock lies or is broken: %+.3f us, say %lld of %lld neighbours asked", (double)n0 * 1e-3, n1, n2);
+        break;
+    case FINDING_CLOCK_ASTRAY:
+        add(t, "clock has not been in step with the fleet for %lld s, while %lld of %lld neighbours are", n0, n1, n2);
         break;
     case FINDING_CLOCK_ASYMMETRY:
         add(t, "path is asymmetric by about %.3f us", (double)n0 * 1e-3);

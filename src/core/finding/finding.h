@@ -35,6 +35,7 @@ enum finding_kind {
     FINDING_STAMPS_MISSING,  /* the kernel returns no stamps. numbers: missing, sent */
     FINDING_BAD_PACKETS,     /* numbers: enum probe_error, count */
     FINDING_TWO_AGENTS,      /* somebody else sends with an own NIC's id */
+    FINDING_CLOCK_ASTRAY,    /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
     FINDING_KIND_COUNT
 };
 
@@ -94,6 +95,7 @@ enum finding_advice {
     ADVICE_WAIT,
     ADVICE_UPGRADE,
     ADVICE_FIND_SENDER,
+    ADVICE_ASK_ITS_CLOCK,
 };
 
 #define FINDING_NO_TIME INT64_MIN

@@ -28,6 +28,7 @@ struct edge_link {
     int member, clock_edge;
     uint32_t peer; /* the peer's number among the clocks */
     bool tried;
+    struct mono in_step; /* when it last said that it is; at first, when the edge began */
 };
 /* A second local clock against the host's: the line through the recent past, and how well it is
  * kept. */
@@ -142,6 +143,7 @@ void node_clock_tick(struct node *n, struct mono now);
 struct mono node_clock_deadline(const struct node *n);
 void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
 void node_clock_ask(struct node *n, struct mono now, uint32_t member, uint32_t about);
+void node_astray_check(struct node *n, struct mono now);
 void node_clock_query(struct node *n, struct mono now, const struct node_receive *event);
 
 /* node_incident.c */

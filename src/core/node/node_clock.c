@@ -141,8 +141,8 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
     const struct node_peer *peer = &n->config.fleet.peers[info->peer];
     struct nic_time at;
 
-    *link =
-        (struct edge_link){.generation = info->generation, .member = (int)member, .clock_edge = -1};
+    *link = (struct edge_link){
+        .generation = info->generation, .member = (int)member, .clock_edge = -1, .in_step = now};
     if (!n->members[member].clock || !node_member_time(n, member, now, &at)) {
         return;
     }

@@ -541,6 +541,7 @@ void node_finding_counters(struct node *n, struct mono now)
     }
     node_counters_get(n, &is);
     check_stamps(n, now);
+    node_astray_check(n, now);
     counter_finding(n, now, FINDING_BAD_PACKETS, NIC_NONE, is.bad_packets - was.bad_packets >= 10,
                     n->bad_packet_error, (int64_t)(is.bad_packets - was.bad_packets));
     counter_finding(n, now, FINDING_TWO_AGENTS, NIC_NONE, is.own_id - was.own_id >= 3, 0, 0);

@@ -116,11 +116,12 @@ void node_clock_heard(struct node *n, struct mono now, const struct node_receive
                       const struct mesh_heard *heard)
 {
     const struct clock_published header = header_of(&event->probe);
-    const struct edge_link *link = &n->links[heard->edge];
+    struct edge_link *link = &n->links[heard->edge];
     struct member *m;
     struct nic_time at;
     bool hardware;
 
+    link->in_step = heard->fresh && event->probe.core ? now : link->in_step;
     if (!heard->fresh || link->clock_edge < 0 ||
         !node_member_time(n, (uint32_t)link->member, now, &at)) {
         return;
