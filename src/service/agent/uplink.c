@@ -11,6 +11,7 @@
 #include <syslog.h>
 
 #include "base/prng.h"
+#include "core/fleet/protocol.h"
 #include "platform/http/client.h"
 #include "platform/message/message.h"
 #include "platform/tls/tls.h"
@@ -30,6 +31,7 @@ enum {
 };
 
 struct uplink {
+    uint32_t protocol; /* spoken with this controller */
     struct agent *agent;
     struct http_client *client;
     struct spool *spool;
@@ -214,7 +216,12 @@ static void on_reply(void *context, const struct http_result *result)
     if (result->error < 0 || result->status != 200) {
         explain(result, words);
         set_trouble(u, words);
-        const bool refused = result->status == 403 || result->status == 409;
+        const uint32_t before = u->protocol;
+        if (result->error == 0 && result->status == 409) { /* an older one? */
+            u->protocol = protocol_after_refusal(before, MESSAGE_PROTOCOL_OLDEST);
+        }
+        const bool refused =
+            result->status == 403 || (result->status == 409 && u->protocol == before);
         back_off(u, refused ? REFUSED_MS : u->retry_ms);
         arm(u);
         return;
@@ -227,6 +234,7 @@ static void on_reply(void *context, const struct http_result *result)
     } else {
         const uint32_t wait_ms = m->retry_ms;
         set_connected(u);
+        u->protocol = protocol_after_reply(m->protocol, u->protocol, MESSAGE_PROTOCOL);
         take_reply(u, m);
         u->send_at = mono_now() + wait_ms * NS_PER_MS;
         u->beat_at = u->echo ? 0 : mono_now() + spread(u, u->agent->settings.beat_ms);
@@ -293,7 +301,7 @@ static void renew(struct uplink *u)
     char *key = NULL, *request = NULL;
     int r = tls_read_file(u->key, &key);
     r = r < 0 ? r : tls_request_new(key, u->agent->config->host, &request);
-    m.protocol = MESSAGE_PROTOCOL;
+    m.protocol = u->protocol;
     if (r == 0) {
         m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
         r = message_encode(&m.base, &u->encoded);
@@ -340,7 +348,7 @@ static void send_batch(struct uplink *u)
     static Foliot__V1__SealedReport *pointers[MESSAGE_BATCH_REPORT_MAX];
     struct agent *a = u->agent;
     Foliot__V1__Batch m = FOLIOT__V1__BATCH__INIT;
-    m.protocol = MESSAGE_PROTOCOL;
+    m.protocol = u->protocol;
     m.stream = spool_stream(u->spool);
     m.oldest = spool_oldest(u->spool);
     m.boot = u->boot;
@@ -518,6 +526,7 @@ int agent_uplink_open(struct agent *a)
     if (u == NULL) {
         return -ENOMEM;
     }
+    u->protocol = MESSAGE_PROTOCOL;
     a->uplink = u;
     u->agent = a;
     u->boot = boot_name(a);

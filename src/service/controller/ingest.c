@@ -8,6 +8,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "core/fleet/protocol.h"
+
 enum {
     HOST_RATE = 10, /* requests a second and host, in the long run */
     HOST_BURST = 40,
@@ -84,6 +86,14 @@ static void malformed(struct controller *c, struct http_request *request, const 
 {
     c->count.malformed++;
     http_answer_text(request, 400, why);
+}
+
+static void refuse_protocol(struct http_request *request)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "this controller speaks protocol %d, and %d", MESSAGE_PROTOCOL,
+             MESSAGE_PROTOCOL_OLDEST);
+    http_answer_text(request, 409, text);
 }
 
 /* The body, unpacked if it says that it is packed. */
@@ -488,8 +498,8 @@ static void do_report(struct controller *c, struct http_request *request,
         http_answer_text(request, status, "not a member");
         return;
     }
-    if (batch->protocol != MESSAGE_PROTOCOL) {
-        http_answer_text(request, 409, "this controller speaks protocol 1");
+    if (!protocol_taken(batch->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
+        refuse_protocol(request);
         return;
     }
     c->count.batches++;
@@ -544,8 +554,8 @@ void ingest_on_request(void *context, struct http_request *request)
     } else if (strcmp(what, "join") == 0) {
         const Foliot__V1__JoinRequest *m =
             decode_body(c, request, &foliot__v1__join_request__descriptor);
-        if (m != NULL && m->protocol != MESSAGE_PROTOCOL) {
-            http_answer_text(request, 409, "this controller speaks protocol 1");
+        if (m != NULL && !protocol_taken(m->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
+            refuse_protocol(request);
         } else if (m != NULL) {
             do_join(c, request, m);
         }

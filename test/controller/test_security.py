@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""The controller under those who mean harm: ten thousand idle connections, a full disk, a host with a wrong clock, somebody in
+the controller's place, nonsense at every address; and no secret in any log. usage: test_security.py CONTROLLER AGENT FOLIOT"""
+import http.client
+import json
+import os
+import random
+import re
+import resource
+import signal
+import socket
+import ssl
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import wire  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+ANSWERS = {200, 304, 400, 401, 403, 404, 405, 409, 411, 413, 414, 429, 431, 501, 503}
+
+
+class TestSecurity(fleet.Fleet):
+    HOSTS = 2
+
+    def memory_mib(self, process):
+        with open(f"/proc/{process.process.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"VmHWM:\s+(\d+)", file.read())[1]) / 1024
+
+    # ---- crowds ----
+
+    def test_ten_thousand_idle_connections(self):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # the unit gives itself 65,536
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        count = min(10000, most - 200)
+        c = self.start()
+        self.join(0)
+        own = self.identity("h0")
+        idle = []
+        for i in range(count):
+            sock = fleet.connect(self.space(f"h{i % 2}"), "10.90.0.1", 7638)
+            if i % 3 == 0:  # some begin to speak TLS, and stop
+                sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+            idle.append(sock)
+        # members and the API are served all the same
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **own)[0], 200)
+        self.assertEqual(self.get("/api/v1/status")["hosts"], 1)
+        for sock in idle:  # each is cut off, else this times out
+            sock.settimeout(fleet.IO_S)
+            try:
+                while sock.recv(100):
+                    pass
+            except ConnectionError:
+                pass
+            sock.close()
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **own)[0], 200)
+        print(f"{count} idle connections: {self.memory_mib(c):.0f} MiB at most")
+        self.assertLess(self.memory_mib(c), 1024)
+        self.assertIsNone(c.process.poll(), c.log())
+
+    # ---- the disk ----
+
+    def test_a_full_disk(self):
+        os.mkdir(self.path("data"))
+        fleet.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", self.path("data"))
+        self.addCleanup(fleet.run, "umount", "-l", self.path("data"), check=False)
+        c = self.start()
+        self.join(0)
+        own = self.identity("h0")
+        sent = 0
+
+        def send():
+            reports = [(sent + 1, wire.report([wire.link_event(0, "up", f"{sent + 1} " + "x" * 3000)]))]
+            status, body = self.post("/agent/v1/report", wire.batch(reports, oldest=sent + 1), **own)
+            return status, wire.fields(body).get(2, [0])[0] if status == 200 else None
+        filler = os.open(self.path("data", "filler"), os.O_WRONLY | os.O_CREAT)
+        with self.assertRaises(OSError):
+            while os.write(filler, b"x" * 4096):
+                pass
+        os.close(filler)
+        status, acknowledged = 200, 0
+        while status == 200 and sent < 3000:  # what room SQLite's log had
+            status, acknowledged = send()
+            sent += status == 200
+        self.assertEqual(status, 503, c.log())
+        self.assertFalse(self.get("/api/v1/status")["store"]["writable"])
+        c.wait_log("can't be stored: No space left on device. Nothing is acknowledged until it can")
+        os.unlink(self.path("data", "filler"))
+        self.wait(lambda: send() == (200, sent + 1), 10, c.log)
+        sent += 1
+        self.assertTrue(self.get("/api/v1/status")["store"]["writable"])
+        numbers = [int(e["detail"]["text"].split()[0]) for e in reversed(self.events(kind="link"))]
+        self.assertEqual(numbers[-1], sent)
+        self.assertEqual(numbers, list(range(numbers[0], sent + 1)))
+        self.assertEqual(c.stop(), 0)
+        self.assertIn("good", self.command("check").stdout)
+
+    # ---- clocks ----
+
+    def test_a_clock_wrong_by_years(self):
+        self.start()
+        self.join(0)
+        own = self.identity("h0")
+        for n, at in enumerate((1, 10 ** 18, 2 ** 62, 5), 1):  # readings of a clock that leaps about
+            body = wire.report([wire.link_event(0, "up", str(n), at)], at=at, covers=1000,
+                               ports=[wire.number(1, 0) + wire.number(2, 1)])
+            self.assertEqual(self.post("/agent/v1/report", wire.batch([(n, body)], oldest=n), **own)[0], 200)
+        now = time.time_ns()
+        for event in self.events(kind="link"):
+            self.assertLess(abs(event["at_utc_ns"] - now), 60 * 10 ** 9)
+        self.assertEqual(self.get("/api/v1/status")["hosts"], 1)
+
+    # ---- in the controller's place ----
+
+    def test_agents_believe_their_controller_only(self):
+        c = self.start()
+        (agent,) = self.members(0)
+        self.join(1)
+        c.stop()
+        agent.wait_log("Reports are kept and tried again")
+        fleet.run("openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", self.path("self.key"), "-out",
+                  self.path("self.pem"), "-subj", "/CN=controller.foliot", "-addext", "subjectAltName=DNS:controller.foliot",
+                  "-days", "9")
+        mine = self.identity("h1")  # of the fleet's authority, but a host's
+        for certificate, key in ((self.path("self.pem"), self.path("self.key")), (mine["certificate"], mine["key"])):
+            self.assertEqual(self.impostor(certificate, key, 8), [], "an agent told an impostor something")
+        self.assertFalse(self.ask("h0")["controller"]["connected"])
+        self.controller()
+        self.wait(lambda: self.ask("h0")["controller"]["connected"], 15, agent.log)
+
+    def impostor(self, certificate, key, seconds):
+        """What clients say to a server with that certificate at the controller's address; the agent comes by itself."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        heard, tries = [], 0
+        server = self.listen("10.90.0.1", 7638)
+        server.settimeout(0.5)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and (tries < 2 or not heard):
+            try:
+                plain, _ = server.accept()
+            except TimeoutError:
+                continue
+            tries += 1
+            plain.settimeout(5)
+            try:
+                with context.wrap_socket(plain, server_side=True) as tls:
+                    if text := tls.recv(1000):
+                        heard.append(text)
+            except (ssl.SSLError, OSError):
+                pass
+            if tries >= 2:
+                break
+        server.close()
+        self.assertGreater(tries, 0, "the agent never came: nothing was tested")
+        return heard
+
+    def listen(self, address, port):
+        with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{self.space('c')}", "rb") as other:
+            fleet.LIBC.setns(other.fileno(), fleet.CLONE_NEWNET)
+            try:
+                return socket.create_server((address, port), reuse_port=False)
+            finally:
+                fleet.LIBC.setns(own.fileno(), fleet.CLONE_NEWNET)
+
+    # ---- nonsense ----
+
+    def test_nonsense_at_every_address(self):
+        c = self.start()
+        self.join(0)
+        dice = random.Random(20261121)
+        routes = [(method.upper(), path) for path, item in self.spec.spec["paths"].items() for method in item
+                  if method in ("get", "post", "delete")]
+        self.assertGreater(len(routes), 20)
+        words = ["", "0", "-1", "1e9", "9" * 40, "h0", "%00", "%ff%fe", "<script>", "'; DROP TABLE host;--", "../../etc", "null",
+                 "true", "x" * 900, "%", "NaN", "%D9%A3", "\\", "%0d%0aSet-Cookie:a", "owd_ns_p50", "0x10"]
+        names = ["limit", "cursor", "since_utc_ns", "until_utc_ns", "host", "metric", "from", "to", "port", "nic", "step_s",
+                 "kind", "word", "state", "open", "q", "health", "freshness", "rail", "leaf", "after", "member"]
+        values = [None, True, 0, -1, 1.5, 2 ** 70, "", "x", "<b>", [], {}, [[[[]]]], "\u0000", "x" * 3000]
+        fields = ["name", "role", "hours", "uses", "minutes", "host", "rule", "element", "why", "acknowledge", "scope", "text"]
+        connection, seen = None, set()
+        for _ in range(1500):
+            method, path = dice.choice(routes)
+            if path == "/api/v1/events/stream":
+                continue
+            path = re.sub(r"\{\w+\}", lambda _: dice.choice([w for w in words if w]), path)
+            query = "&".join(f"{dice.choice(names)}={dice.choice(words)}" for _ in range(dice.randrange(5)))
+            method = dice.choice([method] * 8 + ["PUT", "HEAD", "OPTIONS", "BREW"])
+            body = None
+            if method in ("POST", "PUT"):
+                body = json.dumps({dice.choice(fields): dice.choice(values) for _ in range(dice.randrange(5))}).encode()
+                if dice.random() < 0.2:
+                    body = bytes(dice.randrange(256) for _ in range(dice.randrange(200)))
+            target = (path + ("?" + query if query else "")).replace(" ", "+")
+            connection = connection or self.api_connection()
+            try:
+                connection.putrequest(method, target, skip_host=False)
+                connection.putheader("Authorization", f"Bearer {self.admin}")
+                if dice.random() < 0.1:
+                    connection.putheader(dice.choice(["If-None-Match", "Accept", "Last-Event-ID", "X-Y"]), dice.choice(words[:8]))
+                if body is not None:
+                    connection.putheader("Content-Length", str(len(body)))
+                connection.endheaders(body)
+                answer = connection.getresponse()
+                text = answer.read()
+            except http.client.InvalidURL:
+                connection = None
+                continue
+            except (http.client.HTTPException, OSError):
+                connection = None  # refused before it was whole
+                self.assertIsNone(c.process.poll(), c.log())
+                continue
+            seen.add(answer.status)
+            self.assertIn(answer.status, ANSWERS, f"{method} {target}: {text[:200]}")
+            if (answer.getheader("Content-Type") or "").startswith("application/json") and text:
+                json.loads(text)
+            self.assertIsNone(answer.getheader("Set-Cookie"))
+            if answer.will_close:
+                connection = None
+            if method == "DELETE" and answer.status == 200:  # it hit its own token, or the host
+                self.assertNotIn("/tokens/2", target)
+        self.assertLessEqual({200, 400, 404, 405}, seen)
+        self.assertIsNone(c.process.poll(), c.log())
+        self.assertEqual(self.get("/api/v1/status")["version"], 1)
+        self.assertEqual(c.stop(), 0)
+        self.assertIn("good", self.command("check").stdout)
+
+    def api_connection(self):
+        connection = http.client.HTTPConnection("127.0.0.1", 7639)
+        connection.sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        return connection
+
+    # ---- secrets ----
+
+    def test_no_secret_is_in_a_log(self):
+        c = self.start()
+        agents = self.members(0, 1)
+        secrets = {"join token": self.token, "admin's token": self.admin}
+        secrets["viewer's token"] = self.request("POST", "/api/v1/tokens", {"name": "v", "role": "viewer"})[2]["token"]
+        secrets["second join token"] = self.request("POST", "/api/v1/join-tokens", {})[2]["token"]
+        wrong = self.token[:10] + ("A" if self.token[10] != "A" else "B") + self.token[11:]
+        told = [self.join(0, token=wrong, check=False), self.join(1, token=self.token, check=False)]
+        self.request("GET", "/api/v1/status", token="fla_" + "z" * 43)
+        self.get("/api/v1/audit")
+        bundle = fleet.run("ip", "netns", "exec", self.space("h0"), self.FOLIOT, "support-bundle", "--output",
+                           self.path("bundle.tar.gz"), check=False, env=dict(os.environ, FOLIOT_RUNTIME_DIR=self.path("run-h0")))
+        told.append(bundle)
+        for how in (signal.SIGHUP, signal.SIGTERM):
+            c.process.send_signal(how)
+            time.sleep(0.3)
+        for agent in agents:
+            agent.process.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+            agent.stop()
+        c.stop()
+        files = {"wrong token": wrong, "guess": "z" * 43}
+        secrets.update(files)
+        for name in ("authority.key", "server.key", "fleet.key"):
+            for i, line in enumerate(self.read(self.path("data", name)).splitlines()):
+                secrets.update({f"{name} {i} {k}": word for k, word in enumerate(line.split())
+                                if len(word) >= 32 and "---" not in word and not word.startswith("#")})
+        for host in ("h0", "h1"):
+            key = self.read(self.identity(host)["key"])
+            secrets[f"{host}'s key"] = next(line for line in key.splitlines() if "---" not in line)
+        logs = "".join(self.read(p.log_path) for p in self.processes) + "".join(t.stdout + t.stderr for t in told)
+        self.assertGreater(len(secrets), 9)
+        self.assertGreater(len(logs), 500)
+        for name, secret in secrets.items():
+            for text in (secret, secret[4:40] if secret.startswith("fl") else secret):
+                self.assertNotIn(text, logs, f"{name} is in a log")
+        if os.path.exists(self.path("bundle.tar.gz")):
+            content = fleet.run("tar", "-xzOf", self.path("bundle.tar.gz"), check=False).stdout
+            for name, secret in secrets.items():
+                self.assertNotIn(secret, content, f"{name} is in a support bundle")
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""A fleet of two versions: agents and controllers of the last tag and of this tree work together, and a rolling upgrade there
+and back loses nothing. The last tag is built here; without one this is *not measured*, and says so.
+usage: test_versions.py CONTROLLER AGENT FOLIOT   (FOLIOT_PREVIOUS=BUILD: that build is the earlier one)"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLIOT, AGENT, CONTROLLER = (os.path.abspath(sys.argv.pop(n)) for n in (3, 2, 1))
+fleet.Fleet.FOLIOT, fleet.Fleet.AGENT, fleet.Fleet.CONTROLLER = FOLIOT, AGENT, CONTROLLER
+
+
+def git(*words):
+    done = subprocess.run(["git", "-C", TOP, *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def build_last_tag(folder):
+    tag = git("describe", "--tags", "--abbrev=0", "HEAD^")
+    if not tag:
+        return None, "no tag yet"
+    tree = os.path.join(folder, "tree")
+    for words in (["git", "clone", "-q", "--shared", "--branch", tag, TOP, tree],
+                  ["ln", "-sfn", os.path.join(TOP, "web", "node_modules"), os.path.join(tree, "web", "node_modules")],
+                  ["meson", "setup", os.path.join(tree, "build"), tree],
+                  ["ninja", "-C", os.path.join(tree, "build"), "src/app/foliot-agent", "src/app/foliot-controller"]):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return None, f"{tag} can't be built: {' '.join(words)}: {done.stderr[-300:]}"
+    return os.path.join(tree, "build"), tag
+
+
+class TestVersions(fleet.Fleet):
+    HOSTS = 2
+    BEFORE = None
+
+    def program(self, name, old):
+        return os.path.join(self.BEFORE, "src", "app", name) if old else {"foliot-agent": AGENT,
+                                                                        "foliot-controller": CONTROLLER}[name]
+
+    def use(self, old_controller, old_agent):
+        fleet.Fleet.CONTROLLER = self.program("foliot-controller", old_controller)
+        fleet.Fleet.AGENT = self.program("foliot-agent", old_agent)
+
+    def tearDown(self):
+        super().tearDown()
+        fleet.Fleet.CONTROLLER, fleet.Fleet.AGENT = CONTROLLER, AGENT
+
+    def live(self, names, why):
+        self.wait(lambda: all((self.host(n) or {}).get("freshness") == "live" and self.host(n)["paths"] for n in names), 30, why)
+
+    def test_each_with_each(self):
+        for old_controller, old_agent in ((True, False), (False, True)):
+            with self.subTest(old_controller=old_controller, old_agent=old_agent):
+                self.use(old_controller, old_agent)
+                if old_controller:
+                    self.spec.answer = lambda *_: None  # this tree's openapi.yaml says nothing of an older one's answers
+                c = self.start()
+                agents = self.members(0, 1)
+                self.live(["h0", "h1"], c.log)
+                for agent in agents:
+                    agent.stop()
+                c.stop()
+                fleet.run("rm", "-rf", *(self.path(n) for n in ("data", "state-h0", "state-h1", "h0.yaml", "h1.yaml")))
+                self.spec.__dict__.pop("answer", None)
+
+    def test_rolling_there_and_back(self):
+        """Controller first, then agents; the controller's store doesn't go back: that is what its schema says, too."""
+        self.use(True, True)
+        self.spec.answer = lambda *_: None
+        c = self.start()
+        agents = self.members(0, 1)
+        self.live(["h0", "h1"], c.log)
+        away = time.monotonic()
+        c.stop()
+        self.use(False, True)
+        c = self.controller()
+        self.live(["h0", "h1"], c.log)
+        away = time.monotonic() - away
+        for old in (False, True, False):  # agents one by one, back, and there again
+            for i in range(2):
+                agents[i].stop()
+                self.use(False, old)
+                agents[i] = self.agent(i)
+            self.live(["h0", "h1"], lambda: c.log() + agents[0].log())
+        self.assertEqual(self.events(word="history-gap"), [])
+        self.assertEqual(self.get("/api/v1/incidents?open=true")["items"], [])
+        print(f"controller away for {away:.1f} s, all hosts live again")
+        self.spec.__dict__.pop("answer", None)
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="foliot-versions-") as place:
+        TestVersions.BEFORE, what = os.environ.get("FOLIOT_PREVIOUS"), "FOLIOT_PREVIOUS"
+        if not TestVersions.BEFORE:
+            TestVersions.BEFORE, what = build_last_tag(place)
+        if not TestVersions.BEFORE:
+            print(f"not measured: {what}")
+            sys.exit(77)
+        print(f"the earlier version: {what}")
+        result = unittest.main(verbosity=2, exit=False).result
+    sys.exit(0 if result.wasSuccessful() else 1)
