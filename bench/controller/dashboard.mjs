@@ -1,0 +1,98 @@
+// dashboard.mjs URL TOKEN NODE_MODULES visible|matrix: figures of the dashboard in headless Chromium, one JSON object a line.
+// visible: prints {"want":"NAME"} when the page shows NAME's link up, and {"seen":NAME,"at":EPOCH_MS} when it shows it down.
+// matrix: {"first_paint_ms":…} of the mesh's heat map, and {"pan":[…]}: the longest task of the main thread in each pan.
+import { createRequire } from "node:module";
+import readline from "node:readline";
+
+const [url, token, modules, what] = process.argv.slice(2);
+const { chromium } = createRequire(`${modules}/`)("playwright-core");
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+const page = await (await browser.newContext({ viewport: { width: 1400, height: 1000 } })).newPage();
+page.setDefaultTimeout(60_000);
+const say = (object) => console.log(JSON.stringify(object));
+
+await page.goto(`${url}/#token=${token}`);
+await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
+
+async function visible() {
+  await page.getByRole("navigation").getByRole("link", { name: "Links" }).click();
+  await page.getByRole("row", { name: /h1\/nic0/ }).waitFor();
+  await page.evaluate(() => {
+    globalThis.shown = (name, state) => {
+      const row = [...document.querySelectorAll("tr")].find((r) => r.textContent.includes(name));
+      return row !== undefined && [...row.querySelectorAll("td")].some((d) => d.textContent.trim().endsWith(state));
+    };
+    globalThis.until = (name, state) =>
+      new Promise((done) => {
+        const look = () => globalThis.shown(name, state) && (observer.disconnect(), requestAnimationFrame(() => done(performance.timeOrigin + performance.now())));
+        const observer = new MutationObserver(look);
+        observer.observe(document.body, { subtree: true, childList: true, characterData: true });
+        look();
+      });
+  });
+  for (;;) {
+    const next = await lines.next();
+    const name = next.done ? "" : next.value.trim();
+    if (name === "") {
+      return;
+    }
+    await page.evaluate((n) => globalThis.until(n, "up"), name);
+    const seen = page.evaluate((n) => globalThis.until(n, "down"), name);
+    say({ want: name });
+    say({ seen: name, at: await seen });
+  }
+}
+
+// Of a trace: the durations of all tasks of the page's main thread.
+function tasks(trace) {
+  const events = JSON.parse(trace.toString()).traceEvents;
+  const main = new Set(events.filter((e) => e.name === "thread_name" && e.args.name === "CrRendererMain").map((e) => `${e.pid}/${e.tid}`));
+  return events.filter((e) => e.name === "RunTask" && e.ph === "X" && main.has(`${e.pid}/${e.tid}`)).map((e) => e.dur / 1000);
+}
+
+async function matrix() {
+  const size = Number((await lines.next()).value);
+  const paints = [];
+  for (let i = 0; i < 5; i++) {
+    await page.goto(`${url}/#/fleet`);
+    await page.reload(); // as whoever follows a link to the view
+    await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
+    paints.push(await page.evaluate(async (n) => {
+      const begin = performance.now();
+      [...document.querySelectorAll("nav a")].find((a) => a.textContent.includes("Mesh")).click();
+      for (;;) {
+        const canvas = document.querySelector("canvas");
+        if (canvas && canvas.getAttribute("aria-label")?.includes(`${n} NICs`)) {
+          await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); // that frame is on the screen
+          return performance.now() - begin;
+        }
+        await new Promise((done) => requestAnimationFrame(done));
+      }
+    }, size));
+  }
+  say({ first_paint_ms: paints });
+  const box = await page.locator("canvas").boundingBox();
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  await page.mouse.move(x, y);
+  const pans = [];
+  for (let i = 0; i < 24; i++) {
+    await page.mouse.wheel(0, i % 6 < 4 ? -300 : 300); // at several depths
+    await page.waitForTimeout(100);
+    await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
+    await page.mouse.down();
+    for (let k = 1; k <= 30; k++) {
+      await page.mouse.move(x + 4 * k * (i % 2 ? 1 : -1), y + 3 * k);
+    }
+    await page.mouse.up();
+    pans.push(Math.max(...tasks(await browser.stopTracing())));
+    if (!page.url().includes("mesh")) {
+      await page.goBack();
+    }
+    await page.mouse.move(x, y);
+  }
+  say({ pan: pans });
+}
+
+await (what === "visible" ? visible() : matrix());
+await browser.close();

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""dashboard.py: the dashboard in Debian's Chromium: its size, a link down until an open page shows it, and the heat map of
+2,000 NICs: first paint, and the longest task of the main thread while it is panned."""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import load  # noqa: E402
+from world import AGENT, BUILD, Missing, Rows, TOP, median, need_root, quantile, runs, spread  # noqa: E402
+
+sys.path.insert(0, os.path.join(TOP, "test", "controller"))
+import fleet  # noqa: E402
+
+MATRIX_HOSTS = 250  # × 8 NICs
+
+
+class Bench(fleet.Fleet):
+    HOSTS = 2
+    AGENT, FOLIOT = AGENT, os.path.join(BUILD, "src", "app", "foliot")
+    CONTROLLER = load.CONTROLLER
+
+    def runTest(self):  # noqa: N802
+        pass
+
+
+def browser(prefix, *words):
+    home = tempfile.mkdtemp(prefix="foliot-browser-")
+    process = subprocess.Popen([*prefix, "node", os.path.join(HERE, "dashboard.mjs"), words[0], words[1],
+                                os.path.join(TOP, "web", "node_modules"), words[2]], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, env=dict(os.environ, HOME=home))
+    process.home = home
+    return process
+
+
+def tell(process, text):
+    process.stdin.write(f"{text}\n")
+    process.stdin.flush()
+
+
+def ended(process):
+    process.stdin.close()
+    process.wait(60)
+    shutil.rmtree(process.home, ignore_errors=True)
+
+
+def need_chromium():
+    if shutil.which(os.environ.get("CHROMIUM", "chromium")) is None or shutil.which("node") is None:
+        raise Missing("no chromium, or no node")
+
+
+def size(rows):
+    """what a browser fetches, as it is sent"""
+    with load.Fleet() as one:
+        def fetch(path):
+            connection = http.client.HTTPConnection("127.0.0.1", one.api)
+            connection.request("GET", path, headers={"Accept-Encoding": "gzip"})
+            answer = connection.getresponse()
+            return answer.read(), answer.getheader("Content-Encoding")
+        import gzip
+        first, coding = fetch("/")
+        page = gzip.decompress(first).decode() if coding else first.decode()
+        paths = sorted(set(re.findall(r'(?:src|href)="([^"#]+)"', page)))
+        sizes = {"/": len(first), **{p: len(fetch(p if p.startswith("/") else f"/{p}")[0]) for p in paths if "://" not in p}}
+    rows.add("controller.dashboard_kb", sum(sizes.values()) / 1e3, "kB", 120, 60, command="GET / and all that it names, gzip",
+             note=", ".join(f"{p} {n}" for p, n in sizes.items()))
+
+
+def visible(rows):
+    """carrier off at the far end of a NIC, until a page that was open all the time shows it"""
+    need_root()
+    need_chromium()
+    found = []
+    bench = Bench()
+    bench.setUp()
+    page = None
+    try:
+        bench.start()
+        bench.members(0, 1)
+        page = browser(["ip", "netns", "exec", bench.space("c")], "http://127.0.0.1:7639", bench.admin, "visible")
+        for turn in range(runs(40)):
+            host, nic = turn % 2, turn // 2 % 2
+            tell(page, f"h{host}/nic{nic}")
+            json.loads(page.stdout.readline())
+            begin = time.time()
+            bench.ip("c", "link", "set", f"p{host}x{nic}", "down")
+            found.append(json.loads(page.stdout.readline())["at"] - begin * 1e3)
+            bench.ip("c", "link", "set", f"p{host}x{nic}", "up")
+            time.sleep(0.5)
+        tell(page, "")
+    finally:
+        if page is not None:
+            ended(page)
+        bench.tearDown()
+        bench.doCleanups()
+    rows.add("controller.visible_ms_p99", quantile(found, 0.99), "ms", 2000, 300, runs=len(found), spread=spread(found),
+             command="ip link set … down, until the row of an open Links view says so", note=f"median {median(found):.0f} ms")
+
+
+def matrix(rows):
+    """the heat map of 2,000 NICs"""
+    need_chromium()
+    with load.Fleet() as made:
+        made.begin(MATRIX_HOSTS)
+        time.sleep(14)  # each has reported
+        page = browser([], f"http://127.0.0.1:{made.api}", made.admin, "matrix")
+        tell(page, MATRIX_HOSTS * load.NICS)
+        paints = json.loads(page.stdout.readline())["first_paint_ms"]
+        pans = json.loads(page.stdout.readline())["pan"]
+        ended(page)
+    rows.add("controller.matrix_first_paint_ms", median(paints), "ms", 1000, 300, runs=len(paints), spread=spread(paints),
+             command="from the click on Mesh to the frame", note=f"{MATRIX_HOSTS * load.NICS} NICs, data fetched and drawn")
+    rows.add("controller.matrix_pan_ms_p95", quantile(pans, 0.95), "ms", 50, 16, runs=len(pans), spread=spread(pans),
+             command="the longest task of the main thread in each of 24 drags", note="software rendering, no GPU")
+
+
+def main():
+    rows = Rows("controller-dashboard")
+    measures = {"size": ([("controller.dashboard_kb", "kB", 120, 60)], size),
+                "visible": ([("controller.visible_ms_p99", "ms", 2000, 300)], visible),
+                "matrix": ([("controller.matrix_first_paint_ms", "ms", 1000, 300), ("controller.matrix_pan_ms_p95", "ms", 50, 16)],
+                           matrix)}
+    for name in sys.argv[1:] or measures:
+        rows.measure(*measures[name])
+    return rows.finish()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    sys.exit(main())
