@@ -403,9 +403,12 @@ static int cmd_fault(const char *name, int argc, char **argv)
 static int run_command(const char *name, int argc, char **argv)
 {
     const char *command = argv[0];
-    const bool asks = argc > 1 && is_help(argv[1]); /* needs neither root nor a lab */
-    const bool is_plain = strcmp(command, "up") == 0 || strcmp(command, "down") == 0 ||
-                          strcmp(command, "status") == 0 || strcmp(command, "exec") == 0;
+    const bool is_up = strcmp(command, "up") == 0;
+    const bool asks =
+        argc > 1 &&
+        (is_help(argv[1]) || (is_up && is_help(argv[argc - 1]))); /* needs neither root nor a lab */
+    const bool is_plain = is_up || strcmp(command, "down") == 0 || strcmp(command, "status") == 0 ||
+                          strcmp(command, "exec") == 0;
     optind = 0; /* 0: glibc starts afresh, with its own order of options */
     if (is_plain && asks) {
         fputs(usage, stdout);
