@@ -164,6 +164,7 @@ struct set {
 
     struct mono next_look;
     struct mono empty_at;     /* when all lanes that are due had nothing to read */
+    bool any_dead;            /* some stream waits to be closed */
     enum transport_mode mode; /* as carried out here */
     uint8_t only;             /* OBSERVE: the lane that carries */
     uint32_t polls;

@@ -436,6 +436,13 @@ void out_pump(struct set *set, struct mono now)
     struct scheduler_choice choice;
 
     for (;;) {
+        if (!sender_waiting(
+                set->sender)) { /* small ones say nothing of rates: no look at the lanes */
+            if (set->large > 0 && look_at_lanes(set, now, &choice) != 0) {
+                scheduler_on_idle(&set->scheduler);
+            }
+            break;
+        }
         const uint32_t ready = look_at_lanes(set, now, &choice);
         const uint32_t wanted =
             scheduler_chunk_size(&set->scheduler, sender_pending_bytes(set->sender));

@@ -93,9 +93,9 @@ void set_touch(struct set *set)
     if ((__atomic_load_n(word, __ATOMIC_RELAXED) & bit) == 0) {
         __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
     }
-    /* Asleep for longer than we would have it wait? */
+    /* Asleep for longer than we would have it wait? It wakes every POLLED_NS while there is something to do. */
     if (__atomic_load_n(&t->sleeping_until, __ATOMIC_SEQ_CST) >
-        t->io->now(t->io).ns + 2 * POLLED_NS) {
+        __atomic_load_n(&set->polled_ns, __ATOMIC_RELAXED) + 2 * POLLED_NS) {
         t->io->kick(t->io);
     }
 }
@@ -116,6 +116,7 @@ void set_fail(struct set *set, int error, const char *format, ...)
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL) {
             set->streams[lane]->dead = true;
+            set->any_dead = true;
         }
     }
     set_touch(set);
@@ -153,6 +154,7 @@ void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason 
 
     if (stream != NULL && !stream->dead) {
         stream->dead = true;
+        set->any_dead = true;
         watch_on_lost(set->watch, now, lane, stream->epoch, reason);
     }
 }
@@ -310,11 +312,12 @@ void set_act(struct set *set, struct mono now)
             break;
         }
     }
-    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+    for (uint32_t lane = 0; set->any_dead && lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL && set->streams[lane]->dead) {
             set_close_stream(set, lane, true);
         }
     }
+    set->any_dead = false;
     if (tell) {
         struct lane_report report = {.comm = LANE_COMM_NONE};
         set_tell(set, &report, -1);
@@ -536,7 +539,7 @@ static bool due(const struct set *set, struct mono now, uint32_t lane, bool all)
 {
     const struct stream *stream = set->streams[lane];
 
-    if (all || lane == set->hot || (set->polls + lane) % 8 == 0) {
+    if (all || lane == set->hot || (set->polls + lane) % 32 == 0) {
         return true;
     }
     return stream->reading || (set->large > 0 && mono_sub(now, stream->read_at).ns < BUSY_NS);

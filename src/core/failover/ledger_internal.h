@@ -93,9 +93,10 @@ struct ledger {
     struct lane lanes[LANE_MAX];
     struct slot slots[LANE_EAGER_SLOTS_MAX];
     struct comm **comms; /* config.comms places */
-    struct comm **open;  /* the same ones, open_count of them, so that nobody looks at empty places */
+    struct comm *
+        *open; /* the same ones, open_count of them, so that nobody looks at empty places */
     uint32_t open_count;
-    bool displaced;      /* some comm doesn't lie at its number's place */
+    bool displaced; /* some comm doesn't lie at its number's place */
     uint32_t comm_floor;
     uint64_t opened[COMM_AHEAD / 64]; /* above the floor, by number modulo */
     uint32_t done_total, done_turn;

@@ -62,6 +62,11 @@ void sender_counters_get(const struct sender *s, struct sender_counters *ret_cou
     *ret_counters = s->counters;
 }
 
+bool sender_waiting(const struct sender *s)
+{
+    return s->unsent > 0 || s->returned > 0;
+}
+
 uint64_t sender_pending_bytes(const struct sender *s)
 {
     return s->pending;
@@ -297,6 +302,7 @@ static void message_end(struct sender *s, struct comm *c, struct message *m)
         return;
     }
     s->pending -= message_pending(m);
+    s->unsent -= m->grid == 0 || m->fresh < m->chunks;
     s->returned -= m->returned;
     c->returned -= m->returned;
     if (m->eager) {
@@ -375,6 +381,7 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
     };
     *ret_message = c->count++;
     s->pending += m->size;
+    s->unsent++;
     s->counters.messages++;
     return 0;
 }

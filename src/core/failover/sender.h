@@ -153,6 +153,8 @@ MUST_CHECK int sender_bind(struct sender *s, struct mono now, const struct sende
 /* TCP: the lane's oldest unacknowledged chunk, if bound before `before`, on this lane only, and the
  * pool has nothing to send: returns it to the pool as well as leaving it. False: none. */
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before);
+/* Some chunk waits to be sent, whether it may go by now or not. */
+bool sender_waiting(const struct sender *s);
 /* Bytes not yet on any lane. */
 uint64_t sender_pending_bytes(const struct sender *s);
 

@@ -208,7 +208,7 @@ static bool next_fresh(struct sender *s, struct comm *c, uint32_t wanted, bool s
 bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
                  struct sender_chunk *ret_chunk)
 {
-    if (s->bug.condition != NULL || usable == 0) {
+    if (s->bug.condition != NULL || usable == 0 || !sender_waiting(s)) {
         return false;
     }
     for (uint32_t i = 0; s->returned > 0 && i < s->comm_count; i++) {
@@ -281,6 +281,7 @@ static void on_lane(struct sender *s, struct mono now, struct lane *x, struct co
     s->counters.bytes += chunk->length;
     if (m->fresh == m->chunks) {
         c->cursor = m->number + 1;
+        s->unsent--;
         s->turn = c->place + 1;
     }
 }

@@ -72,11 +72,13 @@ struct sender {
     struct sender_config config;
     struct lane lanes[LANE_MAX];
     struct comm **comms; /* by number modulo config.comms */
-    struct comm **open;  /* the same ones, comm_count of them, so that nobody looks at empty places */
+    struct comm *
+        *open; /* the same ones, comm_count of them, so that nobody looks at empty places */
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
     uint32_t slot_comm[LANE_EAGER_SLOTS_MAX];
     uint32_t returned; /* chunks, in all comms */
+    uint32_t unsent;   /* messages not yet wholly sent once */
     uint64_t pending;  /* bytes on no lane and not taken */
     uint32_t done_turn;
     uint64_t undone; /* messages placed and not yet handed out */
