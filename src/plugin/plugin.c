@@ -126,6 +126,7 @@ static int open_transport(void)
                                                           : TRANSPORT_FULL,
         .lanes = plugin.settings.lanes,
         .standbys = plugin.settings.standbys,
+        .sockets = plugin.settings.sockets,
         .patience = plugin.settings.patience,
         .checksum = plugin.settings.checksum,
         .priority = plugin.settings.priority,

@@ -16,6 +16,7 @@ struct settings {
     enum plugin_mode mode;
     uint32_t lanes;
     uint32_t standbys;
+    uint32_t sockets;
     struct span patience;
     uint8_t checksum;
     uint8_t priority;

@@ -1,6 +1,7 @@
 /* settings.c: FOLIOT_* of the environment. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "plugin/plugin.h"
 
@@ -67,6 +68,17 @@ static void ports(nccl_logger logger, struct settings *settings)
     settings->port_high = (uint16_t)high;
 }
 
+/* At most half of what the process may open: the rest is the application's. */
+static uint32_t sockets(double wanted)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < (rlim_t)wanted) {
+        wanted = (double)(limit.rlim_cur / 2);
+    }
+    return wanted < 16 ? 16 : (uint32_t)wanted;
+}
+
 void settings_read(struct settings *ret, nccl_logger logger)
 {
     static const char *const modes[] = {"off", "observe", "failover", "full", NULL};
@@ -77,6 +89,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
         .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
         .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 4),
         .standbys = (uint32_t)number(logger, "FOLIOT_STANDBYS", 0, 4, 2),
+        .sockets = sockets(number(logger, "FOLIOT_LANES", 16, 1000000, 8192)),
         .patience =
             span_ns((int64_t)(number(logger, "FOLIOT_PATIENCE", 0.1, 86400, 60) * NS_PER_S)),
         .checksum = (uint8_t)number(logger, "FOLIOT_CHECKSUM", 0, 2, 1),

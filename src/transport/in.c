@@ -122,6 +122,7 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
         return rc;
     }
     set->streams[hello->lane] = stream;
+    ceiling_count(set->transport, 1);
     pending->conn = -1; /* ours now */
     memcpy(set->host, hello->host, sizeof(set->host));
     memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));

@@ -176,7 +176,9 @@ struct set {
     uint32_t generation;   /* no two sets of a process have the same */
     int64_t unsynced_base; /* taken off delays between unsynchronised clocks; INT64_MIN: none yet */
     bool standbys_added;
-    uint32_t refusals; /* in a row */
+    bool standbys_late; /* saved; when no lane is left they are opened */
+    uint32_t lanes;     /* that it began with */
+    uint32_t refusals;  /* in a row */
     struct mono refused_since;
     uint32_t parted;
     struct mono parted_at; /* MONO_NEVER: there is a way */
@@ -282,6 +284,8 @@ struct transport {
     pthread_mutex_t lock;
     struct set *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
     uint32_t set_count;         /* highest index used + 1 */
+    uint32_t sockets;           /* atomic: of lanes, both directions */
+    uint32_t trim_turn;
     uint64_t comm_ids;
     uint32_t generations;
     struct transport_summary past;     /* of sets that are gone */
@@ -437,6 +441,19 @@ void traffic_init(struct set *set, struct mono now);
 void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
                      const struct lane_state_lane *seen);
 void traffic_look(struct set *set, struct mono now);
+
+/* -- ceiling.c */
+uint32_t ceiling_of(const struct transport_config *config);
+void ceiling_count(struct transport *t, int more);
+/* For a new set. */
+uint32_t ceiling_lanes(const struct transport *t);
+bool ceiling_standbys(const struct transport *t);
+/* Standbys that were saved are needed now? */
+void ceiling_look(struct set *set, struct mono now);
+/* A lane could not be had: 0, or the error that the set has failed with. */
+int ceiling_refused(struct set *set, int rc);
+/* Housekeeping's. */
+void ceiling_trim(struct transport *t, struct mono now);
 
 /* -- mode.c */
 enum transport_mode mode_now(const struct transport *t);

@@ -16,14 +16,14 @@
 
 void out_start_lanes(struct set *set, struct mono now)
 {
-    const struct transport_config *config = &set->transport->config;
     struct watch_lane_config lane = {.own_nic = (uint8_t)set->nic};
 
     if (set->lanes_added) {
         return;
     }
     set->lanes_added = true;
-    for (uint32_t i = 0; i < config->lanes; i++) {
+    set->lanes = ceiling_lanes(set->transport);
+    for (uint32_t i = 0; i < set->lanes; i++) {
         set->lane_nics[i].own = (uint8_t)set->nic;
         if (watch_lane_add(set->watch, now, i, &lane) < 0) {
             break;
@@ -40,6 +40,11 @@ void out_start_standbys(struct set *set, struct mono now)
         (config->nic_count == 1 && set->peer_count == 1)) {
         return;
     }
+    if (!set->standbys_late && !ceiling_standbys(set->transport)) {
+        set->standbys_late = true; /* until it has no lane left */
+        return;
+    }
+    set->standbys_late = false;
     set->standbys_added = true;
     for (uint32_t i = 0; i < config->standbys; i++) {
         const uint32_t lane = config->lanes + i;
@@ -81,6 +86,7 @@ static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch)
         t->io->close(t->io, conn, true);
         return -ENOMEM;
     }
+    ceiling_count(t, 1);
     set->streams[lane]->connecting = true;
     set->streams[lane]->own_nic = set->lane_nics[lane].own;
     set->streams[lane]->peer_nic = set->lane_nics[lane].peer;
@@ -105,7 +111,9 @@ void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch
     rc = connect_lane(set, lane, epoch);
     if (rc < 0) {
         refused(set, now, rc);
-        watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
+        if (ceiling_refused(set, rc) == 0) {
+            watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
+        }
         return;
     }
     set->streams[lane]->began = now;
@@ -465,6 +473,7 @@ void out_pump(struct set *set, struct mono now)
 
 void out_look(struct set *set, struct mono now)
 {
+    ceiling_look(set, now);
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL && set->streams[lane]->shaken) {
             (void)sender_hedge(set->sender, lane,

@@ -494,6 +494,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
     serve_pending(t, now);
     if (now.ns >= t->next_carrier.ns && any_active(t)) {
         look_at_carriers(t, now);
+        ceiling_trim(t, now);
     }
     if (now.ns >= t->next_page.ns) {
         page_write(t, now);

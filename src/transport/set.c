@@ -132,6 +132,7 @@ void set_close_stream(struct set *set, uint32_t lane, bool reset)
         return;
     }
     set->streams[lane] = NULL;
+    ceiling_count(set->transport, -1);
     if (stream->conn >= 0) {
         set->transport->io->close(set->transport->io, stream->conn, reset);
     }
@@ -262,6 +263,13 @@ static void close_lane(struct set *set, struct mono now, const struct watch_acti
             "lane %u.%u %s %s, NIC %s: down (%s)", action->lane, action->epoch,
             set->sending ? "to" : "from", set_peer(set, text),
             set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason));
+        if (action->closed && stream_idle(stream)) {
+            /* Empty, and told so in order: what the peer reads before the end is that this is no fault. */
+            struct lane_report report = {.comm = LANE_COMM_NONE};
+            set_tell(set, &report, -1);
+            set_close_stream(set, action->lane, false);
+            return;
+        }
         set_close_stream(set, action->lane, true);
     }
 }

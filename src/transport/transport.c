@@ -55,6 +55,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     t->config.lanes = config->mode == TRANSPORT_OBSERVE ? 1
                       : config->lanes != 0              ? config->lanes
                                                         : LANES_DEFAULT;
+    t->config.sockets = ceiling_of(config);
     t->io = config->io;
     t->listener = -1;
     t->pid = (uint32_t)getpid();

@@ -176,6 +176,7 @@ static struct io *trouble_io(struct trouble *trouble, struct io *real)
 }
 
 static const char *switch_file;
+static uint32_t sockets;
 
 static void end_open(struct end *end, const char *name, bool thread)
 {
@@ -187,6 +188,7 @@ static void end_open(struct end *end, const char *name, bool thread)
                                       .checksum = 1,
                                       .thread = thread,
                                       .switch_file = switch_file,
+                                      .sockets = sockets,
                                       .say = say_line,
                                       .say_context = (void *)(uintptr_t)name};
 
@@ -361,6 +363,38 @@ static void the_host_switch_is_obeyed(void **state)
     unlink(path);
 }
 
+static uint32_t lanes_there(const struct pair *pair)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        count += pair->sender.transport->sets[0]->streams[i] != NULL;
+    }
+    return count;
+}
+
+/* Above the ceiling lanes go one by one, without a loss, and one stays; a set made there has one. */
+static void the_ceiling_holds(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    for (uint32_t max = 1; max <= 3; max++) {
+        sockets = max;
+        pair_open(&pair);
+        sockets = 0;
+        for (int i = 0; i < 20; i++) {
+            exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i);
+            skipped_ns += 20 * NS_PER_MS;
+            serve(&pair);
+        }
+        assert_int_equal(lanes_there(&pair), max);
+        assert_int_equal(pair.sender.transport->sockets, max);
+        assert_int_equal(pair.receiver.transport->sockets, max);
+        pair_close(&pair);
+    }
+}
+
 static void many_in_flight_keep_their_order(void **state)
 {
     enum { COUNT = 300, SIZE = 3000 };
@@ -531,6 +565,7 @@ int main(void)
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(the_host_switch_is_obeyed),
+        cmocka_unit_test(the_ceiling_holds),
         cmocka_unit_test(comms_share_a_set_and_go),
         cmocka_unit_test(housekeeping_thread_does_it_alone),
         cmocka_unit_test(foreign_handles_and_keys_are_named),
