@@ -55,7 +55,12 @@ class TestTenant(fleet.Fleet):
             events += [finding(n + 1, a, b, f"h{a // 2}/nic0 -> h{b // 2}/nic0: dead") for n, (a, b) in enumerate(pairs)]
             ports = [wire.number(1, 2 * i) + wire.number(2, 1)]
             first = wire.report(covers=1000, ports=ports, extra=wire.data(7, table(pairs)) + wire.data(8, rollup(pairs)))
-            self.say(i, [(1, first), (2, wire.report(events, covers=0))])
+            # a job of its own, and one that all three have a part in
+            jobs = wire.data(11, wire.job_process(f"of-h{i}", 0, 1)) + wire.data(11, wire.job_process("wide", i, 3, flows=[
+                wire.job_flow(f"h{(i + 1) % 3}", 1, 5000)]))
+            events += [wire.job_event("failover", "wide", i, 3, f"job wide, rank {i} on h{i}: lane 1 to h1 failed", lane=1, reason="carrier"),
+                       wire.job_event("failover", f"of-h{i}", 0, 1, f"job of-h{i}, rank 0 on h{i}: a lane failed", reason="carrier")]
+            self.say(i, [(1, first), (2, wire.report(events, covers=0)), (3, wire.report(covers=1000, ports=ports, extra=jobs))])
         self.wait(lambda: len(self.get("/api/v1/findings?open=true")["items"]) == 6, 5, "findings")
         self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
         self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "h1 is another's"})
@@ -69,7 +74,7 @@ class TestTenant(fleet.Fleet):
                 for number in ("1", "2", "3") if "{" in filled else ("1",):
                     yield re.sub(r"{\w+}", number, filled)
         for query in ("hosts?member=any", "nics?host=h1", "links?host=h2", "paths?host=h1", "paths?from=2", "findings?host=h1",
-                      "events?host=h1", "events?after=0", "incidents?open=true", "series?metric=clock_hard_ns&host=h1",
+                      "jobs/wide", "jobs/of-h1", "jobs/of-h2?user=1000", "events?host=h1", "events?kind=job", "events?after=0", "incidents?open=true", "series?metric=clock_hard_ns&host=h1",
                       "series?metric=port_state&nic=2", "series?metric=owd_ns_p50&from=2&to=0&port=7640",
                       "series?metric=owd_ns_p50&from=0&to=2&port=7640"):
             yield "/api/v1/" + query
@@ -104,7 +109,11 @@ class TestTenant(fleet.Fleet):
         self.assertEqual([n["nic"] for n in self.get("/api/v1/nics", token=mine)["items"]], [0, 1])
         self.assertEqual(self.get("/api/v1/paths", token=mine)["items"], [])
         self.assertEqual(self.get("/api/v1/findings", token=mine)["items"], [])
-        self.assertEqual({e["kind"] for e in self.get("/api/v1/events", token=mine)["items"]}, {"host", "link"})
+        self.assertEqual({e["kind"] for e in self.get("/api/v1/events", token=mine)["items"]}, {"host", "link", "job"})
+        self.assertEqual([job["job"] for job in self.get("/api/v1/jobs", token=mine)["items"]], ["of-h0"])
+        self.assertEqual(len(self.get("/api/v1/jobs")["items"]), 4)
+        self.assertEqual([saving["job"] for saving in self.get("/api/v1/savings", token=mine)["items"]], ["of-h0"])
+        self.assertEqual(self.request("GET", "/api/v1/jobs/wide", token=mine)[0], 404)
         self.assertIn(b'host="h0"', self.get("/metrics", token=mine))
 
     def test_two_hosts_of_one_tenant(self):

@@ -154,6 +154,18 @@ static void put_job_fields(const struct controller *c, struct json_writer *j,
     }
 }
 
+/* A tenant's are those of which it sees every host; of others it doesn't learn that they are there. */
+static bool sees_job(const struct api_call *call, const struct fleet_job *job)
+{
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        if (job->host_list[i] >= call->c->host_count ||
+            !api_sees(call, call->c->hosts[job->host_list[i]])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void api_get_jobs(struct api_call *call)
 {
     struct json_writer *j = call->j;
@@ -170,6 +182,9 @@ void api_get_jobs(struct api_call *call)
     json_put_array(j, "items");
     for (i = cursor < all ? (uint32_t)cursor : all; i < all && count < limit; i++) {
         const struct fleet_job *job = job_get(call->c, all - 1 - i); /* newest first */
+        if (!sees_job(call, job)) {
+            continue;
+        }
         if (state != NULL && strcmp(state, state_word(add_up(call->c, job).state)) != 0) {
             continue;
         }
@@ -273,7 +288,8 @@ void api_get_job(struct api_call *call)
     }
     for (uint32_t i = job_count(call->c); i-- > 0 && job == NULL;) {
         const struct fleet_job *one = job_get(call->c, i);
-        if (strcmp(one->name, call->rest) == 0 && (user < 0 || user == one->user)) {
+        if (strcmp(one->name, call->rest) == 0 && (user < 0 || user == one->user) &&
+            sees_job(call, one)) {
             job = one;
         }
     }
@@ -307,6 +323,7 @@ struct saving {
 };
 
 struct adding {
+    const struct api_call *call;
     struct saving *list;
     uint32_t count;
     int64_t seen;
@@ -350,12 +367,13 @@ static int add_event(void *context, const struct store_event *e)
     const char *job = json_string_value(json_object_get(body, "job"));
     const char *reason = json_string_value(json_object_get(body, "reason"));
     const time_t at = (time_t)(e->at_ns / NS_PER_S);
+    const bool seen = scope_sees_event(a->call->c, a->call->scope, e->kind, e->host, e->body);
     struct saving *s = NULL;
     struct tm tm;
     char month[8] = "";
 
     a->seen++;
-    if (job != NULL && gmtime_r(&at, &tm) != NULL &&
+    if (seen && job != NULL && gmtime_r(&at, &tm) != NULL &&
         strftime(month, sizeof(month), "%Y-%m", &tm) > 0) {
         s = saving_of(a, job, (uint32_t)json_integer_value(json_object_get(body, "user")), month);
     }
@@ -402,7 +420,7 @@ static void put_saving(struct json_writer *j, const struct saving *s, double hou
 
 void api_get_savings(struct api_call *call)
 {
-    struct adding a = {.list = calloc(SAVING_MAX, sizeof(*a.list))};
+    struct adding a = {.call = call, .list = calloc(SAVING_MAX, sizeof(*a.list))};
     struct store_event_filter f = {.kind = "job", .limit = EVENTS_MAX};
     int64_t minutes = (int64_t)(JOB_RESTART_HOURS * 60);
     struct json_writer *j = call->j;

@@ -11,6 +11,12 @@ struct jobs_state {
     uint32_t count;
 };
 
+static void free_job(struct fleet_job *job)
+{
+    free(job->host_list);
+    free(job);
+}
+
 int job_open(struct controller *c)
 {
     c->jobs = calloc(1, sizeof(*c->jobs));
@@ -20,7 +26,7 @@ int job_open(struct controller *c)
 void job_close(struct controller *c)
 {
     for (uint32_t i = 0; c->jobs != NULL && i < c->jobs->count; i++) {
-        free(c->jobs->list[i]);
+        free_job(c->jobs->list[i]);
     }
     free(c->jobs);
     c->jobs = NULL;
@@ -91,7 +97,7 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
         oldest = s->list[i]->last_ns < s->list[oldest]->last_ns ? i : oldest;
     }
     if (s->count == JOB_MAX) {
-        free(s->list[oldest]);
+        free_job(s->list[oldest]);
         memmove(&s->list[oldest], &s->list[oldest + 1],
                 (s->count - oldest - 1) * sizeof(s->list[0]));
         s->count--;
@@ -107,6 +113,28 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
     job->past_from_ns = at_ns - at_ns % JOB_SLOT_NS;
     s->list[s->count++] = job;
     return job;
+}
+
+/* Whose tenant's it is, is decided by all of its hosts. */
+static int add_host(struct fleet_job *job, uint32_t host)
+{
+    uint32_t *grown;
+
+    for (uint32_t i = job->host_count; i-- > 0;) {
+        if (job->host_list[i] == host) {
+            return 0;
+        }
+    }
+    if ((job->host_count & (job->host_count - 1)) == 0) { /* full: the next power of two */
+        const size_t capacity = job->host_count == 0 ? 1 : 2 * (size_t)job->host_count;
+        grown = realloc(job->host_list, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return -ENOMEM;
+        }
+        job->host_list = grown;
+    }
+    job->host_list[job->host_count++] = host;
+    return 0;
 }
 
 static struct fleet_job_sample both(const struct fleet_job_sample *a,
@@ -232,7 +260,7 @@ int job_on_report(struct controller *c, struct fleet_host *h, const Foliot__V1__
         take_process(&list[i], report->jobs[i]);
         name_of(name, sizeof(name), list[i].job, list[i].pid, h);
         job = find_or_add(c, name, list[i].user, at_ns);
-        if (job == NULL) {
+        if (job == NULL || add_host(job, h->index) < 0) {
             return -ENOMEM;
         }
         job->ranks = list[i].ranks > job->ranks ? list[i].ranks : job->ranks;

@@ -44,6 +44,8 @@ struct fleet_job {
     char name[72]; /* "PID@HOST" for one that nobody named */
     uint32_t user, ranks;
     int64_t first_ns, last_ns; /* heard of */
+    uint32_t *host_list;       /* indexes of all that it was ever heard on; owned */
+    uint32_t host_count;
     int64_t past_from_ns, slot_ns;
     struct fleet_job_sample past[JOB_PAST];
 };

@@ -104,6 +104,17 @@ bool scope_sees_finding(const struct controller *c, const char *scope, int64_t h
     return seen;
 }
 
+/* What a process says of its peer names a host, too. */
+static bool job_event_seen(const char *scope, const struct fleet_host *h, const char *body)
+{
+    json_t *o = json_loads(body, 0, NULL);
+    const char *peer = json_string_value(json_object_get(o, "peer_host"));
+    const bool seen = o != NULL && h != NULL && scope_sees_name(scope, h->name) &&
+                      (peer == NULL || scope_sees_name(scope, peer));
+    json_decref(o);
+    return seen;
+}
+
 /* Incidents and the controller's own doings are about more than one tenant's hosts. */
 bool scope_sees_event(const struct controller *c, const char *scope, const char *kind, int64_t host,
                       const char *body)
@@ -114,6 +125,9 @@ bool scope_sees_event(const struct controller *c, const char *scope, const char 
     }
     if (strcmp(kind, "finding") == 0) {
         return scope_sees_finding(c, scope, host, body);
+    }
+    if (strcmp(kind, "job") == 0) {
+        return job_event_seen(scope, h, body);
     }
     return (strcmp(kind, "link") == 0 || strcmp(kind, "host") == 0) && h != NULL &&
            scope_sees_name(scope, h->name);
