@@ -148,8 +148,8 @@ static bool add_output(FILE *tar, const char *name, const char *const command[])
 
 static bool add_answers(FILE *tar, const struct target *target)
 {
-    static const char *const kinds[] = {"status",   "clock",  "mesh",    "links",
-                                        "findings", "doctor", "selftest"};
+    static const char *const kinds[] = {"status",   "clock", "mesh",   "links",
+                                        "findings", "lanes", "doctor", "selftest"};
     bool done = true;
 
     for (size_t i = 0; done && i < ARRAY_COUNT(kinds); i++) {

@@ -11,9 +11,13 @@
 
 #include "transport/internal.h"
 
-#define BUCKET_NS     (5 * NS_PER_S)
-#define GAIN          (1.0 / 16)
-#define HALVE_NS      (10 * NS_PER_S)
+#define BUCKET_NS (5 * NS_PER_S)
+#define GAIN      (1.0 / 16)
+#define HALVE_NS  (10 * NS_PER_S)
+/* Mean, least and most are of every chunk; the quantiles, and what takes another reading of the clock, of every
+ * seventh once there are plenty: seven, so that no rhythm of messages falls in with it. */
+#define SAMPLED_ALL   4096
+#define SAMPLED_EVERY 7
 #define UNSYNCED_SEEN NS_PER_MS /* the first delay of an unsynchronised pair is called this */
 
 static uint32_t clamp_ns(int64_t ns)
@@ -86,15 +90,13 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
         chunk->sent_bound_ns != LANE_BOUND_UNKNOWN && stamp->half_ns != IO_HALF_UNKNOWN;
     const uint32_t clock = synced ? stamp->epoch | 1 : 0;
     const bool first = delay->chunks == 0;
-    struct io *io = set->transport->io;
-    const int64_t consumed_ns = clamp_ns(io->stamp(io).at.ns - stamp->at.ns);
+    const bool sampled = delay->chunks < SAMPLED_ALL || delay->chunks % SAMPLED_EVERY == 0;
     int64_t ns = stamp->at.ns - chunk->sent.ns;
 
     delay->chunks++;
     delay->bytes += chunk->length;
     delay->resent += (chunk->flags & LANE_CHUNK_RESENT) != 0;
     smooth(&delay->queued_mean_ns, chunk->queued_ns, first);
-    smooth(&delay->consumed_mean_ns, (double)consumed_ns, first);
     if (!synced) {
         /* Clocks that nobody steers drift apart: no lane's delay may fall below what can be said. */
         if (set->unsynced_base == INT64_MIN || ns - set->unsynced_base < UNSYNCED_SEEN / 4) {
@@ -120,7 +122,12 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
     delay->bound_ns =
         synced ? clamp_ns((int64_t)chunk->sent_bound_ns + stamp->half_ns) : IO_HALF_UNKNOWN;
     smooth(&delay->owd_mean_ns, delay->owd_ns, first);
-    spread_add(delay, now, (const int64_t[]){chunk->queued_ns, delay->owd_ns, consumed_ns});
+    if (sampled) {
+        struct io *io = set->transport->io;
+        const int64_t consumed_ns = clamp_ns(io->stamp(io).at.ns - stamp->at.ns);
+        smooth(&delay->consumed_mean_ns, (double)consumed_ns, first);
+        spread_add(delay, now, (const int64_t[]){chunk->queued_ns, delay->owd_ns, consumed_ns});
+    }
 }
 
 void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *ret)

@@ -1,0 +1,95 @@
+/* job_telemetry.c: what telemetry costs a job: per chunk received (all stages, their quantiles), and per job page written. The
+ * chunk's cost is the receiver's, with the real clock; the sender's is two readings of that clock. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "report.h"
+#include "transport/internal.h"
+#include "transport/tcp.h"
+
+#define RUNS   9
+#define CHUNKS 1000000
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static double per_chunk(struct set *set)
+{
+    struct io *io = set->transport->io;
+    struct lane_chunk chunk = {.length = 65536, .queued_ns = 1200, .sent_bound_ns = 300};
+    struct mono now = io->now(io);
+    struct io_stamp stamp = io->stamp(io);
+    const int64_t begin = now_ns();
+
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        chunk.sent.ns = stamp.at.ns - 4000 - (i * 7919 & 0xffff);
+        chunk.queued_ns = i & 0xfff;
+        delay_on_chunk(set, now, i % 4, &chunk, &stamp);
+    }
+    return (double)(now_ns() - begin) / CHUNKS;
+}
+
+static double per_stamp(struct set *set)
+{
+    struct io *io = set->transport->io;
+    const int64_t begin = now_ns();
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        sum += io->stamp(io).at.ns;
+    }
+    return sum == 1 ? 0 : (double)(now_ns() - begin) / CHUNKS;
+}
+
+int main(int argc, char *argv[])
+{
+    struct report report;
+    struct tcp *tcp = NULL;
+    struct transport *transport = calloc(1, sizeof(*transport));
+    struct set *set = calloc(1, sizeof(*set));
+    double chunks[RUNS], stamps[RUNS];
+
+    if (transport == NULL || set == NULL || tcp_open(&tcp, "/sys") < 0) {
+        fputs("job_telemetry: no memory, or no sockets\n", stderr);
+        return EXIT_FAILURE;
+    }
+    transport->io = tcp_io(tcp);
+    set->transport = transport;
+    set->unsynced_base = INT64_MIN;
+    report_init(&report, "job_telemetry", argc, argv);
+    per_chunk(set);
+    for (int run = 0; run < RUNS; run++) {
+        chunks[run] = per_chunk(set);
+        stamps[run] = per_stamp(set);
+    }
+    report_add_runs(
+        &report,
+        &(struct report_row){.id = "job.telemetry.chunk_ns",
+                             .unit = "ns",
+                             .must = 50,
+                             .aim = 20,
+                             .better = REPORT_LOWER,
+                             .note = "per chunk received: three stages, floors, quantiles"},
+        chunks, RUNS);
+    report_add_runs(&report,
+                    &(struct report_row){.id = "job.telemetry.stamp_ns",
+                                         .unit = "ns",
+                                         .must = REPORT_NONE,
+                                         .aim = REPORT_NONE,
+                                         .better = REPORT_LOWER,
+                                         .note = "of which reading the clock as fleet time"},
+                    stamps, RUNS);
+    delay_free(set);
+    free(set);
+    free(transport);
+    tcp_close(tcp);
+    return report_finish(&report) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
