@@ -34,7 +34,9 @@ static const struct command commands[] = {
     {"mesh", ASK " [--paths]", "one-way delay and loss of every path, as a heat map", command_mesh},
     {"links", ASK, "NIC ports: carrier, flaps, errors", command_links},
     {"findings", ASK, "what is wrong, since when, and what to do", command_findings},
-    {"jobs", "[ID [--save FILE] | compare FILE FILE] " ASK,
+    {"jobs",
+     "[ID [--save FILE] | compare FILE FILE] " ASK
+     " | [ID | compare ID ID] --controller URL [--authority FILE] [--token-file FILE]",
      "jobs with Foliot's plugin: ranks, lanes, rates, delays, what failover did and why",
      command_jobs},
     {"doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",

@@ -446,8 +446,9 @@ struct words {
 /* Takes ID and --save FILE out; the rest, *argc of them, is for options_parse. */
 static struct words take_words(int *argc, char *argv[])
 {
-    static const char *const with_value[] = {"--host", "--lab", "--socket", "--interval",
-                                             "-H",     "-l",    "-s",       "-i"};
+    static const char *const with_value[] = {
+        "--controller", "--authority", "--token-file", "--host", "--lab", "--socket",
+        "--interval",   "-H",          "-l",           "-s",     "-i"};
     struct words words = {0};
     int kept = 1;
 
@@ -487,6 +488,11 @@ int command_jobs(int argc, char *argv[])
                 compare ? "compare takes two files of --save" : "one job at a time");
         command_usage(command_find("jobs"), stderr);
         return EXIT_USAGE;
+    }
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--controller", 12) == 0 && save_file == NULL) {
+            return jobs_of_fleet(argc, argv, words.list, words.count);
+        }
     }
     wanted = compare ? NULL : words.list[0];
     if (save_file != NULL && wanted == NULL) {

@@ -52,5 +52,10 @@ struct flow_name {
 };
 struct flow_name flow_end_name(const struct flow_end *end);
 
+/* `foliot jobs … --controller URL`: of the whole fleet. words: what is no option. An exit status. */
+int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_count);
+
 /* `foliot jobs compare FILE FILE`. An exit status. */
+int jobs_compare_details(const json_t *first, const json_t *second, bool json,
+                         FILE *out); /* as the API says of a job */
 int jobs_compare_files(const char *first, const char *second, bool json, FILE *out);

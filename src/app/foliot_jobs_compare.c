@@ -376,23 +376,88 @@ static int print_json(const struct comparison *c, const char *verdict, FILE *out
     return 0;
 }
 
+/* Both runs are loaded, or rc says why not. */
+static int compare(struct comparison *c, int rc, bool json, FILE *out)
+{
+    char verdict[640];
+
+    rc = rc < 0 ? rc : match(c);
+    if (rc == 0) {
+        find_odd(c);
+        say_verdict(c, verdict, sizeof(verdict));
+        rc = json ? print_json(c, verdict, out) : print_text(c, verdict, out);
+    }
+    free(c->pairs);
+    for (int i = 0; i < 2; i++) {
+        flows_done(&c->runs[i].flows);
+        json_decref(c->runs[i].file);
+    }
+    return rc < 0 ? EXIT_UNREACHABLE : EXIT_WELL;
+}
+
 int jobs_compare_files(const char *first, const char *second, bool json, FILE *out)
 {
     struct comparison c = {0};
-    char verdict[640];
     int rc = load(&c.runs[0], first);
 
     rc = rc < 0 ? rc : load(&c.runs[1], second);
-    rc = rc < 0 ? rc : match(&c);
-    if (rc == 0) {
-        find_odd(&c);
-        say_verdict(&c, verdict, sizeof(verdict));
-        rc = json ? print_json(&c, verdict, out) : print_text(&c, verdict, out);
+    return compare(&c, rc, json, out);
+}
+
+static int64_t get(const json_t *object, const char *name)
+{
+    int64_t value;
+
+    return field_get(object, name, &value) ? value : FLOW_UNKNOWN;
+}
+
+static struct flow_end end_of(const json_t *flow, const char *host, const char *nic)
+{
+    struct flow_end end = {.pid = 0, .port = 0, .rank = FLOW_UNKNOWN};
+
+    snprintf(end.host, sizeof(end.host), "%s", field_string(flow, host));
+    snprintf(end.nic, sizeof(end.nic), "%s", field_string(flow, nic));
+    return end;
+}
+
+/* A job as the controller has it: each rank's slowest flows. */
+static int take_detail(struct run *run, const json_t *detail)
+{
+    const json_t *list = json_object_get(detail, "flows");
+    const size_t count = json_array_size(list);
+
+    run->job = field_string(detail, "job");
+    run->processes = number(detail, "processes");
+    run->rate_bps = number(detail, "rate_bps");
+    run->failovers = number(detail, "failovers");
+    run->stalled_ns = number(detail, "stalled_ns");
+    run->flows.list = calloc(count + 1, sizeof(*run->flows.list));
+    if (run->flows.list == NULL) {
+        return -ENOMEM;
     }
-    free(c.pairs);
-    for (int i = 0; i < 2; i++) {
-        flows_done(&c.runs[i].flows);
-        json_decref(c.runs[i].file);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *flow = json_array_get(list, i);
+        run->flows.list[run->flows.count++] =
+            (struct flow){.from = end_of(flow, "from_host", "from_nic"),
+                          .to = end_of(flow, "to_host", "to_nic"),
+                          .lane = get(flow, "lane"),
+                          .rate_bps = get(flow, "rate_bps"),
+                          .owd_ns_floor = get(flow, "owd_ns_floor"),
+                          .owd_ns_p50 = get(flow, "owd_ns_p50"),
+                          .owd_ns_p99 = get(flow, "owd_ns_p99"),
+                          .bound_ns = get(flow, "bound_ns"),
+                          .queued_ns_p50 = get(flow, "queued_ns_p50"),
+                          .consumed_ns_p50 = get(flow, "consumed_ns_p50"),
+                          .failovers = FLOW_UNKNOWN};
     }
-    return rc < 0 ? EXIT_UNREACHABLE : EXIT_WELL;
+    return 0;
+}
+
+int jobs_compare_details(const json_t *first, const json_t *second, bool json, FILE *out)
+{
+    struct comparison c = {0};
+    int rc = take_detail(&c.runs[0], first);
+
+    rc = rc < 0 ? rc : take_detail(&c.runs[1], second);
+    return compare(&c, rc, json, out);
 }

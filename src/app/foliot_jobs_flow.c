@@ -27,9 +27,11 @@ struct flow_name flow_end_name(const struct flow_end *end)
     if (end->rank != FLOW_UNKNOWN) {
         snprintf(name.text, sizeof(name.text), "%s/%s (rank %lld)", end->host, end->nic,
                  (long long)end->rank);
-    } else {
+    } else if (end->pid > 0) {
         snprintf(name.text, sizeof(name.text), "%s/%s (pid %lld)", end->host, end->nic,
                  (long long)end->pid);
+    } else {
+        snprintf(name.text, sizeof(name.text), "%s/%s", end->host, end->nic);
     }
     return name;
 }

@@ -266,6 +266,16 @@ class TestFleet(fleet.Fleet):
         self.assertGreaterEqual(max(rate or 0 for rate in detail["past"]["rate_bps"]), 10**10)
         self.assertEqual(self.request("GET", "/api/v1/jobs/12")[0], 404)
 
+        def foliot(*words):
+            return fleet.run("ip", "netns", "exec", self.space("c"), self.FOLIOT, "jobs", *words, "--controller", "http://127.0.0.1:7639",
+                             env=dict(os.environ, FOLIOT_TOKEN=self.admin), check=False)
+        self.assertRegex(foliot().stdout, r"4711 +1000 +running +2/2 +2 +14/16 +20 Gbit/s")
+        self.assertRegex(foliot("9@h1").stdout, r"9@h1 +1000 +running +1/4")
+        shown = foliot("4711").stdout
+        self.assertIn("4711", shown)
+        self.assertIn("no agent has told of such a job lately", foliot("12").stderr)
+        self.assertIn("no flow stands out", foliot("compare", "4711", "9@h1").stdout)
+
         # two faults within a minute are one restart avoided; one more later is another; a move to another path is none
         def failover(at, reason="carrier"):
             return wire.job_event("failover", "4711", 0, 2, "job 4711, rank 0 on h0: lane 1 failed", lane=1, reason=reason, at=at)
