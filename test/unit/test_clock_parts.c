@@ -127,6 +127,48 @@ static void score_has_one_zero(void **state)
     }
 }
 
+static double uniform(uint64_t seed, uint64_t i)
+{
+    return (double)(hash_u64(seed, i) >> 11) * 0x1p-53;
+}
+
+/* A second of packets there and back, each behind the rest of a frame at three ports, and an error of time. */
+static void teach_frames(struct noise *n, uint64_t second, double frame_ns, double error_ns)
+{
+    for (uint64_t i = 0; i < 400; i++) {
+        const uint64_t at = second * 1000 + i;
+        double way[2];
+        for (uint64_t d = 0; d < 2; d++) {
+            way[d] =
+                frame_ns * (uniform(1 + d, at) + uniform(3 + d, at) + uniform(5 + d, at) - 1.5);
+            const double innovation = way[d] + (d == 0 ? error_ns : -error_ns) * sin((double)at);
+            if (innovation > noise_low_ns(n) && innovation < noise_high_ns(n)) {
+                noise_add(n, innovation);
+            }
+        }
+        noise_add_gap(n, frame_ns / 80 * (uniform(7, at) - 0.5)); /* both of a pair wait alike */
+        noise_add_round(n, (way[0] + way[1]) / 2);
+    }
+    noise_refresh(n, 0.92);
+}
+
+/* Round trips tell how far packets scatter, when pairs can't; and errors of time don't pass for it. */
+static void round_trips_bound_what_passes_for_noise(void **state)
+{
+    struct noise frames, wrong;
+
+    noise_init(&frames, 424, true);
+    noise_init(&wrong, 424, true);
+    for (uint64_t second = 0; second < 90; second++) {
+        teach_frames(&frames, second, 61000, 0);
+        teach_frames(&wrong, second, 300, 30000);
+    }
+    print_message("in reach: frames %.0f..%.0f, wrong %.0f..%.0f ns\n", noise_low_ns(&frames),
+                  noise_high_ns(&frames), noise_low_ns(&wrong), noise_high_ns(&wrong));
+    assert_true(noise_low_ns(&frames) < -61000 && noise_high_ns(&frames) > 61000);
+    assert_true(noise_low_ns(&wrong) > -10000);
+}
+
 static void bank_finds_the_wander(void **state)
 {
     static const double wanders[] = {1, 10, 100};
@@ -413,6 +455,7 @@ int main(void)
         cmocka_unit_test(bounds_only_grow_with_age),
         cmocka_unit_test(noise_learns_what_packets_are_worth),
         cmocka_unit_test(score_has_one_zero),
+        cmocka_unit_test(round_trips_bound_what_passes_for_noise),
         cmocka_unit_test(bank_finds_the_wander),
         cmocka_unit_test(shortest_half_ignores_a_minority),
         cmocka_unit_test(only_early_and_late_alike_is_a_shift),

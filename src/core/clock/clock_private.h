@@ -34,6 +34,8 @@ struct path {
     struct nic_time learning_since;
     double score[2]; /* waiting for the other direction */
     int count[2];
+    double way_ns[2]; /* of the last packet, off m, by direction */
+    int64_t way_at[2];
     double excess_ns; /* round trip above m's, slow minimum: a standing queue */
     double low[2];    /* lowest innovation seen in this window, by direction */
     struct nic_time window;

@@ -19,6 +19,7 @@
 #define EXCESS_S_MAX   600.0 /* a longer way around, not a queue */
 #define GAP_NS_MAX     (10 * NS_PER_MS)
 #define UNSURE_LEARN_S 3
+#define ROUND_NS       (300 * NS_PER_MS)
 #define JUMP_NS        (250 * NS_PER_MS)
 #define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX  (4 * NS_PER_S)
@@ -351,12 +352,27 @@ static void follow_jump(const struct clock *c, struct edge *e, const struct batc
     }
 }
 
+/* The packet before it the other way, if it wasn't long ago, makes a round trip. */
+static void take_round(struct clock *c, struct path *path, const struct packet *p, double way)
+{
+    const int back = !p->forward;
+
+    path->way_ns[p->forward] = way;
+    path->way_at[p->forward] = p->local_ns;
+    if (path->way_at[back] != 0 &&
+        llabs((long long)(p->local_ns - path->way_at[back])) < ROUND_NS) {
+        noise_add_round(&c->noise, (way + path->way_ns[back]) / 2);
+        path->way_at[back] = 0;
+    }
+}
+
 static void take_packet(struct clock *c, struct edge *e, const struct packet *p, double way,
                         struct nic_time now, double extra, struct sums path_sums[CLOCK_PATH_MAX])
 {
     struct path *path = &e->paths[p->path];
     const double innovation = way + (p->forward ? -e->expected_ns : e->expected_ns);
 
+    take_round(c, path, p, way);
     path->low[p->forward] = fmin(path->low[p->forward], innovation);
     if (innovation < noise_low_ns(&c->noise) - extra ||
         innovation > noise_high_ns(&c->noise) + extra) {

@@ -9,6 +9,10 @@
     8.0 /* no spread is as many times the gap: packets of a pair are alike enough  \
                          */
 #define GUESS_MAX       3.0
+#define ROUND_LOW       0.02
+#define ROUND_HIGH      0.12
+#define ROUND_SPREADS   3.5 /* of a Gaussian: 2.2 sigma */
+#define ROUND_STEP      0.05
 #define PRIOR_PACKETS   400.0
 #define BINS_PER_SPREAD 10.0
 #define SMOOTH          3 /* bins either side in the local fits of ln f */
@@ -42,7 +46,11 @@ static void fill_prior(struct noise *noise)
 
 static double bin_most(const struct noise *noise)
 {
-    return fmax(GUESS_MAX * noise->guess_ns * 1.645, GAP_SPREADS * noise->gap_ns) / BINS_PER_SPREAD;
+    const double round = noise->round_high_ns - noise->round_low_ns;
+
+    return fmax(fmax(GUESS_MAX * noise->guess_ns * 1.645, GAP_SPREADS * noise->gap_ns),
+                ROUND_SPREADS * round) /
+           BINS_PER_SPREAD;
 }
 
 void noise_reshape(struct noise *noise, double sigma_ns)
@@ -75,6 +83,19 @@ void noise_add_gap(struct noise *noise, double held_ns)
 
     noise->gap_ns += fabs(held_ns) > noise->gap_ns ? step * GAP_SHARE : -step * (1 - GAP_SHARE);
     noise->gap_ns = fmax(0, noise->gap_ns);
+}
+
+/* Two low quantiles, which queues reach last: how far apart they are is what the quickest packets differ
+ * by, errors of time left out. */
+void noise_add_round(struct noise *noise, double half_ns)
+{
+    const double step =
+        ROUND_STEP * (fabs(noise->round_high_ns - noise->round_low_ns) + noise->guess_ns / 30);
+
+    noise->round_low_ns +=
+        half_ns > noise->round_low_ns ? step * ROUND_LOW : -step * (1 - ROUND_LOW);
+    noise->round_high_ns +=
+        half_ns > noise->round_high_ns ? step * ROUND_HIGH : -step * (1 - ROUND_HIGH);
 }
 
 void noise_add(struct noise *noise, double innovation_ns)

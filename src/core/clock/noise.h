@@ -22,6 +22,7 @@ struct noise {
     double bin_ns;
     double gap_ns;   /* a twelfth of the pairs differ by less between their two packets */
     double guess_ns; /* with it, bounds what may pass for noise: errors of time must not */
+    double round_low_ns, round_high_ns; /* quantiles of half round trips against the paths' */
     double count[NOISE_BINS];
     double score[NOISE_BINS]; /* psi at the middle of a bin, 1/ns */
     double info;              /* E psi^2 over all packets in reach, 1/ns^2 */
@@ -34,6 +35,8 @@ void noise_init(struct noise *noise, double sigma_ns, bool one_sided);
 void noise_reshape(struct noise *noise, double sigma_ns);
 /* How much longer one packet of a pair was held up than the other: tells of noise without knowing
  * the time. */
+/* Half of what a packet there and a packet back took, against the path's: an error of time isn't in it. */
+void noise_add_round(struct noise *noise, double half_ns);
 void noise_add_gap(struct noise *noise, double held_ns);
 void noise_add(struct noise *noise, double innovation_ns);
 double noise_score(const struct noise *noise, double innovation_ns);
