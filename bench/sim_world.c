@@ -23,7 +23,7 @@
 
 struct wanted {
     const char *id, *what, *unit;
-    double must, aim, from_s;
+    double must, aim, from_s, until_s; /* 0: to the end */
 };
 
 static struct report report;
@@ -94,7 +94,9 @@ static void run(const struct wanted *wanted, int count)
     for (int i = 0; i < count; i++) {
         struct scenario_bound *b = &scenario.bound[scenario.bound_count++];
         *b = (struct scenario_bound){.from_ns = (int64_t)(wanted[i].from_s * 1e9),
-                                     .until_ns = scenario.duration_ns,
+                                     .until_ns = wanted[i].until_s > 0
+                                                     ? (int64_t)(wanted[i].until_s * 1e9)
+                                                     : scenario.duration_ns,
                                      .fault = -1,
                                      .world = SCENARIO_SIM};
         snprintf(b->what, sizeof(b->what), "%s", wanted[i].what);
@@ -122,9 +124,14 @@ static void run(const struct wanted *wanted, int count)
     world_free(w);
 }
 
-static void fabric(enum scenario_traffic_kind kind, double load, const char *name, const char *id)
+/* The load is there from the cold start on. Judged once all members have parked what stands out (8 s after they began to
+ * track), as the other rows are; what it is while they still go by all edges stands beside it. */
+static void fabric(enum scenario_traffic_kind kind, double load, const char *name, const char *id,
+                   const char *early)
 {
-    const struct wanted wanted[] = {{id, "clock.nic_error.p99_ns", "ns", 50, 15, 7}};
+    const struct wanted wanted[] = {
+        {id, "clock.nic_error.p99_ns", "ns", 50, 15, 14, 0},
+        {early, "clock.nic_error.p99_ns", "ns", REPORT_NONE, REPORT_NONE, 7, 12}};
 
     scenario_init(&scenario);
     snprintf(scenario.name, sizeof(scenario.name), "%s", name);
@@ -134,7 +141,7 @@ static void fabric(enum scenario_traffic_kind kind, double load, const char *nam
     scenario.fabric.spines = 32;
     scenario.fabric.link_mbps = scenario.fabric.trunk_mbps = 100000;
     scenario.clocks.stamps = STAMPS_NIC;
-    scenario.duration_ns = 12 * NS_PER_S;
+    scenario.duration_ns = 20 * NS_PER_S;
     scenario.traffic_count = 1;
     scenario.traffic[0] = (struct scenario_traffic){.kind = kind,
                                                     .load = load,
@@ -143,7 +150,7 @@ static void fabric(enum scenario_traffic_kind kind, double load, const char *nam
                                                     .end_ns = scenario.duration_ns,
                                                     .from.kind = TARGET_ALL,
                                                     .to.kind = TARGET_ALL};
-    run(wanted, 1);
+    run(wanted, 2);
 }
 
 static bool load(const char *name)
@@ -419,8 +426,10 @@ static void short_rows(void)
     file("clock-freq", freq, 1);
     file("clock-suspend", suspend, 1);
     file("quiet-night", night, 1);
-    fabric(TRAFFIC_INCAST, 0.6, "incast 60 %", "clock.sim.fabric.incast.nic_p99_ns");
-    fabric(TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "clock.sim.fabric.all.nic_p99_ns");
+    fabric(TRAFFIC_INCAST, 0.6, "incast 60 %", "clock.sim.fabric.incast.nic_p99_ns",
+           "clock.sim.fabric.incast.early_nic_p99_ns");
+    fabric(TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "clock.sim.fabric.all.nic_p99_ns",
+           "clock.sim.fabric.all.early_nic_p99_ns");
     false_rows(0);
     cost();
 }
