@@ -251,6 +251,12 @@ static struct cell text_pair(int64_t p50, int64_t p99)
                : text_format("%s / %s", text_ns(p50).text, text_ns(p99).text);
 }
 
+/* A quantile is known within an eighth: it may seem to lie below the least. */
+static int64_t above(int64_t ns, int64_t least)
+{
+    return ns > least ? ns - least : 0;
+}
+
 /* Between clocks that nobody synchronised only what lies above the least means something: "+31 us". */
 static struct cell text_network(const struct flow *flow)
 {
@@ -258,8 +264,8 @@ static struct cell text_network(const struct flow *flow)
         flow->owd_ns_p50 == FLOW_UNKNOWN || flow->owd_ns_p99 == FLOW_UNKNOWN) {
         return text_pair(flow->owd_ns_p50, flow->owd_ns_p99);
     }
-    return text_format("+%s / +%s", text_ns(flow->owd_ns_p50 - flow->owd_ns_floor).text,
-                       text_ns(flow->owd_ns_p99 - flow->owd_ns_floor).text);
+    return text_format("+%s / +%s", text_ns(above(flow->owd_ns_p50, flow->owd_ns_floor)).text,
+                       text_ns(above(flow->owd_ns_p99, flow->owd_ns_floor)).text);
 }
 
 static void put_flow(struct libscols_table *table, const struct flow *flow)

@@ -93,10 +93,11 @@ static int64_t of_stage(const struct flow *flow, enum stage stage)
     case STAGE_RECEIVER:
         return flow->consumed_ns_p50;
     default:
-        return flow->owd_ns_p50 == FLOW_UNKNOWN     ? FLOW_UNKNOWN
-               : flow->bound_ns != FLOW_UNKNOWN     ? flow->owd_ns_p50
-               : flow->owd_ns_floor == FLOW_UNKNOWN ? FLOW_UNKNOWN
-                                                    : flow->owd_ns_p50 - flow->owd_ns_floor;
+        return flow->owd_ns_p50 == FLOW_UNKNOWN        ? FLOW_UNKNOWN
+               : flow->bound_ns != FLOW_UNKNOWN        ? flow->owd_ns_p50
+               : flow->owd_ns_floor == FLOW_UNKNOWN    ? FLOW_UNKNOWN
+               : flow->owd_ns_p50 > flow->owd_ns_floor ? flow->owd_ns_p50 - flow->owd_ns_floor
+                                                       : 0;
     }
 }
 

@@ -89,7 +89,8 @@ static struct cell text_delay(const struct job_page_lane *lane, uint32_t ns)
     }
     return lane->bound_ns != JOB_PAGE_NS_NONE
                ? text_ns(ns)
-               : text_format("+%s", text_ns((int64_t)ns - lane->owd_ns_floor).text);
+               : text_format("+%s",
+                             text_ns(ns > lane->owd_ns_floor ? ns - lane->owd_ns_floor : 0).text);
 }
 
 static void print_lane(const struct perf_live *live, const struct job_process *p,
