@@ -102,6 +102,7 @@ export interface Path {
 export interface Latency {
   columns: string[];
   states: string[];
+  nics: [nic: number, host: string, name: string][];
   cells: [from: number, to: number, p50: number | null, p99: number | null, loss: number | null, state: number][];
 }
 

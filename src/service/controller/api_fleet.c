@@ -512,6 +512,18 @@ void api_get_latency(struct api_call *call)
         json_put_string(j, NULL, path_word(i));
     }
     json_put_end(j);
+    json_put_array(j, "nics");
+    for (uint32_t i = 0; i < c->nic_count; i++) {
+        const struct fleet_nic *n = fleet_find_nic(c, i);
+        if (n != NULL && api_sees(call, n->host)) {
+            json_put_array(j, NULL);
+            json_put_uint(j, NULL, n->id);
+            json_put_string(j, NULL, n->host->name);
+            json_put_string(j, NULL, n->name);
+            json_put_end(j);
+        }
+    }
+    json_put_end(j);
     json_put_array(j, "cells");
     for (uint32_t i = 0; i < c->host_count; i++) {
         const struct fleet_host *h = c->hosts[i];

@@ -48,6 +48,69 @@ export function shareOf(value: number, least: number, most: number): number {
   return most <= least ? 0 : (Math.log(Math.max(value, 1)) - Math.log(Math.max(least, 1))) / (Math.log(Math.max(most, 2)) - Math.log(Math.max(least, 1)));
 }
 
+/** The measured cells alone, least first, with their colours: of 4 million cells of 2,000 NICs one in a hundred is measured. */
+export interface Cells {
+  places: Uint32Array; // row * size + column
+  colours: Uint32Array;
+}
+
+const ORDERS = 65_536; // steps between least and most: finer than any colour
+
+/** Of the places that are measured. null: so many that `paint` is as quick. */
+export function cellsOf(values: Float64Array, measured: Uint32Array, least: number, most: number): Cells | null {
+  if (measured.length > 200_000 && measured.length > values.length / 8) {
+    return null;
+  }
+  const keys = new Float64Array(measured.length); // order and place in one number: sorting plain numbers is quick
+  measured.forEach((place, i) => {
+    const value = values[place]!;
+    const order = value === Infinity ? ORDERS + 1 : Math.floor(Math.min(Math.max(shareOf(value, least, most), 0), 1) * ORDERS);
+    keys[i] = order * values.length + place;
+  });
+  keys.sort();
+  const places = new Uint32Array(keys.length);
+  const colours = new Uint32Array(keys.length);
+  keys.forEach((key, i) => {
+    const place = key % values.length;
+    places[i] = place;
+    colours[i] = values[place] === Infinity ? deadColour : colour(shareOf(values[place]!, least, most));
+  });
+  return { places, colours };
+}
+
+const deadColour = 0xff2a1fb4;
+
+/** Which pixels show row (or column) r of a window that begins at `from`: first[r] … last[r]; first > last: none. */
+function spread(from: number, span: number, size: number, width: number): { first: Int32Array; last: Int32Array } {
+  const first = new Int32Array(size).fill(width);
+  const last = new Int32Array(size).fill(-1);
+  const scale = span / width;
+  for (let p = 0; p < width; p++) {
+    const r0 = Math.floor(from + p * scale);
+    const r1 = Math.min(size, Math.max(r0 + 1, Math.floor(from + (p + 1) * scale)));
+    for (let r = r0; r < r1; r++) {
+      first[r] = Math.min(first[r]!, p);
+      last[r] = p;
+    }
+  }
+  return { first, last };
+}
+
+/** What `paint` does, over pixels that are drawn as unmeasured already: the worst comes last and stays. */
+export function paintCells(cells: Cells, size: number, w: Window, width: number, pixels: Uint32Array): void {
+  const rows = spread(w.y, w.span, size, width);
+  const columns = spread(w.x, w.span, size, width);
+  for (let i = 0; i < cells.places.length; i++) {
+    const row = Math.floor(cells.places[i]! / size);
+    const column = cells.places[i]! - row * size;
+    const c0 = columns.first[column]!;
+    const c1 = columns.last[column]! + 1;
+    for (let y = rows.first[row]!; c0 < c1 && y <= rows.last[row]!; y++) {
+      pixels.fill(cells.colours[i]!, y * width + c0, y * width + c1);
+    }
+  }
+}
+
 /** Shrinks `size`² values to `width`² pixels of window `w`. Of the cells under a pixel the worst is shown: a bad one
  *  never vanishes by zooming out. NaN: nobody measured; such a pixel is `unmeasured` only if all of its cells are. */
 export function paint(values: Float64Array, size: number, w: Window, width: number, least: number, most: number, pixels: Uint32Array,
@@ -68,7 +131,7 @@ export function paint(values: Float64Array, size: number, w: Window, width: numb
           }
         }
       }
-      pixels[py * width + px] = worst === worst ? (worst === Infinity ? 0xff2a1fb4 : colour(shareOf(worst, least, most))) : unmeasured(px, py);
+      pixels[py * width + px] = worst === worst ? (worst === Infinity ? deadColour : colour(shareOf(worst, least, most))) : unmeasured(px, py);
     }
   }
 }

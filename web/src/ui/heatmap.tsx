@@ -1,11 +1,12 @@
 // A matrix as a heat map on a canvas: wheel or + − zooms, drag or arrows pan, a pointer or the cursor reads a cell.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { cellAt, paint, pan, type Window, whole, zoom } from "./heat.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { cellAt, cellsOf, paint, paintCells, pan, type Window, whole, zoom } from "./heat.ts";
 import { duration } from "../time.ts";
 
 export interface Matrix {
   labels: string[]; // of columns (senders) and rows (receivers) alike
   values: Float64Array; // size², ns; NaN: not measured; Infinity: dead
+  measured: Uint32Array; // places in `values` that aren't NaN, each once
 }
 
 const PIXELS = 720;
@@ -16,7 +17,9 @@ export function HeatMap({ matrix, onPick }: { matrix: Matrix; onPick: (from: num
   const [view, setView] = useState<Window>(whole(size));
   const [cell, setCell] = useState<{ column: number; row: number } | null>(null);
   const drag = useRef<{ x: number; y: number; moved: boolean } | null>(null);
-  const { least, most } = limits(matrix.values);
+  const { least, most } = useMemo(() => limits(matrix), [matrix]);
+  const cells = useMemo(() => cellsOf(matrix.values, matrix.measured, least, most), [matrix]);
+  const image = useRef<{ data: ImageData; pixels: Uint32Array; blank: Uint32Array; dark: boolean } | null>(null);
 
   useEffect(() => setView(whole(size)), [size]);
   useEffect(() => {
@@ -24,18 +27,28 @@ export function HeatMap({ matrix, onPick }: { matrix: Matrix; onPick: (from: num
     if (!context) {
       return;
     }
-    const image = context.createImageData(PIXELS, PIXELS);
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    const [paper, line] = dark ? [0xff2b2320, 0xff40362f] : [0xfff4f1ee, 0xffd8d2cc];
-    paint(matrix.values, size, view, PIXELS, least, most, new Uint32Array(image.data.buffer), (x, y) => ((x + y) % 6 === 0 ? line : paper));
-    context.putImageData(image, 0, 0);
+    if (image.current?.dark !== dark) {
+      const data = context.createImageData(PIXELS, PIXELS);
+      const [paper, line] = dark ? [0xff2b2320, 0xff40362f] : [0xfff4f1ee, 0xffd8d2cc];
+      const blank = new Uint32Array(PIXELS * PIXELS).map((_, i) => (((i % PIXELS) + Math.floor(i / PIXELS)) % 6 === 0 ? line : paper));
+      image.current = { data, pixels: new Uint32Array(data.data.buffer), blank, dark };
+    }
+    const { data, pixels, blank } = image.current!;
+    if (cells) {
+      pixels.set(blank);
+      paintCells(cells, size, view, PIXELS, pixels);
+    } else {
+      paint(matrix.values, size, view, PIXELS, least, most, pixels, (x, y) => blank[y * PIXELS + x]!);
+    }
+    context.putImageData(data, 0, 0);
     if (cell) {
       const unit = PIXELS / view.span;
       context.strokeStyle = dark ? "#fff" : "#000";
       context.lineWidth = 2;
       context.strokeRect((cell.column - view.x) * unit, (cell.row - view.y) * unit, Math.max(unit, 3), Math.max(unit, 3));
     }
-  }, [matrix, view, cell, least, most, size]);
+  }, [matrix, view, cell, cells, least, most, size]);
 
   const at = (event: PointerEvent | WheelEvent) => {
     const box = canvas.current!.getBoundingClientRect();
@@ -98,11 +111,12 @@ function follow(w: Window, size: number, cell: { column: number; row: number }):
   return pan(w, size, by(cell.column, w.x), by(cell.row, w.y));
 }
 
-function limits(values: Float64Array): { least: number; most: number } {
+function limits({ values, measured }: Matrix): { least: number; most: number } {
   let least = Infinity;
   let most = 0;
-  for (const v of values) {
-    if (v === v && v !== Infinity) {
+  for (const place of measured) {
+    const v = values[place]!;
+    if (v !== Infinity) {
       least = v < least ? v : least;
       most = v > most ? v : most;
     }

@@ -1,6 +1,6 @@
 // Mesh: one-way delay of every NIC pair as a heat map; a cell opens the pair's paths and their history.
 import { useMemo } from "preact/hooks";
-import type { Latency, Nic, Page, Path, Series } from "../model.ts";
+import type { Latency, Page, Path, Series } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
@@ -13,29 +13,41 @@ import { secondsOf } from "./clock.tsx";
 
 const tones: Record<Path["state"], Tone> = { alive: "good", suspect: "warn", lossy: "warn", dead: "bad", unknown: "none" };
 
-export function matrixOf(latency: Latency, nics: readonly Nic[], column: "owd_ns_p50" | "owd_ns_p99"): Matrix & { ids: number[] } {
+interface Named {
+  nic: number;
+  host: string;
+  name: string;
+}
+
+export function matrixOf(latency: Latency, nics: readonly Named[], column: "owd_ns_p50" | "owd_ns_p99"): Matrix & { ids: number[] } {
   const ids = nics.map((n) => n.nic);
   const place = new Map(ids.map((id, i) => [id, i]));
   const size = ids.length;
   const values = new Float64Array(size * size).fill(Number.NaN);
   const which = column === "owd_ns_p50" ? 2 : 3;
   const dead = latency.states.indexOf("dead");
+  const measured = new Uint32Array(latency.cells.length);
+  let count = 0;
   for (const cell of latency.cells) {
     const from = place.get(cell[0]);
     const to = place.get(cell[1]);
     if (from !== undefined && to !== undefined) {
-      const value = cell[which];
-      values[to * size + from] = cell[5] === dead ? Infinity : (value ?? Number.NaN);
+      const value = cell[5] === dead ? Infinity : (cell[which] ?? Number.NaN);
+      const at = to * size + from;
+      if (value === value && Number.isNaN(values[at])) {
+        measured[count++] = at;
+        values[at] = value;
+      }
     }
   }
-  return { labels: nics.map((n) => `${n.host}/${n.name}`), values, ids };
+  return { labels: nics.map((n) => `${n.host}/${n.name}`), values, measured: measured.slice(0, count), ids };
 }
 
 export function Mesh() {
   const latency = useResource<Latency>("latency", 10_000, ["finding"]);
-  const nics = useResource<Page<Nic>>("nics?limit=1000", 30_000, ["host"]);
+  const nics = useMemo(() => latency.data?.nics.map(([nic, host, name]): Named => ({ nic, host, name })) ?? null, [latency.data]);
   const percentile = place.value.query["p"] === "99" ? "owd_ns_p99" : "owd_ns_p50";
-  const matrix = useMemo(() => (latency.data && nics.data ? matrixOf(latency.data, nics.data.items, percentile) : null), [latency.data, nics.data, percentile]);
+  const matrix = useMemo(() => (latency.data && nics ? matrixOf(latency.data, nics, percentile) : null), [latency.data, nics, percentile]);
   const [from, to] = place.value.rest.split("-").map(Number);
   return (
     <>
@@ -53,12 +65,12 @@ export function Mesh() {
       <Shown of={latency} what="one-way delays">
         {() => (matrix === null ? <Empty>…</Empty> : matrix.labels.length === 0 ? <Empty>No NIC has joined yet.</Empty> : <HeatMap matrix={matrix} onPick={(c, r) => go({ rest: `${matrix.ids[c]}-${matrix.ids[r]}` })} />)}
       </Shown>
-      {from !== undefined && to !== undefined && Number.isInteger(from) && Number.isInteger(to) && nics.data && <Pair from={from} to={to} nics={nics.data.items} />}
+      {from !== undefined && to !== undefined && Number.isInteger(from) && Number.isInteger(to) && nics && <Pair from={from} to={to} nics={nics} />}
     </>
   );
 }
 
-function Pair({ from, to, nics }: { from: number; to: number; nics: Nic[] }) {
+function Pair({ from, to, nics }: { from: number; to: number; nics: Named[] }) {
   const there = useResource<Page<Path>>(`paths?from=${from}&to=${to}`, 5_000, ["finding"]);
   const back = useResource<Page<Path>>(`paths?from=${to}&to=${from}`, 5_000, ["finding"]);
   const name = (id: number) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellAt, colour, paint, pan, shareOf, whole, zoom } from "../../src/ui/heat.ts";
+import { cellAt, cellsOf, colour, paint, paintCells, pan, shareOf, whole, zoom } from "../../src/ui/heat.ts";
 
 test("a zoom keeps the cell under the pointer", () => {
   const size = 2000;
@@ -51,4 +51,31 @@ test("a map of 2,000 by 2,000 is painted within a frame or two", () => {
   const pixels = new Uint32Array(720 * 720);
   paint(values, size, whole(size), 720, 1_000, 2_000, pixels, () => 0);
   assert.ok(pixels.every((p) => p !== 0));
+});
+
+const measuredOf = (values: Float64Array) => Uint32Array.from([...values.keys()].filter((i) => values[i] === values[i]));
+
+test("painting the measured cells alone is the same picture", () => {
+  const size = 150;
+  let seed = 7;
+  const next = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+  const values = new Float64Array(size * size).fill(Number.NaN);
+  for (let i = 0; i < 900; i++) {
+    values[Math.floor(next() * values.length)] = next() < 0.05 ? Infinity : 1_000 * (1 + Math.floor(next() * 90));
+  }
+  const cells = cellsOf(values, measuredOf(values), 1_000, 91_000)!;
+  for (let i = 0; i < 40; i++) {
+    const span = 4 + next() * (size - 4);
+    const w = i === 0 ? whole(size) : { x: next() * (size - span), y: next() * (size - span), span };
+    const one = new Uint32Array(64 * 64);
+    const other = new Uint32Array(64 * 64).fill(7);
+    paint(values, size, w, 64, 1_000, 91_000, one, () => 7);
+    paintCells(cells, size, w, 64, other);
+    assert.deepEqual(other, one);
+  }
+});
+
+test("a map that is measured everywhere is not sorted", () => {
+  const values = new Float64Array(700 * 700).fill(5);
+  assert.equal(cellsOf(values, measuredOf(values), 1, 9), null);
 });

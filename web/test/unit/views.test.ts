@@ -10,6 +10,7 @@ test("a column sends, a row receives; dead is not fast, unmeasured is not zero",
   const latency: Latency = {
     columns: ["from", "to", "owd_ns_p50", "owd_ns_p99", "loss_ppm", "state"],
     states: ["unknown", "alive", "suspect", "lossy", "dead"],
+    nics: [[3, "a", "eth0"], [7, "b", "eth0"]],
     cells: [[7, 3, 1500, 2500, 0, 1], [3, 7, 900, 1000, 1_000_000, 4], [99, 3, 1, 1, 0, 1]],
   };
   const m = matrixOf(latency, [nic(3, "a"), nic(7, "b")], "owd_ns_p50");
