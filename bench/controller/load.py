@@ -191,6 +191,19 @@ def a_day(rows, fleet):
              note=f"{PEERS * PATHS} paths a NIC, 10 s values of a day; coarser tiers add 1/30")
 
 
+def sealing(rows):
+    """the API in the minute after a ten-minute boundary, when each host's last ten minutes become a chunk"""
+    with Fleet() as fleet:
+        fleet.begin(HOSTS)
+        time.sleep(600 - time.time() % 600 + 5)
+        times, begin = [], time.monotonic()
+        while time.monotonic() - begin < 60:
+            times += ask(fleet, lambda i: f"/api/v1/hosts/load{(37 * i) % HOSTS}", 10, 0.02)
+        sealed = re.search(r"^foliot_chunks_sealed_total (\S+)", fleet.get("/metrics")[1].decode(), re.M)[1]
+    rows.add("controller.api_state_sealing_p99", quantile(times, 0.99), "ms", 20, 5, runs=len(times),
+             command="GET /api/v1/hosts/NAME beside that load, from 5 s after a full ten minutes", note=f"{sealed} chunks sealed")
+
+
 def comes_back(rows):
     """killed under load: until it answers again, until all hosts are live"""
     hosts = HOSTS // 4
@@ -215,14 +228,15 @@ def comes_back(rows):
 
 
 def main():
-    rows = Rows("controller")
+    rows = Rows("controller" if len(sys.argv) < 2 else f"controller-{sys.argv[1]}")
     for program in (CONTROLLER, LOAD):
         if not os.path.exists(program):
             print(f"{program} is not built: skipped")
             return 77
     measures = {"carries": ([("controller.hosts", "hosts", 2000, 12500, "higher"), ("controller.cpu", "% of a core", 60, None)], carries),
-                "comes_back": ([("controller.back_s", "s", 2, None)], comes_back)}
-    for name in sys.argv[1:] or measures:  # one alone: for those who change this script
+                "comes_back": ([("controller.back_s", "s", 2, None)], comes_back),
+                "sealing": ([("controller.api_state_sealing_p99", "ms", 20, 5)], sealing)}
+    for name in sys.argv[1:] or ("carries", "comes_back"):  # one alone: for those who change this script
         rows.measure(*measures[name])
     return rows.finish()
 
