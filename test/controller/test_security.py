@@ -7,6 +7,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import socket
 import ssl
@@ -67,6 +68,7 @@ class TestSecurity(fleet.Fleet):
     def test_a_full_disk(self):
         os.mkdir(self.path("data"))
         fleet.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", self.path("data"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)  # after the next one
         self.addCleanup(fleet.run, "umount", "-l", self.path("data"), check=False)
         c = self.start()
         self.join(0)
@@ -90,7 +92,7 @@ class TestSecurity(fleet.Fleet):
         self.assertFalse(self.get("/api/v1/status")["store"]["writable"])
         c.wait_log("can't be stored: No space left on device. Nothing is acknowledged until it can")
         os.unlink(self.path("data", "filler"))
-        self.wait(lambda: send() == (200, sent + 1), 10, c.log)
+        self.wait(lambda: send() == (200, sent + 1), fleet.IO_S, c.log)
         sent += 1
         self.assertTrue(self.get("/api/v1/status")["store"]["writable"])
         numbers = [int(e["detail"]["text"].split()[0]) for e in reversed(self.events(kind="link"))]
@@ -127,10 +129,10 @@ class TestSecurity(fleet.Fleet):
                   "-days", "9")
         mine = self.identity("h1")  # of the fleet's authority, but a host's
         for certificate, key in ((self.path("self.pem"), self.path("self.key")), (mine["certificate"], mine["key"])):
-            self.assertEqual(self.impostor(certificate, key, 8), [], "an agent told an impostor something")
+            self.assertEqual(self.impostor(certificate, key, fleet.IO_S), [], "an agent told an impostor something")
         self.assertFalse(self.ask("h0")["controller"]["connected"])
         self.controller()
-        self.wait(lambda: self.ask("h0")["controller"]["connected"], 15, agent.log)
+        self.wait(lambda: self.ask("h0")["controller"]["connected"], fleet.IO_S, agent.log)
 
     def impostor(self, certificate, key, seconds):
         """What clients say to a server with that certificate at the controller's address; the agent comes by itself."""
