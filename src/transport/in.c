@@ -15,13 +15,15 @@
 
 /* -- a lane is born --------------------------------------------------------------------------- */
 
-static struct set *find(struct transport *t, uint64_t own_context, uint64_t peer_context)
+/* By its number, too: a sender that gave a set up, unheard, begins another one between the same contexts, with lanes
+ * and communicators from the first on, and ours may still wait for the old one's. */
+static struct set *find(struct transport *t, uint64_t own_context, const struct lane_hello *hello)
 {
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct set *set = t->sets[i];
         bool fits;
         if (set == NULL || set->sending || set->own_context != own_context ||
-            set->peer_context != peer_context) {
+            set->peer_context != hello->own_context || set->number != hello->set) {
             continue;
         }
         pthread_mutex_lock(&set->lock);
@@ -142,9 +144,12 @@ int in_hello(struct transport *t, struct pending *pending, const struct lane_hel
     int rc = 0;
 
     pthread_mutex_lock(&t->lock);
-    set = find(t, t->nics[nic].context, hello->own_context);
+    set = find(t, t->nics[nic].context, hello);
     if (set == NULL) {
         rc = set_new(t, false, nic, hello->own_context, &set);
+        if (rc == 0) {
+            set->number = hello->set;
+        }
     }
     pthread_mutex_unlock(&t->lock);
     if (rc < 0) {

@@ -131,6 +131,8 @@ struct set {
     bool sending;
     uint32_t nic; /* our own that it belongs to */
     uint64_t own_context, peer_context;
+    uint64_t
+        number; /* sending: ours; receiving: the sender's. Contexts stay, a set may begin anew */
     uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE]; /* sending: from the handle */
     uint8_t version;                                    /* agreed; 0: not yet */
     bool lanes_added;
@@ -184,7 +186,7 @@ struct set {
     struct mono parted_at; /* MONO_NEVER: there is a way */
     int64_t parted_ns;
     uint8_t failed_for[LANE_MAX]; /* enum lane_reason: why a lane that was in use failed last */
-    uint32_t large; /* requests in flight of more than LANE_EAGER_SIZE_MAX */
+    uint32_t large;               /* requests in flight of more than LANE_EAGER_SIZE_MAX */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool report_urgent;
     uint32_t report_chunks, report_eager, report_bytes;

@@ -133,6 +133,7 @@ static void hello(struct set *set, uint32_t lane)
                                .epoch = stream->epoch,
                                .own_context = set->own_context,
                                .peer_context = set->peer_context,
+                               .set = set->number,
                                .pid = t->pid,
                                .rank = LANE_RANK_UNKNOWN};
     uint8_t bytes[LANE_HELLO_SIZE];

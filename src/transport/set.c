@@ -54,6 +54,7 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     mode_apply(set);
     set->index = index;
     set->generation = ++t->generations;
+    set->number = sending ? set->generation : 0;
     __atomic_store_n(&t->sets[index], set, __ATOMIC_RELEASE);
     if (index >= t->set_count) {
         __atomic_store_n(&t->set_count, index + 1, __ATOMIC_RELEASE);

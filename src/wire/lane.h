@@ -51,7 +51,7 @@
  * HELLO, HELLO_OK, 256 bytes; bytes 0-7 are the same in every version
  *   0 u8  type    1 u8 newest version (HELLO_OK: the one agreed)    2 u8 lowest    3 u8 flags
  *   4 u32 magic   8 u16 lane   10 u16 lanes in the set   12 u32 epoch
- *  16 u64 own context   24 u64 peer's context   32 u64 cookie of the listen (HELLO_OK: 0)
+ *  16 u64 own context   24 u64 peer's context   32 u64 set (HELLO_OK: 0)
  *  40 u8[16] own NIC's address (IPv4 mapped)    56 u8[16] peer's NIC's
  *  72 u8[16] own nonce   88 char[48] host   136 char[16] NIC   152 u32 pid   156 u32 rank
  * 160 u32 queue pair   164 u32 PSN   168 u8[16] GID   184 u8 log2 of MTU   185-239: 0
@@ -167,7 +167,7 @@ struct lane_hello {
     uint16_t lanes; /* that the sender wants in the set, <= LANE_MAX */
     uint32_t epoch; /* >= 1 */
     uint64_t own_context, peer_context;
-    uint64_t cookie;
+    uint64_t set; /* which of the sender's between these contexts, never again; 0: it doesn't say */
     uint8_t own_address[16], peer_address[16];
     uint8_t nonce[LANE_NONCE_SIZE];
     char host[LANE_HOST_SIZE], nic[LANE_NIC_SIZE]; /* printable ASCII, for messages to people */

@@ -44,7 +44,7 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
     le32_put(bytes + 12, hello->epoch);
     le64_put(bytes + 16, hello->own_context);
     le64_put(bytes + 24, hello->peer_context);
-    le64_put(bytes + 32, hello->cookie);
+    le64_put(bytes + 32, hello->set);
     memcpy(bytes + 40, hello->own_address, 16);
     memcpy(bytes + 56, hello->peer_address, 16);
     memcpy(bytes + 72, hello->nonce, LANE_NONCE_SIZE);
@@ -111,7 +111,7 @@ static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
         .epoch = le32_get(bytes + 12),
         .own_context = le64_get(bytes + 16),
         .peer_context = le64_get(bytes + 24),
-        .cookie = le64_get(bytes + 32),
+        .set = le64_get(bytes + 32),
         .pid = le32_get(bytes + 152),
         .rank = le32_get(bytes + 156),
         .qp = le32_get(bytes + 160),

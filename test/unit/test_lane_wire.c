@@ -248,7 +248,7 @@ static void test_hello(void **state)
                                .epoch = 3,
                                .own_context = 11,
                                .peer_context = 12,
-                               .cookie = 13,
+                               .set = 13,
                                .host = "node7",
                                .nic = "eth2",
                                .pid = 4242,

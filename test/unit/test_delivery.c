@@ -1,0 +1,200 @@
+/* test_delivery.c: what an adversary tries against delivery: networks that end for longer than anybody waits, peers
+ * that begin anew, numbers that run far. Two transports in one process; their sockets and clocks are under our thumb. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "transport/internal.h"
+#include "transport/tcp.h"
+
+#define STEPS_MAX 20000
+
+/* ---- a network that can be cut -------------------------------------------------------------- */
+
+static struct io *real; /* any of them: the functions are the same */
+static bool cut;
+static int64_t skipped_ns;
+
+static struct mono now_skipped(struct io *io)
+{
+    return mono_add(real->now(io), span_ns(skipped_ns));
+}
+static int wait_skipped(struct io *io, struct mono until, struct io_event *ret, int capacity)
+{
+    return real->wait(io, mono_add(until, span_ns(-skipped_ns)), ret, capacity);
+}
+static int connect_cut(struct io *io, const struct io_connect *connect_to, int *ret_conn)
+{
+    return cut ? -EHOSTUNREACH : real->connect(io, connect_to, ret_conn);
+}
+static ssize_t send_cut(struct io *io, int conn, const struct iovec *parts, int count)
+{
+    return cut ? -ETIMEDOUT : real->send(io, conn, parts, count);
+}
+static ssize_t receive_cut(struct io *io, int conn, const struct iovec *parts, int count,
+                           struct io_stamp *ret_stamp)
+{
+    return cut ? -ETIMEDOUT : real->receive(io, conn, parts, count, ret_stamp);
+}
+
+struct end {
+    struct tcp *tcp;
+    struct io real, io;
+    struct transport *transport;
+};
+
+static void end_open(struct end *end)
+{
+    const struct transport_nic nic = {
+        .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
+    const struct transport_config config = {
+        .io = &end->io, .nics = &nic, .nic_count = 1, .mode = TRANSPORT_FULL, .checksum = 1};
+
+    assert_int_equal(tcp_open(&end->tcp, "/sys"), 0);
+    end->io = end->real = *tcp_io(end->tcp);
+    real = &end->real;
+    end->io.now = now_skipped;
+    end->io.wait = wait_skipped;
+    end->io.connect = connect_cut;
+    end->io.send = send_cut;
+    end->io.receive = receive_cut;
+    assert_int_equal(transport_new(&end->transport, &config), 0);
+}
+
+static void end_close(struct end *end)
+{
+    assert_true(transport_free(end->transport));
+    tcp_close(end->tcp);
+}
+
+static struct end a, b; /* a sends, b receives */
+
+static void open_both(void)
+{
+    cut = false;
+    end_open(&a);
+    end_open(&b);
+}
+
+static void serve(int64_t skip_ns)
+{
+    skipped_ns += skip_ns;
+    (void)transport_serve(a.transport, (struct mono){0});
+    (void)transport_serve(b.transport, (struct mono){0});
+}
+
+/* Nothing is asked of either for so long. */
+static void pass(int64_t ns)
+{
+    for (; ns > 0; ns -= 10 * NS_PER_MS) {
+        serve(10 * NS_PER_MS);
+    }
+}
+
+static void connect_comm(struct transport_comm **ret_out, struct transport_comm **ret_in)
+{
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    uint64_t state = 0;
+
+    *ret_out = *ret_in = NULL;
+    assert_int_equal(transport_listen(b.transport, 0, handle, &listener), 0);
+    for (int i = 0; i < STEPS_MAX && (*ret_out == NULL || *ret_in == NULL); i++) {
+        if (*ret_out == NULL) {
+            assert_int_equal(transport_connect(a.transport, 0, handle, &state, ret_out), 0);
+        }
+        if (*ret_in == NULL) {
+            assert_int_equal(transport_accept(listener, ret_in), 0);
+        }
+        serve(i > 200 ? NS_PER_MS : 0);
+    }
+    assert_non_null(*ret_out);
+    assert_non_null(*ret_in);
+    transport_close_listener(listener);
+}
+
+/* Until it is done, failed, or has waited for longer than anybody may. */
+static int outcome(struct transport_request *request, int64_t most_ns)
+{
+    const int64_t until = now_skipped(&a.io).ns + most_ns;
+    bool done = false;
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && !done && now_skipped(&a.io).ns < until; i++) {
+        rc = transport_test(request, &done, NULL);
+        serve(i > 200 ? 2 * NS_PER_MS : 0);
+    }
+    return done ? 0 : rc != 0 ? rc : -EINPROGRESS;
+}
+
+static void exchange(struct transport_comm *out, struct transport_comm *in, uint8_t byte,
+                     size_t size)
+{
+    uint8_t *from = malloc(size), *to = calloc(1, size);
+    struct transport_request *send = NULL, *receive = NULL;
+
+    memset(from, byte, size);
+    assert_int_equal(transport_receive(in, to, size, 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(out, from, size, 0, NULL, &send), 0);
+    assert_int_equal(outcome(receive, 5 * NS_PER_S), 0);
+    assert_int_equal(outcome(send, 5 * NS_PER_S), 0);
+    assert_memory_equal(from, to, size);
+    free(from);
+    free(to);
+}
+
+static void close_both(struct transport_comm *out, struct transport_comm *in)
+{
+    transport_close(out);
+    transport_close(in);
+    pass(3 * NS_PER_S);
+    end_close(&a);
+    end_close(&b);
+}
+
+/* ---- what is tried -------------------------------------------------------------------------- */
+
+/* The sender gives a communicator up while nothing gets through, and forgets the whole set; its receiver still waits,
+ * with a buffer posted. A new one to the same process has the same contexts and begins at 0 again: it must not be taken
+ * for the old one. */
+static void a_new_set_is_not_the_old_one(void **state)
+{
+    struct transport_comm *old_out, *old_in, *out, *in;
+    struct transport_request *receive = NULL, *send = NULL;
+    static uint8_t old_buffer[20000];
+
+    (void)state;
+    open_both();
+    connect_comm(&old_out, &old_in);
+    memset(old_buffer, 0xee, sizeof(old_buffer));
+    assert_int_equal(
+        transport_receive(old_in, old_buffer, sizeof(old_buffer), 0, false, NULL, &receive), 0);
+    pass(50 * NS_PER_MS);
+    cut = true;
+    assert_int_equal(transport_send(old_out, old_buffer, sizeof(old_buffer), 0, NULL, &send), 0);
+    transport_close(old_out);
+    pass(5 * NS_PER_S);
+    cut = false;
+    connect_comm(&out, &in);
+    exchange(out, in, 0x55, sizeof(old_buffer));
+    for (size_t i = 0; i < sizeof(old_buffer); i++) {
+        assert_int_equal(old_buffer[i], 0xee);
+    }
+    transport_close(old_in);
+    close_both(out, in);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_set_is_not_the_old_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
