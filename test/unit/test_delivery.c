@@ -190,10 +190,65 @@ static void a_new_set_is_not_the_old_one(void **state)
     close_both(out, in);
 }
 
+/* Two communicators' last messages are taken in one report, and that the second is complete stands in another, which is
+ * lost with its lane; there is no lane when it would be said again. */
+static void what_was_placed_is_said_again(void **state)
+{
+    const struct ledger_config config = {.comms = 2};
+    struct ledger *ledger = ledger_new(&config);
+    struct lane_report report;
+    const struct mono now = {NS_PER_S};
+    int lane;
+
+    (void)state;
+    assert_non_null(ledger);
+    assert_int_equal(ledger_lane_open(ledger, 0, 1), 0);
+    assert_int_equal(ledger_comm_open(ledger, 0, 1), 0);
+    while (ledger_next_report(ledger, now, &report, &lane)) {
+    }
+    ledger_lane_down(ledger, 0, 1);
+    while (ledger_next_report(ledger, now, &report, &lane)) {
+        assert_int_equal(lane, -1); /* nobody hears it */
+    }
+    assert_int_equal(ledger_lane_open(ledger, 0, 2), 0);
+    assert_true(ledger_next_report(ledger, now, &report, &lane));
+    assert_int_equal(report.comm, 0);
+    ledger_free(ledger);
+}
+
+/* Communicators come and go for weeks; one stays. */
+static void numbers_run_far(void **state)
+{
+    const struct ledger_config receiving = {.comms = SET_COMMS_MAX};
+    const struct sender_config sending = {.comms = SET_COMMS_MAX};
+    struct ledger *ledger = ledger_new(&receiving);
+    struct sender *sender = sender_new(&sending);
+
+    (void)state;
+    assert_int_equal(sender_comm_open(sender, 1), 0);
+    assert_int_equal(ledger_comm_open(ledger, 0, 1), 0);
+    for (int i = 0; i < 20000; i++) {
+        const int64_t number = sender_comm_open(sender, 1);
+        assert_true(number > 0);
+        if (i % 7 != 3) { /* else it was given up before it was asked for */
+            assert_int_equal(ledger_comm_open(ledger, (uint32_t)number, 1), 0);
+            assert_int_equal(ledger_comm_open(ledger, (uint32_t)number, 1), -EALREADY);
+            ledger_comm_close(ledger, (uint32_t)number);
+            assert_int_equal(ledger_comm_open(ledger, (uint32_t)number, 1), -EALREADY);
+        }
+        sender_comm_close(sender, (uint32_t)number);
+    }
+    ledger_free(ledger);
+    sender_free(sender);
+}
+
 int main(void)
 {
+
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_set_is_not_the_old_one),
+        cmocka_unit_test(what_was_placed_is_said_again),
+        cmocka_unit_test(numbers_run_far),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,7 @@ int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch)
         return -EBUSY;
     }
     *x = (struct lane){.open = true, .epoch = epoch, .unreported_since = MONO_NEVER};
+    ledger_report_all(l); /* what was said when there was no lane left, nobody heard */
     return 0;
 }
 
@@ -126,8 +127,16 @@ bool ledger_comm_was(const struct ledger *l, uint32_t number)
            (l->opened[number % COMM_AHEAD / 64] >> number % 64 & 1);
 }
 
+/* Numbers that the sender skipped, or gave up before it asked, are never opened: the floor goes over them. */
 static void comm_note(struct ledger *l, uint32_t number)
 {
+    if (number - l->comm_floor >= 2 * COMM_AHEAD) {
+        memset(l->opened, 0, sizeof(l->opened));
+        l->comm_floor = number - COMM_AHEAD + 1;
+    }
+    for (; number - l->comm_floor >= COMM_AHEAD; l->comm_floor++) {
+        l->opened[l->comm_floor % COMM_AHEAD / 64] &= ~(1ULL << l->comm_floor % 64);
+    }
     l->opened[number % COMM_AHEAD / 64] |= 1ULL << number % 64;
     while (l->opened[l->comm_floor % COMM_AHEAD / 64] >> l->comm_floor % 64 & 1) {
         l->opened[l->comm_floor % COMM_AHEAD / 64] &= ~(1ULL << l->comm_floor % 64);
@@ -146,9 +155,6 @@ int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
     }
     if (ledger_comm_was(l, number)) {
         return -EALREADY;
-    }
-    if (number - l->comm_floor >= COMM_AHEAD) {
-        return -EINVAL;
     }
     for (i = 0; i < l->config.comms && l->comms[place] != NULL; i++) {
         place = (place + 1) % l->config.comms;

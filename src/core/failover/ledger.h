@@ -139,8 +139,8 @@ void ledger_lane_down(struct ledger *l, uint32_t lane, uint32_t epoch);
 uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_epoch);
 
 /* -- comms, numbered by the sender, never twice. -EALREADY: that number was opened before (an OPEN
- * that came twice): do nothing, or report again if it is open; -EINVAL: out of range, or too far
- * ahead of the lowest number not yet opened (4096); -ENOBUFS: config.comms are open; -ENOMEM. */
+ * that came twice): do nothing, or report again if it is open. Numbers 4096 below the highest count as
+ * opened. -EINVAL: out of range; -ENOBUFS: config.comms are open; -ENOMEM. */
 MUST_CHECK int ledger_comm_open(struct ledger *l, uint32_t comm, uint32_t group_max);
 /* All its receives are void, its buffers the caller's again as soon as this returns; whatever still
  * comes for it goes to the bin. */
@@ -195,7 +195,7 @@ MUST_CHECK enum ledger_verdict ledger_on_written(struct ledger *l, struct mono n
 /* -- reports. True: send this STATE now, on *ret_lane, the one that delivered last (-1: any
  * usable). It has one comm's progress and each open lane whose count is news; the caller adds
  * states of lanes, delays, time and active senders. It may be lost: what is cumulative comes again
- * with the next, and after ledger_lane_down everything is news again. */
+ * with the next, and after ledger_lane_down and ledger_lane_open everything is news again. */
 bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                         int *ret_lane);
 /* When ledger_next_report has something, if nothing else happens before: in the past if now;

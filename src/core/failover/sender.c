@@ -217,7 +217,7 @@ struct comm *sender_comm_find(const struct sender *s, uint32_t number)
 }
 
 /* Numbers are never used again, so one whose place is taken is skipped: each comm lies where its number
- * says. The receiver is told of none that was skipped, and counts on less than 4096 in between. */
+ * says. The receiver is told of none that was skipped. */
 int64_t sender_comm_open(struct sender *s, uint32_t group_max)
 {
     struct comm *c;
