@@ -2,7 +2,8 @@
  *
  * Closing is a debt paid in the background: a sender first sees all of its messages placed, then says CLOSE until
  * it is echoed; a receiver says it at once, and its CLOSE carries the last `placed`. An echo is given for any
- * CLOSE, of a comm long forgotten, too: so either end may forget first. */
+ * CLOSE, of a comm long forgotten, too: so either end may forget first. Who forgets unheard (nothing got through for
+ * too long) says it when the peer speaks of that comm again: by OPEN, a chunk, or a receive that waits. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,15 @@ static void echo(struct set *set, uint32_t lane, const struct lane_close *close)
     (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
 }
 
+void comm_unknown(struct set *set, uint32_t lane, uint32_t number, uint8_t flags)
+{
+    const struct lane_close close = {.flags = flags, .reason = LANE_REASON_CLOSE, .comm = number};
+    uint8_t bytes[LANE_CLOSE_SIZE];
+
+    lane_close_encode(bytes, &close);
+    (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
+}
+
 static void fail_comm(struct transport_comm *comm)
 {
     char text[PEER_TEXT];
@@ -216,7 +226,7 @@ static void on_close_of(struct transport_comm *comm, struct mono now,
             fail_comm(comm);
         }
     } else if (abort || (ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
-                         posted > close->messages)) {
+                         posted > close->messages && posted > placed)) {
         fail_comm(comm);
     }
 }

@@ -344,6 +344,21 @@ int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, u
     return stream->got == stream->chunk.length ? finish_chunk(set, now, lane, stamp) : 0;
 }
 
+/* A chunk of a communicator that was here before, or in a set that is forgotten (a sender sends none before we said that
+ * it is open): it is thrown away, and the sender hears why. */
+static void note_unknown(struct set *set, uint32_t lane, uint32_t number)
+{
+    if (ledger_comm_progress(set->ledger, number, NULL, NULL)) {
+        return;
+    }
+    if (ledger_comm_open(set->ledger, number, 1) == 0) {
+        ledger_comm_close(set->ledger, number);
+    }
+    if (comm_find(set, number) == NULL) { /* else its own CLOSE is on its way */
+        comm_unknown(set, lane, number, 0);
+    }
+}
+
 static int on_chunk(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                     size_t size)
 {
@@ -357,6 +372,7 @@ static int on_chunk(struct set *set, struct mono now, uint32_t lane, const uint8
     if (stream->chunk.lane != lane || stream->chunk.epoch != stream->epoch) {
         return -EPROTO;
     }
+    note_unknown(set, lane, stream->chunk.comm);
     const int rc = verdict_of(
         set, ledger_begin(set->ledger, now, lane, stream->epoch, &stream->chunk, &target));
     if (rc == 0) {
@@ -369,9 +385,10 @@ static int on_chunk(struct set *set, struct mono now, uint32_t lane, const uint8
 
 /* -- comms ------------------------------------------------------------------------------------ */
 
-/* Gives the comm to the listener that it is for. False: nobody listens for it. */
+/* Gives the comm to the listener that it is for. False: nobody listens for it, or it was there before. */
 static bool hand_over(struct transport *t, struct transport_comm *comm)
 {
+    const struct set *set = comm->set;
     struct transport_listener *listener;
 
     pthread_mutex_lock(&t->listen_lock);
@@ -379,23 +396,20 @@ static bool hand_over(struct transport *t, struct transport_comm *comm)
     while (listener != NULL && listener->cookie != comm->cookie) {
         listener = listener->next;
     }
+    if (listener != NULL && listener->last.any && listener->last.context == set->peer_context &&
+        listener->last.set == set->number && listener->last.comm == comm->number) {
+        listener = NULL;
+    }
     if (listener != NULL) {
+        listener->last.any = true;
+        listener->last.context = set->peer_context;
+        listener->last.set = set->number;
+        listener->last.comm = comm->number;
         *listener->ready_end = comm;
         listener->ready_end = &comm->next_ready;
     }
     pthread_mutex_unlock(&t->listen_lock);
     return listener != NULL;
-}
-
-/* "It isn't here": to a peer that opens or closes what we don't know. */
-static void refuse_comm(struct set *set, uint32_t lane, uint32_t number)
-{
-    const struct lane_close close = {
-        .flags = LANE_CLOSE_ABORT, .reason = LANE_REASON_CLOSE, .comm = number};
-    uint8_t bytes[LANE_CLOSE_SIZE];
-
-    lane_close_encode(bytes, &close);
-    (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
 }
 
 static int on_open(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
@@ -420,17 +434,19 @@ static int on_open(struct set *set, struct mono now, uint32_t lane, const uint8_
                 comm->released = true; /* nobody above knows it */
             }
             ledger_comm_close(set->ledger, open.comm);
-            refuse_comm(set, lane, open.comm);
+            comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT);
             return 0;
         }
     } else if (rc != -EALREADY) {
-        refuse_comm(set, lane, open.comm);
+        comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT);
         return 0;
     }
     report.comm = open.comm;
     if (ledger_comm_progress(set->ledger, open.comm, &report.placed, &report.posted)) {
         report.granted = UINT64_MAX;
         set_tell(set, &report, (int)lane);
+    } else if (comm_find(set, open.comm) == NULL) {
+        comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT); /* was here, and is forgotten */
     }
     (void)now;
     return 0;

@@ -253,6 +253,11 @@ struct transport_listener {
     uint64_t cookie;
     uint32_t nic;
     struct transport_comm *ready, **ready_end;
+    struct {
+        uint64_t context, set;
+        uint32_t comm;
+        bool any;
+    } last;    /* that was handed over: its OPEN may come to a set that forgot it */
     int error; /* somebody else's plugin came, by name */
     char why[WHY_SIZE];
 };
@@ -420,6 +425,9 @@ struct transport_comm *comm_new(struct set *set, uint32_t number);
 /* Pays what closed comms owe; frees nothing. Under the lock. */
 void comm_closings(struct set *set, struct mono now);
 void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct lane_close *close);
+/* "It isn't here (any more)": to a peer that speaks of what we don't know, lest it wait for ever. flags: LANE_CLOSE_ABORT:
+ * whatever it thinks of it; 0: if it still waits for something. */
+void comm_unknown(struct set *set, uint32_t lane, uint32_t number, uint8_t flags);
 /* When comm_closings has something to do again. */
 struct mono comm_deadline(const struct set *set);
 void comm_free(struct transport_comm *comm);

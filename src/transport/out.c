@@ -266,7 +266,8 @@ static void on_taken(struct set *set, struct mono now, const struct lane_state_l
     }
 }
 
-static int on_state(struct set *set, struct mono now, const uint8_t *frame, size_t size)
+static int on_state(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                    size_t size)
 {
     struct lane_report report;
     char text[PEER_TEXT];
@@ -282,6 +283,11 @@ static int on_state(struct set *set, struct mono now, const uint8_t *frame, size
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
                  set_peer(set, text));
     }
+    if (report.comm != LANE_COMM_NONE && report.posted > report.placed &&
+        !sender_comm_progress(set->sender, report.comm, NULL, NULL) &&
+        comm_find(set, report.comm) == NULL) {
+        comm_unknown(set, lane, report.comm, 0); /* given up here: nothing more will come */
+    }
     out_harvest(set);
     return 0;
 }
@@ -296,7 +302,7 @@ int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
                                            : -EPROTO;
     }
     if (frame[0] == LANE_STATE) {
-        return on_state(set, now, frame, size);
+        return on_state(set, now, lane, frame, size);
     }
     if (frame[0] == LANE_POST) {
         struct lane_post post;
@@ -328,15 +334,21 @@ void out_harvest(struct set *set)
 
 /* -- comms and chunks ------------------------------------------------------------------------- */
 
-/* OPEN once on each new connection until the receiver has answered for the comm. */
+/* OPEN once on each new connection until the receiver has answered for the comm; and again when that connection is gone and
+ * messages wait: what is posted may have been said in vain, and the comm given up unheard. */
+static bool wants_open(const struct set *set, const struct transport_comm *comm)
+{
+    return comm->state == COMM_OPENING || (comm->opened_on == 0 && !comm->book_closed &&
+                                           !sender_comm_idle(set->sender, comm->number));
+}
+
 void out_openings(struct set *set, struct mono now)
 {
     for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
-        if (comm->state != COMM_OPENING) {
-            continue;
-        }
-        if (sender_comm_confirmed(set->sender, comm->number)) {
+        if (comm->state == COMM_OPENING && sender_comm_confirmed(set->sender, comm->number)) {
             comm->state = COMM_OPEN;
+        }
+        if (!wants_open(set, comm)) {
             continue;
         }
         for (uint32_t lane = 0; lane < LANE_MAX; lane++) {

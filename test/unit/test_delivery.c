@@ -242,13 +242,68 @@ static void numbers_run_far(void **state)
     sender_free(sender);
 }
 
+/* The receiver gave its communicator up while nothing got through, and says so no more when it does again; other
+ * communicators keep the lanes alive. The sender must not wait for ever. */
+static void who_was_forgotten_is_told(void **state)
+{
+    const bool sender_forgets = *(const bool *)*state;
+    struct transport_comm *out, *in, *lost_out, *lost_in;
+    struct transport_request *receive = NULL, *send = NULL;
+    static uint8_t from[20000], to[20000];
+
+    open_both();
+    connect_comm(&out, &in);
+    connect_comm(&lost_out, &lost_in);
+    exchange(out, in, 1, 20000);
+    exchange(lost_out, lost_in, 2, 20000);
+    cut = true;
+    assert_int_equal(transport_receive(lost_in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(lost_out, from, sizeof(from), 0, NULL, &send), 0);
+    transport_close(sender_forgets ? lost_out : lost_in);
+    pass(5 * NS_PER_S);
+    cut = false;
+    exchange(out, in, 3, 20000);
+    assert_int_equal(outcome(sender_forgets ? receive : send, 90 * NS_PER_S), -ECONNABORTED);
+    transport_close(sender_forgets ? lost_in : lost_out);
+    exchange(out, in, 4, 20000);
+    close_both(out, in);
+}
+
+/* The same, and it was the set's only one: the whole set is forgotten, and made anew when the lanes come back. */
+static void who_was_forgotten_with_its_set_is_told(void **state)
+{
+    struct transport_comm *out, *in;
+    struct transport_request *receive = NULL, *send = NULL;
+    static uint8_t from[20000], to[20000];
+
+    (void)state;
+    open_both();
+    connect_comm(&out, &in);
+    exchange(out, in, 1, 20000);
+    cut = true;
+    assert_int_equal(transport_receive(in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(out, from, sizeof(from), 0, NULL, &send), 0);
+    transport_close(in);
+    pass(5 * NS_PER_S);
+    cut = false;
+    assert_int_equal(outcome(send, 90 * NS_PER_S), -ECONNABORTED);
+    transport_close(out);
+    connect_comm(&out, &in);
+    exchange(out, in, 5, 20000);
+    close_both(out, in);
+}
+
 int main(void)
 {
+    static bool yes = true, no = false;
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_set_is_not_the_old_one),
         cmocka_unit_test(what_was_placed_is_said_again),
         cmocka_unit_test(numbers_run_far),
+        cmocka_unit_test_prestate(who_was_forgotten_is_told, &yes),
+        cmocka_unit_test_prestate(who_was_forgotten_is_told, &no),
+        cmocka_unit_test(who_was_forgotten_with_its_set_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
