@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "wire/crc32c.h"
 #include "wire/handle.h"
+#include "wire/lane_nics.h"
 
 static const uint8_t key[LANE_KEY_SIZE] = "fuzz fuzz fuzz ", nonce[LANE_NONCE_SIZE] = "nonce";
 
@@ -84,8 +85,24 @@ static void hello(const uint8_t *bytes, size_t size)
     }
 }
 
+static void nics(const uint8_t *bytes, size_t size)
+{
+    uint8_t again[LANE_NICS_SIZE];
+    struct lane_nics n;
+
+    if (lane_nics_decode(bytes, size, &n) == LANE_ERROR_NONE) {
+        ASSERT(n.count <= LANE_NICS_MAX && (n.down >> n.count) == 0);
+        for (uint8_t i = 0; i < n.count; i++) {
+            ASSERT(strnlen(n.nics[i].name, LANE_NIC_SIZE) < LANE_NIC_SIZE);
+        }
+        lane_nics_encode(again, &n);
+        ASSERT(memcmp(again, bytes, sizeof(again)) == 0);
+    }
+}
+
 static void all(const uint8_t *bytes, size_t size)
 {
+    nics(bytes, size);
     chunk(bytes, size);
     report(bytes, size);
     control(bytes, size);
@@ -106,10 +123,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, used);
     if (used >= HANDLE_SIZE) {
         le32_put(bytes + 100, crc32c(0, bytes, 100));
-        (void)!handle_decode(bytes, &handle);
+        if (handle_decode(bytes, &handle) == LANE_ERROR_NONE) {
+            ASSERT(handle.group_max > 0 && handle.group_max <= COMM_GROUP_MAX);
+            ASSERT(lane_version_agree(handle.newest, handle.lowest) != 0);
+        }
         memcpy(bytes, data, used);
     }
-    frame = lane_frame_size(bytes, used);
+    frame = bytes[0] == LANE_NICS ? LANE_NICS_SIZE : lane_frame_size(bytes, used);
     if (frame == 0) {
         return 0;
     }

@@ -10,6 +10,7 @@
 #include "wire/clock_page.h"
 #include "wire/handle.h"
 #include "wire/lane.h"
+#include "wire/lane_nics.h"
 #include "wire/mesh_page.h"
 #include "wire/probe.h"
 
@@ -172,6 +173,11 @@ static void lanes(const char *folder)
     const struct lane_ping ping = {.epoch = 1, .sequence = 2}, pong = {.answer = true, .epoch = 1};
     const struct lane_close close = {.messages = 5, .placed = 5};
     const struct lane_refusal no = {.newest = 1, .lowest = 1, .reason = LANE_NO_VERSION};
+    const struct lane_nics nics = {
+        .port = 4791,
+        .count = 2,
+        .down = 2,
+        .nics = {{.address = {[15] = 1}, .name = "eth0"}, {.address = {[15] = 2}, .name = "eth1"}}};
     const struct handle handle = {.cookie = 0xff, .newest = 2, .lowest = 1, .group_max = 1};
     uint8_t bytes[LANE_FRAME_SIZE_MAX];
 
@@ -192,6 +198,8 @@ static void lanes(const char *folder)
     save(folder, "lane", "close", bytes, LANE_CLOSE_SIZE);
     lane_refusal_encode(bytes, &no);
     save(folder, "lane", "refusal", bytes, LANE_NO_SIZE);
+    lane_nics_encode(bytes, &nics);
+    save(folder, "lane", "nics", bytes, LANE_NICS_SIZE);
     handle_encode(bytes, &handle);
     save(folder, "lane", "handle", bytes, HANDLE_SIZE);
 }
