@@ -48,6 +48,19 @@ static void forget(struct transport *t, uint32_t i)
     }
 }
 
+/* Of who says nothing, the one that has said nothing for the longest makes room: it is no lane of ours. */
+static void make_room(struct transport *t)
+{
+    uint32_t oldest = 0;
+
+    for (uint32_t i = 1; t->pending_count == PENDING_MAX && i < PENDING_MAX; i++) {
+        oldest = t->pending[i]->until.ns < t->pending[oldest]->until.ns ? i : oldest;
+    }
+    if (t->pending_count == PENDING_MAX) {
+        forget(t, oldest);
+    }
+}
+
 static void on_listener(struct transport *t, struct mono now)
 {
     for (int i = 0; i < EVENTS; i++) {
@@ -65,8 +78,8 @@ static void on_listener(struct transport *t, struct mono now)
         if (rc < 0) {
             break;
         }
-        struct pending *pending =
-            t->pending_count < PENDING_MAX ? calloc(1, sizeof(*pending)) : NULL;
+        make_room(t);
+        struct pending *pending = calloc(1, sizeof(*pending));
         if (pending == NULL) {
             t->io->close(t->io, conn, true);
             continue;

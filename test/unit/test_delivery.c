@@ -14,11 +14,14 @@
 #include "transport/tcp.h"
 
 #define STEPS_MAX 20000
+#define STRANGERS 1000000 /* their connections' numbers begin here */
 
 /* ---- a network that can be cut -------------------------------------------------------------- */
 
 static struct io *real; /* any of them: the functions are the same */
 static bool cut;
+static size_t most = SIZE_MAX; /* what fits through: larger writes hang */
+static bool strangers;         /* connect without end, and say nothing */
 static int64_t skipped_ns;
 
 static struct mono now_skipped(struct io *io)
@@ -35,12 +38,41 @@ static int connect_cut(struct io *io, const struct io_connect *connect_to, int *
 }
 static ssize_t send_cut(struct io *io, int conn, const struct iovec *parts, int count)
 {
-    return cut ? -ETIMEDOUT : real->send(io, conn, parts, count);
+    size_t size = 0;
+
+    for (int i = 0; i < count; i++) {
+        size += parts[i].iov_len;
+    }
+    return cut ? -ETIMEDOUT : size > most ? -EAGAIN : real->send(io, conn, parts, count);
 }
 static ssize_t receive_cut(struct io *io, int conn, const struct iovec *parts, int count,
                            struct io_stamp *ret_stamp)
 {
-    return cut ? -ETIMEDOUT : real->receive(io, conn, parts, count, ret_stamp);
+    return cut                 ? -ETIMEDOUT
+           : conn >= STRANGERS ? -EAGAIN
+                               : real->receive(io, conn, parts, count, ret_stamp);
+}
+static int accept_strangers(struct io *io, int listener, int *ret_conn,
+                            struct io_address *ret_local, struct io_address *ret_peer)
+{
+    static int count;
+
+    if (strangers && ++count % 2000 != 0) {
+        *ret_local = *ret_peer = (struct io_address){.port = 1};
+        *ret_conn = STRANGERS + count;
+        return 0;
+    }
+    return real->accept(io, listener, ret_conn, ret_local, ret_peer);
+}
+static int arm_strangers(struct io *io, int conn, uint64_t tag, uint32_t events)
+{
+    return conn >= STRANGERS ? 0 : real->arm(io, conn, tag, events);
+}
+static void close_strangers(struct io *io, int conn, bool reset)
+{
+    if (conn < STRANGERS) {
+        real->close(io, conn, reset);
+    }
 }
 
 struct end {
@@ -64,6 +96,9 @@ static void end_open(struct end *end)
     end->io.connect = connect_cut;
     end->io.send = send_cut;
     end->io.receive = receive_cut;
+    end->io.accept = accept_strangers;
+    end->io.arm = arm_strangers;
+    end->io.close = close_strangers;
     assert_int_equal(transport_new(&end->transport, &config), 0);
 }
 
@@ -78,6 +113,8 @@ static struct end a, b; /* a sends, b receives */
 static void open_both(void)
 {
     cut = false;
+    most = SIZE_MAX;
+    strangers = false;
     end_open(&a);
     end_open(&b);
 }
@@ -293,6 +330,23 @@ static void who_was_forgotten_with_its_set_is_told(void **state)
     close_both(out, in);
 }
 
+/* A scanner holds as many connections open as there may be, and says nothing. */
+static void strangers_keep_nobody_out(void **state)
+{
+    struct transport_comm *out, *in;
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+
+    (void)state;
+    open_both();
+    assert_int_equal(transport_listen(b.transport, 0, handle, &listener), 0);
+    strangers = true;
+    connect_comm(&out, &in);
+    exchange(out, in, 6, 20000);
+    transport_close_listener(listener);
+    close_both(out, in);
+}
+
 int main(void)
 {
     static bool yes = true, no = false;
@@ -304,6 +358,7 @@ int main(void)
         cmocka_unit_test_prestate(who_was_forgotten_is_told, &yes),
         cmocka_unit_test_prestate(who_was_forgotten_is_told, &no),
         cmocka_unit_test(who_was_forgotten_with_its_set_is_told),
+        cmocka_unit_test(strangers_keep_nobody_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
