@@ -971,8 +971,9 @@ static void finish(struct world *w)
     }
     ledger_counters_get(w->ledger, &ledger);
     sender_counters_get(w->sender, &sender);
-    if (ledger_bug(w->ledger) != NULL) {
-        wrong(w, ledger_bug(w->ledger)->condition);
+    if (ledger_broken(w->ledger)) {
+        wrong(w, ledger_bug(w->ledger) != NULL ? ledger_bug(w->ledger)->condition
+                                               : "what came was called nonsense");
     }
     if (sender_bug(w->sender) != NULL) {
         wrong(w, sender_bug(w->sender)->condition);

@@ -48,9 +48,14 @@ void ledger_free(struct ledger *l)
     free(l);
 }
 
+bool ledger_broken(const struct ledger *l)
+{
+    return l->bug.condition != NULL;
+}
+
 const struct bug_note *ledger_bug(const struct ledger *l)
 {
-    return l->bug.condition != NULL ? &l->bug : NULL;
+    return l->bug.condition != NULL && !l->nonsense ? &l->bug : NULL;
 }
 
 void ledger_counters_get(const struct ledger *l, struct ledger_counters *ret_counters)
@@ -327,6 +332,7 @@ static int post_early(struct ledger *l, struct comm *c, struct message *m,
         return 0;
     }
     if (s->size > m->size) { /* the sender's message is larger than the receive: nobody can help */
+        l->nonsense = true;
         (void)bug_noted(&l->bug, "a message fits its buffer", __FILE__, __LINE__);
         return -EIO;
     }

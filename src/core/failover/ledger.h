@@ -202,6 +202,8 @@ bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *r
  * MONO_NEVER. */
 struct mono ledger_deadline(const struct ledger *l);
 
-/* The broken invariant, or NULL while all hold. */
+/* LEDGER_BROKEN was said: nothing more is delivered. */
+bool ledger_broken(const struct ledger *l);
+/* The broken invariant; NULL while all hold, or if it was broken by what the peer said or by who posted. */
 const struct bug_note *ledger_bug(const struct ledger *l);
 void ledger_counters_get(const struct ledger *l, struct ledger_counters *ret_counters);

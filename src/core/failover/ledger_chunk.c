@@ -18,6 +18,7 @@ static enum ledger_verdict refuse(struct ledger *l, uint32_t comm, uint64_t mess
     if (r->count < 2) {
         return LEDGER_LANE_DOWN;
     }
+    l->nonsense = true;
     (void)bug_noted(&l->bug, "the peer says once what can't be", __FILE__, __LINE__);
     return LEDGER_BROKEN;
 }

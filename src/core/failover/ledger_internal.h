@@ -105,6 +105,7 @@ struct ledger {
     uint32_t report_turn, sequence;
     struct refused refused; /* the message of the last frame that must not have been */
     struct ledger_counters counters;
+    bool nonsense; /* what doesn't hold is the peer's doing, or that of who posts */
     struct bug_note bug;
 };
 
