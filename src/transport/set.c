@@ -588,6 +588,7 @@ void set_progress(struct set *set, struct mono now, bool all)
         }
         set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));
+        watch_on_their_way(set->watch, set->sending && sender_on_their_way(set->sender));
         watch_look(set->watch, now);
     }
     set_act(set, now);

@@ -365,6 +365,23 @@ static void too_long_is_not_our_bug(void **state)
     close_both(out, in);
 }
 
+/* Greetings get through, data doesn't: a path that loses all large packets. Nobody waits for longer than the patience. */
+static void large_packets_lost_are_no_path(void **state)
+{
+    struct transport_comm *out, *in;
+    struct transport_request *receive = NULL, *send = NULL;
+    static uint8_t from[20000], to[20000];
+
+    (void)state;
+    open_both();
+    connect_comm(&out, &in);
+    most = 1000;
+    assert_int_equal(transport_receive(in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(out, from, sizeof(from), 0, NULL, &send), 0);
+    assert_int_equal(outcome(send, 90 * NS_PER_S), -ECONNABORTED);
+    close_both(out, in);
+}
+
 int main(void)
 {
     static size_t small = 100, large = 20000;
@@ -380,6 +397,7 @@ int main(void)
         cmocka_unit_test(strangers_keep_nobody_out),
         cmocka_unit_test_prestate(too_long_is_not_our_bug, &small),
         cmocka_unit_test_prestate(too_long_is_not_our_bug, &large),
+        cmocka_unit_test(large_packets_lost_are_no_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,16 @@ uint64_t sender_pending_bytes(const struct sender *s)
     return s->pending;
 }
 
+bool sender_on_their_way(const struct sender *s)
+{
+    bool any = s->returned > 0;
+
+    for (uint32_t i = 0; i < LANE_MAX && !any; i++) {
+        any = s->lanes[i].count > 0;
+    }
+    return any;
+}
+
 /* ---- lanes --------------------------------------------------------------------------------- */
 
 int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)

@@ -155,6 +155,8 @@ MUST_CHECK int sender_bind(struct sender *s, struct mono now, const struct sende
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before);
 /* Some chunk waits to be sent, whether it may go by now or not. */
 bool sender_waiting(const struct sender *s);
+/* Some chunk is on a lane, or came back from one. */
+bool sender_on_their_way(const struct sender *s);
 /* Bytes not yet on any lane. */
 uint64_t sender_pending_bytes(const struct sender *s);
 

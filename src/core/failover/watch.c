@@ -418,6 +418,7 @@ void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t ch
     x->left = left;
     x->backlog_ns = backlog.ns;
     x->acked += chunks;
+    w->untaken_ns = 0;
     sample(x, rtt.ns);
     progress(w, now, lane);
     watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);
@@ -536,6 +537,11 @@ void watch_on_owing(struct watch *w, struct mono now, bool owing)
         w->unheard_ns = 0;
     }
     w->owing = owing;
+}
+
+void watch_on_their_way(struct watch *w, bool any)
+{
+    w->on_their_way = any;
 }
 
 /* ---- answers

@@ -155,6 +155,9 @@ void watch_on_carrier(struct watch *w, struct mono now, bool own, uint32_t nic, 
 void watch_on_peer_dead(struct watch *w, struct mono now);
 /* Requests wait (chunks unacknowledged, receives posted, CLOSE owed): silence counts. */
 void watch_on_owing(struct watch *w, struct mono now, bool owing);
+/* Sender: chunks are on their way, or must go once more. That none of them is taken for the patience is WATCH_FAIL, too,
+ * though the peer be heard: its path loses whatever is large. */
+void watch_on_their_way(struct watch *w, bool any);
 
 /* Time in: all sockets were drained just before. */
 void watch_look(struct watch *w, struct mono now);

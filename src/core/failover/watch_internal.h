@@ -52,6 +52,8 @@ struct watch {
     struct mono looked, heard;
     int64_t unheard_ns; /* observed */
     int64_t unusable_ns;
+    int64_t untaken_ns; /* observed, while chunks are on their way, are owed, and none is taken */
+    bool on_their_way;
     bool observe;
     bool owing, parted, failed, dead, tell;
     struct mono dead_at, forced_at;

@@ -218,11 +218,12 @@ static void look_whole(struct watch *w, struct mono now, int64_t gap)
         w->parted = false;
         watch_push(w, (struct watch_action){.kind = WATCH_REJOINED});
     }
+    w->untaken_ns = w->on_their_way && w->owing ? w->untaken_ns + seen : 0;
     w->unheard_ns = w->owing ? w->unheard_ns + seen : 0;
     if (w->failed || !w->owing) {
         return;
     }
-    if (w->unheard_ns >= w->config.patience.ns ||
+    if (w->unheard_ns >= w->config.patience.ns || w->untaken_ns >= w->config.patience.ns ||
         (w->dead && mono_sub(now, w->dead_at).ns >= DEAD_NS && !usable)) {
         w->failed = true;
         watch_push(w, (struct watch_action){
