@@ -2,6 +2,7 @@
 #include "plugin/devices.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
@@ -9,8 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/prng.h"
+#include "wire/clock_page.h"
 
 #define FOUND_MAX 64
 
@@ -179,6 +184,23 @@ static int gather(const struct ifaddrs *list, const char *filter, bool loopback,
     return count;
 }
 
+/* NICs of less than a quarter of the fastest one's speed go. */
+static int same_class(struct device *found, int count)
+{
+    uint32_t most = 0;
+    int kept = 0;
+
+    for (int i = 0; i < count; i++) {
+        most = found[i].speed_mbps > most ? found[i].speed_mbps : most;
+    }
+    for (int i = 0; i < count; i++) {
+        if (found[i].speed_mbps >= most / 4) {
+            found[kept++] = found[i];
+        }
+    }
+    return kept;
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct device *left = a, *right = b;
@@ -212,9 +234,51 @@ int devices_find(const char *sysfs, const char *filter, struct device *ret_devic
     for (int i = 0; i < count; i++) {
         describe(sysfs, &found[i]);
     }
+    count = filter == NULL ? same_class(found, count) : count;
     qsort(found, (size_t)count, sizeof(*found), compare);
     count = count < capacity ? count : capacity;
     memcpy(ret_devices, found, (size_t)count * sizeof(*found));
     free(found);
     return count;
+}
+
+bool devices_of_agent(const char *folder, char *ret_filter, size_t size)
+{
+    char path[PATH_MAX];
+    struct clock_page page;
+    size_t used = 1;
+    bool good = false;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/" CLOCK_PAGE_NAME, folder);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        return false;
+    }
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= CLOCK_PAGE_SIZE) {
+        void *memory = mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+        if (memory != MAP_FAILED) {
+            good = clock_page_read(memory, &page);
+            munmap(memory, CLOCK_PAGE_SIZE);
+        }
+    }
+    close(fd);
+    if (!good || page.nic_count == 0 || page.nic_count > HOST_NIC_MAX) {
+        return false;
+    }
+    ret_filter[0] = '=';
+    for (uint32_t i = 0; i < page.nic_count; i++) {
+        const size_t length = strnlen(page.nics[i].name, sizeof(page.nics[i].name));
+        if (length == 0 || used + length + 2 > size) {
+            return false;
+        }
+        if (i > 0) {
+            ret_filter[used++] = ',';
+        }
+        memcpy(ret_filter + used, page.nics[i].name, length);
+        used += length;
+    }
+    ret_filter[used] = 0;
+    return true;
 }

@@ -2,7 +2,8 @@
  *
  * Names and addresses come from the kernel (getifaddrs), the rest from sysfs. Whatever is up, has an
  * address and is not the loopback or a container's bridge counts; if nothing is left, the loopback
- * does, so that ranks on one machine work. `FOLIOT_NIC` chooses instead: names or beginnings of
+ * does, so that ranks on one machine work. Of those, slow ones beside fast ones are left out: a management NIC is no
+ * fabric's. `FOLIOT_NIC` chooses instead: names or beginnings of
  * names, separated by commas; "=eth0" is that one only, "^docker,lo" all but these. */
 #pragma once
 #include <stdint.h>
@@ -25,5 +26,7 @@ struct device {
  * FOLIOT_NIC's value or NULL. The number found, or -errno. */
 MUST_CHECK int devices_find(const char *sysfs, const char *filter, struct device *ret_devices,
                             int capacity);
+/* The filter that lets through the NICs that the agent watches, by its clock page in that folder. False: there is none. */
+MUST_CHECK bool devices_of_agent(const char *folder, char *ret_filter, size_t size);
 /* Whether the filter lets that name through. */
 bool devices_match(const char *filter, const char *name);

@@ -87,15 +87,30 @@ enum nccl_result plugin_failed(int rc)
 
 /* -- the transport ---------------------------------------------------------------------------- */
 
+static const char *runtime_folder(void)
+{
+    const char *folder = getenv("FOLIOT_RUNTIME_DIR");
+
+    return folder != NULL && folder[0] != 0 ? folder : "/run/foliot";
+}
+
+/* FOLIOT_NIC's; else those that the agent watches, if there is one; else all that look like it. */
 static int find_devices(void)
 {
-    int count;
+    char agents[HOST_NIC_MAX * 17 + 2];
+    int count = 0;
 
     if (plugin.found) {
         return 0;
     }
-    count = devices_find(plugin.settings.sysfs, plugin.settings.nic, plugin.devices,
-                         (int)ARRAY_COUNT(plugin.devices));
+    if (plugin.settings.nic == NULL && devices_of_agent(runtime_folder(), agents, sizeof(agents))) {
+        count = devices_find(plugin.settings.sysfs, agents, plugin.devices,
+                             (int)ARRAY_COUNT(plugin.devices));
+    }
+    if (count <= 0) {
+        count = devices_find(plugin.settings.sysfs, plugin.settings.nic, plugin.devices,
+                             (int)ARRAY_COUNT(plugin.devices));
+    }
     if (count < 0) {
         return count;
     }
@@ -107,10 +122,8 @@ static int find_devices(void)
 static const char *switch_file(void)
 {
     static char path[512];
-    const char *folder = getenv("FOLIOT_RUNTIME_DIR");
 
-    snprintf(path, sizeof(path), "%s/" SWITCH_PAGE_NAME,
-             folder != NULL && folder[0] != 0 ? folder : "/run/foliot");
+    snprintf(path, sizeof(path), "%s/" SWITCH_PAGE_NAME, runtime_folder());
     return path;
 }
 

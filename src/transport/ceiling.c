@@ -54,7 +54,7 @@ void ceiling_look(struct set *set, struct mono now)
             return;
         }
     }
-    out_start_standbys(set, now);
+    standby_start(set, now);
 }
 
 int ceiling_refused(struct set *set, int rc)

@@ -154,6 +154,7 @@ struct set {
     struct {
         uint8_t own, peer; /* in transport.nics, in peers */
         bool standby;
+        uint8_t tries; /* to connect, in a row, in vain */
     } lane_nics[LANE_MAX];
     uint32_t sequence, peer_sequence; /* of STATE */
 
@@ -178,6 +179,8 @@ struct set {
     uint32_t generation;   /* no two sets of a process have the same */
     int64_t unsynced_base; /* taken off delays between unsynchronised clocks; INT64_MIN: none yet */
     bool standbys_added;
+    struct mono standby_home; /* standbys on lesser pairs of NICs look for better ones then */
+    struct span standby_gap;
     bool standbys_late; /* saved; when no lane is left they are opened */
     uint32_t lanes;     /* that it began with */
     uint32_t refusals;  /* in a row */
@@ -383,8 +386,6 @@ const char *set_peer(const struct set *set, char text[static PEER_TEXT]);
 /* -- out.c, in.c: the two ends */
 
 void out_start_lanes(struct set *set, struct mono now);
-/* Standbys, once the peer has named its NICs. */
-void out_start_standbys(struct set *set, struct mono now);
 void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch);
 void out_pump(struct set *set, struct mono now);
 void out_openings(struct set *set, struct mono now);
@@ -451,6 +452,12 @@ void traffic_init(struct set *set, struct mono now);
 void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
                      const struct lane_state_lane *seen);
 void traffic_look(struct set *set, struct mono now);
+
+/* -- standby.c */
+/* Standbys, once the peer has named its NICs. */
+void standby_start(struct set *set, struct mono now);
+/* Those that can't be made over their NICs try others. */
+void standby_look(struct set *set, struct mono now);
 
 /* -- ceiling.c */
 uint32_t ceiling_of(const struct transport_config *config);

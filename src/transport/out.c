@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/prng.h"
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
@@ -27,41 +26,6 @@ void out_start_lanes(struct set *set, struct mono now)
         set->lane_nics[i].own = (uint8_t)set->nic;
         if (watch_lane_add(set->watch, now, i, &lane) < 0) {
             break;
-        }
-    }
-}
-
-void out_start_standbys(struct set *set, struct mono now)
-{
-    const struct transport_config *config = &set->transport->config;
-    const uint64_t hash = hash_u64(set->own_context, set->peer_context);
-
-    if (set->standbys_added || config->mode == TRANSPORT_OBSERVE ||
-        (config->nic_count == 1 && set->peer_count == 1)) {
-        return;
-    }
-    if (!set->standbys_late && !ceiling_standbys(set->transport)) {
-        set->standbys_late = true; /* until it has no lane left */
-        return;
-    }
-    set->standbys_late = false;
-    set->standbys_added = true;
-    for (uint32_t i = 0; i < config->standbys; i++) {
-        const uint32_t lane = config->lanes + i;
-        /* Another NIC at both ends where there is one; the 0th of the peer's is the handle's. */
-        const uint32_t own =
-            config->nic_count == 1
-                ? set->nic
-                : (set->nic + 1 + (hash + i) % (config->nic_count - 1)) % config->nic_count;
-        const uint32_t peer =
-            set->peer_count == 1 ? 0 : 1 + (uint32_t)(hash + i) % (set->peer_count - 1);
-        const struct watch_lane_config standby = {
-            .own_nic = (uint8_t)own, .peer_nic = (uint8_t)peer, .standby = true};
-        set->lane_nics[lane].own = (uint8_t)own;
-        set->lane_nics[lane].peer = (uint8_t)peer;
-        set->lane_nics[lane].standby = true;
-        if (watch_lane_add(set->watch, now, lane, &standby) < 0) {
-            return;
         }
     }
 }
@@ -108,6 +72,7 @@ void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch
     int rc;
 
     set_close_stream(set, lane, true);
+    set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
     rc = connect_lane(set, lane, epoch);
     if (rc < 0) {
         refused(set, now, rc);
@@ -187,6 +152,7 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     }
     set->version = answer.newest;
     set->refusals = 0;
+    set->lane_nics[lane].tries = 0;
     memcpy(set->host, answer.host, sizeof(set->host));
     if (stream->peer_nic == 0) {
         memcpy(set->peer_device, answer.nic, sizeof(set->peer_device));
@@ -487,6 +453,7 @@ void out_pump(struct set *set, struct mono now)
 void out_look(struct set *set, struct mono now)
 {
     ceiling_look(set, now);
+    standby_look(set, now);
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL && set->streams[lane]->shaken) {
             (void)sender_hedge(set->sender, lane,

@@ -77,7 +77,7 @@ int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t s
         }
     }
     if (set->sending) {
-        out_start_standbys(set, now);
+        standby_start(set, now);
     }
     return 0;
 }

@@ -26,6 +26,9 @@ struct trouble {
     uint32_t reset_per_million, flip_per_million;
     bool trickle;
     uint32_t resets, flips;
+    bool rails;       /* a NIC reaches only that of its own address */
+    uint8_t cut;      /* third byte of the addresses of a NIC that is dead; 0: none */
+    uint8_t via[256]; /* of connections made here: that byte */
 };
 struct end {
     struct tcp *tcp;
@@ -49,12 +52,17 @@ static bool unlucky(struct trouble *trouble, uint32_t per_million)
     return per_million > 0 && prng_below(&trouble->prng, 1000000) < per_million;
 }
 
+static bool is_cut(const struct trouble *trouble, int conn)
+{
+    return trouble->cut != 0 && trouble->via[conn % 256] == trouble->cut;
+}
+
 static ssize_t trouble_send(struct io *io, int conn, const struct iovec *parts, int count)
 {
     struct trouble *trouble = (struct trouble *)(void *)io;
     struct iovec part = parts[0];
 
-    if (unlucky(trouble, trouble->reset_per_million)) {
+    if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
         trouble->resets++;
         return -ECONNRESET;
     }
@@ -72,7 +80,7 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
     struct iovec part = parts[0];
     ssize_t n;
 
-    if (unlucky(trouble, trouble->reset_per_million)) {
+    if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
         trouble->resets++;
         return -ECONNRESET;
     }
@@ -118,7 +126,18 @@ static int real_accept(struct io *io, int listener, int *ret_conn, struct io_add
 }
 static int real_connect(struct io *io, const struct io_connect *connect_to, int *ret_conn)
 {
-    return REAL(io)->connect(REAL(io), connect_to, ret_conn);
+    struct trouble *trouble = (struct trouble *)(void *)io;
+    const uint8_t from = connect_to->from.ip[14], to = connect_to->to.ip[14];
+    int rc;
+
+    if (trouble->rails && (from != to || from == trouble->cut)) {
+        return -EHOSTUNREACH;
+    }
+    rc = REAL(io)->connect(REAL(io), connect_to, ret_conn);
+    if (rc == 0) {
+        trouble->via[*ret_conn % 256] = from;
+    }
+    return rc;
 }
 static int real_connected(struct io *io, int conn, struct io_address *ret_local)
 {
@@ -177,23 +196,29 @@ static struct io *trouble_io(struct trouble *trouble, struct io *real)
 
 static const char *switch_file;
 static uint32_t sockets;
+static bool rails;
 
 static void end_open(struct end *end, const char *name, bool thread)
 {
     const struct transport_nic nic = {
         .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
-    struct transport_config config = {.nics = &nic,
-                                      .nic_count = 1,
+    struct transport_nic three[3] = {nic, nic, nic};
+    struct transport_config config = {.nics = rails ? three : &nic,
+                                      .nic_count = rails ? 3 : 1,
                                       .mode = TRANSPORT_FULL,
                                       .checksum = 1,
                                       .thread = thread,
                                       .switch_file = switch_file,
                                       .sockets = sockets,
+                                      .standbys = rails ? 2 : 0,
                                       .say = say_line,
                                       .say_context = (void *)(uintptr_t)name};
 
     assert_int_equal(tcp_open(&end->tcp, "/sys"), 0);
-    end->trouble = (struct trouble){0};
+    end->trouble = (struct trouble){.rails = rails};
+    for (uint8_t i = 0; i < 3; i++) {
+        three[i].address.ip[14] = (uint8_t)(i + 1);
+    }
     config.io = trouble_io(&end->trouble, tcp_io(end->tcp));
     assert_int_equal(transport_new(&end->transport, &config), 0);
 }
@@ -395,6 +420,32 @@ static void the_ceiling_holds(void **state)
     }
 }
 
+/* Three NICs that reach their like only: the management's and two rails. A standby that can't be made moves on, and the
+ * job outlives its own NIC; then the next one. */
+static void a_pair_of_nics_that_connects_is_found(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    rails = true;
+    pair_open(&pair);
+    rails = false;
+    for (uint8_t cut = 0; cut < 3; cut++) {
+        pair.sender.trouble.cut = cut; /* first none, then the set's own, then another's */
+        for (int i = 0; i < 30; i++) {
+            exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i + cut);
+            skipped_ns += 50 * NS_PER_MS;
+            serve(&pair);
+        }
+        for (uint32_t i = 0; i < LANE_MAX; i++) {
+            const struct set *set = pair.sender.transport->sets[0];
+            const struct stream *stream = set->streams[i];
+            assert_true(stream == NULL || !stream->shaken || set->lane_nics[i].own + 1 != cut);
+        }
+    }
+    pair_close(&pair);
+}
+
 static void many_in_flight_keep_their_order(void **state)
 {
     enum { COUNT = 300, SIZE = 3000 };
@@ -566,6 +617,7 @@ int main(void)
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(the_host_switch_is_obeyed),
         cmocka_unit_test(the_ceiling_holds),
+        cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
         cmocka_unit_test(comms_share_a_set_and_go),
         cmocka_unit_test(housekeeping_thread_does_it_alone),
         cmocka_unit_test(foreign_handles_and_keys_are_named),

@@ -1,0 +1,168 @@
+/* standby.c: lanes over other NICs, which carry when the set's own can't.
+ *
+ * Not every NIC reaches every other: a management NIC, rails that aren't joined, firewalls. So pairs of NICs are tried
+ * in the order in which they promise most: another NIC at both ends, of the same name (the same rail), of the same
+ * network; and a standby that can't be made over its pair moves on to the next, round and round, each try less often.
+ * While any pair of NICs connects two processes, one of their standbys finds it. */
+#include <string.h>
+
+#include "base/prng.h"
+#include "transport/internal.h"
+
+#define TRIES       3 /* of one pair, in a row */
+#define HOME_NS     (20 * NS_PER_S)
+#define HOME_NS_MAX (1000 * NS_PER_S)
+#define PAIRS_MAX   (HOST_NIC_MAX * WATCH_NIC_MAX)
+
+struct pair {
+    uint8_t own, peer;
+    uint8_t score;
+};
+
+/* The first two bytes of the address's part that names a network. */
+static const uint8_t *network(const struct io_address *address)
+{
+    return io_address_is_v4(address) ? address->ip + 12 : address->ip;
+}
+
+static uint8_t score(const struct set *set, uint32_t own, uint32_t peer)
+{
+    const struct transport_nic *nic = &set->transport->nics[own].config;
+    const struct peer_nic *other = &set->peers[peer];
+    uint8_t sum = 0;
+
+    sum += own != set->nic ? 8 : 0;
+    sum += peer != 0 ? 8 : 0;
+    sum += strncmp(nic->name, other->name, sizeof(other->name)) == 0 ? 4 : 0;
+    sum += network(&nic->address)[0] == network(&other->address)[0] ? 2 : 0;
+    sum += network(&nic->address)[1] == network(&other->address)[1] ? 1 : 0;
+    return sum;
+}
+
+/* All pairs but the set's own, the best first; how many share the best score. */
+static uint32_t list(const struct set *set, struct pair pairs[static PAIRS_MAX], uint32_t *ret_best)
+{
+    uint32_t count = 0;
+
+    for (uint32_t own = 0; own < set->transport->config.nic_count; own++) {
+        for (uint32_t peer = 0; peer < set->peer_count; peer++) {
+            const struct pair pair = {(uint8_t)own, (uint8_t)peer, score(set, own, peer)};
+            uint32_t k = count;
+            if (own == set->nic && peer == 0) {
+                continue;
+            }
+            for (; k > 0 && pairs[k - 1].score < pair.score; k--) {
+                pairs[k] = pairs[k - 1];
+            }
+            pairs[k] = pair;
+            count++;
+        }
+    }
+    *ret_best = 0;
+    while (*ret_best < count && pairs[*ret_best].score == pairs[0].score) {
+        ++*ret_best;
+    }
+    return count;
+}
+
+static int add(struct set *set, struct mono now, uint32_t lane, const struct pair *pair)
+{
+    const struct watch_lane_config config = {
+        .own_nic = pair->own, .peer_nic = pair->peer, .standby = true};
+
+    set->lane_nics[lane].own = pair->own;
+    set->lane_nics[lane].peer = pair->peer;
+    set->lane_nics[lane].standby = true;
+    set->lane_nics[lane].tries = 0;
+    return watch_lane_add(set->watch, now, lane, &config);
+}
+
+void standby_start(struct set *set, struct mono now)
+{
+    const struct transport_config *config = &set->transport->config;
+    const uint64_t hash = hash_u64(set->own_context, set->peer_context);
+    struct pair pairs[PAIRS_MAX];
+    uint32_t best;
+
+    if (set->standbys_added || config->mode == TRANSPORT_OBSERVE || list(set, pairs, &best) == 0) {
+        return;
+    }
+    if (!set->standbys_late && !ceiling_standbys(set->transport)) {
+        set->standbys_late = true; /* until it has no lane left */
+        return;
+    }
+    set->standbys_late = false;
+    set->standbys_added = true;
+    for (uint32_t i = 0; i < config->standbys; i++) {
+        if (add(set, now, config->lanes + i, &pairs[(hash + i) % best]) < 0) {
+            return;
+        }
+    }
+}
+
+/* The pair after that of the lane; of the list's beginning after its end. */
+static const struct pair *after(const struct set *set, uint32_t lane, const struct pair *pairs,
+                                uint32_t count)
+{
+    uint32_t k = 0;
+
+    while (k < count && (pairs[k].own != set->lane_nics[lane].own ||
+                         pairs[k].peer != set->lane_nics[lane].peer)) {
+        k++;
+    }
+    return &pairs[k + 1 < count ? k + 1 : 0];
+}
+
+static void move_to(struct set *set, struct mono now, uint32_t lane, const struct pair *pair)
+{
+    watch_lane_close(set->watch, now, lane);
+    set_act(set, now);
+    watch_lane_remove(set->watch, lane);
+    (void)!add(set, now, lane, pair);
+    set_act(set, now);
+}
+
+/* A standby that went to a lesser pair looks now and then whether a best one works again. */
+static void go_home(struct set *set, struct mono now, uint32_t lane, const struct pair *pairs,
+                    uint32_t best)
+{
+    for (uint32_t k = 0; k < best; k++) {
+        if (pairs[k].own == set->lane_nics[lane].own &&
+            pairs[k].peer == set->lane_nics[lane].peer) {
+            return;
+        }
+    }
+    move_to(set, now, lane, &pairs[(set->own_context + lane) % best]);
+}
+
+void standby_look(struct set *set, struct mono now)
+{
+    const bool home = set->standbys_added && now.ns >= set->standby_home.ns;
+    struct pair pairs[PAIRS_MAX];
+    uint32_t count = 0, best = 0;
+
+    if (home) {
+        set->standby_gap.ns = set->standby_gap.ns == 0                ? HOME_NS
+                              : set->standby_gap.ns * 2 < HOME_NS_MAX ? set->standby_gap.ns * 2
+                                                                      : HOME_NS_MAX;
+        set->standby_home = mono_add(now, set->standby_gap);
+    }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        struct watch_lane lane;
+        watch_lane_get(set->watch, now, i, &lane);
+        if (!set->lane_nics[i].standby || !lane.used || (set->traffic.retired >> i & 1) != 0) {
+            continue;
+        }
+        if (count == 0) {
+            if (!home && (lane.state != LANE_DOWN || set->lane_nics[i].tries < TRIES)) {
+                continue;
+            }
+            count = list(set, pairs, &best);
+        }
+        if (count > 1 && lane.state == LANE_DOWN && set->lane_nics[i].tries >= TRIES) {
+            move_to(set, now, i, after(set, i, pairs, count));
+        } else if (count > 1 && home && lane.state == LANE_ACTIVE && lane.weight <= 0) {
+            go_home(set, now, i, pairs, best);
+        }
+    }
+}
