@@ -91,7 +91,7 @@ static void tell_close(struct transport_comm *comm)
     struct lane_close close = {.flags = comm->abort ? LANE_CLOSE_ABORT : 0,
                                .reason = LANE_REASON_CLOSE,
                                .comm = comm->number};
-    const uint32_t connected = watch_connected(set->watch);
+    const int lane = set_any_lane(set);
     uint8_t bytes[LANE_CLOSE_SIZE];
 
     if (comm->sending) {
@@ -101,14 +101,9 @@ static void tell_close(struct transport_comm *comm)
         close.messages = comm->last_posted;
     }
     lane_close_encode(bytes, &close);
-    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-        struct stream *stream = set->streams[lane];
-        if (stream != NULL && stream->shaken && !stream->dead && (connected & (1u << lane)) != 0 &&
-            stream_control(stream, bytes, sizeof(bytes))) {
-            comm->told = true;
-            (void)stream_flush(set, stream);
-            return; /* the next try takes what is first then */
-        }
+    if (lane >= 0 && stream_control(set->streams[lane], bytes, sizeof(bytes))) {
+        comm->told = true;
+        (void)stream_flush(set, set->streams[lane]);
     }
 }
 

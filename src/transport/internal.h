@@ -77,6 +77,10 @@ struct stream {
     struct lane_chunk chunk;
     uint8_t *staging; /* 1 << LANE_CHUNK_SHIFT_MAX bytes, on demand */
     uint64_t bytes_out;
+    struct mono
+        told_at; /* a report was written then that the peer's kernel hasn't acknowledged; 0: none */
+    uint64_t told_acked; /* what it had acknowledged by then */
+    bool stuck;          /* for so long that reports go another way */
     uint64_t acked;      /* by the peer's kernel, when asked last */
     struct mono read_at; /* last bytes */
     bool ended;          /* by the peer, orderly */
@@ -170,6 +174,7 @@ struct set {
     bool any_dead;            /* some stream waits to be closed */
     enum transport_mode mode; /* as carried out here */
     uint8_t only;             /* OBSERVE: the lane that carries */
+    uint32_t lane_turn;       /* of set_any_lane */
     uint32_t polls;
     uint64_t reads; /* that brought something */
     struct lane_delay delays[LANE_MAX];
@@ -377,6 +382,9 @@ const char *peer_device(const struct set *set, const struct own_nic *nic,
                         const struct io_address *to, uint32_t attempt);
 /* A receiver without a lane: is the peer's process still there? */
 void set_knock(struct set *set, struct mono now);
+/* A lane that frames can be written to, another one each time: what is repeated because it may be lost must not
+ * take the same dead path again. -1: none. */
+int set_any_lane(struct set *set);
 void set_touch(struct set *set); /* the housekeeping shall look after it */
 void set_close_stream(struct set *set, uint32_t lane, bool reset);
 bool set_owes(const struct set *set);
@@ -406,6 +414,8 @@ void in_reports(struct set *set, struct mono now, bool all);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);
+/* Now and then: do our reports arrive? */
+void in_look(struct set *set, struct mono now);
 /* delay.c: a chunk arrived whole. */
 void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
                     const struct io_stamp *stamp);

@@ -82,6 +82,24 @@ int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t s
     return 0;
 }
 
+int set_any_lane(struct set *set)
+{
+    const uint32_t connected = watch_connected(set->watch);
+
+    for (uint32_t i = 1; i <= 2 * LANE_MAX; i++) { /* first round: those that carry back */
+        const uint32_t lane = (set->lane_turn + i) % LANE_MAX;
+        const struct stream *stream = set->streams[lane];
+        if (i <= LANE_MAX && stream != NULL && stream->stuck) {
+            continue;
+        }
+        if ((connected >> lane & 1) != 0 && stream != NULL && stream->shaken && !stream->dead) {
+            set->lane_turn = lane;
+            return (int)lane;
+        }
+    }
+    return -1;
+}
+
 /* -- is it there? ----------------------------------------------------------------------------- */
 
 static void end_knock(struct set *set)

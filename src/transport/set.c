@@ -400,6 +400,9 @@ void set_tell(struct set *set, struct lane_report *report, int lane)
         if (stream != NULL && stream->shaken && !stream->dead && (lane < 0 || (int)i == lane)) {
             (void)stream_control(stream, bytes, size);
             const int rc = stream_flush(set, stream);
+            if (!set->sending && stream->told_at.ns == 0) {
+                stream->told_at = now;
+            }
             if (rc < 0 && rc != -EAGAIN) {
                 set_lost(set, now, i, reason_of(rc));
             }
@@ -585,6 +588,9 @@ void set_progress(struct set *set, struct mono now, bool all)
         if (set->sending && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
             traffic_look(set, now);
+        }
+        if (!set->sending) {
+            in_look(set, now);
         }
         set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));

@@ -198,6 +198,8 @@ MUST_CHECK enum ledger_verdict ledger_on_written(struct ledger *l, struct mono n
  * with the next, and after ledger_lane_down and ledger_lane_open everything is news again. */
 bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                         int *ret_lane);
+/* The last report may not have arrived: all that is cumulative is news again. */
+void ledger_report_again(struct ledger *l);
 /* When ledger_next_report has something, if nothing else happens before: in the past if now;
  * MONO_NEVER. */
 struct mono ledger_deadline(const struct ledger *l);

@@ -27,6 +27,11 @@ void ledger_report_all(struct ledger *l)
     l->news = true;
 }
 
+void ledger_report_again(struct ledger *l)
+{
+    ledger_report_all(l);
+}
+
 void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint32_t bytes)
 {
     struct lane *x = &l->lanes[lane];
