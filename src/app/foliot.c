@@ -63,6 +63,8 @@ static const struct command commands[] = {
      "history | rollback [VERSION] | observe on|off  [--json] [--controller URL] [--authority "
      "FILE] [--token-file FILE]",
      "what the fleet's agents are told to do, by versions; observe for all", command_config},
+    {"levels", "[--json] [--controller URL] [--authority FILE] [--token-file FILE]",
+     "service levels of the fleet: met or broken, since when, by whom", command_levels},
     {"keygen", "[--rotate] [--id ID] FILE", "make the fleet's key file, or add the next key to it",
      command_keygen},
     {"support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",

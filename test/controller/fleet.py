@@ -211,11 +211,11 @@ class Fleet(unittest.TestCase):
 
     # ---- agents ----
 
-    def join(self, i, token=None, check=True, name=None, nics=("nic0", "nic1")):
+    def join(self, i, token=None, check=True, name=None, nics=("nic0", "nic1"), leaf=None):
         name = name or f"h{i}"
         return run("ip", "netns", "exec", self.space(f"h{i}"), self.AGENT, "join", "10.90.0.1", token or self.token,
                    "--host", name, *[x for nic in nics for x in ("--nic", nic)], "--config", self.path(f"{name}.yaml"),
-                   "--state-dir", self.path(f"state-{name}"), check=check)
+                   "--state-dir", self.path(f"state-{name}"), *(["--leaf", leaf] if leaf else []), check=check)
 
     def agent(self, i, name=None):
         name = name or f"h{i}"

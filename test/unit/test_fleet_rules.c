@@ -9,6 +9,7 @@
 #include "base/prng.h"
 #include "core/fleet/delay_code.h"
 #include "core/fleet/freshness.h"
+#include "core/fleet/level.h"
 #include "core/fleet/report.h"
 #include "core/fleet/rollout.h"
 
@@ -122,6 +123,38 @@ static void delays_keep_their_order_and_size(void **state)
     assert_true(delay_decode(INT32_MIN) < 0);
 }
 
+static enum level_verdict round_of(struct level_state *s, int64_t second, int64_t value)
+{
+    static const struct level level = {
+        .kind = LEVEL_OWD_P99, .limit = 10000, .hold = {30 * NS_PER_S}};
+    level_begin(s);
+    (void)level_add(s, &level, &(struct level_path){1, 2, 7640, value});
+    (void)level_add(s, &level, &(struct level_path){3, 4, 7640, value < 0 ? -1 : 5000});
+    (void)level_end(s, &level, (struct mono){second * NS_PER_S});
+    return s->verdict;
+}
+
+static void a_level_is_met_or_broken_or_unknown(void **state)
+{
+    struct level_state s = {0};
+    assert_int_equal(round_of(&s, 1, -1), LEVEL_UNKNOWN);
+    assert_int_equal(round_of(&s, 2, 10000), LEVEL_MET);  /* the limit itself is right */
+    assert_int_equal(round_of(&s, 10, 10001), LEVEL_MET); /* a moment */
+    assert_int_equal(round_of(&s, 20, 9000), LEVEL_MET);
+    assert_int_equal(round_of(&s, 30, 94000), LEVEL_MET);
+    assert_int_equal(round_of(&s, 59, 94000), LEVEL_MET);
+    assert_int_equal(round_of(&s, 60, 94000), LEVEL_BROKEN);
+    assert_int_equal(s.since.ns, 30 * NS_PER_S); /* since it began, not since it was said */
+    assert_int_equal(s.worst, 94000);
+    assert_int_equal(s.worst_from, 1);
+    assert_int_equal(s.beyond, 1);
+    assert_int_equal(round_of(&s, 61, 100), LEVEL_BROKEN);
+    assert_int_equal(round_of(&s, 91, 100), LEVEL_MET);
+    assert_int_equal(round_of(&s, 92, -1), LEVEL_UNKNOWN); /* silence is never health */
+    assert_int_equal(s.unmeasured, 2);
+    assert_int_equal(round_of(&s, 93, 94000), LEVEL_BROKEN);
+}
+
 static enum rollout_verdict judge(struct rollout_facts facts)
 {
     const char *why = NULL;
@@ -171,6 +204,7 @@ int main(void)
         cmocka_unit_test(silence_is_never_health),
         cmocka_unit_test(delays_keep_their_order_and_size),
         cmocka_unit_test(canaries_decide),
+        cmocka_unit_test(a_level_is_met_or_broken_or_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

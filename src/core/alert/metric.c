@@ -56,6 +56,8 @@ static const struct alert_metric_info metrics[ALERT_METRIC_COUNT] = {
     [ALERT_CERTIFICATE_AUTHORITY] = {"certificate.authority_days_left",
                                      "days left of the authority's certificate", ALERT_DAYS,
                                      ALERT_PER_FLEET, false, true},
+    [ALERT_LEVELS_BROKEN] = {"levels.broken", "service levels that are broken", ALERT_PLAIN,
+                             ALERT_PER_FLEET, false, true},
     [ALERT_CONFIG_TAKEN_BACK] = {"config.taken_back",
                                  "configurations that were taken back by themselves", ALERT_PLAIN,
                                  ALERT_PER_FLEET, false, true},

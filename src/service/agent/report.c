@@ -308,7 +308,8 @@ struct columns {
     uint32_t *local, *peer, *port, *loss, *state;
     uint64_t *signature;
     int32_t *p50, *p99;
-    uint32_t count, capacity;
+    uint32_t *out_local, *out_peer, *out_port, *out_hops;
+    uint32_t count, out_count, capacity;
     bool lossy, odd; /* any loss; any state but ALIVE */
     uint64_t generation;
     int64_t bound_ns;
@@ -325,8 +326,14 @@ static int claim(struct report_maker *m, struct columns *c, uint32_t capacity)
     c->signature = message_arena_take(&m->arena, capacity * sizeof(uint64_t));
     c->p50 = message_arena_take(&m->arena, capacity * sizeof(int32_t));
     c->p99 = message_arena_take(&m->arena, capacity * sizeof(int32_t));
-    return c->p99 == NULL || c->p50 == NULL || c->signature == NULL || c->state == NULL ||
-                   c->loss == NULL || c->port == NULL || c->peer == NULL || c->local == NULL
+    uint32_t *out = message_arena_take(&m->arena, 4ull * capacity * sizeof(uint32_t));
+    c->out_local = out;
+    c->out_peer = out + capacity;
+    c->out_port = out + 2ull * capacity;
+    c->out_hops = out + 3ull * capacity;
+    return out == NULL || c->p99 == NULL || c->p50 == NULL || c->signature == NULL ||
+                   c->state == NULL || c->loss == NULL || c->port == NULL || c->peer == NULL ||
+                   c->local == NULL
                ? -ENOMEM
                : 0;
 }
@@ -352,6 +359,26 @@ static void add_path(struct columns *c, const struct node_edge *edge, const stru
     }
 }
 
+/* Of what leaves: only how far it is, which nobody else knows. */
+static void add_hops(struct agent *a, struct columns *c, uint32_t e, const struct node_edge *edge)
+{
+    uint8_t hops[MESH_HOP_MAX][16];
+    struct path_report p;
+    for (uint8_t k = 0; k < edge->path_count && c->out_count < c->capacity; k++) {
+        const uint8_t count = node_path_hops(a->node, e, k, hops);
+        if (count > 0 && node_path_get(a->node, e, k, DIRECTION_OUT, a->now, &p)) {
+            const uint32_t i = c->out_count++;
+            c->out_local[i] = edge->local.index;
+            c->out_peer[i] = edge->peer.index;
+            c->out_port[i] = p.source_port;
+            c->out_hops[i] = count;
+            c->generation =
+                hash_u64(c->generation, ((uint64_t)edge->local.index << 32) | edge->peer.index);
+            c->generation = hash_u64(c->generation, (uint64_t)p.source_port << 8 | count);
+        }
+    }
+}
+
 /* What arrives here: DIRECTION_IN. */
 static void gather(struct agent *a, struct columns *c)
 {
@@ -366,6 +393,7 @@ static void gather(struct agent *a, struct columns *c)
                 add_path(c, &edge, &p);
             }
         }
+        add_hops(a, c, e, &edge);
     }
     c->generation |= 1;
 }
@@ -399,6 +427,12 @@ static int fill_paths(struct report_maker *m, struct agent *a, Foliot__V1__Repor
         table->peer = c.peer;
         table->port = c.port;
         table->signature = c.signature;
+        table->n_out_local = table->n_out_peer = table->n_out_port = table->n_out_hops =
+            c.out_count;
+        table->out_local = c.out_local;
+        table->out_peer = c.out_peer;
+        table->out_port = c.out_port;
+        table->out_hops = c.out_hops;
         report->table = table;
     }
     return 0;

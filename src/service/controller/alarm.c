@@ -1,6 +1,7 @@
 /* alarm.c: what the fleet reports, told to the alert engine; what the engine says, kept and shown. The engine's hosts
  * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
 #include "service/controller/fleet_config.h"
+#include "service/controller/levels.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -329,6 +330,7 @@ static void feed_fleet(struct controller *c)
         .sample = {
             .host = ALERT_NO_ID, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
     feed(&f, ALERT_CONFIG_TAKEN_BACK, c->fleet_config->rolled_back);
+    feed(&f, ALERT_LEVELS_BROKEN, levels_broken(c));
     feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)c->server_not_after - now) / 86400);
     feed(&f, ALERT_CERTIFICATE_AUTHORITY, ((double)c->authority_not_after - now) / 86400);
 }

@@ -46,6 +46,7 @@ static const struct route {
     {"POST", "/api/v1/config", ROLE_ADMIN, api_post_config},
     {"POST", "/api/v1/config/rollback", ROLE_ADMIN, api_post_config_rollback},
     {"POST", "/api/v1/config/observe", ROLE_OPERATOR, api_post_config_observe},
+    {"GET", "/api/v1/levels", ROLE_VIEWER, api_get_levels},
     {"GET", "/api/v1/tokens", ROLE_ADMIN, api_get_tokens},
     {"POST", "/api/v1/tokens", ROLE_ADMIN, api_post_token},
     {"DELETE", "/api/v1/tokens/", ROLE_ADMIN, api_delete_token},

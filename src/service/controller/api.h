@@ -104,6 +104,9 @@ void api_post_config(struct api_call *call);
 void api_post_config_rollback(struct api_call *call);
 void api_post_config_observe(struct api_call *call);
 
+/* ---- api_level.c ---- */
+void api_get_levels(struct api_call *call);
+
 /* ---- api_rotate.c ---- */
 void api_get_rotation(struct api_call *call);
 void api_post_rotation(struct api_call *call);

@@ -80,14 +80,15 @@ static int load_root(const struct config_node *root, struct controller_config *c
                      struct config_error *error)
 {
     static const char *const keys[] = {
-        "data_dir",     "listen",       "api_listen", "api_key",          "api_certificate",
-        "metrics_open", "report",       "beat",       "certificate_life", "keep",
-        "alerts",       "remote_write", NULL};
+        "data_dir",     "listen", "api_listen",       "api_key", "api_certificate", "metrics_open",
+        "report",       "beat",   "certificate_life", "keep",    "alerts",          "levels",
+        "remote_write", NULL};
     int64_t report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
             life = c->certificate_s * NS_PER_S;
     int r = config_allow(root, keys, error);
     r = r < 0 ? r : load_text(root, "data_dir", c->data_dir, sizeof(c->data_dir), error);
     r = r < 0 ? r : load_text(root, "alerts", c->alerts, sizeof(c->alerts), error);
+    r = r < 0 ? r : load_text(root, "levels", c->levels, sizeof(c->levels), error);
     r = r < 0 ? r : load_text(root, "listen", c->listen, sizeof(c->listen), error);
     r = r < 0 ? r : load_text(root, "api_listen", c->api_listen, sizeof(c->api_listen), error);
     r = r < 0 ? r : load_text(root, "api_key", c->api_key, sizeof(c->api_key), error);

@@ -1,6 +1,7 @@
 /* controller.c: the controller's life: opening, the loop, commits. */
-#include "service/controller/job.h"
 #include "service/controller/fleet_config.h"
+#include "service/controller/job.h"
+#include "service/controller/levels.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -210,6 +211,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     state_watch(c);
     fleet_config_watch(c);
     rotate_watch(c);
+    levels_watch(c);
     reopen_agents(c);
     alarm_second(c);
     api_watch_streams(c);
@@ -269,6 +271,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
 void controller_close(struct controller *c)
 {
     store_close(c->store);
+    levels_free(c);
     fleet_config_free(c);
     fleet_free(c);
     job_close(c);
@@ -387,6 +390,7 @@ static int open_workers(struct controller *c)
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
     alarm_reload(context);
+    levels_load(context); /* a refused one was said, and what was stays */
     return 0;
 }
 
@@ -437,6 +441,7 @@ int controller_run(const struct controller_options *options)
     int r = controller_open(c, options, false);
     r = r < 0 ? r : open_loop(c);
     r = r < 0 ? r : open_workers(c);
+    r = r < 0 ? r : levels_load(c);
     r = r < 0 ? r : alarm_open(c);
     r = r < 0 ? r : open_agents(c);
     r = r < 0 ? r : open_api(c);

@@ -47,6 +47,7 @@ struct controller_config {
     char path[CONTROLLER_PATH_SIZE], data_dir[CONTROLLER_PATH_SIZE];
     char listen[80], api_listen[80];
     char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
+    char levels[CONTROLLER_PATH_SIZE]; /* levels.yaml; likewise */
     char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
     bool metrics_open; /* /metrics without a token */
     struct {
@@ -75,6 +76,10 @@ struct fleet_path { /* one that arrives at a NIC of the host */
 
 struct fleet_job_process;
 struct jobs_state;
+struct fleet_hops { /* how many switches a host's own packets pass */
+    uint32_t local, peer, port, hops;
+};
+
 struct fleet_host;
 struct fleet_nic {
     uint32_t id;
@@ -130,6 +135,8 @@ struct fleet_host {
     uint64_t generation;
     struct fleet_path *paths;
     uint32_t path_count, paths_dead, paths_lossy;
+    struct fleet_hops *hops; /* of own paths, by NIC, peer and port */
+    uint32_t hop_count;
     struct fleet_job_process *jobs; /* as in its last rollup; job.h */
     uint32_t job_count;
     struct open_finding findings[CONTROLLER_HOST_FINDINGS];
@@ -204,6 +211,7 @@ struct controller {
     size_t token_count;
 
     struct fleet_config *fleet_config;
+    struct levels *levels;
     struct jobs_state *jobs; /* job.h */
 
     /* fleet */
@@ -348,6 +356,9 @@ void state_committed(struct controller *c, bool ok);
 /* One event as JSON, for the API and streams. */
 void state_put_event(const struct controller *c, struct json_writer *j,
                      const struct store_event *event);
+
+/* How many switches the packets of a path pass; 0: not known. */
+uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port);
 
 /* ---- alarm.c: what is told to the alert engine ---- */
 MUST_CHECK int alarm_open(struct controller *c);

@@ -221,6 +221,7 @@ void fleet_free(struct controller *c)
 {
     for (uint32_t i = 0; i < c->host_count; i++) {
         free(c->hosts[i]->paths);
+        free(c->hosts[i]->hops);
         job_forget_host(c->hosts[i]);
         free(c->hosts[i]);
     }
@@ -422,6 +423,9 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
     }
     free(h->paths);
     job_forget_host(h);
+    free(h->hops);
+    h->hops = NULL;
+    h->hop_count = 0;
     h->paths = NULL;
     h->path_count = h->nic_count = h->finding_count = h->paths_dead = h->paths_lossy = 0;
     h->member = h->reported = false;

@@ -337,6 +337,43 @@ static void apply_cost(struct fleet_host *h, const Foliot__V1__Cost *m)
 
 enum { PATH_COUNT_MAX = HOST_NIC_MAX * NIC_EDGE_MAX * EDGE_PATH_MAX };
 
+static int compare_hops(const void *a, const void *b)
+{
+    const struct fleet_hops *x = a, *y = b;
+    return x->local != y->local ? (x->local > y->local) - (x->local < y->local)
+           : x->peer != y->peer ? (x->peer > y->peer) - (x->peer < y->peer)
+                                : (x->port > y->port) - (x->port < y->port);
+}
+
+uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port)
+{
+    const struct fleet_nic *n = fleet_find_nic(c, from);
+    const struct fleet_hops key = {from, to, port, 0};
+    const struct fleet_hops *found =
+        n == NULL || n->host->hop_count == 0
+            ? NULL
+            : bsearch(&key, n->host->hops, n->host->hop_count, sizeof(key), compare_hops);
+    return found != NULL ? found->hops : 0;
+}
+
+static void apply_hops(struct fleet_host *h, const Foliot__V1__PathTable *t)
+{
+    struct fleet_hops *hops = calloc(t->n_out_local + 1, sizeof(*hops));
+    if (hops == NULL || t->n_out_local != t->n_out_peer || t->n_out_local != t->n_out_port ||
+        t->n_out_local != t->n_out_hops || t->n_out_local > PATH_COUNT_MAX) {
+        free(hops);
+        return;
+    }
+    for (size_t i = 0; i < t->n_out_local; i++) {
+        hops[i] =
+            (struct fleet_hops){t->out_local[i], t->out_peer[i], t->out_port[i], t->out_hops[i]};
+    }
+    qsort(hops, t->n_out_local, sizeof(*hops), compare_hops);
+    free(h->hops);
+    h->hops = hops;
+    h->hop_count = (uint32_t)t->n_out_local;
+}
+
 static int apply_table(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *t)
 {
     if (t->n_local != t->n_peer || t->n_local != t->n_port || t->n_local != t->n_signature ||
@@ -362,6 +399,7 @@ static int apply_table(struct controller *c, struct fleet_host *h, const Foliot_
     free(h->paths);
     h->paths = paths;
     h->path_count = (uint32_t)t->n_local;
+    apply_hops(h, t);
     h->generation = t->generation;
     h->tables_wanted = false;
     return 0;

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Service levels over reports of our own making. usage: test_levels.py CONTROLLER AGENT FOLIOT"""
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import wire  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+LEVELS = """
+pods: {a: [leaf1, leaf2]}
+levels:
+  - {name: rack-delay, owd_p99: 10us, within: leaf, for: 1s}
+  - {name: pod-hops, hops: 3, within: pod, for: 1s}
+  - {name: rail-loss, loss: 0.1%, within: rail, for: 1s}
+  - {name: everywhere, owd_p50: 1ms, for: 1s}
+"""
+
+
+def code(ns):
+    """delay_encode of core/fleet/delay_code.h: exact below 128, then 64 steps an octave."""
+    if ns < 64:
+        return ns + 1
+    shift = ns.bit_length() - 7
+    return (shift << 6) + (ns >> shift) + 1
+
+
+class TestLevels(fleet.Fleet):
+    numbers = {}
+
+    def foliot(self, *arguments, status=0):
+        done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, *arguments], text=True, check=False,
+                              capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin))
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def say(self, i, delays, hops=(), loss=0):
+        """h<i> reports the paths into its nic0: {from NIC: p99 in ns}; and how far its own packets go."""
+        pairs = sorted(delays)
+        own = 2 * i
+        table = (wire.fixed64(1, 99) + wire.packed(2, [own] * len(pairs)) + wire.packed(3, pairs) + wire.packed(4, [7640] * len(pairs)) +
+                 wire.data(5, bytes(8 * len(pairs))) + wire.packed(6, [own] * len(hops)) + wire.packed(7, [to for to, _ in hops]) +
+                 wire.packed(8, [7640] * len(hops)) + wire.packed(9, [n for _, n in hops]))
+        codes = [code(delays[p]) for p in pairs]
+        rollup = wire.fixed64(1, 99) + wire.packed(2, codes, True) + wire.packed(3, codes, True)
+        if loss:
+            rollup += wire.packed(4, [loss] * len(pairs))
+        number = self.numbers[i] = self.numbers.get(i, 0) + 1
+        report = wire.report(covers=1000, extra=wire.data(7, table) + wire.data(8, rollup))
+        status, body = self.post("/agent/v1/report", wire.batch([(number, report)], oldest=number), **self.identity(f"h{i}"))
+        self.assertEqual(status, 200, body)
+
+    def level(self, name):
+        return next(x for x in self.get("/api/v1/levels")["items"] if x["name"] == name)
+
+    def test_levels(self):
+        self.numbers = {}
+        self.write("levels.yaml", LEVELS)
+        c = self.start(extra=f"levels: {self.path('levels.yaml')}\n", report="5s", beat="10s")
+        for i, leaf in enumerate(("leaf1", "leaf1", "leaf2")):
+            self.join(i, leaf=leaf)
+
+        def all_say(slow=4000, hops=3, loss=0):
+            self.say(0, {2: 4000, 4: 6000}, [(2, 1), (4, 3)])
+            self.say(1, {0: slow, 4: 6000}, [(0, 1), (4, 3)], loss)
+            self.say(2, {0: 6000, 2: 6000}, [(0, 3), (2, hops)])
+
+        def until(name, state, **more):
+            def true():
+                all_say(**more)
+                return self.level(name)["state"] == state
+            self.wait(true, 20, lambda: str(self.get("/api/v1/levels")))
+        self.assertEqual({x["state"] for x in self.get("/api/v1/levels")["items"]}, {"unknown"})
+        self.foliot("levels", status=1)
+        for name in ("rack-delay", "pod-hops", "rail-loss", "everywhere"):
+            until(name, "met")
+        self.wait(lambda: [(x["paths"], x["paths_unmeasured"]) for x in self.get("/api/v1/levels")["items"]] == [(2, 0)] + [(6, 0)] * 3, 10,
+                  lambda: str(self.get("/api/v1/levels")))
+        self.foliot("levels")
+        # One slow direction within the rack: that level, and no other; which, and by whom.
+        until("rack-delay", "broken", slow=94000)
+        rack = self.level("rack-delay")
+        self.assertEqual((rack["worst"]["from"], rack["worst"]["to"], rack["paths_beyond"]), ("h0/nic0", "h1/nic0", 1))
+        self.assertAlmostEqual(rack["worst"]["value"], 94000, delta=94000 * 0.02)
+        self.assertEqual({x["nic"] for x in rack["by"]}, {"h0/nic0", "h1/nic0"})
+        self.assertEqual(self.level("everywhere")["state"], "met")
+        self.assertIn("worst: h0/nic0 -> h1/nic0", self.foliot("levels", status=1))
+        self.wait(lambda: [a for a in self.get("/api/v1/alerts")["items"] if a["rule"] == "level-broken"], 5, "the alert")
+        until("rack-delay", "met")
+        until("pod-hops", "broken", hops=5)
+        self.assertEqual((self.level("pod-hops")["worst"]["from"], self.level("pod-hops")["worst"]["value"]), ("h2/nic0", 5))
+        until("rail-loss", "broken", loss=2000)
+        words = [e["word"] for e in self.events(kind="controller")]
+        self.assertLessEqual({"level-broken", "level-met"}, set(words))
+        # A file with a mistake: as before, and said; another one: what it still says goes on.
+        self.write("levels.yaml", LEVELS.replace("10us", "10"))
+        c.process.send_signal(signal.SIGHUP)
+        self.wait(lambda: "levels.yaml:4:" in (self.get("/api/v1/levels")["error"] or ""), 5, c.log)
+        self.assertEqual(len(self.get("/api/v1/levels")["items"]), 4)
+        self.write("levels.yaml", "levels: [{name: everywhere, owd_p50: 1ms, for: 1s}]\n")
+        c.process.send_signal(signal.SIGHUP)
+        self.wait(lambda: len(self.get("/api/v1/levels")["items"]) == 1, 5, c.log)
+        self.assertEqual((self.get("/api/v1/levels")["error"], self.level("everywhere")["state"]), (None, "met"))
+        # Nobody speaks: nothing is met.
+        self.wait(lambda: self.level("everywhere")["state"] == "unknown", 40, lambda: str(self.get("/api/v1/levels")))
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)
