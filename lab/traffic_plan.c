@@ -1,6 +1,8 @@
 /* traffic_plan.c: patterns to flows. */
 #include "lab/traffic_plan.h"
 
+#include "base/bug.h"
+
 #include <errno.h>
 
 struct plan {
@@ -54,6 +56,7 @@ static int nic_at(const struct traffic_fabric *f, int leaf, int place)
     for (int i = 0; i < f->nic_count; i++) {
         count += f->nics[i].leaf == leaf;
     }
+    ASSERT(count > 0); /* flows go to leaves that have NICs only */
     place %= count;
     for (int i = 0; i < f->nic_count; i++) {
         if (f->nics[i].leaf == leaf && place-- == 0) {

@@ -23,9 +23,9 @@ _foliot()
             help) words=$(foliot help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p') ;;
             selftest) words='clock --json --host --lab --socket' ;;
             lab) words="up status exec eval traffic fault run down --name --controller --no-agents --agent" ;;
-            sim) words='run replay' ;;
+            sim) words='run replay scale' ;;
             perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong --plugin --net-version --device --channels --message --ranks --hosts --lab --rank --meet --jobs --duration --trace --wait --json --live --help' ;;
-            *) words=$(foliot "$command" --help 2>/dev/null | grep -o -- '--[a-z]*' | sort -u)' --help' ;;
+            *) words=$(foliot "$command" --help 2>/dev/null | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u)' --help' ;;
             esac
             if [[ $command =~ ^(lab|sim|keygen)$ ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word"; compgen -f -- "$word")

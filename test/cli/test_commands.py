@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -91,6 +92,13 @@ class Commands(unittest.TestCase):
                                   env={**os.environ, "PATH": path}).stdout.split()
         self.assertIn("support-bundle", complete("foliot", "s"))
         self.assertEqual(complete("foliot", "mesh", "--p"), ["--paths"])
+        self.assertEqual(complete("foliot", "host", "--tok"), ["--token-file"])
+        self.assertIn("scale", complete("foliot", "sim", "s"))
+
+    def test_zsh_completion_is_zsh(self):
+        if shutil.which("zsh") is None:
+            self.skipTest("no zsh")
+        subprocess.run(["zsh", "-n", f"{TOP}/packaging/completion/_foliot"], check=True)
 
     def test_typo_gets_a_suggestion(self):
         typo = self.foliot("clok")
