@@ -4,31 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-/* -- sequence lock -- */
+#include "wire/sequence_lock.h"
 
-/* Acquire and release on every word instead of fences: the same instructions on x86, and
- * ThreadSanitizer understands it. */
 static uint64_t load(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-}
-
-static bool copy_out(const struct clock_page_memory *memory, void *ret, size_t size)
-{
-    for (int i = 0; i < CLOCK_PAGE_TRIES; i++) {
-        const uint64_t before = load(&memory->sequence);
-        if (before & 1) {
-            continue;
-        }
-        for (size_t k = 0; k < size / 8; k++) {
-            const uint64_t word = load(&memory->words[k]);
-            memcpy((char *)ret + 8 * k, &word, 8);
-        }
-        if (__atomic_load_n(&memory->sequence, __ATOMIC_RELAXED) == before) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void clock_page_init(struct clock_page_memory *memory, uint64_t nonce)
@@ -58,17 +38,17 @@ static bool terms_valid(const struct clock_page_terms *t)
 
 bool clock_page_read_terms(const struct clock_page_memory *memory, struct clock_page_terms *ret)
 {
-    return copy_out(memory, ret, sizeof(*ret)) && terms_valid(ret) &&
-           linear_map_valid(&ret->prior) && linear_map_valid(&ret->line) &&
+    return sequence_lock_read(&memory->sequence, memory->words, ret, sizeof(*ret)) &&
+           terms_valid(ret) && linear_map_valid(&ret->prior) && linear_map_valid(&ret->line) &&
            linear_map_valid(&ret->map);
 }
 
 bool clock_page_read(const struct clock_page_memory *memory, struct clock_page *ret)
 {
-    if (!copy_out(memory, ret, sizeof(*ret)) || !terms_valid(&ret->terms) ||
-        !linear_map_valid(&ret->terms.prior) || !linear_map_valid(&ret->terms.line) ||
-        !linear_map_valid(&ret->terms.map) || ret->nic_count > HOST_NIC_MAX ||
-        !time_valid(ret->utc_minus_fleet_ns)) {
+    if (!sequence_lock_read(&memory->sequence, memory->words, ret, sizeof(*ret)) ||
+        !terms_valid(&ret->terms) || !linear_map_valid(&ret->terms.prior) ||
+        !linear_map_valid(&ret->terms.line) || !linear_map_valid(&ret->terms.map) ||
+        ret->nic_count > HOST_NIC_MAX || !time_valid(ret->utc_minus_fleet_ns)) {
         return false;
     }
     for (uint32_t i = 0; i < ret->nic_count; i++) {
@@ -131,19 +111,12 @@ static struct clock_page_quick quick_of(const struct clock_page_terms *t)
 
 void clock_page_write(struct clock_page_memory *memory, const struct clock_page *page)
 {
-    const uint64_t sequence = __atomic_load_n(&memory->sequence, __ATOMIC_RELAXED);
     struct clock_page copy = *page;
 
     copy.terms.magic = CLOCK_PAGE_MAGIC;
     copy.terms.version = CLOCK_PAGE_VERSION;
     copy.terms.quick = quick_of(&copy.terms);
-    __atomic_store_n(&memory->sequence, sequence | 1, __ATOMIC_RELAXED);
-    for (size_t k = 0; k < sizeof(copy) / 8; k++) {
-        uint64_t word;
-        memcpy(&word, (const char *)&copy + 8 * k, 8);
-        __atomic_store_n(&memory->words[k], word, __ATOMIC_RELEASE);
-    }
-    __atomic_store_n(&memory->sequence, (sequence | 1) + 1, __ATOMIC_RELEASE);
+    sequence_lock_write(&memory->sequence, memory->words, &copy, sizeof(copy));
 }
 
 /* -- the reader's -- */
@@ -321,7 +294,7 @@ static inline size_t likely_word(const struct clock_page_terms *t, int64_t c)
 bool clock_page_read_at(const struct clock_page_memory *memory, int64_t c, int64_t now,
                         struct clock_page_head *ret_head, struct clock_page_reading *ret)
 {
-    for (int i = 0; i < CLOCK_PAGE_TRIES; i++) {
+    for (int i = 0; i < SEQUENCE_LOCK_TRIES; i++) {
         const uint64_t before = load(&memory->sequence);
         struct clock_page_terms terms;
         struct linear_map line;

@@ -25,7 +25,7 @@
  * Mechanics: a sequence lock of 64-bit words. The sequence starts at a random even number, so a
  * reader that straddles the page of a dead agent and that of its successor sees two different
  * numbers. Words are stored with release and loaded with acquire order: on x86 plain moves. A
- * writer killed within a write leaves an odd number: readers give up after CLOCK_PAGE_TRIES and say
+ * writer killed within a write leaves an odd number: readers give up after SEQUENCE_LOCK_TRIES and say
  * UNKNOWN until a new agent writes. The file must never be truncated while it is mapped; a new
  * agent makes a new file and renames it over the old. */
 #pragma once
@@ -41,7 +41,6 @@
 #define CLOCK_PAGE_SIZE    4096
 #define CLOCK_PAGE_MAGIC   0x314b434f4c434f46ULL /* "FOCLOCK1" */
 #define CLOCK_PAGE_VERSION 1
-#define CLOCK_PAGE_TRIES   4096 /* of a reader against a write in progress (~1 us) */
 
 #define CLOCK_PAGE_HOLDOVER_NS 2000000000LL    /* unwritten for longer: HOLDOVER */
 #define CLOCK_PAGE_UNKNOWN_NS  3600000000000LL /* for longer: UNKNOWN */
@@ -146,7 +145,7 @@ void clock_page_write(struct clock_page_memory *memory, const struct clock_page 
 
 /* -- readers: any number; any bytes are safe */
 
-/* Never written, torn for CLOCK_PAGE_TRIES tries, or bytes that no agent of this version writes:
+/* Never written, torn for SEQUENCE_LOCK_TRIES tries, or bytes that no agent of this version writes:
  * false. */
 MUST_CHECK bool clock_page_read(const struct clock_page_memory *memory, struct clock_page *ret);
 /* Only what clock_page_at() needs. */

@@ -4,37 +4,7 @@
 #include <string.h>
 
 #include "wire/lane.h"
-
-static void write_locked(uint64_t *sequence, uint64_t *words, const void *from, size_t size)
-{
-    const uint64_t before = __atomic_load_n(sequence, __ATOMIC_RELAXED);
-
-    __atomic_store_n(sequence, before | 1, __ATOMIC_RELAXED);
-    for (size_t k = 0; k < size / 8; k++) {
-        uint64_t word;
-        memcpy(&word, (const char *)from + 8 * k, 8);
-        __atomic_store_n(&words[k], word, __ATOMIC_RELEASE);
-    }
-    __atomic_store_n(sequence, (before | 1) + 1, __ATOMIC_RELEASE);
-}
-
-static bool read_locked(const uint64_t *sequence, const uint64_t *words, void *ret, size_t size)
-{
-    for (int i = 0; i < JOB_PAGE_TRIES; i++) {
-        const uint64_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
-        if (before & 1) {
-            continue;
-        }
-        for (size_t k = 0; k < size / 8; k++) {
-            const uint64_t word = __atomic_load_n(&words[k], __ATOMIC_ACQUIRE);
-            memcpy((char *)ret + 8 * k, &word, 8);
-        }
-        if (__atomic_load_n(sequence, __ATOMIC_RELAXED) == before) {
-            return true;
-        }
-    }
-    return false;
-}
+#include "wire/sequence_lock.h"
 
 void job_page_init(struct job_page_memory *memory, uint64_t nonce)
 {
@@ -52,15 +22,15 @@ void job_page_write_header(struct job_page_memory *memory, const struct job_page
     copy.magic = JOB_PAGE_MAGIC;
     copy.version = JOB_PAGE_VERSION;
     copy.lane_capacity = JOB_PAGE_LANES_MAX;
-    write_locked(&memory->sequence, memory->header, &copy, sizeof(copy));
+    sequence_lock_write(&memory->sequence, memory->header, &copy, sizeof(copy));
 }
 
 void job_page_write_lane(struct job_page_memory *memory, uint32_t index,
                          const struct job_page_lane *lane)
 {
     if (index < JOB_PAGE_LANES_MAX) {
-        write_locked(&memory->lanes[index].sequence, memory->lanes[index].words, lane,
-                     sizeof(*lane));
+        sequence_lock_write(&memory->lanes[index].sequence, memory->lanes[index].words, lane,
+                            sizeof(*lane));
     }
 }
 
@@ -81,7 +51,7 @@ bool job_page_read_header(const struct job_page_memory *memory, size_t size,
     struct job_page_header header;
 
     if (size < sizeof(*memory) ||
-        !read_locked(&memory->sequence, memory->header, &header, sizeof(header)) ||
+        !sequence_lock_read(&memory->sequence, memory->header, &header, sizeof(header)) ||
         header.magic != JOB_PAGE_MAGIC || header.version != JOB_PAGE_VERSION ||
         header.lane_capacity != JOB_PAGE_LANES_MAX || header.lane_count > JOB_PAGE_LANES_MAX) {
         return false;
@@ -98,8 +68,8 @@ bool job_page_read_lane(const struct job_page_memory *memory, size_t size, uint3
     struct job_page_lane lane;
 
     if (index >= JOB_PAGE_LANES_MAX || size < sizeof(*memory) ||
-        !read_locked(&memory->lanes[index].sequence, memory->lanes[index].words, &lane,
-                     sizeof(lane)) ||
+        !sequence_lock_read(&memory->lanes[index].sequence, memory->lanes[index].words, &lane,
+                            sizeof(lane)) ||
         lane.state >= LANE_STATE_COUNT || lane.reason >= LANE_REASON_COUNT) {
         return false;
     }

@@ -22,7 +22,6 @@
 #define JOB_PAGE_MAGIC     0x31424f4a4f464f46ULL /* "FOFOJOB1" */
 #define JOB_PAGE_VERSION   2
 #define JOB_PAGE_LANES_MAX 1024
-#define JOB_PAGE_TRIES     4096
 #define JOB_PAGE_PREFIX    "job-"
 #define JOB_PAGE_SUFFIX    ".page"
 #define JOB_PAGE_NS_NONE   UINT32_MAX /* not measured */

@@ -3,36 +3,7 @@
 
 #include <string.h>
 
-static void write_locked(uint64_t *sequence, uint64_t *words, const void *from, size_t size)
-{
-    const uint64_t before = __atomic_load_n(sequence, __ATOMIC_RELAXED);
-
-    __atomic_store_n(sequence, before | 1, __ATOMIC_RELAXED);
-    for (size_t k = 0; k < size / 8; k++) {
-        uint64_t word;
-        memcpy(&word, (const char *)from + 8 * k, 8);
-        __atomic_store_n(&words[k], word, __ATOMIC_RELEASE);
-    }
-    __atomic_store_n(sequence, (before | 1) + 1, __ATOMIC_RELEASE);
-}
-
-static bool read_locked(const uint64_t *sequence, const uint64_t *words, void *ret, size_t size)
-{
-    for (int i = 0; i < MESH_PAGE_TRIES; i++) {
-        const uint64_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
-        if (before & 1) {
-            continue;
-        }
-        for (size_t k = 0; k < size / 8; k++) {
-            const uint64_t word = __atomic_load_n(&words[k], __ATOMIC_ACQUIRE);
-            memcpy((char *)ret + 8 * k, &word, 8);
-        }
-        if (__atomic_load_n(sequence, __ATOMIC_RELAXED) == before) {
-            return true;
-        }
-    }
-    return false;
-}
+#include "wire/sequence_lock.h"
 
 void mesh_page_init(struct mesh_page_memory *memory, uint32_t capacity, uint64_t nonce)
 {
@@ -57,7 +28,7 @@ void mesh_page_write_header(struct mesh_page_memory *memory, const struct mesh_p
     copy.version = MESH_PAGE_VERSION;
     copy.capacity = before.capacity;
     ASSERT(copy.count <= copy.capacity);
-    write_locked(&memory->sequence, memory->header, &copy, sizeof(copy));
+    sequence_lock_write(&memory->sequence, memory->header, &copy, sizeof(copy));
 }
 
 bool mesh_page_write(struct mesh_page_memory *memory, uint32_t index,
@@ -72,8 +43,8 @@ bool mesh_page_write(struct mesh_page_memory *memory, uint32_t index,
     if (memcmp(&before, entry, sizeof(before)) == 0) {
         return false;
     }
-    write_locked(&memory->entries[index].sequence, memory->entries[index].words, entry,
-                 sizeof(*entry));
+    sequence_lock_write(&memory->entries[index].sequence, memory->entries[index].words, entry,
+                        sizeof(*entry));
     return before.state != entry->state || before.generation != entry->generation;
 }
 
@@ -83,7 +54,7 @@ bool mesh_page_read_header(const struct mesh_page_memory *memory, size_t size,
     struct mesh_page_header header;
 
     if (size < sizeof(*memory) ||
-        !read_locked(&memory->sequence, memory->header, &header, sizeof(header)) ||
+        !sequence_lock_read(&memory->sequence, memory->header, &header, sizeof(header)) ||
         header.magic != MESH_PAGE_MAGIC || header.version != MESH_PAGE_VERSION ||
         header.capacity > MESH_PAGE_ENTRY_MAX || mesh_page_size(header.capacity) > size ||
         header.count > header.capacity) {
@@ -99,8 +70,8 @@ bool mesh_page_read(const struct mesh_page_memory *memory, size_t size, uint32_t
     struct mesh_page_entry entry;
 
     if (index >= MESH_PAGE_ENTRY_MAX || mesh_page_size(index + 1) > size ||
-        !read_locked(&memory->entries[index].sequence, memory->entries[index].words, &entry,
-                     sizeof(entry)) ||
+        !sequence_lock_read(&memory->entries[index].sequence, memory->entries[index].words, &entry,
+                            sizeof(entry)) ||
         entry.state > MESH_PAGE_LOSSY || entry.direction > MESH_PAGE_IN ||
         entry.local.index >= FLEET_NIC_MAX || entry.peer.index >= FLEET_NIC_MAX) {
         return false;
