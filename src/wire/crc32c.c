@@ -1,7 +1,8 @@
-/* crc32c.c: Castagnoli's CRC by the processor's instruction, three streams at a
- * time, joined by a multiplication with a power of x (Gopal et al., "Fast CRC
- * Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011); or by
- * eight tables ("slicing by 8", Kounavis and Berry 2005). */
+/* crc32c.c: Castagnoli's CRC, 256 bytes at a time by carry-less multiplication where registers are 512 bits wide (Gopal et
+ * al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009); by the processor's
+ * own instruction, three streams at a time, joined by a multiplication with a power of x (the same, "Fast CRC Computation for
+ * iSCSI Polynomial Using CRC32 Instruction", Intel 2011); or by eight tables ("slicing by 8", Kounavis and Berry
+ * 2005). */
 #include "wire/crc32c.h"
 
 #include <stdatomic.h>
@@ -122,23 +123,112 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t fast(uint32_t start, co
     return ~(uint32_t)crc;
 }
 
+/* What comes before, moved on by D bits, is added to what is there: 64 bits of it times x^(63 + D), the
+ * other 64 times x^(D - 1) (one less than D, for a product of two reflected words lies one bit lower than their sum of places),
+ * both mod P, reflected and in the upper half of the word. */
+#define FOLD_2048 0xe9a5d8be00000000ll, 0x1426a81500000000ll
+#define FOLD_512  0x1c19243b00000000ll, 0x75bba45b00000000ll
+#define FOLD_128  0x3743f7bd00000000ll, 0x3171d43000000000ll
+
+#define WIDE     64
+#define WIDE_MIN 1024 /* less is not worth the way there and back */
+#define AVX512   "avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul,sse4.2"
+
+__attribute__((target(AVX512))) static __m512i folded(__m512i before, __m512i by, __m512i onto)
+{
+    const __m512i first = _mm512_clmulepi64_epi128(before, by, 0x00);
+    const __m512i second = _mm512_clmulepi64_epi128(before, by, 0x11);
+
+    return _mm512_ternarylogic_epi64(first, second, onto, 0x96); /* the sum of all three */
+}
+
+__attribute__((target(AVX512))) static __m512i pair(long long first, long long second)
+{
+    return _mm512_set_epi64(second, first, second, first, second, first, second, first);
+}
+
+/* The remainder of 64 bytes. */
+__attribute__((target(AVX512))) static uint32_t narrow(__m512i wide)
+{
+    const __m512i by = pair(FOLD_128);
+    __m128i sum = _mm512_castsi512_si128(wide);
+    const __m128i parts[3] = {_mm512_extracti64x2_epi64(wide, 1),
+                              _mm512_extracti64x2_epi64(wide, 2),
+                              _mm512_extracti64x2_epi64(wide, 3)};
+
+    for (int i = 0; i < 3; i++) {
+        sum = _mm_xor_si128(
+            parts[i], _mm_xor_si128(_mm_clmulepi64_si128(sum, _mm512_castsi512_si128(by), 0x00),
+                                    _mm_clmulepi64_si128(sum, _mm512_castsi512_si128(by), 0x11)));
+    }
+    return (uint32_t)_mm_crc32_u64(_mm_crc32_u64(0, (uint64_t)_mm_extract_epi64(sum, 0)),
+                                   (uint64_t)_mm_extract_epi64(sum, 1));
+}
+
+__attribute__((target(AVX512))) static uint32_t wide(uint32_t start, const uint8_t *p, size_t size)
+{
+    const __m512i by_2048 = pair(FOLD_2048), by_512 = pair(FOLD_512);
+    __m512i sums[4];
+
+    for (int i = 0; i < 4; i++, p += WIDE, size -= WIDE) {
+        sums[i] = _mm512_loadu_si512(p);
+    }
+    sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~start)));
+    for (; size >= 4 * WIDE; p += 4 * WIDE, size -= 4 * WIDE) {
+        for (int i = 0; i < 4; i++) {
+            sums[i] = folded(sums[i], by_2048, _mm512_loadu_si512(p + i * WIDE));
+        }
+    }
+    for (int i = 1; i < 4; i++) {
+        sums[i] = folded(sums[i - 1], by_512, sums[i]);
+    }
+    for (; size >= WIDE; p += WIDE, size -= WIDE) {
+        sums[3] = folded(sums[3], by_512, _mm512_loadu_si512(p));
+    }
+    return fast(~narrow(sums[3]), p, size);
+}
+
+enum way { WAY_UNKNOWN, WAY_WIDE, WAY_FAST, WAY_PORTABLE };
+
+static enum way find_way(void)
+{
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("pclmul")) {
+        return WAY_PORTABLE;
+    }
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("vpclmulqdq")
+               ? WAY_WIDE
+               : WAY_FAST;
+}
+
+static enum way way_known(void)
+{
+    static atomic_int known;
+    int way = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (way == WAY_UNKNOWN) {
+        way = find_way();
+        atomic_store_explicit(&known, way, memory_order_relaxed);
+    }
+    return (enum way)way;
+}
+
+uint32_t crc32c_instruction(uint32_t crc, const void *bytes, size_t size)
+{
+    return way_known() != WAY_PORTABLE ? fast(crc, bytes, size) : crc32c_portable(crc, bytes, size);
+}
+
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
-    static atomic_int way; /* 0: not asked yet */
-    int known = atomic_load_explicit(&way, memory_order_relaxed);
-
-    if (known == 0) {
-        __builtin_cpu_init();
-        known = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") ? 1 : 2;
-        atomic_store_explicit(&way, known, memory_order_relaxed);
-    }
-    return known == 1 ? fast(crc, bytes, size) : crc32c_portable(crc, bytes, size);
+    return size >= WIDE_MIN && way_known() == WAY_WIDE ? wide(crc, bytes, size)
+                                                       : crc32c_instruction(crc, bytes, size);
 }
 
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
 
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
+uint32_t crc32c_instruction(uint32_t crc, const void *bytes, size_t size)
 {
     const uint8_t *p = bytes;
 
@@ -152,7 +242,17 @@ uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
     return ~crc;
 }
 
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
+{
+    return crc32c_instruction(crc, bytes, size);
+}
+
 #else
+
+uint32_t crc32c_instruction(uint32_t crc, const void *bytes, size_t size)
+{
+    return crc32c_portable(crc, bytes, size);
+}
 
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {

@@ -63,6 +63,7 @@ static void test_crc(void **state)
         const size_t cut = prng_below(&p, size + 1);
         const uint32_t whole = crc32c_portable(0, bytes + at, size);
         assert_int_equal(crc32c(0, bytes + at, size), whole);
+        assert_int_equal(crc32c_instruction(0, bytes + at, size), whole);
         assert_int_equal(crc32c(crc32c(0, bytes + at, cut), bytes + at + cut, size - cut), whole);
     }
 }
