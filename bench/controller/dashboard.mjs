@@ -72,6 +72,16 @@ async function matrix() {
     }, size));
   }
   say({ first_paint_ms: paints });
+  const drawn = await page.evaluate(() => {
+    const canvas = document.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return data.filter((v, i) => i % 4 === 3 && v === 255).length;
+  });
+  if (drawn < 1000) {
+    throw new Error(`the heat map is empty: ${drawn} pixels`);
+  }
+  await page.reload(); // reading pixels made the canvas another one
+  await page.locator("canvas").waitFor();
   const box = await page.locator("canvas").boundingBox();
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
   await page.mouse.move(x, y);

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import sys
 import time
 import unittest
@@ -18,6 +19,26 @@ import wire  # noqa: E402
 fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
 fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+
+def unpack(data):
+    """docs/openapi.yaml's format=binary, written anew."""
+    magic, n, m, step, at = struct.unpack_from("<4sIIIq", data)
+    assert magic == b"FLX1"
+    ids = struct.unpack_from(f"<{n}I", data, 24)
+    first = struct.unpack_from(f"<{n + 1}I", data, 24 + 4 * n)
+    place = 28 + 8 * n
+    sender, p50, p99, state = (struct.unpack_from(f"<{m}{kind}", data, place + offset * m) for kind, offset in (("I", 0), ("h", 4), ("h", 6), ("B", 8)))
+    names = data[place + 9 * m:].decode().split("\n")
+
+    def delay(code):
+        k = abs(code) - 1
+        s = k // 64 - 1
+        ns = k if k < 64 else ((64 + k % 64) << s) + (1 << s) // 2
+        return None if code == 0 else ns if code > 0 else -ns
+    cells = [[ids[sender[i]], ids[row], delay(p50[i]), delay(p99[i]), state[i]] for row in range(n) for i in range(first[row], first[row + 1])]
+    return {"at_utc_ns": at, "step_ns": step * 10**9, "states": None, "columns": None, "cells": cells,
+            "nics": [[nic, *name.split("/")] for nic, name in zip(ids, names[:-1], strict=True)]}
 
 
 class TestFleet(fleet.Fleet):
@@ -38,7 +59,7 @@ class TestFleet(fleet.Fleet):
                          [(0, "h0", "nic0", 0), (1, "h0", "nic1", 1), (2, "h1", "nic0", 0), (3, "h1", "nic1", 1)])
         self.assertTrue(all(link["state"] == "up" for link in self.get("/api/v1/links")["items"]))
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=0&to=2")["items"]), 10, "a path")
-        self.assertTrue(self.get("/api/v1/latency")["cells"])
+        self.earlier = self.matrices()
         self.check_metrics(self.get("/metrics", headers={"Accept": "application/openmetrics-text"}))
         control = self.ask("h0")["controller"]
         self.assertEqual((control["address"], control["connected"], control["trouble"]), ("10.90.0.1:7638", True, None))
@@ -53,7 +74,40 @@ class TestFleet(fleet.Fleet):
             self.assertEqual(agent.stop(), 0)
         self.wait(lambda: self.host("h0")["freshness"] == "stale", 6, "silence")
         self.assertEqual(self.host("h0")["health"], "unknown")
+        # what they say no longer is: unknown now, as it was then, and not measured where it was silent
+        self.wait(lambda: {(cell[2], cell[5]) for cell in self.get("/api/v1/latency")["cells"]} == {(None, 0)}, 6, "unknown cells")
+        then = self.get(f"/api/v1/latency?at={self.earlier['at_utc_ns']}")
+        self.assertEqual([(c[0], c[1], c[5]) for c in then["cells"]], [(c[0], c[1], 1) for c in self.earlier["cells"]])
         self.assertEqual(controller.stop(), 0)
+
+    def matrices(self):
+        """The matrix now, at this instant out of the store, and in bytes; long before there is none."""
+        pairs = [(a, b) for a in range(4) for b in range(4) if a // 2 != b // 2]
+        now = self.wait(lambda: (m := self.get("/api/v1/latency")) and sum(c[2] is not None for c in m["cells"]) == len(pairs) and m, 15,
+                        lambda: str(self.get("/api/v1/latency")))
+        self.assertEqual((now["at_utc_ns"], now["step_ns"]), (None, None))
+        self.assertEqual(sorted((c[0], c[1]) for c in now["cells"]), pairs)
+        at = self.wait(lambda: (m := self.get(f"/api/v1/latency?at={time.time_ns() - 10**10}")) and len(m["cells"]) == len(pairs) and m, 60, "history")
+        self.assertEqual(sorted((c[0], c[1]) for c in at["cells"]), pairs)
+        self.assertTrue(all(c[5] == 1 and c[2] and c[3] and c[2] <= c[3] and c[2] < 10**9 for c in at["cells"]), at)
+        self.assertEqual(at["step_ns"], 10**10)
+        query = f"/api/v1/latency?at={at['at_utc_ns']}"
+
+        def same():
+            now = self.get(query)  # the last report of that slot may come between the two
+            return unpack(self.get(f"{query}&format=binary")) == now | {"states": None, "columns": None, "cells": [c[:4] + c[5:] for c in now["cells"]]}
+        self.wait(same, 15, lambda: str((unpack(self.get(f"{query}&format=binary")), self.get(query))))
+
+        def unchanged():
+            _, headers, _ = self.request("GET", f"{query}&format=binary")
+            self.assertEqual(headers["Content-Type"], "application/octet-stream")
+            return self.request("GET", f"{query}&format=binary", headers={"If-None-Match": headers["ETag"]})[0] == 304
+        self.wait(unchanged, 15, "304")
+        none = self.get("/api/v1/latency?at=1700000000000000000")
+        self.assertEqual((none["nics"], none["cells"]), (now["nics"], []))
+        for query in ("at=0", "at=x", "at=-5", "format=xml"):
+            self.assertEqual(self.request("GET", f"/api/v1/latency?{query}")[0], 400)
+        return at
 
     def test_metrics_of_an_agent(self):
         self.start()

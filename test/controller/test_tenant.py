@@ -5,6 +5,7 @@ import os
 import re
 import sqlite3
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -61,6 +62,7 @@ class TestTenant(fleet.Fleet):
             events += [wire.job_event("failover", "wide", i, 3, f"job wide, rank {i} on h{i}: lane 1 to h1 failed", lane=1, reason="carrier"),
                        wire.job_event("failover", f"of-h{i}", 0, 1, f"job of-h{i}, rank 0 on h{i}: a lane failed", reason="carrier")]
             self.say(i, [(1, first), (2, wire.report(events, covers=0)), (3, wire.report(covers=1000, ports=ports, extra=jobs))])
+        self.filled_ns = time.time_ns()
         self.wait(lambda: len(self.get("/api/v1/findings?open=true")["items"]) == 6, 5, "findings")
         self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
         self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "h1 is another's"})
@@ -76,7 +78,8 @@ class TestTenant(fleet.Fleet):
         for query in ("hosts?member=any", "nics?host=h1", "links?host=h2", "paths?host=h1", "paths?from=2", "findings?host=h1",
                       "jobs/wide", "jobs/of-h1", "jobs/of-h2?user=1000", "events?host=h1", "events?kind=job", "events?after=0", "incidents?open=true", "series?metric=clock_hard_ns&host=h1",
                       "series?metric=port_state&nic=2", "series?metric=owd_ns_p50&from=2&to=0&port=7640",
-                      "series?metric=owd_ns_p50&from=0&to=2&port=7640"):
+                      "series?metric=owd_ns_p50&from=0&to=2&port=7640", f"latency?at={self.filled_ns}",
+                      f"latency?at={self.filled_ns}&format=binary", "latency?format=binary"):
             yield "/api/v1/" + query
 
     def test_the_wrong_tenant(self):
@@ -86,7 +89,7 @@ class TestTenant(fleet.Fleet):
         seen = {}
         for url in self.urls():
             status, _, content = self.request("GET", url, token=mine)
-            text = content.decode() if isinstance(content, bytes) else json.dumps(content)
+            text = content.decode(errors="replace") if isinstance(content, bytes) else json.dumps(content)
             self.assertNotRegex(text, FOREIGN, url)
             self.assertIn(status, (200, 400, 403, 404), url)
             seen[url] = status
@@ -123,7 +126,8 @@ class TestTenant(fleet.Fleet):
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts", token=mine)["items"]], ["h1", "h2"])
         pairs = [(2, 4), (4, 2)]
         self.assertEqual(sorted((p["from"], p["to"]) for p in self.get("/api/v1/paths", token=mine)["items"]), pairs)
-        self.assertEqual(sorted((c[0], c[1]) for c in self.get("/api/v1/latency", token=mine)["cells"]), pairs)
+        for query in ("", f"?at={self.filled_ns}"):
+            self.assertEqual(sorted((c[0], c[1]) for c in self.get(f"/api/v1/latency{query}", token=mine)["cells"]), pairs)
         findings = self.get("/api/v1/findings", token=mine)["items"]
         self.assertEqual(sorted((f["detail"]["from"]["nic"], f["detail"]["to"]["nic"]) for f in findings), pairs)
         alerts = self.get("/api/v1/alerts", token=mine)["items"]

@@ -97,6 +97,40 @@ await check("a cell of the mesh is read and opened by keys alone", async () => {
   await page.getByRole("heading", { name: "h1/nic0 → h0/nic0" }).waitFor();
   await page.getByText("alive").first().waitFor();
 });
+await check("the mesh as it was: looked up, read, and nothing where nobody had measured", async () => {
+  await show(page, "Fleet");
+  await show(page, "Mesh");
+  const moment = page.getByRole("status").filter({ hasText: /The mesh as it was at/ });
+  await page.getByRole("button", { name: "10 s earlier" }).click();
+  await moment.waitFor();
+  expect(/at=\d{19}/.test(page.url()), page.url());
+  const measured = async () => Number(/(\d+) pairs were measured/.exec(await page.locator(".reading").textContent())?.[1]);
+  for (const until = Date.now() + patience; !((await measured()) > 0) && Date.now() < until; ) { // fresh from its start it has no past yet
+    await page.getByRole("button", { name: "10 s later" }).click();
+    await page.waitForTimeout(500);
+  }
+  await page.mouse.move(0, 0); // else the page scrolls the map under the pointer, which then points
+  await page.locator("canvas").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.getByText(/^h1\/nic0 → h0\/nic0: [0-9.]+ (ns|us|ms)$/).waitFor();
+  const painted = () => page.evaluate(() => {
+    const c = document.querySelector("canvas");
+    return c.getContext("2d").getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length;
+  });
+  expect((await painted()) > 100_000, "no cell is drawn");
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+  await page.getByLabel("Go to").fill("1700000000.5"); // nobody measured then
+  await page.getByRole("button", { name: "Go", exact: true }).click();
+  await page.getByText(/nothing was measured then/).waitFor();
+  await page.getByText("h1/nic0 → h0/nic0: not measured then").waitFor();
+  expect((await painted()) < 10_000, "cells are drawn that nobody measured");
+  await page.getByRole("button", { name: "Back to now" }).click();
+  await page.getByText(/^h1\/nic0 → h0\/nic0: [0-9.]+ (ns|us|ms)$/).waitFor();
+  await show(page, "Fleet");
+});
 await check("a job's row leads to its past, its flows and what happened to it", async () => {
   await show(page, "Jobs");
   await page.getByRole("link", { name: "4711" }).click();

@@ -35,13 +35,17 @@ export function signOut(): void {
 const kept = new Map<string, { etag: string; data: unknown }>(); // by address: for 304
 const KEPT_MAX = 64;
 
+/** How a body becomes what is shown; what it throws is a broken answer. */
+export type Read<T> = (response: Response) => Promise<T>;
+const readJson = async <T>(response: Response) => parse(await response.text()) as T;
+
 /** GET /api/v1/<path>. Throws nothing; an aborted request is "unreachable". */
-export async function get<T>(path: string, signal?: AbortSignal): Promise<Answer<T>> {
-  return call<T>("GET", path, undefined, signal);
+export async function get<T>(path: string, signal?: AbortSignal, read?: Read<T>): Promise<Answer<T>> {
+  return call<T>("GET", path, undefined, signal, token.value, read);
 }
 
-export async function call<T>(method: string, path: string, body?: unknown, abort?: AbortSignal, bearer = token.value): Promise<Answer<T>> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+export async function call<T>(method: string, path: string, body?: unknown, abort?: AbortSignal, bearer = token.value, read: Read<T> = readJson): Promise<Answer<T>> {
+  const headers: Record<string, string> = { Accept: "application/json, */*;q=0.9" };
   const known = method === "GET" ? kept.get(path) : undefined;
   if (bearer !== null) {
     headers["Authorization"] = `Bearer ${bearer}`;
@@ -71,7 +75,7 @@ export async function call<T>(method: string, path: string, body?: unknown, abor
     return refuse(response);
   }
   try {
-    const data = (response.status === 204 ? null : parse(await response.text())) as T;
+    const data = response.status === 204 ? (null as T) : await read(response);
     const etag = response.headers.get("ETag");
     if (method === "GET" && etag !== null) {
       kept.delete(path);

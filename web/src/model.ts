@@ -99,13 +99,6 @@ export interface Path {
   loss_ppm: number | null;
 }
 
-export interface Latency {
-  columns: string[];
-  states: string[];
-  nics: [nic: number, host: string, name: string][];
-  cells: [from: number, to: number, p50: number | null, p99: number | null, loss: number | null, state: number][];
-}
-
 export interface Finding {
   id: Ns;
   host: string | null;

@@ -1,17 +1,19 @@
 // One thing that a view shows, asked for again and again: loading, ready, stale and failed are states that every
 // view draws alike (ui/state.tsx).
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Failure, get, onEvent } from "./api.ts";
+import { type Failure, get, onEvent, type Read } from "./api.ts";
 
 export interface Resource<T> {
   data: T | null;
   at: number; // ms; when `data` was true
   failure: Failure | null; // of the last try
+  everyMs: number;
   again: () => void;
 }
 
-/** `path` null: nothing is asked for. `on`: kinds of live events after which it asks at once (at most twice a second). */
-export function useResource<T>(path: string | null, everyMs = 5_000, on: readonly string[] = []): Resource<T> {
+/** `path` null: nothing is asked for. `on`: kinds of live events after which it asks at once (at most twice a second).
+ *  `read`: of what isn't JSON; the same function each time. */
+export function useResource<T>(path: string | null, everyMs = 5_000, on: readonly string[] = [], read?: Read<T>): Resource<T> {
   const [state, setState] = useState<{ path: string | null; data: T | null; at: number; failure: Failure | null }>({
     path: null,
     data: null,
@@ -35,7 +37,7 @@ export function useResource<T>(path: string | null, everyMs = 5_000, on: readonl
       }
       busy = true;
       begun = Date.now();
-      const answer = await get<T>(path, abort.signal);
+      const answer = await get<T>(path, abort.signal, read);
       busy = false;
       if (abort.signal.aborted) {
         return;
@@ -62,5 +64,5 @@ export function useResource<T>(path: string | null, everyMs = 5_000, on: readonl
     };
   }, [path, everyMs, kinds]);
   const mine = state.path === path;
-  return { data: mine ? state.data : null, at: mine ? state.at : 0, failure: mine ? state.failure : null, again: () => ask.current() };
+  return { data: mine ? state.data : null, at: mine ? state.at : 0, failure: mine ? state.failure : null, everyMs, again: () => ask.current() };
 }

@@ -103,18 +103,12 @@ static uint64_t hash_bytes(const char *bytes, size_t size)
     return h ^ h >> 32;
 }
 
-void api_answer(struct api_call *call)
+void api_answer_bytes(struct api_call *call, const char *type, const void *bytes, size_t size)
 {
-    const char *text = NULL, *known = http_header(call->request, "If-None-Match");
-    size_t size = 0;
+    const char *known = http_header(call->request, "If-None-Match");
     char tag[32];
-    const int r = json_writer_finish(call->j, &text, &size);
     call->answered = true;
-    if (r < 0) {
-        http_answer_text(call->request, r == -ENOSPC ? 413 : 503, "the answer is too large");
-        return;
-    }
-    snprintf(tag, sizeof(tag), "\"%016llx\"", (unsigned long long)hash_bytes(text, size));
+    snprintf(tag, sizeof(tag), "\"%016llx\"", (unsigned long long)hash_bytes(bytes, size));
     const struct http_header_field fields[] = {{"ETag", tag},
                                                {"Cache-Control", "no-cache, private"},
                                                {"X-Content-Type-Options", "nosniff"},
@@ -122,8 +116,21 @@ void api_answer(struct api_call *call)
     if (known != NULL && strcmp(known, tag) == 0) {
         http_answer(call->request, 304, NULL, "", 0, fields);
     } else {
-        http_answer(call->request, 200, "application/json", text, size, fields);
+        http_answer(call->request, 200, type, bytes, size, fields);
     }
+}
+
+void api_answer(struct api_call *call)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    const int r = json_writer_finish(call->j, &text, &size);
+    if (r < 0) {
+        call->answered = true;
+        http_answer_text(call->request, r == -ENOSPC ? 413 : 503, "the answer is too large");
+        return;
+    }
+    api_answer_bytes(call, "application/json", text, size);
 }
 
 /* ---- arguments ---- */

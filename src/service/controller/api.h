@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "service/controller/controller.h"
+#include "service/controller/worker.h"
 
 #define API_PAGE_DEFAULT 100
 #define API_PAGE_MAX     1000
@@ -56,6 +57,22 @@ MUST_CHECK bool api_host(struct api_call *call, const char *name, struct fleet_h
 /* Refuses arguments that aren't of the NULL-ended list? No: unknown ones are ignored, as in any
  * version N-1. limit and cursor of a page: */
 MUST_CHECK bool api_page(struct api_call *call, int64_t *ret_limit, int64_t *ret_cursor);
+/* The same for bytes that aren't JSON. */
+void api_answer_bytes(struct api_call *call, const char *type, const void *bytes, size_t size);
+
+/* What the history thread does for a request; first member of what more it needs. In `done`, api_task_back says
+ * whether somebody still waits for the answer. */
+struct api_task {
+    struct worker_job job;
+    struct controller *c;
+    struct http_request *request; /* the loop's; NULL: its reader is gone */
+};
+/* Zeroed; NULL: too many wait, answered. */
+MUST_CHECK void *api_task_new(struct api_call *call, size_t size);
+void api_task_begin(struct api_call *call, struct api_task *task);
+MUST_CHECK bool api_task_back(struct api_task *task);
+void api_store_error(struct api_call *call, int r);
+
 /* Writes to the audit trail; false: it couldn't be stored, answered. */
 MUST_CHECK bool api_audit(struct api_call *call, const char *what, const char *detail);
 
@@ -66,6 +83,9 @@ void api_get_host(struct api_call *call);
 void api_get_nics(struct api_call *call);
 void api_get_links(struct api_call *call);
 void api_get_paths(struct api_call *call);
+const char *api_path_word(uint32_t state);
+
+/* ---- api_latency.c ---- */
 void api_get_latency(struct api_call *call);
 
 /* ---- api_history.c ---- */

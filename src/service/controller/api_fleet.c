@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "wire/switch_page.h"
@@ -19,19 +18,6 @@ static const char *port_word(uint32_t state)
 {
     static const char *const words[] = {"unknown", "up", "down", "gone"};
     return state < ARRAY_COUNT(words) ? words[state] : "unknown";
-}
-
-static const char *path_word(uint32_t state)
-{
-    static const char *const words[] = {"unknown", "alive", "suspect", "lossy", "dead"};
-    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
-}
-
-/* Its word still counts. */
-static bool current(const struct controller *c, const struct fleet_host *h, struct mono now)
-{
-    const enum freshness f = fleet_freshness(c, h, now);
-    return h->reported && (f == FRESHNESS_LIVE || f == FRESHNESS_LATE);
 }
 
 /* ---- status ---- */
@@ -51,7 +37,7 @@ static void add_up(const struct api_call *call, struct sums *s, struct mono now)
         if (!h->member || !api_sees(call, h)) {
             continue;
         }
-        const bool known = current(c, h, now);
+        const bool known = fleet_current(c, h, now);
         s->hosts++;
         s->fresh[fleet_freshness(c, h, now)]++;
         s->health[fleet_health(c, h, now)]++;
@@ -192,7 +178,7 @@ static void put_host_fields(struct controller *c, struct json_writer *j, const s
                             struct mono now)
 {
     uint32_t up = 0;
-    const bool known = current(c, h, now);
+    const bool known = fleet_current(c, h, now);
     for (uint32_t i = 0; i < h->nic_count; i++) {
         up += c->nics[h->nics[i]]->state == FOLIOT__V1__PORT_STATE__PORT_UP;
     }
@@ -284,7 +270,7 @@ static void put_address(struct json_writer *j, const char *key, int family, cons
 static void put_nic(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
                     struct mono now)
 {
-    const bool known = n->reported && current(c, n->host, now);
+    const bool known = n->reported && fleet_current(c, n->host, now);
     json_put_object(j, NULL);
     json_put_uint(j, "nic", n->id);
     json_put_string(j, "host", n->host->name);
@@ -307,7 +293,7 @@ static void put_nic(struct controller *c, struct json_writer *j, const struct fl
 static void put_link(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
                      struct mono now)
 {
-    const bool known = n->reported && current(c, n->host, now);
+    const bool known = n->reported && fleet_current(c, n->host, now);
     json_put_object(j, NULL);
     json_put_uint(j, "nic", n->id);
     json_put_string(j, "host", n->host->name);
@@ -378,8 +364,8 @@ static void list_nics(struct api_call *call,
             (rail >= 0 && n->rail != rail) || (leaf != NULL && strcmp(leaf, n->leaf) != 0) ||
             n->flaps_hour < flaps ||
             (state != NULL &&
-             strcmp(state, port_word(n->reported && current(c, n->host, now) ? n->state : 0)) !=
-                 0)) {
+             strcmp(state, port_word(n->reported && fleet_current(c, n->host, now) ? n->state
+                                                                                   : 0)) != 0)) {
             continue;
         }
         put(c, j, n, now);
@@ -403,6 +389,12 @@ void api_get_links(struct api_call *call)
 
 /* ---- paths ---- */
 
+const char *api_path_word(uint32_t state)
+{
+    static const char *const words[] = {"unknown", "alive", "suspect", "lossy", "dead"};
+    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
+}
+
 static void put_path(struct json_writer *j, const struct fleet_host *h, const struct fleet_path *p,
                      bool known)
 {
@@ -415,7 +407,7 @@ static void put_path(struct json_writer *j, const struct fleet_host *h, const st
     } else {
         json_put_null(j, "signature");
     }
-    json_put_string(j, "state", path_word(known ? p->state : 0));
+    json_put_string(j, "state", api_path_word(known ? p->state : 0));
     json_put_int_if(j, "owd_ns_p50", known && p->p50 != DELAY_CODE_NONE, delay_decode(p->p50));
     json_put_int_if(j, "owd_ns_p99", known && p->p99 != DELAY_CODE_NONE, delay_decode(p->p99));
     json_put_int_if(j, "bound_ns", known && h->bound_ns != 0, h->bound_ns);
@@ -441,7 +433,7 @@ void api_get_paths(struct api_call *call)
     json_put_array(j, "items");
     for (uint32_t i = 0; i < c->host_count && count < limit; i++) {
         const struct fleet_host *h = c->hosts[i];
-        const bool known = current(c, h, now);
+        const bool known = fleet_current(c, h, now);
         if (!api_sees(call, h) || (host != NULL && h != host) || number + h->path_count <= cursor) {
             number += h->path_count;
             continue;
@@ -450,7 +442,7 @@ void api_get_paths(struct api_call *call)
             const struct fleet_path *p = &h->paths[k];
             if (number >= cursor && p->local != UINT32_MAX && api_sees_nic(call, p->peer) &&
                 (from < 0 || p->peer == from) && (to < 0 || p->local == to) &&
-                (state == NULL || strcmp(state, path_word(known ? p->state : 0)) == 0)) {
+                (state == NULL || strcmp(state, api_path_word(known ? p->state : 0)) == 0)) {
                 put_path(j, h, p, known);
                 count++;
             }
@@ -458,88 +450,6 @@ void api_get_paths(struct api_call *call)
     }
     json_put_end(j);
     put_next(j, count == limit, number);
-    json_put_end(j);
-    api_answer(call);
-}
-
-static int compare_code(const void *a, const void *b)
-{
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* One cell: the NIC pair of paths[0..n): median of the paths' medians, worst of their p99s. */
-static void put_cell(struct json_writer *j, const struct fleet_path *paths, uint32_t n, bool known)
-{
-    int32_t p50[EDGE_PATH_MAX], worst = DELAY_CODE_NONE;
-    uint32_t count = 0, loss = 0, state = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (paths[i].p50 != DELAY_CODE_NONE && count < EDGE_PATH_MAX) {
-            p50[count++] = paths[i].p50;
-        }
-        worst = paths[i].p99 != DELAY_CODE_NONE && (worst == 0 || paths[i].p99 > worst)
-                    ? paths[i].p99
-                    : worst;
-        loss = paths[i].loss_ppm > loss ? paths[i].loss_ppm : loss;
-        state = paths[i].state > state ? paths[i].state : state;
-    }
-    qsort(p50, count, sizeof(p50[0]), compare_code);
-    json_put_array(j, NULL);
-    json_put_uint(j, NULL, paths[0].peer);
-    json_put_uint(j, NULL, paths[0].local);
-    json_put_int_if(j, NULL, known && count > 0, count > 0 ? delay_decode(p50[count / 2]) : 0);
-    json_put_int_if(j, NULL, known && worst != DELAY_CODE_NONE, delay_decode(worst));
-    json_put_int_if(j, NULL, known, loss);
-    json_put_uint(j, NULL, known ? state : 0);
-    json_put_end(j);
-}
-
-void api_get_latency(struct api_call *call)
-{
-    static const char *const columns[] = {"from",       "to",       "owd_ns_p50",
-                                          "owd_ns_p99", "loss_ppm", "state"};
-    struct controller *c = call->c;
-    struct json_writer *j = call->j;
-    const struct mono now = controller_mono();
-    json_put_object(j, NULL);
-    json_put_array(j, "columns");
-    for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
-        json_put_string(j, NULL, columns[i]);
-    }
-    json_put_end(j);
-    json_put_array(j, "states");
-    for (uint32_t i = 0; i < 5; i++) {
-        json_put_string(j, NULL, path_word(i));
-    }
-    json_put_end(j);
-    json_put_array(j, "nics");
-    for (uint32_t i = 0; i < c->nic_count; i++) {
-        const struct fleet_nic *n = fleet_find_nic(c, i);
-        if (n != NULL && api_sees(call, n->host)) {
-            json_put_array(j, NULL);
-            json_put_uint(j, NULL, n->id);
-            json_put_string(j, NULL, n->host->name);
-            json_put_string(j, NULL, n->name);
-            json_put_end(j);
-        }
-    }
-    json_put_end(j);
-    json_put_array(j, "cells");
-    for (uint32_t i = 0; i < c->host_count; i++) {
-        const struct fleet_host *h = c->hosts[i];
-        const bool known = current(c, h, now);
-        for (uint32_t k = 0, n; k < h->path_count; k += n) {
-            for (n = 1; k + n < h->path_count && h->paths[k + n].local == h->paths[k].local &&
-                        h->paths[k + n].peer == h->paths[k].peer;
-                 n++) {
-            }
-            if (h->paths[k].local != UINT32_MAX && api_sees(call, h) &&
-                api_sees_nic(call, h->paths[k].peer)) {
-                put_cell(j, h->paths + k, n, known);
-            }
-        }
-    }
-    json_put_end(j);
     json_put_end(j);
     api_answer(call);
 }

@@ -1,14 +1,13 @@
 /* api_history.c: what happened: findings, events, live events, series. */
 #include "service/controller/api.h"
 #include "service/controller/series.h"
-#include "service/controller/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERIES_WAITING_MAX = 256, SERIES_JSON_MAX = 4 << 20 };
+enum { TASKS_MAX = 256, SERIES_JSON_MAX = 4 << 20 };
 
 struct listing {
     struct api_call *call;
@@ -24,7 +23,7 @@ static void put_next(struct listing *l, int64_t limit)
     json_put_end(l->call->j);
 }
 
-static void store_error(struct api_call *call, int r)
+void api_store_error(struct api_call *call, int r)
 {
     api_error(call, 503, "store", "the store can't be read: %s", strerror(-r));
 }
@@ -75,7 +74,7 @@ void api_get_findings(struct api_call *call)
     json_put_array(call->j, "items");
     const int r = store_findings(call->c->store, &f, put_finding, &l);
     if (r < 0) {
-        store_error(call, r);
+        api_store_error(call, r);
         return;
     }
     put_next(&l, limit);
@@ -121,7 +120,7 @@ void api_get_events(struct api_call *call)
     json_put_array(call->j, "items");
     const int r = store_events(call->c->store, &f, put_event, &l);
     if (r < 0) {
-        store_error(call, r);
+        api_store_error(call, r);
         return;
     }
     put_next(&l, limit);
@@ -220,6 +219,37 @@ void api_watch_streams(struct controller *c)
     }
 }
 
+/* ---- what a thread reads ---- */
+
+void *api_task_new(struct api_call *call, size_t size)
+{
+    const bool room = worker_waiting(call->c->history) < TASKS_MAX;
+    void *task = room ? calloc(1, size) : NULL;
+    if (task == NULL) {
+        api_error(call, 503, room ? "memory" : "too-busy",
+                  room ? "out of memory" : "too much of history is asked for at once");
+    }
+    return task;
+}
+
+void api_task_begin(struct api_call *call, struct api_task *task)
+{
+    task->c = call->c;
+    task->request = call->request;
+    http_set_context(call->request, task);
+    call->answered = true;
+    worker_add(call->c->history, &task->job, false);
+}
+
+bool api_task_back(struct api_task *task)
+{
+    if (task->request == NULL) {
+        return false;
+    }
+    http_set_context(task->request, NULL);
+    return true;
+}
+
 /* ---- series ---- */
 
 static const struct metric {
@@ -290,9 +320,7 @@ static bool find_subject(struct api_call *call, const struct metric *m, struct s
 }
 
 struct series_job {
-    struct worker_job job;
-    struct controller *c;
-    struct http_request *request; /* NULL: its reader is gone */
+    struct api_task task;
     const struct metric *metric;
     char host[TLS_NAME_MAX + 1];
     struct series_query query;
@@ -333,13 +361,12 @@ static void run_series(struct worker_job *job, struct store *store)
 static void end_series(struct worker_job *job)
 {
     struct series_job *s = (struct series_job *)job;
-    struct api_call call = {.c = s->c, .request = s->request, .j = &s->json};
-    if (s->request != NULL) {
-        http_set_context(s->request, NULL);
+    struct api_call call = {.c = s->task.c, .request = s->task.request, .j = &s->json};
+    if (api_task_back(&s->task)) {
         if (s->rc == 0) {
             api_answer(&call);
         } else {
-            store_error(&call, s->rc);
+            api_store_error(&call, s->rc);
         }
     }
     json_writer_done(&s->json);
@@ -350,23 +377,17 @@ static void end_series(struct worker_job *job)
 static void begin_series(struct api_call *call, const struct metric *m, const char *host,
                          const struct series_query *q)
 {
-    struct series_job *s =
-        worker_waiting(call->c->history) < SERIES_WAITING_MAX ? calloc(1, sizeof(*s)) : NULL;
+    struct series_job *s = api_task_new(call, sizeof(*s));
     if (s == NULL) {
-        api_error(call, 503, "too-busy", "too many series are asked for at once");
         return;
     }
-    *s = (struct series_job){.job = {.run = run_series, .done = end_series},
-                             .c = call->c,
-                             .request = call->request,
+    *s = (struct series_job){.task = {.job = {.run = run_series, .done = end_series}},
                              .metric = m,
                              .query = *q,
                              .rc = -ECANCELED};
     snprintf(s->host, sizeof(s->host), "%s", host);
     json_writer_init(&s->json, SERIES_JSON_MAX);
-    http_set_context(call->request, s);
-    call->answered = true;
-    worker_add(call->c->history, &s->job, false);
+    api_task_begin(call, &s->task);
 }
 
 void api_get_series(struct api_call *call)
@@ -407,8 +428,8 @@ void api_on_gone(void *context, struct http_request *request)
             c->streams[i] = (struct event_reader){0};
         }
     }
-    struct series_job *job = http_context(request);
-    if (job != NULL) {
-        job->request = NULL;
+    struct api_task *task = http_context(request);
+    if (task != NULL) {
+        task->request = NULL;
     }
 }

@@ -10,7 +10,7 @@
  * authority.c certificates, keys, tokens; rotate.c new ones;
  * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
  * into state and events; seal.c reports into
- * chunks; series.c history out again; api*.c and metrics.c what is served. */
+ * chunks; series.c history out again; latency.c the matrix now and then; api*.c and metrics.c what is served. */
 #pragma once
 #include <foliot.pb-c.h>
 #include <netinet/in.h>
@@ -329,6 +329,8 @@ MUST_CHECK int fleet_message(struct controller *c, struct message_arena *arena,
 const struct message_buffer *fleet_packed(struct controller *c);
 enum freshness fleet_freshness(const struct controller *c, const struct fleet_host *h,
                                struct mono now);
+/* Its word still counts. */
+bool fleet_current(const struct controller *c, const struct fleet_host *h, struct mono now);
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now);
 
 /* at_ns less what lies between two readings of one clock; at_ns where that is no sensible age:

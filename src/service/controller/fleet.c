@@ -533,6 +533,12 @@ enum freshness fleet_freshness(const struct controller *c, const struct fleet_ho
                         span_ms(h->report_ms != 0 ? h->report_ms : c->config.report_ms));
 }
 
+bool fleet_current(const struct controller *c, const struct fleet_host *h, struct mono now)
+{
+    const enum freshness f = fleet_freshness(c, h, now);
+    return h->reported && (f == FRESHNESS_LIVE || f == FRESHNESS_LATE);
+}
+
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now)
 {
     uint32_t down = 0;

@@ -1,4 +1,7 @@
-// The arithmetic of a heat map: which cell is under the pointer, what a zoom keeps in place, which colour a value has.
+// The arithmetic of a heat map: which cell is under the pointer, what a zoom keeps in place, which colour a cell has, and
+// the map in tiles: drawn once for each depth, so that panning only copies pixels.
+import { type Latency, seek, SHADE_DEAD } from "../latency.ts";
+
 export interface Window {
   x: number; // first column shown, may be a fraction
   y: number;
@@ -43,95 +46,46 @@ export function colour(share: number): number {
   return ((255 << 24) | (mix(2) << 16) | (mix(1) << 8) | mix(0)) >>> 0;
 }
 
-/** Logarithmic: a delay of 94 us jumps out among 4 us ones. */
-export function shareOf(value: number, least: number, most: number): number {
-  return most <= least ? 0 : (Math.log(Math.max(value, 1)) - Math.log(Math.max(least, 1))) / (Math.log(Math.max(most, 2)) - Math.log(Math.max(least, 1)));
+/** By shade; what nobody measured is transparent: the canvas lies on hatching. */
+export const palette = Uint32Array.from({ length: 256 }, (_, s) => (s === 0 ? 0 : s === SHADE_DEAD ? 0xff2a1fb4 : colour((s - 1) / (SHADE_DEAD - 2))));
+
+// ---- tiles: at depth d a pixel is 2^d by 2^d cells, and shows the worst of them ----
+
+export const TILE = 512;
+
+/** The finest depth at which `span` cells have no more than `pixels` pixels: none is skipped by drawing it at that size. */
+export function depthOf(span: number, pixels: number): number {
+  return Math.max(0, Math.ceil(Math.log2(span / pixels)));
 }
 
-/** The measured cells alone, least first, with their colours: of 4 million cells of 2,000 NICs one in a hundred is measured. */
-export interface Cells {
-  places: Uint32Array; // row * size + column
-  colours: Uint32Array;
-}
+const worst = new Uint8Array(TILE * TILE);
 
-const ORDERS = 65_536; // steps between least and most: finer than any colour
-
-/** Of the places that are measured. null: so many that `paint` is as quick. */
-export function cellsOf(values: Float64Array, measured: Uint32Array, least: number, most: number): Cells | null {
-  if (measured.length > 200_000 && measured.length > values.length / 8) {
-    return null;
-  }
-  const keys = new Float64Array(measured.length); // order and place in one number: sorting plain numbers is quick
-  measured.forEach((place, i) => {
-    const value = values[place]!;
-    const order = value === Infinity ? ORDERS + 1 : Math.floor(Math.min(Math.max(shareOf(value, least, most), 0), 1) * ORDERS);
-    keys[i] = order * values.length + place;
-  });
-  keys.sort();
-  const places = new Uint32Array(keys.length);
-  const colours = new Uint32Array(keys.length);
-  keys.forEach((key, i) => {
-    const place = key % values.length;
-    places[i] = place;
-    colours[i] = values[place] === Infinity ? deadColour : colour(shareOf(values[place]!, least, most));
-  });
-  return { places, colours };
-}
-
-const deadColour = 0xff2a1fb4;
-
-/** Which pixels show row (or column) r of a window that begins at `from`: first[r] … last[r]; first > last: none. */
-function spread(from: number, span: number, size: number, width: number): { first: Int32Array; last: Int32Array } {
-  const first = new Int32Array(size).fill(width);
-  const last = new Int32Array(size).fill(-1);
-  const scale = span / width;
-  for (let p = 0; p < width; p++) {
-    const r0 = Math.floor(from + p * scale);
-    const r1 = Math.min(size, Math.max(r0 + 1, Math.floor(from + (p + 1) * scale)));
-    for (let r = r0; r < r1; r++) {
-      first[r] = Math.min(first[r]!, p);
-      last[r] = p;
-    }
-  }
-  return { first, last };
-}
-
-/** What `paint` does, over pixels that are drawn as unmeasured already: the worst comes last and stays. */
-export function paintCells(cells: Cells, size: number, w: Window, width: number, pixels: Uint32Array): void {
-  const rows = spread(w.y, w.span, size, width);
-  const columns = spread(w.x, w.span, size, width);
-  for (let i = 0; i < cells.places.length; i++) {
-    const row = Math.floor(cells.places[i]! / size);
-    const column = cells.places[i]! - row * size;
-    const c0 = columns.first[column]!;
-    const c1 = columns.last[column]! + 1;
-    for (let y = rows.first[row]!; c0 < c1 && y <= rows.last[row]!; y++) {
-      pixels.fill(cells.colours[i]!, y * width + c0, y * width + c1);
-    }
-  }
-}
-
-/** Shrinks `size`² values to `width`² pixels of window `w`. Of the cells under a pixel the worst is shown: a bad one
- *  never vanishes by zooming out. NaN: nobody measured; such a pixel is `unmeasured` only if all of its cells are. */
-export function paint(values: Float64Array, size: number, w: Window, width: number, least: number, most: number, pixels: Uint32Array,
-                      unmeasured: (x: number, y: number) => number): void {
-  const scale = w.span / width;
-  for (let py = 0; py < width; py++) {
-    const r0 = Math.floor(w.y + py * scale);
-    const r1 = Math.min(size, Math.max(r0 + 1, Math.floor(w.y + (py + 1) * scale)));
-    for (let px = 0; px < width; px++) {
-      const c0 = Math.floor(w.x + px * scale);
-      const c1 = Math.min(size, Math.max(c0 + 1, Math.floor(w.x + (px + 1) * scale)));
-      let worst = Number.NaN;
-      for (let r = r0; r < r1; r++) {
-        for (let c = c0; c < c1; c++) {
-          const v = values[r * size + c]!;
-          if (v === v && !(v <= worst)) {
-            worst = v;
-          }
-        }
+/** Pixels of the tile that begins at cell (column, row) of the map. */
+export function paintTile(latency: Latency, shades: Uint8Array, depth: number, column: number, row: number, pixels: Uint32Array): void {
+  const size = latency.ids.length;
+  const lastRow = Math.min(size, row + TILE * 2 ** depth);
+  const lastColumn = Math.min(size, column + TILE * 2 ** depth);
+  worst.fill(0);
+  for (let r = row; r < lastRow; r++) {
+    const line = ((r - row) >> depth) * TILE;
+    const end = latency.first[r + 1]!;
+    for (let i = seek(latency, r, column); i < end && latency.from[i]! < lastColumn; i++) {
+      const place = line + ((latency.from[i]! - column) >> depth);
+      if (shades[i]! > worst[place]!) {
+        worst[place] = shades[i]!;
       }
-      pixels[py * width + px] = worst === worst ? (worst === Infinity ? deadColour : colour(shareOf(worst, least, most))) : unmeasured(px, py);
     }
   }
+  for (let i = 0; i < worst.length; i++) {
+    pixels[i] = palette[worst[i]!]!;
+  }
+}
+
+/** One axis of a tile under a window: which of its pixels are seen, and where on the canvas. null: none. */
+export function placeTile(begin: number, depth: number, from: number, span: number, width: number): { source: number; sourceSize: number; to: number; toSize: number } | null {
+  const cells = 2 ** depth;
+  const source = Math.max(0, Math.floor((from - begin) / cells));
+  const end = Math.min(TILE, Math.ceil((from + span - begin) / cells));
+  const at = (pixel: number) => Math.round(((begin + pixel * cells - from) * width) / span); // whole pixels: no seams
+  return end <= source ? null : { source, sourceSize: end - source, to: at(source), toSize: at(end) - at(source) };
 }

@@ -1,54 +1,123 @@
-// A matrix as a heat map on a canvas: wheel or + − zooms, drag or arrows pan, a pointer or the cursor reads a cell.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { cellAt, cellsOf, paint, paintCells, pan, type Window, whole, zoom } from "./heat.ts";
+// The matrix as a heat map on a canvas: wheel or + − zooms, drag or arrows pan, a pointer or the cursor reads a cell. What
+// moves with the pointer is no state of the page: a frame copies tiles, nothing is laid out or rendered anew.
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { type Latency, shade, valueAt } from "../latency.ts";
 import { duration } from "../time.ts";
+import { cellAt, depthOf, paintTile, pan, placeTile, TILE, type Window, whole, zoom } from "./heat.ts";
 
-export interface Matrix {
-  labels: string[]; // of columns (senders) and rows (receivers) alike
-  values: Float64Array; // size², ns; NaN: not measured; Infinity: dead
-  measured: Uint32Array; // places in `values` that aren't NaN, each once
+interface Cell {
+  column: number;
+  row: number;
 }
 
 const PIXELS = 720;
+const TILES_MAX = 64;
+const spare: HTMLCanvasElement[] = [];
 
-export function HeatMap({ matrix, onPick }: { matrix: Matrix; onPick: (from: number, to: number) => void }) {
+/** Tiles of one matrix in its shades, painted when they are first seen. */
+class Tiles {
+  private readonly kept = new Map<string, HTMLCanvasElement>();
+
+  constructor(private readonly latency: Latency, private readonly shades: Uint8Array) {}
+
+  get(depth: number, column: number, row: number): HTMLCanvasElement {
+    const key = `${depth}/${column}/${row}`;
+    const tile = this.kept.get(key) ?? this.paint(depth, column, row);
+    this.kept.delete(key); // the last used is the last to go
+    this.kept.set(key, tile);
+    if (this.kept.size > TILES_MAX) {
+      const [oldest, canvas] = this.kept.entries().next().value!;
+      this.kept.delete(oldest);
+      spare.push(canvas);
+    }
+    return tile;
+  }
+
+  private paint(depth: number, column: number, row: number): HTMLCanvasElement {
+    const canvas = spare.pop() ?? Object.assign(document.createElement("canvas"), { width: TILE, height: TILE });
+    const context = canvas.getContext("2d")!;
+    const image = context.createImageData(TILE, TILE);
+    paintTile(this.latency, this.shades, depth, column, row, new Uint32Array(image.data.buffer));
+    context.putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  end(): void {
+    spare.push(...this.kept.values());
+    spare.length = Math.min(spare.length, TILES_MAX);
+    this.kept.clear();
+  }
+}
+
+function draw(context: CanvasRenderingContext2D, tiles: Tiles, size: number, w: Window, cell: Cell | null): void {
+  const depth = depthOf(w.span, PIXELS);
+  const side = TILE * 2 ** depth;
+  context.clearRect(0, 0, PIXELS, PIXELS);
+  context.imageSmoothingEnabled = false;
+  for (let row = Math.floor(w.y / side) * side; row < Math.min(size, w.y + w.span); row += side) {
+    const y = placeTile(row, depth, w.y, w.span, PIXELS);
+    for (let column = Math.floor(w.x / side) * side; column < Math.min(size, w.x + w.span); column += side) {
+      const x = placeTile(column, depth, w.x, w.span, PIXELS);
+      if (x && y) {
+        context.drawImage(tiles.get(depth, column, row), x.source, y.source, x.sourceSize, y.sourceSize, x.to, y.to, x.toSize, y.toSize);
+      }
+    }
+  }
+  if (cell) {
+    const unit = PIXELS / w.span;
+    for (const [colour, width] of [["#fff", 4], ["#000", 2]] as const) {
+      context.strokeStyle = colour;
+      context.lineWidth = width;
+      context.strokeRect((cell.column - w.x) * unit, (cell.row - w.y) * unit, Math.max(unit, 3), Math.max(unit, 3));
+    }
+  }
+}
+
+export function HeatMap({ latency, codes, onPick }: { latency: Latency; codes: Int16Array; onPick: (from: number, to: number) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const size = matrix.labels.length;
-  const [view, setView] = useState<Window>(whole(size));
-  const [cell, setCell] = useState<{ column: number; row: number } | null>(null);
+  const size = latency.ids.length;
+  const view = useRef<Window>(whole(size));
   const drag = useRef<{ x: number; y: number; moved: boolean } | null>(null);
-  const { least, most } = useMemo(() => limits(matrix), [matrix]);
-  const cells = useMemo(() => cellsOf(matrix.values, matrix.measured, least, most), [matrix]);
-  const image = useRef<{ data: ImageData; pixels: Uint32Array; blank: Uint32Array; dark: boolean } | null>(null);
+  const frame = useRef(0);
+  const cell = useSignal<Cell | null>(null);
+  const shades = useMemo(() => shade(latency, codes), [latency, codes]);
+  const tiles = useMemo(() => new Tiles(latency, shades.of), [latency, shades]);
+  const shown = useRef({ tiles, size });
+  shown.current = { tiles, size };
 
-  useEffect(() => setView(whole(size)), [size]);
-  useEffect(() => {
+  const paint = () => {
     const context = canvas.current?.getContext("2d");
-    if (!context) {
-      return;
+    if (context) {
+      draw(context, shown.current.tiles, shown.current.size, view.current, cell.value);
     }
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    if (image.current?.dark !== dark) {
-      const data = context.createImageData(PIXELS, PIXELS);
-      const [paper, line] = dark ? [0xff2b2320, 0xff40362f] : [0xfff4f1ee, 0xffd8d2cc];
-      const blank = new Uint32Array(PIXELS * PIXELS).map((_, i) => (((i % PIXELS) + Math.floor(i / PIXELS)) % 6 === 0 ? line : paper));
-      image.current = { data, pixels: new Uint32Array(data.data.buffer), blank, dark };
+  };
+  const redraw = () => {
+    frame.current ||= requestAnimationFrame(() => {
+      frame.current = 0;
+      paint();
+    });
+  };
+  const look = (next: Window) => {
+    view.current = next;
+    redraw();
+  };
+  const point = (next: Cell | null) => {
+    if (next?.column !== cell.value?.column || next?.row !== cell.value?.row) {
+      cell.value = next;
+      redraw();
     }
-    const { data, pixels, blank } = image.current!;
-    if (cells) {
-      pixels.set(blank);
-      paintCells(cells, size, view, PIXELS, pixels);
-    } else {
-      paint(matrix.values, size, view, PIXELS, least, most, pixels, (x, y) => blank[y * PIXELS + x]!);
-    }
-    context.putImageData(data, 0, 0);
-    if (cell) {
-      const unit = PIXELS / view.span;
-      context.strokeStyle = dark ? "#fff" : "#000";
-      context.lineWidth = 2;
-      context.strokeRect((cell.column - view.x) * unit, (cell.row - view.y) * unit, Math.max(unit, 3), Math.max(unit, 3));
-    }
-  }, [matrix, view, cell, cells, least, most, size]);
+  };
+
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
+  useLayoutEffect(() => {
+    view.current = whole(size);
+    cell.value = null;
+  }, [size]);
+  useLayoutEffect(() => { // with the frame that shows the canvas
+    paint();
+    return () => tiles.end();
+  }, [tiles]);
 
   const at = (event: PointerEvent | WheelEvent) => {
     const box = canvas.current!.getBoundingClientRect();
@@ -57,69 +126,82 @@ export function HeatMap({ matrix, onPick }: { matrix: Matrix; onPick: (from: num
   const onWheel = (event: WheelEvent) => {
     event.preventDefault();
     const p = at(event);
-    setView((w) => zoom(w, size, event.deltaY > 0 ? 1.25 : 0.8, p.x, p.y));
+    look(zoom(view.current, size, event.deltaY > 0 ? 1.25 : 0.8, p.x, p.y));
+  };
+  const onDown = (event: PointerEvent) => {
+    drag.current = { ...at(event), moved: false };
+    point(cellAt(view.current, size, drag.current.x, drag.current.y));
+    canvas.current!.setPointerCapture(event.pointerId);
   };
   const onMove = (event: PointerEvent) => {
     const p = at(event);
-    if (drag.current && event.buttons === 1) {
-      const d = drag.current;
-      d.moved = d.moved || Math.abs(p.x - d.x) + Math.abs(p.y - d.y) > 0.01;
-      setView((w) => pan(w, size, d.x - p.x, d.y - p.y));
-      d.x = p.x;
-      d.y = p.y;
+    const d = drag.current;
+    if (d && event.buttons === 1) {
+      d.moved ||= Math.abs(p.x - d.x) + Math.abs(p.y - d.y) > 0.01;
+      if (d.moved) {
+        look(pan(view.current, size, d.x - p.x, d.y - p.y));
+        d.x = p.x;
+        d.y = p.y;
+      }
     } else {
-      setCell(cellAt(view, size, p.x, p.y));
+      point(cellAt(view.current, size, p.x, p.y));
+    }
+  };
+  const onUp = () => {
+    const picked = drag.current && !drag.current.moved ? cell.value : null;
+    drag.current = null;
+    if (picked) {
+      onPick(picked.column, picked.row);
     }
   };
   const onKey = (event: KeyboardEvent) => {
     const steps: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     const step = steps[event.key];
     if (event.key === "+" || event.key === "-") {
-      setView((w) => zoom(w, size, event.key === "+" ? 0.8 : 1.25, 0.5, 0.5));
-    } else if (event.key === "Enter" && cell) {
-      onPick(cell.column, cell.row);
+      look(zoom(view.current, size, event.key === "+" ? 0.8 : 1.25, 0.5, 0.5));
+    } else if (event.key === "Enter" && cell.value) {
+      onPick(cell.value.column, cell.value.row);
     } else if (step) {
-      const next = { column: bound((cell?.column ?? 0) + step[0], size), row: bound((cell?.row ?? 0) + step[1], size) };
-      setCell(next);
-      setView((w) => follow(w, size, next));
+      const next = { column: bound((cell.value?.column ?? 0) + step[0], size), row: bound((cell.value?.row ?? 0) + step[1], size) };
+      point(next);
+      look(follow(view.current, size, next));
     } else {
       return;
     }
     event.preventDefault();
   };
-  const value = cell ? matrix.values[cell.row * size + cell.column]! : Number.NaN;
   return (
     <div class="heat">
       <canvas ref={canvas} width={PIXELS} height={PIXELS} tabIndex={0} role="application" aria-label={`One-way delays between ${size} NICs. Arrows move, plus and minus zoom, Enter opens a cell.`}
-        onWheel={onWheel} onPointerMove={onMove} onPointerLeave={() => setCell(null)} onKeyDown={onKey}
-        onPointerDown={(event) => { drag.current = { ...at(event), moved: false }; }}
-        onPointerUp={() => { if (drag.current && !drag.current.moved && cell) { onPick(cell.column, cell.row); } drag.current = null; }} />
-      <p class="reading" aria-live="polite">
-        {cell ? `${matrix.labels[cell.column]} → ${matrix.labels[cell.row]}: ${Number.isNaN(value) ? "not measured" : value === Infinity ? "dead" : duration(value)}` : "Columns send, rows receive. Hatched: nobody measured it."}
-      </p>
-      <p class="legend"><span>{duration(least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(most)}</span><span class="dead">■ dead</span></p>
+        onWheel={onWheel} onPointerMove={onMove} onPointerLeave={() => drag.current ?? point(null)} onPointerDown={onDown} onPointerUp={onUp}
+        onPointerCancel={() => { drag.current = null; }} onKeyDown={onKey} />
+      <div class="row">
+        <button aria-label="Zoom in" onClick={() => look(zoom(view.current, size, 0.5, 0.5, 0.5))}>+</button>
+        <button aria-label="Zoom out" onClick={() => look(zoom(view.current, size, 2, 0.5, 0.5))}>−</button>
+        <button onClick={() => look(whole(size))}>All</button>
+        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ dead</span><span><span class="hatch" aria-hidden="true" /> nobody measured it</span></p>
+      </div>
+      <Reading latency={latency} codes={codes} cell={cell} measured={shades.measured} />
     </div>
   );
+}
+
+/** What is under the pointer: rendered alone, the map isn't. */
+function Reading({ latency, codes, cell, measured }: { latency: Latency; codes: Int16Array; cell: Signal<Cell | null>; measured: number }) {
+  const c = cell.value;
+  const known = c !== null && c.column < latency.ids.length && c.row < latency.ids.length;
+  return <p class="reading" aria-live="polite">{known ? `${latency.labels[c.column]} → ${latency.labels[c.row]}: ${words(valueAt(latency, codes, c.column, c.row), latency.atNs)}` : `Columns send, rows receive. ${measured} pairs ${latency.atNs === null ? "are" : "were"} measured.`}</p>;
+}
+
+function words(value: number | null, at: bigint | null): string {
+  return value === null ? (at === null ? "not measured" : "not measured then") : value === Infinity ? "dead" : duration(value);
 }
 
 function bound(i: number, size: number): number {
   return Math.min(Math.max(i, 0), size - 1);
 }
 
-function follow(w: Window, size: number, cell: { column: number; row: number }): Window {
+function follow(w: Window, size: number, cell: Cell): Window {
   const by = (i: number, from: number) => (i < from ? (i - from) / w.span : i + 1 > from + w.span ? (i + 1 - from - w.span) / w.span : 0);
   return pan(w, size, by(cell.column, w.x), by(cell.row, w.y));
-}
-
-function limits({ values, measured }: Matrix): { least: number; most: number } {
-  let least = Infinity;
-  let most = 0;
-  for (const place of measured) {
-    const v = values[place]!;
-    if (v !== Infinity) {
-      least = v < least ? v : least;
-      most = v > most ? v : most;
-    }
-  }
-  return { least: least === Infinity ? 0 : least, most };
 }

@@ -31,7 +31,7 @@ export function Shown<T>({ of, what, children }: { of: Resource<T>; what: string
     return of.failure ? <Failed text={of.failure.text} again={of.again} /> : <Loading what={what} />;
   }
   const age = Date.now() - of.at;
-  const stale = of.failure !== null || age > STALE_MS;
+  const stale = of.failure !== null || age > Math.max(STALE_MS, 2 * of.everyMs);
   return (
     <div class={stale ? "stale" : ""}>
       {stale && (

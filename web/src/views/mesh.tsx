@@ -1,85 +1,72 @@
 // Mesh: one-way delay of every NIC pair as a heat map; a cell opens the pair's paths and their history.
-import { useMemo } from "preact/hooks";
-import type { Latency, Page, Path, Series } from "../model.ts";
+import { useRef } from "preact/hooks";
+import { decodeLatency, type Latency } from "../latency.ts";
+import type { Page, Path, Series } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
-import { digits, duration } from "../time.ts";
+import { digits, duration, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
-import { HeatMap, type Matrix } from "../ui/heatmap.tsx";
+import { HeatMap } from "../ui/heatmap.tsx";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 import { secondsOf } from "./clock.tsx";
 
 const tones: Record<Path["state"], Tone> = { alive: "good", suspect: "warn", lossy: "warn", dead: "bad", unknown: "none" };
 
-interface Named {
-  nic: number;
-  host: string;
-  name: string;
-}
-
-export function matrixOf(latency: Latency, nics: readonly Named[], column: "owd_ns_p50" | "owd_ns_p99"): Matrix & { ids: number[] } {
-  const ids = nics.map((n) => n.nic);
-  const place = new Map(ids.map((id, i) => [id, i]));
-  const size = ids.length;
-  const values = new Float64Array(size * size).fill(Number.NaN);
-  const which = column === "owd_ns_p50" ? 2 : 3;
-  const dead = latency.states.indexOf("dead");
-  const measured = new Uint32Array(latency.cells.length);
-  let count = 0;
-  for (const cell of latency.cells) {
-    const from = place.get(cell[0]);
-    const to = place.get(cell[1]);
-    if (from !== undefined && to !== undefined) {
-      const value = cell[5] === dead ? Infinity : (cell[which] ?? Number.NaN);
-      const at = to * size + from;
-      if (value === value && Number.isNaN(values[at])) {
-        measured[count++] = at;
-        values[at] = value;
-      }
-    }
-  }
-  return { labels: nics.map((n) => `${n.host}/${n.name}`), values, measured: measured.slice(0, count), ids };
-}
+const NEVER = 3_600_000; // what was doesn't change
+const STEP = 10_000_000_000n; // of the history
+const readLatency = async (response: Response) => decodeLatency(await response.arrayBuffer());
 
 export function Mesh() {
-  const latency = useResource<Latency>("latency", 10_000, ["finding"]);
-  const nics = useMemo(() => latency.data?.nics.map(([nic, host, name]): Named => ({ nic, host, name })) ?? null, [latency.data]);
-  const percentile = place.value.query["p"] === "99" ? "owd_ns_p99" : "owd_ns_p50";
-  const matrix = useMemo(() => (latency.data && nics ? matrixOf(latency.data, nics, percentile) : null), [latency.data, nics, percentile]);
-  const [from, to] = place.value.rest.split("-").map(Number);
+  const { at, query, rest } = place.value;
+  const latency = useResource<Latency>(`latency?format=binary${at === null ? "" : `&at=${at}`}`, at === null ? 10_000 : NEVER, at === null ? ["finding"] : [], readLatency);
+  const last = useRef<Latency | null>(null); // on the way from one moment to another the map stays
+  last.current = latency.data ?? (latency.failure ? null : last.current);
+  const shown = { ...latency, data: last.current, at: latency.data ? latency.at : Date.now() };
+  const [from, to] = rest.split("-").map(Number);
   return (
     <>
       <h1>Mesh</h1>
       <div class="row">
         <label>
           Delay{" "}
-          <select value={percentile} onChange={(e) => go({ query: { ...place.value.query, p: e.currentTarget.value === "owd_ns_p99" ? "99" : "" } })}>
-            <option value="owd_ns_p50">median</option>
-            <option value="owd_ns_p99">99th percentile</option>
+          <select value={query["p"] ?? ""} onChange={(e) => go({ query: { ...query, p: e.currentTarget.value } })}>
+            <option value="">median</option>
+            <option value="99">99th percentile</option>
           </select>
         </label>
-        {place.value.at !== null && <span class="warn">The map shows now; the paths below have the history of the range chosen.</span>}
+        <button onClick={() => go({ at: (at ?? nowNs.peek()) - STEP })}>10 s earlier</button>
+        {at !== null && <button onClick={() => go({ at: at + STEP })}>10 s later</button>}
+        <span role="status" class={at === null ? "" : "warn"}>{moment(at, latency.data)}</span>
       </div>
-      <Shown of={latency} what="one-way delays">
-        {() => (matrix === null ? <Empty>…</Empty> : matrix.labels.length === 0 ? <Empty>No NIC has joined yet.</Empty> : <HeatMap matrix={matrix} onPick={(c, r) => go({ rest: `${matrix.ids[c]}-${matrix.ids[r]}` })} />)}
+      <Shown of={shown} what="one-way delays">
+        {(data) => data.labels.length === 0 ? <Empty>No NIC has joined yet.</Empty>
+          : <HeatMap latency={data} codes={query["p"] === "99" ? data.p99 : data.p50} onPick={(c, r) => go({ rest: `${data.ids[c]}-${data.ids[r]}` })} />}
       </Shown>
-      {from !== undefined && to !== undefined && Number.isInteger(from) && Number.isInteger(to) && nics && <Pair from={from} to={to} nics={nics} />}
+      {from !== undefined && to !== undefined && Number.isInteger(from) && Number.isInteger(to) && last.current && <Pair from={from} to={to} latency={last.current} />}
     </>
   );
 }
 
-function Pair({ from, to, nics }: { from: number; to: number; nics: Named[] }) {
+/** Which moment the map is of. */
+function moment(at: bigint | null, data: Latency | null): string {
+  if (at === null || data === null) {
+    return at === null ? "" : `The mesh at ${wall(at)} is looked up…`;
+  }
+  return `The mesh as it was at ${wall(at)}${data.stepS > 10 ? `, in steps of ${duration(data.stepS * 1e9)}` : ""}${data.from.length === 0 ? ": nothing was measured then, or it is no longer kept" : ""}.`;
+}
+
+function Pair({ from, to, latency }: { from: number; to: number; latency: Latency }) {
   const there = useResource<Page<Path>>(`paths?from=${from}&to=${to}`, 5_000, ["finding"]);
   const back = useResource<Page<Path>>(`paths?from=${to}&to=${from}`, 5_000, ["finding"]);
   const name = (id: number) => {
-    const nic = nics.find((n) => n.nic === id);
-    return nic ? `${nic.host}/${nic.name}` : `NIC ${id}`;
+    return latency.labels[latency.ids.indexOf(id)] ?? `NIC ${id}`;
   };
   return (
     <>
       <h2>{name(from)} → {name(to)}</h2>
+      {place.value.at !== null && <p class="dim">The two tables show the paths as they are now; the chart below them shows the range chosen.</p>}
       <Shown of={there} what="paths">{(page) => <Paths paths={page.items} caption={`Paths ${name(from)} → ${name(to)}`} />}</Shown>
       <Shown of={back} what="paths">{(page) => <Paths paths={page.items} caption={`Back: ${name(to)} → ${name(from)}`} />}</Shown>
       {there.data?.items[0] && <PathHistory path={there.data.items.find((p) => p.state === "dead" || p.state === "lossy") ?? there.data.items[0]} />}

@@ -1,6 +1,41 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellAt, cellsOf, colour, paint, paintCells, pan, shareOf, whole, zoom } from "../../src/ui/heat.ts";
+import { decodeLatency, DEAD, delayOf, type Latency, shade, SHADE_DEAD, shareOf, valueAt } from "../../src/latency.ts";
+import { cellAt, depthOf, paintTile, palette, pan, placeTile, TILE, whole, zoom } from "../../src/ui/heat.ts";
+
+/** Code of a delay, as src/core/fleet/delay_code.h makes it. */
+function codeOf(ns: number): number {
+  const shift = ns < 64 ? 0 : Math.floor(Math.log2(ns)) - 6;
+  return 1 + (ns < 64 ? ns : (shift + 1) * 64 + (Math.floor(ns / 2 ** shift) % 64));
+}
+
+/** cells: [sender, receiver, ns, state], as indices. */
+function encode(size: number, cells: readonly (readonly [number, number, number, number])[], at = 0n): ArrayBuffer {
+  const sorted = [...cells].sort((a, b) => a[1] - b[1] || a[0] - b[0]);
+  const names = new TextEncoder().encode(Array.from({ length: size }, (_, i) => `h${i}/eth0\n`).join(""));
+  const buffer = new ArrayBuffer(24 + 4 * (2 * size + 1) + 9 * cells.length + names.length);
+  const head = new DataView(buffer);
+  head.setUint32(0, 0x31584c46, true);
+  head.setUint32(4, size, true);
+  head.setUint32(8, cells.length, true);
+  head.setBigInt64(16, at, true);
+  new Uint32Array(buffer, 24, size).set(Array.from({ length: size }, (_, i) => 10 * i));
+  const first = new Uint32Array(buffer, 24 + 4 * size, size + 1);
+  sorted.forEach((c) => first[c[1] + 1]!++);
+  first.forEach((n, i) => { first[i] = n + (first[i - 1] ?? 0); });
+  let place = 24 + 4 * (2 * size + 1);
+  new Uint32Array(buffer, place, cells.length).set(sorted.map((c) => c[0]));
+  new Int16Array(buffer, (place += 4 * cells.length), cells.length).set(sorted.map((c) => (c[2] === 0 ? 0 : codeOf(c[2]))));
+  new Int16Array(buffer, (place += 2 * cells.length), cells.length).set(sorted.map((c) => (c[2] === 0 ? 0 : codeOf(2 * c[2]))));
+  new Uint8Array(buffer, (place += 2 * cells.length), cells.length).set(sorted.map((c) => c[3]));
+  new Uint8Array(buffer, place + cells.length).set(names);
+  return buffer;
+}
+
+function random(seed: number): () => number {
+  let state = seed;
+  return () => (state = (state * 48271) % 2147483647) / 2147483647;
+}
 
 test("a zoom keeps the cell under the pointer", () => {
   const size = 2000;
@@ -19,63 +54,121 @@ test("a window never leaves the map", () => {
   assert.deepEqual(zoom(w, 100, 1000, 0, 0), whole(100));
 });
 
-test("one slow pair among a million is seen from afar, and one dead one too", () => {
-  const size = 1000;
-  const values = new Float64Array(size * size).fill(4_000);
-  values[123 * size + 456] = 94_000;
-  values[700 * size + 100] = Infinity;
-  const pixels = new Uint32Array(100 * 100);
-  paint(values, size, whole(size), 100, 4_000, 94_000, pixels, () => 0);
-  assert.equal(pixels[12 * 100 + 45], colour(1));
-  assert.equal(pixels[70 * 100 + 10], 0xff2a1fb4);
-  assert.equal(pixels[0], colour(0));
+test("a column sends, a row receives; dead is not fast, unmeasured is not zero", () => {
+  const m = decodeLatency(encode(3, [[1, 0, 100, 1], [0, 1, 5_000, DEAD], [2, 1, 0, 0]], 1_795_000_000_000_000_001n));
+  assert.deepEqual(m.labels, ["h0/eth0", "h1/eth0", "h2/eth0"]);
+  assert.deepEqual([...m.ids], [0, 10, 20]);
+  assert.equal(m.atNs, 1_795_000_000_000_000_001n);
+  assert.equal(valueAt(m, m.p50, 1, 0), 100);
+  assert.equal(valueAt(m, m.p50, 0, 1), Infinity);
+  assert.equal(valueAt(m, m.p50, 2, 1), null);
+  assert.equal(valueAt(m, m.p50, 2, 0), null);
+  assert.equal(valueAt(m, m.p50, 2, 2), null);
+  assert.ok(Math.abs(valueAt(m, m.p99, 1, 0)! / 200 - 1) < 0.016);
 });
 
-test("only what nobody measured is drawn as unmeasured", () => {
-  const values = new Float64Array(16).fill(Number.NaN);
-  values[5] = 1_000;
-  const pixels = new Uint32Array(4);
-  paint(values, 4, whole(4), 2, 1_000, 2_000, pixels, () => 7);
-  assert.deepEqual([...pixels].map((p) => p === 7), [false, true, true, true]);
+test("what is cut off, or something else, is refused", () => {
+  const whole_ = encode(3, [[1, 0, 100, 1], [0, 1, 5_000, 1]]);
+  for (const size of [0, 10, 24, 40, 60, whole_.byteLength - 8]) {
+    assert.throws(() => decodeLatency(whole_.slice(0, size)), RangeError, `${size} bytes`);
+  }
+  assert.throws(() => decodeLatency(new TextEncoder().encode("{\"columns\": [\"from\", \"to\"]}").buffer), RangeError);
 });
 
-test("shares are logarithmic and stay within 0 and 1 for what is within the limits", () => {
+test("delays come back within 1.6 %, exactly below 128 ns, with their sign", () => {
+  for (let ns = 1; ns < 4e9; ns = Math.ceil(ns * 1.37)) {
+    const back = delayOf(codeOf(ns))!;
+    assert.ok(ns < 128 ? back === ns : Math.abs(back / ns - 1) < 0.016, `${ns} ${back}`);
+    assert.equal(delayOf(-codeOf(ns)), -back);
+  }
+  assert.equal(delayOf(0), null);
+});
+
+test("shares are logarithmic and stay within 0 and 1", () => {
   assert.equal(shareOf(1_000, 1_000, 100_000), 0);
   assert.ok(Math.abs(shareOf(10_000, 1_000, 100_000) - 0.5) < 1e-9);
   assert.equal(shareOf(5, 5, 5), 0);
+  assert.equal(shareOf(9e9, 1_000, 100_000), 1);
 });
 
-test("a map of 2,000 by 2,000 is painted within a frame or two", () => {
-  const size = 2000;
-  const values = new Float64Array(size * size).map((_, i) => 1_000 + (i % 977));
-  const pixels = new Uint32Array(720 * 720);
-  paint(values, size, whole(size), 720, 1_000, 2_000, pixels, () => 0);
-  assert.ok(pixels.every((p) => p !== 0));
+test("shades: the slowest is brightest, dead is its own, what isn't measured has none", () => {
+  const m = decodeLatency(encode(4, [[0, 1, 4_000, 1], [0, 2, 94_000, 1], [0, 3, 1, DEAD], [1, 0, 0, 0]]));
+  const s = shade(m, m.p50);
+  assert.deepEqual([s.of[0], s.of[1], s.of[2], s.of[3]], [0, 1, 254, SHADE_DEAD]);
+  assert.equal(s.measured, 3);
+  assert.ok(Math.abs(s.least / 4_000 - 1) < 0.016 && Math.abs(s.most / 94_000 - 1) < 0.016);
+  const none = shade(decodeLatency(encode(2, [])), new Int16Array(0));
+  assert.deepEqual([none.least, none.most, none.measured], [0, 0, 0]);
 });
 
-const measuredOf = (values: Float64Array) => Uint32Array.from([...values.keys()].filter((i) => values[i] === values[i]));
-
-test("painting the measured cells alone is the same picture", () => {
-  const size = 150;
-  let seed = 7;
-  const next = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
-  const values = new Float64Array(size * size).fill(Number.NaN);
-  for (let i = 0; i < 900; i++) {
-    values[Math.floor(next() * values.length)] = next() < 0.05 ? Infinity : 1_000 * (1 + Math.floor(next() * 90));
+/** What tiles show of a cell's place at a depth, by looking at each cell. */
+function worstOf(m: Latency, of: Uint8Array, depth: number, column: number, row: number): number {
+  let most = 0;
+  const side = 2 ** depth;
+  for (let r = row; r < Math.min(row + side, m.ids.length); r++) {
+    for (let i = m.first[r]!; i < m.first[r + 1]!; i++) {
+      most = m.from[i]! >= column && m.from[i]! < column + side ? Math.max(most, of[i]!) : most;
+    }
   }
-  const cells = cellsOf(values, measuredOf(values), 1_000, 91_000)!;
-  for (let i = 0; i < 40; i++) {
+  return most;
+}
+
+test("at every depth a pixel shows the worst of its cells: a slow or dead pair is never lost by zooming out", () => {
+  const size = 1_300;
+  const next = random(7);
+  const cells = new Map<number, [number, number, number, number]>();
+  for (let i = 0; i < 9_000; i++) {
+    const [from, to] = [Math.floor(next() * size), Math.floor(next() * size)];
+    cells.set(to * size + from, [from, to, 1_000 + Math.floor(next() * 9_000), next() < 0.01 ? DEAD : 1]);
+  }
+  const m = decodeLatency(encode(size, [...cells.values()]));
+  const { of } = shade(m, m.p50);
+  const pixels = new Uint32Array(TILE * TILE);
+  for (const depth of [0, 1, 2]) {
+    const side = TILE * 2 ** depth;
+    for (let row = 0; row < size; row += side) {
+      for (let column = 0; column < size; column += side) {
+        paintTile(m, of, depth, column, row, pixels);
+        for (let i = 0; i < 3_000; i++) {
+          const [x, y] = [Math.floor(next() * TILE), Math.floor(next() * TILE)];
+          assert.equal(pixels[y * TILE + x], palette[worstOf(m, of, depth, column + x * 2 ** depth, row + y * 2 ** depth)]);
+        }
+      }
+    }
+  }
+});
+
+test("the depth leaves no cell out: never more cells than pixels, and never coarser than need be", () => {
+  for (let span = 4; span < 100_000; span = Math.ceil(span * 1.3)) {
+    const depth = depthOf(span, 720);
+    assert.ok(span / 2 ** depth <= 720);
+    assert.ok(depth === 0 || span / 2 ** (depth - 1) > 720);
+  }
+});
+
+test("tiles cover a window without gap or overlap, wherever it is", () => {
+  const next = random(11);
+  for (let i = 0; i < 500; i++) {
+    const size = 20 + Math.floor(next() * 5_000);
     const span = 4 + next() * (size - 4);
-    const w = i === 0 ? whole(size) : { x: next() * (size - span), y: next() * (size - span), span };
-    const one = new Uint32Array(64 * 64);
-    const other = new Uint32Array(64 * 64).fill(7);
-    paint(values, size, w, 64, 1_000, 91_000, one, () => 7);
-    paintCells(cells, size, w, 64, other);
-    assert.deepEqual(other, one);
+    const from = next() * (size - span);
+    const depth = depthOf(span, 720);
+    const side = TILE * 2 ** depth;
+    let reached: number | null = null;
+    for (let begin = Math.floor(from / side) * side; begin < from + span; begin += side) {
+      const p = placeTile(begin, depth, from, span, 720);
+      if (p) {
+        assert.ok(reached === null ? p.to <= 0 : p.to === reached, `${p.to} after ${reached}`);
+        assert.ok(p.source >= 0 && p.source + p.sourceSize <= TILE && p.toSize >= 0);
+        reached = p.to + p.toSize;
+      }
+    }
+    assert.ok(reached !== null && reached >= 720);
   }
 });
 
-test("a map that is measured everywhere is not sorted", () => {
-  const values = new Float64Array(700 * 700).fill(5);
-  assert.equal(cellsOf(values, measuredOf(values), 1, 9), null);
+test("an empty matrix is one", () => {
+  const m = decodeLatency(encode(0, []));
+  assert.equal(m.ids.length, 0);
+  assert.equal(shade(m, m.p50).measured, 0);
 });

@@ -1,23 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Finding, Latency, Nic, Port } from "../../src/model.ts";
-import { matrixOf } from "../../src/views/mesh.tsx";
+import type { Finding, Port } from "../../src/model.ts";
 import { byLeaf, suspects } from "../../src/views/topology.tsx";
-
-const nic = (id: number, host: string): Nic => ({ nic: id, host, name: "eth0", rail: 0, leaf: null, state: "up", freshness: "live", trouble: null });
-
-test("a column sends, a row receives; dead is not fast, unmeasured is not zero", () => {
-  const latency: Latency = {
-    columns: ["from", "to", "owd_ns_p50", "owd_ns_p99", "loss_ppm", "state"],
-    states: ["unknown", "alive", "suspect", "lossy", "dead"],
-    nics: [[3, "a", "eth0"], [7, "b", "eth0"]],
-    cells: [[7, 3, 1500, 2500, 0, 1], [3, 7, 900, 1000, 1_000_000, 4], [99, 3, 1, 1, 0, 1]],
-  };
-  const m = matrixOf(latency, [nic(3, "a"), nic(7, "b")], "owd_ns_p50");
-  assert.deepEqual([...m.values], [Number.NaN, 1500, Infinity, Number.NaN]);
-  assert.deepEqual(m.labels, ["a/eth0", "b/eth0"]);
-  assert.equal(matrixOf(latency, [nic(3, "a"), nic(7, "b")], "owd_ns_p99").values[1], 2500);
-});
 
 test("hosts stand under their leaves, in the order that people count", () => {
   const port = (id: number, host: string, leaf: string | null): Port => ({
