@@ -1,0 +1,60 @@
+/* server_internal.h: what server.c (connections, the loop) and request.c (one request) share. */
+#pragma once
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+
+#include "platform/http/server.h"
+
+enum stage { STAGE_ARRIVING, STAGE_HANDED, STAGE_WAITING, STAGE_ANSWERED, STAGE_STREAM };
+
+struct connection { /* of TCP; a list of all */
+    struct connection *next, **link;
+    int fd;
+    int64_t since_ns; /* it owes us a whole request since; 0: it doesn't */
+    bool verified, good;
+    struct tls_certificate identity;
+    char peer[INET6_ADDRSTRLEN];
+};
+
+struct http_request {
+    struct http_server *server;
+    struct MHD_Connection *mhd;
+    struct connection *connection;
+    struct http_request *next, **link; /* of all */
+    enum stage stage;
+    bool suspended, ending, gone_told;
+    unsigned refused; /* status, before the handler saw it */
+    char *method, *path;
+    uint8_t *body;
+    size_t size, capacity;
+    struct MHD_Response *response;
+    unsigned status;
+    char *stream; /* waits to be sent */
+    size_t stream_size, stream_sent;
+    void *context;
+};
+
+struct http_server {
+    struct http_server_config config;
+    struct MHD_Daemon *daemon;
+    sd_event_source *io, *timer, *sweep;
+    struct connection *connections;
+    struct http_request *requests;
+    struct http_counters counters;
+    uint64_t armed_us; /* the timer's moment; 0: it isn't set */
+    uint16_t port;
+    bool closing, running;
+};
+
+int64_t http_now_ns(void);
+
+/* The loop looks at libmicrohttpd again after so long, at the latest. */
+void http_server_arm(struct http_server *s, uint64_t delay_us);
+
+/* libmicrohttpd's callbacks; the context is the server. */
+enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd, const char *url,
+                                       const char *method, const char *version, const char *data,
+                                       size_t *size, void **request);
+void http_request_on_completed(void *context, struct MHD_Connection *mhd, void **request,
+                               enum MHD_RequestTerminationCode code);
