@@ -47,7 +47,7 @@ async function signIn(page) {
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
 }
-const views = ["Fleet", "Clock", "Mesh", "Links", "Jobs", "Alerts", "Topology", "Savings"];
+const views = ["Fleet", "Clock", "Mesh", "Links", "Jobs", "Alerts", "Levels", "Topology", "Savings"];
 async function show(page, view) {
   await page.getByRole("navigation").getByRole("link", { name: view }).click();
   await page.getByRole("heading", { name: view, exact: true, level: 1 }).waitFor();
@@ -130,6 +130,22 @@ await check("the mesh as it was: looked up, read, and nothing where nobody had m
   await page.getByRole("button", { name: "Back to now" }).click();
   await page.getByText(/^h1\/nic0 → h0\/nic0: [0-9.]+ (ns|us|ms)$/).waitFor();
   await show(page, "Fleet");
+});
+await check("levels say what is broken, since when and by whom, and lead to the evidence", async () => {
+  await show(page, "Levels");
+  const row = (name) => page.getByRole("row", { name: new RegExp(name) });
+  await row("at-once").getByText("■ broken").waitFor();
+  await row("always").getByText("● met").waitFor();
+  await row("by-racks").getByText("○ unknown").waitFor();
+  await row("at-once").getByText("median one-way delay in the fleet ≤ 1 ns").waitFor();
+  await row("at-once").getByText(/h\d\/nic\d: \d+ paths?/).first().waitFor();
+  await page.getByRole("region", { name: "Changes, newest first" }).getByRole("row", { name: /at-once broken/ }).first().waitFor();
+  await row("at-once").first().getByRole("link", { name: /ago|now/ }).click();
+  await page.getByRole("status").filter({ hasText: /The mesh as it was at/ }).waitFor();
+  await page.getByRole("button", { name: "Back to now" }).click();
+  await show(page, "Levels");
+  await row("at-once").getByRole("link", { name: /→/ }).click();
+  await page.getByRole("heading", { name: /^h\d\/nic\d → h\d\/nic\d$/ }).waitFor();
 });
 await check("a job's row leads to its past, its flows and what happened to it", async () => {
   await show(page, "Jobs");

@@ -18,11 +18,20 @@ fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
 fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 
 
+LEVELS = """
+levels:
+  - {name: at-once, owd_p50: 1ns, for: 0s}
+  - {name: always, owd_p50: 10s, for: 0s}
+  - {name: by-racks, owd_p99: 1ms, within: leaf, for: 0s}
+"""
+
+
 class TestDashboard(fleet.Fleet):
     HOSTS = 2
 
     def test_browser(self):
-        controller = self.start()
+        self.write("levels.yaml", LEVELS)
+        controller = self.start(extra=f"levels: {self.path('levels.yaml')}\n")
         self.members(0, 1)
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=2&to=0")["items"]), 30, "a path")
         job = subprocess.Popen(  # a real one, light, until the browser has seen all

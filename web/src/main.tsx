@@ -12,6 +12,7 @@ import { Alerts } from "./views/alerts.tsx";
 import { Clock } from "./views/clock.tsx";
 import { Fleet } from "./views/fleet.tsx";
 import { Jobs, Savings } from "./views/jobs.tsx";
+import { Levels } from "./views/levels.tsx";
 import { Links } from "./views/links.tsx";
 import { Mesh } from "./views/mesh.tsx";
 import { Topology } from "./views/topology.tsx";
@@ -23,6 +24,7 @@ const views: [string, string, () => preact.JSX.Element][] = [
   ["links", "Links", Links],
   ["jobs", "Jobs", Jobs],
   ["alerts", "Alerts", Alerts],
+  ["levels", "Levels", Levels],
   ["topology", "Topology", Topology],
   ["savings", "Savings", Savings],
 ];

@@ -122,7 +122,28 @@ export interface LiveRow {
   host: string | null;
   at_utc_ns: Ns;
   kind: string;
-  detail: { text?: string } | null;
+  word: string;
+  detail: { text?: string; level?: string; paths?: number; beyond?: number } | null;
+}
+
+export interface Level {
+  name: string;
+  measure: string;
+  unit: "ns" | "ppm" | "hops";
+  within: string;
+  limit: number;
+  state: "met" | "broken" | "unknown";
+  since_utc_ns: Ns | null;
+  paths: number;
+  paths_unmeasured: number;
+  paths_beyond: number;
+  worst: { from: string | null; to: string | null; from_nic: number; to_nic: number; port: number; value: number } | null;
+  by: { nic: string | null; nic_id: number; paths_beyond: number }[];
+}
+
+export interface Levels {
+  items: Level[];
+  error: string | null; // of a file that was refused
 }
 
 export interface Series {

@@ -32,7 +32,7 @@ export function Fleet() {
           <Table caption="Events, newest first" rows={page.items} id={(e) => String(e.id)} columns={[
             { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
             { name: "Host", cell: (e) => e.host ?? "–" },
-            { name: "What", cell: (e) => e.detail?.text ?? e.kind },
+            { name: "What", cell: (e) => e.detail?.text ?? [e.word || e.kind, e.detail?.level].filter(Boolean).join(" ") },
           ]} />
         )}
       </Shown>

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Finding, Port } from "../../src/model.ts";
+import type { Finding, Level, Port } from "../../src/model.ts";
+import { amount, rule } from "../../src/views/levels.tsx";
 import { byLeaf, suspects } from "../../src/views/topology.tsx";
 
 test("hosts stand under their leaves, in the order that people count", () => {
@@ -15,4 +16,12 @@ test("hosts stand under their leaves, in the order that people count", () => {
 test("an element is accused once, and not by what is over", () => {
   const finding = (open: boolean, suspect: unknown): Finding => ({ id: 1, host: "a", open, since_utc_ns: 1, until_utc_ns: null, kind: "path-dead", detail: { suspect: suspect as string } });
   assert.deepEqual(suspects([finding(true, "spine1"), finding(true, { kind: "spine", name: "spine1" }), finding(false, "spine2"), finding(true, null)]), ["spine1"]);
+});
+
+test("a level is a sentence with its limit in the unit that people use", () => {
+  const level = (change: Partial<Level>): Level => ({ name: "x", measure: "owd_p99", unit: "ns", within: "leaf", limit: 10_000, state: "met", since_utc_ns: null, paths: 0, paths_unmeasured: 0, paths_beyond: 0, worst: null, by: [], ...change });
+  assert.equal(rule(level({})), "p99 one-way delay within a rack ≤ 10 us");
+  assert.equal(rule(level({ measure: "loss", unit: "ppm", within: "rail", limit: 1_000 })), "loss within a rail ≤ 0.10 %");
+  assert.equal(rule(level({ measure: "hops", unit: "hops", within: "pod", limit: 3 })), "hops within a pod ≤ 3");
+  assert.equal(amount(level({ measure: "hops", unit: "hops" }), 5), "5");
 });
