@@ -6,11 +6,12 @@
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
-#define REPORT_CHUNKS 2
-#define REPORT_BYTES  (256u << 10)
-#define REPORT_EAGER  8
-#define STUCK_NS      (40 * NS_PER_MS)
-#define REPORT_NS     (200 * NS_PER_US)
+#define REPORT_CHUNKS     2
+#define REPORT_BYTES      (256u << 10)
+#define REPORT_EAGER      8  /* small messages: told when there is nothing else to do, */
+#define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
+#define STUCK_NS          (40 * NS_PER_MS)
+#define REPORT_NS         (200 * NS_PER_US)
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
 
@@ -125,6 +126,7 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
         return rc;
     }
     set->streams[hello->lane] = stream;
+    set->present |= 1u << hello->lane;
     ceiling_count(set->transport, 1);
     pending->conn = -1; /* ours now */
     memcpy(set->host, hello->host, sizeof(set->host));
@@ -286,7 +288,7 @@ static void note_chunk(struct set *set, struct mono now, const struct lane_chunk
         set->report_chunks++;
         set->report_bytes += chunk->length;
     }
-    set->report_urgent = set->report_urgent || set->report_eager >= REPORT_EAGER ||
+    set->report_urgent = set->report_urgent || set->report_eager >= REPORT_EAGER_LATE ||
                          set->report_chunks >= REPORT_CHUNKS || set->report_bytes >= REPORT_BYTES;
     set->report_by = mono_min(set->report_by, mono_add(now, span_ns(REPORT_NS)));
 }
@@ -497,12 +499,14 @@ void in_look(struct set *set, struct mono now)
     }
 }
 
-void in_reports(struct set *set, struct mono now, bool all)
+void in_reports(struct set *set, struct mono now, bool all, bool idle)
 {
     struct lane_report report;
+    uint32_t said = 0;
     int lane;
 
-    if (!all && !set->report_urgent && now.ns < set->report_by.ns) {
+    if (!all && !set->report_urgent && now.ns < set->report_by.ns &&
+        !(idle && set->report_eager >= REPORT_EAGER)) {
         return;
     }
     set->report_urgent = false;
@@ -522,6 +526,7 @@ void in_reports(struct set *set, struct mono now, bool all)
                 comm->posted_told = report.posted;
             }
         }
-        set_tell(set, &report, lane);
+        said |= set_say(set, now, &report, lane);
     }
+    set_flush(set, now, said);
 }

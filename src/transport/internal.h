@@ -31,7 +31,7 @@
 #define READ_BYTES_MAX (1 << 20) /* of one lane, before others have their turn */
 #define NOTSENT_BYTES  (1 << 18)
 #define LOOK_NS        500000 /* between two looks of the watch at most, while somebody polls */
-#define EMPTY_NS       10000 /* after all lanes had nothing: large messages don't come in no time */
+#define EMPTY_NS       2000 /* after all lanes had nothing: large messages don't come in no time */
 #define BUSY_NS        1000000 /* a lane that brought something so recently is looked at each time */
 #define UNPOLLED_NS    1000000 /* nobody polls a set: the housekeeping serves it */
 #define POLLED_NS                                                                                  \
@@ -155,6 +155,7 @@ struct set {
     struct ledger *ledger; /* receiving */
     uint8_t *slots;        /* receiving: bounce slots, on demand */
     struct stream *streams[LANE_MAX];
+    uint32_t present; /* bit k: streams[k] is there */
     struct {
         uint8_t own, peer; /* in transport.nics, in peers */
         bool standby;
@@ -363,14 +364,14 @@ void set_free(struct set *set);
 void set_progress(struct set *set, struct mono now, bool all);
 /* Something is wrong with the lane: nothing more goes over it; set_act closes it and tells everybody. */
 void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason reason);
+/* Why a connection is over that said so. */
+enum lane_reason set_reason(int rc);
 void set_act(struct set *set, struct mono now);
 /* Ends everything on the set with that error; the text says why, for people. */
 void set_fail(struct set *set, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A frame that both ends understand: PING, PONG, STATE's lanes, CLOSE. -ENOENT: not one of those. */
 int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
-/* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */
-void set_tell(struct set *set, struct lane_report *report, int lane);
 /* A connection was made and both ends know each other. */
 void set_shaken(struct set *set, struct mono now, uint32_t lane);
 /* Our other NICs, for the peer's standbys; the peer's. */
@@ -391,6 +392,13 @@ bool set_owes(const struct set *set);
 /* "host NIC (pid)" of the peer, for people. */
 const char *set_peer(const struct set *set, char text[static PEER_TEXT]);
 
+/* -- tell.c */
+/* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */
+void set_tell(struct set *set, struct lane_report *report, int lane);
+/* The same, but it isn't written before set_flush: several go in one call of the kernel's. Returns the lanes that it waits on. */
+uint32_t set_say(struct set *set, struct mono now, struct lane_report *report, int lane);
+void set_flush(struct set *set, struct mono now, uint32_t lanes);
+
 /* -- out.c, in.c: the two ends */
 
 void out_start_lanes(struct set *set, struct mono now);
@@ -409,8 +417,8 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
 int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left);
 int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
            const struct io_stamp *stamp);
-/* STATE, if it is time (all: whatever there is). */
-void in_reports(struct set *set, struct mono now, bool all);
+/* STATE, if it is time (all: whatever there is; idle: nothing came with this look). */
+void in_reports(struct set *set, struct mono now, bool all, bool idle);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);

@@ -51,6 +51,7 @@ static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch)
         return -ENOMEM;
     }
     ceiling_count(t, 1);
+    set->present |= 1u << lane;
     set->streams[lane]->connecting = true;
     set->streams[lane]->own_nic = set->lane_nics[lane].own;
     set->streams[lane]->peer_nic = set->lane_nics[lane].peer;

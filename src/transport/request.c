@@ -177,8 +177,7 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
         } else {
             in_copy(set, &copy);
             in_harvest(set);
-            in_posted(set, now, comm, size);
-            in_reports(set, now, false);
+            in_posted(set, now, comm, size); /* told with the next look: that of several at once */
         }
         set_touch(set);
     }

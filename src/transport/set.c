@@ -7,7 +7,8 @@
 #include "transport/internal.h"
 
 #define EAGER_SLOTS 32
-#define SEND_POLL   16 /* a sender that waits for nothing on a lane looks at it this rarely */
+#define TURNS       32 /* polls in which each lane has its turn */
+#define TURNS_LARGE 4  /* while large messages are awaited */
 
 /* -- life ------------------------------------------------------------------------------------- */
 
@@ -133,6 +134,7 @@ void set_close_stream(struct set *set, uint32_t lane, bool reset)
         return;
     }
     set->streams[lane] = NULL;
+    set->present &= ~(1u << lane);
     ceiling_count(set->transport, -1);
     if (stream->conn >= 0) {
         set->transport->io->close(set->transport->io, stream->conn, reset);
@@ -161,7 +163,7 @@ void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason 
     }
 }
 
-static enum lane_reason reason_of(int rc)
+enum lane_reason set_reason(int rc)
 {
     return rc == -EBADMSG  ? LANE_REASON_DAMAGED
            : rc == -EPROTO ? LANE_REASON_PROTOCOL
@@ -333,82 +335,7 @@ void set_act(struct set *set, struct mono now)
     }
 }
 
-/* -- STATE ------------------------------------------------------------------------------------ */
-
-static void add_lanes(struct set *set, struct mono now, struct lane_report *report)
-{
-    struct watch_lane lane;
-
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        uint32_t k = 0;
-        watch_lane_get(set->watch, now, i, &lane);
-        while (k < report->lane_count && report->lanes[k].lane != i) {
-            k++;
-        }
-        if (!lane.used) {
-            continue;
-        }
-        if (k == report->lane_count) {
-            report->lanes[k] = (struct lane_state_lane){.lane = (uint16_t)i,
-                                                        .epoch = lane.epoch,
-                                                        .owd_min_ns = LANE_OWD_UNKNOWN,
-                                                        .owd_ns = LANE_OWD_UNKNOWN};
-            if (!set->sending) {
-                uint32_t epoch;
-                const uint64_t taken = ledger_lane_taken(set->ledger, i, &epoch);
-                report->lanes[k].taken = epoch == lane.epoch ? taken : 0;
-            }
-            report->lane_count++;
-        }
-        report->lanes[k].state = lane.state;
-        report->lanes[k].reason = lane.reason;
-        delay_report(set, i, &report->lanes[k]);
-    }
-}
-
-/* One comm's progress: the lanes that the ledger counted, with their states. */
-static void name_lanes(struct set *set, struct mono now, struct lane_report *report)
-{
-    struct watch_lane lane;
-
-    for (uint32_t k = 0; k < report->lane_count; k++) {
-        watch_lane_get(set->watch, now, report->lanes[k].lane, &lane);
-        report->lanes[k].state = lane.used ? lane.state : LANE_CLOSED;
-        report->lanes[k].reason = lane.used ? lane.reason : LANE_REASON_NONE;
-        delay_report(set, report->lanes[k].lane, &report->lanes[k]);
-    }
-}
-
-void set_tell(struct set *set, struct lane_report *report, int lane)
-{
-    struct io *io = set->transport->io;
-    const struct mono now = io->now(io);
-    const struct io_stamp stamp = io->stamp(io);
-    uint8_t bytes[LANE_STATE_SIZE_MAX];
-    size_t size;
-
-    if (lane < 0) {
-        add_lanes(set, now, report);
-    } else {
-        name_lanes(set, now, report);
-    }
-    report->sequence = ++set->sequence;
-    report->now = stamp.at;
-    size = lane_report_encode(bytes, report, set->version);
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        struct stream *stream = set->streams[i];
-        if (stream != NULL && stream->shaken && !stream->dead && (lane < 0 || (int)i == lane)) {
-            (void)stream_control(stream, bytes, size);
-            const int rc = stream_flush(set, stream);
-            if (!set->sending && stream->told_at.ns == 0) {
-                stream->told_at = now;
-            }
-            if (rc < 0 && rc != -EAGAIN) {
-                set_lost(set, now, i, reason_of(rc));
-            }
-        }
-    }
-}
+/* -- frames of both ends ---------------------------------------------------------------------- */
 
 static int on_state(struct set *set, struct mono now, const struct lane_report *report)
 {
@@ -425,8 +352,6 @@ static int on_state(struct set *set, struct mono now, const struct lane_report *
     }
     return 0;
 }
-
-/* -- frames of both ends ---------------------------------------------------------------------- */
 
 static int on_ping(struct set *set, struct mono now, uint32_t lane, const struct lane_ping *ping)
 {
@@ -508,7 +433,7 @@ static void read_lane(struct set *set, uint32_t lane, struct mono now)
         if (n == -EPIPE) {
             stream->ended = true;
         }
-        set_lost(set, now, lane, set->leaving ? LANE_REASON_CLOSE : reason_of((int)n));
+        set_lost(set, now, lane, set->leaving ? LANE_REASON_CLOSE : set_reason((int)n));
     } else if (n > 0) {
         set->hot = (uint8_t)lane;
         set->reads++;
@@ -522,10 +447,7 @@ static void write_lane(struct set *set, uint32_t lane, struct mono now)
     struct stream *stream = set->streams[lane];
 
     if (!stream->connecting && !stream_idle(stream)) {
-        const int rc = stream_flush(set, stream);
-        if (rc < 0 && rc != -EAGAIN) {
-            set_lost(set, now, lane, reason_of(rc));
-        }
+        set_flush(set, now, 1u << lane);
     }
 }
 
@@ -544,17 +466,39 @@ bool set_owes(const struct set *set)
     return false;
 }
 
-/* Whether this poll looks at that lane. Spinning callers come millions of times a second. The lane that had
- * something last is looked at each time, and those that large messages are spread over; the others in turn: that is what
- * a round trip of 8 bytes consists of. */
-static bool due(const struct set *set, struct mono now, uint32_t lane, bool all)
+/* Whether this poll looks at that lane, too. Spinning callers come millions of times a second. The lane that had
+ * something last is looked at each time, and those that large messages are spread over; the others in turn, and none if
+ * something came: that is what a round trip of 8 bytes consists of. */
+static bool due(const struct set *set, struct mono now, uint32_t lane, bool came)
 {
     const struct stream *stream = set->streams[lane];
 
-    if (all || lane == set->hot || (set->polls + lane) % 32 == 0) {
+    if (set->large > 0 && (stream->reading || (set->polls + lane) % TURNS_LARGE == 0 ||
+                           mono_sub(now, stream->read_at).ns < BUSY_NS)) {
         return true;
     }
-    return stream->reading || (set->large > 0 && mono_sub(now, stream->read_at).ns < BUSY_NS);
+    return stream->reading || (!came && (set->polls + lane) % TURNS == 0);
+}
+
+/* The lane that had something last goes first. */
+static void exchange(struct set *set, struct mono now, bool all)
+{
+    const uint64_t before = set->reads;
+    uint32_t lanes = set->present, lane = set->hot;
+
+    for (; lanes != 0;
+         lanes &= ~(1u << lane), lane = lanes != 0 ? (uint32_t)__builtin_ctz(lanes) : 0) {
+        if ((lanes >> lane & 1) == 0) {
+            continue;
+        }
+        if (set->streams[lane] != NULL && !set->streams[lane]->dead &&
+            (all || lane == set->hot || due(set, now, lane, set->reads != before))) {
+            read_lane(set, lane, now);
+        }
+        if (set->streams[lane] != NULL && !set->streams[lane]->dead) {
+            write_lane(set, lane, now);
+        }
+    }
 }
 
 /* A caller with many requests asks for each of them, and a lane's answer is a system call: the first one's is
@@ -573,15 +517,7 @@ void set_progress(struct set *set, struct mono now, bool all)
         return;
     }
     set->polls++;
-    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-        if (set->streams[lane] != NULL && !set->streams[lane]->dead &&
-            due(set, now, lane, all || look)) {
-            read_lane(set, lane, now);
-        }
-        if (set->streams[lane] != NULL && !set->streams[lane]->dead) {
-            write_lane(set, lane, now);
-        }
-    }
+    exchange(set, now, all || look);
     if (look) {
         set->next_look = mono_add(now, span_ns(LOOK_NS));
         mode_apply(set);
@@ -603,7 +539,7 @@ void set_progress(struct set *set, struct mono now, bool all)
             out_openings(set, now);
             out_pump(set, now);
         } else {
-            in_reports(set, now, all);
+            in_reports(set, now, all, set->reads == before);
         }
     }
     comm_closings(set, now);

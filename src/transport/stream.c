@@ -217,6 +217,14 @@ static int handle_bytes(struct set *set, struct mono now, uint32_t lane, const u
     return rc;
 }
 
+/* How much is read before it is known where it goes: what is a chunk's payload must be copied once more. After a large
+ * chunk another one is likely, and the same number of calls brings it to its place. */
+static size_t ahead(const struct set *set, const struct stream *stream)
+{
+    return !set->sending && set->large > 0 && stream->chunk.length > LARGE_CHUNK ? LANE_CHUNK_SIZE
+                                                                                 : SCRATCH_SIZE;
+}
+
 /* One call of the kernel's. Bytes read; 0 no more; -errno. */
 static ssize_t read_once(struct set *set, uint32_t lane, struct mono now)
 {
@@ -245,7 +253,7 @@ static ssize_t read_once(struct set *set, uint32_t lane, struct mono now)
         }
     } else {
         memcpy(scratch, stream->part, carried);
-        parts[count++] = (struct iovec){scratch + carried, SCRATCH_SIZE};
+        parts[count++] = (struct iovec){scratch + carried, ahead(set, stream)};
     }
     const ssize_t n = io->receive(io, stream->conn, parts, count, set->sending ? NULL : &stamp);
     if (n <= 0) {

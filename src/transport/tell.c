@@ -1,0 +1,109 @@
+/* tell.c: STATE to the peer: what was taken, placed and posted, how the lanes are. */
+#include <errno.h>
+
+#include "transport/internal.h"
+
+static void add_lanes(struct set *set, struct mono now, struct lane_report *report)
+{
+    struct watch_lane lane;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        uint32_t k = 0;
+        watch_lane_get(set->watch, now, i, &lane);
+        while (k < report->lane_count && report->lanes[k].lane != i) {
+            k++;
+        }
+        if (!lane.used) {
+            continue;
+        }
+        if (k == report->lane_count) {
+            report->lanes[k] = (struct lane_state_lane){.lane = (uint16_t)i,
+                                                        .epoch = lane.epoch,
+                                                        .owd_min_ns = LANE_OWD_UNKNOWN,
+                                                        .owd_ns = LANE_OWD_UNKNOWN};
+            if (!set->sending) {
+                uint32_t epoch;
+                const uint64_t taken = ledger_lane_taken(set->ledger, i, &epoch);
+                report->lanes[k].taken = epoch == lane.epoch ? taken : 0;
+            }
+            report->lane_count++;
+        }
+        report->lanes[k].state = lane.state;
+        report->lanes[k].reason = lane.reason;
+        delay_report(set, i, &report->lanes[k]);
+    }
+}
+
+/* One comm's progress: the lanes that the ledger counted, with their states. */
+static void name_lanes(struct set *set, struct mono now, struct lane_report *report)
+{
+    struct watch_lane lane;
+
+    for (uint32_t k = 0; k < report->lane_count; k++) {
+        watch_lane_get(set->watch, now, report->lanes[k].lane, &lane);
+        report->lanes[k].state = lane.used ? lane.state : LANE_CLOSED;
+        report->lanes[k].reason = lane.used ? lane.reason : LANE_REASON_NONE;
+        delay_report(set, report->lanes[k].lane, &report->lanes[k]);
+    }
+}
+
+/* What waits on that lane is written. */
+static void flush_lane(struct set *set, struct mono now, uint32_t lane)
+{
+    const int rc = stream_flush(set, set->streams[lane]);
+
+    if (rc < 0 && rc != -EAGAIN) {
+        set_lost(set, now, lane, set_reason(rc));
+    }
+}
+
+uint32_t set_say(struct set *set, struct mono now, struct lane_report *report, int lane)
+{
+    struct io *io = set->transport->io;
+    uint8_t bytes[LANE_STATE_SIZE_MAX];
+    uint32_t said = 0;
+    size_t size;
+
+    if (lane < 0) {
+        add_lanes(set, now, report);
+    } else {
+        name_lanes(set, now, report);
+    }
+    report->sequence = ++set->sequence;
+    report->now = io->stamp(io).at;
+    size = lane_report_encode(bytes, report, set->version);
+    for (uint32_t lanes = set->present & (lane < 0 ? UINT32_MAX : 1u << lane); lanes != 0;
+         lanes &= lanes - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(lanes);
+        struct stream *stream = set->streams[i];
+        if (!stream->shaken || stream->dead) {
+            continue;
+        }
+        if (!stream_control(stream, bytes, size)) {
+            flush_lane(set, now, i);
+            (void)stream_control(stream, bytes, size); /* full: it may be lost */
+        }
+        if (!set->sending && stream->told_at.ns == 0) {
+            stream->told_at = now;
+        }
+        said |= 1u << i;
+    }
+    return said;
+}
+
+void set_flush(struct set *set, struct mono now, uint32_t lanes)
+{
+    for (; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        if (set->streams[lane] != NULL && !set->streams[lane]->dead) {
+            flush_lane(set, now, lane);
+        }
+    }
+}
+
+void set_tell(struct set *set, struct lane_report *report, int lane)
+{
+    const struct mono now = set->transport->io->now(set->transport->io);
+
+    set_flush(set, now, set_say(set, now, report, lane));
+}
