@@ -1,0 +1,60 @@
+/* deliver_inside.h: what deliver.c (queues, the thread) and deliver_send.c (one attempt) share. */
+#pragma once
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "service/alert/deliver.h"
+
+enum { ANSWER_KEPT = 120 };
+
+struct job {
+    struct alert_notice notice;
+    struct job *next;
+};
+
+struct lane { /* to one receiver */
+    struct alert_receiver receiver;
+    struct job *first, *last; /* under the lock */
+    struct deliver_counters count;
+    /* the thread's own */
+    CURL *easy;
+    bool in_curl;
+    pid_t child;
+    int child_fd;
+    unsigned attempts;
+    int64_t due_ms, started_ms; /* when to try; when the command began */
+    char *body;
+    size_t size, sent;
+    char key[64], answer[ANSWER_KEPT + 1];
+    size_t answer_size;
+    struct curl_slist *headers, *to;
+    char words[CURL_ERROR_SIZE];
+};
+
+struct deliver {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    CURLM *multi;
+    bool stop;
+    int64_t stop_at_ms;
+    deliver_on_trouble on_trouble;
+    void *context;
+    size_t lane_count;
+    struct lane lanes[];
+};
+
+int64_t deliver_now_ms(void);
+
+/* How an attempt ended. final: no other will be made for this notice. */
+void deliver_failed(struct deliver *d, struct lane *l, const char *words, bool final);
+void deliver_taken(struct deliver *d, struct lane *l);
+
+/* An attempt over HTTP or SMTP: the body is there; ends when curl says so. */
+void deliver_start_curl(struct deliver *d, struct lane *l);
+void deliver_on_curl_done(struct deliver *d, struct lane *l, CURLcode code);
+
+/* An attempt by a command, which has the body on its input: ends when a look finds it ended or late. */
+void deliver_start_command(struct deliver *d, struct lane *l, const struct alert_notice *n);
+void deliver_look_at_command(struct deliver *d, struct lane *l);
