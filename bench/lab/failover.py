@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""failover.py [NAME...]: an all-reduce in the lab while links, NICs and paths die under it.
+"""failover.py [soak] [NAME...]: an all-reduce in the lab while links, NICs and paths die under it.
 
 The job is `foliot perf all_reduce` of 4 hosts on both leaves, messages of 64 KiB, two rings. A fault's gap is the longest interval
 between two receives done that touches the second after its onset, at the worst rank, less the p99 of equal windows without faults.
@@ -12,6 +12,8 @@ from world import Lab, Missing, Rows, median, need_root, quantile, runs, seconds
 
 NAME = "bench-failover"
 WINDOW = NS
+SOAK = sys.argv[1:2] == ["soak"]  # 500 faults of each kind of gap, not 20
+FAULTS = 500 if SOAK else 20
 
 
 class Plan:
@@ -73,31 +75,40 @@ def nic_of(turn):
 
 def carrier(rows):
     """a host's link goes down: carrier off at the switch's end"""
-    measure_gap(rows, "carrier", "carrier", lambda lab, turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"), runs(20), 50, 10)
+    measure_gap(rows, "carrier", "carrier", lambda lab, turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"), runs(FAULTS), 50, 10)
 
 
 def trunk(rows):
     """a trunk goes down; leaves go round it after 200 ms, as a routing protocol would"""
     measure_gap(rows, "trunk", "trunk", lambda lab, turn, last: lab.fault("trunk", f"trunk {turn % 2}-{turn % 4}", "--for", f"{last}s",
-                                                                          "--reroute", "200ms"), runs(20), 100, 20)
+                                                                          "--reroute", "200ms"), runs(FAULTS), 100, 20)
 
 
 def blackhole_path(rows):
     """a trunk swallows everything, carrier stays"""
     measure_gap(rows, "blackhole_path", "blackhole", lambda lab, turn, last: lab.fault("blackhole", f"trunk {turn % 2}-{turn % 4}", "--for",
-                                                                                       f"{last}s"), runs(20), 250, 50)
+                                                                                       f"{last}s"), runs(FAULTS), 250, 50)
 
 
 def blackhole_nic(rows):
     """a NIC's link swallows everything both ways, carrier stays"""
     measure_gap(rows, "blackhole_nic", "blackhole", lambda lab, turn, last: lab.fault("blackhole", nic_of(turn), "--for", f"{last}s"),
-                runs(20), 250, 50)
+                runs(FAULTS), 250, 50)
 
 
 def blackhole_one_way(rows):
     """a NIC's link swallows one direction"""
     measure_gap(rows, "blackhole_one_way", "blackhole", lambda lab, turn, last: lab.fault(
-        "blackhole", nic_of(turn // 2), "--direction", "up" if turn % 2 else "down", "--for", f"{last}s"), runs(20), 250, 50)
+        "blackhole", nic_of(turn // 2), "--direction", "up" if turn % 2 else "down", "--for", f"{last}s"), runs(FAULTS), 250, 50)
+
+
+def carrier_late(rows):
+    """a host's link goes down and its carrier event comes a second late, as plain NICs' do"""
+    def act(lab, turn, last):
+        lab.fault("blackhole", nic_of(turn), "--for", f"{last}s")
+        time.sleep(1)
+        lab.fault("carrier", nic_of(turn), "--for", f"{last - 1}s")
+    measure_gap(rows, "carrier_late", "blackhole", act, runs(FAULTS), 100, 20, "silent for a second, then the carrier")
 
 
 def two_nics(rows):
@@ -106,7 +117,7 @@ def two_nics(rows):
         lab.fault("carrier", f"nic {turn % 4}.0", "--for", f"{last}s")
         time.sleep(0.1)
         lab.fault("carrier", f"nic {(turn + 2) % 4}.1", "--for", f"{last}s")
-    measure_gap(rows, "two_nics", "carrier", act, runs(20), 100, 20)
+    measure_gap(rows, "two_nics", "carrier", act, runs(FAULTS), 100, 20)
 
 
 def lost(rows):
@@ -157,6 +168,7 @@ def flaps(rows):
 
 MEASURES = {
     "carrier": (carrier, [("failover.carrier.gap_ms", "ms", 50, 10)]),
+    "carrier_late": (carrier_late, [("failover.carrier_late.gap_ms", "ms", 100, 20)]),
     "two_nics": (two_nics, [("failover.two_nics.gap_ms", "ms", 100, 20)]),
     "trunk": (trunk, [("failover.trunk.gap_ms", "ms", 100, 20)]),
     "blackhole_path": (blackhole_path, [("failover.blackhole_path.gap_ms", "ms", 250, 50)]),
@@ -169,7 +181,7 @@ MEASURES = {
 
 if __name__ == "__main__":
     need_root()
-    ROWS = Rows("failover-lab")
-    for chosen in sys.argv[1:] or MEASURES:
+    ROWS = Rows("failover-soak" if SOAK else "failover-lab")
+    for chosen in sys.argv[1 + SOAK:] or ([name for name in MEASURES if name not in ("lost", "flaps")] if SOAK else MEASURES):
         ROWS.measure(MEASURES[chosen][1], MEASURES[chosen][0])
     sys.exit(ROWS.finish())
