@@ -32,12 +32,12 @@ static void save(const char *folder, const char *target, const char *name, const
 
 static void probes(const char *folder)
 {
-    static const char *const names[] = {"",          "pair",  "single", "burst",
-                                        "discovery", "query", "answer"};
+    static const char *const names[] = {"",      "pair",   "single",  "burst",   "discovery",
+                                        "query", "answer", "measure", "measured"};
     const struct probe_key key = {.id = 1, .bytes = "fuzz fuzz fuzz "};
     uint8_t bytes[PROBE_SIZE];
 
-    for (int type = PROBE_PAIR; type <= PROBE_ANSWER; type++) {
+    for (int type = PROBE_PAIR; type <= PROBE_MEASURED; type++) {
         struct probe probe = {
             .version = PROBE_VERSION,
             .version_lowest = 1,
@@ -53,6 +53,15 @@ static void probes(const char *folder)
             .anchor.nic = {3},
             .seq = 5,
             .received = 3};
+        if (type == PROBE_MEASURE || type == PROBE_MEASURED) {
+            probe.measure =
+                (struct probe_measure){.run = 8, .packet = 9, .bound_ns = PROBE_BOUND_NONE};
+        }
+        if (type == PROBE_MEASURED) {
+            probe.measure.heard.ns = 1790000000000000000;
+            probe.measure.bound_ns = 300;
+            probe.measure.count = 10;
+        }
         probe_encode(bytes, &probe, &key);
         save(folder, "probe", names[type], bytes, sizeof(bytes));
         probe.version = 1;

@@ -31,7 +31,11 @@ static const struct command commands[] = {
     {"status", ASK, "is this host well: clock, mesh, links, open findings", command_status},
     {"clock", ASK, "the host's clocks on the fleet's timeline, their bounds and edges",
      command_clock},
-    {"mesh", ASK " [--paths]", "one-way delay and loss of every path, as a heat map", command_mesh},
+    {"mesh",
+     ASK " [--paths] | --full [--rail N] [--json] [--controller URL] [--authority FILE] "
+         "[--token-file FILE]",
+     "one-way delay and loss of every path, as a heat map; all pairs of NICs on demand",
+     command_mesh},
     {"links", ASK, "NIC ports: carrier, flaps, errors", command_links},
     {"findings", ASK, "what is wrong, since when, and what to do", command_findings},
     {"jobs",
@@ -54,10 +58,11 @@ static const struct command commands[] = {
      "incidents of the fleet, who was told, silences; rules checked and tried on the past",
      command_alerts},
     {"host",
-     "list | remove NAME | token [--uses N] | rotate [authority [--finish] | fleet-key [--after "
+     "list | check NAME [--seconds N] | remove NAME | token [--uses N] | rotate [authority "
+     "[--finish] | fleet-key [--after "
      "TIME]]  [--json] [--controller URL] [--authority FILE] "
      "[--token-file FILE]",
-     "the fleet's members, as the controller knows them", command_host},
+     "the fleet's members, as the controller knows them; may this host join?", command_host},
     {"config",
      "[show] | diff FILE | apply FILE [--canary PERCENT [--watch TIME] [--wait]] [--why TEXT] | "
      "history | rollback [VERSION] | observe on|off  [--json] [--controller URL] [--authority "

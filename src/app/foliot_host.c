@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/foliot_api.h"
+#include "app/foliot_measure.h"
 #include "base/time.h"
 #include "platform/tls/tls.h"
 
@@ -138,8 +138,12 @@ static int rotate(struct api *c, const char *what, const char *after, bool finis
     return status;
 }
 
-static int run(struct api *c, int argc, char **argv, const char *uses, const char *after,
-               bool finish)
+struct wishes {
+    const char *uses, *after, *seconds;
+    bool finish;
+};
+
+static int run(struct api *c, int argc, char **argv, const struct wishes *w)
 {
     char path[128], body[64];
     if (argc == 1 && strcmp(argv[0], "list") == 0) {
@@ -152,12 +156,15 @@ static int run(struct api *c, int argc, char **argv, const char *uses, const cha
                             "removed");
     }
     if (argc == 1 && strcmp(argv[0], "token") == 0) {
-        snprintf(body, sizeof(body), "{\"uses\":%.10s}", uses);
+        snprintf(body, sizeof(body), "{\"uses\":%.10s}", w->uses);
         return print_answer(c, api_ask(c, "POST", "/api/v1/join-tokens", body),
                             "foliot-agent join ADDRESS %s\n", "token");
     }
     if (argc >= 1 && argc <= 2 && strcmp(argv[0], "rotate") == 0) {
-        return rotate(c, argc == 2 ? argv[1] : NULL, after, finish);
+        return rotate(c, argc == 2 ? argv[1] : NULL, w->after, w->finish);
+    }
+    if (argc == 2 && strcmp(argv[0], "check") == 0) {
+        return measure_host_check(c, argv[1], w->seconds);
     }
     command_usage(command_find("host"), stderr);
     return EXIT_USAGE;
@@ -169,9 +176,9 @@ int command_host(int argc, char *argv[])
                                           {"uses", required_argument, NULL, 'u'},
                                           {"after", required_argument, NULL, 'A'},
                                           {"finish", no_argument, NULL, 'f'},
+                                          {"seconds", required_argument, NULL, 's'},
                                           {NULL, 0, NULL, 0}};
-    const char *uses = "1", *after = NULL;
-    bool finish = false;
+    struct wishes wishes = {.uses = "1"};
     struct api api;
     api_init(&api, "host");
     optind = 1;
@@ -181,16 +188,18 @@ int command_host(int argc, char *argv[])
             return EXIT_WELL;
         }
         if (o == 'u') {
-            uses = optarg;
+            wishes.uses = optarg;
         } else if (o == 'A') {
-            after = optarg;
+            wishes.after = optarg;
         } else if (o == 'f') {
-            finish = true;
+            wishes.finish = true;
+        } else if (o == 's') {
+            wishes.seconds = optarg;
         } else if (!api_option(&api, o, optarg)) {
             return EXIT_USAGE;
         }
     }
-    const int status = run(&api, argc - optind, argv + optind, uses, after, finish);
+    const int status = run(&api, argc - optind, argv + optind, &wishes);
     api_done(&api);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/foliot_measure.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 #include "stats/sample.h"
@@ -435,6 +436,9 @@ static int render_mesh(const struct options *options, json_t *const answers[], F
 int command_mesh(int argc, char *argv[])
 {
     struct options options;
+    if (measure_is_full(argc, argv)) {
+        return measure_full(argc, argv);
+    }
     int status = options_parse(&options, command_find("mesh"), argc, argv, NULL, NULL);
 
     if (status == 0 && !options.help) {

@@ -7,6 +7,15 @@
 #define EDGE_PATH_MAX   8         /* distinct paths kept per NIC pair */
 #define MEMBER_EDGE_MAX (HOST_NIC_MAX * NIC_EDGE_MAX)
 
+/* Measurements on demand (core/mesh/measure.h): what an agent does at most, whoever asks. */
+#define MEASURE_PAIR_MAX        256   /* of one request */
+#define MEASURE_PORT_MAX        8     /* paths of a pair */
+#define MEASURE_PATH_PACKET_MAX 1000  /* of one path */
+#define MEASURE_PACKET_MAX      32768 /* of one request */
+#define MEASURE_RATE_MAX        1000  /* packets a second that a host sends */
+#define MEASURE_ANSWER_RATE_MAX 4000  /* answers a second that a host gives */
+#define MEASURE_HEARD_MAX       4096  /* paths whose packets a host counts */
+
 /* A job's lanes (wire/lane.h, core/failover). */
 #define LANE_MAX                16         /* lanes of one set, standbys among them */
 #define LANE_MESSAGE_SIZE_MAX   (1u << 30) /* NCCL is told so: maxP2pBytes */

@@ -44,6 +44,17 @@ static bool is_question(enum probe_type type)
     return type == PROBE_QUERY || type == PROBE_ANSWER;
 }
 
+static bool is_measure(enum probe_type type)
+{
+    return type == PROBE_MEASURE || type == PROBE_MEASURED;
+}
+
+/* What lies at 40: an earlier packet's stamps, or something else. */
+static bool has_stamps(enum probe_type type)
+{
+    return !is_question(type) && !is_measure(type);
+}
+
 /* -- encode
  * ---------------------------------------------------------------------------------------- */
 
@@ -63,6 +74,15 @@ static void put_query(uint8_t *at, const struct probe_query *query)
     le32_put(at + 8, (uint32_t)query->level);
     le32_put(at + 12, query->noise);
     at[16] = (uint8_t)query->opinion;
+}
+
+static void put_measure(uint8_t *at, const struct probe_measure *measure)
+{
+    le32_put(at, measure->run);
+    le32_put(at + 4, measure->packet);
+    le64_put(at + 8, (uint64_t)clamp(measure->heard.ns, -TIME_NS_MAX, TIME_NS_MAX));
+    le32_put(at + 16, measure->bound_ns);
+    le32_put(at + 20, measure->count);
 }
 
 static void put_map(uint8_t *at, const struct probe_map *map)
@@ -90,7 +110,7 @@ static void put_anchor(uint8_t *at, const struct probe_anchor *anchor)
 void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
                   const struct probe_key *key)
 {
-    const bool question = is_question(probe->type);
+    const bool stamps = has_stamps(probe->type);
 
     ASSERT(probe->src.index < FLEET_NIC_MAX && probe->dst.index < FLEET_NIC_MAX);
     memset(bytes, 0, PROBE_SIZE);
@@ -99,8 +119,8 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
     bytes[3] = probe->version_lowest;
     bytes[4] = (uint8_t)probe->type;
     bytes[5] = (uint8_t)((probe->hardware ? FLAG_HARDWARE : 0) |
-                         (!question && probe->own.present ? FLAG_OWN : 0) |
-                         (!question && probe->heard.present ? FLAG_HEARD : 0) |
+                         (stamps && probe->own.present ? FLAG_OWN : 0) |
+                         (stamps && probe->heard.present ? FLAG_HEARD : 0) |
                          (probe->late ? FLAG_LATE : 0));
     bytes[6] = (uint8_t)((probe->state & STATE_MASK) | (probe->settled ? STATE_SETTLED : 0) |
                          (probe->tight ? STATE_TIGHT : 0) | (probe->core ? STATE_CORE : 0));
@@ -112,8 +132,10 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
     le64_put(bytes + 24, probe->timeline);
     le32_put(bytes + 32, probe->epoch);
     le32_put(bytes + 36, probe->timeline_age_s);
-    if (question) {
+    if (is_question(probe->type)) {
         put_query(bytes + 40, &probe->query);
+    } else if (is_measure(probe->type)) {
+        put_measure(bytes + 40, &probe->measure);
     } else {
         put_stamps(bytes + 40, &probe->own, 0);
         put_stamps(bytes + 56, &probe->heard, -PROBE_GAP_NS_MAX);
@@ -164,14 +186,17 @@ static bool all_zero(const uint8_t *bytes, size_t size)
 }
 
 /* Bits and bytes that must be 0 in this version and type. */
-static bool reserved_zero(const uint8_t *bytes, bool question)
+static bool reserved_zero(const uint8_t *bytes)
 {
+    const enum probe_type kind = (enum probe_type)bytes[4];
+    const size_t used = is_measure(kind) ? 24 : 17; /* of the 32 bytes at 40 */
     const bool flags = (bytes[5] & ~FLAGS_KNOWN) == 0 && (bytes[6] & ~STATE_KNOWN) == 0;
     const bool always = all_zero(bytes + 10, 2);
     const bool version = bytes[2] >= 2 || all_zero(bytes + 112, 20);
-    const bool type = question ? (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0 &&
-                                     all_zero(bytes + 57, 15) && all_zero(bytes + 140, 2)
-                               : ((bytes[140] | bytes[141]) & PATH_SECOND) == 0;
+    const bool type = has_stamps(kind)
+                          ? ((bytes[140] | bytes[141]) & PATH_SECOND) == 0
+                          : (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0 &&
+                                all_zero(bytes + 40 + used, 32 - used) && all_zero(bytes + 140, 2);
 
     return flags && always && version && type;
 }
@@ -202,6 +227,19 @@ static enum probe_error get_query(const uint8_t *at, struct probe_query *query)
         return PROBE_ERROR_NIC;
     }
     return at[16] <= PROBE_OPINION_PARKED ? PROBE_OK : PROBE_ERROR_TYPE;
+}
+
+static bool get_measure(const uint8_t *at, enum probe_type type, struct probe_measure *measure)
+{
+    *measure = (struct probe_measure){.run = le32_get(at),
+                                      .packet = le32_get(at + 4),
+                                      .heard.ns = (int64_t)le64_get(at + 8),
+                                      .bound_ns = le32_get(at + 16),
+                                      .count = le32_get(at + 20)};
+    const bool answers = type == PROBE_MEASURED;
+    return time_valid(measure->heard.ns) && (answers || measure->count == 0) &&
+           ((answers && measure->bound_ns != PROBE_BOUND_NONE) || measure->heard.ns == 0) &&
+           (answers || measure->bound_ns == PROBE_BOUND_NONE);
 }
 
 static bool get_map(const uint8_t *at, struct probe_map *map)
@@ -279,21 +317,23 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
 /* The bytes are from somebody who holds the key; they may still be nonsense. */
 static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
 {
-    const bool question = is_question((enum probe_type)bytes[4]);
+    const enum probe_type type = (enum probe_type)bytes[4];
     enum probe_error error;
 
     if (le16_get(bytes + 8) != LENGTH) {
         return PROBE_ERROR_LENGTH;
     }
-    if (bytes[4] < PROBE_PAIR || bytes[4] > PROBE_ANSWER) {
+    if (bytes[4] < PROBE_PAIR || bytes[4] > PROBE_MEASURED) {
         return PROBE_ERROR_TYPE;
     }
-    if (!reserved_zero(bytes, question)) {
+    if (!reserved_zero(bytes)) {
         return PROBE_ERROR_RESERVED;
     }
     error = get_header(bytes, probe);
-    if (error == PROBE_OK && question) {
+    if (error == PROBE_OK && is_question(type)) {
         error = get_query(bytes + 40, &probe->query);
+    } else if (error == PROBE_OK && is_measure(type)) {
+        error = get_measure(bytes + 40, type, &probe->measure) ? PROBE_OK : PROBE_ERROR_STAMP;
     } else if (error == PROBE_OK &&
                (!get_stamps(bytes + 40, bytes[5] & FLAG_OWN, bytes[140], 0, &probe->own) ||
                 !get_stamps(bytes + 56, bytes[5] & FLAG_HEARD, bytes[141], -PROBE_GAP_NS_MAX,

@@ -38,6 +38,12 @@
  *  48     i32   level, 52 u32 noise               2^-4 ns, positive = subject ahead of the answerer
  *  56     u8    opinion, 57-71 0                  enum probe_opinion
  *
+ * A packet of a measurement on demand and its answer (core/mesh/measure.h) put this there:
+ *  40     u32   run, 44 u32 packet                which measurement, which of its packets; repeated
+ *  48     i64   heard, 56 u32 bound               of an answer: fleet time of hearing, ns; UINT32_MAX: none
+ *  60     u32   count, 64-71 0                    of an answer: packets heard of that path so far; 0: not known
+ * They are sent to NICs whose agents are known to understand them; an older one counts them as malformed.
+ *
  * Version 1 has no anchor (112-131 are 0): it is read, and written to a peer that knows no better,
  * so that the rules of a rolling upgrade are exercised from the first day. Rule: send the lower of
  * both ends' newest versions; read the current one and the one before.
@@ -72,6 +78,8 @@ enum probe_type {
     PROBE_DISCOVERY, /* sent with a small TTL; reaches the peer only where the fabric is shorter */
     PROBE_QUERY,     /* what do you think of `subject`? */
     PROBE_ANSWER,
+    PROBE_MEASURE,  /* of a measurement on demand */
+    PROBE_MEASURED, /* its answer */
 };
 enum probe_state {
     PROBE_COLD,     /* no line yet that means anything */
@@ -99,6 +107,13 @@ struct probe_query {
     int32_t level;   /* 2^-4 ns, positive = subject ahead of the answerer; 0 in a query */
     uint32_t noise;  /* 2^-4 ns, one sigma of level */
     enum probe_opinion opinion;
+};
+#define PROBE_BOUND_NONE UINT32_MAX
+struct probe_measure {
+    uint32_t run, packet;
+    struct fleet_time heard; /* 0 in PROBE_MEASURE, and where bound_ns is PROBE_BOUND_NONE */
+    uint32_t bound_ns;       /* of the answerer's clock; PROBE_BOUND_NONE: it has no fleet time */
+    uint32_t count;          /* 0 in PROBE_MEASURE; 0: not known */
 };
 struct probe_map {
     struct linear_map map;  /* |y| < 2^31 on the wire */
@@ -129,8 +144,11 @@ struct probe {
     uint64_t timeline;
     uint32_t epoch;
     uint32_t timeline_age_s;
-    struct probe_stamps own, heard; /* not in PROBE_QUERY, PROBE_ANSWER */
-    struct probe_query query;       /* only there */
+    struct probe_stamps own, heard; /* of the first four types */
+    union {
+        struct probe_query query;     /* in PROBE_QUERY, PROBE_ANSWER */
+        struct probe_measure measure; /* in PROBE_MEASURE, PROBE_MEASURED */
+    };
     struct probe_map map;
     uint16_t sqrt_p00; /* 0.1 ns */
     uint16_t scale;    /* 0.1 ns */

@@ -361,6 +361,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     r = r < 0 ? r : open_loop(a);
     r = r < 0 ? r : agent_server_open(a);
     r = r < 0 ? r : agent_settings_open(a);
+    r = r < 0 ? r : agent_measure_open(a);
     r = r < 0 ? r : agent_uplink_open(a);
     r = r < 0 ? r : open_jobs(a);
     r = r < 0 ? r : agent_metrics_open(a);
@@ -374,6 +375,7 @@ static void close_all(struct agent *a)
 {
     http_server_close(a->metrics);
     agent_uplink_close(a);
+    agent_measure_close(a);
     agent_server_close(a);
     if (a->node != NULL) {
         agent_state_save(a);

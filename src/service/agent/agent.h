@@ -10,8 +10,9 @@
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; say.c findings to the journal; jobs.c,
- * jobs_change.c what jobs on this host say; server.c and answer_*.c the JSON; uplink.c, report.c,
- * spool.c the controller; settings.c what it configures; join.c the way in. */
+ * jobs_change.c what jobs on this host say; measure.c measurements on demand; server.c and answer_*.c
+ * the JSON; uplink.c, report.c, spool.c the controller; settings.c what it configures; join.c the way
+ * in. */
 #pragma once
 #include "core/node/node.h"
 #include "core/page/page.h"
@@ -159,6 +160,7 @@ struct agent {
     int64_t anchor_ns;
     struct agent_server *server;
     struct uplink *uplink; /* NULL: no controller */
+    struct agent_measure *measure;
     struct jobs *jobs;
     struct http_server *metrics;
     bool ready_said, state_trouble;
@@ -179,6 +181,21 @@ void agent_say(int priority, const char *format, ...) __attribute__((format(prin
 /* ---- round.c ---- */
 void agent_round(struct agent *a);
 void agent_drain_actions(struct agent *a);
+void agent_send(struct agent *a, const struct node_send *s); /* leaves with the next flush */
+
+/* ---- measure.c: what the controller asks to be measured once (core/mesh/measure.h) ---- */
+struct Foliot__V1__Measure;
+struct Foliot__V1__Measured;
+MUST_CHECK int agent_measure_open(struct agent *a);
+void agent_measure_close(struct agent *a);
+/* As the controller's last reply says; NULL: nothing (any more). */
+void agent_measure_take(struct agent *a, const struct Foliot__V1__Measure *wish);
+/* What it came to, until it is taken away; NULL: nothing was asked for. */
+struct Foliot__V1__Measured *agent_measure_result(struct agent *a);
+void agent_measure_send(struct agent *a);
+/* True: it was of a measurement. */
+bool agent_measure_on_packet(struct agent *a, const struct node_receive *r);
+bool agent_measure_on_transmit(struct agent *a, const struct node_transmit *t);
 
 /* ---- nics.c ---- */
 MUST_CHECK int agent_nics_open(struct agent *a);

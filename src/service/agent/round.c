@@ -113,6 +113,9 @@ static void deliver_received(struct agent *a)
         struct agent_receive *r = &a->received[i];
         r->event.stamps = place_stamp(a, r->event.local, r->software_ns, r->hardware_ns,
                                       &r->event.rx, &r->event.error_ns);
+        if (agent_measure_on_packet(a, &r->event)) { /* the node knows nothing of these */
+            continue;
+        }
         struct agent_peer *moved = moved_peer(a, r);
         if (moved != NULL) {
             deliver_moved(a, r, moved);
@@ -121,6 +124,13 @@ static void deliver_received(struct agent *a)
         }
     }
     a->received_count = 0;
+}
+
+static void tell_transmitted(struct agent *a, const struct node_transmit *event)
+{
+    if (!agent_measure_on_transmit(a, event)) {
+        agent_feed(a, NODE_EVENT_TRANSMIT, event);
+    }
 }
 
 static void deliver_transmitted(struct agent *a)
@@ -135,7 +145,7 @@ static void deliver_transmitted(struct agent *a)
                                        s->hardware ? s->ns : 0, &event.tx, &event.error_ns);
             event.outcome = event.stamps == STAMP_NONE ? TRANSMIT_NO_STAMP : TRANSMIT_STAMPED;
         }
-        agent_feed(a, NODE_EVENT_TRANSMIT, &event);
+        tell_transmitted(a, &event);
     }
     a->transmitted_count = 0;
 }
@@ -286,7 +296,7 @@ static const struct probe_key *key_for(const struct agent *a, struct nic_id peer
     return &a->keys.keys[due || a->peer_key[peer.index % 256] == a->keys.keys[1].id];
 }
 
-static void send_packet(struct agent *a, const struct node_send *s)
+void agent_send(struct agent *a, const struct node_send *s)
 {
     struct endpoint_packet p = {.token = s->token,
                                 .source_port = s->source_port,
@@ -298,7 +308,7 @@ static void send_packet(struct agent *a, const struct node_send *s)
     if (e == NULL || !agent_config_find(a->config, s->peer, &index)) {
         const struct node_transmit event = {
             .token = s->token, .local = s->local, .outcome = TRANSMIT_NOT_SENT};
-        agent_feed(a, NODE_EVENT_TRANSMIT, &event);
+        tell_transmitted(a, &event);
         return;
     }
     const struct agent_peer *peer = &a->config->more[index];
@@ -322,7 +332,7 @@ void agent_drain_actions(struct agent *a)
     while (node_next_action(a->node, &action)) {
         switch ((enum node_action_kind)action.kind) {
         case NODE_SEND:
-            send_packet(a, &action.send);
+            agent_send(a, &action.send);
             break;
         case NODE_PUBLISH_CLOCK: /* the page is written each round anyway */
             break;
@@ -337,6 +347,7 @@ void agent_drain_actions(struct agent *a)
     }
     recorder_drained(a->recorder);
     a->tick_due = node_deadline(a->node);
+    agent_measure_send(a);
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
         if (a->nics[i].endpoint != NULL) {
             endpoint_flush(a->nics[i].endpoint);

@@ -170,6 +170,7 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
     if (m->fleet != NULL) {
         take_fleet(u, m->fleet);
     }
+    agent_measure_take(u->agent, m->measure);
     if (m->renew && u->renew_at == 0) {
         u->renew_at = mono_now();
     }
@@ -364,6 +365,8 @@ static void send_batch(struct uplink *u)
     m.run = u->run;
     m.authority_version = u->authority_version;
     m.version = (char *)(uintptr_t)FOLIOT_VERSION;
+    m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE;
+    m.measured = agent_measure_result(a);
     m.reports = pointers;
     m.n_reports = add_reports(u, sealed, pointers);
     int r = message_encode(&m.base, &u->encoded);
@@ -473,6 +476,15 @@ void agent_uplink_jobs(struct agent *a)
     }
     u->jobs_told = end;
     wake(u);
+}
+
+void agent_uplink_beat(struct agent *a)
+{
+    if (a->uplink != NULL && a->uplink->connected) {
+        a->uplink->beat_at = 0;
+        a->uplink->echo = http_client_busy(a->uplink->client);
+        arm(a->uplink);
+    }
 }
 
 /* ---- life ---- */

@@ -28,6 +28,8 @@ void agent_uplink_finding(struct agent *a, const struct finding *f);
 void agent_uplink_link(struct agent *a, const struct agent_event *e);
 /* What jobs_events has that wasn't told yet. */
 void agent_uplink_jobs(struct agent *a);
+/* There is something that the controller waits for: not only with the next beat. */
+void agent_uplink_beat(struct agent *a);
 void agent_uplink_report(const struct agent *a, struct uplink_report *ret);
 
 /* ---- shared by uplink.c and report.c ---- */

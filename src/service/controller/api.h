@@ -127,6 +127,12 @@ void api_post_config_observe(struct api_call *call);
 /* ---- api_level.c ---- */
 void api_get_levels(struct api_call *call);
 
+/* ---- api_measure.c ---- */
+void api_get_measurements(struct api_call *call);
+void api_get_measurement(struct api_call *call);
+void api_post_measurement(struct api_call *call);
+void api_delete_measurement(struct api_call *call);
+
 /* ---- api_rotate.c ---- */
 void api_get_rotation(struct api_call *call);
 void api_post_rotation(struct api_call *call);

@@ -7,6 +7,7 @@
 
 #include "service/controller/api.h"
 #include "service/controller/latency.h"
+#include "service/controller/measure.h"
 
 enum { LATENCY_JSON_MAX = 512 << 20 };
 
@@ -81,14 +82,18 @@ static void answer_matrix(struct api_call *call, const struct message_buffer *by
     }
 }
 
-static void answer_now(struct api_call *call, bool binary)
+/* measured: a full matrix on demand; NULL: what the mesh measures always. */
+static void answer_now(struct api_call *call, bool binary, const struct measurement *measured)
 {
     const struct controller *c = call->c;
     const struct mono now = controller_mono();
     struct latency_matrix m;
     struct message_buffer bytes = {0};
     int r = latency_init(&m, c, call->visible);
-    for (uint32_t i = 0; r == 0 && i < c->host_count; i++) {
+    if (r == 0 && measured != NULL) {
+        measurement_fill_matrix(measured, &m);
+    }
+    for (uint32_t i = 0; r == 0 && measured == NULL && i < c->host_count; i++) {
         if (api_sees(call, c->hosts[i])) {
             latency_add_host(&m, c->hosts[i], fleet_current(c, c->hosts[i], now));
         }
@@ -188,17 +193,26 @@ static void answer_then(struct api_call *call, bool binary, int64_t at_ns)
 void api_get_latency(struct api_call *call)
 {
     const char *format = http_query(call->request, "format");
-    int64_t at_ns = 0;
+    const struct measurement *measured = NULL;
+    int64_t at_ns = 0, number = 0;
     if (format != NULL && strcmp(format, "binary") != 0 && strcmp(format, "json") != 0) {
         api_error(call, 400, "bad-argument", "format: expected json or binary");
         return;
     }
-    if (!api_number(call, "at", 1, INT64_MAX / 2, &at_ns)) {
+    if (!api_number(call, "at", 1, INT64_MAX / 2, &at_ns) ||
+        !api_number(call, "measurement", 1, UINT32_MAX, &number)) {
         return;
     }
+    if (number > 0) {
+        measured = measurement_find(call->c, (uint32_t)number);
+        if (measured == NULL || measured->kind != MEASUREMENT_MATRIX) {
+            api_error(call, 404, "no-such-measurement", "no matrix of that number is remembered");
+            return;
+        }
+    }
     const bool binary = format != NULL && strcmp(format, "binary") == 0;
-    if (at_ns == 0) {
-        answer_now(call, binary);
+    if (at_ns == 0 || measured != NULL) {
+        answer_now(call, binary, measured);
     } else {
         answer_then(call, binary, at_ns);
     }

@@ -2,6 +2,7 @@
 #include "service/controller/fleet_config.h"
 #include "service/controller/job.h"
 #include "service/controller/levels.h"
+#include "service/controller/measure.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -212,6 +213,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     fleet_config_watch(c);
     rotate_watch(c);
     levels_watch(c);
+    measure_watch(c);
     reopen_agents(c);
     alarm_second(c);
     api_watch_streams(c);
@@ -272,6 +274,7 @@ void controller_close(struct controller *c)
 {
     store_close(c->store);
     levels_free(c);
+    measures_close(c);
     fleet_config_free(c);
     fleet_free(c);
     job_close(c);
@@ -442,6 +445,7 @@ int controller_run(const struct controller_options *options)
     r = r < 0 ? r : open_loop(c);
     r = r < 0 ? r : open_workers(c);
     r = r < 0 ? r : levels_load(c);
+    r = r < 0 ? r : measures_open(c);
     r = r < 0 ? r : alarm_open(c);
     r = r < 0 ? r : open_agents(c);
     r = r < 0 ? r : open_api(c);

@@ -9,7 +9,7 @@
  * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
  * authority.c certificates, keys, tokens; rotate.c new ones;
  * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
- * into state and events; seal.c reports into
+ * into state and events; measure.c, check.c what is measured on demand; seal.c reports into
  * chunks; series.c history out again; latency.c the matrix now and then; api*.c and metrics.c what is served. */
 #pragma once
 #include <foliot.pb-c.h>
@@ -153,6 +153,7 @@ struct fleet_host {
     /* what it trusts and signs with; newest_shown: it came with the last certificate that we made */
     uint64_t authority_version, keys_version;
     bool newest_shown;
+    uint32_t features; /* enum Feature, as bits */
 };
 
 struct token {
@@ -212,6 +213,7 @@ struct controller {
 
     struct fleet_config *fleet_config;
     struct levels *levels;
+    struct measures *measures;
     struct jobs_state *jobs; /* job.h */
 
     /* fleet */

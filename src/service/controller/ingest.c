@@ -1,6 +1,7 @@
 /* ingest.c: what agents ask: join, renew, report. A host speaks for itself only: whose a request is,
  * the certificate says, never the body. */
 #include "service/controller/fleet_config.h"
+#include "service/controller/measure.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -338,6 +339,8 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     const struct fleet_host *h = w->host;
     Foliot__V1__Settings settings = settings_of(c, h);
     const struct message_buffer *fleet = NULL;
+    static struct measure_request request;
+    reply.measure = measure_for(c, h, &request);
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
@@ -511,6 +514,7 @@ static void do_report(struct controller *c, struct http_request *request,
         snprintf(h->version, sizeof(h->version), "%.31s", batch->version);
     }
     fleet_config_heard(c, h, batch);
+    measure_heard(c, h, batch);
     h->authority_version = batch->authority_version;
     h->keys_version = batch->keys_version;
     h->newest_shown = strcmp(http_identity(request)->serial, h->serial) == 0;

@@ -95,6 +95,11 @@ static void put_pair(struct latency_matrix *m, const struct fleet_path *paths, u
     cell->p50 = count > 0 ? p50[count / 2] : DELAY_CODE_NONE;
 }
 
+void latency_add_pair(struct latency_matrix *m, const struct fleet_path *paths, uint32_t count)
+{
+    put_pair(m, paths, count, true);
+}
+
 /* Paths of one pair lie beside each other. */
 static void put_paths(struct latency_matrix *m, const struct fleet_path *paths, uint32_t count,
                       bool known)

@@ -1,4 +1,5 @@
-/* latency.h: the latency matrix, NIC by NIC, as it is now or as it was: only cells that somebody measured.
+/* latency.h: the latency matrix, NIC by NIC, as it is now, as it was, or as it was measured on demand: only
+ * cells that somebody measured.
  *
  * Rows receive: cells of row i are cells[first[i]] to cells[first[i + 1]], `from` ascending, both indices
  * into nics. A cell is made of the pair's paths: median of their medians, worst tail, loss and state. What a
@@ -41,6 +42,9 @@ void latency_done(struct latency_matrix *m);
 
 /* All cells of a host's NICs as they are. */
 void latency_add_host(struct latency_matrix *m, const struct fleet_host *h, bool known);
+
+/* One cell, of the paths of one pair, 1 to EDGE_PATH_MAX. */
+void latency_add_pair(struct latency_matrix *m, const struct fleet_path *paths, uint32_t count);
 
 struct latency_moment {
     int64_t at_ns, now_ns, keep_fine_ns;

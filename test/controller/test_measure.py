@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Measurements on demand: may this host join, the full matrix; whom they refuse, and how they are bounded.
+usage: test_measure.py CONTROLLER AGENT FOLIOT"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import wire  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+# ld [random]; jgt 2^32 / 3 ? go on : drop
+ONE_IN_THREE_DROPPED = "4,32 0 0 4294963256,37 1 0 1431655765,6 0 0 2,6 0 0 4294967295"
+
+
+class TestMeasure(fleet.Fleet):
+    HOSTS = 4
+
+    def setUp(self):
+        super().setUp()
+        for i in range(self.HOSTS):  # two NICs on one bridge: each answers for its own address, or packets go to the wrong one
+            for key, value in (("arp_ignore", 1), ("arp_announce", 2)):
+                fleet.run("ip", "netns", "exec", self.space(f"h{i}"), "sysctl", "-qw", f"net.ipv4.conf.all.{key}={value}")
+
+    def foliot(self, *arguments):
+        done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, *arguments], text=True, check=False,
+                              capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin))
+        return done.returncode, done.stdout + done.stderr
+
+    def ask_for(self, body, token="admin"):
+        status, _, answer = self.request("POST", "/api/v1/measurements", body, token=token)
+        return status, answer
+
+    def code(self, body):
+        status, answer = self.ask_for(body)
+        return status, answer["error"]["code"]
+
+    def refused(self):
+        """Nobody is asked who can't answer, and it is said at once."""
+        self.assertEqual(self.code({"kind": "host-check", "host": "h9"}), (404, "no-such-host"))
+        self.assertEqual(self.code({"kind": "host-check"}), (400, "bad-body"))
+        self.assertEqual(self.code({"kind": "flood"}), (400, "bad-body"))
+        self.assertEqual(self.code({"kind": "host-check", "host": "h0", "seconds": 61}), (400, "bad-body"))
+        self.assertEqual(self.code({"kind": "host-check", "host": "away"}), (409, "host-unfit"))
+        status, text = self.foliot("host", "check", "away")
+        self.assertEqual((status, "silent" in text or "not heard" in text), (1, True), text)
+        # One of the version before: it reports, and doesn't say that it can measure.
+        status, _ = self.post("/agent/v1/report", wire.batch([(1, wire.report(covers=1000))], oldest=1), **self.identity("old"))
+        self.assertEqual(status, 200)
+        status, answer = self.ask_for({"kind": "host-check", "host": "old"})
+        self.assertEqual((status, "too old" in answer["error"]["message"]), (409, True), answer)
+
+    def roles(self):
+        viewer = self.request("POST", "/api/v1/tokens", {"name": "looks", "role": "viewer"})[2]["token"]
+        self.assertEqual(self.ask_for({"kind": "host-check", "host": "h2"}, token=viewer)[0], 403)
+        self.assertEqual(self.request("GET", "/api/v1/measurements", token=viewer)[0], 200)
+        tenant = self.request("POST", "/api/v1/tokens", {"name": "tenant", "role": "viewer", "scope": "h1"})[2]["token"]
+        self.assertEqual(self.request("GET", "/api/v1/measurements", token=tenant)[0], 403)
+
+    def check(self, host):
+        status, text = self.foliot("host", "check", host, "--seconds", "1", "--json")
+        answer = json.loads(text)
+        self.assertEqual(status, 0 if answer["answer"] == "yes" else 1, text)
+        return answer
+
+    def matrix(self):
+        status, text = self.foliot("mesh", "--full", "--json")
+        self.assertEqual(status, 0, text)
+        cells = {(c[0], c[1]): c for c in json.loads(text)["cells"]}
+        # Three hosts with two NICs that can: all of their pairs, and nobody's else.
+        self.assertEqual(set(cells), {(a, b) for a in range(6) for b in range(6) if a // 2 != b // 2})
+        self.assertTrue(all(0 < c[2] < 1e8 for c in cells.values()), cells)
+        return self.get("/api/v1/measurements")["items"][0]["id"]
+
+    def test_measure(self):
+        # quiet ones joined last, so that NICs 0 to 5 are of h0 to h2; and late, for with them h0 to h2 are hardly a majority
+        self.start(report="2s")
+        self.members(0, 1, 2)
+        self.wait(lambda: all((self.host(f"h{i}") or {})["clock"]["status"] == "SYNCED" for i in range(3)), 20,
+                  lambda: str([self.host(f"h{i}")["clock"] for i in range(3)]))
+        self.join(3, name="old", nics=("nic0",))
+        self.join(3, name="away", nics=("nic1",))
+        self.refused()
+        self.roles()
+        # A host like the others. What a busy machine does to delays is no reason that this test knows; all else is.
+        answer = self.check("h2")
+        self.assertLessEqual({r["check"] for r in answer["reasons"] if r["result"] != "good"}, {"delay", "tail"}, answer)
+        self.assertEqual((answer["paths_measured"], answer["state"]), (answer["paths_all"], "done"), answer)
+        self.assertEqual({(p["own"], p["sent"], p["lost"]) for p in answer["paths"]},
+                         {(own, answer["packets_per_path"], 0) for own in (True, False)}, answer["paths"])
+        self.assertTrue(any(s.startswith("old: ") for s in answer["skipped"]), answer)
+        self.assertRegex(self.foliot("host", "check", "h2", "--seconds", "1")[1], "(?s)^(yes|no): .* probes on each, by 3 hosts")
+        number = self.matrix()
+        # One of its NICs loses what comes in: no, that NIC, that direction, and the other one is not blamed for it.
+        tc = ("ip", "netns", "exec", self.space("h2"), "tc")
+        fleet.run(*tc, "qdisc", "add", "dev", "nic1", "clsact")
+        fleet.run(*tc, "filter", "add", "dev", "nic1", "ingress", "bpf", "da", "bytecode", ONE_IN_THREE_DROPPED)
+        answer = self.check("h2")
+        bad = [r for r in answer["reasons"] if r["check"] in ("loss", "dead")]
+        self.assertEqual((answer["answer"], {(r["nic"], r["direction"]) for r in bad}), ("no", {(5, "in")}), answer["reasons"])
+        self.assertIn("its cohort -> h2/nic1: ", bad[0]["text"])
+        self.assertIn("h2/nic1, its cable or its switch port", bad[0]["suspect"])
+        self.assertIn("its cohort -> h2/nic1: ", answer["sentence"])
+        self.bounded(number)
+
+    def bounded(self, number):
+        """One at a time; stopped when an operator says so; who can't any more is given up, and nothing hangs."""
+        status, first = self.ask_for({"kind": "host-check", "host": "h2", "seconds": 60})
+        self.assertEqual((status, first["state"]), (200, "running"))
+        self.assertEqual(self.code({"kind": "host-check", "host": "h1"}), (409, "busy"))
+        self.wait(lambda: self.get(f"/api/v1/measurements/{first['id']}")["packets_sent"] > 0, 5, "probes")
+        status, _, answer = self.request("DELETE", f"/api/v1/measurements/{first['id']}")
+        self.assertEqual((status, answer["state"], answer["answer"]), (200, "stopped", "unknown"))
+        status, second = self.ask_for({"kind": "host-check", "host": "h2", "seconds": 60})
+        self.assertEqual(status, 200, second)
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/h1")[0], 200)
+        self.wait(lambda: any(h["host"] == "h1" and h["trouble"] for h in self.get(f"/api/v1/measurements/{second['id']}")["hosts"]), 10,
+                  lambda: str(self.get(f"/api/v1/measurements/{second['id']}")["hosts"]))
+        self.request("DELETE", f"/api/v1/measurements/{second['id']}")
+        self.assertEqual(self.request("GET", "/api/v1/measurements/999")[0], 404)
+        # The matrix is remembered, the audit trail knows who.
+        self.assertEqual(len(self.get(f"/api/v1/latency?measurement={number}")["cells"]), 8)  # without h1's
+        self.assertEqual(self.request("GET", "/api/v1/latency?measurement=999")[0], 404)
+        self.assertLessEqual({"measurement.start", "measurement.stop"}, {a["what"] for a in self.get("/api/v1/audit")["items"]})
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,209 @@
+/* May this host join? What is bad is said, what isn't the host's own fault isn't, and what nobody measured is unknown. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/bug.h"
+#include "core/fleet/admit.h"
+
+#define PEERS 6
+
+/* Two NICs, PEERS peers, two ports: both directions of all; and paths among the peers. */
+static struct admit_path paths[400];
+static uint32_t count;
+static int64_t scratch[ARRAY_COUNT(paths)];
+static struct admit_reason reasons[64];
+static size_t reason_count;
+
+static void add(bool own, uint32_t nic, bool out, int64_t p50)
+{
+    paths[count++] = (struct admit_path){.nic = nic,
+                                         .own = own,
+                                         .out = out,
+                                         .measured = true,
+                                         .sent = 100,
+                                         .answered = 100,
+                                         .bound_ns = 300,
+                                         .owd_ns_p50 = p50,
+                                         .owd_ns_p99 = p50 + 3000};
+}
+
+static void fill(void)
+{
+    count = 0;
+    for (uint32_t peer = 0; peer < PEERS; peer++) {
+        for (uint32_t k = 0; k < 8; k++) {
+            add(true, k & 1, k & 2, 4000 + 50 * peer);
+        }
+        for (uint32_t k = 0; k < 4; k++) {
+            add(false, 0, false, 4100 + 40 * peer + 10 * k);
+        }
+    }
+}
+
+static enum admit_answer judge(void)
+{
+    return admit_judge(paths, count, 2, scratch, reasons, ARRAY_COUNT(reasons), &reason_count);
+}
+
+static const struct admit_reason *said(enum admit_kind kind)
+{
+    for (size_t i = 0; i < reason_count; i++) {
+        if (reasons[i].kind == kind) {
+            return &reasons[i];
+        }
+    }
+    return NULL;
+}
+
+/* Of own paths of this NIC and direction. */
+#define EACH_OWN(n, o)                                                                             \
+    for (struct admit_path *p = paths; p < paths + count; p++)                                     \
+        if (p->own && p->nic == (n) && p->out == (o))
+
+static void a_host_like_the_others_may(void **state)
+{
+    fill();
+    assert_int_equal(judge(), ADMIT_YES);
+    assert_int_equal(reason_count, 4);
+    assert_non_null(said(ADMIT_WELL));
+}
+
+static void a_slow_direction_is_named(void **state)
+{
+    fill();
+    EACH_OWN(1, true)
+    {
+        p->owd_ns_p50 += 90000;
+        p->owd_ns_p99 += 90000;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    const struct admit_reason *r = said(ADMIT_SLOW);
+    assert_non_null(r);
+    assert_int_equal(r->nic, 1);
+    assert_true(r->out);
+    assert_int_equal(r->paths_bad, 2 * PEERS);
+    assert_in_range(r->value, 94000, 95000);
+    assert_in_range(r->cohort, 4100, 4400);
+    assert_null(said(ADMIT_TAIL)); /* the same thing isn't said twice */
+    assert_int_equal(reason_count, 4);
+}
+
+static void a_slow_tail_is_another_thing(void **state)
+{
+    fill();
+    EACH_OWN(0, false)
+    {
+        p->owd_ns_p99 += 200000;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_null(said(ADMIT_SLOW));
+    assert_non_null(said(ADMIT_TAIL));
+}
+
+/* As much slower, but so is everybody; or by less than the clocks can tell. */
+static void who_is_as_slow_as_all_is_not_blamed(void **state)
+{
+    fill();
+    for (uint32_t i = 0; i < count; i++) {
+        paths[i].owd_ns_p50 += 90000;
+    }
+    assert_int_equal(judge(), ADMIT_YES);
+    fill();
+    EACH_OWN(0, true)
+    {
+        p->owd_ns_p50 += 90000;
+        p->bound_ns = 100000;
+    }
+    assert_int_equal(judge(), ADMIT_YES);
+    fill(); /* three of the cohort's 24 paths are as slow: that it has such paths is its own */
+    uint32_t slow = 0;
+    for (uint32_t i = 0; i < count && slow < 3; i++) {
+        if (!paths[i].own) {
+            paths[i].owd_ns_p50 += 90000;
+            slow++;
+        }
+    }
+    EACH_OWN(0, true)
+    {
+        p->owd_ns_p50 += 80000;
+    }
+    assert_int_equal(judge(), ADMIT_YES);
+}
+
+static void loss_counts_beside_the_cohorts(void **state)
+{
+    fill();
+    EACH_OWN(0, false)
+    {
+        p->lost = 2;
+        p->answered = 98;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(said(ADMIT_LOSSY)->value, 20000);
+    assert_int_equal(said(ADMIT_LOSSY)->cohort, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        paths[i].lost = 2;
+    }
+    assert_int_equal(judge(), ADMIT_YES);
+    fill();
+    paths[0].lost = ADMIT_LOST_MIN - 1; /* chance */
+    assert_int_equal(judge(), ADMIT_YES);
+}
+
+static void a_dead_path_is_a_no(void **state)
+{
+    fill();
+    paths[3].answered = 0;
+    paths[3].lost = -1;
+    paths[3].owd_ns_p50 = paths[3].owd_ns_p99 = ADMIT_NO_DELAY;
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(said(ADMIT_DEAD)->worst, 3);
+    assert_int_equal(said(ADMIT_DEAD)->paths_bad, 1);
+}
+
+static void what_nobody_measured_is_unknown(void **state)
+{
+    fill();
+    paths[0].measured = false;
+    assert_int_equal(judge(), ADMIT_UNKNOWN);
+    assert_non_null(said(ADMIT_UNMEASURED));
+    fill();
+    paths[0].owd_ns_p50 = ADMIT_NO_DELAY;
+    assert_int_equal(judge(), ADMIT_UNKNOWN);
+    assert_non_null(said(ADMIT_TIMELESS));
+    fill(); /* a NIC without any path */
+    assert_int_equal(
+        admit_judge(paths, count, 3, scratch, reasons, ARRAY_COUNT(reasons), &reason_count),
+        ADMIT_UNKNOWN);
+    fill(); /* nobody to compare with: near ones among far ones */
+    EACH_OWN(0, true)
+    {
+        p->near = true;
+    }
+    assert_int_equal(judge(), ADMIT_UNKNOWN);
+    assert_non_null(said(ADMIT_ALONE));
+    count = 0;
+    assert_int_equal(judge(), ADMIT_UNKNOWN);
+    fill();
+    paths[0].measured = false; /* a no stays one */
+    paths[1].answered = 0;
+    assert_int_equal(judge(), ADMIT_NO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_host_like_the_others_may),
+        cmocka_unit_test(a_slow_direction_is_named),
+        cmocka_unit_test(a_slow_tail_is_another_thing),
+        cmocka_unit_test(who_is_as_slow_as_all_is_not_blamed),
+        cmocka_unit_test(loss_counts_beside_the_cohorts),
+        cmocka_unit_test(a_dead_path_is_a_no),
+        cmocka_unit_test(what_nobody_measured_is_unknown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

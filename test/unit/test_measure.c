@@ -1,0 +1,254 @@
+/* Measurements on demand: what is sent is bounded and evenly spread, loss on the way out is told from loss of answers, and an
+ * answerer isn't to be made to flood. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/mesh/measure.h"
+
+static const struct measure_pair pairs[] = {{0, {10}}, {1, {11}}, {0, {12}}};
+static struct measure *m;
+static struct measure_heard *heard;
+
+static int set_up(void **state)
+{
+    m = calloc(1, sizeof(*m));
+    heard = calloc(1, sizeof(*heard));
+    return m == NULL || heard == NULL;
+}
+
+static int tear_down(void **state)
+{
+    free(m);
+    free(heard);
+    return 0;
+}
+
+static struct measure_wish wish_of(uint32_t ports, uint32_t packets, uint32_t rate)
+{
+    return (struct measure_wish){.run = 7,
+                                 .pair_count = 3,
+                                 .ports = ports,
+                                 .packets = packets,
+                                 .rate = rate,
+                                 .pairs = pairs};
+}
+
+static struct mono at_ms(int64_t ms)
+{
+    return (struct mono){ms * NS_PER_MS};
+}
+
+static void more_than_the_limits_is_refused(void **state)
+{
+    struct measure_wish good = wish_of(2, 10, 100), w;
+    struct measure_pair own = {2, {10}};
+    assert_int_equal(measure_start(m, &good, 2, at_ms(0)), 0);
+    const uint32_t kept = m->packet_count;
+#define REFUSED(field, value)                                                                      \
+    w = good;                                                                                      \
+    w.field = (value);                                                                             \
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22)
+    REFUSED(pair_count, 0);
+    REFUSED(pair_count, MEASURE_PAIR_MAX + 1);
+    REFUSED(pair_count, UINT32_MAX);
+    REFUSED(ports, 0);
+    REFUSED(ports, MEASURE_PORT_MAX + 1);
+    REFUSED(packets, 0);
+    REFUSED(packets, MEASURE_PATH_PACKET_MAX + 1);
+    REFUSED(rate, 0);
+    REFUSED(rate, MEASURE_RATE_MAX + 1);
+    w = good;
+    w.pairs = &own;
+    w.pair_count = 1;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22);
+    assert_int_equal(m->packet_count, kept);
+    /* each limit for itself is kept, and yet it would be too many packets */
+    static struct measure_pair many[MEASURE_PAIR_MAX];
+    w = (struct measure_wish){1, MEASURE_PAIR_MAX, 1, 129, 1000, many};
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22);
+    w.packets = 128;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+}
+
+/* Paced, all paths in turn, and no burst by who comes late. */
+static void it_is_paced(void **state)
+{
+    const struct measure_wish w = wish_of(2, 10, 100);
+    struct measure_send s;
+    uint32_t count = 0;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    for (int64_t ms = 0; ms < 295; ms++) {
+        while (measure_next_send(m, at_ms(ms), &s)) {
+            assert_int_equal(s.packet, count);
+            assert_int_equal(s.pair.peer.index, pairs[count % 6 / 2].peer.index);
+            assert_int_equal(s.port, count % 2);
+            count++;
+        }
+    }
+    assert_int_equal(count, 30);
+    for (count = 0; measure_next_send(m, at_ms(5000), &s); count++) {
+    }
+    assert_in_range(count, 1, 4);
+    for (int64_t ms = 5000; ms < 6000; ms++) {
+        count += measure_next_send(m, at_ms(ms), &s);
+    }
+    assert_int_equal(count, 30);
+    assert_false(measure_is_done(m, at_ms(6000)));
+    assert_true(measure_is_done(m, at_ms(6000 + MEASURE_LATE_NS / NS_PER_MS)));
+}
+
+/* Sends all; lets packet i of path 0 be lost on the way out, and each third answer. */
+static void play(uint32_t lost_out, bool answers)
+{
+    const struct measure_wish w = wish_of(1, 30, 1000);
+    struct measure_send s;
+    int64_t now = 0;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    measure_heard_init(heard, at_ms(0));
+    for (; m->sent < m->packet_count; now++) {
+        while (measure_next_send(m, at_ms(now), &s)) {
+            uint32_t count = 0;
+            const uint32_t k = s.packet / 3, path = s.packet % 3;
+            measure_on_stamp(m, s.packet, 1000000 + now * NS_PER_MS, 100);
+            if (path == 0 && k >= 5 && k < 5 + lost_out) {
+                continue;
+            }
+            const struct measure_query q = {7, {1 + s.pair.local}, s.pair.peer, 7640};
+            assert_true(measure_heard_count(heard, at_ms(now), &q, &count));
+            const struct measure_answer a = {.run = 7,
+                                             .packet = s.packet,
+                                             .local = s.pair.local,
+                                             .peer = s.pair.peer,
+                                             .heard_ns = 1000000 + now * NS_PER_MS + 4000 + k,
+                                             .bound_ns = 50,
+                                             .count = count};
+            if (answers && k % 3 != 1) {
+                assert_true(measure_on_answer(m, &a));
+                assert_false(measure_on_answer(m, &a)); /* twice */
+            }
+        }
+    }
+}
+
+static void loss_on_the_way_out_is_told_from_lost_answers(void **state)
+{
+    struct measure_path p;
+    play(4, true);
+    measure_path_get(m, 0, &p);
+    assert_int_equal(p.sent, 30);
+    assert_int_equal(p.lost, 4);
+    measure_path_get(m, 1, &p);
+    assert_int_equal(p.lost, 0);
+    assert_int_equal(p.answered, 20);
+    assert_int_equal(p.timed, 20);
+    assert_int_equal(p.owd_ns_min, 4000);
+    assert_in_range(p.owd_ns_p50, 4012, 4017);
+    assert_int_equal(p.owd_ns_p99, 4029);
+    assert_int_equal(m->bound_ns, 100);
+    play(0, false);
+    measure_path_get(m, 1, &p);
+    assert_int_equal(p.lost, -1);
+    assert_int_equal(p.timed, 0);
+}
+
+/* Not sent isn't lost; no stamp, or a peer without fleet time, is no delay. */
+static void what_is_not_known_is_not_guessed(void **state)
+{
+    const struct measure_wish w = wish_of(1, 4, 1000);
+    struct measure_send s;
+    struct measure_path p;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    for (int64_t ms = 0; ms < 20; ms++) {
+        while (measure_next_send(m, at_ms(ms), &s)) {
+        }
+    }
+    measure_on_not_sent(m, 0);
+    struct measure_answer a = {.run = 7, .packet = 3, .peer = {10}, .bound_ns = 5, .count = 1};
+    assert_true(measure_on_answer(m, &a));
+    a = (struct measure_answer){
+        .run = 7, .packet = 6, .peer = {10}, .bound_ns = MEASURE_BOUND_NONE, .count = 2};
+    measure_on_stamp(m, 6, 5, 5);
+    assert_true(measure_on_answer(m, &a));
+    measure_path_get(m, 0, &p);
+    assert_int_equal(p.sent, 3);
+    assert_int_equal(p.lost, 0);
+    assert_int_equal(p.answered, 2);
+    assert_int_equal(p.timed, 0);
+}
+
+static void what_does_not_belong_is_dropped(void **state)
+{
+    const struct measure_wish w = wish_of(1, 4, 1000);
+    struct measure_send s;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    assert_true(measure_next_send(m, at_ms(0), &s));
+    const struct measure_answer good = {.run = 7, .packet = 0, .local = 0, .peer = {10}};
+    struct measure_answer a = good;
+    a.run = 8;
+    assert_false(measure_on_answer(m, &a));
+    a = good;
+    a.packet = 1; /* not sent yet */
+    assert_false(measure_on_answer(m, &a));
+    a.packet = UINT32_MAX;
+    assert_false(measure_on_answer(m, &a));
+    a = good;
+    a.local = 1;
+    assert_false(measure_on_answer(m, &a));
+    a = good;
+    a.peer.index = 11;
+    assert_false(measure_on_answer(m, &a));
+    measure_on_stamp(m, UINT32_MAX, 1, 1);
+    measure_on_not_sent(m, UINT32_MAX);
+    assert_true(measure_on_answer(m, &good));
+}
+
+/* 100,000 questions within a second get no more than the limit's answers; each is counted all the same. */
+static void an_answerer_is_no_amplifier(void **state)
+{
+    const struct measure_query q = {1, {1}, {2}, 7640};
+    uint32_t answers = 0, count = 0;
+    measure_heard_init(heard, at_ms(0));
+    for (int64_t i = 0; i < 100000; i++) {
+        answers += measure_heard_count(heard, (struct mono){i * 10000}, &q, &count);
+    }
+    assert_in_range(answers, MEASURE_ANSWER_RATE_MAX / 2, MEASURE_ANSWER_RATE_MAX + 100);
+    assert_int_equal(count, 100000);
+}
+
+/* More paths than the table holds: a count is right or not known, and never too small. */
+static void a_full_table_makes_no_loss(void **state)
+{
+    uint32_t count, known = 0;
+    measure_heard_init(heard, at_ms(0));
+    for (uint32_t k = 1; k <= 3; k++) {
+        for (uint32_t i = 0; i < 2 * MEASURE_HEARD_MAX; i++) {
+            const struct measure_query q = {1, {i}, {7}, 7640};
+            (void)measure_heard_count(heard, at_ms(k * 100), &q, &count);
+            assert_true(count == 0 || count == k);
+            known += count > 0;
+        }
+    }
+    assert_in_range(known, 3 * MEASURE_HEARD_MAX / 2, 3 * MEASURE_HEARD_MAX);
+    const struct measure_query later = {2, {1}, {7}, 7640}; /* what is over makes room */
+    (void)measure_heard_count(heard, at_ms(100000), &later, &count);
+    assert_int_equal(count, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_than_the_limits_is_refused),
+        cmocka_unit_test(it_is_paced),
+        cmocka_unit_test(loss_on_the_way_out_is_told_from_lost_answers),
+        cmocka_unit_test(what_is_not_known_is_not_guessed),
+        cmocka_unit_test(what_does_not_belong_is_dropped),
+        cmocka_unit_test(an_answerer_is_no_amplifier),
+        cmocka_unit_test(a_full_table_makes_no_loss),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
