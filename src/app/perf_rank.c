@@ -36,17 +36,24 @@ static void log_line(int level, unsigned long flags, const char *file, int line,
                      ...)
 {
     const char *debug = getenv("NCCL_DEBUG");
-    const bool info = debug != NULL && (strcmp(debug, "INFO") == 0 || strcmp(debug, "TRACE") == 0);
+    const int most = debug == NULL                 ? NCCL_LOG_WARN
+                     : strcmp(debug, "TRACE") == 0 ? NCCL_LOG_TRACE
+                     : strcmp(debug, "INFO") == 0  ? NCCL_LOG_INFO
+                                                   : NCCL_LOG_WARN;
     char text[1024];
     va_list arguments;
 
-    if (level > (info ? NCCL_LOG_INFO : NCCL_LOG_WARN)) {
+    if (level > most) {
         return;
     }
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    fprintf(stderr, "%d NCCL %s %s\n", getpid(), level == NCCL_LOG_WARN ? "WARN" : "INFO", text);
+    fprintf(stderr, "%d NCCL %s %s\n", getpid(),
+            level == NCCL_LOG_WARN    ? "WARN"
+            : level == NCCL_LOG_TRACE ? "TRACE"
+                                      : "INFO",
+            text);
 }
 
 /* -- connections */

@@ -10,7 +10,6 @@
 #define REPORT_BYTES      (256u << 10)
 #define REPORT_EAGER      8  /* small messages: told when there is nothing else to do, */
 #define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
-#define STUCK_NS          (40 * NS_PER_MS)
 #define REPORT_NS         (200 * NS_PER_US)
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
@@ -467,38 +466,6 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
     }
 }
 
-/* A report on a lane that delivers but doesn't carry back (a path that is dead one way) lies in our kernel, and the
- * sender waits for what it has got long since. The kernel knows: then everything is said again, elsewhere. */
-void in_look(struct set *set, struct mono now)
-{
-    struct io *io = set->transport->io;
-    bool again = false;
-
-    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-        struct stream *stream = set->streams[lane];
-        struct io_info info;
-        if (stream == NULL || stream->dead || stream->told_at.ns == 0 ||
-            mono_sub(now, stream->told_at).ns < STUCK_NS) {
-            continue;
-        }
-        io->info(io, stream->conn, &info);
-        if (info.unacked == 0 && stream_idle(stream)) {
-            stream->told_at.ns = 0;
-            stream->stuck = false;
-        } else if (info.bytes_acked > stream->told_acked) {
-            stream->told_at = now;
-            stream->stuck = false;
-        } else if (!stream->stuck) {
-            stream->stuck = again = true;
-        }
-        stream->told_acked = info.bytes_acked;
-    }
-    if (again) {
-        ledger_report_again(set->ledger);
-        set->report_urgent = true;
-    }
-}
-
 void in_reports(struct set *set, struct mono now, bool all, bool idle)
 {
     struct lane_report report;
@@ -514,7 +481,7 @@ void in_reports(struct set *set, struct mono now, bool all, bool idle)
     set->report_by = MONO_NEVER;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
-            set->streams[lane]->dead || set->streams[lane]->stuck) {
+            set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
             lane = set_any_lane(set);
         }
         if (lane < 0) {

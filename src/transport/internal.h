@@ -77,13 +77,11 @@ struct stream {
     struct lane_chunk chunk;
     uint8_t *staging; /* 1 << LANE_CHUNK_SHIFT_MAX bytes, on demand */
     uint64_t bytes_out;
-    struct mono
-        told_at; /* a report was written then that the peer's kernel hasn't acknowledged; 0: none */
-    uint64_t told_acked; /* what it had acknowledged by then */
-    bool stuck;          /* for so long that reports go another way */
     uint64_t acked;      /* by the peer's kernel, when asked last */
+    uint64_t doubted_at; /* bytes_out then: when all of them have arrived it is over */
     struct mono read_at; /* last bytes */
-    bool ended;          /* by the peer, orderly */
+    struct mono hedge_asked;
+    bool ended; /* by the peer, orderly */
 };
 
 /* A NIC of the peer. */
@@ -160,6 +158,8 @@ struct set {
         uint8_t own, peer; /* in transport.nics, in peers */
         bool standby;
         uint8_t tries; /* to connect, in a row, in vain */
+        bool was_up;   /* over this pair */
+        bool strayed;  /* a standby that isn't on one of the best pairs */
     } lane_nics[LANE_MAX];
     uint32_t sequence, peer_sequence; /* of STATE */
 
@@ -422,8 +422,6 @@ void in_reports(struct set *set, struct mono now, bool all, bool idle);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);
-/* Now and then: do our reports arrive? */
-void in_look(struct set *set, struct mono now);
 /* delay.c: a chunk arrived whole. */
 void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
                     const struct io_stamp *stamp);

@@ -50,13 +50,15 @@ struct io_connect {
     uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
 };
 
-struct io_info { /* what the kernel knows of a connection; all 0 where it says nothing */
+struct io_info { /* what the kernel knows of a connection */
+    bool known;  /* false: it says nothing, all below is 0 */
     uint64_t segments_out;
     uint64_t retransmits;
     uint64_t bytes_acked;
     uint32_t rtt_ns, rtt_var_ns, rtt_ns_min;
     uint32_t unacked, lost; /* segments */
     uint32_t backoff;       /* retransmission timeouts in a row */
+    bool shut;              /* the peer takes nothing now, and says so when it is asked */
     uint32_t notsent;       /* bytes */
 };
 
@@ -90,6 +92,7 @@ struct io {
                        struct io_stamp *ret_stamp);
     /* reset: nothing sent and not yet delivered arrives any more, and the peer is told so. */
     void (*close)(struct io *io, int conn, bool reset);
+    /* May also make what hangs in our own host go on. */
     void (*info)(struct io *io, int conn, struct io_info *ret);
     void (*pace)(struct io *io, int conn, uint64_t bytes_per_s); /* UINT64_MAX: don't */
 

@@ -10,6 +10,7 @@
 #define REFUSED_NS   (5 * NS_PER_S)
 #define QUICK_SIZE   LANE_EAGER_SIZE_MAX
 #define QUICK_BYTES  32768
+#define HEDGE_ASK_NS (2 * NS_PER_MS)
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
@@ -154,6 +155,7 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     set->version = answer.newest;
     set->refusals = 0;
     set->lane_nics[lane].tries = 0;
+    set->lane_nics[lane].was_up = true;
     memcpy(set->host, answer.host, sizeof(set->host));
     if (stream->peer_nic == 0) {
         memcpy(set->peer_device, answer.nic, sizeof(set->peer_device));
@@ -211,7 +213,9 @@ static int on_hello_no(struct set *set, struct mono now, const uint8_t *frame, s
     }
 }
 
-static void on_taken(struct set *set, struct mono now, const struct lane_state_lane *lane)
+/* by_itself: the report came by the lane that it speaks of. */
+static void on_taken(struct set *set, struct mono now, const struct lane_state_lane *lane,
+                     bool by_itself)
 {
     struct sender_acked acked;
     struct sender_lane_info info;
@@ -229,7 +233,8 @@ static void on_taken(struct set *set, struct mono now, const struct lane_state_l
                            acked.alone);
         repath_on_acked(&set->traffic.repath, lane->lane, acked.chunks);
         watch_on_acked(set->watch, now, lane->lane, acked.chunks, info.chunks,
-                       mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane));
+                       mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane),
+                       by_itself);
     }
 }
 
@@ -243,7 +248,7 @@ static int on_state(struct set *set, struct mono now, uint32_t lane, const uint8
         return -EPROTO;
     }
     for (uint32_t k = 0; k < report.lane_count; k++) {
-        on_taken(set, now, &report.lanes[k]);
+        on_taken(set, now, &report.lanes[k], report.lanes[k].lane == lane);
         traffic_on_lane(set, now, report.lanes[k].lane, &report.lanes[k]);
     }
     if (report.comm != LANE_COMM_NONE && sender_on_report(set->sender, now, &report) < 0) {
@@ -451,14 +456,40 @@ void out_pump(struct set *set, struct mono now)
     }
 }
 
+/* Does the lane's oldest chunk hang on its path? Not if the peer's kernel has it, or takes nothing: to send it to the same
+ * slow process by another way helps nobody. Asked after once per HEDGE_ASK_NS at most. */
+static bool hangs(struct set *set, struct mono now, uint32_t lane,
+                  const struct sender_lane_info *info)
+{
+    struct stream *stream = set->streams[lane];
+    struct io *io = set->transport->io;
+    const uint64_t behind =
+        info->bytes - info->oldest_bytes + (uint64_t)info->chunks * LANE_CHUNK_SIZE;
+    const uint64_t unwritten = (uint64_t)stream->payload_left + stream->head_left;
+    struct io_info kernel;
+
+    if (mono_sub(now, stream->hedge_asked).ns < HEDGE_ASK_NS) {
+        return false;
+    }
+    stream->hedge_asked = now;
+    io->info(io, stream->conn, &kernel);
+    return !kernel.known ||
+           (kernel.unacked > 0 && stream->bytes_out + unwritten - kernel.bytes_acked > behind);
+}
+
 void out_look(struct set *set, struct mono now)
 {
     ceiling_look(set, now);
     standby_look(set, now);
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-        if (set->streams[lane] != NULL && set->streams[lane]->shaken) {
-            (void)sender_hedge(set->sender, lane,
-                               scheduler_hedge_before(&set->scheduler, now, lane));
+        struct sender_lane_info info;
+        if (set->streams[lane] == NULL || !set->streams[lane]->shaken) {
+            continue;
+        }
+        const struct mono before = scheduler_hedge_before(&set->scheduler, now, lane);
+        sender_lane_info(set->sender, lane, &info);
+        if (mono_before(info.oldest, before) && hangs(set, now, lane, &info)) {
+            (void)sender_hedge(set->sender, lane, before);
         }
     }
 }

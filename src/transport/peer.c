@@ -82,20 +82,26 @@ int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t s
     return 0;
 }
 
+/* Another pair of NICs than last time, if there is one: the whole of that one may be dead. First round: lanes that
+ * nobody doubts. */
 int set_any_lane(struct set *set)
 {
     const uint32_t connected = watch_connected(set->watch);
+    const uint32_t good = connected & ~watch_doubted(set->watch);
+    const struct stream *last = set->streams[set->lane_turn];
+    const uint8_t own = last != NULL ? last->own_nic : UINT8_MAX;
+    const uint8_t peer = last != NULL ? last->peer_nic : UINT8_MAX;
 
-    for (uint32_t i = 1; i <= 2 * LANE_MAX; i++) { /* first round: those that carry back */
-        const uint32_t lane = (set->lane_turn + i) % LANE_MAX;
+    for (uint32_t i = 0; i < 3 * LANE_MAX; i++) {
+        const uint32_t lane = (set->lane_turn + 1 + i) % LANE_MAX;
         const struct stream *stream = set->streams[lane];
-        if (i <= LANE_MAX && stream != NULL && stream->stuck) {
+        const uint32_t from = i < 2 * LANE_MAX ? good : connected;
+        if ((from >> lane & 1) == 0 || stream == NULL || !stream->shaken || stream->dead ||
+            (i < LANE_MAX && stream->own_nic == own && stream->peer_nic == peer)) {
             continue;
         }
-        if ((connected >> lane & 1) != 0 && stream != NULL && stream->shaken && !stream->dead) {
-            set->lane_turn = lane;
-            return (int)lane;
-        }
+        set->lane_turn = lane;
+        return (int)lane;
     }
     return -1;
 }

@@ -198,6 +198,8 @@ static void ping(struct set *set, const struct watch_action *action)
     if (stream != NULL && stream->shaken && !stream->dead) {
         lane_ping_encode(bytes, &ping);
         (void)stream_control(stream, bytes, sizeof(bytes));
+        (void)stream_flush(
+            set, stream); /* else nothing would be missed; an error shows again at the next turn */
     }
 }
 
@@ -211,11 +213,17 @@ static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
         return;
     }
     io->info(io, stream->conn, &info);
+    const bool empty = info.unacked == 0 && info.notsent == 0;
     const struct watch_kernel kernel = {
-        .acked = info.bytes_acked > stream->acked || (info.unacked == 0 && info.notsent == 0),
+        .known = info.known,
+        .acked = info.bytes_acked > stream->acked,
+        .idle = info.known && (empty || (info.unacked == 0 && info.shut)),
+        .empty = empty && stream_idle(stream),
+        .whole = info.known && info.bytes_acked >= stream->doubted_at,
         .segments = info.segments_out,
         .resent = info.retransmits,
         .rtt = span_ns(info.rtt_ns),
+        .rtt_var = span_ns(info.rtt_var_ns),
         .rtt_min = span_ns(info.rtt_ns_min),
     };
     watch_on_kernel(set->watch, now, lane, &kernel);
@@ -277,6 +285,29 @@ static void close_lane(struct set *set, struct mono now, const struct watch_acti
     }
 }
 
+/* What hangs on the lane goes by another one as well; or no longer needs to. */
+static void doubt(struct set *set, const struct watch_action *action)
+{
+    const bool doubted = action->kind == WATCH_DOUBLE;
+    char text[PEER_TEXT];
+
+    if (doubted && set->streams[action->lane] != NULL) {
+        set->streams[action->lane]->doubted_at = set->streams[action->lane]->bytes_out;
+    }
+    say(set->transport, TRANSPORT_TRACE, "lane %u.%u %s %s: %s", action->lane, action->epoch,
+        set->sending ? "to" : "from", set_peer(set, text), doubted ? "doubted" : "believed again");
+    if (!set->sending) {
+        if (doubted) {
+            ledger_report_again(set->ledger);
+            set->report_urgent = true;
+        }
+    } else if (!doubted) {
+        sender_on_trusted(set->sender, action->lane);
+    } else if (set->mode != TRANSPORT_OBSERVE) {
+        (void)sender_on_suspect(set->sender, action->lane);
+    }
+}
+
 void set_act(struct set *set, struct mono now)
 {
     struct watch_action action;
@@ -296,9 +327,8 @@ void set_act(struct set *set, struct mono now)
             ping(set, &action);
             break;
         case WATCH_DOUBLE:
-            if (set->sending && set->mode != TRANSPORT_OBSERVE) {
-                (void)sender_on_suspect(set->sender, action.lane);
-            }
+        case WATCH_TRUST:
+            doubt(set, &action);
             break;
         case WATCH_TELL:
             tell = true;
@@ -524,9 +554,6 @@ void set_progress(struct set *set, struct mono now, bool all)
         if (set->sending && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
             traffic_look(set, now);
-        }
-        if (!set->sending) {
-            in_look(set, now);
         }
         set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));

@@ -3,7 +3,9 @@
  * Not every NIC reaches every other: a management NIC, rails that aren't joined, firewalls. So pairs of NICs are tried
  * in the order in which they promise most: another NIC at both ends, of the same name (the same rail), of the same
  * network; and a standby that can't be made over its pair moves on to the next, round and round, each try less often.
- * While any pair of NICs connects two processes, one of their standbys finds it. */
+ * While any pair of NICs connects two processes, one of their standbys finds it. The first of them, once it was up, stays
+ * with its pair while the set has any other way, and the second comes home when the first lives there: if all stayed where
+ * a fault sends them, the next one would find all of them on one NIC. */
 #include <string.h>
 
 #include "base/prng.h"
@@ -11,6 +13,8 @@
 
 #define TRIES       3 /* of one pair, in a row */
 #define HOME_NS     (20 * NS_PER_S)
+#define SETTLED_NS  NS_PER_S
+#define STRANDED_NS (200 * NS_PER_MS) /* no lane is good for anything: another pair, each time */
 #define HOME_NS_MAX (1000 * NS_PER_S)
 #define PAIRS_MAX   (HOST_NIC_MAX * WATCH_NIC_MAX)
 
@@ -74,6 +78,7 @@ static int add(struct set *set, struct mono now, uint32_t lane, const struct pai
     set->lane_nics[lane].peer = pair->peer;
     set->lane_nics[lane].standby = true;
     set->lane_nics[lane].tries = 0;
+    set->lane_nics[lane].was_up = false;
     return watch_lane_add(set->watch, now, lane, &config);
 }
 
@@ -122,17 +127,50 @@ static void move_to(struct set *set, struct mono now, uint32_t lane, const struc
     set_act(set, now);
 }
 
-/* A standby that went to a lesser pair looks now and then whether a best one works again. */
-static void go_home(struct set *set, struct mono now, uint32_t lane, const struct pair *pairs,
-                    uint32_t best)
+static bool is_home(const struct set *set, uint32_t lane, const struct pair *pairs, uint32_t best)
 {
     for (uint32_t k = 0; k < best; k++) {
         if (pairs[k].own == set->lane_nics[lane].own &&
             pairs[k].peer == set->lane_nics[lane].peer) {
-            return;
+            return true;
         }
     }
-    move_to(set, now, lane, &pairs[(set->own_context + lane) % best]);
+    return false;
+}
+
+/* Does another standby live on one of the best pairs, for a while? Then it is good again. */
+static bool home_lives(const struct set *set, struct mono now, const struct pair *pairs,
+                       uint32_t best)
+{
+    struct watch_lane lane;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        watch_lane_get(set->watch, now, i, &lane);
+        if (set->lane_nics[i].standby && lane.used && lane.state == LANE_ACTIVE &&
+            mono_sub(now, lane.since).ns >= SETTLED_NS && is_home(set, i, pairs, best)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Nothing is good for anything: what is left is doubted, or down. */
+static bool stranded(const struct set *set, struct mono now)
+{
+    return (watch_carriers(set->watch, now) & ~watch_doubted(set->watch)) == 0;
+}
+
+/* It has tried its pair in vain, or that is as dead as all the others. */
+static bool in_vain(const struct set *set, struct mono now, uint32_t i,
+                    const struct watch_lane *lane)
+{
+    const bool keeps = i == set->transport->config.lanes && set->lane_nics[i].was_up;
+
+    if (lane->state == LANE_DOWN && set->lane_nics[i].tries >= TRIES) {
+        return !keeps || stranded(set, now);
+    }
+    return lane->state == LANE_SUSPECT && i != set->transport->config.lanes &&
+           mono_sub(now, lane->since).ns >= STRANDED_NS && stranded(set, now);
 }
 
 void standby_look(struct set *set, struct mono now)
@@ -153,16 +191,20 @@ void standby_look(struct set *set, struct mono now)
         if (!set->lane_nics[i].standby || !lane.used || (set->traffic.retired >> i & 1) != 0) {
             continue;
         }
+        const bool vain = in_vain(set, now, i, &lane);
+        if (!vain && !home && !set->lane_nics[i].strayed) {
+            continue;
+        }
         if (count == 0) {
-            if (!home && (lane.state != LANE_DOWN || set->lane_nics[i].tries < TRIES)) {
-                continue;
-            }
             count = list(set, pairs, &best);
         }
-        if (count > 1 && lane.state == LANE_DOWN && set->lane_nics[i].tries >= TRIES) {
+        if (count > 1 && vain) {
             move_to(set, now, i, after(set, i, pairs, count));
-        } else if (count > 1 && home && lane.state == LANE_ACTIVE && lane.weight <= 0) {
-            go_home(set, now, i, pairs, best);
+            set->lane_nics[i].strayed = !is_home(set, i, pairs, best);
+        } else if (count > 1 && set->lane_nics[i].strayed && lane.state == LANE_ACTIVE &&
+                   lane.weight <= 0 && (home || home_lives(set, now, pairs, best))) {
+            move_to(set, now, i, &pairs[(set->own_context + i) % best]);
+            set->lane_nics[i].strayed = false;
         }
     }
 }

@@ -83,8 +83,8 @@ uint32_t set_say(struct set *set, struct mono now, struct lane_report *report, i
             flush_lane(set, now, i);
             (void)stream_control(stream, bytes, size); /* full: it may be lost */
         }
-        if (!set->sending && stream->told_at.ns == 0) {
-            stream->told_at = now;
+        if (!set->sending) {
+            watch_on_told(set->watch, i);
         }
         said |= 1u << i;
     }

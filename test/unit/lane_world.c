@@ -824,7 +824,7 @@ static void fault(struct world *w)
     struct conn *c = &w->conns[lane];
 
     w->result->faults++;
-    switch (below(w, 9)) {
+    switch (below(w, 10)) {
     case 0: /* a black hole, or half of one */
         c->cut_there = true;
         c->cut_back = below(w, 2);
@@ -848,7 +848,10 @@ static void fault(struct world *w)
     case 6:
         (void)sender_hedge(w->sender, lane, w->now);
         break;
-    case 7: /* a bit flips */
+    case 7: /* the doubt is over */
+        sender_on_trusted(w->sender, lane);
+        break;
+    case 8: /* a bit flips */
         if (!w->config.queue_pairs && c->count > 0) {
             struct frame *f = &c->frames[(c->head + below(w, c->count)) % FRAMES];
             if (f->written > f->read) {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/failover/sender.h"
 #include "lane_world.h"
 
 static uint64_t scale = 1; /* `test_lanes N`: N times the seeds */
@@ -67,6 +68,48 @@ static void test_queue_pairs_groups(void **state)
     play(true, 4, 0, 100);
 }
 
+/* A chunk whose lane is doubted goes by another; is that doubted, too, by a third, though two carry it; and not at all any more
+ * once one of them is believed again. */
+static void test_doubts(void **state)
+{
+    struct sender *s = sender_new(&(struct sender_config){.slots = 4, .comms = 1});
+    const uint8_t source[20000] = {0};
+    struct sender_chunk chunk;
+    struct lane_chunk header;
+    uint64_t message;
+
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        assert_int_equal(sender_lane_open(s, lane, 1), 0);
+    }
+    assert_int_equal(sender_comm_open(s, 1), 0);
+    assert_int_equal(
+        sender_on_report(s, (struct mono){0},
+                         &(struct lane_report){.sequence = 1, .posted = 1, .granted = UINT64_MAX}),
+        0);
+    assert_int_equal(sender_send(s, (struct mono){0}, 0,
+                                 &(struct sender_message){.source = source, .size = sizeof(source)},
+                                 &message),
+                     0);
+    for (uint32_t lane = 0; lane < 3; lane++) {
+        assert_true(sender_next(s, 0xf, 32768, &chunk));
+        assert_int_equal(chunk.not_on, (1u << lane) - 1);
+        assert_int_equal(sender_bind(s, (struct mono){0}, &chunk, lane, &header), 0);
+        assert_false(sender_waiting(s));
+        assert_int_equal(sender_on_suspect(s, lane), 1);
+        assert_true(sender_waiting(s));
+        assert_int_equal(sender_on_suspect(s, lane), 0); /* said again: nothing new */
+    }
+    sender_on_trusted(s, 1);
+    assert_false(sender_waiting(s));
+    assert_int_equal(sender_on_suspect(s, 2), 0); /* lane 1 has it */
+    sender_on_lane_down(s, 1, 1);
+    assert_true(sender_waiting(s)); /* those that are doubted don't count */
+    assert_true(sender_next(s, 0xf, 32768, &chunk));
+    assert_int_equal(chunk.not_on, 5);
+    assert_null(sender_bug(s));
+    sender_free(s);
+}
+
 int main(int argc, char **argv)
 {
     scale = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -77,6 +120,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_queue_pairs),
         cmocka_unit_test(test_queue_pairs_groups),
+        cmocka_unit_test(test_doubts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,7 @@ int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
         return -EBUSY;
     }
     x->open = true;
+    x->doubted = false;
     x->epoch = epoch;
     x->sent = x->taken = x->bytes = 0;
     x->head = 0;
@@ -113,12 +114,12 @@ static struct entry *lane_entry(struct lane *x, uint32_t i)
     return &x->entries[(x->head + i) % SENDER_LANE_CHUNKS];
 }
 
-/* A chunk that left the lane's list: is it on another live lane still? Only doubled ones can be. */
+/* Is a chunk of this lane's on another live lane that nobody doubts? Only doubled ones can be. */
 static bool elsewhere(struct sender *s, const struct lane *but, const struct entry *e)
 {
     for (uint32_t i = 0; e->doubled && i < LANE_MAX; i++) {
         struct lane *x = &s->lanes[i];
-        for (uint32_t k = 0; x != but && k < x->count; k++) {
+        for (uint32_t k = 0; x != but && !x->doubted && k < x->count; k++) {
             const struct entry *other = lane_entry(x, k);
             if (other->comm == e->comm && other->message == e->message &&
                 other->index == e->index) {
@@ -158,23 +159,42 @@ void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
     }
 }
 
-uint32_t sender_on_suspect(struct sender *s, uint32_t lane)
+static uint32_t offer_again(struct sender *s, struct lane *x)
 {
     uint32_t count = 0;
 
-    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < s->lanes[lane].count; i++) {
-        struct entry *e = lane_entry(&s->lanes[lane], i);
-        if (!elsewhere(s, &s->lanes[lane], e)) {
+    for (uint32_t i = 0; i < x->count; i++) {
+        struct entry *e = lane_entry(x, i);
+        if (!elsewhere(s, x, e)) {
             e->doubled = true;
-            sender_return(s, e);
-            count++;
+            count += sender_return(s, e);
         }
     }
     s->counters.hedged += count;
     return count;
+}
+
+uint32_t sender_on_suspect(struct sender *s, uint32_t lane)
+{
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs) {
+        return 0;
+    }
+    s->lanes[lane].doubted = true;
+    return offer_again(s, &s->lanes[lane]);
+}
+
+void sender_on_trusted(struct sender *s, uint32_t lane)
+{
+    struct lane *x;
+
+    if (lane >= LANE_MAX || !s->lanes[lane].open || !s->lanes[lane].doubted) {
+        return;
+    }
+    x = &s->lanes[lane];
+    x->doubted = false;
+    for (uint32_t i = 0; i < x->count; i++) {
+        sender_withdraw(s, lane_entry(x, i));
+    }
 }
 
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)
@@ -214,6 +234,7 @@ void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_
         .sent = x->sent,
         .taken = x->taken,
         .oldest = x->count > 0 ? x->entries[x->head].bound : MONO_NEVER,
+        .oldest_bytes = x->count > 0 ? x->entries[x->head].bytes : 0,
     };
 }
 
@@ -437,13 +458,7 @@ static void take(struct sender *s, struct lane *x, struct sender_acked *acked)
     x->bytes -= e->bytes;
     if (m != NULL && !bit_get(m->taken, e->index)) {
         bit_set(m->taken, e->index);
-        if (!bit_get(m->sent, e->index)) { /* waited in the pool to go elsewhere, too */
-            bit_set(m->sent, e->index);
-            m->returned--;
-            c->returned--;
-            s->returned--;
-            s->pending -= chunk_length(m, e->index);
-        }
+        sender_withdraw(s, e); /* waited in the pool to go elsewhere, too */
     }
     x->head = (x->head + 1) % SENDER_LANE_CHUNKS;
     x->count--;

@@ -90,6 +90,7 @@ struct sender_lane_info {
     uint64_t bytes;       /* of those */
     uint64_t sent, taken; /* chunks, this epoch */
     struct mono oldest;   /* when the oldest was bound; MONO_NEVER */
+    uint32_t oldest_bytes;
 };
 
 struct sender_counters {
@@ -111,9 +112,12 @@ void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch);
 /* RC only: the receiver reported (lane, epoch) as down with that count: its queue pair is silent.
  * -EPROTO. */
 MUST_CHECK int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t taken);
-/* TCP only: all that is on the lane may go elsewhere, too; it stays there as well. Returns how
- * many. */
+/* TCP only: the lane is doubted. All that is on it, and on no lane that isn't doubted, may go elsewhere, too; it stays
+ * there as well. Returns how many chunks. Say it again when there is a new way: what was put on it since, for want of a
+ * better one, follows. */
 uint32_t sender_on_suspect(struct sender *s, uint32_t lane);
+/* It was a mistake, or is over: what waits in the pool and is on this lane needs no second way. */
+void sender_on_trusted(struct sender *s, uint32_t lane);
 void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info);
 
 /* -- comms. Returns the number for OPEN (>= 0), -ENOBUFS, -ENOMEM, -EINVAL. group_max: from the

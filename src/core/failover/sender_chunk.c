@@ -4,13 +4,13 @@
 
 #include "core/failover/sender_internal.h"
 
-void sender_return(struct sender *s, const struct entry *e)
+bool sender_return(struct sender *s, const struct entry *e)
 {
     struct comm *c = sender_comm_find(s, e->comm);
     struct message *m = c != NULL ? sender_message(c, e->message) : NULL;
 
     if (m == NULL || bit_get(m->taken, e->index) || !bit_get(m->sent, e->index)) {
-        return; /* done, taken elsewhere, or in the pool already */
+        return false; /* done, taken elsewhere, or in the pool already */
     }
     bit_clear(m->sent, e->index);
     m->first_clear = e->index < m->first_clear ? e->index : m->first_clear;
@@ -18,6 +18,21 @@ void sender_return(struct sender *s, const struct entry *e)
     c->returned++;
     s->returned++;
     s->pending += chunk_length(m, e->index);
+    return true;
+}
+
+void sender_withdraw(struct sender *s, const struct entry *e)
+{
+    struct comm *c = sender_comm_find(s, e->comm);
+    struct message *m = c != NULL ? sender_message(c, e->message) : NULL;
+
+    if (m != NULL && !bit_get(m->sent, e->index)) {
+        bit_set(m->sent, e->index);
+        m->returned--;
+        c->returned--;
+        s->returned--;
+        s->pending -= chunk_length(m, e->index);
+    }
 }
 
 /* ---- groups: which buffer is whose ----------------------------------------------------------- */

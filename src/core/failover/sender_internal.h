@@ -60,7 +60,8 @@ struct entry {
 
 struct lane {
     bool open;
-    bool held; /* RC: down, waits for its fence */
+    bool held;    /* RC: down, waits for its fence */
+    bool doubted; /* what is on it is on no lane that counts */
     uint32_t epoch;
     uint64_t sent, taken;
     uint64_t bytes;
@@ -88,8 +89,10 @@ struct sender {
 
 struct comm *sender_comm_find(const struct sender *s, uint32_t number);
 struct message *sender_message(struct comm *c, uint64_t number);
-/* The chunk goes back to the pool. */
-void sender_return(struct sender *s, const struct entry *entry);
+/* The chunk goes back to the pool. False: it is there, or needs no sending any more. */
+bool sender_return(struct sender *s, const struct entry *entry);
+/* It needs no sending any more: out of the pool, if it is there. */
+void sender_withdraw(struct sender *s, const struct entry *entry);
 static inline bool bit_get(const uint64_t *bits, uint32_t index)
 {
     return bits[index / 64] >> index % 64 & 1;

@@ -17,6 +17,9 @@
 #define TRIAL_CHUNKS   32
 #define TRIAL_PINGS    16
 #define REGAIN_ACKS    8
+#define SILENT_TOO_NS  (10 * NS_PER_MS)
+#define MISTAKE_NS     (500 * NS_PER_MS)
+#define CAUTION_MAX    2
 
 struct watch *watch_new(const struct watch_config *config, struct mono now)
 {
@@ -31,7 +34,7 @@ struct watch *watch_new(const struct watch_config *config, struct mono now)
     c->patience.ns = c->patience.ns > 0 ? c->patience.ns : PATIENCE_NS;
     c->timeout_min.ns = c->timeout_min.ns > 0 ? c->timeout_min.ns : TIMEOUT_MIN_NS;
     c->timeout_max.ns = c->timeout_max.ns > 0 ? c->timeout_max.ns : TIMEOUT_MAX_NS;
-    w->looked = w->heard = now;
+    w->looked = w->heard = w->mistaken_at = now;
     w->forced_at = (struct mono){INT64_MIN / 2};
     return w;
 }
@@ -74,7 +77,7 @@ bool watch_next_action(struct watch *w, struct watch_action *ret_action)
 
 bool watch_waiting(const struct wlane *x)
 {
-    return x->used && lane_connected(x->state) && (x->left > 0 || x->pinged);
+    return x->used && lane_connected(x->state) && (x->left > 0 || x->pinged || x->told);
 }
 
 bool watch_cut(const struct watch *w, const struct wlane *x)
@@ -119,14 +122,14 @@ static struct lane_guards guards(const struct watch *w, struct mono now, const s
         .first = x->first,
         .passed = x->trial_pongs >= TRIAL_PINGS &&
                   (x->acked >= TRIAL_CHUNKS || mono_sub(now, x->since).ns >= TRIAL_NS),
-        .regained = x->acked >= REGAIN_ACKS || (x->left == 0 && x->acked > 0 && !x->pinged),
+        .regained = x->proven,
         .empty = x->left == 0,
         .held = watch_held(w, now, x),
         .cut = watch_cut(w, x),
     };
 }
 
-static void quiet(struct watch *w, struct wlane *x)
+void watch_quiet(struct watch *w, struct wlane *x)
 {
     x->silent_ns = 0;
     x->others_at = w->progress;
@@ -149,7 +152,7 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
         w, (struct watch_action){
                .kind = WATCH_CLOSE, .lane = (uint8_t)lane, .epoch = x->epoch, .reason = x->reason});
     x->left = 0;
-    x->pinged = false;
+    x->pinged = x->told = false;
     x->first = false;
     x->retry_at = now;
     if (was == LANE_CONNECTING) { /* not a failover: nothing was on it */
@@ -174,11 +177,41 @@ static void connect_now(struct watch *w, uint32_t lane)
     if (x->connect_limit.ns < CONNECT_MIN_NS) {
         x->connect_limit.ns = rtts > CONNECT_MIN_NS ? rtts : CONNECT_MIN_NS;
     }
-    x->sampled = false;
+    x->sampled = x->kernel = false;
     x->loss = -1;
     x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
     watch_push(
         w, (struct watch_action){.kind = WATCH_CONNECT, .lane = (uint8_t)lane, .epoch = x->epoch});
+}
+
+/* There is a way that wasn't there when these were doubted. */
+static void redouble(struct watch *w, uint32_t but)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *x = &w->lanes[i];
+        if (i != but && x->used && x->state == LANE_SUSPECT) {
+            watch_push(w, (struct watch_action){
+                              .kind = WATCH_DOUBLE, .lane = (uint8_t)i, .epoch = x->epoch});
+        }
+    }
+}
+
+/* The doubt was gone sooner than a fault would be: too little silence for these paths. It wears off. */
+static void mistaken(struct watch *w, struct mono now)
+{
+    w->mistakes++;
+    if (mono_sub(now, w->mistaken_at).ns >= MISTAKE_NS && w->caution < CAUTION_MAX) {
+        w->caution++;
+    }
+    w->mistaken_at = now;
+}
+
+/* A lane that was doubted carries again; and so might be said again what hangs on those that are doubted still. */
+static void believed(struct watch *w, uint32_t lane)
+{
+    watch_push(w, (struct watch_action){
+                      .kind = WATCH_TRUST, .lane = (uint8_t)lane, .epoch = w->lanes[lane].epoch});
+    redouble(w, lane);
 }
 
 static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_state was)
@@ -186,8 +219,9 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
     struct wlane *x = &w->lanes[lane];
 
     w->tell = true;
-    quiet(w, x);
+    watch_quiet(w, x);
     x->acked = 0;
+    x->proven = x->doubled = false;
     switch (x->state) {
     case LANE_CONNECTING:
         connect_now(w, lane);
@@ -201,14 +235,19 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
         x->connect_limit.ns = 0;
         if (was != LANE_SUSPECT) {
             x->active_at = now;
+            redouble(w, lane);
+        } else {
+            believed(w, lane);
         }
         w->own[x->own_nic].counted = false;
         w->peer[x->peer_nic].counted = false;
         break;
     case LANE_SUSPECT:
-        if (!w->config.receiver) {
-            watch_push(w, (struct watch_action){
-                              .kind = WATCH_DOUBLE, .lane = (uint8_t)lane, .epoch = x->epoch});
+        w->doubts++;
+        watch_push(w, (struct watch_action){
+                          .kind = WATCH_DOUBLE, .lane = (uint8_t)lane, .epoch = x->epoch});
+        if (!watch_waiting(x)) { /* so that it can show that it lives */
+            watch_ping(w, now, lane);
         }
         break;
     case LANE_DOWN:
@@ -221,7 +260,7 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
                                             .reason = x->reason,
                                             .closed = true});
         x->left = 0;
-        x->pinged = false;
+        x->pinged = x->told = false;
         break;
     default:
         break;
@@ -258,10 +297,14 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
     if (next == was || (next == LANE_CONNECTING && w->config.receiver)) {
         return; /* a receiver's lane waits for HELLO */
     }
+    const struct mono since = x->since;
     x->state = next;
     x->since = now;
     if (next != LANE_ACTIVE) {
         x->reason = reason;
+    } else if (was == LANE_SUSPECT && x->reason == LANE_REASON_TIMEOUT &&
+               mono_sub(now, since).ns < MISTAKE_NS) {
+        mistaken(w, now);
     }
     entered(w, now, lane, was);
 }
@@ -353,7 +396,7 @@ static void progress(struct watch *w, struct mono now, uint32_t lane)
 {
     w->progress++;
     w->lanes[lane].progress++;
-    quiet(w, &w->lanes[lane]);
+    watch_quiet(w, &w->lanes[lane]);
     alive(w, now);
 }
 
@@ -400,14 +443,24 @@ void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chu
     }
     x = &w->lanes[lane];
     if (!watch_waiting(x)) {
-        quiet(w, x);
+        watch_quiet(w, x);
     }
     x->left += chunks;
     x->backlog_ns = backlog.ns;
 }
 
+void watch_on_told(struct watch *w, uint32_t lane)
+{
+    if (lane < LANE_MAX && w->lanes[lane].used && !w->lanes[lane].told) {
+        if (!watch_waiting(&w->lanes[lane])) {
+            watch_quiet(w, &w->lanes[lane]);
+        }
+        w->lanes[lane].told = true;
+    }
+}
+
 void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks, uint32_t left,
-                    struct span rtt, struct span backlog)
+                    struct span rtt, struct span backlog, bool by_itself)
 {
     struct wlane *x;
 
@@ -420,7 +473,13 @@ void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t ch
     x->acked += chunks;
     w->untaken_ns = 0;
     sample(x, rtt.ns);
-    progress(w, now, lane);
+    if (by_itself || !x->kernel) {
+        x->proven = x->proven || left == 0 || x->acked >= REGAIN_ACKS;
+        progress(w, now, lane);
+    } else { /* it may be dead one way: what is on its way stays the kernel's to tell */
+        x->told = true;
+        alive(w, now);
+    }
     watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);
 }
 
@@ -435,6 +494,7 @@ void watch_on_pong(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
     x = &w->lanes[lane];
     if (sequence == x->sequence && x->pinged) {
         x->pinged = false;
+        x->proven = x->proven || !mono_before(x->ping_at, x->since);
         sample(x, mono_sub(now, x->ping_at).ns);
     }
     x->trial_pongs++;
@@ -473,6 +533,10 @@ void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
                     reason == LANE_REASON_CARRIER ? reason : LANE_REASON_PEER);
     } else if (state == LANE_CLOSED) {
         watch_event(w, now, lane, LANE_EVENT_CLOSE, LANE_REASON_CLOSE);
+    } else if (state == LANE_SUSPECT && reason == LANE_REASON_TIMEOUT &&
+               w->lanes[lane].state == LANE_ACTIVE && watch_waiting(&w->lanes[lane]) &&
+               w->lanes[lane].silent_ns >= SILENT_TOO_NS) { /* two see the same */
+        watch_event(w, now, lane, LANE_EVENT_T, LANE_REASON_TIMEOUT);
     }
 }
 
@@ -542,76 +606,4 @@ void watch_on_owing(struct watch *w, struct mono now, bool owing)
 void watch_on_their_way(struct watch *w, bool any)
 {
     w->on_their_way = any;
-}
-
-/* ---- answers
- * ---------------------------------------------------------------------------------------
- */
-
-/* Standbys carry when fewer than half of the others are usable. */
-static bool standbys_wanted(const struct watch *w)
-{
-    uint32_t others = 0, usable = 0;
-
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct wlane *x = &w->lanes[i];
-        if (x->used && !x->standby && x->state != LANE_CLOSED && x->state != LANE_DRAINING) {
-            others++;
-            usable += lane_usable(x->state);
-        }
-    }
-    return 2 * usable < others || others == 0;
-}
-
-static double weight(const struct watch *w, struct mono now, const struct wlane *x)
-{
-    if (!x->used || !lane_takes_chunks(x->state) || (x->standby && !standbys_wanted(w))) {
-        return 0;
-    }
-    if (x->state == LANE_TRIAL) {
-        return x->trial_pongs >= TRIAL_PINGS ? damping_ramp(span_ns(0)) : 0;
-    }
-    return x->failovers == 0 ? 1 : damping_ramp(mono_sub(now, x->active_at));
-}
-
-void watch_lane_get(const struct watch *w, struct mono now, uint32_t lane,
-                    struct watch_lane *ret_lane)
-{
-    const struct wlane *x = &w->lanes[lane < LANE_MAX ? lane : 0];
-
-    *ret_lane = (struct watch_lane){.used = lane < LANE_MAX && x->used,
-                                    .standby = x->standby,
-                                    .state = x->state,
-                                    .reason = x->reason,
-                                    .epoch = x->epoch,
-                                    .weight = weight(w, now, x),
-                                    .probe_only = x->state == LANE_SUSPECT,
-                                    .timeout = watch_timeout(w, x),
-                                    .failovers = x->failovers,
-                                    .since = x->since};
-}
-
-uint32_t watch_carriers(const struct watch *w, struct mono now)
-{
-    uint32_t lanes = 0;
-
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        lanes |= weight(w, now, &w->lanes[i]) > 0 ? 1u << i : 0;
-    }
-    return lanes;
-}
-
-uint32_t watch_connected(const struct watch *w)
-{
-    uint32_t lanes = 0;
-
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        lanes |= w->lanes[i].used && lane_connected(w->lanes[i].state) ? 1u << i : 0;
-    }
-    return lanes;
-}
-
-bool watch_parted(const struct watch *w)
-{
-    return w->parted;
 }

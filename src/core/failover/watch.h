@@ -5,21 +5,29 @@
  * the probe mesh's, the kernel's), actions out: connect, close, ping, tell the peer, send elsewhere
  * as well, give up.
  *
- * Silence. T = clamp(4 (srtt + 4 rttvar) + backlog / rate, 5 ms, 200 ms); of a lane that owes a
- * pong only, 200 ms. A lane that owes an acknowledgement is judged *relative* to the set's others:
- * past T while another makes progress it is suspect (its chunks go elsewhere, too), past 4 T and at
- * least 150 ms it is down. If none does by T/2, the standbys are pinged (they run over other NICs);
- * an echo proves that the peer lives, and past T all lanes of that NIC pair are suspect together.
- * Without an echo nobody is accused: the peer may be stopped; lanes go one at a time at that limit,
- * and never the last.
+ * Doubt is cheap, and soon taken back; a verdict is dear, and late. A lane that owes an answer
+ * is *silent* while nothing comes back by it. It is judged against the set's others, which are
+ * pinged as soon as it is silent for half of D: at D, when any other has brought something back
+ * meanwhile, it is doubted (SUSPECT), and with it all that have been silent for so long, too:
+ * those of its NIC or path. To doubt costs bytes: what hangs on it goes by another lane as well
+ * (WATCH_DOUBLE), new chunks avoid it. When all that was on it has arrived, or a ping sent
+ * since, that ends at once (WATCH_TRUST); a single acknowledgement may be one of before. After 1
+ * s without any it is given up (down), and its connection made anew. If nobody says anything,
+ * the peer's host may stand still: lanes are doubted at 1.5 D, so that those that are down are
+ * tried again, and given up after 1 s, one at a time, never the last.
+ *
+ * Who is silent: the kernel's word. The peer's kernel acknowledges bytes though its process is
+ * stopped or starved, and so does our own take note of it; a path that swallows packets
+ * acknowledges nothing. So a lane that seems silent to us is asked after (WATCH_ASK_KERNEL, each
+ * 5 ms): bytes acknowledged since, none on their way, a window that is closed: it isn't silent.
+ * D = clamp(srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice for 10 s after
+ * each doubt that was gone within 500 ms. Where no kernel says anything: D = T = clamp(4 (srtt +
+ * 4 rttvar) + backlog / rate, 5 ms, 200 ms) of chunks; of a lane that owes a pong only, 200 ms.
+ * On RC never asked.
  *
  * Observed time. Only time during which this process looked counts: each watch_look adds at most
- * max(1 ms, T/16), so one that was starved or stopped needs 5 to 16 looks to accuse anybody. Drain
- * the sockets before each look.
- *
- * The kernel's word. For a lane past T/2, WATCH_ASK_KERNEL asks for TCP_INFO: if the peer's kernel
- * acknowledged more since (watch_on_kernel, acked), the path lives and the peer's process is slow:
- * no accusation. On RC never asked.
+ * 20 ms (without the kernel's word: max(1 ms, T/16)), so one that was starved or stopped needs
+ * several looks to accuse anybody. Drain the sockets before each look.
  *
  * Nothing left. No lane usable for 1 s: WATCH_PARTED, retry all NIC pairs each 0.1 to 1 s.
  * `patience` after the last sign of life while something is owed: WATCH_FAIL. At once (<= 2 s) if
@@ -63,9 +71,10 @@ enum watch_action_kind {
                          watch_on_lost */
     WATCH_CLOSE, /* (lane, epoch): close it now, hard (TCP: linger 0; RC: to ERR), tell ledger or sender.
                          reason says why; closed: for good */
-    WATCH_PING,   /* (lane, epoch): send PING with `sequence` */
-    WATCH_DOUBLE, /* lane is suspect: sender_on_suspect */
-    WATCH_TELL,   /* send a STATE with lane states (watch_lane) on every lane that can carry it */
+    WATCH_PING, /* (lane, epoch): send PING with `sequence` */
+    WATCH_DOUBLE, /* lane is suspect: sender_on_suspect; receiver: say everything again by another one */
+    WATCH_TRUST, /* no longer: sender_on_trusted */
+    WATCH_TELL,  /* send a STATE with lane states (watch_lane) on every lane that can carry it */
     WATCH_ASK_KERNEL, /* lane: read TCP_INFO, then watch_on_kernel */
     WATCH_PARTED,     /* no way to the peer; for people. Retries go on */
     WATCH_REJOINED,   /* there is one again */
@@ -121,11 +130,14 @@ void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t ep
 /* backlog: (unacknowledged bytes) / rate, as the scheduler knows it. */
 void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                    struct span backlog);
-/* rtt: bound -> acknowledged of the newest, or < 0: none. left: chunks unacknowledged now. */
+/* rtt: bound -> acknowledged of the newest, or < 0: none. left: chunks unacknowledged now. by_itself: the report came by the
+ * lane that it speaks of; else nothing is said of that lane's way back. */
 void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks, uint32_t left,
-                    struct span rtt, struct span backlog);
+                    struct span rtt, struct span backlog, bool by_itself);
 void watch_on_pong(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                    uint32_t sequence);
+/* Receiver: a report was written to it, whose arrival its kernel alone can tell. */
+void watch_on_told(struct watch *w, uint32_t lane);
 /* Anything at all arrived on it: the peer is alive. */
 void watch_on_heard(struct watch *w, struct mono now, uint32_t lane);
 /* Reset, refused, ended, damaged, a protocol error, an RC completion in error. */
@@ -136,10 +148,15 @@ void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
                    enum lane_state state, enum lane_reason reason);
 /* What the kernel says of a connection. */
 struct watch_kernel {
-    bool acked; /* the peer's acknowledged more bytes since asked last, or all that were sent */
+    bool known; /* it says anything at all */
+    bool acked; /* the peer's has acknowledged more bytes since asked last */
+    bool
+        idle; /* nothing is on its way: all is acknowledged, or the peer wants nothing now and says so */
+    bool empty; /* nothing waits to go, either */
+    bool whole; /* all that was written by the last WATCH_DOUBLE of the lane is acknowledged */
     uint64_t segments,
         resent; /* TCP's data segments sent, and sent again, since the connection began */
-    struct span rtt, rtt_min; /* smoothed, least; 0: not known */
+    struct span rtt, rtt_var, rtt_min; /* smoothed, its variation, least; 0: not known */
 };
 /* A lane that loses more than its siblings is lost (1 % costs TCP half its rate), unless its round
  * trip is far above its least: a queue that others fill as well is for the scheduler to avoid. */
@@ -171,5 +188,9 @@ void watch_lane_get(const struct watch *w, struct mono now, uint32_t lane,
 uint32_t watch_carriers(const struct watch *w, struct mono now);
 /* Bit k: frames can be written to lane k (STATE, PING, OPEN). */
 uint32_t watch_connected(const struct watch *w);
+/* Bit k: lane k is doubted. */
+uint32_t watch_doubted(const struct watch *w);
+/* How often a lane was doubted, and how often that was over within 500 ms. */
+void watch_doubts(const struct watch *w, uint32_t *ret_doubts, uint32_t *ret_mistakes);
 bool watch_parted(const struct watch *w);
 const struct bug_note *watch_bug(const struct watch *w);

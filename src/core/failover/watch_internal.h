@@ -17,11 +17,14 @@ struct wlane {
     bool sampled;
     int64_t srtt_ns, rttvar_ns, backlog_ns;
     uint32_t left;        /* chunks unacknowledged */
+    bool told;            /* a report was written that the peer's kernel may not have */
     int64_t silent_ns;    /* observed time without progress, while it owes some */
     uint64_t others_at;   /* the set's progress count when the silence began */
     uint64_t progress;    /* of this lane */
     uint64_t progress_at; /* its own count when the silence began */
     uint32_t acked;       /* since this state */
+    bool doubled;         /* draining, and what is on it goes by others, too */
+    bool proven;          /* since this state: its path brought something back */
     /* pings */
     uint32_t sequence; /* last sent */
     bool pinged;       /* and unanswered */
@@ -32,7 +35,8 @@ struct wlane {
     uint64_t segments, resent;           /* when the present window began */
     double loss;                         /* of the last full window; < 0 unknown */
     uint64_t seen_segments, seen_resent; /* when asked last */
-    int64_t rtt_ns, rtt_ns_min;
+    int64_t rtt_ns, rtt_ns_var, rtt_ns_min;
+    bool kernel; /* says something */
     /* coming back */
     struct damping damping;
     struct mono retry_at;
@@ -57,6 +61,10 @@ struct watch {
     bool observe;
     bool owing, parted, failed, dead, tell;
     struct mono dead_at, forced_at;
+    uint32_t
+        caution; /* doubts were mistaken of late: so many times doubled is the silence that one takes */
+    struct mono mistaken_at;
+    uint32_t doubts, mistakes;
     struct watch_action actions[ACTIONS];
     uint32_t action_head, action_count;
     struct bug_note bug;
@@ -67,6 +75,10 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
                  enum lane_reason reason);
 struct span watch_timeout(const struct watch *w, const struct wlane *x);
 void watch_ping(struct watch *w, struct mono now, uint32_t lane);
+/* The lane fell silent just now, or anew. */
+void watch_quiet(struct watch *w, struct wlane *x);
+/* Time to judge: the kernel has no news of it, or isn't asked. */
+void watch_judge(struct watch *w, struct mono now, uint32_t lane);
 /* It owes an answer. */
 bool watch_waiting(const struct wlane *x);
 bool watch_held(const struct watch *w, struct mono now, const struct wlane *x);

@@ -3,12 +3,16 @@
 #include "core/failover/watch_internal.h"
 
 #define LOOK_MIN_NS  NS_PER_MS
-#define LIMIT        4 /* T */
-#define LIMIT_RC     2
-#define LIMIT_MIN_NS (150 * NS_PER_MS)
+#define SEEN_MAX_NS  (20 * NS_PER_MS) /* of one look, where the kernel saw the rest of it */
+#define DOUBT_MIN_NS (40 * NS_PER_MS)
+#define LIMIT_NS     NS_PER_S
+#define LIMIT_RC     2 /* T */
+#define FORCED_NS    (200 * NS_PER_MS)
 #define PING_NS      (100 * NS_PER_MS)
 #define ASK_NS       (100 * NS_PER_MS)
+#define ASK_SOON_NS  (5 * NS_PER_MS)
 #define TRIAL_PINGS  16
+#define CAUTION_NS   (10 * NS_PER_S)
 #define PARTED_NS    NS_PER_S
 #define PARTED_RETRY (100 * NS_PER_MS)
 #define ALONE_RETRY  (10 * NS_PER_MS)
@@ -32,9 +36,7 @@ void watch_ping(struct watch *w, struct mono now, uint32_t lane)
     struct wlane *x = &w->lanes[lane];
 
     if (!watch_waiting(x)) {
-        x->silent_ns = 0;
-        x->others_at = w->progress;
-        x->progress_at = x->progress;
+        watch_quiet(w, x);
     }
     x->pinged = true;
     x->ping_at = now;
@@ -45,52 +47,13 @@ void watch_ping(struct watch *w, struct mono now, uint32_t lane)
                                         .sequence = x->sequence});
 }
 
-/* Progress of others since this lane fell silent: on any lane; on one of
- * another NIC pair only. */
+/* Has any other lane brought something back since this one fell silent? */
 static bool others_progress(const struct watch *w, const struct wlane *x)
 {
     return w->progress - x->others_at > x->progress - x->progress_at;
 }
 
-static bool same_pair(const struct wlane *a, const struct wlane *b)
-{
-    return a->own_nic == b->own_nic && a->peer_nic == b->peer_nic;
-}
-
-/* All lanes of its NIC pair that owe something are as silent as this one, and
- * the pair has had no progress. */
-static bool pair_silent(const struct watch *w, const struct wlane *x, int64_t t)
-{
-    uint32_t silent = 0;
-
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct wlane *y = &w->lanes[i];
-        if (!y->used || !lane_connected(y->state) || !same_pair(x, y)) {
-            continue;
-        }
-        if (!watch_waiting(y) || y->silent_ns < t / 2) {
-            return false;
-        }
-        silent++;
-    }
-    return silent > 1;
-}
-
-static void pair_suspect(struct watch *w, struct mono now, const struct wlane *x)
-{
-    const uint8_t own = x->own_nic, peer = x->peer_nic;
-
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct wlane *y = &w->lanes[i];
-        if (y->used && lane_connected(y->state) && y->own_nic == own && y->peer_nic == peer &&
-            y->state != LANE_DRAINING) {
-            watch_event(w, now, i, LANE_EVENT_T, LANE_REASON_TIMEOUT);
-        }
-    }
-}
-
-/* Ask whoever hasn't been asked: standbys first of all, they run over other
- * NICs. */
+/* Ask whoever hasn't been asked: who is of the same path or NIC as the silent one, and who isn't, shows by it. */
 static void ping_all(struct watch *w, struct mono now)
 {
     for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -101,64 +64,114 @@ static void ping_all(struct watch *w, struct mono now)
     }
 }
 
-/* T of a lane that owes a pong and nothing else is the longest: what its delay was when it was asked last says
- * nothing of now, for other lanes may have filled its path since; and nothing is lost while it is waited for. */
-static int64_t judged_by(const struct watch *w, const struct wlane *x)
+/* Without the kernel's word. T of a lane that owes a pong and nothing else is the longest: what its delay was when it was
+ * asked last says nothing of now, for other lanes may have filled its path since; and nothing is lost while it is
+ * waited for. */
+static int64_t doubt_by_chunks(const struct watch *w, const struct wlane *x)
 {
     return x->left == 0 || x->state == LANE_TRIAL ? w->config.timeout_max.ns
                                                   : watch_timeout(w, x).ns;
 }
 
-/* To doubt a lane costs some bytes that go twice, so it is done early, at T. To kill it costs a connection and
- * damping: a queue that fills at once (many begin to send to one) is silence, too, but not for that long. */
-static int64_t limit_of(const struct watch *w, int64_t t)
+/* D: how long it may be silent. */
+static int64_t doubt_after(const struct watch *w, const struct wlane *x)
 {
-    const int64_t limit = (w->config.queue_pairs ? LIMIT_RC : LIMIT) * t;
+    int64_t d = x->rtt_ns + 4 * x->rtt_ns_var;
 
-    return limit > LIMIT_MIN_NS || w->config.queue_pairs ? limit : LIMIT_MIN_NS;
+    if (!x->kernel) {
+        return doubt_by_chunks(w, x);
+    }
+    d = (d > DOUBT_MIN_NS ? d : DOUBT_MIN_NS) << w->caution;
+    return x->state != LANE_TRIAL && d < w->config.timeout_max.ns ? d : w->config.timeout_max.ns;
 }
 
-static void judge(struct watch *w, struct mono now, uint32_t lane)
+static void double_once(struct watch *w, uint32_t lane)
 {
     struct wlane *x = &w->lanes[lane];
-    const int64_t t = judged_by(w, x);
-    const int64_t limit = limit_of(w, t);
-    const bool others = others_progress(w, x);
 
-    if (x->silent_ns < t / 2) {
-        return;
-    }
-    if (mono_sub(now, x->asked_at).ns >= t / 2 && !w->config.queue_pairs) {
-        x->asked_at = now;
+    if (!x->doubled) {
+        x->doubled = true;
         watch_push(w, (struct watch_action){
-                          .kind = WATCH_ASK_KERNEL, .lane = (uint8_t)lane, .epoch = x->epoch});
+                          .kind = WATCH_DOUBLE, .lane = (uint8_t)lane, .epoch = x->epoch});
     }
-    if (!others) {
-        ping_all(w, now);
-        /* Nobody says anything: the peer may be stopped. One at a time, never the
-     * last. */
-        if (x->silent_ns >= limit && mono_sub(now, w->forced_at).ns >= limit &&
-            (x->state == LANE_SUSPECT || x->state == LANE_ACTIVE)) {
-            w->forced_at = now;
-            watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
-        }
-        return;
-    }
-    if (x->silent_ns >= t && pair_silent(w, x, t)) {
-        pair_suspect(w, now, x);
-    }
-    if (x->silent_ns >= limit) {
-        watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
-    } else if (x->silent_ns >= t && x->state != LANE_DRAINING) { /* that one is left anyway */
+}
+
+/* With the silent one all that have been silent for nearly as long, though they may have been asked only when it was half
+ * way: else what hangs on it would try one after the other of its path, or its NIC. */
+static void doubt(struct watch *w, struct mono now, uint32_t lane)
+{
+    const int64_t silent = w->lanes[lane].silent_ns;
+
+    if (w->lanes[lane].state == LANE_DRAINING) { /* that one is left anyway */
+        double_once(w, lane);
+    } else {
         watch_event(w, now, lane, LANE_EVENT_T, LANE_REASON_TIMEOUT);
     }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *y = &w->lanes[i];
+        if (i != lane && y->state == LANE_ACTIVE && watch_waiting(y) &&
+            y->silent_ns >= silent / 3 && 2 * y->silent_ns >= 3 * y->rtt_ns) {
+            watch_event(w, now, i, LANE_EVENT_T, LANE_REASON_TIMEOUT);
+        }
+    }
+}
+
+/* Nobody says anything: the peer may be stopped. One at a time, never the last. */
+static void force(struct watch *w, struct mono now, uint32_t lane, int64_t limit)
+{
+    const struct wlane *x = &w->lanes[lane];
+
+    if (x->silent_ns >= limit && mono_sub(now, w->forced_at).ns >= FORCED_NS &&
+        (x->state == LANE_SUSPECT || x->state == LANE_ACTIVE)) {
+        w->forced_at = now;
+        watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
+    }
+}
+
+void watch_judge(struct watch *w, struct mono now, uint32_t lane)
+{
+    struct wlane *x = &w->lanes[lane];
+    const int64_t after = doubt_after(w, x);
+    const int64_t limit = w->config.queue_pairs ? LIMIT_RC * after : LIMIT_NS;
+
+    if (!watch_waiting(x) || x->silent_ns < after / 2) {
+        return;
+    }
+    ping_all(w, now);
+    if (!others_progress(w, x)) {
+        /* Perhaps its host stands still. But to doubt the last ways costs nothing, and has others tried. */
+        if (x->kernel && x->silent_ns >= after + after / 2 && x->state == LANE_ACTIVE) {
+            doubt(w, now, lane);
+        }
+        force(w, now, lane, limit);
+    } else if (x->silent_ns >= limit) {
+        watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
+    } else if (x->silent_ns >= after && x->state != LANE_SUSPECT) {
+        doubt(w, now, lane);
+    }
+}
+
+/* Time to ask the kernel: how much it sends twice; and of one that seems silent, whether it is. */
+static bool ask_due(const struct watch *w, struct mono now, const struct wlane *x)
+{
+    const int64_t since = mono_sub(now, x->asked_at).ns;
+
+    return !w->config.queue_pairs && watch_waiting(x) &&
+           since >= (x->silent_ns >= ASK_SOON_NS ? ASK_SOON_NS : ASK_NS);
+}
+
+/* How much of the time since the last look counts. */
+static int64_t seen(const struct watch *w, const struct wlane *x, int64_t gap)
+{
+    const int64_t t = watch_timeout(w, x).ns;
+    const int64_t most = x->kernel ? SEEN_MAX_NS : t / 16 > LOOK_MIN_NS ? t / 16 : LOOK_MIN_NS;
+
+    return gap < most ? gap : most;
 }
 
 static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap)
 {
     struct wlane *x = &w->lanes[lane];
-    const int64_t t = watch_timeout(w, x).ns;
-    const int64_t most = t / 16 > LOOK_MIN_NS ? t / 16 : LOOK_MIN_NS;
     const int64_t since_ping = mono_sub(now, x->ping_at).ns;
 
     if (x->state == LANE_CONNECTING) {
@@ -190,14 +203,16 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
     if (w->owing && !watch_waiting(x) && since_ping >= PING_NS) {
         watch_ping(w, now, lane);
     }
-    if (x->left > 0 && mono_sub(now, x->asked_at).ns >= ASK_NS && !w->config.queue_pairs) {
-        x->asked_at = now; /* how much it sends twice */
+    if (watch_waiting(x)) {
+        x->silent_ns += seen(w, x, gap);
+        if (w->config.queue_pairs) {
+            watch_judge(w, now, lane);
+        }
+    }
+    if (ask_due(w, now, x)) {
+        x->asked_at = now;
         watch_push(w, (struct watch_action){
                           .kind = WATCH_ASK_KERNEL, .lane = (uint8_t)lane, .epoch = x->epoch});
-    }
-    if (watch_waiting(x)) {
-        x->silent_ns += gap < most ? gap : most;
-        judge(w, now, lane);
     }
 }
 
@@ -236,6 +251,10 @@ void watch_look(struct watch *w, struct mono now)
     const int64_t gap = mono_sub(now, w->looked).ns > 0 ? mono_sub(now, w->looked).ns : 0;
 
     w->looked = now;
+    if (w->caution > 0 && mono_sub(now, w->mistaken_at).ns >= CAUTION_NS) {
+        w->caution--;
+        w->mistaken_at = now;
+    }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         if (w->lanes[i].used) {
             look_at(w, now, i, gap);
@@ -262,8 +281,8 @@ struct mono watch_deadline(const struct watch *w)
         } else if (x->state == LANE_TRIAL) {
             at = mono_min(at, mono_add(w->looked, span_ms(1)));
         } else if (watch_waiting(x)) {
-            at = mono_min(
-                at, mono_add(w->looked, span_ns(t / 16 > LOOK_MIN_NS ? t / 16 : LOOK_MIN_NS)));
+            at =
+                mono_min(at, mono_add(w->looked, span_ns(x->kernel ? ASK_SOON_NS : seen(w, x, t))));
         }
     }
     return at;

@@ -55,9 +55,23 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
         return;
     }
     x = &w->lanes[lane];
+    x->kernel = kernel->known;
     x->rtt_ns = kernel->rtt.ns;
-    if (kernel->acked) { /* the path lives; what is slow is a process */
-        x->silent_ns = 0;
+    x->rtt_ns_var = kernel->rtt_var.ns;
+    x->told = x->told && !kernel->empty;
+    if (kernel->idle) { /* nothing is missed: what is slow is a process */
+        watch_quiet(w, x);
+    }
+    if (kernel->acked) { /* the path lives */
+        w->progress++;
+        x->progress++;
+        watch_quiet(w, x);
+        if (x->state == LANE_SUSPECT && kernel->whole) {
+            x->proven = true;
+            watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);
+        }
+    } else if (!kernel->idle) {
+        watch_judge(w, now, lane);
     }
     if (segments < x->segments || resent < x->resent) {
         return;
