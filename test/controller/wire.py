@@ -52,10 +52,10 @@ def job_flow(peer, lane, p50=0, sending=False, state="active", reason=""):
         data(8, reason) + number(9, 10**9) + number(10, p50) + number(11, 2 * p50) + number(12, p50 // 2) + number(13, 700) + number(14, 800)
 
 
-def job_process(job, rank, ranks, state=1, user=1000, rate=10**10, stalled=0, flows=(), pid=50, failovers=0):
+def job_process(job, rank, ranks, state=1, user=1000, rate=10**10, stalled=0, flows=(), pid=50, failovers=0, sent=10**12, age=0):
     return data(1, job) + number(2, rank + 1) + number(3, ranks) + number(4, pid + rank) + number(5, user) + number(6, state) + \
-        number(7, 4) + number(8, 1) + number(9, 1) + number(10, 8) + number(11, 7) + number(12, 10**12) + number(14, rate) + \
-        number(17, failovers) + number(20, stalled) + number(22, 4000) + b"".join(data(23, f) for f in flows)
+        number(7, 4) + number(8, 1) + number(9, 1) + number(10, 8) + number(11, 7) + number(12, sent) + number(14, rate) + \
+        number(17, failovers) + number(20, stalled) + number(21, age) + number(22, 4000) + b"".join(data(23, f) for f in flows)
 
 
 def job_event(word, job, rank, ranks, text, lane=None, reason="", user=1000, stalled=0, at=1000):

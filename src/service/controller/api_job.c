@@ -204,18 +204,19 @@ void api_get_jobs(struct api_call *call)
 
 static void put_past(struct json_writer *j, const struct fleet_job *job)
 {
+    const int64_t now = controller_utc_ns();
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < JOB_PAST; i++) {
-        count = job->past[i].reports > 0 ? i + 1 : count;
+        count = job->past[i].heard_ns > 0 ? i + 1 : count;
     }
     json_put_object(j, "past");
     json_put_int(j, "from_utc_ns", job->past_from_ns);
     json_put_int(j, "step_ns", job->slot_ns);
     json_put_array(j, "rate_bps");
     for (uint32_t i = 0; i < count; i++) {
-        json_put_int_if(j, NULL, job->past[i].reports > 0,
-                        (int64_t)(job->past[i].rate_bps & INT64_MAX));
+        const int64_t rate = job_rate_bps(job, i, now);
+        json_put_int_if(j, NULL, rate >= 0, rate);
     }
     json_put_end(j);
     json_put_array(j, "owd_ns_p50");

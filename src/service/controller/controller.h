@@ -139,6 +139,7 @@ struct fleet_host {
     uint32_t hop_count;
     struct fleet_job_process *jobs; /* as in its last rollup; job.h */
     uint32_t job_count;
+    int64_t jobs_at_ns; /* of that rollup */
     struct open_finding findings[CONTROLLER_HOST_FINDINGS];
     uint32_t finding_count;
     enum freshness shown_freshness; /* last told as an event */

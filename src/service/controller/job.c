@@ -140,13 +140,11 @@ static int add_host(struct fleet_job *job, uint32_t host)
 static struct fleet_job_sample both(const struct fleet_job_sample *a,
                                     const struct fleet_job_sample *b)
 {
-    const uint32_t parts = (a->reports > 0) + (b->reports > 0);
-
     return (struct fleet_job_sample){
-        .rate_bps = parts > 0 ? (a->rate_bps + b->rate_bps) / parts : 0,
+        .bytes = a->bytes + b->bytes,
+        .heard_ns = a->heard_ns + b->heard_ns,
         .owd_p50_ns = a->owd_p50_ns > b->owd_p50_ns ? a->owd_p50_ns : b->owd_p50_ns,
         .owd_p99_ns = a->owd_p99_ns > b->owd_p99_ns ? a->owd_p99_ns : b->owd_p99_ns,
-        .reports = a->reports + b->reports,
     };
 }
 
@@ -166,22 +164,78 @@ static struct fleet_job_sample *slot_of(struct fleet_job *job, int64_t at_ns)
     return &job->past[(at_ns - job->past_from_ns) / job->slot_ns];
 }
 
-static void add_to_past(struct fleet_job *job, const struct fleet_job_process *p, int64_t at_ns)
+static int64_t most(int64_t a, int64_t b)
 {
-    struct fleet_job_sample *slot = slot_of(job, at_ns);
+    return a > b ? a : b;
+}
 
+/* What was sent from begin to end, over the slots that lie between. However often a host reports, a byte counts once. */
+static void add_bytes(struct fleet_job *job, uint64_t bytes, int64_t begin_ns, int64_t end_ns)
+{
+    if (end_ns <= begin_ns || slot_of(job, end_ns) == NULL) { /* makes room */
+        return;
+    }
+    for (int64_t at = most(begin_ns, job->past_from_ns), next; at < end_ns; at = next) {
+        struct fleet_job_sample *slot = slot_of(job, at);
+        const int64_t own_end = at - (at - job->past_from_ns) % job->slot_ns + job->slot_ns;
+        next = own_end < end_ns ? own_end : end_ns;
+        slot->bytes +=
+            (uint64_t)((double)bytes * (double)(next - at) / (double)(end_ns - begin_ns));
+        slot->heard_ns += most(0, next - most(at, job->heard_to_ns));
+    }
+    job->heard_to_ns = most(job->heard_to_ns, end_ns);
+}
+
+/* Of the same process, one rollup ago. */
+static const struct fleet_job_process *before(const struct fleet_host *h,
+                                              const struct fleet_job_process *p)
+{
+    for (uint32_t i = 0; i < h->job_count; i++) {
+        const struct fleet_job_process *old = &h->jobs[i];
+        if (old->pid == p->pid && old->user == p->user && strcmp(old->job, p->job) == 0 &&
+            old->bytes_out <= p->bytes_out) {
+            return old;
+        }
+    }
+    return NULL;
+}
+
+/* h: with its jobs as of one rollup ago. */
+static void add_to_past(struct fleet_job *job, const struct fleet_host *h,
+                        const struct fleet_job_process *p, int64_t at_ns, int64_t covers_ns)
+{
+    const struct fleet_job_process *old = before(h, p);
+    const int64_t age_ns = (int64_t)(p->age_ms & INT32_MAX) * NS_PER_MS;
+    if (old != NULL) {
+        add_bytes(job, p->bytes_out - old->bytes_out, h->jobs_at_ns, at_ns);
+    } else if (age_ns > 0 && age_ns <= covers_ns) {
+        add_bytes(job, p->bytes_out, at_ns - age_ns, at_ns);
+    } else { /* older than what we have heard: what it has sent is not of these seconds */
+        const double seconds = (double)covers_ns * 1e-9;
+        add_bytes(job, (uint64_t)((double)p->rate_out_bps / 8 * seconds), at_ns - covers_ns, at_ns);
+    }
+    job->covers_ns = most(job->covers_ns, covers_ns);
+    struct fleet_job_sample *slot = slot_of(job, at_ns);
     if (slot == NULL) {
         return;
     }
-    /* A process is heard once per JOB_SLOT_NS: in a slot of several, each counts its share. */
-    slot->rate_bps += p->rate_out_bps / (uint64_t)(job->slot_ns / JOB_SLOT_NS);
     slot->owd_p50_ns = p->owd_p50_ns > slot->owd_p50_ns ? p->owd_p50_ns : slot->owd_p50_ns;
     for (uint32_t i = 0; i < p->flow_count; i++) {
         if (p->flows[i].owd_p99_ns > slot->owd_p99_ns) {
             slot->owd_p99_ns = p->flows[i].owd_p99_ns;
         }
     }
-    slot->reports++;
+}
+
+int64_t job_rate_bps(const struct fleet_job *job, uint32_t slot, int64_t now_ns)
+{
+    const struct fleet_job_sample *s = &job->past[slot];
+    const int64_t end_ns = job->past_from_ns + (slot + 1) * job->slot_ns;
+    if (s->heard_ns == 0 || end_ns + job->covers_ns > now_ns) {
+        return -1;
+    }
+    const double rate = (double)s->bytes * 8e9 / (double)s->heard_ns;
+    return rate < 9e18 ? (int64_t)rate : INT64_MAX;
 }
 
 /* ---- reports ---- */
@@ -242,33 +296,53 @@ static bool lives(const struct fleet_job_process *p)
            p->state != FOLIOT__V1__JOB_STATE__JOB_KILLED;
 }
 
+static int take_job(struct controller *c, const struct fleet_host *h,
+                    const struct fleet_job_process *p, int64_t at_ns, int64_t covers_ns)
+{
+    char name[sizeof(((struct fleet_job *)NULL)->name)];
+
+    name_of(name, sizeof(name), p->job, p->pid, h);
+    const int64_t age_ns = (int64_t)(p->age_ms & INT32_MAX) * NS_PER_MS;
+    struct fleet_job *job =
+        find_or_add(c, name, p->user, at_ns - (age_ns < covers_ns ? age_ns : covers_ns));
+    if (job == NULL || add_host(job, h->index) < 0) {
+        return -ENOMEM;
+    }
+    job->ranks = p->ranks > job->ranks ? p->ranks : job->ranks;
+    if (lives(p)) {
+        job->last_ns = most(job->last_ns, at_ns);
+        add_to_past(job, h, p, at_ns, covers_ns);
+        return 0;
+    }
+    const struct fleet_job_process *old = before(h, p);
+    if (old != NULL && lives(old)) { /* its last bytes */
+        add_bytes(job, p->bytes_out - old->bytes_out, h->jobs_at_ns, at_ns);
+    }
+    return 0;
+}
+
 int job_on_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
                   int64_t at_ns)
 {
+    const int64_t covers_ns = (int64_t)(report->covers_ms & INT32_MAX) * NS_PER_MS;
     const uint32_t count = report->n_jobs < JOB_HOST_MAX ? (uint32_t)report->n_jobs : JOB_HOST_MAX;
     struct fleet_job_process *list = count > 0 ? calloc(count, sizeof(*list)) : NULL;
 
     if (count > 0 && list == NULL) {
         return -ENOMEM;
     }
+    for (uint32_t i = 0; i < count; i++) {
+        take_process(&list[i], report->jobs[i]);
+        const int r = take_job(c, h, &list[i], at_ns, covers_ns);
+        if (r < 0) {
+            free(list);
+            return r;
+        }
+    }
     job_forget_host(h);
     h->jobs = list;
     h->job_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        struct fleet_job *job;
-        char name[sizeof(job->name)];
-        take_process(&list[i], report->jobs[i]);
-        name_of(name, sizeof(name), list[i].job, list[i].pid, h);
-        job = find_or_add(c, name, list[i].user, at_ns);
-        if (job == NULL || add_host(job, h->index) < 0) {
-            return -ENOMEM;
-        }
-        job->ranks = list[i].ranks > job->ranks ? list[i].ranks : job->ranks;
-        if (lives(&list[i])) {
-            job->last_ns = at_ns > job->last_ns ? at_ns : job->last_ns;
-            add_to_past(job, &list[i], at_ns);
-        }
-    }
+    h->jobs_at_ns = at_ns;
     return 0;
 }
 

@@ -35,9 +35,9 @@ struct fleet_job_process {
 };
 
 struct fleet_job_sample {
-    uint64_t rate_bps;               /* sum over ranks; in a slot of several: their mean */
+    uint64_t bytes;                  /* sent by all ranks */
+    int64_t heard_ns;                /* of the slot, how much any report is about */
     uint32_t owd_p50_ns, owd_p99_ns; /* the worst; 0: not known */
-    uint32_t reports;                /* 0: nothing was heard */
 };
 
 struct fleet_job {
@@ -47,6 +47,8 @@ struct fleet_job {
     uint32_t *host_list;       /* indexes of all that it was ever heard on; owned */
     uint32_t host_count;
     int64_t past_from_ns, slot_ns;
+    int64_t heard_to_ns,
+        covers_ns; /* end of what reports are about; the longest that one reaches back */
     struct fleet_job_sample past[JOB_PAST];
 };
 
@@ -59,6 +61,9 @@ MUST_CHECK int job_on_report(struct controller *c, struct fleet_host *h,
 /* An EVENT_JOB into a row of the store. */
 MUST_CHECK int job_on_event(struct controller *c, struct fleet_host *h,
                             const Foliot__V1__Event *event, int64_t at_ns);
+
+/* Bits a second of one of its slots; -1: nothing was heard, or reports of it may still come. */
+int64_t job_rate_bps(const struct fleet_job *job, uint32_t slot, int64_t now_ns);
 
 /* The book, by the order in which they were heard of first. */
 uint32_t job_count(const struct controller *c);
