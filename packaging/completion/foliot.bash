@@ -24,11 +24,12 @@ _foliot()
             selftest) words='clock --json --host --lab --socket' ;;
             lab) words="up status exec eval traffic fault run down --name --controller --no-agents --agent" ;;
             sim) words='run replay scale' ;;
+            topology) words='show declare history --why --json --controller --authority --token-file --help' ;;
             host) words='list check remove token rotate --seconds --uses --after --finish --json --controller --authority --token-file --help' ;;
             perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong --plugin --net-version --device --channels --message --ranks --hosts --lab --rank --meet --jobs --duration --trace --wait --json --live --help' ;;
             *) words=$(foliot "$command" --help 2>/dev/null | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u)' --help' ;;
             esac
-            if [[ $command =~ ^(lab|sim|keygen)$ ]]; then
+            if [[ $command =~ ^(lab|sim|keygen|topology)$ ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word"; compgen -f -- "$word")
                 return
             fi

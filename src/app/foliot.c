@@ -70,6 +70,10 @@ static const struct command commands[] = {
      "what the fleet's agents are told to do, by versions; observe for all", command_config},
     {"levels", "[--json] [--controller URL] [--authority FILE] [--token-file FILE]",
      "service levels of the fleet: met or broken, since when, by whom", command_levels},
+    {"topology",
+     "[show] | declare FILE [--why TEXT] | history  [--json] [--controller URL] [--authority FILE] "
+     "[--token-file FILE]",
+     "the declared topology, and where what is seen differs from it", command_topology},
     {"keygen", "[--rotate] [--id ID] FILE", "make the fleet's key file, or add the next key to it",
      command_keygen},
     {"support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",

@@ -53,7 +53,7 @@ class TestTenant(fleet.Fleet):
         for i in range(3):
             pairs = [(2 * k, 2 * i) for k in range(3) if k != i]
             events = [wire.link_event(2 * i, "flap", f"h{i}/nic0: flap")]
-            events += [finding(n + 1, a, b, f"h{a // 2}/nic0 -> h{b // 2}/nic0: dead") for n, (a, b) in enumerate(pairs)]
+            events += [finding(n + 1, a, b, f"h{a // 2}/nic0 -> h{b // 2}/nic0: dead, since: UTC unknown (fleet time unknown)") for n, (a, b) in enumerate(pairs)]
             ports = [wire.number(1, 2 * i) + wire.number(2, 1)]
             first = wire.report(covers=1000, ports=ports, extra=wire.data(7, table(pairs)) + wire.data(8, rollup(pairs)))
             # a job of its own, and one that all three have a part in
@@ -64,6 +64,8 @@ class TestTenant(fleet.Fleet):
             self.say(i, [(1, first), (2, wire.report(events, covers=0)), (3, wire.report(covers=1000, ports=ports, extra=jobs))])
         self.filled_ns = time.time_ns()
         self.wait(lambda: len(self.get("/api/v1/findings?open=true")["items"]) == 6, 5, "findings")
+        for f in self.get("/api/v1/findings?open=true")["items"]:  # hosts without a UTC: the controller's, and it says so
+            self.assertRegex(f["detail"]["text"], r"dead, since 20\d\d-[-:. 0-9]+ UTC by the controller's clock \(fleet time unknown\)$")
         self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
         self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "h1 is another's"})
         self.request("POST", "/api/v1/config", {"text": "flap_limit: 9\n"})

@@ -251,6 +251,23 @@ size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
     return t.length;
 }
 
+#define UTC_UNKNOWN ", since: UTC unknown"
+
+size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose, char *ret_text, size_t size)
+{
+    struct text t = text_start(ret_text, size);
+    const char *gap = strstr(text, UTC_UNKNOWN);
+
+    if (gap == NULL) {
+        add(&t, "%s", text);
+        return t.length;
+    }
+    add(&t, "%.*s, since ", (int)(gap - text), text);
+    add_time(&t, since_utc_ns);
+    add(&t, " UTC by %s clock%s", whose, gap + sizeof(UTC_UNKNOWN) - 1);
+    return t.length;
+}
+
 static void add_since(struct text *t, const struct finding *f)
 {
     if (f->since_utc_ns != FINDING_NO_TIME) {
@@ -258,7 +275,7 @@ static void add_since(struct text *t, const struct finding *f)
         add_time(t, f->since_utc_ns);
         add(t, " UTC");
     } else {
-        add(t, ", since: UTC unknown");
+        add(t, UTC_UNKNOWN);
     }
     if (f->since_fleet_ns != FINDING_NO_TIME) {
         add(t, " (fleet time %lld.%09lld)", (long long)(f->since_fleet_ns / NS_PER_S),

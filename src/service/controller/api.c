@@ -10,6 +10,7 @@
 
 #include "service/controller/page.h"
 
+enum { API_BODY_SMALL = 64 << 10 };
 enum { REFUSAL_RATE = 10, REFUSAL_BURST = 50 }; /* wrong tokens, of all together */
 
 static const struct route {
@@ -51,6 +52,9 @@ static const struct route {
     {"GET", "/api/v1/measurements/", ROLE_VIEWER, api_get_measurement},
     {"POST", "/api/v1/measurements", ROLE_OPERATOR, api_post_measurement},
     {"DELETE", "/api/v1/measurements/", ROLE_OPERATOR, api_delete_measurement},
+    {"GET", "/api/v1/topology", ROLE_VIEWER, api_get_topology},
+    {"GET", "/api/v1/topology/versions", ROLE_VIEWER, api_get_topology_versions},
+    {"POST", "/api/v1/topology", ROLE_ADMIN, api_post_topology},
     {"GET", "/api/v1/tokens", ROLE_ADMIN, api_get_tokens},
     {"POST", "/api/v1/tokens", ROLE_ADMIN, api_post_token},
     {"DELETE", "/api/v1/tokens/", ROLE_ADMIN, api_delete_token},
@@ -283,6 +287,23 @@ static bool admit(struct api_call *call, struct token *token, const struct route
         return false;
     }
     return true;
+}
+
+/* Only who may declare a topology sends much: strangers can't make the server hold megabytes for each connection. */
+unsigned api_on_head(void *context, struct http_request *request)
+{
+    const char *length = http_header(request, "Content-Length");
+    if (http_header(request, "Transfer-Encoding") != NULL) {
+        return 411;
+    }
+    if (length == NULL || strtoull(length, NULL, 10) <= API_BODY_SMALL) {
+        return 0;
+    }
+    const struct token *token = strcmp(http_method(request), "POST") == 0 &&
+                                        strcmp(http_path(request), "/api/v1/topology") == 0
+                                    ? who(context, request)
+                                    : NULL;
+    return token != NULL && role_of(token->role) >= ROLE_ADMIN ? 0 : 413;
 }
 
 void api_on_request(void *context, struct http_request *request)

@@ -3,6 +3,7 @@
 #include "service/controller/job.h"
 #include "service/controller/levels.h"
 #include "service/controller/measure.h"
+#include "service/controller/topology.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +26,7 @@ enum {
     AGENT_CONNECTION_MAX = 30000,
     API_CONNECTION_MAX = 1024,
     API_ADDRESS_MAX = 256,
-    API_BODY_MAX = 64 << 10,
+    API_BODY_MAX = 1 << 20, /* of most far less: api_on_head */
     STREAM_WAITING_MAX = 1 << 20,
     ARRIVE_MS = 10000,
 };
@@ -275,6 +276,7 @@ void controller_close(struct controller *c)
     store_close(c->store);
     levels_free(c);
     measures_close(c);
+    declared_free(c);
     fleet_config_free(c);
     fleet_free(c);
     job_close(c);
@@ -355,6 +357,7 @@ static int open_api(struct controller *c)
                                            .arrive_ms = ARRIVE_MS,
                                            .idle_s = 60,
                                            .stream_max = STREAM_WAITING_MAX,
+                                           .on_head = api_on_head,
                                            .on_request = api_on_request,
                                            .on_gone = api_on_gone,
                                            .context = c};
@@ -446,6 +449,7 @@ int controller_run(const struct controller_options *options)
     r = r < 0 ? r : open_workers(c);
     r = r < 0 ? r : levels_load(c);
     r = r < 0 ? r : measures_open(c);
+    r = r < 0 ? r : declared_load(c);
     r = r < 0 ? r : alarm_open(c);
     r = r < 0 ? r : open_agents(c);
     r = r < 0 ? r : open_api(c);

@@ -9,7 +9,7 @@
  * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
  * authority.c certificates, keys, tokens; rotate.c new ones;
  * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
- * into state and events; measure.c, check.c what is measured on demand; seal.c reports into
+ * into state and events; measure.c, check.c what is measured on demand; topology.c what is declared; seal.c reports into
  * chunks; series.c history out again; latency.c the matrix now and then; api*.c and metrics.c what is served. */
 #pragma once
 #include <foliot.pb-c.h>
@@ -215,6 +215,7 @@ struct controller {
     struct fleet_config *fleet_config;
     struct levels *levels;
     struct measures *measures;
+    struct declared *declared;
     struct jobs_state *jobs; /* job.h */
 
     /* fleet */
@@ -390,6 +391,7 @@ void seal_some(struct controller *c);
 void seal_expire(struct controller *c);
 
 /* ---- api.c, api_*.c, metrics.c ---- */
+unsigned api_on_head(void *context, struct http_request *request);
 void api_on_request(void *context, struct http_request *request);
 void api_on_gone(void *context, struct http_request *request);
 void api_stream_event(struct controller *c, const struct recent_event *event);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/finding/finding.h"
 #include "service/controller/remote.h"
 #include <syslog.h>
 
@@ -167,10 +168,16 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_end(j);
 }
 
-static int apply_finding(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *e,
+/* A host without any UTC (no anchor) says so; ours is then said, and that it is ours. */
+static int apply_finding(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *said,
                          int64_t at_ns, int64_t since_ns)
 {
-    const Foliot__V1__Finding *f = e->finding;
+    const Foliot__V1__Finding *f = said->finding;
+    Foliot__V1__Event placed = *said;
+    const Foliot__V1__Event *e = &placed;
+    char text[1200];
+    (void)finding_text_by_receiver(said->text, since_ns, "the controller's", text, sizeof(text));
+    placed.text = text;
     const char *body = NULL;
     size_t size = 0;
     int64_t id = 0;

@@ -1,0 +1,123 @@
+/* foliot_topology.c: `foliot topology`: the declared topology, and where what is seen differs from it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/foliot_api.h"
+#include "app/foliot_text.h"
+
+enum { FILE_MAX = 1 << 20 };
+
+static int print(struct api *api, int status)
+{
+    const json_t *declared = json_object_get(api->answer, "declared"),
+                 *differences = json_object_get(api->answer, "differences");
+    size_t i;
+    json_t *d;
+    if (status != EXIT_WELL) {
+        return status;
+    }
+    status = json_array_size(differences) > 0 ? EXIT_NOT_WELL : EXIT_WELL;
+    if (api->json) {
+        api_print(api);
+        return status;
+    }
+    if (!json_is_object(declared)) {
+        puts("no topology is declared: foliot topology declare FILE (docs/topology.md)");
+        return EXIT_WELL;
+    }
+    printf("version %s, declared by %s at %s: %zu hosts, %zu leaves, %zu spines\n",
+           api_number_text(declared, "version").text, api_text(declared, "who"),
+           text_time(json_integer_value(json_object_get(declared, "at_utc_ns"))).text,
+           json_array_size(json_object_get(api->answer, "hosts")),
+           json_array_size(json_object_get(api->answer, "leaves")),
+           json_array_size(json_object_get(api->answer, "spines")));
+    json_array_foreach(differences, i, d)
+    {
+        printf("%-15s %s\n", api_text(d, "difference"), api_text(d, "text"));
+    }
+    if (status == EXIT_WELL) {
+        puts("nothing that is seen differs from it");
+    }
+    return status;
+}
+
+static int declare(struct api *api, const char *path, const char *why)
+{
+    FILE *file = fopen(path, "re");
+    char *text = calloc(1, FILE_MAX + 1);
+    size_t size = 0;
+    int status = EXIT_UNREACHABLE;
+    if (file == NULL || text == NULL) {
+        fprintf(stderr, "foliot topology: %s: %s\n", path, strerror(errno));
+    } else if ((size = fread(text, 1, FILE_MAX + 1, file)) > FILE_MAX || ferror(file)) {
+        fprintf(stderr, "foliot topology: %s: expected a file of at most 1 MiB that can be read\n",
+                path);
+    } else {
+        json_t *body = json_pack("{s:s#, s:s, s:s*}", "text", text, size, "name", path, "why", why);
+        if (body == NULL) {
+            fprintf(stderr, "foliot topology: %s: expected UTF-8\n", path);
+        } else {
+            status = print(api, api_ask_json(api, "POST", "/api/v1/topology", body));
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    free(text);
+    return status;
+}
+
+static int history(struct api *api)
+{
+    const int status = api_ask(api, "GET", "/api/v1/topology/versions", NULL);
+    size_t i;
+    json_t *v;
+    if (status == EXIT_WELL && api->json) {
+        api_print(api);
+    }
+    json_array_foreach(
+        status == EXIT_WELL && !api->json ? json_object_get(api->answer, "items") : NULL, i, v)
+    {
+        printf("%6s  %s  %-16s %s\n", api_number_text(v, "version").text,
+               text_time(json_integer_value(json_object_get(v, "at_utc_ns"))).text,
+               api_text(v, "who"), api_text(v, "why"));
+    }
+    return status;
+}
+
+int command_topology(int argc, char *argv[])
+{
+    static const struct option table[] = {
+        API_OPTIONS, {"why", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
+    const char *why = NULL;
+    struct api api;
+    int status = EXIT_USAGE;
+    api_init(&api, "topology");
+    optind = 1;
+    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
+        if (o == 'h') {
+            command_usage(command_find("topology"), stdout);
+            return EXIT_WELL;
+        }
+        if (o == 'w') {
+            why = optarg;
+        } else if (!api_option(&api, o, optarg)) {
+            return EXIT_USAGE;
+        }
+    }
+    const int count = argc - optind;
+    char **words = argv + optind;
+    if (count == 0 || (count == 1 && strcmp(words[0], "show") == 0)) {
+        status = print(&api, api_ask(&api, "GET", "/api/v1/topology", NULL));
+    } else if (count == 2 && strcmp(words[0], "declare") == 0) {
+        status = declare(&api, words[1], why);
+    } else if (count == 1 && strcmp(words[0], "history") == 0) {
+        status = history(&api);
+    } else {
+        command_usage(command_find("topology"), stderr);
+    }
+    api_done(&api);
+    return status;
+}

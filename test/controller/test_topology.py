@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""The declared topology beside what hosts say. usage: test_topology.py CONTROLLER AGENT FOLIOT"""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import wire  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+GOOD = """leaves: [leaf1, leaf2]
+spines: [spine1]
+hosts:
+  h0: {nic0: {rail: 0, leaf: leaf1, port: Ethernet1}, nic1: {rail: 1, leaf: leaf2}}
+  h1: {nic0: {rail: 0, leaf: leaf1}, nic1: {rail: 1, leaf: leaf2}}
+  h2: {nic0: {rail: 0, leaf: leaf1}, nic1: {rail: 1, leaf: leaf2}}
+"""
+
+
+class TestTopology(fleet.Fleet):
+    def foliot(self, *arguments):
+        done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, *arguments], text=True, check=False,
+                              capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin))
+        return done.returncode, done.stdout + done.stderr
+
+    def say(self, i, near, down=(), number=1):
+        """h<i> reports: ways of one switch from its NICs, and three to all others; and NICs without a link."""
+        rows = [(2 * i + k, other, 1 if (2 * i + k, other) in near else 3) for k in (0, 1) for other in range(6) if other // 2 != i]
+        table = (wire.fixed64(1, 99 + number) + wire.packed(6, [r[0] for r in rows]) + wire.packed(7, [r[1] for r in rows]) +
+                 wire.packed(8, [7640] * len(rows)) + wire.packed(9, [r[2] for r in rows]))
+        ports = [wire.number(1, 2 * i + k) + wire.number(2, 2 if 2 * i + k in down else 1) for k in (0, 1)]
+        report = wire.report(covers=1000, ports=ports, extra=wire.data(7, table))
+        status, body = self.post("/agent/v1/report", wire.batch([(number, report)], oldest=number), **self.identity(f"h{i}"))
+        self.assertEqual(status, 200, body)
+
+    def differences(self):
+        return {(d["difference"], d["host"], d["name"]): d for d in self.get("/api/v1/topology")["differences"]}
+
+    def test_topology(self):
+        c = self.start(report="20s", beat="10s")
+        for i in (0, 1, 2):
+            self.join(i)
+        status, text = self.foliot("topology")
+        self.assertEqual((status, "no topology is declared" in text), (0, True), text)
+        # As it is declared: rails apart, the same rail on one leaf.
+        near = {(a, b) for a in range(6) for b in range(6) if a % 2 == b % 2}
+        for i in (0, 1, 2):
+            self.say(i, near)
+        path = self.write("topology.yaml", GOOD)
+        status, text = self.foliot("topology", "declare", path, "--why", "as built")
+        self.assertEqual((status, "nothing that is seen differs" in text), (0, True), text)
+        seen = [n["leaf_seen"] for h in self.get("/api/v1/topology")["hosts"] for n in h["nics"]]
+        self.assertEqual(seen, ["leaf1", "leaf2"] * 3)
+        # h2's two cables swapped at the switches, h1's nic1 without a link; a host too many, one too few, a wrong rail, a NIC too many.
+        swap = {4: 5, 5: 4}
+        swapped = {(a, b) for a in range(6) for b in range(6) if swap.get(a, a) % 2 == swap.get(b, b) % 2}
+        for i in (0, 1, 2):
+            self.say(i, swapped, down=(3,), number=2)
+        self.assertEqual(set(self.differences()), {("miscabled", "h2", "nic0"), ("miscabled", "h2", "nic1"), ("no-link", "h1", "nic1")})
+        self.assertIn("its cable is plugged into leaf2", self.differences()["miscabled", "h2", "nic0"]["text"])
+        other = GOOD.replace("  h1:", "  h9: {nic0: {}}\n  h1:").replace("h0: {nic0: {rail: 0", "h0: {nic0: {rail: 3").replace(
+            "nic1: {rail: 1, leaf: leaf2}}\n  h9", "nic7: {rail: 1}}\n  h9")
+        self.write("topology.yaml", "".join(line for line in other.splitlines(True) if not line.startswith("  h2")))
+        status, text = self.foliot("topology", "declare", path)
+        self.assertEqual(status, 1)
+        self.assertEqual(set(self.differences()), {("wrong-rail", "h0", "nic0"), ("missing-nic", "h0", "nic7"), ("undeclared-nic", "h0", "nic1"),
+                                                   ("missing-host", "h9", None), ("undeclared-host", "h2", None), ("no-link", "h1", "nic1")})
+        self.assertIn("h9 is declared (line 5) and is no member", text)
+        self.mistakes(path)
+        self.roles()
+        # It is remembered over a restart, with the one before.
+        c.stop()
+        self.controller()
+        self.assertEqual([(v["version"], v["why"]) for v in self.get("/api/v1/topology/versions")["items"]], [(2, None), (1, "as built")])
+        self.assertIn(("silent-host", "h0", None), self.differences())
+        self.assertIn("topology.declare", {a["what"] for a in self.get("/api/v1/audit")["items"]})
+
+    def mistakes(self, path):
+        """Refused whole, with the place; what was declared stays."""
+        for text, place in ((GOOD.replace("leaf: leaf1, port", "leaf: leaf9, port"), "topology.yaml:4:30: expected one of `leaves`, found"),
+                            (GOOD.replace("rail: 1, leaf: leaf2}}", "rail: no}}", 1), "topology.yaml:4:68: expected"),
+                            (GOOD.replace("spines:", "spine:"), "topology.yaml:2:"),
+                            (GOOD + "  h0: {}\n", "topology.yaml:7:3: expected each key once"),
+                            ("leaves: [a, a]\nhosts: {}\n", "topology.yaml:1:13: expected each name once"),
+                            ("hosts: [h0]\n", "topology.yaml:1:8: expected hosts, each a key"),
+                            ("hosts: {h0: {nic0: {rail: 0}", "topology.yaml:2:1:")):
+            self.write("topology.yaml", text)
+            status, said = self.foliot("topology", "declare", path)
+            self.assertEqual((status, place in said), (1, True), f"{place!r} in {said!r}")
+        self.assertEqual(self.get("/api/v1/topology")["declared"]["version"], 2)
+
+    def roles(self):
+        operator = self.request("POST", "/api/v1/tokens", {"name": "acts", "role": "operator"})[2]["token"]
+        self.assertEqual(self.request("POST", "/api/v1/topology", {"text": GOOD}, token=operator)[0], 403)
+        self.assertEqual(self.request("GET", "/api/v1/topology", token=operator)[0], 200)
+        large = {"text": "# " + "x" * (70 << 10) + "\n" + GOOD}
+        self.assertEqual(self.request("POST", "/api/v1/topology", large, token=operator)[0], 413)
+        self.assertEqual(self.request("POST", "/api/v1/config", large)[0], 413)
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)
