@@ -149,6 +149,8 @@ struct set {
     struct watch *watch;
     struct sender *sender; /* sending */
     struct scheduler scheduler;
+    struct scheduler_choice seen; /* what the watch said of the lanes, good until then */
+    struct mono seen_until;
     struct traffic traffic;
     struct ledger *ledger; /* receiving */
     uint8_t *slots;        /* receiving: bounce slots, on demand */

@@ -11,6 +11,7 @@
 #define QUICK_SIZE   LANE_EAGER_SIZE_MAX
 #define QUICK_BYTES  32768
 #define HEDGE_ASK_NS (2 * NS_PER_MS)
+#define SEEN_NS      50000 /* what the watch said of the lanes is good for so long, if it says nothing */
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
@@ -348,28 +349,42 @@ void out_openings(struct set *set, struct mono now)
     }
 }
 
-/* What the scheduler may choose from. Returns the lanes that can take a chunk at once. */
-static uint32_t look_at_lanes(struct set *set, struct mono now, struct scheduler_choice *ret)
+static void ask_watch(struct set *set, struct mono now)
 {
-    *ret = (struct scheduler_choice){
+    struct scheduler_choice *seen = &set->seen;
+
+    *seen = (struct scheduler_choice){
         .usable = mode_lanes(set, watch_carriers(set->watch, now), watch_connected(set->watch))};
-    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+    for (uint32_t lanes = seen->usable; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        struct watch_lane state;
+        watch_lane_get(set->watch, now, lane, &state);
+        seen->weights[lane] = state.weight;
+        seen->one |= state.probe_only ? 1u << lane : 0;
+    }
+    set->seen_until = mono_add(now, span_ns(SEEN_NS));
+}
+
+/* What the scheduler may choose from. Returns the lanes that can take a chunk at once. */
+static uint32_t look_at_lanes(struct set *set, struct mono now)
+{
+    struct scheduler_choice *seen = &set->seen;
+
+    if (now.ns >= set->seen_until.ns) {
+        ask_watch(set, now);
+    }
+    seen->room = 0;
+    for (uint32_t lanes = seen->usable & set->present; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
         const struct stream *stream = set->streams[lane];
         struct sender_lane_info info;
-        struct watch_lane state;
-        if ((ret->usable & (1u << lane)) == 0) {
-            continue;
-        }
-        watch_lane_get(set->watch, now, lane, &state);
-        ret->weights[lane] = state.weight;
-        ret->one |= state.probe_only ? 1u << lane : 0;
         sender_lane_info(set->sender, lane, &info);
-        if (stream != NULL && stream->shaken && !stream->dead && !stream->blocked &&
-            stream_idle(stream) && info.open && info.chunks < SENDER_LANE_CHUNKS) {
-            ret->room |= 1u << lane;
+        if (stream->shaken && !stream->dead && !stream->blocked && stream_idle(stream) &&
+            info.open && info.chunks < SENDER_LANE_CHUNKS) {
+            seen->room |= 1u << lane;
         }
     }
-    return ret->usable & ret->room;
+    return seen->room;
 }
 
 static void write_chunk(struct set *set, struct mono now, uint32_t lane,
@@ -422,30 +437,37 @@ static int pick(struct set *set, struct mono now, const struct sender_chunk *chu
     return scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 
+/* Only for what may be cut: the rates of all lanes are asked. */
+static uint32_t wanted_size(const struct set *set)
+{
+    const uint64_t pending = sender_pending_bytes(set->sender);
+
+    return pending <= LANE_EAGER_SIZE_MAX ? LANE_EAGER_SIZE_MAX
+                                          : scheduler_chunk_size(&set->scheduler, pending);
+}
+
 void out_pump(struct set *set, struct mono now)
 {
     struct sender_chunk chunk;
     struct lane_chunk header;
-    struct scheduler_choice choice;
 
     for (;;) {
         if (!sender_waiting(
                 set->sender)) { /* small ones say nothing of rates: no look at the lanes */
-            if (set->large > 0 && look_at_lanes(set, now, &choice) != 0) {
+            if (set->large > 0 && look_at_lanes(set, now) != 0) {
                 scheduler_on_idle(&set->scheduler);
             }
             break;
         }
-        const uint32_t ready = look_at_lanes(set, now, &choice);
-        const uint32_t wanted =
-            scheduler_chunk_size(&set->scheduler, sender_pending_bytes(set->sender));
+        const uint32_t ready = look_at_lanes(set, now);
         if (ready == 0) {
             break;
         }
-        if (!sender_next(set->sender, ready, wanted, &chunk)) {
+        if (!sender_next(set->sender, ready, wanted_size(set), &chunk)) {
             scheduler_on_idle(&set->scheduler);
             break;
         }
+        struct scheduler_choice choice = set->seen;
         choice.usable &= ~chunk.not_on;
         const int lane = pick(set, now, &chunk, &choice);
         if (lane < 0 || sender_bind(set->sender, now, &chunk, (uint32_t)lane, &header) < 0) {

@@ -7,15 +7,19 @@
 
 #define COPY_SIZE_MIN 512
 
-static struct mono enter(struct set *set)
+static struct mono polled(struct set *set)
 {
     struct io *io = set->transport->io;
-    struct mono now;
+    const struct mono now = io->now(io);
 
-    pthread_mutex_lock(&set->lock);
-    now = io->now(io);
     __atomic_store_n(&set->polled_ns, now.ns, __ATOMIC_RELAXED);
     return now;
+}
+
+static struct mono enter(struct set *set)
+{
+    pthread_mutex_lock(&set->lock);
+    return polled(set);
 }
 
 static int leave(struct set *set, int rc)
@@ -191,11 +195,12 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
 {
     struct transport_comm *comm = request->comm;
     struct set *set = comm->set;
-    const struct mono now = enter(set);
     int rc = 0;
 
-    if (!request->done) {
+    pthread_mutex_lock(&set->lock);
+    if (!request->done) { /* else not even the clock is asked: small sends are done at once */
         rc = error_of(comm);
+        const struct mono now = polled(set);
         if (rc == 0) {
             set_progress(set, now, false);
             rc = request->done ? 0 : error_of(comm);

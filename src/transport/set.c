@@ -314,6 +314,7 @@ void set_act(struct set *set, struct mono now)
     bool tell = false;
 
     while (watch_next_action(set->watch, &action)) {
+        set->seen_until.ns = INT64_MIN;
         switch (action.kind) {
         case WATCH_CONNECT:
             if (set->sending && set->error == 0) {
