@@ -8,7 +8,8 @@
 
 #define REPORT_CHUNKS     2
 #define REPORT_BYTES      (256u << 10)
-#define REPORT_EAGER      8  /* small messages: told when there is nothing else to do, */
+#define REPORT_EAGER      8  /* small messages: told when there is nothing else to do, for so */
+#define REPORT_POLLS      3  /* many polls: who got one may be about to answer, */
 #define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
 #define REPORT_NS         (200 * NS_PER_US)
 #define REPORT_CREDIT                                                                              \
@@ -466,14 +467,14 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
     }
 }
 
-void in_reports(struct set *set, struct mono now, bool all, bool idle)
+void in_reports(struct set *set, struct mono now, bool all)
 {
     struct lane_report report;
     uint32_t said = 0;
     int lane;
 
     if (!all && !set->report_urgent && now.ns < set->report_by.ns &&
-        !(idle && set->report_eager >= REPORT_EAGER)) {
+        !(set->empty_polls >= REPORT_POLLS && set->report_eager >= REPORT_EAGER)) {
         return;
     }
     set->report_urgent = false;

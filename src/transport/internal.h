@@ -173,13 +173,13 @@ struct set {
     char why[WHY_SIZE];
 
     struct mono next_look;
-    struct mono empty_at;     /* when all lanes that are due had nothing to read */
-    bool any_dead;            /* some stream waits to be closed */
-    enum transport_mode mode; /* as carried out here */
-    uint8_t only;             /* OBSERVE: the lane that carries */
-    uint32_t lane_turn;       /* of set_any_lane */
-    uint32_t polls;
-    uint64_t reads; /* that brought something */
+    struct mono empty_at;        /* when all lanes that are due had nothing to read */
+    bool any_dead;               /* some stream waits to be closed */
+    enum transport_mode mode;    /* as carried out here */
+    uint8_t only;                /* OBSERVE: the lane that carries */
+    uint32_t lane_turn;          /* of set_any_lane */
+    uint32_t polls, empty_polls; /* of them, since the last that brought something */
+    uint64_t reads;              /* that brought something */
     struct lane_delay delays[LANE_MAX];
     struct {
         uint64_t chunks, bytes, resent;
@@ -419,8 +419,8 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
 int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left);
 int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
            const struct io_stamp *stamp);
-/* STATE, if it is time (all: whatever there is; idle: nothing came with this look). */
-void in_reports(struct set *set, struct mono now, bool all, bool idle);
+/* STATE, if it is time (all: whatever there is). */
+void in_reports(struct set *set, struct mono now, bool all);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);

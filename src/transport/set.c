@@ -468,6 +468,7 @@ static void read_lane(struct set *set, uint32_t lane, struct mono now)
     } else if (n > 0) {
         set->hot = (uint8_t)lane;
         set->reads++;
+        set->empty_polls = 0;
         stream->read_at = now;
         watch_on_heard(set->watch, now, lane);
     }
@@ -567,12 +568,13 @@ void set_progress(struct set *set, struct mono now, bool all)
             out_openings(set, now);
             out_pump(set, now);
         } else {
-            in_reports(set, now, all, set->reads == before);
+            in_reports(set, now, all);
         }
     }
     comm_closings(set, now);
     set_act(set, now);
     if (set->reads == before) {
         set->empty_at = now;
+        set->empty_polls++;
     }
 }

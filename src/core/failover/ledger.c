@@ -196,7 +196,7 @@ void ledger_comm_close(struct ledger *l, uint32_t number)
         }
         for (uint32_t k = 0; k < LANE_EAGER_SLOTS_MAX; k++) {
             if (l->slots[k].state != SLOT_EMPTY && l->slots[k].comm == number) {
-                l->slots[k].state = SLOT_EMPTY;
+                slot_become(l, &l->slots[k], SLOT_EMPTY);
             }
         }
         l->open[l->comms[i]->place] = l->open[--l->open_count];
@@ -258,9 +258,9 @@ bool ledger_message_done(struct comm *c, uint64_t number)
 
 struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message)
 {
-    for (uint32_t i = 0; i < l->config.slots; i++) {
-        struct slot *s = &l->slots[i];
-        if (s->state != SLOT_EMPTY && s->comm == comm && s->message == message) {
+    for (uint32_t used = l->slots_used; used != 0; used &= used - 1) {
+        struct slot *s = &l->slots[__builtin_ctz(used)];
+        if (s->comm == comm && s->message == message) {
             return s;
         }
     }
@@ -341,7 +341,7 @@ static int post_early(struct ledger *l, struct comm *c, struct message *m,
                                      .slot = (uint8_t)(s - l->slots),
                                      .to = m->data,
                                      .size = s->size};
-    s->state = SLOT_EMPTY;
+    slot_become(l, s, SLOT_EMPTY);
     m->seen = true;
     m->sender_message = m->number;
     m->grid = LANE_CHUNK_SHIFT_MIN;

@@ -30,7 +30,7 @@ void ledger_chunk_forget(struct ledger *l, uint32_t lane)
     if (x->place == READING_SLOT) {
         for (uint32_t i = 0; i < l->config.slots; i++) {
             if (l->slots[i].state == SLOT_FILLING && l->slots[i].lane == (int32_t)lane) {
-                l->slots[i].state = SLOT_EMPTY;
+                slot_become(l, &l->slots[i], SLOT_EMPTY);
             }
         }
     }
@@ -111,11 +111,11 @@ static enum ledger_verdict begin_early(struct ledger *l, struct comm *c, uint32_
         if (s->state != SLOT_EMPTY) { /* the sender may use a slot again only after it was placed */
             return refuse(l, chunk->comm, chunk->message);
         }
-        *s = (struct slot){.state = SLOT_FILLING,
-                           .comm = c->number,
+        *s = (struct slot){.comm = c->number,
                            .message = chunk->message,
                            .size = chunk->size,
                            .lane = (int32_t)lane};
+        slot_become(l, s, SLOT_FILLING);
         x->place = READING_SLOT;
         return LEDGER_OK;
     }
@@ -297,7 +297,7 @@ static void settle_early(struct ledger *l, const struct lane *x, struct ledger_c
                                      .slot = x->chunk.slot,
                                      .size = x->chunk.length};
     }
-    s->state = SLOT_FULL;
+    slot_become(l, s, SLOT_FULL);
     l->counters.eager_early++;
 }
 
@@ -327,7 +327,7 @@ static enum ledger_verdict settle(struct ledger *l, struct lane *x, struct comm 
     }
     s = x->chunk.flags & LANE_CHUNK_EAGER ? ledger_slot_of(l, c->number, x->chunk.message) : NULL;
     if (s != NULL) { /* whoever fills it reads into the bin from now on */
-        s->state = SLOT_EMPTY;
+        slot_become(l, s, SLOT_EMPTY);
     }
     ledger_chunk_set(l, c, m, x->chunk.offset >> x->chunk.grid, x->chunk.length);
     return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;

@@ -92,6 +92,7 @@ struct ledger {
     struct ledger_config config;
     struct lane lanes[LANE_MAX];
     struct slot slots[LANE_EAGER_SLOTS_MAX];
+    uint32_t slots_used; /* bit k: slots[k] isn't empty; for most messages all are */
     struct comm **comms; /* config.comms places */
     struct comm *
         *open; /* the same ones, open_count of them, so that nobody looks at empty places */
@@ -108,6 +109,14 @@ struct ledger {
     bool nonsense; /* what doesn't hold is the peer's doing, or that of who posts */
     struct bug_note bug;
 };
+
+static inline void slot_become(struct ledger *l, struct slot *s, enum slot_state state)
+{
+    const uint32_t bit = 1u << (s - l->slots);
+
+    s->state = state;
+    l->slots_used = state == SLOT_EMPTY ? l->slots_used & ~bit : l->slots_used | bit;
+}
 
 struct comm *ledger_comm_find(const struct ledger *l, uint32_t number);
 bool ledger_comm_was(const struct ledger *l, uint32_t number);
