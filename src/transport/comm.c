@@ -107,6 +107,13 @@ static void tell_close(struct transport_comm *comm)
     }
 }
 
+/* Its messages go first; CLOSE comes after the last of them. */
+static bool owes_messages(const struct transport_comm *comm)
+{
+    return comm->sending && !comm->book_closed && !comm->close_heard &&
+           !sender_comm_idle(comm->set->sender, comm->number);
+}
+
 static void pay(struct transport_comm *comm, struct mono now)
 {
     struct set *set = comm->set;
@@ -115,9 +122,8 @@ static void pay(struct transport_comm *comm, struct mono now)
         comm->released = true;
         return;
     }
-    if (comm->sending && !comm->book_closed && !comm->close_heard &&
-        !sender_comm_idle(set->sender, comm->number)) {
-        return; /* its messages go first */
+    if (owes_messages(comm)) {
+        return;
     }
     if (now.ns >= comm->close_next.ns) {
         tell_close(comm);
@@ -148,7 +154,8 @@ struct mono comm_deadline(const struct set *set)
             return (struct mono){0};
         }
         if (comm->state == COMM_CLOSING) {
-            deadline = mono_min(deadline, mono_min(comm->close_until, comm->close_next));
+            deadline = mono_min(deadline, comm->close_until);
+            deadline = owes_messages(comm) ? deadline : mono_min(deadline, comm->close_next);
         }
     }
     return deadline;

@@ -142,7 +142,8 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
 int in_hello(struct transport *t, struct pending *pending, const struct lane_hello *hello,
              uint32_t nic, enum lane_no *ret_no)
 {
-    const uint8_t version = lane_version_agree(hello->newest, hello->lowest);
+    const uint8_t newest = hello->newest < t->config.version ? hello->newest : t->config.version;
+    const uint8_t version = lane_version_agree(newest, hello->lowest);
     struct set *set;
     int rc = 0;
 
@@ -479,7 +480,6 @@ void in_reports(struct set *set, struct mono now, bool all)
     }
     set->report_urgent = false;
     set->report_eager = set->report_chunks = set->report_bytes = 0;
-    set->report_by = MONO_NEVER;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
             set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
@@ -496,5 +496,7 @@ void in_reports(struct set *set, struct mono now, bool all)
         }
         said |= set_say(set, now, &report, lane);
     }
+    /* What isn't due yet: who polls all the time is never served by the housekeeping, and nothing else may come. */
+    set->report_by = ledger_deadline(set->ledger);
     set_flush(set, now, said);
 }

@@ -93,7 +93,7 @@ static void hello(struct set *set, uint32_t lane)
 {
     struct transport *t = set->transport;
     struct stream *stream = set->streams[lane];
-    struct lane_hello hello = {.newest = LANE_VERSION,
+    struct lane_hello hello = {.newest = t->config.version,
                                .lowest = LANE_VERSION_LOWEST,
                                .lane = (uint16_t)lane,
                                .standby = set->lane_nics[lane].standby,

@@ -98,7 +98,7 @@ static void on_listener(struct transport *t, struct mono now)
 static void refuse(struct transport *t, struct pending *pending, enum lane_no reason,
                    uint64_t context)
 {
-    const struct lane_refusal refusal = {.newest = LANE_VERSION,
+    const struct lane_refusal refusal = {.newest = t->config.version,
                                          .lowest = LANE_VERSION_LOWEST,
                                          .reason = reason,
                                          .context = context};

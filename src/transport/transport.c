@@ -56,6 +56,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
                       : config->lanes != 0              ? config->lanes
                                                         : LANES_DEFAULT;
     t->config.sockets = ceiling_of(config);
+    t->config.version = config->version != 0 ? config->version : LANE_VERSION;
     t->io = config->io;
     t->listener = -1;
     t->pid = (uint32_t)getpid();
@@ -211,7 +212,7 @@ int transport_listen(struct transport *t, uint32_t nic,
         (struct transport_listener){.transport = t, .cookie = handle_cookie(random), .nic = nic};
     listener->ready_end = &listener->ready;
     words = (struct handle){.cookie = listener->cookie,
-                            .newest = LANE_VERSION,
+                            .newest = t->config.version,
                             .lowest = LANE_VERSION_LOWEST,
                             .group_max = 1,
                             .context = t->nics[nic].context,

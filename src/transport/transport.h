@@ -71,6 +71,8 @@ struct transport_config {
     uint8_t priority;             /* 0 low, 1 normal, 2 high */
     uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
     uint16_t port_low, port_high; /* of the listener; 0: any */
+    uint8_t
+        version; /* of lanes' frames, at most; 0: the newest. Lower ones play an older release in tests */
     const char *switch_file; /* the host's ceiling (wire/switch_page.h); NULL: none. Must stay */
     const char *page_folder; /* of the job page (wire/job_page.h); NULL: none. Must stay */
     const char *job;         /* its name for people; NULL: none. Must stay */

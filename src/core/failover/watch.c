@@ -84,7 +84,8 @@ bool watch_cut(const struct watch *w, const struct wlane *x)
 {
     const struct wnic *own = &w->own[x->own_nic], *peer = &w->peer[x->peer_nic];
 
-    return (own->known && !own->up) || (peer->known && !peer->up);
+    /* The peer's word comes over lanes: with none left, what it said last may be long over. */
+    return (own->known && !own->up) || (peer->known && !peer->up && !w->parted);
 }
 
 bool watch_held(const struct watch *w, struct mono now, const struct wlane *x)

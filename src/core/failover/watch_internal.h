@@ -74,6 +74,7 @@ void watch_push(struct watch *w, struct watch_action action);
 void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_event event,
                  enum lane_reason reason);
 struct span watch_timeout(const struct watch *w, const struct wlane *x);
+#define PING_NS (100 * NS_PER_MS)
 void watch_ping(struct watch *w, struct mono now, uint32_t lane);
 /* The lane fell silent just now, or anew. */
 void watch_quiet(struct watch *w, struct wlane *x);

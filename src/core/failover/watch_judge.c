@@ -8,7 +8,6 @@
 #define LIMIT_NS     NS_PER_S
 #define LIMIT_RC     2 /* T */
 #define FORCED_NS    (200 * NS_PER_MS)
-#define PING_NS      (100 * NS_PER_MS)
 #define ASK_NS       (100 * NS_PER_MS)
 #define ASK_SOON_NS  (5 * NS_PER_MS)
 #define TRIAL_PINGS  16

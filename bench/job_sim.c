@@ -1,0 +1,228 @@
+/* job_sim.c: jobs over the real transport in the simulator (sim/job_world.h): rows of what no lab can show.
+ *
+ *   job_sim [FAULTS [HOURS [DAYS]]]
+ *
+ * chaos   worlds by chance until so many faults were injected: bytes lost, doubled, corrupted, late, and errors, while one
+ *         path was left
+ * quiet   so many hours without a fault, of starved processes whose clocks step and begin new epochs
+ * week    so many days of a ring of 4,096 processes with one NIC each; a link fails each 26 minutes
+ * star    one of 512 ranks that all talk to each other: that one and its 1,022 lane sets in full */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "report.h"
+#include "sim/job_world.h"
+
+static int wrongs;
+
+static void play(const struct job_world_config *config, const char *what,
+                 struct job_world_result *ret)
+{
+    job_world_run(config, ret);
+    if (ret->wrong != NULL) {
+        printf("%s, seed %llu: %s %s\n", what, (unsigned long long)config->seed, ret->wrong,
+               ret->detail);
+        wrongs++;
+    }
+}
+
+static void add(struct report *report, const char *id, double value, const char *unit, double must,
+                double aim, enum report_better better, const char *note)
+{
+    struct report_row row = {.value = value,
+                             .must = must,
+                             .aim = aim,
+                             .better = better,
+                             .runs = 1,
+                             .spread = REPORT_NONE};
+
+    snprintf(row.id, sizeof(row.id), "%s", id);
+    snprintf(row.unit, sizeof(row.unit), "%s", unit);
+    snprintf(row.note, sizeof(row.note), "simulated; %s", note);
+    report_add(report, &row);
+}
+
+/* -- chaos ------------------------------------------------------------------------------------ */
+
+static void chaos(struct report *report, uint64_t wanted)
+{
+    uint64_t faults = 0, messages = 0, seeds = 0, resent = 0, killed = 0, failed = 0;
+    const int before = wrongs;
+    struct job_world_result one;
+    char note[128];
+
+    for (; faults < wanted; seeds++) {
+        struct job_world_config config;
+        job_world_chance(&config, seeds + 1);
+        play(&config, "chaos", &one);
+        faults += one.faults;
+        messages += one.messages;
+        resent += one.resent;
+        failed += one.failed;
+        killed += one.by_kind[JOB_FAULT_KILL] + one.by_kind[JOB_FAULT_PART];
+    }
+    snprintf(note, sizeof(note),
+             "%llu worlds, %llu messages, %llu chunks resent, %llu killed or cut off",
+             (unsigned long long)seeds, (unsigned long long)messages, (unsigned long long)resent,
+             (unsigned long long)killed);
+    add(report, "sim.job.faults", (double)faults, "faults", 1e6, 1e7, REPORT_HIGHER, note);
+    add(report, "sim.job.wrong", wrongs - before, "worlds", 0, 0, REPORT_LOWER,
+        "lost, doubled, corrupted, late, stuck, or an error while a path was left");
+}
+
+/* -- nothing is wrong ------------------------------------------------------------------------- */
+
+static void quiet(struct report *report, double hours)
+{
+    struct job_world_config config = {
+        .seed = 1,
+        .hosts = 4,
+        .nics = 2,
+        .leaves = 2,
+        .spines = 4,
+        .host_bps = 10000000000LL,
+        .trunk_bps = 10000000000LL,
+        .delay_ns = 5 * NS_PER_US,
+        .pattern = JOB_RING,
+        .comms = 1,
+        .lanes = 4,
+        .standbys = 2,
+        .checksum = true,
+        .patience_ns = 60 * NS_PER_S,
+        .messages = UINT32_MAX / 2,
+        .size_max = 65536,
+        .depth = 1,
+        .gap_ns = 100 * NS_PER_MS,
+        .poll_ns = 20 * NS_PER_MS,
+        .fault_gap_ns = 60 * NS_PER_S,
+        .fault_ns = NS_PER_S,
+        .fault_mask = 1u << JOB_FAULT_CLOCK,
+        .run_ns = (int64_t)(hours * 3600e9),
+        .rto_min_ns = 200 * NS_PER_MS,
+        .starved = true,
+        .skewed = true,
+        .step_ns = 200 * NS_PER_MS,
+    };
+    struct job_world_result one;
+    char note[128];
+
+    play(&config, "quiet", &one);
+    snprintf(note, sizeof(note), "%.1f h, %llu messages, %llu steps of clocks", hours,
+             (unsigned long long)one.messages, (unsigned long long)one.by_kind[JOB_FAULT_CLOCK]);
+    add(report, "sim.job.quiet.failovers", (double)one.failovers, "lanes", 0, 0, REPORT_LOWER,
+        note);
+    add(report, "sim.job.quiet.repaths", (double)one.repaths, "lanes", REPORT_NONE, 0, REPORT_LOWER,
+        note);
+    add(report, "sim.job.quiet.resent", (double)one.resent, "chunks", REPORT_NONE, 0, REPORT_LOWER,
+        note);
+}
+
+/* -- a week ----------------------------------------------------------------------------------- */
+
+static void week(struct report *report, double days)
+{
+    struct job_world_config config = {
+        .seed = 1,
+        .hosts = 2048,
+        .nics = 2,
+        .leaves = 64,
+        .spines = 32,
+        .host_bps = 100000000000LL,
+        .trunk_bps = 100000000000LL,
+        .delay_ns = NS_PER_US,
+        .pattern = JOB_RING,
+        .comms = 2,
+        .lanes = 4,
+        .standbys = 2,
+        .checksum = true,
+        .patience_ns = 60 * NS_PER_S,
+        .messages = UINT32_MAX / 2,
+        .size_max = 16384,
+        .depth = 1,
+        .poll_ns = 900 * NS_PER_US,
+        .fault_gap_ns = 26 * 60 * NS_PER_S,
+        .fault_ns = 600 * NS_PER_S,
+        .fault_mask = 1u << JOB_FAULT_NIC_DOWN | 1u << JOB_FAULT_NIC_HOLE | 1u << JOB_FAULT_NIC_IN |
+                      1u << JOB_FAULT_NIC_OUT | 1u << JOB_FAULT_TRUNK_DOWN |
+                      1u << JOB_FAULT_TRUNK_HOLE,
+        .run_ns = (int64_t)(days * 86400e9),
+        .rto_min_ns = 200 * NS_PER_MS,
+        .carrier_late_ns = NS_PER_S,
+        .step_ns = 1800 * NS_PER_S,
+    };
+    struct job_world_result one;
+    char note[128];
+
+    play(&config, "week", &one);
+    snprintf(
+        note, sizeof(note),
+        "%.2f days, 4,096 NICs, %llu faults, %llu steps, %llu messages, %llu lanes failed over",
+        days, (unsigned long long)one.faults, (unsigned long long)one.steps,
+        (unsigned long long)one.messages, (unsigned long long)one.failovers);
+    add(report, "sim.job.week.lives", one.wrong == NULL, "", 1, 1, REPORT_HIGHER, note);
+    add(report, "sim.job.week.worst_step_s", (double)one.step_ns_max / 1e9, "s", REPORT_NONE,
+        REPORT_NONE, REPORT_LOWER, "the longest that a step of the whole job took, a fault in it");
+}
+
+/* -- who talks to everybody ------------------------------------------------------------------- */
+
+static void star(struct report *report, uint32_t ranks)
+{
+    struct job_world_config config = {
+        .seed = 1,
+        .hosts = ranks,
+        .nics = 2,
+        .leaves = 16,
+        .spines = 8,
+        .host_bps = 100000000000LL,
+        .trunk_bps = 100000000000LL,
+        .delay_ns = NS_PER_US,
+        .pattern = JOB_STAR,
+        .comms = 1,
+        .lanes = 4,
+        .standbys = 2,
+        .checksum = true,
+        .patience_ns = 60 * NS_PER_S,
+        .messages = 3,
+        .size_max = 16384,
+        .depth = 1,
+        .poll_ns = 5 * NS_PER_MS,
+        .run_ns = 0,
+        .rto_min_ns = 200 * NS_PER_MS,
+    };
+    struct job_world_result one;
+    char id[64], note[128];
+
+    play(&config, "star", &one);
+    snprintf(id, sizeof(id), "sim.job.sockets.%u", ranks);
+    snprintf(
+        note, sizeof(note),
+        "most lanes at one of %u ranks that all talk to each other, both directions; ceiling 8,192",
+        ranks);
+    add(report, id, one.wrong == NULL ? (double)one.sockets_max : REPORT_NONE, "sockets", 8192,
+        8192, REPORT_LOWER, note);
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t faults = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
+    const double hours = argc > 2 ? strtod(argv[2], NULL) : 1;
+    const double days = argc > 3 ? strtod(argv[3], NULL) : 0.1;
+    static struct report report;
+
+    report_init(&report, "job-sim", argc, argv);
+    if (faults > 0) {
+        chaos(&report, faults);
+    }
+    if (hours > 0) {
+        quiet(&report, hours);
+    }
+    if (days > 0) {
+        week(&report, days);
+    }
+    star(&report, 64);
+    star(&report, 512);
+    return report_finish(&report) < 0 || wrongs > 0;
+}

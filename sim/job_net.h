@@ -1,0 +1,65 @@
+/* job_net.h: the fabric that simulated jobs run over: NICs, leaves, spines, and what becomes of a packet.
+ *
+ * Each NIC has a link to its leaf, each leaf one to every spine; a link has two directions, each with a rate, a
+ * delay, a queue of 10 ms and faults of its own. A packet between leaves goes over the spine that a hash of its
+ * addresses and ports says (ECMP), so a connection's two directions take different spines, and another source
+ * port is another draw. A cut link swallows what is sent into it: nobody is told. What NICs and routing
+ * *say* of that (carriers, spines taken out of the hash) is told apart from what is so.
+ *
+ * A packet's fate is decided when it leaves; time on a link is its bytes divided by the rate, one after another. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/prng.h"
+#include "base/time.h"
+#include "transport/io.h"
+
+#define JOB_NIC_MAX 8 /* of one host */
+
+struct job_link {
+    int64_t rate_bps;
+    int64_t delay_ns;
+    int64_t busy_until;
+    int64_t extra_ns; /* fault: delay */
+    uint32_t slow;    /* fault: the rate is divided by that; 0: no */
+    uint32_t loss_ppm, damage_ppm;
+    uint16_t cut; /* how many faults cut it now */
+};
+
+struct job_nic {
+    struct job_link out, in;
+    uint16_t leaf;
+    bool carrier;
+    uint32_t downs;
+};
+
+struct job_net_config {
+    uint32_t hosts, nics; /* per host */
+    uint32_t leaves, spines;
+    int64_t host_bps, trunk_bps, delay_ns; /* of a link */
+};
+
+struct job_net {
+    struct job_net_config config;
+    struct prng prng;
+    struct job_nic *nics;            /* [host * nics + k] */
+    struct job_link *trunks;         /* [(leaf * spines + spine) * 2]: up, then down */
+    uint64_t withdrawn;              /* spines that routing knows not to use */
+    uint64_t packets, lost, damaged; /* so far */
+};
+
+struct job_way {
+    uint32_t from, to; /* NICs */
+    uint16_t from_port, to_port;
+};
+
+int job_net_init(struct job_net *net, const struct job_net_config *config, uint64_t seed);
+void job_net_done(struct job_net *net);
+/* The NIC with that address, -1: there is none. */
+int job_net_nic(const struct job_net *net, const struct io_address *address);
+struct io_address job_net_address(const struct job_net *net, uint32_t nic);
+struct job_link *job_net_trunk(struct job_net *net, uint32_t leaf, uint32_t spine, bool down);
+/* When it arrives; -1: never. *ret_damaged: some bit of it isn't what it was. */
+int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way, uint32_t bytes,
+                     bool *ret_damaged);

@@ -1,0 +1,224 @@
+/* job_private.h: what the files of the simulated jobs share.
+ *
+ *   job_world.c   agenda, processes, time                    job_fault.c  what goes wrong, and when it ends
+ *   job_io.c      io.h's table: descriptors, events, clocks  job_tcp.c    connections, as a kernel keeps them
+ *   job_net.c     links and paths                            job_rank.c   the application and its checker */
+#pragma once
+#include "sim/agenda.h"
+#include "sim/job_net.h"
+#include "sim/job_world.h"
+#include "transport/internal.h"
+
+#define SIM_CONN_NONE UINT32_MAX
+
+enum event_kind {
+    EVENT_RUN,    /* subject: process */
+    EVENT_PACKET, /* packet */
+    EVENT_TIMER,  /* connection * 2 + end */
+    EVENT_FAULT,
+    EVENT_HEAL,    /* fault slot */
+    EVENT_CARRIER, /* process: it is told that a link changed */
+    EVENT_LAST,
+    EVENT_STEP,
+};
+
+/* -- job_tcp.c: connections */
+
+enum end_state {
+    END_NONE,    /* server's, before the SYN came */
+    END_OPENING, /* client's, until it is answered */
+    END_OPEN,
+    END_DEAD, /* the kernel has forgotten it */
+};
+
+/* One end, and the bytes that it sends. */
+struct end {
+    enum end_state state;
+    int process;
+    int fd;              /* -1: closed, or not accepted yet */
+    int error;           /* -errno, to be told once */
+    bool closed;         /* by the application */
+    bool backlogged;     /* nobody has accepted it yet */
+    bool fin, fin_taken; /* ours: asked for; theirs: read up to it */
+    uint32_t nic;
+    uint16_t port;
+    /* out */
+    uint8_t *ring; /* bytes [peer's read, written) at & mask */
+    uint64_t written, next, acked, edge, recover;
+    uint32_t window, threshold; /* congestion */
+    int64_t srtt_ns, var_ns, rtt_min_ns;
+    uint32_t backoff;
+    int64_t waiting_since; /* for an acknowledgement; 0: not */
+    int64_t timer;         /* 0: off */
+    bool timer_queued;
+    uint64_t segments, resent;
+    /* in */
+    uint64_t received, read;
+    uint64_t advertised;
+    int64_t arrived_at;
+    /* epoll */
+    uint32_t armed;
+    uint64_t tag;
+    bool queued;
+};
+
+struct conn {
+    bool used;
+    uint32_t generation;
+    struct end ends[2]; /* 0 connected, 1 accepted */
+    uint16_t listen_port;
+};
+
+enum packet_kind { PACKET_SYN, PACKET_SYN_ACK, PACKET_DATA, PACKET_ACK, PACKET_RESET };
+struct packet {
+    uint32_t conn, generation;
+    uint8_t to; /* end */
+    uint8_t kind;
+    bool fin, gap, damaged;
+    uint32_t length;
+    uint64_t sequence; /* ACK: taken so far */
+    uint64_t edge;     /* ACK: it may be sent up to here */
+    int64_t sent_at;   /* DATA; ACK: of what it answers */
+};
+
+/* -- processes */
+
+struct ready {
+    uint32_t conn;
+    uint32_t generation;
+    uint8_t end;
+};
+struct descriptor {
+    bool used;
+    uint32_t conn; /* SIM_CONN_NONE: the listener, or a connection that was forgotten */
+    uint8_t end;
+};
+struct process {
+    struct job_world *world;
+    struct io io;
+    struct transport *transport;
+    uint32_t index;
+    bool killed, starved;
+    int64_t paused_until;
+    int64_t wake; /* earliest RUN that is meant; INT64_MAX: none */
+    int64_t ran_at;
+    struct prng prng;
+    /* descriptors */
+    struct descriptor *files;
+    uint32_t file_count, file_low, file_used, file_max;
+    bool no_files;
+    uint16_t next_port;
+    int listener; /* -1: none */
+    uint16_t port;
+    uint64_t listener_tag;
+    bool listener_armed;
+    uint32_t *backlog; /* connections to be accepted */
+    uint32_t backlog_count, backlog_capacity;
+    struct ready *ready;
+    uint32_t ready_count, ready_capacity;
+    bool links_changed;
+    int64_t dying_ns; /* killed: its own time runs on */
+    /* clocks */
+    int64_t raw_offset, raw_ppb, fleet_error, fleet_offset;
+    uint32_t fleet_epoch, fleet_half;
+    /* job_rank.c */
+    uint32_t *flows; /* that it takes part in */
+    uint32_t flow_count, flow_capacity;
+    uint32_t lanes_max;
+};
+
+struct fault_slot {
+    bool used;
+    enum job_fault kind;
+    uint32_t subject, extra;
+};
+
+struct job_world {
+    struct job_world_config config;
+    struct job_world_result *result;
+    struct job_net net;
+    struct agenda agenda;
+    struct prng prng;
+    int64_t now;
+    struct process *processes;
+    struct conn **conns;
+    uint32_t conn_count, conn_free_count;
+    uint32_t *conn_free;
+    struct packet *packets;
+    uint32_t packet_count, packet_free_count;
+    uint32_t *packet_free;
+    struct fault_slot *slots;
+    uint32_t slot_count;
+    uint32_t safe_nic, safe_spine; /* no fault touches these now */
+    int64_t safe_until;
+    bool calm; /* no more faults */
+    bool last_came;
+    int64_t last_at;
+    struct flow *flows;
+    uint32_t flow_count, flows_over;
+    uint32_t step,
+        stepped; /* step_ns: how many steps have begun; flows that are through the last */
+    int64_t step_began;
+    uint32_t hurry;        /* steps that follow soon */
+    bool steady;           /* all flows have had a message */
+    uint32_t buffer_bytes; /* of a connection's ring */
+};
+
+/* -- job_world.c */
+void world_add(struct job_world *w, int64_t at, enum event_kind kind, uint32_t subject);
+/* The process shall run at that time, or before. */
+void world_wake(struct job_world *w, struct process *p, int64_t at);
+void world_wrong(struct job_world *w, const char *wrong, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A flow is through the present step. */
+void world_stepped(struct job_world *w);
+/* A fault begins or ends: steps follow. */
+void world_fault_step(struct job_world *w);
+/* It is gone, and all that it had. */
+void process_kill(struct job_world *w, struct process *p);
+void world_trace(struct job_world *w, uint64_t a, uint64_t b);
+
+/* -- job_io.c */
+void process_io(struct process *p);
+int64_t process_raw(const struct process *p, int64_t at);
+int64_t process_true(const struct process *p, int64_t raw);
+/* Something that a poll would see happened at that end. */
+void process_ready(struct job_world *w, uint32_t conn, uint8_t end);
+int process_file(struct process *p, uint32_t conn, uint8_t end);
+
+/* -- job_tcp.c */
+struct conn *tcp_conn(struct job_world *w, uint32_t conn);
+int sim_connect(struct job_world *w, struct process *p, const struct io_connect *to,
+                uint32_t *ret_conn);
+ssize_t sim_send(struct job_world *w, uint32_t conn, uint8_t end, const struct iovec *parts,
+                 int count);
+ssize_t sim_receive(struct job_world *w, uint32_t conn, uint8_t end, const struct iovec *parts,
+                    int count);
+void sim_close(struct job_world *w, uint32_t conn, uint8_t end, bool reset);
+uint32_t sim_poll(struct job_world *w, uint32_t conn, uint8_t end); /* IO_IN, IO_OUT */
+void sim_packet(struct job_world *w, uint32_t packet);
+void sim_timer(struct job_world *w, uint32_t subject);
+void sim_reset(struct job_world *w, uint32_t conn); /* by somebody between */
+/* Somebody connects to a process and says nothing, or nonsense. */
+bool sim_stranger(struct job_world *w, uint32_t process);
+void sim_info(struct job_world *w, uint32_t conn, uint8_t end, struct io_info *ret);
+
+/* -- job_fault.c */
+MUST_CHECK int fault_begin(struct job_world *w);
+void fault_next(struct job_world *w);
+void fault_heal(struct job_world *w, uint32_t slot);
+void fault_heal_all(struct job_world *w);
+void fault_last(struct job_world *w);
+
+/* -- job_rank.c */
+MUST_CHECK int rank_start(struct job_world *w);
+/* Polls, posts, checks; when it wants to be run again. */
+int64_t rank_run(struct job_world *w, struct process *p);
+/* One end of some communicator is given up in the middle. */
+bool rank_abort(struct job_world *w);
+/* The process is about to die or to be cut off: errors to and from it are right. */
+void rank_excuse(struct job_world *w, uint32_t process);
+void rank_killed(struct job_world *w, uint32_t process);
+bool rank_over(const struct job_world *w);
+void rank_stuck(struct job_world *w);
+void rank_done(struct job_world *w);

@@ -1,0 +1,611 @@
+/* job_rank.c: the application of simulated jobs, and the checker of what it gets.
+ *
+ * A flow is a chain of communicators from one process to another: listen, connect, accept, so many messages, close
+ * at both ends, again. What message k of communicator c holds is a function of (c, k, place), and so is its size: the
+ * receiver knows both without being told. A buffer is filled with a pattern before it is posted and with another one the
+ * moment its receive is done (its owner uses it again); whoever writes there late is found when it is posted next. What was
+ * sent is scribbled over the moment the send is done. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/job_private.h"
+
+#define DEPTH_MAX 16
+#define SLACK     64 /* bytes behind each buffer */
+
+enum side_state { SIDE_BEGIN, SIDE_OPENING, SIDE_OPEN, SIDE_OVER };
+
+struct slot {
+    struct transport_request *request; /* NULL: free */
+    uint32_t message;
+    uint32_t size, room;
+    uint8_t *bytes;  /* size_max + SLACK * 2 */
+    uint32_t filled; /* with `pattern`, while free */
+    uint8_t pattern;
+    bool done;
+    int64_t at;
+};
+
+struct side {
+    enum side_state state;
+    struct transport_comm *comm;
+    uint64_t connecting;
+    uint32_t next; /* message to post */
+    uint32_t over; /* messages below are done */
+    int64_t not_before;
+    struct slot slots[DEPTH_MAX];
+};
+
+struct flow {
+    uint32_t index, from, to, from_nic, to_nic;
+    uint32_t generation; /* of communicators */
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    bool listening;
+    struct transport_listener *listener;
+    struct side out, in;
+    bool excused; /* an end was given up, killed, cut off */
+    bool surplus; /* the receiver posts more than there will be */
+    bool over;
+    int64_t sent_at[DEPTH_MAX];
+};
+
+/* -- what was sent ---------------------------------------------------------------------------- */
+
+static uint64_t seed_of(const struct flow *f, uint32_t message)
+{
+    return hash_u64((uint64_t)f->index << 32 | f->generation, message);
+}
+
+static uint32_t size_of(const struct job_world *w, const struct flow *f, uint32_t message)
+{
+    const uint64_t hash = hash_u64(seed_of(f, message), w->config.seed);
+    const uint32_t max = w->config.size_max;
+    uint32_t limit = max;
+
+    switch (hash & 15) {
+    case 0:
+        return (uint32_t)(hash >> 8) % 3 == 0 ? 0 : 1 + (uint32_t)(hash >> 16) % 8;
+    case 1:
+    case 2:
+    case 3:
+        limit = 256;
+        break;
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+        limit = 8192;
+        break;
+    case 8:
+        return max < 8193 ? max : 8191 + (uint32_t)(hash >> 16) % 3; /* about the edge */
+    case 9:
+        break;
+    default:
+        limit = 131072;
+        break;
+    }
+    limit = limit < max ? limit : max;
+    return w->config.step_ns != 0 ? max : (uint32_t)((hash >> 16) % limit) + 1;
+}
+
+static void generate(uint8_t *bytes, uint32_t size, uint64_t seed)
+{
+    uint32_t i = 0;
+
+    for (; i + 8 <= size; i += 8, seed += 0x9e3779b97f4a7c15ULL) {
+        memcpy(bytes + i, &seed, 8);
+    }
+    memcpy(bytes + i, &seed, size - i);
+}
+
+static bool is_generated(const uint8_t *bytes, uint32_t size, uint64_t seed)
+{
+    uint64_t wrong = 0, word;
+    uint32_t i = 0;
+
+    for (; i + 8 <= size; i += 8, seed += 0x9e3779b97f4a7c15ULL) {
+        memcpy(&word, bytes + i, 8);
+        wrong |= word ^ seed;
+    }
+    return wrong == 0 && memcmp(bytes + i, &seed, size - i) == 0;
+}
+
+static bool is_pattern(const uint8_t *bytes, size_t size, uint8_t pattern)
+{
+    return size == 0 || (bytes[0] == pattern && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+static bool fill(struct slot *slot, uint32_t size)
+{
+    slot->pattern = (uint8_t)(slot->pattern * 5 + 77);
+    memset(slot->bytes, slot->pattern, size);
+    slot->filled = size;
+    return true;
+}
+
+static struct slot *slot_of(struct job_world *w, struct side *side, uint32_t message)
+{
+    struct slot *slot = &side->slots[message % w->config.depth];
+
+    if (slot->bytes == NULL) {
+        slot->bytes = malloc((size_t)w->config.size_max + 2 * SLACK);
+    }
+    return slot;
+}
+
+/* A buffer at rest is what its owner left. */
+static void check_rest(struct job_world *w, const struct flow *f, const struct slot *slot)
+{
+    if (slot->bytes != NULL && !is_pattern(slot->bytes, slot->filled, slot->pattern)) {
+        world_wrong(w, "late: a buffer changed after its receive was done",
+                    "flow %u, communicator %u, after message %u", f->index, f->generation,
+                    slot->message);
+    }
+}
+
+/* -- ends of a communicator ------------------------------------------------------------------- */
+
+static struct transport *of(struct job_world *w, uint32_t process)
+{
+    return w->processes[process].transport;
+}
+
+/* What was posted is the owner's again. */
+static void side_close(struct job_world *w, struct flow *f, struct side *side)
+{
+    if (side->comm != NULL) {
+        transport_close(side->comm);
+    }
+    side->comm = NULL;
+    side->state = SIDE_OVER;
+    for (uint32_t i = 0; i < w->config.depth; i++) {
+        struct slot *slot = &side->slots[i];
+        if (slot->request != NULL || slot->filled == UINT32_MAX) {
+            fill(slot, slot->room + SLACK);
+            slot->request = NULL;
+        }
+    }
+    if (side == &f->in && f->listening) {
+        transport_close_listener(f->listener);
+        f->listening = false;
+    }
+}
+
+/* The receiver has all that was sent, and asks for more than there will be. */
+static bool only_surplus(const struct job_world *w, const struct flow *f, const struct side *side)
+{
+    uint32_t k = side->over;
+
+    while (k < w->config.messages && side->slots[k % w->config.depth].done) {
+        k++;
+    }
+    return side == &f->in && f->out.state == SIDE_OVER && k >= w->config.messages;
+}
+
+static void on_error(struct job_world *w, struct flow *f, struct side *side, int rc)
+{
+    if (rc == -EMFILE && w->result->by_kind[JOB_FAULT_FILES] > 0 && side->comm == NULL) {
+        f->excused = true; /* no communicator was made, and the reason is said */
+        rc = -ECONNABORTED;
+    }
+    f->excused = f->excused || only_surplus(w, f, side);
+    if (!f->excused) {
+        world_wrong(w, "an error while a path was left",
+                    "flow %u (%u to %u), communicator %u, %s: %d, %s", f->index, f->from, f->to,
+                    f->generation, side == &f->out ? "sender" : "receiver", rc, transport_why());
+    }
+    if (rc != -ECONNABORTED && f->excused) {
+        world_wrong(w, "not the proper error", "%d", rc);
+    }
+    w->result->failed++;
+    w->result->error_ns = w->last_came ? w->now - w->last_at : 0;
+    f->excused = true;
+    side_close(w, f, side);
+}
+
+static void again(struct job_world *w, struct flow *f)
+{
+    const bool more = !w->calm && !w->processes[f->from].killed && !w->processes[f->to].killed &&
+                      w->config.step_ns == 0 && !(w->last_came && f->excused);
+
+    if (f->out.state != SIDE_OVER || f->in.state != SIDE_OVER || f->over) {
+        return;
+    }
+    w->result->comms++;
+    if (!more) {
+        f->over = true;
+        w->flows_over++;
+        return;
+    }
+    f->generation++;
+    f->excused = false;
+    f->surplus = (seed_of(f, UINT32_MAX) & 3) == 0;
+    f->out.state = f->in.state = SIDE_BEGIN;
+    f->out.next = f->out.over = f->in.next = f->in.over = 0;
+    f->out.connecting = 0;
+    world_wake(w, &w->processes[f->to], w->now);
+}
+
+/* -- sending ---------------------------------------------------------------------------------- */
+
+static bool released(const struct job_world *w, uint32_t message)
+{
+    return w->config.step_ns == 0 || message < w->step;
+}
+
+static void send_next(struct job_world *w, struct flow *f, struct side *side)
+{
+    struct process *p = &w->processes[f->from];
+
+    while (side->state == SIDE_OPEN && side->next < w->config.messages && released(w, side->next) &&
+           side->next - side->over < w->config.depth && w->now >= side->not_before) {
+        struct slot *slot = slot_of(w, side, side->next);
+        const uint32_t size = size_of(w, f, side->next);
+        int rc;
+        if (slot->message != side->next || slot->filled != UINT32_MAX) { /* not from a try before */
+            generate(slot->bytes, size, seed_of(f, side->next));
+            slot->filled = UINT32_MAX;
+            slot->room = size;
+            slot->message = side->next;
+        }
+        rc = transport_send(side->comm, slot->bytes, size, 0, NULL, &slot->request);
+        if (rc < 0) {
+            on_error(w, f, side, rc);
+            return;
+        }
+        if (slot->request == NULL) {
+            return;
+        }
+        slot->size = slot->room = size;
+        slot->done = false;
+        f->sent_at[side->next % w->config.depth] = w->now;
+        side->next++;
+        if (w->config.gap_ns > 0) {
+            side->not_before =
+                w->now + (int64_t)(prng_exponential(&p->prng) * (double)w->config.gap_ns);
+        }
+    }
+}
+
+/* Any of them may be asked for, and each be done when it likes. */
+static bool ask(struct job_world *w, struct flow *f, struct side *side, struct slot *slot,
+                size_t *ret_size)
+{
+    bool done = false;
+    int rc;
+
+    if (slot->request == NULL) {
+        return false;
+    }
+    rc = transport_test(slot->request, &done, ret_size);
+    if (rc < 0) {
+        on_error(w, f, side, rc);
+        return false;
+    }
+    if (done) {
+        slot->request = NULL;
+        slot->done = true;
+    }
+    return done;
+}
+
+static void sends_done(struct job_world *w, struct flow *f, struct side *side)
+{
+    for (uint32_t k = side->over; side->state == SIDE_OPEN && k < side->next; k++) {
+        struct slot *slot = &side->slots[k % w->config.depth];
+        if (ask(w, f, side, slot, NULL)) {
+            fill(slot, slot->size); /* its owner uses it again */
+        } else if (k - side->over > 1) {
+            break;
+        }
+    }
+    while (side->over < side->next && side->slots[side->over % w->config.depth].done) {
+        side->over++;
+    }
+}
+
+static void run_sender(struct job_world *w, struct flow *f)
+{
+    struct side *side = &f->out;
+    int rc;
+
+    if (side->state == SIDE_BEGIN && f->listening) {
+        side->state = SIDE_OPENING;
+    } else if (side->state == SIDE_BEGIN && f->in.state == SIDE_OVER) {
+        side->state = SIDE_OVER; /* it died before it listened */
+    }
+    if (side->state == SIDE_OPENING) {
+        rc = transport_connect(of(w, f->from), f->from_nic, f->handle, &side->connecting,
+                               &side->comm);
+        if (rc < 0) {
+            on_error(w, f, side, rc);
+        } else if (side->comm != NULL) {
+            side->state = SIDE_OPEN;
+        }
+    }
+    if (side->state == SIDE_OPEN) {
+        sends_done(w, f, side);
+        send_next(w, f, side);
+    }
+    if (side->state == SIDE_OPEN && side->over == w->config.messages) {
+        side_close(w, f, side);
+    }
+}
+
+/* -- receiving -------------------------------------------------------------------------------- */
+
+static void post_next(struct job_world *w, struct flow *f, struct side *side)
+{
+    const uint32_t wanted = w->config.messages + (f->surplus ? 2 : 0);
+
+    while (side->state == SIDE_OPEN && side->next < wanted && released(w, side->next) &&
+           side->next - side->over < w->config.depth) {
+        struct slot *slot = slot_of(w, side, side->next);
+        const uint32_t size = size_of(w, f, side->next);
+        const uint32_t room = size + (uint32_t)(seed_of(f, side->next) >> 32) % SLACK;
+        int rc;
+        check_rest(w, f, slot);
+        fill(slot, room + SLACK);
+        rc = transport_receive(side->comm, slot->bytes, room, 0, (seed_of(f, side->next) & 7) == 0,
+                               NULL, &slot->request);
+        if (rc < 0) {
+            on_error(w, f, side, rc);
+            return;
+        }
+        if (slot->request == NULL) {
+            return;
+        }
+        slot->message = side->next;
+        slot->size = size;
+        slot->room = room;
+        slot->done = false;
+        slot->at = w->now;
+        side->next++;
+    }
+}
+
+static void check_received(struct job_world *w, struct flow *f, struct slot *slot, size_t size)
+{
+    const int64_t sent = f->sent_at[slot->message % w->config.depth];
+    const int64_t took = w->now - (sent > slot->at ? sent : slot->at);
+
+    if (slot->message >= f->out.next) {
+        world_wrong(w, "doubled: done, and never sent", "flow %u, communicator %u, message %u",
+                    f->index, f->generation, slot->message);
+    } else if (size != slot->size ||
+               !is_generated(slot->bytes, slot->size, seed_of(f, slot->message))) {
+        world_wrong(w, "corrupted: not what was sent",
+                    "flow %u, communicator %u, message %u, %zu of %u bytes", f->index,
+                    f->generation, slot->message, size, slot->size);
+    } else if (!is_pattern(slot->bytes + slot->size, slot->room + SLACK - slot->size,
+                           slot->pattern)) {
+        world_wrong(w, "written beyond the message", "flow %u, communicator %u, message %u",
+                    f->index, f->generation, slot->message);
+    }
+    w->result->messages++;
+    w->result->bytes += slot->size;
+    w->result->worst_ns = took > w->result->worst_ns ? took : w->result->worst_ns;
+    world_trace(w, (uint64_t)f->index << 32 | slot->message, (uint64_t)w->now);
+    fill(slot, slot->room + SLACK);
+}
+
+static void receives_done(struct job_world *w, struct flow *f, struct side *side)
+{
+    size_t size = 0;
+
+    for (uint32_t k = side->over; side->state == SIDE_OPEN && k < side->next; k++) {
+        struct slot *slot = &side->slots[k % w->config.depth];
+        if (ask(w, f, side, slot, &size)) {
+            check_received(w, f, slot, size);
+        } else if (k - side->over > 1) {
+            break;
+        }
+    }
+    while (side->over < side->next && side->slots[side->over % w->config.depth].done) {
+        side->over++;
+        if (w->config.step_ns != 0 && side->over == w->step) {
+            world_stepped(w);
+        }
+    }
+}
+
+static void run_receiver(struct job_world *w, struct flow *f)
+{
+    struct side *side = &f->in;
+    int rc;
+
+    if (side->state == SIDE_BEGIN) {
+        rc = transport_listen(of(w, f->to), f->to_nic, f->handle, &f->listener);
+        if (rc == -EMFILE) {
+            return; /* none left now: tried again */
+        }
+        if (rc < 0) {
+            on_error(w, f, side, rc);
+            return;
+        }
+        f->listening = true;
+        side->state = SIDE_OPENING;
+        world_wake(w, &w->processes[f->from], w->now + 10 * NS_PER_US);
+    }
+    if (side->state == SIDE_OPENING) {
+        rc = transport_accept(f->listener, &side->comm);
+        if (rc < 0 || (side->comm == NULL && f->out.state == SIDE_OVER && f->excused)) {
+            on_error(w, f, side, rc < 0 ? rc : -ECONNABORTED);
+        } else if (side->comm != NULL) {
+            side->state = SIDE_OPEN;
+            transport_close_listener(f->listener);
+            f->listening = false;
+        }
+    }
+    if (side->state == SIDE_OPEN) {
+        receives_done(w, f, side);
+        post_next(w, f, side);
+    }
+    if (side->state == SIDE_OPEN && side->over >= w->config.messages &&
+        (!f->surplus || f->out.state == SIDE_OVER)) {
+        f->excused = f->excused || f->surplus; /* it cancels what will never come */
+        side_close(w, f, side);
+    }
+}
+
+/* -- all of them ------------------------------------------------------------------------------ */
+
+static bool polls(const struct job_world *w, const struct side *side)
+{
+    if (side->state == SIDE_OPEN && w->config.step_ns != 0) {
+        return side->over < side->next || side->next < w->step;
+    }
+    return side->state == SIDE_OPENING || side->state == SIDE_OPEN;
+}
+
+int64_t rank_run(struct job_world *w, struct process *p)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < p->flow_count; i++) {
+        struct flow *f = &w->flows[p->flows[i]];
+        if (f->over) {
+            continue;
+        }
+        if (f->to == p->index) {
+            run_receiver(w, f);
+            any = any || polls(w, &f->in);
+        } else {
+            run_sender(w, f);
+            any = any || polls(w, &f->out);
+        }
+        again(w, f);
+        any = any || f->in.state == SIDE_BEGIN;
+    }
+    return any ? w->now + w->config.poll_ns / 2 +
+                     (int64_t)prng_below(&p->prng, (uint64_t)w->config.poll_ns)
+               : INT64_MAX;
+}
+
+static void take_part(struct process *p, uint32_t flow)
+{
+    if (p->flow_count == p->flow_capacity) {
+        p->flow_capacity = p->flow_capacity == 0 ? 4 : p->flow_capacity * 2;
+        p->flows = realloc(p->flows, p->flow_capacity * sizeof(*p->flows));
+    }
+    p->flows[p->flow_count++] = flow;
+}
+
+static bool talks(const struct job_world *w, uint32_t from, uint32_t to)
+{
+    switch (w->config.pattern) {
+    case JOB_PAIRS:
+        return from != to;
+    case JOB_RING:
+        return to == (from + 1) % w->config.hosts;
+    case JOB_STAR:
+        return from != to && (from == 0 || to == 0);
+    }
+    return false;
+}
+
+int rank_start(struct job_world *w)
+{
+    const uint32_t hosts = w->config.hosts;
+    const uint32_t pairs = w->config.pattern == JOB_PAIRS  ? hosts * (hosts - 1)
+                           : w->config.pattern == JOB_RING ? hosts
+                                                           : 2 * (hosts - 1);
+
+    w->flows = calloc((size_t)pairs * w->config.comms, sizeof(*w->flows));
+    if (w->flows == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t from = 0; from < hosts; from++) {
+        for (uint32_t to = w->config.pattern == JOB_RING ? (from + 1) % hosts : 0; to < hosts;
+             to++) {
+            for (uint32_t k = 0; talks(w, from, to) && k < w->config.comms; k++) {
+                struct flow *f = &w->flows[w->flow_count];
+                *f = (struct flow){.index = w->flow_count, .from = from, .to = to};
+                f->from_nic = f->to_nic = k % w->config.nics;
+                take_part(&w->processes[from], w->flow_count);
+                take_part(&w->processes[to], w->flow_count);
+                w->flow_count++;
+            }
+            if (w->config.pattern == JOB_RING) {
+                break;
+            }
+        }
+    }
+    return 0;
+}
+
+bool rank_abort(struct job_world *w)
+{
+    struct flow *f = &w->flows[prng_below(&w->prng, w->flow_count)];
+    struct side *side = prng_below(&w->prng, 2) == 0 ? &f->out : &f->in;
+
+    if (f->out.state != SIDE_OPEN || f->in.state != SIDE_OPEN) {
+        return false;
+    }
+    f->excused = true;
+    side_close(w, f, side);
+    world_wake(w, &w->processes[side == &f->out ? f->from : f->to], w->now);
+    return true;
+}
+
+void rank_excuse(struct job_world *w, uint32_t process)
+{
+    for (uint32_t i = 0; i < w->processes[process].flow_count; i++) {
+        w->flows[w->processes[process].flows[i]].excused = true;
+    }
+}
+
+/* The process is gone: its ends with it. */
+void rank_killed(struct job_world *w, uint32_t process)
+{
+    for (uint32_t i = 0; i < w->processes[process].flow_count; i++) {
+        struct flow *f = &w->flows[w->processes[process].flows[i]];
+        struct side *side = f->from == process ? &f->out : &f->in;
+        if (side->state == SIDE_OPENING && side->connecting != 0) { /* it fails some day */
+            while (transport_connect(of(w, process), f->from_nic, f->handle, &side->connecting,
+                                     &side->comm) == 0) {
+                (void)transport_serve(of(w, process), (struct mono){0});
+            }
+        }
+        if (side->state != SIDE_OVER) {
+            side_close(w, f, side);
+        }
+        again(w, f);
+    }
+}
+
+bool rank_over(const struct job_world *w)
+{
+    return w->flows_over == w->flow_count;
+}
+
+/* Whose turn it is that nobody is done with. */
+void rank_stuck(struct job_world *w)
+{
+    for (uint32_t i = 0; i < w->flow_count; i++) {
+        const struct flow *f = &w->flows[i];
+        if (!f->over) {
+            world_wrong(
+                w, "stuck: not done though the faults ended long ago",
+                "flow %u (%u to %u), communicator %u: sender state %d, %u of %u done, receiver "
+                "state %d, %u of %u done%s",
+                i, f->from, f->to, f->generation, f->out.state, f->out.over, f->out.next,
+                f->in.state, f->in.over, f->in.next, f->excused ? ", given up" : "");
+            return;
+        }
+    }
+}
+
+void rank_done(struct job_world *w)
+{
+    for (uint32_t i = 0; i < w->flow_count; i++) {
+        for (uint32_t k = 0; k < DEPTH_MAX; k++) {
+            check_rest(w, &w->flows[i], &w->flows[i].in.slots[k]);
+            free(w->flows[i].in.slots[k].bytes);
+            free(w->flows[i].out.slots[k].bytes);
+        }
+    }
+    free(w->flows);
+}

@@ -1,0 +1,682 @@
+/* job_tcp.c: connections, as a kernel keeps them: TCP in bytes, without options.
+ *
+ * Kept: handshakes and lost SYNs, finite buffers at both ends, windows, congestion control (halved at a gap, one
+ * segment after a timeout), cumulative acknowledgements, retransmission timeouts that double, TCP_USER_TIMEOUT, resets
+ * (received, sent, lost), orderly ends, bytes lost at a close with unread input, TCP_NOTSENT_LOWAT. So a connection
+ * over a path that swallows everything stays silent until the timeout, and goes on in order if the path comes
+ * back before. Not kept: selective acknowledgements (all after a gap goes again), delayed ones, keep-alive. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/job_private.h"
+
+#define SEGMENT      1448u
+#define BURST        32768u /* at once, as segmentation offload does */
+#define WINDOW_FIRST (10 * SEGMENT)
+#define ACK_BYTES    0u
+#define SYN_RTO_NS   NS_PER_S
+#define USER_TIMEOUT (2 * NS_PER_S)
+#define ORPHAN_NS    (60 * NS_PER_S)
+#define RTO_MAX_NS   (120 * NS_PER_S)
+#define LOWAT        NOTSENT_BYTES
+
+struct conn *tcp_conn(struct job_world *w, uint32_t conn)
+{
+    return w->conns[conn];
+}
+
+/* -- packets ---------------------------------------------------------------------------------- */
+
+static uint32_t new_packet(struct job_world *w)
+{
+    if (w->packet_free_count > 0) {
+        return w->packet_free[--w->packet_free_count];
+    }
+    if ((w->packet_count & (w->packet_count + 1)) == 0 || w->packet_count == 0) {
+        const size_t capacity = w->packet_count == 0 ? 2 : ((size_t)w->packet_count + 1) * 2;
+        w->packets = realloc(w->packets, capacity * sizeof(*w->packets));
+        w->packet_free = realloc(w->packet_free, capacity * sizeof(*w->packet_free));
+        if (w->packets == NULL || w->packet_free == NULL) {
+            abort();
+        }
+    }
+    return w->packet_count++;
+}
+
+/* From that end to the other one. */
+static void transmit(struct job_world *w, uint32_t conn, uint8_t from, struct packet packet)
+{
+    const struct conn *c = w->conns[conn];
+    const struct end *a = &c->ends[from], *b = &c->ends[!from];
+    const struct job_way way = {
+        .from = a->nic, .to = b->nic, .from_port = a->port, .to_port = b->port};
+    const int64_t at = job_net_send(&w->net, w->now, &way, packet.length, &packet.damaged);
+
+    if (at < 0) {
+        return;
+    }
+    packet.conn = conn;
+    packet.generation = c->generation;
+    packet.to = !from;
+    packet.damaged = packet.damaged && packet.length > 0;
+    const uint32_t index = new_packet(w);
+    w->packets[index] = packet;
+    world_add(w, at, EVENT_PACKET, index);
+}
+
+static void acknowledge(struct job_world *w, uint32_t conn, uint8_t from, bool gap, int64_t sent_at)
+{
+    struct end *end = &w->conns[conn]->ends[from];
+
+    end->advertised = end->read + w->buffer_bytes / 2;
+    transmit(w, conn, from,
+             (struct packet){.kind = PACKET_ACK,
+                             .gap = gap,
+                             .fin = end->fin_taken,
+                             .sequence = end->received,
+                             .edge = end->advertised,
+                             .length = ACK_BYTES,
+                             .sent_at = sent_at});
+}
+
+static void send_reset(struct job_world *w, uint32_t conn, uint8_t from)
+{
+    transmit(w, conn, from, (struct packet){.kind = PACKET_RESET});
+}
+
+/* -- birth and end ---------------------------------------------------------------------------- */
+
+static uint32_t new_conn(struct job_world *w)
+{
+    uint32_t index;
+
+    if (w->conn_free_count > 0) {
+        index = w->conn_free[--w->conn_free_count];
+    } else {
+        index = w->conn_count++;
+        if ((index & (index - 1)) == 0) {
+            const size_t capacity = index == 0 ? 1 : (size_t)index * 2;
+            w->conns = realloc(w->conns, capacity * sizeof(struct conn *));
+            w->conn_free = realloc(w->conn_free, capacity * sizeof(*w->conn_free));
+        }
+        w->conns[index] = calloc(1, sizeof(struct conn));
+    }
+    struct conn *c = w->conns[index];
+    *c = (struct conn){.used = true, .generation = c->generation + 1};
+    for (int i = 0; i < 2; i++) {
+        c->ends[i].fd = -1;
+        c->ends[i].window = WINDOW_FIRST;
+        c->ends[i].threshold = w->buffer_bytes;
+        c->ends[i].edge = WINDOW_FIRST;
+        c->ends[i].advertised = WINDOW_FIRST;
+    }
+    return index;
+}
+
+static bool gone(const struct end *end)
+{
+    return end->state == END_NONE || (end->state == END_DEAD && end->fd < 0 && !end->backlogged);
+}
+
+/* Both ends have forgotten it. What is still under way goes nowhere. */
+static void maybe_free(struct job_world *w, uint32_t conn)
+{
+    struct conn *c = w->conns[conn];
+
+    if (c->used && gone(&c->ends[0]) && gone(&c->ends[1])) {
+        free(c->ends[0].ring);
+        free(c->ends[1].ring);
+        c->ends[0].ring = c->ends[1].ring = NULL;
+        c->used = false;
+        c->generation++;
+        w->conn_free[w->conn_free_count++] = conn;
+    }
+}
+
+static void die(struct job_world *w, uint32_t conn, uint8_t end, int error)
+{
+    struct end *e = &w->conns[conn]->ends[end];
+
+    if (e->state == END_DEAD || e->state == END_NONE) {
+        return;
+    }
+    e->state = END_DEAD;
+    e->error = error;
+    e->timer = 0;
+    process_ready(w, conn, end);
+    maybe_free(w, conn);
+}
+
+/* -- timers ----------------------------------------------------------------------------------- */
+
+static int64_t rto(const struct job_world *w, const struct end *e)
+{
+    int64_t base = e->srtt_ns == 0 ? 200 * NS_PER_MS : e->srtt_ns + 4 * e->var_ns;
+
+    base = e->srtt_ns != 0 && base < w->config.rto_min_ns ? w->config.rto_min_ns : base;
+    base = e->state == END_OPENING ? SYN_RTO_NS : base;
+    base <<= e->backoff < 12 ? e->backoff : 12;
+    return base < RTO_MAX_NS ? base : RTO_MAX_NS;
+}
+
+static void set_timer(struct job_world *w, uint32_t conn, uint8_t end)
+{
+    struct end *e = &w->conns[conn]->ends[end];
+
+    e->timer = w->now + rto(w, e);
+    if (!e->timer_queued) {
+        e->timer_queued = true;
+        world_add(w, e->timer, EVENT_TIMER, conn * 2 + end);
+    }
+}
+
+/* -- sending ---------------------------------------------------------------------------------- */
+
+static bool fin_waits(const struct end *e, const struct end *peer)
+{
+    return e->fin && !peer->fin_taken;
+}
+
+static void burst(struct job_world *w, uint32_t conn, uint8_t end)
+{
+    struct end *e = &w->conns[conn]->ends[end];
+    uint64_t limit = e->acked + e->window;
+
+    limit = limit < e->edge ? limit : e->edge;
+    while (e->state == END_OPEN && e->next < e->written && e->next < limit) {
+        uint64_t length = e->written - e->next;
+        length = length < limit - e->next ? length : limit - e->next;
+        length = length < BURST ? length : BURST;
+        if (length < SEGMENT && e->next + length < e->written && e->next > e->acked) {
+            break; /* no silly windows */
+        }
+        e->segments += 1 + length / SEGMENT;
+        transmit(w, conn, end,
+                 (struct packet){.kind = PACKET_DATA,
+                                 .sequence = e->next,
+                                 .length = (uint32_t)length,
+                                 .sent_at = w->now});
+        e->next += length;
+    }
+    if (e->state == END_OPEN && e->fin && e->next == e->written) {
+        transmit(w, conn, end,
+                 (struct packet){.kind = PACKET_DATA, .sequence = e->next, .fin = true});
+    }
+}
+
+/* Sends what may go; starts the clock of what waits. */
+static void pump(struct job_world *w, uint32_t conn, uint8_t end)
+{
+    struct end *e = &w->conns[conn]->ends[end];
+
+    burst(w, conn, end);
+    if (e->state != END_OPEN) {
+        return;
+    }
+    if (e->written > e->acked || fin_waits(e, &w->conns[conn]->ends[!end])) {
+        e->waiting_since = e->waiting_since != 0 ? e->waiting_since : w->now;
+        if (e->timer == 0) {
+            set_timer(w, conn, end);
+        }
+    } else {
+        e->waiting_since = 0;
+        e->timer = 0;
+    }
+}
+
+void sim_timer(struct job_world *w, uint32_t subject)
+{
+    const uint32_t conn = subject / 2;
+    const uint8_t end = subject & 1;
+    struct conn *c = w->conns[conn];
+    struct end *e = &c->ends[end];
+
+    if (!e->timer_queued) {
+        return; /* of a connection that is gone */
+    }
+    e->timer_queued = false;
+    if (!c->used || e->timer == 0) {
+        return;
+    }
+    if (e->timer > w->now) { /* moved meanwhile */
+        e->timer_queued = true;
+        world_add(w, e->timer, EVENT_TIMER, subject);
+        return;
+    }
+    e->timer = 0;
+    if (e->waiting_since == 0) { /* an orphan whose peer never ended its side */
+        die(w, conn, end, 0);
+        return;
+    }
+    if (w->now - e->waiting_since >= USER_TIMEOUT) {
+        die(w, conn, end, -ETIMEDOUT);
+        return;
+    }
+    e->backoff++;
+    e->resent++;
+    if (e->state == END_OPENING) {
+        transmit(w, conn, end, (struct packet){.kind = PACKET_SYN});
+    } else if (e->next > e->acked || e->edge > e->acked) { /* lost, or not yet begun: one more */
+        e->threshold = e->window / 2 > 2 * SEGMENT ? e->window / 2 : 2 * SEGMENT;
+        e->window = SEGMENT;
+        e->recover = e->next;
+        e->next = e->acked;
+        burst(w, conn, end);
+    } else { /* is the window still shut? */
+        transmit(w, conn, end,
+                 (struct packet){.kind = PACKET_DATA, .sequence = e->acked, .sent_at = 0});
+    }
+    set_timer(w, conn, end);
+    /* The user's timeout doesn't wait for a timer that has doubled beyond it. */
+    if (e->timer > e->waiting_since + USER_TIMEOUT) {
+        e->timer = e->waiting_since + USER_TIMEOUT;
+        world_add(w, e->timer, EVENT_TIMER, subject);
+    }
+}
+
+/* -- what arrives ----------------------------------------------------------------------------- */
+
+static void on_syn(struct job_world *w, uint32_t conn)
+{
+    struct conn *c = w->conns[conn];
+    struct end *e = &c->ends[1];
+    struct process *p = &w->processes[w->net.nics == NULL ? 0 : e->nic / w->net.config.nics];
+
+    if (e->state == END_OPEN) { /* our answer was lost */
+        transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
+        return;
+    }
+    if (e->state == END_DEAD) {
+        send_reset(w, conn, 1);
+        return;
+    }
+    if (p->killed || p->listener < 0 || p->port != e->port) {
+        send_reset(w, conn, 1);
+        return;
+    }
+    e->state = END_OPEN;
+    e->process = (int)p->index;
+    if (p->backlog_count == p->backlog_capacity) {
+        p->backlog_capacity = p->backlog_capacity == 0 ? 16 : p->backlog_capacity * 2;
+        p->backlog = realloc(p->backlog, p->backlog_capacity * sizeof(*p->backlog));
+    }
+    p->backlog[p->backlog_count++] = conn;
+    e->backlogged = true;
+    if (p->listener_armed) {
+        world_wake(w, p, w->now + 10 * NS_PER_US);
+    }
+    transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
+}
+
+/* Bytes that are new go on; *ret_gap: some before them are missing. */
+static void take(struct job_world *w, struct end *e, struct end *peer, const struct packet *packet,
+                 bool *ret_gap)
+{
+    const uint64_t end = packet->sequence + packet->length;
+    const uint64_t before = e->received;
+
+    *ret_gap = packet->sequence > e->received;
+    if (*ret_gap || end > e->read + w->buffer_bytes / 2) {
+        return;
+    }
+    if (end > e->received) {
+        e->received = end;
+        e->arrived_at = w->now;
+        if (packet->damaged) {
+            const uint64_t at = before + prng_below(&w->prng, end - before);
+            peer->ring[at & (w->buffer_bytes - 1)] ^= (uint8_t)(1u << prng_below(&w->prng, 8));
+        }
+    }
+    e->fin_taken = e->fin_taken || (packet->fin && e->received == end);
+}
+
+static void on_data(struct job_world *w, uint32_t conn, uint8_t to, const struct packet *packet)
+{
+    struct end *e = &w->conns[conn]->ends[to], *peer = &w->conns[conn]->ends[!to];
+    const uint64_t before = e->received;
+    const bool fin_before = e->fin_taken;
+    bool gap;
+
+    if (e->state == END_OPENING) {
+        return;
+    }
+    if (e->state != END_OPEN || (e->closed && packet->length > 0)) {
+        send_reset(w, conn, to);
+        die(w, conn, to, -ECONNRESET);
+        return;
+    }
+    take(w, e, peer, packet, &gap);
+    acknowledge(w, conn, to, gap, packet->sent_at);
+    if (e->received != before || e->fin_taken != fin_before) {
+        process_ready(w, conn, to);
+    }
+    if (e->closed && e->fin_taken && e->acked == e->written && peer->fin_taken) {
+        die(w, conn, to, 0); /* TIME-WAIT is of no interest here */
+    }
+}
+
+static void measure(struct end *e, int64_t rtt)
+{
+    if (e->srtt_ns == 0) {
+        e->srtt_ns = rtt;
+        e->var_ns = rtt / 2;
+    } else {
+        const int64_t error = rtt - e->srtt_ns;
+        e->var_ns += ((error < 0 ? -error : error) - e->var_ns) / 4;
+        e->srtt_ns += error / 8;
+    }
+    e->rtt_min_ns = e->rtt_min_ns == 0 || rtt < e->rtt_min_ns ? rtt : e->rtt_min_ns;
+}
+
+static void grow(const struct job_world *w, struct end *e, uint64_t acked)
+{
+    const uint64_t more = e->window < e->threshold ? acked : acked * SEGMENT / e->window + 1;
+
+    e->window += (uint32_t)(more < e->window ? more : e->window);
+    e->window = e->window < w->buffer_bytes ? e->window : w->buffer_bytes;
+}
+
+static void on_ack(struct job_world *w, uint32_t conn, uint8_t to, const struct packet *packet)
+{
+    struct end *e = &w->conns[conn]->ends[to], *peer = &w->conns[conn]->ends[!to];
+    const uint64_t room_before = e->acked;
+
+    if (e->state != END_OPEN) {
+        return;
+    }
+    if (packet->sequence > e->acked) {
+        grow(w, e, packet->sequence - e->acked);
+        e->acked = packet->sequence;
+        e->next = e->next > e->acked ? e->next : e->acked;
+        e->waiting_since = w->now;
+        e->backoff = 0;
+        e->timer = 0;
+        if (packet->sent_at != 0 && e->recover <= e->acked) {
+            measure(e, w->now - packet->sent_at);
+        }
+    } else if (packet->gap && e->recover <= e->acked && e->next > e->acked) {
+        e->threshold = e->window / 2 > 2 * SEGMENT ? e->window / 2 : 2 * SEGMENT;
+        e->window = e->threshold;
+        e->recover = e->next;
+        e->resent += 1 + (e->next - e->acked) / SEGMENT;
+        e->next = e->acked;
+    }
+    if (packet->edge > e->edge) {
+        if (e->edge <= e->acked) {
+            e->waiting_since = w->now; /* the window was shut */
+            e->backoff = 0;
+        }
+        e->edge = packet->edge;
+    }
+    if (e->written > e->acked || !packet->fin) {
+        pump(w, conn, to);
+    } else {
+        e->waiting_since = 0;
+        e->timer = 0;
+    }
+    if (e->acked > room_before && e->state == END_OPEN) {
+        process_ready(w, conn, to);
+    }
+    if (e->closed && packet->fin && e->acked == e->written &&
+        (e->fin_taken || peer->state == END_DEAD)) {
+        die(w, conn, to, 0);
+    } else if (e->closed && packet->fin && e->acked == e->written) {
+        e->timer = w->now + ORPHAN_NS;
+        world_add(w, e->timer, EVENT_TIMER, conn * 2 + to);
+        e->timer_queued = true;
+    }
+}
+
+void sim_packet(struct job_world *w, uint32_t index)
+{
+    const struct packet packet = w->packets[index];
+    struct conn *c = w->conns[packet.conn];
+
+    w->packet_free[w->packet_free_count++] = index;
+    if (!c->used || c->generation != packet.generation) {
+        return;
+    }
+    world_trace(w, (uint64_t)packet.conn << 8 | (uint64_t)packet.kind << 1 | packet.to,
+                packet.sequence + packet.length);
+    struct end *e = &c->ends[packet.to];
+    switch ((enum packet_kind)packet.kind) {
+    case PACKET_SYN:
+        on_syn(w, packet.conn);
+        break;
+    case PACKET_SYN_ACK:
+        if (e->state == END_OPENING) {
+            e->state = END_OPEN;
+            e->timer = 0;
+            e->backoff = 0;
+            e->waiting_since = 0;
+            process_ready(w, packet.conn, packet.to);
+            pump(w, packet.conn, packet.to);
+        }
+        break;
+    case PACKET_DATA:
+        on_data(w, packet.conn, packet.to, &packet);
+        break;
+    case PACKET_ACK:
+        on_ack(w, packet.conn, packet.to, &packet);
+        break;
+    case PACKET_RESET:
+        if (e->state == END_OPEN && prng_below(&w->prng, 2) == 0) {
+            e->received = e->read; /* what wasn't read is lost as well, or not */
+        }
+        die(w, packet.conn, packet.to, e->state == END_OPENING ? -ECONNREFUSED : -ECONNRESET);
+        break;
+    }
+}
+
+/* -- calls ------------------------------------------------------------------------------------ */
+
+int sim_connect(struct job_world *w, struct process *p, const struct io_connect *to,
+                uint32_t *ret_conn)
+{
+    const int from_nic = job_net_nic(&w->net, &to->from), to_nic = job_net_nic(&w->net, &to->to);
+    uint32_t conn;
+    struct end *e;
+
+    if (from_nic < 0 || to_nic < 0) {
+        return -EADDRNOTAVAIL;
+    }
+    if (!w->net.nics[from_nic].carrier && prng_below(&w->prng, 4) == 0) {
+        return -ENETUNREACH; /* the route went with the carrier, or not */
+    }
+    conn = new_conn(w);
+    e = &w->conns[conn]->ends[0];
+    e->state = END_OPENING;
+    e->process = (int)p->index;
+    e->nic = (uint32_t)from_nic;
+    e->port = (uint16_t)(32768 + prng_below(&w->prng, 28000));
+    e->waiting_since = w->now;
+    w->conns[conn]->ends[1].nic = (uint32_t)to_nic;
+    w->conns[conn]->ends[1].port = to->to.port;
+    set_timer(w, conn, 0);
+    transmit(w, conn, 0, (struct packet){.kind = PACKET_SYN});
+    *ret_conn = conn;
+    return 0;
+}
+
+bool sim_stranger(struct job_world *w, uint32_t process)
+{
+    struct process *p = &w->processes[process],
+                   *from = &w->processes[(process + 1) % w->config.hosts];
+    struct io_connect to = {.from = job_net_address(&w->net, from->index * w->config.nics),
+                            .to = job_net_address(&w->net, process * w->config.nics)};
+    uint32_t conn;
+
+    to.to.port = p->port;
+    if (p->listener < 0 || sim_connect(w, from, &to, &conn) < 0) {
+        return false;
+    }
+    struct end *e = &w->conns[conn]->ends[0];
+    e->closed = false;
+    e->written = prng_below(&w->prng, 2) == 0 ? 0 : prng_below(&w->prng, 400);
+    e->ring = e->written > 0 ? malloc(w->buffer_bytes) : NULL;
+    for (uint64_t i = 0; i < e->written; i++) {
+        e->ring[i] = i == 0 ? LANE_HELLO : (uint8_t)prng_u64(&w->prng);
+    }
+    e->fin = prng_below(&w->prng, 2) == 0;
+    return true;
+}
+
+static int error_of(struct end *e)
+{
+    const int error = e->error != 0 ? e->error : -EPIPE;
+
+    e->error = 0; /* told once */
+    return error;
+}
+
+static uint64_t room(const struct job_world *w, const struct end *e)
+{
+    const uint64_t queued = e->written - e->acked, unsent = e->written - e->next;
+    const uint64_t buffer = w->buffer_bytes / 2;
+
+    if (queued >= buffer || unsent >= LOWAT) {
+        return 0;
+    }
+    return buffer - queued < LOWAT - unsent ? buffer - queued : LOWAT - unsent;
+}
+
+static void copy_ring(const struct job_world *w, uint8_t *ring, uint64_t at, uint8_t *bytes,
+                      size_t size, bool in)
+{
+    while (size > 0) {
+        const size_t offset = at & (w->buffer_bytes - 1);
+        const size_t part = size < w->buffer_bytes - offset ? size : w->buffer_bytes - offset;
+        if (in) {
+            memcpy(ring + offset, bytes, part);
+        } else {
+            memcpy(bytes, ring + offset, part);
+        }
+        at += part;
+        bytes += part;
+        size -= part;
+    }
+}
+
+ssize_t sim_send(struct job_world *w, uint32_t conn, uint8_t end, const struct iovec *parts,
+                 int count)
+{
+    struct end *e = &w->conns[conn]->ends[end];
+    uint64_t left;
+    ssize_t sum = 0;
+
+    if (e->state == END_DEAD) {
+        return error_of(e);
+    }
+    left = e->state == END_OPEN ? room(w, e) : 0;
+    if (left > 1 && prng_below(&w->prng, 16) == 0) {
+        left = 1 + prng_below(&w->prng, left); /* a kernel may take less */
+    }
+    if (left == 0) {
+        return -EAGAIN;
+    }
+    if (e->ring == NULL && (e->ring = malloc(w->buffer_bytes)) == NULL) {
+        return -EAGAIN;
+    }
+    for (int i = 0; i < count && left > 0; i++) {
+        const size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
+        copy_ring(w, e->ring, e->written, parts[i].iov_base, part, true);
+        e->written += part;
+        left -= part;
+        sum += (ssize_t)part;
+    }
+    pump(w, conn, end);
+    return sum;
+}
+
+ssize_t sim_receive(struct job_world *w, uint32_t conn, uint8_t end, const struct iovec *parts,
+                    int count)
+{
+    struct end *e = &w->conns[conn]->ends[end], *peer = &w->conns[conn]->ends[!end];
+    uint64_t left = e->received - e->read;
+    ssize_t sum = 0;
+
+    if (left == 0) {
+        return e->state == END_DEAD ? (e->fin_taken && e->error == 0 ? 0 : error_of(e))
+               : e->fin_taken       ? 0
+                                    : -EAGAIN;
+    }
+    if (left > 1 && prng_below(&w->prng, 16) == 0) {
+        left = 1 + prng_below(&w->prng, left);
+    }
+    for (int i = 0; i < count && left > 0; i++) {
+        const size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
+        copy_ring(w, peer->ring, e->read, parts[i].iov_base, part, false);
+        e->read += part;
+        left -= part;
+        sum += (ssize_t)part;
+    }
+    if (e->state == END_OPEN &&
+        e->read + w->buffer_bytes / 2 > e->advertised + w->buffer_bytes / 4) {
+        acknowledge(w, conn, end, false, 0); /* there is room again */
+    }
+    if (w->config.hosts > 16 &&
+        e->read == peer->written) { /* many connections: none keeps memory */
+        free(peer->ring);
+        peer->ring = NULL;
+    }
+    return sum;
+}
+
+void sim_close(struct job_world *w, uint32_t conn, uint8_t end, bool reset)
+{
+    struct end *e = &w->conns[conn]->ends[end];
+
+    e->closed = true;
+    e->fd = -1;
+    e->armed = 0;
+    if (e->state == END_OPEN && !reset && e->received == e->read) {
+        e->fin = true;
+        pump(w, conn, end);
+        if (e->fin_taken && w->conns[conn]->ends[!end].state == END_DEAD) {
+            die(w, conn, end, 0);
+        }
+    } else if (e->state == END_OPEN) { /* asked for, or input that nobody will read */
+        send_reset(w, conn, end);
+        die(w, conn, end, 0);
+    } else {
+        e->state = END_DEAD;
+        e->timer = 0;
+    }
+    if (w->conns[conn]->used) {
+        maybe_free(w, conn);
+    }
+}
+
+uint32_t sim_poll(struct job_world *w, uint32_t conn, uint8_t end)
+{
+    const struct end *e = &w->conns[conn]->ends[end];
+
+    if (e->state == END_DEAD) {
+        return IO_IN | IO_OUT;
+    }
+    return (e->received > e->read || e->fin_taken ? IO_IN : 0) |
+           (e->state == END_OPEN && room(w, e) > 0 ? IO_OUT : 0);
+}
+
+void sim_reset(struct job_world *w, uint32_t conn)
+{
+    for (uint8_t end = 0; end < 2 && w->conns[conn]->used; end++) {
+        die(w, conn, end, -ECONNRESET);
+    }
+}
+
+void sim_info(struct job_world *w, uint32_t conn, uint8_t end, struct io_info *ret)
+{
+    const struct end *e = &w->conns[conn]->ends[end];
+
+    *ret = (struct io_info){.segments_out = e->segments,
+                            .retransmits = e->resent,
+                            .bytes_acked = e->acked,
+                            .rtt_ns = (uint32_t)e->srtt_ns,
+                            .rtt_var_ns = (uint32_t)e->var_ns,
+                            .rtt_ns_min = (uint32_t)e->rtt_min_ns,
+                            .unacked = (uint32_t)((e->next - e->acked + SEGMENT - 1) / SEGMENT),
+                            .backoff = e->backoff,
+                            .notsent = (uint32_t)(e->written - e->next)};
+}

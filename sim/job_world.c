@@ -1,0 +1,452 @@
+/* job_world.c: the agenda of simulated jobs, their processes, and a run from beginning to end. */
+#include "sim/job_world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/job_private.h"
+
+#define START_NS    NS_PER_S        /* the world's clock when it begins: no time is 0 */
+#define RUN_GAP_NS  (2 * NS_PER_US) /* a process does no two things at once */
+#define QUIET_NS    (3 * NS_PER_S)
+#define BUFFER_LOG2 20
+#define FILES       60000
+
+/* -- small things ----------------------------------------------------------------------------- */
+
+void world_add(struct job_world *w, int64_t at, enum event_kind kind, uint32_t subject)
+{
+    agenda_add(&w->agenda, at, kind, subject);
+}
+
+void world_wrong(struct job_world *w, const char *wrong, const char *format, ...)
+{
+    va_list arguments;
+
+    if (w->result->wrong != NULL) {
+        return; /* the first is the cause */
+    }
+    w->result->wrong = wrong;
+    const int n = snprintf(w->result->detail, sizeof(w->result->detail),
+                           "at %.6f s: ", (double)(w->now - START_NS) / 1e9);
+    va_start(arguments, format);
+    vsnprintf(w->result->detail + n, sizeof(w->result->detail) - (size_t)n, format, arguments);
+    va_end(arguments);
+}
+
+void world_trace(struct job_world *w, uint64_t a, uint64_t b)
+{
+    w->result->trace = hash_u64(w->result->trace ^ a, b ^ (uint64_t)w->now);
+}
+
+static int64_t starve(struct process *p)
+{
+    const uint64_t k = prng_below(&p->prng, 1000);
+
+    return k < 900   ? (int64_t)prng_below(&p->prng, 100 * NS_PER_US)
+           : k < 998 ? (int64_t)prng_below(&p->prng, 50 * NS_PER_MS)
+                     : (int64_t)prng_below(&p->prng, 700 * NS_PER_MS);
+}
+
+void world_wake(struct job_world *w, struct process *p, int64_t at)
+{
+    at = at < p->ran_at + RUN_GAP_NS ? p->ran_at + RUN_GAP_NS : at;
+    if (p->killed || at >= p->wake) {
+        return;
+    }
+    p->wake = at;
+    world_add(w, at, EVENT_RUN, p->index);
+}
+
+/* -- steps ------------------------------------------------------------------------------------ */
+
+static void next_step(struct job_world *w)
+{
+    if (w->calm || w->stepped < w->flow_count * (w->step > 0) || w->step >= w->config.messages) {
+        return;
+    }
+    w->step++;
+    w->stepped = 0;
+    w->step_began = w->now;
+    for (uint32_t i = 0; i < w->config.hosts; i++) {
+        world_wake(w, &w->processes[i], w->now + (int64_t)prng_below(&w->prng, 100 * NS_PER_US));
+    }
+}
+
+static bool step_over(const struct job_world *w)
+{
+    return w->stepped == w->flow_count;
+}
+
+void world_stepped(struct job_world *w)
+{
+    if (++w->stepped == w->flow_count) {
+        const int64_t took = w->now - w->step_began;
+        w->steady = true;
+        w->result->steps++;
+        w->result->steps_ns += took;
+        w->result->step_ns_max = took > w->result->step_ns_max ? took : w->result->step_ns_max;
+        if (w->hurry > 0) { /* while something is wrong, the job doesn't rest for long */
+            w->hurry--;
+            world_add(w, w->now + (NS_PER_MS << (2 * (8 - w->hurry))), EVENT_STEP, 0);
+        }
+    }
+}
+
+/* A fault comes while messages are under way: a step began just before. */
+void world_fault_step(struct job_world *w)
+{
+    w->hurry = 8;
+    if (w->step_began + 20 * NS_PER_US < w->now) {
+        next_step(w);
+    }
+}
+
+/* -- processes -------------------------------------------------------------------------------- */
+
+static void say_line(void *context, enum transport_level level, const char *text)
+{
+    const struct process *p = context;
+
+    p->world->result->repaths += strstr(text, "is contended") != NULL;
+    if (p->world->config.say) {
+        fprintf(stderr, "%12.6f %u: [%d] %s\n", (double)(p->world->now - START_NS) / 1e9, p->index,
+                level, text);
+    }
+}
+
+static int start_process(struct job_world *w, uint32_t index)
+{
+    struct process *p = &w->processes[index];
+    const bool old = w->config.old_every != 0 && index % w->config.old_every == 0;
+    struct transport_nic nics[JOB_NIC_MAX];
+    struct transport_config config = {
+        .io = &p->io,
+        .nics = nics,
+        .nic_count = w->config.nics,
+        .mode = w->config.failover_only ? TRANSPORT_FAILOVER : TRANSPORT_FULL,
+        .lanes = w->config.lanes,
+        .standbys = w->config.standbys,
+        .sockets = w->config.sockets,
+        .patience = span_ns(w->config.patience_ns),
+        .checksum = w->config.checksum,
+        .version = old ? LANE_VERSION - 1 : 0,
+        .say = say_line,
+        .say_context = p,
+    };
+
+    p->world = w;
+    p->index = index;
+    p->wake = INT64_MAX;
+    p->ran_at = INT64_MIN / 2;
+    p->listener = -1;
+    p->file_max = FILES;
+    p->fleet_half = 1000;
+    prng_init(&p->prng, hash_u64(w->config.seed, index));
+    if (w->config.skewed) {
+        p->raw_offset = (int64_t)prng_below(&p->prng, 1000000) * NS_PER_S;
+        p->raw_ppb = (int64_t)prng_below(&p->prng, 100000) - 50000;
+        p->fleet_half = prng_below(&p->prng, 4) == 0 ? IO_HALF_UNKNOWN : 1000;
+        p->fleet_offset = (int64_t)prng_u64(&p->prng) >> 8;
+        p->fleet_error = (int64_t)prng_below(&p->prng, 2000) - 1000;
+    }
+    process_io(p);
+    for (uint32_t i = 0; i < w->config.nics; i++) {
+        nics[i] = (struct transport_nic){
+            .address = job_net_address(&w->net, index * w->config.nics + i), .bind_device = true};
+        snprintf(nics[i].name, sizeof(nics[i].name), "nic%u", i);
+    }
+    return transport_new(&p->transport, &config);
+}
+
+static void add_up(struct job_world *w, struct process *p)
+{
+    struct transport_summary sum;
+
+    transport_summary(p->transport, &sum);
+    w->result->resent += sum.resent;
+    w->result->failovers += sum.failovers;
+    w->result->parted += sum.parted;
+}
+
+static void run_process(struct job_world *w, struct process *p)
+{
+    int64_t next, late;
+    struct mono deadline;
+
+    if (p->killed || p->wake != w->now) {
+        return; /* it ran earlier, and found nothing to be done now */
+    }
+    p->wake = INT64_MAX;
+    if (p->paused_until > w->now) {
+        world_wake(w, p, p->paused_until);
+        return;
+    }
+    p->ran_at = w->now;
+    w->result->runs++;
+    next = rank_run(w, p);
+    deadline = transport_serve(p->transport, (struct mono){0});
+    if (deadline.ns != INT64_MAX) {
+        const int64_t at = process_true(p, deadline.ns);
+        next = at < next ? at : next;
+    }
+    if (p->ready_count > 0 || (p->listener_armed && p->backlog_count > 0)) {
+        next = w->now;
+    }
+    w->result->sockets_max = p->transport->sockets > w->result->sockets_max
+                                 ? p->transport->sockets
+                                 : w->result->sockets_max;
+    late = w->config.starved ? starve(p) : 0;
+    if (next != INT64_MAX) {
+        world_wake(w, p, (next > w->now ? next : w->now) + late);
+    }
+}
+
+void process_kill(struct job_world *w, struct process *p)
+{
+    add_up(w, p);
+    for (uint32_t i = 0; i < p->file_count; i++) {
+        if (p->files[i].used && p->files[i].conn != SIM_CONN_NONE) {
+            sim_close(w, p->files[i].conn, p->files[i].end, true);
+        }
+    }
+    for (uint32_t i = 0; i < p->backlog_count; i++) {
+        tcp_conn(w, p->backlog[i])->ends[1].backlogged = false;
+        sim_close(w, p->backlog[i], 1, true);
+    }
+    p->backlog_count = 0;
+    p->killed = true;
+    rank_killed(w, p->index); /* its memory goes, too: that is no part of the world */
+    if (!transport_free(p->transport)) {
+        world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
+    }
+    p->transport = NULL;
+}
+
+static void end_process(struct job_world *w, struct process *p)
+{
+    if (p->transport != NULL) {
+        for (uint32_t i = 0; i < p->transport->set_count; i++) {
+            if (p->transport->sets[i] != NULL && w->result->wrong == NULL &&
+                w->config.step_ns == 0) {
+                world_wrong(w, "a set is left after all was closed", "process %u", p->index);
+            }
+        }
+        add_up(w, p);
+        p->killed = true; /* it can't be heard any more */
+        if (!transport_free(p->transport) && w->result->wrong == NULL) {
+            world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
+        }
+        if (p->file_used > 0 && w->result->wrong == NULL) {
+            world_wrong(w, "descriptors are left after all was closed", "process %u: %u", p->index,
+                        p->file_used);
+        }
+    }
+    free(p->files);
+    free(p->backlog);
+    free(p->ready);
+    free(p->flows);
+}
+
+/* -- the run ---------------------------------------------------------------------------------- */
+
+static int begin(struct job_world *w)
+{
+    const struct job_net_config net = {.hosts = w->config.hosts,
+                                       .nics = w->config.nics,
+                                       .leaves = w->config.leaves,
+                                       .spines = w->config.spines,
+                                       .host_bps = w->config.host_bps,
+                                       .trunk_bps = w->config.trunk_bps,
+                                       .delay_ns = w->config.delay_ns};
+    int rc = job_net_init(&w->net, &net, hash_u64(w->config.seed, 1));
+
+    w->processes = calloc(w->config.hosts, sizeof(*w->processes));
+    rc = w->processes == NULL ? -ENOMEM : rc;
+    for (uint32_t i = 0; rc == 0 && i < w->config.hosts; i++) {
+        rc = start_process(w, i);
+    }
+    rc = rc == 0 ? rank_start(w) : rc;
+    rc = rc == 0 ? fault_begin(w) : rc;
+    for (uint32_t i = 0; i < w->config.hosts; i++) {
+        world_wake(w, &w->processes[i], w->now + (int64_t)prng_below(&w->prng, NS_PER_MS));
+    }
+    if (w->config.last_ns > 0) {
+        world_add(w, w->now + w->config.last_ns, EVENT_LAST, 0);
+    }
+    if (w->config.step_ns > 0) {
+        world_add(w, w->now + w->config.step_ns, EVENT_STEP, 1);
+    }
+    return rc;
+}
+
+static void happen(struct job_world *w, const struct agenda_item *item)
+{
+    struct process *p;
+
+    switch ((enum event_kind)item->kind) {
+    case EVENT_RUN:
+        run_process(w, &w->processes[item->subject]);
+        break;
+    case EVENT_PACKET:
+        sim_packet(w, item->subject);
+        break;
+    case EVENT_TIMER:
+        sim_timer(w, item->subject);
+        break;
+    case EVENT_FAULT:
+        fault_next(w);
+        break;
+    case EVENT_HEAL:
+        fault_heal(w, item->subject);
+        break;
+    case EVENT_CARRIER:
+        p = &w->processes[item->subject];
+        p->links_changed = true;
+        world_wake(w, p, w->now);
+        break;
+    case EVENT_LAST:
+        fault_last(w);
+        break;
+    case EVENT_STEP:
+        next_step(w);
+        if (item->subject != 0) {
+            world_add(w, w->now + w->config.step_ns, EVENT_STEP, 1);
+        }
+        break;
+    }
+}
+
+static void run_until(struct job_world *w, int64_t until, bool (*enough)(const struct job_world *))
+{
+    struct agenda_item item;
+
+    while (w->result->wrong == NULL && w->agenda.count > 0 && w->agenda.items[0].at <= until &&
+           (enough == NULL || !enough(w)) && agenda_next(&w->agenda, &item)) {
+        w->now = item.at;
+        happen(w, &item);
+    }
+}
+
+static bool at_rest(const struct job_world *w)
+{
+    for (uint32_t i = 0; i < w->config.hosts; i++) {
+        const struct transport *t = w->processes[i].transport;
+        for (uint32_t k = 0; t != NULL && k < t->set_count; k++) {
+            if (t->sets[k] != NULL) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void finish(struct job_world *w)
+{
+    const struct job_world_config *c = &w->config;
+
+    run_until(w, w->now + 2 * c->patience_ns + 2 * QUIET_NS, at_rest);
+    for (uint32_t i = 0; i < c->hosts; i++) {
+        end_process(w, &w->processes[i]);
+    }
+    rank_done(w);
+    w->result->virtual_ns = w->now - START_NS;
+    w->result->packets = w->net.packets;
+    w->result->lost = w->net.lost;
+    w->result->damaged = w->net.damaged;
+    for (uint32_t i = 0; i < w->conn_count; i++) {
+        free(w->conns[i]->ends[0].ring);
+        free(w->conns[i]->ends[1].ring);
+        free(w->conns[i]);
+    }
+    free(w->conns);
+    free(w->conn_free);
+    free(w->packets);
+    free(w->packet_free);
+    free(w->slots);
+    free(w->processes);
+    agenda_done(&w->agenda);
+    job_net_done(&w->net);
+}
+
+void job_world_run(const struct job_world_config *config, struct job_world_result *ret_result)
+{
+    struct job_world world = {.config = *config, .result = ret_result, .now = START_NS},
+                     *w = &world;
+
+    *ret_result = (struct job_world_result){.trace = config->seed};
+    w->buffer_bytes = 1u << BUFFER_LOG2;
+    agenda_init(&w->agenda);
+    prng_init(&w->prng, config->seed);
+    if (begin(w) < 0) {
+        world_wrong(w, "the world can't begin", "no memory, or bad numbers");
+    }
+    run_until(w, START_NS + config->run_ns, NULL);
+    w->now = START_NS + config->run_ns;
+    fault_heal_all(w);
+    for (uint32_t i = 0; i < config->hosts; i++) {
+        world_wake(w, &w->processes[i], w->now);
+    }
+    if (config->step_ns != 0) { /* the last one */
+        run_until(w, w->now + 2 * config->patience_ns, step_over);
+        w->config.messages = step_over(w) ? w->step : w->config.messages;
+        for (uint32_t i = 0; i < config->hosts; i++) {
+            world_wake(w, &w->processes[i], w->now);
+        }
+    }
+    run_until(w, w->now + 2 * config->patience_ns, rank_over);
+    if (!rank_over(w)) {
+        rank_stuck(w);
+    }
+    finish(w);
+}
+
+/* -- what anybody may try --------------------------------------------------------------------- */
+
+void job_world_chance(struct job_world_config *ret_config, uint64_t seed)
+{
+    struct prng prng, *p = &prng;
+    const uint64_t chaos = (1ull << JOB_FAULT_KILL) - 1;
+    static const int64_t gaps[] = {1, 2, 5, 10, 20}; /* ms */
+
+    prng_init(p, hash_u64(seed, 77));
+    *ret_config = (struct job_world_config){
+        .seed = seed,
+        .hosts = 2 + (uint32_t)prng_below(p, 3),
+        .nics = 1 + (uint32_t)prng_below(p, 4),
+        .leaves = 2,
+        .spines = 2 + (uint32_t)prng_below(p, 3),
+        .host_bps = 2000000000LL << prng_below(p, 4),
+        .trunk_bps = 2000000000LL << prng_below(p, 3),
+        .delay_ns = NS_PER_US << prng_below(p, 6),
+        .pattern = prng_below(p, 2) == 0 ? JOB_PAIRS : JOB_RING,
+        .comms = 1 + (uint32_t)prng_below(p, 3),
+        .lanes = 1 + (uint32_t)prng_below(p, 4),
+        .standbys = (uint32_t)prng_below(p, 3),
+        .failover_only = prng_below(p, 4) == 0,
+        .old_every = prng_below(p, 3) == 0 ? 2 : 0,
+        .checksum = true,
+        .patience_ns = 20 * NS_PER_S,
+        .messages = 1 + (uint32_t)prng_below(p, 200),
+        .size_max = 1u << (12 + prng_below(p, 8)),
+        .depth = 1 + (uint32_t)prng_below(p, 8),
+        .gap_ns = 200 * NS_PER_US << prng_below(p, 7),
+        .poll_ns = prng_below(p, 4) == 0 ? 20 * NS_PER_MS : 100 * NS_PER_US << prng_below(p, 4),
+        .fault_gap_ns = gaps[prng_below(p, 5)] * NS_PER_MS,
+        .fault_ns = 10 * NS_PER_MS << prng_below(p, 7),
+        .fault_mask = prng_below(p, 3) == 0 ? chaos : chaos & prng_u64(p),
+        .run_ns = 4 * NS_PER_S,
+        .rto_min_ns = prng_below(p, 2) == 0 ? 5 * NS_PER_MS : 200 * NS_PER_MS,
+        .carrier_late_ns = prng_below(p, 2) == 0 ? 0 : NS_PER_S,
+        .carrier_unknown = prng_below(p, 8) == 0,
+        .starved = prng_below(p, 6) == 0,
+        .skewed = prng_below(p, 2) == 0,
+    };
+    ret_config->fault_mask = ret_config->fault_mask == 0 ? chaos : ret_config->fault_mask;
+    if (prng_below(p, 8) == 0) {
+        ret_config->last = prng_below(p, 2) == 0 ? JOB_FAULT_KILL : JOB_FAULT_PART;
+        ret_config->last_ns = 3 * NS_PER_S;
+    }
+}

@@ -1,0 +1,106 @@
+/* job_world.h: jobs over the real transport, in a simulated network: safe, alive, and by how much.
+ *
+ * Processes, one per host, each with a `struct transport` of its own (src/transport, unchanged, without its
+ * thread) whose io.h table is filled by a simulated kernel: virtual time, TCP over a leaf-spine fabric, carriers,
+ * clocks. On top each runs communicators that send messages as NCCL would, close, and open new ones. Faults come
+ * by chance. One seed, one trace (result.trace).
+ *
+ * The checker (job_rank.c) shares nothing with the ledger. What a message holds is a function of
+ * (communicator, message, place); a receive must be done once, in posting order, with exactly that; a buffer that
+ * was done must not change any more; a request fails only if the peer was killed, aborted, or no way to it was left
+ * for the whole patience, and then it must fail; and once the faults end, everything must be done and every
+ * connection gone.
+ *
+ * What is real: src/transport, core/failover, core/traffic, wire/. What is modelled: sockets, TCP (job_tcp.h), links
+ * (job_net.h), the application. Not here: threads (one thread drives all), memory that runs out, RC queue pairs. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+enum job_fault {
+    JOB_FAULT_NIC_DOWN,   /* link and carrier */
+    JOB_FAULT_NIC_HOLE,   /* swallows all, the carrier stays up */
+    JOB_FAULT_NIC_IN,     /* one way */
+    JOB_FAULT_NIC_OUT,    /* the other */
+    JOB_FAULT_TRUNK_DOWN, /* routing heals it after a while */
+    JOB_FAULT_TRUNK_HOLE, /* one direction swallows all */
+    JOB_FAULT_LOSS,
+    JOB_FAULT_SLOW,
+    JOB_FAULT_DELAY,
+    JOB_FAULT_DAMAGE,   /* flipped bits that TCP's checksum doesn't see */
+    JOB_FAULT_RESET,    /* somebody between resets one connection */
+    JOB_FAULT_PAUSE,    /* a process isn't run */
+    JOB_FAULT_FILES,    /* no descriptors left */
+    JOB_FAULT_ABORT,    /* one end closes a communicator in the middle */
+    JOB_FAULT_STRANGER, /* a connection that says nothing, or nonsense */
+    JOB_FAULT_CLOCK,    /* a process's fleet time steps by 1 ms or begins a new epoch: no fault */
+    JOB_FAULT_KILL,     /* a process: never by chance */
+    JOB_FAULT_PART,     /* every NIC of a host swallows all for good: never by chance */
+    JOB_FAULT_COUNT,
+};
+
+enum job_pattern {
+    JOB_PAIRS, /* each process to each other one */
+    JOB_RING,  /* to the next */
+    JOB_STAR,  /* 0 to all, all to 0 */
+};
+
+struct job_world_config {
+    uint64_t seed;
+    uint32_t hosts, nics, leaves, spines;
+    int64_t host_bps, trunk_bps, delay_ns; /* delay of a link */
+    enum job_pattern pattern;
+    uint32_t comms;                    /* per ordered pair at a time */
+    uint32_t lanes, standbys, sockets; /* as transport_config */
+    bool failover_only;                /* TRANSPORT_FAILOVER */
+    uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
+    bool checksum;
+    int64_t patience_ns;
+    /* messages */
+    uint32_t messages; /* of a communicator, then it is closed and another one opened */
+    uint32_t size_max;
+    uint32_t depth;  /* requests in flight */
+    int64_t gap_ns;  /* mean, between two messages of a communicator; 0: none */
+    int64_t poll_ns; /* the application polls about this often, at events too if it is below 1 ms */
+    int64_t
+        step_ns; /* all send message k at once, about each so long, and none before all have k - 1: a
+                        collective's steps. Nobody polls between them; one communicator for ever. 0: no */
+    /* faults: one about each so long, of the kinds in the mask, each for about so long */
+    int64_t fault_gap_ns, fault_ns;
+    uint64_t fault_mask;
+    enum job_fault last; /* KILL or PART: in the end, of host 0; else 0 */
+    int64_t last_ns;
+    int64_t run_ns; /* of chaos, before the faults end */
+    /* the kernel */
+    int64_t rto_min_ns;
+    int64_t carrier_late_ns; /* events of carriers come so much later; the counters don't */
+    bool carrier_unknown;    /* there is no counter */
+    bool starved;            /* processes are run late: up to 50 ms, at times 700 ms */
+    bool skewed;             /* raw clocks differ by offset and rate; else all are alike */
+    bool say;                /* what the transports say goes to stderr */
+};
+
+struct job_world_result {
+    const char *wrong; /* NULL: nothing. Else which promise was broken */
+    char detail[400];
+    uint64_t trace; /* hash of all that happened */
+    uint64_t messages, bytes, comms;
+    uint64_t faults, by_kind[JOB_FAULT_COUNT];
+    uint64_t failed;           /* requests that failed, and had to */
+    uint64_t connections;      /* made */
+    uint64_t late_connections; /* of them, after the first messages */
+    uint64_t resent;           /* chunks sent more than once */
+    uint64_t failovers, parted, repaths;
+    uint64_t packets, lost, damaged, runs;
+    uint32_t sockets_max; /* of one process, lanes at both ends */
+    int64_t worst_ns;     /* longest time that a receive took after its message was sent */
+    int64_t virtual_ns;
+    uint64_t steps;
+    int64_t steps_ns, step_ns_max; /* step_ns: what they took */
+    int64_t error_ns;              /* KILL, PART: from then to the last error */
+};
+
+/* What anybody may try: everything by chance from the seed, `intensity` faults per second. */
+void job_world_chance(struct job_world_config *ret_config, uint64_t seed);
+void job_world_run(const struct job_world_config *config, struct job_world_result *ret_result);
+const char *job_fault_name(enum job_fault fault);

@@ -1,0 +1,168 @@
+/* test_job_world.c: jobs over the real transport in a simulated network (sim/job_world.h): some seeds, and whether the
+ * checker is sharp: a rule broken in ledger or sender must be noticed.
+ *
+ * The planted bugs stand between the transport and its ledger: the linker wraps these functions (test/meson.build). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/time.h"
+#include "core/failover/ledger.h"
+#include "core/failover/sender.h"
+#include "sim/job_world.h"
+
+static enum { NONE, NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED } planted;
+
+/* -- planted bugs ----------------------------------------------------------------------------- */
+
+enum ledger_verdict __real_ledger_target(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                         struct ledger_target *ret_target);
+enum ledger_verdict __wrap_ledger_target(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                         struct ledger_target *ret_target);
+enum ledger_verdict __real_ledger_end(struct ledger *l, struct mono now, uint32_t lane,
+                                      uint32_t epoch, bool crc_fits, struct ledger_copy *ret_copy);
+enum ledger_verdict __wrap_ledger_end(struct ledger *l, struct mono now, uint32_t lane,
+                                      uint32_t epoch, bool crc_fits, struct ledger_copy *ret_copy);
+void __real_sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch);
+void __wrap_sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch);
+
+/* Half a chunk goes on to where its first half went, whatever happened to the message meanwhile: no fence. */
+enum ledger_verdict __wrap_ledger_target(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                         struct ledger_target *ret_target)
+{
+    static struct {
+        const struct ledger *ledger;
+        struct ledger_target target;
+    } seen[64], *last;
+    const enum ledger_verdict verdict = __real_ledger_target(l, lane, epoch, ret_target);
+
+    last = &seen[((uintptr_t)l / 64 + lane) % 64];
+    if (planted != NO_SECOND_LOOK || verdict != LEDGER_OK) {
+        return verdict;
+    }
+    if (ret_target->place == LEDGER_BUFFER) {
+        last->ledger = l;
+        last->target = *ret_target;
+    } else if (ret_target->place == LEDGER_BIN && last->ledger == l &&
+               last->target.left > ret_target->left) {
+        ret_target->place = LEDGER_BUFFER;
+        ret_target->to = last->target.to + (last->target.left - ret_target->left);
+    }
+    return verdict;
+}
+
+/* Whatever came counts. */
+enum ledger_verdict __wrap_ledger_end(struct ledger *l, struct mono now, uint32_t lane,
+                                      uint32_t epoch, bool crc_fits, struct ledger_copy *ret_copy)
+{
+    return __real_ledger_end(l, now, lane, epoch, crc_fits || planted == UNVERIFIED, ret_copy);
+}
+
+/* What a dead lane had is never sent again. */
+void __wrap_sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
+{
+    if (planted != DEAD_LANES_KEEP) {
+        __real_sender_on_lane_down(s, lane, epoch);
+    }
+}
+
+/* -- worlds ----------------------------------------------------------------------------------- */
+
+static void play(uint64_t seed, int64_t run_ns, struct job_world_result *ret)
+{
+    struct job_world_config config;
+
+    job_world_chance(&config, seed);
+    config.run_ns = run_ns;
+    config.last_ns = config.last != 0 ? run_ns / 2 : 0;
+    job_world_run(&config, ret);
+}
+
+static void test_seeds(void **state)
+{
+    struct job_world_result one, sum = {0};
+
+    (void)state;
+    planted = NONE;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        play(seed, 300 * NS_PER_MS, &one);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
+        }
+        sum.faults += one.faults;
+        sum.messages += one.messages;
+        sum.failovers += one.failovers;
+        sum.comms += one.comms;
+        sum.failed += one.failed;
+    }
+    /* The worlds did what they are for. */
+    assert_true(sum.faults > 300 && sum.messages > 500 && sum.failovers > 50 && sum.comms > 50);
+}
+
+static void test_one_seed_one_trace(void **state)
+{
+    struct job_world_result a, b, other;
+
+    (void)state;
+    planted = NONE;
+    play(1, 200 * NS_PER_MS, &a);
+    play(1, 200 * NS_PER_MS, &b);
+    play(2, 200 * NS_PER_MS, &other);
+    assert_true(a.trace == b.trace && a.packets == b.packets && a.messages == b.messages);
+    assert_true(a.trace != other.trace);
+}
+
+/* A broken rule shows in one of some dense worlds. */
+static void is_noticed(void **state)
+{
+    struct job_world_result one = {0}, healthy;
+    struct job_world_config config;
+    uint64_t seed = 0;
+
+    planted = (unsigned)*(const int *)*state;
+    for (; one.wrong == NULL && seed < 40; seed++) {
+        job_world_chance(&config, seed);
+        config.nics = config.lanes = 2;
+        config.standbys = 1;
+        config.run_ns = 300 * NS_PER_MS;
+        config.patience_ns = 2 * NS_PER_S;
+        config.last = 0;
+        config.last_ns = 0;
+        config.starved = false;
+        config.size_max = 1u << 18;
+        config.gap_ns = 300 * NS_PER_US;
+        config.messages = 1000;
+        config.poll_ns = 200 * NS_PER_US;
+        config.fault_gap_ns = 2 * NS_PER_MS;
+        config.fault_ns = 20 * NS_PER_MS;
+        config.fault_mask = planted == UNVERIFIED       ? 1u << JOB_FAULT_DAMAGE
+                            : planted == NO_SECOND_LOOK ? 1u << JOB_FAULT_SLOW
+                                                        : 1u << JOB_FAULT_RESET;
+        job_world_run(&config, &one);
+    }
+    planted = NONE;
+    job_world_run(&config, &healthy);
+    assert_null(healthy.wrong);
+    if (one.wrong == NULL) {
+        fail_msg("not noticed in %llu worlds", (unsigned long long)seed);
+    }
+    print_message("world %llu: %s\n", (unsigned long long)seed - 1, one.wrong);
+}
+
+int main(void)
+{
+    static int bugs[] = {NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_one_seed_one_trace),
+        cmocka_unit_test_prestate(is_noticed, &bugs[0]),
+        cmocka_unit_test_prestate(is_noticed, &bugs[1]),
+        cmocka_unit_test_prestate(is_noticed, &bugs[2]),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
