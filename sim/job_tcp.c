@@ -670,7 +670,9 @@ void sim_info(struct job_world *w, uint32_t conn, uint8_t end, struct io_info *r
 {
     const struct end *e = &w->conns[conn]->ends[end];
 
-    *ret = (struct io_info){.segments_out = e->segments,
+    *ret = (struct io_info){.known = true,
+                            .shut = e->edge < e->acked + SEGMENT && e->backoff <= 2,
+                            .segments_out = e->segments,
                             .retransmits = e->resent,
                             .bytes_acked = e->acked,
                             .rtt_ns = (uint32_t)e->srtt_ns,
