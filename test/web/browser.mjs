@@ -155,6 +155,7 @@ await check("a job's row leads to its past, its flows and what happened to it", 
   await page.getByText("Throughput of all ranks").waitFor();
   await page.getByRole("region", { name: "Each rank's slowest flows, and those not well" }).getByText("h0").or(page.getByText(/lane \d/)).first().waitFor();
   await page.getByText(/job 4711, rank \d on h0, began/).first().waitFor();
+  await page.getByRole("region", { name: /Flows by their median/ }).locator("svg text").filter({ hasText: /lane \d/ }).first().waitFor();
   await page.evaluate(axe);
   const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
   expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));

@@ -2,6 +2,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "preact/hooks";
+import { duration } from "../time.ts";
 
 export interface Line {
   name: string;
@@ -10,9 +11,18 @@ export interface Line {
 
 const colours = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"]; // Okabe and Ito: colour-blind safe
 
-export function Chart({ title, seconds, lines, format, marks = [] }: {
+/** As the rest of the page writes times: "14:03:07", "14:03", or the day. */
+export function clock(seconds: number, step: number): string {
+  const date = new Date(seconds * 1e3);
+  const two = (n: number) => String(n).padStart(2, "0");
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  return step < 60 ? `${time}:${two(date.getSeconds())}` : step < 86_400 ? time : `${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+export function Chart({ title, seconds, lines, format, marks = [], span = false }: {
   title: string;
-  seconds: number[]; // since the epoch
+  seconds: number[]; // since the epoch; of a span, since its beginning
+  span?: boolean;
   lines: Line[];
   format: (value: number) => string;
   marks?: { at: number; text: string }[];
@@ -24,13 +34,15 @@ export function Chart({ title, seconds, lines, format, marks = [] }: {
       return undefined;
     }
     const ink = getComputedStyle(element).color;
-    const axis = { stroke: ink, grid: { stroke: ink + "22", width: 1 }, ticks: { stroke: ink + "44", width: 1 } };
+    const faint = (share: number) => ink.replace(/^rgb\((.*)\)$/, `rgba($1, ${share})`);
+    const axis = { stroke: ink, grid: { stroke: faint(0.13), width: 1 }, ticks: { stroke: faint(0.27), width: 1 } };
     const plot = new uPlot({
       width: Math.max(280, element.clientWidth),
       height: 220,
       cursor: { sync: { key: "foliot" } },
-      series: [{}, ...lines.map((l, i) => ({ label: l.name, stroke: colours[i % colours.length]!, width: 1.5, spanGaps: false, value: (_: uPlot, v: number | null) => (v === null ? "–" : format(v)) }))],
-      axes: [axis, { ...axis, size: 76, values: (_: uPlot, ticks: number[]) => ticks.map(format) }],
+      scales: { x: { time: !span } },
+      series: [span ? { label: "after", value: (_: uPlot, v: number | null) => (v === null ? "–" : duration(v * 1e9)) } : {}, ...lines.map((l, i) => ({ label: l.name, stroke: colours[i % colours.length]!, width: 1.5, spanGaps: false, value: (_: uPlot, v: number | null) => (v === null ? "–" : format(v)) }))],
+      axes: [span ? { ...axis, values: (_: uPlot, at: number[]) => at.map((v) => duration(v * 1e9)) } : { ...axis, space: 80, values: (_: uPlot, at: number[], _axis: number, _space: number, step: number) => at.map((v) => clock(v, step)) }, { ...axis, size: 76, values: (_: uPlot, ticks: number[]) => ticks.map(format) }],
       hooks: {
         draw: [(u: uPlot) => {
           u.ctx.save();
@@ -53,7 +65,7 @@ export function Chart({ title, seconds, lines, format, marks = [] }: {
       watch.disconnect();
       plot.destroy();
     };
-  }, [seconds, lines, marks, format]);
+  }, [seconds, lines, marks, format, span]);
   return (
     <figure class="chart">
       <figcaption>{title}</figcaption>

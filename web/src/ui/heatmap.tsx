@@ -179,7 +179,7 @@ export function HeatMap({ latency, codes, onPick }: { latency: Latency; codes: I
         <button aria-label="Zoom in" onClick={() => look(zoom(view.current, size, 0.5, 0.5, 0.5))}>+</button>
         <button aria-label="Zoom out" onClick={() => look(zoom(view.current, size, 2, 0.5, 0.5))}>−</button>
         <button onClick={() => look(whole(size))}>All</button>
-        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ dead</span><span><span class="hatch" aria-hidden="true" /> nobody measured it</span></p>
+        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ a path is dead</span><span><span class="hatch" aria-hidden="true" /> nobody measured it</span></p>
       </div>
       <Reading latency={latency} codes={codes} cell={cell} measured={shades.measured} />
     </div>
@@ -194,7 +194,7 @@ function Reading({ latency, codes, cell, measured }: { latency: Latency; codes: 
 }
 
 function words(value: number | null, at: bigint | null): string {
-  return value === null ? (at === null ? "not measured" : "not measured then") : value === Infinity ? "dead" : duration(value);
+  return value === null ? (at === null ? "not measured" : "not measured then") : value === Infinity ? "a path of it is dead" : duration(value);
 }
 
 function bound(i: number, size: number): number {

@@ -1,6 +1,6 @@
 // Jobs: what runs over the plugin, one job on one time axis (throughput, delay, what failover did), its flows, two jobs beside
 // each other. Savings: what jobs were spared, each number with its evidence.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Job, JobDetail, JobFlow, JobRow, Ns, Page, SavingsAnswer } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
@@ -9,6 +9,7 @@ import { nowNs } from "../now.ts";
 import { ago, digits, duration, rate } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
+import { Strip } from "../ui/strip.tsx";
 import { Table } from "../ui/table.tsx";
 
 const tones: Record<Job["state"], Tone> = { running: "good", idle: "none", parted: "bad", ended: "none", killed: "warn", unknown: "none" };
@@ -113,6 +114,7 @@ export function standsOut(flows: JobFlow[]): JobFlow | null {
 
 function Flows({ flows }: { flows: JobFlow[] }) {
   const odd = standsOut(flows);
+  const timed = flows.filter((f) => f.owd_ns_p50 !== null);
   const most = Math.max(1, ...flows.map((f) => f.owd_ns_p99 ?? 0));
   if (flows.length === 0) {
     return <Empty>No flow of it is measured.</Empty>;
@@ -120,6 +122,7 @@ function Flows({ flows }: { flows: JobFlow[] }) {
   return (
     <>
       {odd && <p><Mark tone="bad">{name(odd)} stands out: {duration(odd.owd_ns_p50)} at the median</Mark></p>}
+      {timed.length > 0 && <Strip title="Flows by their median one-way delay, each with its p99" bars={timed.map((f) => ({ name: name(f), p50: f.owd_ns_p50!, p99: f.owd_ns_p99, odd: f === odd }))} />}
       <Table caption="Each rank's slowest flows, and those not well" rows={flows} id={(f) => `${name(f)} ${f.state} ${flows.indexOf(f)}`} first="Network p50" columns={[
         { name: "Flow", cell: (f) => (f === odd ? <strong>{name(f)}</strong> : name(f)), sort: name },
         { name: "State", cell: (f) => <Mark tone={f.state === "active" ? "good" : f.state === "down" ? "bad" : "warn"}>{f.state}{f.reason === null ? "" : `: ${f.reason}`}</Mark>, sort: (f) => f.state },
@@ -145,6 +148,36 @@ function Happened({ rows }: { rows: JobRow[] }) {
   );
 }
 
+type Past = JobDetail["past"];
+
+/** Two pasts from their own beginnings on, in the coarser one's steps. */
+export function aligned(a: Past, b: Past, of: "rate_bps" | "owd_ns_p99"): { seconds: number[]; lines: (number | null)[][] } {
+  const step = Math.max(a.step_ns, b.step_ns);
+  const lines = [a, b].map((past) => {
+    const begin = Math.max(0, past.rate_bps.findIndex((v) => v !== null));
+    const own = past[of].slice(begin);
+    const each = step / past.step_ns;
+    return Array.from({ length: Math.ceil(own.length / each) }, (_, i) => {
+      const known = own.slice(i * each, (i + 1) * each).filter((v): v is number => v !== null);
+      return known.length === 0 ? null : of === "rate_bps" ? known.reduce((x, y) => x + y, 0) / known.length : Math.max(...known);
+    });
+  });
+  const length = Math.max(...lines.map((l) => l.length));
+  return { seconds: Array.from({ length }, (_, i) => (i * step) / 1e9), lines: lines.map((l) => Array.from({ length }, (_, i) => l[i] ?? null)) };
+}
+
+function Runs({ first, second }: { first: JobDetail; second: JobDetail }) {
+  const rates = useMemo(() => aligned(first.past, second.past, "rate_bps"), [first, second]);
+  const delays = useMemo(() => aligned(first.past, second.past, "owd_ns_p99"), [first, second]);
+  const lines = (of: typeof rates) => of.lines.map((values, i) => ({ name: [first.job, second.job][i]!, values }));
+  return rates.seconds.length < 2 ? <Empty>Too little of their pasts to draw.</Empty> : (
+    <>
+      <Chart title="Throughput, each from its own beginning on" span seconds={rates.seconds} format={rate} lines={lines(rates)} />
+      <Chart title="Worst flow's p99, each from its own beginning on" span seconds={delays.seconds} format={duration} lines={lines(delays)} />
+    </>
+  );
+}
+
 /** Another job's figures beside this one's: was the network different? */
 function Beside({ detail, other }: { detail: JobDetail; other: string | undefined }) {
   const jobs = useResource<Page<Job>>("jobs?limit=1000", 30_000);
@@ -166,6 +199,7 @@ function Beside({ detail, other }: { detail: JobDetail; other: string | undefine
           </select>
         </label>
       </p>
+      {d && <Runs first={detail} second={d} />}
       {d && (
         <Table caption={`Job ${detail.job} beside job ${d.job}`} rows={[
           { what: "Sends", first: rate(detail.rate_bps), second: rate(d.rate_bps) },

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Finding, Level, Port } from "../../src/model.ts";
+import { aligned } from "../../src/views/jobs.tsx";
+import { clock } from "../../src/ui/chart.tsx";
+import { ticks } from "../../src/ui/strip.tsx";
 import { amount, rule } from "../../src/views/levels.tsx";
 import { byLeaf, suspects } from "../../src/views/topology.tsx";
 
@@ -24,4 +27,22 @@ test("a level is a sentence with its limit in the unit that people use", () => {
   assert.equal(rule(level({ measure: "loss", unit: "ppm", within: "rail", limit: 1_000 })), "loss within a rail ≤ 0.10 %");
   assert.equal(rule(level({ measure: "hops", unit: "hops", within: "pod", limit: 3 })), "hops within a pod ≤ 3");
   assert.equal(amount(level({ measure: "hops", unit: "hops" }), 5), "5");
+});
+
+test("two runs lie on each other from their beginnings on, in the coarser one's steps", () => {
+  const past = (step: number, rates: (number | null)[]) => ({ from_utc_ns: 7, step_ns: step * 1e9, rate_bps: rates, owd_ns_p50: rates, owd_ns_p99: rates });
+  const { seconds, lines } = aligned(past(10, [null, 4, 8, 2, null, 6]), past(20, [10, 20, 30, 40]), "rate_bps");
+  assert.deepEqual(seconds, [0, 20, 40, 60]);
+  assert.deepEqual(lines, [[6, 2, 6, null], [10, 20, 30, 40]]);
+  assert.deepEqual(aligned(past(10, [null, 4, 8, 2]), past(20, [10]), "owd_ns_p99").lines, [[8, 2], [10, null]]);
+});
+
+test("a time axis is written as the rest of the page", () => {
+  const noon = new Date(2026, 10, 21, 12, 0, 7).getTime() / 1e3;
+  assert.deepEqual([clock(noon, 5), clock(noon, 60), clock(noon, 86_400)], ["12:00:07", "12:00", "11-21"]);
+});
+
+test("ticks stand at round delays within the axis", () => {
+  assert.deepEqual(ticks(3_000, 60_000), [5_000, 10_000, 20_000, 50_000]);
+  assert.deepEqual(ticks(900, 5_000_000), [1_000, 10_000, 100_000, 1_000_000]);
 });
