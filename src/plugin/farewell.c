@@ -36,6 +36,10 @@ static void add_time(struct text *text, int64_t ns)
 
 static void add_faults(struct text *text, const struct transport_summary *sum)
 {
+    if (sum->resent > 0) {
+        add(text, "; %.2g %% of the chunks went twice",
+            100.0 * (double)sum->resent / (double)sum->chunks_out);
+    }
     if (sum->failovers == 0) {
         add(text, "; no lane failed");
         return;

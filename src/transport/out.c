@@ -12,6 +12,7 @@
 #define QUICK_BYTES  32768
 #define HEDGE_ASK_NS (2 * NS_PER_MS)
 #define SEEN_NS      50000 /* what the watch said of the lanes is good for so long, if it says nothing */
+#define HEDGE_TIMES  8
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
@@ -499,6 +500,24 @@ static bool hangs(struct set *set, struct mono now, uint32_t lane,
            (kernel.unacked > 0 && stream->bytes_out + unwritten - kernel.bytes_acked > behind);
 }
 
+/* Could another lane have brought that chunk many times over? Else all are slow: the network is full, and what goes twice
+ * makes it worse. */
+static bool slow_alone(const struct set *set, struct mono now, uint32_t lane,
+                       const struct sender_lane_info *info)
+{
+    const uint32_t others = watch_carriers(set->watch, now) & ~(1u << lane);
+    const int64_t age = mono_sub(now, info->oldest).ns;
+
+    for (uint32_t lanes = others; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(lanes);
+        if (set->scheduler.lanes[i].rate > 0 &&
+            age > HEDGE_TIMES * scheduler_expected(&set->scheduler, i, info->oldest_bytes).ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void out_look(struct set *set, struct mono now)
 {
     ceiling_look(set, now);
@@ -510,7 +529,8 @@ void out_look(struct set *set, struct mono now)
         }
         const struct mono before = scheduler_hedge_before(&set->scheduler, now, lane);
         sender_lane_info(set->sender, lane, &info);
-        if (mono_before(info.oldest, before) && hangs(set, now, lane, &info)) {
+        if (mono_before(info.oldest, before) && slow_alone(set, now, lane, &info) &&
+            hangs(set, now, lane, &info)) {
             (void)sender_hedge(set->sender, lane, before);
         }
     }

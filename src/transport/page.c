@@ -172,6 +172,7 @@ void page_sum(const struct set *set, struct mono now, struct transport_summary *
         }
         sum->failovers += state.failovers;
         sum->bytes_out += set->sent[i].bytes;
+        sum->chunks_out += set->sent[i].chunks;
         sum->resent += set->sent[i].resent;
         sum->bytes_in += delay->bytes;
         sum->chunks_in += delay->chunks;

@@ -118,7 +118,8 @@ MUST_CHECK int transport_test(struct transport_request *request, bool *ret_done,
 void transport_close(struct transport_comm *comm);
 /* What the transport went through, all in all: for the paragraph at a job's end. */
 struct transport_summary {
-    uint64_t bytes_out, bytes_in, chunks_in, resent;
+    uint64_t bytes_out, bytes_in, chunks_out, chunks_in;
+    uint64_t resent; /* of chunks_out: once more, on another lane */
     uint32_t failovers, parted;
     int64_t parted_ns; /* with no way to a peer left */
     int64_t ran_ns;    /* since the transport was made */

@@ -21,7 +21,7 @@ why: a job with two NICs a host
 fabric: {hosts: 2, nics_per_host: 2, leaves: 2, spines: 2, link_mbps: 60, trunk_mbps: 60, buffer_bytes: 200000}
 """
 NS = 1_000_000_000
-GAP_S = 2.0  # decision 003: 0.05 to 0.2 s; a job without failover would wait for the end of the fault, 4 s
+GAP_S = 3.0  # decision 003: 0.05 to 0.2 s; a job without failover would wait for the end of the fault, 4 s
 
 
 def lab(*arguments, check=True):

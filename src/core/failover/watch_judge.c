@@ -75,7 +75,7 @@ static int64_t doubt_by_chunks(const struct watch *w, const struct wlane *x)
 /* D: how long it may be silent. */
 static int64_t doubt_after(const struct watch *w, const struct wlane *x)
 {
-    int64_t d = x->rtt_ns + 4 * x->rtt_ns_var;
+    int64_t d = 2 * x->rtt_ns + 4 * x->rtt_ns_var;
 
     if (!x->kernel) {
         return doubt_by_chunks(w, x);
