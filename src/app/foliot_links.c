@@ -44,6 +44,8 @@ static void put_nic(struct libscols_table *table, const json_t *answer, const js
     cell = text_format("%s/%s", field_integer(nic, "rx_dropped").text,
                        field_integer(nic, "tx_dropped").text);
     table_put(line, 12, cell.text);
+    cell = text_format("%s %s", field_string(nic, "switch"), field_string(nic, "switch_port"));
+    table_put(line, 13, strcmp(cell.text, " ") != 0 ? cell.text : "–");
 }
 
 static void print_event(const json_t *event, FILE *out)
@@ -58,9 +60,10 @@ static void print_event(const json_t *event, FILE *out)
 
 static int render_links(const struct options *options, json_t *const answers[], FILE *out)
 {
-    static const char *const titles[] = {
-        "HOST",   ">NIC",       "NAME",   "STATE", ">SINCE",     ">SPEED",      "STAMPS",
-        ">DOWNS", ">FLAPS/MIN", ">/HOUR", ">/DAY", ">ERR rx/tx", ">DROP rx/tx", NULL};
+    static const char *const titles[] = {"HOST",        ">NIC",        "NAME",   "STATE",
+                                         ">SINCE",      ">SPEED",      "STAMPS", ">DOWNS",
+                                         ">FLAPS/MIN",  ">/HOUR",      ">/DAY",  ">ERR rx/tx",
+                                         ">DROP rx/tx", "SWITCH PORT", NULL};
     struct libscols_table *table = table_new(titles);
     int status = EXIT_WELL;
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-LIMIT = 25  # tenths
+LIMIT = {"agent": 27, "controller": 25}  # tenths; the agent's 0.2 above 2.5: docs/security.md, The services
 
 
 def main():
@@ -20,7 +20,7 @@ def main():
     worst = 0
     for name in ("agent", "controller"):
         unit = os.path.join(sys.argv[1], "packaging", f"foliot-{name}.service")
-        done = subprocess.run([analyze, "security", "--no-pager", "--offline=true", f"--threshold={LIMIT}", unit],
+        done = subprocess.run([analyze, "security", "--no-pager", "--offline=true", f"--threshold={LIMIT[name]}", unit],
                               capture_output=True, text=True, check=False)
         if "exposure level" not in done.stdout:
             print(f"skipped: systemd-analyze can't do it here: {done.stderr.strip()}")

@@ -80,6 +80,44 @@ class TestTopology(fleet.Fleet):
         self.assertIn(("silent-host", "h0", None), self.differences())
         self.assertIn("topology.declare", {a["what"] for a in self.get("/api/v1/audit")["items"]})
 
+    def send(self, port, body):
+        """An LLDP frame out of the other end of a cable."""
+        code = ("import socket,sys; s=socket.socket(socket.AF_PACKET,socket.SOCK_RAW); s.bind((sys.argv[1],0)); "
+                "s.send(bytes.fromhex(sys.argv[2]))")
+        fleet.run("ip", "netns", "exec", self.space("c"), sys.executable, "-c", code, port, "0180c200000e02000000000188cc" + body.hex())
+
+    def switch_says(self, nic, name, port, ttl=120):
+        """On the cable of h0/nic<nic>."""
+        def tlv(kind, value):
+            return bytes([kind << 1 | len(value) >> 8, len(value) & 255]) + value
+        self.send(f"p0x{nic}", tlv(1, b"\x04\x02\xaa\xbb\xcc\xdd\x0e") + tlv(2, b"\x05" + port.encode()) + tlv(3, ttl.to_bytes(2, "big")) +
+                  tlv(5, name.encode()) + tlv(0, b""))
+
+    def switches(self):
+        return [(x["switch"], x["switch_port"]) for x in self.get("/api/v1/links")["items"]]
+
+    def test_lldp(self):
+        self.start(report="1s")
+        self.join(0)
+        agent = self.agent(0)
+        self.wait(lambda: (self.host("h0") or {}).get("nics_up") == 2, 10, agent.log)
+        self.foliot("topology", "declare", self.write("topology.yaml", GOOD))
+        for body in (b"", b"\x04\x01", b"\x02"):  # what is no LLDP is nobody's name
+            self.send("p0x0", body + bytes(46))
+        self.assertEqual(self.switches(), [(None, None)] * 2)
+        self.switch_says(0, "leaf1", "Ethernet1")
+        self.switch_says(1, "leaf1", "Ethernet2")
+        self.wait(lambda: self.switches() == [("leaf1", "Ethernet1"), ("leaf1", "Ethernet2")], 6, lambda: str(self.switches()))
+        self.assertEqual([n["switch_port"] for n in self.ask("h0", "links")["nics"]], ["Ethernet1", "Ethernet2"])
+        # nic0 is where it is declared; nic1's switch says that it is another.
+        miscabled = [d for d in self.get("/api/v1/topology")["differences"] if d["difference"] == "miscabled"]
+        self.assertEqual([(d["name"], d["declared"], d["found"]) for d in miscabled], [("nic1", "leaf2", "leaf1 port Ethernet2")])
+        # What a finding suspects is named with its port; and a farewell is the end of it.
+        self.ip("c", "link", "set", "p0x0", "down")
+        self.wait(lambda: "(leaf1 port Ethernet1)" in agent.log(), 10, agent.log)
+        self.switch_says(1, "leaf1", "Ethernet2", ttl=0)
+        self.wait(lambda: self.switches()[1] == (None, None), 6, lambda: str(self.switches()))
+
     def mistakes(self, path):
         """Refused whole, with the place; what was declared stays."""
         for text, place in ((GOOD.replace("leaf: leaf1, port", "leaf: leaf9, port"), "topology.yaml:4:30: expected one of `leaves`, found"),

@@ -498,6 +498,10 @@ size_t finding_text(const struct finding *f, const struct finding_names *names, 
     add_rules_out(&t, f);
     add(&t, "; suspect: ");
     add_element(&t, names, &f->suspect);
+    if (f->suspect.kind == ELEMENT_NIC && names != NULL && names->port != NULL &&
+        names->port(names->context, (struct nic_id){f->suspect.a.number}) != NULL) {
+        add(&t, " (%s)", names->port(names->context, (struct nic_id){f->suspect.a.number}));
+    }
     if (f->suspect.kind != ELEMENT_UNKNOWN && !f->confident) {
         add(&t, " (a guess)");
     }

@@ -131,6 +131,7 @@ struct finding_names {
     const char *(*host)(void *context, struct host_id host);
     const char *(*nic)(void *context, struct nic_id nic);
     void *context;
+    const char *(*port)(void *context, struct nic_id nic); /* switch and port that it hangs on; NULL: not known */
 };
 
 /* Fills f with "nothing known" of that kind. */

@@ -354,6 +354,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     }
     r = agent_nics_open(a);
     if (r == 0) {
+        agent_lldp_open(a);
         agent_clocks_open(a);
     }
     r = r < 0 ? r : start_node(a);
@@ -385,6 +386,7 @@ static void close_all(struct agent *a)
     agent_pages_close(a);
     agent_clocks_close(a);
     agent_nics_close(a);
+    lldp_close(&a->lldp);
     node_free(a->node);
     free_fleet(&a->node_config.fleet);
     recorder_close(a->recorder);
@@ -408,6 +410,7 @@ int agent_run(const struct agent_options *options)
     }
     a->lock_fd = a->timer_fd = -1;
     a->hops = (struct hop_listener){-1, -1};
+    a->lldp.fd = -1;
     int r = open_all(a, options);
     if (r == 0) {
         agent_say(LOG_INFO,

@@ -18,6 +18,7 @@
 #include "core/page/page.h"
 #include "platform/json/json.h"
 #include "platform/netlink/link_monitor.h"
+#include "platform/netlink/lldp_listener.h"
 #include "platform/shm/shm.h"
 #include "platform/timestamp/endpoint.h"
 #include "platform/timestamp/hop.h"
@@ -56,6 +57,9 @@ struct agent_nic {
     struct link_facts said; /* last facts given to the node */
     int64_t facts_ns;       /* when */
     bool facts_known, started, ports_said;
+    struct lldp neighbour; /* the switch, as it says */
+    int64_t neighbour_until_ns;
+    uint32_t lldp_interface; /* that is listened at; 0: none */
 };
 
 struct agent_event { /* of a link, for `foliot links` */
@@ -114,6 +118,7 @@ struct agent {
     struct agent_nic nics[HOST_NIC_MAX];
     struct link_monitor *links;
     struct hop_listener hops;
+    struct lldp_listener lldp;
     bool hops_allowed, hops_wait; /* a router's answer came: taken in the next round */
     struct agent_discovery discovery[AGENT_DISCOVERY_KEPT];
     uint32_t discovery_count;
@@ -216,6 +221,11 @@ uint32_t agent_member_of_nic(const struct agent *a, uint32_t local);
 uint32_t agent_nic_of_member(const struct agent *a, uint32_t member);
 void agent_clocks_round(struct agent *a); /* guard, facts: each round */
 void agent_clocks_slow(struct agent *a);  /* anchor, brackets: ten times a second */
+
+/* ---- lldp.c ---- */
+void agent_lldp_open(struct agent *a); /* without it neighbours stay unknown */
+void agent_lldp_poll(struct agent *a); /* once a second */
+const struct lldp *agent_lldp_of(const struct agent *a, uint32_t local); /* NULL: not known */
 
 /* ---- publish.c ---- */
 MUST_CHECK int agent_pages_open(struct agent *a);

@@ -188,6 +188,9 @@ static void put_nic(struct agent *a, struct json_writer *j, uint32_t i)
         answer_stamps_word(nic->endpoint != NULL ? agent_nic_stamps(a, i) : STAMP_NONE));
     json_put_string(j, "trouble", nic->trouble[0] != 0 ? nic->trouble : NULL);
     json_put_uint(j, "carrier_down_count", l->down_count);
+    const struct lldp *neighbour = agent_lldp_of(a, i);
+    json_put_string(j, "switch", neighbour != NULL ? neighbour->system : NULL);
+    json_put_string(j, "switch_port", neighbour != NULL ? neighbour->port : NULL);
     json_put_uint(j, "flaps_minute", r.flaps_minute);
     json_put_uint(j, "flaps_hour", r.flaps_hour);
     json_put_uint(j, "flaps_day", r.flaps_day);

@@ -49,6 +49,7 @@ struct agent_config {
     struct {
         char name[IF_NAMESIZE]; /* as the peers list has it */
         uint32_t peer;          /* its index in peers */
+        char port_name[140];    /* "leaf3 port Ethernet1/4", as heard by LLDP; empty: not known */
     } nics[HOST_NIC_MAX];
     uint32_t peer_count;
     struct node_peer *peers; /* by ascending id */

@@ -255,6 +255,11 @@ static void fill_port(struct agent *a, uint32_t i, Foliot__V1__Port *p)
     p->stamps = nic->endpoint == NULL ? 0 : agent_nic_stamps(a, i) == STAMP_HARDWARE ? 2 : 1;
     p->trouble = (char *)(uintptr_t)nic->trouble;
     p->name = (char *)(uintptr_t)l->name;
+    const struct lldp *neighbour = agent_lldp_of(a, i);
+    if (neighbour != NULL) {
+        p->neighbour = (char *)(uintptr_t)neighbour->system;
+        p->neighbour_port = (char *)(uintptr_t)neighbour->port;
+    }
 }
 
 static int fill_ports(struct report_maker *m, struct agent *a, Foliot__V1__Report *report)

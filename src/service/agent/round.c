@@ -404,6 +404,7 @@ void agent_round(struct agent *a)
     if (due(a, &a->next_poll, span_s(1))) {
         agent_nics_poll(a);
         agent_nics_follow(a);
+        agent_lldp_poll(a);
     }
     /* as it was before this round's facts: node_deadline() always lies after the last call */
     if (!mono_before(a->now, a->tick_due) || mono_sub(a->tick_due, a->now).ns > NS_PER_S) {

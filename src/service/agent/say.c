@@ -30,9 +30,22 @@ const char *agent_interface_name(const struct agent *a, struct nic_id nic)
     return agent_config_find(a->config, nic, &index) ? a->config->more[index].nic_name : NULL;
 }
 
+/* Of an own NIC, as its switch said lately: agent_lldp_poll keeps it. */
+static const char *port_name(void *context, struct nic_id nic)
+{
+    const struct agent_config *c = context;
+    for (uint32_t i = 0; i < c->nic_count; i++) {
+        if (nic_id_equal(c->peers[c->nics[i].peer].nic, nic) && c->nics[i].port_name[0] != 0) {
+            return c->nics[i].port_name;
+        }
+    }
+    return NULL;
+}
+
 struct finding_names agent_names(const struct agent *a)
 {
-    return (struct finding_names){.host = host_name, .nic = nic_name, .context = a->config};
+    return (struct finding_names){
+        .host = host_name, .nic = nic_name, .context = a->config, .port = port_name};
 }
 
 bool agent_fleet_ns(const struct agent *a, struct mono at, int64_t *ret_ns)

@@ -267,6 +267,14 @@ static void put_address(struct json_writer *j, const char *key, int family, cons
                     known && inet_ntop(family, bytes, text, sizeof(text)) != NULL ? text : NULL);
 }
 
+/* What the switch at the other end said of itself. */
+static void put_neighbour(struct json_writer *j, const struct fleet_nic *n, bool known)
+{
+    const bool heard = known && n->neighbour[0] != 0;
+    json_put_string(j, "switch", heard ? n->neighbour : NULL);
+    json_put_string(j, "switch_port", heard ? n->neighbour_port : NULL);
+}
+
 static void put_nic(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
                     struct mono now)
 {
@@ -277,6 +285,7 @@ static void put_nic(struct controller *c, struct json_writer *j, const struct fl
     json_put_string(j, "name", n->name);
     json_put_uint(j, "rail", n->rail);
     json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
+    put_neighbour(j, n, known);
     put_address(j, "address", AF_INET, n->address4);
     put_address(j, "address6", AF_INET6, n->address6);
     json_put_string(j, "state", port_word(known ? n->state : 0));
@@ -300,6 +309,7 @@ static void put_link(struct controller *c, struct json_writer *j, const struct f
     json_put_string(j, "name", n->name);
     json_put_uint(j, "rail", n->rail);
     json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
+    put_neighbour(j, n, known);
     json_put_string(j, "state", port_word(known ? n->state : 0));
     json_put_int_if(j, "since_utc_ns", known && n->since_utc_ns != 0, n->since_utc_ns);
     json_put_int_if(j, "speed_bps", n->speed_mbps != 0, (int64_t)n->speed_mbps * 1000000);

@@ -47,6 +47,9 @@ static void put_nic(const struct controller *c, struct json_writer *j,
     json_put_string(j, "leaf_joined", n != NULL && n->leaf[0] != 0 ? n->leaf : NULL);
     json_put_string(j, "leaf_seen", seen != UINT32_MAX ? t->leaves[seen].name : NULL);
     json_put_string(j, "port", d != NULL && d->port[0] != 0 ? d->port : NULL);
+    const bool heard = n != NULL && n->neighbour[0] != 0;
+    json_put_string(j, "switch", heard ? n->neighbour : NULL);
+    json_put_string(j, "switch_port", heard ? n->neighbour_port : NULL);
     json_put_end(j);
 }
 

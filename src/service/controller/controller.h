@@ -85,6 +85,7 @@ struct fleet_nic {
     uint32_t id;
     struct fleet_host *host;
     char name[IF_NAMESIZE], leaf[64], trouble[160];
+    char neighbour[64], neighbour_port[64]; /* by LLDP; empty: not known */
     uint32_t rail, configured_mbps;
     uint8_t address4[4], address6[16];
     /* as reported */

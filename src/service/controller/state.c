@@ -311,6 +311,10 @@ static void apply_port(struct controller *c, const struct fleet_host *h,
     n->tx_drops = p->tx_drops;
     n->stamps = p->stamps;
     n->reported = true;
+    if (report->covers_ms > 0) {
+        snprintf(n->neighbour, sizeof(n->neighbour), "%s", p->neighbour);
+        snprintf(n->neighbour_port, sizeof(n->neighbour_port), "%s", p->neighbour_port);
+    }
     snprintf(n->trouble, sizeof(n->trouble), "%s", p->trouble);
 }
 

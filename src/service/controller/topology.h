@@ -64,7 +64,7 @@ enum difference_kind {
     DIFFERENCE_UNDECLARED_NIC,
     DIFFERENCE_WRONG_RAIL,
     DIFFERENCE_WRONG_LEAF, /* the host joined with another */
-    DIFFERENCE_MISCABLED,  /* seen at another leaf, or at another port */
+    DIFFERENCE_MISCABLED,  /* seen, or said by its switch, to be at another leaf or port */
     DIFFERENCE_NO_LINK,
 };
 struct difference {
@@ -72,7 +72,7 @@ struct difference {
     const char *host; /* NULL never; borrowed from topology or fleet */
     const char *nic;  /* NULL: about the host */
     uint32_t id;      /* of the NIC; UINT32_MAX: none */
-    char declared[80], found[80], text[400];
+    char declared[140], found[140], text[600];
 };
 const char *difference_word(enum difference_kind kind);
 struct topology_view {

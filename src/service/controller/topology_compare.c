@@ -122,13 +122,23 @@ static const struct fleet_nic *nic_named(const struct controller *c, const struc
     return NULL;
 }
 
+static bool is_leaf(const struct topology *t, const char *name)
+{
+    for (uint32_t i = 0; i < t->leaf_count; i++) {
+        if (strcmp(t->leaves[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void compare_nic(const struct controller *c, struct topology_view *v,
                         const struct topology_nic *d, const struct fleet_nic *n)
 {
     const struct topology *t = &c->declared->now;
     const char *host = n->host->name;
     const char *leaf = d->leaf != NONE ? t->leaves[d->leaf].name : "";
-    char declared[24], found[24];
+    char declared[24], found[24], wanted[140], heard[140];
     if (d->rail >= 0 && (uint32_t)d->rail != n->rail) {
         snprintf(declared, sizeof(declared), "rail %d", d->rail);
         snprintf(found, sizeof(found), "rail %u", n->rail);
@@ -142,7 +152,19 @@ static void compare_nic(const struct controller *c, struct topology_view *v,
              "%s/%s is declared at %s and joined as hanging on %s: one of the two is a mistake",
              host, d->name, leaf, n->leaf);
     }
-    if (d->leaf != NONE && v->seen[n->id] != NONE && v->seen[n->id] != d->leaf) {
+    const bool said = n->neighbour[0] != 0 && d->leaf != NONE;
+    const bool elsewhere = said && strcmp(n->neighbour, leaf) != 0 && is_leaf(t, n->neighbour);
+    const bool other_port = said && strcmp(n->neighbour, leaf) == 0 && d->port[0] != 0 &&
+                            strcmp(n->neighbour_port, d->port) != 0;
+    if (elsewhere || other_port) {
+        snprintf(wanted, sizeof(wanted), "%s%s%s", leaf, d->port[0] != 0 ? " port " : "", d->port);
+        snprintf(heard, sizeof(heard), "%s port %s", n->neighbour, n->neighbour_port);
+        fill(add(v, DIFFERENCE_MISCABLED, host, d->name, n->id), wanted, heard,
+             "%s/%s is declared at %s, and the switch that it hangs on says that it is %s: its "
+             "cable is "
+             "plugged in there",
+             host, d->name, wanted, heard);
+    } else if (d->leaf != NONE && !said && v->seen[n->id] != NONE && v->seen[n->id] != d->leaf) {
         const char *seen = t->leaves[v->seen[n->id]].name;
         fill(
             add(v, DIFFERENCE_MISCABLED, host, d->name, n->id), leaf, seen,
