@@ -208,8 +208,8 @@ static void star(struct report *report, uint32_t ranks)
 int main(int argc, char **argv)
 {
     const uint64_t faults = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
-    const double hours = argc > 2 ? strtod(argv[2], NULL) : 1;
-    const double days = argc > 3 ? strtod(argv[3], NULL) : 0.1;
+    const double hours = argc > 2 ? strtod(argv[2], NULL) : 0.2;
+    const double days = argc > 3 ? strtod(argv[3], NULL) : 0.01;
     static struct report report;
 
     report_init(&report, "job-sim", argc, argv);

@@ -151,7 +151,8 @@ struct job_world {
     uint32_t slot_count;
     uint32_t safe_nic, safe_spine; /* no fault touches these now */
     int64_t safe_until;
-    bool calm; /* no more faults */
+    uint32_t rested; /* in the end: processes below have nothing left */
+    bool calm;       /* no more faults */
     bool last_came;
     int64_t last_at;
     struct flow *flows;
@@ -219,6 +220,6 @@ bool rank_abort(struct job_world *w);
 /* The process is about to die or to be cut off: errors to and from it are right. */
 void rank_excuse(struct job_world *w, uint32_t process);
 void rank_killed(struct job_world *w, uint32_t process);
-bool rank_over(const struct job_world *w);
+bool rank_over(struct job_world *w);
 void rank_stuck(struct job_world *w);
 void rank_done(struct job_world *w);

@@ -576,7 +576,7 @@ void rank_killed(struct job_world *w, uint32_t process)
     }
 }
 
-bool rank_over(const struct job_world *w)
+bool rank_over(struct job_world *w)
 {
     return w->flows_over == w->flow_count;
 }

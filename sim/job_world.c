@@ -75,7 +75,7 @@ static void next_step(struct job_world *w)
     }
 }
 
-static bool step_over(const struct job_world *w)
+static bool step_over(struct job_world *w)
 {
     return w->stepped == w->flow_count;
 }
@@ -319,7 +319,7 @@ static void happen(struct job_world *w, const struct agenda_item *item)
     }
 }
 
-static void run_until(struct job_world *w, int64_t until, bool (*enough)(const struct job_world *))
+static void run_until(struct job_world *w, int64_t until, bool (*enough)(struct job_world *))
 {
     struct agenda_item item;
 
@@ -330,10 +330,11 @@ static void run_until(struct job_world *w, int64_t until, bool (*enough)(const s
     }
 }
 
-static bool at_rest(const struct job_world *w)
+/* Asked after every event: whoever wasn't at rest is asked first. */
+static bool at_rest(struct job_world *w)
 {
-    for (uint32_t i = 0; i < w->config.hosts; i++) {
-        const struct transport *t = w->processes[i].transport;
+    for (; w->rested < w->config.hosts; w->rested++) {
+        const struct transport *t = w->processes[w->rested].transport;
         for (uint32_t k = 0; t != NULL && k < t->set_count; k++) {
             if (t->sets[k] != NULL) {
                 return false;
