@@ -13,6 +13,8 @@
 #define PARK_NS      2.0
 #define PARK_NOISE   0.8
 #define UNPARK       0.8
+#define GROUP        1.5 /* parking limits: levels so near to each other agree */
+#define FAR          3.0 /* of those: nothing but another path or another clock can be so far off */
 #define REGROUP_S    1.0
 #define UNPARK_S     2.0
 #define CLIP         2.5
@@ -113,7 +115,7 @@ double park_limit(const struct clock *c)
  * member itself may be, and the largest group tells where the others are. */
 static double densest_level(const struct clock *c, double park_at)
 {
-    const double limit = 1.5 * park_at;
+    const double limit = GROUP * park_at;
     int at_zero = 0, usable = 0, best = 0;
     double centre = 0;
 
@@ -144,11 +146,25 @@ static double densest_level(const struct clock *c, double park_at)
     return best > at_zero && best > c->liars_max ? centre : 0;
 }
 
-/* At most half: when more stand out than that, it is this member that is off, and who is left out
- * can't bring it back. */
+/* Edges whose levels lie around `level`. */
+static int agreeing(const struct clock *c, double level, double within)
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        count += edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure &&
+                 fabs(e->level_ns - level) <= within;
+    }
+    return count;
+}
+
+/* Half of the edges, when they stand out. More than that only one by one and far off, where more
+ * agree with this member than with that edge: else it is this member that is off, and who is left
+ * out can't bring it back. */
 static void park(struct clock *c, struct nic_time now, double dt_s)
 {
-    const double limit = park_limit(c);
+    const double limit = park_limit(c), near = GROUP * limit;
     int usable = 0, parked = 0;
 
     for (int i = 0; i < c->capacity; i++) {
@@ -166,7 +182,9 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
         }
         const double off = fabs(e->level_ns);
         if (!e->parked) {
-            if (c->narrow && off > limit && (e->config.witness || 2 * (parked + 1) <= usable)) {
+            if (c->narrow && off > limit &&
+                (e->config.witness || 2 * (parked + 1) <= usable ||
+                 (off > FAR * near && agreeing(c, 0, near) > agreeing(c, e->level_ns, near)))) {
                 parked += !e->config.witness && edge_usable(c, e);
                 e->parked = true;
                 e->parked_s = 0;
