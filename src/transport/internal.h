@@ -249,6 +249,7 @@ struct transport_comm {
     bool abort;       /* closed with requests in flight */
     struct mono close_next, close_until;
     struct span close_gap;
+    struct mono opened_at;             /* sending: OPEN was written last */
     uint32_t opened_on;                /* bit k: OPEN was written to lane k's present epoch */
     uint64_t posted_told;              /* receiving: how many receives the sender knows of */
     uint64_t last_placed, last_posted; /* receiving: when it was closed */

@@ -310,8 +310,12 @@ void out_harvest(struct set *set)
 
 /* OPEN once on each new connection until the receiver has answered for the comm; and again when that connection is gone and
  * messages wait: what is posted may have been said in vain, and the comm given up unheard. */
-static bool wants_open(const struct set *set, const struct transport_comm *comm)
+static bool wants_open(const struct set *set, const struct mono now, struct transport_comm *comm)
 {
+    /* Nor may it wait for what the receiver forgot while a lane that lives on was dead one way. */
+    if (comm->state != COMM_OPENING && mono_sub(now, comm->opened_at).ns >= NS_PER_S) {
+        comm->opened_on = 0;
+    }
     return comm->state == COMM_OPENING || (comm->opened_on == 0 && !comm->book_closed &&
                                            !sender_comm_idle(set->sender, comm->number));
 }
@@ -322,7 +326,7 @@ void out_openings(struct set *set, struct mono now)
         if (comm->state == COMM_OPENING && sender_comm_confirmed(set->sender, comm->number)) {
             comm->state = COMM_OPEN;
         }
-        if (!wants_open(set, comm)) {
+        if (!wants_open(set, now, comm)) {
             continue;
         }
         for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
@@ -340,6 +344,7 @@ void out_openings(struct set *set, struct mono now)
             lane_open_encode(bytes, &open);
             if (stream_control(stream, bytes, sizeof(bytes))) {
                 comm->opened_on |= 1u << lane;
+                comm->opened_at = now;
                 const int rc = stream_flush(set, stream);
                 if (rc < 0 && rc != -EAGAIN) {
                     set_lost(set, now, lane, LANE_REASON_RESET);
