@@ -51,7 +51,7 @@ static void chaos(struct report *report, uint64_t wanted)
     uint64_t faults = 0, messages = 0, seeds = 0, resent = 0, killed = 0, failed = 0;
     const int before = wrongs;
     struct job_world_result one;
-    char note[128];
+    char note[192];
 
     for (; faults < wanted; seeds++) {
         struct job_world_config config;
@@ -63,10 +63,12 @@ static void chaos(struct report *report, uint64_t wanted)
         failed += one.failed;
         killed += one.by_kind[JOB_FAULT_KILL] + one.by_kind[JOB_FAULT_PART];
     }
-    snprintf(note, sizeof(note),
-             "%llu worlds, %llu messages, %llu chunks resent, %llu killed or cut off",
-             (unsigned long long)seeds, (unsigned long long)messages, (unsigned long long)resent,
-             (unsigned long long)killed);
+    snprintf(
+        note, sizeof(note),
+        "%llu worlds, %llu messages, %llu chunks resent, %llu killed or cut off, %llu requests "
+        "failed and had to",
+        (unsigned long long)seeds, (unsigned long long)messages, (unsigned long long)resent,
+        (unsigned long long)killed, (unsigned long long)failed);
     add(report, "sim.job.faults", (double)faults, "faults", 1e6, 1e7, REPORT_HIGHER, note);
     add(report, "sim.job.wrong", wrongs - before, "worlds", 0, 0, REPORT_LOWER,
         "lost, doubled, corrupted, late, stuck, or an error while a path was left");
