@@ -343,8 +343,10 @@ static int io_wait(struct io *io, struct mono until, struct io_event *ret_events
             ret_events[count++] = (struct io_event){.tag = e->tag, .events = events};
         }
     }
-    p->ready_count -= seen;
-    memmove(p->ready, p->ready + seen, p->ready_count * sizeof(*p->ready));
+    if (seen > 0) {
+        p->ready_count -= seen;
+        memmove(p->ready, p->ready + seen, p->ready_count * sizeof(*p->ready));
+    }
     return count;
 }
 
