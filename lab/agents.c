@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 void lab_host_folder(const struct lab *lab, int host, char ret_folder[LAB_TEXT_SIZE])
@@ -220,61 +219,44 @@ void lab_program(const struct lab *lab, const char *name, char ret_program[PATH_
     snprintf(ret_program, PATH_MAX, "%s", name);
 }
 
-_Noreturn static void become_agent(const struct lab *lab, int host, const char *program)
+struct agent_place {
+    const struct lab *lab;
+    int host;
+    const char *pid_file;
+};
+
+static int enter_agent(const void *data)
 {
-    char folder[LAB_TEXT_SIZE];
-    char file[LAB_TEXT_SIZE + 32];
+    const struct agent_place *place = (const struct agent_place *)data;
     char text[32];
-    lab_host_folder(lab, host, folder);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL); /* a fault's helper blocks what an agent must hear */
-    setsid();
-    int rc = lab_host_enter(lab, host);
-    if (rc < 0) {
-        fprintf(stderr, "foliot lab: host%d: %s\n", host, strerror(-rc));
-        _exit(1);
-    }
-    snprintf(file, sizeof(file), "%s/agent.pid", folder);
+    const int rc = lab_host_enter(place->lab, place->host);
     snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    rc = machine_write_file(file, text);
-    snprintf(file, sizeof(file), "%s/agent.log", folder);
-    int log = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (rc < 0 || log < 0 || null < 0) {
-        _exit(1);
-    }
-    dup2(null, STDIN_FILENO);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    snprintf(file, sizeof(file), "%s/agent.yaml", folder);
-    execlp(program, "foliot-agent", "--config", file, (char *)NULL);
-    fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
-    _exit(127);
+    return rc < 0 ? rc : machine_write_file(place->pid_file, text);
 }
 
 int lab_agent_start(const struct lab *lab, int host)
 {
-    char found[PATH_MAX];
+    char program[PATH_MAX], folder[LAB_TEXT_SIZE];
+    char config[LAB_TEXT_SIZE + 32], log[LAB_TEXT_SIZE + 32], pid_file[LAB_TEXT_SIZE + 32];
     if (lab_agent_pid(lab, host) != 0) {
         return -EALREADY;
     }
-    lab_program(lab, "foliot-agent", found);
-    fflush(NULL);
-    /* Twice, so that the agent is init's child and no zombie of ours. */
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (fork() == 0) {
-            become_agent(lab, host, found);
-        }
-        _exit(0);
-    }
-    int status;
-    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
+    lab_program(lab, "foliot-agent", program);
+    lab_host_folder(lab, host, folder);
+    snprintf(config, sizeof(config), "%s/agent.yaml", folder);
+    snprintf(log, sizeof(log), "%s/agent.log", folder);
+    snprintf(pid_file, sizeof(pid_file), "%s/agent.pid", folder);
+    const int output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (output < 0) {
         return -errno;
     }
-    for (int i = 0; i < 200 && lab_agent_pid(lab, host) == 0; i++) {
+    const struct agent_place place = {lab, host, pid_file};
+    const char *argv[] = {program, "--config", config, NULL};
+    const int rc = machine_spawn(&(struct machine_task){
+        .argv = argv, .enter = enter_agent, .data = &place, .output = &output, .stays = true});
+    close(output);
+    for (int i = 0; rc == 0 && i < 200 && lab_agent_pid(lab, host) == 0; i++) {
         usleep(5000);
     }
-    return lab_agent_pid(lab, host) == 0 ? -ECHILD : 0;
+    return rc < 0 ? rc : lab_agent_pid(lab, host) == 0 ? -ECHILD : 0;
 }

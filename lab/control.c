@@ -12,10 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define LISTEN_FD    3 /* where systemd's protocol wants the first socket */
 #define START_TRIES  200
 #define START_US     25000
 #define COMMAND_SIZE (PATH_MAX + 16)
@@ -76,69 +74,22 @@ static int fill_space(const struct lab *lab, const char *space, int host)
 
 /* ---- programs ---- */
 
-/* Runs argv in a namespace, its words into `output` (NULL: as they are); waits, or leaves it to init. */
-struct task {
-    const char *space;
-    int host; /* -1: none: only the namespace */
-    const char *output;
-    int socket; /* handed over as systemd does; -1: none */
-    bool stays;
-};
-
-_Noreturn static void become(const struct lab *lab, const struct task *task,
-                             const char *const *argv)
+static int enter_space(const void *space)
 {
-    int rc = task->host >= 0 ? lab_host_enter(lab, task->host) : machine_enter_network(task->space);
-    int output = task->output == NULL
-                     ? -1
-                     : open(task->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (rc < 0 || null < 0 || (task->output != NULL && output < 0)) {
-        _exit(1);
-    }
-    dup2(null, STDIN_FILENO);
-    if (output >= 0) {
-        dup2(output, STDOUT_FILENO);
-        dup2(output, STDERR_FILENO);
-    }
-    if (task->socket >= 0) {
-        char pid[16];
-        snprintf(pid, sizeof(pid), "%d", (int)getpid());
-        setenv("LISTEN_PID", pid, 1);
-        setenv("LISTEN_FDS", "1", 1);
-        setenv("LISTEN_FDNAMES", "api", 1);
-        if (task->socket == LISTEN_FD) {
-            (void)fcntl(LISTEN_FD, F_SETFD, 0);
-        } else {
-            dup2(task->socket, LISTEN_FD);
-        }
-    }
-    if (task->stays) {
-        setsid();
-    }
-    execvp(argv[0], (char *const *)argv);
-    fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));
-    _exit(127);
+    return machine_enter_network((const char *)space);
 }
 
-static int run(const struct lab *lab, const struct task *task, const char *const *argv)
+/* Its words may hold a token: for root's eyes only. */
+static int run_to_file(const char *file, struct machine_task task)
 {
-    int status = 1;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (!task->stays) {
-            become(lab, task, argv);
-        }
-        if (fork() == 0) { /* init's child, no zombie of ours */
-            become(lab, task, argv);
-        }
-        _exit(0);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
+    const int output = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (output < 0) {
         return -errno;
     }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
+    task.output = &output;
+    const int rc = machine_spawn(&task);
+    close(output);
+    return rc;
 }
 
 /* ---- the controller ---- */
@@ -209,20 +160,20 @@ static int start_controller(const struct lab *lab, const char *space, int api_po
                           "172.31.0.1", "--uses",   uses,   NULL};
     const char *serve[] = {program, "--config", config, NULL};
     int rc = write_controller(lab, api_port, config);
-    rc = rc < 0
-             ? rc
-             : run(lab, &(struct task){.space = space, .host = -1, .output = words, .socket = -1},
-                   init);
+    if (rc == 0) {
+        rc = run_to_file(words,
+                         (struct machine_task){.argv = init, .enter = enter_space, .data = space});
+    }
     rc = rc < 0 ? rc : find_word(words, "flj_", ret_join);
     rc = rc < 0 ? rc : find_word(words, "fla_", ret_admin);
     snprintf(words, sizeof(words), "%s/controller.log", lab->folder);
-    rc =
-        rc < 0
-            ? rc
-            : run(lab,
-                  &(struct task){
-                      .space = space, .host = -1, .output = words, .socket = socket, .stays = true},
-                  serve);
+    if (rc == 0) {
+        rc = run_to_file(words, (struct machine_task){.argv = serve,
+                                                      .enter = enter_space,
+                                                      .data = space,
+                                                      .socket = &socket,
+                                                      .stays = true});
+    }
     close(socket);
     for (int i = 0; rc == 0 && access(ready, F_OK) < 0; i++) {
         usleep(START_US);
@@ -232,6 +183,17 @@ static int start_controller(const struct lab *lab, const char *space, int api_po
 }
 
 /* ---- the hosts ---- */
+
+struct joiner {
+    const struct lab *lab;
+    int host;
+};
+
+static int enter_host(const void *data)
+{
+    const struct joiner *joiner = (const struct joiner *)data;
+    return lab_host_enter(joiner->lab, joiner->host);
+}
 
 static int join_host(const struct lab *lab, int host, const char *token)
 {
@@ -259,7 +221,9 @@ static int join_host(const struct lab *lab, int host, const char *token)
         argv[n++] = leaves[i];
     }
     argv[n] = NULL;
-    return run(lab, &(struct task){.host = host, .output = words, .socket = -1}, argv);
+    const struct joiner joiner = {lab, host};
+    return run_to_file(words,
+                       (struct machine_task){.argv = argv, .enter = enter_host, .data = &joiner});
 }
 
 /* Who joined first knows nobody yet: all begin with the last one's list. */

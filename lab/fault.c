@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -192,16 +191,11 @@ int lab_fault_start(const struct lab *lab, const struct scenario_fault *fault, i
         return -errno;
     }
     state->fault = *fault;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (fork() == 0) {
-            become_helper(lab, state);
-        }
-        _exit(0);
+    const int parent = machine_fork_away();
+    if (parent == 0) {
+        become_helper(lab, state);
     }
-    int status;
-    int rc = pid < 0 || waitpid(pid, &status, 0) < 0 ? -errno : wait_ready(lab, state);
+    int rc = parent < 0 ? parent : wait_ready(lab, state);
     if (rc == 0 && ret_id != NULL) {
         *ret_id = state->id;
     }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define NETNS_FOLDER "/run/netns"
+#define LISTEN_FD    3 /* where systemd's protocol wants the first socket */
 
 int machine_enter_network(const char *space)
 {
@@ -78,6 +79,17 @@ static int input_fd(const char *input)
     return fd;
 }
 
+static int wait_for(pid_t pid, int failed)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : failed;
+}
+
 int machine_run(const char *const *argv, const char *input)
 {
     int fd = input_fd(input);
@@ -92,16 +104,81 @@ int machine_run(const char *const *argv, const char *input)
         _exit(127);
     }
     close(fd);
-    if (pid < 0) {
-        return -errno;
-    }
-    int status;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR) {
-            return -errno;
+    return pid < 0 ? -errno : wait_for(pid, -EIO);
+}
+
+int machine_fork_away(void)
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const pid_t away = fork();
+        if (away == 0) {
+            return 0;
         }
+        _exit(away < 0 ? 1 : 0);
     }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+    const int rc = pid < 0 ? -errno : wait_for(pid, -ECHILD);
+    return rc < 0 ? rc : 1;
+}
+
+/* What systemd's sd_listen_fds(3) wants to find. */
+static void hand_over(int socket)
+{
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    setenv("LISTEN_PID", pid, 1);
+    setenv("LISTEN_FDS", "1", 1);
+    setenv("LISTEN_FDNAMES", "api", 1);
+    if (socket == LISTEN_FD) {
+        (void)fcntl(LISTEN_FD, F_SETFD, 0);
+    } else {
+        dup2(socket, LISTEN_FD);
+    }
+}
+
+_Noreturn static void become(const struct machine_task *task)
+{
+    if (task->stays) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL); /* a fault's helper blocks what an agent must hear */
+        setsid();
+    }
+    const int rc = task->enter == NULL ? 0 : task->enter(task->data);
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (rc < 0 || null < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", task->argv[0], strerror(rc < 0 ? -rc : errno));
+        _exit(1);
+    }
+    dup2(null, STDIN_FILENO);
+    if (task->output != NULL) {
+        dup2(*task->output, STDOUT_FILENO);
+        dup2(*task->output, STDERR_FILENO);
+    }
+    if (task->socket != NULL) {
+        hand_over(*task->socket);
+    }
+    execvp(task->argv[0], (char *const *)task->argv);
+    fprintf(stderr, "foliot lab: cannot run %s: %s\n", task->argv[0], strerror(errno));
+    _exit(127);
+}
+
+int machine_spawn(const struct machine_task *task)
+{
+    if (task->stays) {
+        const int rc = machine_fork_away();
+        if (rc == 0) {
+            become(task);
+        }
+        return rc < 0 ? rc : 0;
+    }
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        become(task);
+    }
+    return pid < 0 ? -errno : wait_for(pid, -ECHILD);
 }
 
 int machine_write_file(const char *path, const char *text)

@@ -18,6 +18,24 @@ MUST_CHECK int machine_back(int fd);
 
 /* Runs argv with `input` on its stdin (NULL: /dev/null), waits. -EIO: it failed. */
 MUST_CHECK int machine_run(const char *const *argv, const char *input);
+
+/* A program in a process of its own, nothing on its stdin. */
+struct machine_task {
+    const char *const *argv;
+    int (*enter)(
+        const void
+            *data); /* first in that process: namespaces, environment; 0 or -errno; NULL: none */
+    const void *data;
+    const int *output; /* a fd for stdout and stderr; NULL: this process's own */
+    const int *socket; /* handed over as systemd hands over "api" (LISTEN_FDS); NULL: none */
+    bool stays; /* goes on without us: init's child, a session of its own, no signal blocked */
+};
+/* Starts it; waits for its end, -ECHILD if that was a failure; one that `stays` is only started, and says itself on its
+ * output if it can't be. */
+MUST_CHECK int machine_spawn(const struct machine_task *task);
+/* fork(2) twice, so that the new process is init's child and no zombie of ours: 0 in it, 1 here. */
+MUST_CHECK int machine_fork_away(void);
+
 /* Writes a value to a /proc/sys path (of the current namespace); -ENOENT where this kernel has no such knob. */
 int machine_sysctl(const char *value, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
