@@ -44,7 +44,7 @@ int store_hosts(struct store *s, store_host_each each, void *context)
                     "SELECT id, name, state, joined_ns, removed_ns, serial, serial_before, "
                     "not_after, stream, number, sealed_ns, version, pin FROM host ORDER BY id",
                     "");
-    while (q != NULL && (r = sql_step(s, q)) > 0) {
+    while (sql_next(s, q, &r)) {
         const struct store_host host = {
             .id = sqlite3_column_int64(q, 0),
             .name = sql_text(q, 1),
@@ -61,10 +61,6 @@ int store_hosts(struct store *s, store_host_each each, void *context)
             .pin = sql_text(q, 12),
         };
         r = each(context, &host);
-        if (r != 0) {
-            sql_end(q);
-            return r;
-        }
     }
     return r;
 }
@@ -116,7 +112,7 @@ int store_nics(struct store *s, store_nic_each each, void *context)
                                   "SELECT id, host, name, leaf, rail, speed_mbps, address4, "
                                   "address6, removed FROM nic ORDER BY id",
                                   "");
-    while (q != NULL && (r = sql_step(s, q)) > 0) {
+    while (sql_next(s, q, &r)) {
         struct store_nic nic = {
             .id = (uint32_t)sqlite3_column_int64(q, 0),
             .host = sqlite3_column_int64(q, 1),
@@ -129,10 +125,6 @@ int store_nics(struct store *s, store_nic_each each, void *context)
         copy_bytes(q, 6, nic.address4, sizeof(nic.address4));
         copy_bytes(q, 7, nic.address6, sizeof(nic.address6));
         r = each(context, &nic);
-        if (r != 0) {
-            sql_end(q);
-            return r;
-        }
     }
     return r;
 }
@@ -156,7 +148,7 @@ int store_tokens(struct store *s, store_token_each each, void *context)
                                   "SELECT id, name, role, hash, created_ns, expires_ns, used_ns, "
                                   "uses_left, scope FROM token ORDER BY id",
                                   "");
-    while (q != NULL && (r = sql_step(s, q)) > 0) {
+    while (sql_next(s, q, &r)) {
         struct store_token t = {
             .id = sqlite3_column_int64(q, 0),
             .name = sql_text(q, 1),
@@ -169,10 +161,6 @@ int store_tokens(struct store *s, store_token_each each, void *context)
         };
         copy_bytes(q, 3, t.hash, sizeof(t.hash));
         r = each(context, &t);
-        if (r != 0) {
-            sql_end(q);
-            return r;
-        }
     }
     return r;
 }
@@ -222,17 +210,13 @@ int store_audits(struct store *s, int64_t before_id, int limit, store_audit_each
                                   "SELECT id, at_ns, who, what, detail FROM audit WHERE id < ? "
                                   "ORDER BY id DESC LIMIT ?",
                                   "ii", before_id != 0 ? before_id : INT64_MAX, (int64_t)limit);
-    while (q != NULL && (r = sql_step(s, q)) > 0) {
+    while (sql_next(s, q, &r)) {
         const struct store_audit a = {.id = sqlite3_column_int64(q, 0),
                                       .at_ns = sqlite3_column_int64(q, 1),
                                       .who = sql_text(q, 2),
                                       .what = sql_text(q, 3),
                                       .detail = sql_text(q, 4)};
         r = each(context, &a);
-        if (r != 0) {
-            sql_end(q);
-            return r;
-        }
     }
     return r;
 }

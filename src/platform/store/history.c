@@ -12,13 +12,9 @@ int store_report_put(struct store *s, int64_t host, int64_t at_ns, const void *b
 
 static int each_blob(struct store *s, sqlite3_stmt *q, int r, store_blob_each each, void *context)
 {
-    while (q != NULL && (r = sql_step(s, q)) > 0) {
+    while (sql_next(s, q, &r)) {
         r = each(context, sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1),
                  (size_t)sqlite3_column_bytes(q, 1));
-        if (r != 0) {
-            sql_end(q);
-            return r;
-        }
     }
     return r;
 }
@@ -127,7 +123,7 @@ int store_events(struct store *s, const struct store_event_filter *f, store_even
         s, &r, f->newest_first ? EVENT_WHERE "DESC LIMIT ?8" : EVENT_WHERE "ASC LIMIT ?8",
         "iiiiissi", f->after_id, f->before_id != 0 ? f->before_id : INT64_MAX, f->since_ns,
         f->until_ns != 0 ? f->until_ns : INT64_MAX, f->host, f->kind, f->word, (int64_t)f->limit);
-    while (q != NULL && (r = sql_step(s, q)) > 0) {
+    while (sql_next(s, q, &r)) {
         const struct store_event e = {.id = sqlite3_column_int64(q, 0),
                                       .at_ns = sqlite3_column_int64(q, 1),
                                       .fleet_ns = sqlite3_column_int64(q, 2),
@@ -136,10 +132,6 @@ int store_events(struct store *s, const struct store_event_filter *f, store_even
                                       .word = sql_text(q, 5),
                                       .body = sql_text(q, 6)};
         r = each(context, &e);
-        if (r != 0) {
-            sql_end(q);
-            return r;
-        }
     }
     return r;
 }
@@ -196,7 +188,7 @@ int store_findings(struct store *s, const struct store_finding_filter *f, store_
         "closed_ns >= ?5) AND opened_ns < ?6 ORDER BY id DESC LIMIT ?7",
         "iiisiii", f->before_id != 0 ? f->before_id : INT64_MAX, f->host, (int64_t)f->open, f->kind,
         f->since_ns, f->until_ns != 0 ? f->until_ns : INT64_MAX, (int64_t)f->limit);
-    while (q != NULL && (r = sql_step(s, q)) > 0) {
+    while (sql_next(s, q, &r)) {
         const struct store_finding found = {.id = sqlite3_column_int64(q, 0),
                                             .host = sqlite3_column_int64(q, 1),
                                             .run = (uint32_t)sqlite3_column_int64(q, 2),
@@ -207,10 +199,6 @@ int store_findings(struct store *s, const struct store_finding_filter *f, store_
                                             .kind = sql_text(q, 7),
                                             .body = sql_text(q, 8)};
         r = each(context, &found);
-        if (r != 0) {
-            sql_end(q);
-            return r;
-        }
     }
     return r;
 }

@@ -29,4 +29,7 @@ int sql_run(struct store *s, const char *text, const char *types, ...);
 /* 1: a row, 0: no more (and the statement is reset), < 0. */
 int sql_step(struct store *s, sqlite3_stmt *statement);
 void sql_end(sqlite3_stmt *statement);
+/* while (sql_next(s, q, &r)) { r = each(context, &row); } : the rows one by one, as long as r is 0; all
+ * is put away at the end. q NULL: none, r says why. */
+bool sql_next(struct store *s, sqlite3_stmt *statement, int *r);
 const char *sql_text(sqlite3_stmt *statement, int column); /* "" for NULL */

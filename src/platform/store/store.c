@@ -164,6 +164,20 @@ int sql_step(struct store *s, sqlite3_stmt *statement)
     return r;
 }
 
+bool sql_next(struct store *s, sqlite3_stmt *statement, int *r)
+{
+    if (statement == NULL) {
+        return false;
+    }
+    if (*r != 0) { /* who looks at the rows has seen enough */
+        sql_end(statement);
+        return false;
+    }
+    const int step = sql_step(s, statement);
+    *r = step < 0 ? step : 0;
+    return step > 0;
+}
+
 int sql_write(struct store *s)
 {
     if (s->dirty) {
