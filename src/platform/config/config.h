@@ -82,6 +82,9 @@ MUST_CHECK int config_require(const struct config_node *map, const char *key,
  * and leaves *value too. Strings belong to the tree. */
 MUST_CHECK int config_string(const struct config_node *map, const char *key, const char **value,
                              struct config_error *error);
+/* The same into an array: 1 to size - 1 characters. */
+MUST_CHECK int config_copy(const struct config_node *map, const char *key, char *text, size_t size,
+                           struct config_error *error);
 MUST_CHECK int config_bool(const struct config_node *map, const char *key, bool *value,
                            struct config_error *error); /* true false yes no on off */
 MUST_CHECK int config_int(const struct config_node *map, const char *key, int64_t minimum,

@@ -306,6 +306,22 @@ int config_choice(const struct config_node *map, const char *key, const char *co
     return config_expected(node, error, "one of: %s", list);
 }
 
+int config_copy(const struct config_node *map, const char *key, char *text, size_t size,
+                struct config_error *error)
+{
+    const char *value = NULL;
+    const int r = config_string(map, key, &value, error);
+    if (r < 0 || value == NULL) {
+        return r;
+    }
+    if (value[0] == 0 || strlen(value) >= size) {
+        return config_expected(config_get(map, key), error, "a text of 1 to %zu characters",
+                               size - 1);
+    }
+    snprintf(text, size, "%s", value);
+    return 0;
+}
+
 int config_bool(const struct config_node *map, const char *key, bool *value,
                 struct config_error *error)
 {

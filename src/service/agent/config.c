@@ -59,29 +59,12 @@ const char *agent_config_host_name(const struct agent_config *config, struct hos
     return host.index < config->host_count ? config->host_names[host.index] : NULL;
 }
 
-/* A text of limited length, or a complaint. */
-static int load_text(const struct config_node *map, const char *key, char *text, size_t size,
-                     struct config_error *error)
-{
-    const char *value = NULL;
-    const int r = config_string(map, key, &value, error);
-    if (r < 0 || value == NULL) {
-        return r;
-    }
-    if (value[0] == 0 || strlen(value) >= size) {
-        return config_expected(config_get(map, key), error, "a text of 1 to %zu characters",
-                               size - 1);
-    }
-    snprintf(text, size, "%s", value);
-    return 0;
-}
-
 static int require_text(const struct config_node *map, const char *key, char *text, size_t size,
                         struct config_error *error)
 {
     const struct config_node *node = NULL;
     const int r = config_require(map, key, &node, error);
-    return r < 0 ? r : load_text(map, key, text, size, error);
+    return r < 0 ? r : config_copy(map, key, text, size, error);
 }
 
 static int load_span(const struct config_node *map, const char *key, struct span max, uint32_t *ret,
@@ -97,7 +80,7 @@ static int load_span(const struct config_node *map, const char *key, struct span
 static int load_folder(const struct config_node *map, const char *key, char *path, size_t size,
                        struct config_error *error)
 {
-    const int r = load_text(map, key, path, size, error);
+    const int r = config_copy(map, key, path, size, error);
     return r == 0 && config_get(map, key) != NULL && path[0] != '/'
                ? config_expected(config_get(map, key), error, "an absolute path")
                : r;
@@ -137,11 +120,11 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0
             ? r
             : load_folder(root, "identity_dir", c->identity_dir, sizeof(c->identity_dir), l->error);
-    r = r < 0 ? r : load_text(root, "controller", c->controller, sizeof(c->controller), l->error);
-    r = r < 0 ? r : load_text(root, "fleet_file", c->fleet_file, sizeof(c->fleet_file), l->error);
+    r = r < 0 ? r : config_copy(root, "controller", c->controller, sizeof(c->controller), l->error);
+    r = r < 0 ? r : config_copy(root, "fleet_file", c->fleet_file, sizeof(c->fleet_file), l->error);
     r = r < 0 ? r
-              : load_text(root, "metrics_listen", c->metrics_listen, sizeof(c->metrics_listen),
-                          l->error);
+              : config_copy(root, "metrics_listen", c->metrics_listen, sizeof(c->metrics_listen),
+                            l->error);
     r = r < 0 ? r : load_number(root, "port", 1, 65535, &port, l->error);
     r = r < 0 ? r : load_number(root, "diameter", 1, 32, &diameter, l->error);
     r = r < 0 ? r : load_number(root, "flap_limit", 1, 100000, &flaps, l->error);
@@ -210,7 +193,7 @@ static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t
 {
     char name[AGENT_NAME_SIZE] = "";
     unsigned number = 0;
-    const int r = load_text(entry, "leaf", name, sizeof(name), l->error);
+    const int r = config_copy(entry, "leaf", name, sizeof(name), l->error);
     *ret_leaf = LEAF_UNKNOWN;
     if (r < 0 || name[0] == 0) {
         return r;
@@ -526,7 +509,7 @@ static int load_nics(struct loader *l, const struct config_node *root)
 static int load_routers(struct loader *l, const struct config_node *root)
 {
     char path[AGENT_PATH_SIZE] = "", line[256], address[64], name[AGENT_NAME_SIZE];
-    int r = load_text(root, "routers", path, sizeof(path), l->error);
+    int r = config_copy(root, "routers", path, sizeof(path), l->error);
     if (r < 0 || path[0] == 0) {
         return r;
     }

@@ -13,23 +13,6 @@
 
 #define YEAR_NS (366LL * 86400 * NS_PER_S)
 
-int file_text(const struct config_node *map, const char *key, char *text, size_t size,
-              struct config_error *error)
-{
-    const char *value = NULL;
-    const int r = config_string(map, key, &value, error);
-
-    if (r < 0 || value == NULL) {
-        return r;
-    }
-    if (value[0] == '\0' || strlen(value) >= size) {
-        return config_expected(config_get(map, key), error, "a text of 1 to %zu characters",
-                               size - 1);
-    }
-    snprintf(text, size, "%s", value);
-    return 0;
-}
-
 int file_span(const struct config_node *map, const char *key, struct span *value,
               struct config_error *error)
 {
@@ -80,7 +63,7 @@ static int either(const struct config_node *map, const char *key, const char *fi
                            "expected one of '%s' and '%s', found both", key, file_key);
     }
     return config_get(map, file_key) != NULL ? secret(map, file_key, text, size, error)
-                                             : file_text(map, key, text, size, error);
+                                             : config_copy(map, key, text, size, error);
 }
 
 /* ---- receivers -------------------------------------------------------------------------------------------------- */
@@ -112,9 +95,9 @@ static int load_http(const struct config_node *map, struct alert_receiver *recei
     r = r < 0 ? r
               : secret(map, "authorization_file", receiver->authorization,
                        sizeof(receiver->authorization), error);
-    r = r < 0
-            ? r
-            : file_text(map, "authority", receiver->authority, sizeof(receiver->authority), error);
+    r = r < 0 ? r
+              : config_copy(map, "authority", receiver->authority, sizeof(receiver->authority),
+                            error);
     return r < 0
                ? r
                : config_span(map, "timeout", span_ms(100), span_s(300), &receiver->timeout, error);
@@ -141,10 +124,10 @@ static int load_email(const struct config_node *map, struct alert_receiver *rece
     const struct config_node *to = NULL, *from = NULL;
     int r = config_allow(map, keys, error);
 
-    r = r < 0 ? r : file_text(map, "server", receiver->url, sizeof(receiver->url), error);
+    r = r < 0 ? r : config_copy(map, "server", receiver->url, sizeof(receiver->url), error);
     r = r < 0 ? r : check_url(map, receiver, schemes, "a 'server' with smtp:// or smtps://", error);
     r = r < 0 ? r : config_require(map, "from", &from, error);
-    r = r < 0 ? r : file_text(map, "from", receiver->from, sizeof(receiver->from), error);
+    r = r < 0 ? r : config_copy(map, "from", receiver->from, sizeof(receiver->from), error);
     r = r < 0 ? r : check_address(from, receiver->from, error);
     r = r < 0 ? r : config_require(map, "to", &to, error);
     if (r == 0 && (config_kind(to) != CONFIG_LIST || config_count(to) == 0 ||
@@ -160,12 +143,12 @@ static int load_email(const struct config_node *map, struct alert_receiver *rece
             snprintf(receiver->to[receiver->to_count++], sizeof(receiver->to[0]), "%.255s", text);
         }
     }
-    r = r < 0 ? r : file_text(map, "user", receiver->user, sizeof(receiver->user), error);
+    r = r < 0 ? r : config_copy(map, "user", receiver->user, sizeof(receiver->user), error);
     r = r < 0 ? r
               : secret(map, "password_file", receiver->password, sizeof(receiver->password), error);
-    r = r < 0
-            ? r
-            : file_text(map, "authority", receiver->authority, sizeof(receiver->authority), error);
+    r = r < 0 ? r
+              : config_copy(map, "authority", receiver->authority, sizeof(receiver->authority),
+                            error);
     return r < 0
                ? r
                : config_span(map, "timeout", span_ms(100), span_s(300), &receiver->timeout, error);
@@ -212,7 +195,7 @@ static int load_receiver(struct alert_file *file, const struct config_node *map,
     receiver->timeout = span_s(10);
     receiver->resolved = true;
     r = r < 0 ? r : config_require(map, "name", &name, error);
-    r = r < 0 ? r : file_text(map, "name", receiver->name, sizeof(receiver->name), error);
+    r = r < 0 ? r : config_copy(map, "name", receiver->name, sizeof(receiver->name), error);
     r = r < 0 ? r : config_bool(map, "resolved", &receiver->resolved, error);
     for (size_t k = 0; k < file->receiver_count && r == 0; k++) {
         if (strcmp(file->receivers[k].name, receiver->name) == 0) {
@@ -342,12 +325,13 @@ static int load_window(struct alert_file *file, const struct config_node *map,
     int r = config_allow(map, keys, error);
 
     memset(w, 0, sizeof(*w));
-    w->id = (1ULL << 53) - 1 - file->window_count; /* apart from those that people make at run time */
+    w->id =
+        (1ULL << 53) - 1 - file->window_count; /* apart from those that people make at run time */
     w->maintenance = true;
-    r = r < 0 ? r : file_text(map, "name", name, ALERT_NAME_MAX, error);
-    r = r < 0 ? r : file_text(map, "hosts", w->match.host, sizeof(w->match.host), error);
-    r = r < 0 ? r : file_text(map, "elements", w->match.element, sizeof(w->match.element), error);
-    r = r < 0 ? r : file_text(map, "rules", w->match.rule, sizeof(w->match.rule), error);
+    r = r < 0 ? r : config_copy(map, "name", name, ALERT_NAME_MAX, error);
+    r = r < 0 ? r : config_copy(map, "hosts", w->match.host, sizeof(w->match.host), error);
+    r = r < 0 ? r : config_copy(map, "elements", w->match.element, sizeof(w->match.element), error);
+    r = r < 0 ? r : config_copy(map, "rules", w->match.rule, sizeof(w->match.rule), error);
     if (r == 0 && w->match.host[0] == '\0' && w->match.element[0] == '\0' &&
         w->match.rule[0] == '\0') {
         r = config_expected(map, error, "a window with hosts, elements or rules (\"*\": all)");
@@ -443,7 +427,7 @@ static int load_root(struct alert_file *file, const struct config_node *root,
     int r = config_allow(root, keys, error);
 
     r = r < 0 ? r : config_int(root, "version", 1, 1, &version, error);
-    r = r < 0 ? r : file_text(root, "link", file->link, sizeof(file->link), error);
+    r = r < 0 ? r : config_copy(root, "link", file->link, sizeof(file->link), error);
     r = r < 0 ? r : load_list(file, root, "rules", ALERT_RULE_MAX, file_load_rule, error);
     r = r < 0 ? r : load_list(file, root, "receivers", ALERT_RECEIVER_MAX, load_receiver, error);
     r = r < 0 ? r : load_list(file, root, "routes", ALERT_ROUTE_MAX, load_route, error);

@@ -2,8 +2,6 @@
 #pragma once
 #include "service/alert/file.h"
 
-int file_text(const struct config_node *map, const char *key, char *text, size_t size,
-              struct config_error *error);
 int file_span(const struct config_node *map, const char *key, struct span *value,
               struct config_error *error);
 /* One rule of the list: added, or in place of the one with its name. */

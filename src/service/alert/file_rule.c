@@ -241,7 +241,7 @@ static int load_rule(const struct config_node *map, struct alert_rule *rule,
     rule->severity = (uint8_t)severity;
     r = r < 0 ? r : file_span(map, "for", &rule->hold, error);
     r = r < 0 ? r : config_span(map, "wait", span_ns(0), span_s(3600), &rule->wait, error);
-    r = r < 0 ? r : file_text(map, "advice", rule->advice, sizeof(rule->advice), error);
+    r = r < 0 ? r : config_copy(map, "advice", rule->advice, sizeof(rule->advice), error);
     if (r < 0) {
         return r;
     }
@@ -259,7 +259,7 @@ int file_load_rule(struct alert_file *file, const struct config_node *map,
     int r = config_require(map, "name", &name, error);
 
     alert_rule_init(&rule);
-    r = r < 0 ? r : file_text(map, "name", rule.name, sizeof(rule.name), error);
+    r = r < 0 ? r : config_copy(map, "name", rule.name, sizeof(rule.name), error);
     r = r < 0 ? r : config_bool(map, "enabled", &enabled, error);
     if (r < 0) {
         return r;

@@ -6,22 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int load_text(const struct config_node *map, const char *key, char *text, size_t size,
-                     struct config_error *error)
-{
-    const char *value = NULL;
-    const int r = config_string(map, key, &value, error);
-    if (r < 0 || value == NULL) {
-        return r;
-    }
-    if (value[0] == 0 || strlen(value) >= size) {
-        return config_expected(config_get(map, key), error, "a text of 1 to %zu characters",
-                               size - 1);
-    }
-    snprintf(text, size, "%s", value);
-    return 0;
-}
-
 static int load_span(const struct config_node *map, const char *key, struct span min,
                      struct span max, int64_t *ret_ns, struct config_error *error)
 {
@@ -56,14 +40,14 @@ static int load_remote(const struct config_node *root, struct controller_config 
         return 0;
     }
     int r = config_allow(map, keys, error);
-    r = r < 0 ? r : load_text(map, "url", c->remote.url, sizeof(c->remote.url), error);
+    r = r < 0 ? r : config_copy(map, "url", c->remote.url, sizeof(c->remote.url), error);
     r = r < 0 ? r : config_bool(map, "paths", &c->remote.paths, error);
     r = r < 0 ? r
-              : load_text(map, "authorization_file", c->remote.authorization_file,
-                          sizeof(c->remote.authorization_file), error);
-    r = r < 0
-            ? r
-            : load_text(map, "authority", c->remote.authority, sizeof(c->remote.authority), error);
+              : config_copy(map, "authorization_file", c->remote.authorization_file,
+                            sizeof(c->remote.authorization_file), error);
+    r = r < 0 ? r
+              : config_copy(map, "authority", c->remote.authority, sizeof(c->remote.authority),
+                            error);
     if (r == 0 && strncmp(c->remote.url, "http://", 7) != 0 &&
         strncmp(c->remote.url, "https://", 8) != 0) {
         r = config_fail(map, error, "url: expected http://… or https://…");
@@ -86,15 +70,15 @@ static int load_root(const struct config_node *root, struct controller_config *c
     int64_t report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
             life = c->certificate_s * NS_PER_S;
     int r = config_allow(root, keys, error);
-    r = r < 0 ? r : load_text(root, "data_dir", c->data_dir, sizeof(c->data_dir), error);
-    r = r < 0 ? r : load_text(root, "alerts", c->alerts, sizeof(c->alerts), error);
-    r = r < 0 ? r : load_text(root, "levels", c->levels, sizeof(c->levels), error);
-    r = r < 0 ? r : load_text(root, "listen", c->listen, sizeof(c->listen), error);
-    r = r < 0 ? r : load_text(root, "api_listen", c->api_listen, sizeof(c->api_listen), error);
-    r = r < 0 ? r : load_text(root, "api_key", c->api_key, sizeof(c->api_key), error);
+    r = r < 0 ? r : config_copy(root, "data_dir", c->data_dir, sizeof(c->data_dir), error);
+    r = r < 0 ? r : config_copy(root, "alerts", c->alerts, sizeof(c->alerts), error);
+    r = r < 0 ? r : config_copy(root, "levels", c->levels, sizeof(c->levels), error);
+    r = r < 0 ? r : config_copy(root, "listen", c->listen, sizeof(c->listen), error);
+    r = r < 0 ? r : config_copy(root, "api_listen", c->api_listen, sizeof(c->api_listen), error);
+    r = r < 0 ? r : config_copy(root, "api_key", c->api_key, sizeof(c->api_key), error);
     r = r < 0 ? r
-              : load_text(root, "api_certificate", c->api_certificate, sizeof(c->api_certificate),
-                          error);
+              : config_copy(root, "api_certificate", c->api_certificate, sizeof(c->api_certificate),
+                            error);
     r = r < 0 ? r : config_bool(root, "metrics_open", &c->metrics_open, error);
     r = r < 0 ? r : load_span(root, "report", span_s(1), span_s(60), &report, error);
     r = r < 0 ? r : load_span(root, "beat", span_ms(200), span_s(60), &beat, error);
