@@ -1,8 +1,6 @@
 /* foliot_links.c: `foliot links`: NIC ports, their flaps and errors; with --watch each event as it
  * happens. */
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/foliot_client.h"
 #include "app/foliot_show.h"
@@ -91,42 +89,14 @@ static int render_links(const struct options *options, json_t *const answers[], 
     return status;
 }
 
-/* The table once, then a line an event, as soon as the agent knows it. */
-static int watch_links(const struct options *options)
+/* The table once, then a line an event. */
+static void print_change(const struct options *options, json_t *answer, FILE *out)
 {
-    struct client client;
-    json_t *answer;
-    int rc = client_open(&client, options->targets[0].path);
-
-    if (rc < 0) {
-        client_explain(&options->targets[0], rc);
-        return EXIT_UNREACHABLE;
+    if (strcmp(field_string(answer, "kind"), "link-event") == 0) {
+        print_event(answer, out);
+    } else {
+        (void)render_links(options, &answer, out);
     }
-    rc = client_send(&client, "watch", "links");
-    while (rc == 0) {
-        rc = client_receive(&client, -1, &answer);
-        if (rc < 0) {
-            break;
-        }
-        if (options->json) {
-            json_dumpf(answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-            putchar('\n');
-        } else if (strcmp(field_string(answer, "kind"), "link-event") == 0) {
-            print_event(answer, stdout);
-        } else {
-            (void)render_links(options, &answer, stdout);
-        }
-        json_decref(answer);
-        fflush(stdout);
-        if (ferror(stdout)) {
-            rc = -EPIPE;
-        }
-    }
-    client_close(&client);
-    if (rc != -EPIPE) {
-        client_explain(&options->targets[0], rc);
-    }
-    return EXIT_UNREACHABLE;
 }
 
 int command_links(int argc, char *argv[])
@@ -136,7 +106,7 @@ int command_links(int argc, char *argv[])
 
     if (status == 0 && !options.help) {
         status = options.watch && options.target_count == 1
-                     ? watch_links(&options)
+                     ? show_follow(&options, "links", print_change)
                      : show_run(&options, "links", render_links);
     }
     options_done(&options);

@@ -94,6 +94,42 @@ int show_run(const struct options *options, const char *what, show_render render
     return status;
 }
 
+int show_follow(const struct options *options, const char *what,
+                void (*print)(const struct options *options, json_t *answer, FILE *out))
+{
+    struct client client;
+    json_t *answer;
+    int rc = client_open(&client, options->targets[0].path);
+
+    if (rc < 0) {
+        client_explain(&options->targets[0], rc);
+        return EXIT_UNREACHABLE;
+    }
+    rc = client_send(&client, "watch", what);
+    while (rc == 0) {
+        rc = client_receive(&client, -1, &answer);
+        if (rc < 0) {
+            break;
+        }
+        if (options->json) {
+            json_dumpf(answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+            putchar('\n');
+        } else {
+            print(options, answer, stdout);
+        }
+        json_decref(answer);
+        fflush(stdout);
+        if (ferror(stdout)) {
+            rc = -EPIPE;
+        }
+    }
+    client_close(&client);
+    if (rc != -EPIPE) {
+        client_explain(&options->targets[0], rc);
+    }
+    return EXIT_UNREACHABLE;
+}
+
 struct libscols_table *table_new(const char *const titles[])
 {
     struct libscols_table *table = scols_new_table();

@@ -16,6 +16,12 @@ typedef int (*show_render)(const struct options *options, json_t *const answers[
 
 int show_run(const struct options *options, const char *what, show_render render);
 
+/* Follows the first target: what it has, then each change as soon as the agent knows it. With --json
+ * each is a line as it came; else `print` gets it. Returns, with an exit status, when the
+ * agent is gone or nobody reads on. */
+int show_follow(const struct options *options, const char *what,
+                void (*print)(const struct options *options, json_t *answer, FILE *out));
+
 /* A table that is cut to nothing: every column as wide as it needs. NULL-terminated titles; a title
  * that begins with '>' is right-aligned. NULL on lack of memory. */
 struct libscols_table *table_new(const char *const titles[]);

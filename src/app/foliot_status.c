@@ -1,9 +1,6 @@
 /* foliot_status.c: `foliot status` and `foliot findings`: is it well, and what is wrong. */
-#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/foliot_client.h"
 #include "app/foliot_show.h"
@@ -184,40 +181,13 @@ static int render_findings(const struct options *options, json_t *const answers[
     return open == 0 ? EXIT_WELL : EXIT_NOT_WELL;
 }
 
-/* A line as each finding is raised, changed or closed; one agent only. */
-static int watch_findings(const struct options *options)
+/* A line as each finding is raised, changed or closed. */
+static void print_change(const struct options *options, json_t *answer, FILE *out)
 {
-    struct client client;
-    json_t *answer;
-    int rc = client_open(&client, options->targets[0].path);
-
-    if (rc < 0) {
-        client_explain(&options->targets[0], rc);
-        return EXIT_UNREACHABLE;
+    (void)options;
+    if (strcmp(field_string(answer, "kind"), "finding") == 0) {
+        print_finding(answer, out);
     }
-    rc = client_send(&client, "watch", "findings");
-    while (rc == 0) {
-        rc = client_receive(&client, -1, &answer);
-        if (rc < 0) {
-            break;
-        }
-        if (options->json) {
-            json_dumpf(answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-            putchar('\n');
-        } else if (strcmp(field_string(answer, "kind"), "finding") == 0) {
-            print_finding(answer, stdout);
-        }
-        json_decref(answer);
-        fflush(stdout);
-        if (ferror(stdout)) {
-            rc = -EPIPE;
-        }
-    }
-    client_close(&client);
-    if (rc != -EPIPE) {
-        client_explain(&options->targets[0], rc);
-    }
-    return EXIT_UNREACHABLE;
 }
 
 int command_findings(int argc, char *argv[])
@@ -227,7 +197,7 @@ int command_findings(int argc, char *argv[])
 
     if (status == 0 && !options.help) {
         status = options.watch && options.target_count == 1
-                     ? watch_findings(&options)
+                     ? show_follow(&options, "findings", print_change)
                      : show_run(&options, "findings", render_findings);
     }
     options_done(&options);
