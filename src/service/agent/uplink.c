@@ -208,6 +208,20 @@ static void explain(const struct http_result *r, char words[160])
     }
 }
 
+/* What was encoded last, to our controller, with our certificate. */
+static struct http_call call_with(const struct uplink *u, const char *url)
+{
+    return (struct http_call){.url = url,
+                              .connect_to = u->agent->config->controller,
+                              .authority = u->authority,
+                              .certificate = u->certificate,
+                              .key = u->key,
+                              .body = u->encoded.bytes,
+                              .size = u->encoded.size,
+                              .answer_max = ANSWER_MAX,
+                              .timeout_ms = TIMEOUT_MS};
+}
+
 static void send_batch(struct uplink *u);
 
 static void on_reply(void *context, const struct http_result *result)
@@ -307,15 +321,7 @@ static void renew(struct uplink *u)
         m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
         r = message_encode(&m.base, &u->encoded);
     }
-    const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/renew",
-                                   .connect_to = u->agent->config->controller,
-                                   .authority = u->authority,
-                                   .certificate = u->certificate,
-                                   .key = u->key,
-                                   .body = u->encoded.bytes,
-                                   .size = u->encoded.size,
-                                   .answer_max = ANSWER_MAX,
-                                   .timeout_ms = TIMEOUT_MS};
+    const struct http_call call = call_with(u, "https://" TLS_SERVER_NAME "/agent/v1/renew");
     u->renewing = r == 0 && http_client_call(u->client, &call, on_renewed, u) == 0;
     if (!u->renewing) {
         u->renew_at = mono_now() + 60 * NS_PER_S;
@@ -370,15 +376,7 @@ static void send_batch(struct uplink *u)
     m.reports = pointers;
     m.n_reports = add_reports(u, sealed, pointers);
     int r = message_encode(&m.base, &u->encoded);
-    const struct http_call call = {.url = u->url,
-                                   .connect_to = a->config->controller,
-                                   .authority = u->authority,
-                                   .certificate = u->certificate,
-                                   .key = u->key,
-                                   .body = u->encoded.bytes,
-                                   .size = u->encoded.size,
-                                   .answer_max = ANSWER_MAX,
-                                   .timeout_ms = TIMEOUT_MS};
+    const struct http_call call = call_with(u, u->url);
     r = r < 0 ? r : http_client_call(u->client, &call, on_reply, u);
     if (r < 0) {
         set_trouble(u, strerror(-r));
