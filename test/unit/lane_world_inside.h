@@ -1,0 +1,121 @@
+/* lane_world_inside.h: what the parts of the lanes' world share: lane_world.c (time and faults), lane_world_app.c (the
+ * application), lane_world_lanes.c (connections).
+ *
+ * One byte stands for a cell of 512, so that a run costs microseconds; the ledger only does arithmetic with addresses,
+ * and ours name a buffer and a place in it. */
+#pragma once
+#include "base/prng.h"
+#include "core/failover/ledger.h"
+#include "core/failover/sender.h"
+#include "lane_world.h"
+
+#define LANES        4
+#define CELL         512u
+#define MESSAGES     24 /* of one comm */
+#define MESSAGE_MAX  (40u << 10)
+#define CELLS        (MESSAGE_MAX / CELL)
+#define CHUNK_CELLS  32
+#define BUFFERS      256
+#define FRAMES       32
+#define REPORTS      32
+#define COMMS        3 /* at a time */
+#define COMMS_MAX    12
+#define SLOTS        3
+#define BUFFER_SHIFT 20
+#define FRESH        0x11 /* memory as the application gave it */
+#define RELEASED     0xee /* and after it took it back */
+#define REUSED       0xdd /* a source after its send is done */
+
+struct frame {
+    struct lane_chunk chunk;
+    uint32_t cells, written, arrived, read;
+    bool begun, header_arrived;
+    uint64_t address; /* queue pairs: where the WRITE goes */
+    uint8_t data[CHUNK_CELLS];
+};
+struct message_back {
+    bool post, fence; /* a POST; or a report, or the end of (lane, epoch) with its count */
+    struct lane_report report;
+    struct lane_post frame;
+    uint32_t lane, epoch;
+    uint64_t taken;
+};
+/* One connection, (lane, epoch). */
+struct conn {
+    uint32_t epoch;
+    bool sender_open, receiver_open;
+    bool cut_there, cut_back; /* nothing passes any more */
+    uint32_t head, count;
+    struct frame frames[FRAMES];
+    uint32_t back_head, back_count;
+    struct message_back back[REPORTS];
+};
+struct traffic {
+    bool used, open, aborted; /* open: at both ends */
+    bool lazy;                /* posts late */
+    bool ending;              /* aborted at one end, not yet at the other */
+    bool ended_here, ended_there;
+    bool opened_there;
+    uint32_t number, group_max, count;
+    uint32_t sizes[MESSAGES], firsts[MESSAGES], groups[MESSAGES];
+    int32_t tags[MESSAGES], post_tags[MESSAGES];
+    uint32_t sent, send_done, posted; /* messages */
+    bool received[MESSAGES], posted_done[MESSAGES];
+    uint32_t buffers[MESSAGES]; /* by posted place */
+};
+struct buffer {
+    bool used, released;
+    uint32_t size;
+    uint8_t cells[CELLS];
+};
+struct world {
+    struct lane_world_config config;
+    struct prng prng;
+    struct mono now;
+    struct sender *sender;
+    struct ledger *ledger;
+    struct conn conns[LANES];
+    uint8_t staging[LANES][CHUNK_CELLS];
+    uint8_t slots[SLOTS][LANE_EAGER_SIZE_MAX / CELL];
+    struct traffic traffic[COMMS_MAX];
+    uint32_t traffic_count;
+    struct buffer buffers[BUFFERS];
+    uint32_t buffer_turn;
+    bool chaos;
+    struct lane_world_result *result;
+};
+
+/* The first thing that is wrong stays: what the run is judged by. */
+void world_wrong(struct world *w, const char *what);
+uint32_t world_below(struct world *w, uint32_t bound);
+
+/* ---- the application ---- */
+uint32_t world_cells_of(uint32_t size);
+/* What a cell of a message must be at its receiver; and what is in the source now. */
+uint8_t world_truth(uint32_t comm, uint64_t message, uint32_t cell);
+uint8_t world_source(struct world *w, uint32_t comm, uint64_t message, uint32_t cell);
+struct traffic *world_any_open(struct world *w); /* NULL: none */
+/* Where an address of ours points to; one outside of all buffers is wrong, and points to waste. */
+uint8_t *world_cells_at(struct world *w, uint64_t address, uint32_t cells);
+void world_copy_do(struct world *w, const struct ledger_copy *copy);
+void world_posts_send(struct world *w, struct traffic *t);
+/* A turn of each kind: open, send, post, close; and what came out of sender and ledger looked at. */
+void world_comm_open(struct world *w);
+void world_app_open_there(struct world *w);
+void world_app_send(struct world *w);
+void world_app_post(struct world *w);
+void world_app_close(struct world *w);
+void world_dones(struct world *w);
+
+/* ---- lanes ---- */
+void world_connect_lane(struct world *w, uint32_t lane);
+void world_sender_down(struct world *w, uint32_t lane);
+void world_receiver_down(struct world *w, uint32_t lane);
+int world_any_lane_there(struct world *w); /* that a report fits on; -1: none */
+void world_send_back(struct world *w, uint32_t lane, const struct message_back *message);
+/* A turn of each kind: a chunk to a lane, bytes written, bytes read, a report sent, a report heard. */
+void world_pump(struct world *w);
+void world_write_some(struct world *w, uint32_t lane);
+void world_deliver(struct world *w, uint32_t lane);
+void world_report(struct world *w);
+void world_hear(struct world *w, uint32_t lane);

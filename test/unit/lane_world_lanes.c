@@ -1,0 +1,324 @@
+/* lane_world_lanes.c: connections that carry frames one way and reports the other, in pieces, out of step, cut and
+ * damaged; TCP, or queue pairs, whose writes land by themselves. */
+#include <errno.h>
+#include <string.h>
+
+#include "lane_world_inside.h"
+
+void world_send_back(struct world *w, uint32_t lane, const struct message_back *message)
+{
+    struct conn *c = &w->conns[lane];
+
+    if (c->receiver_open && c->back_count < REPORTS) {
+        c->back[(c->back_head + c->back_count++) % REPORTS] = *message;
+    }
+}
+
+int world_any_lane_there(struct world *w)
+{
+    for (uint32_t i = 0, from = world_below(w, LANES); i < LANES; i++) {
+        const uint32_t lane = (from + i) % LANES;
+        if (w->conns[lane].receiver_open && w->conns[lane].back_count < REPORTS) {
+            return (int)lane;
+        }
+    }
+    return -1;
+}
+
+void world_connect_lane(struct world *w, uint32_t lane)
+{
+    struct conn *c = &w->conns[lane];
+    const uint32_t epoch = c->epoch + 1;
+
+    if (c->sender_open) {
+        return;
+    }
+    /* HELLO with a higher epoch tells the receiver that the old one is over. */
+    if (c->receiver_open) {
+        world_receiver_down(w, lane);
+    }
+    if (sender_lane_open(w->sender, lane, epoch) != 0) {
+        return; /* queue pairs: its fence has not been told yet */
+    }
+    if (ledger_lane_open(w->ledger, lane, epoch) != 0) {
+        world_wrong(w, "a new epoch was refused");
+    }
+    if (ledger_lane_open(w->ledger, lane, epoch) != -ESTALE) {
+        world_wrong(w, "an epoch was accepted twice");
+    }
+    *c = (struct conn){.epoch = epoch, .sender_open = true, .receiver_open = true};
+}
+
+void world_sender_down(struct world *w, uint32_t lane)
+{
+    struct conn *c = &w->conns[lane];
+
+    if (c->sender_open) {
+        c->sender_open = false;
+        sender_on_lane_down(w->sender, lane, c->epoch);
+    }
+}
+
+/* The receiver gives up: from here nothing of that connection is read. Queue pairs: what has landed before
+ * the flush is booked first; then the count may be told. */
+void world_receiver_down(struct world *w, uint32_t lane)
+{
+    struct conn *c = &w->conns[lane];
+    struct message_back back = {.fence = true, .lane = lane, .epoch = c->epoch};
+
+    if (!c->receiver_open) {
+        return;
+    }
+    ledger_lane_down(w->ledger, lane, c->epoch);
+    c->receiver_open = false;
+    c->count = 0;
+    if (ledger_lane_open(w->ledger, lane, c->epoch) != -ESTALE) { /* a HELLO played again */
+        world_wrong(w, "an epoch came back");
+    }
+    if (w->config.queue_pairs) {
+        back.taken = ledger_lane_taken(w->ledger, lane, NULL);
+        /* Told over and over until it is known; here: at once, over a way that may be long. */
+        if (sender_on_fenced(w->sender, lane, c->epoch, back.taken) != 0) {
+            world_wrong(w, "the fence's count was refused");
+        }
+        c->sender_open = false;
+    }
+}
+
+void world_pump(struct world *w)
+{
+    struct sender_chunk chunk;
+    struct lane_chunk header;
+    uint32_t usable = 0;
+    int rc;
+
+    for (uint32_t i = 0; i < LANES; i++) {
+        usable |= w->conns[i].sender_open && w->conns[i].count < FRAMES - 1 ? 1u << i : 0;
+    }
+    if (!sender_next(w->sender, usable, 8192u << world_below(w, 2), &chunk)) {
+        return;
+    }
+    for (uint32_t i = 0, from = world_below(w, LANES); i < LANES; i++) {
+        const uint32_t lane = (from + i) % LANES;
+        struct conn *c = &w->conns[lane];
+        if (!((usable & ~chunk.not_on) >> lane & 1)) {
+            continue;
+        }
+        rc = sender_bind(w->sender, w->now, &chunk, lane, &header);
+        if (rc != 0) {
+            world_wrong(w, "a chunk could not be bound");
+            return;
+        }
+        if (c->receiver_open || !c->sender_open) {
+            struct frame *f = &c->frames[(c->head + c->count++) % FRAMES];
+            *f = (struct frame){.chunk = header, .cells = world_cells_of(header.length)};
+            f->chunk.flags |= header.offset + header.length == header.size ? LANE_CHUNK_LAST : 0;
+            f->address = chunk.address;
+            if (w->config.queue_pairs) { /* the NIC reads the source as it sends */
+                for (uint32_t k = 0; k < f->cells; k++) {
+                    f->data[k] =
+                        world_source(w, header.comm, header.message, header.offset / CELL + k);
+                }
+                f->written = f->cells;
+            }
+        }
+        return;
+    }
+}
+
+/* The sender's kernel takes a piece more of what the frames still owe: copied from the source now. */
+void world_write_some(struct world *w, uint32_t lane)
+{
+    struct conn *c = &w->conns[lane];
+
+    for (uint32_t i = 0; i < c->count && c->sender_open; i++) {
+        struct frame *f = &c->frames[(c->head + i) % FRAMES];
+        uint32_t n = f->cells - f->written;
+        if (n == 0) {
+            continue;
+        }
+        n = world_below(w, 3) ? n : 1 + world_below(w, n);
+        for (uint32_t k = f->written; k < f->written + n; k++) {
+            f->data[k] =
+                sender_source_needed(w->sender, f->chunk.comm, f->chunk.message)
+                    ? world_source(w, f->chunk.comm, f->chunk.message, f->chunk.offset / CELL + k)
+                    : 0xcc; /* the zero page */
+        }
+        if (w->chaos && w->config.damage_every > 0 && world_below(w, w->config.damage_every) == 0) {
+            f->data[f->written + world_below(w, n)] ^= 0x40;
+        }
+        f->written += n;
+        return;
+    }
+}
+
+static bool crc_fits(const struct frame *f)
+{
+    for (uint32_t k = 0; k < f->cells; k++) {
+        if (f->data[k] !=
+            world_truth(f->chunk.comm, f->chunk.message, f->chunk.offset / CELL + k)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void frame_end(struct world *w, uint32_t lane, const struct ledger_copy *copy)
+{
+    struct conn *c = &w->conns[lane];
+
+    world_copy_do(w, copy);
+    c->head = (c->head + 1) % FRAMES;
+    c->count--;
+}
+
+/* RC: the WRITE lands, whoever owns that memory now; a while later its SEND completes. */
+static void deliver_written(struct world *w, uint32_t lane)
+{
+    struct conn *c = &w->conns[lane];
+    struct frame *f = &c->frames[c->head];
+    struct ledger_copy copy;
+    enum ledger_verdict verdict;
+
+    if (!f->header_arrived) {
+        uint8_t *to = f->chunk.flags & LANE_CHUNK_EAGER ? w->slots[f->chunk.slot]
+                      : f->cells > 0                    ? world_cells_at(w, f->address, f->cells)
+                                                        : NULL;
+        for (uint32_t k = 0; k < f->cells; k++) {
+            to[k] = f->data[k];
+        }
+        f->header_arrived = true;
+        if (world_below(w, 2)) {
+            return;
+        }
+    }
+    verdict = ledger_on_written(w->ledger, w->now, lane, c->epoch, &f->chunk, true, &copy);
+    if (verdict != LEDGER_OK) {
+        world_wrong(w, "the ledger refused what was written");
+        return;
+    }
+    frame_end(w, lane, &copy);
+}
+
+static void read_piece(struct world *w, uint32_t lane, struct frame *f,
+                       const struct ledger_target *target)
+{
+    struct conn *c = &w->conns[lane];
+    const uint32_t n = f->written - f->read < 1 ? 0
+                       : world_below(w, 3)      ? f->written - f->read
+                                                : 1 + world_below(w, f->written - f->read);
+    const uint32_t before = f->read * CELL;
+    const uint32_t after = f->read + n == f->cells ? f->chunk.length : (f->read + n) * CELL;
+    uint8_t *to = NULL;
+
+    if (target->left != f->chunk.length - before) {
+        world_wrong(w, "the ledger lost count of a chunk");
+        return;
+    }
+    if (target->place == LEDGER_BUFFER && n > 0) {
+        to = world_cells_at(w, (uint64_t)(uintptr_t)target->to, n);
+    } else if (target->place == LEDGER_STAGING) {
+        to = w->staging[lane] + target->at / CELL;
+    } else if (target->place == LEDGER_SLOT) {
+        to = w->slots[target->slot] + target->at / CELL;
+    }
+    for (uint32_t k = 0; k < n && to != NULL; k++) {
+        to[k] = f->data[f->read + k];
+    }
+    f->read += n;
+    if (n > 0 && ledger_got(w->ledger, lane, c->epoch, after - before) != LEDGER_OK) {
+        world_wrong(w, "the ledger refused bytes that it asked for");
+    }
+}
+
+/* A turn of the receiver on a lane. */
+void world_deliver(struct world *w, uint32_t lane)
+{
+    struct conn *c = &w->conns[lane];
+    struct frame *f = &c->frames[c->head];
+    struct ledger_target target;
+    struct ledger_copy copy;
+    enum ledger_verdict verdict;
+
+    if (c->count == 0 || !c->receiver_open || c->cut_there) {
+        return;
+    }
+    if (w->config.queue_pairs) {
+        deliver_written(w, lane);
+        return;
+    }
+    verdict = f->begun ? ledger_target(w->ledger, lane, c->epoch, &target)
+                       : ledger_begin(w->ledger, w->now, lane, c->epoch, &f->chunk, &target);
+    if (verdict != LEDGER_OK) {
+        world_wrong(w, "the ledger refused a chunk");
+        return;
+    }
+    f->begun = true;
+    read_piece(w, lane, f, &target);
+    if (f->read < f->cells || f->written < f->cells) {
+        return;
+    }
+    verdict = ledger_end(w->ledger, w->now, lane, c->epoch, crc_fits(f), &copy);
+    if (verdict == LEDGER_LANE_DOWN) { /* damaged */
+        world_receiver_down(w, lane);
+    } else if (verdict != LEDGER_OK) {
+        world_wrong(w, "the ledger broke");
+    } else {
+        frame_end(w, lane, &copy);
+    }
+}
+
+void world_report(struct world *w)
+{
+    struct message_back back = {.post = false};
+    struct traffic *t;
+    int lane, any;
+
+    if (world_any_lane_there(w) < 0) {
+        return;
+    }
+    if (ledger_next_report(w->ledger, w->now, &back.report, &lane)) {
+        any = world_any_lane_there(w);
+        if (lane < 0 || w->conns[lane].back_count == REPORTS || world_below(w, 3) == 0) {
+            lane = any;
+        }
+        world_send_back(w, (uint32_t)lane, &back);
+    }
+    t = world_any_open(w); /* POSTs may be lost, too: again */
+    if (t != NULL && world_below(w, 8) == 0 && t->opened_there &&
+        (t->group_max > 1 || w->config.queue_pairs)) {
+        world_posts_send(w, t);
+    }
+}
+
+void world_hear(struct world *w, uint32_t lane)
+{
+    struct conn *c = &w->conns[lane];
+    struct sender_acked acked;
+    struct message_back back;
+
+    if (c->back_count == 0 || c->cut_back) {
+        return;
+    }
+    back = c->back[c->back_head];
+    c->back_head = (c->back_head + 1) % REPORTS;
+    c->back_count--;
+    if (!c->sender_open) {
+        return;
+    }
+    if (back.post) {
+        if (sender_on_post(w->sender, &back.frame) != 0) {
+            world_wrong(w, "a POST was refused");
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < back.report.lane_count; i++) {
+        const struct lane_state_lane *x = &back.report.lanes[i];
+        if (sender_on_taken(w->sender, w->now, x->lane, x->epoch, x->taken, &acked) != 0) {
+            world_wrong(w, "a count was refused");
+        }
+    }
+    if (sender_on_report(w->sender, w->now, &back.report) != 0) {
+        world_wrong(w, "a report was refused");
+    }
+}
