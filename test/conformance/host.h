@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/net_client.h"
+#include "app/perf/net_client.h"
 #include "base/bug.h"
 
 #define RANKS_MAX   8

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/net_client.h"
+#include "app/perf/net_client.h"
 
 #define SIZE 300000
 

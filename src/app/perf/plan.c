@@ -1,11 +1,11 @@
-/* perf_plan.c: a collective as transfers per connection. Both ends of a connection compute the same list.
+/* plan.c: a collective as transfers per connection. Both ends of a connection compute the same list.
  *
  * Rings, as NCCL's: the data are cut into pieces per channel; a piece goes round in steps, each of two messages,
  * so that one is under way while the other is worked on. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "app/perf.h"
+#include "app/perf/perf.h"
 
 #define SLICES 2
 

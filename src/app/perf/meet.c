@@ -1,4 +1,4 @@
-/* perf_meet.c: a star of stream sockets round rank 0: out of band, as NCCL's bootstrap is. Blocking: nothing
+/* meet.c: a star of stream sockets round rank 0: out of band, as NCCL's bootstrap is. Blocking: nothing
  * is measured while ranks meet. */
 #include <errno.h>
 #include <netdb.h>
@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "app/perf.h"
+#include "app/perf/perf.h"
 
 #define MEET_MAGIC 0x666f6c706d656574ull
 

@@ -1,7 +1,7 @@
-/* perf_data.c: element types, reductions, and patterns whose result any rank can compute by itself. */
+/* data.c: element types, reductions, and patterns whose result any rank can compute by itself. */
 #include <string.h>
 
-#include "app/perf.h"
+#include "app/perf/perf.h"
 
 /* NCCL's default element: host sums of it are what is measured. */
 #define REAL32 __typeof__(1.0F)

@@ -1,5 +1,5 @@
 /* net_client.c: the differences between the versions of the network table, and where a plugin is found. */
-#include "app/net_client.h"
+#include "app/perf/net_client.h"
 
 #include <dlfcn.h>
 #include <errno.h>

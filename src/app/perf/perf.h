@@ -1,13 +1,16 @@
 /* perf.h: what the parts of `foliot perf` share.
  *
- *   foliot_perf.c   options, and the ranks: here, in a lab, by ssh, or started by somebody else
- *   perf_rank.c     one rank: connections, sizes, timing, checking
- *   perf_plan.c     a collective as a list of transfers per connection (pure)
- *   perf_engine.c   plays a plan over a plugin, as NCCL's proxy does
- *   perf_data.c     element types, sums, patterns whose result is known
- *   perf_meet.c     how ranks find each other and wait for each other
- *   perf_report.c   nccl-tests' table and JSON
- *   perf_live.c     each lane once a second, out of the ranks' job pages
+ *   options.c      what it is told: the command line, the environment
+ *   launch.c       the ranks' processes: here, in a lab, by ssh, or started by somebody else
+ *   rank.c         one rank: its plugin, its connections, all sizes in turn
+ *   size.c         one size: timed and checked
+ *   plan.c         a collective as a list of transfers per connection (pure)
+ *   engine.c       plays a plan over a plugin, as NCCL's proxy does
+ *   data.c         element types, sums, patterns whose result is known
+ *   meet.c         how ranks find each other and wait for each other
+ *   report.c       nccl-tests' table and JSON
+ *   live.c         each lane once a second, out of the ranks' job pages
+ *   net_client.c   any network plugin, v6 to v12, as one interface: what NCCL's own shims do
  */
 #pragma once
 #include <stdbool.h>
@@ -15,10 +18,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "app/net_client.h"
+#include "app/perf/net_client.h"
 #include "base/bug.h"
 
 #define PERF_RANK_MAX    4096
+#define PERF_HOST_MAX    512
 #define PERF_CHANNEL_MAX 32
 #define PERF_STEPS       8 /* transfers in flight per connection, as NCCL has it */
 
@@ -132,6 +136,28 @@ struct perf_options {
     int job, jobs;
     char meet[160];
 };
+
+/* What is to be started, and where. */
+struct perf_launch {
+    struct perf_options options;
+    char *hosts[PERF_HOST_MAX]; /* --hosts: names for ssh, or hosts of `lab` */
+    int host_count;
+    bool live;
+    const char *lab, *host_list; /* NULL: not given */
+    int argc;
+    char **argv;
+};
+
+/* Reads the command line over the defaults in `launch`. False: it is done with, *ret_status is the exit status; said
+ * on stderr. */
+bool perf_read_arguments(struct perf_launch *launch, int argc, char *argv[], int *ret_status);
+/* "64", "64K" … within [low, high]; false: it isn't, and *ret is as it was. */
+bool perf_read_int(const char *text, int low, int high, int *ret);
+/* Who starts us (mpirun, srun, torchrun) says which rank we are of how many, and where rank 0 is. */
+void perf_read_environment(struct perf_options *options);
+/* Where a rank that somebody else started finds rank 0, if nobody says: Slurm's first node; this machine, if all are
+ * on it. False: it can't be known. */
+bool perf_find_meeting(struct perf_options *options);
 
 /* -- engine */
 

@@ -1,32 +1,14 @@
-/* perf_rank.c: one rank of `foliot perf`: its plugin, its connections, and all sizes in turn. */
+/* rank.c: one rank of `foliot perf`: its plugin, its connections, and all sizes in turn. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/perf.h"
-#include "stats/sample.h"
+#include "app/perf/rank.h"
 
-#define SAMPLE_MAX 65536
-
-struct rank {
-    const struct perf_options *options;
-    struct meet meet;
-    struct net_client net;
-    void *context;
-    int device_count;
-    struct plan plan;
-    struct engine engine;
-    char *buffers[2]; /* input, output */
-    size_t buffer_size;
-    struct perf_report report;
-    double *samples;
-};
-
-static void say(const struct rank *r, const char *what, const char *why)
+void rank_say(const struct rank *r, const char *what, const char *why)
 {
     fprintf(stderr, "foliot perf: rank %d: %s: %s\n", r->options->rank, what, why);
 }
@@ -76,7 +58,7 @@ static int listen_all(struct rank *r, char *handles)
         const enum nccl_result result = net_listen(&r->net, r->context, device_of(r, line), handle,
                                                    &r->engine.lines[i].listen_comm);
         if (result != NCCL_SUCCESS) {
-            say(r, "listen", net_result_name(result));
+            rank_say(r, "listen", net_result_name(result));
             return -EIO;
         }
     }
@@ -101,13 +83,13 @@ static int poll_connections(struct rank *r, char *handles)
                                                handles + (size_t)i * NCCL_HANDLE_SIZE, &e->comm)
                                  : net_accept(&r->net, e->listen_comm, &e->comm);
             if (result != NCCL_SUCCESS) {
-                say(r, line->sends ? "connect" : "accept", net_result_name(result));
+                rank_say(r, line->sends ? "connect" : "accept", net_result_name(result));
                 return -EIO;
             }
             missing += e->comm == NULL;
         }
         if (missing > 0 && perf_now_ns() > end) {
-            say(r, "connections", "not there in time");
+            rank_say(r, "connections", "not there in time");
             return -ETIMEDOUT;
         }
         usleep(missing > 0 ? 100 : 0);
@@ -139,7 +121,7 @@ static int register_all(struct rank *r)
                     : net_register(&r->net, line->comm, (void *)areas[k],
                                    k == 2 ? slots : r->buffer_size, &line->mhandles[k]);
             if (result != NCCL_SUCCESS) {
-                say(r, "regMr", net_result_name(result));
+                rank_say(r, "regMr", net_result_name(result));
                 return -EIO;
             }
         }
@@ -198,267 +180,6 @@ static void disconnect_all(struct rank *r)
     }
 }
 
-/* -- one size */
-
-struct shape {
-    size_t count, input, output; /* elements: of a block; of both buffers */
-    size_t total;                /* bytes, as nccl-tests counts them */
-    bool blocks;                 /* a block per rank */
-};
-
-static struct shape shape_of(const struct perf_options *o, size_t bytes)
-{
-    const size_t element = perf_type_size(o->type), n = (size_t)o->ranks;
-    struct shape s = {.count = bytes / element};
-
-    s.blocks =
-        o->operation == ALL_GATHER || o->operation == REDUCE_SCATTER || o->operation == ALL_TO_ALL;
-    if (s.blocks) {
-        s.count = s.count / n & ~(16 / element - 1);
-    }
-    s.input = s.count * (s.blocks && o->operation != ALL_GATHER ? n : 1);
-    s.output = s.count * (s.blocks && o->operation != REDUCE_SCATTER ? n : 1);
-    s.total = (s.input > s.output ? s.input : s.output) * element;
-    return s;
-}
-
-static bool has_in_place(enum perf_operation operation)
-{
-    return operation != ALL_TO_ALL && operation != SEND_RECEIVE && operation != PING_PONG;
-}
-
-/* Where input and output lie. */
-static void place(struct rank *r, const struct shape *s, bool in_place)
-{
-    const size_t mine = (size_t)r->options->rank * s->count * r->engine.element;
-
-    r->engine.input = r->buffers[0];
-    r->engine.output = r->buffers[1];
-    if (!in_place || !has_in_place(r->options->operation)) {
-        return;
-    }
-    if (r->options->operation == ALL_GATHER) {
-        r->engine.input = r->buffers[1] + mine;
-    } else if (r->options->operation == REDUCE_SCATTER) {
-        r->engine.output = r->buffers[0] + mine;
-    } else {
-        r->engine.input = r->buffers[1];
-    }
-}
-
-/* What a rank keeps of its own data needs no network. */
-static void copy_own(struct rank *r, const struct shape *s)
-{
-    struct engine *e = &r->engine;
-    const size_t size = s->count * e->element, mine = (size_t)r->options->rank * size;
-    const enum perf_operation op = r->options->operation;
-    const char *from = op == ALL_TO_ALL ? e->input + mine : e->input;
-    char *to = op == ALL_TO_ALL || op == ALL_GATHER ? e->output + mine : e->output;
-    const bool own = op == ALL_TO_ALL || op == ALL_GATHER || r->options->ranks == 1 ||
-                     (op == BROADCAST && r->options->rank == r->options->root);
-
-    if (own && to != from) {
-        memcpy(to, from, size);
-    }
-}
-
-static int play(struct rank *r, const struct shape *s)
-{
-    enum nccl_result result;
-
-    copy_own(r, s);
-    result = engine_run(&r->engine);
-    if (result != NCCL_SUCCESS) {
-        say(r, "transfer", net_result_name(result));
-        return -EIO;
-    }
-    return 0;
-}
-
-/* Sums over ranks of up to 8 figures; ret_max[i] (may be NULL) the largest. */
-static int gather(struct rank *r, const double *mine, int count, double *ret_sum, double *ret_max)
-{
-    const size_t size = sizeof(double) * (size_t)count;
-    double *all = malloc(size * (size_t)r->options->ranks);
-    const int rc = all == NULL ? -ENOMEM : meet_exchange(&r->meet, mine, size, all);
-
-    for (int i = 0; rc == 0 && i < count; i++) {
-        ret_sum[i] = 0;
-        for (int k = 0; k < r->options->ranks; k++) {
-            const double value = all[k * count + i];
-            ret_sum[i] += value;
-            if (ret_max != NULL && (k == 0 || value > ret_max[i])) {
-                ret_max[i] = value;
-            }
-        }
-    }
-    free(all);
-    return rc;
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage u;
-
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
-static int repeat(struct rank *r, const struct shape *s, int count, int *samples)
-{
-    for (int i = 0; i < count; i++) {
-        const int64_t begin = perf_now_ns();
-        const int rc = play(r, s);
-        if (rc < 0) {
-            return rc;
-        }
-        if (*samples < SAMPLE_MAX) {
-            r->samples[(*samples)++] = (double)(perf_now_ns() - begin) * 1e-3;
-        }
-    }
-    return 0;
-}
-
-/* The timed part: n iterations, or batches until the time that rank 0 measures is over. */
-static int run_timed(struct rank *r, const struct shape *s, int *ret_iterations, int *samples)
-{
-    const int64_t begin = perf_now_ns();
-    int batch = r->options->iterations, rc = repeat(r, s, batch, samples);
-    double go = 1, sum = 1;
-
-    *ret_iterations = batch;
-    while (rc == 0 && r->options->duration_s > 0) {
-        const double elapsed = (double)(perf_now_ns() - begin) * 1e-9;
-        go = r->options->rank == 0 && elapsed < r->options->duration_s;
-        rc = gather(r, &go, 1, &sum, NULL);
-        if (rc < 0 || sum == 0) {
-            break;
-        }
-        rc = repeat(r, s, batch, samples);
-        *ret_iterations += batch;
-    }
-    return rc;
-}
-
-static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
-{
-    int iterations = 0, samples = 0, warm = 0, rc;
-    double cpu, mine[3], sum[3], max[3];
-    int64_t begin;
-
-    r->engine.gap_ns = r->engine.last_receive_ns = 0;
-    rc = repeat(r, s, r->options->warmups, &warm);
-    rc = rc < 0 ? rc : meet_barrier(&r->meet);
-    r->engine.gap_ns = r->engine.last_receive_ns = 0;
-    begin = perf_now_ns();
-    cpu = cpu_seconds();
-    rc = rc < 0 ? rc : run_timed(r, s, &iterations, &samples);
-    mine[0] = (double)(perf_now_ns() - begin) * 1e-3 / iterations;
-    mine[1] = (cpu_seconds() - cpu) / ((double)s->total * iterations * 1e-9);
-    mine[2] = (double)r->engine.gap_ns * 1e-6;
-    rc = rc < 0 ? rc : gather(r, mine, 3, sum, max);
-    if (rc < 0) {
-        return rc;
-    }
-    qsort(r->samples, (size_t)samples, sizeof(double), sample_order);
-    const double half = r->options->operation == PING_PONG ? 0.5 : 1;
-    /* the others of a ping-pong have nothing to do */
-    f->time_us = half * (half < 1 ? max[0] : sum[0] / r->options->ranks);
-    f->cpu_s_per_gb = sum[1];
-    f->gap_ms = max[2];
-    f->p50_us = half * sample_quantile(r->samples, (size_t)samples, 0.5);
-    f->p99_us = half * sample_quantile(r->samples, (size_t)samples, 0.99);
-    return 0;
-}
-
-/* -- are the data right? */
-
-static bool reduces(enum perf_operation operation)
-{
-    return operation == ALL_REDUCE || operation == REDUCE_SCATTER;
-}
-
-static uint64_t count_wrong(struct rank *r, const struct shape *s, const struct perf_pattern *p)
-{
-    const struct perf_options *o = r->options;
-    const size_t mine = (size_t)o->rank * s->count;
-    uint64_t wrong = 0;
-
-    switch (o->operation) {
-    case ALL_REDUCE:
-        return perf_wrong(p, r->engine.output, -1, o->ranks, 0, s->count);
-    case REDUCE_SCATTER:
-        return perf_wrong(p, r->engine.output, -1, o->ranks, mine, s->count);
-    case BROADCAST:
-        return perf_wrong(p, r->engine.output, o->root, 0, 0, s->count);
-    case ALL_GATHER:
-    case ALL_TO_ALL:
-        for (int k = 0; k < o->ranks; k++) {
-            wrong += perf_wrong(p, r->engine.output + (size_t)k * s->count * r->engine.element, k,
-                                0, o->operation == ALL_GATHER ? 0 : mine, s->count);
-        }
-        return wrong;
-    case SEND_RECEIVE:
-        return perf_wrong(p, r->engine.output, (o->rank + o->ranks - 1) % o->ranks, 0, 0, s->count);
-    default:
-        return o->rank < 2 ? perf_wrong(p, r->engine.output, 1 - o->rank, 0, 0, s->count) : 0;
-    }
-}
-
-static int check(struct rank *r, const struct shape *s, uint64_t seed, struct perf_figure *f)
-{
-    struct perf_pattern p = {r->options->type, r->options->reduction,
-                             !reduces(r->options->operation), seed};
-    double mine, sum;
-    int rc;
-
-    f->wrong = -1;
-    if (r->options->check == 0) {
-        return 0;
-    }
-    f->wrong = 0;
-    for (int round = 0; round < r->options->check; round++, p.seed += 77) {
-        memset(r->engine.output, 0xa5, s->output * r->engine.element);
-        perf_fill(&p, r->engine.input, r->options->rank, 0, s->input);
-        rc = meet_barrier(&r->meet);
-        rc = rc < 0 ? rc : play(r, s);
-        mine = rc < 0 ? 0 : (double)count_wrong(r, s, &p);
-        rc = rc < 0 ? rc : gather(r, &mine, 1, &sum, NULL);
-        if (rc < 0) {
-            return rc;
-        }
-        f->wrong += sum;
-    }
-    return 0;
-}
-
-static int run_size(struct rank *r, size_t bytes)
-{
-    const struct perf_options *o = r->options;
-    const struct shape s = shape_of(o, bytes);
-    const size_t element = perf_type_size(o->type);
-    const struct plan_wish wish = {o->operation, o->rank,           o->ranks,  o->channels,
-                                   o->root,      s.count * element, o->message};
-    struct perf_row row = {.size = s.total, .count = s.count};
-    int rc = plan_fill(&r->plan, &wish);
-
-    for (int in_place = 0; rc == 0 && in_place < 2; in_place++) {
-        if (in_place && o->duration_s > 0) {
-            row.figures[1] = (struct perf_figure){.wrong = -1};
-            break;
-        }
-        place(r, &s, in_place);
-        rc = measure(r, &s, &row.figures[in_place]);
-        if (rc == 0 && (!in_place || has_in_place(o->operation))) {
-            rc = check(r, &s, bytes * 2 + (uint64_t)in_place, &row.figures[in_place]);
-        } else {
-            row.figures[in_place].wrong = -1;
-        }
-    }
-    return rc < 0 || o->rank != 0 ? rc : report_perf_row(&r->report, &row);
-}
-
 /* -- the whole */
 
 static int find_device(struct rank *r, struct perf_member *member)
@@ -468,12 +189,12 @@ static int find_device(struct rank *r, struct perf_member *member)
     const int device = r->options->device > 0 ? r->options->device : 0;
 
     if (result == NCCL_SUCCESS && device >= r->device_count) {
-        say(r, "devices", "there is no such device");
+        rank_say(r, "devices", "there is no such device");
         return -ENODEV;
     }
     result = result == NCCL_SUCCESS ? net_properties(&r->net, device, &p) : result;
     if (result != NCCL_SUCCESS) {
-        say(r, "devices", net_result_name(result));
+        rank_say(r, "devices", net_result_name(result));
         return -EIO;
     }
     member->pid = getpid();
@@ -498,12 +219,12 @@ static int open_rank(struct rank *r, struct perf_member *member)
     enum nccl_result result;
 
     if (net_client_open(&r->net, o->plugin, o->net_version, why, sizeof(why)) < 0) {
-        say(r, o->plugin, why);
+        rank_say(r, o->plugin, why);
         return -ENOENT;
     }
     result = net_init(&r->net, 0x666f6c696f74ull + (uint64_t)o->job, log_line, &r->context);
     if (result != NCCL_SUCCESS) {
-        say(r, "init", net_result_name(result));
+        rank_say(r, "init", net_result_name(result));
         return -EIO;
     }
     r->engine = (struct engine){.net = &r->net, .plan = &r->plan, .options = o};
@@ -512,7 +233,7 @@ static int open_rank(struct rank *r, struct perf_member *member)
         snprintf(trace, sizeof(trace), "%s/job%d-rank%d.trace", o->trace, o->job, o->rank);
         r->engine.trace = fopen(trace, "we");
         if (r->engine.trace == NULL) {
-            say(r, trace, strerror(errno));
+            rank_say(r, trace, strerror(errno));
             return -errno;
         }
     }
@@ -581,7 +302,7 @@ int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **arg
     name_job(o);
     r.report = (struct perf_report){.options = o, .out = out, .argc = argc, .argv = argv};
     if (rc < 0) {
-        say(&r, o->meet, strerror(-rc));
+        rank_say(&r, o->meet, strerror(-rc));
     }
     rc = rc < 0 || members == NULL ? -EIO : open_rank(&r, &member);
     rc = rc < 0 ? rc : meet_exchange(&r.meet, &member, sizeof(member), members);
@@ -589,7 +310,7 @@ int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **arg
         report_perf_begin(&r.report, members);
     }
     for (size_t bytes = o->bytes_min; rc == 0 && bytes <= o->bytes_max;) {
-        rc = run_size(&r, bytes);
+        rc = rank_run_size(&r, bytes);
         bytes = o->step_factor > 1 ? bytes * o->step_factor : bytes + o->step_bytes;
     }
     if (rc == 0) {

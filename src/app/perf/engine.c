@@ -1,10 +1,10 @@
-/* perf_engine.c: plays a plan over a plugin, the way NCCL's proxy plays its operations: up to eight transfers in flight
+/* engine.c: plays a plan over a plugin, the way NCCL's proxy plays its operations: up to eight transfers in flight
  * per connection, each looked at in turn, everything without waiting. */
 #include <sched.h>
 #include <string.h>
 #include <time.h>
 
-#include "app/perf.h"
+#include "app/perf/perf.h"
 
 #define TRACE_FLUSH_NS 100000000
 

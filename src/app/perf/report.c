@@ -1,4 +1,4 @@
-/* perf_report.c: the table that nccl-tests prints, to the letter, so that whatever reads that reads this; and its JSON, with
+/* report.c: the table that nccl-tests prints, to the letter, so that whatever reads that reads this; and its JSON, with
  * what we measure beyond it under a key of its own, "foliot". */
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/perf.h"
+#include "app/perf/perf.h"
 #include "platform/json/json.h"
 
 static const char *const programs[PERF_OPERATIONS] = {

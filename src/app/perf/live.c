@@ -1,4 +1,4 @@
-/* perf_live.c: `foliot perf --live`: each lane as its receiver sees it, once a second, out of the ranks' own job pages. */
+/* live.c: `foliot perf --live`: each lane as its receiver sees it, once a second, out of the ranks' own job pages. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "app/foliot_text.h"
-#include "app/perf.h"
+#include "app/perf/perf.h"
 #include "base/time.h"
 #include "service/agent/jobs.h"
 
