@@ -1,0 +1,185 @@
+/* alert_kit.c: see alert_kit.h. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "alert_kit.h"
+
+#define HOST_PER_POD 16
+
+struct alerts *engine;
+struct alert_config config;
+struct alert_rule rules[16];
+struct mono now;
+uint32_t living = 1;
+struct alert_told told;
+
+static bool nic_of(void *context, uint32_t nic, struct alert_nic *ret)
+{
+    static char name[32], leaf[32];
+
+    snprintf(name, sizeof(name), "host%u/ib%u", nic / NIC_PER_HOST, nic % NIC_PER_HOST);
+    snprintf(leaf, sizeof(leaf), "leaf%u",
+             nic / NIC_PER_HOST / HOST_PER_POD * NIC_PER_HOST + nic % NIC_PER_HOST);
+    *ret = (struct alert_nic){
+        .name = name, .leaf = leaf, .host = nic / NIC_PER_HOST, .rail = nic % NIC_PER_HOST};
+    return true;
+}
+static const char *host_of(void *context, uint32_t host)
+{
+    static char name[32];
+
+    snprintf(name, sizeof(name), "host%u", host);
+    return name;
+}
+
+struct alert_rule *kit_rule(size_t index, const char *name, enum alert_condition condition)
+{
+    struct alert_rule *r = &rules[index];
+
+    alert_rule_init(r);
+    snprintf(r->name, sizeof(r->name), "%s", name);
+    r->condition = (uint8_t)condition;
+    r->severity = ALERT_PAGE;
+    config.rule_count = index + 1 > config.rule_count ? index + 1 : config.rule_count;
+    return r;
+}
+
+void kit_drain(void)
+{
+    struct alert_action action;
+
+    while (alerts_next_action(engine, &action)) {
+        if (action.kind == ALERT_ACTION_NOTIFY) {
+            told.events[action.event]++;
+            told.pages += action.page;
+            told.notifications++;
+            told.receivers = action.receivers;
+            told.incident = action.incident.id;
+            snprintf(told.text, sizeof(told.text), "%s", action.incident.text);
+            snprintf(told.cause, sizeof(told.cause), "%s", action.incident.cause);
+        }
+    }
+}
+
+void kit_start(void)
+{
+    alerts_free(engine);
+    now = (struct mono){1000 * NS_PER_S};
+    memset(&told, 0, sizeof(told));
+    config.rules = rules;
+    config.fleet = (struct alert_fleet){.nic = nic_of, .host = host_of};
+    config.route_count = 1;
+    config.routes[0].receivers = 1;
+    config.routes[0].severity = ALERT_INFO;
+    engine = alerts_new(&config, now);
+    assert_non_null(engine);
+    alerts_on_clock(engine, now, UTC_AT_START - now.ns, UTC_AT_START - now.ns);
+}
+
+void kit_pass(int64_t ns)
+{
+    const struct mono end = mono_add(now, span_ns(ns));
+    struct mono beat = now;
+
+    while (mono_before(now, end)) {
+        now = mono_min(mono_min(alerts_deadline(engine), beat), end);
+        if (!mono_before(now, beat)) {
+            for (uint32_t h = 0; h < living; h++) {
+                alerts_on_host(engine, now, h);
+            }
+            beat = mono_add(beat, span_s(10));
+        }
+        alerts_tick(engine, now);
+        kit_drain();
+    }
+}
+
+int kit_begin(void **state)
+{
+    memset(&config, 0, sizeof(config));
+    memset(rules, 0, sizeof(rules));
+    living = 1;
+    return 0;
+}
+int kit_end(void **state)
+{
+    alerts_free(engine);
+    engine = NULL;
+    return 0;
+}
+
+void kit_sample(enum alert_metric metric, uint32_t nic, double value)
+{
+    const struct alert_sample s = {.metric = metric,
+                                   .host = nic / NIC_PER_HOST,
+                                   .nic = nic,
+                                   .peer = ALERT_NO_ID,
+                                   .port = ALERT_NO_ID,
+                                   .value = value};
+
+    alerts_on_sample(engine, now, &s);
+    kit_drain();
+}
+
+static uint32_t next_number;
+struct alert_finding kit_link_finding(uint32_t nic, enum finding_kind kind)
+{
+    return (struct alert_finding){.said_by = nic / NIC_PER_HOST,
+                                  .run = 1,
+                                  .number = ++next_number,
+                                  .kind = kind,
+                                  .from_nic = nic,
+                                  .to_nic = ALERT_NO_ID,
+                                  .from_host = nic / NIC_PER_HOST,
+                                  .to_host = ALERT_NO_ID,
+                                  .since = now,
+                                  .text = "a sentence"};
+}
+struct alert_finding kit_path_finding(uint32_t from, uint32_t to, enum element_kind kind,
+                                      const char *suspect, bool confident)
+{
+    struct alert_finding f = kit_link_finding(to, FINDING_PATH_DEAD);
+
+    f.from_nic = from;
+    f.to_nic = to;
+    f.from_host = from / NIC_PER_HOST;
+    f.to_host = to / NIC_PER_HOST;
+    f.suspect_kind = kind;
+    f.suspect = suspect;
+    f.confident = confident;
+    return f;
+}
+void kit_say(const struct alert_finding *f, enum finding_phase phase)
+{
+    struct alert_finding copy = *f;
+
+    copy.phase = phase;
+    alerts_on_finding(engine, now, &copy);
+    kit_drain();
+}
+
+struct alert_counters kit_counters(void)
+{
+    struct alert_counters c;
+
+    alerts_counters(engine, &c);
+    return c;
+}
+
+void kit_finding_rules(void)
+{
+    kit_rule(0, "link-down", ALERT_ON_FINDING)->findings = 1ULL << FINDING_LINK_DOWN;
+    rules[0].severity = ALERT_WARNING;
+    rules[0].scope = ALERT_PER_LINK;
+    kit_rule(1, "path-dead", ALERT_ON_FINDING)->findings = 1ULL << FINDING_PATH_DEAD;
+    rules[1].wait = span_s(2);
+    kit_start();
+}

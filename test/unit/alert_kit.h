@@ -1,0 +1,43 @@
+/* alert_kit.h: an alert engine on a desk: one of them, told the time and what hosts say, and all that it tells kept. Every
+ * test has a new one (kit_begin, kit_end).
+ *
+ * Host h has the NICs h*8 + r; the leaf of rail r in pod h/16 is leaf(pod*8 + r). */
+#pragma once
+#include "core/alert/alert.h"
+
+#define UTC_AT_START (1795000000LL * NS_PER_S)
+#define NIC_PER_HOST 8
+
+/* Filled in before kit_start(). */
+extern struct alert_config config;
+extern struct alert_rule rules[16];
+extern uint32_t living; /* hosts 0 to living - 1 show life each 10 s */
+
+extern struct alerts *engine;
+extern struct mono now;
+
+/* What was said, how often somebody was woken; the last one's words. */
+struct alert_told {
+    unsigned events[ALERT_HEARTBEAT + 1], pages, notifications;
+    uint32_t receivers;
+    char text[ALERT_TEXT_MAX], cause[ALERT_ELEMENT_MAX];
+    uint64_t incident;
+};
+extern struct alert_told told;
+
+int kit_begin(void **state);
+int kit_end(void **state);
+struct alert_rule *kit_rule(size_t index, const char *name, enum alert_condition condition);
+/* rules[0]: a link down, a warning per link; rules[1]: a path dead for 2 s. And starts. */
+void kit_finding_rules(void);
+void kit_start(void);
+/* Time goes on as a caller would let it: at every deadline a tick. */
+void kit_pass(int64_t ns);
+void kit_drain(void);
+
+void kit_sample(enum alert_metric metric, uint32_t nic, double value);
+struct alert_finding kit_link_finding(uint32_t nic, enum finding_kind kind);
+struct alert_finding kit_path_finding(uint32_t from, uint32_t to, enum element_kind kind,
+                                      const char *suspect, bool confident);
+void kit_say(const struct alert_finding *f, enum finding_phase phase);
+struct alert_counters kit_counters(void);
