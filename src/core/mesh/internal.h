@@ -255,7 +255,17 @@ void verdict_late(struct mesh *m, struct mono now, struct span late);
 void discovery_tick(struct mesh *m, struct mono now, uint32_t local);
 struct mono discovery_due(const struct mesh *m, uint32_t local);
 void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
+#define TRACE_FLAG  0x8000u
+#define VERIFY_FLAG 0x4000u
+/* Discovery's sequence number: what was asked, so that the peer's answer tells it. `flag`: TRACE_FLAG, VERIFY_FLAG or 0;
+ * `port`: the path's index with a flag. */
+uint32_t discovery_seq(uint32_t generation, uint8_t port, uint8_t ttl, uint32_t flag);
+void discovery_send(struct mesh *m, int edge, uint16_t source_port, uint32_t seq, uint8_t ttl);
+/* trace.c */
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path);
+/* A router answered: true if it is one of a path that is being traced, and that is all there was to it. */
+bool discovery_trace_answer(struct mesh *m, struct mono now, int edge, uint16_t source_port,
+                            uint32_t router);
 void mesh_spare_add(struct mesh *m, struct mono now, int edge);
 void mesh_spare_remove(struct mesh *m, int edge);
 void mesh_notice_late(struct mesh *m, struct mono now);

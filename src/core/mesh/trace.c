@@ -1,0 +1,138 @@
+/* trace.c: where a path ends. One that is overdue or dead is traced at once: packets with hop limits 1, 2, 3 ... over its
+ * own source port, and the last router that still answers says where it ends. A router that has no route says so itself. */
+#include <string.h>
+
+#include "core/mesh/hops.h"
+
+#define TRACE_AGAIN  (110 * NS_PER_MS)
+#define TRACE_SHARED (100 * NS_PER_MS)
+#define TRACE_OLD    (2 * NS_PER_S)
+#define TRACE_ROUNDS 2
+
+/* Another path of this NIC takes the same hops and was traced just now: its answers are ours. */
+static const struct path_out *traced_alike(const struct mesh *m, struct mono now, uint32_t local,
+                                           const struct path_out *out)
+{
+    const int first = (int)local * m->config.edge_limit;
+
+    for (int edge = first; edge < first + m->config.edge_limit; edge++) {
+        const struct edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_out *other = &e->out[p];
+            if (other != out && other->signature == out->signature &&
+                other->trace_rounds > out->trace_rounds &&
+                mono_sub(now, other->traced).ns < TRACE_SHARED) {
+                return other;
+            }
+        }
+    }
+    return NULL;
+}
+
+void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
+{
+    struct edge *e = &m->edges[edge];
+    struct path_out *out = &e->out[path];
+    const struct path_out *alike;
+
+    if (m->config.no_discovery || out->hop_count == 0 || path >= e->path_count) {
+        return;
+    }
+    if (out->trace_rounds > 0 && mono_sub(now, out->traced).ns > TRACE_OLD) {
+        out->trace_rounds = 0;
+    }
+    if (out->trace_rounds >= TRACE_ROUNDS ||
+        (out->trace_rounds > 0 && mono_sub(now, out->traced).ns < TRACE_AGAIN)) {
+        return;
+    }
+    out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
+    alike = traced_alike(m, now, e->local, out);
+    out->trace_rounds++;
+    out->traced = now;
+    if (alike) {
+        out->trace_answered |= alike->trace_answered;
+        out->traced = alike->traced;
+        return;
+    }
+    for (uint8_t ttl = 1; ttl <= out->hop_count; ttl++) {
+        if (mesh_credit(m, now, &m->nics[e->local].probe_credit)) {
+            discovery_send(m, edge, out->half.port,
+                           discovery_seq(e->generation, path, ttl, TRACE_FLAG), ttl);
+        }
+    }
+}
+
+static void note_answer(struct mesh *m, struct mono now, uint32_t local, uint64_t signature,
+                        uint8_t hop)
+{
+    const int first = (int)local * m->config.edge_limit;
+
+    for (int edge = first; edge < first + m->config.edge_limit; edge++) {
+        struct edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            struct path_out *out = &e->out[p];
+            if (out->signature == signature && out->trace_rounds > 0 &&
+                mono_sub(now, out->traced).ns < TRACE_OLD) {
+                out->trace_answered |= (uint8_t)(1u << hop);
+            }
+        }
+    }
+}
+
+/* A traced path's own routers are recognised by their addresses: short quotes don't tell the hop
+ * limit. */
+bool discovery_trace_answer(struct mesh *m, struct mono now, int edge, uint16_t source_port,
+                            uint32_t router)
+{
+    struct edge *e = &m->edges[edge];
+
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        struct path_out *out = &e->out[p];
+
+        if (out->half.port != source_port || out->trace_rounds == 0 ||
+            mono_sub(now, out->traced).ns > NS_PER_S) {
+            continue;
+        }
+        for (uint8_t hop = 0; hop < out->hop_count; hop++) {
+            if (out->hops[hop] == router) {
+                note_answer(m, now, e->local, out->signature, hop);
+                mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_TRACED,
+                                                           .edge = edge,
+                                                           .path = p,
+                                                           .direction = DIRECTION_OUT,
+                                                           .since = now});
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void mesh_on_no_route(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
+                      uint16_t source_port, const uint8_t address[static 16])
+{
+    const int edge = mesh_edge_find(m, local, peer);
+    const uint32_t router = edge >= 0 ? mesh_router(m, address) : 0;
+
+    for (uint8_t p = 0; router != 0 && p < m->edges[edge].path_count; p++) {
+        struct path_out *out = &m->edges[edge].out[p];
+
+        for (uint8_t hop = 0; out->half.port == source_port && hop < out->hop_count; hop++) {
+            if (out->hops[hop] == 0 || !hops_same_router(m, out->hops[hop], router)) {
+                continue;
+            }
+            out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
+            out->trace_rounds = out->trace_rounds == 0 ? 1 : out->trace_rounds;
+            out->traced = now;
+            note_answer(m, now, local, out->signature, hop);
+            m->counters.hops_heard++;
+            mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_TRACED,
+                                                       .edge = edge,
+                                                       .path = p,
+                                                       .direction = DIRECTION_OUT,
+                                                       .since = now});
+        }
+    }
+}
