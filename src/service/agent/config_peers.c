@@ -1,0 +1,329 @@
+/* config_peers.c: the fleet that a file lists: hosts, NICs, their addresses and leaves; each id and each address once. */
+#include "service/agent/config_inside.h"
+
+#include "base/prng.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAF_NAME_MAX = 4096 };
+
+struct loader {
+    struct agent_config *config;
+    struct config_error *error;
+    const struct config_node **places; /* of each peer, for complaints after sorting */
+    struct {
+        char name[AGENT_NAME_SIZE];
+    } * leaves;
+    uint32_t leaf_count;
+    uint32_t *hosts; /* open hash of host names: number + 1; 0: free */
+    uint32_t host_mask;
+    bool leaves_numbered; /* every leaf's name ends in its number: "leaf3", 3 */
+};
+
+static int load_addresses(struct loader *l, const struct config_node *entry,
+                          struct agent_peer *more)
+{
+    const char *text4 = NULL, *text6 = NULL;
+    int r = config_string(entry, "address", &text4, l->error);
+    r = r < 0 ? r : config_string(entry, "address6", &text6, l->error);
+    if (r < 0) {
+        return r;
+    }
+    if (text4 == NULL && text6 == NULL) {
+        return config_expected(entry, l->error, "a NIC with 'address' or 'address6'");
+    }
+    if (text4 != NULL &&
+        (inet_pton(AF_INET, text4, &more->address4) != 1 || more->address4.s_addr == 0 ||
+         ntohl(more->address4.s_addr) >= 0xe0000000)) { /* multicast and beyond */
+        return config_expected(config_get(entry, "address"), l->error,
+                               "an IPv4 address of one NIC");
+    }
+    if (text6 != NULL &&
+        (inet_pton(AF_INET6, text6, &more->address6) != 1 ||
+         IN6_IS_ADDR_UNSPECIFIED(&more->address6) || IN6_IS_ADDR_V4MAPPED(&more->address6) ||
+         IN6_IS_ADDR_MULTICAST(&more->address6) || IN6_IS_ADDR_LINKLOCAL(&more->address6))) {
+        return config_expected(config_get(entry, "address6"), l->error,
+                               "an IPv6 address of one NIC, and not a link-local one");
+    }
+    return 0;
+}
+
+bool config_place_number(const char *name, unsigned *ret)
+{
+    const size_t length = strlen(name),
+                 digits = length - strspn(name, "abcdefghijklmnopqrstuvwxyz-_");
+    if (digits == 0 || digits > 5 || strspn(name + length - digits, "0123456789") != digits) {
+        return false;
+    }
+    *ret = (unsigned)strtoul(name + length - digits, NULL, 10);
+    return *ret < LEAF_UNKNOWN;
+}
+
+static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t *ret_leaf)
+{
+    char name[AGENT_NAME_SIZE] = "";
+    unsigned number = 0;
+    const int r = config_copy(entry, "leaf", name, sizeof(name), l->error);
+    *ret_leaf = LEAF_UNKNOWN;
+    if (r < 0 || name[0] == 0) {
+        return r;
+    }
+    uint32_t i = 0;
+    while (i < l->leaf_count && strcmp(l->leaves[i].name, name) != 0) {
+        i++;
+    }
+    if (i == l->leaf_count) {
+        if (i == LEAF_NAME_MAX) {
+            return config_expected(config_get(entry, "leaf"), l->error, "at most %d leaves",
+                                   LEAF_NAME_MAX);
+        }
+        memcpy(l->leaves[l->leaf_count++].name, name, sizeof(name));
+    }
+    l->leaves_numbered = l->leaves_numbered && config_place_number(name, &number);
+    *ret_leaf = (uint16_t)i;
+    return 0;
+}
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t h = 0;
+    for (; *text != 0; text++) {
+        h = hash_u64(h, (uint8_t)*text);
+    }
+    return h;
+}
+
+/* Number of a host by its name: the order of first appearance. */
+static struct host_id host_number(struct loader *l, const char *name)
+{
+    struct agent_config *c = l->config;
+    uint32_t at = (uint32_t)hash_text(name) & l->host_mask;
+    while (l->hosts[at] != 0 && strcmp(c->host_names[l->hosts[at] - 1], name) != 0) {
+        at = (at + 1) & l->host_mask;
+    }
+    if (l->hosts[at] == 0) {
+        snprintf(c->host_names[c->host_count], AGENT_NAME_SIZE, "%s", name);
+        l->hosts[at] = ++c->host_count;
+    }
+    return (struct host_id){l->hosts[at] - 1};
+}
+
+static int load_peer(struct loader *l, const struct config_node *entry)
+{
+    static const char *const keys[] = {"id",   "host",    "nic",      "rail",
+                                       "leaf", "address", "address6", NULL};
+    struct agent_config *c = l->config;
+    struct node_peer *peer = &c->peers[c->peer_count];
+    struct agent_peer *more = &c->more[c->peer_count];
+    const struct config_node *node = NULL;
+    char host[AGENT_NAME_SIZE];
+    int64_t id = 0, rail = 0;
+    int r = config_allow(entry, keys, l->error);
+    r = r < 0 ? r : config_require(entry, "id", &node, l->error);
+    r = r < 0 ? r : config_int(entry, "id", 0, FLEET_NIC_MAX - 1, &id, l->error);
+    r = r < 0 ? r : config_int(entry, "rail", 0, UINT16_MAX - 1, &rail, l->error);
+    r = r < 0 ? r : config_require_copy(entry, "host", host, sizeof(host), l->error);
+    r = r < 0 ? r
+              : config_require_copy(entry, "nic", more->nic_name, sizeof(more->nic_name), l->error);
+    r = r < 0 ? r : load_addresses(l, entry, more);
+    r = r < 0 ? r : load_leaf(l, entry, &peer->leaf);
+    if (r < 0) {
+        return r;
+    }
+    peer->host = host_number(l, host);
+    peer->nic = (struct nic_id){(uint32_t)id};
+    peer->rail = (uint16_t)rail;
+    l->places[c->peer_count++] = entry;
+    return 0;
+}
+
+/* What must be unlike in all of the peers list, and where it stands there. */
+struct claim {
+    uint8_t value[16];
+    uint32_t index;
+};
+
+static int compare_claims(const void *a, const void *b)
+{
+    const struct claim *x = a, *y = b;
+    const int order = memcmp(x->value, y->value, sizeof(x->value));
+    return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Sorted; the place of the first one that is there twice in *ret_twice, or count. */
+static void sort_claims(struct claim *claims, uint32_t count, uint32_t *ret_twice)
+{
+    qsort(claims, count, sizeof(*claims), compare_claims);
+    *ret_twice = count;
+    for (uint32_t i = count; i-- > 1;) {
+        if (memcmp(claims[i].value, claims[i - 1].value, sizeof(claims[i].value)) == 0) {
+            *ret_twice = i;
+        }
+    }
+}
+
+/* By ascending id, each once. */
+static int sort_peers(struct loader *l, struct claim *claims)
+{
+    struct agent_config *c = l->config;
+    uint32_t twice = 0;
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        const uint32_t id = htonl(c->peers[i].nic.index);
+        claims[i] = (struct claim){.index = i};
+        memcpy(claims[i].value, &id, sizeof(id));
+    }
+    sort_claims(claims, c->peer_count, &twice);
+    if (twice < c->peer_count) {
+        const uint32_t at = claims[twice].index;
+        return config_fail(config_get(l->places[at], "id"), l->error,
+                           "expected each NIC's id once, found %u again (first in line %u)",
+                           c->peers[at].nic.index, config_line(l->places[claims[twice - 1].index]));
+    }
+    struct node_peer *peers = calloc(c->peer_count, sizeof(*peers));
+    struct agent_peer *more = calloc(c->peer_count, sizeof(*more));
+    const struct config_node **places = calloc(c->peer_count, sizeof(const struct config_node *));
+    for (uint32_t i = 0; peers != NULL && more != NULL && places != NULL && i < c->peer_count;
+         i++) {
+        peers[i] = c->peers[claims[i].index];
+        more[i] = c->more[claims[i].index];
+        places[i] = l->places[claims[i].index];
+    }
+    if (peers == NULL || more == NULL || places == NULL) {
+        free(peers);
+        free(more);
+        free(places);
+        return -ENOMEM;
+    }
+    free(c->peers);
+    free(c->more);
+    free(l->places);
+    c->peers = peers;
+    c->more = more;
+    l->places = places;
+    return 0;
+}
+
+/* A line copied and half changed: its NIC would be taken for another one's. */
+static int check_addresses(struct loader *l, struct claim *claims, const char *key)
+{
+    struct agent_config *c = l->config;
+    const bool is_4 = strcmp(key, "address") == 0;
+    uint32_t count = 0, twice = 0;
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        const struct agent_peer *more = &c->more[i];
+        struct claim *claim = &claims[count];
+        if (config_get(l->places[i], key) != NULL) {
+            *claim = (struct claim){.index = i};
+            memcpy(claim->value, is_4 ? (const void *)&more->address4 : &more->address6,
+                   is_4 ? sizeof(more->address4) : sizeof(more->address6));
+            count++;
+        }
+    }
+    sort_claims(claims, count, &twice);
+    if (twice < count) {
+        const struct config_node *place = l->places[claims[twice].index];
+        return config_fail(config_get(place, key), l->error,
+                           "expected each address once, found %s again (first in line %u)",
+                           config_text(config_get(place, key)),
+                           config_line(l->places[claims[twice - 1].index]));
+    }
+    return 0;
+}
+
+static int check_peers(struct loader *l)
+{
+    struct claim *claims = calloc(l->config->peer_count, sizeof(*claims));
+    int r =
+        claims == NULL ? -ENOMEM : check_addresses(l, claims, "address"); /* in the file's order */
+    r = r < 0 ? r : check_addresses(l, claims, "address6");
+    r = r < 0 ? r : sort_peers(l, claims);
+    free(claims);
+    return r;
+}
+
+static void number_leaves(struct loader *l)
+{
+    struct agent_config *c = l->config;
+    for (uint32_t i = 0; l->leaves_numbered && i < c->peer_count; i++) {
+        unsigned number = 0;
+        if (c->peers[i].leaf != LEAF_UNKNOWN &&
+            config_place_number(l->leaves[c->peers[i].leaf].name, &number)) {
+            c->peers[i].leaf = (uint16_t)number;
+        }
+    }
+}
+
+/* Every host's name, in the order of their numbers, those without NICs too: a host keeps its number
+ * when one before it has left. */
+static int load_hosts(struct loader *l, const struct config_node *hosts)
+{
+    int r = 0;
+    for (const struct config_node *n = config_first(hosts); n != NULL && r == 0;
+         n = config_next(n)) {
+        const char *name = NULL;
+        r = config_node_string(n, &name, l->error);
+        if (r == 0 && (name[0] == 0 || strlen(name) >= AGENT_NAME_SIZE)) {
+            r = config_expected(n, l->error, "a name of 1 to %d characters", AGENT_NAME_SIZE - 1);
+        }
+        if (r == 0) {
+            host_number(l, name);
+        }
+    }
+    return r;
+}
+
+static int load_list(struct loader *l, const struct config_node *root)
+{
+    struct agent_config *c = l->config;
+    const struct config_node *list = NULL;
+    int r = config_require(root, "peers", &list, l->error);
+    if (r < 0) {
+        return r;
+    }
+    const size_t count = config_count(list);
+    if (config_kind(list) != CONFIG_LIST || count == 0 || count > FLEET_NIC_MAX) {
+        return config_expected(list, l->error, "a list of 1 to %d NICs", FLEET_NIC_MAX);
+    }
+    c->peers = calloc(count, sizeof(*c->peers));
+    c->more = calloc(count, sizeof(*c->more));
+    const struct config_node *hosts = config_get(root, "hosts");
+    const size_t host_max = count + (hosts != NULL ? config_count(hosts) : 0);
+    c->host_names = calloc(host_max, sizeof(*c->host_names));
+    l->places = calloc(count, sizeof(const struct config_node *));
+    l->host_mask = 15;
+    while (l->host_mask < 2 * host_max) {
+        l->host_mask = 2 * l->host_mask + 1;
+    }
+    l->hosts = calloc(l->host_mask + 1, sizeof(*l->hosts));
+    l->leaves = calloc(LEAF_NAME_MAX, sizeof(*l->leaves));
+    if (c->peers == NULL || c->more == NULL || c->host_names == NULL || l->places == NULL ||
+        l->hosts == NULL || l->leaves == NULL) {
+        return -ENOMEM;
+    }
+    l->leaves_numbered = true;
+    r = hosts != NULL ? load_hosts(l, hosts) : 0;
+    for (const struct config_node *n = config_first(list); n != NULL && r == 0;
+         n = config_next(n)) {
+        r = load_peer(l, n);
+    }
+    r = r < 0 ? r : check_peers(l);
+    if (r == 0) {
+        number_leaves(l);
+    }
+    return r;
+}
+
+int config_load_peers(struct agent_config *config, const struct config_node *root,
+                      struct config_error *error)
+{
+    struct loader l = {.config = config, .error = error};
+    const int r = load_list(&l, root);
+    free(l.places);
+    free(l.leaves);
+    free(l.hosts);
+    return r;
+}
