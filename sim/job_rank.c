@@ -87,7 +87,7 @@ static uint32_t size_of(const struct job_world *w, const struct flow *f, uint32_
         break;
     }
     limit = limit < max ? limit : max;
-    return w->config.step_ns != 0 ? max : (uint32_t)((hash >> 16) % limit) + 1;
+    return w->config.step_ns != 0 || w->config.whole ? max : (uint32_t)((hash >> 16) % limit) + 1;
 }
 
 static void generate(uint8_t *bytes, uint32_t size, uint64_t seed)
@@ -502,6 +502,8 @@ static bool talks(const struct job_world *w, uint32_t from, uint32_t to)
         return to == (from + 1) % w->config.hosts;
     case JOB_STAR:
         return from != to && (from == 0 || to == 0);
+    case JOB_INCAST:
+        return from != 0 && to == 0;
     }
     return false;
 }

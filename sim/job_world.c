@@ -130,6 +130,7 @@ static int start_process(struct job_world *w, uint32_t index)
         .lanes = w->config.lanes,
         .standbys = w->config.standbys,
         .sockets = w->config.sockets,
+        .no_credit = w->config.no_credit,
         .patience = span_ns(w->config.patience_ns),
         .checksum = w->config.checksum,
         .version = old ? LANE_VERSION - 1 : 0,
@@ -169,6 +170,53 @@ static void add_up(struct job_world *w, struct process *p)
     w->result->resent += sum.resent;
     w->result->failovers += sum.failovers;
     w->result->parted += sum.parted;
+}
+
+/* In-band delays as the receivers saw them, all lanes alike. */
+static void read_delays(struct job_world *w)
+{
+    struct {
+        struct histogram head;
+        uint16_t counters[HISTOGRAM_BUCKETS(3, 24)];
+    } all;
+
+    histogram_init(&all.head, SPREAD_SHAPE);
+    for (uint32_t i = 0; i < w->config.hosts; i++) {
+        const struct transport *t = w->processes[i].transport;
+        for (uint32_t k = 0; t != NULL && k < t->set_count; k++) {
+            for (uint32_t lane = 0; t->sets[k] != NULL && lane < LANE_MAX; lane++) {
+                const struct lane_spread *spread = t->sets[k]->delays[lane].spread;
+                if (spread != NULL) {
+                    histogram_merge(&all.head, &spread->stages[STAGE_OWD].head);
+                }
+            }
+        }
+        for (uint32_t k = 0; t != NULL && k < w->config.nics; k++) {
+            w->result->credits += t->nics[k].credit.begins;
+            w->result->credit_harms += t->nics[k].credit.harms;
+        }
+    }
+    w->result->owd_ns_p50 = histogram_quantile(&all.head, 0.5);
+    w->result->owd_ns_p99 = histogram_quantile(&all.head, 0.99);
+    w->result->owd_ns_p50 *= w->result->owd_ns_p50 > 0 ? SPREAD_UNIT_NS : 1;
+    w->result->owd_ns_p99 *= w->result->owd_ns_p99 > 0 ? SPREAD_UNIT_NS : 1;
+    w->result->chaos_bytes = w->result->bytes - w->warm_bytes;
+}
+
+static void forget_delays(struct job_world *w)
+{
+    for (uint32_t i = 0; i < w->config.hosts; i++) {
+        const struct transport *t = w->processes[i].transport;
+        for (uint32_t k = 0; t != NULL && k < t->set_count; k++) {
+            for (uint32_t lane = 0; t->sets[k] != NULL && lane < LANE_MAX; lane++) {
+                struct lane_spread *spread = t->sets[k]->delays[lane].spread;
+                if (spread != NULL) {
+                    histogram_init(&spread->stages[STAGE_OWD].head, SPREAD_SHAPE);
+                }
+            }
+        }
+    }
+    w->warm_bytes = w->result->bytes;
 }
 
 static void run_process(struct job_world *w, struct process *p)
@@ -384,8 +432,13 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     if (begin(w) < 0) {
         world_wrong(w, "the world can't begin", "no memory, or bad numbers");
     }
+    if (config->warm_ns > 0) {
+        run_until(w, START_NS + config->warm_ns, NULL);
+        forget_delays(w);
+    }
     run_until(w, START_NS + config->run_ns, NULL);
     w->now = START_NS + config->run_ns;
+    read_delays(w);
     fault_heal_all(w);
     for (uint32_t i = 0; i < config->hosts; i++) {
         world_wake(w, &w->processes[i], w->now);

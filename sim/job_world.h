@@ -40,9 +40,10 @@ enum job_fault {
 };
 
 enum job_pattern {
-    JOB_PAIRS, /* each process to each other one */
-    JOB_RING,  /* to the next */
-    JOB_STAR,  /* 0 to all, all to 0 */
+    JOB_PAIRS,  /* each process to each other one */
+    JOB_RING,   /* to the next */
+    JOB_STAR,   /* 0 to all, all to 0 */
+    JOB_INCAST, /* all to 0 */
 };
 
 struct job_world_config {
@@ -53,12 +54,14 @@ struct job_world_config {
     uint32_t comms;                    /* per ordered pair at a time */
     uint32_t lanes, standbys, sockets; /* as transport_config */
     bool failover_only;                /* TRANSPORT_FAILOVER */
+    bool no_credit;                    /* as transport_config */
     uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
     bool checksum;
     int64_t patience_ns;
     /* messages */
     uint32_t messages; /* of a communicator, then it is closed and another one opened */
     uint32_t size_max;
+    bool whole;      /* all of them are as large as that */
     uint32_t depth;  /* requests in flight */
     int64_t gap_ns;  /* mean, between two messages of a communicator; 0: none */
     int64_t poll_ns; /* the application polls about this often, at events too if it is below 1 ms */
@@ -70,7 +73,8 @@ struct job_world_config {
     uint64_t fault_mask;
     enum job_fault last; /* KILL or PART: in the end, of host 0; else 0 */
     int64_t last_ns;
-    int64_t run_ns; /* of chaos, before the faults end */
+    int64_t run_ns;  /* of chaos, before the faults end */
+    int64_t warm_ns; /* of that, delays and bytes are counted from here on */
     /* the kernel */
     int64_t rto_min_ns;
     int64_t carrier_late_ns; /* events of carriers come so much later; the counters don't */
@@ -93,7 +97,12 @@ struct job_world_result {
     uint64_t failovers, parted, repaths;
     uint64_t packets, lost, damaged, runs;
     uint32_t sockets_max; /* of one process, lanes at both ends */
-    int64_t worst_ns;     /* longest time that a receive took after its message was sent */
+    int64_t owd_ns_p50,
+        owd_ns_p99;       /* of chunks, after warm_ns and before the faults end; < 0: none */
+    uint64_t chaos_bytes; /* of `bytes`, in that time */
+    uint64_t credits,
+        credit_harms; /* times that a receiver began to limit its senders, and that it did harm */
+    int64_t worst_ns; /* longest time that a receive took after its message was sent */
     int64_t virtual_ns;
     uint64_t steps;
     int64_t steps_ns, step_ns_max; /* step_ns: what they took */

@@ -142,6 +142,7 @@ static int open_transport(void)
         .sockets = plugin.settings.sockets,
         .patience = plugin.settings.patience,
         .checksum = plugin.settings.checksum,
+        .no_credit = !plugin.settings.credit,
         .priority = plugin.settings.priority,
         .port_low = plugin.settings.port_low,
         .port_high = plugin.settings.port_high,

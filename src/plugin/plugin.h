@@ -19,6 +19,7 @@ struct settings {
     uint32_t sockets;
     struct span patience;
     uint8_t checksum;
+    bool credit;
     uint8_t priority;
     uint16_t port_low, port_high;
     const char *nic; /* FOLIOT_NIC or NULL */

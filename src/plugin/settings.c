@@ -93,6 +93,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
         .patience =
             span_ns((int64_t)(number(logger, "FOLIOT_PATIENCE", 0.1, 86400, 60) * NS_PER_S)),
         .checksum = (uint8_t)number(logger, "FOLIOT_CHECKSUM", 0, 2, 1),
+        .credit = number(logger, "FOLIOT_CREDIT", 0, 1, 1) > 0,
         .priority = (uint8_t)choice(logger, "FOLIOT_PRIORITY", priorities, 1),
         .nic = getenv("FOLIOT_NIC"),
         .sysfs = sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys",

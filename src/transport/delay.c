@@ -82,6 +82,11 @@ void delay_free(struct set *set)
     }
 }
 
+static int64_t floor_of(const struct lane_delay *delay)
+{
+    return delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
+}
+
 void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
                     const struct io_stamp *stamp)
 {
@@ -122,6 +127,7 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
     delay->bound_ns =
         synced ? clamp_ns((int64_t)chunk->sent_bound_ns + stamp->half_ns) : IO_HALF_UNKNOWN;
     smooth(&delay->owd_mean_ns, delay->owd_ns, first);
+    credit_note(set, lane, chunk, stamp, ns - floor_of(delay));
     if (sampled) {
         struct io *io = set->transport->io;
         const int64_t consumed_ns = clamp_ns(io->stamp(io).at.ns - stamp->at.ns);
@@ -133,12 +139,10 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
 void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *ret)
 {
     const struct lane_delay *delay = &set->delays[lane];
-    const int64_t floor =
-        delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
 
     ret->owd_ns = ret->owd_min_ns = LANE_OWD_UNKNOWN;
     if (!set->sending && delay->chunks > 0 && set->version >= 2) {
         ret->owd_ns = delay->owd_ns;
-        ret->owd_min_ns = clamp_ns(floor);
+        ret->owd_min_ns = clamp_ns(floor_of(delay));
     }
 }

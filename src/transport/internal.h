@@ -6,7 +6,8 @@
  *   comm        one of NCCL's, on a set; its requests
  *
  * Locks, in the order in which they may be taken: transport.lock (registry) → set.lock → transport.listen_lock
- * (listeners and what they have to accept). Sets and comms are freed by the housekeeping alone. */
+ * (listeners and what they have to accept); set.lock → own_nic.credit_lock.
+ * Sets and comms are freed by the housekeeping alone. */
 #pragma once
 #include <pthread.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include "core/failover/ledger.h"
 #include "core/failover/sender.h"
 #include "core/failover/watch.h"
+#include "core/traffic/credit.h"
 #include "core/traffic/detector.h"
 #include "core/traffic/repath.h"
 #include "core/traffic/scheduler.h"
@@ -202,8 +204,13 @@ struct set {
     bool report_urgent;
     uint32_t report_chunks, report_eager, report_bytes;
     struct mono report_by;
-    uint8_t hot;          /* the lane that had something to read last */
-    int64_t polled_ns;    /* atomic: last call from above */
+    uint8_t hot;       /* the lane that had something to read last */
+    int64_t polled_ns; /* atomic: last call from above */
+    /* receiving: incast control; what came since the NIC was told last, what each comm may have on its way */
+    struct credit_arrivals arrived;
+    uint32_t credit_interval;
+    uint64_t window;
+    struct mono rtt_asked;
     struct mono deadline; /* housekeeping's alone: it comes back then */
     bool stirred;         /* housekeeping's alone: an event came */
 };
@@ -253,6 +260,8 @@ struct transport_comm {
     uint32_t opened_on;                /* bit k: OPEN was written to lane k's present epoch */
     uint64_t posted_told;              /* receiving: how many receives the sender knows of */
     uint64_t last_placed, last_posted; /* receiving: when it was closed */
+    uint64_t arrived;                  /* receiving: bytes, when they were counted last */
+    struct mono arrived_at;            /* and when that had grown */
     int error;
     uint32_t used; /* bit k: requests[k] */
     struct transport_request requests[TRANSPORT_REQUEST_MAX];
@@ -290,6 +299,8 @@ struct own_nic {
     uint64_t context;
     int carrier;
     uint32_t downs;
+    pthread_mutex_t credit_lock; /* the last in the order: nothing is locked under it */
+    struct credit credit;
 };
 
 struct transport {
@@ -471,6 +482,12 @@ void traffic_init(struct set *set, struct mono now);
 void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
                      const struct lane_state_lane *seen);
 void traffic_look(struct set *set, struct mono now);
+
+/* -- credit.c: receiving sets */
+/* A chunk arrived whole, so long above its lane's floor. */
+void credit_note(struct set *set, uint32_t lane, const struct lane_chunk *chunk,
+                 const struct io_stamp *stamp, int64_t queue_ns);
+void credit_look(struct set *set, struct mono now);
 
 /* -- standby.c */
 /* Standbys, once the peer has named its NICs. */

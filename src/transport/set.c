@@ -36,6 +36,8 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     set->unsynced_base = INT64_MIN;
     set->report_by = MONO_NEVER;
     set->parted_at = MONO_NEVER;
+    set->arrived = CREDIT_NO_ARRIVALS;
+    set->window = CREDIT_UNLIMITED;
     set->knock = -1;
     set->watch = watch_new(&watch, set->lonely);
     scheduler_init(&set->scheduler, set->lonely);
@@ -556,6 +558,9 @@ void set_progress(struct set *set, struct mono now, bool all)
         if (set->sending && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
             traffic_look(set, now);
+        }
+        if (!set->sending) {
+            credit_look(set, now);
         }
         set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));

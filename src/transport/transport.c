@@ -68,6 +68,8 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     for (uint32_t i = 0; i < config->nic_count; i++) {
         t->nics[i].config = config->nics[i];
         t->nics[i].carrier = -1;
+        pthread_mutex_init(&t->nics[i].credit_lock, NULL);
+        credit_init(&t->nics[i].credit, t->io->now(t->io));
         t->io->random(t->io, &t->nics[i].context, sizeof(t->nics[i].context));
     }
     t->mode = (int)t->config.mode;
@@ -136,6 +138,9 @@ bool transport_free(struct transport *t)
         struct transport_listener *listener = t->listeners;
         t->listeners = listener->next;
         free(listener);
+    }
+    for (uint32_t i = 0; i < t->config.nic_count; i++) {
+        pthread_mutex_destroy(&t->nics[i].credit_lock);
     }
     pthread_mutex_destroy(&t->lock);
     pthread_mutex_destroy(&t->listen_lock);

@@ -68,6 +68,7 @@ struct transport_config {
     uint32_t standbys;            /* per set, over other NICs, if there are any */
     struct span patience;         /* 0: 60 s */
     uint8_t checksum;             /* 0: headers only, 1: payload */
+    bool no_credit;               /* no incast control */
     uint8_t priority;             /* 0 low, 1 normal, 2 high */
     uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
     uint16_t port_low, port_high; /* of the listener; 0: any */

@@ -294,18 +294,105 @@ static void test_repath_is_slow_to_move(void **state)
                      -1); /* one at a time */
 }
 
+/* Senders before one link of 10 Gb/s: each has as much on its way as it may, or `greed`. Told once a millisecond. */
+struct incast {
+    struct credit credit;
+    double rate;        /* of the link, bytes per ns */
+    double queue_bytes; /* before it, of all senders */
+    int64_t now;
+    uint32_t interval;  /* that the senders were counted in */
+    uint64_t bytes;     /* that came, all in all */
+    double queue_worst; /* ns, of late */
+};
+
+static void incast_play(struct incast *x, uint32_t senders, double greed, int64_t ns)
+{
+    x->queue_worst = 0;
+    for (const int64_t end = x->now + ns; x->now < end; x->now += NS_PER_MS) {
+        const uint64_t window = credit_window(&x->credit);
+        const double wish = window == CREDIT_UNLIMITED ? greed : (double)window;
+        const double most = x->rate * 1e6; /* of a millisecond */
+        /* All on its way stands before the link but for what a round trip holds. */
+        const double offered = wish * senders - x->rate * (double)RTT_NS;
+        const double came = senders > 0 && wish * senders / (double)RTT_NS < x->rate
+                                ? wish * senders / (double)RTT_NS * 1e6
+                            : senders > 0 ? most
+                                          : 0;
+        x->queue_bytes = offered > 0 ? offered : 0;
+        const int64_t queue_ns = (int64_t)(x->queue_bytes / x->rate);
+        x->queue_worst = (double)queue_ns > x->queue_worst ? (double)queue_ns : x->queue_worst;
+        credit_tick(&x->credit, (struct mono){x->now});
+        const bool first = x->interval != x->credit.interval;
+        x->interval = x->credit.interval;
+        for (uint32_t i = 0; i < senders; i++) {
+            const struct credit_arrivals a = {.bytes = (uint64_t)(came / senders),
+                                              .queue_ns = queue_ns,
+                                              .chunk = CHUNK,
+                                              .comms = first,
+                                              .first = first};
+            credit_on_arrivals(&x->credit, (struct mono){x->now}, &a);
+        }
+        x->bytes += (uint64_t)came;
+    }
+}
+
+static void incast_begin(struct incast *x)
+{
+    *x = (struct incast){.rate = 1.25};
+    credit_init(&x->credit, (struct mono){0});
+    credit_on_rtt(&x->credit, span_ns(RTT_NS));
+}
+
 static void test_credit(void **state)
 {
-    struct credit c;
+    struct incast x;
 
-    credit_init(&c, (struct mono){0}, 1.25);
-    credit_on_senders(&c, (struct mono){0}, 7, span_us(100), false);
-    assert_true(credit_window(&c, CHUNK) == CREDIT_UNLIMITED); /* no queue, no limit */
-    credit_on_senders(&c, (struct mono){0}, 7, span_us(100), true);
-    assert_int_equal(credit_window(&c, 8192), 2 * 125000 / 7);
-    assert_int_equal(credit_window(&c, CHUNK), 2 * CHUNK);
-    credit_on_senders(&c, (struct mono){NS_PER_S}, 1, span_us(100), true);
-    assert_true(credit_window(&c, CHUNK) == CREDIT_UNLIMITED);
+    (void)state;
+    incast_begin(&x);
+    incast_play(&x, 7, 4096, 100 * NS_PER_MS);
+    assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED); /* no queue, no limit */
+    incast_play(&x, 1, 4e6, 100 * NS_PER_MS);
+    assert_true(credit_window(&x.credit) ==
+                CREDIT_UNLIMITED);            /* one's own queue is its own affair */
+    incast_play(&x, 7, 4e6, 100 * NS_PER_MS); /* 22 ms of queue */
+    x.bytes = 0;
+    incast_play(&x, 7, 4e6, 500 * NS_PER_MS);
+    assert_true(x.queue_worst < 1e6 && (double)x.bytes >= 0.98 * 1.25 * 500e6);
+    assert_true(credit_window(&x.credit) >= CHUNK && x.credit.harms == 0);
+    assert_true(credit_window(&x.credit) * 7 < 1.25 * 1e6);
+    incast_play(&x, 0, 0, 500 * NS_PER_MS); /* all is over */
+    assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED);
+}
+
+/* A trunk that others fill as well: what we leave is theirs. */
+static void test_credit_does_no_harm(void **state)
+{
+    struct incast x;
+
+    (void)state;
+    incast_begin(&x);
+    incast_play(&x, 7, 4e6, 20 * NS_PER_MS);
+    assert_true(credit_window(&x.credit) != CREDIT_UNLIMITED);
+    for (int i = 0; i < 1000 && x.credit.harms == 0; i++) {
+        x.now += NS_PER_MS; /* the queue stays, and hardly anything comes */
+        credit_tick(&x.credit, (struct mono){x.now});
+        const bool first = x.interval != x.credit.interval;
+        const struct credit_arrivals a = {.bytes = 100000,
+                                          .queue_ns = 5 * NS_PER_MS,
+                                          .chunk = CHUNK,
+                                          .comms = first,
+                                          .first = first};
+        x.interval = x.credit.interval;
+        credit_on_arrivals(&x.credit, (struct mono){x.now}, &a);
+        credit_on_arrivals(&x.credit, (struct mono){x.now}, &a);
+    }
+    assert_true(x.credit.harms == 1 && credit_window(&x.credit) == CREDIT_UNLIMITED);
+    incast_play(&x, 7, 4e6, 500 * NS_PER_MS);
+    assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED); /* not before a second is over */
+    incast_play(&x, 7, 4e6, NS_PER_S);
+    assert_true(credit_window(&x.credit) != CREDIT_UNLIMITED);
+    (void)HOLDS(&x.credit.bug, x.now < 0);
+    assert_true(credit_bug(&x.credit) != NULL && credit_window(&x.credit) == CREDIT_UNLIMITED);
 }
 
 static void test_pacing(void **state)
@@ -365,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_jobs_do_not_chase),
         cmocka_unit_test(test_repath_is_slow_to_move),
         cmocka_unit_test(test_credit),
+        cmocka_unit_test(test_credit_does_no_harm),
         cmocka_unit_test(test_pacing),
         cmocka_unit_test(test_priority),
     };

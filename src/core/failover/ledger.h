@@ -150,6 +150,8 @@ bool ledger_comm_idle(const struct ledger *l, uint32_t comm);
 /* How far: either may be NULL. False: not open. */
 bool ledger_comm_progress(const struct ledger *l, uint32_t comm, uint64_t *ret_placed,
                           uint64_t *ret_posted);
+/* Bytes that have come for it, each once. False: not open. */
+bool ledger_comm_arrived(const struct ledger *l, uint32_t comm, uint64_t *ret_bytes);
 /* Incast control: at most `bytes` may be on their way on this comm. UINT64_MAX: no limit (at first).
  * What is on its way already stays so. */
 void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes);

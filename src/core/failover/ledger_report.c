@@ -67,6 +67,17 @@ void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes)
     }
 }
 
+bool ledger_comm_arrived(const struct ledger *l, uint32_t comm, uint64_t *ret_bytes)
+{
+    const struct comm *c = ledger_comm_find(l, comm);
+
+    if (c == NULL) {
+        return false;
+    }
+    *ret_bytes = c->unique;
+    return true;
+}
+
 static bool lane_due(const struct ledger *l, const struct lane *x, struct mono now)
 {
     return x->open && x->unreported_chunks > 0 &&

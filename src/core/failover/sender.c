@@ -134,6 +134,10 @@ static void lane_empty(struct sender *s, struct lane *x)
 {
     for (uint32_t i = 0; i < x->count; i++) {
         const struct entry *e = lane_entry(x, i);
+        struct comm *c = sender_comm_find(s, e->comm);
+        if (c != NULL) {
+            c->on_lanes--;
+        }
         if (!elsewhere(s, x, e)) {
             sender_return(s, e);
         }
@@ -456,6 +460,9 @@ static void take(struct sender *s, struct lane *x, struct sender_acked *acked)
     acked->sent = e->bound;
     acked->alone = e->alone;
     x->bytes -= e->bytes;
+    if (c != NULL) {
+        c->on_lanes--;
+    }
     if (m != NULL && !bit_get(m->taken, e->index)) {
         bit_set(m->taken, e->index);
         sender_withdraw(s, e); /* waited in the pool to go elsewhere, too */

@@ -13,9 +13,9 @@
  *            done ◄── sender_on_report(placed)      taken ◄── sender_on_taken ─────┘
  *
  * Flow: chunks of message m go if m < posted (as the receiver reported; with groups and RC: its
- * POST came) and the bytes granted suffice; a message of up to LANE_EAGER_SIZE_MAX bytes needs
- * neither if a bounce slot is free (groups: never eager). A slot is the sender's from then until
- * its message is placed.
+ * POST came) and the bytes granted suffice (or none of the comm's chunks is on its way, or the
+ * message is small); a message of up to LANE_EAGER_SIZE_MAX bytes needs neither if a bounce slot is
+ * free (groups: never eager). A slot is the sender's from then until its message is placed.
  *
  * The source must be readable until sender_next_done names the message. After that, what a live
  * lane still owes of a half-sent frame is filled with zeros (sender_source_needed is false): the

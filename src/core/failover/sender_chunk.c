@@ -119,6 +119,14 @@ static int slot_free(const struct sender *s)
     return -1;
 }
 
+/* Does what the receiver granted suffice? Small messages need no grant: they cost less than to ask. Nor does a chunk while
+ * none is on its way: the receiver can't know how large the next one is, and it alone could grant more. */
+static bool is_granted(const struct comm *c, const struct message *m, uint32_t length)
+{
+    return c->granted == UINT64_MAX || c->started + length <= c->granted || c->on_lanes == 0 ||
+           m->size <= LANE_EAGER_SIZE_MAX;
+}
+
 /* May its next fresh chunk go? */
 static bool may_start(struct sender *s, struct comm *c, struct message *m, uint32_t wanted,
                       bool *ret_eager)
@@ -132,7 +140,7 @@ static bool may_start(struct sender *s, struct comm *c, struct message *m, uint3
         return false;
     }
     if (m->number < c->posted && match(c, m)) {
-        return c->granted == UINT64_MAX || c->started + length <= c->granted;
+        return is_granted(c, m, length);
     }
     *ret_eager = c->group_max == 1 && m->size <= LANE_EAGER_SIZE_MAX && slot_free(s) >= 0;
     return *ret_eager;
@@ -277,6 +285,7 @@ static void on_lane(struct sender *s, struct mono now, struct lane *x, struct co
     x->count++;
     x->sent++;
     x->bytes += chunk->length;
+    c->on_lanes++;
     bit_set(m->sent, index);
     while (m->first_clear < m->chunks && bit_get(m->sent, m->first_clear)) {
         m->first_clear++;

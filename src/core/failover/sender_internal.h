@@ -41,6 +41,7 @@ struct comm {
     uint32_t sequence;                       /* of the last report */
     uint64_t placed, posted, granted, count; /* count: messages so far */
     uint64_t started;                        /* bytes sent for the first time */
+    uint32_t on_lanes;                       /* chunks on lanes, each as often as it is on one */
     uint64_t cursor;                         /* messages below are wholly sent once */
     uint64_t done;                           /* messages below were handed out as done */
     uint32_t returned;                       /* chunks that came back, in all its messages */

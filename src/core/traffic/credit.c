@@ -1,61 +1,197 @@
 /* credit.c: see credit.h. */
 #include "core/traffic/credit.h"
 
-#define BIN_NS    (10 * NS_PER_MS)
-#define BUCKET_NS (5 * NS_PER_S)
-#define OFF_NS    (100 * NS_PER_MS) /* limits stay that long after queues are gone */
+#define INTERVAL_NS   (2 * NS_PER_MS)
+#define INTERVAL_RTTS 4
+#define INTERVAL_MAX  (200 * NS_PER_MS)
+#define CHUNKS        16 /* that an interval has room for at least, at the last one's rate */
+#define STANDING      3
+#define TARGET_NS     (20 * NS_PER_US)
+#define DRY_SHARE     0.95
+#define TOO_WIDE      8
+#define ALONE_NS      (100 * NS_PER_MS)
+#define POOR_SHARE    0.9
+#define POOR          8
+#define BAR_MIN_NS    NS_PER_S
+#define BAR_MAX_NS    (64 * NS_PER_S)
 
-void credit_init(struct credit *c, struct mono now, double link_bytes_per_ns)
+void credit_init(struct credit *c, struct mono now)
 {
-    *c = (struct credit){.rate_max = link_bytes_per_ns,
-                         .rate_known = link_bytes_per_ns > 0,
-                         .bin_at = now,
-                         .bucket_at = now,
-                         .queued_at = now};
+    *c = (struct credit){.interval = 1,
+                         .began = now,
+                         .queue_ns = CREDIT_QUEUE_UNKNOWN,
+                         .queue_last_ns = CREDIT_QUEUE_UNKNOWN,
+                         .alone = MONO_NEVER,
+                         .barred = now,
+                         .bar = span_ns(BAR_MIN_NS)};
 }
 
-void credit_on_received(struct credit *c, struct mono now, uint32_t bytes)
+void credit_on_rtt(struct credit *c, struct span rtt)
 {
-    const int64_t ns = mono_sub(now, c->bin_at).ns;
+    if (rtt.ns > 0 && (c->rtt_ns == 0 || rtt.ns < c->rtt_ns)) {
+        c->rtt_ns = rtt.ns;
+    }
+}
 
-    c->bytes += bytes;
-    if (ns < BIN_NS) {
+void credit_on_arrivals(struct credit *c, struct mono now, const struct credit_arrivals *a)
+{
+    credit_tick(c, now);
+    c->bytes += a->bytes;
+    c->queue_ns = a->queue_ns < c->queue_ns ? a->queue_ns : c->queue_ns;
+    c->noise_ns = a->noise_ns > c->noise_ns ? a->noise_ns : c->noise_ns;
+    c->chunk_now = a->chunk > c->chunk_now ? a->chunk : c->chunk_now;
+    c->chunk = c->chunk_now > c->chunk ? c->chunk_now : c->chunk;
+    c->comms += a->comms;
+    c->sets += a->first;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How long it takes until so many bytes have come, at the last interval's rate. */
+static int64_t time_of(const struct credit *c, double bytes)
+{
+    return c->rate > 0 ? (int64_t)(bytes / c->rate) : 0;
+}
+
+static int64_t target_of(const struct credit *c)
+{
+    const int64_t own = larger(c->rtt_ns / 2, time_of(c, 2.0 * c->chunk));
+
+    return larger(larger(own, TARGET_NS), c->noise_ns);
+}
+
+/* Long enough for chunks of everybody, and for what was asked last to show. */
+static int64_t length_of(const struct credit *c)
+{
+    const double chunks = c->active > CHUNKS / 2 ? 2.0 * c->active : CHUNKS;
+    const int64_t base = larger(INTERVAL_RTTS * c->rtt_ns, time_of(c, chunks * c->chunk));
+    const int64_t shows = c->window > 0 && c->queue_last_ns != CREDIT_QUEUE_UNKNOWN
+                              ? c->rtt_ns + c->queue_last_ns
+                              : 0;
+    const int64_t length = larger(larger(INTERVAL_NS, base), shows);
+
+    return length < INTERVAL_MAX ? length : INTERVAL_MAX;
+}
+
+static void end(struct credit *c)
+{
+    c->window = 0;
+    c->standing = c->poor = 0;
+}
+
+static double needed(const struct credit *c, int64_t queue_ns)
+{
+    return c->rate * (double)(c->rtt_ns + queue_ns);
+}
+
+static void consider(struct credit *c, struct mono now, bool stands)
+{
+    if (!stands) {
+        c->standing = 0;
         return;
     }
-    if (mono_sub(now, c->bucket_at).ns >= BUCKET_NS) {
-        c->bins[1] = c->bins[0];
-        c->bins[0] = 0;
-        c->bucket_at = now;
+    c->rate_before = c->standing == 0 || c->rate < c->rate_before ? c->rate : c->rate_before;
+    if (++c->standing >= STANDING && !mono_before(now, c->barred)) {
+        c->window = needed(c, c->queue_last_ns);
+        c->poor = 0;
+        c->begins++;
     }
-    const double rate = (double)c->bytes / (double)ns;
-    c->bins[0] = rate > c->bins[0] ? rate : c->bins[0];
-    if (!c->rate_known) {
-        c->rate_max = c->bins[0] > c->bins[1] ? c->bins[0] : c->bins[1];
+}
+
+/* Less comes than before though a queue stands: somebody else takes what we leave. */
+static bool harmful(struct credit *c, struct mono now, bool stands)
+{
+    c->poor = stands && c->rate < POOR_SHARE * c->rate_before ? c->poor + 1 : 0;
+    if (c->poor < POOR) {
+        return false;
     }
+    c->harms++;
+    c->barred = mono_add(now, c->bar);
+    c->bar.ns = c->bar.ns * 2 < BAR_MAX_NS ? c->bar.ns * 2 : BAR_MAX_NS;
+    return true;
+}
+
+/* The link shall not run dry; but each step's worth shows as a queue only when the link is full again. */
+static void widen(struct credit *c, int64_t target, double least)
+{
+    const double step = c->rate * (double)target / 2, more = c->window / 8;
+
+    c->window += c->rate < DRY_SHARE * c->rate_before && more > step ? more : step;
+    if (c->window > TOO_WIDE * (needed(c, target) + least)) {
+        end(c);
+    }
+}
+
+static void adjust(struct credit *c)
+{
+    const int64_t target = target_of(c), queue = c->queue_last_ns;
+    const double least = (double)(c->chunk > 0 ? c->chunk : 1) * (c->active > 0 ? c->active : 1);
+
+    if (queue > target) {
+        const double less = c->rate * (double)(queue - target);
+        c->window -= less < c->window / 2 ? less : c->window / 2;
+        c->window = c->window > least ? c->window : least;
+    } else if (queue < target / 2) {
+        c->window = c->window > least ? c->window : least;
+        widen(c, target, least);
+    }
+}
+
+static void judge(struct credit *c, struct mono now)
+{
+    const bool known = c->queue_last_ns != CREDIT_QUEUE_UNKNOWN;
+    const bool many = c->sets > 1;
+    const bool stands = known && many && c->queue_last_ns > target_of(c);
+
+    c->alone = many ? MONO_NEVER : mono_min(c->alone, now);
+    if (c->window <= 0) {
+        consider(c, now, stands);
+    } else if ((!many && mono_sub(now, c->alone).ns >= ALONE_NS) || harmful(c, now, stands)) {
+        end(c);
+    } else if (known) {
+        adjust(c);
+    }
+}
+
+void credit_tick(struct credit *c, struct mono now)
+{
+    const int64_t ns = mono_sub(now, c->began).ns;
+
+    if (ns < length_of(c) || c->bug.condition != NULL) {
+        return;
+    }
+    if (!HOLDS(&c->bug, c->window >= 0 && c->rate >= 0)) {
+        end(c);
+        return;
+    }
+    c->rate = (double)c->bytes / (double)ns;
+    c->queue_last_ns = c->queue_ns;
+    c->active = c->comms;
+    judge(c, now);
+    c->interval++;
+    c->began = now;
     c->bytes = 0;
-    c->bin_at = now;
+    c->queue_ns = CREDIT_QUEUE_UNKNOWN;
+    c->sets = c->comms = 0;
+    c->chunk = c->chunk_now > 0 ? c->chunk_now : c->chunk; /* what is no longer sent is forgotten */
+    c->chunk_now = 0;
+    c->noise_ns = c->noise_ns / 2;
 }
 
-void credit_on_senders(struct credit *c, struct mono now, uint32_t active, struct span rtt,
-                       bool queued)
+uint64_t credit_window(const struct credit *c)
 {
-    c->active = active;
-    c->rtt_floor_ns = rtt.ns > 0 ? rtt.ns : c->rtt_floor_ns;
-    if (queued && active > 1) {
-        c->on = true;
-        c->queued_at = now;
-    } else if (active <= 1 || mono_sub(now, c->queued_at).ns >= OFF_NS) {
-        c->on = false;
-    }
-}
+    const double share = c->window / (c->active > 0 ? c->active : 1);
 
-uint64_t credit_window(const struct credit *c, uint32_t chunk)
-{
-    const double share =
-        c->active > 0 ? 2 * c->rate_max * (double)c->rtt_floor_ns / (double)c->active : 0;
-
-    if (!c->on || c->rate_max <= 0) {
+    if (c->window <= 0 || c->bug.condition != NULL) {
         return CREDIT_UNLIMITED;
     }
-    return share > 2.0 * chunk ? (uint64_t)share : 2ULL * chunk;
+    return share > c->chunk ? (uint64_t)share : c->chunk;
+}
+
+const struct bug_note *credit_bug(const struct credit *c)
+{
+    return c->bug.condition != NULL ? &c->bug : NULL;
 }

@@ -1,37 +1,77 @@
 /* credit.h: a receiver that many send to at once asks for just so much that its link stays full.
  *
- * Each active sender may have W = max(2 chunks, 2 C RTT / N) on its way, C the link's rate as
- * received, N the senders that have something for us. One per receiving NIC, shared by its sets;
- * told through ledger_comm_window and STATE's `granted`. No limit while N <= 1 or delays are at
- * their floor. Plain struct. */
+ * What stands before a NIC delays whatever comes to it, by each lane and from everybody alike. So the *least* delayed
+ * chunk of an interval tells how long the shared queue stood (as in CoDel, RFC 8289): a burst, or a trunk that some lanes
+ * share with others, leaves some chunk quick. While even that one waits for longer than `target`, and two senders or more
+ * have something for us, all of them together get a window W of bytes on their way, each communicator W / N:
+ *
+ *   begin            three such intervals in a row: W = rate * (round trip + q)
+ *   q > target       W -= rate * (q - target), by half at most: what stands in the queue isn't asked for again
+ *   q < target / 2   W += rate * target / 2, or W / 8 if less comes than before: the link shall not run dry
+ *   end              W has grown to eight times what is needed, or nobody but one sends for 100 ms
+ *
+ * target = max(half a round trip, two chunks at the rate received, 20 us, `noise`).
+ *
+ * Off when it does harm: limits hold, the queue stands none the less, and for eight intervals less
+ * than 0.9 comes of what came before: others take what we leave. Then no limits for 1 s, doubled each
+ * time up to 64 s. Off for good on a bug of its own (credit_bug).
+ *
+ * Several processes on one NIC need not know of each other: each sees the same queue and leaves the same part of it.
+ *
+ * One per receiving NIC of a process, shared by its sets (the caller locks); told the sums of each set now and
+ * then, not each chunk. Plain struct, no allocation. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/limits.h"
+#include "base/bug.h"
 #include "base/time.h"
 
-#define CREDIT_UNLIMITED UINT64_MAX
+#define CREDIT_UNLIMITED     UINT64_MAX
+#define CREDIT_QUEUE_UNKNOWN INT64_MAX
 
 struct credit {
-    double
-        rate_max; /* bytes per ns: the link's, or the most received over 10 ms in the last 10 s */
-    bool rate_known; /* the link's speed was told */
-    uint64_t bytes;  /* of the present 10 ms */
-    struct mono bin_at;
-    double bins[2]; /* most of two buckets of 5 s */
-    struct mono bucket_at;
-    int64_t rtt_floor_ns;
-    uint32_t active;
-    bool on;               /* limits hold */
-    struct mono queued_at; /* last time that delays were above the floor */
+    uint32_t interval; /* number of the present one, from 1 */
+    struct mono began;
+    /* of the present interval */
+    uint64_t bytes;
+    int64_t queue_ns;
+    uint32_t sets, comms, chunk_now;
+    /* of the last one */
+    double rate;           /* bytes per ns; 0: nothing came */
+    int64_t queue_last_ns; /* CREDIT_QUEUE_UNKNOWN */
+    uint32_t active;       /* communicators that something came for */
+    uint32_t chunk;        /* largest, or of the present one */
+    int64_t rtt_ns, noise_ns;
+    uint32_t standing;      /* intervals in a row with a queue that stood */
+    double window;          /* W; 0: no limit */
+    double rate_before;     /* least of the intervals that led to it */
+    uint32_t poor;          /* intervals in a row with less than that */
+    struct mono alone;      /* since when nobody but one sends; MONO_NEVER */
+    struct mono barred;     /* no limits before */
+    struct span bar;        /* the next one's length */
+    uint64_t begins, harms; /* how often */
+    struct bug_note bug;
 };
 
-void credit_init(struct credit *c, struct mono now, double link_bytes_per_ns); /* 0: not known */
-void credit_on_received(struct credit *c, struct mono now, uint32_t bytes);
-/* active: senders (comms) with unfinished messages posted here; rtt: least of their floors; queued:
- * the detectors see c > theta (incast) on any. */
-void credit_on_senders(struct credit *c, struct mono now, uint32_t active, struct span rtt,
-                       bool queued);
-/* W for each comm, in bytes, chunk: the usual chunk size. CREDIT_UNLIMITED: no limit. */
-uint64_t credit_window(const struct credit *c, uint32_t chunk);
+/* What came to one set since it said so last. */
+struct credit_arrivals {
+    uint64_t bytes;
+    int64_t queue_ns; /* least delay above its lane's floor; CREDIT_QUEUE_UNKNOWN */
+    int64_t noise_ns; /* how far floors may be off: clocks that nobody steers drift */
+    uint32_t chunk;   /* largest */
+    uint32_t comms;   /* that something came for since the set's last interval */
+    bool first;       /* something came, for the first time in this interval (credit.interval) */
+};
+
+#define CREDIT_NO_ARRIVALS ((struct credit_arrivals){.queue_ns = CREDIT_QUEUE_UNKNOWN})
+
+void credit_init(struct credit *c, struct mono now);
+void credit_on_arrivals(struct credit *c, struct mono now, const struct credit_arrivals *arrivals);
+/* Least round trip to any sender. */
+void credit_on_rtt(struct credit *c, struct span rtt);
+/* Ends the interval if it is time. */
+void credit_tick(struct credit *c, struct mono now);
+/* For each communicator, in bytes: at least the largest chunk; CREDIT_UNLIMITED. */
+uint64_t credit_window(const struct credit *c);
+const struct bug_note *credit_bug(const struct credit *c);

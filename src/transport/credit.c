@@ -1,0 +1,112 @@
+/* credit.c: a receiving set's part in incast control (core/traffic/credit.h).
+ *
+ *   chunks ─► sums of this set ─► its NIC's struct credit, shared by all sets ─► a window for each communicator
+ *          ─► ledger ─► `granted` in the next STATE ─► the sender waits
+ *
+ * The sums go to the NIC at each look, not at each chunk: nothing is locked on the way of a chunk. Windows hold in mode
+ * full only. A sender of an older release sends no chunk that is larger than what was granted, not even if none is on its
+ * way: if nothing comes from one for STALLED_NS, its window is wide enough for any chunk. */
+#include "transport/internal.h"
+
+#define STALLED_NS  (200 * NS_PER_MS)
+#define STALLED_MIN (2u << LANE_CHUNK_SHIFT_MAX)
+#define RTT_NS      NS_PER_S          /* so often the kernel is asked */
+#define DRIFT_NS    (500 * NS_PER_US) /* of two clocks that nobody steers, within a floor's 10 s */
+
+void credit_note(struct set *set, uint32_t lane, const struct lane_chunk *chunk,
+                 const struct io_stamp *stamp, int64_t queue_ns)
+{
+    struct credit_arrivals *arrived = &set->arrived;
+
+    if (set->streams[lane]->own_nic != set->nic) {
+        return; /* a standby's: it comes by another queue */
+    }
+    arrived->bytes += chunk->length;
+    arrived->chunk = chunk->length > arrived->chunk ? chunk->length : arrived->chunk;
+    if (!stamp->kernel || (chunk->flags & LANE_CHUNK_RESENT) != 0) {
+        return; /* says more of us, or of another lane, than of the queue */
+    }
+    arrived->queue_ns = queue_ns < arrived->queue_ns ? queue_ns : arrived->queue_ns;
+    if (chunk->sent_bound_ns == LANE_BOUND_UNKNOWN || stamp->half_ns == IO_HALF_UNKNOWN) {
+        arrived->noise_ns = DRIFT_NS;
+    }
+}
+
+/* Communicators that something came for since the last count. */
+static uint32_t count_comms(struct set *set, struct mono now)
+{
+    uint32_t count = 0;
+
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        uint64_t bytes;
+        if (ledger_comm_arrived(set->ledger, comm->number, &bytes) && bytes != comm->arrived) {
+            comm->arrived = bytes;
+            comm->arrived_at = now;
+            count++;
+        }
+    }
+    return count;
+}
+
+static void ask_round_trip(struct set *set, struct mono now, struct credit *credit)
+{
+    struct io *io = set->transport->io;
+    struct stream *stream = set->streams[set->hot];
+    struct io_info info;
+
+    if (stream == NULL || stream->dead || mono_sub(now, set->rtt_asked).ns < RTT_NS) {
+        return;
+    }
+    set->rtt_asked = now;
+    io->info(io, stream->conn, &info);
+    if (info.known) {
+        credit_on_rtt(credit, span_ns(info.rtt_ns_min));
+    }
+}
+
+static void grant(struct set *set, struct mono now, uint64_t window)
+{
+    const bool old = set->version < LANE_VERSION && window < STALLED_MIN;
+
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        const bool stalled = old && mono_sub(now, comm->arrived_at).ns > STALLED_NS;
+        ledger_comm_window(set->ledger, comm->number, stalled ? STALLED_MIN : window);
+    }
+    set->window = window;
+}
+
+/* What came to the set is told; returns what each of its communicators may have on its way. */
+static uint64_t tell_nic(struct set *set, struct mono now)
+{
+    struct own_nic *nic = &set->transport->nics[set->nic];
+    struct credit_arrivals *arrived = &set->arrived;
+    uint64_t window;
+
+    pthread_mutex_lock(&nic->credit_lock);
+    credit_tick(&nic->credit, now);
+    arrived->first = arrived->bytes > 0 && set->credit_interval != nic->credit.interval;
+    if (arrived->first) {
+        set->credit_interval = nic->credit.interval;
+        arrived->comms = count_comms(set, now);
+        ask_round_trip(set, now, &nic->credit);
+    }
+    credit_on_arrivals(&nic->credit, now, arrived);
+    window = credit_window(&nic->credit);
+    pthread_mutex_unlock(&nic->credit_lock);
+    *arrived = CREDIT_NO_ARRIVALS;
+    return window;
+}
+
+void credit_look(struct set *set, struct mono now)
+{
+    uint64_t window = CREDIT_UNLIMITED;
+
+    if (set->mode != TRANSPORT_FULL || set->transport->config.no_credit) {
+        set->arrived = CREDIT_NO_ARRIVALS;
+    } else if (set->arrived.bytes > 0 || set->window != window) {
+        window = tell_nic(set, now);
+    }
+    if (window != CREDIT_UNLIMITED || set->window != window) {
+        grant(set, now, window);
+    }
+}

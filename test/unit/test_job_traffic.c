@@ -1,0 +1,113 @@
+/* test_job_traffic.c: traffic control of the real transport in a simulated network (sim/job_world.h): what it gains, and that it
+ * neither holds a job up nor costs one that it isn't for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/time.h"
+#include "sim/job_world.h"
+
+static void play(const struct job_world_config *config, struct job_world_result *ret)
+{
+    job_world_run(config, ret);
+    if (ret->wrong != NULL) {
+        fail_msg("%s %s", ret->wrong, ret->detail);
+    }
+}
+
+/* Seven send to one: its link is what all of them share. */
+static struct job_world_config incast(void)
+{
+    return (struct job_world_config){
+        .seed = 1,
+        .hosts = 8,
+        .nics = 1,
+        .leaves = 2,
+        .spines = 4,
+        .host_bps = 1000000000LL,
+        .trunk_bps = 1000000000LL,
+        .delay_ns = 5 * NS_PER_US,
+        .pattern = JOB_INCAST,
+        .comms = 1,
+        .lanes = 4,
+        .patience_ns = 10 * NS_PER_S,
+        .messages = 100,
+        .size_max = 1u << 18,
+        .whole = true,
+        .depth = 4,
+        .poll_ns = 50 * NS_PER_US,
+        .run_ns = 600 * NS_PER_MS,
+        .warm_ns = 200 * NS_PER_MS,
+        .rto_min_ns = 200 * NS_PER_MS,
+    };
+}
+
+static double goodput(const struct job_world_config *config, const struct job_world_result *result)
+{
+    return (double)result->chaos_bytes * 8e9 / (double)(config->run_ns - config->warm_ns) /
+           (double)config->host_bps;
+}
+
+static void test_incast(void **state)
+{
+    struct job_world_config config = incast();
+    struct job_world_result with, without;
+
+    (void)state;
+    play(&config, &with);
+    config.no_credit = true;
+    play(&config, &without);
+    print_message("with credit and without: goodput %.3f and %.3f of the link; delay p50 %.2f and "
+                  "%.2f ms, p99 %.2f "
+                  "and %.2f ms; packets lost %llu and %llu\n",
+                  goodput(&config, &with), goodput(&config, &without),
+                  (double)with.owd_ns_p50 / 1e6, (double)without.owd_ns_p50 / 1e6,
+                  (double)with.owd_ns_p99 / 1e6, (double)without.owd_ns_p99 / 1e6,
+                  (unsigned long long)with.lost, (unsigned long long)without.lost);
+    assert_true(with.credits > 0 && with.credit_harms == 0 && without.credits == 0);
+    assert_true(goodput(&config, &with) >= 0.95 * 1448 / 1514); /* of what the link can carry */
+    assert_true((double)with.owd_ns_p99 <= 0.25 * (double)without.owd_ns_p99);
+    assert_true((double)with.owd_ns_p50 <= 0.5 * (double)without.owd_ns_p50);
+}
+
+/* Every other process speaks the version before. */
+static void test_versions_mixed(void **state)
+{
+    struct job_world_config config = incast();
+    struct job_world_result result;
+
+    (void)state;
+    config.old_every = 2;
+    config.run_ns = 300 * NS_PER_MS;
+    play(&config, &result);
+    assert_true(result.credits > 0 && result.failed == 0);
+}
+
+/* Nobody is limited who shares his receiver with nobody. */
+static void test_no_incast(void **state)
+{
+    struct job_world_config config = incast();
+    struct job_world_result result;
+
+    (void)state;
+    config.pattern = JOB_RING;
+    config.hosts = 4;
+    config.run_ns = 100 * NS_PER_MS;
+    config.warm_ns = 0;
+    play(&config, &result);
+    assert_true(result.credits == 0 && result.messages > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_incast),
+        cmocka_unit_test(test_versions_mixed),
+        cmocka_unit_test(test_no_incast),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
