@@ -5,21 +5,20 @@
  *     build/bench/sim_world --nights FIRST-LAST SCENARIO
  *
  * --soak: these scenarios, then the last of them with other seeds, one process per processor, until PATH-HOURS are
- * reached. --nights: these seeds of one scenario, no rows. Rows are written as they are measured. */
+ * reached; taken up where it stopped if FOLIOT_COMMIT says the same as then (nights.h). --nights: these seeds of one
+ * scenario, no rows. Rows are written as they are measured. */
+#include "nights.h"
 #include "report.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 struct wanted {
     const char *id, *what, *unit;
@@ -29,7 +28,7 @@ struct wanted {
 static struct report report;
 static struct scenario scenario;
 static double path_hours, wrong_verdicts; /* of all runs */
-static char wrong_in[SCENARIO_NAME_SIZE]; /* the last that had one */
+static char wrong_in[80];                 /* the last that had one */
 static double began;
 
 static double seconds_now(void)
@@ -240,8 +239,10 @@ static void cost(void)
 }
 
 /* ---- wrong verdicts ---- */
-static void false_rows(double hours_wanted)
+/* hours_wanted 0: not the soak. commit: of the soak. */
+static void false_rows(double hours_wanted, const char *commit)
 {
+    const char *soak = hours_wanted > 0 ? "soak." : "";
     struct report_row row = {.value = wrong_verdicts,
                              .must = 0,
                              .aim = 0,
@@ -250,48 +251,21 @@ static void false_rows(double hours_wanted)
                              .runs = 1,
                              .spread = REPORT_NONE};
 
-    snprintf(row.id, sizeof(row.id), "false.sim.%s",
-             hours_wanted > 0 ? "soak.verdicts" : "verdicts");
+    snprintf(row.id, sizeof(row.id), "false.sim.%sverdicts", soak);
     snprintf(row.note, sizeof(row.note), "simulated, in %.0f path-hours%s%s", path_hours,
              wrong_in[0] != 0 ? "; the last in " : "", wrong_in);
-    add(&row);
+    report_add(&report, &row);
     row.value = path_hours;
     row.must = row.aim = hours_wanted > 0 ? hours_wanted : REPORT_NONE;
     row.better = REPORT_HIGHER;
-    snprintf(row.id, sizeof(row.id), "false.sim.%s",
-             hours_wanted > 0 ? "soak.path_hours" : "path_hours");
+    snprintf(row.id, sizeof(row.id), "false.sim.%spath_hours", soak);
     snprintf(row.unit, sizeof(row.unit), "path-h");
-    snprintf(row.note, sizeof(row.note), "simulated, %.0f s of CPU so far",
-             (double)clock() / CLOCKS_PER_SEC);
-    add(&row);
+    snprintf(row.note, sizeof(row.note), "simulated%s%s", commit[0] != 0 ? ", commit " : "",
+             commit);
+    report_add(&report, &row);
 }
 
-static bool slow_scenario(const char *name)
-{
-    struct world *w = NULL;
-    bool holds = true;
-
-    if (!load(name) || world_new(&w, &scenario, scenario.seed) < 0) {
-        return false;
-    }
-    play(w);
-    for (int i = 0; i < scenario.bound_count; i++) {
-        const struct scenario_bound *b = &scenario.bound[i];
-        if ((b->world & SCENARIO_SIM) != 0 && !check_holds(b, check_value(w, i))) {
-            fprintf(stderr, "%s: %s broken: %g\n", name, b->what, check_value(w, i));
-            holds = false;
-        }
-    }
-    world_free(w);
-    return holds;
-}
-
-/* ---- nights: one scenario, many seeds, many processors ---- */
-struct night {
-    uint64_t seed;
-    double path_hours, wrong;
-};
-
+/* ---- nights: many seeds, many processors ---- */
 static void say_wrong(struct world *w, uint64_t seed)
 {
     for (size_t i = 0; i < w->finding_count; i++) {
@@ -306,80 +280,48 @@ static void say_wrong(struct world *w, uint64_t seed)
     }
 }
 
-/* In a process of its own. */
-static struct night night_play(uint64_t seed)
+static bool bounds_hold(struct world *w)
 {
+    bool holds = true;
+
+    for (int i = 0; i < scenario.bound_count; i++) {
+        const struct scenario_bound *b = &scenario.bound[i];
+        if ((b->world & SCENARIO_SIM) != 0 && !check_holds(b, check_value(w, i))) {
+            fprintf(stderr, "%s, seed %d: %s broken: %g\n", scenario.name, (int)w->seed, b->what,
+                    check_value(w, i));
+            holds = false;
+        }
+    }
+    return holds;
+}
+
+/* In a process of its own. */
+static struct night night_play(const char *name, uint64_t seed)
+{
+    struct night night = {.seed = seed};
     struct world *w = NULL;
 
-    path_hours = wrong_verdicts = 0;
-    if (world_new(&w, &scenario, seed) == 0) {
+    snprintf(night.scenario, sizeof(night.scenario), "%s", name);
+    path_hours = wrong_verdicts = 0; /* of the parent's other nights */
+    if (load(name) && world_new(&w, &scenario, seed == 0 ? scenario.seed : seed) == 0) {
         play(w);
         if (wrong_verdicts > 0) {
-            say_wrong(w, seed);
+            say_wrong(w, w->seed);
         }
+        night.holds = bounds_hold(w);
+        night.path_hours = path_hours;
+        night.wrong = wrong_verdicts;
         world_free(w);
     }
-    return (struct night){seed, path_hours, wrong_verdicts};
+    return night;
 }
 
-static bool night_begin(uint64_t seed, int fd)
+/* All rows anew after each night: a run that is stopped counts for what it did. */
+static void soak_rows(const struct nights *n)
 {
-    const pid_t child = fork();
-
-    if (child == 0) {
-        const struct night night = night_play(seed);
-        _exit(write(fd, &night, sizeof(night)) == (ssize_t)sizeof(night) ? 0 : 1);
-    }
-    return child > 0;
-}
-
-/* Until the last seed or enough hours. A night that dies is said, and isn't counted. */
-static void nights(uint64_t first, uint64_t last, double hours_wanted)
-{
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t seed = first;
-    long running = 0;
-    int fds[2];
-
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
-        return;
-    }
-    while (true) {
-        struct night night;
-        int status;
-
-        while (running < processors && seed <= last && path_hours < hours_wanted &&
-               night_begin(seed, fds[1])) {
-            running++;
-            seed++;
-        }
-        if (running == 0 || wait(&status) < 0) {
-            break;
-        }
-        running--;
-        if (read(fds[0], &night, sizeof(night)) != (ssize_t)sizeof(night)) {
-            fprintf(stderr, "a night ended without a result\n");
-            hours_wanted = 0;
-            continue;
-        }
-        path_hours += night.path_hours;
-        wrong_verdicts += night.wrong;
-        if (night.wrong > 0) {
-            snprintf(wrong_in, sizeof(wrong_in), "%s", scenario.name);
-        }
-        fprintf(
-            stderr,
-            "%6.0f s  seed %d: %.0f wrong verdicts; %.0f path-hours so far, %.0f wrong verdicts\n",
-            seconds_now() - began, (int)night.seed, night.wrong, path_hours, wrong_verdicts);
-    }
-    close(fds[0]);
-    close(fds[1]);
-}
-
-static void soak(double hours_wanted, char *const *slow, int slow_count)
-{
-    for (int i = 0; i < slow_count; i++) {
-        struct report_row row = {.value = slow_scenario(slow[i]),
+    report.count = 0;
+    for (int i = 0; i < n->count; i++) {
+        struct report_row row = {.value = n->held[i] < 0 ? REPORT_NONE : n->held[i],
                                  .must = 1,
                                  .aim = 1,
                                  .better = REPORT_HIGHER,
@@ -387,11 +329,51 @@ static void soak(double hours_wanted, char *const *slow, int slow_count)
                                  .runs = 1,
                                  .spread = REPORT_NONE,
                                  .note = "simulated: 1: all bounds of the scenario held"};
-        snprintf(row.id, sizeof(row.id), "scenario.sim.%s", slow[i]);
-        add(&row);
+        snprintf(row.id, sizeof(row.id), "scenario.sim.%s", n->scenarios[i]);
+        report_add(&report, &row);
     }
-    nights(2, UINT64_MAX, hours_wanted);
-    false_rows(hours_wanted);
+    path_hours = n->path_hours;
+    wrong_verdicts = n->wrong;
+    snprintf(wrong_in, sizeof(wrong_in), "%s", n->wrong_in);
+    false_rows(n->enough, n->commit);
+    if (report_write(&report) < 0) {
+        fprintf(stderr, "the rows couldn't be written\n");
+    }
+}
+
+/* Only nights of a known commit are kept: others could be of any code. */
+static void soak(double hours_wanted, char *const *slow, int slow_count)
+{
+    const char *dir = getenv("FOLIOT_BENCH"), *commit = getenv("FOLIOT_COMMIT");
+    static struct nights n;
+    char journal[512];
+
+    snprintf(journal, sizeof(journal), "%s/sim-soak.nights", dir != NULL ? dir : "build/bench");
+    n = (struct nights){.scenarios = slow,
+                        .count = slow_count < NIGHT_SCENARIOS ? slow_count : NIGHT_SCENARIOS,
+                        .seed = 2,
+                        .last = UINT64_MAX,
+                        .enough = hours_wanted,
+                        .journal = commit != NULL ? journal : NULL,
+                        .commit = commit != NULL ? commit : "not told"};
+    nights_run(&n, night_play, soak_rows);
+    n.enough = hours_wanted;
+    soak_rows(&n);
+}
+
+static int seeds(uint64_t first, uint64_t last, char *const *name)
+{
+    static struct nights n;
+
+    n = (struct nights){.scenarios = name,
+                        .count = 1,
+                        .seeds_only = true,
+                        .seed = first,
+                        .last = last,
+                        .enough = INFINITY,
+                        .commit = ""};
+    nights_run(&n, night_play, NULL);
+    return n.wrong > 0 ? 1 : 0;
 }
 
 static void short_rows(void)
@@ -430,7 +412,7 @@ static void short_rows(void)
            "clock.sim.fabric.incast.early_nic_p99_ns");
     fabric(TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "clock.sim.fabric.all.nic_p99_ns",
            "clock.sim.fabric.all.early_nic_p99_ns");
-    false_rows(0);
+    false_rows(0, "");
     cost();
 }
 
@@ -442,14 +424,14 @@ int main(int argc, char **argv)
     began = seconds_now();
     if (argc == 4 && strcmp(argv[1], "--nights") == 0 &&
         sscanf(argv[2], "%" SCNu64 "-%" SCNu64, &first, &last) == 2 && load(argv[3])) {
-        nights(first, last, INFINITY);
-        return wrong_verdicts > 0 ? 1 : 0;
+        return seeds(first, last, argv + 3);
     }
     if (argc > 1 && !is_soak) {
         FILE *out = strcmp(argv[1], "--help") == 0 ? stdout : stderr;
         fputs("usage: sim_world [--soak PATH-HOURS SCENARIO... | --nights FIRST-LAST SCENARIO]\n\n"
               "Rows of whole nodes in the simulated world: a table, and build/bench/sim.json.\n"
               "--soak: no verdict may be wrong in so many path-hours; build/bench/sim-soak.json.\n"
+              "        With FOLIOT_COMMIT a run that was cut short is taken up again.\n"
               "--nights: these seeds of one scenario, one process per processor, and what was "
               "wrong; no rows.\n",
               out);
