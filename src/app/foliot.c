@@ -57,6 +57,12 @@ static const struct command commands[] = {
      "[--controller URL] [--authority FILE] [--token-file FILE]",
      "incidents of the fleet, who was told, silences; rules checked and tried on the past",
      command_alerts},
+    {"changes",
+     "[--since TIME] [--host HOST] [--all] [--json] [--controller URL] [--authority FILE] "
+     "[--token-file FILE]",
+     "what happened to the fleet within the last hour: hosts, links, jobs, incidents, "
+     "configuration",
+     command_changes},
     {"host",
      "list | check NAME [--seconds N] | remove NAME | token [--uses N] | rotate [authority "
      "[--finish] | fleet-key [--after "

@@ -290,30 +290,6 @@ static int metrics(void)
 
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
-/* "90min", "1d": as in the rule files. */
-static bool parse_span(const char *text, int64_t *ret_ns)
-{
-    static const struct {
-        const char *name;
-        int64_t ns;
-    } units[] = {{"s", NS_PER_S},
-                 {"min", 60 * NS_PER_S},
-                 {"m", 60 * NS_PER_S},
-                 {"h", 3600 * NS_PER_S},
-                 {"d", 86400 * NS_PER_S}};
-    char *end = NULL;
-    const double value = strtod(text, &end);
-
-    for (size_t k = 0; k < ARRAY_COUNT(units) && end != text && value > 0 && value < 1e6; k++) {
-        if (strcmp(end, units[k].name) == 0) {
-            *ret_ns = (int64_t)(value * (double)units[k].ns);
-            return true;
-        }
-    }
-    fprintf(stderr, "foliot alerts: expected a time like 90min, 2h or 1d, found '%s'\n", text);
-    return false;
-}
-
 struct arguments {
     struct alerts_call call;
     struct silence_options silence;
@@ -392,8 +368,9 @@ static int parse(struct arguments *a, int argc, char *argv[])
             command_usage(command_find("alerts"), stdout);
             return -1;
         }
-        if (o == '?' || ((o == 'd' || o == 's') &&
-                         !parse_span(optarg, o == 'd' ? &a->silence.for_ns : &a->since_ns))) {
+        if (o == '?' ||
+            ((o == 'd' || o == 's') &&
+             !span_parse("alerts", optarg, o == 'd' ? &a->silence.for_ns : &a->since_ns))) {
             return EXIT_USAGE;
         }
         a->json = a->json || o == 'j';

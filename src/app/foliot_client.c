@@ -226,7 +226,9 @@ void client_explain(const struct target *target, int rc)
     case -ECONNREFUSED:
         fprintf(stderr,
                 "foliot: no agent answers for %s (%s: %s). Start it: systemctl start foliot-agent; "
-                "in a lab: foliot lab up, then --lab NAME\n",
+                "in a lab: foliot lab up, then --lab NAME; the whole fleet: foliot alerts, foliot "
+                "changes, "
+                "foliot host list, foliot jobs --controller URL ask the controller\n",
                 who, target->path, strerror(-rc));
         break;
     case -EACCES:

@@ -70,6 +70,7 @@ int command_host(int argc, char *argv[]);
 int command_config(int argc, char *argv[]);
 int command_topology(int argc, char *argv[]);
 int command_levels(int argc, char *argv[]);
+int command_changes(int argc, char *argv[]);
 int command_alerts(int argc, char *argv[]);
 int command_jobs(int argc, char *argv[]);
 

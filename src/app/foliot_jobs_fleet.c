@@ -60,6 +60,18 @@ static void print_jobs(json_t *const jobs[], size_t count, FILE *out)
     if (table != NULL) {
         table_show(table, out);
     }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *network = json_object_get(jobs[i], "network");
+        const char *answer = field_string(network, "answer");
+        if (*answer != 0) {
+            const enum colour colour = strcmp(answer, "no") == 0    ? COLOUR_GOOD
+                                       : strcmp(answer, "yes") == 0 ? COLOUR_BAD
+                                                                    : COLOUR_WARN;
+            fprintf(out, "%s: is it the network? %s%s%s: %s\n", field_string(jobs[i], "job"),
+                    colour_begin(out, colour), answer, colour_end(out),
+                    field_string(network, "sentence"));
+        }
+    }
 }
 
 static void print_flows(const json_t *job, FILE *out)

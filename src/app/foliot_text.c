@@ -259,3 +259,26 @@ int text_columns(FILE *stream)
     }
     return 100;
 }
+
+bool span_parse(const char *command, const char *text, int64_t *ret_ns)
+{
+    static const struct {
+        const char *name;
+        int64_t ns;
+    } units[] = {{"s", NS_PER_S},
+                 {"min", 60 * NS_PER_S},
+                 {"m", 60 * NS_PER_S},
+                 {"h", 3600 * NS_PER_S},
+                 {"d", 86400 * NS_PER_S}};
+    char *end = NULL;
+    const double value = strtod(text, &end);
+
+    for (size_t k = 0; k < ARRAY_COUNT(units) && end != text && value > 0 && value < 1e6; k++) {
+        if (strcmp(end, units[k].name) == 0) {
+            *ret_ns = (int64_t)(value * (double)units[k].ns);
+            return true;
+        }
+    }
+    fprintf(stderr, "foliot %s: expected a time like 90min, 2h or 1d, found '%s'\n", command, text);
+    return false;
+}

@@ -134,6 +134,44 @@ static void who_is_as_slow_as_all_is_not_blamed(void **state)
     assert_int_equal(judge(), ADMIT_YES);
 }
 
+/* What swallows a quarter of everybody's ways is the fabric; what swallows nearly all of one NIC's is that NIC. */
+static void dead_paths_count_beside_the_cohorts(void **state)
+{
+    uint32_t turn = 0;
+    fill();
+    for (uint32_t i = 0; i < count; i++) {
+        if (!paths[i].own && turn++ % 4 == 0) {
+            paths[i].answered = 0;
+        }
+    }
+    turn = 0;
+    EACH_OWN(0, true)
+    {
+        p->answered = turn++ % 4 == 0 ? 0 : 100;
+    }
+    assert_int_equal(judge(), ADMIT_YES);
+    assert_int_equal(said(ADMIT_SHARED)->paths_bad, 3);
+    assert_int_equal(said(ADMIT_SHARED)->cohort, 250000);
+    assert_int_equal(reason_count, 5); /* beside it, it is well */
+    turn = 0;
+    EACH_OWN(0, true)
+    {
+        p->answered = turn++ % 4 == 0 ? 100 : 0;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(said(ADMIT_DEAD)->paths_bad, 9);
+    assert_null(said(ADMIT_SHARED));
+    fill(); /* across leaves all is well for others: what is dead there isn't excused by what is dead on leaves */
+    for (uint32_t i = 0; i < count; i++) {
+        paths[i].near = !paths[i].own;
+        paths[i].answered = paths[i].own ? 100 : 0;
+    }
+    add(false, 0, false, 4000);
+    paths[0].answered = 0;
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(said(ADMIT_DEAD)->cohort, 0);
+}
+
 static void loss_counts_beside_the_cohorts(void **state)
 {
     fill();
@@ -201,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_slow_direction_is_named),
         cmocka_unit_test(a_slow_tail_is_another_thing),
         cmocka_unit_test(who_is_as_slow_as_all_is_not_blamed),
+        cmocka_unit_test(dead_paths_count_beside_the_cohorts),
         cmocka_unit_test(loss_counts_beside_the_cohorts),
         cmocka_unit_test(a_dead_path_is_a_no),
         cmocka_unit_test(what_nobody_measured_is_unknown),

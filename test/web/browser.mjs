@@ -152,6 +152,7 @@ await check("a job's row leads to its past, its flows and what happened to it", 
   await page.getByRole("link", { name: "4711" }).click();
   await page.getByRole("heading", { name: "Job 4711", exact: true }).waitFor();
   await page.getByText("2 of 2").first().waitFor();
+  await page.getByText("Is it the network?").waitFor();
   await page.getByText("Throughput of all ranks").waitFor();
   await page.getByRole("region", { name: "Each rank's slowest flows, and those not well" }).getByText("h0").or(page.getByText(/lane \d/)).first().waitFor();
   await page.getByText(/job 4711, rank \d on h0, began/).first().waitFor();

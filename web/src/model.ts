@@ -210,6 +210,8 @@ export interface Job {
   stalled_ns: number | null;
   owd_ns_p50: number | null;
   worst: JobFlow | null;
+  /** Absent from controllers of before. */
+  network?: { answer: "yes" | "no" | "unknown"; why: string; sentence: string };
 }
 
 export interface JobDetail extends Job {

@@ -16,6 +16,7 @@ enum admit_answer admit_answer_of(enum admit_kind kind)
 {
     switch (kind) {
     case ADMIT_WELL:
+    case ADMIT_SHARED:
         return ADMIT_YES;
     case ADMIT_DEAD:
     case ADMIT_LOSSY:
@@ -49,6 +50,11 @@ struct group { /* own: of one NIC and direction; else the cohort's */
 static bool belongs(const struct group *g, const struct admit_path *p)
 {
     return p->own == g->own && (!g->own || (p->out == g->out && p->nic == g->nic));
+}
+
+static bool is_measured(const struct admit_path *p)
+{
+    return p->measured && p->sent > 0;
 }
 
 static bool has_delay(const struct admit_path *p)
@@ -108,8 +114,9 @@ static struct loss add_loss(const struct judge *j, const struct group *g)
 
 /* ---- what may be wrong with one NIC in one direction ---- */
 
-static void count_paths(const struct judge *j, const struct group *g, struct admit_reason *dead,
-                        struct admit_reason *unmeasured, struct admit_reason *timeless)
+/* Returns how many there are. */
+static uint32_t count_paths(const struct judge *j, const struct group *g,
+                            struct admit_reason *unmeasured, struct admit_reason *timeless)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         const struct admit_path *p = &j->paths[i];
@@ -117,15 +124,55 @@ static void count_paths(const struct judge *j, const struct group *g, struct adm
         if (!belongs(g, p)) {
             continue;
         }
-        dead->paths++;
         unmeasured->paths++;
         timeless->paths++;
-        r = !p->measured || p->sent == 0 ? unmeasured : p->answered == 0 ? dead : NULL;
-        r = r == NULL && !has_delay(p) ? timeless : r;
+        if (!is_measured(p)) {
+            r = unmeasured;
+        } else if (p->answered > 0 && !has_delay(p)) {
+            r = timeless;
+        }
         if (r != NULL && r->paths_bad++ == 0) {
             r->worst = i;
         }
     }
+    return unmeasured->paths;
+}
+
+static void count_dead(const struct judge *j, const struct group *g, bool near,
+                       struct admit_reason *r)
+{
+    for (uint32_t i = 0; i < j->count; i++) {
+        const struct admit_path *p = &j->paths[i];
+        if (!belongs(g, p) || p->near != near || !is_measured(p)) {
+            continue;
+        }
+        r->paths++;
+        if (p->answered == 0 && r->paths_bad++ == 0) {
+            r->worst = i;
+        }
+    }
+    r->value = ppm(r->paths_bad, r->paths);
+}
+
+/* A spine that swallows a quarter of all ways has a quarter of everybody's: dead paths are the host's own where it has
+ * several times its cohort's share, or the better half of the ways that are left to others. */
+static bool judge_dead(struct judge *j, const struct group *g, bool near)
+{
+    const struct group cohort = {.own = false};
+    struct admit_reason own = {.nic = g->nic, .out = g->out, .near = near}, others = {0};
+    count_dead(j, g, near, &own);
+    count_dead(j, &cohort, near, &others);
+    if (own.paths_bad == 0) {
+        return false;
+    }
+    own.cohort = others.value;
+    const double share = (double)others.value * 1e-6, paths = own.paths;
+    const double several =
+        others.paths_bad > 0 ? ADMIT_DEAD_MORE * share * paths + ADMIT_DEAD_MIN : 0;
+    const double half = (1 + share) / 2 * paths;
+    own.kind = own.paths_bad >= (several < half ? several : half) ? ADMIT_DEAD : ADMIT_SHARED;
+    say(j, &own);
+    return own.kind == ADMIT_DEAD;
 }
 
 static bool judge_loss(struct judge *j, const struct group *g, uint32_t paths)
@@ -215,24 +262,22 @@ static bool judge_delay(struct judge *j, const struct group *g, bool near, bool 
 
 static void judge_group(struct judge *j, const struct group *g)
 {
-    struct admit_reason dead = {.kind = ADMIT_DEAD, .nic = g->nic, .out = g->out},
-                        unmeasured = {.kind = ADMIT_UNMEASURED, .nic = g->nic, .out = g->out},
+    struct admit_reason unmeasured = {.kind = ADMIT_UNMEASURED, .nic = g->nic, .out = g->out},
                         timeless = {.kind = ADMIT_TIMELESS, .nic = g->nic, .out = g->out};
+    const uint32_t paths = count_paths(j, g, &unmeasured, &timeless);
     bool said = false;
-    count_paths(j, g, &dead, &unmeasured, &timeless);
-    if (unmeasured.paths == 0 || unmeasured.paths_bad > 0) {
+    if (paths == 0 || unmeasured.paths_bad > 0) {
         say(j, &unmeasured);
         said = true;
     }
-    if (dead.paths_bad > 0) {
-        say(j, &dead);
-        said = true;
+    for (int near = 0; near < 2; near++) {
+        said = judge_dead(j, g, near) || said;
     }
     if (timeless.paths_bad > 0) {
         say(j, &timeless);
         said = true;
     }
-    said = judge_loss(j, g, dead.paths) || said;
+    said = judge_loss(j, g, paths) || said;
     for (int near = 0; near < 2; near++) {
         /* a slow middle says more than a slow tail */
         said = judge_delay(j, g, near, false) || judge_delay(j, g, near, true) || said;

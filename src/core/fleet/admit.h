@@ -13,6 +13,8 @@
 #define ADMIT_LOSS_PPM  1000      /* nor does a smaller share of them */
 #define ADMIT_SLOWER_NS 2000      /* less than this beside the cohort is nothing to say no for, */
 #define ADMIT_TAIL_NS   20000     /* at the 99th percentile */
+#define ADMIT_DEAD_MORE 3         /* dead paths: so many times its cohort's share, */
+#define ADMIT_DEAD_MIN  3         /* and as many more than expected, are the host's own */
 #define ADMIT_NO_DELAY  INT64_MIN /* not known */
 
 enum admit_answer { ADMIT_YES, ADMIT_UNKNOWN, ADMIT_NO };
@@ -29,11 +31,12 @@ struct admit_path {
 };
 
 enum admit_kind {
-    ADMIT_WELL,  /* nothing below; one of these for each NIC and direction */
-    ADMIT_DEAD,  /* paths by which nothing was answered */
-    ADMIT_LOSSY, /* value, cohort: ppm */
-    ADMIT_SLOW,  /* value, cohort: ns, medians of the paths' medians */
-    ADMIT_TAIL,  /* value, cohort: ns, medians of the paths' 99th percentiles */
+    ADMIT_WELL,   /* nothing below; one of these for each NIC and direction */
+    ADMIT_DEAD,   /* paths by which nothing was answered; value, cohort: ppm of paths */
+    ADMIT_SHARED, /* the same, but of its cohort's paths about as many: the fabric's, not its own */
+    ADMIT_LOSSY,  /* value, cohort: ppm */
+    ADMIT_SLOW,   /* value, cohort: ns, medians of the paths' medians */
+    ADMIT_TAIL,   /* value, cohort: ns, medians of the paths' 99th percentiles */
     ADMIT_UNMEASURED,
     ADMIT_TIMELESS, /* answered, but by clocks that are not in step: no delay is known */
     ADMIT_ALONE,    /* no path of its cohort to compare with */
@@ -42,7 +45,7 @@ enum admit_kind {
 struct admit_reason {
     enum admit_kind kind;
     uint32_t nic;
-    bool out, near; /* near: of SLOW, TAIL, ALONE */
+    bool out, near; /* near: of DEAD, SHARED, SLOW, TAIL, ALONE */
     uint32_t paths, paths_bad;
     int64_t value, cohort;
     uint32_t worst; /* index of a path that shows it; of WELL the slowest */

@@ -44,13 +44,6 @@ static uint32_t worse(uint32_t a, uint32_t b)
     return worry[a] >= worry[b] ? a : b;
 }
 
-static bool current(const struct controller *c, const struct fleet_host *h, struct mono now)
-{
-    const enum freshness f = fleet_freshness(c, h, now);
-
-    return h->member && h->reported && (f == FRESHNESS_LIVE || f == FRESHNESS_LATE);
-}
-
 static void add_flows(struct job_sums *s, const struct fleet_host *h,
                       const struct fleet_job_process *p)
 {
@@ -78,7 +71,8 @@ static struct job_sums add_up(const struct controller *c, const struct fleet_job
             if (!job_has(job, h, p)) {
                 continue;
             }
-            if (!current(c, h, now)) { /* what a silent host said last is not what is */
+            if (!h->member ||
+                !fleet_current(c, h, now)) { /* what a silent host said last is not what is */
                 s.silent++;
                 continue;
             }
@@ -152,6 +146,7 @@ static void put_job_fields(const struct controller *c, struct json_writer *j,
     } else {
         json_put_null(j, "worst");
     }
+    job_put_blame(c, j, job);
 }
 
 /* A tenant's are those of which it sees every host; of others it doesn't learn that they are there. */
@@ -269,9 +264,10 @@ static void put_parts(const struct controller *c, struct json_writer *j,
                 continue;
             }
             if (!flows) {
-                put_process(j, h, p, current(c, h, now));
+                put_process(j, h, p, h->member && fleet_current(c, h, now));
             }
-            for (uint32_t f = 0; flows && current(c, h, now) && f < p->flow_count; f++) {
+            for (uint32_t f = 0;
+                 flows && h->member && fleet_current(c, h, now) && f < p->flow_count; f++) {
                 put_flow(j, NULL, h, &p->flows[f]);
             }
         }
@@ -347,19 +343,6 @@ static struct saving *saving_of(struct adding *a, const char *job, uint32_t user
     return &a->list[a->count++];
 }
 
-/* What NCCL's own transports end a job for. */
-static bool fatal(const char *reason)
-{
-    static const char *const reasons[] = {"carrier", "reset", "timeout", "peer", "damaged"};
-
-    for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
-        if (strcmp(reasons[i], reason) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Oldest first. Faults within JOB_RESTART_NS of each other would have been one restart. */
 static int add_event(void *context, const struct store_event *e)
 {
@@ -383,7 +366,7 @@ static int add_event(void *context, const struct store_event *e)
         const int64_t stalled = json_integer_value(json_object_get(body, "stalled_ns"));
         s->ranks = ranks > s->ranks ? ranks : s->ranks;
         s->stalled_ns = stalled > s->stalled_ns ? stalled : s->stalled_ns;
-        if (strcmp(e->word, "failover") == 0 && reason != NULL && fatal(reason)) {
+        if (strcmp(e->word, "failover") == 0 && reason != NULL && job_reason_fatal(reason)) {
             s->faults++;
             if (e->at_ns - s->last_ns > JOB_RESTART_NS) {
                 s->avoided++;

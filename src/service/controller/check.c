@@ -67,6 +67,18 @@ static void draw(struct cohort *k, struct fleet_host *h, bool near, uint64_t ord
     k->order[at] = order;
 }
 
+static bool has_link(const struct fleet_nic *n)
+{
+    return n->state != FOLIOT__V1__PORT_STATE__PORT_DOWN &&
+           n->state != FOLIOT__V1__PORT_STATE__PORT_GONE;
+}
+
+/* The host's own NICs always: that one of them has no link is an answer. A peer's would be held against the host. */
+static bool takes_part(const struct measurement *m, const struct fleet_nic *n)
+{
+    return n->host == m->host || has_link(n);
+}
+
 /* Pairs from one host to another: NICs of a rail or of a leaf; where there are none, the first of each. */
 static int add_pairs(const struct controller *c, struct measurement *m, struct fleet_host *from,
                      const struct fleet_host *to)
@@ -75,8 +87,11 @@ static int add_pairs(const struct controller *c, struct measurement *m, struct f
     for (uint32_t i = 0; i < from->nic_count; i++) {
         for (uint32_t k = 0; k < to->nic_count; k++) {
             const struct fleet_nic *a = nic_of(c, from, i), *b = nic_of(c, to, k);
-            if (a->rail == b->rail || share_leaf(a, b)) {
-                count++;
+            if (a->rail != b->rail && !share_leaf(a, b)) {
+                continue;
+            }
+            count++;
+            if (takes_part(m, a) && takes_part(m, b)) {
                 if (measurement_add(m, from, a->id, b->id) < 0) {
                     return -ENOMEM;
                 }
@@ -129,6 +144,22 @@ static void set_pace(struct measurement *m, uint32_t seconds)
     m->packets = packets < 10 ? 10 : packets > 200 ? 200 : packets;
 }
 
+/* Says which NICs of its cohort are left out. */
+static int skip_linkless(const struct controller *c, struct measurement *m,
+                         const struct fleet_host *h)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < h->nic_count && r == 0 && m->skipped_count < CHECK_PEER_MAX; i++) {
+        const struct fleet_nic *n = nic_of(c, h, i);
+        char why[64];
+        if (!has_link(n)) {
+            snprintf(why, sizeof(why), "its %s has no link", n->name);
+            r = measurement_skip(m, h, why);
+        }
+    }
+    return r;
+}
+
 struct measurement *check_plan(struct controller *c, struct fleet_host *host, const char *who,
                                uint32_t seconds, const char **ret_code, char ret_words[200])
 {
@@ -150,6 +181,7 @@ struct measurement *check_plan(struct controller *c, struct fleet_host *host, co
         why = measure_unfit(c, h);
         if (why == NULL) {
             draw(&k, h, is_near(c, host, h), hash_u64((uint64_t)controller_utc_ns(), i));
+            r = skip_linkless(c, m, h);
         } else if (m->skipped_count < CHECK_PEER_MAX) {
             r = measurement_skip(m, h, why);
         }
@@ -266,8 +298,7 @@ static void put_own_word(struct verdict *v, struct json_writer *j)
     }
     for (uint32_t i = 0; i < h->nic_count; i++) {
         const struct fleet_nic *n = nic_of(c, h, i);
-        if (n->state == FOLIOT__V1__PORT_STATE__PORT_DOWN ||
-            n->state == FOLIOT__V1__PORT_STATE__PORT_GONE) {
+        if (!has_link(n)) {
             reason_open(
                 v, j, ADMIT_NO, "link",
                 "%s/%s has no link; suspected: its cable or the switch port; plug it in, then "
@@ -287,7 +318,7 @@ static void put_own_word(struct verdict *v, struct json_writer *j)
 
 static const char *check_word(enum admit_kind kind)
 {
-    static const char *const words[] = {"paths", "dead",       "loss",     "delay",
+    static const char *const words[] = {"paths", "dead",       "fabric",   "loss",  "delay",
                                         "tail",  "unmeasured", "timeless", "cohort"};
     return words[kind];
 }
@@ -318,12 +349,25 @@ static const char *other_direction(const struct admit_reason *all, size_t count,
     return "not well either";
 }
 
+static const char *near_word(const struct admit_reason *r)
+{
+    return r->near ? "same leaf" : "across leaves";
+}
+
 static void what_text(const struct verdict *v, const struct admit_reason *r, char ret[200])
 {
     const double us = 1e-3, percent = 1e-4;
     switch (r->kind) {
     case ADMIT_DEAD:
-        snprintf(ret, 200, "nothing was answered by %u of %u paths", r->paths_bad, r->paths);
+        snprintf(ret, 200, "nothing was answered by %u of %u paths (%s), of its cohort's %.0f %%",
+                 r->paths_bad, r->paths, near_word(r), (double)r->cohort * percent);
+        break;
+    case ADMIT_SHARED:
+        snprintf(
+            ret, 200,
+            "nothing was answered by %u of %u paths (%s), but its cohort's %.0f %% are dead, too: "
+            "the fabric's fault, not the host's",
+            r->paths_bad, r->paths, near_word(r), (double)r->cohort * percent);
         break;
     case ADMIT_LOSSY:
         snprintf(ret, 200, "%.2f %% lost, on %u of %u paths, where its cohort lost %.2f %%",
@@ -334,8 +378,7 @@ static void what_text(const struct verdict *v, const struct admit_reason *r, cha
         snprintf(ret, 200,
                  "%s one-way delay %.1f us where its cohort has %.1f us (%s), on %u of %u paths",
                  r->kind == ADMIT_SLOW ? "median" : "99th percentile of", (double)r->value * us,
-                 (double)r->cohort * us, r->near ? "same leaf" : "across leaves", r->paths_bad,
-                 r->paths);
+                 (double)r->cohort * us, near_word(r), r->paths_bad, r->paths);
         break;
     case ADMIT_UNMEASURED:
         snprintf(ret, 200, "%u of %u paths were not measured", r->paths_bad, r->paths);
@@ -345,8 +388,7 @@ static void what_text(const struct verdict *v, const struct admit_reason *r, cha
                  r->paths);
         break;
     case ADMIT_ALONE:
-        snprintf(ret, 200, "no path of its cohort to compare with (%s)",
-                 r->near ? "same leaf" : "across leaves");
+        snprintf(ret, 200, "no path of its cohort to compare with (%s)", near_word(r));
         break;
     case ADMIT_WELL:
         snprintf(ret, 200,

@@ -389,6 +389,40 @@ static void put_body(struct json_writer *j, const struct fleet_host *h, const Fo
     json_put_end(j);
 }
 
+bool job_reason_fatal(const char *reason)
+{
+    static const char *const reasons[] = {"carrier", "reset", "timeout", "peer", "damaged"};
+
+    for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
+        if (strcmp(reasons[i], reason) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the network did to it, for job_blame.c. */
+static void note_fault(struct controller *c, const struct fleet_host *h, const Foliot__V1__Event *e,
+                       int64_t at_ns)
+{
+    char name[72], text[64];
+
+    if (strcmp(e->word, "failover") != 0 || !job_reason_fatal(e->job->reason)) {
+        return;
+    }
+    take_text(text, sizeof(text), e->job->job);
+    name_of(name, sizeof(name), text, e->job->pid, h);
+    for (uint32_t i = 0; i < c->jobs->count; i++) {
+        struct fleet_job *job = c->jobs->list[i];
+        if (job->user == e->job->user && strcmp(job->name, name) == 0) {
+            const bool anew = job->faults == 0 || at_ns - job->fault_last_ns > JOB_FAULT_NS;
+            job->fault_first_ns = anew ? at_ns : job->fault_first_ns;
+            job->faults = (anew ? 0 : job->faults) + (e->job->count > 0 ? e->job->count : 1);
+            job->fault_last_ns = most(job->fault_last_ns, at_ns);
+        }
+    }
+}
+
 int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *e,
                  int64_t at_ns)
 {
@@ -397,6 +431,7 @@ int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__E
     char *copy;
     int r;
 
+    note_fault(c, h, e, at_ns);
     json_writer_reset(&c->json);
     put_body(&c->json, h, e);
     r = json_writer_finish(&c->json, &body, &size);

@@ -14,7 +14,8 @@
 #define JOB_HOST_MAX      64   /* processes of one host */
 #define JOB_FLOW_MAX      8    /* of a process */
 #define JOB_RESTART_NS    (60 * NS_PER_S)
-#define JOB_RESTART_HOURS 2.5 /* per GPU; see docs/controller.md */
+#define JOB_RESTART_HOURS 2.5              /* per GPU; see docs/controller.md */
+#define JOB_FAULT_NS      (600 * NS_PER_S) /* a fault is held against the network for so long */
 
 struct fleet_job_flow {
     char peer_host[48], own_nic[16], peer_nic[16], state[16], reason[16];
@@ -46,6 +47,9 @@ struct fleet_job {
     int64_t first_ns, last_ns; /* heard of */
     uint32_t *host_list;       /* indexes of all that it was ever heard on; owned */
     uint32_t host_count;
+    int64_t fault_first_ns,
+        fault_last_ns; /* lanes that the network took, without JOB_FAULT_NS between two */
+    uint32_t faults;
     int64_t past_from_ns, slot_ns;
     int64_t heard_to_ns,
         covers_ns; /* end of what reports are about; the longest that one reaches back */
@@ -62,12 +66,17 @@ MUST_CHECK int job_on_report(struct controller *c, struct fleet_host *h,
 MUST_CHECK int job_on_event(struct controller *c, struct fleet_host *h,
                             const Foliot__V1__Event *event, int64_t at_ns);
 
+/* What NCCL's own transports end a job for. */
+bool job_reason_fatal(const char *reason);
+
 /* Bits a second of one of its slots; -1: nothing was heard, or reports of it may still come. */
 int64_t job_rate_bps(const struct fleet_job *job, uint32_t slot, int64_t now_ns);
 
 /* The book, by the order in which they were heard of first. */
 uint32_t job_count(const struct controller *c);
 const struct fleet_job *job_get(const struct controller *c, uint32_t index);
+/* "network": is it slow because of the network? yes, no or unknown, in one sentence. */
+void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job);
 /* Whether a process of a host belongs to it. */
 bool job_has(const struct fleet_job *job, const struct fleet_host *h,
              const struct fleet_job_process *p);

@@ -13,6 +13,7 @@ import { Strip } from "../ui/strip.tsx";
 import { Table } from "../ui/table.tsx";
 
 const tones: Record<Job["state"], Tone> = { running: "good", idle: "none", parted: "bad", ended: "none", killed: "warn", unknown: "none" };
+const blame: Record<"yes" | "no" | "unknown", Tone> = { yes: "bad", no: "good", unknown: "none" };
 const worry: Record<Job["state"], number> = { parted: 5, running: 4, idle: 3, killed: 2, unknown: 1, ended: 0 };
 
 /** A job is known by name and user: "4711 of 1000" in the address as 4711?user=1000. */
@@ -74,6 +75,7 @@ function One({ job, user, other }: { job: string; user: string | undefined; othe
                 <Tile label="Failovers">{d.failovers ?? "–"}</Tile>
                 <Tile label="Without any way">{duration(d.stalled_ns)}</Tile>
               </div>
+              {d.network && <p>Is it the network? <Mark tone={blame[d.network.answer]}>{d.network.answer}</Mark> {d.network.sentence}</p>}
               {d.processes_silent > 0 && <p class="banner" role="status">{d.processes_silent} of its processes are on hosts that are silent: what they do is not known.</p>}
               <Past detail={d} happened={happened} />
               <Flows flows={d.flows} />

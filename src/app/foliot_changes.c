@@ -1,0 +1,310 @@
+/* foliot_changes.c: `foliot changes`: what happened to the fleet, oldest first, as the controller remembers it.
+ *
+ * One line is what a person would call one thing: the same word said of many hosts within seconds is one line that names
+ * them. What agents found is told by the incident that it belongs to; --all tells all. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "app/foliot_api.h"
+#include "app/foliot_show.h"
+#include "app/foliot_text.h"
+#include "base/time.h"
+
+enum { EVENTS_MAX = 20000, NAMED_MAX = 6 };
+#define TOGETHER_NS (5 * NS_PER_S)
+
+/* ---- one event in words ---- */
+
+struct words {
+    char text[640];
+};
+
+static const char *string_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "";
+}
+
+/* " by admin: a lower limit is tried" */
+static void who_and_why(struct words *w, const json_t *detail)
+{
+    const size_t used = strlen(w->text);
+    const char *who = string_of(detail, "who"), *why = string_of(detail, "why");
+    snprintf(w->text + used, sizeof(w->text) - used, "%s%s%s%s", *who != 0 ? " by " : "", who,
+             *why != 0 ? ": " : "", why);
+}
+
+static void controller_words(struct words *w, const char *word, const json_t *detail)
+{
+    static const char *const config[][2] = {
+        {"config-applied", "was applied"},
+        {"config-tried", "is tried on some hosts"},
+        {"config-taken-back", "was taken back"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        if (strcmp(word, config[i][0]) == 0) {
+            snprintf(w->text, sizeof(w->text), "configuration, version %s, %s",
+                     api_number_text(detail, "version").text, config[i][1]);
+            who_and_why(w, detail);
+            return;
+        }
+    }
+    if (strncmp(word, "level-", 6) == 0) {
+        snprintf(w->text, sizeof(w->text), "service level %s: %s", string_of(detail, "level"),
+                 word + 6);
+    } else if (strncmp(word, "observe-", 8) == 0) {
+        snprintf(w->text, sizeof(w->text), "observe was switched %s", word + 8);
+        who_and_why(w, detail);
+    } else {
+        snprintf(w->text, sizeof(w->text), "%s %s %s", word, string_of(detail, "kind"),
+                 string_of(detail, "host"));
+    }
+}
+
+static void host_words(struct words *w, const char *word, const json_t *detail)
+{
+    static const char *const plain[][2] = {
+        {"removed", "was taken out of the fleet"},
+        {"agent-started", "its agent started"},
+        {"silent", "fell silent"},
+        {"heard", "is heard again"},
+        {"history-gap", "reports of it are missing"},
+        {"reports-lost", "reports of it were lost"},
+    };
+    snprintf(w->text, sizeof(w->text), "%s", word);
+    for (size_t i = 0; i < 6; i++) {
+        if (strcmp(word, plain[i][0]) == 0) {
+            snprintf(w->text, sizeof(w->text), "%s", plain[i][1]);
+        }
+    }
+    if (strcmp(word, "joined") == 0) {
+        snprintf(w->text, sizeof(w->text), "joined the fleet, with %s NICs",
+                 api_number_text(detail, "nics").text);
+    }
+}
+
+static struct words words_of(const json_t *event)
+{
+    const json_t *detail = json_object_get(event, "detail");
+    const char *kind = string_of(event, "kind"), *word = string_of(event, "word");
+    const char *text = string_of(detail, "text");
+    struct words w = {""};
+    if (strcmp(kind, "incident") == 0) {
+        snprintf(w.text, sizeof(w.text), "incident %s (%s) %s: %s",
+                 api_number_text(detail, "incident").text, string_of(detail, "severity"), word,
+                 string_of(detail, "cause"));
+    } else if (strcmp(kind, "finding") == 0) {
+        snprintf(w.text, sizeof(w.text), "%s: %s", string_of(detail, "phase"), text);
+    } else if (strcmp(kind, "host") == 0) {
+        host_words(&w, word, detail);
+    } else if (*text != 0) {
+        snprintf(w.text, sizeof(w.text), "%s", text);
+    } else if (strcmp(kind, "controller") == 0) {
+        controller_words(&w, word, detail);
+    } else {
+        snprintf(w.text, sizeof(w.text), "%s", word);
+    }
+    return w;
+}
+
+/* ---- several as one ---- */
+
+/* What the same thing said of others shares with it; NULL: a thing of its own. */
+static const char *together_by(const json_t *event)
+{
+    const char *kind = string_of(event, "kind");
+    return strcmp(kind, "host") == 0  ? ""
+           : strcmp(kind, "job") == 0 ? string_of(json_object_get(event, "detail"), "job")
+                                      : NULL;
+}
+
+static bool within(const json_t *a, const json_t *b)
+{
+    return b == NULL || json_integer_value(json_object_get(b, "at_utc_ns")) -
+                                json_integer_value(json_object_get(a, "at_utc_ns")) <=
+                            TOGETHER_NS;
+}
+
+static bool is_same(const json_t *a, const json_t *b)
+{
+    const char *by = together_by(a), *other = together_by(b);
+    return by != NULL && other != NULL && strcmp(by, other) == 0 &&
+           strcmp(string_of(a, "kind"), string_of(b, "kind")) == 0 &&
+           strcmp(string_of(a, "word"), string_of(b, "word")) == 0;
+}
+
+/* "host0, host1 and 6 more" */
+static void name_hosts(const char *const hosts[], size_t count, FILE *out)
+{
+    for (size_t i = 0; i < count && i < NAMED_MAX; i++) {
+        fprintf(out, "%s%s", i > 0 ? ", " : "", hosts[i]);
+    }
+    if (count > NAMED_MAX) {
+        fprintf(out, " and %zu more", count - NAMED_MAX);
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static size_t hosts_of(json_t *const events[], size_t count, const char *ret_hosts[])
+{
+    size_t hosts = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *host = string_of(events[i], "host");
+        bool known = *host == 0;
+        for (size_t k = 0; k < hosts; k++) {
+            known = known || strcmp(ret_hosts[k], host) == 0;
+        }
+        if (!known) {
+            ret_hosts[hosts++] = host;
+        }
+    }
+    qsort(ret_hosts, hosts, sizeof(ret_hosts[0]), by_name);
+    return hosts;
+}
+
+static void print_group(json_t *const events[], size_t count)
+{
+    static const char *hosts[EVENTS_MAX];
+    const char *job = string_of(json_object_get(events[0], "detail"), "job");
+    const size_t host_count = hosts_of(events, count, hosts);
+    const bool of_job = strcmp(string_of(events[0], "kind"), "job") == 0;
+    struct words w = words_of(events[0]);
+    printf("%s%s%s  ", colour_begin(stdout, COLOUR_DIM),
+           text_time(json_integer_value(json_object_get(events[0], "at_utc_ns"))).text,
+           colour_end(stdout));
+    if (of_job && count > 1) {
+        printf("job %s: %zu times %s, on ", job, count, string_of(events[0], "word"));
+        name_hosts(hosts, host_count, stdout);
+        printf("; the first: %s", w.text);
+    } else if (host_count > 1) {
+        name_hosts(hosts, host_count, stdout);
+        printf(": %s", w.text);
+    } else {
+        printf("%s%s%s", of_job || host_count == 0 ? "" : hosts[0],
+               of_job || host_count == 0 ? "" : ": ", w.text);
+    }
+    putchar('\n');
+}
+
+/* ---- the command ---- */
+
+struct wishes {
+    int64_t since_ns;
+    const char *host;
+    bool all;
+};
+
+/* Told by an incident, or nothing that changed. */
+static bool is_detail(const json_t *event)
+{
+    const char *word = string_of(event, "word"), *kind = string_of(event, "kind");
+    return strcmp(kind, "finding") == 0 ||
+           (strcmp(kind, "controller") == 0 && strncmp(word, "measure", 7) == 0) ||
+           (strcmp(kind, "incident") == 0 &&
+            (strcmp(word, "repeated") == 0 || strcmp(word, "absorbed") == 0));
+}
+
+/* Newest first, as they come. */
+static int collect(struct api *a, const struct wishes *w, json_t *all)
+{
+    char path[300], cursor[32] = "";
+    struct timespec now;
+    int status = EXIT_WELL;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t since = (int64_t)now.tv_sec * NS_PER_S - w->since_ns;
+    for (bool more = true; more && status == EXIT_WELL && json_array_size(all) < EVENTS_MAX;) {
+        snprintf(path, sizeof(path), "/api/v1/events?limit=1000&since_utc_ns=%lld%s%.20s%s%.64s",
+                 (long long)(since > 0 ? since : 0), cursor[0] != 0 ? "&cursor=" : "", cursor,
+                 w->host != NULL ? "&host=" : "", w->host != NULL ? w->host : "");
+        status = api_ask(a, "GET", path, NULL);
+        const char *next = json_string_value(json_object_get(a->answer, "next"));
+        json_array_extend(all, json_object_get(a->answer, "items"));
+        more = next != NULL;
+        snprintf(cursor, sizeof(cursor), "%.20s", more ? next : "");
+    }
+    return status;
+}
+
+static void print_all(json_t *all, const struct wishes *w)
+{
+    static json_t *shown[EVENTS_MAX], *group[EVENTS_MAX];
+    size_t count = 0;
+    for (size_t i = json_array_size(all); i-- > 0 && count < EVENTS_MAX;) {
+        json_t *event = json_array_get(all, i);
+        if (w->all || !is_detail(event)) {
+            shown[count++] = event;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t size = 0;
+        if (shown[i] == NULL) {
+            continue; /* told already */
+        }
+        for (size_t k = i; k < count && (k == i || within(shown[i], shown[k])); k++) {
+            if (k == i || (!w->all && shown[k] != NULL && is_same(shown[i], shown[k]))) {
+                group[size++] = shown[k];
+                shown[k] = k == i ? shown[k] : NULL;
+            }
+        }
+        print_group(group, size);
+    }
+    if (count == 0) {
+        puts("nothing changed in this time");
+    }
+}
+
+static int show(struct api *a, const struct wishes *w)
+{
+    json_t *all = json_array();
+    const int status = collect(a, w, all);
+    if (status == EXIT_WELL && a->json) {
+        json_t *whole = json_pack("{s:O,s:n}", "items", all, "next");
+        json_dumpf(whole, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        putchar('\n');
+        json_decref(whole);
+    } else if (status == EXIT_WELL) {
+        print_all(all, w);
+    }
+    json_decref(all);
+    return status;
+}
+
+int command_changes(int argc, char *argv[])
+{
+    static const struct option table[] = {API_OPTIONS,
+                                          {"since", required_argument, NULL, 's'},
+                                          {"host", required_argument, NULL, 'H'},
+                                          {"all", no_argument, NULL, 'A'},
+                                          {NULL, 0, NULL, 0}};
+    struct wishes w = {.since_ns = 3600 * NS_PER_S};
+    struct api api;
+    api_init(&api, "changes");
+    optind = 1;
+    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
+        if (o == 'h') {
+            command_usage(command_find("changes"), stdout);
+            return EXIT_WELL;
+        }
+        if (o == 'A') {
+            w.all = true;
+        } else if (o == 'H') {
+            w.host = optarg;
+        } else if (o == 's' ? !span_parse("changes", optarg, &w.since_ns)
+                            : !api_option(&api, o, optarg)) {
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        command_usage(command_find("changes"), stderr);
+        return EXIT_USAGE;
+    }
+    const int status = show(&api, &w);
+    api_done(&api);
+    return status;
+}

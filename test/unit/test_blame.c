@@ -1,0 +1,81 @@
+/* Is a job slow because of the network? Both answers take evidence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/fleet/blame.h"
+
+static const struct blame_signals quiet = {.ranks = 4,
+                                           .ranks_heard = 4,
+                                           .flows = 12,
+                                           .network_ns = 22000,
+                                           .floor_ns = 15000,
+                                           .sender_ns = 1000,
+                                           .receiver_ns = 4000};
+
+static void a_quiet_network_is_innocent(void **state)
+{
+    struct blame_signals s = quiet;
+    assert_string_equal(blame_answer(blame_judge(&s)), "no");
+    s.sender_ns = 8000000; /* the job itself is slow */
+    assert_int_equal(blame_judge(&s), BLAME_NOT);
+    s.network_ns = 6000000; /* the network too, but less */
+    assert_int_equal(blame_judge(&s), BLAME_NOT);
+    s.floor_ns = s.network_ns - 1000; /* far away, and no wait */
+    s.sender_ns = 0;
+    assert_int_equal(blame_judge(&s), BLAME_NOT);
+}
+
+static void who_waits_in_the_network_says_so(void **state)
+{
+    struct blame_signals s = quiet;
+    s.network_ns = 6000000;
+    assert_int_equal(blame_judge(&s), BLAME_LOADED);
+    assert_string_equal(blame_answer(BLAME_LOADED), "yes");
+    s.network_ns = s.floor_ns + BLAME_WAIT_NS - 1;
+    assert_int_equal(blame_judge(&s), BLAME_NOT);
+}
+
+static void a_lane_that_it_took_is_evidence(void **state)
+{
+    struct blame_signals s = quiet;
+    s.lanes_down = 1;
+    assert_int_equal(blame_judge(&s), BLAME_BROKEN);
+    s.ranks_heard = 1; /* those that are heard have seen it */
+    assert_int_equal(blame_judge(&s), BLAME_BROKEN);
+    s = quiet;
+    s.faults = 2;
+    assert_string_equal(blame_word(blame_judge(&s)), "hurt");
+    assert_string_equal(blame_answer(BLAME_HURT), "yes");
+    s = quiet;
+    s.ranks_parted = 1;
+    assert_string_equal(blame_word(blame_judge(&s)), "broken");
+}
+
+static void what_is_not_known_is_not_no(void **state)
+{
+    struct blame_signals s = quiet;
+    s.ranks_heard = 3;
+    assert_string_equal(blame_answer(blame_judge(&s)), "unknown");
+    s.ranks = 0; /* nobody said how many there are: those that are heard */
+    assert_int_equal(blame_judge(&s), BLAME_NOT);
+    s.ranks_heard = 0;
+    assert_int_equal(blame_judge(&s), BLAME_UNHEARD);
+    s = quiet;
+    s.flows = 0;
+    assert_int_equal(blame_judge(&s), BLAME_UNTIMED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quiet_network_is_innocent),
+        cmocka_unit_test(who_waits_in_the_network_says_so),
+        cmocka_unit_test(a_lane_that_it_took_is_evidence),
+        cmocka_unit_test(what_is_not_known_is_not_no),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
