@@ -1,4 +1,5 @@
-# bash completion for foliot: commands and options come from the program itself, hosts and labs from what runs.
+# bash completion for foliot: commands and options come from the program itself, hosts and labs from what runs;
+# what may follow a command is listed here, and a test holds it against the manual.
 _foliot()
 {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
@@ -21,15 +22,18 @@ _foliot()
         else
             case $command in
             help) words=$(foliot help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p') ;;
-            selftest) words='clock --json --host --lab --socket' ;;
-            lab) words="up status exec eval traffic fault run down --name --controller --no-agents --agent" ;;
+            selftest) words='clock' ;;
+            alerts) words='list ack silence silences unsilence test check export metrics' ;;
+            config) words='show diff history observe apply rollback' ;;
+            host) words='list check remove token rotate' ;;
+            jobs) words='compare' ;;
+            lab) words='up status exec eval traffic fault run down' ;;
+            perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong' ;;
             sim) words='run replay scale' ;;
-            topology) words='show declare history --why --json --controller --authority --token-file --help' ;;
-            host) words='list check remove token rotate --seconds --uses --after --finish --json --controller --authority --token-file --help' ;;
-            perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong --plugin --net-version --device --channels --message --ranks --hosts --lab --rank --meet --jobs --duration --trace --wait --json --live --help' ;;
-            *) words=$(foliot "$command" --help 2>/dev/null | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u)' --help' ;;
+            topology) words='show declare history' ;;
             esac
-            if [[ $command =~ ^(lab|sim|keygen|topology)$ ]]; then
+            words+=" $(foliot "$command" --help 2>/dev/null | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u) --help"
+            if [[ $command =~ ^(alerts|config|jobs|keygen|lab|sim|topology)$ ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word"; compgen -f -- "$word")
                 return
             fi

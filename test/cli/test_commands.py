@@ -18,6 +18,13 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 FOLIOT = os.path.abspath(sys.argv.pop(1))
 
 
+COMMON = {"--help", "--version"}
+
+
+def options_in(text):
+    return set(re.findall(r"(?<![\w-])--[a-z0-9]+(?:[-_][a-z0-9]+)*", text))
+
+
 class Commands(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="foliot-cli-")
@@ -83,6 +90,29 @@ class Commands(unittest.TestCase):
         described = set(re.findall(r"\*(--[a-z]+(?:-[a-z]+)*)\*", manual)) - {"--help", "--version"}
         self.assertEqual(described, helped - {"--help"})
 
+    def test_the_other_manuals_say_what_help_says(self):
+        """Each option that a program's help has is in its manual, and no manual has one that the help lacks."""
+        folder = os.path.dirname(FOLIOT)
+        lab, perf, sim = ([FOLIOT, name] for name in ("lab", "perf", "sim"))
+        manuals = {
+            "foliot-lab.1": [lab] + [lab + [word] for word in ("eval", "traffic", "run", "fault")],
+            "foliot-perf.1": [perf],
+            "foliot-sim.1": [sim],
+            "foliot-agent.8": [[os.path.join(folder, "foliot-agent")]],
+            "foliot-controller.8": [[os.path.join(folder, "foliot-controller")]],
+        }
+        for name, programs in manuals.items():
+            helped, manual = set(), set()
+            for program in programs:
+                done = subprocess.run(program + ["--help"], capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), program)
+                helped |= options_in(done.stdout)
+            with open(os.path.join(TOP, "man", name + ".scd"), encoding="utf-8") as page:
+                # "foliot jobs ID --watch" is another command's
+                text = re.sub(r"\*foliot (?:jobs|status)\b.{0,12}--[a-z]+", "", page.read())
+                manual = options_in(text)
+            self.assertEqual(manual - COMMON, helped - COMMON, name)
+
     def test_completion_offers_commands_and_options(self):
         def complete(*words):
             script = (f". {TOP}/packaging/completion/foliot.bash; COMP_WORDS=({' '.join(words)}); "
@@ -93,7 +123,24 @@ class Commands(unittest.TestCase):
         self.assertIn("support-bundle", complete("foliot", "s"))
         self.assertEqual(complete("foliot", "mesh", "--p"), ["--paths"])
         self.assertEqual(complete("foliot", "host", "--tok"), ["--token-file"])
+        self.assertEqual(complete("foliot", "perf", "--net-v"), ["--net-version"])
         self.assertIn("scale", complete("foliot", "sim", "s"))
+
+    def test_completion_knows_what_may_follow_a_command(self):
+        """The manual's words behind a command are those that bash and zsh offer."""
+        def listed(name, what):
+            with open(os.path.join(TOP, "packaging", "completion", name), encoding="utf-8") as script:
+                return {command: set(words.split()) for command, words in
+                        re.findall(r"^ *([a-z]+)\) " + what + r"=['(]([a-z_ ]+)[')] ;;", script.read(), re.M)}
+        offered = listed("foliot.bash", "words")
+        self.assertEqual(offered, listed("_foliot", "options"))
+        with open(os.path.join(TOP, "man", "foliot.1.scd"), encoding="utf-8") as page:
+            section = page.read().split("# COMMANDS")[1].split("\n# ")[0]
+        values = {"on", "off", "authority", "fleet-key"}  # what follows those words
+        for command in set(offered) - {"lab", "perf", "sim"}:
+            synopsis = " ".join(re.findall(rf"^\*{command}\*(.*)", section, re.M))
+            self.assertEqual(set(re.findall(r"\*([a-z-]+)\*", re.sub(r"\*--[a-z-]+\*", "", synopsis))) - values,
+                             offered[command], command)
 
     def test_zsh_completion_is_zsh(self):
         if shutil.which("zsh") is None:
