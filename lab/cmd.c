@@ -6,10 +6,8 @@
 #include "lab/eval.h"
 #include "lab/fault.h"
 #include "lab/lab.h"
-#include "lab/machine.h"
 #include "lab/run.h"
 #include "lab/traffic.h"
-#include "platform/config/config.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -40,23 +38,6 @@ static const char usage[] =
     "\n"
     "NAME (default `lab`) lets several labs stand side by side. All of it needs root.\n";
 
-static int describe_check(const struct lab *lab)
-{
-    const struct scenario_fabric *f = &lab->scenario.fabric;
-    const char *wrong = f->hosts > LAB_HOST_MAX           ? "hosts: at most 200"
-                        : f->nics_per_host > 16           ? "nics_per_host: at most 16"
-                        : f->leaves > LAB_SWITCH_MAX      ? "leaves: at most 62"
-                        : f->spines > LAB_SWITCH_MAX      ? "spines: at most 62"
-                        : f->network != NETWORK_FABRIC    ? "network: fabric"
-                        : f->spines == 0 && f->leaves > 1 ? "spines: at least 1 between leaves"
-                                                          : NULL;
-    if (wrong != NULL) {
-        fprintf(stderr, "foliot lab: this machine's lab expects %s\n", wrong);
-        return -EINVAL;
-    }
-    return 0;
-}
-
 static int name_check(const char *name)
 {
     size_t size = strlen(name);
@@ -72,55 +53,6 @@ static int name_check(const char *name)
         return -EINVAL;
     }
     return 0;
-}
-
-static void lab_name(struct lab *lab, const char *name)
-{
-    snprintf(lab->name, sizeof(lab->name), "%s", name);
-    snprintf(lab->folder, sizeof(lab->folder), LAB_ROOT "/%s", name);
-}
-
-int lab_describe(struct lab *lab, const char *name, const char *file)
-{
-    lab_name(lab, name);
-    scenario_init(&lab->scenario);
-    if (file != NULL) {
-        struct config_error error;
-        int rc = scenario_load(file, &lab->scenario, &error);
-        if (rc < 0) {
-            fprintf(stderr, "foliot lab: %s\n", error.text);
-            return rc;
-        }
-    }
-    return describe_check(lab);
-}
-
-/* What `up` was given, as it stands in memory: read back by the program that wrote it. */
-static int save(const struct lab *lab)
-{
-    char file[LAB_TEXT_SIZE + 32];
-    snprintf(file, sizeof(file), "%s/scenario", lab->folder);
-    FILE *f = fopen(file, "we");
-    if (f == NULL) {
-        return -errno;
-    }
-    size_t n = fwrite(&lab->scenario, sizeof(lab->scenario), 1, f);
-    return fclose(f) == 0 && n == 1 ? 0 : -EIO;
-}
-
-int lab_open(struct lab *lab, const char *name)
-{
-    char file[LAB_TEXT_SIZE + 32];
-    lab_name(lab, name);
-    snprintf(file, sizeof(file), "%s/scenario", lab->folder);
-    FILE *f = fopen(file, "re");
-    if (f == NULL) {
-        return -errno;
-    }
-    size_t n = fread(&lab->scenario, sizeof(lab->scenario), 1, f);
-    bool is_end = fgetc(f) == EOF;
-    fclose(f);
-    return n == 1 && is_end ? 0 : -EPROTO;
 }
 
 static int open_said(struct lab *lab, const char *name)
@@ -139,74 +71,11 @@ static int open_said(struct lab *lab, const char *name)
     return rc;
 }
 
-static void visit_count(const char *space, void *data)
-{
-    (void)space;
-    ++*(int *)data;
-}
-
-static int space_count(const char *name)
-{
-    char prefix[64];
-    int count = 0;
-    snprintf(prefix, sizeof(prefix), "foliot-%s-", name);
-    machine_each_space(prefix, visit_count, &count);
-    return count;
-}
-
-bool lab_is_there(const char *name)
-{
-    char folder[LAB_TEXT_SIZE];
-    snprintf(folder, sizeof(folder), LAB_ROOT "/%s", name);
-    return space_count(name) > 0 || access(folder, F_OK) == 0;
-}
-
 static double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int start_agents(const struct lab *lab)
-{
-    int rc = 0;
-    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
-        rc = lab_agent_start(lab, h);
-        if (rc < 0) {
-            fprintf(stderr, "foliot lab: host%d: its agent didn't start: see %s/host%d/agent.log\n",
-                    h, lab->folder, h);
-        }
-    }
-    return rc;
-}
-
-int lab_bring_up(const struct lab *lab, bool has_agents, const char *program, int api_port)
-{
-    int rc = machine_make_folder(LAB_ROOT);
-    rc = rc == 0 ? machine_make_folder(lab->folder) : rc;
-    rc = rc == 0 ? save(lab) : rc;
-    if (rc < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", lab->folder, strerror(-rc));
-        return rc;
-    }
-    rc = lab_fabric_up(lab);
-    if (rc == 0 && (rc = lab_oscillators_create(lab)) < 0) {
-        fprintf(stderr, "foliot lab: oscillators: %s\n", strerror(-rc));
-    }
-    if (rc == 0 && (rc = lab_agents_write(lab, api_port != 0 ? LAB_CONTROLLER : NULL)) < 0) {
-        fprintf(stderr, "foliot lab: agent files: %s\n", strerror(-rc));
-    }
-    if (rc == 0 && program != NULL && (rc = lab_agents_program(lab, program)) < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", program, strerror(-rc));
-    }
-    if (rc == 0 && api_port != 0) {
-        rc = lab_control_up(lab, api_port);
-    }
-    if (rc == 0 && has_agents) {
-        rc = start_agents(lab);
-    }
-    return rc;
 }
 
 /* Words that a command doesn't take are refused: `down NAME` must not take another lab down. */
@@ -309,7 +178,7 @@ static int cmd_down(const char *name, int argc, char **argv)
         return 2;
     }
     snprintf(folder, sizeof(folder), LAB_ROOT "/%s", name);
-    int count = space_count(name);
+    int count = lab_space_count(name);
     bool was_there = count > 0 || access(folder, F_OK) == 0;
     if (lab_fabric_down(name) < 0) {
         fprintf(stderr, "foliot lab: lab '%s': not all of it could be removed\n", name);
@@ -331,7 +200,7 @@ static int cmd_status(const char *name, int argc, char **argv)
     const struct scenario_fabric *f = &lab.scenario.fabric;
     char address[LAB_TEXT_SIZE], token[LAB_TEXT_SIZE];
     int expected = f->hosts + f->leaves + f->spines + lab_control_read(name, address, token);
-    int found = space_count(name);
+    int found = lab_space_count(name);
     printf("lab '%s': %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, seed %llu\n", name,
            f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
            (unsigned long long)lab.scenario.seed);

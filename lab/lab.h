@@ -53,6 +53,8 @@ MUST_CHECK int lab_open(struct lab *lab, const char *name);
 /* From a description; file NULL: the default fabric. Says what is wrong on stderr. */
 MUST_CHECK int lab_describe(struct lab *lab, const char *name, const char *file);
 
+/* How many namespaces of a lab of this name there are. */
+int lab_space_count(const char *name);
 /* Something of a lab of this name is there, whole or not. */
 bool lab_is_there(const char *name);
 /* All of it: fabric, oscillators, agents, a controller if `api_port` isn't 0. `program` is the agents', NULL:
@@ -60,7 +62,7 @@ bool lab_is_there(const char *name);
 MUST_CHECK int lab_bring_up(const struct lab *lab, bool has_agents, const char *program,
                             int api_port);
 
-/* up and down: fabric.c. Both say what went wrong on stderr. */
+/* The fabric alone. Both say what went wrong on stderr. */
 MUST_CHECK int lab_fabric_up(const struct lab *lab);
 /* Whatever there is of a lab of this name, gone. 0 also when there was nothing. */
 MUST_CHECK int lab_fabric_down(const char *name);
