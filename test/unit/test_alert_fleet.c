@@ -60,6 +60,18 @@ static void a_dead_spine_of_a_thousand_nics_is_one_page(void **state)
     assert_string_equal(world.page_cause, "spine1");
 }
 
+static uint32_t open_incidents(void)
+{
+    struct alert_incident incident;
+    size_t cursor = 0;
+    uint32_t count = 0;
+
+    while (alerts_next_incident(world.engine, &cursor, &incident)) {
+        count += incident.state == INCIDENT_NEW || incident.state == INCIDENT_OPEN;
+    }
+    return count;
+}
+
 static void two_faults_at_once_are_two_pages(void **state)
 {
     start(125, 5);
@@ -77,6 +89,31 @@ static void two_faults_at_once_are_two_pages(void **state)
     }
     minutes(5);
     assert_int_equal(world.pages, 2);
+}
+
+/* Some of those who miss a path know which trunk it is, others only that it is dead. */
+static void dead_paths_without_a_suspect_are_of_the_trunk_that_broke_with_them(void **state)
+{
+    for (int first = 0; first < 2; first++) {
+        start(32, 5);
+        minutes(2);
+        for (uint32_t k = 0; k < 12; k++) {
+            const bool known = k % 2 == (first != 0);
+            world_finding(&world, k, FINDING_PATH_DEAD, k * 8, (k + 20) * 8,
+                          known ? ELEMENT_TRUNK : ELEMENT_UNKNOWN,
+                          known ? "trunk leaf0 - spine1" : NULL, known, 600);
+            world_run(&world, mono_add(world.now, span_ms(20)));
+        }
+        world_run(&world, mono_add(world.now, span_ms(5000)));
+        /* one that died later is a thing of its own */
+        world_finding(&world, 30, FINDING_PATH_DEAD, 240, 80, ELEMENT_UNKNOWN, NULL, false, 600);
+        world_run(&world, mono_add(world.now, span_ms(5000)));
+        assert_int_equal(world.pages, 1);
+        assert_string_equal(world.page_cause, "trunk leaf0 - spine1");
+        assert_int_equal(open_incidents(), 2);
+        end(state);
+    }
+    start(8, 1); /* what the teardown ends */
 }
 
 static void fifty_flaps_are_one_page(void **state)
@@ -192,6 +229,8 @@ int main(void)
         cmocka_unit_test_teardown(days_of_a_healthy_fleet_page_nobody, end),
         cmocka_unit_test_teardown(a_dead_spine_of_a_thousand_nics_is_one_page, end),
         cmocka_unit_test_teardown(two_faults_at_once_are_two_pages, end),
+        cmocka_unit_test_teardown(
+            dead_paths_without_a_suspect_are_of_the_trunk_that_broke_with_them, end),
         cmocka_unit_test_teardown(fifty_flaps_are_one_page, end),
         cmocka_unit_test(each_default_rule_fires_when_its_fault_is_there),
     };

@@ -249,6 +249,8 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
 {
     const bool peer = f->kind == FINDING_PEER_SILENT;
 
+    i->unplaced = (f->kind == FINDING_PATH_DEAD || f->kind == FINDING_PATH_LOSSY) &&
+                  f->suspect_kind == ELEMENT_UNKNOWN;
     if (f->suspect_kind != ELEMENT_UNKNOWN) {
         add_suspect(a, i, f);
     }
@@ -270,6 +272,7 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
 
 void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_finding *f)
 {
+    i->unplaced = false;
     if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
         add_nic(a, i, f->from_nic, true);
     } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {

@@ -216,6 +216,7 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
         c->state = INCIDENT_OPEN;
     }
     c->quiet_until = MONO_NEVER;
+    c->placed = c->placed || !i->unplaced;
     if (fresh) {
         c->since = i->since;
         c->due = mono_add(a->now, rule->wait);
@@ -280,6 +281,7 @@ static void absorb(struct alerts *a, struct incident *into, struct incident *c)
     into->loud = c->loud > into->loud ? c->loud : into->loud;
     into->total += c->total;
     into->spoke = into->spoke || c->spoke;
+    into->placed = into->placed || c->placed;
     if (into->told || c->told) {
         into->told_at = into->told && c->told ? mono_min(into->told_at, c->told_at)
                         : into->told          ? into->told_at
@@ -405,18 +407,43 @@ static struct incident *incident_of_cause(struct alerts *a, const struct instanc
     return NULL;
 }
 
-/* A figure of a whole rail or fleet that got worse while a switch is down needs no cause of its own. */
-static struct incident *incident_of_fabric(struct alerts *a)
+static bool is_of_fabric(const struct alerts *a, const struct incident *c)
+{
+    const uint32_t kind = incident_is_open(c) ? a->elements[c->cause].kind : ELEMENT_KIND_NONE;
+
+    return kind == ELEMENT_KIND_TRUNK || (kind >= ELEMENT_KIND_LEAF && kind <= ELEMENT_KIND_ROUTER);
+}
+
+static bool same_onset(const struct mono x, const struct mono y)
+{
+    const int64_t apart = mono_sub(x, y).ns;
+
+    return (apart < 0 ? -apart : apart) <= SAME_ONSET_NS;
+}
+
+/* A figure of a whole rail or fleet that got worse while a switch is down needs no cause of its own (onset NULL: whenever it
+ * began); nor does a dead path of which nobody knows more than that it died in the same second. */
+static struct incident *incident_of_fabric(struct alerts *a, const struct mono *onset)
 {
     for (uint32_t k = 0; k < a->incident_max; k++) {
         struct incident *c = &a->incidents[k];
-        const uint32_t kind = incident_is_open(c) ? a->elements[c->cause].kind : ELEMENT_KIND_NONE;
-        if (kind == ELEMENT_KIND_TRUNK ||
-            (kind >= ELEMENT_KIND_LEAF && kind <= ELEMENT_KIND_ROUTER)) {
+        if (is_of_fabric(a, c) && (onset == NULL || same_onset(c->since, *onset))) {
             return c;
         }
     }
     return NULL;
+}
+
+/* The other way round: the dead paths came first, and it becomes known what they have in common. */
+static void gather_unplaced(struct alerts *a, struct incident *into)
+{
+    for (uint32_t k = 0; is_of_fabric(a, into) && into->placed && k < a->incident_max; k++) {
+        struct incident *c = &a->incidents[k];
+        if (c != into && incident_is_open(c) && !c->placed && c->firing > 0 &&
+            same_onset(c->since, into->since)) {
+            absorb(a, into, c);
+        }
+    }
 }
 
 void incident_group(struct alerts *a, struct instance *i)
@@ -425,7 +452,9 @@ void incident_group(struct alerts *a, struct instance *i)
     struct incident *c = incident_of_cause(a, i);
 
     if (c == NULL && rule->scope >= ALERT_PER_RAIL && rule->condition == ALERT_ON_THRESHOLD) {
-        c = incident_of_fabric(a);
+        c = incident_of_fabric(a, NULL);
+    } else if (c == NULL && i->unplaced) {
+        c = incident_of_fabric(a, &i->since);
     }
     if (c == NULL && i->cause_count > 0) {
         c = incident_new(a, i->causes[0]);
@@ -433,6 +462,7 @@ void incident_group(struct alerts *a, struct instance *i)
     if (c != NULL) {
         take(a, c, i);
         promote(a, c);
+        gather_unplaced(a, &a->incidents[i->incident]);
     }
 }
 

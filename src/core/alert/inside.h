@@ -13,7 +13,8 @@
 #define GONE_NS        (900 * NS_PER_S) /* and over, if its host still speaks: no longer measured */
 #define GATHER_MAX_NS                                                                              \
     (1 * NS_PER_S) /* how long telling waits when it looks like something larger */
-#define RESTORED_NS (300 * NS_PER_S) /* a restored incident must be confirmed within it */
+#define SAME_ONSET_NS (1 * NS_PER_S)   /* unplaced: of a switch's fault that began so near to it */
+#define RESTORED_NS   (300 * NS_PER_S) /* a restored incident must be confirmed within it */
 
 /* Elements from specific to general: with equal evidence the finer one is the cause. */
 enum alert_element_kind {
@@ -49,6 +50,7 @@ struct instance { /* one alert */
     uint32_t rule, incident;
     uint8_t state, cause_count;
     bool silenced, stale, holds; /* holds: the condition, as last judged */
+    bool unplaced;               /* a dead path of which its finder knows no suspect */
     struct mono since, fired, due, seen;
     uint32_t said_by, run;
     uint32_t host, nic, peer, port;
@@ -68,6 +70,7 @@ struct incident {
     uint8_t steps[ALERT_ROUTE_MAX];
     uint32_t firing, audible, total, pages, reopened, sequence, told_receivers;
     bool told, spoke; /* spoke: an alert that nobody silenced was in it */
+    bool placed;      /* not all of it was ever unplaced */
     bool queued, change_due;
     bool notify, notify_page;
     uint32_t notify_event, notify_receivers, queue_next;
