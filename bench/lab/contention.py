@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""contention.py [NAME...]: jobs that meet on the trunks of the lab: against static ECMP, against as many connections round robin.
+"""contention.py [soak] [NAME...]: jobs that meet on the trunks of the lab: against static ECMP, against as many connections round robin.
 
 Two jobs of 4 ranks each, all on the same 4 hosts of two leaves, 2 NICs a host; host links are 1.5 times as fast as trunks. Each draw
 of source ports plays all variants one after the other, in an order of its own. A rank's throughput is what it received in the middle
@@ -9,33 +9,68 @@ ecmp        the reference plugin, one connection a pair and channel: what NCCL's
 spread      the reference plugin with as many connections a pair as ours has lanes, round robin
 failover    ours without traffic control: round robin over its lanes, no repath
 full        ours
+balanced    as ecmp, in a fabric that balances load itself (balance.bpf.c)
+slow_full, slow_balanced: the same two with one uplink at 10 %
+
+Three draws; `contention.py soak`: ten.
 """
+import contextlib
+import os
 import random
 import sys
 import time
 
-from job import FABRIC, NS, PLUGIN, REFERENCE, Job
+from balance import Balance
+from job import FABRIC as JOB_FABRIC
+from job import NS, PLUGIN, REFERENCE, Job
 from world import Lab, Missing, Rows, median, need_root, quantile, runs, seconds, spread
 
 NAME = "bench-contention"
-DRAWS = 10
+FABRIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contention.yaml")
+TRUNK_MBPS, BUFFER_BYTES = 30, 120000  # as there
+SOAK = sys.argv[1:2] == ["soak"]
+DRAWS = 10 if SOAK else 3
 LANES = 4
+SIZES = {"alltoall": "8M", "all_reduce": "4M"}  # a connection of the reference has 1 and 3 MB of it each time
+WAIT_US = 500  # between two looks when nothing moves: eight ranks that look each 50 us take a processor
+SLOW_UPLINK = 1
+ECMP = (REFERENCE, {})
+FULL = (PLUGIN, {"FOLIOT_MODE": "full", "FOLIOT_LANES_PER_SET": str(LANES)})
 VARIANTS = {
-    "ecmp": (REFERENCE, {}),
+    "ecmp": ECMP,
     "spread": (REFERENCE, {"REFERENCE_NTHREADS": "1", "REFERENCE_NSOCKS_PERTHREAD": str(LANES)}),
     "failover": (PLUGIN, {"FOLIOT_MODE": "failover", "FOLIOT_LANES_PER_SET": str(LANES)}),
-    "full": (PLUGIN, {"FOLIOT_MODE": "full", "FOLIOT_LANES_PER_SET": str(LANES)}),
+    "full": FULL,
+    "balanced": ECMP,
+    "slow_full": FULL,
+    "slow_balanced": ECMP,
 }
 
 
+@contextlib.contextmanager
+def fabric_of(lab, variant):
+    """The fabric that a variant runs in."""
+    slow = variant.startswith("slow_")
+    with contextlib.ExitStack() as stack:
+        if slow:
+            lab.fault("brownout", f"trunk 0-{SLOW_UPLINK}", "--rate_mbps", str(TRUNK_MBPS / 10))
+            stack.callback(lab.undo)
+        if variant.endswith("balanced"):
+            stack.enter_context(Balance(lab, rate_mbps=TRUNK_MBPS, buffer_bytes=BUFFER_BYTES, slow=SLOW_UPLINK if slow else -1))
+        yield
+
+
 class Trial:
-    """One run of one variant: its ranks' rates in Mbit/s, of both jobs."""
+    """One run of one variant: its ranks' rates in Mbit/s, of both jobs; in-band delays and message times in ms, p50 and p99."""
 
     def __init__(self, lab, operation, variant, jobs=2, hosts="0,1,2,3"):
         plugin, environment = VARIANTS[variant]
         last = seconds(6)
-        with Job(lab, last, operation, hosts, plugin, jobs=jobs, **environment) as job:
+        with fabric_of(lab, variant), Busy() as busy, \
+                Job(lab, last, operation, hosts, plugin, jobs=jobs, true=True, iterations=1, wait_us=WAIT_US, size=SIZES[operation],
+                    **environment) as job:
             pass
+        self.busy = busy.share
         begin, end = job.span()
         if end - begin < NS * last // 2:
             raise Missing("the jobs ran too short a time together")
@@ -47,39 +82,86 @@ class Trial:
             self.rates.append(8e3 * got / (end - begin))
         self.mean = sum(self.rates) / len(self.rates)
         self.slowest = min(self.rates)
+        messages = list(job.messages(begin, end))
+        self.message_ms = [(quantile([whole for whole, _ in messages], p) or 0) / 1e6 for p in (0.5, 0.99)]
+        # The reference says nothing of delays; when it is done with a send its kernel has just taken the last byte.
+        self.delay_ms = [(quantile([wire for _, wire in messages], p) or 0) / 1e6 if plugin == REFERENCE else job.pages.delay_ms(p)
+                         for p in (0.5, 0.99)]
+
+
+class Busy:
+    """How busy the machine's processors were: above nine tenths it is they that are measured."""
+
+    def read(self):
+        with open("/proc/stat", encoding="ascii") as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+        return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+    def __enter__(self):
+        self.before = self.read()
+        return self
+
+    def __exit__(self, *_):
+        used, total = (after - before for after, before in zip(self.read(), self.before))
+        self.share = used / max(1, total)
+
+
+class Comparison:
+    """All variants of an operation, draw by draw, as rows."""
+
+    def __init__(self, rows, operation, name):
+        self.rows, self.name, self.found = rows, name, {variant: [] for variant in VARIANTS}
+        order = random.Random(1)
+        with Lab(NAME, FABRIC, agents=False) as lab:
+            for draw in range(runs(DRAWS)):
+                turn = list(VARIANTS)
+                order.shuffle(turn)
+                for variant in turn:
+                    self.found[variant].append(Trial(lab, operation, variant))
+                print(f"    {name}, draw {draw}: " + ", ".join(f"{v} {self.found[v][-1].mean:.1f} (slowest {self.found[v][-1].slowest:.1f})"
+                                                          for v in VARIANTS) + " Mbit/s a rank", flush=True)
+
+    def ratios(self, one, other):
+        return [a.mean / b.mean for a, b in zip(self.found[one], self.found[other])]
+
+    def worst(self, variant):
+        return min(trial.slowest for trial in self.found[variant])
+
+    def add(self, row, values, must, aim, note="", better="higher"):
+        self.rows.add(f"contention.{self.name}.{row}", median(values), "ratio", must, aim, better, len(values), spread(values),
+                      f"bench/lab/contention.py {'soak ' if SOAK else ''}{self.name}", note)
+
+    def rates(self):
+        found = self.found
+        self.add("ecmp_mean", self.ratios("full", "ecmp"), 1.5, None, f"mean of all ranks; {median([t.mean for t in found['ecmp']]):.1f} → "
+                 f"{median([t.mean for t in found['full']]):.1f} Mbit/s")
+        self.add("ecmp_slowest", [self.worst("full") / max(self.worst("ecmp"), 0.1)], 2.36, None,
+                 f"slowest rank in the worst of {len(found['ecmp'])} draws; {self.worst('ecmp'):.1f} → {self.worst('full'):.1f} Mbit/s")
+        self.add("spread", self.ratios("full", "spread"), 1.15, 1.35, f"against {LANES} connections a pair, round robin")
+        self.add("spread.no_repath", self.ratios("failover", "spread"), None, None, "the same with our traffic control off")
+        self.add("repath", self.ratios("full", "failover"), None, None, "traffic control on against off")
+        self.add("fairness", [t.slowest / t.mean for t in found["full"]], 0.9, 0.97, "slowest rank over the mean")
+        self.add("balanced", self.ratios("full", "balanced"), 0.97, 1.15, "against load balancing in the fabric, exact queues; healthy")
+        self.rows.add(f"contention.{self.name}.busy", max(t.busy for trials in found.values() for t in trials), "of the processors", 0.9, None,
+                      note="the busiest trial: above this it is processors that are measured")
+        self.add("balanced.slow_uplink", self.ratios("slow_full", "slow_balanced"), 1.25, 1.4, "the same, one uplink at 10 %")
+
+    def delays(self):
+        for what, musts in (("delay", ((0.75, 0.1), (0.5, None))), ("message", ((0.75, 0.5), (0.6, None)))):
+            for i, p in enumerate(("p50", "p99")):
+                pairs = [(getattr(a, what + "_ms")[i], getattr(b, what + "_ms")[i]) for a, b in
+                         zip(self.found["full"], self.found["ecmp"])]
+                pairs = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
+                self.add(f"ecmp_{what}_{p}", [ours / theirs for ours, theirs in pairs], *musts[i],
+                         f"{median([b for _, b in pairs]):.1f} → {median([a for a, _ in pairs]):.1f} ms" + (
+                             "; in-band one-way delay; the reference's: from done at the sender, when the kernel has taken all, to done at the receiver"
+                             if what == "delay" else "; from isend to done at the receiver"), "lower")
 
 
 def two_jobs(rows, operation, name):
-    """One row of the table for an operation: all variants, draw by draw."""
-    order = random.Random(1)
-    found = {variant: [] for variant in VARIANTS}
-    with Lab(NAME, FABRIC, agents=False) as lab:
-        for draw in range(runs(DRAWS)):
-            turn = list(VARIANTS)
-            order.shuffle(turn)
-            for variant in turn:
-                found[variant].append(Trial(lab, operation, variant))
-            print(f"    {name}, draw {draw}: " + ", ".join(f"{v} {found[v][-1].mean:.1f} (slowest {found[v][-1].slowest:.1f})"
-                                                      for v in VARIANTS) + " Mbit/s a rank", flush=True)
-    command = f"bench/lab/contention.py {name}"
-
-    def ratios(one, other):
-        return [a.mean / b.mean for a, b in zip(found[one], found[other])]
-
-    def worst(variant):
-        return min(trial.slowest for trial in found[variant])
-
-    def add(row, values, must, aim, note=""):
-        rows.add(f"contention.{name}.{row}", median(values), "ratio", must, aim, "higher", len(values), spread(values), command, note)
-
-    add("ecmp_mean", ratios("full", "ecmp"), 1.5, None, f"mean of all ranks; {median([t.mean for t in found['ecmp']]):.1f} → "
-        f"{median([t.mean for t in found['full']]):.1f} Mbit/s")
-    add("ecmp_slowest", [worst("full") / max(worst("ecmp"), 0.1)], 2.36, None, f"slowest rank in the worst draw; {worst('ecmp'):.1f} → "
-        f"{worst('full'):.1f} Mbit/s")
-    add("spread", ratios("full", "spread"), 1.15, 1.35, f"against {LANES} connections a pair, round robin")
-    add("spread.no_repath", ratios("failover", "spread"), None, None, "the same with our traffic control off")
-    add("repath", ratios("full", "failover"), None, None, "traffic control on against off")
-    add("fairness", [t.slowest / t.mean for t in found["full"]], 0.9, 0.97, "slowest rank over the mean")
+    comparison = Comparison(rows, operation, name)
+    comparison.rates()
+    comparison.delays()
 
 
 def all_to_all(rows):
@@ -93,14 +175,17 @@ def all_reduce(rows):
 
 
 def row_list(name):
-    return [(f"contention.{name}.ecmp_mean", "ratio", 1.5, None, "higher"), (f"contention.{name}.ecmp_slowest", "ratio", 2.36, None, "higher"),
-            (f"contention.{name}.spread", "ratio", 1.15, 1.35, "higher"), (f"contention.{name}.fairness", "ratio", 0.9, 0.97, "higher")]
+    higher = (("ecmp_mean", 1.5, None), ("ecmp_slowest", 2.36, None), ("spread", 1.15, 1.35), ("spread.no_repath", None, None),
+              ("repath", None, None), ("fairness", 0.9, 0.97), ("balanced", 0.97, 1.15), ("balanced.slow_uplink", 1.25, 1.4))
+    lower = (("ecmp_delay_p50", 0.75, 0.1), ("ecmp_delay_p99", 0.5, None), ("ecmp_message_p50", 0.75, 0.5), ("ecmp_message_p99", 0.6, None))
+    return [(f"contention.{name}.{row}", "ratio", must, aim, "higher") for row, must, aim in higher] + \
+        [(f"contention.{name}.{row}", "ratio", must, aim) for row, must, aim in lower]
 
 
 def brownout(rows):
     """one trunk at 10 % of its rate under one all-reduce: job's rate against the capacity that is left"""
     shares = []
-    with Lab(NAME, FABRIC, agents=False) as lab:
+    with Lab(NAME, JOB_FABRIC, agents=False) as lab:
         for turn in range(runs(5)):
             last = seconds(20)
             with Job(lab, last, "all_reduce", "0,2") as job:
@@ -117,7 +202,7 @@ def gray_loss(rows):
     """1 % and 10 % loss on one of four paths: goodput against the three clean ones, from 2 s on"""
     for percent in (1, 10):
         shares = []
-        with Lab(NAME, FABRIC, agents=False) as lab:
+        with Lab(NAME, JOB_FABRIC, agents=False) as lab:
             for turn in range(runs(5)):
                 last = seconds(20)
                 with Job(lab, last, "all_reduce", "0,2") as job:
@@ -140,7 +225,7 @@ MEASURES = {
 
 if __name__ == "__main__":
     need_root()
-    ROWS = Rows("contention-lab")
-    for chosen in sys.argv[1:] or MEASURES:
+    ROWS = Rows("contention-soak" if SOAK else "contention-lab")
+    for chosen in sys.argv[1 + SOAK:] or MEASURES:
         ROWS.measure(MEASURES[chosen][1], MEASURES[chosen][0])
     sys.exit(ROWS.finish())

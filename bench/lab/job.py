@@ -9,10 +9,12 @@ import tempfile
 import threading
 import time
 
+from pages import Pages
 from world import BUILD, FOLIOT, Missing
 
 PLUGIN = os.path.join(BUILD, "src", "plugin", "libnccl-net-foliot.so")
 REFERENCE = os.path.join(BUILD, "test", "reference", "libnccl-net-reference.so")
+TRUE_CLOCK = os.path.join(BUILD, "bench", "true_clock")
 FABRIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "jobs.yaml")
 NS = 1_000_000_000
 
@@ -30,40 +32,79 @@ def raw_to_mono_ns():
 
 
 class Job:
-    """One `foliot perf` on the hosts of a lab, for a while; `with` waits for its end."""
+    """One `foliot perf` on the hosts of a lab, for a while; `with` waits for its end.
+
+    true: stamps of its messages are the machine's own time, the truth; its pages say in-band delays (`delays`)."""
 
     def __init__(self, lab, duration, operation="all_reduce", hosts="0,1,2,3", plugin=PLUGIN, size="4M", message="64K",
-                 channels=2, wait_us=50, jobs=1, **environment):
+                 channels=2, wait_us=50, jobs=1, iterations=20, true=False, **environment):
         self.folder = tempfile.mkdtemp(prefix="foliot-job-")
         self.lines = []  # of the plugin and of perf: (monotonic ns, text)
-        self.jobs, self.hosts = jobs, hosts.split(",")
-        self.words = [FOLIOT, "perf", operation, "--lab", lab.name, "--hosts", hosts, "--ranks", str(len(self.hosts)),
+        self.lab, self.jobs, self.hosts, self.true = lab, jobs, hosts.split(","), true
+        self.words = [FOLIOT, "perf", operation, "--ranks", str(len(self.hosts)),
                       "--plugin", plugin, "--message", message, "--channels", str(channels), "-b", size, "-e", size, "-c", "1",
-                      "-T", "60", "--duration", str(duration), "--wait", str(wait_us), "--jobs", str(jobs),
-                      "-J", os.path.join(self.folder, "json"), "--trace", self.folder]
+                      "-n", str(iterations), "-T", "60", "--duration", str(duration), "--wait", str(wait_us), "--trace", self.folder]
         self.environment = {**os.environ, "NCCL_DEBUG": "INFO", **environment}
-        self.process, self.receives, self.status = None, [], None
+        self.pages = Pages(self.folder) if true else None
+        if self.pages is not None:
+            self.environment["FOLIOT_JOB_DIR"] = self.pages.folder
+        self.processes, self.receives, self.status = [], [], None
+        self.sends, self.arrivals = [], []  # per rank: records as `man foliot-perf` has them
+
+    def commands(self):
+        """Of the whole by itself; with true time of each rank, for the lab would give it its host's clock."""
+        json_file = os.path.join(self.folder, "json")
+        if not self.true:
+            yield [*self.words, "--lab", self.lab.name, "--hosts", ",".join(self.hosts), "--jobs", str(self.jobs), "-J", json_file]
+            return
+        for job in range(self.jobs):
+            for rank, host in enumerate(self.hosts):
+                yield [*self.lab.words("exec", f"host{host}"), "env", "-u", "FOLIOT_LAB_OSCILLATOR", f"FOLIOT_RUNTIME_DIR={self.folder}",
+                       f"FOLIOT_PERF_HOST=host{host}", *self.words, "--rank", str(rank), "--job", str(job), "--meet",
+                       f"unix:{self.folder}/meet.{job}", "-J", json_file + (f".{job}" if self.jobs > 1 else "")]
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                                        env=self.environment, text=True, errors="replace")
-        self.reader = threading.Thread(target=self.listen, daemon=True)
-        self.reader.start()
+        self.clock = subprocess.Popen([TRUE_CLOCK, self.folder]) if self.true else None
+        if self.true:
+            time.sleep(0.2)
+        self.readers = []
+        for words in self.commands():
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                       env=self.environment, text=True, errors="replace")
+            self.processes.append(process)
+            self.readers.append(threading.Thread(target=self.listen, args=(process,), daemon=True))
+            self.readers[-1].start()
+        if self.pages is not None:
+            self.pages.start()
         return self
 
-    def listen(self):
-        for line in self.process.stderr:
+    def listen(self, process):
+        for line in process.stderr:
             self.lines.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC), line.rstrip()))
 
+    def wait(self, stop):
+        """Exit status, 0 if all were."""
+        worst = 0
+        end = time.monotonic() + 180
+        for process in self.processes:
+            try:
+                if stop:
+                    process.terminate()
+                worst = process.wait(timeout=max(1, end - time.monotonic())) or worst
+            except subprocess.TimeoutExpired:
+                process.kill()
+                worst = process.wait()
+        return worst
+
     def __exit__(self, kind, *_):
-        try:
-            if kind is not None:
-                self.process.terminate()
-            self.status = self.process.wait(timeout=180)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.status = self.process.wait()
-        self.reader.join(timeout=5)
+        self.status = self.wait(kind is not None)
+        for reader in self.readers:
+            reader.join(timeout=5)
+        if self.pages is not None:
+            self.pages.stop()
+        if self.clock is not None:
+            self.clock.kill()
+            self.clock.wait()
         self.shift = raw_to_mono_ns()
         try:
             if kind is None:
@@ -79,16 +120,35 @@ class Job:
             self.report = json.load(open(name, encoding="utf-8"))
             for rank in range(len(self.hosts)):
                 data = open(f"{self.folder}/job{job}-rank{rank}.trace", "rb").read()
-                records = list(struct.iter_unpack("<qII", data))
+                records = list(struct.iter_unpack("<qIHH", data))
                 times = [r[0] for r in records]
                 total, sums = 0, []
                 for r in records:
                     total += r[1]
                     sums.append(total)
                 self.receives.append((times, sums))
+                self.arrivals.append(records)
+                self.sends.append(list(struct.iter_unpack("<qIHH", open(f"{self.folder}/job{job}-rank{rank}.sends", "rb").read())))
 
     def wrong(self):
         return sum(row["out_of_place"]["nwrong"] or 0 for row in self.report["results"])
+
+    def messages(self, begin, end):
+        """Of every message sent in [begin, end): from isend to done at its receiver, and from done at its sender to done at its
+        receiver, ns. Each connection's messages are matched by their order."""
+        count = len(self.hosts)
+        for job in range(self.jobs):
+            came = {}
+            for rank in range(count):
+                for at, _, channel, peer in self.arrivals[job * count + rank]:
+                    came.setdefault((peer, rank, channel), []).append(at)
+            for rank in range(count):
+                sent = {}
+                for at, us, channel, peer in self.sends[job * count + rank]:
+                    k = sent[peer, channel] = sent.get((peer, channel), -1) + 1
+                    done = came.get((rank, peer, channel), [])
+                    if begin <= at < end and k < len(done):
+                        yield done[k] - at, done[k] - at - us * 1000
 
     def span(self):
         """All ranks are at it: from, to (monotonic ns)."""

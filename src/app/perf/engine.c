@@ -35,14 +35,29 @@ static void note_receive(struct engine *e, const struct line *plan, size_t size)
     if (e->trace != NULL) {
         const struct {
             int64_t ns;
-            uint32_t bytes, channel;
-        } record = {now, (uint32_t)size, (uint32_t)plan->channel};
+            uint32_t bytes;
+            uint16_t channel, peer;
+        } record = {now, (uint32_t)size, (uint16_t)plan->channel, (uint16_t)plan->peer};
         fwrite(&record, sizeof(record), 1, e->trace);
         if (now - e->trace_flushed_ns > TRACE_FLUSH_NS) { /* who looks on sees it go */
             e->trace_flushed_ns = now;
             fflush(e->trace);
         }
     }
+}
+
+/* Another send finished: how long its message took from isend to done. */
+static void note_send(const struct engine *e, const struct line *plan, int64_t posted_ns)
+{
+    const int64_t us = (perf_now_ns() - posted_ns) / 1000;
+    const struct {
+        int64_t ns;
+        uint32_t us;
+        uint16_t channel, peer;
+    } record = {posted_ns, us < UINT32_MAX ? (uint32_t)us : UINT32_MAX, (uint16_t)plan->channel,
+                (uint16_t)plan->peer};
+
+    fwrite(&record, sizeof(record), 1, e->sends);
 }
 
 /* What is to be done with received data before anybody may use them. */
@@ -135,10 +150,12 @@ static enum nccl_result post_send(struct engine *e, const struct line *plan,
     /* registered: input and output with this comm; slots with both */
     void *mhandle = line->mhandles[x->kind == SEND_INPUT ? 0 : x->kind == SEND_OUTPUT ? 1 : 2];
     void *request = NULL;
+    const int64_t began_ns = e->sends != NULL ? perf_now_ns() : 0;
     const enum nccl_result result =
         net_isend(e->net, line->comm, data, x->size, 0, mhandle, &request);
 
     if (result == NCCL_SUCCESS && request != NULL) {
+        line->sent_ns[line->posted % PERF_STEPS] = began_ns;
         line->requests[line->posted++ % PERF_STEPS] = request;
     }
     return result;
@@ -158,6 +175,9 @@ static enum nccl_result progress_send(struct engine *e, const struct line *plan,
         }
         if (!done) {
             break;
+        }
+        if (e->sends != NULL) {
+            note_send(e, plan, line->sent_ns[line->done % PERF_STEPS]);
         }
         if (x->kind == SEND_SLOT) {
             neighbour->slot_busy[x->after % PERF_STEPS] = false;

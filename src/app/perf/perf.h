@@ -165,6 +165,7 @@ struct engine_line {
     void *comm, *listen_comm;
     void *mhandles[3]; /* input, output, slots */
     void *requests[PERF_STEPS];
+    int64_t sent_ns[PERF_STEPS]; /* sends: when isend took it */
     char *slots;
     bool slot_busy[PERF_STEPS];
     int posted, done;
@@ -177,7 +178,7 @@ struct engine {
     struct engine_line *lines;
     char *input, *output;
     size_t element;
-    FILE *trace;
+    FILE *trace, *sends;
     int64_t trace_flushed_ns;
     int64_t last_receive_ns, gap_ns; /* longest time between two receives done */
     uint64_t received_bytes;

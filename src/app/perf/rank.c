@@ -210,12 +210,36 @@ static int find_device(struct rank *r, struct perf_member *member)
     return 0;
 }
 
+static FILE *open_trace(struct rank *r, const char *kind)
+{
+    const struct perf_options *o = r->options;
+    char path[4200];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/job%d-rank%d.%s", o->trace, o->job, o->rank, kind);
+    file = fopen(path, "we");
+    if (file == NULL) {
+        rank_say(r, path, strerror(errno));
+    }
+    return file;
+}
+
+static int open_traces(struct rank *r)
+{
+    if (r->options->trace == NULL) {
+        return 0;
+    }
+    r->engine.trace = open_trace(r, "trace");
+    r->engine.sends = open_trace(r, "sends");
+    return r->engine.trace == NULL || r->engine.sends == NULL ? -EIO : 0;
+}
+
 static int open_rank(struct rank *r, struct perf_member *member)
 {
     const struct perf_options *o = r->options;
     const struct plan_wish wish = {o->operation, o->rank, o->ranks,  o->channels,
                                    o->root,      0,       o->message};
-    char why[4200], trace[4200];
+    char why[4200];
     enum nccl_result result;
 
     if (net_client_open(&r->net, o->plugin, o->net_version, why, sizeof(why)) < 0) {
@@ -229,13 +253,8 @@ static int open_rank(struct rank *r, struct perf_member *member)
     }
     r->engine = (struct engine){.net = &r->net, .plan = &r->plan, .options = o};
     r->engine.element = perf_type_size(o->type);
-    if (o->trace != NULL) {
-        snprintf(trace, sizeof(trace), "%s/job%d-rank%d.trace", o->trace, o->job, o->rank);
-        r->engine.trace = fopen(trace, "we");
-        if (r->engine.trace == NULL) {
-            rank_say(r, trace, strerror(errno));
-            return -errno;
-        }
+    if (open_traces(r) < 0) {
+        return -EIO;
     }
     if (find_device(r, member) < 0 || plan_init(&r->plan, &wish) < 0) {
         return -EIO;
@@ -263,6 +282,9 @@ static void close_rank(struct rank *r)
     }
     if (r->engine.trace != NULL) {
         fclose(r->engine.trace);
+    }
+    if (r->engine.sends != NULL) {
+        fclose(r->engine.sends);
     }
     plan_done(&r->plan);
     meet_close(&r->meet);

@@ -1,0 +1,200 @@
+/* job_churn.c: a thousand communicators made, used and destroyed between two transports of this
+ * process, over the loopback, with lanes of their own each time: what is left behind in
+ * descriptors, threads and memory.
+ *
+ * Before the count begins two hundred have come and gone: what is made once for good (tables, caches
+ * of the allocator) is there. */
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "transport/internal.h"
+#include "transport/tcp.h"
+
+#define WARM     200
+#define COMMS    1000
+#define SIZE     65536
+#define LIMIT_MS 20000
+
+static void sleep_us(long us)
+{
+    const struct timespec t = {us / 1000000, us % 1000000 * 1000};
+
+    nanosleep(&t, NULL);
+}
+
+static double entries(const char *path)
+{
+    DIR *folder = opendir(path);
+    int count = -3; /* . .. and this folder's own descriptor */
+
+    while (folder != NULL && readdir(folder) != NULL) {
+        count++;
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return count;
+}
+
+struct left {
+    double files, threads, heap;
+};
+
+static struct left left_now(void)
+{
+    return (struct left){entries("/proc/self/fd"), entries("/proc/self/task"),
+                         (double)mallinfo2().uordblks};
+}
+
+static struct transport *open_transport(void)
+{
+    static const struct transport_nic nic = {
+        .name = "lo",
+        .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
+    };
+    struct transport *transport = NULL;
+    struct tcp *tcp;
+
+    if (tcp_open(&tcp, "/sys") == 0) {
+        const struct transport_config config = {.io = tcp_io(tcp),
+                                                .nics = &nic,
+                                                .nic_count = 1,
+                                                .mode = TRANSPORT_FULL,
+                                                .checksum = 1,
+                                                .priority = 1,
+                                                .thread = true};
+        if (transport_new(&transport, &config) < 0) {
+            transport = NULL;
+        }
+    }
+    return transport;
+}
+
+struct pair {
+    struct transport_listener *listener;
+    struct transport_comm *sender, *receiver;
+};
+
+static bool meet(struct transport *from, struct transport *to, struct pair *pair)
+{
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    uint64_t state = 0;
+
+    if (transport_listen(to, 0, handle, &pair->listener) < 0) {
+        return false;
+    }
+    for (int i = 0; i < LIMIT_MS * 10 && (pair->sender == NULL || pair->receiver == NULL); i++) {
+        if ((pair->sender == NULL &&
+             transport_connect(from, 0, handle, &state, &pair->sender) < 0) ||
+            (pair->receiver == NULL && transport_accept(pair->listener, &pair->receiver) < 0)) {
+            return false;
+        }
+        sleep_us(100);
+    }
+    transport_close_listener(pair->listener);
+    return pair->sender != NULL && pair->receiver != NULL;
+}
+
+static bool use(const struct pair *pair, const char *out, char *in)
+{
+    struct transport_request *requests[2] = {NULL};
+    bool posted[2] = {false}, done[2] = {false};
+
+    for (int i = 0; i < LIMIT_MS * 10 && !(done[0] && done[1]); i++) {
+        int rc = posted[0] ? 0 : transport_send(pair->sender, out, SIZE, 1, NULL, &requests[0]);
+        if (rc == 0 && !posted[1]) {
+            rc = transport_receive(pair->receiver, in, SIZE, 1, false, NULL, &requests[1]);
+        }
+        for (int k = 0; rc == 0 && k < 2; k++) {
+            posted[k] = posted[k] || requests[k] != NULL;
+            rc = posted[k] && !done[k] ? transport_test(requests[k], &done[k], NULL) : 0;
+        }
+        if (rc < 0) {
+            return false;
+        }
+        sleep_us(20);
+    }
+    return done[0] && done[1] && memcmp(out, in, SIZE) == 0;
+}
+
+static bool churn(struct transport *from, struct transport *to, int count)
+{
+    static char out[SIZE], in[SIZE];
+
+    for (int i = 0; i < count; i++) {
+        struct pair pair = {0};
+        memset(out, i, sizeof(out));
+        if (!meet(from, to, &pair) || !use(&pair, out, in)) {
+            fprintf(stderr, "job_churn: communicator %d: %s\n", i, transport_why());
+            return false;
+        }
+        transport_close(pair.sender);
+        transport_close(pair.receiver);
+    }
+    return true;
+}
+
+/* What closed communicators still owe each other is paid in the background. */
+static struct left settle(double files)
+{
+    struct left now = left_now();
+
+    for (int ms = 0; now.files > files && ms < LIMIT_MS; ms += 100) {
+        sleep_us(100000);
+        now = left_now();
+    }
+    sleep_us(2000000);
+    return left_now();
+}
+
+static void add(struct report *report, const char *id, const char *unit, double value, double must,
+                const char *note)
+{
+    struct report_row row = {.value = value,
+                             .must = must,
+                             .aim = REPORT_NONE,
+                             .better = REPORT_LOWER,
+                             .runs = 1,
+                             .spread = REPORT_NONE};
+
+    snprintf(row.id, sizeof(row.id), "%s", id);
+    snprintf(row.unit, sizeof(row.unit), "%s", unit);
+    snprintf(row.note, sizeof(row.note), "%s", note);
+    report_add(report, &row);
+}
+
+int main(int argc, char *argv[])
+{
+    struct transport *from = open_transport(), *to = open_transport();
+    const struct left none = left_now();
+    static struct report report;
+    struct timespec begin, end;
+
+    if (from == NULL || to == NULL || !churn(from, to, WARM)) {
+        return EXIT_FAILURE;
+    }
+    const struct left before = settle(none.files);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (!churn(from, to, COMMS)) {
+        return EXIT_FAILURE;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const struct left after = settle(before.files);
+    report_init(&report, "job_churn", argc, argv);
+    add(&report, "job.churn.files", "left", after.files - before.files, 0,
+        "1,000 communicators made, used and destroyed, each with lanes of its own");
+    add(&report, "job.churn.threads", "left", after.threads - before.threads, 0, "the same");
+    add(&report, "job.churn.memory", "bytes each", (after.heap - before.heap) / COMMS, 8,
+        "of the heap in use, the thousand against what came before");
+    add(&report, "job.churn.ms", "ms each",
+        ((double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6) /
+            COMMS,
+        REPORT_NONE, "from listen to closed, one after the other");
+    return report_finish(&report) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,54 @@
+"""balance.py: dynamic load balancing in the lab's leaves (balance.bpf.c), for as long as a `with` lasts."""
+import os
+import subprocess
+import tempfile
+
+from world import Missing
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TABLE = 200
+PREFERENCE = 40  # of the filter: before the lab's own
+
+
+def run(words, **more):
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, **more)
+    if done.returncode != 0:
+        raise Missing(f"{words[0]}: {(done.stderr.strip() or done.stdout.strip())[-300:]}")
+    return done.stdout
+
+
+def within(space, script):
+    run(["ip", "netns", "exec", space, "sh", "-ec", script])
+
+
+class Balance:
+    """Default wiring, IPv4: hosts of a leaf are neighbours by number."""
+
+    def __init__(self, lab, hosts=4, nics=2, leaves=2, spines=4, rate_mbps=50, buffer_bytes=200000, slow=-1):
+        self.lab, self.hosts, self.nics, self.leaves, self.spines = lab, hosts, nics, leaves, spines
+        self.defines = {"RATE_MBPS": rate_mbps, "BUFFER_BYTES": buffer_bytes, "SLOW_UPLINK": slow}
+
+    def ports(self, leaf):
+        each = self.hosts // self.leaves
+        return [f"h{host}n{nic}" for host in range(leaf * each, leaf * each + each) for nic in range(self.nics)]
+
+    def __enter__(self):
+        for leaf in range(self.leaves):
+            each = self.hosts // self.leaves
+            defines = dict(self.defines, FIRST_HOST=leaf * each, LAST_HOST=leaf * each + each - 1)
+            include = run(["gcc", "-print-multiarch"]).strip()
+            with tempfile.NamedTemporaryFile(suffix=".o") as built:
+                run(["clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{include}", *[f"-D{k}={v}" for k, v in defines.items()],
+                     "-c", os.path.join(HERE, "balance.bpf.c"), "-o", built.name])
+                script = [f"ip rule add fwmark {1 + s} lookup {TABLE + s}\n"
+                          f"ip route add 10.0.0.0/8 via 172.20.{leaf}.{4 * s + 2} dev spine{s} table {TABLE + s}" for s in range(self.spines)]
+                script += [f"tc filter add dev {port} ingress pref {PREFERENCE} bpf direct-action object-file {built.name} section tc"
+                           for port in self.ports(leaf)]
+                within(f"foliot-{self.lab.name}-leaf{leaf}", "\n".join(script))
+        return self
+
+    def __exit__(self, *_):
+        for leaf in range(self.leaves):
+            script = [f"tc filter del dev {port} ingress pref {PREFERENCE} || true" for port in self.ports(leaf)]
+            script += [f"ip rule del fwmark {1 + s} || true\nip route flush table {TABLE + s} || true" for s in range(self.spines)]
+            within(f"foliot-{self.lab.name}-leaf{leaf}", "\n".join(script))
