@@ -124,6 +124,7 @@ struct traffic {
     int from, to;     /* a move on its way; -1: none */
     bool drained;     /* the old lane takes nothing new */
     uint32_t retired; /* lanes that moved away and aren't gone yet */
+    uint32_t moves;   /* lanes that left their path for another, ever */
     struct mono began, judged, fed[LANE_MAX];
 };
 

@@ -139,6 +139,7 @@ static void write_set(struct set *set, struct mono now, uint32_t *count,
     header->sets++;
     header->comms += set->comm_count;
     header->parted += set->parted;
+    header->repaths += set->traffic.moves;
     header->stalled_ns +=
         set->parted_ns + (set->parted_at.ns == INT64_MAX ? 0 : mono_sub(now, set->parted_at).ns);
     for (uint32_t i = 0; i < LANE_MAX && *count < JOB_PAGE_LANES_MAX; i++) {

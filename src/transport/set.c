@@ -154,11 +154,26 @@ void set_close_stream(struct set *set, uint32_t lane, bool reset)
     stream_free(stream);
 }
 
+/* Would anybody miss a lane: is there a communicator that neither end has closed, or a message on its way? */
+static bool missed(const struct set *set)
+{
+    for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (!comm->released && ((comm->state != COMM_CLOSING && !comm->close_heard) ||
+                                (set->sending && !sender_comm_idle(set->sender, comm->number)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason reason)
 {
     struct stream *stream = set->streams[lane];
 
     if (stream != NULL && !stream->dead) {
+        if (reason == LANE_REASON_RESET && stream->shaken && !missed(set)) {
+            reason = LANE_REASON_CLOSE; /* a write may fail before the peer's goodbye was read */
+        }
         stream->dead = true;
         set->any_dead = true;
         watch_on_lost(set->watch, now, lane, stream->epoch, reason);

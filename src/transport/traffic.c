@@ -92,6 +92,7 @@ static void go_on(struct set *set, struct mono now, const struct detector_findin
         watch_lane_repath(set->watch, now, (uint32_t)traffic->from);
         traffic->retired |= 1u << traffic->from;
         traffic->drained = true;
+        traffic->moves++;
         traffic->began = now;
     } else if (!traffic->drained &&
                (lane.state == LANE_DOWN || mono_sub(now, traffic->began).ns > GIVE_UP_NS)) {

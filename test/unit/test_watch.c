@@ -463,6 +463,21 @@ static void test_dead_process(void **state)
     end(w);
 }
 
+static void test_goodbye_is_no_failure(void **state)
+{
+    struct world *w = start(true);
+    struct watch_lane lane;
+
+    watch_on_lost(w->watch, at(w), 0, w->paths[0].epoch, LANE_REASON_CLOSE);
+    watch_on_lost(w->watch, at(w), 1, w->paths[1].epoch, LANE_REASON_RESET);
+    watch_lane_get(w->watch, at(w), 0, &lane);
+    assert_int_equal(lane.state, LANE_DOWN);
+    assert_int_equal(lane.failovers, 0);
+    watch_lane_get(w->watch, at(w), 1, &lane);
+    assert_int_equal(lane.failovers, 1);
+    end(w);
+}
+
 static void test_old_epochs(void **state)
 {
     struct world *w = start(true);
@@ -544,13 +559,21 @@ static void test_damping(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),        cmocka_unit_test(test_nobody_is_accused),
-        cmocka_unit_test(test_black_hole),   cmocka_unit_test(test_black_hole_of_a_nic),
-        cmocka_unit_test(test_shared_fate),  cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_one_flap),     cmocka_unit_test(test_twenty_flaps),
-        cmocka_unit_test(test_nothing_left), cmocka_unit_test(test_dead_process),
-        cmocka_unit_test(test_old_epochs),   cmocka_unit_test(test_loses_a_little),
-        cmocka_unit_test(test_receiver),     cmocka_unit_test(test_damping),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_nobody_is_accused),
+        cmocka_unit_test(test_goodbye_is_no_failure),
+        cmocka_unit_test(test_black_hole),
+        cmocka_unit_test(test_black_hole_of_a_nic),
+        cmocka_unit_test(test_shared_fate),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_one_flap),
+        cmocka_unit_test(test_twenty_flaps),
+        cmocka_unit_test(test_nothing_left),
+        cmocka_unit_test(test_dead_process),
+        cmocka_unit_test(test_old_epochs),
+        cmocka_unit_test(test_loses_a_little),
+        cmocka_unit_test(test_receiver),
+        cmocka_unit_test(test_damping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

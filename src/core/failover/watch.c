@@ -162,7 +162,7 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
         x->retry_at = mono_add(now, span_ns(x->connect_limit.ns / 2));
         return;
     }
-    x->failovers++;
+    x->failovers += x->reason != LANE_REASON_CLOSE; /* who says goodbye hasn't failed */
     damping_on_failover(&x->damping, now);
     if (x->reason == LANE_REASON_CARRIER) {
         nic_failed(&w->own[x->own_nic], now);
