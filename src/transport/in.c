@@ -11,7 +11,9 @@
 #define REPORT_EAGER      8  /* small messages: told when there is nothing else to do, for so */
 #define REPORT_POLLS      3  /* many polls: who got one may be about to answer, */
 #define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
-#define REPORT_NS         (200 * NS_PER_US)
+#define REPORT_SOON_SIZE                                                                           \
+    65536 /* done, up to this size: the next may be here already, and both go in one */
+#define REPORT_NS (200 * NS_PER_US)
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
 
@@ -183,7 +185,8 @@ void in_harvest(struct set *set)
             struct transport_request *request = &comm->requests[done.cookie];
             request->size = done.sizes[0];
             request->done = true;
-            set->report_urgent = set->report_urgent || done.sizes[0] > LANE_EAGER_SIZE_MAX;
+            set->report_urgent = set->report_urgent || done.sizes[0] > REPORT_SOON_SIZE;
+            set->report_soon = set->report_soon || done.sizes[0] > LANE_EAGER_SIZE_MAX;
         }
     }
 }
@@ -468,22 +471,33 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
     }
 }
 
-void in_reports(struct set *set, struct mono now, bool all)
+/* What nobody waits for is said when there is nothing else to do: who got something is about to answer. */
+static bool report_due(const struct set *set, struct mono now, bool came)
+{
+    const int64_t by = set->report_by.ns;
+
+    return set->report_urgent || (set->report_soon && (!came || !set_owes(set))) ||
+           (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
+           (set->empty_polls >= REPORT_POLLS && set->report_eager >= REPORT_EAGER);
+}
+
+void in_reports(struct set *set, struct mono now, bool all, bool came)
 {
     struct lane_report report;
     uint32_t said = 0;
     int lane;
 
-    if (!all && !set->report_urgent && now.ns < set->report_by.ns &&
-        !(set->empty_polls >= REPORT_POLLS && set->report_eager >= REPORT_EAGER)) {
+    if (!all && !report_due(set, now, came)) {
         return;
     }
-    set->report_urgent = false;
+    set->report_urgent = set->report_soon = false;
     set->report_eager = set->report_chunks = set->report_bytes = 0;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
             set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
             lane = set_any_lane(set);
+        } else if (report.lane_count == 0 && said != 0) {
+            lane = __builtin_ctz(said); /* along with another one */
         }
         if (lane < 0) {
             break;

@@ -37,7 +37,7 @@
 #define BUSY_NS        1000000 /* a lane that brought something so recently is looked at each time */
 #define UNPOLLED_NS    1000000 /* nobody polls a set: the housekeeping serves it */
 #define POLLED_NS                                                                                  \
-    5000000 /* until it looks again whether somebody does: it takes a processor from who polls */
+    10000000 /* until it looks again whether somebody does: it takes a processor from who polls */
 #define CARRIER_NS    10000000
 #define HANDSHAKE_NS  (10 * NS_PER_S)
 #define PENDING_MAX   1024 /* connections that haven't said yet who they are */
@@ -202,7 +202,7 @@ struct set {
     uint8_t failed_for[LANE_MAX]; /* enum lane_reason: why a lane that was in use failed last */
     uint32_t large;               /* requests in flight of more than LANE_EAGER_SIZE_MAX */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
-    bool report_urgent;
+    bool report_urgent, report_soon; /* now; when nothing more comes at once */
     uint32_t report_chunks, report_eager, report_bytes;
     struct mono report_by;
     uint8_t hot;       /* the lane that had something to read last */
@@ -432,8 +432,8 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
 int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left);
 int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
            const struct io_stamp *stamp);
-/* STATE, if it is time (all: whatever there is). */
-void in_reports(struct set *set, struct mono now, bool all);
+/* STATE, if it is time (all: whatever there is). came: something was read just now. */
+void in_reports(struct set *set, struct mono now, bool all, bool came);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);

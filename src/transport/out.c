@@ -5,14 +5,16 @@
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
-#define REFUSALS_MAX 8
-#define REFUSALS_MIN 3
-#define REFUSED_NS   (5 * NS_PER_S)
-#define QUICK_SIZE   LANE_EAGER_SIZE_MAX
-#define QUICK_BYTES  32768
-#define HEDGE_ASK_NS (2 * NS_PER_MS)
-#define SEEN_NS      50000 /* what the watch said of the lanes is good for so long, if it says nothing */
-#define HEDGE_TIMES  8
+#define REFUSALS_MAX  8
+#define REFUSALS_MIN  3
+#define REFUSED_NS    (5 * NS_PER_S)
+#define QUICK_SIZE    LANE_EAGER_SIZE_MAX
+#define QUICK_BYTES   32768
+#define TOGETHER_SIZE 65536
+#define TOGETHER_NS   (100 * NS_PER_US)
+#define HEDGE_ASK_NS  (2 * NS_PER_MS)
+#define SEEN_NS       50000 /* what the watch said of the lanes is good for so long, if it says nothing */
+#define HEDGE_TIMES   8
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
@@ -424,12 +426,36 @@ static void write_chunk(struct set *set, struct mono now, uint32_t lane,
     }
 }
 
+/* A lane for a message that another lane would bring hardly sooner: where the last one went, so that one read brings both,
+ * and one report answers them. -1: there is none. */
+static int pick_together(const struct set *set, const struct sender_chunk *chunk,
+                         const struct scheduler_choice *choice, uint32_t good)
+{
+    int64_t expected[LANE_MAX], least = INT64_MAX;
+
+    for (uint32_t lanes = good; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        expected[lane] = choice->weights[lane] >= 1
+                             ? scheduler_expected(&set->scheduler, lane, chunk->length).ns
+                             : INT64_MAX;
+        least = expected[lane] < least ? expected[lane] : least;
+    }
+    for (uint32_t lanes = good; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        if (expected[lane] <= TOGETHER_NS && expected[lane] <= 2 * least) {
+            return (int)lane;
+        }
+    }
+    return -1;
+}
+
 /* Small messages stay together on one lane while it is nearly empty: the receiver's next look goes there
- * first. Everything else goes where it should arrive first. */
+ * first. So do somewhat larger ones where lanes are fast. Everything else goes where it should arrive first. */
 static int pick(struct set *set, struct mono now, const struct sender_chunk *chunk,
                 const struct scheduler_choice *choice)
 {
     const uint32_t good = choice->usable & choice->room & ~choice->one;
+    int together;
 
     for (uint32_t lanes = chunk->eager && chunk->size <= QUICK_SIZE ? good : 0; lanes != 0;
          lanes &= lanes - 1) {
@@ -440,7 +466,8 @@ static int pick(struct set *set, struct mono now, const struct sender_chunk *chu
             return (int)lane;
         }
     }
-    return scheduler_pick(&set->scheduler, now, chunk->length, choice);
+    together = chunk->size <= TOGETHER_SIZE ? pick_together(set, chunk, choice, good) : -1;
+    return together >= 0 ? together : scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 
 /* Only for what may be cut: the rates of all lanes are asked. */

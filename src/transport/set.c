@@ -557,9 +557,18 @@ static bool just_looked(const struct set *set, struct mono now)
     return set->large > 0 && mono_sub(now, set->empty_at).ns < EMPTY_NS;
 }
 
+/* The watch looks at once after something came: whoever got it isn't waiting yet, and his answer takes its time. In the
+ * middle of a wait it would make him late. */
+static bool look_due(const struct set *set, struct mono now, bool all)
+{
+    const int64_t late = now.ns - set->next_look.ns;
+
+    return late >= 0 && (all || set->empty_polls == 0 || late >= LOOK_NS);
+}
+
 void set_progress(struct set *set, struct mono now, bool all)
 {
-    const bool look = now.ns >= set->next_look.ns;
+    const bool look = look_due(set, now, all);
     const uint64_t before = set->reads;
 
     if (!all && !look && just_looked(set, now)) {
@@ -588,7 +597,7 @@ void set_progress(struct set *set, struct mono now, bool all)
             out_openings(set, now);
             out_pump(set, now);
         } else {
-            in_reports(set, now, all);
+            in_reports(set, now, all, set->reads != before);
         }
     }
     comm_closings(set, now);

@@ -11,6 +11,8 @@
 #define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
 #define HEDGE        3                 /* E */
 #define WEIGHT_MIN   0.01
+#define CHUNK_LEAST  32768 /* where a lane takes no longer than 1 ms for it */
+#define CHUNK_FAST   65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
 
 void scheduler_init(struct scheduler *s, struct mono now)
 {
@@ -243,12 +245,13 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
 uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
 {
     const uint32_t lanes = s->lane_count > 0 ? s->lane_count : 1;
-    double rate = 0, wanted = (double)(pending / (4 * lanes));
+    double rate = 0, wanted = (double)(pending / (4 * lanes)), least;
 
-    wanted = wanted > 32768 ? wanted : 32768;
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         rate = s->lanes[i].open && s->lanes[i].rate > rate ? s->lanes[i].rate : rate;
     }
+    least = rate * 100 * NS_PER_US >= CHUNK_FAST ? CHUNK_FAST : CHUNK_LEAST;
+    wanted = wanted > least ? wanted : least;
     if (rate > 0 && rate * (double)NS_PER_MS < wanted) {
         wanted = rate * (double)NS_PER_MS;
     }
