@@ -1,7 +1,7 @@
 /* lane_world.c: see lane_world.h. Time, faults, and what must hold at the end. */
 #include <string.h>
 
-#include "lane_world_inside.h"
+#include "lane_world_internal.h"
 
 void world_wrong(struct world *w, const char *what)
 {

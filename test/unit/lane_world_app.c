@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lane_world_inside.h"
+#include "lane_world_internal.h"
 
 /* ---- the truth ---------------------------------------------------------------------------------- */
 

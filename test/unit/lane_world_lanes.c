@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lane_world_inside.h"
+#include "lane_world_internal.h"
 
 void world_send_back(struct world *w, uint32_t lane, const struct message_back *message)
 {

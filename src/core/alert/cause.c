@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alert/inside.h"
+#include "core/alert/internal.h"
 
 bool cause_init(struct alerts *a)
 {

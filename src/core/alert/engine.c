@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "core/alert/inside.h"
+#include "core/alert/internal.h"
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 

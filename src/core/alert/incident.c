@@ -2,7 +2,7 @@
  * share an element with enough others, and began together, become one. */
 #include <string.h>
 
-#include "core/alert/inside.h"
+#include "core/alert/internal.h"
 
 #define MERGED_NS      (60 * NS_PER_S) /* a merged one stays visible for so long */
 #define FLEET_PROMOTE  10              /* the whole fleet is blamed for no less than this */

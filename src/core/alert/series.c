@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "core/alert/inside.h"
+#include "core/alert/internal.h"
 
 bool series_init(struct alerts *a)
 {

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/alert/inside.h"
+#include "core/alert/internal.h"
 
 bool alert_glob(const char *pattern, const char *text)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alert/inside.h"
+#include "core/alert/internal.h"
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 

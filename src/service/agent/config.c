@@ -1,5 +1,5 @@
 /* config.c: the agent's file into structs; the fleet that it lists: config_peers.c. */
-#include "service/agent/config_inside.h"
+#include "service/agent/config_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

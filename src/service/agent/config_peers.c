@@ -1,5 +1,5 @@
 /* config_peers.c: the fleet that a file lists: hosts, NICs, their addresses and leaves; each id and each address once. */
-#include "service/agent/config_inside.h"
+#include "service/agent/config_internal.h"
 
 #include "base/prng.h"
 

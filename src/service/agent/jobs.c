@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "service/agent/jobs_private.h"
+#include "service/agent/jobs_internal.h"
 
 #define LIST_NS     NS_PER_S
 #define ENTRIES_MAX 4096 /* of a folder, looked at in one listing */

@@ -1,7 +1,7 @@
 /* jobs_change.c: two looks at a process's page: rates, and what happened in between. */
 #include <string.h>
 
-#include "service/agent/jobs_private.h"
+#include "service/agent/jobs_internal.h"
 
 #define SEARCH_MAX 256
 

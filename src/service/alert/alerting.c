@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <syslog.h>
 
-#include "service/alert/alerting_inside.h"
+#include "service/alert/alerting_internal.h"
 
 #define REFRESH_NS (60 * NS_PER_S) /* Alertmanager forgets what isn't repeated */
 

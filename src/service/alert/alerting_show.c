@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/alert/alerting_inside.h"
+#include "service/alert/alerting_internal.h"
 
 static void put_time(const struct alerting *g, struct json_writer *j, const char *key,
                      struct mono at)

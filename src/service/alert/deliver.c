@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "service/alert/deliver_inside.h"
+#include "service/alert/deliver_internal.h"
 
 enum { BACKOFF_MS_MIN = 1000, BACKOFF_MS_MAX = 60000, IDLE_MS = 60000 };
 

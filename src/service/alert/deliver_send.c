@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "service/alert/deliver_inside.h"
+#include "service/alert/deliver_internal.h"
 
 /* ---- HTTP and SMTP ---------------------------------------------------------------------------------------------- */
 

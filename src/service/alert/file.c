@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "service/alert/file_inside.h"
+#include "service/alert/file_internal.h"
 
 #define YEAR_NS (366LL * 86400 * NS_PER_S)
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/finding/finding.h"
-#include "service/alert/file_inside.h"
+#include "service/alert/file_internal.h"
 
 static const char *const conditions[] = {"finding", "value", "rate", "count", "absent"};
 static const uint8_t condition_of[] = {ALERT_ON_FINDING, ALERT_ON_THRESHOLD, ALERT_ON_RATE,

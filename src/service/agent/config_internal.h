@@ -1,4 +1,4 @@
-/* config_inside.h: what config.c and config_peers.c share. -EINVAL, … with error->text set. */
+/* config_internal.h: what config.c and config_peers.c share. -EINVAL, … with error->text set. */
 #pragma once
 #include "service/agent/config.h"
 

@@ -1,4 +1,4 @@
-/* lane_world_inside.h: what the parts of the lanes' world share: lane_world.c (time and faults), lane_world_app.c (the
+/* lane_world_internal.h: what the parts of the lanes' world share: lane_world.c (time and faults), lane_world_app.c (the
  * application), lane_world_lanes.c (connections).
  *
  * One byte stands for a cell of 512, so that a run costs microseconds; the ledger only does arithmetic with addresses,

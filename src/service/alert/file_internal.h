@@ -1,4 +1,4 @@
-/* file_inside.h: what file.c and file_rule.c share. */
+/* file_internal.h: what file.c and file_rule.c share. */
 #pragma once
 #include "service/alert/file.h"
 

@@ -1,4 +1,4 @@
-/* jobs_private.h: what jobs.c (files) and jobs_change.c (what changed between two looks) share. */
+/* jobs_internal.h: what jobs.c (files) and jobs_change.c (what changed between two looks) share. */
 #pragma once
 #include "service/agent/jobs.h"
 

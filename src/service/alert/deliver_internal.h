@@ -1,4 +1,4 @@
-/* deliver_inside.h: what deliver.c (queues, the thread) and deliver_send.c (one attempt) share. */
+/* deliver_internal.h: what deliver.c (queues, the thread) and deliver_send.c (one attempt) share. */
 #pragma once
 #include <curl/curl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* alerting_inside.h: struct alerting, shared by what runs it and what shows it. */
+/* alerting_internal.h: struct alerting, shared by what runs it and what shows it. */
 #pragma once
 #include "service/alert/alerting.h"
 

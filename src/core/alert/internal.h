@@ -1,4 +1,4 @@
-/* inside.h: the engine's memory, shared by its files. Everything lies in pools claimed at the start and is
+/* internal.h: the engine's memory, shared by its files. Everything lies in pools claimed at the start and is
  * named by its index; NONE ends lists. */
 #pragma once
 #include "core/alert/alert.h"
