@@ -9,6 +9,7 @@
 
 #define SLOW_NS      (100 * NS_PER_MS) /* brackets */
 #define SEND_COST_NS 2000              /* of one packet in sendmmsg */
+#define AHEAD        4                 /* packets whose memory is fetched meanwhile */
 
 static bool hardware(const struct world *w)
 {
@@ -248,11 +249,24 @@ static void on_item(struct world *w, struct world_host *h, struct mono now,
     world_packet_free(w, item->packet);
 }
 
+static void expect(const struct world *w, const struct world_host *h, const struct inbox_item *item)
+{
+    if (item->kind == INBOX_RECEIVE) {
+        node_expect(h->node, &w->packets[item->packet].receive);
+    }
+}
+
 static void take_inbox(struct world *w, struct world_host *h, struct mono now)
 {
     const size_t n = arrived(h, w->now);
 
+    for (size_t i = 0; i < n && i < AHEAD; i++) {
+        expect(w, h, &h->inbox[i]);
+    }
     for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) {
+            expect(w, h, &h->inbox[i + AHEAD]);
+        }
         on_item(w, h, now, &h->inbox[i]);
     }
     for (size_t i = n; i < h->inbox_count; i++) {

@@ -43,7 +43,7 @@ static void bound_edge(const struct clock *c, struct edge *e, struct nic_time no
                 clock_map_difference(&e->peer.map, (struct nic_time){b->remote_ns[d]}, &c->map,
                                      (struct nic_time){b->local_ns[d]});
             const double p = (d == 1 ? ahead : -ahead) + 2 * bound_growth_ns(c, age + HORIZON_S);
-            best[d] = fmin(best[d], p);
+            best[d] = p < best[d] ? p : best[d];
         }
     }
     if (!isfinite(best[0]) || !isfinite(best[1])) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cache.h"
 #include "wire/linear_map.h"
 
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
@@ -396,12 +397,27 @@ static void find_queues(struct clock *c)
     }
 }
 
+/* What edge_track and bound_tick will read of an edge, while another is worked on: an agent does other things in
+ * between, and a fleet in one process even more. */
+static void fetch_edge(const struct clock *c, int edge)
+{
+    const struct edge *e = &c->edges[edge];
+
+    if (edge < c->capacity) {
+        cache_fetch(e, offsetof(struct edge, ring));
+        cache_fetch(&e->ring[(e->written - 4) % RING_PACKETS], 4 * sizeof(struct packet));
+        cache_fetch(e->buckets, offsetof(struct edge, solved) - offsetof(struct edge, buckets));
+        cache_fetch(&e->solved_written, sizeof *e - offsetof(struct edge, solved_written));
+    }
+}
+
 static void track(struct clock *c, struct nic_time now, double dt_s)
 {
     double dx, dy;
 
     bank_predict(&c->bank, dt_s);
     for (int i = 0; i < c->capacity; i++) {
+        fetch_edge(c, i + 1);
         if (edge_usable(c, &c->edges[i])) {
             edge_track(c, &c->edges[i], now);
         } else {

@@ -15,9 +15,11 @@ static struct split_time split(int64_t at_ns, int64_t x_ns, double x_fraction, d
 {
     /* |at - r| is seconds, up to minutes in holdover: y times it is below 2^53 of anything */
     const double moved = x_fraction + y * (double)(at_ns - r_ns);
-    const double whole = floor(moved);
+    const int64_t toward_zero =
+        (int64_t)moved; /* floor() is a call, and this runs for each point */
+    const int64_t whole = toward_zero - (moved < (double)toward_zero);
 
-    return (struct split_time){at_ns + x_ns + (int64_t)whole, moved - whole};
+    return (struct split_time){at_ns + x_ns + whole, moved - (double)whole};
 }
 
 struct fleet_time clock_map_apply(const struct clock_map *map, struct nic_time at)

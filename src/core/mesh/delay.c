@@ -69,17 +69,32 @@ void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_
     }
 }
 
-/* Shell sort: small and without recursion. */
-static void sort(int64_t *values, uint32_t count)
+/* Quickselect: values[rank] is then what it would be if all were sorted, no smaller one behind it. */
+static void select_rank(int64_t *values, uint32_t count, uint32_t rank)
 {
-    for (uint32_t gap = 40; gap > 0; gap /= 3) {
-        for (uint32_t i = gap; i < count; i++) {
-            const int64_t value = values[i];
-            uint32_t at = i;
-            for (; at >= gap && values[at - gap] > value; at -= gap) {
-                values[at] = values[at - gap];
+    int64_t low = 0, high = (int64_t)count - 1;
+
+    while (low < high) {
+        const int64_t pivot = values[(low + high) / 2];
+        int64_t i = low, j = high;
+
+        while (i <= j) {
+            for (; values[i] < pivot; i++) {
             }
-            values[at] = value;
+            for (; values[j] > pivot; j--) {
+            }
+            if (i <= j) {
+                const int64_t value = values[i];
+                values[i++] = values[j];
+                values[j--] = value;
+            }
+        }
+        if (rank <= j) {
+            high = j;
+        } else if (rank >= i) {
+            low = i;
+        } else {
+            return;
         }
     }
 }
@@ -88,34 +103,38 @@ int64_t delay_spread(const struct delay_window *w)
 {
     const uint32_t count = w->recent_count < DELAY_SPREAD ? w->recent_count : DELAY_SPREAD;
     const int64_t low = delay_quantile(w, 0);
-    int64_t sorted[DELAY_SPREAD];
+    int64_t recent[DELAY_SPREAD];
 
     if (count < DELAY_SPREAD / 2 || low == INT64_MIN) {
         return INT64_MIN;
     }
     for (uint32_t i = 0; i < count; i++) {
-        sorted[i] = w->recent[(w->recent_count - 1 - i) % DELAY_RECENT];
+        recent[i] = w->recent[(w->recent_count - 1 - i) % DELAY_RECENT];
     }
-    sort(sorted, count);
-    return sorted[count * 9 / 10] - low;
+    select_rank(recent, count, count * 9 / 10);
+    return recent[count * 9 / 10] - low;
 }
 
 int64_t delay_quantile(const struct delay_window *w, double q)
 {
     const uint64_t count = w->now.head.count + w->before.head.count;
-    int64_t sorted[DELAY_RECENT];
+    int64_t recent[DELAY_RECENT];
 
     if (count == 0 || count > DELAY_RECENT || count > w->recent_count || q <= 0 || q >= 1) {
         return histogram_quantile_both(&w->now.head, &w->before.head, q);
     }
     for (uint32_t i = 0; i < count; i++) {
-        sorted[i] = w->recent[(w->recent_count - 1 - i) % DELAY_RECENT];
+        recent[i] = w->recent[(w->recent_count - 1 - i) % DELAY_RECENT];
     }
-    sort(sorted, (uint32_t)count);
     const double rank = q * (double)(count - 1);
     const uint32_t i = (uint32_t)rank;
-    const uint32_t next = i + 1 < count ? i + 1 : i;
-    return sorted[i] + (int64_t)((rank - i) * (double)(sorted[next] - sorted[i]));
+    int64_t next = INT64_MAX;
+    select_rank(recent, (uint32_t)count, i);
+    for (uint32_t k = i + 1; k < count; k++) {
+        next = recent[k] < next ? recent[k] : next;
+    }
+    next = i + 1 < count ? next : recent[i];
+    return recent[i] + (int64_t)((rank - i) * (double)(next - recent[i]));
 }
 
 int64_t delay_quantile_longer(const struct delay_window *w, double q)

@@ -26,12 +26,15 @@ struct delay_counts {
 struct delay_window {
     struct mono start;
     int64_t last;
-    int64_t singles[DELAY_SINGLES]; /* the newest, a ring */
-    uint32_t single_count;          /* ever */
-    struct delay_counts now, before, longer;
+    uint32_t single_count; /* ever */
     uint32_t recent_count;
+    int64_t singles[DELAY_SINGLES]; /* the newest, a ring */
+    struct delay_counts now;
     int64_t recent[DELAY_RECENT]; /* ring: while it holds both windows, quantiles are exact */
+    struct delay_counts before, longer;
 };
+/* What one more delay touches, but for the counter and the place in the ring. */
+#define DELAY_FETCH (offsetof(struct delay_window, now) + sizeof(struct histogram))
 
 void delay_init(struct delay_window *w, struct mono now);
 void delay_add(struct delay_window *w, struct mono now, struct span window, int64_t owd_ns);

@@ -1,5 +1,6 @@
 /* hear.c: what a received packet tells: that it came, what its sender stamped, what its sender
  * heard of us. */
+#include "base/cache.h"
 #include "core/mesh/internal.h"
 
 #define SEQ_WINDOW 64
@@ -270,6 +271,34 @@ static void touch(struct mesh *m, struct mono now, int edge, const struct probe 
         e->peer_path_count = (uint8_t)(probe->path + 1);
     }
     verdict_touched(m, now, edge, probe->path);
+}
+
+/* ---- ahead of time -------------------------------------------------------------------------- */
+int mesh_expect(const struct mesh *m, uint32_t local, const struct probe *probe)
+{
+    /* the table's first place for it: to look whether it is the peer's would wait for the edge */
+    const int edge = m->nics[local].table[(uint32_t)hash_u64(1, probe->src.index) & m->table_mask];
+    const uint8_t back = probe->heard.path;
+
+    if (edge < 0 || probe->path >= m->config.path_limit) {
+        return -1;
+    }
+    const struct edge *e = &m->edges[edge];
+    const struct path_in *in = &e->in[probe->path];
+    const struct delay_window *delays =
+        &m->delays[((size_t)edge * m->config.path_limit + probe->path) * 2];
+    cache_fetch(e, offsetof(struct edge, out));
+    cache_fetch(in, offsetof(struct path_in, heard));
+    cache_fetch(&in->heard[probe->seq % SLOT_COUNT], 1);
+    cache_fetch(&delays[1], DELAY_FETCH);
+    if (probe->heard.present && back < m->config.path_limit) {
+        const struct path_out *out = &e->out[back];
+        cache_fetch(out, offsetof(struct path_out, sent));
+        cache_fetch(&out->sent[probe->heard.seq % SLOT_COUNT], 1);
+        cache_fetch(&out->sent[(probe->heard.seq - 6) % SLOT_COUNT], 1);
+        cache_fetch(&m->delays[((size_t)edge * m->config.path_limit + back) * 2], DELAY_FETCH);
+    }
+    return edge;
 }
 
 static int edge_of(struct mesh *m, struct mono now, uint32_t local, const struct probe *probe,

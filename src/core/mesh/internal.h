@@ -70,7 +70,9 @@ struct path_half { /* what both directions keep */
     int64_t brief_p50, brief_min, brief_count;
     struct slow_watch watch;
 };
+/* Of both, what every tick looks at stands first (tick_fetch). */
 struct path_out {
+    struct mono burst_next;
     struct path_half half;
     uint8_t hop_count, revive;
     uint16_t hops[MESH_HOP_MAX]; /* 1 + index into the mesh's routers; 0: did not answer */
@@ -87,13 +89,14 @@ struct path_out {
     struct loss_test test;
     uint8_t burst_left, burst_wait; /* packets to send; report to send when stamped */
     uint32_t burst_last, burst_stamped;
-    struct mono burst_next;
     struct sent_slot sent[SLOT_COUNT];
 };
 struct path_in {
-    struct path_half half;
     bool known;
     uint8_t revive, unseen;
+    struct mono touched, proof_due, wanted, suspect;
+    struct mono told; /* the peer's last word of a packet on it */
+    struct path_half half;
     uint32_t highest, proof_seq;
     uint32_t floor; /* what was sent up to here may have been lost while nothing came at all */
     bool floor_wanted, floor_set;
@@ -102,8 +105,6 @@ struct path_in {
     double evidence;           /* of all that is missing since one came */
     struct nic_time missed_at; /* the newest of them, on the peer's clock */
     uint64_t mask;             /* bit k: highest - k came */
-    struct mono touched, proof_due, wanted, suspect;
-    struct mono told; /* the peer's last word of a packet on it */
     struct loss_share share;
     struct heard_slot heard[SLOT_COUNT];
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cache.h"
 #include "core/mesh/internal.h"
 
 #define CHOICE_MAX 256
@@ -448,6 +449,23 @@ void mesh_notice_late(struct mesh *m, struct mono now)
     }
 }
 
+/* The next edge that is due, while this one is worked on. */
+static void tick_fetch(const struct mesh *m, struct mono now, int after)
+{
+    for (int edge = after + 1; edge < m->edge_capacity; edge++) {
+        if (m->due[edge].ns <= now.ns) {
+            const struct edge *e = &m->edges[edge];
+
+            cache_fetch(e, offsetof(struct edge, out));
+            for (uint8_t p = 0; p < m->config.path_limit; p++) {
+                cache_fetch(&e->in[p], offsetof(struct path_in, half) + CACHE_LINE);
+                cache_fetch(&e->out[p], CACHE_LINE);
+            }
+            return;
+        }
+    }
+}
+
 void mesh_tick(struct mesh *m, struct mono now)
 {
     mesh_notice_late(m, now);
@@ -457,6 +475,7 @@ void mesh_tick(struct mesh *m, struct mono now)
         if (m->due[edge].ns > now.ns) {
             continue;
         }
+        tick_fetch(m, now, edge);
         struct edge *e = &m->edges[edge];
         m->due[edge] = MONO_NEVER;
         if (e->used && e->reason == EDGE_GUEST &&

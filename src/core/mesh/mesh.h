@@ -121,6 +121,8 @@ void mesh_free(struct mesh *m);
 void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet);
 /* Another K: peers that both choices have are kept. */
 void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers);
+/* That packet will be told in a moment: fetches what it will touch, decides nothing. The edge that it may be of; -1. */
+int mesh_expect(const struct mesh *m, uint32_t local, const struct probe *probe);
 void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t source_port,
                      bool stamped, struct nic_time rx, const struct probe *probe,
                      struct mesh_heard *ret_heard);

@@ -193,6 +193,16 @@ static bool rough(struct node *n, uint8_t stamps, uint32_t error_ns)
     return is;
 }
 
+void node_expect(const struct node *n, const struct node_receive *event)
+{
+    const int edge =
+        event->local < n->config.nic_count ? mesh_expect(n->mesh, event->local, &event->probe) : -1;
+
+    if (edge >= 0) {
+        __builtin_prefetch(&n->links[edge]);
+    }
+}
+
 void node_on_receive(struct node *n, struct mono now, const struct node_receive *event)
 {
     struct mesh_heard heard;

@@ -245,6 +245,9 @@ void node_save(const struct node *n, struct mono now,
  * is cold. -ENOMEM. */
 MUST_CHECK int node_restore(struct node *n, struct mono now, const void *bytes, size_t size);
 
+/* That packet will be told in a moment. Nothing comes of it but that its memory is there by then: who takes many packets
+ * at once tells the second before it delivers the first. */
+void node_expect(const struct node *n, const struct node_receive *event);
 void node_on_receive(struct node *n, struct mono now, const struct node_receive *event);
 void node_on_transmit(struct node *n, struct mono now, const struct node_transmit *event);
 void node_on_hop(struct node *n, struct mono now, const struct node_hop *event);
