@@ -186,7 +186,7 @@ def brownout(rows):
     """one trunk at 10 % of its rate under one all-reduce: job's rate against the capacity that is left"""
     shares = []
     with Lab(NAME, JOB_FABRIC, agents=False) as lab:
-        for turn in range(runs(5)):
+        for turn in range(runs(5 if SOAK else 2)):
             last = seconds(20)
             with Job(lab, last, "all_reduce", "0,2") as job:
                 time.sleep(last * 0.5)
@@ -194,7 +194,7 @@ def brownout(rows):
             onset = [e["after_raw_ns"] + job.shift for e in lab.events("brownout", "on")][-1]
             before, after = job.rate(onset - 3 * NS, onset), job.rate(onset + NS, onset + int(last * 0.35 * NS))
             shares.append(after / before)
-    rows.add("brownout.job", median(shares), "of before", 0.95 * 155 / 200, None, "higher", len(shares), spread(shares),
+    rows.add("contention.brownout", median(shares), "of before", 0.95 * 155 / 200, None, "higher", len(shares), spread(shares),
              "bench/lab/contention.py brownout", "capacity of 4 trunks with one at 10 % is 155 of 200; from 1 s after its onset")
 
 
@@ -203,7 +203,7 @@ def gray_loss(rows):
     for percent in (1, 10):
         shares = []
         with Lab(NAME, JOB_FABRIC, agents=False) as lab:
-            for turn in range(runs(5)):
+            for turn in range(runs(5 if SOAK else 2)):
                 last = seconds(20)
                 with Job(lab, last, "all_reduce", "0,2") as job:
                     time.sleep(last * 0.4)
@@ -211,16 +211,16 @@ def gray_loss(rows):
                 onset = [e["after_raw_ns"] + job.shift for e in lab.events("loss", "on")][-1]
                 before, after = job.rate(onset - 3 * NS, onset), job.rate(onset + 2 * NS, onset + int(last * 0.45 * NS))
                 shares.append(after / before / 0.75)
-        rows.add(f"grayloss.{percent}pct", median(shares), "of 3 clean paths", 0.9, 0.97, "higher", len(shares), spread(shares),
+        rows.add(f"contention.grayloss.{percent}pct", median(shares), "of 3 clean paths", 0.9, 0.97, "higher", len(shares), spread(shares),
                  "bench/lab/contention.py gray_loss", "the bound of three of four paths is 0.75 of before, or more where host links limit")
 
 
 MEASURES = {
     "all_to_all": (all_to_all, row_list("all_to_all")),
     "all_reduce": (all_reduce, row_list("all_reduce")),
-    "brownout": (brownout, [("brownout.job", "of before", 0.736, None, "higher")]),
-    "gray_loss": (gray_loss, [("grayloss.1pct", "of 3 clean paths", 0.9, 0.97, "higher"),
-                              ("grayloss.10pct", "of 3 clean paths", 0.9, 0.97, "higher")]),
+    "brownout": (brownout, [("contention.brownout", "of before", 0.736, None, "higher")]),
+    "gray_loss": (gray_loss, [("contention.grayloss.1pct", "of 3 clean paths", 0.9, 0.97, "higher"),
+                              ("contention.grayloss.10pct", "of 3 clean paths", 0.9, 0.97, "higher")]),
 }
 
 if __name__ == "__main__":

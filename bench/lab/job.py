@@ -34,10 +34,10 @@ def raw_to_mono_ns():
 class Job:
     """One `foliot perf` on the hosts of a lab, for a while; `with` waits for its end.
 
-    true: stamps of its messages are the machine's own time, the truth; its pages say in-band delays (`delays`)."""
+    true: its messages' stamps are the machine's own time, the truth. With that or `pages` its in-band delays are known (pages.py)."""
 
     def __init__(self, lab, duration, operation="all_reduce", hosts="0,1,2,3", plugin=PLUGIN, size="4M", message="64K",
-                 channels=2, wait_us=50, jobs=1, iterations=20, true=False, **environment):
+                 channels=2, wait_us=50, jobs=1, iterations=20, true=False, pages=False, **environment):
         self.folder = tempfile.mkdtemp(prefix="foliot-job-")
         self.lines = []  # of the plugin and of perf: (monotonic ns, text)
         self.lab, self.jobs, self.hosts, self.true = lab, jobs, hosts.split(","), true
@@ -45,7 +45,7 @@ class Job:
                       "--plugin", plugin, "--message", message, "--channels", str(channels), "-b", size, "-e", size, "-c", "1",
                       "-n", str(iterations), "-T", "60", "--duration", str(duration), "--wait", str(wait_us), "--trace", self.folder]
         self.environment = {**os.environ, "NCCL_DEBUG": "INFO", **environment}
-        self.pages = Pages(self.folder) if true else None
+        self.pages = Pages(self.folder) if true or pages else None
         if self.pages is not None:
             self.environment["FOLIOT_JOB_DIR"] = self.pages.folder
         self.processes, self.receives, self.status = [], [], None

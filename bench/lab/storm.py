@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""storm.py [FAULTS]: faults by chance under jobs in the lab, two and three at once, processes stopped among them, while one path is left.
+
+Jobs follow each other all the time, so that some faults fall into their making and their end; every byte of every round is checked.
+At most one NIC of a host and three of the four spines' trunks are ill at a time: whatever a job says is wrong.
+100 faults in the bench, 10,000 in the soak.
+"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from job import FABRIC, PLUGIN
+from world import FOLIOT, Lab, Rows, need_root
+
+NAME = "bench-storm"
+FAULTS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+GAP_S = 0.5
+LAST_S = (0.3, 2.5)
+HOSTS, SPINES, SPINES_ILL = 4, 4, 3
+ROUNDS = 3  # a job's, each checked
+
+
+class Jobs(threading.Thread):
+    """One after the other until `over`; how many there were, what went wrong."""
+
+    def __init__(self, lab):
+        super().__init__(daemon=True)
+        self.lab, self.over, self.count, self.errors, self.process = lab, False, 0, [], None
+
+    def run(self):
+        operations = ("all_reduce", "alltoall", "all_gather", "sendrecv")
+        while not self.over:
+            words = [FOLIOT, "perf", operations[self.count % len(operations)], "--lab", self.lab.name, "--hosts", "0,1,2,3", "--ranks",
+                     str(HOSTS), "--plugin", PLUGIN, "--message", "64K", "-b", "4M", "-e", "4M", "-n", "1", "-c", str(ROUNDS), "-T", "100",
+                     "--wait", "200"]
+            self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+            said = self.process.communicate()[1]
+            self.count += 1
+            if self.process.returncode != 0:
+                self.errors.append((self.process.returncode, said.strip()[-300:]))
+                print(f"    job {self.count}: status {self.process.returncode}: {said.strip()[-300:]}", flush=True)
+
+    def ranks(self):
+        try:
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+                return [int(word) for word in file.read().split()]
+        except (OSError, AttributeError):
+            return []
+
+
+class Storm:
+    """What is ill now, until when; and the next thing to fall ill."""
+
+    def __init__(self, lab, jobs, chance):
+        self.lab, self.jobs, self.chance = lab, jobs, chance
+        self.ill, self.kinds = {}, {}
+
+    def free(self, places):
+        now = time.monotonic()
+        self.ill = {place: until for place, until in self.ill.items() if until > now}
+        return [place for place in places if place not in self.ill]
+
+    def next(self):
+        """True: one more fault."""
+        last = self.chance.uniform(*LAST_S)
+        kind = self.chance.choice(("nic", "nic", "trunk", "trunk", "pause"))
+        places = self.free([(kind, i) for i in range(SPINES if kind == "trunk" else HOSTS)])
+        if not places or (kind == "trunk" and len(places) <= SPINES - SPINES_ILL):
+            return False
+        place = self.chance.choice(places)
+        self.ill[place] = time.monotonic() + last + 0.5  # it takes a moment to end
+        verb = self.pause(last) if kind == "pause" else self.break_link(*place, last)
+        self.kinds[verb] = self.kinds.get(verb, 0) + 1
+        return True
+
+    def break_link(self, kind, index, last):
+        target = f"nic {index}.{self.chance.randrange(2)}" if kind == "nic" else f"trunk {self.chance.randrange(2)}-{index}"
+        verbs = [("blackhole",), ("loss", "--loss", f"{self.chance.choice((1, 10, 50))}%"), ("brownout", "--rate_mbps", "3")]
+        if kind == "nic":
+            verbs += [("carrier",), ("blackhole", "--direction", self.chance.choice(("up", "down")))]
+        else:
+            verbs += [("trunk", "--reroute", "200ms")]
+        verb = self.chance.choice(verbs)
+        self.lab.fault(verb[0], target, *verb[1:], "--for", f"{last:.2f}s")
+        return verb[0] if "--direction" not in verb else "one-way"
+
+    def pause(self, last):
+        ranks = self.jobs.ranks()
+        if ranks:
+            rank = self.chance.choice(ranks)
+            try:
+                os.kill(rank, signal.SIGSTOP)
+                time.sleep(min(last, 1))
+                os.kill(rank, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+        return "pause"
+
+
+def storm(rows):
+    """faults by chance under jobs, double ones and stopped processes among them"""
+    seed = int(time.time())
+    count = 0
+    with Lab(NAME, FABRIC, agents=False) as lab:
+        jobs = Jobs(lab)
+        weather = Storm(lab, jobs, random.Random(seed))
+        jobs.start()
+        try:
+            while count < FAULTS:
+                count += weather.next()
+                time.sleep(GAP_S * weather.chance.uniform(0.2, 1.8))
+        finally:
+            jobs.over = True
+            time.sleep(LAST_S[1] + 1)
+            lab.undo()
+            jobs.join(timeout=150)
+    command = f"bench/lab/storm.py {FAULTS}"
+    kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(weather.kinds.items()))
+    rows.add("failover.storm.faults", count, "faults", 10000 if FAULTS >= 10000 else None, None, "higher", command=command, note=f"seed {seed}: {kinds}")
+    rows.add("failover.storm.errors", len(jobs.errors) + jobs.is_alive(), f"of {jobs.count} jobs", 0, 0, command=command,
+             note=f"wrong bytes, errors or jobs that hang; {jobs.count} jobs of {ROUNDS} checked rounds"
+             + "".join(f"; {text[-80:]}" for _, text in jobs.errors[:1]))
+
+
+if __name__ == "__main__":
+    need_root()
+    ROWS = Rows("failover-storm-soak" if FAULTS >= 10000 else "failover-storm")
+    ROWS.measure([("failover.storm.faults", "faults", None, None, "higher"), ("failover.storm.errors", "jobs", 0, 0)], storm)
+    sys.exit(ROWS.finish())
