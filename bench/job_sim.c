@@ -1,12 +1,13 @@
 /* job_sim.c: jobs over the real transport in the simulator (sim/job_world.h): rows of what no lab can show.
  *
- *   job_sim [FAULTS [HOURS [DAYS]]]
+ *   job_sim [FAULTS [HOURS [DAYS [RANKS]]]]
  *
  * chaos   worlds by chance until so many faults were injected: bytes lost, doubled, corrupted, late, and errors, while one
  *         path was left
  * quiet   so many hours without a fault, of starved processes whose clocks step and begin new epochs
  * week    so many days of a ring of 4,096 processes with one NIC each; a link fails each 26 minutes
- * star    one of 512 ranks that all talk to each other: that one and its 1,022 lane sets in full */
+ * star    one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all talk to each other:
+ *         that one in full, with all its lane sets: how many connections it has */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,7 @@ int main(int argc, char **argv)
     const uint64_t faults = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
     const double hours = argc > 2 ? strtod(argv[2], NULL) : 0.2;
     const double days = argc > 3 ? strtod(argv[3], NULL) : 0.01;
+    const uint32_t ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 512;
     static struct report report;
 
     report_init(&report, "job-sim", argc, argv);
@@ -226,5 +228,8 @@ int main(int argc, char **argv)
     }
     star(&report, 64);
     star(&report, 512);
+    if (ranks > 512) {
+        star(&report, ranks);
+    }
     return report_finish(&report) < 0 || wrongs > 0;
 }
