@@ -7,7 +7,9 @@
 #include "sim/clock_world_private.h"
 #include "stats/sample.h"
 
-#define BLOCK_NS (10 * NS_PER_S)
+#define BLOCK_NS  (10 * NS_PER_S)
+#define ASTRAY_NS 100
+#define ASTRAY_S  5 /* as long as an accusation may rest on what was seen */
 #define PAIRS_SYNCED                                                                               \
     0.75 /* an error is that of the fleet, not of the few that say they are in step */
 
@@ -198,6 +200,11 @@ void judge_slot(struct clock_world *w, double after_s)
         }
     }
     const double mean = count > 0 ? sum / count : 0;
+    for (int i = 0; i < w->config.members; i++) {
+        if (fabs(w->lines[i] - mean) > ASTRAY_NS) {
+            w->members[i].astray_s = (double)w->t_ns * 1e-9;
+        }
+    }
     judge_bounds(w, mean);
     judge_event(w);
     if (w->t_ns / (10 * NS_PER_MS) % 10 == 5) {
@@ -237,7 +244,9 @@ static void judge_liar(struct clock_world *w, int accuser, uint32_t peer)
     struct clock_report report;
 
     clock_report(w->members[accuser].clock, clock_world_now(w, accuser, 0), &report);
-    if (lie == 0) { /* a later liar's honest time counts like anybody's */
+    if (lie == 0 && t_s - w->members[peer].astray_s < ASTRAY_S) {
+        w->result.astray_named++;
+    } else if (lie == 0) { /* a later liar's honest time counts like anybody's */
         w->result.false_liars += (int)peer >= w->config.event_count;
     } else if (lie < report.park_limit_ns) {
         w->result.early_liars++;
@@ -267,17 +276,33 @@ void judge_action(struct clock_world *w, int i, const struct clock_action *a)
     }
 }
 
+/* More of its neighbours lie than a member's fault model allows (clock.h): they vouch for it. */
+static bool beyond_model(const struct clock_world *w, const struct member *m)
+{
+    int liars = 0;
+
+    for (int k = 0; k < m->degree; k++) {
+        liars += w->members[m->peers[k]].liar;
+    }
+    return liars > (m->degree - 1) / 3 || liars > 4;
+}
+
 void clock_world_result(struct clock_world *w, struct clock_world_result *r)
 {
     struct clock_world_values named = {0};
     int liars = 0, caught = 0;
 
     for (int i = 0; i < w->config.members; i++) {
-        liars += w->members[i].liar;
-        if (w->members[i].liar && w->members[i].named_s >= 0) {
-            caught++;
-            append(&named, w->members[i].named_s);
+        const struct member *m = &w->members[i];
+        if (!m->liar) {
+            continue;
         }
+        const bool known = m->named_s >= 0, beyond = beyond_model(w, m);
+        liars++;
+        caught += known;
+        w->result.liars_beyond += !known && beyond;
+        w->result.liars_unnamed += !known && !beyond;
+        append(&named, known ? m->named_s : INFINITY);
     }
     w->result.p50_ns = clock_world_quantile(&w->errors, 0.5);
     w->result.p99_ns = clock_world_quantile(&w->errors, 0.99);

@@ -79,8 +79,12 @@ struct clock_world_result {
     double blocks_outside;                      /* sum over blocks of their share outside */
     double hard_width_ns, statistical_width_ns; /* medians, latest - earliest */
     double synced_share;                        /* of honest members, at the end */
+    /* p95: over all liars, those never named count as INFINITY */
     double liars_named_share, named_median_s, named_p95_s;
+    int liars_beyond; /* never named, and more of their neighbours lie than the fault model allows */
+    int liars_unnamed; /* never named, within the fault model */
     uint64_t false_liars, false_steps, asymmetries;
+    uint64_t astray_named; /* no liars, but their clocks were off when they were called so */
     uint64_t
         early_liars; /* verdicts on a lie that was still below the accuser's parking limit: neither
                              in time nor false */

@@ -14,7 +14,8 @@ struct member {
     int *peers, *edge_of;
     int degree;
     struct baseline baseline;
-    double named_s; /* first time an honest member named it */
+    double named_s;  /* first time an honest member named it */
+    double astray_s; /* last time its line was off by more than ASTRAY_NS */
     /* the 10 s block under way */
     uint32_t block_judged, block_outside;
 };

@@ -111,60 +111,67 @@ double park_limit(const struct clock *c)
     return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns + PARK_NS);
 }
 
-/* Where most edges' levels lie together. Zero, unless more than half of them are off: then this
- * member itself may be, and the largest group tells where the others are. */
-static double densest_level(const struct clock *c, double park_at)
+/* Which way more than half of all edges say that this member is off, by more than `limit`; 0: there is
+ * no such side, or it is this member's own. Paths err to both sides alike, so that the middle edge
+ * is the one to go by, and not the largest group. */
+static int astray_side(const struct clock *c, double limit)
 {
-    const double limit = GROUP * park_at;
-    int at_zero = 0, usable = 0, best = 0;
-    double centre = 0;
+    int usable = 0, above = 0, below = 0;
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
         if (edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure) {
-            c->values[usable++] = e->level_ns;
-            at_zero += fabs(e->level_ns) <= limit;
+            usable++;
+            above += e->level_ns > limit;
+            below += e->level_ns < -limit;
         }
     }
-    if (2 * at_zero >= usable) {
-        return 0;
-    }
-    for (int i = 0; i < usable; i++) {
-        double sum = 0;
-        int count = 0;
-        for (int j = 0; j < usable; j++) {
-            if (fabs(c->values[j] - c->values[i]) <= limit) {
-                sum += c->values[j];
-                count++;
-            }
-        }
-        if (count > best) {
-            best = count;
-            centre = sum / count;
-        }
-    }
-    return best > at_zero && best > c->liars_max ? centre : 0;
+    return 2 * above > usable ? 1 : 2 * below > usable ? -1 : 0;
 }
 
-/* Edges whose levels lie around `level`. */
-static int agreeing(const struct clock *c, double level, double within)
+/* Edges whose levels lie within `within` of `level`, and their mean. */
+static int agreeing(const struct clock *c, double level, double within, double *ret_mean)
 {
+    double sum = 0;
     int count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        count += edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure &&
-                 fabs(e->level_ns - level) <= within;
+        if (edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure &&
+            fabs(e->level_ns - level) <= within) {
+            sum += e->level_ns;
+            count++;
+        }
     }
+    *ret_mean = count > 0 ? sum / count : 0;
     return count;
 }
 
-/* Half of the edges, when they stand out. More than that only one by one and far off, where more
- * agree with this member than with that edge: else it is this member that is off, and who is left
- * out can't bring it back. */
+/* Where the edges around the middle one lie together. Zero, unless more than half of all are off to
+ * one side: then this member itself is, and the middle tells where the others are. */
+static double middle_level(const struct clock *c, double limit)
+{
+    double mean;
+    int usable = 0;
+
+    if (astray_side(c, limit) == 0) {
+        return 0;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure) {
+            c->values[usable++] = e->level_ns;
+        }
+    }
+    return agreeing(c, quantile(c->values, usable, 0.5), limit, &mean) > c->liars_max ? mean : 0;
+}
+
+/* Half of the edges, when they stand out. More than that only far off, and while no side has more
+ * than half of them: else it is this member that is off, and who is left out can't bring it back. */
 static void park(struct clock *c, struct nic_time now, double dt_s)
 {
     const double limit = park_limit(c), near = GROUP * limit;
+    const bool astray = astray_side(c, near) != 0;
     int usable = 0, parked = 0;
 
     for (int i = 0; i < c->capacity; i++) {
@@ -184,7 +191,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
         if (!e->parked) {
             if (c->narrow && off > limit &&
                 (e->config.witness || 2 * (parked + 1) <= usable ||
-                 (off > FAR * near && agreeing(c, 0, near) > agreeing(c, e->level_ns, near)))) {
+                 (off > FAR * near && !astray))) {
                 parked += !e->config.witness && edge_usable(c, e);
                 e->parked = true;
                 e->parked_s = 0;
@@ -203,7 +210,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
 /* Most edges say that this member is elsewhere, and have for a second: go there at once. */
 static void regroup(struct clock *c, double dt_s)
 {
-    const double centre = c->narrow ? densest_level(c, park_limit(c)) : 0;
+    const double centre = c->narrow ? middle_level(c, GROUP * park_limit(c)) : 0;
 
     c->regroup_s = centre != 0 ? c->regroup_s + dt_s : 0;
     if (c->regroup_s < REGROUP_S) {
