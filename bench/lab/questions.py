@@ -72,7 +72,7 @@ class Situation:
         """By itself: it outlives this program; `down` ends it with the lab's namespaces."""
         log = open(self.truth_file + ".job", "w", encoding="utf-8")  # pylint: disable=consider-using-with
         subprocess.Popen([FOLIOT, "perf", "all_reduce", "--lab", self.name, "--hosts", ",".join(map(str, JOB_HOSTS)),
-                          "--ranks", str(len(JOB_HOSTS)), "--plugin", PLUGIN, "--message", "64K", "-b", "4M", "-e", "4M",
+                          "--ranks", str(len(JOB_HOSTS)), "--plugin", PLUGIN, "--message", "64K", "-b", "32K", "-e", "32K",
                           "--duration", str(JOB_SECONDS), "--wait", "200"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                          start_new_session=True, env={**os.environ, "FOLIOT_NIC": "nic", "FOLIOT_JOB": JOB})
 
