@@ -37,7 +37,8 @@ static const struct command commands[] = {
      "one-way delay and loss of every path, as a heat map; all pairs of NICs on demand",
      command_mesh},
     {"links", ASK, "NIC ports: carrier, flaps, errors", command_links},
-    {"findings", ASK, "what is wrong, since when, and what to do", command_findings},
+    {"findings", ASK " [--controller URL]", "what is wrong, since when, and what to do",
+     command_findings},
     {"jobs",
      "[ID [--save FILE] | compare FILE FILE] " ASK
      " | [ID | compare ID ID] --controller URL [--authority FILE] [--token-file FILE]",
@@ -55,10 +56,11 @@ static const struct command commands[] = {
      "unsilence N | test RULE [--since TIME] [--file FILE] | check FILE | export --prometheus "
      "[--file FILE] | metrics  [--json] "
      "[--controller URL] [--authority FILE] [--token-file FILE]",
-     "incidents of the fleet, who was told, silences; rules checked and tried on the past",
+     "incidents of the fleet, who was told, silences; rules checked and tried on the past; exit "
+     "status 1: one is open that nobody has taken",
      command_alerts},
     {"changes",
-     "[--since TIME] [--host HOST] [--all] [--json] [--controller URL] [--authority FILE] "
+     "[--since 90min|2h|1d] [--host HOST] [--all] [--json] [--controller URL] [--authority FILE] "
      "[--token-file FILE]",
      "what happened to the fleet within the last hour: hosts, links, jobs, incidents, "
      "configuration",

@@ -12,7 +12,7 @@
 #include "app/foliot_text.h"
 #include "base/time.h"
 
-enum { EVENTS_MAX = 20000, NAMED_MAX = 6 };
+enum { EVENTS_MAX = 20000, NAMED_MAX = 16 };
 #define TOGETHER_NS (5 * NS_PER_S)
 
 /* ---- one event in words ---- */
@@ -36,7 +36,31 @@ static void who_and_why(struct words *w, const json_t *detail)
              *why != 0 ? ": " : "", why);
 }
 
-static void controller_words(struct words *w, const char *word, const json_t *detail)
+/* ": flap_limit: 6, beat: 1s" */
+static void settings_of(struct words *w, const json_t *detail, const json_t *versions)
+{
+    size_t i, used = strlen(w->text);
+    json_t *v;
+    json_array_foreach(versions, i, v)
+    {
+        if (!json_equal(json_object_get(v, "version"), json_object_get(detail, "version"))) {
+            continue;
+        }
+        const char *separator = "; all of it: ";
+        for (const char *line = string_of(v, "text"); *line != 0;) {
+            const size_t size = strcspn(line, "\n");
+            if (size > 0 && line[0] != '#' && used < sizeof(w->text)) {
+                used += (size_t)snprintf(w->text + used, sizeof(w->text) - used, "%s%.*s",
+                                         separator, (int)size, line);
+                separator = ", ";
+            }
+            line += size + (line[size] != 0);
+        }
+    }
+}
+
+static void controller_words(struct words *w, const char *word, const json_t *detail,
+                             const json_t *versions)
 {
     static const char *const config[][2] = {
         {"config-applied", "was applied"},
@@ -48,6 +72,7 @@ static void controller_words(struct words *w, const char *word, const json_t *de
             snprintf(w->text, sizeof(w->text), "configuration, version %s, %s",
                      api_number_text(detail, "version").text, config[i][1]);
             who_and_why(w, detail);
+            settings_of(w, detail, versions);
             return;
         }
     }
@@ -85,7 +110,7 @@ static void host_words(struct words *w, const char *word, const json_t *detail)
     }
 }
 
-static struct words words_of(const json_t *event)
+static struct words words_of(const json_t *event, const json_t *versions)
 {
     const json_t *detail = json_object_get(event, "detail");
     const char *kind = string_of(event, "kind"), *word = string_of(event, "word");
@@ -102,7 +127,7 @@ static struct words words_of(const json_t *event)
     } else if (*text != 0) {
         snprintf(w.text, sizeof(w.text), "%s", text);
     } else if (strcmp(kind, "controller") == 0) {
-        controller_words(&w, word, detail);
+        controller_words(&w, word, detail, versions);
     } else {
         snprintf(w.text, sizeof(w.text), "%s", word);
     }
@@ -168,13 +193,13 @@ static size_t hosts_of(json_t *const events[], size_t count, const char *ret_hos
     return hosts;
 }
 
-static void print_group(json_t *const events[], size_t count)
+static void print_group(json_t *const events[], size_t count, const json_t *versions)
 {
     static const char *hosts[EVENTS_MAX];
     const char *job = string_of(json_object_get(events[0], "detail"), "job");
     const size_t host_count = hosts_of(events, count, hosts);
     const bool of_job = strcmp(string_of(events[0], "kind"), "job") == 0;
-    struct words w = words_of(events[0]);
+    struct words w = words_of(events[0], versions);
     printf("%s%s%s  ", colour_begin(stdout, COLOUR_DIM),
            text_time(json_integer_value(json_object_get(events[0], "at_utc_ns"))).text,
            colour_end(stdout));
@@ -231,7 +256,7 @@ static int collect(struct api *a, const struct wishes *w, json_t *all)
     return status;
 }
 
-static void print_all(json_t *all, const struct wishes *w)
+static void print_all(json_t *all, const struct wishes *w, const json_t *versions)
 {
     static json_t *shown[EVENTS_MAX], *group[EVENTS_MAX];
     size_t count = 0;
@@ -252,11 +277,24 @@ static void print_all(json_t *all, const struct wishes *w)
                 shown[k] = k == i ? shown[k] : NULL;
             }
         }
-        print_group(group, size);
+        print_group(group, size, versions);
     }
     if (count == 0) {
         puts("nothing changed in this time");
     }
+}
+
+static bool has_config(const json_t *all)
+{
+    size_t i;
+    json_t *event;
+    json_array_foreach(all, i, event)
+    {
+        if (strncmp(string_of(event, "word"), "config-", 7) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int show(struct api *a, const struct wishes *w)
@@ -269,7 +307,10 @@ static int show(struct api *a, const struct wishes *w)
         putchar('\n');
         json_decref(whole);
     } else if (status == EXIT_WELL) {
-        print_all(all, w);
+        /* a tenant may not see them: then their texts are left out */
+        const bool fleet =
+            has_config(all) && api_ask(a, "GET", "/api/v1/config/versions", NULL) == EXIT_WELL;
+        print_all(all, w, fleet ? json_object_get(a->answer, "items") : NULL);
     }
     json_decref(all);
     return status;

@@ -51,6 +51,9 @@ struct options {
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[],
                   const char *const extra[], unsigned *ret_extra);
 void options_done(struct options *options);
+/* Is the controller meant? --controller says so; and so does FOLIOT_API, where nothing says which agent
+ * (or, `files`, which files) is. */
+bool options_mean_fleet(int argc, char *argv[], bool files);
 
 /* "usage: foliot NAME ARGUMENTS" and the summary. */
 void command_usage(const struct command *command, FILE *out);

@@ -50,7 +50,7 @@ static int list(struct api *c)
         size_t i;
         json_t *h;
         printf("%-24s %-8s %-6s %-10s %12s %11s %10s %9s  %s\n", "HOST", "HEALTH", "HEARD", "CLOCK",
-               "BOUND ns", "NICS UP", "DEAD PATHS", "FINDINGS", "AGENT");
+               "BOUND ns", "NICS UP", "DEAD PATHS", "FINDS", "AGENT");
         json_array_foreach(all, i, h)
         {
             print_host(h);

@@ -482,24 +482,6 @@ static struct words take_words(int *argc, char *argv[])
     return words;
 }
 
-/* --controller says so; and so does FOLIOT_API, where nothing says which agent or which files are meant. */
-static bool is_of_fleet(int argc, char *argv[], bool files)
-{
-    static const char *const agents[] = {"--lab", "--host", "--all", "--socket", "--watch"};
-    bool agent = false;
-
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], "--controller", 12) == 0) {
-            return true;
-        }
-        for (size_t k = 0; k < sizeof(agents) / sizeof(agents[0]); k++) {
-            agent = agent || strncmp(argv[i], agents[k], strlen(agents[k])) == 0;
-        }
-        agent = agent || (argv[i][0] == '-' && argv[i][1] != '-'); /* -l, -H … */
-    }
-    return !agent && !files && getenv("FOLIOT_API") != NULL;
-}
-
 int command_jobs(int argc, char *argv[])
 {
     struct options options;
@@ -513,7 +495,7 @@ int command_jobs(int argc, char *argv[])
         command_usage(command_find("jobs"), stderr);
         return EXIT_USAGE;
     }
-    if (is_of_fleet(argc, argv, compare) && save_file == NULL) {
+    if (options_mean_fleet(argc, argv, compare) && save_file == NULL) {
         return jobs_of_fleet(argc, argv, words.list, words.count);
     }
     wanted = compare ? NULL : words.list[0];

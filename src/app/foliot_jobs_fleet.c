@@ -103,6 +103,10 @@ static void print_flows(const json_t *job, FILE *out)
         table_put(line, 10, field_ns(flow, "bound_ns").text);
     }
     if (table != NULL) {
+        fprintf(
+            out,
+            "%zu of its %s lanes, by each end's word: those not well, and each rank's slowest\n",
+            json_array_size(flows), field_integer(job, "lanes").text);
         table_show(table, out);
     }
 }

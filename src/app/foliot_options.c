@@ -228,3 +228,20 @@ void options_done(struct options *options)
     options->targets = NULL;
     options->target_count = 0;
 }
+
+bool options_mean_fleet(int argc, char *argv[], bool files)
+{
+    static const char *const agents[] = {"--lab", "--host", "--all", "--socket", "--watch"};
+    bool agent = false;
+
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--controller", 12) == 0) {
+            return true;
+        }
+        for (size_t k = 0; k < sizeof(agents) / sizeof(agents[0]); k++) {
+            agent = agent || strncmp(argv[i], agents[k], strlen(agents[k])) == 0;
+        }
+        agent = agent || (argv[i][0] == '-' && argv[i][1] != '-'); /* -l, -H … */
+    }
+    return !agent && !files && getenv("FOLIOT_API") != NULL;
+}

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "app/foliot_api.h"
 #include "app/foliot_client.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
@@ -190,9 +191,50 @@ static void print_change(const struct options *options, json_t *answer, FILE *ou
     }
 }
 
+/* What is open in the whole fleet, as the controller knows it. */
+static int findings_of_fleet(int argc, char *argv[])
+{
+    static const struct option table[] = {API_OPTIONS, {NULL, 0, NULL, 0}};
+    struct api api;
+    int status;
+    size_t i;
+    json_t *finding;
+
+    api_init(&api, "findings");
+    optind = 1;
+    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
+        if (o == 'h' || !api_option(&api, o, optarg)) {
+            command_usage(command_find("findings"), o == 'h' ? stdout : stderr);
+            return o == 'h' ? EXIT_WELL : EXIT_USAGE;
+        }
+    }
+    status = api_ask(&api, "GET", "/api/v1/findings?open=true&limit=1000", NULL);
+    if (status == EXIT_WELL && api.json) {
+        api_print(&api);
+    } else if (status == EXIT_WELL) {
+        const json_t *items = json_object_get(api.answer, "items");
+        json_array_foreach(items, i, finding)
+        {
+            printf("%sOPEN%s  %s says: %s\n", colour_begin(stdout, COLOUR_BAD), colour_end(stdout),
+                   api_text(finding, "host"),
+                   field_string(json_object_get(finding, "detail"), "text"));
+        }
+        if (json_array_size(items) == 0) {
+            printf("%snothing found%s\n", colour_begin(stdout, COLOUR_GOOD), colour_end(stdout));
+        }
+        status = json_array_size(items) == 0 ? EXIT_WELL : EXIT_NOT_WELL;
+    }
+    api_done(&api);
+    return status;
+}
+
 int command_findings(int argc, char *argv[])
 {
     struct options options;
+
+    if (options_mean_fleet(argc, argv, false)) {
+        return findings_of_fleet(argc, argv);
+    }
     int status = options_parse(&options, command_find("findings"), argc, argv, NULL, NULL);
 
     if (status == 0 && !options.help) {

@@ -2,6 +2,7 @@
  * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
 #include "service/controller/fleet_config.h"
 #include "service/controller/levels.h"
+#include "service/controller/topology.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -320,6 +321,18 @@ void alarm_on_report(struct controller *c, const struct fleet_host *h,
     }
 }
 
+/* All NICs are compared for it: once in ten seconds is enough for a rule that waits minutes. */
+static void feed_topology(struct controller *c, struct feed *f)
+{
+    static uint32_t second, differences;
+    struct topology_view v;
+    if (second++ % 10 == 0 && topology_compare(c, &v) == 0) {
+        differences = (uint32_t)v.count;
+        topology_view_done(&v);
+    }
+    feed(f, ALERT_TOPOLOGY_DIFFERENCES, differences);
+}
+
 /* What is of no host: once a second, so that its rules can be judged. */
 static void feed_fleet(struct controller *c)
 {
@@ -331,6 +344,7 @@ static void feed_fleet(struct controller *c)
             .host = ALERT_NO_ID, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
     feed(&f, ALERT_CONFIG_TAKEN_BACK, c->fleet_config->rolled_back);
     feed(&f, ALERT_LEVELS_BROKEN, levels_broken(c));
+    feed_topology(c, &f);
     feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)c->server_not_after - now) / 86400);
     feed(&f, ALERT_CERTIFICATE_AUTHORITY, ((double)c->authority_not_after - now) / 86400);
 }

@@ -116,9 +116,54 @@ static void put_flow(struct json_writer *j, const char *key, const struct fleet_
     json_put_end(j);
 }
 
-static void put_job_fields(const struct controller *c, struct json_writer *j,
+/* Is the element one of the fabric's, or of a host of the job? */
+static bool may_have_hurt(const struct controller *c, const struct fleet_job *job,
+                          const char *cause)
+{
+    static const char *const fabric[] = {"trunk ", "leaf", "spine", "router"};
+
+    for (size_t i = 0; i < ARRAY_COUNT(fabric); i++) {
+        if (strncmp(cause, fabric[i], strlen(fabric[i])) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        const char *host =
+            job->host_list[i] < c->host_count ? c->hosts[job->host_list[i]]->name : "?";
+        const size_t size = strlen(host);
+        if (strncmp(cause, host, size) == 0 && (cause[size] == 0 || cause[size] == '/')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The cause of the severest open incident that fits. A tenant isn't told: the cause may be another's. */
+static const char *cause_of(const struct api_call *call, const struct fleet_job *job)
+{
+    struct alert_incident incident;
+    const char *cause = NULL;
+    uint32_t severity = 0;
+    size_t cursor = 0;
+
+    if (call->c->alerting == NULL || (call->scope != NULL && call->scope[0] != 0)) {
+        return NULL;
+    }
+    while (alerts_next_incident(alerting_engine(call->c->alerting), &cursor, &incident)) {
+        const bool open = incident.state == INCIDENT_NEW || incident.state == INCIDENT_OPEN;
+        if (open && (cause == NULL || incident.severity > severity) &&
+            may_have_hurt(call->c, job, incident.cause)) {
+            cause = incident.cause;
+            severity = incident.severity;
+        }
+    }
+    return cause;
+}
+
+static void put_job_fields(const struct api_call *call, struct json_writer *j,
                            const struct fleet_job *job)
 {
+    const struct controller *c = call->c;
     const struct job_sums s = add_up(c, job);
     const bool known = s.processes > 0;
 
@@ -146,7 +191,7 @@ static void put_job_fields(const struct controller *c, struct json_writer *j,
     } else {
         json_put_null(j, "worst");
     }
-    job_put_blame(c, j, job);
+    job_put_blame(c, j, job, cause_of(call, job));
 }
 
 /* A tenant's are those of which it sees every host; of others it doesn't learn that they are there. */
@@ -184,7 +229,7 @@ void api_get_jobs(struct api_call *call)
             continue;
         }
         json_put_object(j, NULL);
-        put_job_fields(call->c, j, job);
+        put_job_fields(call, j, job);
         json_put_end(j);
         count++;
     }
@@ -295,7 +340,7 @@ void api_get_job(struct api_call *call)
         return;
     }
     json_put_object(call->j, NULL);
-    put_job_fields(call->c, call->j, job);
+    put_job_fields(call, call->j, job);
     put_past(call->j, job);
     put_parts(call->c, call->j, job, false);
     put_parts(call->c, call->j, job, true);

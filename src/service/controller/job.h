@@ -76,7 +76,9 @@ int64_t job_rate_bps(const struct fleet_job *job, uint32_t slot, int64_t now_ns)
 uint32_t job_count(const struct controller *c);
 const struct fleet_job *job_get(const struct controller *c, uint32_t index);
 /* "network": is it slow because of the network? yes, no or unknown, in one sentence. */
-void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job);
+/* cause: of the open incident that fits, NULL: none, or not to be named. */
+void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job,
+                   const char *cause);
 /* Whether a process of a host belongs to it. */
 bool job_has(const struct fleet_job *job, const struct fleet_host *h,
              const struct fleet_job_process *p);

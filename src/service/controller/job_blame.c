@@ -14,6 +14,7 @@ struct gathering {
     uint32_t network[FLOWS_MAX], floor[FLOWS_MAX], sender[FLOWS_MAX], receiver[FLOWS_MAX];
     const struct fleet_host *down_host; /* of the first lane that is down */
     const struct fleet_job_flow *down;
+    const char *cause; /* NULL: no open incident that fits */
 };
 
 static bool is_down(const struct fleet_job_flow *f)
@@ -99,12 +100,18 @@ static void say_broken(const struct gathering *g, char *to, size_t size)
                  s->ranks_parted);
         return;
     }
-    snprintf(
-        to, size,
-        "the network: it took at least %u of its lanes, the others carry what they would have; one "
-        "of them: %s/%s -> %s/%s%s%s; open alerts name the element",
-        s->lanes_down, g->down_host->name, f->own_nic, f->peer_host, f->peer_nic,
-        f->reason[0] != 0 ? ": " : "", f->reason);
+    if (g->cause != NULL) {
+        snprintf(to, size,
+                 "the network: lanes of it are down, others carry what they would have; an open "
+                 "incident: %s",
+                 g->cause);
+        return;
+    }
+    snprintf(to, size,
+             "the network: lanes of it are down, others carry what they would have; one of them: "
+             "%s/%s -> %s/%s%s%s",
+             g->down_host->name, f->own_nic, f->peer_host, f->peer_nic,
+             f->reason[0] != 0 ? ": " : "", f->reason);
 }
 
 /* "15:41:42 UTC" */
@@ -123,12 +130,14 @@ static void say_hurt(const struct gathering *g, const struct fleet_job *job, cha
 {
     char first[16], last[16];
 
-    snprintf(to, size,
-             "the network: it took lanes %u times from %s to %s; none is down now: they carry "
-             "again, by other "
-             "ways where theirs are dead; alerts of that time name the element",
-             g->signals.faults, clock_text(job->fault_first_ns, first),
-             clock_text(job->fault_last_ns, last));
+    snprintf(
+        to, size,
+        "the network: it took lanes %u times from %s to %s; none is down now: they carry again, by "
+        "other ways where theirs are dead; %s%s",
+        g->signals.faults, clock_text(job->fault_first_ns, first),
+        clock_text(job->fault_last_ns, last),
+        g->cause != NULL ? "an open incident: " : "see the alerts of that time",
+        g->cause != NULL ? g->cause : "");
 }
 
 static void say(const struct gathering *g, const struct fleet_job *job, enum blame blame, char *to,
@@ -177,12 +186,14 @@ static void say(const struct gathering *g, const struct fleet_job *job, enum bla
     }
 }
 
-void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job)
+void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job,
+                   const char *cause)
 {
     static struct gathering g;
     char text[400];
 
     gather(c, job, &g);
+    g.cause = cause;
     const enum blame blame = blame_judge(&g.signals);
     say(&g, job, blame, text, sizeof(text));
     json_put_object(j, "network");
