@@ -161,6 +161,7 @@ struct job_world {
         stepped; /* step_ns: how many steps have begun; flows that are through the last */
     int64_t step_began;
     uint32_t hurry;        /* steps that follow soon */
+    bool over;             /* nothing is counted any more */
     uint64_t warm_bytes;   /* received before warm_ns */
     bool steady;           /* all flows have had a message */
     uint32_t buffer_bytes; /* of a connection's ring */

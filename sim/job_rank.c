@@ -366,6 +366,11 @@ static void post_next(struct job_world *w, struct flow *f, struct side *side)
     }
 }
 
+static bool is_low(const struct job_world *w, uint32_t process)
+{
+    return w->config.low_every != 0 && process % w->config.low_every == 0;
+}
+
 static void check_received(struct job_world *w, struct flow *f, struct slot *slot, size_t size)
 {
     const int64_t sent = f->sent_at[slot->message % w->config.depth];
@@ -386,6 +391,7 @@ static void check_received(struct job_world *w, struct flow *f, struct slot *slo
     }
     w->result->messages++;
     w->result->bytes += slot->size;
+    w->result->low_bytes += !w->over && is_low(w, f->from) ? slot->size : 0;
     w->result->worst_ns = took > w->result->worst_ns ? took : w->result->worst_ns;
     world_trace(w, (uint64_t)f->index << 32 | slot->message, (uint64_t)w->now);
     fill(slot, slot->room + SLACK);

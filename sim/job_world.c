@@ -131,6 +131,8 @@ static int start_process(struct job_world *w, uint32_t index)
         .standbys = w->config.standbys,
         .sockets = w->config.sockets,
         .no_credit = w->config.no_credit,
+        .priority = w->config.low_every != 0 && index % w->config.low_every == 0 ? PRIORITY_LOW
+                                                                                 : PRIORITY_NORMAL,
         .patience = span_ns(w->config.patience_ns),
         .checksum = w->config.checksum,
         .version = old ? LANE_VERSION - 1 : 0,
@@ -217,6 +219,7 @@ static void forget_delays(struct job_world *w)
         }
     }
     w->warm_bytes = w->result->bytes;
+    w->result->low_bytes = 0;
 }
 
 static void run_process(struct job_world *w, struct process *p)
@@ -437,6 +440,7 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
         forget_delays(w);
     }
     run_until(w, START_NS + config->run_ns, NULL);
+    w->over = true;
     w->now = START_NS + config->run_ns;
     read_delays(w);
     fault_heal_all(w);

@@ -55,6 +55,7 @@ struct job_world_config {
     uint32_t lanes, standbys, sockets; /* as transport_config */
     bool failover_only;                /* TRANSPORT_FAILOVER */
     bool no_credit;                    /* as transport_config */
+    uint32_t low_every;                /* each so manyth process is of low priority; 0: none */
     uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
     bool checksum;
     int64_t patience_ns;
@@ -99,6 +100,7 @@ struct job_world_result {
     uint32_t sockets_max; /* of one process, lanes at both ends */
     int64_t owd_ns_p50,
         owd_ns_p99;       /* of chunks, after warm_ns and before the faults end; < 0: none */
+    uint64_t low_bytes;   /* of chaos_bytes, from processes of low priority */
     uint64_t chaos_bytes; /* of `bytes`, in that time */
     uint64_t credits,
         credit_harms; /* times that a receiver began to limit its senders, and that it did harm */

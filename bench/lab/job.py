@@ -37,13 +37,13 @@ class Job:
     true: its messages' stamps are the machine's own time, the truth. With that or `pages` its in-band delays are known (pages.py)."""
 
     def __init__(self, lab, duration, operation="all_reduce", hosts="0,1,2,3", plugin=PLUGIN, size="4M", message="64K",
-                 channels=2, wait_us=50, jobs=1, iterations=20, true=False, pages=False, **environment):
+                 channels=2, wait_us=50, jobs=1, iterations=20, true=False, pages=False, more=(), **environment):
         self.folder = tempfile.mkdtemp(prefix="foliot-job-")
         self.lines = []  # of the plugin and of perf: (monotonic ns, text)
         self.lab, self.jobs, self.hosts, self.true = lab, jobs, hosts.split(","), true
         self.words = [FOLIOT, "perf", operation, "--ranks", str(len(self.hosts)),
                       "--plugin", plugin, "--message", message, "--channels", str(channels), "-b", size, "-e", size, "-c", "1",
-                      "-n", str(iterations), "-T", "60", "--duration", str(duration), "--wait", str(wait_us), "--trace", self.folder]
+                      "-n", str(iterations), "-T", "60", "--duration", str(duration), "--wait", str(wait_us), "--trace", self.folder, *more]
         self.environment = {**os.environ, "NCCL_DEBUG": "INFO", **environment}
         self.pages = Pages(self.folder) if true or pages else None
         if self.pages is not None:

@@ -28,7 +28,7 @@ _foliot()
             host) words='list check remove token rotate' ;;
             jobs) words='compare' ;;
             lab) words='up status exec eval traffic fault run down' ;;
-            perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong' ;;
+            perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong gather' ;;
             sim) words='run replay scale' ;;
             topology) words='show declare history' ;;
             esac

@@ -144,6 +144,7 @@ static int open_transport(void)
         .checksum = plugin.settings.checksum,
         .no_credit = !plugin.settings.credit,
         .priority = plugin.settings.priority,
+        .traffic_class = plugin.settings.traffic_class,
         .port_low = plugin.settings.port_low,
         .port_high = plugin.settings.port_high,
         .switch_file = switch_file(),

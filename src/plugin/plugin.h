@@ -21,6 +21,7 @@ struct settings {
     uint8_t checksum;
     bool credit;
     uint8_t priority;
+    uint8_t traffic_class; /* DSCP << 2 */
     uint16_t port_low, port_high;
     const char *nic; /* FOLIOT_NIC or NULL */
     const char *sysfs;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "core/traffic/priority.h"
 #include "plugin/plugin.h"
 
 #define WARN(logger, ...)                                                                          \
@@ -83,6 +84,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
 {
     static const char *const modes[] = {"off", "observe", "failover", "full", NULL};
     static const char *const priorities[] = {"low", "normal", "high", NULL};
+    static const char *const marks[] = {"none", "dscp", NULL};
     const char *sysfs = getenv("FOLIOT_SYSFS");
 
     *ret = (struct settings){
@@ -95,6 +97,11 @@ void settings_read(struct settings *ret, nccl_logger logger)
         .checksum = (uint8_t)number(logger, "FOLIOT_CHECKSUM", 0, 2, 1),
         .credit = number(logger, "FOLIOT_CREDIT", 0, 1, 1) > 0,
         .priority = (uint8_t)choice(logger, "FOLIOT_PRIORITY", priorities, 1),
+        .traffic_class = (uint8_t)(choice(logger, "FOLIOT_MARK", marks, 0) == 1
+                                       ? priority_dscp((enum priority_class)choice(
+                                             logger, "FOLIOT_PRIORITY", priorities, 1))
+                                             << 2
+                                       : 0),
         .nic = getenv("FOLIOT_NIC"),
         .sysfs = sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys",
     };

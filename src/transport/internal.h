@@ -18,6 +18,8 @@
 #include "core/failover/watch.h"
 #include "core/traffic/credit.h"
 #include "core/traffic/detector.h"
+#include "core/traffic/pacing.h"
+#include "core/traffic/priority.h"
 #include "core/traffic/repath.h"
 #include "core/traffic/scheduler.h"
 #include "stats/histogram.h"
@@ -128,6 +130,23 @@ struct traffic {
     struct mono began, judged, fed[LANE_MAX];
 };
 
+#define YIELD_SIZE_MIN 12 /* log2 of the smallest chunks that are told apart */
+#define YIELD_SIZES    (LANE_CHUNK_SHIFT_MAX - YIELD_SIZE_MIN + 1)
+
+/* A job of low priority gives way to others on each path. Sending end. */
+struct yield {
+    uint32_t paced; /* bit k: lane k has a limit */
+    uint32_t chunk; /* largest of late, about */
+    struct yield_lane {
+        struct priority priority;
+        struct pacing pacing;
+    } lanes[LANE_MAX];
+    struct yield_floor { /* least delay of two buckets of 5 s; UINT32_MAX none */
+        uint32_t ns[2];
+        struct mono began;
+    } floors[YIELD_SIZES]; /* by a chunk's size */
+};
+
 struct own_nic;
 struct set {
     struct transport *transport;
@@ -155,6 +174,7 @@ struct set {
     struct scheduler_choice seen; /* what the watch said of the lanes, good until then */
     struct mono seen_until;
     struct traffic traffic;
+    struct yield yield;
     struct ledger *ledger; /* receiving */
     uint8_t *slots;        /* receiving: bounce slots, on demand */
     struct stream *streams[LANE_MAX];
@@ -483,6 +503,17 @@ void traffic_init(struct set *set, struct mono now);
 void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
                      const struct lane_state_lane *seen);
 void traffic_look(struct set *set, struct mono now);
+
+/* -- yield.c: sending sets */
+void yield_init(struct set *set, struct mono now);
+/* What STATE says of a lane's delay; bytes: of the chunk that it is of, 0: none is new. */
+void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lane *seen,
+                   uint32_t bytes);
+/* Bit k: lane k must not carry anything new now. */
+uint32_t yield_lanes(struct set *set, struct mono now);
+void yield_on_sent(struct set *set, struct mono now, uint32_t lane, uint32_t bytes);
+/* When one of those may again, if something waits. */
+struct mono yield_deadline(const struct set *set, struct mono now);
 
 /* -- credit.c: receiving sets */
 /* A chunk arrived whole, so long above its lane's floor. */

@@ -217,9 +217,9 @@ static int on_hello_no(struct set *set, struct mono now, const uint8_t *frame, s
     }
 }
 
-/* by_itself: the report came by the lane that it speaks of. */
-static void on_taken(struct set *set, struct mono now, const struct lane_state_lane *lane,
-                     bool by_itself)
+/* by_itself: the report came by the lane that it speaks of. Returns the bytes of the last chunk that is new, about. */
+static uint32_t on_taken(struct set *set, struct mono now, const struct lane_state_lane *lane,
+                         bool by_itself)
 {
     struct sender_acked acked;
     struct sender_lane_info info;
@@ -229,7 +229,7 @@ static void on_taken(struct set *set, struct mono now, const struct lane_state_l
     if (rc < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
                  set_peer(set, text));
-        return;
+        return 0;
     }
     if (acked.chunks > 0) {
         sender_lane_info(set->sender, lane->lane, &info);
@@ -240,6 +240,16 @@ static void on_taken(struct set *set, struct mono now, const struct lane_state_l
                        mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane),
                        by_itself);
     }
+    return acked.chunks > 0 ? (uint32_t)(acked.bytes / acked.chunks) : 0;
+}
+
+/* Only for what may be cut: the rates of all lanes are asked. */
+static uint32_t wanted_size(const struct set *set)
+{
+    const uint64_t pending = sender_pending_bytes(set->sender);
+
+    return pending <= LANE_EAGER_SIZE_MAX ? LANE_EAGER_SIZE_MAX
+                                          : scheduler_chunk_size(&set->scheduler, pending);
 }
 
 static int on_state(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
@@ -252,8 +262,9 @@ static int on_state(struct set *set, struct mono now, uint32_t lane, const uint8
         return -EPROTO;
     }
     for (uint32_t k = 0; k < report.lane_count; k++) {
-        on_taken(set, now, &report.lanes[k], report.lanes[k].lane == lane);
+        const uint32_t bytes = on_taken(set, now, &report.lanes[k], report.lanes[k].lane == lane);
         traffic_on_lane(set, now, report.lanes[k].lane, &report.lanes[k]);
+        yield_on_lane(set, now, &report.lanes[k], bytes);
     }
     if (report.comm != LANE_COMM_NONE && sender_on_report(set->sender, now, &report) < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
@@ -334,7 +345,7 @@ void out_openings(struct set *set, struct mono now)
         for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
             struct stream *stream = set->streams[lane];
             const struct lane_open open = {.group_max = 1,
-                                           .traffic_class = 1,
+                                           .traffic_class = set->transport->config.priority,
                                            .comm = comm->number,
                                            .cookie = comm->cookie,
                                            .rank = LANE_RANK_UNKNOWN};
@@ -470,15 +481,6 @@ static int pick(struct set *set, struct mono now, const struct sender_chunk *chu
     return together >= 0 ? together : scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 
-/* Only for what may be cut: the rates of all lanes are asked. */
-static uint32_t wanted_size(const struct set *set)
-{
-    const uint64_t pending = sender_pending_bytes(set->sender);
-
-    return pending <= LANE_EAGER_SIZE_MAX ? LANE_EAGER_SIZE_MAX
-                                          : scheduler_chunk_size(&set->scheduler, pending);
-}
-
 void out_pump(struct set *set, struct mono now)
 {
     struct sender_chunk chunk;
@@ -501,11 +503,16 @@ void out_pump(struct set *set, struct mono now)
             break;
         }
         struct scheduler_choice choice = set->seen;
-        choice.usable &= ~chunk.not_on;
+        const uint32_t paced = chunk.resent || chunk.eager ? 0 : yield_lanes(set, now);
+        choice.usable &= ~(chunk.not_on | paced);
         const int lane = pick(set, now, &chunk, &choice);
         if (lane < 0 || sender_bind(set->sender, now, &chunk, (uint32_t)lane, &header) < 0) {
+            if (paced != 0) { /* what they carry now isn't what they could */
+                scheduler_on_idle(&set->scheduler);
+            }
             break;
         }
+        yield_on_sent(set, now, (uint32_t)lane, chunk.length);
         scheduler_on_bound(&set->scheduler, now, (uint32_t)lane, chunk.length);
         write_chunk(set, now, (uint32_t)lane, &chunk, &header);
     }

@@ -310,9 +310,8 @@ static bool serve_set(struct transport *t, struct set *set, struct mono now)
     set_progress(set, now, true);
     arm(set);
     set->deadline = earlier(watch_deadline(set->watch), comm_deadline(set));
-    if (!set->sending) {
-        set->deadline = earlier(set->deadline, ledger_deadline(set->ledger));
-    }
+    set->deadline = earlier(set->deadline,
+                            set->sending ? yield_deadline(set, now) : ledger_deadline(set->ledger));
     if (set->comm_count == 0) {
         set->deadline = earlier(set->deadline, mono_add(set->lonely, span_ns(SET_LINGER_NS + 1)));
     }

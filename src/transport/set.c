@@ -42,6 +42,7 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     set->watch = watch_new(&watch, set->lonely);
     scheduler_init(&set->scheduler, set->lonely);
     traffic_init(set, set->lonely);
+    yield_init(set, set->lonely);
     if (sending) {
         set->sender = sender_new(&sender);
     } else {

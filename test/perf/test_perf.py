@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 FOLIOT, REFERENCE, PLANTED, OURS = sys.argv[1:5]
-OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv", "pingpong"]
+OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv", "pingpong", "gather"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not re.match("(OMPI|PMI|SLURM|RANK|WORLD_SIZE|MASTER|NCCL)", k)}
 ENVIRONMENT["NCCL_SOCKET_IFNAME"] = "lo"
 

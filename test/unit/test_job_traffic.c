@@ -101,12 +101,40 @@ static void test_no_incast(void **state)
     assert_true(result.credits == 0 && result.messages > 0);
 }
 
+/* Two send to a third, over one link: one of them of low priority, which alone has all of it. */
+static void test_priority(void **state)
+{
+    struct job_world_config config = incast();
+    struct job_world_result alone, beside, equal;
+
+    (void)state;
+    config.hosts = 2;
+    config.low_every = 1;
+    play(&config, &alone);
+    config.hosts = 3;
+    config.no_credit = true;
+    config.low_every = 2;
+    play(&config, &beside);
+    config.low_every = 0;
+    play(&config, &equal);
+    const double low = (double)beside.low_bytes / (double)beside.chaos_bytes;
+    print_message("low priority: alone %.3f of the link, beside another %.3f of %.3f (without "
+                  "priorities %.3f)\n",
+                  goodput(&config, &alone), low, goodput(&config, &beside),
+                  goodput(&config, &equal));
+    assert_true(alone.low_bytes > 0 && equal.low_bytes == 0);
+    assert_true((double)alone.chaos_bytes >= 0.8 * (double)equal.chaos_bytes);
+    assert_true(low > 0.01 && low < 0.2); /* the other hardly notices, and it doesn't starve */
+    assert_true(goodput(&config, &beside) >= 0.95 * goodput(&config, &equal));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_incast),
         cmocka_unit_test(test_versions_mixed),
         cmocka_unit_test(test_no_incast),
+        cmocka_unit_test(test_priority),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

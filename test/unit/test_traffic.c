@@ -416,31 +416,49 @@ static void test_pacing(void **state)
     assert_true(pacing_take(&p, (struct mono){NS_PER_S}, 1u << 30));
 }
 
-/* A bulk job and a high one on one link: what is offered above the link's rate queues. */
-static void test_priority(void **state)
+/* One of low priority beside one that doesn't yield and takes `other` of the link; what is offered above its rate
+ * queues. Returns the former's share of the link in the second half. */
+static double beside(struct priority *low, double other, int64_t *now, double *ret_queue_ns)
 {
     const double link = 1.25;
-    struct priority bulk;
     double queue = 0, sent = 0;
-    enum priority_class class;
 
-    priority_init(&bulk, PRIORITY_BULK, (struct mono){0});
-    for (int64_t now = 0; now < 2 * NS_PER_S; now += 100 * NS_PER_US) {
-        const double wish =
-            priority_rate(&bulk) > 0 && priority_rate(&bulk) < link ? priority_rate(&bulk) : link;
-        const double high = 0.6 * link; /* doesn't yield */
-        queue += (wish + high - link) * 100e3;
-        queue = queue > 0 ? queue : 0;
-        priority_on_delay(&bulk, (struct mono){now}, (int64_t)(queue / link), wish, span_us(100),
-                          CHUNK / 4, false);
-        sent += now >= NS_PER_S ? wish * 100e3 : 0;
+    for (int64_t end = *now + 2 * NS_PER_S, half = *now + NS_PER_S; *now < end;
+         *now += 100 * NS_PER_US) {
+        const double rate = priority_rate(low);
+        const double wish = rate > 0 && rate < link ? rate : link;
+        const double mine =
+            wish / (wish + other * link); /* of what the link carries when it is full */
+        queue += (wish + other * link - link) * 100e3;
+        queue = queue < 0 ? 0 : queue < 4e6 ? queue : 4e6; /* it has an end */
+        const struct priority_sample sample = {.queue_ns = (int64_t)(queue / link),
+                                               .delivered = queue > 0 ? link * mine : wish,
+                                               .rtt = span_us(100),
+                                               .chunk = CHUNK / 4};
+        priority_on_delay(low, (struct mono){*now}, &sample);
+        sent += *now >= half ? (queue > 0 ? link * mine : wish) * 100e3 : 0;
     }
-    assert_true(sent / (0.4 * link * 1e9) >= 0.8 &&
-                queue / link < 2e6); /* it takes what is left, and little delay */
-    assert_true(fabs(priority_share(PRIORITY_HIGH, (uint32_t[]){1, 1, 1}) - 8.0 / 13) < 1e-9);
-    assert_int_equal(priority_parse("high", &class), 0);
-    assert_int_equal(class, PRIORITY_HIGH);
-    assert_true(priority_parse("urgent", &class) < 0);
+    *ret_queue_ns = queue / link;
+    return sent / (link * 1e9);
+}
+
+static void test_priority(void **state)
+{
+    struct priority low;
+    double queue_ns;
+    int64_t now = 0;
+
+    (void)state;
+    priority_init(&low, (struct mono){0});
+    assert_true(beside(&low, 0, &now, &queue_ns) >= 0.95); /* alone: all of it */
+    const double left = beside(&low, 0.6, &now, &queue_ns);
+    assert_true(left >= 0.8 * 0.4 && left <= 0.4 &&
+                queue_ns < 2e6); /* what is left, and little delay */
+    const double full = beside(&low, 1.0, &now, &queue_ns);
+    assert_true(full >= 0.01 && full <= 0.1); /* hardly anything is left, and never nothing */
+    assert_true(beside(&low, 0, &now, &queue_ns) >= 0.95); /* and all of it again */
+    (void)HOLDS(&low.bug, now < 0);
+    assert_non_null(priority_bug(&low));
 }
 
 int main(void)

@@ -10,13 +10,13 @@
 static const char usage[] =
     "Usage: foliot perf [OPERATION] [OPTIONS]\n"
     "What nccl-tests measure, on host memory, through a network plugin. OPERATION: all_reduce\n"
-    "(default), all_gather, reduce_scatter, alltoall, broadcast, sendrecv, pingpong.\n"
+    "(default), all_gather, reduce_scatter, alltoall, broadcast, sendrecv, pingpong, gather.\n"
     "\n"
     "As in nccl-tests:\n"
     "  -b SIZE  -e SIZE  from, to (default 32M); -f FACTOR or -i BYTES between them\n"
     "  -n N  -w N  -c N  timed iterations (20), warm-up (1), checked rounds (1; 0: none)\n"
     "  -d TYPE  -o OP    int8 uint8 int32 uint32 int64 uint64 float double; sum prod max min\n"
-    "  -r ROOT  -T SEC   broadcast's root; give up when nothing moves (default 120)\n"
+    "  -r ROOT  -T SEC   broadcast's and gather's root; give up when nothing moves (default 120)\n"
     "  -J FILE           its JSON\n"
     "\n"
     "Plugin:\n"
@@ -35,6 +35,7 @@ static const char usage[] =
     "  --duration SEC    each size for so long            --trace DIR  every receive and "
     "send, with its time\n"
     "  --wait US         sleep when nothing moves, instead of yielding: for processor time\n"
+    "  --pause MS        between two iterations, as a job that computes\n"
     "  --json            JSON instead of the table\n"
     "  --live            each lane's rate, delay and state on stderr, once a second (ranks here or "
     "in a lab)\n";
@@ -55,6 +56,7 @@ enum long_option {
     OPTION_DURATION,
     OPTION_TRACE,
     OPTION_WAIT,
+    OPTION_PAUSE,
     OPTION_JSON,
     OPTION_LIVE,
     OPTION_HELP,
@@ -76,6 +78,7 @@ static const struct option option_table[] = {
     {"duration", required_argument, NULL, OPTION_DURATION},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"wait", required_argument, NULL, OPTION_WAIT},
+    {"pause", required_argument, NULL, OPTION_PAUSE},
     {"json", no_argument, NULL, OPTION_JSON},
     {"live", no_argument, NULL, OPTION_LIVE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -145,7 +148,7 @@ static bool read_operation(const char *text, enum perf_operation *ret)
 {
     static const char *const names[PERF_OPERATIONS] = {"all_reduce", "all_gather", "reduce_scatter",
                                                        "alltoall",   "broadcast",  "sendrecv",
-                                                       "pingpong"};
+                                                       "pingpong",   "gather"};
     char plain[32];
     int found;
 
@@ -223,6 +226,8 @@ static bool read_long(struct perf_launch *l, int c, const char *text)
         return perf_read_int(text, 1, 64, &o->jobs);
     case OPTION_JOB:
         return perf_read_int(text, 0, 63, &o->job);
+    case OPTION_PAUSE:
+        return perf_read_int(text, 0, 60000, &o->pause_ms);
     case OPTION_WAIT:
         return perf_read_int(text, 0, 100000, &o->wait_us);
     case OPTION_DURATION:

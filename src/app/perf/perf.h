@@ -60,6 +60,7 @@ enum perf_operation {
     BROADCAST,
     SEND_RECEIVE,
     PING_PONG,
+    GATHER,
     PERF_OPERATIONS
 };
 
@@ -128,7 +129,8 @@ struct perf_options {
     enum perf_type type;
     enum perf_reduction reduction;
     size_t bytes_min, bytes_max, step_bytes, step_factor, message;
-    int iterations, warmups, check, root, channels, device, net_version, timeout_s, wait_us;
+    int iterations, warmups, check, root, channels, device, net_version, timeout_s, wait_us,
+        pause_ms;
     double duration_s;
     const char *plugin, *json_file, *trace;
     bool json;

@@ -26,7 +26,7 @@ static int add(struct line *line, const struct transfer *transfer)
 
 static bool is_ring(enum perf_operation operation)
 {
-    return operation != ALL_TO_ALL && operation != PING_PONG;
+    return operation != ALL_TO_ALL && operation != PING_PONG && operation != GATHER;
 }
 
 /* Whether there is a connection from rank a to rank b. */
@@ -38,6 +38,8 @@ static bool talks(const struct plan_wish *w, int a, int b)
     switch (w->operation) {
     case ALL_TO_ALL:
         return true;
+    case GATHER:
+        return b == w->root;
     case PING_PONG:
         return a < 2 && b < 2;
     case BROADCAST:
@@ -264,7 +266,7 @@ static int fill_runs(struct plan *plan, const struct plan_wish *w)
         struct transfer like = {.kind = RECEIVE_OUTPUT, .after = -1};
         if (line->sends) {
             like = send_like(w, line->peer);
-        } else if (w->operation == ALL_TO_ALL) {
+        } else if (w->operation == ALL_TO_ALL || w->operation == GATHER) {
             like.offset = (size_t)line->peer * w->bytes;
         }
         const int rc = line->peer >= 0 ? fill_run(line, &like, w, line->channel) : 0;

@@ -11,7 +11,7 @@
 
 static const char *const programs[PERF_OPERATIONS] = {
     "all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "alltoall_perf",
-    "broadcast_perf",  "sendrecv_perf",   "pingpong_perf"};
+    "broadcast_perf",  "sendrecv_perf",   "pingpong_perf",       "gather_perf"};
 
 static void now_text(char *text, size_t size)
 {
@@ -31,7 +31,7 @@ static const char *reduction_of(const struct perf_options *o)
 
 static int root_of(const struct perf_options *o)
 {
-    return o->operation == BROADCAST ? o->root : -1;
+    return o->operation == BROADCAST || o->operation == GATHER ? o->root : -1;
 }
 
 static double bus_factor(const struct perf_options *o)
@@ -44,6 +44,7 @@ static double bus_factor(const struct perf_options *o)
     case ALL_GATHER:
     case REDUCE_SCATTER:
     case ALL_TO_ALL:
+    case GATHER:
         return (n - 1) / n;
     default:
         return 1;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "app/perf/rank.h"
 #include "stats/sample.h"
@@ -13,17 +14,22 @@ struct shape {
     bool blocks;                 /* a block per rank */
 };
 
+static bool collects(enum perf_operation operation)
+{
+    return operation == ALL_GATHER || operation == GATHER;
+}
+
 static struct shape shape_of(const struct perf_options *o, size_t bytes)
 {
     const size_t element = perf_type_size(o->type), n = (size_t)o->ranks;
     struct shape s = {.count = bytes / element};
 
     s.blocks =
-        o->operation == ALL_GATHER || o->operation == REDUCE_SCATTER || o->operation == ALL_TO_ALL;
+        collects(o->operation) || o->operation == REDUCE_SCATTER || o->operation == ALL_TO_ALL;
     if (s.blocks) {
         s.count = s.count / n & ~(16 / element - 1);
     }
-    s.input = s.count * (s.blocks && o->operation != ALL_GATHER ? n : 1);
+    s.input = s.count * (s.blocks && !collects(o->operation) ? n : 1);
     s.output = s.count * (s.blocks && o->operation != REDUCE_SCATTER ? n : 1);
     s.total = (s.input > s.output ? s.input : s.output) * element;
     return s;
@@ -44,7 +50,7 @@ static void place(struct rank *r, const struct shape *s, bool in_place)
     if (!in_place || !has_in_place(r->options->operation)) {
         return;
     }
-    if (r->options->operation == ALL_GATHER) {
+    if (collects(r->options->operation)) {
         r->engine.input = r->buffers[1] + mine;
     } else if (r->options->operation == REDUCE_SCATTER) {
         r->engine.output = r->buffers[0] + mine;
@@ -60,8 +66,8 @@ static void copy_own(struct rank *r, const struct shape *s)
     const size_t size = s->count * e->element, mine = (size_t)r->options->rank * size;
     const enum perf_operation op = r->options->operation;
     const char *from = op == ALL_TO_ALL ? e->input + mine : e->input;
-    char *to = op == ALL_TO_ALL || op == ALL_GATHER ? e->output + mine : e->output;
-    const bool own = op == ALL_TO_ALL || op == ALL_GATHER || r->options->ranks == 1 ||
+    char *to = op == ALL_TO_ALL || collects(op) ? e->output + mine : e->output;
+    const bool own = op == ALL_TO_ALL || collects(op) || r->options->ranks == 1 ||
                      (op == BROADCAST && r->options->rank == r->options->root);
 
     if (own && to != from) {
@@ -122,6 +128,11 @@ static int repeat(struct rank *r, const struct shape *s, int count, int *samples
         }
         if (*samples < SAMPLE_MAX) {
             r->samples[(*samples)++] = (double)(perf_now_ns() - begin) * 1e-3;
+        }
+        if (r->options->pause_ms > 0) { /* as a job that computes */
+            const struct timespec t = {r->options->pause_ms / 1000,
+                                       r->options->pause_ms % 1000 * 1000000L};
+            (void)nanosleep(&t, NULL);
         }
     }
     return 0;
@@ -199,11 +210,15 @@ static uint64_t count_wrong(struct rank *r, const struct shape *s, const struct 
         return perf_wrong(p, r->engine.output, -1, o->ranks, mine, s->count);
     case BROADCAST:
         return perf_wrong(p, r->engine.output, o->root, 0, 0, s->count);
+    case GATHER:
+        if (o->rank != o->root) {
+            return 0;
+        } /* fall through */
     case ALL_GATHER:
     case ALL_TO_ALL:
         for (int k = 0; k < o->ranks; k++) {
             wrong += perf_wrong(p, r->engine.output + (size_t)k * s->count * r->engine.element, k,
-                                0, o->operation == ALL_GATHER ? 0 : mine, s->count);
+                                0, collects(o->operation) ? 0 : mine, s->count);
         }
         return wrong;
     case SEND_RECEIVE:

@@ -21,6 +21,12 @@ void pacing_rate(struct pacing *p, struct mono now, double rate)
     p->rate = rate;
 }
 
+void pacing_spend(struct pacing *p, struct mono now, uint32_t bytes)
+{
+    p->credit = credit_at(p, now) - (p->rate > 0 ? bytes : 0);
+    p->at = now;
+}
+
 bool pacing_take(struct pacing *p, struct mono now, uint32_t bytes)
 {
     if (p->rate <= 0) {

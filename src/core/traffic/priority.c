@@ -1,37 +1,16 @@
 /* priority.c: see priority.h. */
 #include "core/traffic/priority.h"
 
-#include <errno.h>
-#include <string.h>
-
 #define TARGET_MIN_NS (20 * NS_PER_US)
+#define STEP_MIN_NS   NS_PER_MS
 #define FLOOR_SHARE   0.05
+#define MORE_SHARE    (1.0 / 2)
+#define FREE          2 /* times the best rate: no limit any more */
 #define BEST_DECAY    0.999
 
-void priority_init(struct priority *p, enum priority_class class, struct mono now)
+void priority_init(struct priority *p, struct mono now)
 {
-    *p = (struct priority){.class = class, .changed = now};
-}
-
-uint32_t priority_weight(enum priority_class class)
-{
-    static const uint32_t weights[PRIORITY_COUNT] = {1, 4, 8};
-
-    return (unsigned)class < PRIORITY_COUNT ? weights[class] : weights[PRIORITY_NORMAL];
-}
-
-int priority_parse(const char *text, enum priority_class *ret_class)
-{
-    static const char *const names[PRIORITY_COUNT][2] = {
-        {"bulk", "0"}, {"normal", "1"}, {"high", "2"}};
-
-    for (int i = 0; i < PRIORITY_COUNT; i++) {
-        if (strcmp(text, names[i][0]) == 0 || strcmp(text, names[i][1]) == 0) {
-            *ret_class = (enum priority_class)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
+    *p = (struct priority){.queue_ns = INT64_MAX, .changed = now, .step = span_ns(STEP_MIN_NS)};
 }
 
 uint8_t priority_dscp(enum priority_class class)
@@ -41,30 +20,50 @@ uint8_t priority_dscp(enum priority_class class)
     return (unsigned)class < PRIORITY_COUNT ? marks[class] : 0;
 }
 
-void priority_on_delay(struct priority *p, struct mono now, int64_t queue_ns, double delivered,
-                       struct span rtt, uint32_t chunk, bool idle)
+static int64_t larger(int64_t a, int64_t b)
 {
-    const int64_t half = rtt.ns / 2 > TARGET_MIN_NS ? rtt.ns / 2 : TARGET_MIN_NS;
-    const int64_t target = p->class == PRIORITY_BULK ? half : 8 * half;
-    const int64_t step = rtt.ns > TARGET_MIN_NS ? rtt.ns : TARGET_MIN_NS;
+    return a > b ? a : b;
+}
 
-    p->rate_best = delivered > p->rate_best * BEST_DECAY ? delivered : p->rate_best * BEST_DECAY;
-    if (p->class == PRIORITY_HIGH || mono_sub(now, p->changed).ns < step) {
+static void adjust(struct priority *p, int64_t target, const struct priority_sample *sample)
+{
+    const double best = p->rate_best / (sample->lanes > 0 ? sample->lanes : 1);
+    const double least = FLOOR_SHARE * best, delivered = sample->delivered;
+
+    if (p->queue_ns > target) {
+        const double from = p->rate > 0 && p->rate < delivered ? p->rate : delivered;
+        p->rate = from * (1 - (double)(p->queue_ns - target) / (2.0 * (double)p->queue_ns));
+        p->rate = p->rate > least ? p->rate : least;
+    } else if (p->rate > 0) {
+        p->rate += MORE_SHARE * best * (double)(target - p->queue_ns) / (double)target;
+        p->rate = p->rate < FREE * p->rate_best ? p->rate : 0;
+    }
+}
+
+void priority_on_delay(struct priority *p, struct mono now, const struct priority_sample *sample)
+{
+    const double delivered = sample->delivered;
+    int64_t chunks, target;
+
+    if (p->bug.condition != NULL || delivered <= 0) {
         return;
     }
+    p->queue_ns = sample->queue_ns < p->queue_ns ? sample->queue_ns : p->queue_ns;
+    if (mono_sub(now, p->changed).ns < p->step.ns) {
+        return;
+    }
+    p->rate_best = delivered > p->rate_best * BEST_DECAY ? delivered : p->rate_best * BEST_DECAY;
+    chunks = (int64_t)(3.0 * sample->chunk / p->rate_best);
+    target = larger(larger(sample->rtt.ns / 2, chunks), TARGET_MIN_NS);
+    adjust(p, target, sample);
+    if (!HOLDS(&p->bug, p->rate >= 0 && p->queue_ns >= 0)) {
+        p->rate = 0;
+        return;
+    }
+    p->step.ns = larger(larger(sample->rtt.ns + p->queue_ns, chunks), STEP_MIN_NS);
+    p->step.ns = p->step.ns < 100 * NS_PER_MS ? p->step.ns : 100 * NS_PER_MS;
     p->changed = now;
-    if (queue_ns > target) {
-        const double from = p->rate > 0 ? p->rate : delivered;
-        p->rate = from * (1 - (double)(queue_ns - target) / (2.0 * (double)queue_ns));
-    } else if (p->rate > 0 && !idle) {
-        p->rate += (double)chunk / (double)step;
-    }
-    if (p->rate > 0 && p->rate < FLOOR_SHARE * p->rate_best) {
-        p->rate = FLOOR_SHARE * p->rate_best;
-    }
-    if (p->rate > 2 * p->rate_best && queue_ns <= target) {
-        p->rate = 0; /* far above what it can use: no limit */
-    }
+    p->queue_ns = INT64_MAX;
 }
 
 double priority_rate(const struct priority *p)
@@ -72,12 +71,7 @@ double priority_rate(const struct priority *p)
     return p->rate;
 }
 
-double priority_share(enum priority_class class, const uint32_t counts[PRIORITY_COUNT])
+const struct bug_note *priority_bug(const struct priority *p)
 {
-    double all = 0;
-
-    for (int i = 0; i < PRIORITY_COUNT; i++) {
-        all += (double)counts[i] * priority_weight((enum priority_class)i);
-    }
-    return all > 0 ? priority_weight(class) / all : 1;
+    return p->bug.condition != NULL ? &p->bug : NULL;
 }
