@@ -25,9 +25,9 @@ class Jobs:
         last = seconds(20)
         jobs = {}
         if low is not None:
-            jobs["low"] = Job(lab, last, "all_reduce", HOSTS, size="4M", more=["-n", "1"], **low)
+            jobs["low"] = Job(lab, last, "all_reduce", HOSTS, size="4M", iterations=1, **low)
         if high is not None:
-            jobs["high"] = Job(lab, last, "all_reduce", HOSTS, size="2M", more=["--pause", str(PAUSE_MS), "-n", "1"], **high)
+            jobs["high"] = Job(lab, last, "all_reduce", HOSTS, size="2M", iterations=1, more=["--pause", str(PAUSE_MS)], **high)
         try:
             for job in jobs.values():
                 job.__enter__()
