@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <sched.h>
@@ -59,7 +60,9 @@ static int write_config(const struct lab *lab, int host, const char *controller)
     }
     fprintf(f, "]\nport: %d\nruntime_dir: %s\n", LAB_AGENT_PORT, folder);
     fprintf(f, "routers: " LAB_ROOT "/%s/routers\n", lab->name);
-    if (lab->scenario.clocks.stamps == STAMPS_SOFTWARE) {
+    if (lab->scenario.clocks.edge_limit_ns > 0) {
+        fprintf(f, "edge_limit: %" PRId64 "ns\n", lab->scenario.clocks.edge_limit_ns);
+    } else if (lab->scenario.clocks.stamps == STAMPS_SOFTWARE) {
         /* What `foliot doctor` would propose here: edges allow 4 to 6 us at rest, more under load. */
         fprintf(f, "edge_limit: 20us\n");
     }

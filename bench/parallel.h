@@ -1,0 +1,9 @@
+/* parallel.h: independent jobs, a process per processor. */
+#pragma once
+#include <stddef.h>
+
+/* Runs job(0) … job(count - 1), each in a process of its own, as many at a time as there are processors. What a job
+ * finds out it writes into memory of parallel_memory. Returns how many died, or count if none could begin. */
+int parallel_run(int count, void (*job)(int index));
+/* Zeroed, shared with the jobs that begin later; never given back. NULL: no memory. */
+void *parallel_memory(size_t size);
