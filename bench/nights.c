@@ -33,12 +33,12 @@ static void journal_read(struct nights *n)
 {
     FILE *f = n->journal != NULL ? fopen(n->journal, "re") : NULL;
     struct night night;
-    char line[256], commit[64];
+    char line[256], code[64];
 
     while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-        if (sscanf(line, "%63s %63s %" SCNu64 " %lf %lf %d", commit, night.scenario, &night.seed,
+        if (sscanf(line, "%63s %63s %" SCNu64 " %lf %lf %d", code, night.scenario, &night.seed,
                    &night.path_hours, &night.wrong, &night.holds) == 6 &&
-            strcmp(commit, n->commit) == 0) {
+            strcmp(code, n->code) == 0) {
             count(n, &night);
         }
     }
@@ -52,7 +52,7 @@ static void journal_add(const struct nights *n, const struct night *night)
     FILE *f = n->journal != NULL ? fopen(n->journal, "ae") : NULL;
 
     if (f != NULL) {
-        fprintf(f, "%s %s %" PRIu64 " %.6f %.0f %d\n", n->commit, night->scenario, night->seed,
+        fprintf(f, "%s %s %" PRIu64 " %.6f %.0f %d\n", n->code, night->scenario, night->seed,
                 night->path_hours, night->wrong, night->holds);
         fclose(f);
     }

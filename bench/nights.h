@@ -15,7 +15,7 @@ struct night {
     int holds; /* all bounds of the scenario */
 };
 
-/* To be zeroed and filled down to `commit` by the caller. */
+/* To be zeroed and filled down to `code` by the caller. */
 struct nights {
     char *const *scenarios; /* each with its own seed; more seeds of the last */
     int count;
@@ -23,7 +23,8 @@ struct nights {
     uint64_t seed, last;
     double enough;       /* path-hours */
     const char *journal; /* a file; NULL: none is kept */
-    const char *commit;  /* of the code that decides: nights of another count for nothing */
+    const char
+        *code; /* names what decides (tools/run-bench): nights of another count for nothing */
     /* so far */
     double path_hours, wrong;
     char wrong_in[80];         /* the last that had a wrong verdict */

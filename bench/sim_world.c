@@ -5,7 +5,7 @@
  *     build/bench/sim_world --nights FIRST-LAST SCENARIO
  *
  * --soak: these scenarios, then the last of them with other seeds, one process per processor, until PATH-HOURS are
- * reached; taken up where it stopped if FOLIOT_COMMIT says the same as then (nights.h). --nights: these seeds of one
+ * reached; taken up where it stopped if FOLIOT_DECIDES says the same as then (nights.h). --nights: these seeds of one
  * scenario, no rows. Rows are written as they are measured. */
 #include "nights.h"
 #include "report.h"
@@ -239,8 +239,8 @@ static void cost(void)
 }
 
 /* ---- wrong verdicts ---- */
-/* hours_wanted 0: not the soak. commit: of the soak. */
-static void false_rows(double hours_wanted, const char *commit)
+/* hours_wanted 0: not the soak. */
+static void false_rows(double hours_wanted, const char *code)
 {
     const char *soak = hours_wanted > 0 ? "soak." : "";
     struct report_row row = {.value = wrong_verdicts,
@@ -260,8 +260,8 @@ static void false_rows(double hours_wanted, const char *commit)
     row.better = REPORT_HIGHER;
     snprintf(row.id, sizeof(row.id), "false.sim.%spath_hours", soak);
     snprintf(row.unit, sizeof(row.unit), "path-h");
-    snprintf(row.note, sizeof(row.note), "simulated%s%s", commit[0] != 0 ? ", commit " : "",
-             commit);
+    snprintf(row.note, sizeof(row.note), "simulated%s%s", code[0] != 0 ? ", all by code " : "",
+             code);
     report_add(&report, &row);
 }
 
@@ -335,16 +335,16 @@ static void soak_rows(const struct nights *n)
     path_hours = n->path_hours;
     wrong_verdicts = n->wrong;
     snprintf(wrong_in, sizeof(wrong_in), "%s", n->wrong_in);
-    false_rows(n->enough, n->commit);
+    false_rows(n->enough, n->code);
     if (report_write(&report) < 0) {
         fprintf(stderr, "the rows couldn't be written\n");
     }
 }
 
-/* Only nights of a known commit are kept: others could be of any code. */
+/* Only nights of known code are kept: others could be of any code. */
 static void soak(double hours_wanted, char *const *slow, int slow_count)
 {
-    const char *dir = getenv("FOLIOT_BENCH"), *commit = getenv("FOLIOT_COMMIT");
+    const char *dir = getenv("FOLIOT_BENCH"), *code = getenv("FOLIOT_DECIDES");
     static struct nights n;
     char journal[512];
 
@@ -354,8 +354,8 @@ static void soak(double hours_wanted, char *const *slow, int slow_count)
                         .seed = 2,
                         .last = UINT64_MAX,
                         .enough = hours_wanted,
-                        .journal = commit != NULL ? journal : NULL,
-                        .commit = commit != NULL ? commit : "not told"};
+                        .journal = code != NULL ? journal : NULL,
+                        .code = code != NULL ? code : "not told"};
     nights_run(&n, night_play, soak_rows);
     n.enough = hours_wanted;
     soak_rows(&n);
@@ -371,7 +371,7 @@ static int seeds(uint64_t first, uint64_t last, char *const *name)
                         .seed = first,
                         .last = last,
                         .enough = INFINITY,
-                        .commit = ""};
+                        .code = ""};
     nights_run(&n, night_play, NULL);
     return n.wrong > 0 ? 1 : 0;
 }
@@ -431,7 +431,7 @@ int main(int argc, char **argv)
         fputs("usage: sim_world [--soak PATH-HOURS SCENARIO... | --nights FIRST-LAST SCENARIO]\n\n"
               "Rows of whole nodes in the simulated world: a table, and build/bench/sim.json.\n"
               "--soak: no verdict may be wrong in so many path-hours; build/bench/sim-soak.json.\n"
-              "        With FOLIOT_COMMIT a run that was cut short is taken up again.\n"
+              "        With FOLIOT_DECIDES a run that was cut short is taken up again.\n"
               "--nights: these seeds of one scenario, one process per processor, and what was "
               "wrong; no rows.\n",
               out);
