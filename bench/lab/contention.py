@@ -12,7 +12,7 @@ full        ours
 balanced    as ecmp, in a fabric that balances load itself (balance.bpf.c)
 slow_full, slow_balanced: the same two with one uplink at 10 %
 
-Three draws; `contention.py soak`: ten.
+Two draws; `contention.py soak`: ten.
 """
 import contextlib
 import os
@@ -29,7 +29,7 @@ NAME = "bench-contention"
 FABRIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contention.yaml")
 TRUNK_MBPS, BUFFER_BYTES = 30, 120000  # as there
 SOAK = sys.argv[1:2] == ["soak"]
-DRAWS = 10 if SOAK else 3
+DRAWS = 10 if SOAK else 2
 LANES = 4
 SIZES = {"alltoall": "8M", "all_reduce": "4M"}  # a connection of the reference has 1 and 3 MB of it each time
 WAIT_US = 500  # between two looks when nothing moves: eight ranks that look each 50 us take a processor

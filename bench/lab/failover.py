@@ -12,8 +12,8 @@ from world import Lab, Missing, Rows, median, need_root, quantile, runs, seconds
 
 NAME = "bench-failover"
 WINDOW = NS
-SOAK = sys.argv[1:2] == ["soak"]  # 500 faults of each kind of gap, not 12
-FAULTS = 500 if SOAK else 12
+SOAK = sys.argv[1:2] == ["soak"]  # 500 faults of each kind of gap, not 8
+FAULTS = 500 if SOAK else 8
 
 
 class Plan:
