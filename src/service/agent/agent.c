@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "platform/http/server.h"
+#include "platform/journal/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,23 +18,14 @@
 #include <sys/timerfd.h>
 #include <syslog.h>
 #include <systemd/sd-daemon.h>
-#include <systemd/sd-journal.h>
 #include <unistd.h>
 
-/* On stderr with the journal's priority prefix when systemd reads it, else plain with time of day.
- */
 void agent_say(int priority, const char *format, ...)
 {
-    char text[2048];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    journal_say("foliot-agent", priority, format, arguments);
     va_end(arguments);
-    if (getenv("JOURNAL_STREAM") != NULL) {
-        fprintf(stderr, "<%d>%s\n", priority, text);
-    } else {
-        fprintf(stderr, "foliot-agent: %s\n", text);
-    }
 }
 
 void agent_feed(struct agent *a, enum node_event_kind kind, const void *event)

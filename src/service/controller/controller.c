@@ -5,6 +5,8 @@
 #include "service/controller/measure.h"
 #include "service/controller/topology.h"
 
+#include "platform/journal/journal.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -35,19 +37,10 @@ enum {
 
 void controller_say(int priority, const char *format, ...)
 {
-    char text[2048];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    journal_say("foliot-controller", priority, format, arguments);
     va_end(arguments);
-    for (char *p = text; *p != 0; p++) { /* what others wrote can't forge a line */
-        *p = (unsigned char)*p < ' ' ? '?' : *p;
-    }
-    if (getenv("JOURNAL_STREAM") != NULL) {
-        fprintf(stderr, "<%d>%s\n", priority, text);
-    } else {
-        fprintf(stderr, "foliot-controller: %s\n", text);
-    }
 }
 
 int64_t controller_utc_ns(void)
