@@ -46,19 +46,6 @@ int machine_enter(const char *space)
     return mount(space, "/sys", "sysfs", 0, NULL) < 0 ? -errno : 0;
 }
 
-int machine_here(void)
-{
-    int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-int machine_back(int fd)
-{
-    int rc = setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
-    close(fd);
-    return rc;
-}
-
 static int input_fd(const char *input)
 {
     if (input == NULL) {

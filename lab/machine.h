@@ -12,9 +12,6 @@
 MUST_CHECK int machine_enter(const char *space);
 /* Only the network: cheap, no mount namespace; for netlink and sysctls. */
 MUST_CHECK int machine_enter_network(const char *space);
-/* A fd on this process's namespace, and back to it. */
-int machine_here(void);
-MUST_CHECK int machine_back(int fd);
 
 /* Runs argv with `input` on its stdin (NULL: /dev/null), waits. -EIO: it failed. */
 MUST_CHECK int machine_run(const char *const *argv, const char *input);

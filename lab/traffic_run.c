@@ -265,10 +265,6 @@ static int make_pattern(struct traffic *t)
 
 static int open_all(struct traffic *t)
 {
-    int home = machine_here();
-    if (home < 0) {
-        return home;
-    }
     struct traffic_ports *ports = traffic_ports_new();
     int rc = ports == NULL ? -ENOMEM : 0;
     for (int i = 0; i < t->config.flow_count && rc == 0; i++) {
@@ -284,7 +280,6 @@ static int open_all(struct traffic *t)
     /* Stay in one of the lab's namespaces: `down` finds its processes by them. */
     char space[64];
     lab_space(t->config.lab, NODE_HOST, 0, space);
-    close(home);
     int rc_enter = machine_enter_network(space);
     return rc < 0 ? rc : rc_enter;
 }

@@ -99,13 +99,3 @@ uint32_t mesh_page_find(const struct mesh_page_memory *memory, size_t size, stru
     }
     return UINT32_MAX;
 }
-
-const char *mesh_page_state_name(enum mesh_page_state state)
-{
-    static const char *const names[] = {
-        [MESH_PAGE_NONE] = "none", [MESH_PAGE_OK] = "ok",       [MESH_PAGE_SUSPECT] = "suspect",
-        [MESH_PAGE_DEAD] = "dead", [MESH_PAGE_LOSSY] = "lossy",
-    };
-
-    return (size_t)state < ARRAY_COUNT(names) ? names[state] : "unknown";
-}

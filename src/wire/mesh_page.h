@@ -103,4 +103,3 @@ MUST_CHECK bool mesh_page_read(const struct mesh_page_memory *memory, size_t siz
 uint32_t mesh_page_find(const struct mesh_page_memory *memory, size_t size, struct nic_id local,
                         struct nic_id peer, uint16_t source_port,
                         enum mesh_page_direction direction);
-const char *mesh_page_state_name(enum mesh_page_state state);

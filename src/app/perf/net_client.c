@@ -101,11 +101,6 @@ void net_client_close(struct net_client *client)
     }
 }
 
-bool net_client_has(const struct net_client *client, int version)
-{
-    return table_of(client->library, version) != NULL;
-}
-
 /* -- init and devices */
 
 enum nccl_result net_init(struct net_client *c, uint64_t comm_id, nccl_logger logger,

@@ -32,8 +32,6 @@ MUST_CHECK int net_client_open(struct net_client *client, const char *plugin, in
                                char *ret_why, size_t why_size);
 /* dlclose; the caller has finalized all contexts. */
 void net_client_close(struct net_client *client);
-/* Whether the library has that version's table. */
-bool net_client_has(const struct net_client *client, int version);
 
 enum nccl_result net_init(struct net_client *c, uint64_t comm_id, nccl_logger logger,
                           void **ret_context);

@@ -248,7 +248,6 @@ struct mono alerts_deadline(const struct alerts *a);
 /* Walks: start with *cursor 0; false at the end. Texts are valid until the next call that changes something. */
 bool alerts_next_alert(const struct alerts *a, size_t *cursor, struct alert *ret);
 bool alerts_next_incident(const struct alerts *a, size_t *cursor, struct alert_incident *ret);
-bool alerts_next_silence(const struct alerts *a, size_t *cursor, struct alert_silence *ret);
 bool alerts_find_incident(const struct alerts *a, uint64_t id, struct alert_incident *ret);
 /* Is it in force at that time? ret_until (may be NULL): the end of its present or next occurrence. */
 bool alert_silence_active(const struct alert_silence *silence, int64_t utc_ns,

@@ -143,12 +143,3 @@ int alerts_unsilence(struct alerts *a, struct mono now, uint64_t id)
     }
     return -ENOENT;
 }
-
-bool alerts_next_silence(const struct alerts *a, size_t *cursor, struct alert_silence *ret)
-{
-    if (*cursor >= a->silence_count) {
-        return false;
-    }
-    *ret = a->silences[(*cursor)++];
-    return true;
-}

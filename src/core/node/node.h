@@ -283,8 +283,6 @@ void node_clock_page(const struct node *n, struct clock_terms *ret_terms);
 uint32_t node_mesh_count(const struct node *n);
 void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry *ret_entry);
 
-uint32_t node_nic_count(const struct node *n);
-const struct node_nic *node_nic_get(const struct node *n, uint32_t local);
 const struct link_report *node_link_get(const struct node *n, uint32_t local, struct mono now,
                                         struct link_report *ret_report);
 

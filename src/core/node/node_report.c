@@ -5,16 +5,6 @@
 #include "core/node/internal.h"
 #include "wire/mesh_page.h"
 
-uint32_t node_nic_count(const struct node *n)
-{
-    return n->config.nic_count;
-}
-
-const struct node_nic *node_nic_get(const struct node *n, uint32_t local)
-{
-    return local < n->config.nic_count ? &n->config.nics[local] : NULL;
-}
-
 const struct link_report *node_link_get(const struct node *n, uint32_t local, struct mono now,
                                         struct link_report *ret_report)
 {

@@ -9,7 +9,7 @@
  * Typical use:
  *
  *     struct config_error error;
- *     _cleanup_(config_freep) struct config *config = NULL;
+ *     struct config *config = NULL;
  *     r = config_load("lab.yaml", &config, &error);
  *
  *     r = config_allow(map, (const char *const[]){"hosts", "seed", NULL}, &error);
@@ -48,7 +48,6 @@ MUST_CHECK int config_load(const char *path, struct config **ret, struct config_
 MUST_CHECK int config_parse(const char *name, const char *text, size_t size, struct config **ret,
                             struct config_error *error);
 struct config *config_free(struct config *config); /* accepts NULL, returns NULL */
-void config_freep(struct config **config);
 
 const struct config_node *config_root(const struct config *config);
 enum config_kind config_kind(const struct config_node *node);
@@ -61,7 +60,6 @@ const struct config_node *config_first(const struct config_node *node);
 const struct config_node *config_next(const struct config_node *node);
 const char *config_key(const struct config_node *node);  /* of a child of a map; NULL elsewhere */
 const char *config_text(const struct config_node *node); /* of a scalar; NULL for a list or map */
-bool config_quoted(const struct config_node *node);      /* a scalar written in quotes */
 /* The value of `key` in a map; NULL: it isn't there, or `map` isn't a map. */
 const struct config_node *config_get(const struct config_node *map, const char *key);
 

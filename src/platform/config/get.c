@@ -55,11 +55,6 @@ const char *config_text(const struct config_node *node)
     return node->text;
 }
 
-bool config_quoted(const struct config_node *node)
-{
-    return node->quoted;
-}
-
 const struct config_node *config_get(const struct config_node *map, const char *key)
 {
     if (map == NULL || map->kind != CONFIG_MAP) {

@@ -81,11 +81,6 @@ struct config *config_free(struct config *config)
     return NULL;
 }
 
-void config_freep(struct config **config)
-{
-    *config = config_free(*config);
-}
-
 const char *config_name(const struct config *config)
 {
     return config->name;

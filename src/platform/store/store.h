@@ -99,7 +99,7 @@ typedef int (*store_blob_each)(void *context, int64_t at_ns, const void *body, s
 /* Not yet sealed, from <= at < to, oldest first. */
 MUST_CHECK int store_reports(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
                              store_blob_each each, void *context);
-/* -EEXIST: known already. */
+/* One that is known already stays as it is: 0. */
 MUST_CHECK int store_table_put(struct store *s, int64_t host, uint64_t generation, const void *body,
                                size_t size);
 MUST_CHECK int store_table_get(struct store *s, int64_t host, uint64_t generation,

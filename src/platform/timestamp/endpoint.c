@@ -33,7 +33,6 @@ struct endpoint {
     int receive_fd[2]; /* IPv4, IPv6; -1: none */
     unsigned receive_turn;
     int64_t opened_ns;
-    bool bound;
     struct sender *senders[SLOT_COUNT]; /* [2 * port + family] */
     size_t stamp_turn;                  /* which sender endpoint_next_stamp looks at */
     struct endpoint_packet queue[ENDPOINT_BATCH];
@@ -143,8 +142,9 @@ static int open_socket(struct endpoint *e, int family, uint16_t port, bool sends
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size,
                sizeof(size)); /* the kernel's ceiling may be lower */
     if (config->device != NULL && config->device[0] != 0) {
-        e->bound = setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, config->device,
-                              (socklen_t)strlen(config->device)) == 0;
+        /* Refused by old kernels without CAP_NET_RAW: the routing table then chooses the NIC. */
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, config->device,
+                   (socklen_t)strlen(config->device));
     }
     if (r == 0 && sends) {
         *ret_what = "filter";
@@ -212,11 +212,6 @@ struct endpoint *endpoint_close(struct endpoint *e)
     free((void *)(uintptr_t)e->config.device);
     free(e);
     return NULL;
-}
-
-bool endpoint_bound_to_device(const struct endpoint *e)
-{
-    return e->bound;
 }
 
 void endpoint_counters_get(const struct endpoint *e, struct endpoint_counters *ret_counters)

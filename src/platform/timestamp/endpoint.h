@@ -85,6 +85,3 @@ size_t endpoint_receive(struct endpoint *e, struct endpoint_received *ret_packet
 bool endpoint_next_stamp(struct endpoint *e, struct endpoint_stamp *ret_stamp);
 
 void endpoint_counters_get(const struct endpoint *e, struct endpoint_counters *ret_counters);
-/* Whether a device bind was refused (old kernels, without CAP_NET_RAW): the routing table then
- * chooses the NIC. */
-bool endpoint_bound_to_device(const struct endpoint *e);

@@ -211,11 +211,6 @@ struct record *record_close(struct record *r)
     return NULL;
 }
 
-const struct node_config *record_config(const struct record *r)
-{
-    return &r->config;
-}
-
 struct mono record_birth(const struct record *r)
 {
     return (struct mono){r->head.birth_ns};

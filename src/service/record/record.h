@@ -36,8 +36,6 @@ MUST_CHECK int record_open_memory(struct record **ret_record, const void *bytes,
                                   size_t size); /* copied */
 struct record *record_close(struct record *r);  /* NULL is fine; returns NULL */
 
-/* For node_new; the fleet's arrays belong to the record. */
-const struct node_config *record_config(const struct record *r);
 struct mono record_birth(const struct record *r);
 bool record_whole(const struct record *r);
 /* The next event (or CODEC_DRAIN, CODEC_FINDING), valid until the next call: 1; 0: the end;

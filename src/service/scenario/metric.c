@@ -60,11 +60,6 @@ static const struct scenario_metric metrics[] = {
     {NULL, 0, false, NULL},
 };
 
-const struct scenario_metric *scenario_metrics(void)
-{
-    return metrics;
-}
-
 const struct scenario_metric *scenario_metric_find(const char *name)
 {
     for (const struct scenario_metric *m = metrics; m->name != NULL; m++) {

@@ -62,7 +62,6 @@ static const struct field clocks_fields[] = {
     {"nic_read", FIELD_SPAN_DOUBLE, CLOCKS(nic_read_ns), 0, 1e6},
     {"nic_read_noise", FIELD_SPAN_DOUBLE, CLOCKS(nic_read_noise_ns), 0, 1e6},
     {"one_tx_stamp", FIELD_BOOL, CLOCKS(one_tx_stamp)},
-    {"steered_nics", FIELD_INT, CLOCKS(steered_nics), 0, 1e6},
     {"anchors", FIELD_INT, CLOCKS(anchors), 0, 1e6},
     {"anchor_bound", FIELD_SPAN, CLOCKS(anchor_bound_ns), 0, 1e12},
     {"edge_limit", FIELD_SPAN, CLOCKS(edge_limit_ns), 0, 1e9},

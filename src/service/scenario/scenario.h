@@ -95,7 +95,6 @@ struct scenario_clocks {
     double nic_read_ns;       /* a NIC clock's read over PCIe: mean delay ... */
     double nic_read_noise_ns; /* ... and its one-sided noise */
     bool one_tx_stamp;        /* a NIC holds one transmit stamp: the second of a pair gets none */
-    int steered_nics;         /* NIC clocks that somebody else steers (servo), per fleet */
     int anchors;              /* hosts that know UTC */
     int64_t anchor_bound_ns;
     int64_t edge_limit_ns; /* the fleet's edge limit; 0: what doctor would propose */
@@ -271,13 +270,11 @@ struct scenario_metric {
     bool at_fault;  /* about detecting injected faults */
     const char *text;
 };
-/* NULL: no such metric. The list ends with a NULL name. */
+/* NULL: no such metric. */
 const struct scenario_metric *scenario_metric_find(const char *name);
-const struct scenario_metric *scenario_metrics(void);
 
 /* Names as the language writes them: for tables and messages. */
 const char *scenario_fault_name(enum scenario_fault_kind kind);
-const char *scenario_lie_name(enum scenario_lie lie);
 /* "edge 0.0>5.1 path 2", as the file would write it. */
 void scenario_target_text(const struct scenario_target *target, char *ret_text, size_t size);
 /* "20s", "1.5ms", "-3us": a sign, a decimal number, a unit of ns us ms s min h. 0 or -EINVAL. */

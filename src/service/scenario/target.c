@@ -39,16 +39,10 @@ static const char *const fault_names[FAULT_KINDS] = {
     [FAULT_VERSION] = "version",
     [FAULT_PEERS] = "peers",
 };
-static const char *const lie_names[] = {"random", "colluding", "drifting", "two-faced", "oldest"};
 
 const char *scenario_fault_name(enum scenario_fault_kind kind)
 {
     return (unsigned)kind < FAULT_KINDS ? fault_names[kind] : "unknown";
-}
-
-const char *scenario_lie_name(enum scenario_lie lie)
-{
-    return (unsigned)lie < ARRAY_COUNT(lie_names) ? lie_names[lie] : "unknown";
 }
 
 int scenario_duration(const char *text, int64_t *ret_ns)
