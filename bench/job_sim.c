@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 {
     const uint64_t faults = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
     const double hours = argc > 2 ? strtod(argv[2], NULL) : 0.2;
-    const double days = argc > 3 ? strtod(argv[3], NULL) : 0.01;
+    const double days = argc > 3 ? strtod(argv[3], NULL) : 0;
     const uint32_t ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 512;
     static struct report report;
 

@@ -134,6 +134,7 @@ void out_handshake(struct set *set, struct mono now, uint32_t lane)
         return;
     }
     stream->connecting = false;
+    watch_on_answered(set->watch, lane, stream->epoch);
     hello(set, lane);
     (void)stream_flush(set, stream); /* an error shows again at the next turn */
 }

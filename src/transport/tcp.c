@@ -206,9 +206,14 @@ static int tcp_accept(struct io *io, int listener, int *ret_conn, struct io_addr
         /* Errors of the connection, not of the listener: there may be another one behind it. */
         return errno == ECONNABORTED || errno == EINTR || errno == EPROTO ? -EINTR : -errno;
     }
+    name_of(fd, true, ret_peer);
+    if (ret_peer->port ==
+        0) { /* it has given up since: who is busy would only be kept busy by it */
+        close(fd);
+        return -EINTR;
+    }
     tune(fd, 0);
     name_of(fd, false, ret_local);
-    name_of(fd, true, ret_peer);
     *ret_conn = fd;
     return 0;
 }

@@ -38,8 +38,9 @@ struct world {
     int64_t now;
     struct path paths[LANES];
     bool peer_stopped, peer_gone, kernel;
-    uint32_t only; /* lanes that are given chunks; 0: all that carry */
-    bool cut[2];   /* NIC pairs */
+    int64_t hello_ns; /* that the peer's process takes for one; its kernel answers at once */
+    uint32_t only;    /* lanes that are given chunks; 0: all that carry */
+    bool cut[2];      /* NIC pairs */
     uint32_t closes[LANES], parted, failed, doubles, trusts;
     int64_t closed_at[LANES], suspect_at[LANES], failed_at;
     bool failed_dead;
@@ -104,7 +105,10 @@ static void actions(struct world *w)
         case WATCH_CONNECT:
             assert_true(a.epoch > p->epoch);
             p->epoch = a.epoch;
-            p->hello_at = passes(w, a.lane) ? w->now + NS_PER_MS : 0;
+            p->hello_at = passes(w, a.lane) ? w->now + w->hello_ns : 0;
+            if (passes(w, a.lane)) {
+                watch_on_answered(w->watch, a.lane, a.epoch);
+            }
             break;
         case WATCH_CLOSE:
             p->connected = false;
@@ -213,6 +217,7 @@ static struct world *start(bool kernel)
     prng_init(&w->prng, 7);
     w->now = NS_PER_S;
     w->kernel = kernel;
+    w->hello_ns = NS_PER_MS;
     w->watch = watch_new(&(struct watch_config){.patience = {0}}, at(w));
     assert_non_null(w->watch);
     for (uint32_t i = 0; i < LANES; i++) {
@@ -478,6 +483,26 @@ static void test_goodbye_is_no_failure(void **state)
     end(w);
 }
 
+/* The process at the other end has a thousand lanes to greet: to hang up on it and call again would
+ * only give it more. One that no kernel answers isn't waited for so long. */
+static void test_busy_process(void **state)
+{
+    struct world *w = start(true);
+    const uint32_t before = w->closes[0];
+
+    w->hello_ns = 3 * NS_PER_S;
+    watch_on_lost(w->watch, at(w), 0, w->paths[0].epoch, LANE_REASON_RESET);
+    run(w, 4 * NS_PER_S);
+    assert_true(w->paths[0].connected);
+    assert_int_equal(w->closes[0], before + 1);
+
+    w->paths[0].dead = true;
+    watch_on_lost(w->watch, at(w), 0, w->paths[0].epoch, LANE_REASON_RESET);
+    run(w, 4 * NS_PER_S);
+    assert_true(w->closes[0] > before + 2);
+    end(w);
+}
+
 static void test_old_epochs(void **state)
 {
     struct world *w = start(true);
@@ -570,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_twenty_flaps),
         cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_dead_process),
+        cmocka_unit_test(test_busy_process),
         cmocka_unit_test(test_old_epochs),
         cmocka_unit_test(test_loses_a_little),
         cmocka_unit_test(test_receiver),

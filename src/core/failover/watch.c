@@ -178,7 +178,7 @@ static void connect_now(struct watch *w, uint32_t lane)
     if (x->connect_limit.ns < CONNECT_MIN_NS) {
         x->connect_limit.ns = rtts > CONNECT_MIN_NS ? rtts : CONNECT_MIN_NS;
     }
-    x->sampled = x->kernel = false;
+    x->answered = x->sampled = x->kernel = false;
     x->loss = -1;
     x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
     watch_push(
@@ -399,6 +399,15 @@ static void progress(struct watch *w, struct mono now, uint32_t lane)
     w->lanes[lane].progress++;
     watch_quiet(w, &w->lanes[lane]);
     alive(w, now);
+}
+
+void watch_on_answered(struct watch *w, uint32_t lane, uint32_t epoch)
+{
+    struct wlane *x = lane < LANE_MAX ? &w->lanes[lane] : NULL;
+
+    if (x != NULL && x->used && x->state == LANE_CONNECTING && x->epoch == epoch) {
+        x->answered = true;
+    }
 }
 
 void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,

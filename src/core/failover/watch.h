@@ -127,6 +127,9 @@ void watch_lane_remove(struct watch *w, uint32_t lane);
  * */
 void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                     struct span rtt); /* < 0: not measured */
+/* Sender: the peer's kernel took the connection; its process has yet to say hello, and may be busy with those of a
+ * thousand others: no sooner by being asked again. */
+void watch_on_answered(struct watch *w, uint32_t lane, uint32_t epoch);
 /* backlog: (unacknowledged bytes) / rate, as the scheduler knows it. */
 void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                    struct span backlog);

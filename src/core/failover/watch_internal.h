@@ -41,6 +41,7 @@ struct wlane {
     struct damping damping;
     struct mono retry_at;
     struct span connect_limit;
+    bool answered; /* connecting: the peer's kernel took the connection */
     uint32_t failovers;
 };
 struct wnic {

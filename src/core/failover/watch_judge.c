@@ -2,6 +2,7 @@
  * then lanes are judged against each other. */
 #include "core/failover/watch_internal.h"
 
+#define HELLO_NS     (5 * NS_PER_S)
 #define LOOK_MIN_NS  NS_PER_MS
 #define SEEN_MAX_NS  (20 * NS_PER_MS) /* of one look, where the kernel saw the rest of it */
 #define DOUBT_MIN_NS (40 * NS_PER_MS)
@@ -168,13 +169,19 @@ static int64_t seen(const struct watch *w, const struct wlane *x, int64_t gap)
     return gap < most ? gap : most;
 }
 
+/* How long a connection may take. Once the peer's kernel has answered, what is missing is its process. */
+static struct span connect_limit(const struct wlane *x)
+{
+    return x->answered && x->connect_limit.ns < HELLO_NS ? span_ns(HELLO_NS) : x->connect_limit;
+}
+
 static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap)
 {
     struct wlane *x = &w->lanes[lane];
     const int64_t since_ping = mono_sub(now, x->ping_at).ns;
 
     if (x->state == LANE_CONNECTING) {
-        if (mono_sub(now, x->since).ns >= x->connect_limit.ns) {
+        if (mono_sub(now, x->since).ns >= connect_limit(x).ns) {
             watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
         }
         return;
@@ -274,7 +281,7 @@ struct mono watch_deadline(const struct watch *w)
             continue;
         }
         if (x->state == LANE_CONNECTING) {
-            at = mono_min(at, mono_add(x->since, x->connect_limit));
+            at = mono_min(at, mono_add(x->since, connect_limit(x)));
         } else if (x->state == LANE_DOWN) {
             at = w->config.receiver ? at : mono_min(at, mono_add(w->looked, span_ms(10)));
         } else if (x->state == LANE_TRIAL) {
