@@ -12,6 +12,7 @@
 
 #define RUNS   9
 #define CHUNKS 1000000
+#define LANES  4
 
 static int64_t now_ns(void)
 {
@@ -32,7 +33,7 @@ static double per_chunk(struct set *set)
     for (uint32_t i = 0; i < CHUNKS; i++) {
         chunk.sent.ns = stamp.at.ns - 4000 - (i * 7919 & 0xffff);
         chunk.queued_ns = i & 0xfff;
-        delay_on_chunk(set, now, i % 4, &chunk, &stamp);
+        delay_on_chunk(set, now, i % LANES, &chunk, &stamp);
     }
     return (double)(now_ns() - begin) / CHUNKS;
 }
@@ -55,14 +56,19 @@ int main(int argc, char *argv[])
     struct tcp *tcp = NULL;
     struct transport *transport = calloc(1, sizeof(*transport));
     struct set *set = calloc(1, sizeof(*set));
+    struct stream *stream =
+        calloc(1, sizeof(*stream)); /* one for all lanes: credit asks whose it is */
     double chunks[RUNS], stamps[RUNS];
 
-    if (transport == NULL || set == NULL || tcp_open(&tcp, "/sys") < 0) {
+    if (transport == NULL || set == NULL || stream == NULL || tcp_open(&tcp, "/sys") < 0) {
         fputs("job_telemetry: no memory, or no sockets\n", stderr);
         return EXIT_FAILURE;
     }
     transport->io = tcp_io(tcp);
     set->transport = transport;
+    for (uint32_t i = 0; i < LANES; i++) {
+        set->streams[i] = stream;
+    }
     set->unsynced_base = INT64_MIN;
     report_init(&report, "job_telemetry", argc, argv);
     per_chunk(set);
@@ -88,6 +94,7 @@ int main(int argc, char *argv[])
                                          .note = "of which reading the clock as fleet time"},
                     stamps, RUNS);
     delay_free(set);
+    free(stream);
     free(set);
     free(transport);
     tcp_close(tcp);
