@@ -184,10 +184,12 @@ struct clock {
     bool has_mean;
     int step_ticks;
     double step_ns;
-    bool step_sudden;           /* all was calm before it */
-    double shift_ms;            /* mean square of what the edges together are off by */
-    int uneasy_ticks;           /* running: they are off by half a step */
+    bool step_sudden; /* all was calm before it */
+    double shift_ms;  /* mean square of what the edges together are off by */
+    bool uneasy;      /* they are off by half a step, since uneasy_since */
+    struct nic_time uneasy_since;
     struct nic_time calm_since; /* they are not */
+    int calm_ticks;             /* … and so many ticks said so */
     struct nic_time stepped_at;
     int steps_running;
     struct nic_time disrupted_until;

@@ -12,7 +12,8 @@
 #define SCATTER         6.0
 #define SCATTER_GAIN    0.02
 #define CALM_NS         (1 * NS_PER_S)
-#define UNEASY_TICKS    3
+#define CALM_TICKS      10 /* in it: who starves ticks seldom */
+#define UNEASY_NS       (100 * NS_PER_MS)
 #define VOUCHED_NS      (NS_PER_S / 2)
 #define MERGE_TICKS     10
 #define LOST_SCALE      6.0
@@ -52,16 +53,28 @@ static int sorted_shifts(struct clock *c, double limit, int *ret_out)
     return count;
 }
 
+static void calm_ends(struct clock *c)
+{
+    c->calm_since = c->now;
+    c->calm_ticks = 0;
+}
+
 /* A clock steps out of a calm. A map that drifts off, for its member starves or has learned a wrong
- * rate, is off a little first, and its error scatters. */
-static void note_calm(struct clock *c, double median, double limit)
+ * rate, is off a little first, its error scatters, or the edges don't agree. split: a good share of
+ * them is off. */
+static void note_calm(struct clock *c, double median, double limit, bool split)
 {
     const double clipped = fmin(limit, fabs(median));
 
     c->shift_ms += SCATTER_GAIN * (clipped * clipped - c->shift_ms);
-    c->uneasy_ticks = fabs(median) < limit / 2 ? 0 : c->uneasy_ticks + 1;
-    if (c->uneasy_ticks >= UNEASY_TICKS) {
-        c->calm_since = c->now;
+    if (fabs(median) < limit / 2 && !split) {
+        c->uneasy = false;
+        c->calm_ticks += c->calm_ticks < CALM_TICKS;
+    } else if (!c->uneasy) {
+        c->uneasy = true;
+        c->uneasy_since = c->now;
+    } else if (c->now.ns - c->uneasy_since.ns >= UNEASY_NS) {
+        calm_ends(c);
     }
 }
 
@@ -72,7 +85,7 @@ bool disturbance_find_step(struct clock *c)
     int out;
 
     if (!disturbance_watched(c)) {
-        c->calm_since = c->now;
+        calm_ends(c);
         return false;
     }
     const int count = sorted_shifts(c, limit, &out);
@@ -80,12 +93,15 @@ bool disturbance_find_step(struct clock *c)
     const double low = count > 0 ? c->values[count / 5] : 0,
                  high = count > 0 ? c->values[count - 1 - count / 5] : 0;
     if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit)) {
+        if (c->step_ticks > 0) { /* it looked like a step, and was none */
+            calm_ends(c);
+        }
         c->step_ticks = 0;
-        note_calm(c, count > 0 ? c->values[count / 2] : 0, limit);
+        note_calm(c, count > 0 ? c->values[count / 2] : 0, limit, 4 * out > count);
         return false;
     }
     if (c->step_ticks == 0) {
-        c->step_sudden = c->now.ns - c->calm_since.ns >= CALM_NS;
+        c->step_sudden = c->now.ns - c->calm_since.ns >= CALM_NS && c->calm_ticks >= CALM_TICKS;
     }
     c->step_ns = low > 0 ? high : low; /* each says at least so much, and at most a fifth lie */
     return ++c->step_ticks >= STEP_TICKS;
@@ -115,7 +131,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
         clock_push(c, (struct clock_action){
                           .kind = CLOCK_ACTION_STEP, .edge = -1, .value_ns = c->step_ns});
     }
-    c->calm_since = now;
+    calm_ends(c);
     clock_disrupt(c, span_ns(DISRUPT_NS));
     clock_jump(c, whole);
     clock_forget_stamps(c);
