@@ -111,59 +111,53 @@ double park_limit(const struct clock *c)
     return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns + PARK_NS);
 }
 
-/* Which way more than half of all edges say that this member is off, by more than `limit`; 0: there is
- * no such side, or it is this member's own. Paths err to both sides alike, so that the middle edge
- * is the one to go by, and not the largest group. */
-static int astray_side(const struct clock *c, double limit)
+/* Its slow level says something about where this member is. */
+static bool has_vote(const struct clock *c, const struct edge *e)
 {
-    int usable = 0, above = 0, below = 0;
+    return edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure;
+}
+
+/* More than half of all edges say that this member is off by more than `limit`, to one side. Paths err
+ * to both sides alike, so that the middle edge is the one to go by, and not the largest group. */
+static bool astray(const struct clock *c, double limit)
+{
+    int voting = 0, above = 0, below = 0;
 
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure) {
-            usable++;
+        if (has_vote(c, e)) {
+            voting++;
             above += e->level_ns > limit;
             below += e->level_ns < -limit;
         }
     }
-    return 2 * above > usable ? 1 : 2 * below > usable ? -1 : 0;
+    return 2 * above > voting || 2 * below > voting;
 }
 
-/* Edges whose levels lie within `within` of `level`, and their mean. */
-static int agreeing(const struct clock *c, double level, double within, double *ret_mean)
-{
-    double sum = 0;
-    int count = 0;
-
-    for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure &&
-            fabs(e->level_ns - level) <= within) {
-            sum += e->level_ns;
-            count++;
-        }
-    }
-    *ret_mean = count > 0 ? sum / count : 0;
-    return count;
-}
-
-/* Where the edges around the middle one lie together. Zero, unless more than half of all are off to
- * one side: then this member itself is, and the middle tells where the others are. */
+/* Where the edges around the middle one lie together; zero unless this member is astray, and where they
+ * are no more than liars may be. */
 static double middle_level(const struct clock *c, double limit)
 {
-    double mean;
-    int usable = 0;
+    double sum = 0;
+    int voting = 0, around = 0;
 
-    if (astray_side(c, limit) == 0) {
+    if (!astray(c, limit)) {
         return 0;
     }
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
-        if (edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure) {
-            c->values[usable++] = e->level_ns;
+        if (has_vote(c, &c->edges[i])) {
+            c->values[voting++] = c->edges[i].level_ns;
         }
     }
-    return agreeing(c, quantile(c->values, usable, 0.5), limit, &mean) > c->liars_max ? mean : 0;
+    const double middle = quantile(c->values, voting, 0.5);
+    for (int i = 0; i < c->capacity; i++) {
+        const struct edge *e = &c->edges[i];
+        if (has_vote(c, e) && fabs(e->level_ns - middle) <= limit) {
+            sum += e->level_ns;
+            around++;
+        }
+    }
+    return around > c->liars_max ? sum / around : 0;
 }
 
 /* Half of the edges, when they stand out. More than that only far off, and while no side has more
@@ -171,7 +165,7 @@ static double middle_level(const struct clock *c, double limit)
 static void park(struct clock *c, struct nic_time now, double dt_s)
 {
     const double limit = park_limit(c), near = GROUP * limit;
-    const bool astray = astray_side(c, near) != 0;
+    const bool lost = astray(c, near);
     int usable = 0, parked = 0;
 
     for (int i = 0; i < c->capacity; i++) {
@@ -190,8 +184,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
         const double off = fabs(e->level_ns);
         if (!e->parked) {
             if (c->narrow && off > limit &&
-                (e->config.witness || 2 * (parked + 1) <= usable ||
-                 (off > FAR * near && !astray))) {
+                (e->config.witness || 2 * (parked + 1) <= usable || (off > FAR * near && !lost))) {
                 parked += !e->config.witness && edge_usable(c, e);
                 e->parked = true;
                 e->parked_s = 0;
