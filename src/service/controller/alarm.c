@@ -2,6 +2,7 @@
  * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
 #include "service/controller/fleet_config.h"
 #include "service/controller/levels.h"
+#include "service/controller/stored.h"
 #include "service/controller/topology.h"
 
 #include <errno.h>
@@ -431,16 +432,12 @@ void alarm_reload(struct controller *c)
 void alarm_save(struct controller *c)
 {
     struct json_writer j;
-    const char *text = NULL;
-    size_t size = 0;
     if (c->alerting == NULL || c->store_broken || !alerting_changed(c->alerting)) {
         return;
     }
     json_writer_init(&j, SAVED_MAX);
     alerting_save(c->alerting, &j);
-    int r = json_writer_finish(&j, &text, &size);
-    r = r < 0 ? r : store_put(c->store, SAVED_NAME, text, size);
-    json_writer_done(&j);
+    const int r = stored_save(c, SAVED_NAME, &j);
     if (r < 0) {
         controller_say(LOG_WARNING, "open incidents can't be kept: %s", strerror(-r));
     } else {

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "service/controller/stored.h"
+
 #define STORED_NAME "config"
 #define STORED_MAX  (8 << 20)
 
@@ -29,8 +31,6 @@ int fleet_config_save(struct controller *c)
 {
     const struct fleet_config *f = c->fleet_config;
     struct json_writer j;
-    const char *text = NULL;
-    size_t size = 0;
     json_writer_init(&j, STORED_MAX);
     json_put_object(&j, NULL);
     json_put_uint(&j, "last", f->last);
@@ -56,10 +56,7 @@ int fleet_config_save(struct controller *c)
     }
     json_put_end(&j);
     json_put_end(&j);
-    int r = json_writer_finish(&j, &text, &size);
-    r = r < 0 ? r : store_put(c->store, STORED_NAME, text, size);
-    json_writer_done(&j);
-    return r;
+    return stored_save(c, STORED_NAME, &j);
 }
 
 /* ---- back ---- */
@@ -67,12 +64,6 @@ int fleet_config_save(struct controller *c)
 static int64_t number(const json_t *o, const char *key)
 {
     return json_integer_value(json_object_get(o, key));
-}
-
-static void words(const json_t *o, const char *key, char *ret, size_t size)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-    snprintf(ret, size, "%s", text != NULL ? text : "");
 }
 
 static int load_version(struct fleet_config *f, const json_t *o)
@@ -89,9 +80,9 @@ static int load_version(struct fleet_config *f, const json_t *o)
                                        .at_ns = number(o, "at_ns"),
                                        .ended_ns = number(o, "ended_ns"),
                                        .text = strdup(text)};
-    words(o, "who", v->who, sizeof(v->who));
-    words(o, "why", v->why, sizeof(v->why));
-    words(o, "end_why", v->end_why, sizeof(v->end_why));
+    stored_words(o, "who", v->who, sizeof(v->who));
+    stored_words(o, "why", v->why, sizeof(v->why));
+    stored_words(o, "end_why", v->end_why, sizeof(v->end_why));
     if (v->text == NULL) {
         return -ENOMEM;
     }
@@ -139,7 +130,7 @@ static int load_all(struct controller *c, const json_t *root)
     f->last = (uint64_t)number(root, "last");
     f->observe = json_is_true(json_object_get(root, "observe"));
     f->observe_ns = number(root, "observe_ns");
-    words(root, "observe_by", f->observe_by, sizeof(f->observe_by));
+    stored_words(root, "observe_by", f->observe_by, sizeof(f->observe_by));
     f->rolled_back = json_is_true(json_object_get(root, "rolled_back"));
     f->percent = (double)number(root, "percent_ppm") * 1e-4;
     f->tried_ns = number(root, "tried_ns");
@@ -161,20 +152,17 @@ static int load_all(struct controller *c, const json_t *root)
 
 int fleet_config_load(struct controller *c)
 {
-    char *text = NULL;
-    size_t size = 0;
+    json_t *root;
     c->fleet_config = calloc(1, sizeof(*c->fleet_config));
     if (c->fleet_config == NULL) {
         return -ENOMEM;
     }
-    int r = store_get(c->store, STORED_NAME, &text, &size);
+    int r = stored_load(c, STORED_NAME, &root);
     if (r == -ENOENT) {
         return 0;
     }
-    json_t *root = r < 0 ? NULL : json_loadb(text, size, 0, NULL);
-    r = r < 0 ? r : root == NULL ? -EUCLEAN : load_all(c, root);
+    r = r < 0 ? r : load_all(c, root);
     json_decref(root);
-    free(text);
     return r;
 }
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "service/controller/stored.h"
+
 #define STORED_NAME "topology"
 #define STORED_MAX  (16 << 20)
 
@@ -190,8 +192,6 @@ static int save(struct controller *c)
 {
     const struct declared *d = c->declared;
     struct json_writer j;
-    const char *text = NULL;
-    size_t size = 0;
     json_writer_init(&j, STORED_MAX);
     json_put_object(&j, NULL);
     json_put_array(&j, "versions");
@@ -207,16 +207,7 @@ static int save(struct controller *c)
     }
     json_put_end(&j);
     json_put_end(&j);
-    int r = json_writer_finish(&j, &text, &size);
-    r = r < 0 ? r : store_put(c->store, STORED_NAME, text, size);
-    json_writer_done(&j);
-    return r;
-}
-
-static void words(const json_t *o, const char *key, char *ret, size_t size)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-    snprintf(ret, size, "%s", text != NULL ? text : "");
+    return stored_save(c, STORED_NAME, &j);
 }
 
 static int load_versions(struct declared *d, const json_t *list)
@@ -234,8 +225,8 @@ static int load_versions(struct declared *d, const json_t *list)
             .version = (uint64_t)json_integer_value(json_object_get(o, "version")),
             .at_ns = json_integer_value(json_object_get(o, "at_ns")),
             .text = strdup(text)};
-        words(o, "who", v->who, sizeof(v->who));
-        words(o, "why", v->why, sizeof(v->why));
+        stored_words(o, "who", v->who, sizeof(v->who));
+        stored_words(o, "why", v->why, sizeof(v->why));
         if (v->text == NULL) {
             return -ENOMEM;
         }
@@ -247,22 +238,17 @@ static int load_versions(struct declared *d, const json_t *list)
 int declared_load(struct controller *c)
 {
     struct config_error error;
-    char *text = NULL;
-    size_t size = 0;
+    json_t *root;
     c->declared = calloc(1, sizeof(*c->declared));
     if (c->declared == NULL) {
         return -ENOMEM;
     }
-    int r = store_get(c->store, STORED_NAME, &text, &size);
+    int r = stored_load(c, STORED_NAME, &root);
     if (r == -ENOENT) {
         return 0;
     }
-    json_t *root = r < 0 ? NULL : json_loadb(text, size, 0, NULL);
-    r = r < 0          ? r
-        : root == NULL ? -EUCLEAN
-                       : load_versions(c->declared, json_object_get(root, "versions"));
+    r = r < 0 ? r : load_versions(c->declared, json_object_get(root, "versions"));
     json_decref(root);
-    free(text);
     /* one of a newer controller may say what this one doesn't know: then nothing is compared, and it is said */
     if (r == 0 && c->declared->count > 0 &&
         topology_parse("topology", c->declared->versions[0].text, &c->declared->now, &error) < 0) {
