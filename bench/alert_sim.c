@@ -19,13 +19,7 @@ static double seconds_of(clockid_t id)
 static void add(struct report *report, const char *id, double value, const char *unit, double must,
                 const char *note)
 {
-    struct report_row row = {
-        .value = value, .must = must, .aim = REPORT_NONE, .runs = 1, .spread = REPORT_NONE};
-
-    snprintf(row.id, sizeof(row.id), "%s", id);
-    snprintf(row.unit, sizeof(row.unit), "%s", unit);
-    snprintf(row.note, sizeof(row.note), "simulated; %s", note);
-    report_add(report, &row);
+    report_simulated(report, id, value, unit, must, REPORT_NONE, REPORT_LOWER, note);
 }
 
 static bool begin(uint32_t hosts, uint64_t seed)

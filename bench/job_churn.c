@@ -12,21 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loopback.h"
 #include "report.h"
 #include "transport/internal.h"
-#include "transport/tcp.h"
 
 #define WARM     200
 #define COMMS    1000
 #define SIZE     65536
 #define LIMIT_MS 20000
-
-static void sleep_us(long us)
-{
-    const struct timespec t = {us / 1000000, us % 1000000 * 1000};
-
-    nanosleep(&t, NULL);
-}
 
 static double entries(const char *path)
 {
@@ -52,30 +45,6 @@ static struct left left_now(void)
                          (double)mallinfo2().uordblks};
 }
 
-static struct transport *open_transport(void)
-{
-    static const struct transport_nic nic = {
-        .name = "lo",
-        .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
-    };
-    struct transport *transport = NULL;
-    struct tcp *tcp;
-
-    if (tcp_open(&tcp, "/sys") == 0) {
-        const struct transport_config config = {.io = tcp_io(tcp),
-                                                .nics = &nic,
-                                                .nic_count = 1,
-                                                .mode = TRANSPORT_FULL,
-                                                .checksum = 1,
-                                                .priority = 1,
-                                                .thread = true};
-        if (transport_new(&transport, &config) < 0) {
-            transport = NULL;
-        }
-    }
-    return transport;
-}
-
 struct pair {
     struct transport_listener *listener;
     struct transport_comm *sender, *receiver;
@@ -95,7 +64,7 @@ static bool meet(struct transport *from, struct transport *to, struct pair *pair
             (pair->receiver == NULL && transport_accept(pair->listener, &pair->receiver) < 0)) {
             return false;
         }
-        sleep_us(100);
+        loopback_wait_us(100);
     }
     transport_close_listener(pair->listener);
     return pair->sender != NULL && pair->receiver != NULL;
@@ -118,7 +87,7 @@ static bool use(const struct pair *pair, const char *out, char *in)
         if (rc < 0) {
             return false;
         }
-        sleep_us(20);
+        loopback_wait_us(20);
     }
     return done[0] && done[1] && memcmp(out, in, SIZE) == 0;
 }
@@ -146,32 +115,22 @@ static struct left settle(double files)
     struct left now = left_now();
 
     for (int ms = 0; now.files > files && ms < LIMIT_MS; ms += 100) {
-        sleep_us(100000);
+        loopback_wait_us(100000);
         now = left_now();
     }
-    sleep_us(2000000);
+    loopback_wait_us(2000000);
     return left_now();
 }
 
 static void add(struct report *report, const char *id, const char *unit, double value, double must,
                 const char *note)
 {
-    struct report_row row = {.value = value,
-                             .must = must,
-                             .aim = REPORT_NONE,
-                             .better = REPORT_LOWER,
-                             .runs = 1,
-                             .spread = REPORT_NONE};
-
-    snprintf(row.id, sizeof(row.id), "%s", id);
-    snprintf(row.unit, sizeof(row.unit), "%s", unit);
-    snprintf(row.note, sizeof(row.note), "%s", note);
-    report_add(report, &row);
+    report_one(report, id, value, unit, must, REPORT_NONE, REPORT_LOWER, note);
 }
 
 int main(int argc, char *argv[])
 {
-    struct transport *from = open_transport(), *to = open_transport();
+    struct transport *from = loopback_open(0), *to = loopback_open(0);
     const struct left none = left_now();
     static struct report report;
     struct timespec begin, end;

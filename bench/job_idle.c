@@ -5,12 +5,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "loopback.h"
 #include "report.h"
 #include "transport/internal.h"
-#include "transport/tcp.h"
 
 #define PEERS    64
 #define LANES    4
@@ -18,13 +17,6 @@
 #define RUN_MS   1000
 #define SETTLE_S 2
 #define LIMIT_S  20
-
-static void sleep_ms(long ms)
-{
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-
-    nanosleep(&t, NULL);
-}
 
 static double cpu_ms(void)
 {
@@ -35,34 +27,11 @@ static double cpu_ms(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
 }
 
-static struct transport *open_transport(void)
-{
-    static const struct transport_nic nic = {
-        .name = "lo",
-        .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
-    };
-    struct transport *transport;
-    struct tcp *tcp;
-
-    if (tcp_open(&tcp, "/sys") < 0) {
-        return NULL;
-    }
-    const struct transport_config config = {.io = tcp_io(tcp),
-                                            .nics = &nic,
-                                            .nic_count = 1,
-                                            .mode = TRANSPORT_FULL,
-                                            .lanes = LANES,
-                                            .checksum = 1,
-                                            .priority = 1,
-                                            .thread = true};
-    return transport_new(&transport, &config) == 0 ? transport : NULL;
-}
-
 /* Connects to all, and sits there until its standard input ends. */
 static int be_peers(int handles)
 {
     for (int i = 0; i < PEERS; i++) {
-        struct transport *transport = open_transport();
+        struct transport *transport = loopback_open(LANES);
         struct transport_comm *comm = NULL;
         uint8_t handle[TRANSPORT_HANDLE_SIZE];
         uint64_t state = 0;
@@ -74,7 +43,7 @@ static int be_peers(int handles)
                 fprintf(stderr, "job_idle: connect: %s\n", transport_why());
                 return EXIT_FAILURE;
             }
-            sleep_ms(1);
+            loopback_wait_us(1000);
         }
     }
     return read(handles, &(char){0}, 1) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -101,7 +70,7 @@ static bool meet(struct transport *hub, int handles)
                 fprintf(stderr, "job_idle: accept: %s\n", transport_why());
                 return false;
             }
-            sleep_ms(1);
+            loopback_wait_us(1000);
         }
         if (comm == NULL) {
             return false;
@@ -109,7 +78,7 @@ static bool meet(struct transport *hub, int handles)
         transport_close_listener(listener);
     }
     for (int ms = 0; connections(hub) < PEERS * LANES && ms < LIMIT_S * 1000; ms++) {
-        sleep_ms(1);
+        loopback_wait_us(1000);
     }
     return connections(hub) == PEERS * LANES;
 }
@@ -136,17 +105,17 @@ int main(int argc, char *argv[])
         _exit(child == 0 ? be_peers(pipes[0]) : EXIT_FAILURE);
     }
     close(pipes[0]);
-    struct transport *hub = open_transport();
+    struct transport *hub = loopback_open(LANES);
     if (hub == NULL || !meet(hub, pipes[1])) {
         fprintf(stderr, "job_idle: %u of %u connections came about\n",
                 hub != NULL ? connections(hub) : 0, PEERS * LANES);
         close(pipes[1]);
         return EXIT_FAILURE;
     }
-    sleep_ms(SETTLE_S * 1000);
+    loopback_wait_us(1000000L * SETTLE_S);
     for (int run = 0; run < RUNS; run++) {
         const double before = cpu_ms();
-        sleep_ms(RUN_MS);
+        loopback_wait_us(1000L * RUN_MS);
         percent[run] = (cpu_ms() - before) * 100 / RUN_MS;
     }
     report_init(&report, "job_idle", argc, argv);

@@ -29,22 +29,6 @@ static void play(const struct job_world_config *config, const char *what,
     }
 }
 
-static void add(struct report *report, const char *id, double value, const char *unit, double must,
-                double aim, enum report_better better, const char *note)
-{
-    struct report_row row = {.value = value,
-                             .must = must,
-                             .aim = aim,
-                             .better = better,
-                             .runs = 1,
-                             .spread = REPORT_NONE};
-
-    snprintf(row.id, sizeof(row.id), "%s", id);
-    snprintf(row.unit, sizeof(row.unit), "%s", unit);
-    snprintf(row.note, sizeof(row.note), "simulated; %s", note);
-    report_add(report, &row);
-}
-
 /* -- chaos ------------------------------------------------------------------------------------ */
 
 static void chaos(struct report *report, uint64_t wanted)
@@ -70,9 +54,10 @@ static void chaos(struct report *report, uint64_t wanted)
         "failed and had to",
         (unsigned long long)seeds, (unsigned long long)messages, (unsigned long long)resent,
         (unsigned long long)killed, (unsigned long long)failed);
-    add(report, "sim.job.faults", (double)faults, "faults", 1e6, 1e7, REPORT_HIGHER, note);
-    add(report, "sim.job.wrong", wrongs - before, "worlds", 0, 0, REPORT_LOWER,
-        "lost, doubled, corrupted, late, stuck, or an error while a path was left");
+    report_simulated(report, "sim.job.faults", (double)faults, "faults", 1e6, 1e7, REPORT_HIGHER,
+                     note);
+    report_simulated(report, "sim.job.wrong", wrongs - before, "worlds", 0, 0, REPORT_LOWER,
+                     "lost, doubled, corrupted, late, stuck, or an error while a path was left");
 }
 
 /* -- nothing is wrong ------------------------------------------------------------------------- */
@@ -114,98 +99,89 @@ static void quiet(struct report *report, double hours)
     play(&config, "quiet", &one);
     snprintf(note, sizeof(note), "%.1f h, %llu messages, %llu steps of clocks", hours,
              (unsigned long long)one.messages, (unsigned long long)one.by_kind[JOB_FAULT_CLOCK]);
-    add(report, "sim.job.quiet.failovers", (double)one.failovers, "lanes", 0, 0, REPORT_LOWER,
-        note);
-    add(report, "sim.job.quiet.repaths", (double)one.repaths, "lanes", REPORT_NONE, 0, REPORT_LOWER,
-        note);
-    add(report, "sim.job.quiet.resent", (double)one.resent, "chunks", REPORT_NONE, 0, REPORT_LOWER,
-        note);
+    report_simulated(report, "sim.job.quiet.failovers", (double)one.failovers, "lanes", 0, 0,
+                     REPORT_LOWER, note);
+    report_simulated(report, "sim.job.quiet.repaths", (double)one.repaths, "lanes", REPORT_NONE, 0,
+                     REPORT_LOWER, note);
+    report_simulated(report, "sim.job.quiet.resent", (double)one.resent, "chunks", REPORT_NONE, 0,
+                     REPORT_LOWER, note);
+}
+
+/* Processes of two NICs each on a fabric of 100 Gb/s. */
+static struct job_world_config wide_fabric(uint32_t hosts, uint32_t leaves, uint32_t spines)
+{
+    return (struct job_world_config){
+        .seed = 1,
+        .hosts = hosts,
+        .nics = 2,
+        .leaves = leaves,
+        .spines = spines,
+        .host_bps = 100000000000LL,
+        .trunk_bps = 100000000000LL,
+        .delay_ns = NS_PER_US,
+        .lanes = 4,
+        .standbys = 2,
+        .checksum = true,
+        .patience_ns = 60 * NS_PER_S,
+        .size_max = 16384,
+        .depth = 1,
+        .rto_min_ns = 200 * NS_PER_MS,
+    };
 }
 
 /* -- a week ----------------------------------------------------------------------------------- */
 
 static void week(struct report *report, double days)
 {
-    struct job_world_config config = {
-        .seed = 1,
-        .hosts = 2048,
-        .nics = 2,
-        .leaves = 64,
-        .spines = 32,
-        .host_bps = 100000000000LL,
-        .trunk_bps = 100000000000LL,
-        .delay_ns = NS_PER_US,
-        .pattern = JOB_RING,
-        .comms = 2,
-        .lanes = 4,
-        .standbys = 2,
-        .checksum = true,
-        .patience_ns = 60 * NS_PER_S,
-        .messages = UINT32_MAX / 2,
-        .size_max = 16384,
-        .depth = 1,
-        .poll_ns = 900 * NS_PER_US,
-        .fault_gap_ns = 26 * 60 * NS_PER_S,
-        .fault_ns = 600 * NS_PER_S,
-        .fault_mask = 1u << JOB_FAULT_NIC_DOWN | 1u << JOB_FAULT_NIC_HOLE | 1u << JOB_FAULT_NIC_IN |
-                      1u << JOB_FAULT_NIC_OUT | 1u << JOB_FAULT_TRUNK_DOWN |
-                      1u << JOB_FAULT_TRUNK_HOLE,
-        .run_ns = (int64_t)(days * 86400e9),
-        .rto_min_ns = 200 * NS_PER_MS,
-        .carrier_late_ns = NS_PER_S,
-        .step_ns = 1800 * NS_PER_S,
-    };
+    struct job_world_config config = wide_fabric(2048, 64, 32);
     struct job_world_result one;
     char note[128];
 
+    config.pattern = JOB_RING;
+    config.comms = 2;
+    config.messages = UINT32_MAX / 2;
+    config.poll_ns = 900 * NS_PER_US;
+    config.fault_gap_ns = 26 * 60 * NS_PER_S;
+    config.fault_ns = 600 * NS_PER_S;
+    config.fault_mask = 1u << JOB_FAULT_NIC_DOWN | 1u << JOB_FAULT_NIC_HOLE |
+                        1u << JOB_FAULT_NIC_IN | 1u << JOB_FAULT_NIC_OUT |
+                        1u << JOB_FAULT_TRUNK_DOWN | 1u << JOB_FAULT_TRUNK_HOLE;
+    config.run_ns = (int64_t)(days * 86400e9);
+    config.carrier_late_ns = NS_PER_S;
+    config.step_ns = 1800 * NS_PER_S;
     play(&config, "week", &one);
     snprintf(
         note, sizeof(note),
         "%.2f days, 4,096 NICs, %llu faults, %llu steps, %llu messages, %llu lanes failed over",
         days, (unsigned long long)one.faults, (unsigned long long)one.steps,
         (unsigned long long)one.messages, (unsigned long long)one.failovers);
-    add(report, "sim.job.week.lives", one.wrong == NULL, "", 1, 1, REPORT_HIGHER, note);
-    add(report, "sim.job.week.worst_step_s", (double)one.step_ns_max / 1e9, "s", REPORT_NONE,
-        REPORT_NONE, REPORT_LOWER, "the longest that a step of the whole job took, a fault in it");
+    report_simulated(report, "sim.job.week.lives", one.wrong == NULL, "", 1, 1, REPORT_HIGHER,
+                     note);
+    report_simulated(report, "sim.job.week.worst_step_s", (double)one.step_ns_max / 1e9, "s",
+                     REPORT_NONE, REPORT_NONE, REPORT_LOWER,
+                     "the longest that a step of the whole job took, a fault in it");
 }
 
 /* -- who talks to everybody ------------------------------------------------------------------- */
 
 static void star(struct report *report, uint32_t ranks)
 {
-    struct job_world_config config = {
-        .seed = 1,
-        .hosts = ranks,
-        .nics = 2,
-        .leaves = 16,
-        .spines = 8,
-        .host_bps = 100000000000LL,
-        .trunk_bps = 100000000000LL,
-        .delay_ns = NS_PER_US,
-        .pattern = JOB_STAR,
-        .comms = 1,
-        .lanes = 4,
-        .standbys = 2,
-        .checksum = true,
-        .patience_ns = 60 * NS_PER_S,
-        .messages = 3,
-        .size_max = 16384,
-        .depth = 1,
-        .poll_ns = 5 * NS_PER_MS,
-        .run_ns = 0,
-        .rto_min_ns = 200 * NS_PER_MS,
-    };
+    struct job_world_config config = wide_fabric(ranks, 16, 8);
     struct job_world_result one;
     char id[64], note[128];
 
+    config.pattern = JOB_STAR;
+    config.comms = 1;
+    config.messages = 3;
+    config.poll_ns = 5 * NS_PER_MS;
     play(&config, "star", &one);
     snprintf(id, sizeof(id), "sim.job.sockets.%u", ranks);
     snprintf(
         note, sizeof(note),
         "most lanes at one of %u ranks that all talk to each other, both directions; ceiling 8,192",
         ranks);
-    add(report, id, one.wrong == NULL ? (double)one.sockets_max : REPORT_NONE, "sockets", 8192,
-        8192, REPORT_LOWER, note);
+    report_simulated(report, id, one.wrong == NULL ? (double)one.sockets_max : REPORT_NONE,
+                     "sockets", 8192, 8192, REPORT_LOWER, note);
 }
 
 int main(int argc, char **argv)

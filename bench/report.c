@@ -34,6 +34,31 @@ void report_add(struct report *report, const struct report_row *row)
     report->rows[report->count++] = *row;
 }
 
+void report_one(struct report *report, const char *id, double value, const char *unit, double must,
+                double aim, enum report_better better, const char *note)
+{
+    struct report_row row = {.value = value,
+                             .must = must,
+                             .aim = aim,
+                             .better = better,
+                             .runs = 1,
+                             .spread = REPORT_NONE};
+
+    snprintf(row.id, sizeof(row.id), "%s", id);
+    snprintf(row.unit, sizeof(row.unit), "%s", unit);
+    snprintf(row.note, sizeof(row.note), "%s", note);
+    report_add(report, &row);
+}
+
+void report_simulated(struct report *report, const char *id, double value, const char *unit,
+                      double must, double aim, enum report_better better, const char *note)
+{
+    char text[sizeof(((struct report_row *)0)->note)];
+
+    snprintf(text, sizeof(text), "simulated; %s", note);
+    report_one(report, id, value, unit, must, aim, better, text);
+}
+
 void report_add_runs(struct report *report, const struct report_row *row, const double *values,
                      int count)
 {

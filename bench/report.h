@@ -41,6 +41,11 @@ struct report {
 /* argv: as main() got it, for the rows' command. */
 void report_init(struct report *report, const char *name, int argc, char *const *argv);
 void report_add(struct report *report, const struct report_row *row);
+/* A row of one run; report_simulated() puts that word before the note. */
+void report_one(struct report *report, const char *id, double value, const char *unit, double must,
+                double aim, enum report_better better, const char *note);
+void report_simulated(struct report *report, const char *id, double value, const char *unit,
+                      double must, double aim, enum report_better better, const char *note);
 /* value, runs and spread of several runs: their median, how many, largest minus smallest. */
 void report_add_runs(struct report *report, const struct report_row *row, const double *values,
                      int count);
