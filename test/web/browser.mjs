@@ -189,6 +189,21 @@ await check("a phone shows every view without sideways scrolling", async () => {
   }
   await phone.context().close();
 });
+await check("where the fabric differs from what was declared is said", async () => {
+  await show(page, "Topology");
+  await page.getByRole("region", { name: /Where what is seen differs/ }).getByText("missing-host").first().waitFor();
+});
+await check("a host is checked on demand, and answered in a sentence", async () => {
+  await show(page, "Fleet");
+  await page.getByRole("combobox", { name: "Host" }).selectOption("h1");
+  await page.getByRole("button", { name: "Check h1" }).click();
+  const answer = page.locator("p[role=status]").filter({ hasText: /^\S+ (yes|no|unknown) / });
+  await answer.waitFor({ timeout: patience });
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+  return (await answer.textContent()).slice(0, 100);
+});
 await check("a link that goes down is seen in the open page", async () => {
   await show(page, "Links");
   await page.getByRole("row", { name: /h1\/nic0/ }).getByText("up").waitFor();

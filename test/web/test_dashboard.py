@@ -25,6 +25,12 @@ levels:
   - {name: by-racks, owd_p99: 1ms, within: leaf, for: 0s}
 """
 
+DECLARED = """
+leaves: [leaf0]
+hosts:
+  h9: {nic0: {rail: 0, leaf: leaf0}}
+"""
+
 
 class TestDashboard(fleet.Fleet):
     HOSTS = 2
@@ -34,6 +40,7 @@ class TestDashboard(fleet.Fleet):
         controller = self.start(extra=f"levels: {self.path('levels.yaml')}\n")
         self.members(0, 1)
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=2&to=0")["items"]), 30, "a path")
+        self.assertEqual(self.request("POST", "/api/v1/topology", {"text": DECLARED})[0], 200)
         job = subprocess.Popen(  # a real one, light, until the browser has seen all
             ["ip", "netns", "exec", self.space("h0"), self.FOLIOT, "perf", "--plugin", PLUGIN, "-b", "64K", "-e", "64K", "--duration", "3000",
              "-c", "0", "--wait", "2000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,

@@ -8,6 +8,7 @@ import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { FindingSentence } from "../ui/sentence.tsx";
 import { Table } from "../ui/table.tsx";
 import { nowNs } from "../now.ts";
+import { Check } from "./check.tsx";
 
 export const tones: Record<Host["health"], Tone> = { ok: "good", warn: "warn", bad: "bad", unknown: "none" };
 
@@ -38,6 +39,7 @@ export function Fleet() {
       </Shown>
       <h2>Hosts</h2>
       <Shown of={hosts} what="hosts">{(page) => page.items.length === 0 ? <Empty>No host has joined yet: <code>foliot-agent join ADDRESS TOKEN</code> on each.</Empty> : <Hosts hosts={page.items} more={page.next !== null} />}</Shown>
+      {hosts.data !== null && hosts.data.items.length > 0 && <Check hosts={hosts.data.items.map((h) => h.name)} />}
     </>
   );
 }

@@ -3,7 +3,14 @@ import type { Finding, Page, Port } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { hrefTo } from "../route.ts";
 import { rate } from "../time.ts";
-import { Empty, Shown } from "../ui/state.tsx";
+import { Empty, Mark, Shown } from "../ui/state.tsx";
+import { Table } from "../ui/table.tsx";
+
+/** As declared beside as seen: docs/topology.md. */
+export interface Declared {
+  declared: { version: number; who: string } | null;
+  differences: { difference: string; host: string; name: string | null; text: string }[];
+}
 
 export interface Leaf {
   name: string;
@@ -32,6 +39,7 @@ const DRAWN = 512; // hosts; more are a table's business
 export function Topology() {
   const ports = useResource<Page<Port>>("links?limit=1000", 5_000, ["link", "finding", "host"]);
   const findings = useResource<Page<Finding>>("findings?open=true&limit=200", 5_000, ["finding"]);
+  const declared = useResource<Declared>("topology", 10_000, ["host", "link"]);
   return (
     <>
       <h1>Topology</h1>
@@ -50,6 +58,28 @@ export function Topology() {
           );
         }}
       </Shown>
+      <h2>As declared</h2>
+      <Shown of={declared} what="the declared topology">{(d) => <Differences of={d} />}</Shown>
+    </>
+  );
+}
+
+function Differences({ of }: { of: Declared }) {
+  if (of.declared === null) {
+    return <Empty>No topology is declared: <code>foliot topology declare FILE</code> keeps what the fabric is meant to be, and differences are shown here.</Empty>;
+  }
+  if (of.differences.length === 0) {
+    return <p><Mark tone="good">What is seen is what version {String(of.declared.version)} declares.</Mark></p>;
+  }
+  return (
+    <>
+      <p><Mark tone="warn">{of.differences.length} differences from version {String(of.declared.version)}</Mark></p>
+      <Table caption="Where what is seen differs from what is declared" rows={of.differences} id={(d) => `${d.difference} ${d.host} ${d.name ?? ""}`} columns={[
+        { name: "Difference", cell: (d) => d.difference, sort: (d) => d.difference },
+        { name: "Host", cell: (d) => d.host, sort: (d) => d.host },
+        { name: "NIC", cell: (d) => d.name ?? "–" },
+        { name: "In words", cell: (d) => d.text },
+      ]} />
     </>
   );
 }

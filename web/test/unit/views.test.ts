@@ -4,6 +4,7 @@ import type { Finding, Level, Port } from "../../src/model.ts";
 import { aligned } from "../../src/views/jobs.tsx";
 import { clock } from "../../src/ui/chart.tsx";
 import { ticks } from "../../src/ui/strip.tsx";
+import { progress } from "../../src/views/check.tsx";
 import { amount, rule } from "../../src/views/levels.tsx";
 import { byLeaf, suspects } from "../../src/views/topology.tsx";
 
@@ -45,4 +46,10 @@ test("a time axis is written as the rest of the page", () => {
 test("ticks stand at round delays within the axis", () => {
   assert.deepEqual(ticks(3_000, 60_000), [5_000, 10_000, 20_000, 50_000]);
   assert.deepEqual(ticks(900, 5_000_000), [1_000, 10_000, 100_000, 1_000_000]);
+});
+
+test("how far a measurement is", () => {
+  assert.equal(progress({ packets: 0, packets_sent: 0 }), 0);
+  assert.equal(progress({ packets: 300, packets_sent: 100 }), 33);
+  assert.equal(progress({ packets: 300, packets_sent: 301 }), 100);
 });
