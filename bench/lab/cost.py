@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 """cost.py: CPU and memory of one agent at its default rate: 2 NICs x 16 peers x 4 paths, and 8 NICs.
 
-Every host has a leaf of its own, so that every edge crosses the spines and has four paths.
+Every host has a leaf of its own, so that every edge crosses the spines and has four paths. Beside it, in the same lab with
+the agents stopped, what the same packets cost without an agent (bench/bare_exchange.c): the sockets, the stamps, and the
+leaves and spines of this machine, whose forwarding the kernel charges to whoever sends.
 """
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 
-from world import Lab, Rows, median, need_root, seconds, spread
+from world import BUILD, Lab, Rows, median, need_root, seconds, spread
 
 NAME = "bench-cost"
+BARE = os.path.join(BUILD, "bench", "bare_exchange")
+BARE_PORT = "7639"
 SHAPES = {  # name: (hosts, NICs a host, must %, aim %, must MiB)
     "2nics": (9, 2, 2.0, 0.5, 24),
     "8nics": (9, 8, 6.0, 2.0, 64),
@@ -41,6 +47,38 @@ def rss_mib(pid):
     return None
 
 
+def shares_of(pid):
+    """Its CPU in percent of a core, four times."""
+    shares = []
+    for _ in range(4):
+        begin, used = time.monotonic(), exact_cpu_seconds(pid)
+        time.sleep(seconds(6))
+        shares.append(100 * (exact_cpu_seconds(pid) - used) / (time.monotonic() - begin))
+    return shares
+
+
+def packets_sent(lab, host):
+    """By all its NICs."""
+    lines = subprocess.check_output(["ip", "netns", "exec", lab.namespace(host), "cat", "/proc/net/dev"], text=True).splitlines()
+    return sum(int(line.split(":")[1].split()[9]) for line in lines if line.strip().startswith("nic"))
+
+
+def bare_shares(lab, hosts, nics, rate):
+    """The shares of the program that sends as many packets and nothing else, on every host; of host 0's."""
+    running = []
+    try:
+        for host in range(hosts):
+            own = [f"nic{n}=10.{host}.{n}.2" for n in range(nics)]
+            peers = [f"10.{other}.{n}.2" for other in range(hosts) for n in range(nics) if other != host]
+            running.append(subprocess.Popen(["ip", "netns", "exec", lab.namespace(host), BARE, str(rate / nics), BARE_PORT, *own, "--", *peers]))
+        time.sleep(seconds(5))
+        return shares_of(running[0].pid)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
 def cost_of(rows, shape):
     hosts, nics, must, aim, memory = SHAPES[shape]
     file = lab_file(hosts, nics)
@@ -49,21 +87,27 @@ def cost_of(rows, shape):
             lab.wait_synced(90)
             time.sleep(seconds(45))  # discovery is over
             pid = lab.agent_pid(0)
-            shares = []
-            for _ in range(4):
-                begin, used = time.monotonic(), exact_cpu_seconds(pid)
-                time.sleep(seconds(6))
-                shares.append(100 * (exact_cpu_seconds(pid) - used) / (time.monotonic() - begin))
+            begin, sent = time.monotonic(), packets_sent(lab, 0)
+            shares = shares_of(pid)
+            rate = (packets_sent(lab, 0) - sent) / (time.monotonic() - begin)
             mesh = lab.ask("mesh", 0)[0]
             edges, paths = len(mesh["edges"]), sum(len(e["paths"]) for e in mesh["edges"])
             size = rss_mib(pid)
+            for host in range(hosts):
+                os.kill(lab.agent_pid(host), signal.SIGSTOP)
+            bare = bare_shares(lab, hosts, nics, rate)
+            for host in range(hosts):
+                os.kill(lab.agent_pid(host), signal.SIGCONT)
     finally:
         os.unlink(file)
     command = f"foliot lab up FILE ({hosts} hosts x {nics} NICs, each on a leaf of its own, 4 spines); /proc/PID/task/*/schedstat over 24 s"
-    note = f"{nics} NICs, {edges} edges, {paths} paths"
+    note = f"{nics} NICs, {edges} edges, {paths} paths, {rate:.0f} packets/s each way"
     suffix = "" if shape == "2nics" else ".8nics"
     rows.add(f"cost.agent.cpu_pct{suffix}", median(shares), "% of a core", must, aim, runs=len(shares), spread=spread(shares), command=command,
              note=note)
+    rows.add(f"cost.agent.bare_pct{suffix}", median(bare), "% of a core", None, None, runs=len(bare), spread=spread(bare), command=command,
+             note="the same packets and stamps without an agent (bare_exchange), in the same lab")
+    rows.add(f"cost.agent.times_bare{suffix}", median(shares) / median(bare), "x", None, None, command=command)
     rows.add(f"cost.agent.rss_mib{suffix}", size, "MiB", memory, command=command, note=note)
 
 
