@@ -43,7 +43,8 @@ static int open_nic(struct exchange *x, char *word, int port)
     const char *what = "address";
     int r = -EINVAL;
 
-    if (address != NULL && x->nic_count < NICS && inet_pton(AF_INET, address + 1, &config.address4) == 1) {
+    if (address != NULL && x->nic_count < NICS &&
+        inet_pton(AF_INET, address + 1, &config.address4) == 1) {
         *address = '\0';
         config.device = word;
         r = endpoint_open(&x->nic[x->nic_count], &config, &what);
@@ -102,7 +103,8 @@ int main(int argc, char **argv)
     for (i++; x.peer != NULL && i < argc; i++) {
         x.peer_count += inet_pton(AF_INET, argv[i], &x.peer[x.peer_count]) == 1;
     }
-    if (x.nic_count == 0 || x.peer_count == 0 || timer < 0 || timerfd_settime(timer, 0, &period, NULL) < 0) {
+    if (x.nic_count == 0 || x.peer_count == 0 || timer < 0 ||
+        timerfd_settime(timer, 0, &period, NULL) < 0) {
         fprintf(stderr, "usage: bare_exchange PACKETS_PER_SECOND PORT NIC=ADDRESS... -- PEER...\n");
         return EXIT_FAILURE;
     }
