@@ -10,6 +10,7 @@
 
 #include "plugin/farewell.h"
 #include "transport/tcp.h"
+#include "wire/mesh_page.h"
 #include "wire/switch_page.h"
 
 #define STATE_OFFSET 104 /* in a handle: ours to remember a connect by (wire/handle.h) */
@@ -119,16 +120,16 @@ static int find_devices(void)
     return 0;
 }
 
-static const char *switch_file(void)
+/* A file of the agent's. */
+static const char *agent_file(const char *name, char *path, size_t size)
 {
-    static char path[512];
-
-    snprintf(path, sizeof(path), "%s/" SWITCH_PAGE_NAME, runtime_folder());
+    snprintf(path, size, "%s/%s", runtime_folder(), name);
     return path;
 }
 
 static int open_transport(void)
 {
+    static char switch_path[512], mesh_path[512];
     const struct job_words job = job_words();
     struct transport_nic nics[HOST_NIC_MAX];
     struct transport_config config = {
@@ -147,7 +148,8 @@ static int open_transport(void)
         .traffic_class = plugin.settings.traffic_class,
         .port_low = plugin.settings.port_low,
         .port_high = plugin.settings.port_high,
-        .switch_file = switch_file(),
+        .switch_file = agent_file(SWITCH_PAGE_NAME, switch_path, sizeof(switch_path)),
+        .mesh_file = agent_file(MESH_PAGE_NAME, mesh_path, sizeof(mesh_path)),
         .page_folder = job.folder,
         .job = job.name,
         .rank = job.rank,

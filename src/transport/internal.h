@@ -324,6 +324,19 @@ struct own_nic {
     struct credit credit;
 };
 
+/* mesh.c: pairs of NICs that the host's agent calls dead. */
+#define MESH_DEAD_MAX 64
+struct mesh_view {
+    const struct mesh_page_memory
+        *page; /* NULL: there is none. The housekeeping's, as all down to written_at */
+    size_t size;
+    uint64_t inode;
+    int64_t written; /* by the agent, when looked last */
+    struct mono next_open, written_at;
+    uint32_t dead[MESH_DEAD_MAX]; /* atomic: mesh_page_addresses() */
+    uint32_t dead_count;          /* atomic */
+};
+
 struct transport {
     struct transport_config config;
     struct io *io;
@@ -361,7 +374,8 @@ struct transport {
     const struct switch_page *switch_page; /* NULL: there is none */
     uint64_t switch_inode;
     struct mono next_switch;
-    int mode;                 /* atomic: enum transport_mode, by now */
+    int mode; /* atomic: enum transport_mode, by now */
+    struct mesh_view mesh;
     struct mono listen_again; /* no descriptors left: not before then */
     pthread_t thread;
     bool running;
@@ -539,6 +553,13 @@ void ceiling_look(struct set *set, struct mono now);
 int ceiling_refused(struct set *set, int rc);
 /* Housekeeping's. */
 void ceiling_trim(struct transport *t, struct mono now);
+
+/* -- mesh.c */
+/* Housekeeping's: what the agent says now. */
+void mesh_look(struct transport *t, struct mono now);
+void mesh_close(struct transport *t);
+/* Tells the watch of lanes between NICs whose ways are dead. Under the lock. */
+void mesh_hint(struct set *set, struct mono now);
 
 /* -- mode.c */
 enum transport_mode mode_now(const struct transport *t);

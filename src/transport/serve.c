@@ -506,6 +506,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
     serve_pending(t, now);
     if (now.ns >= t->next_carrier.ns && any_active(t)) {
         look_at_carriers(t, now);
+        mesh_look(t, now);
         ceiling_trim(t, now);
     }
     if (now.ns >= t->next_page.ns) {
@@ -531,6 +532,7 @@ bool serve_end(struct transport *t)
 
     page_close(t);
     mode_close(t);
+    mesh_close(t);
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct set *set = t->sets[i];
         if (set == NULL) {

@@ -590,6 +590,7 @@ void set_progress(struct set *set, struct mono now, bool all)
         set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));
         watch_on_their_way(set->watch, set->sending && sender_on_their_way(set->sender));
+        mesh_hint(set, now);
         watch_look(set->watch, now);
     }
     set_act(set, now);

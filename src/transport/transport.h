@@ -75,6 +75,7 @@ struct transport_config {
     uint8_t
         version; /* of lanes' frames, at most; 0: the newest. Lower ones play an older release in tests */
     const char *switch_file; /* the host's ceiling (wire/switch_page.h); NULL: none. Must stay */
+    const char *mesh_file;   /* the agent's verdicts (wire/mesh_page.h); NULL: none. Must stay */
     const char *page_folder; /* of the job page (wire/job_page.h); NULL: none. Must stay */
     const char *job;         /* its name for people; NULL: none. Must stay */
     uint32_t rank, ranks;    /* of the job, for people; ranks 0: not known */

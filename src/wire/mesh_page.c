@@ -5,6 +5,17 @@
 
 #include "wire/sequence_lock.h"
 
+/* FNV-1a. */
+uint32_t mesh_page_addresses(const uint8_t local[static 16], const uint8_t peer[static 16])
+{
+    uint32_t hash = 2166136261u;
+
+    for (int i = 0; i < 32; i++) {
+        hash = (hash ^ (i < 16 ? local[i] : peer[i - 16])) * 16777619u;
+    }
+    return hash != 0 ? hash : 1;
+}
+
 void mesh_page_init(struct mesh_page_memory *memory, uint32_t capacity, uint64_t nonce)
 {
     struct mesh_page_header header = {.capacity = capacity};

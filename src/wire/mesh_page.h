@@ -52,7 +52,7 @@ struct mesh_page_entry {
     uint32_t loss_ppm;    /* over the last 10 s */
     int64_t since;        /* of the state: fleet time ns, 0: not known */
     uint32_t reorder_ppm;
-    uint32_t reserved;
+    uint32_t addresses; /* mesh_page_addresses() of the two NICs; 0: not known */
 };
 _Static_assert(sizeof(struct mesh_page_entry) == 56, "one cache line with its sequence");
 
@@ -84,6 +84,10 @@ static inline size_t mesh_page_size(uint32_t capacity)
 {
     return sizeof(struct mesh_page_memory) + (size_t)capacity * 64;
 }
+
+/* What a reader that knows no fleet numbers finds its pair of NICs by: a hash of their addresses
+ * (IPv4 as ::ffff:a.b.c.d) as this end has them, never 0. Two pairs in 4e9 share one: for hints. */
+uint32_t mesh_page_addresses(const uint8_t local[static 16], const uint8_t peer[static 16]);
 
 /* -- writer */
 void mesh_page_init(struct mesh_page_memory *memory, uint32_t capacity, uint64_t nonce);

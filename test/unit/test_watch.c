@@ -301,6 +301,26 @@ static void test_nobody_is_accused(void **state)
     end(w);
 }
 
+/* The mesh's word: a lane that waits is doubted sooner; one that has just brought something back isn't,
+ * whatever the mesh says. */
+static void test_hint(void **state)
+{
+    struct world *w = start(true);
+    const int64_t from = w->now;
+
+    w->paths[1].dead = true;
+    for (int i = 0; i < 300; i++) {
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            watch_on_hint(w->watch, at(w), lane);
+        }
+        turn(w, NS_PER_MS);
+    }
+    assert_in_range(w->suspect_at[1] - from, 10 * NS_PER_MS, 15 * NS_PER_MS);
+    assert_int_equal(w->doubles, 1);
+    assert_int_equal(closes(w), 0);
+    end(w);
+}
+
 /* A path swallows everything: soon left, and taken back at once if that was short; given up if not, and nothing else is. */
 static void test_black_hole(void **state)
 {
@@ -587,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_nobody_is_accused),
         cmocka_unit_test(test_goodbye_is_no_failure),
+        cmocka_unit_test(test_hint),
         cmocka_unit_test(test_black_hole),
         cmocka_unit_test(test_black_hole_of_a_nic),
         cmocka_unit_test(test_shared_fate),

@@ -54,11 +54,6 @@ bool damping_held(const struct damping *d, struct mono now)
     return d->ever && mono_sub(now, d->moved).ns < damping_hold(d, now).ns;
 }
 
-struct mono damping_until(const struct damping *d)
-{
-    return d->ever ? mono_add(d->moved, damping_hold(d, d->moved)) : (struct mono){INT64_MIN};
-}
-
 double damping_ramp(struct span since_active)
 {
     double share = RAMP_FIRST;

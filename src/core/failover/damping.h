@@ -28,8 +28,6 @@ void damping_on_movement(struct damping *d, struct mono now);
 struct span damping_hold(const struct damping *d, struct mono now);
 /* Since last moved, quiet for less than the hold. */
 bool damping_held(const struct damping *d, struct mono now);
-/* When it is over if nothing moves. */
-struct mono damping_until(const struct damping *d);
 
 /* A lane's share after its return, 0..1: 0.05 while on trial, then doubling every 20 ms. */
 double damping_ramp(struct span since_active);

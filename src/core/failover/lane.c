@@ -75,12 +75,3 @@ bool lane_usable(enum lane_state state)
 {
     return state == LANE_TRIAL || state == LANE_ACTIVE;
 }
-
-const char *lane_event_name(enum lane_event event)
-{
-    static const char *const names[LANE_EVENT_COUNT] = {
-        "hello_ok", "acked",     "t",          "limit",  "lost", "hint",
-        "usable",   "hold_over", "trial_loss", "repath", "close"};
-
-    return (unsigned)event < LANE_EVENT_COUNT ? names[event] : "unknown";
-}

@@ -42,4 +42,3 @@ bool lane_connected(enum lane_state state);
 bool lane_takes_chunks(enum lane_state state);
 /* Counts as a way to the peer. */
 bool lane_usable(enum lane_state state);
-const char *lane_event_name(enum lane_event event);

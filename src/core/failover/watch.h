@@ -195,5 +195,4 @@ uint32_t watch_connected(const struct watch *w);
 uint32_t watch_doubted(const struct watch *w);
 /* How often a lane was doubted, and how often that was over within 500 ms. */
 void watch_doubts(const struct watch *w, uint32_t *ret_doubts, uint32_t *ret_mistakes);
-bool watch_parted(const struct watch *w);
 const struct bug_note *watch_bug(const struct watch *w);

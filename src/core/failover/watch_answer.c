@@ -85,8 +85,3 @@ void watch_doubts(const struct watch *w, uint32_t *ret_doubts, uint32_t *ret_mis
     *ret_doubts = w->doubts;
     *ret_mistakes = w->mistakes;
 }
-
-bool watch_parted(const struct watch *w)
-{
-    return w->parted;
-}

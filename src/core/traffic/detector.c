@@ -189,8 +189,3 @@ const char *detector_verdict_name(enum detector_verdict verdict)
 
     return (unsigned)verdict < DETECTOR_VERDICT_COUNT ? names[verdict] : "unknown";
 }
-
-const struct bug_note *detector_bug(const struct detector *d)
-{
-    return d->bug.condition != NULL ? &d->bug : NULL;
-}

@@ -84,4 +84,3 @@ void detector_judge(const struct detector *d, struct mono now,
                     const struct detector_context *context, struct detector_finding *ret_finding);
 int64_t detector_queue_ns(const struct detector *d, uint32_t lane); /* smoothed q; < 0 unknown */
 const char *detector_verdict_name(enum detector_verdict verdict);
-const struct bug_note *detector_bug(const struct detector *d);

@@ -186,6 +186,9 @@ void agent_say(int priority, const char *format, ...) __attribute__((format(prin
 /* ---- round.c ---- */
 void agent_round(struct agent *a);
 void agent_drain_actions(struct agent *a);
+/* The addresses by which one of our NICs and a peer reach each other, IPv4 as ::ffff:a.b.c.d. */
+void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
+                          uint8_t ret_own[static 16], uint8_t ret_peer[static 16]);
 void agent_send(struct agent *a, const struct node_send *s); /* leaves with the next flush */
 
 /* ---- measure.c: what the controller asks to be measured once (core/mesh/measure.h) ---- */

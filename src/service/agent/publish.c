@@ -135,6 +135,22 @@ void agent_publish_clock(struct agent *a)
     clock_page_write(a->clock_shm.memory, &a->page.page);
 }
 
+/* By which a job's transport, which knows addresses and no fleet numbers, finds its pairs. */
+static uint32_t addresses_of(const struct agent *a, const struct mesh_page_entry *entry)
+{
+    uint32_t local = 0, peer = 0;
+    uint8_t own[16], other[16];
+    while (local < a->config->nic_count &&
+           !nic_id_equal(a->config->peers[a->config->nics[local].peer].nic, entry->local)) {
+        local++;
+    }
+    if (local == a->config->nic_count || !agent_config_find(a->config, entry->peer, &peer)) {
+        return 0;
+    }
+    agent_pair_addresses(a, local, &a->config->more[peer], own, other);
+    return mesh_page_addresses(own, other);
+}
+
 void agent_publish_mesh(struct agent *a)
 {
     struct mesh_page_memory *memory = a->mesh_shm.memory;
@@ -150,6 +166,7 @@ void agent_publish_mesh(struct agent *a)
             continue;
         }
         node_mesh_page(a->node, i, &entry);
+        entry.addresses = addresses_of(a, &entry);
         changed = mesh_page_write(memory, i, &entry) || changed;
     }
     a->mesh_header.count = count;

@@ -296,6 +296,25 @@ static const struct probe_key *key_for(const struct agent *a, struct nic_id peer
     return &a->keys.keys[due || a->peer_key[peer.index % 256] == a->keys.keys[1].id];
 }
 
+static void mapped4(uint8_t ret[static 16], struct in_addr address)
+{
+    memset(ret, 0, 10);
+    memset(ret + 10, 0xff, 2);
+    memcpy(ret + 12, &address, 4);
+}
+
+void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
+                          uint8_t ret_own[static 16], uint8_t ret_peer[static 16])
+{
+    if (peer->address4.s_addr != 0 && a->nics[local].address4.s_addr != 0) {
+        mapped4(ret_own, a->nics[local].address4);
+        mapped4(ret_peer, peer->address4);
+    } else {
+        memcpy(ret_own, &a->nics[local].address6, 16);
+        memcpy(ret_peer, &peer->address6, 16);
+    }
+}
+
 void agent_send(struct agent *a, const struct node_send *s)
 {
     struct endpoint_packet p = {.token = s->token,
@@ -311,13 +330,8 @@ void agent_send(struct agent *a, const struct node_send *s)
         tell_transmitted(a, &event);
         return;
     }
-    const struct agent_peer *peer = &a->config->more[index];
-    if (peer->address4.s_addr != 0 && a->nics[s->local].address4.s_addr != 0) {
-        memset(p.peer + 10, 0xff, 2);
-        memcpy(p.peer + 12, &peer->address4, 4);
-    } else {
-        memcpy(p.peer, &peer->address6, 16);
-    }
+    uint8_t own[16];
+    agent_pair_addresses(a, s->local, &a->config->more[index], own, p.peer);
     if (s->ttl != 0) {
         a->discovery[a->discovery_count++ % AGENT_DISCOVERY_KEPT] = (struct agent_discovery){
             s->token, a->now, s->peer, s->local, s->probe.seq, s->source_port, s->ttl};

@@ -1,0 +1,145 @@
+/* mesh.c: what the host's agent says of the ways to a peer: the probe mesh knows of a dead pair of NICs, idle or not.
+ *
+ * Its page (wire/mesh_page.h) names a pair by its addresses. A lane's path is its own: only when all ways out, or all ways
+ * in, that the mesh probes between two NICs are dead does it say anything of lanes there. The watch takes it as a hint,
+ * never against what was acknowledged just now. Without an agent, or when it stands still, nothing is said.
+ *
+ * The housekeeping reads the page every 10 ms while anything is active, and looks every 5 s whether the path names another
+ * file by now; whoever serves a set reads the short list that it makes of it. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/internal.h"
+#include "wire/mesh_page.h"
+
+#define REOPEN_NS (5 * NS_PER_S)
+
+void mesh_close(struct transport *t)
+{
+    struct mesh_view *v = &t->mesh;
+
+    if (v->page != NULL) {
+        munmap((void *)(uintptr_t)v->page, v->size);
+        v->page = NULL;
+    }
+    __atomic_store_n(&v->dead_count, 0, __ATOMIC_RELEASE);
+}
+
+/* The path's file, if it is another one than what we have. */
+static void open_page(struct transport *t)
+{
+    struct mesh_view *v = &t->mesh;
+    const int fd = open(t->config.mesh_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat found;
+
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) &&
+        found.st_size >= (off_t)mesh_page_size(0) &&
+        found.st_size <= (off_t)mesh_page_size(MESH_PAGE_ENTRY_MAX) &&
+        (v->page == NULL || found.st_ino != v->inode)) {
+        void *memory = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (memory != MAP_FAILED) {
+            mesh_close(t);
+            v->page = memory;
+            v->size = (size_t)found.st_size;
+            v->inode = found.st_ino;
+            v->written = 0;
+        }
+    }
+    close(fd);
+}
+
+/* The entries of a pair follow each other. */
+struct tally {
+    uint32_t addresses, ways[2], dead[2]; /* by enum mesh_page_direction */
+};
+
+static void count(struct tally *tally, const struct mesh_page_entry *entry)
+{
+    tally->ways[entry->direction]++;
+    tally->dead[entry->direction] += entry->state == MESH_PAGE_DEAD;
+}
+
+static void finish(struct mesh_view *v, uint32_t *dead_count, const struct tally *tally)
+{
+    for (int d = MESH_PAGE_OUT; d <= MESH_PAGE_IN; d++) {
+        if (tally->addresses != 0 && tally->ways[d] > 0 && tally->dead[d] == tally->ways[d] &&
+            *dead_count < MESH_DEAD_MAX) {
+            __atomic_store_n(&v->dead[(*dead_count)++], tally->addresses, __ATOMIC_RELAXED);
+            return;
+        }
+    }
+}
+
+static void read_verdicts(struct mesh_view *v, uint32_t entries)
+{
+    struct tally tally = {0};
+    uint32_t dead_count = 0;
+
+    for (uint32_t i = 0; i < entries; i++) {
+        struct mesh_page_entry entry;
+        if (!mesh_page_read(v->page, v->size, i, &entry) || entry.state == MESH_PAGE_NONE) {
+            continue;
+        }
+        if (entry.addresses != tally.addresses) {
+            finish(v, &dead_count, &tally);
+            tally = (struct tally){.addresses = entry.addresses};
+        }
+        count(&tally, &entry);
+    }
+    finish(v, &dead_count, &tally);
+    __atomic_store_n(&v->dead_count, dead_count, __ATOMIC_RELEASE);
+}
+
+void mesh_look(struct transport *t, struct mono now)
+{
+    struct mesh_view *v = &t->mesh;
+    struct mesh_page_header header;
+
+    if (t->config.mesh_file == NULL) {
+        return;
+    }
+    if (now.ns >= v->next_open.ns) {
+        v->next_open = mono_add(now, span_ns(REOPEN_NS));
+        open_page(t);
+    }
+    if (v->page == NULL || !mesh_page_read_header(v->page, v->size, &header)) {
+        return;
+    }
+    if (header.written != v->written) {
+        v->written = header.written;
+        v->written_at = now;
+        read_verdicts(v, header.count);
+    } else if (mono_sub(now, v->written_at).ns > MESH_PAGE_STALE_NS) {
+        __atomic_store_n(&v->dead_count, 0, __ATOMIC_RELEASE); /* old news */
+    }
+}
+
+static bool dead(const struct mesh_view *v, const struct stream *stream, uint32_t dead_count)
+{
+    const uint32_t addresses = mesh_page_addresses(stream->local.ip, stream->peer.ip);
+
+    for (uint32_t i = 0; i < dead_count; i++) {
+        if (__atomic_load_n(&v->dead[i], __ATOMIC_RELAXED) == addresses) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void mesh_hint(struct set *set, struct mono now)
+{
+    const struct mesh_view *v = &set->transport->mesh;
+    const uint32_t dead_count = __atomic_load_n(&v->dead_count, __ATOMIC_ACQUIRE);
+
+    for (uint32_t lane = 0; dead_count > 0 && lane < LANE_MAX; lane++) {
+        const struct stream *stream = set->streams[lane];
+        if (stream != NULL && stream->shaken && !stream->dead && dead(v, stream, dead_count)) {
+            watch_on_hint(set->watch, now, lane);
+        }
+    }
+}
