@@ -105,8 +105,8 @@ def cost_of(rows, shape):
     suffix = "" if shape == "2nics" else ".8nics"
     rows.add(f"cost.agent.cpu_pct{suffix}", median(shares), "% of a core", must, aim, runs=len(shares), spread=spread(shares), command=command,
              note=note)
-    rows.add(f"cost.agent.bare_pct{suffix}", median(bare), "% of a core", None, None, runs=len(bare), spread=spread(bare), command=command,
-             note="the same packets and stamps without an agent (bare_exchange), in the same lab")
+    rows.add(f"cost.agent.bare_pct{suffix}", median(bare), "% of a core", None, None, runs=len(bare), spread=spread(bare),
+             command="build/bench/bare_exchange on every host of the same lab, the agents stopped", note=f"{rate:.0f} packets/s each way")
     rows.add(f"cost.agent.times_bare{suffix}", median(shares) / median(bare), "x", None, None, command=command)
     rows.add(f"cost.agent.rss_mib{suffix}", size, "MiB", memory, command=command, note=note)
 
