@@ -63,7 +63,7 @@ class TestLevels(fleet.Fleet):
     def test_levels(self):
         self.numbers = {}
         self.write("levels.yaml", LEVELS)
-        c = self.start(extra=f"levels: {self.path('levels.yaml')}\n", report="5s", beat="10s")
+        c = self.start(extra=f"levels: {self.path('levels.yaml')}\n", report="2s", beat="10s")  # a round of judging each report; silence after three
         for i, leaf in enumerate(("leaf1", "leaf1", "leaf2")):
             self.join(i, leaf=leaf)
 
