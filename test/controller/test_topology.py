@@ -115,8 +115,27 @@ class TestTopology(fleet.Fleet):
         # What a finding suspects is named with its port; and a farewell is the end of it.
         self.ip("c", "link", "set", "p0x0", "down")
         self.wait(lambda: "(leaf1 port Ethernet1)" in agent.log(), 10, agent.log)
+        self.another_suspects_it()
         self.switch_says(1, "leaf1", "Ethernet2", ttl=0)
         self.wait(lambda: self.switches()[1] == (None, None), 6, lambda: str(self.switches()))
+
+    def another_suspects_it(self):
+        """h1 doesn't know where h0's NICs hang; the controller does. A name that a host gives itself stays."""
+        self.join(1)
+        words = [("h0/nic1 or its link", "nic", "", " (leaf1 port Ethernet2)"), ("h0/nic1 or its link", "nic", " (a guess)", " (leaf1 port Ethernet2)"),
+                 ("h0/nic1 or its link", "nic", " (leaf9 port 3)", ""), ("h0/nic or its link", "nic", "", ""), ("h0/nic1", "trunk", "", ""),
+                 ("h1/nic0 or its link", "nic", "", "")]
+        events = []
+        for number, (suspect, kind, more, _) in enumerate(words, 1):
+            body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, "path-dead")
+            body += wire.number(5, 3) + wire.number(6, 2) + wire.data(15, "dead") + wire.data(16, kind) + wire.data(17, suspect)
+            text = f"h1/nic0 -> h0/nic1: dead, since: UTC unknown (fleet time unknown); suspect: {suspect}{more}; look at it"
+            events.append(wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, text))
+        status, body = self.post("/agent/v1/report", wire.batch([(1, wire.report(events))]), **self.identity("h1"))
+        self.assertEqual(status, 200, body)
+        said = {f["detail"]["number"]: f["detail"]["text"] for f in self.get("/api/v1/findings?host=h1")["items"]}
+        for number, (suspect, _, more, added) in enumerate(words, 1):
+            self.assertIn(f"; suspect: {suspect}{added}{more}; look at it", said[number])
 
     def mistakes(self, path):
         """Refused whole, with the place; what was declared stays."""

@@ -168,6 +168,52 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_end(j);
 }
 
+/* The NIC that a suspect "HOST/NIC or its link" is; NULL: none that we know. */
+static const struct fleet_nic *suspected_nic(const struct controller *c,
+                                             const Foliot__V1__Finding *f)
+{
+    char name[TLS_NAME_MAX + 1];
+    const size_t length = strcspn(f->suspect, "/");
+    if (strcmp(f->suspect_kind, "nic") != 0 || f->suspect[length] != '/' ||
+        length >= sizeof(name)) {
+        return NULL;
+    }
+    memcpy(name, f->suspect, length);
+    name[length] = 0;
+    const struct fleet_host *h = fleet_find_host(c, name);
+    const char *interface = f->suspect + length + 1;
+    const size_t interface_length = strcspn(interface, " ");
+    for (uint32_t i = 0; h != NULL && i < h->nic_count; i++) {
+        const struct fleet_nic *n = fleet_find_nic(c, h->nics[i]);
+        if (n != NULL && strlen(n->name) == interface_length &&
+            memcmp(n->name, interface, interface_length) == 0) {
+            return n;
+        }
+    }
+    return NULL;
+}
+
+/* A host knows the switch ports of its own NICs and names them; who suspects another host's NIC doesn't, and we do. */
+static void name_switch_port(const struct controller *c, const Foliot__V1__Finding *f, char *text,
+                             size_t size)
+{
+    static const char before[] = "; suspect: ";
+    const struct fleet_nic *n = suspected_nic(c, f);
+    const char *at = n != NULL && n->neighbour[0] != 0 ? strstr(text, before) : NULL;
+    const size_t length = strlen(f->suspect);
+    char rest[1200];
+    if (at == NULL || strncmp(at + strlen(before), f->suspect, length) != 0) {
+        return;
+    }
+    at += strlen(before) + length;
+    if (strncmp(at, " (", 2) == 0 && strncmp(at, " (a guess)", 10) != 0) {
+        return; /* its own word */
+    }
+    snprintf(rest, sizeof(rest), "%s", at);
+    const size_t used = (size_t)(at - text);
+    snprintf(text + used, size - used, " (%s port %s)%s", n->neighbour, n->neighbour_port, rest);
+}
+
 /* A host without any UTC (no anchor) says so; ours is then said, and that it is ours. */
 static int apply_finding(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *said,
                          int64_t at_ns, int64_t since_ns)
@@ -177,6 +223,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     const Foliot__V1__Event *e = &placed;
     char text[1200];
     (void)finding_text_by_receiver(said->text, since_ns, "the controller's", text, sizeof(text));
+    name_switch_port(c, f, text, sizeof(text));
     placed.text = text;
     const char *body = NULL;
     size_t size = 0;
