@@ -122,6 +122,8 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
     }
     if (rc == 0 && !lane.used) {
         rc = watch_lane_add(set->watch, now, hello->lane, &config);
+    } else if (rc == 0) { /* a standby that tries another pair of NICs keeps its number */
+        watch_lane_nics(set->watch, hello->lane, &config);
     }
     if (rc < 0) {
         stream_free(stream);

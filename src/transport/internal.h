@@ -369,6 +369,7 @@ struct transport {
     char page_path[256];
     int page_fd; /* locked: we live */
     uint32_t page_count;
+    uint32_t page_cut; /* bit k: NIC k had no carrier when it was written last */
     struct mono started, next_page;
     int64_t first_fault_ns; /* atomic: when a lane in use failed first; 0: none did */
     const struct switch_page *switch_page; /* NULL: there is none */

@@ -84,13 +84,17 @@ static void describe(const struct set *set, struct mono now, uint32_t i,
     const int64_t floor =
         delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
     const int64_t since_ms = mono_sub(now, state->since).ns / NS_PER_MS;
+    /* Who owes nothing may not have been told yet: a lane that just sits there isn't active for that. */
+    const bool cut = lane_connected(state->state) && (state->cut || (t->page_cut >> own & 1) != 0);
 
     *ret = (struct job_page_lane){
         .set = set->index,
         .lane = (uint16_t)i,
         .sending = set->sending,
-        .state = (uint8_t)state->state,
-        .reason = state->reason != LANE_REASON_NONE ? (uint8_t)state->reason : set->failed_for[i],
+        .state = (uint8_t)(cut ? LANE_DOWN : state->state),
+        .reason = cut                                 ? LANE_REASON_CARRIER
+                  : state->reason != LANE_REASON_NONE ? (uint8_t)state->reason
+                                                      : set->failed_for[i],
         .standby = state->standby,
         .epoch = state->epoch,
         .peer_pid = set->pid,
@@ -211,6 +215,17 @@ void transport_summary(struct transport *t, struct transport_summary *ret)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* Bit k: NIC k has no carrier. Asked again, for nobody else does while nothing is on its way. */
+static uint32_t cut_nics(struct transport *t)
+{
+    uint32_t cut = 0, downs;
+
+    for (uint32_t i = 0; i < t->config.nic_count; i++) {
+        cut |= t->io->carrier(t->io, t->nics[i].config.name, &downs) == 0 ? 1u << i : 0;
+    }
+    return cut;
+}
+
 void page_write(struct transport *t, struct mono now)
 {
     static const struct job_page_lane free_lane;
@@ -228,6 +243,7 @@ void page_write(struct transport *t, struct mono now)
     if (t->page == NULL) {
         return;
     }
+    t->page_cut = cut_nics(t);
     memcpy(header.host, t->host, sizeof(header.host));
     snprintf(header.job, sizeof(header.job), "%s", t->config.job != NULL ? t->config.job : "");
     header.synced = t->io->stamp(t->io).half_ns != IO_HALF_UNKNOWN;

@@ -454,7 +454,7 @@ static void on_events(struct transport *t, struct mono now, const struct io_even
         } else if (tag == TAG_LISTENER) {
             on_listener(t, now);
         } else if (tag == IO_TAG_LINKS) {
-            t->next_carrier = now;
+            t->next_carrier = t->next_page = now;
         } else if (tag - TAG_PENDING < t->pending_count) {
             const uint32_t k = (uint32_t)(tag - TAG_PENDING);
             if (on_pending(t, t->pending[k])) {

@@ -27,6 +27,7 @@ struct trouble {
     bool trickle;
     uint32_t resets, flips;
     bool rails;       /* a NIC reaches only that of its own address */
+    bool no_carrier;  /* of any NIC, as the kernel says */
     uint8_t cut;      /* third byte of the addresses of a NIC that is dead; 0: none */
     uint8_t via[256]; /* of connections made here: that byte */
 };
@@ -169,6 +170,10 @@ static void real_kick(struct io *io)
 }
 static int real_carrier(struct io *io, const char *device, uint32_t *ret_downs)
 {
+    if (((struct trouble *)(void *)io)->no_carrier) {
+        *ret_downs = 1;
+        return 0;
+    }
     return REAL(io)->carrier(REAL(io), device, ret_downs);
 }
 
@@ -194,7 +199,7 @@ static struct io *trouble_io(struct trouble *trouble, struct io *real)
     return &trouble->io;
 }
 
-static const char *switch_file;
+static const char *switch_file, *page_folder;
 static uint32_t sockets;
 static bool rails;
 
@@ -209,6 +214,7 @@ static void end_open(struct end *end, const char *name, bool thread)
                                       .checksum = 1,
                                       .thread = thread,
                                       .switch_file = switch_file,
+                                      .page_folder = page_folder,
                                       .sockets = sockets,
                                       .standbys = rails ? 2 : 0,
                                       .say = say_line,
@@ -386,6 +392,44 @@ static void the_host_switch_is_obeyed(void **state)
     pair_close(&pair);
     close(fd);
     unlink(path);
+}
+
+static uint32_t lanes_shown(const struct transport *t, enum lane_state state)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < t->page_count; i++) {
+        struct job_page_lane lane;
+        assert_true(job_page_read_lane(t->page, sizeof(*t->page), i, &lane));
+        count += lane.state == state;
+        assert_true(lane.state == LANE_ACTIVE || lane.reason == LANE_REASON_CARRIER);
+    }
+    return count;
+}
+
+/* A receiver that waits for nothing isn't told of its NIC; who reads its page is. */
+static void lanes_without_carrier_are_shown_so(void **state)
+{
+    char folder[] = "/tmp/foliot-page-XXXXXX";
+    struct transport *t;
+    struct pair pair;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    page_folder = folder;
+    pair_open(&pair);
+    page_folder = NULL;
+    exchange(&pair, 4 << 20, 4 << 20, true, 1);
+    t = pair.receiver.transport;
+    page_write(t, t->io->now(t->io));
+    const uint32_t lanes = lanes_shown(t, LANE_ACTIVE);
+    assert_true(lanes > 1 && lanes_shown(t, LANE_DOWN) == 0);
+    pair.receiver.trouble.no_carrier = true;
+    page_write(t, t->io->now(t->io));
+    assert_true(lanes_shown(t, LANE_ACTIVE) == 0 && lanes_shown(t, LANE_DOWN) == lanes);
+    pair.receiver.trouble.no_carrier = false;
+    pair_close(&pair);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static uint32_t lanes_there(const struct pair *pair)
@@ -616,6 +660,7 @@ int main(void)
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(the_host_switch_is_obeyed),
+        cmocka_unit_test(lanes_without_carrier_are_shown_so),
         cmocka_unit_test(the_ceiling_holds),
         cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
         cmocka_unit_test(comms_share_a_set_and_go),

@@ -601,6 +601,34 @@ static void test_damping(void **state)
     assert_true(damping_ramp(span_ms(0)) <= 0.05 && damping_ramp(span_ms(100)) >= 1);
 }
 
+/* A standby that tries another pair of NICs keeps its number: the receiver judges it by the new ones. */
+static void test_receiver_of_other_nics(void **state)
+{
+    const struct watch_lane_config one = {.own_nic = 0}, other = {.own_nic = 1, .peer_nic = 1};
+    struct watch *w = watch_new(&(struct watch_config){.receiver = true}, (struct mono){1});
+    const struct mono now = {NS_PER_S};
+    struct watch_lane lane;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        watch_on_carrier(w, now, true, i, true, 1);
+        assert_int_equal(watch_lane_add(w, now, i, &one), 0);
+        watch_on_hello(w, now, i, 1, span_ns(-1));
+    }
+    watch_on_lost(w, now, 0, 1, LANE_REASON_RESET);
+    watch_lane_nics(w, 0, &other);
+    watch_on_hello(w, now, 0, 2, span_ns(-1));
+    watch_on_carrier(w, now, true, 0, false, 2);
+    watch_lane_get(w, now, 0, &lane);
+    assert_true(lane.state == LANE_ACTIVE && !lane.cut);
+    watch_lane_get(w, now, 1, &lane);
+    assert_true(lane.state == LANE_DOWN && lane.cut);
+    watch_on_carrier(w, now, true, 1, false, 2);
+    watch_lane_get(w, now, 0, &lane);
+    assert_true(lane.state == LANE_DOWN && lane.reason == LANE_REASON_CARRIER && lane.cut);
+    watch_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -620,6 +648,7 @@ int main(void)
         cmocka_unit_test(test_old_epochs),
         cmocka_unit_test(test_loses_a_little),
         cmocka_unit_test(test_receiver),
+        cmocka_unit_test(test_receiver_of_other_nics),
         cmocka_unit_test(test_damping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,6 +345,15 @@ int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
     return 0;
 }
 
+void watch_lane_nics(struct watch *w, uint32_t lane, const struct watch_lane_config *config)
+{
+    if (lane < LANE_MAX && w->lanes[lane].used && config->own_nic < WATCH_NIC_MAX &&
+        config->peer_nic < WATCH_NIC_MAX) {
+        w->lanes[lane].own_nic = config->own_nic;
+        w->lanes[lane].peer_nic = config->peer_nic;
+    }
+}
+
 void watch_lane_repath(struct watch *w, struct mono now, uint32_t lane)
 {
     if (lane < LANE_MAX && w->lanes[lane].used) {

@@ -94,6 +94,7 @@ struct watch_action {
 struct watch_lane {
     bool used; /* the set has that lane */
     bool standby;
+    bool cut; /* one of its NICs has no carrier, as far as is known */
     enum lane_state state;
     enum lane_reason reason; /* why it is not ACTIVE */
     uint32_t epoch;
@@ -115,6 +116,8 @@ void watch_observe(struct watch *w, bool on);
  * for standbys on demand). Receiver: waits for HELLO. */
 MUST_CHECK int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                               const struct watch_lane_config *config);
+/* Receiver: the lane comes by other NICs than last time; before watch_on_hello. */
+void watch_lane_nics(struct watch *w, uint32_t lane, const struct watch_lane_config *config);
 /* Sender: move the lane to another path, or leave the set. repath: make before break is the
  * caller's: connect a new lane number first, then this one drains and closes. close: at once. */
 void watch_lane_repath(struct watch *w, struct mono now, uint32_t lane);

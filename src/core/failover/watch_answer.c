@@ -59,6 +59,7 @@ void watch_lane_get(const struct watch *w, struct mono now, uint32_t lane,
 
     *ret_lane = (struct watch_lane){.used = lane < LANE_MAX && x->used,
                                     .standby = x->standby,
+                                    .cut = watch_cut(w, x),
                                     .state = x->state,
                                     .reason = x->reason,
                                     .epoch = x->epoch,
