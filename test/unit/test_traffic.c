@@ -236,6 +236,34 @@ static void test_verdicts(void **state)
     assert_int_equal(judged(little, &alone, &lanes), DETECTOR_CLEAR); /* below what matters */
 }
 
+/* A clock is set, or both drift apart, while one lane has nearly all there is to do: no queue. */
+static void test_clocks_are_no_contention(void **state)
+{
+    const struct detector_context alone = {.peers = 1};
+    struct detector_finding finding;
+    struct detector d;
+    int64_t now = 0, shift = 0;
+
+    (void)state;
+    detector_init(&d, (struct mono){0});
+    detector_on_rtt_floor(&d, span_us(50));
+    for (uint32_t i = 0; i < LANES; i++) {
+        detector_lane_open(&d, (struct mono){0}, i);
+    }
+    for (int step = 0; step < 200; step++) {
+        now += 200 * NS_PER_MS;
+        shift += step < 100 ? 20 * NS_PER_US : 0;            /* 100 ppm */
+        shift += step == 110 || step == 150 ? NS_PER_MS : 0; /* set */
+        for (int i = 0; i < 10; i++) {
+            const uint32_t lane = i < 9 ? 0 : 1 + (uint32_t)step % (LANES - 1);
+            now += 2 * NS_PER_MS;
+            detector_on_owd(&d, (struct mono){now}, lane, shift + 20000);
+            detector_judge(&d, (struct mono){now}, &alone, &finding);
+            assert_int_equal(finding.contended, 0);
+        }
+    }
+}
+
 /* Two jobs, each with a lane that may be on path 0 or 1; on the same one they contend. They must end apart
  * and then stay, whatever the seeds. */
 static void test_jobs_do_not_chase(void **state)
@@ -469,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_the_best),
         cmocka_unit_test(test_chunk_size),
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_clocks_are_no_contention),
         cmocka_unit_test(test_jobs_do_not_chase),
         cmocka_unit_test(test_repath_is_slow_to_move),
         cmocka_unit_test(test_credit),

@@ -8,6 +8,7 @@
 #define THETA_MIN_NS (20 * NS_PER_US)
 #define HELD         8 /* chunks */
 #define FEW          4 /* samples of a lane before it is judged */
+#define RECENT_NS    (100 * NS_PER_MS)
 
 void detector_init(struct detector *d, struct mono now)
 {
@@ -101,6 +102,8 @@ void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t
     x->floor_ns[0] = owd_ns < x->floor_ns[0] ? owd_ns : x->floor_ns[0];
     floor = x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
     q = owd_ns - floor;
+    x->owd_ns = owd_ns;
+    x->at = now;
     x->q_ns[x->next] = q;
     x->next = (x->next + 1) % DETECTOR_WINDOW;
     x->count += x->count < DETECTOR_WINDOW;
@@ -125,9 +128,22 @@ bool detector_base_over(const struct detector *d)
     return d->base_over >= HELD;
 }
 
+static bool another_faster(const struct detector *d, struct mono now, const struct detector_lane *x)
+{
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct detector_lane *y = &d->lanes[i];
+        if (y != x && y->open && y->count > 0 && mono_before(x->over_since, y->at) &&
+            mono_sub(now, y->at).ns <= RECENT_NS && x->owd_ns - y->owd_ns > d->theta_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool lane_over(const struct detector *d, struct mono now, const struct detector_lane *x)
 {
-    return x->open && x->over >= HELD && mono_sub(now, x->over_since).ns >= 2 * d->rtt_floor_ns;
+    return x->open && x->over >= HELD && mono_sub(now, x->over_since).ns >= 2 * d->rtt_floor_ns &&
+           another_faster(d, now, x);
 }
 
 static enum detector_verdict verdict_of(bool some, bool base, const struct detector_context *c)

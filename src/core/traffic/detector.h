@@ -12,6 +12,9 @@
  *   yes                 | yes            | any                    | BOTH
  *   yes (all)           | yes, all peers of a rack                | CONGESTION (the caller knows racks)
  *
+ * And another lane must have been faster since, by the bare owd, in the last 100 ms: else a clock that was set or drifts, or
+ * a floor that is older than another, would look like a queue on the lane that has most to do.
+ *
  * Only stamps of one kind are compared: samples that woke a process up late are not for here. One
  * per set, sender's end (delays come back in STATE); plain struct, no allocation. */
 #pragma once
@@ -43,7 +46,9 @@ struct detector_lane {
     int64_t q_ns[DETECTOR_WINDOW];
     uint32_t count, next;
     int64_t smooth_ns; /* of q */
-    uint32_t over;     /* samples in a row with e > theta */
+    int64_t owd_ns;    /* last */
+    struct mono at;
+    uint32_t over; /* samples in a row with e > theta */
     struct mono over_since;
 };
 struct detector {
