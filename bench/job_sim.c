@@ -1,13 +1,15 @@
 /* job_sim.c: jobs over the real transport in the simulator (sim/job_world.h): rows of what no lab can show.
  *
- *   job_sim [FAULTS [HOURS [DAYS [RANKS]]]]
+ *   job_sim [FAULTS [HOURS [DAYS [RANKS [NICS]]]]]
  *
  * chaos   worlds by chance until so many faults were injected: bytes lost, doubled, corrupted, late, and errors, while one
  *         path was left
  * quiet   so many hours without a fault, of starved processes whose clocks step and begin new epochs
  * week    so many days of a ring of 4,096 processes with one NIC each; a link fails each 26 minutes
  * star    one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all talk to each other:
- *         that one in full, with all its lane sets: how many connections it has */
+ *         that one in full, with all its lane sets: how many connections it has
+ * brownout   one link of four carries a tenth
+ * contended  two all-reduces of NICS NICs (0: not), against ECMP and against spraying */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,12 +186,113 @@ static void star(struct report *report, uint32_t ranks)
                      "sockets", 8192, 8192, REPORT_LOWER, note);
 }
 
+/* -- two jobs that share links ---------------------------------------------------------------- */
+
+/* Two all-reduces side by side at 400 Gb/s, each rank's next one behind another leaf; host links 1.5 x trunk links. */
+static struct job_world_config contended_fabric(uint32_t nics)
+{
+    struct job_world_config config = wide_fabric(nics / 2, 32, 32);
+
+    config.host_bps = 400000000000LL;
+    config.trunk_bps = config.host_bps * 2 / 3;
+    config.delay_ns = 500;
+    config.standbys = 0;
+    config.checksum = false;
+    config.pattern = JOB_RING;
+    config.jobs = 2;
+    config.comms = 2;
+    config.messages = UINT32_MAX / 2;
+    config.size_max = 131072;
+    config.whole = true;
+    config.depth = config.chain = 6;
+    config.poll_ns = 20 * NS_PER_US;
+    config.buffer_log2 = 19;
+    config.warm_ns = 1300 * NS_PER_US;
+    config.run_ns = 1450 * NS_PER_US;
+    return config;
+}
+
+static double contended_bytes(const struct job_world_config *config, const char *what,
+                              struct job_world_result *ret)
+{
+    play(config, what, ret);
+    return (double)ret->chaos_bytes;
+}
+
+static void contended(struct report *report, uint32_t nics)
+{
+    const struct job_world_config ours = contended_fabric(nics);
+    struct job_world_config other = ours;
+    struct job_world_result one, ecmp, spray;
+    const double bytes = contended_bytes(&ours, "contended", &one);
+    const double gbps = bytes * 8 / (double)(ours.run_ns - ours.warm_ns) / nics;
+    char note[160];
+
+    other.lanes = 1; /* with as much buffer as the four had */
+    other.buffer_log2 += 2;
+    other.failover_only = true;
+    const double ecmp_bytes = contended_bytes(&other, "contended, ECMP", &ecmp);
+    other.trunk_bps *=
+        other.spines; /* one link as wide as all of them: what spraying in order would be */
+    other.spines = 1;
+    const double spray_bytes = contended_bytes(&other, "contended, sprayed", &spray);
+    snprintf(
+        note, sizeof(note),
+        "%u NICs of 400 Gb/s, %.0f Gb/s each; 0.15 ms: too short for lanes to move; p99 %.0f us by "
+        "ECMP, %.0f us sprayed",
+        nics, gbps, (double)ecmp.owd_ns_p99 / 1e3, (double)spray.owd_ns_p99 / 1e3);
+    report_simulated(report, "sim.job.contended.ecmp", bytes / ecmp_bytes, "ratio", 1.29, 2,
+                     REPORT_HIGHER, note);
+    report_simulated(report, "sim.job.contended.spray", bytes / spray_bytes, "ratio", 0.9, 0.97,
+                     REPORT_HIGHER, note);
+    report_simulated(report, "sim.job.contended.p99_us", (double)one.owd_ns_p99 / 1e3, "us", 50, 25,
+                     REPORT_LOWER, note);
+}
+
+/* -- a link that carries a tenth -------------------------------------------------------------- */
+
+static void brownout(struct report *report)
+{
+    struct job_world_config config = wide_fabric(8, 2, 4);
+    struct job_world_result one;
+    char note[160];
+
+    config.nics = 1;
+    config.host_bps = 1500000000LL;
+    config.trunk_bps = 1000000000LL;
+    config.standbys = 0;
+    config.pattern = JOB_RING;
+    config.comms = 1;
+    config.messages = UINT32_MAX / 2;
+    config.size_max = 262144;
+    config.whole = true;
+    config.depth = config.chain = 4;
+    config.poll_ns = 50 * NS_PER_US;
+    config.brown_ns = 2 * NS_PER_S;
+    config.run_ns = 5 * NS_PER_S;
+    play(&config, "brown-out", &one);
+    snprintf(
+        note, sizeof(note),
+        "its lanes get %.3f of what is newly sent, and have 0.032 of the capacity that is left",
+        one.brown_share);
+    report_simulated(report, "sim.job.brownout.share_ms", (double)one.brown_share_ns / 1e6, "ms",
+                     100, 10, REPORT_LOWER, note);
+    snprintf(note, sizeof(note),
+             "until 100 ms brought 95 %% of the bound of what is left; %.3f of it in all 3 s; %.3f "
+             "before",
+             one.brown_rate, one.brown_before);
+    report_simulated(report, "sim.job.brownout.rate_ms",
+                     one.brown_rate_ns < 0 ? REPORT_NONE : (double)one.brown_rate_ns / 1e6, "ms",
+                     1000, 100, REPORT_LOWER, note);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t faults = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
     const double hours = argc > 2 ? strtod(argv[2], NULL) : 0.2;
     const double days = argc > 3 ? strtod(argv[3], NULL) : 0;
     const uint32_t ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 512;
+    const uint32_t nics = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 1024;
     static struct report report;
 
     report_init(&report, "job-sim", argc, argv);
@@ -206,6 +309,10 @@ int main(int argc, char **argv)
     star(&report, 512);
     if (ranks > 512) {
         star(&report, ranks);
+    }
+    brownout(&report);
+    if (nics > 0) {
+        contended(&report, nics);
     }
     return report_finish(&report) < 0 || wrongs > 0;
 }

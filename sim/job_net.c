@@ -15,6 +15,7 @@ int job_net_init(struct job_net *net, const struct job_net_config *config, uint6
                    trunks = config->leaves * config->spines * 2;
 
     *net = (struct job_net){.config = *config};
+    net->config.queue_ns = config->queue_ns > 0 ? config->queue_ns : QUEUE_NS;
     prng_init(&net->prng, seed);
     net->nics = calloc(nics, sizeof(*net->nics));
     net->trunks = calloc(trunks, sizeof(*net->trunks));
@@ -70,7 +71,7 @@ struct job_link *job_net_trunk(struct job_net *net, uint32_t leaf, uint32_t spin
     return &net->trunks[(leaf * net->config.spines + spine) * 2 + (down ? 1 : 0)];
 }
 
-static uint32_t spine_of(const struct job_net *net, const struct job_way *way)
+uint32_t job_net_spine(const struct job_net *net, const struct job_way *way)
 {
     const uint64_t ports = (uint64_t)way->from_port << 16 | way->to_port;
     const uint64_t hash = hash_u64((uint64_t)way->from << 32 | way->to, ports);
@@ -102,7 +103,7 @@ int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way
     net->packets++;
     links[count++] = &from->out;
     if (from->leaf != to->leaf) {
-        const uint32_t spine = spine_of(net, way);
+        const uint32_t spine = job_net_spine(net, way);
         links[count++] = job_net_trunk(net, from->leaf, spine, false);
         links[count++] = job_net_trunk(net, to->leaf, spine, true);
     }
@@ -110,7 +111,8 @@ int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way
     for (int i = 0; i < count; i++) {
         struct job_link *link = links[i];
         const int64_t start = at > link->busy_until ? at : link->busy_until;
-        if (link->cut > 0 || start - at > QUEUE_NS || by_chance(net, link->loss_ppm, packets)) {
+        if (link->cut > 0 || start - at > net->config.queue_ns ||
+            by_chance(net, link->loss_ppm, packets)) {
             net->lost++;
             return -1;
         }

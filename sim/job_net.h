@@ -38,6 +38,7 @@ struct job_net_config {
     uint32_t hosts, nics; /* per host */
     uint32_t leaves, spines;
     int64_t host_bps, trunk_bps, delay_ns; /* of a link */
+    int64_t queue_ns;                      /* most that waits before a link; 0: 10 ms */
 };
 
 struct job_net {
@@ -60,6 +61,8 @@ void job_net_done(struct job_net *net);
 int job_net_nic(const struct job_net *net, const struct io_address *address);
 struct io_address job_net_address(const struct job_net *net, uint32_t nic);
 struct job_link *job_net_trunk(struct job_net *net, uint32_t leaf, uint32_t spine, bool down);
+/* The spine that it takes between leaves. */
+uint32_t job_net_spine(const struct job_net *net, const struct job_way *way);
 /* When it arrives; -1: never. *ret_damaged: some bit of it isn't what it was. */
 int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way, uint32_t bytes,
                      bool *ret_damaged);

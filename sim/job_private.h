@@ -2,7 +2,8 @@
  *
  *   job_world.c   agenda, processes, time                    job_fault.c  what goes wrong, and when it ends
  *   job_io.c      io.h's table: descriptors, events, clocks  job_tcp.c    connections, as a kernel keeps them
- *   job_net.c     links and paths                            job_rank.c   the application and its checker */
+ *   job_net.c     links and paths                            job_rank.c   the application and its checker
+ *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does */
 #pragma once
 #include "sim/agenda.h"
 #include "sim/job_net.h"
@@ -133,6 +134,17 @@ struct fault_slot {
     uint32_t subject, extra;
 };
 
+/* A window's figures of a brown-out. */
+struct brown {
+    struct brown_lane {
+        uint64_t bytes, chunks;
+    } * before;                               /* [process][set][lane]: sent so far */
+    int64_t window;                           /* since it began */
+    uint64_t received[10];                    /* in each of the last windows */
+    uint64_t received_before, received_since; /* by all before the last look; since it began */
+    uint64_t slow_bytes, all_bytes;           /* sent since it began */
+};
+
 struct job_world {
     struct job_world_config config;
     struct job_world_result *result;
@@ -147,6 +159,7 @@ struct job_world {
     struct packet *packets;
     uint32_t packet_count, packet_free_count;
     uint32_t *packet_free;
+    struct brown brown;
     struct fault_slot *slots;
     uint32_t slot_count;
     uint32_t safe_nic, safe_spine; /* no fault touches these now */
@@ -165,6 +178,7 @@ struct job_world {
     uint64_t warm_bytes;   /* received before warm_ns */
     bool steady;           /* all flows have had a message */
     uint32_t buffer_bytes; /* of a connection's ring */
+    uint32_t burst_bytes;  /* a packet is at most so large */
 };
 
 /* -- job_world.c */
@@ -213,8 +227,23 @@ void fault_heal(struct job_world *w, uint32_t slot);
 void fault_heal_all(struct job_world *w);
 void fault_last(struct job_world *w);
 
+/* -- job_pattern.c */
+bool pattern_low(const struct job_world *w, uint32_t process);
+/* The next one of its job. */
+uint32_t pattern_next(const struct job_world *w, uint32_t process);
+bool pattern_talks(const struct job_world *w, uint32_t from, uint32_t to);
+
+/* -- job_brown.c */
+MUST_CHECK int brown_begin(struct job_world *w);
+/* Each BROWN_WINDOW_NS from then on. */
+void brown_look(struct job_world *w);
+void brown_end(struct job_world *w);
+#define BROWN_WINDOW_NS (10 * NS_PER_MS)
+
 /* -- job_rank.c */
 MUST_CHECK int rank_start(struct job_world *w);
+/* No message after those that receivers wait for already. */
+void rank_last(struct job_world *w);
 /* Polls, posts, checks; when it wants to be run again. */
 int64_t rank_run(struct job_world *w, struct process *p);
 /* One end of some communicator is given up in the middle. */

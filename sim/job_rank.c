@@ -32,8 +32,9 @@ struct side {
     enum side_state state;
     struct transport_comm *comm;
     uint64_t connecting;
-    uint32_t next; /* message to post */
-    uint32_t over; /* messages below are done */
+    uint32_t next;   /* message to post */
+    uint32_t over;   /* messages below are done */
+    uint32_t rested; /* the rest before that message was begun */
     int64_t not_before;
     struct slot slots[DEPTH_MAX];
 };
@@ -41,6 +42,7 @@ struct side {
 struct flow {
     uint32_t index, from, to, from_nic, to_nic;
     uint32_t generation; /* of communicators */
+    uint32_t before;     /* ring: whose messages this one passes on */
     uint8_t handle[TRANSPORT_HANDLE_SIZE];
     bool listening;
     struct transport_listener *listener;
@@ -230,6 +232,27 @@ static void again(struct job_world *w, struct flow *f)
 
 /* -- sending ---------------------------------------------------------------------------------- */
 
+/* What this one passes on has come. */
+static bool passed(const struct job_world *w, const struct flow *f, uint32_t message)
+{
+    return w->config.chain == 0 || message < w->config.chain ||
+           message - w->config.chain < w->flows[f->before].in.over;
+}
+
+/* The burst before is done; with its last message the rest began. */
+static bool rested(struct job_world *w, const struct flow *f, struct side *side)
+{
+    if (w->config.burst == 0 || side->next == 0 || side->next % w->config.burst != 0 ||
+        side->rested == side->next || pattern_low(w, f->from)) {
+        return true;
+    }
+    if (side->over == side->next) {
+        side->not_before = w->now + w->config.rest_ns;
+        side->rested = side->next;
+    }
+    return false;
+}
+
 static bool released(const struct job_world *w, uint32_t message)
 {
     return w->config.step_ns == 0 || message < w->step;
@@ -240,7 +263,8 @@ static void send_next(struct job_world *w, struct flow *f, struct side *side)
     struct process *p = &w->processes[f->from];
 
     while (side->state == SIDE_OPEN && side->next < w->config.messages && released(w, side->next) &&
-           side->next - side->over < w->config.depth && w->now >= side->not_before) {
+           side->next - side->over < w->config.depth && passed(w, f, side->next) &&
+           rested(w, f, side) && w->now >= side->not_before) {
         struct slot *slot = slot_of(w, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         int rc;
@@ -366,11 +390,6 @@ static void post_next(struct job_world *w, struct flow *f, struct side *side)
     }
 }
 
-static bool is_low(const struct job_world *w, uint32_t process)
-{
-    return w->config.low_every != 0 && process % w->config.low_every == 0;
-}
-
 static void check_received(struct job_world *w, struct flow *f, struct slot *slot, size_t size)
 {
     const int64_t sent = f->sent_at[slot->message % w->config.depth];
@@ -391,7 +410,7 @@ static void check_received(struct job_world *w, struct flow *f, struct slot *slo
     }
     w->result->messages++;
     w->result->bytes += slot->size;
-    w->result->low_bytes += !w->over && is_low(w, f->from) ? slot->size : 0;
+    w->result->low_bytes += !w->over && pattern_low(w, f->from) ? slot->size : 0;
     w->result->worst_ns = took > w->result->worst_ns ? took : w->result->worst_ns;
     world_trace(w, (uint64_t)f->index << 32 | slot->message, (uint64_t)w->now);
     fill(slot, slot->room + SLACK);
@@ -499,21 +518,6 @@ static void take_part(struct process *p, uint32_t flow)
     p->flows[p->flow_count++] = flow;
 }
 
-static bool talks(const struct job_world *w, uint32_t from, uint32_t to)
-{
-    switch (w->config.pattern) {
-    case JOB_PAIRS:
-        return from != to;
-    case JOB_RING:
-        return to == (from + 1) % w->config.hosts;
-    case JOB_STAR:
-        return from != to && (from == 0 || to == 0);
-    case JOB_INCAST:
-        return from != 0 && to == 0;
-    }
-    return false;
-}
-
 int rank_start(struct job_world *w)
 {
     const uint32_t hosts = w->config.hosts;
@@ -526,9 +530,9 @@ int rank_start(struct job_world *w)
         return -ENOMEM;
     }
     for (uint32_t from = 0; from < hosts; from++) {
-        for (uint32_t to = w->config.pattern == JOB_RING ? (from + 1) % hosts : 0; to < hosts;
+        for (uint32_t to = w->config.pattern == JOB_RING ? pattern_next(w, from) : 0; to < hosts;
              to++) {
-            for (uint32_t k = 0; talks(w, from, to) && k < w->config.comms; k++) {
+            for (uint32_t k = 0; pattern_talks(w, from, to) && k < w->config.comms; k++) {
                 struct flow *f = &w->flows[w->flow_count];
                 *f = (struct flow){.index = w->flow_count, .from = from, .to = to};
                 f->from_nic = f->to_nic = k % w->config.nics;
@@ -541,7 +545,20 @@ int rank_start(struct job_world *w)
             }
         }
     }
+    for (uint32_t i = 0; w->config.pattern == JOB_RING && i < w->flow_count; i++) {
+        w->flows[pattern_next(w, i / w->config.comms) * w->config.comms + i % w->config.comms]
+            .before = i;
+    }
     return 0;
+}
+
+void rank_last(struct job_world *w)
+{
+    w->config.messages = 0;
+    for (uint32_t i = 0; i < w->flow_count; i++) {
+        const uint32_t next = w->flows[i].in.next;
+        w->config.messages = next > w->config.messages ? next : w->config.messages;
+    }
 }
 
 bool rank_abort(struct job_world *w)

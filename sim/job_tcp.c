@@ -12,7 +12,6 @@
 #include "sim/job_private.h"
 
 #define SEGMENT      1448u
-#define BURST        32768u /* at once, as segmentation offload does */
 #define WINDOW_FIRST (10 * SEGMENT)
 #define ACK_BYTES    0u
 #define SYN_RTO_NS   NS_PER_S
@@ -187,7 +186,7 @@ static void burst(struct job_world *w, uint32_t conn, uint8_t end)
     while (e->state == END_OPEN && e->next < e->written && e->next < limit) {
         uint64_t length = e->written - e->next;
         length = length < limit - e->next ? length : limit - e->next;
-        length = length < BURST ? length : BURST;
+        length = length < w->burst_bytes ? length : w->burst_bytes;
         if (length < SEGMENT && e->next + length < e->written && e->next > e->acked) {
             break; /* no silly windows */
         }

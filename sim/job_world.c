@@ -12,7 +12,11 @@
 #define RUN_GAP_NS  (2 * NS_PER_US) /* a process does no two things at once */
 #define QUIET_NS    (3 * NS_PER_S)
 #define BUFFER_LOG2 20
-#define FILES       60000
+#define BURST_NS                                                                                   \
+    (260 * NS_PER_US) /* of a link between switches, in one packet: as segmentation offload does */
+#define BURST_MAX 32768
+#define BURST_MIN 1448
+#define FILES     60000
 
 /* -- small things ----------------------------------------------------------------------------- */
 
@@ -131,8 +135,7 @@ static int start_process(struct job_world *w, uint32_t index)
         .standbys = w->config.standbys,
         .sockets = w->config.sockets,
         .no_credit = w->config.no_credit,
-        .priority = w->config.low_every != 0 && index % w->config.low_every == 0 ? PRIORITY_LOW
-                                                                                 : PRIORITY_NORMAL,
+        .priority = pattern_low(w, index) ? PRIORITY_LOW : PRIORITY_NORMAL,
         .patience = span_ns(w->config.patience_ns),
         .checksum = w->config.checksum,
         .version = old ? LANE_VERSION - 1 : 0,
@@ -311,7 +314,8 @@ static int begin(struct job_world *w)
                                        .spines = w->config.spines,
                                        .host_bps = w->config.host_bps,
                                        .trunk_bps = w->config.trunk_bps,
-                                       .delay_ns = w->config.delay_ns};
+                                       .delay_ns = w->config.delay_ns,
+                                       .queue_ns = w->config.queue_ns};
     int rc = job_net_init(&w->net, &net, hash_u64(w->config.seed, 1));
 
     w->processes = calloc(w->config.hosts, sizeof(*w->processes));
@@ -423,13 +427,38 @@ static void finish(struct job_world *w)
     job_net_done(&w->net);
 }
 
+static void run_brown(struct job_world *w)
+{
+    const int64_t end = START_NS + w->config.run_ns;
+
+    run_until(w, START_NS + w->config.brown_ns, NULL);
+    if (brown_begin(w) < 0) {
+        world_wrong(w, "the world can't go on", "no memory");
+        return;
+    }
+    for (int64_t at = START_NS + w->config.brown_ns + BROWN_WINDOW_NS; at <= end;
+         at += BROWN_WINDOW_NS) {
+        run_until(w, at, NULL);
+        brown_look(w);
+    }
+    brown_end(w);
+}
+
+static uint32_t burst_of(const struct job_world_config *config)
+{
+    const int64_t bytes = config->trunk_bps / 8 * BURST_NS / NS_PER_S;
+
+    return bytes < BURST_MIN ? BURST_MIN : bytes < BURST_MAX ? (uint32_t)bytes : BURST_MAX;
+}
+
 void job_world_run(const struct job_world_config *config, struct job_world_result *ret_result)
 {
     struct job_world world = {.config = *config, .result = ret_result, .now = START_NS},
                      *w = &world;
 
     *ret_result = (struct job_world_result){.trace = config->seed};
-    w->buffer_bytes = 1u << BUFFER_LOG2;
+    w->buffer_bytes = 1u << (config->buffer_log2 != 0 ? config->buffer_log2 : BUFFER_LOG2);
+    w->burst_bytes = burst_of(config);
     agenda_init(&w->agenda);
     prng_init(&w->prng, config->seed);
     if (begin(w) < 0) {
@@ -439,6 +468,9 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
         run_until(w, START_NS + config->warm_ns, NULL);
         forget_delays(w);
     }
+    if (config->brown_ns > 0) {
+        run_brown(w);
+    }
     run_until(w, START_NS + config->run_ns, NULL);
     w->over = true;
     w->now = START_NS + config->run_ns;
@@ -447,12 +479,18 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     for (uint32_t i = 0; i < config->hosts; i++) {
         world_wake(w, &w->processes[i], w->now);
     }
-    if (config->step_ns != 0) { /* the last one */
+    if (config->step_ns != 0) { /* the last one, if it isn't the first */
+        w->calm = w->step > 0;
+        next_step(w);
+        w->calm = true;
         run_until(w, w->now + 2 * config->patience_ns, step_over);
         w->config.messages = step_over(w) ? w->step : w->config.messages;
         for (uint32_t i = 0; i < config->hosts; i++) {
             world_wake(w, &w->processes[i], w->now);
         }
+    }
+    if (config->chain != 0) {
+        rank_last(w);
     }
     run_until(w, w->now + 2 * config->patience_ns, rank_over);
     if (!rank_over(w)) {

@@ -50,21 +50,29 @@ struct job_world_config {
     uint64_t seed;
     uint32_t hosts, nics, leaves, spines;
     int64_t host_bps, trunk_bps, delay_ns; /* delay of a link */
+    int64_t queue_ns;                      /* most that waits before a link; 0: 10 ms */
     enum job_pattern pattern;
     uint32_t comms;                    /* per ordered pair at a time */
     uint32_t lanes, standbys, sockets; /* as transport_config */
     bool failover_only;                /* TRANSPORT_FAILOVER */
     bool no_credit;                    /* as transport_config */
-    uint32_t low_every;                /* each so manyth process is of low priority; 0: none */
+    uint32_t jobs; /* that know nothing of each other; JOB_RING: `leaves` hosts of one after so many
+                      of the next, so that every flow leaves its leaf. 0: one */
+    uint32_t low_every; /* each so manyth process (job, if there are several) is of low priority; 0:
+                           none */
     uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
     bool checksum;
     int64_t patience_ns;
     /* messages */
     uint32_t messages; /* of a communicator, then it is closed and another one opened */
     uint32_t size_max;
-    bool whole;      /* all of them are as large as that */
-    uint32_t depth;  /* requests in flight */
-    int64_t gap_ns;  /* mean, between two messages of a communicator; 0: none */
+    bool whole;     /* all of them are as large as that */
+    uint32_t depth; /* requests in flight */
+    int64_t gap_ns; /* mean, between two messages of a communicator; 0: none */
+    uint32_t
+        chain; /* JOB_RING: message k goes once k - chain came from the one before; 0: at once */
+    uint32_t burst;  /* who isn't of low priority rests after so many messages; 0: never */
+    int64_t rest_ns; /* for so long */
     int64_t poll_ns; /* the application polls about this often, at events too if it is below 1 ms */
     int64_t
         step_ns; /* all send message k at once, about each so long, and none before all have k - 1: a
@@ -74,9 +82,12 @@ struct job_world_config {
     uint64_t fault_mask;
     enum job_fault last; /* KILL or PART: in the end, of host 0; else 0 */
     int64_t last_ns;
-    int64_t run_ns;  /* of chaos, before the faults end */
+    int64_t run_ns; /* of chaos, before the faults end */
+    int64_t
+        brown_ns; /* from then on the link of the first leaf and spine carries a tenth; 0: never */
     int64_t warm_ns; /* of that, delays and bytes are counted from here on */
     /* the kernel */
+    uint32_t buffer_log2; /* of a connection's buffers, together; 0: 20 */
     int64_t rto_min_ns;
     int64_t carrier_late_ns; /* events of carriers come so much later; the counters don't */
     bool carrier_unknown;    /* there is no counter */
@@ -106,6 +117,11 @@ struct job_world_result {
         credit_harms; /* times that a receiver began to limit its senders, and that it did harm */
     int64_t worst_ns; /* longest time that a receive took after its message was sent */
     int64_t virtual_ns;
+    /* brown_ns: until the slow link's lanes got no more of what is newly sent than their share of what is left, and one chunk
+     * each per 10 ms; until 100 ms brought 95 % of what is left, or -1; both shares in the end */
+    int64_t brown_share_ns, brown_rate_ns;
+    double brown_share, brown_rate,
+        brown_before; /* before: of the bound of all links, since the beginning */
     uint64_t steps;
     int64_t steps_ns, step_ns_max; /* step_ns: what they took */
     int64_t error_ns;              /* KILL, PART: from then to the last error */
