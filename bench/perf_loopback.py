@@ -2,7 +2,10 @@
 """perf_loopback.py FOLIOT PLUGIN.so REFERENCE.so: the plugin beside the reference on the loopback, in turns, as ratios.
 
 The reference gets its best setting of helper threads and connections, tried first at each size. A loopback has one path: this
-is what the plugin costs, not what its lanes bring. What idle connections cost: bench/job_idle.c.
+is what the plugin costs, not what its lanes bring: payload checksums are on, as by default, but where a row says off; the
+reference has none. Each pair is two runs one after the other, who is first changes from pair to pair; a row is the median of the pairs'
+ratios, its spread their range, and its note both medians and the machine's load, for on a busy one the tail is the other
+processes'. What idle connections cost: bench/job_idle.c.
 """
 import json
 import os
@@ -31,13 +34,18 @@ def ratios(keys, arguments, best, **environment):
     """Ours by the reference's, pair by pair, for each key; the reference's best setting is found by the first (max or min)."""
     # The better of two tries: one that had bad luck must not decide what the baseline is.
     setting = best(SETTINGS, key=lambda s: best(perf(REFERENCE, *arguments, setting=s)[keys[0]] for _ in range(2)))
-    pairs = {key: [] for key in keys}
-    for _ in range(runs(7)):
-        theirs = perf(REFERENCE, *arguments, setting=setting)
-        ours = perf(PLUGIN, *arguments, **environment)
+    pairs, sides = {key: [] for key in keys}, {key: ([], []) for key in keys}
+    for k in range(runs(7)):
+        done = {}
+        for side in (REFERENCE, PLUGIN) if k % 2 == 0 else (PLUGIN, REFERENCE):
+            done[side] = perf(side, *arguments, setting=setting, **(environment if side == PLUGIN else {}))
         for key in keys:
-            pairs[key].append(ours[key] / theirs[key])
-    return pairs, f"reference: {setting[0]} threads x {setting[1]} connections"
+            pairs[key].append(done[PLUGIN][key] / done[REFERENCE][key])
+            sides[key][0].append(done[PLUGIN][key])
+            sides[key][1].append(done[REFERENCE][key])
+    medians = ", ".join(f"{key} {median(ours):.4g} to {median(theirs):.4g}" for key, (ours, theirs) in sides.items())
+    return pairs, (f"{medians}; reference: {setting[0]} threads x {setting[1]} connections; load {os.getloadavg()[0]:.1f} "
+                   f"on {os.cpu_count()} cores")
 
 
 def add(rows, wanted, arguments, best, better, **environment):
