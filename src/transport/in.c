@@ -13,9 +13,13 @@
 #define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
 #define REPORT_SOON_SIZE                                                                           \
     65536 /* done, up to this size: the next may be here already, and both go in one */
-#define REPORT_NS (200 * NS_PER_US)
+#define REPORT_NS   (200 * NS_PER_US)
+#define SMALL_SLOTS (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS)
+#define SLOTS_SIZE  (SMALL_SLOTS * LANE_EAGER_SIZE_MAX + LANE_LARGE_SLOTS * LANE_LARGE_SIZE_MAX)
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
+
+_Static_assert(LANE_LARGE_SIZE_MAX <= 1u << LANE_CHUNK_SHIFT_MAX, "it comes in one chunk");
 
 /* -- a lane is born --------------------------------------------------------------------------- */
 
@@ -210,6 +214,13 @@ static void copy_ordered(uint8_t *to, const uint8_t *from, size_t size)
     }
 }
 
+static uint8_t *slot_at(const struct set *set, uint32_t slot)
+{
+    const uint32_t large = slot > SMALL_SLOTS ? slot - SMALL_SLOTS : 0;
+
+    return set->slots + (slot - large) * LANE_EAGER_SIZE_MAX + large * LANE_LARGE_SIZE_MAX;
+}
+
 void in_copy(struct set *set, const struct ledger_copy *copy)
 {
     const uint8_t *from;
@@ -217,10 +228,9 @@ void in_copy(struct set *set, const struct ledger_copy *copy)
     if (!copy->wanted) {
         return;
     }
-    from = copy->staging ? set->streams[copy->lane]->staging
-                         : set->slots + (size_t)copy->slot * LANE_EAGER_SIZE_MAX;
+    from = copy->staging ? set->streams[copy->lane]->staging : slot_at(set, copy->slot);
     uint8_t *to = copy->to != NULL ? copy->to /* else it came early, by way of a second lane */
-                                   : set->slots + (size_t)copy->slot * LANE_EAGER_SIZE_MAX;
+                                   : slot_at(set, copy->slot);
     if (copy->ordered) {
         copy_ordered(to, from, copy->size);
     } else {
@@ -269,7 +279,7 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
     }
     if (set->slots == NULL &&
         (target.place == LEDGER_SLOT || (stream->chunk.flags & LANE_CHUNK_EAGER) != 0)) {
-        set->slots = calloc(LANE_EAGER_SLOTS_MAX, LANE_EAGER_SIZE_MAX);
+        set->slots = calloc(1, SLOTS_SIZE);
         if (set->slots == NULL) {
             return -ENOMEM;
         }
@@ -278,9 +288,8 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
     *ret_left = target.left;
     *ret_to = target.place == LEDGER_BUFFER    ? target.to
               : target.place == LEDGER_STAGING ? stream->staging + target.at
-              : target.place == LEDGER_SLOT
-                  ? set->slots + (size_t)target.slot * LANE_EAGER_SIZE_MAX + target.at
-                  : NULL;
+              : target.place == LEDGER_SLOT    ? slot_at(set, target.slot) + target.at
+                                               : NULL;
     return 0;
 }
 
@@ -288,11 +297,12 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
  * messages waits for each, and so does its estimate of the lane. */
 static void note_chunk(struct set *set, struct mono now, const struct lane_chunk *chunk)
 {
-    if ((chunk->flags & LANE_CHUNK_EAGER) != 0) {
+    if (chunk->size <= LANE_EAGER_SIZE_MAX) {
         set->report_eager++;
     } else {
         set->report_chunks++;
         set->report_bytes += chunk->length;
+        set->whole = chunk->size <= LANE_LARGE_SIZE_MAX ? chunk->length == chunk->size : set->whole;
     }
     set->report_urgent = set->report_urgent || set->report_eager >= REPORT_EAGER_LATE ||
                          set->report_chunks >= REPORT_CHUNKS || set->report_bytes >= REPORT_BYTES;
@@ -303,7 +313,8 @@ void in_posted(struct set *set, struct mono now, struct transport_comm *comm, si
 {
     uint64_t placed = 0, posted = 0;
 
-    if (size > LANE_EAGER_SIZE_MAX &&
+    /* What may come into a bounce slot doesn't wait for this. */
+    if (size > (set->version >= 3 && set->whole ? LANE_LARGE_SIZE_MAX : LANE_EAGER_SIZE_MAX) &&
         ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
         comm->posted_told < placed + REPORT_CREDIT) {
         set->report_urgent = true;

@@ -224,6 +224,7 @@ struct set {
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool report_urgent, report_soon; /* now; when nothing more comes at once */
     uint32_t report_chunks, report_eager, report_bytes;
+    bool whole; /* messages of up to LANE_LARGE_SIZE_MAX bytes come as one chunk: lanes are fast */
     struct mono report_by;
     uint8_t hot;       /* the lane that had something to read last */
     int64_t polled_ns; /* atomic: last call from above */

@@ -158,6 +158,7 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
         return -EPROTO;
     }
     set->version = answer.newest;
+    sender_large(set->sender, set->version >= 3);
     set->refusals = 0;
     set->lane_nics[lane].tries = 0;
     set->lane_nics[lane].was_up = true;
@@ -504,7 +505,8 @@ void out_pump(struct set *set, struct mono now)
             break;
         }
         struct scheduler_choice choice = set->seen;
-        const uint32_t paced = chunk.resent || chunk.eager ? 0 : yield_lanes(set, now);
+        const bool small = chunk.eager && chunk.size <= QUICK_SIZE;
+        const uint32_t paced = chunk.resent || small ? 0 : yield_lanes(set, now);
         choice.usable &= ~(chunk.not_on | paced);
         const int lane = pick(set, now, &chunk, &choice);
         if (lane < 0 || sender_bind(set->sender, now, &chunk, (uint32_t)lane, &header) < 0) {

@@ -6,7 +6,6 @@
 
 #include "transport/internal.h"
 
-#define EAGER_SLOTS 32
 #define TURNS       32 /* polls in which each lane has its turn */
 #define TURNS_LARGE 4  /* while large messages are awaited */
 
@@ -16,8 +15,10 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
             struct set **ret_set)
 {
     const struct watch_config watch = {.receiver = !sending, .patience = t->config.patience};
-    const struct ledger_config ledger = {.slots = EAGER_SLOTS, .comms = SET_COMMS_MAX};
-    const struct sender_config sender = {.slots = EAGER_SLOTS, .comms = SET_COMMS_MAX};
+    const struct ledger_config ledger = {
+        .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
+    const struct sender_config sender = {
+        .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
     struct set *set = calloc(1, sizeof(*set));
     uint32_t index = 0;
 

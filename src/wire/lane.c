@@ -97,8 +97,9 @@ void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_
 }
 
 /* It lies on its message's grid, and what must not be set isn't. */
-static bool chunk_consistent(const struct lane_chunk *c)
+static bool chunk_consistent(const struct lane_chunk *c, uint8_t version)
 {
+    const uint32_t eager_max = version >= 3 ? LANE_LARGE_SIZE_MAX : LANE_EAGER_SIZE_MAX;
     const uint64_t end = (uint64_t)c->offset + c->length;
     const bool eager = c->flags & LANE_CHUNK_EAGER;
 
@@ -119,9 +120,9 @@ static bool chunk_consistent(const struct lane_chunk *c)
     }
     return c->lane < LANE_MAX && c->epoch != 0 && c->comm != LANE_COMM_NONE &&
            c->buffer < COMM_GROUP_MAX &&
-           (eager
-                ? c->size <= LANE_EAGER_SIZE_MAX && c->slot < LANE_EAGER_SLOTS_MAX && c->buffer == 0
-                : c->slot == 0);
+           (eager ? c->size <= eager_max && c->length == c->size &&
+                        c->slot < LANE_EAGER_SLOTS_MAX && c->buffer == 0
+                  : c->slot == 0);
 }
 
 enum lane_error lane_chunk_decode(const uint8_t *bytes, size_t size, uint8_t version,
@@ -156,7 +157,7 @@ enum lane_error lane_chunk_decode(const uint8_t *bytes, size_t size, uint8_t ver
         (!(c.flags & LANE_CHUNK_PAYLOAD_CRC) && c.payload_crc != 0)) {
         return LANE_ERROR_RESERVED;
     }
-    if (!time_valid(c.sent.ns) || !chunk_consistent(&c)) {
+    if (!time_valid(c.sent.ns) || !chunk_consistent(&c, version)) {
         return LANE_ERROR_RANGE;
     }
     *ret = c;

@@ -63,7 +63,7 @@
  *
  * Versions: HELLO names the newest and the lowest that its sender speaks; the answer names the one
  * agreed, the highest common; everything after is encoded in it. Version 1 lacks the fields marked
- * v1.
+ * v1; in versions 1 and 2 an eager message is at most LANE_EAGER_SIZE_MAX bytes long.
  *
  * Trust: all decoders are total. Whatever the bytes: an error and nothing set, or a struct whose
  * every field is in range and consistent with the others (a chunk lies on its message's grid). Only
@@ -78,8 +78,10 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-#define LANE_VERSION        2           /* newest that we speak */
-#define LANE_VERSION_LOWEST 1           /* oldest that we speak */
+#define LANE_VERSION        3 /* newest that we speak */
+#define LANE_VERSION_LOWEST 1 /* oldest that we speak */
+#define LANE_LARGE_SLOTS    4 /* the last of a set's bounce slots hold, from version 3 on, */
+#define LANE_LARGE_SIZE_MAX (1u << 16)  /* so much, for messages of one chunk */
 #define LANE_MAGIC          0x4e414c46u /* "FLAN" */
 #define LANE_KEY_SIZE       16
 #define LANE_NONCE_SIZE     16

@@ -202,12 +202,13 @@ void lane_world_run(const struct lane_world_config *config, struct lane_world_re
     w->chaos = true;
     prng_init(&w->prng, config->seed);
     w->sender = sender_new(&(struct sender_config){
-        .slots = SLOTS, .comms = COMMS, .queue_pairs = config->queue_pairs});
+        .slots = SLOTS, .large = LARGE, .comms = COMMS, .queue_pairs = config->queue_pairs});
     w->ledger = ledger_new(&(struct ledger_config){
-        .slots = SLOTS, .comms = COMMS, .queue_pairs = config->queue_pairs});
+        .slots = SLOTS, .large = LARGE, .comms = COMMS, .queue_pairs = config->queue_pairs});
     if (w->sender == NULL || w->ledger == NULL) {
         world_wrong(w, "no memory");
     } else {
+        sender_large(w->sender, config->seed % 4 != 0); /* else the peer is an older version */
         for (uint32_t i = 0; i < LANES; i++) {
             world_connect_lane(w, i);
         }

@@ -20,7 +20,8 @@
 #define REPORTS      32
 #define COMMS        3 /* at a time */
 #define COMMS_MAX    12
-#define SLOTS        3
+#define SLOTS        4
+#define LARGE        1 /* of them */
 #define BUFFER_SHIFT 20
 #define FRESH        0x11 /* memory as the application gave it */
 #define RELEASED     0xee /* and after it took it back */
@@ -76,7 +77,7 @@ struct world {
     struct ledger *ledger;
     struct conn conns[LANES];
     uint8_t staging[LANES][CHUNK_CELLS];
-    uint8_t slots[SLOTS][LANE_EAGER_SIZE_MAX / CELL];
+    uint8_t slots[SLOTS][CHUNK_CELLS];
     struct traffic traffic[COMMS_MAX];
     uint32_t traffic_count;
     struct buffer buffers[BUFFERS];

@@ -144,6 +144,30 @@ static void test_chunk_off_grid(void **state)
     }
 }
 
+/* Large ones come early since version 3, and whole. */
+static void test_large_eager(void **state)
+{
+    struct lane_chunk chunk = {.flags = LANE_CHUNK_EAGER,
+                               .epoch = 1,
+                               .grid = 16,
+                               .length = LANE_LARGE_SIZE_MAX,
+                               .size = LANE_LARGE_SIZE_MAX},
+                      read;
+    uint8_t bytes[LANE_CHUNK_SIZE];
+
+    lane_chunk_encode(bytes, &chunk, 3);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 3, &read), LANE_ERROR_NONE);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 2, &read), LANE_ERROR_RANGE);
+    chunk.grid = 15;
+    chunk.length = 1u << 15;
+    lane_chunk_encode(bytes, &chunk, 3);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 3, &read), LANE_ERROR_RANGE);
+    chunk.grid = 17;
+    chunk.size = chunk.length = LANE_LARGE_SIZE_MAX + 1;
+    lane_chunk_encode(bytes, &chunk, 3);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 3, &read), LANE_ERROR_RANGE);
+}
+
 static void test_report(void **state)
 {
     const struct lane_report r = {.active_senders = 3,
@@ -281,11 +305,11 @@ static void test_hello(void **state)
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
                      LANE_ERROR_NONE);
     assert_int_equal(lane_version_agree(read.newest, read.lowest), LANE_VERSION);
-    hello.lowest = 3; /* and one that can't */
+    hello.lowest = LANE_VERSION + 1; /* and one that can't */
     lane_hello_encode(bytes, &hello, nonce, key);
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
                      LANE_ERROR_VERSION);
-    assert_true(version[0] == 9 && version[1] == 3);
+    assert_true(version[0] == 9 && version[1] == LANE_VERSION + 1);
     assert_int_equal(lane_version_agree(1, 1), 1);
     assert_int_equal(lane_version_agree(1, 2), 0);
 }
@@ -328,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_crc),
         cmocka_unit_test(test_chunk),
         cmocka_unit_test(test_chunk_off_grid),
+        cmocka_unit_test(test_large_eager),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_hello),

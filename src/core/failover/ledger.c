@@ -16,8 +16,8 @@ struct ledger *ledger_new(const struct ledger_config *config)
 {
     struct ledger *l;
 
-    if (config->slots > LANE_EAGER_SLOTS_MAX || config->comms == 0 ||
-        config->comms > SET_COMMS_MAX) {
+    if (config->slots > LANE_EAGER_SLOTS_MAX || config->large > config->slots ||
+        config->comms == 0 || config->comms > SET_COMMS_MAX) {
         return NULL;
     }
     l = calloc(1, sizeof(*l));

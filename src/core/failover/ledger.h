@@ -19,7 +19,7 @@
  * read are in place and ledger_got or ledger_end was called (a "turn"), and around every other
  * call. Memory:
  *   staging   one buffer per lane, 1 << LANE_CHUNK_SHIFT_MAX bytes, the caller's; written by that lane only
- *   slots     bounce slots of LANE_EAGER_SIZE_MAX bytes, numbered, the caller's
+ *   slots     bounce slots of LANE_EAGER_SIZE_MAX bytes, the last of LANE_LARGE_SIZE_MAX, numbered, the caller's
  *   buffers   NCCL's, from ledger_post until the request is done (ledger_next_done) or its comm closed
  * The ledger only does arithmetic with addresses; it neither reads nor writes what they point to.
  *
@@ -53,6 +53,7 @@ struct ledger;
 
 struct ledger_config {
     uint32_t slots;   /* bounce slots, <= LANE_EAGER_SLOTS_MAX; 0: no eager messages */
+    uint32_t large;   /* so many of them, the last, hold LANE_LARGE_SIZE_MAX bytes */
     uint32_t comms;   /* open at a time, <= SET_COMMS_MAX */
     bool queue_pairs; /* RC: chunks are booked by ledger_on_written only */
     /* When a report (STATE) is due after something new; defaults in brackets if 0. */

@@ -95,6 +95,15 @@ static bool fits(struct comm *c, struct message *m, const struct lane_chunk *chu
     return true;
 }
 
+/* Is there such a bounce slot, and does the message fit into it, whole? */
+static bool slot_holds(const struct ledger *l, const struct lane_chunk *chunk)
+{
+    const bool large = chunk->slot + l->config.large >= l->config.slots;
+
+    return chunk->slot < l->config.slots && chunk->length == chunk->size &&
+           chunk->size <= (large ? LANE_LARGE_SIZE_MAX : LANE_EAGER_SIZE_MAX);
+}
+
 /* An eager chunk whose receive isn't posted yet. */
 static enum ledger_verdict begin_early(struct ledger *l, struct comm *c, uint32_t lane,
                                        const struct lane_chunk *chunk)
@@ -102,8 +111,7 @@ static enum ledger_verdict begin_early(struct ledger *l, struct comm *c, uint32_
     struct lane *x = &l->lanes[lane];
     struct slot *s = ledger_slot_of(l, c->number, chunk->message);
 
-    if (c->group_max != 1 || chunk->slot >= l->config.slots ||
-        chunk->message - c->posted >= COMM_WINDOW) {
+    if (c->group_max != 1 || !slot_holds(l, chunk) || chunk->message - c->posted >= COMM_WINDOW) {
         return refuse(l, chunk->comm, chunk->message);
     }
     if (s == NULL) {
@@ -392,7 +400,7 @@ static enum ledger_verdict written(struct ledger *l, struct lane *x, struct ledg
     if (x->chunk.message >= c->posted) {
         s = &l->slots[x->chunk.slot];
         if (!(x->chunk.flags & LANE_CHUNK_EAGER) || c->group_max != 1 ||
-            x->chunk.slot >= l->config.slots || s->state != SLOT_EMPTY) {
+            !slot_holds(l, &x->chunk) || s->state != SLOT_EMPTY) {
             return refuse(l, x->chunk.comm, x->chunk.message);
         }
         *s = (struct slot){

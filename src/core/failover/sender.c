@@ -13,8 +13,8 @@ struct sender *sender_new(const struct sender_config *config)
 {
     struct sender *s;
 
-    if (config->slots > LANE_EAGER_SLOTS_MAX || config->comms == 0 ||
-        config->comms > SET_COMMS_MAX) {
+    if (config->slots > LANE_EAGER_SLOTS_MAX || config->large > config->slots ||
+        config->comms == 0 || config->comms > SET_COMMS_MAX) {
         return NULL;
     }
     s = calloc(1, sizeof(*s));
@@ -29,6 +29,11 @@ struct sender *sender_new(const struct sender_config *config)
         return NULL;
     }
     return s;
+}
+
+void sender_large(struct sender *s, bool on)
+{
+    s->large = on;
 }
 
 static void comm_free(struct comm *c)

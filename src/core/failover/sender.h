@@ -15,7 +15,8 @@
  * Flow: chunks of message m go if m < posted (as the receiver reported; with groups and RC: its
  * POST came) and the bytes granted suffice (or none of the comm's chunks is on its way, or the
  * message is small); a message of up to LANE_EAGER_SIZE_MAX bytes needs neither if a bounce slot is
- * free (groups: never eager). A slot is the sender's from then until its message is placed.
+ * free (groups: never eager), and one of a single chunk of up to LANE_LARGE_SIZE_MAX bytes needn't be
+ * posted if a large one is. A slot is the sender's from then until its message is placed.
  *
  * The source must be readable until sender_next_done names the message. After that, what a live
  * lane still owes of a half-sent frame is filled with zeros (sender_source_needed is false): the
@@ -45,6 +46,7 @@ struct sender;
 
 struct sender_config {
     uint32_t slots;   /* the receiver's bounce slots; 0: no eager messages */
+    uint32_t large;   /* so many of them, the last, hold LANE_LARGE_SIZE_MAX bytes */
     uint32_t comms;   /* open at a time, <= SET_COMMS_MAX */
     bool queue_pairs; /* RC: chunks of a dead lane wait for its fence; no hedges */
 };
@@ -101,6 +103,8 @@ struct sender_counters {
 /* NULL: no memory, or the configuration is out of range. */
 struct sender *sender_new(const struct sender_config *config);
 void sender_free(struct sender *s); /* accepts NULL */
+/* The peer's last slots are large: older versions' aren't. */
+void sender_large(struct sender *s, bool on);
 
 /* -- lanes. -ESTALE: epoch not above the last; -EBUSY: open, or its chunks still wait for the
  * fence; -EINVAL. */

@@ -109,9 +109,16 @@ static bool match(struct comm *c, struct message *m)
 
 /* ---- what may go ------------------------------------------------------------------------------ */
 
-static int slot_free(const struct sender *s)
+/* One that holds so much; the large ones are kept for who needs them. */
+static int slot_free(const struct sender *s, uint32_t size)
 {
-    for (uint32_t i = 0; i < s->config.slots; i++) {
+    const uint32_t large = s->large ? s->config.slots - s->config.large : s->config.slots;
+    const uint32_t begin = size <= LANE_EAGER_SIZE_MAX ? 0 : large;
+    const uint32_t end = size <= LANE_EAGER_SIZE_MAX   ? large
+                         : size <= LANE_LARGE_SIZE_MAX ? s->config.slots
+                                                       : 0;
+
+    for (uint32_t i = begin; i < end; i++) {
         if (!(s->slots_used >> i & 1)) {
             return (int)i;
         }
@@ -142,7 +149,8 @@ static bool may_start(struct sender *s, struct comm *c, struct message *m, uint3
     if (m->number < c->posted && match(c, m)) {
         return is_granted(c, m, length);
     }
-    *ret_eager = c->group_max == 1 && m->size <= LANE_EAGER_SIZE_MAX && slot_free(s) >= 0;
+    *ret_eager = c->group_max == 1 && length == m->size && slot_free(s, m->size) >= 0 &&
+                 is_granted(c, m, length);
     return *ret_eager;
 }
 
@@ -262,7 +270,7 @@ static void cut(struct sender *s, struct message *m, const struct sender_chunk *
     m->chunks = lane_chunk_count(m->size, m->grid);
     if (chunk->eager) {
         m->eager = true;
-        m->slot = (uint8_t)slot_free(s);
+        m->slot = (uint8_t)slot_free(s, m->size);
         s->slots_used |= 1u << m->slot;
         s->slot_comm[m->slot] = chunk->comm;
         s->counters.eager++;

@@ -78,6 +78,7 @@ struct sender {
         *open; /* the same ones, comm_count of them, so that nobody looks at empty places */
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
+    bool large;          /* the last config.large of them are */
     uint32_t slot_comm[LANE_EAGER_SLOTS_MAX];
     uint32_t returned; /* chunks, in all comms */
     uint32_t unsent;   /* messages not yet wholly sent once */
