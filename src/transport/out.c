@@ -15,6 +15,8 @@
 #define HEDGE_ASK_NS  (2 * NS_PER_MS)
 #define SEEN_NS       50000 /* what the watch said of the lanes is good for so long, if it says nothing */
 #define HEDGE_TIMES   8
+#define HEDGE_RTTS    3 /* as the kernel measures them; a chunk is no later than its queue, */
+#define HEDGE_HEARD   (20 * NS_PER_MS) /* while the peer's kernel was heard so recently */
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
@@ -522,7 +524,8 @@ void out_pump(struct set *set, struct mono now)
 }
 
 /* Does the lane's oldest chunk hang on its path? Not if the peer's kernel has it, or takes nothing: to send it to the same
- * slow process by another way helps nobody. Asked after once per HEDGE_ASK_NS at most. */
+ * slow process by another way helps nobody. Nor if it only queues: what a lane is expected to take knows no queue that others
+ * fill, and a burst after a pause makes its rate look high. Asked after once per HEDGE_ASK_NS at most. */
 static bool hangs(struct set *set, struct mono now, uint32_t lane,
                   const struct sender_lane_info *info)
 {
@@ -538,6 +541,10 @@ static bool hangs(struct set *set, struct mono now, uint32_t lane,
     }
     stream->hedge_asked = now;
     io->info(io, stream->conn, &kernel);
+    if (kernel.ack_age_ns > 0 && kernel.ack_age_ns < HEDGE_HEARD &&
+        mono_sub(now, info->oldest).ns < HEDGE_RTTS * (int64_t)kernel.rtt_ns) {
+        return false;
+    }
     return !kernel.known ||
            (kernel.unacked > 0 && stream->bytes_out + unwritten - kernel.bytes_acked > behind);
 }

@@ -368,6 +368,7 @@ static void tcp_info(struct io *io, int conn, struct io_info *ret)
     ret->rtt_var_ns = info.tcpi_rttvar * 1000;
     ret->unacked = info.tcpi_unacked;
     ret->lost = info.tcpi_lost;
+    ret->ack_age_ns = (info.tcpi_last_ack_recv + 1ull) * NS_PER_MS;
     ret->backoff = info.tcpi_backoff;
     ret->shut = info.tcpi_snd_wnd < info.tcpi_snd_mss && info.tcpi_probes <= PROBES;
     ret->notsent = info.tcpi_notsent_bytes;

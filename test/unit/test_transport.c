@@ -26,6 +26,8 @@ struct trouble {
     uint32_t reset_per_million, flip_per_million;
     bool trickle;
     uint32_t resets, flips;
+    uint32_t
+        rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
     bool rails;       /* a NIC reaches only that of its own address */
     bool no_carrier;  /* of any NIC, as the kernel says */
     uint8_t cut;      /* third byte of the addresses of a NIC that is dead; 0: none */
@@ -150,7 +152,15 @@ static void real_close(struct io *io, int conn, bool reset)
 }
 static void real_info(struct io *io, int conn, struct io_info *ret)
 {
+    const struct trouble *trouble = (struct trouble *)(void *)io;
+
     REAL(io)->info(REAL(io), conn, ret);
+    if (trouble->rtt_ns > 0) {
+        ret->rtt_ns = trouble->rtt_ns;
+        ret->unacked = 5;
+        ret->bytes_acked = 1;
+        ret->ack_age_ns = NS_PER_MS;
+    }
 }
 static void real_pace(struct io *io, int conn, uint64_t bytes_per_s)
 {
@@ -593,6 +603,34 @@ static void what_comes_early_may_be_lost(void **state)
     version = 0;
 }
 
+/* A chunk that is later than its lane was ever fast, but no later than the lane's queue, goes once. */
+static void what_queues_goes_once(void **state)
+{
+    static uint8_t bytes[30000];
+    struct transport_request *send = NULL;
+    struct sender_counters before, counters;
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    for (uint64_t i = 0; i < 8; i++) { /* so that all lanes have a rate */
+        exchange(&pair, 1 << 20, 1 << 20, true, i);
+    }
+    sender_counters_get(pair.sender.transport->sets[0]->sender, &before);
+    assert_int_equal(transport_send(pair.out, bytes, sizeof(bytes), 0, NULL, &send), 0);
+    for (int turn = 0; turn < 2; turn++) {
+        pair.sender.trouble.rtt_ns = turn == 0 ? 50000000 : 1000000;
+        for (int i = 0; i < 30; i++) { /* the receiver isn't served */
+            skipped_ns += NS_PER_MS;
+            (void)transport_serve(pair.sender.transport, (struct mono){0});
+        }
+        sender_counters_get(pair.sender.transport->sets[0]->sender, &counters);
+        assert_int_equal(counters.hedged > before.hedged, turn == 1);
+    }
+    pair.sender.trouble.rtt_ns = 0;
+    pair_close(&pair);
+}
+
 static void comms_share_a_set_and_go(void **state)
 {
     struct pair pair, more[8];
@@ -721,6 +759,7 @@ int main(void)
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(what_comes_early_may_be_lost),
+        cmocka_unit_test(what_queues_goes_once),
         cmocka_unit_test(the_host_switch_is_obeyed),
         cmocka_unit_test(lanes_without_carrier_are_shown_so),
         cmocka_unit_test(the_ceiling_holds),
