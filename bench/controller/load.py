@@ -21,6 +21,7 @@ CONTROLLER = os.path.join(BUILD, "src", "app", "foliot-controller")
 LOAD = os.path.join(BUILD, "bench", "fleet_load")
 FILL = os.path.join(BUILD, "bench", "history_fill")
 HOSTS, NICS, PEERS, PATHS = (200 if QUICK else 2000), 8, 20, 4
+REPORT_S = 10
 WARM, SECONDS = (15, 20) if QUICK else (20, 45)
 
 
@@ -63,7 +64,7 @@ class Fleet:
         self.controller.send_signal(how)
         self.controller.wait()
 
-    def begin(self, hosts, report_ms=10000, beat_ms=2000, folder=None):
+    def begin(self, hosts, report_ms=10000, beat_ms=2000, folder=None, join_s=180):
         self.load = subprocess.Popen([LOAD, f"127.0.0.1:{self.agents}", self.token, str(hosts), str(NICS), str(PEERS),
                                       str(PATHS), str(report_ms), str(beat_ms), "100000", *([folder] if folder else [])],
                                      stdout=subprocess.PIPE, text=True)
@@ -74,7 +75,7 @@ class Fleet:
                 words = line.split()
                 self.line = {"at": float(words[0]), **{words[i]: float(words[i + 1]) for i in range(1, len(words) - 1, 2)}}
         threading.Thread(target=read, daemon=True).start()
-        end = time.monotonic() + 180
+        end = time.monotonic() + join_s
         while self.line.get("reporting", 0) < hosts:
             if time.monotonic() > end or self.load.poll() is not None:
                 raise Missing(f"the load did not come up: {self.line}")
@@ -91,8 +92,9 @@ class Fleet:
             if folder.startswith("foliot-load-") and not folder.startswith("foliot-load-bench"):
                 shutil.rmtree(os.path.join("/tmp", folder), ignore_errors=True)
 
-    def cpu_s(self):
-        with open(f"/proc/{self.controller.pid}/stat", encoding="ascii") as file:
+    def cpu_s(self, process=None):
+        """Of the controller, or of another process."""
+        with open(f"/proc/{(process or self.controller).pid}/stat", encoding="ascii") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -121,6 +123,11 @@ def ask(fleet, path, count, pause):
     return times
 
 
+def carried(hosts, freshness, reports):
+    """Of so many hosts those that are really carried: heard in time, and their reports taken as fast as they come."""
+    return min(freshness["live"], hosts if reports >= 0.98 * hosts / REPORT_S else int(reports * REPORT_S))
+
+
 def carries(rows):
     """hosts that report at default rates, and what that costs"""
     with Fleet() as fleet:
@@ -141,7 +148,7 @@ def carries(rows):
         matrix = [fleet.get("/api/v1/latency") for _ in range(3)]
         command = f"fleet_load ADDRESS TOKEN {HOSTS} {NICS} {PEERS} {PATHS} 10000 2000"
         reports = (now["acknowledged"] - load["acknowledged"]) / passed
-        rows.add("controller.hosts", HOSTS, "hosts × 8 NICs", 2000, 12500, "higher", command=command,
+        rows.add("controller.hosts", carried(HOSTS, status["freshness"], reports), "hosts × 8 NICs", 2000, 12500, "higher", command=command,
                  note=f"{reports:.0f} reports/s acknowledged, wanted {HOSTS / 10:.0f}; {status['freshness']}; "
                       f"errors {now['errors'] - load['errors']:.0f}")
         rows.add("controller.cpu", cpu / passed * 100, "% of a core", 60, None, command=command)
@@ -157,6 +164,33 @@ def carries(rows):
         rows.add("controller.matrix_ms", min(m[0] for m in matrix), "ms", None, None, runs=3,
                  command="GET /api/v1/latency", note=f"{len(matrix[0][1]) / 1e6:.1f} MB, {HOSTS * NICS} NICs")
         a_day(rows, fleet)
+
+
+def large(rows):
+    """as many hosts as one controller is meant for at most, at default rates"""
+    hosts = 1250 if QUICK else 12500
+    with Fleet() as fleet:
+        begin = time.monotonic()
+        fleet.begin(hosts, join_s=1200)
+        joined = time.monotonic() - begin
+        time.sleep(2 * REPORT_S)
+        begin, cpu, acknowledged, errors, live = time.monotonic(), fleet.cpu_s(), fleet.line["acknowledged"], fleet.line["errors"], []
+        load_cpu = fleet.cpu_s(fleet.load)
+        while time.monotonic() - begin < SECONDS:
+            live.append(json.loads(fleet.get("/api/v1/status")[1])["freshness"])
+            time.sleep(2)
+        passed = time.monotonic() - begin
+        reports = (fleet.line["acknowledged"] - acknowledged) / passed
+        state = ask(fleet, lambda i: f"/api/v1/hosts/load{(37 * i) % hosts}", 200, 0.02)
+        command = f"load.py large: fleet_load ADDRESS TOKEN {hosts} {NICS} {PEERS} {PATHS} 10000 2000"
+        worst = min(live, key=lambda f: f["live"])
+        rows.add("controller.large_hosts", carried(hosts, worst, reports), "hosts × 8 NICs", None, 12500, "higher", command=command,
+                 note=f"{reports:.0f} reports/s acknowledged, wanted {hosts / REPORT_S:.0f}; {worst} at the worst look of {len(live)}; "
+                      f"errors {fleet.line['errors'] - errors:.0f}; joined in {joined:.0f} s; the load itself took "
+                      f"{(fleet.cpu_s(fleet.load) - load_cpu) / passed * 100:.0f} % of a core")
+        rows.add("controller.large_cpu", (fleet.cpu_s() - cpu) / passed * 100, "% of a core", None, None, command=command)
+        rows.add("controller.large_memory", fleet.memory_mib(), "MiB", None, None, command=command)
+        rows.add("controller.large_api_state_p99", quantile(state, 0.99), "ms", None, 20, runs=len(state), command=command)
 
 
 def a_day(rows, fleet):
@@ -234,6 +268,7 @@ def main():
             print(f"{program} is not built: skipped")
             return 77
     measures = {"carries": ([("controller.hosts", "hosts", 2000, 12500, "higher"), ("controller.cpu", "% of a core", 60, None)], carries),
+                "large": ([("controller.large_hosts", "hosts × 8 NICs", None, 12500, "higher")], large),
                 "comes_back": ([("controller.back_s", "s", 2, None)], comes_back),
                 "sealing": ([("controller.api_state_sealing_p99", "ms", 20, 5)], sealing)}
     for name in sys.argv[1:] or ("carries", "comes_back"):  # one alone: for those who change this script

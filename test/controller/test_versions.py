@@ -3,7 +3,6 @@
 and back loses nothing. The last tag is built here; without one this is *not measured*, and says so.
 usage: test_versions.py CONTROLLER AGENT FOLIOT   (FOLIOT_PREVIOUS=BUILD: that build is the earlier one)"""
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -11,30 +10,10 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import fleet  # noqa: E402
+import previous  # noqa: E402
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLIOT, AGENT, CONTROLLER = (os.path.abspath(sys.argv.pop(n)) for n in (3, 2, 1))
 fleet.Fleet.FOLIOT, fleet.Fleet.AGENT, fleet.Fleet.CONTROLLER = FOLIOT, AGENT, CONTROLLER
-
-
-def git(*words):
-    done = subprocess.run(["git", "-C", TOP, *words], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def build_last_tag(folder):
-    tag = git("describe", "--tags", "--abbrev=0", "HEAD^")
-    if not tag:
-        return None, "no tag yet"
-    tree = os.path.join(folder, "tree")
-    for words in (["git", "clone", "-q", "--shared", "--branch", tag, TOP, tree],
-                  ["ln", "-sfn", os.path.join(TOP, "web", "node_modules"), os.path.join(tree, "web", "node_modules")],
-                  ["meson", "setup", os.path.join(tree, "build"), tree],
-                  ["ninja", "-C", os.path.join(tree, "build"), "src/app/foliot-agent", "src/app/foliot-controller"]):
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            return None, f"{tag} can't be built: {' '.join(words)}: {done.stderr[-300:]}"
-    return os.path.join(tree, "build"), tag
 
 
 class TestVersions(fleet.Fleet):
@@ -103,7 +82,9 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="foliot-versions-") as place:
         TestVersions.BEFORE, what = os.environ.get("FOLIOT_PREVIOUS"), "FOLIOT_PREVIOUS"
         if not TestVersions.BEFORE:
-            TestVersions.BEFORE, what = build_last_tag(place)
+            tag = previous.last_tag()
+            TestVersions.BEFORE, what = (previous.build(tag, place, ["src/app/foliot-agent", "src/app/foliot-controller"]) if tag
+                                         else (None, "no tag yet"))
         if not TestVersions.BEFORE:
             print(f"not measured: {what}")
             sys.exit(77)
