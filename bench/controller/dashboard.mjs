@@ -1,6 +1,8 @@
-// dashboard.mjs URL TOKEN NODE_MODULES visible|matrix: figures of the dashboard in headless Chromium, one JSON object a line.
+// dashboard.mjs URL TOKEN NODE_MODULES visible|matrix|week: figures of the dashboard in headless Chromium, one JSON object a line.
 // visible: prints {"want":"NAME"} when the page shows NAME's link up, and {"seen":NAME,"at":EPOCH_MS} when it shows it down.
 // matrix: {"first_paint_ms":…} of the mesh's heat map, and {"pan":[…]}: the longest task of the main thread in each pan.
+// week: reads a number of requests; lets the page make as many, its timers a thousand times as fast, view after view, and prints
+// {"sample":{requests,heap,nodes,listeners,documents}} of Fleet, collected, after each round of them.
 import { createRequire } from "node:module";
 import readline from "node:readline";
 
@@ -12,6 +14,17 @@ const page = await (await browser.newContext({ viewport: { width: 1400, height: 
 page.setDefaultTimeout(60_000);
 const say = (object) => console.log(JSON.stringify(object));
 
+if (what === "week") {
+  await page.addInitScript(() => {
+    const [timeout, ask] = [globalThis.setTimeout, globalThis.fetch];
+    globalThis.asked = 0;
+    globalThis.setTimeout = (run, ms, ...more) => timeout(run, (ms ?? 0) / 1000, ...more);
+    globalThis.fetch = (...words) => {
+      globalThis.asked++;
+      return ask(...words);
+    };
+  });
+}
 await page.goto(`${url}/#token=${token}`);
 await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
 
@@ -104,5 +117,29 @@ async function matrix() {
   say({ pan: pans });
 }
 
-await (what === "visible" ? visible() : matrix());
+async function week() {
+  const wanted = Number((await lines.next()).value);
+  const cdp = await page.context().newCDPSession(page);
+  const broken = [];
+  page.on("pageerror", (error) => broken.push(String(error)));
+  const views = ["Clock", "Mesh", "Links", "Jobs", "Alerts", "Levels", "Topology", "Savings", "Fleet"];
+  const asked = () => page.evaluate(() => globalThis.asked);
+  for (let total = 0; total < wanted; ) {
+    for (const view of views) {
+      await page.getByRole("navigation").getByRole("link", { name: view }).click();
+      await page.getByRole("heading", { name: view, exact: true, level: 1 }).waitFor();
+      const until = (await asked()) + (view === "Fleet" ? 200 : 20); // it is Fleet that stays on the screen
+      await page.waitForFunction((n) => globalThis.asked >= n, until, { polling: 100 });
+    }
+    await cdp.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await cdp.send("Runtime.getHeapUsage");
+    const { nodes, jsEventListeners, documents } = await cdp.send("Memory.getDOMCounters");
+    total = await asked();
+    say({ sample: { requests: total, heap: usedSize, nodes, listeners: jsEventListeners, documents } });
+  }
+  await page.getByText(/● live/).first().waitFor({ timeout: 10_000 }).catch(async () => broken.push(`not live: ${await page.locator(".clockbar").textContent()}`));
+  say({ errors: broken });
+}
+
+await { visible, matrix, week }[what]();
 await browser.close();

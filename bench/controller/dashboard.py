@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """dashboard.py: the dashboard in Debian's Chromium: its size, a link down until an open page shows it, and the heat map of
-2,000 NICs: first paint, and the longest task of the main thread while it is panned."""
+2,000 NICs: first paint, and the longest task of the main thread while it is panned.
+dashboard.py week [DAYS]: a page that stays open: as many requests as Fleet makes in that time (a week in `make soak`), beside a
+fleet that has 150 events a second; its memory and its document must not grow. What views show by the hour isn't compressed."""
 import http.client
 import json
 import os
@@ -122,7 +124,57 @@ def matrix(rows):
              command="the longest task of the main thread in each of 24 drags", note="software rendering, no GPU")
 
 
+WEEK_HOSTS = 60
+REQUESTS_A_DAY = 2 * 86400 // 5 + 2 * 86400 // 10  # Fleet asks for two things each 5 s, for two each 10 s
+
+
+def stays_open(rows, days):
+    """a page that is left open"""
+    need_chromium()
+    os.environ["FOLIOT_LOAD_EVENTS"] = "1"
+    samples = []
+    with load.Fleet() as made:
+        made.begin(WEEK_HOSTS, report_ms=400, beat_ms=300)
+        page = browser([], f"http://127.0.0.1:{made.api}", made.admin, "week")
+        tell(page, int(days * REQUESTS_A_DAY))
+        errors = None
+        for line in page.stdout:
+            said = json.loads(line)
+            if "errors" in said:
+                errors = said["errors"]
+                break  # it ends when its input does
+            samples.append(said["sample"])
+            print(f"    {said['sample']}", flush=True)
+        ended(page)
+        events = int(made.line["acknowledged"])
+    if errors is None:
+        raise Missing(f"the page ended after {len(samples)} rounds")
+    if len(samples) < 6:
+        raise Missing(f"{len(samples)} rounds of views: too few to compare")
+    settled = samples[1:]  # lists fill up in the first
+    part = max(2, len(settled) // 4)
+
+    def growth(what):
+        first, last = (median([s[what] for s in some]) for some in (settled[:part], settled[-part:]))
+        return last / first, f"{first:,.0f} at first, {last:,.0f} at last".replace(",", " ")
+    command = f"dashboard.py week {days:g}"
+    note = f"{samples[-1]['requests']} requests, {events} events, {len(samples)} rounds of all views; page errors: {len(errors)}"
+    for name, what, must in (("heap", "heap", 1.2), ("nodes", "nodes", 1.1), ("listeners", "listeners", 1.1)):
+        ratio, words = growth(what)
+        rows.add(f"controller.page_{name}_growth", ratio, "x", must, None, runs=len(settled), command=command, note=f"{words}; {note}")
+    rows.add("controller.page_errors", len(errors), "", 0, None, command=command, note="; ".join(errors[:2])[:200] or None)
+
+
 def main():
+    if sys.argv[1:2] == ["week"]:
+        days = float(sys.argv[2]) if len(sys.argv) > 2 else 7
+
+        def week(rows):
+            """a page that stays open"""
+            stays_open(rows, days)
+        rows = Rows("controller-page")
+        rows.measure([("controller.page_heap_growth", "x", 1.2, None)], week)
+        return rows.finish()
     rows = Rows("controller-dashboard")
     measures = {"size": ([("controller.dashboard_kb", "kB", 120, 60)], size),
                 "visible": ([("controller.visible_ms_p99", "ms", 2000, 300)], visible),
