@@ -170,6 +170,9 @@ struct open_finding *node_finding_open(struct node *n, uint64_t key, enum findin
                                        struct mono since, struct mono say);
 void node_finding_close_at(struct node *n, struct mono now, uint32_t index);
 void node_finding_push(struct node *n, struct finding *f);
+/* Edges to that host, and those of them by which nothing is heard. */
+void node_host_edges(const struct node *n, struct mono now, struct host_id host,
+                     uint32_t *ret_silent, uint32_t *ret_all);
 void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_finding_tick(struct node *n, struct mono now);
 struct mono node_finding_due(const struct node *n);

@@ -100,8 +100,8 @@ uint64_t node_finding_key(enum finding_kind kind, uint64_t a, uint64_t b, uint64
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-static void host_edges(const struct node *n, struct mono now, struct host_id host,
-                       uint32_t *ret_silent, uint32_t *ret_all)
+void node_host_edges(const struct node *n, struct mono now, struct host_id host,
+                     uint32_t *ret_silent, uint32_t *ret_all)
 {
     *ret_silent = *ret_all = 0;
     for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
@@ -155,7 +155,7 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     struct finding *f = &o->finding;
     uint32_t silent, all, local_silent, local_all;
 
-    host_edges(n, now, f->from_host, &silent, &all);
+    node_host_edges(n, now, f->from_host, &silent, &all);
     local_edges(n, now, f->to, &local_silent, &local_all);
     o->say = MONO_NEVER;
     if (local_all > 1 && local_silent == local_all) {

@@ -111,6 +111,18 @@ static int32_t page_owd(int64_t ns)
     return ns == INT64_MIN || ns > INT32_MAX || ns <= INT32_MIN ? MESH_PAGE_OWD_NONE : (int32_t)ns;
 }
 
+/* Nothing comes in by an edge, though the peer's agent lives: others of its NICs, or of ours, hear it. */
+static bool cut_off(const struct node *n, const struct mesh_edge_info *info)
+{
+    uint32_t silent, all;
+
+    if (!info->silent) {
+        return false;
+    }
+    node_host_edges(n, n->now, info->host, &silent, &all);
+    return silent < all;
+}
+
 void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry *ret_entry)
 {
     const uint32_t per_edge = n->config.path_limit * 2u, edge = index / per_edge;
@@ -134,7 +146,8 @@ void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry
     ret_entry->peer = info.nic;
     ret_entry->path = report.signature;
     ret_entry->source_port = report.source_port;
-    ret_entry->state = page_state(report.state);
+    ret_entry->state =
+        direction == DIRECTION_IN && cut_off(n, &info) ? MESH_PAGE_DEAD : page_state(report.state);
     ret_entry->direction = direction == DIRECTION_OUT ? MESH_PAGE_OUT : MESH_PAGE_IN;
     ret_entry->generation = info.generation;
     ret_entry->owd_ns_p50 = page_owd(report.owd_ns_p50);
