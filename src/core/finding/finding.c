@@ -264,25 +264,26 @@ size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const ch
     }
     add(&t, "%.*s, since ", (int)(gap - text), text);
     add_time(&t, since_utc_ns);
-    add(&t, " UTC by %s clock%s", whose, gap + sizeof(UTC_UNKNOWN) - 1);
+    const char *rest = gap + sizeof(UTC_UNKNOWN) - 1;
+    const char *end = strncmp(rest, " (", 2) == 0 ? strchr(rest, ')') : NULL;
+    add(&t, " UTC by %s clock%s", whose, end != NULL ? end + 1 : rest); /* what stood in for it isn't needed */
     return t.length;
 }
 
+/* People read UTC; fleet time, which looks like another one, is in the JSON. It stands in where there is no UTC, and the host's
+ * own clock for both. */
 static void add_since(struct text *t, const struct finding *f)
 {
+    const bool fleet = f->since_fleet_ns != FINDING_NO_TIME;
+    const int64_t other = fleet ? f->since_fleet_ns : f->since.ns;
+
     if (f->since_utc_ns != FINDING_NO_TIME) {
         add(t, ", since ");
         add_time(t, f->since_utc_ns);
         add(t, " UTC");
     } else {
-        add(t, UTC_UNKNOWN);
-    }
-    if (f->since_fleet_ns != FINDING_NO_TIME) {
-        add(t, " (fleet time %lld.%09lld)", (long long)(f->since_fleet_ns / NS_PER_S),
-            (long long)(f->since_fleet_ns % NS_PER_S));
-    } else {
-        add(t, " (fleet time unknown; host clock %lld.%09lld)", (long long)(f->since.ns / NS_PER_S),
-            (long long)(f->since.ns % NS_PER_S));
+        add(t, UTC_UNKNOWN " (%s %lld.%09lld)", fleet ? "fleet time" : "host clock", (long long)(other / NS_PER_S),
+            (long long)(other % NS_PER_S));
     }
     if (f->phase == FINDING_CLOSED) {
         add(t, ", over after %.3f s", (double)(f->ended_ns - f->since.ns) * 1e-9);

@@ -3,7 +3,7 @@
  * A finding is a record of fixed size that a decision module fills; one renderer (finding_text) turns it into a
  * sentence with always the same parts, for the log, the terminal and the JSON:
  *
- *   who -> who, which path, what, since when (UTC and fleet time), the other direction, what it rules out,
+ *   who -> who, which path, what, since when (UTC), the other direction, what it rules out,
  *   the suspected element, what to do.
  *
  * A finding opens, may be updated, and closes; all its records carry one number. Nothing here is a name: hosts and
@@ -147,5 +147,5 @@ const char *finding_advice_text(uint32_t advice);
 /* "2026-11-21 06:57:54.000000", of ns since the Unix epoch. */
 size_t finding_time_text(int64_t ns, char *ret_text, size_t size);
 /* A sentence of a host that knew no UTC, with that of who received it, and whose clock that is: "…, since 2026-11-21
- * 02:45:12.123456 UTC by the controller's clock (fleet time …". Any other text: as it is. Returns its length; cut at size - 1. */
+ * 02:45:12.123456 UTC by the controller's clock". Any other text: as it is. Returns its length; cut at size - 1. */
 size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose, char *ret_text, size_t size);
