@@ -18,6 +18,8 @@
 
 #define LOADED .queue_share = 0.6, .queue_ns = 5000
 #define NOTE   "simulated"
+/* None of so many outside: at most 1e-4, surely. */
+#define BLOCKS_ENOUGH 30000
 
 /* The sections below are gone through twice: first to learn which worlds they ask for, then, when those were
  * simulated side by side, to make rows of them. So which they ask for must not hang on what came of others. */
@@ -93,11 +95,14 @@ static struct clock_world_config loaded(void)
 }
 
 /* 95 % upper limit of the share outside, over blocks of (member, 10 s): three over the blocks when
- * none was. */
+ * none was. A world too short for that to say anything counts by what was seen in it. */
 static double upper_limit(const struct clock_world_result *r)
 {
     const double blocks = r->blocks > 0 ? (double)r->blocks : 1;
 
+    if (r->blocks < BLOCKS_ENOUGH) {
+        return r->blocks_outside / blocks;
+    }
     return r->blocks_outside > 0 ? (r->blocks_outside + 2 * sqrt(r->blocks_outside) + 3) / blocks
                                  : 3 / blocks;
 }
