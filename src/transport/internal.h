@@ -325,15 +325,20 @@ struct own_nic {
     struct credit credit;
 };
 
+/* follow.c: a file of the agent's, mapped. */
+struct follow {
+    const void *memory; /* NULL: there is none */
+    size_t size;
+    uint64_t inode;
+    struct mono next; /* to look whether the path names another file by now */
+};
+
 /* mesh.c: pairs of NICs that the host's agent calls dead. */
 #define MESH_DEAD_MAX 64
 struct mesh_view {
-    const struct mesh_page_memory
-        *page; /* NULL: there is none. The housekeeping's, as all down to written_at */
-    size_t size;
-    uint64_t inode;
-    int64_t written; /* by the agent, when looked last */
-    struct mono next_open, written_at;
+    struct follow file; /* the housekeeping's, as all down to written_at */
+    int64_t written;    /* by the agent, when looked last */
+    struct mono written_at;
     uint32_t dead[MESH_DEAD_MAX]; /* atomic: mesh_page_addresses() */
     uint32_t dead_count;          /* atomic */
 };
@@ -373,9 +378,7 @@ struct transport {
     uint32_t page_cut; /* bit k: NIC k had no carrier when it was written last */
     struct mono started, next_page;
     int64_t first_fault_ns; /* atomic: when a lane in use failed first; 0: none did */
-    const struct switch_page *switch_page; /* NULL: there is none */
-    uint64_t switch_inode;
-    struct mono next_switch;
+    struct follow host_switch;
     int mode; /* atomic: enum transport_mode, by now */
     struct mesh_view mesh;
     struct mono listen_again; /* no descriptors left: not before then */
@@ -556,10 +559,15 @@ int ceiling_refused(struct set *set, int rc);
 /* Housekeeping's. */
 void ceiling_trim(struct transport *t, struct mono now);
 
+/* -- follow.c */
+/* Housekeeping's: every 5 s, is the path's file another one by now? True: it is, and at least so long, and mapped, so much of
+ * it at most. */
+bool follow_look(struct follow *f, struct mono now, const char *path, size_t least, size_t most);
+void follow_end(struct follow *f);
+
 /* -- mesh.c */
 /* Housekeeping's: what the agent says now. */
 void mesh_look(struct transport *t, struct mono now);
-void mesh_close(struct transport *t);
 /* Tells the watch of lanes between NICs whose ways are dead. Under the lock. */
 void mesh_hint(struct set *set, struct mono now);
 
@@ -567,7 +575,6 @@ void mesh_hint(struct set *set, struct mono now);
 enum transport_mode mode_now(const struct transport *t);
 /* Housekeeping's: asks the switch. */
 void mode_look(struct transport *t, struct mono now);
-void mode_close(struct transport *t);
 /* The set does as the mode says. Under the lock. */
 void mode_apply(struct set *set);
 /* Which of the usable lanes may carry. */

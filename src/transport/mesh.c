@@ -4,54 +4,10 @@
  * in, that the mesh probes between two NICs are dead does it say anything of lanes there. The watch takes it as a hint,
  * never against what was acknowledged just now. Without an agent, or when it stands still, nothing is said.
  *
- * The housekeeping reads the page every 10 ms while anything is active, and looks every 5 s whether the path names another
- * file by now; whoever serves a set reads the short list that it makes of it. */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+ * The housekeeping reads the page every 10 ms while anything is active; whoever serves a set reads the short list that it makes
+ * of it. */
 #include "transport/internal.h"
 #include "wire/mesh_page.h"
-
-#define REOPEN_NS (5 * NS_PER_S)
-
-void mesh_close(struct transport *t)
-{
-    struct mesh_view *v = &t->mesh;
-
-    if (v->page != NULL) {
-        munmap((void *)(uintptr_t)v->page, v->size);
-        v->page = NULL;
-    }
-    __atomic_store_n(&v->dead_count, 0, __ATOMIC_RELEASE);
-}
-
-/* The path's file, if it is another one than what we have. */
-static void open_page(struct transport *t)
-{
-    struct mesh_view *v = &t->mesh;
-    const int fd = open(t->config.mesh_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct stat found;
-
-    if (fd < 0) {
-        return;
-    }
-    if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) &&
-        found.st_size >= (off_t)mesh_page_size(0) &&
-        found.st_size <= (off_t)mesh_page_size(MESH_PAGE_ENTRY_MAX) &&
-        (v->page == NULL || found.st_ino != v->inode)) {
-        void *memory = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (memory != MAP_FAILED) {
-            mesh_close(t);
-            v->page = memory;
-            v->size = (size_t)found.st_size;
-            v->inode = found.st_ino;
-            v->written = 0;
-        }
-    }
-    close(fd);
-}
 
 /* The entries of a pair follow each other. */
 struct tally {
@@ -82,7 +38,8 @@ static void read_verdicts(struct mesh_view *v, uint32_t entries)
 
     for (uint32_t i = 0; i < entries; i++) {
         struct mesh_page_entry entry;
-        if (!mesh_page_read(v->page, v->size, i, &entry) || entry.state == MESH_PAGE_NONE) {
+        if (!mesh_page_read(v->file.memory, v->file.size, i, &entry) ||
+            entry.state == MESH_PAGE_NONE) {
             continue;
         }
         if (entry.addresses != tally.addresses) {
@@ -103,11 +60,12 @@ void mesh_look(struct transport *t, struct mono now)
     if (t->config.mesh_file == NULL) {
         return;
     }
-    if (now.ns >= v->next_open.ns) {
-        v->next_open = mono_add(now, span_ns(REOPEN_NS));
-        open_page(t);
+    if (follow_look(&v->file, now, t->config.mesh_file, mesh_page_size(0),
+                    mesh_page_size(MESH_PAGE_ENTRY_MAX))) {
+        v->written = 0;
+        __atomic_store_n(&v->dead_count, 0, __ATOMIC_RELEASE);
     }
-    if (v->page == NULL || !mesh_page_read_header(v->page, v->size, &header)) {
+    if (v->file.memory == NULL || !mesh_page_read_header(v->file.memory, v->file.size, &header)) {
         return;
     }
     if (header.written != v->written) {

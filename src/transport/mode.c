@@ -7,15 +7,8 @@
  * observe   chunks stay on the lane that they are on while it lives; nobody is accused, nothing goes twice
  * failover  lanes are left when they die and come back; chunks go round robin; no repath
  * full      all of it */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "transport/internal.h"
 #include "wire/switch_page.h"
-
-#define REOPEN_NS (5 * NS_PER_S)
 
 static const char *const words[] = {"observe", "failover", "full"};
 
@@ -24,40 +17,10 @@ enum transport_mode mode_now(const struct transport *t)
     return (enum transport_mode)__atomic_load_n(&t->mode, __ATOMIC_RELAXED);
 }
 
-void mode_close(struct transport *t)
-{
-    if (t->switch_page != NULL) {
-        munmap((void *)(uintptr_t)t->switch_page, sizeof(*t->switch_page));
-        t->switch_page = NULL;
-    }
-}
-
-/* The path's file, if it is another one than what we have. */
-static void open_page(struct transport *t)
-{
-    const int fd = open(t->config.switch_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct stat found;
-    void *memory;
-
-    if (fd < 0) {
-        return; /* the agent is gone: what it said last stays said */
-    }
-    if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) &&
-        found.st_size >= (off_t)sizeof(struct switch_page) &&
-        (t->switch_page == NULL || found.st_ino != t->switch_inode)) {
-        memory = mmap(NULL, sizeof(struct switch_page), PROT_READ, MAP_SHARED, fd, 0);
-        if (memory != MAP_FAILED) {
-            mode_close(t);
-            t->switch_page = memory;
-            t->switch_inode = found.st_ino;
-        }
-    }
-    close(fd);
-}
-
 static enum transport_mode allowed(const struct transport *t)
 {
-    switch (t->switch_page != NULL ? switch_page_read(t->switch_page) : SWITCH_UNSET) {
+    switch (t->host_switch.memory != NULL ? switch_page_read(t->host_switch.memory)
+                                          : SWITCH_UNSET) {
     case SWITCH_OFF:
     case SWITCH_OBSERVE:
         return TRANSPORT_OBSERVE;
@@ -76,10 +39,8 @@ void mode_look(struct transport *t, struct mono now)
     if (t->config.switch_file == NULL) {
         return;
     }
-    if (now.ns >= t->next_switch.ns) {
-        t->next_switch = mono_add(now, span_ns(REOPEN_NS));
-        open_page(t);
-    }
+    (void)follow_look(&t->host_switch, now, t->config.switch_file, sizeof(struct switch_page),
+                      sizeof(struct switch_page));
     mode = allowed(t);
     mode = mode < t->config.mode ? mode : t->config.mode;
     if (mode != before) {

@@ -531,8 +531,8 @@ bool serve_end(struct transport *t)
     bool in_use = false;
 
     page_close(t);
-    mode_close(t);
-    mesh_close(t);
+    follow_end(&t->host_switch);
+    follow_end(&t->mesh.file);
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct set *set = t->sets[i];
         if (set == NULL) {

@@ -80,7 +80,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     }
     if (rc < 0) {
         page_close(t);
-        mode_close(t);
+        follow_end(&t->host_switch);
         free(t);
         return rc;
     }

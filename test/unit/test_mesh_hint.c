@@ -95,7 +95,7 @@ static void start(struct agent *a)
 
 static void end(struct agent *a)
 {
-    mesh_close(a->t);
+    follow_end(&a->t->mesh.file);
     close_file(a);
     free(a->memory);
     free(a->t);
