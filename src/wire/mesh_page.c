@@ -3,17 +3,17 @@
 
 #include <string.h>
 
+#include "base/prng.h"
 #include "wire/sequence_lock.h"
 
-/* FNV-1a. */
 uint32_t mesh_page_addresses(const uint8_t local[static 16], const uint8_t peer[static 16])
 {
-    uint32_t hash = 2166136261u;
+    uint64_t words[4];
 
-    for (int i = 0; i < 32; i++) {
-        hash = (hash ^ (i < 16 ? local[i] : peer[i - 16])) * 16777619u;
-    }
-    return hash != 0 ? hash : 1;
+    memcpy(words, local, 16);
+    memcpy(words + 2, peer, 16);
+    const uint64_t hash = hash_u64(hash_u64(hash_u64(words[0], words[1]), words[2]), words[3]);
+    return (uint32_t)hash != 0 ? (uint32_t)hash : 1;
 }
 
 void mesh_page_init(struct mesh_page_memory *memory, uint32_t capacity, uint64_t nonce)
