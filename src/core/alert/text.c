@@ -100,21 +100,15 @@ static void add_value(struct text *t, uint32_t unit, double value)
     }
 }
 
-/* People read UTC; fleet time, which looks like another one, stands in only where there is none. */
 static void add_since(struct text *t, const struct alerts *a, struct mono since)
 {
-    char time[64];
+    const int64_t utc = a->utc_offset_ns, fleet = a->fleet_offset_ns;
+    char text[96];
 
-    if (a->utc_offset_ns != FINDING_NO_TIME) {
-        finding_time_text(since.ns + a->utc_offset_ns, time, sizeof(time));
-        add(t, ", since %s UTC", time);
-    } else if (a->fleet_offset_ns != FINDING_NO_TIME) {
-        const int64_t ns = since.ns + a->fleet_offset_ns;
-        add(t, ", since: UTC unknown (fleet time %lld.%09lld)", (long long)(ns / NS_PER_S),
-            (long long)(ns % NS_PER_S));
-    } else {
-        add(t, ", since: UTC unknown");
-    }
+    (void)finding_since_text(utc != FINDING_NO_TIME ? since.ns + utc : FINDING_NO_TIME,
+                             fleet != FINDING_NO_TIME ? since.ns + fleet : FINDING_NO_TIME, text,
+                             sizeof(text));
+    add(t, "%s", text);
 }
 
 /* ---- series ----------------------------------------------------------------------------------------------------- */

@@ -270,20 +270,37 @@ size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const ch
     return t.length;
 }
 
-/* People read UTC; fleet time, which looks like another one, is in the JSON. It stands in where there is no UTC, and the host's
- * own clock for both. */
+/* A time of a clock that isn't UTC. */
+static void add_other_time(struct text *t, const char *whose, int64_t ns)
+{
+    add(t, " (%s %lld.%09lld)", whose, (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
+}
+
+size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size_t size)
+{
+    struct text t = text_start(ret_text, size);
+
+    if (utc_ns != FINDING_NO_TIME) {
+        add(&t, ", since ");
+        add_time(&t, utc_ns);
+        add(&t, " UTC");
+    } else {
+        add(&t, UTC_UNKNOWN);
+        if (fleet_ns != FINDING_NO_TIME) {
+            add_other_time(&t, "fleet time", fleet_ns);
+        }
+    }
+    return t.length;
+}
+
 static void add_since(struct text *t, const struct finding *f)
 {
-    const bool fleet = f->since_fleet_ns != FINDING_NO_TIME;
-    const int64_t other = fleet ? f->since_fleet_ns : f->since.ns;
+    char since[96];
 
-    if (f->since_utc_ns != FINDING_NO_TIME) {
-        add(t, ", since ");
-        add_time(t, f->since_utc_ns);
-        add(t, " UTC");
-    } else {
-        add(t, UTC_UNKNOWN " (%s %lld.%09lld)", fleet ? "fleet time" : "host clock", (long long)(other / NS_PER_S),
-            (long long)(other % NS_PER_S));
+    (void)finding_since_text(f->since_utc_ns, f->since_fleet_ns, since, sizeof(since));
+    add(t, "%s", since);
+    if (f->since_utc_ns == FINDING_NO_TIME && f->since_fleet_ns == FINDING_NO_TIME) {
+        add_other_time(t, "host clock", f->since.ns);
     }
     if (f->phase == FINDING_CLOSED) {
         add(t, ", over after %.3f s", (double)(f->ended_ns - f->since.ns) * 1e-9);

@@ -146,6 +146,9 @@ size_t element_text(const struct element *e, const struct finding_names *names, 
 const char *finding_advice_text(uint32_t advice);
 /* "2026-11-21 06:57:54.000000", of ns since the Unix epoch. */
 size_t finding_time_text(int64_t ns, char *ret_text, size_t size);
+/* ", since 2026-11-21 06:57:54.000000 UTC": people read UTC. Fleet time, which looks like another one and is in the JSON, stands
+ * in where there is none; FINDING_NO_TIME: not known. */
+size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size_t size);
 /* A sentence of a host that knew no UTC, with that of who received it, and whose clock that is: "…, since 2026-11-21
  * 02:45:12.123456 UTC by the controller's clock". Any other text: as it is. Returns its length; cut at size - 1. */
 size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose, char *ret_text, size_t size);
