@@ -131,6 +131,18 @@ static struct job_world_config wide_fabric(uint32_t hosts, uint32_t leaves, uint
     };
 }
 
+/* Rings without standbys that pass on all the time: whoever got a message sends the next. */
+static void pass_on(struct job_world_config *config, uint32_t comms, uint32_t size, uint32_t depth)
+{
+    config->standbys = 0;
+    config->pattern = JOB_RING;
+    config->comms = comms;
+    config->messages = UINT32_MAX / 2;
+    config->size_max = size;
+    config->whole = true;
+    config->depth = config->chain = depth;
+}
+
 /* -- a week ----------------------------------------------------------------------------------- */
 
 static void week(struct report *report, double days)
@@ -196,15 +208,9 @@ static struct job_world_config contended_fabric(uint32_t nics)
     config.host_bps = 400000000000LL;
     config.trunk_bps = config.host_bps * 2 / 3;
     config.delay_ns = 500;
-    config.standbys = 0;
     config.checksum = false;
-    config.pattern = JOB_RING;
     config.jobs = 2;
-    config.comms = 2;
-    config.messages = UINT32_MAX / 2;
-    config.size_max = 131072;
-    config.whole = true;
-    config.depth = config.chain = 6;
+    pass_on(&config, 2, 131072, 6);
     config.poll_ns = 20 * NS_PER_US;
     config.buffer_log2 = 19;
     config.warm_ns = 1300 * NS_PER_US;
@@ -260,13 +266,7 @@ static void brownout(struct report *report)
     config.nics = 1;
     config.host_bps = 1500000000LL;
     config.trunk_bps = 1000000000LL;
-    config.standbys = 0;
-    config.pattern = JOB_RING;
-    config.comms = 1;
-    config.messages = UINT32_MAX / 2;
-    config.size_max = 262144;
-    config.whole = true;
-    config.depth = config.chain = 4;
+    pass_on(&config, 1, 262144, 4);
     config.poll_ns = 50 * NS_PER_US;
     config.brown_ns = 2 * NS_PER_S;
     config.run_ns = 5 * NS_PER_S;

@@ -38,11 +38,12 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void add(const struct report_row *row)
+/* A row is told, and kept, as soon as it is known. */
+static void add(const char *id, double value, const char *unit, double must, double aim,
+                const char *note)
 {
-    report_add(&report, row);
-    fprintf(stderr, "%6.0f s  %-40s %12.5g %s\n", seconds_now() - began, row->id, row->value,
-            row->unit);
+    report_one(&report, id, value, unit, must, aim, REPORT_LOWER, note);
+    fprintf(stderr, "%6.0f s  %-40s %12.5g %s\n", seconds_now() - began, id, value, unit);
     if (report_write(&report) < 0) {
         fprintf(stderr, "the rows couldn't be written\n");
     }
@@ -107,18 +108,12 @@ static void run(const struct wanted *wanted, int count)
     play(w);
     for (int i = 0; i < count; i++) {
         const double value = check_value(w, i);
-        struct report_row row = {.value = isfinite(value) ? value : REPORT_NONE,
-                                 .must = wanted[i].must,
-                                 .aim = wanted[i].aim,
-                                 .better = REPORT_LOWER,
-                                 .runs = 1,
-                                 .spread = REPORT_NONE};
-        snprintf(row.id, sizeof(row.id), "%s", wanted[i].id);
-        snprintf(row.unit, sizeof(row.unit), "%s", wanted[i].unit);
-        snprintf(row.note, sizeof(row.note), "simulated, whole nodes, %d hosts x %d NICs, %s%s",
+        char note[160];
+        snprintf(note, sizeof(note), "simulated, whole nodes, %d hosts x %d NICs, %s%s",
                  w->host_count, w->nics_per_host, scenario.name,
                  isfinite(value) ? "" : ": not measured");
-        add(&row);
+        add(wanted[i].id, isfinite(value) ? value : REPORT_NONE, wanted[i].unit, wanted[i].must,
+            wanted[i].aim, note);
     }
     world_free(w);
 }
@@ -208,17 +203,11 @@ static bool fits_in_memory(int hosts, double kib_per_host)
 static void cost_row(const char *what, const char *unit, double value, double must,
                      const char *note)
 {
-    struct report_row row = {.value = value,
-                             .must = must,
-                             .aim = REPORT_NONE,
-                             .better = REPORT_LOWER,
-                             .runs = 1,
-                             .spread = REPORT_NONE};
+    char id[80], simulated[160];
 
-    snprintf(row.id, sizeof(row.id), "cost.scale.sim.%s", what);
-    snprintf(row.unit, sizeof(row.unit), "%s", unit);
-    snprintf(row.note, sizeof(row.note), "simulated; %s", note);
-    add(&row);
+    snprintf(id, sizeof(id), "cost.scale.sim.%s", what);
+    snprintf(simulated, sizeof(simulated), "simulated; %s", note);
+    add(id, value, unit, must, REPORT_NONE, simulated);
 }
 
 static void cost(void)
@@ -258,26 +247,16 @@ static void cost(void)
 static void false_rows(double hours_wanted, const char *code)
 {
     const char *soak = hours_wanted > 0 ? "soak." : "";
-    struct report_row row = {.value = wrong_verdicts,
-                             .must = 0,
-                             .aim = 0,
-                             .better = REPORT_LOWER,
-                             .unit = "count",
-                             .runs = 1,
-                             .spread = REPORT_NONE};
+    const double hours = hours_wanted > 0 ? hours_wanted : REPORT_NONE;
+    char id[64], note[160];
 
-    snprintf(row.id, sizeof(row.id), "false.sim.%sverdicts", soak);
-    snprintf(row.note, sizeof(row.note), "simulated, in %.0f path-hours%s%s", path_hours,
+    snprintf(id, sizeof(id), "false.sim.%sverdicts", soak);
+    snprintf(note, sizeof(note), "simulated, in %.0f path-hours%s%s", path_hours,
              wrong_in[0] != 0 ? "; the last in " : "", wrong_in);
-    report_add(&report, &row);
-    row.value = path_hours;
-    row.must = row.aim = hours_wanted > 0 ? hours_wanted : REPORT_NONE;
-    row.better = REPORT_HIGHER;
-    snprintf(row.id, sizeof(row.id), "false.sim.%spath_hours", soak);
-    snprintf(row.unit, sizeof(row.unit), "path-h");
-    snprintf(row.note, sizeof(row.note), "simulated%s%s", code[0] != 0 ? ", all by code " : "",
-             code);
-    report_add(&report, &row);
+    report_one(&report, id, wrong_verdicts, "count", 0, 0, REPORT_LOWER, note);
+    snprintf(id, sizeof(id), "false.sim.%spath_hours", soak);
+    snprintf(note, sizeof(note), "simulated%s%s", code[0] != 0 ? ", all by code " : "", code);
+    report_one(&report, id, path_hours, "path-h", hours, hours, REPORT_HIGHER, note);
 }
 
 /* ---- nights: many seeds, many processors ---- */
@@ -336,16 +315,10 @@ static void soak_rows(const struct nights *n)
 {
     report.count = 0;
     for (int i = 0; i < n->count; i++) {
-        struct report_row row = {.value = n->held[i] < 0 ? REPORT_NONE : n->held[i],
-                                 .must = 1,
-                                 .aim = 1,
-                                 .better = REPORT_HIGHER,
-                                 .unit = "held",
-                                 .runs = 1,
-                                 .spread = REPORT_NONE,
-                                 .note = "simulated: 1: all bounds of the scenario held"};
-        snprintf(row.id, sizeof(row.id), "scenario.sim.%s", n->scenarios[i]);
-        report_add(&report, &row);
+        char id[80];
+        snprintf(id, sizeof(id), "scenario.sim.%s", n->scenarios[i]);
+        report_one(&report, id, n->held[i] < 0 ? REPORT_NONE : n->held[i], "held", 1, 1,
+                   REPORT_HIGHER, "simulated: 1: all bounds of the scenario held");
     }
     path_hours = n->path_hours;
     wrong_verdicts = n->wrong;
