@@ -587,22 +587,6 @@ double clock_world_baseline_ns(const struct clock_world *w, int i, const struct 
     return baseline_offset(map, raw, fraction, true_ns) - after_s * 1e9;
 }
 
-double clock_world_error_ns(struct clock_world *w, int member)
-{
-    const double after_s = (double)(w->t_ns / CLOCK_WORLD_SLOT_NS % SLOTS_PER_SEND) *
-                           (double)CLOCK_WORLD_SLOT_NS * 1e-9;
-    double sum = 0;
-    int count = 0;
-
-    for (int i = 0; i < w->config.members; i++) {
-        if (!w->members[i].liar) {
-            sum += clock_world_line_ns(w, i, after_s);
-            count++;
-        }
-    }
-    return clock_world_line_ns(w, member, after_s) - sum / count;
-}
-
 struct nic_time clock_world_now(const struct clock_world *w, int i, double after_s)
 {
     double fraction;

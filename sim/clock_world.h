@@ -108,7 +108,6 @@ void clock_world_result(struct clock_world *world, struct clock_world_result *re
 /* All of it. */
 void clock_world_run(const struct clock_world_config *config,
                      struct clock_world_result *ret_result);
-/* For tests: a member's line against the mean of the honest, ns; and the member itself. */
-double clock_world_error_ns(struct clock_world *world, int member);
+/* For tests: the member itself. */
 struct clock *clock_world_member(struct clock_world *world, int member);
 struct nic_time clock_world_member_now(const struct clock_world *world, int member);

@@ -12,32 +12,6 @@
 #define SAFE_NS (2 * NS_PER_S) /* for so long the same NIC and spine are spared */
 #define SLOTS   256
 
-static const char *const names[JOB_FAULT_COUNT] = {
-    [JOB_FAULT_NIC_DOWN] = "nic-down",
-    [JOB_FAULT_NIC_HOLE] = "nic-hole",
-    [JOB_FAULT_NIC_IN] = "nic-in",
-    [JOB_FAULT_NIC_OUT] = "nic-out",
-    [JOB_FAULT_TRUNK_DOWN] = "trunk-down",
-    [JOB_FAULT_TRUNK_HOLE] = "trunk-hole",
-    [JOB_FAULT_LOSS] = "loss",
-    [JOB_FAULT_SLOW] = "slow",
-    [JOB_FAULT_DELAY] = "delay",
-    [JOB_FAULT_DAMAGE] = "damage",
-    [JOB_FAULT_RESET] = "reset",
-    [JOB_FAULT_PAUSE] = "pause",
-    [JOB_FAULT_FILES] = "files",
-    [JOB_FAULT_ABORT] = "abort",
-    [JOB_FAULT_STRANGER] = "stranger",
-    [JOB_FAULT_CLOCK] = "clock",
-    [JOB_FAULT_KILL] = "kill",
-    [JOB_FAULT_PART] = "part",
-};
-
-const char *job_fault_name(enum job_fault fault)
-{
-    return fault < JOB_FAULT_COUNT ? names[fault] : "?";
-}
-
 static uint32_t below(struct job_world *w, uint32_t bound)
 {
     return (uint32_t)prng_below(&w->prng, bound);

@@ -130,4 +130,3 @@ struct job_world_result {
 /* What anybody may try: everything by chance from the seed, `intensity` faults per second. */
 void job_world_chance(struct job_world_config *ret_config, uint64_t seed);
 void job_world_run(const struct job_world_config *config, struct job_world_result *ret_result);
-const char *job_fault_name(enum job_fault fault);

@@ -14,25 +14,11 @@
 #include "base/prng.h"
 #include "transport/internal.h"
 #include "transport/tcp.h"
+#include "trouble_io.h"
 #include "wire/switch_page.h"
 
 #define STEPS_MAX 200000
 
-/* The real sockets, and bad luck: resets, bytes that trickle, bits that flip. */
-struct trouble {
-    struct io io; /* first: what the transport sees */
-    struct io *real;
-    struct prng prng;
-    uint32_t reset_per_million, flip_per_million;
-    bool trickle;
-    uint32_t resets, flips;
-    uint32_t
-        rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
-    bool rails;       /* a NIC reaches only that of its own address */
-    bool no_carrier;  /* of any NIC, as the kernel says */
-    uint8_t cut;      /* third byte of the addresses of a NIC that is dead; 0: none */
-    uint8_t via[256]; /* of connections made here: that byte */
-};
 struct end {
     struct tcp *tcp;
     struct trouble trouble;
@@ -48,165 +34,6 @@ static void say_line(void *context, enum transport_level level, const char *text
     if (level != TRANSPORT_TRACE || getenv("VERBOSE") != NULL) {
         fprintf(stderr, "%s: %s\n", (const char *)context, text);
     }
-}
-
-static bool unlucky(struct trouble *trouble, uint32_t per_million)
-{
-    return per_million > 0 && prng_below(&trouble->prng, 1000000) < per_million;
-}
-
-static bool is_cut(const struct trouble *trouble, int conn)
-{
-    return trouble->cut != 0 && trouble->via[conn % 256] == trouble->cut;
-}
-
-static ssize_t trouble_send(struct io *io, int conn, const struct iovec *parts, int count)
-{
-    struct trouble *trouble = (struct trouble *)(void *)io;
-    struct iovec part = parts[0];
-
-    if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
-        trouble->resets++;
-        return -ECONNRESET;
-    }
-    if (!trouble->trickle || prng_below(&trouble->prng, 2) == 0) {
-        return trouble->real->send(trouble->real, conn, parts, count);
-    }
-    part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
-    return trouble->real->send(trouble->real, conn, &part, 1);
-}
-
-static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *parts, int count,
-                               struct io_stamp *ret_stamp)
-{
-    struct trouble *trouble = (struct trouble *)(void *)io;
-    struct iovec part = parts[0];
-    ssize_t n;
-
-    if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
-        trouble->resets++;
-        return -ECONNRESET;
-    }
-    if (trouble->trickle && prng_below(&trouble->prng, 2) == 0) {
-        part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
-        count = 1;
-    }
-    n = trouble->real->receive(trouble->real, conn, count == 1 ? &part : parts, count, ret_stamp);
-    if (n > 0 && unlucky(trouble, trouble->flip_per_million)) {
-        const size_t at =
-            prng_below(&trouble->prng, (uint64_t)n < part.iov_len ? (uint64_t)n : part.iov_len);
-        ((uint8_t *)part.iov_base)[at] ^= (uint8_t)(1u << prng_below(&trouble->prng, 8));
-        trouble->flips++;
-    }
-    return n;
-}
-
-/* The rest goes straight through. */
-#define REAL(io) (((struct trouble *)(void *)(io))->real)
-static int64_t skipped_ns; /* time passes faster here than outside: waiting is dull */
-
-static struct mono real_now(struct io *io)
-{
-    return mono_add(REAL(io)->now(REAL(io)), span_ns(skipped_ns));
-}
-static struct io_stamp real_stamp(struct io *io)
-{
-    return REAL(io)->stamp(REAL(io));
-}
-static void real_random(struct io *io, void *bytes, size_t size)
-{
-    REAL(io)->random(REAL(io), bytes, size);
-}
-static int real_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
-                       uint16_t *ret_port)
-{
-    return REAL(io)->listen(REAL(io), low, high, ret_conn, ret_port);
-}
-static int real_accept(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
-                       struct io_address *ret_peer)
-{
-    return REAL(io)->accept(REAL(io), listener, ret_conn, ret_local, ret_peer);
-}
-static int real_connect(struct io *io, const struct io_connect *connect_to, int *ret_conn)
-{
-    struct trouble *trouble = (struct trouble *)(void *)io;
-    const uint8_t from = connect_to->from.ip[14], to = connect_to->to.ip[14];
-    int rc;
-
-    if (trouble->rails && (from != to || from == trouble->cut)) {
-        return -EHOSTUNREACH;
-    }
-    rc = REAL(io)->connect(REAL(io), connect_to, ret_conn);
-    if (rc == 0) {
-        trouble->via[*ret_conn % 256] = from;
-    }
-    return rc;
-}
-static int real_connected(struct io *io, int conn, struct io_address *ret_local)
-{
-    return REAL(io)->connected(REAL(io), conn, ret_local);
-}
-static void real_close(struct io *io, int conn, bool reset)
-{
-    REAL(io)->close(REAL(io), conn, reset);
-}
-static void real_info(struct io *io, int conn, struct io_info *ret)
-{
-    const struct trouble *trouble = (struct trouble *)(void *)io;
-
-    REAL(io)->info(REAL(io), conn, ret);
-    if (trouble->rtt_ns > 0) {
-        ret->rtt_ns = trouble->rtt_ns;
-        ret->unacked = 5;
-        ret->bytes_acked = 1;
-        ret->ack_age_ns = NS_PER_MS;
-    }
-}
-static void real_pace(struct io *io, int conn, uint64_t bytes_per_s)
-{
-    REAL(io)->pace(REAL(io), conn, bytes_per_s);
-}
-static int real_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
-{
-    return REAL(io)->arm(REAL(io), conn, tag, events);
-}
-static int real_wait(struct io *io, struct mono until, struct io_event *ret_events, int capacity)
-{
-    return REAL(io)->wait(REAL(io), mono_add(until, span_ns(-skipped_ns)), ret_events, capacity);
-}
-static void real_kick(struct io *io)
-{
-    REAL(io)->kick(REAL(io));
-}
-static int real_carrier(struct io *io, const char *device, uint32_t *ret_downs)
-{
-    if (((struct trouble *)(void *)io)->no_carrier) {
-        *ret_downs = 1;
-        return 0;
-    }
-    return REAL(io)->carrier(REAL(io), device, ret_downs);
-}
-
-static struct io *trouble_io(struct trouble *trouble, struct io *real)
-{
-    trouble->real = real;
-    trouble->io = (struct io){.now = real_now,
-                              .stamp = real_stamp,
-                              .random = real_random,
-                              .listen = real_listen,
-                              .accept = real_accept,
-                              .connect = real_connect,
-                              .connected = real_connected,
-                              .send = trouble_send,
-                              .receive = trouble_receive,
-                              .close = real_close,
-                              .info = real_info,
-                              .pace = real_pace,
-                              .arm = real_arm,
-                              .wait = real_wait,
-                              .kick = real_kick,
-                              .carrier = real_carrier};
-    return &trouble->io;
 }
 
 static const char *switch_file, *page_folder;
@@ -321,7 +148,7 @@ static void exchange(struct pair *pair, size_t size, size_t room, bool post_firs
             assert_int_equal(transport_send(pair->out, from, size, 7, NULL, &send), 0);
         }
         if (i > 200) { /* something failed: its return takes its time */
-            skipped_ns += NS_PER_MS;
+            trouble_skipped_ns += NS_PER_MS;
         }
         if (send != NULL && !sent) {
             assert_int_equal(transport_test(send, &sent, NULL), 0);
@@ -471,7 +298,7 @@ static void the_ceiling_holds(void **state)
         sockets = 0;
         for (int i = 0; i < 20; i++) {
             exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i);
-            skipped_ns += 20 * NS_PER_MS;
+            trouble_skipped_ns += 20 * NS_PER_MS;
             serve(&pair);
         }
         assert_int_equal(lanes_there(&pair), max);
@@ -495,7 +322,7 @@ static void a_pair_of_nics_that_connects_is_found(void **state)
         pair.sender.trouble.cut = cut; /* first none, then the set's own, then another's */
         for (int i = 0; i < 30; i++) {
             exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i + cut);
-            skipped_ns += 50 * NS_PER_MS;
+            trouble_skipped_ns += 50 * NS_PER_MS;
             serve(&pair);
         }
         for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -574,7 +401,7 @@ static void what_comes_early_may_be_lost(void **state)
         prng_init(&pair.sender.trouble.prng, version);
         pair.sender.trouble.reset_per_million = 1000000;
         for (int i = 0; i < 100 && pair.sender.trouble.resets == 0; i++) {
-            skipped_ns += NS_PER_MS;
+            trouble_skipped_ns += NS_PER_MS;
             (void)transport_serve(pair.sender.transport, (struct mono){0});
         }
         pair.sender.trouble.reset_per_million = 0;
@@ -585,7 +412,7 @@ static void what_comes_early_may_be_lost(void **state)
         }
         for (int k = 0; k < COUNT * 1000; k++) {
             const int i = k % COUNT;
-            skipped_ns += NS_PER_MS / 10;
+            trouble_skipped_ns += NS_PER_MS / 10;
             if (!sent[i]) {
                 assert_int_equal(transport_test(sends[i], &sent[i], NULL), 0);
             }
@@ -621,7 +448,7 @@ static void what_queues_goes_once(void **state)
     for (int turn = 0; turn < 2; turn++) {
         pair.sender.trouble.rtt_ns = turn == 0 ? 50000000 : 1000000;
         for (int i = 0; i < 30; i++) { /* the receiver isn't served */
-            skipped_ns += NS_PER_MS;
+            trouble_skipped_ns += NS_PER_MS;
             (void)transport_serve(pair.sender.transport, (struct mono){0});
         }
         sender_counters_get(pair.sender.transport->sets[0]->sender, &counters);

@@ -268,7 +268,6 @@ void disturbance_merge(struct clock *c, struct nic_time now);
 void disturbance_check_lost(struct clock *c, double dt_s);
 
 /* edge.c */
-void edge_reset_measurement(struct edge *e);
 bool edge_take_point(struct clock *c, struct edge *e, const struct clock_point *p);
 void edge_track(struct clock *c, struct edge *e, struct nic_time now);
 bool edge_live(const struct clock *c, const struct edge *e);

@@ -24,19 +24,6 @@
 #define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX  (4 * NS_PER_S)
 
-void edge_reset_measurement(struct edge *e)
-{
-    e->written = e->consumed = e->solved_written = 0;
-    e->solved.valid = false;
-    memset(e->buckets, 0, sizeof e->buckets);
-    memset(e->paths, 0, sizeof e->paths);
-    memset(e->coarse_seen, 0, sizeof e->coarse_seen);
-    memset(e->raw_seen, 0, sizeof e->raw_seen);
-    e->has_e = e->has_raw = e->in_gate = e->level_known = e->parked = e->bounded = false;
-    e->silent = e->unsure = false;
-    e->level_weight = e->info_mean = e->out_since_s = 0;
-}
-
 bool edge_live(const struct clock *c, const struct edge *e)
 {
     return e->used && e->heard && c->now.ns - e->heard_at.ns < PEER_SILENT_NS &&

@@ -139,13 +139,6 @@ void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
     }
 }
 
-void host_leaf_remove(struct host_leaf *leaf, int nic)
-{
-    if (nic >= 0 && nic < HOST_NIC_MAX) {
-        leaf->nics[nic] = (struct host_leaf_nic){0};
-    }
-}
-
 /* One NIC's opinion of fleet time at host time `r`, as terms on the host's clock. */
 static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n, struct mono r,
                     struct clock_terms *ret)

@@ -52,7 +52,6 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
 /* The NIC's clock as its member publishes it. */
 void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
                         const struct clock_terms *terms);
-void host_leaf_remove(struct host_leaf *leaf, int nic);
 void host_leaf_tick(struct host_leaf *leaf, struct mono now);
 /* False until a NIC has both a bracket and terms: status UNKNOWN. The terms' nic_time is the host's
  * mono. */

@@ -1,0 +1,164 @@
+/* trouble_io.c: see trouble_io.h */
+#include "trouble_io.h"
+
+#include <errno.h>
+
+static bool unlucky(struct trouble *trouble, uint32_t per_million)
+{
+    return per_million > 0 && prng_below(&trouble->prng, 1000000) < per_million;
+}
+
+static bool is_cut(const struct trouble *trouble, int conn)
+{
+    return trouble->cut != 0 && trouble->via[conn % 256] == trouble->cut;
+}
+
+static ssize_t trouble_send(struct io *io, int conn, const struct iovec *parts, int count)
+{
+    struct trouble *trouble = (struct trouble *)(void *)io;
+    struct iovec part = parts[0];
+
+    if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
+        trouble->resets++;
+        return -ECONNRESET;
+    }
+    if (!trouble->trickle || prng_below(&trouble->prng, 2) == 0) {
+        return trouble->real->send(trouble->real, conn, parts, count);
+    }
+    part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
+    return trouble->real->send(trouble->real, conn, &part, 1);
+}
+
+static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *parts, int count,
+                               struct io_stamp *ret_stamp)
+{
+    struct trouble *trouble = (struct trouble *)(void *)io;
+    struct iovec part = parts[0];
+    ssize_t n;
+
+    if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
+        trouble->resets++;
+        return -ECONNRESET;
+    }
+    if (trouble->trickle && prng_below(&trouble->prng, 2) == 0) {
+        part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
+        count = 1;
+    }
+    n = trouble->real->receive(trouble->real, conn, count == 1 ? &part : parts, count, ret_stamp);
+    if (n > 0 && unlucky(trouble, trouble->flip_per_million)) {
+        const size_t at =
+            prng_below(&trouble->prng, (uint64_t)n < part.iov_len ? (uint64_t)n : part.iov_len);
+        ((uint8_t *)part.iov_base)[at] ^= (uint8_t)(1u << prng_below(&trouble->prng, 8));
+        trouble->flips++;
+    }
+    return n;
+}
+
+/* The rest goes straight through. */
+#define REAL(io) (((struct trouble *)(void *)(io))->real)
+int64_t trouble_skipped_ns;
+
+static struct mono real_now(struct io *io)
+{
+    return mono_add(REAL(io)->now(REAL(io)), span_ns(trouble_skipped_ns));
+}
+static struct io_stamp real_stamp(struct io *io)
+{
+    return REAL(io)->stamp(REAL(io));
+}
+static void real_random(struct io *io, void *bytes, size_t size)
+{
+    REAL(io)->random(REAL(io), bytes, size);
+}
+static int real_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
+                       uint16_t *ret_port)
+{
+    return REAL(io)->listen(REAL(io), low, high, ret_conn, ret_port);
+}
+static int real_accept(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
+                       struct io_address *ret_peer)
+{
+    return REAL(io)->accept(REAL(io), listener, ret_conn, ret_local, ret_peer);
+}
+static int real_connect(struct io *io, const struct io_connect *connect_to, int *ret_conn)
+{
+    struct trouble *trouble = (struct trouble *)(void *)io;
+    const uint8_t from = connect_to->from.ip[14], to = connect_to->to.ip[14];
+    int rc;
+
+    if (trouble->rails && (from != to || from == trouble->cut)) {
+        return -EHOSTUNREACH;
+    }
+    rc = REAL(io)->connect(REAL(io), connect_to, ret_conn);
+    if (rc == 0) {
+        trouble->via[*ret_conn % 256] = from;
+    }
+    return rc;
+}
+static int real_connected(struct io *io, int conn, struct io_address *ret_local)
+{
+    return REAL(io)->connected(REAL(io), conn, ret_local);
+}
+static void real_close(struct io *io, int conn, bool reset)
+{
+    REAL(io)->close(REAL(io), conn, reset);
+}
+static void real_info(struct io *io, int conn, struct io_info *ret)
+{
+    const struct trouble *trouble = (struct trouble *)(void *)io;
+
+    REAL(io)->info(REAL(io), conn, ret);
+    if (trouble->rtt_ns > 0) {
+        ret->rtt_ns = trouble->rtt_ns;
+        ret->unacked = 5;
+        ret->bytes_acked = 1;
+        ret->ack_age_ns = NS_PER_MS;
+    }
+}
+static void real_pace(struct io *io, int conn, uint64_t bytes_per_s)
+{
+    REAL(io)->pace(REAL(io), conn, bytes_per_s);
+}
+static int real_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
+{
+    return REAL(io)->arm(REAL(io), conn, tag, events);
+}
+static int real_wait(struct io *io, struct mono until, struct io_event *ret_events, int capacity)
+{
+    return REAL(io)->wait(REAL(io), mono_add(until, span_ns(-trouble_skipped_ns)), ret_events,
+                          capacity);
+}
+static void real_kick(struct io *io)
+{
+    REAL(io)->kick(REAL(io));
+}
+static int real_carrier(struct io *io, const char *device, uint32_t *ret_downs)
+{
+    if (((struct trouble *)(void *)io)->no_carrier) {
+        *ret_downs = 1;
+        return 0;
+    }
+    return REAL(io)->carrier(REAL(io), device, ret_downs);
+}
+
+struct io *trouble_io(struct trouble *trouble, struct io *real)
+{
+    trouble->real = real;
+    trouble->io = (struct io){.now = real_now,
+                              .stamp = real_stamp,
+                              .random = real_random,
+                              .listen = real_listen,
+                              .accept = real_accept,
+                              .connect = real_connect,
+                              .connected = real_connected,
+                              .send = trouble_send,
+                              .receive = trouble_receive,
+                              .close = real_close,
+                              .info = real_info,
+                              .pace = real_pace,
+                              .arm = real_arm,
+                              .wait = real_wait,
+                              .kick = real_kick,
+                              .carrier = real_carrier};
+    return &trouble->io;
+}

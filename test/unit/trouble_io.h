@@ -1,0 +1,28 @@
+/* trouble_io.h: the transport's sockets with bad luck: resets, bytes that trickle, bits that flip, NICs that die. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/prng.h"
+#include "transport/io.h"
+
+struct trouble {
+    struct io io; /* first: what the transport sees */
+    struct io *real;
+    struct prng prng;
+    uint32_t reset_per_million, flip_per_million;
+    bool trickle;
+    uint32_t resets, flips;
+    uint32_t
+        rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
+    bool rails;       /* a NIC reaches only that of its own address */
+    bool no_carrier;  /* of any NIC, as the kernel says */
+    uint8_t cut;      /* third byte of the addresses of a NIC that is dead; 0: none */
+    uint8_t via[256]; /* of connections made here: that byte */
+};
+
+/* How much faster time passes here than outside, ns: waiting is dull. */
+extern int64_t trouble_skipped_ns;
+
+/* What a transport is to be given instead of `real`; `trouble` holds it, its other fields are its owner's. */
+struct io *trouble_io(struct trouble *trouble, struct io *real);
