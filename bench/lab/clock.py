@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from world import Lab, Missing, Rows, Traffic, median, need_root, quantile, raw_ns, runs, seconds, spread
+from world import ASKED, Lab, Missing, Rows, Traffic, median, need_root, raw_ns, runs, seconds, spread
 
 NAME = "bench-clock"
 
@@ -165,14 +165,13 @@ def step(rows):
 if __name__ == "__main__":
     need_root()
     ROWS = Rows("clock-lab")
-    wanted = sys.argv[1:]
-    if not wanted or "steady" in wanted:
+    if not ASKED or "steady" in ASKED:
         ROWS.measure([("clock.lab.idle.p99_ns", "ns", 300, 80), ("clock.lab.loaded.p99_ns", "ns", 2000, 300),
                       ("clock.lab.greedy.p99_ns", "ns", None, None), ("clock.lab.hard.violations", "", 0, 0, "lower"),
                       ("clock.lab.hard.width", "us", 30, 5)], steady)
-    if not wanted or "restart" in wanted:
+    if not ASKED or "restart" in ASKED:
         ROWS.measure([("clock.restart.lab_ms", "ms", 2000, 500)], restart)
-    if not wanted or "step" in wanted:
+    if not ASKED or "step" in ASKED:
         ROWS.measure([("clock.step.lab.marked_ms", "ms", 1000, 200), ("clock.step.lab.back_ms", "ms", 5000, 1000),
                       ("clock.step.lab.others_outside", "readings", 0, 0, "lower")], step)
     sys.exit(ROWS.finish())

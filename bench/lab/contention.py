@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""contention.py [soak] [NAME...]: jobs that meet on the trunks of the lab: against static ECMP, against as many connections round robin.
+"""contention.py [NAME...] [soak]: jobs that meet on the trunks of the lab: against static ECMP, against as many connections round robin.
 
 Two jobs of 4 ranks each, all on the same 4 hosts of two leaves, 2 NICs a host; host links are 1.5 times as fast as trunks. Each draw
 of source ports plays all variants one after the other, in an order of its own. A rank's throughput is what it received in the middle
@@ -12,7 +12,7 @@ full        ours
 balanced    as ecmp, in a fabric that balances load itself (balance.bpf.c)
 slow_full, slow_balanced: the same two with one uplink at 10 %
 
-Two draws; `contention.py soak`: ten.
+Two draws; `contention.py NAME… soak`: ten.
 """
 import contextlib
 import os
@@ -23,13 +23,11 @@ import time
 from balance import Balance
 from job import FABRIC as JOB_FABRIC
 from job import NS, PLUGIN, REFERENCE, Job
-from world import Lab, Missing, Rows, median, need_root, quantile, runs, seconds, spread
+from world import ASKED, Lab, Missing, Rows, median, need_root, quantile, runs, seconds, spread
 
 NAME = "bench-contention"
 FABRIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contention.yaml")
 TRUNK_MBPS, BUFFER_BYTES = 30, 120000  # as there
-SOAK = sys.argv[1:2] == ["soak"]
-DRAWS = 10 if SOAK else 2
 LANES = 4
 SIZES = {"alltoall": "8M", "all_reduce": "4M"}  # a connection of the reference has 1 and 3 MB of it each time
 WAIT_US = 500  # between two looks when nothing moves: eight ranks that look each 50 us take a processor
@@ -113,7 +111,7 @@ class Comparison:
         self.rows, self.name, self.found = rows, name, {variant: [] for variant in VARIANTS}
         order = random.Random(1)
         with Lab(NAME, FABRIC, agents=False) as lab:
-            for draw in range(runs(DRAWS)):
+            for draw in range(runs(10, 2)):
                 turn = list(VARIANTS)
                 order.shuffle(turn)
                 for variant in turn:
@@ -129,7 +127,7 @@ class Comparison:
 
     def add(self, row, values, must, aim, note="", better="higher"):
         self.rows.add(f"contention.{self.name}.{row}", median(values), "ratio", must, aim, better, len(values), spread(values),
-                      f"bench/lab/contention.py {'soak ' if SOAK else ''}{self.name}", note)
+                      f"bench/lab/contention.py {self.name}", note)
 
     def rates(self):
         found = self.found
@@ -186,7 +184,7 @@ def brownout(rows):
     """one trunk at 10 % of its rate under one all-reduce: job's rate against the capacity that is left"""
     shares = []
     with Lab(NAME, JOB_FABRIC, agents=False) as lab:
-        for turn in range(runs(5 if SOAK else 2)):
+        for turn in range(runs(5, 1)):
             last = seconds(20)
             with Job(lab, last, "all_reduce", "0,2") as job:
                 time.sleep(last * 0.5)
@@ -203,7 +201,7 @@ def gray_loss(rows):
     for percent in (1, 10):
         shares = []
         with Lab(NAME, JOB_FABRIC, agents=False) as lab:
-            for turn in range(runs(5 if SOAK else 2)):
+            for turn in range(runs(5, 1)):
                 last = seconds(20)
                 with Job(lab, last, "all_reduce", "0,2") as job:
                     time.sleep(last * 0.4)
@@ -225,7 +223,7 @@ MEASURES = {
 
 if __name__ == "__main__":
     need_root()
-    ROWS = Rows("contention-soak" if SOAK else "contention-lab")
-    for chosen in sys.argv[1 + SOAK:] or MEASURES:
+    ROWS = Rows("contention-lab")
+    for chosen in ASKED or MEASURES:
         ROWS.measure(MEASURES[chosen][1], MEASURES[chosen][0])
     sys.exit(ROWS.finish())

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from world import BUILD, Lab, Rows, median, need_root, seconds, spread
+from world import ASKED, BUILD, Lab, Rows, median, need_root, seconds, spread
 
 NAME = "bench-cost"
 BARE = os.path.join(BUILD, "bench", "bare_exchange")
@@ -124,9 +124,8 @@ def eight_nics(rows):
 if __name__ == "__main__":
     need_root()
     ROWS = Rows("cost-lab")
-    wanted = sys.argv[1:]
-    if not wanted or "two_nics" in wanted:
+    if not ASKED or "two_nics" in ASKED:
         ROWS.measure([("cost.agent.cpu_pct", "% of a core", 2, 0.5), ("cost.agent.rss_mib", "MiB", 24, None)], two_nics)
-    if not wanted or "eight_nics" in wanted:
+    if not ASKED or "eight_nics" in ASKED:
         ROWS.measure([("cost.agent.cpu_pct.8nics", "% of a core", 6, 2), ("cost.agent.rss_mib.8nics", "MiB", 64, None)], eight_nics)
     sys.exit(ROWS.finish())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""failover.py [soak] [NAME...]: an all-reduce in the lab while links, NICs and paths die under it.
+"""failover.py [NAME...] [soak]: an all-reduce in the lab while links, NICs and paths die under it.
 
 The job is `foliot perf all_reduce` of 4 hosts on both leaves, messages of 64 KiB, two rings. A fault's gap is the longest interval
 between two receives done that touches the second after its onset, at the worst rank, less the p99 of equal windows without faults.
@@ -8,12 +8,11 @@ import sys
 import time
 
 from job import FABRIC, NS, Job
-from world import Lab, Missing, Rows, median, need_root, quantile, runs, seconds
+from world import ASKED, Lab, Missing, Rows, median, need_root, quantile, runs, seconds
 
 NAME = "bench-failover"
 WINDOW = NS
-SOAK = sys.argv[1:2] == ["soak"]  # 500 faults of each kind of gap, not 8
-FAULTS = 500 if SOAK else 8
+FAULTS = runs(500, 4)
 
 
 class Plan:
@@ -75,31 +74,31 @@ def nic_of(turn):
 
 def carrier(rows):
     """a host's link goes down: carrier off at the switch's end"""
-    measure_gap(rows, "carrier", "carrier", lambda lab, turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"), runs(FAULTS), 50, 10)
+    measure_gap(rows, "carrier", "carrier", lambda lab, turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"), FAULTS, 50, 10)
 
 
 def trunk(rows):
     """a trunk goes down; leaves go round it after 200 ms, as a routing protocol would"""
     measure_gap(rows, "trunk", "trunk", lambda lab, turn, last: lab.fault("trunk", f"trunk {turn % 2}-{turn % 4}", "--for", f"{last}s",
-                                                                          "--reroute", "200ms"), runs(FAULTS), 100, 20)
+                                                                          "--reroute", "200ms"), FAULTS, 100, 20)
 
 
 def blackhole_path(rows):
     """a trunk swallows everything, carrier stays"""
     measure_gap(rows, "blackhole_path", "blackhole", lambda lab, turn, last: lab.fault("blackhole", f"trunk {turn % 2}-{turn % 4}", "--for",
-                                                                                       f"{last}s"), runs(FAULTS), 250, 50)
+                                                                                       f"{last}s"), FAULTS, 250, 50)
 
 
 def blackhole_nic(rows):
     """a NIC's link swallows everything both ways, carrier stays"""
     measure_gap(rows, "blackhole_nic", "blackhole", lambda lab, turn, last: lab.fault("blackhole", nic_of(turn), "--for", f"{last}s"),
-                runs(FAULTS), 250, 50)
+                FAULTS, 250, 50)
 
 
 def blackhole_one_way(rows):
     """a NIC's link swallows one direction"""
     measure_gap(rows, "blackhole_one_way", "blackhole", lambda lab, turn, last: lab.fault(
-        "blackhole", nic_of(turn // 2), "--direction", "up" if turn % 2 else "down", "--for", f"{last}s"), runs(FAULTS), 250, 50)
+        "blackhole", nic_of(turn // 2), "--direction", "up" if turn % 2 else "down", "--for", f"{last}s"), FAULTS, 250, 50)
 
 
 def carrier_late(rows):
@@ -108,7 +107,7 @@ def carrier_late(rows):
         lab.fault("blackhole", nic_of(turn), "--for", f"{last}s")
         time.sleep(1)
         lab.fault("carrier", nic_of(turn), "--for", f"{last - 1}s")
-    measure_gap(rows, "carrier_late", "blackhole", act, runs(FAULTS), 100, 20, "silent for a second, then the carrier")
+    measure_gap(rows, "carrier_late", "blackhole", act, FAULTS, 100, 20, "silent for a second, then the carrier")
 
 
 def two_nics(rows):
@@ -117,14 +116,14 @@ def two_nics(rows):
         lab.fault("carrier", f"nic {turn % 4}.0", "--for", f"{last}s")
         time.sleep(0.1)
         lab.fault("carrier", f"nic {(turn + 2) % 4}.1", "--for", f"{last}s")
-    measure_gap(rows, "two_nics", "carrier", act, runs(FAULTS), 100, 20)
+    measure_gap(rows, "two_nics", "carrier", act, FAULTS, 100, 20)
 
 
 def lost(rows):
     """a NIC of two is lost for 10 s: goodput meanwhile, seconds lost, full speed again"""
     shares, areas, back = [], [], []
     with Lab(NAME, FABRIC, agents=False) as lab:
-        plan = Plan(lab, runs(5), 10, 8)
+        plan = Plan(lab, runs(5, 2), 10, 8)
         with Job(lab, plan.duration()) as job:
             plan.play(lambda turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"))
         begins, ends = onsets(lab, job, "carrier")
@@ -181,7 +180,7 @@ MEASURES = {
 
 if __name__ == "__main__":
     need_root()
-    ROWS = Rows("failover-soak" if SOAK else "failover-lab")
-    for chosen in sys.argv[1 + SOAK:] or ([name for name in MEASURES if name not in ("lost", "flaps")] if SOAK else MEASURES):
+    ROWS = Rows("failover-lab")
+    for chosen in ASKED or MEASURES:
         ROWS.measure(MEASURES[chosen][1], MEASURES[chosen][0])
     sys.exit(ROWS.finish())

@@ -8,7 +8,7 @@ import json
 import sys
 import time
 
-from world import Lab, Rows, Traffic, Watch, need_root, seconds
+from world import SOAK, Lab, Rows, Traffic, Watch, need_root, seconds
 
 NAME = "bench-false"
 TRUE = ("peer-silent", "sensing-late", "clock-disrupted")  # of agents that were stopped
@@ -66,8 +66,8 @@ def verdicts(rows, duration, id):
     kinds = {}
     for _, _, kind in wrong:
         kinds[kind] = kinds.get(kind, 0) + 1
-    rows.add(id, len(wrong), "verdicts", 0, 0, "lower", command=f"bench/lab/false.py: {duration:.0f} s, foliot lab traffic --pattern fill --load 95",
-             note=f"{turns} rounds; " + (", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none") +
+    rows.add(id, len(wrong), "verdicts", 0, 0, "lower", command="bench/lab/false.py",
+             note=f"{duration:.0f} s of `foliot lab traffic --pattern fill --load 95`, {turns} rounds; " + (", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none") +
              f"; {len(true)} true ones of stopped agents; hard bounds broken afterwards {clock['hard']['broken']}")
 
 
@@ -83,7 +83,6 @@ def soak(rows):
 
 if __name__ == "__main__":
     need_root()
-    IS_SOAK = "soak" in sys.argv[1:]
-    ROWS = Rows("false-lab-soak" if IS_SOAK else "false-lab")
-    ROWS.measure([("false.lab.verdicts" + ("" if IS_SOAK else ".2min"), "verdicts", 0, 0, "lower")], soak if IS_SOAK else bench)
+    ROWS = Rows("false-lab")
+    ROWS.measure([("false.lab.verdicts" + ("" if SOAK else ".2min"), "verdicts", 0, 0, "lower")], soak if SOAK else bench)
     sys.exit(ROWS.finish())

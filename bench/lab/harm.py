@@ -40,7 +40,7 @@ def harm(rows):
         time.sleep(10)
         for name, (pattern, size, count, turns) in JOBS.items():
             times = {True: [], False: []}
-            for turn in range(runs(turns)):
+            for turn in range(runs(turns, max(2, turns * 2 // 5))):
                 for on in (True, False) if turn % 2 == 0 else (False, True):
                     agents(lab, on)
                     times[on].append(transfers(lab, pattern, size, count))

@@ -10,14 +10,12 @@ import subprocess
 import sys
 
 from job import FABRIC, PLUGIN, REFERENCE
-from world import FOLIOT, Lab, Missing, Rows, median, need_root, runs, spread
+from world import FOLIOT, SOAK, Lab, Missing, Rows, median, need_root, runs, spread
 
 NAME = "bench-healthy"
 SETTINGS = [(0, 1), (1, 1), (1, 4)]
-SOAK = sys.argv[1:2] == ["soak"]
 ITERATIONS = {"256K": 20, "1M": 4, "4M": 2, "16M": 1, "64M": 1}  # some seconds each
 SIZES = ("256K", "4M", "16M", "64M") if SOAK else ("256K", "4M", "16M")
-PAIRS = 7 if SOAK else 3
 
 
 def bus_bw(lab, plugin, size, setting=(0, 1)):
@@ -39,17 +37,17 @@ def healthy(rows):
         setting = max(SETTINGS, key=lambda s: max(bus_bw(lab, REFERENCE, "1M", s) for _ in range(2)))
         for size in SIZES:
             pairs = []
-            for _ in range(runs(PAIRS)):
+            for _ in range(runs(7, 3)):
                 theirs = bus_bw(lab, REFERENCE, size, setting)
                 pairs.append((bus_bw(lab, PLUGIN, size), theirs))
             ratios = [ours / theirs for ours, theirs in pairs]
             rows.add(f"job.lab.busbw.{size}.ratio", median(ratios), "ratio", 0.98, None, "higher", len(ratios), spread(ratios),
-                     f"bench/lab/healthy.py{' soak' if SOAK else ''}", f"{median([b for _, b in pairs]) * 8e3:.0f} → {median([a for a, _ in pairs]) * 8e3:.0f} Mbit/s; "
+                     "bench/lab/healthy.py", f"{median([b for _, b in pairs]) * 8e3:.0f} → {median([a for a, _ in pairs]) * 8e3:.0f} Mbit/s; "
                      f"reference: {setting[0]} threads x {setting[1]} connections; 2 NICs of 75 Mbit/s a host")
 
 
 if __name__ == "__main__":
     need_root()
-    ROWS = Rows("job-lab-soak" if SOAK else "job-lab")
+    ROWS = Rows("job-lab")
     ROWS.measure([(f"job.lab.busbw.{size}.ratio", "ratio", 0.98, None, "higher") for size in SIZES], healthy)
     sys.exit(ROWS.finish())

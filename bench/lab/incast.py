@@ -56,7 +56,7 @@ def incast(rows):
     order = random.Random(1)
     found = {variant: [] for variant in VARIANTS}
     with Lab(NAME, FABRIC, agents=False) as lab:
-        for turn in range(runs(5)):
+        for turn in range(runs(5, 2)):
             names = list(VARIANTS)
             order.shuffle(names)
             for variant in names:

@@ -4,7 +4,7 @@ import re
 import sys
 import time
 
-from world import Lab, Missing, Rows, Watch, median, need_root, runs, spread
+from world import ASKED, Lab, Missing, Rows, Watch, median, need_root, runs, spread
 
 NAME = "bench-links"
 
@@ -67,9 +67,8 @@ def counted(rows):
 if __name__ == "__main__":
     need_root()
     ROWS = Rows("links-lab")
-    wanted = sys.argv[1:]
-    if not wanted or "detect" in wanted:
+    if not ASKED or "detect" in ASKED:
         ROWS.measure([("links.detect_ms", "ms", 1000, 50)], detect)
-    if not wanted or "counted" in wanted:
+    if not ASKED or "counted" in ASKED:
         ROWS.measure([("links.flaps.counted", "of 1000", 1000, None, "higher"), ("links.flaps.said", "yes/no", 1, None, "higher")], counted)
     sys.exit(ROWS.finish())

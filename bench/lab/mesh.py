@@ -5,7 +5,7 @@ import json
 import sys
 import time
 
-from world import Lab, Missing, Rows, Watch, median, need_root, runs, spread
+from world import ASKED, Lab, Missing, Rows, Watch, median, need_root, runs, spread
 
 NAME = "bench-mesh"
 
@@ -61,7 +61,7 @@ def blackhole(rows):
     """leaf to spine swallows one direction silently, until path, direction and element are named"""
     verdicts, found, missed = [], [], 0
     with mesh_lab() as (lab, watches):
-        for turn in range(runs(10)):
+        for turn in range(runs(10, 5)):
             leaf, spine, way = turn % 2, turn % 4, ("up", "down")[turn // 2 % 2]
             lab.fault("blackhole", f"trunk {leaf}-{spine}", "--direction", way, "--for", "4s")
             at = lab.events("blackhole", "on")[-1]["before_raw_ns"]
@@ -85,7 +85,7 @@ def blackhole(rows):
 
 def trunk_flaps(rows):
     """a trunk down for 2 s: no NIC's carrier shows it"""
-    found, element, total = 0, 0, runs(10)
+    found, element, total = 0, 0, runs(10, 5)
     with mesh_lab() as (lab, watches):
         for turn in range(total):
             leaf, spine = turn % 2, turn % 4
@@ -106,9 +106,8 @@ def trunk_flaps(rows):
 if __name__ == "__main__":
     need_root()
     ROWS = Rows("mesh-lab")
-    wanted = sys.argv[1:]
-    if not wanted or "blackhole" in wanted:
+    if not ASKED or "blackhole" in ASKED:
         ROWS.measure([("mesh.blackhole.lab_ms", "ms", 2000, 300)], blackhole)
-    if not wanted or "trunk_flaps" in wanted:
+    if not ASKED or "trunk_flaps" in ASKED:
         ROWS.measure([("mesh.trunkflaps.found", "of 10", 10, None, "higher")], trunk_flaps)
     sys.exit(ROWS.finish())

@@ -50,7 +50,7 @@ def priority(rows):
     slow, share, slow_without, alone_share = [], [], [], []
     order = random.Random(1)
     with Lab(NAME, FABRIC, agents=False) as lab:
-        for turn in range(runs(5)):
+        for turn in range(runs(5, 2)):
             plays = {"high": (high, None), "low": (None, low), "normal": (None, none), "both": (high, low), "without": (none, none)}
             names = list(plays)
             order.shuffle(names)

@@ -18,6 +18,8 @@ FOLDER = os.environ.get("FOLIOT_BENCH", os.path.join(BUILD, "bench"))
 FOLIOT = os.path.join(BUILD, "src", "app", "foliot")
 AGENT = os.path.join(BUILD, "src", "app", "foliot-agent")
 QUICK = os.environ.get("FOLIOT_BENCH_QUICK")  # a shorter try, for those who change these scripts
+SOAK = "soak" in sys.argv[1:]  # `make soak`, which has the time: `make bench` has an hour for all its programs
+ASKED = [word for word in sys.argv[1:] if word != "soak"]
 
 
 def raw_ns():
@@ -28,8 +30,12 @@ def seconds(full):
     return full / 5 if QUICK else full
 
 
-def runs(full):
-    return max(2, full // 5) if QUICK else full
+def runs(full, short=None):
+    """How often something is measured: `full`, or only `short` times when this isn't the soak."""
+    if SOAK:
+        return full
+    count = short or full
+    return max(2, count // 5) if QUICK else count
 
 
 def median(values):
@@ -195,11 +201,11 @@ class Rows:
     """The rows of one bench program: printed, and written to $FOLIOT_BENCH/<name>.json."""
 
     def __init__(self, name):
-        self.name, self.rows = name, []
+        self.name, self.rows = name + ("-soak" if SOAK else ""), []
 
     def add(self, id, value, unit, must=None, aim=None, better="lower", runs=1, spread=None, command="", note=None):
         row = {"id": id, "value": value, "unit": unit, "must": must, "aim": aim, "better": better, "runs": runs,
-               "spread": spread, "command": command}
+               "spread": spread, "command": command + (" soak" if SOAK and command.startswith("bench/") else "")}
         if note:
             row["note"] = note
         self.rows.append(row)
