@@ -13,7 +13,6 @@
 #include "platform/store/sql.h"
 
 enum {
-    CHECK_AT_OPEN_BYTES = 64 << 20, /* a larger file is looked through by store_check alone */
     PATH_SIZE = 512,
 };
 
@@ -296,6 +295,23 @@ int store_checkpoint(struct store *s)
     return sql_rc(s, rc);
 }
 
+static int look_through(struct store *s, const char *how, char words[256])
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(s->db, how, -1, &statement, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(statement);
+    }
+    int r = rc == SQLITE_ROW ? 0 : sql_rc(s, rc);
+    if (rc == SQLITE_ROW && strcmp(sql_text(statement, 0), "ok") != 0) {
+        snprintf(words, 256, "%.250s", sql_text(statement, 0));
+        words[strcspn(words, "\n")] = 0;
+        r = -EUCLEAN;
+    }
+    sqlite3_finalize(statement);
+    return r;
+}
+
 static int set_up(struct store *s, const struct store_options *o, char words[256])
 {
     static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
@@ -313,15 +329,19 @@ static int set_up(struct store *s, const struct store_options *o, char words[256
         return r;
     }
     if (writes) {
-        /* before the first table: for new files */
-        r = sql_rc(s, sqlite3_exec(s->db, "PRAGMA page_size=8192; PRAGMA auto_vacuum=INCREMENTAL;",
-                                   NULL, NULL, NULL));
-        r = r < 0 ? r : sql_rc(s, sqlite3_exec(s->db, pragmas, NULL, NULL, NULL));
         s->log_pages_max = STORE_LOG_PAGES;
         sqlite3_wal_hook(s->db, on_log, s);
+        /* Only of a new file: of another one it would be a commit, which would put the log that a killed
+         * one left into the file, four syncs before anybody is answered. */
+        if (stat(o->path, &st) < 0 || st.st_size == 0) {
+            r = sql_rc(s,
+                       sqlite3_exec(s->db, "PRAGMA page_size=8192; PRAGMA auto_vacuum=INCREMENTAL;",
+                                    NULL, NULL, NULL));
+        }
+        r = r < 0 ? r : sql_rc(s, sqlite3_exec(s->db, pragmas, NULL, NULL, NULL));
     }
-    if (r == 0 && stat(o->path, &st) == 0 && st.st_size < CHECK_AT_OPEN_BYTES) {
-        r = store_check(s, words);
+    if (r == 0 && stat(o->path, &st) == 0 && st.st_size < STORE_CHECK_BYTES) {
+        r = look_through(s, "PRAGMA quick_check(1)", words);
     }
     if (r == 0 && writes) {
         r = migrate(s, o->path, words);
@@ -430,19 +450,7 @@ void store_snapshot_end(struct store *s)
 
 int store_check(struct store *s, char words[256])
 {
-    sqlite3_stmt *statement = NULL;
-    int rc = sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(1)", -1, &statement, NULL);
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(statement);
-    }
-    int r = rc == SQLITE_ROW ? 0 : sql_rc(s, rc);
-    if (rc == SQLITE_ROW && strcmp(sql_text(statement, 0), "ok") != 0) {
-        snprintf(words, 256, "%.250s", sql_text(statement, 0));
-        words[strcspn(words, "\n")] = 0;
-        r = -EUCLEAN;
-    }
-    sqlite3_finalize(statement);
-    return r;
+    return look_through(s, "PRAGMA integrity_check(1)", words);
 }
 
 /* ---- backup ---- */

@@ -102,6 +102,41 @@ static void end_log(struct worker_job *job)
     free(l);
 }
 
+struct check_job {
+    struct worker_job job;
+    struct controller *c;
+    int rc;
+    char words[256];
+};
+
+static void run_check(struct worker_job *job, struct store *store)
+{
+    struct check_job *k = (struct check_job *)job;
+    k->rc = store_check(store, k->words);
+}
+
+static void end_check(struct worker_job *job)
+{
+    struct check_job *k = (struct check_job *)job;
+    if (k->rc == -EUCLEAN) {
+        controller_store_failed(k->c, k->rc, k->words);
+    }
+    free(k);
+}
+
+/* What opening left out of a small store's check, in the keeper: nobody waits for it. */
+static void check_store(struct controller *c)
+{
+    struct store_sizes sizes;
+    store_sizes(c->store, &sizes);
+    struct check_job *k = sizes.file_bytes < STORE_CHECK_BYTES ? calloc(1, sizeof(*k)) : NULL;
+    if (k != NULL) {
+        *k = (struct check_job){
+            .job = {.run = run_check, .done = end_check}, .c = c, .rc = -ECANCELED};
+        worker_add(c->keeper, &k->job, false);
+    }
+}
+
 /* The log into the file, in the keeper: writing and syncing some 16 MiB would hold up everyone. */
 static void see_to_log(struct controller *c)
 {
@@ -418,14 +453,18 @@ static int open_loop(struct controller *c)
     return r < 0 ? r : 0;
 }
 
-/* The file that says where we listen: for scripts, and for tests that leave the port to us. */
+/* The file that says where we listen: for scripts, and for tests that leave the port to us. Not synced: it is of this run
+ * only, and on a busy disk a sync takes seconds in which nobody is answered. */
 static void write_ports(struct controller *c)
 {
-    char path[CONTROLLER_PATH_SIZE + 32], text[128];
+    char path[CONTROLLER_PATH_SIZE + 32], beside[CONTROLLER_PATH_SIZE + 40];
     snprintf(path, sizeof(path), "%s/ports", c->config.data_dir);
-    const int n = snprintf(text, sizeof(text), "agents %u\napi %u\n", http_server_port(c->agents),
-                           http_server_port(c->api));
-    if (tls_write_file(path, text, (size_t)n, 0644) < 0) {
+    snprintf(beside, sizeof(beside), "%s.new", path);
+    FILE *file = fopen(beside, "we");
+    bool good = file != NULL && fprintf(file, "agents %u\napi %u\n", http_server_port(c->agents),
+                                        http_server_port(c->api)) > 0;
+    good = file != NULL && fclose(file) == 0 && good;
+    if (!good || rename(beside, path) < 0) {
         controller_say(LOG_WARNING, "%s: can't be written", path);
     }
 }
@@ -448,6 +487,7 @@ int controller_run(const struct controller_options *options)
     r = r < 0 ? r : open_api(c);
     if (r == 0) {
         write_ports(c);
+        check_store(c);
         controller_say(LOG_INFO,
                        "foliot-controller " FOLIOT_VERSION
                        ": %u hosts; agents on port %u, API on http%s port %u",
