@@ -217,6 +217,34 @@ await check("what is wrong is a sentence in Fleet", async () => {
   await page.locator("article.sentence.bad").first().waitFor({ timeout: patience });
   return (await page.locator("article.sentence.bad p").first().textContent()).slice(0, 100);
 });
+await check("an incident's link leads to it, its evidence, what was told of it, and that moment in all views", async () => {
+  await show(page, "Alerts");
+  const sentence = page.locator("article.sentence").filter({ hasText: "h1/nic0: link is down" }).first();
+  await sentence.getByRole("link", { name: /^incident \d+$/ }).click();
+  await page.waitForURL(/incident=\d+/);
+  const [number, at] = ["incident", "at"].map((key) => new RegExp(`${key}=(\\d+)`).exec(page.url())[1]);
+  await page.goto("about:blank");
+  await page.goto(`${url}/#/alerts?incident=${number}&at=${at}`); // as a receiver's link does
+  await page.getByRole("heading", { name: new RegExp(`^Incident ${number}: h1/nic0`) }).waitFor();
+  await page.getByRole("region", { name: "Its evidence: what fires in it now" }).getByRole("row", { name: /link-down .*h1\/nic0: link is down/ }).waitFor();
+  await page.getByRole("region", { name: "What was told of it" }).getByRole("row", { name: /opened/ }).first().waitFor();
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+  await page.getByRole("link", { name: "what was wrong then" }).first().click();
+  await page.getByRole("heading", { name: /^What was wrong at / }).waitFor();
+  await page.locator("article.sentence").filter({ hasText: "h1/nic0" }).first().waitFor();
+  await page.getByRole("navigation").getByRole("link", { name: "Links" }).click();
+  await page.getByText("What links did, and charts, end at the moment chosen").waitFor();
+  await page.getByText(/No link changed in the|What links did before/).first().waitFor();
+  await page.getByLabel("Go to").fill("1700000000"); // nothing had happened then
+  await page.getByRole("button", { name: "Go", exact: true }).click();
+  await page.getByRole("navigation").getByRole("link", { name: "Alerts" }).click();
+  await page.getByText("Nothing was told in this range.").waitFor();
+  await page.goto(`${url}/#/alerts?incident=999999&at=${at}`);
+  await page.getByText("Of incident 999999 nothing is kept here").waitFor();
+  await page.getByRole("button", { name: "Back to now" }).click();
+});
 await check("without its controller the page says so, and doesn't call it healthy", async () => {
   await want("controller-stop");
   await page.getByText(/As of .*, not now/).first().waitFor({ timeout: patience });

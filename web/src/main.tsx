@@ -29,6 +29,17 @@ const views: [string, string, () => preact.JSX.Element][] = [
   ["savings", "Savings", Savings],
 ];
 
+/** What of a view is of the moment that the address names; mesh and alerts say it themselves. */
+const then: Record<string, string> = {
+  fleet: "What was wrong and what changed are of the moment chosen; figures and hosts are as they are now.",
+  clock: "Charts end at the moment chosen; the table is as it is now.",
+  links: "What links did, and charts, end at the moment chosen; the table is as it is now.",
+  jobs: "Jobs are shown with their whole past; states and flows are as they are now.",
+  levels: "Levels are as they are now; their changes are of the range that ends at the moment chosen.",
+  topology: "The topology is as it is now.",
+  savings: "Savings are those of all that is kept.",
+};
+
 function SignIn() {
   const [text, setText] = useState("");
   const [said, setSaid] = useState("");
@@ -121,7 +132,10 @@ function Frame() {
         <button onClick={signOut}>Sign out</button>
       </header>
       <ClockBar />
-      <main id="main" tabIndex={-1}>{View ? <View /> : <Failed text={`There is no view '${place.value.view}'.`} />}</main>
+      <main id="main" tabIndex={-1}>
+        {place.value.at !== null && then[place.value.view] !== undefined && <p class="dim moment">{then[place.value.view]}</p>}
+        {View ? <View /> : <Failed text={`There is no view '${place.value.view}'.`} />}
+      </main>
     </>
   );
 }

@@ -169,6 +169,24 @@ export interface Incident {
   silenced: boolean;
 }
 
+/** An event of kind incident: the incident as it was then told. */
+export interface IncidentRow {
+  id: Ns;
+  at_utc_ns: Ns;
+  word: string; // "opened", "worse", "resolved" …
+  detail: Incident | null;
+}
+
+export interface Alert {
+  id: Ns;
+  incident: Ns | null;
+  rule: string;
+  state: "pending" | "firing";
+  severity: string;
+  since_utc_ns: Ns | null;
+  text: string;
+}
+
 export function big(ns: Ns): bigint {
   return typeof ns === "bigint" ? ns : BigInt(Math.round(ns));
 }

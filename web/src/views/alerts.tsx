@@ -1,53 +1,130 @@
-// Alerts: incidents, one per cause; whoever may, acknowledges.
+// Alerts: incidents, one per cause, now or as they had been told by the moment chosen; one with its evidence and its story, which is
+// where a receiver's link leads; whoever may, acknowledges.
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
-import type { Incident, Page } from "../model.ts";
+import type { Alert, Incident, IncidentRow, Page } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
-import { hrefTo } from "../route.ts";
+import { hrefTo, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
 import { ago, wall } from "../time.ts";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
+import { Table } from "../ui/table.tsx";
 
 const tones: Record<string, Tone> = { page: "bad", critical: "bad", warning: "warn", ticket: "warn", info: "none" };
+const isOver = (i: Incident) => i.state === "resolved" || i.state === "merged";
+const EARLIER_NS = 60_000_000_000n; // a story begins a little before its incident
+
+/** Each incident as it was told last by that moment. Rows come newest first, and so does the answer. */
+export function toldBy(rows: readonly IncidentRow[], moment: bigint): Incident[] {
+  const last = new Map<string, Incident>();
+  for (const row of rows) {
+    if (row.detail !== null && big(row.at_utc_ns) <= moment && !last.has(String(row.detail.incident))) {
+      last.set(String(row.detail.incident), row.detail);
+    }
+  }
+  return [...last.values()];
+}
 
 export function Alerts() {
-  const incidents = useResource<Page<Incident>>("incidents?limit=200", 5_000, ["incident", "finding"]);
-  const [said, setSaid] = useState("");
-  const now = nowNs.value;
-  const acknowledge = async (incident: Incident) => {
-    const answer = await call("POST", `incidents/${incident.incident}`, { acknowledge: true });
-    setSaid(answer.ok ? `Incident ${incident.incident} is yours.` : answer.failure.text);
-    incidents.again();
-  };
+  const { at, query } = place.value;
+  const one = query["incident"] ?? "";
   return (
     <>
       <h1>Alerts</h1>
-      <p role="status" aria-live="polite">{said}</p>
-      {incidents.failure?.kind === "missing" ? <Empty>This controller evaluates no alert rules. What hosts find is in Fleet.</Empty> : (
-        <Shown of={incidents} what="incidents">
-          {(page) => page.items.length === 0 ? <Empty>No incident, open or recent.</Empty> : (
-            <>
-              {page.items.map((i) => {
-                const over = i.state === "resolved" || i.state === "merged";
-                const since = i.since_utc_ns === null ? null : big(i.since_utc_ns);
-                return (
-                <article key={String(i.incident)} class={`sentence ${over ? "good" : "bad"}`}>
-                  <p>{i.text}</p>
-                  <p class="dim">
-                    <Mark tone={over ? "good" : (tones[i.severity] ?? "warn")}>{over ? i.state : `${i.severity}, ${i.state}`}</Mark>{" "}
-                    {since !== null && <>since {wall(since)} ({ago(since, now)}) · </>}{i.alerts} of {i.alerts_total} alerts fire, {i.hosts} hosts
-                    {i.silenced && " · silenced"}{i.acknowledged_by !== null && ` · acknowledged by ${i.acknowledged_by}`} ·{" "}
-                    <a href={hrefTo({ view: "mesh", at: since })}>the mesh at that moment</a>{" "}
-                    {!over && i.acknowledged_by === null && <button onClick={() => void acknowledge(i)}>Acknowledge</button>}
-                  </p>
-                </article>
-                );
-              })}
-            </>
-          )}
-        </Shown>
-      )}
+      {/^\d{1,15}$/.test(one) && <One id={one} at={at} />}
+      {at === null ? <Now /> : <Then at={at} />}
     </>
+  );
+}
+
+function Now() {
+  const incidents = useResource<Page<Incident>>("incidents?limit=200", 5_000, ["incident", "finding"]);
+  return incidents.failure?.kind === "missing" ? <Empty>This controller evaluates no alert rules. What hosts find is in Fleet.</Empty> : (
+    <Shown of={incidents} what="incidents">
+      {(page) => page.items.length === 0 ? <Empty>No incident, open or recent.</Empty> : (
+        <>{page.items.map((i) => <Sentence key={String(i.incident)} incident={i} again={incidents.again} />)}</>
+      )}
+    </Shown>
+  );
+}
+
+function Then({ at }: { at: bigint }) {
+  const { from } = shownRange(nowNs.value);
+  const rows = useResource<Page<IncidentRow>>(`events?kind=incident&limit=1000&since_utc_ns=${from}&until_utc_ns=${at + 1n}`, 60_000);
+  return (
+    <>
+      <h2>Told by {wall(at)}</h2>
+      <p class="dim">Incidents of which something was told in the {place.value.range} before, each as it was told last.</p>
+      <Shown of={rows} what="incidents">
+        {(page) => {
+          const told = toldBy(page.items, at);
+          return told.length === 0 ? <Empty>Nothing was told in this range.</Empty> : <>{told.map((i) => <Sentence key={String(i.incident)} incident={i} />)}</>;
+        }}
+      </Shown>
+    </>
+  );
+}
+
+function One({ id, at }: { id: string; at: bigint | null }) {
+  const incident = useResource<Incident>(`incidents/${id}`, 5_000, ["incident", "finding"]);
+  const since = incident.data?.since_utc_ns ?? null;
+  const begin = at ?? (since === null ? shownRange(nowNs.value).from : big(since));
+  const rows = useResource<Page<IncidentRow>>(at === null && incident.data === null ? null : `events?kind=incident&after=0&limit=1000&since_utc_ns=${begin - EARLIER_NS}`, 10_000, ["incident"]);
+  const alerts = useResource<Page<Alert>>("alerts", 5_000, ["incident", "finding"]);
+  const story = (rows.data?.items ?? []).filter((row) => row.detail !== null && String(row.detail.incident) === id);
+  const firing = (alerts.data?.items ?? []).filter((a) => a.incident !== null && String(a.incident) === id);
+  const known = incident.data ?? story.at(-1)?.detail ?? null;
+  if (known === null) {
+    const waits = (incident.data === null && incident.failure === null) || (at !== null && rows.data === null && rows.failure === null);
+    return <Empty>{waits ? `Loading incident ${id}…` : `Of incident ${id} nothing is kept here: it was over long ago, or isn't this token's to see.`}</Empty>;
+  }
+  return (
+    <section aria-label={`Incident ${id}`}>
+      <h2>Incident {id}{known.cause === null ? "" : `: ${known.cause}`}</h2>
+      <Sentence incident={known} again={incident.again} />
+      {firing.length > 0 && (
+        <Table caption="Its evidence: what fires in it now" rows={firing} id={(a) => String(a.id)} columns={[
+          { name: "Rule", cell: (a) => a.rule },
+          { name: "State", cell: (a) => <Mark tone={a.state === "firing" ? (tones[a.severity] ?? "warn") : "none"}>{a.severity}, {a.state}</Mark> },
+          { name: "Since", cell: (a) => (a.since_utc_ns === null ? "–" : wall(big(a.since_utc_ns))) },
+          { name: "In words", cell: (a) => a.text },
+        ]} />
+      )}
+      {story.length > 0 && (
+        <Table caption="What was told of it" rows={story} id={(r) => String(r.id)} columns={[
+          { name: "When", cell: (r) => <time title={String(r.at_utc_ns)}>{wall(big(r.at_utc_ns))}</time> },
+          { name: "What", cell: (r) => r.word },
+          { name: "In words", cell: (r) => r.detail?.text ?? "" },
+        ]} />
+      )}
+    </section>
+  );
+}
+
+/** again: of what can be acknowledged. */
+function Sentence({ incident: i, again }: { incident: Incident; again?: () => void }) {
+  const [said, setSaid] = useState("");
+  const now = nowNs.value;
+  const over = isOver(i);
+  const since = i.since_utc_ns === null ? null : big(i.since_utc_ns);
+  const acknowledge = async () => {
+    const answer = await call("POST", `incidents/${i.incident}`, { acknowledge: true });
+    setSaid(answer.ok ? `Incident ${i.incident} is yours.` : answer.failure.text);
+    again?.();
+  };
+  return (
+    <article class={`sentence ${over ? "good" : "bad"}`}>
+      <p>{i.text}</p>
+      <p class="dim">
+        <Mark tone={over ? "good" : (tones[i.severity] ?? "warn")}>{over ? i.state : `${i.severity}, ${i.state}`}</Mark>{" "}
+        {since !== null && <>since {wall(since)} ({ago(since, now)}) · </>}{i.alerts} of {i.alerts_total} alerts fire, {i.hosts} hosts
+        {i.silenced && " · silenced"}{i.acknowledged_by !== null && ` · acknowledged by ${i.acknowledged_by}`} ·{" "}
+        <a href={hrefTo({ view: "alerts", query: { incident: String(i.incident) }, at: since })}>incident {String(i.incident)}</a> ·{" "}
+        <a href={hrefTo({ view: "mesh", at: since })}>the mesh at that moment</a> · <a href={hrefTo({ view: "fleet", at: since })}>what was wrong then</a>{" "}
+        {again !== undefined && !over && i.acknowledged_by === null && <button onClick={() => void acknowledge()}>Acknowledge</button>}
+      </p>
+      <p role="status" aria-live="polite">{said}</p>
+    </article>
   );
 }

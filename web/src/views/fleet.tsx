@@ -2,7 +2,7 @@
 import type { Finding, Host, LiveRow, Page, Status } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
-import { hrefTo, shownRange } from "../route.ts";
+import { hrefTo, place, shownRange } from "../route.ts";
 import { ago, bytes, duration, wall } from "../time.ts";
 import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { FindingSentence } from "../ui/sentence.tsx";
@@ -16,16 +16,17 @@ export function Fleet() {
   const status = useResource<Status>("status", 5_000, ["finding", "link", "host"]);
   const now = nowNs.value;
   const { from, to } = shownRange(now);
-  const open = useResource<Page<Finding>>("findings?open=true&limit=50", 5_000, ["finding"]);
+  const at = place.value.at;
+  const open = useResource<Page<Finding>>(`findings?${at === null ? "open=true" : `since_utc_ns=${at}&until_utc_ns=${at + MOMENT_NS}`}&limit=50`, 5_000, ["finding"]);
   const events = useResource<Page<LiveRow>>(`events?order=desc&limit=50&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host"]);
   const hosts = useResource<Page<Host>>("hosts?limit=1000", 10_000, ["host"]);
   return (
     <>
       <h1>Fleet</h1>
       <Shown of={status} what="the fleet's state">{(s) => <Tiles s={s} />}</Shown>
-      <h2>What is wrong now</h2>
+      <h2>{at === null ? "What is wrong now" : `What was wrong at ${wall(at)}`}</h2>
       <Shown of={open} what="findings">
-        {(page) => (page.items.length === 0 ? <Empty>Nothing is found wrong by any host that reports.</Empty> : <>{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
+        {(page) => (page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <>{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
       </Shown>
       <h2>What changed</h2>
       <Shown of={events} what="events">
@@ -43,6 +44,8 @@ export function Fleet() {
     </>
   );
 }
+
+const MOMENT_NS = 1_000_000_000n; // what is found within a second of a moment is found then
 
 function round(ns: bigint): string {
   return (ns - (ns % 10_000_000_000n)).toString(); // the same address for 10 s: the answer can be kept

@@ -1,11 +1,11 @@
 // Links: every port, its state and its flaps; the worst first.
 import { useState } from "preact/hooks";
-import type { Page, Port, Series } from "../model.ts";
+import type { LiveRow, Page, Port, Series } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
-import { shownRange } from "../route.ts";
+import { place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
-import { ago, rate } from "../time.ts";
+import { ago, rate, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
@@ -39,10 +39,28 @@ export function Links() {
               { name: "Leaf", cell: (p) => p.leaf ?? "–", sort: (p) => p.leaf ?? "" },
             ]} />
             {picked && <History port={picked} />}
+            {place.value.at !== null && <Changes until={place.value.at} />}
           </>
         )}
       </Shown>
     </>
+  );
+}
+
+/** Up to a moment chosen: what links had done. */
+function Changes({ until }: { until: bigint }) {
+  const { from } = shownRange(nowNs.value);
+  const rows = useResource<Page<LiveRow>>(`events?kind=link&limit=200&since_utc_ns=${from}&until_utc_ns=${until + 1n}`, 60_000);
+  return (
+    <Shown of={rows} what="what links did">
+      {(page) => page.items.length === 0 ? <Empty>No link changed in the {place.value.range} before {wall(until)}.</Empty> : (
+        <Table caption={`What links did before ${wall(until)}, newest first`} rows={page.items} id={(e) => String(e.id)} columns={[
+          { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
+          { name: "Host", cell: (e) => e.host ?? "–" },
+          { name: "What", cell: (e) => e.detail?.text ?? e.word },
+        ]} />
+      )}
+    </Shown>
   );
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Finding, Level, Port } from "../../src/model.ts";
+import type { Finding, Incident, IncidentRow, Level, Port } from "../../src/model.ts";
+import { toldBy } from "../../src/views/alerts.tsx";
 import { aligned } from "../../src/views/jobs.tsx";
 import { clock } from "../../src/ui/chart.tsx";
 import { ticks } from "../../src/ui/strip.tsx";
@@ -52,4 +53,13 @@ test("how far a measurement is", () => {
   assert.equal(progress({ packets: 0, packets_sent: 0 }), 0);
   assert.equal(progress({ packets: 300, packets_sent: 100 }), 33);
   assert.equal(progress({ packets: 300, packets_sent: 301 }), 100);
+});
+
+test("an incident is shown as it was told last by then, not as it became", () => {
+  const row = (id: number, at: bigint, incident: number, state: string): IncidentRow => ({ id, at_utc_ns: at, word: state, detail: { incident, state } as unknown as Incident });
+  const rows = [row(5, 1795247001121727500n, 1, "resolved"), row(4, 1795247001121727400n, 2, "open"), row(3, 1795247001121727300n, 1, "open"), row(2, 1795247001121727200n, 1, "new")];
+  const then = (moment: bigint) => toldBy(rows, moment).map((i) => [i.incident, i.state]);
+  assert.deepEqual(then(1795247001121727600n), [[1, "resolved"], [2, "open"]]);
+  assert.deepEqual(then(1795247001121727400n), [[2, "open"], [1, "open"]]);
+  assert.deepEqual(then(1795247001121727199n), []);
 });
