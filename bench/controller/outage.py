@@ -2,15 +2,21 @@
 """outage.py [SECONDS]: the controller away that long (an hour in `make soak`), with real agents; then its history must have no
 gap, and the hosts' clocks must not have noticed: looked at as often with the controller there, for a machine that is short of
 processors puts clocks into HOLDOVER by itself. Reports come each second, so that 360 s are as many reports as
-an hour's at the default rate."""
+an hour's at the default rate. Then a lab with a controller that is killed: a job runs for a sixth of that time, with a NIC
+that dies under it once a minute, and must neither end nor get a wrong byte; what befell it must be in the history afterwards."""
+import http.client
+import json
 import math
 import os
+import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import load  # noqa: E402
-from world import AGENT, BUILD, Rows, TOP, need_root  # noqa: E402
+from job import FABRIC, NS, Job  # noqa: E402
+from world import AGENT, BUILD, Lab, Missing, Rows, TOP, need_root  # noqa: E402
 
 sys.path.insert(0, os.path.join(TOP, "test", "controller"))
 import fleet  # noqa: E402
@@ -118,6 +124,75 @@ def outage(rows, seconds):
     rows.add("controller.outage_delivered_s", delivered, "s", None, None, command=command, note="all of it, after it was back")
 
 
+class Away:
+    """The controller of a lab: killed at once, started anew at the end."""
+
+    def __init__(self, lab):
+        self.lab, self.space = lab, f"foliot-{lab.name}-mgmt"
+        found = subprocess.run(["ip", "netns", "pids", self.space], capture_output=True, text=True, check=True).stdout.split()
+        if len(found) != 1:
+            raise Missing(f"{len(found)} processes where the lab's controller should be")
+        os.kill(int(found[0]), signal.SIGKILL)
+        self.begin = time.time()
+
+    def back(self):
+        self.end = time.time()
+        config = os.path.join(self.lab.folder, "controller.yaml")
+        self.lab.running.append(subprocess.Popen(["ip", "netns", "exec", self.space, load.CONTROLLER, "--config", config],
+                                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def events(self, **query):
+        """What the history has of the time away, oldest first; None: nobody answers yet."""
+        words = "&".join(f"{k}={v}" for k, v in query.items())
+        connection = http.client.HTTPConnection("127.0.0.1", self.lab.controller, timeout=30)
+        try:
+            connection.sock = fleet.connect(self.space, "127.0.0.1", self.lab.controller)
+            with open(f"{self.lab.folder}/token", encoding="ascii") as token:
+                headers = {"Authorization": f"Bearer {token.read().strip()}"}
+            connection.request("GET", f"/api/v1/events?limit=1000&after=0&since_utc_ns={int((self.begin - 2) * NS)}"
+                               f"&until_utc_ns={int((self.end + 2) * NS)}&{words}", headers=headers)
+            answer = connection.getresponse()
+            return json.loads(answer.read())["items"] if answer.status == 200 else None
+        except OSError:
+            return None
+        finally:
+            connection.close()
+
+
+FAULT_S = 3
+
+
+def job_through(rows, seconds):
+    """a job with a NIC that dies, and no controller"""
+    need_root()
+    faults = max(1, round(seconds / 60))
+    with Lab("bench-outage", FABRIC, controller=load.free_port()) as lab:
+        lab.wait_synced()
+        away = Away(lab)
+        died, job = "", Job(lab, seconds, FOLIOT_JOB="outage")
+        try:
+            with job:
+                time.sleep(5)  # lanes are up, rates are known
+                for turn in range(faults):
+                    lab.fault("carrier", f"nic {turn % 4}.{turn % 2}", "--for", f"{FAULT_S}s")
+                    time.sleep(seconds / faults if turn + 1 < faults else FAULT_S)
+        except Missing as error:
+            died = str(error)
+        away.back()
+        end = time.monotonic() + 120
+        told, downs = [], []
+        while time.monotonic() < end and not (told and len(downs) >= faults):
+            time.sleep(0.5)
+            told = [e for e in away.events(kind="job", word="failover") or [] if e["detail"]["job"] == "outage"]
+            downs = [e for e in away.events(kind="link", word="down") or []]
+        onsets = [e["before_raw_ns"] + job.shift for e in lab.events("carrier", "on")]
+        gap = max((job.gap_ms(t, t + NS) for t in onsets), default=0) if not died else None
+    wrong = (1 if died else job.wrong()) + abs(len(downs) - faults) + (0 if told else 1)
+    rows.add("controller.outage_job", wrong, "", 0, None, command=f"outage.py {seconds * 6:.0f}",
+             note=died or f"{seconds:.0f} s without its controller, {faults} NICs dead for {FAULT_S} s: longest gap {gap:.0f} ms, wrong bytes "
+             f"{job.wrong()}; in the history afterwards: {len(downs)} links down, {sum(e['detail']['count'] or 1 for e in told)} lanes failed over")
+
+
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 360
     rows = Rows("controller-outage")
@@ -125,7 +200,12 @@ def main():
     def away(rows):
         """the controller away, with it again"""
         outage(rows, seconds)
+
+    def job(rows):
+        """a job meanwhile"""
+        job_through(rows, max(20, seconds / 6))
     rows.measure([("controller.outage_gaps", "", 0, None)], away)
+    rows.measure([("controller.outage_job", "", 0, None)], job)
     return rows.finish()
 
 

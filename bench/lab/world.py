@@ -57,17 +57,19 @@ class Missing(Exception):
 
 
 class Lab:
-    """One lab, up; `with` takes it down whatever happens."""
+    """One lab, up; `with` takes it down whatever happens. controller: a port of this machine that its API is at."""
 
-    def __init__(self, name, file=None, agents=True):
+    def __init__(self, name, file=None, agents=True, controller=None):
         self.name = f"{name}-{os.getpid()}"  # two runs of a bench must not take each other's lab down
-        self.file, self.agents = file, agents
+        self.file, self.agents, self.controller = file, agents, controller
         self.folder = f"/run/foliot-lab/{self.name}"
         self.running = []
 
     def __enter__(self):
         self.command("down", check=False)
         more = ["--agent", AGENT] if self.agents else ["--no-agents"]
+        if self.controller is not None:
+            more.append(f"--controller={self.controller}")
         if self.agents and not os.path.exists(AGENT):
             raise Missing("foliot-agent isn't built")
         self.command("up", *([self.file] if self.file else []), *more)
