@@ -12,6 +12,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import fleet  # noqa: E402
 import hook  # noqa: E402
+import wire  # noqa: E402
 
 fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
@@ -80,6 +81,44 @@ class TestAlerts(fleet.Fleet):
         self.assertRegex(past, r"rule link-down: \d+ facts, \d notifications, 0 pages")
         self.assertIn("0 pages", self.foliot("test", "clock-bound", "--since", "10min"))
         self.foliot("test", "agent-cpu", status=2)
+
+    def firing(self, rule):
+        return [a for a in self.get("/api/v1/alerts")["items"] if a["rule"] == rule and a["state"] == "firing"]
+
+    def test_jobs_and_certificates(self):
+        """What is of no link: a job that sends too little, a certificate that ends within 30 days."""
+        self.write("alerts.yaml", "rules:\n  - {name: job-slow, value: job.throughput, per: job, below: 400Mbit/s, severity: warning}\n")
+        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n")
+        controller = self.processes[-1]
+        self.join(0)
+        controller.stop()
+        self.write("controller.yaml", self.read(self.path("controller.yaml")) + "certificate_life: 29d\n")
+        self.controller()
+        self.join(1)
+        number = {"h0": 0, "h1": 0}
+
+        def say(name, rank, rate, state=1):
+            number[name] += 1
+            job = wire.data(11, wire.job_process("train", rank, 2, state=state, rate=rate))
+            body = wire.batch([(number[name], wire.report(covers=1000, extra=job))], stream=50 + rank)
+            self.assertEqual(self.post("/agent/v1/report", body, **self.identity(name))[0], 200)
+
+        def both(rate, state=1):
+            say("h0", 0, rate, state)
+            say("h1", 1, rate, state)
+            return True
+        both(3 * 10**8)  # together enough
+        self.wait(lambda: both(3 * 10**8) and [a["host"] for a in self.firing("certificate-expires")] == ["h1"], 5,
+                  lambda: str(self.get("/api/v1/alerts")))
+        self.assertEqual(self.firing("certificate-expires")[0]["severity"], "warning")
+        self.assertEqual(self.firing("job-slow"), [])
+        slow = self.wait(lambda: both(10**8) and self.firing("job-slow"), 10, lambda: str(self.get("/api/v1/alerts")))[0]
+        self.assertEqual(slow["job"], "train")
+        self.assertIn("job train: throughput of the job is 200 Mbit/s, below 400 Mbit/s", slow["text"])
+        tenant = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "scope": "h1"})[2]["token"]
+        self.assertEqual([a for a in self.get("/api/v1/alerts", token=tenant)["items"] if a["job"]], [])
+        both(0, state=4)  # it has ended
+        self.wait(lambda: self.firing("job-slow") == [], 10, lambda: str(self.get("/api/v1/alerts")))
 
     @staticmethod
     def with_its_files(program):

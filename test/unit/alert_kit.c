@@ -40,6 +40,11 @@ static const char *host_of(void *context, uint32_t host)
     return name;
 }
 
+static const char *job_of(void *context, uint64_t job)
+{
+    return job == 7 ? "train" : NULL;
+}
+
 struct alert_rule *kit_rule(size_t index, const char *name, enum alert_condition condition)
 {
     struct alert_rule *r = &rules[index];
@@ -75,7 +80,7 @@ void kit_start(void)
     now = (struct mono){1000 * NS_PER_S};
     memset(&told, 0, sizeof(told));
     config.rules = rules;
-    config.fleet = (struct alert_fleet){.nic = nic_of, .host = host_of};
+    config.fleet = (struct alert_fleet){.nic = nic_of, .host = host_of, .job = job_of};
     config.route_count = 1;
     config.routes[0].receivers = 1;
     config.routes[0].severity = ALERT_INFO;

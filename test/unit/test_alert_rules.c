@@ -206,6 +206,47 @@ static void a_rule_without_data_says_so(void **state)
     assert_int_equal(told.events[ALERT_RESOLVED], 1);
 }
 
+static void say_job(uint64_t job, double mbps)
+{
+    const struct alert_sample s = {.metric = ALERT_JOB_THROUGHPUT,
+                                   .host = ALERT_NO_ID,
+                                   .nic = ALERT_NO_ID,
+                                   .peer = ALERT_NO_ID,
+                                   .port = ALERT_NO_ID,
+                                   .job = job,
+                                   .value = mbps};
+    for (int i = 0; i < 20; i++) {
+        alerts_on_sample(engine, now, &s);
+        kit_pass(NS_PER_S);
+    }
+}
+
+static void a_slow_job_is_named_and_its_end_is_the_alerts(void **state)
+{
+    struct alert_rule *r = kit_rule(0, "job-slow", ALERT_ON_THRESHOLD);
+    r->metric = ALERT_JOB_THROUGHPUT;
+    r->scope = ALERT_PER_JOB;
+    r->below = true;
+    r->limit = 400;
+    r->hold = span_s(10);
+    kit_start();
+    say_job(7, 1000);
+    assert_int_equal(told.notifications, 0);
+    say_job(7, 90);
+    assert_string_equal(told.cause, "job train");
+    assert_non_null(
+        strstr(told.text, "job train: throughput of the job is 90 Mbit/s, below 400 Mbit/s"));
+    say_job(8, 90); /* one that the table doesn't know */
+    assert_string_equal(told.cause, "job 8");
+    alerts_on_job_over(engine, now, 7);
+    kit_pass(120 * NS_PER_S);
+    assert_int_equal(told.events[ALERT_RESOLVED], 1);
+    assert_int_equal(kit_counters().firing, 1);
+    r->condition = ALERT_ON_ABSENCE;
+    r->within = span_s(10);
+    assert_non_null(strstr(alert_rule_check(r), "job that is over"));
+}
+
 static void the_dead_mans_switch_beats(void **state)
 {
     config.heartbeat = span_s(60);
@@ -294,6 +335,7 @@ int main(void)
         T(an_acknowledged_incident_escalates_and_repeats_no_more),
         T(what_comes_back_pages_again_only_if_it_lasts),
         T(a_rule_without_data_says_so),
+        T(a_slow_job_is_named_and_its_end_is_the_alerts),
         T(the_dead_mans_switch_beats),
         T(shares_and_worst_values_of_many),
         T(globs),

@@ -48,10 +48,11 @@ struct alert_nic {
     const char *leaf; /* NULL or empty: not known */
     uint32_t host, rail;
 };
-/* The caller's tables. A NULL function or a false result: "nic 7", "host 3" stand in. */
+/* The caller's tables. A NULL function or a false result: "nic 7", "host 3", "job 5" stand in. */
 struct alert_fleet {
     bool (*nic)(void *context, uint32_t nic, struct alert_nic *ret_nic);
     const char *(*host)(void *context, uint32_t host);
+    const char *(*job)(void *context, uint64_t job);
     void *context;
 };
 
@@ -227,6 +228,8 @@ void alerts_on_host(struct alerts *a, struct mono now, uint32_t host);
 void alerts_on_run(struct alerts *a, struct mono now, uint32_t host, uint32_t run);
 /* No longer of the fleet: its alerts are over, its silence is none. */
 void alerts_on_host_removed(struct alerts *a, struct mono now, uint32_t host);
+/* It has ended, well or not: nothing about its series is wrong any more. */
+void alerts_on_job_over(struct alerts *a, struct mono now, uint64_t job);
 /* A rule file was refused: words say why; NULL: it is in order again. */
 void alerts_on_rules_refused(struct alerts *a, struct mono now, const char *words);
 

@@ -102,6 +102,19 @@ const char *name_of_host(const struct alerts *a, uint32_t host, char *text, size
     return text;
 }
 
+const char *name_of_job(const struct alerts *a, uint64_t job, char *text, size_t size)
+{
+    const char *name =
+        a->config.fleet.job != NULL ? a->config.fleet.job(a->config.fleet.context, job) : NULL;
+
+    if (name != NULL) {
+        snprintf(text, size, "job %s", name);
+    } else {
+        snprintf(text, size, "job %llu", (unsigned long long)job);
+    }
+    return text;
+}
+
 const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t size)
 {
     struct alert_nic info;
@@ -321,8 +334,7 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
         }
         break;
     case ALERT_PER_JOB:
-        snprintf(name, sizeof(name), "job %llu", (unsigned long long)s->job);
-        add(a, i, ELEMENT_KIND_JOB, name);
+        add(a, i, ELEMENT_KIND_JOB, name_of_job(a, s->job, name, sizeof(name)));
         break;
     case ALERT_PER_RAIL:
         snprintf(name, sizeof(name), "rail %u", s->rail);

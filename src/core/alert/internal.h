@@ -189,6 +189,7 @@ void element_drop(struct alerts *a, uint32_t element);
 bool cause_init(struct alerts *a);
 const char *name_of_host(const struct alerts *a, uint32_t host, char *text, size_t size);
 const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t size);
+const char *name_of_job(const struct alerts *a, uint64_t job, char *text, size_t size);
 
 /* ---- incident.c: grouping; told.c: who is told what ---- */
 void incident_group(struct alerts *a, struct instance *i);

@@ -143,7 +143,8 @@ static const char *check_series(const struct alert_rule *rule)
         return "rate, count and absence are judged where they are measured";
     }
     if (rule->condition == ALERT_ON_ABSENCE) {
-        return NULL;
+        return metric->scope != ALERT_PER_JOB ? NULL
+                                              : "nobody misses a job that is over: judge its value";
     }
     if (!metric->counter) {
         return "this metric is no counter: judge it by a threshold";

@@ -459,6 +459,18 @@ void series_on_sample(struct alerts *a, const struct alert_sample *sample)
     }
 }
 
+void alerts_on_job_over(struct alerts *a, struct mono now, uint64_t job)
+{
+    a->now = now;
+    for (uint32_t at = a->instance_head; at != NONE;) {
+        struct instance *i = &a->instances[at];
+        at = i->after;
+        if (a->rules[i->rule].scope == ALERT_PER_JOB && i->job == job) {
+            instance_lower(a, i);
+        }
+    }
+}
+
 void series_sweep(struct alerts *a)
 {
     sweep_absence(a);

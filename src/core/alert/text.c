@@ -132,7 +132,7 @@ static void add_who(struct text *t, const struct alerts *a, const struct instanc
         add(t, "%s", name_of_host(a, i->host, x, sizeof(x)));
         break;
     case ALERT_PER_JOB:
-        add(t, "job %llu", (unsigned long long)i->job);
+        add(t, "%s", name_of_job(a, i->job, x, sizeof(x)));
         break;
     case ALERT_PER_RAIL:
         add(t, "rail %u", i->port);

@@ -36,6 +36,12 @@ static void put_nic(const struct alerting *g, struct json_writer *j, const char 
     json_put_string(j, key, known ? info.name : NULL);
 }
 
+static void put_job(const struct alerting *g, struct json_writer *j, uint64_t job)
+{
+    const struct alert_fleet *f = &g->options.fleet;
+    json_put_string(j, "job", job != 0 && f->job != NULL ? f->job(f->context, job) : NULL);
+}
+
 static void put_alert(const struct alerting *g, struct json_writer *j, const struct alert *a)
 {
     json_put_object(j, NULL);
@@ -53,6 +59,7 @@ static void put_alert(const struct alerting *g, struct json_writer *j, const str
     put_nic(g, j, "nic", a->nic);
     put_nic(g, j, "peer", a->peer);
     put_id(j, "port", a->port);
+    put_job(g, j, a->job);
     json_put_string(j, "text", a->text);
     json_put_end(j);
 }

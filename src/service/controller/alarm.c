@@ -1,6 +1,7 @@
 /* alarm.c: what the fleet reports, told to the alert engine; what the engine says, kept and shown. The engine's hosts
  * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
 #include "service/controller/fleet_config.h"
+#include "service/controller/job.h"
 #include "service/controller/levels.h"
 #include "service/controller/stored.h"
 #include "service/controller/topology.h"
@@ -354,6 +355,7 @@ void alarm_second(struct controller *c)
 {
     if (c->alerting != NULL) {
         feed_fleet(c);
+        job_alarm_second(c, alerting_engine(c->alerting));
         alarm_run(c);
     }
 }
@@ -394,7 +396,7 @@ int alarm_open(struct controller *c)
     const struct alerting_options options = {
         .path = own[0] != 0 ? own : ALERTING_CONFIG_DEFAULT,
         .must_be = own[0] != 0,
-        .fleet = {.nic = on_nic, .host = on_host, .context = c},
+        .fleet = {.nic = on_nic, .host = on_host, .job = job_alarm_name, .context = c},
         .saved = text,
         .on_incident = on_incident,
         .on_reload = feed_open,
@@ -419,6 +421,7 @@ void alarm_close(struct controller *c)
     c->alert_timer = NULL;
     alerting_free(c->alerting);
     c->alerting = NULL;
+    job_alarm_close(c);
 }
 
 void alarm_reload(struct controller *c)

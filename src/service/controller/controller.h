@@ -218,6 +218,7 @@ struct controller {
     struct measures *measures;
     struct declared *declared;
     struct jobs_state *jobs; /* job.h */
+    struct job_alarm *job_alarm;
 
     /* fleet */
     struct fleet_host **hosts; /* by index: order of joining */

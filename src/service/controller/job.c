@@ -72,6 +72,11 @@ static void name_of(char *to, size_t size, const char *job, uint32_t pid,
     }
 }
 
+void job_name(char *to, size_t size, const struct fleet_host *h, const struct fleet_job_process *p)
+{
+    name_of(to, size, p->job, p->pid, h);
+}
+
 bool job_has(const struct fleet_job *job, const struct fleet_host *h,
              const struct fleet_job_process *p)
 {

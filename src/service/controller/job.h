@@ -72,6 +72,13 @@ bool job_reason_fatal(const char *reason);
 /* Bits a second of one of its slots; -1: nothing was heard, or reports of it may still come. */
 int64_t job_rate_bps(const struct fleet_job *job, uint32_t slot, int64_t now_ns);
 
+/* job_alarm.c: series of jobs for alert rules; the name of one that rules know by a number, NULL: forgotten. */
+void job_alarm_second(struct controller *c, struct alerts *engine);
+const char *job_alarm_name(void *controller, uint64_t id);
+void job_alarm_close(struct controller *c);
+
+/* The name of the job that a process of a host belongs to. */
+void job_name(char *to, size_t size, const struct fleet_host *h, const struct fleet_job_process *p);
 /* The book, by the order in which they were heard of first. */
 uint32_t job_count(const struct controller *c);
 const struct fleet_job *job_get(const struct controller *c, uint32_t index);

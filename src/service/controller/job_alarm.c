@@ -1,0 +1,162 @@
+/* job_alarm.c: what alert rules may judge of jobs: what all ranks send, and their worst flow's delay. Once in some seconds, of
+ * the hosts' last rollups. While a host of a job is silent nobody knows what the job does: nothing is judged then. */
+#include "service/controller/job.h"
+
+#include <stdlib.h>
+
+#include "base/prng.h"
+
+#define EVERY 5 /* seconds */
+
+struct sum {
+    uint64_t id, rate_bps;
+    uint32_t living, unheard, owd_p99_ns;
+};
+
+struct job_alarm {
+    uint32_t second, judged_count;
+    uint64_t judged[JOB_MAX]; /* jobs that rules know of */
+};
+
+/* The same job is the same after a restart, too. */
+static uint64_t id_of(const char *name, uint32_t user)
+{
+    uint64_t id = hash_u64(user, 0x6a6f62);
+    for (; *name != 0; name++) {
+        id = hash_u64(id, (uint8_t)*name);
+    }
+    return id;
+}
+
+const char *job_alarm_name(void *context, uint64_t id)
+{
+    const struct controller *c = context;
+    for (uint32_t i = 0; i < job_count(c); i++) {
+        if (id_of(job_get(c, i)->name, job_get(c, i)->user) == id) {
+            return job_get(c, i)->name;
+        }
+    }
+    return NULL;
+}
+
+/* Processes of one job lie beside each other: where the last one was found is looked first. */
+static struct sum *find(struct sum *list, uint32_t count, uint64_t id, uint32_t *near)
+{
+    if (*near < count && list[*near].id == id) {
+        return &list[*near];
+    }
+    for (*near = 0; *near < count; ++*near) {
+        if (list[*near].id == id) {
+            return &list[*near];
+        }
+    }
+    return NULL;
+}
+
+static void add_process(struct sum *s, const struct fleet_job_process *p, bool silent)
+{
+    if (p->state == FOLIOT__V1__JOB_STATE__JOB_ENDED ||
+        p->state == FOLIOT__V1__JOB_STATE__JOB_KILLED) {
+        return;
+    }
+    s->living++;
+    s->unheard += silent;
+    s->rate_bps += p->rate_out_bps;
+    for (uint32_t i = 0; i < p->flow_count; i++) {
+        s->owd_p99_ns =
+            p->flows[i].owd_p99_ns > s->owd_p99_ns ? p->flows[i].owd_p99_ns : s->owd_p99_ns;
+    }
+}
+
+static void add_up(const struct controller *c, struct sum *list, uint32_t count)
+{
+    const struct mono now = controller_mono();
+    uint32_t near = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = (struct sum){.id = id_of(job_get(c, i)->name, job_get(c, i)->user)};
+    }
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const struct fleet_host *h = c->hosts[i];
+        const bool silent = !h->member || fleet_freshness(c, h, now) == FRESHNESS_STALE;
+        for (uint32_t k = 0; k < h->job_count; k++) {
+            char name[sizeof(((struct fleet_job *)NULL)->name)];
+            job_name(name, sizeof(name), h, &h->jobs[k]);
+            struct sum *s = find(list, count, id_of(name, h->jobs[k].user), &near);
+            if (s != NULL) {
+                add_process(s, &h->jobs[k], silent);
+            }
+        }
+    }
+}
+
+static void judge(struct alerts *engine, const struct sum *s)
+{
+    struct alert_sample sample = {.metric = ALERT_JOB_THROUGHPUT,
+                                  .host = ALERT_NO_ID,
+                                  .nic = ALERT_NO_ID,
+                                  .peer = ALERT_NO_ID,
+                                  .port = ALERT_NO_ID,
+                                  .job = s->id,
+                                  .value = (double)s->rate_bps * 1e-6};
+    alerts_on_sample(engine, controller_mono(), &sample);
+    if (s->owd_p99_ns > 0) { /* 0: no clock says */
+        sample.metric = ALERT_JOB_DELAY_P99;
+        sample.value = s->owd_p99_ns;
+        alerts_on_sample(engine, controller_mono(), &sample);
+    }
+}
+
+/* Whom rules knew and nobody runs any more, is over. */
+static void end_others(struct job_alarm *a, struct alerts *engine, struct sum *list, uint32_t count)
+{
+    uint32_t kept = 0, near = 0;
+    for (uint32_t i = 0; i < a->judged_count; i++) {
+        const struct sum *s = find(list, count, a->judged[i], &near);
+        if (s != NULL && s->living > 0) {
+            a->judged[kept++] = a->judged[i];
+        } else {
+            alerts_on_job_over(engine, controller_mono(), a->judged[i]);
+        }
+    }
+    a->judged_count = kept;
+}
+
+static bool is_judged(const struct job_alarm *a, uint64_t id)
+{
+    uint32_t i = 0;
+    while (i < a->judged_count && a->judged[i] != id) {
+        i++;
+    }
+    return i < a->judged_count;
+}
+
+void job_alarm_second(struct controller *c, struct alerts *engine)
+{
+    c->job_alarm = c->job_alarm == NULL ? calloc(1, sizeof(*c->job_alarm)) : c->job_alarm;
+    struct job_alarm *a = c->job_alarm;
+    const uint32_t count = job_count(c);
+    if (a == NULL || a->second++ % EVERY != 0 || (count == 0 && a->judged_count == 0)) {
+        return;
+    }
+    struct sum *list = calloc((size_t)count + 1, sizeof(*list));
+    if (list == NULL) {
+        return; /* the next turn */
+    }
+    add_up(c, list, count);
+    end_others(a, engine, list, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i].living > 0 && list[i].unheard == 0) {
+            judge(engine, &list[i]);
+            if (!is_judged(a, list[i].id) && a->judged_count < JOB_MAX) {
+                a->judged[a->judged_count++] = list[i].id;
+            }
+        }
+    }
+    free(list);
+}
+
+void job_alarm_close(struct controller *c)
+{
+    free(c->job_alarm);
+    c->job_alarm = NULL;
+}
