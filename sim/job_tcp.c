@@ -489,6 +489,7 @@ int sim_connect(struct job_world *w, struct process *p, const struct io_connect 
     e->process = (int)p->index;
     e->nic = (uint32_t)from_nic;
     e->port = (uint16_t)(32768 + prng_below(&w->prng, 28000));
+    e->port = to->from.port != 0 ? to->from.port : e->port;
     e->waiting_since = w->now;
     w->conns[conn]->ends[1].nic = (uint32_t)to_nic;
     w->conns[conn]->ends[1].port = to->to.port;

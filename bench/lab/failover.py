@@ -120,8 +120,8 @@ def two_nics(rows):
 
 
 def lost(rows):
-    """a NIC of two is lost for 10 s: goodput meanwhile, seconds lost, full speed again"""
-    shares, areas, back = [], [], []
+    """a NIC of two is lost for 10 s: goodput meanwhile, seconds lost"""
+    shares, areas = [], []
     with Lab(NAME, FABRIC, agents=False) as lab:
         plan = Plan(lab, runs(5, 2), 10, 8)
         with Job(lab, plan.duration()) as job:
@@ -134,16 +134,39 @@ def lost(rows):
             continue
         shares.append(job.rate(begin + NS, end) / full)
         areas.append(((end + 5 * NS - begin) / NS) - job.bytes(begin, end + 5 * NS) / full)
-        at = end
-        while at < end + 5 * NS and job.rate(at, at + NS // 2) < 0.99 * full:
-            at += NS // 50
-        back.append((at - end) / NS)
     rows.add("failover.lost.goodput", median(shares), "of before", 0.475, 0.495, "higher", len(shares), max(shares) - min(shares),
              "bench/lab/failover.py lost", "one NIC of two: (N - 1)/N is 0.5")
     rows.add("failover.lost.seconds", median(areas), "s", 5.5, 5.05, runs=len(areas), spread=max(areas) - min(areas),
              command="bench/lab/failover.py lost", note="area of the dip over the rate before; 10 s of one NIC of two are 5 s")
-    rows.add("failover.flap.back_s", median(back), "s", 2, 0.5, runs=len(back), spread=max(back) - min(back),
-             command="bench/lab/failover.py lost", note="first half second at 99 % of the 3 s before the fault")
+
+
+def back_after(job, flaps):
+    """Seconds from the carrier's return to the first half second in which those flaps together are at 99 % of the 2 s before each."""
+    last = job.span()[1]
+    flaps = [(begin, end) for begin, end in flaps if end + 5 * NS <= last]
+    full = sum(job.rate(begin - 2 * NS, begin) for begin, _ in flaps)
+    if full <= 0:
+        raise Missing("no flap with 5 s after it")
+    after = 0
+    while after < 4.5 * NS and sum(job.rate(end + after, end + after + NS // 2) for _, end in flaps) < 0.99 * full:
+        after += NS // 50
+    return after / NS
+
+
+def flap(rows):
+    """one flap of 2 s, again and again: when they are back at full speed, taken together
+
+    One by itself is a draw: other lanes have moved meanwhile, so the job is a little faster or slower than before, and a lucky half second
+    passes for full speed."""
+    with Lab(NAME, FABRIC, agents=False) as lab:
+        plan = Plan(lab, runs(24, 8), 2, 5)
+        with Job(lab, plan.duration()) as job:
+            plan.play(lambda turn, last: lab.fault("carrier", nic_of(turn), "--for", f"{last}s"))
+        flaps_seen = list(zip(*onsets(lab, job, "carrier")))
+    single = [back_after(job, [one]) for one in flaps_seen if one[1] + 5 * NS <= job.span()[1]]
+    rows.add("failover.flap.back_s", back_after(job, flaps_seen), "s", 2, 0.5, runs=len(single), spread=max(single) - min(single),
+             command="bench/lab/failover.py flap", note="first half second at 99 % of the 2 s before, summed over all flaps; each by itself: "
+             f"median {median(single):.2f}, worst {max(single):.2f} (4.5: not within that)")
 
 
 def flaps(rows):
@@ -173,8 +196,8 @@ MEASURES = {
     "blackhole_path": (blackhole_path, [("failover.blackhole_path.gap_ms", "ms", 250, 50)]),
     "blackhole_nic": (blackhole_nic, [("failover.blackhole_nic.gap_ms", "ms", 250, 50)]),
     "blackhole_one_way": (blackhole_one_way, [("failover.blackhole_one_way.gap_ms", "ms", 250, 50)]),
-    "lost": (lost, [("failover.lost.goodput", "of before", 0.475, 0.495, "higher"), ("failover.lost.seconds", "s", 5.5, 5.05),
-                    ("failover.flap.back_s", "s", 2, 0.5)]),
+    "lost": (lost, [("failover.lost.goodput", "of before", 0.475, 0.495, "higher"), ("failover.lost.seconds", "s", 5.5, 5.05)]),
+    "flap": (flap, [("failover.flap.back_s", "s", 2, 0.5)]),
     "flaps": (flaps, [("failover.flaps.time_ratio", "ratio", 1.05, 0.9)]),
 }
 

@@ -185,6 +185,7 @@ struct set {
         uint8_t tries; /* to connect, in a row, in vain */
         bool was_up;   /* over this pair */
         bool strayed;  /* a standby that isn't on one of the best pairs */
+        uint16_t port; /* its last connection's: its path */
     } lane_nics[LANE_MAX];
     uint32_t sequence, peer_sequence; /* of STATE */
 
@@ -456,7 +457,7 @@ void set_flush(struct set *set, struct mono now, uint32_t lanes);
 /* -- out.c, in.c: the two ends */
 
 void out_start_lanes(struct set *set, struct mono now);
-void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch);
+void out_connect(struct set *set, struct mono now, const struct watch_action *action);
 void out_pump(struct set *set, struct mono now);
 void out_openings(struct set *set, struct mono now);
 /* Connected yet? Then HELLO. */

@@ -37,7 +37,8 @@ void out_start_lanes(struct set *set, struct mono now)
     }
 }
 
-static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch)
+/* same_path: by the port of the last connection, which is hashed to the same links; if that is taken, by any. */
+static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch, bool same_path)
 {
     struct transport *t = set->transport;
     struct io_connect connect = {.notsent = NOTSENT_BYTES,
@@ -48,7 +49,12 @@ static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch)
     connect.from = nic->config.address;
     connect.to = set->peers[set->lane_nics[lane].peer].address;
     connect.device = peer_device(set, nic, &connect.to, epoch);
+    connect.from.port = same_path ? set->lane_nics[lane].port : 0;
     rc = t->io->connect(t->io, &connect, &conn);
+    if (rc < 0 && connect.from.port != 0) {
+        connect.from.port = 0;
+        rc = t->io->connect(t->io, &connect, &conn);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -75,13 +81,14 @@ static void refused(struct set *set, struct mono now, int rc)
     }
 }
 
-void out_connect(struct set *set, struct mono now, uint32_t lane, uint32_t epoch)
+void out_connect(struct set *set, struct mono now, const struct watch_action *action)
 {
+    const uint32_t lane = action->lane, epoch = action->epoch;
     int rc;
 
     set_close_stream(set, lane, true);
     set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
-    rc = connect_lane(set, lane, epoch);
+    rc = connect_lane(set, lane, epoch, action->same_path);
     if (rc < 0) {
         refused(set, now, rc);
         if (ceiling_refused(set, rc) == 0) {
@@ -164,6 +171,7 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     set->refusals = 0;
     set->lane_nics[lane].tries = 0;
     set->lane_nics[lane].was_up = true;
+    set->lane_nics[lane].port = stream->local.port;
     memcpy(set->host, answer.host, sizeof(set->host));
     if (stream->peer_nic == 0) {
         memcpy(set->peer_device, answer.nic, sizeof(set->peer_device));

@@ -337,7 +337,7 @@ void set_act(struct set *set, struct mono now)
         switch (action.kind) {
         case WATCH_CONNECT:
             if (set->sending && set->error == 0) {
-                out_connect(set, now, action.lane, action.epoch);
+                out_connect(set, now, &action);
             }
             break;
         case WATCH_CLOSE:

@@ -1,5 +1,7 @@
 /* test_transport.c: two transports in one process over real loopback sockets: messages, closing, faults. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -274,6 +277,73 @@ static void lanes_without_carrier_are_shown_so(void **state)
     pair.receiver.trouble.no_carrier = false;
     pair_close(&pair);
     assert_int_equal(rmdir(folder), 0);
+}
+
+/* Until the sender's lanes are those, and no others. */
+static void serve_until(struct pair *pair, uint32_t lanes)
+{
+    const struct set *set = pair->sender.transport->sets[0];
+
+    for (int i = 0; i < STEPS_MAX && watch_connected(set->watch) != lanes; i++) {
+        trouble_skipped_ns += NS_PER_MS;
+        serve(pair);
+    }
+    assert_int_equal(watch_connected(set->watch), lanes);
+}
+
+/* After a carrier's return from the ports that they had, which are hashed to the same links; where somebody has one of them
+ * now, from another. */
+static void lanes_come_back_by_the_path_they_had(void **state)
+{
+    struct sockaddr_in taken = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    static uint8_t from[1 << 20], to[1 << 20];
+    struct transport_request *send = NULL, *receive = NULL;
+    bool sent = false, received = false;
+    uint16_t ports[LANE_MAX] = {0};
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    exchange(&pair, 4 << 20, 4 << 20, true, 1);
+    /* It waits for its receive: nobody asks for carriers while nothing is on its way. */
+    assert_int_equal(transport_send(pair.out, from, sizeof(from), 7, NULL, &send), 0);
+    const struct set *set = pair.sender.transport->sets[0];
+    const uint32_t lanes = watch_connected(set->watch);
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        ports[i] = lanes >> i & 1 ? set->streams[i]->local.port : 0;
+    }
+    assert_true(lanes > 1 && ports[0] != 0);
+    for (int turn = 0; turn < 2; turn++) {
+        pair.sender.trouble.no_carrier = true;
+        serve_until(&pair, 0);
+        if (turn == 1) {
+            taken.sin_port = htons(ports[0]);
+            assert_int_equal(bind(fd, (struct sockaddr *)&taken, sizeof(taken)), 0);
+        }
+        pair.sender.trouble.no_carrier = false;
+        serve_until(&pair, lanes);
+        uint32_t same = 0;
+        for (uint32_t i = 0; i < LANE_MAX; i++) {
+            same += (lanes >> i & 1) && set->streams[i]->local.port == ports[i];
+        }
+        assert_true(same > 0 && 2 * same >= (uint32_t)__builtin_popcount(lanes) -
+                                                1); /* a stranger may be sooner */
+        assert_true(turn == 0 || set->streams[0]->local.port != ports[0]);
+    }
+    assert_int_equal(transport_receive(pair.in, to, sizeof(to), 7, false, NULL, &receive), 0);
+    for (int i = 0; i < STEPS_MAX && !(sent && received); i++) {
+        serve(&pair);
+        if (!sent) {
+            assert_int_equal(transport_test(send, &sent, NULL), 0);
+        }
+        if (!received) {
+            assert_int_equal(transport_test(receive, &received, NULL), 0);
+        }
+    }
+    assert_true(sent && received);
+    pair_close(&pair);
+    close(fd);
 }
 
 static uint32_t lanes_there(const struct pair *pair)
@@ -589,6 +659,7 @@ int main(void)
         cmocka_unit_test(what_queues_goes_once),
         cmocka_unit_test(the_host_switch_is_obeyed),
         cmocka_unit_test(lanes_without_carrier_are_shown_so),
+        cmocka_unit_test(lanes_come_back_by_the_path_they_had),
         cmocka_unit_test(the_ceiling_holds),
         cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
         cmocka_unit_test(comms_share_a_set_and_go),

@@ -39,9 +39,11 @@ struct world {
     struct path paths[LANES];
     bool peer_stopped, peer_gone, kernel;
     int64_t hello_ns; /* that the peer's process takes for one; its kernel answers at once */
+    int64_t far_ns;   /* that an answer takes longer */
     uint32_t only;    /* lanes that are given chunks; 0: all that carry */
     bool cut[2];      /* NIC pairs */
     uint32_t closes[LANES], parted, failed, doubles, trusts;
+    uint32_t same_path[LANES], connects[LANES]; /* of the latter, so many by the path they had */
     int64_t closed_at[LANES], suspect_at[LANES], failed_at;
     bool failed_dead;
 };
@@ -87,7 +89,7 @@ static void answer(struct world *w, uint32_t lane, bool pong, uint32_t sequence)
 
     if (p->count < QUEUE) { /* about 1 ms, sometimes 3 */
         p->answers[(p->head + p->count++) % QUEUE] = (struct answer){
-            .at = w->now + 800000 +
+            .at = w->now + w->far_ns + 800000 +
                   (int64_t)prng_below(&w->prng, prng_below(&w->prng, 20) ? 400000 : 2500000),
             .pong = pong,
             .epoch = p->epoch,
@@ -105,6 +107,8 @@ static void actions(struct world *w)
         case WATCH_CONNECT:
             assert_true(a.epoch > p->epoch);
             p->epoch = a.epoch;
+            w->connects[a.lane]++;
+            w->same_path[a.lane] += a.same_path;
             p->hello_at = passes(w, a.lane) ? w->now + w->hello_ns : 0;
             if (passes(w, a.lane)) {
                 watch_on_answered(w->watch, a.lane, a.epoch);
@@ -434,6 +438,81 @@ static void test_one_flap(void **state)
     end(w);
 }
 
+/* What lanes that are no longer doubted carry together, of that of those that are no standbys. */
+static double carried(const struct world *w)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < LANES; i++) {
+        struct watch_lane lane;
+        watch_lane_get(w->watch, at(w), i, &lane);
+        sum += lane.probe_only ? 0 : lane.weight;
+    }
+    return sum;
+}
+
+/* Make before break: the standby carries until those that come back do, also where their trial takes long. And that takes no
+ * sixteen round trips. */
+static void test_nobody_stands_still_for_a_trial(void **state)
+{
+    struct world *w = start(true);
+    struct watch_lane lane;
+    int64_t up;
+
+    (void)state;
+    w->far_ns = 50 * NS_PER_MS;
+    run(w, NS_PER_S);
+    carrier(w, false, 2);
+    run(w, 3 * NS_PER_S);
+    carrier(w, true, 2);
+    up = w->now;
+    do {
+        turn(w, NS_PER_MS);
+        assert_true(carried(w) >= 1);
+        watch_lane_get(w->watch, at(w), 0, &lane);
+    } while (lane.weight < 1 && w->now - up < 5 * NS_PER_S);
+    assert_true(w->now - up <= 650 * NS_PER_MS);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    end(w);
+}
+
+/* A carrier that went says nothing against the path behind it: lanes come back to the one that they had. A path that
+ * swallowed everything is left for another. */
+static void test_which_path_back(void **state)
+{
+    struct world *w = start(true);
+    uint32_t connects;
+
+    (void)state;
+    watch_on_lost(w->watch, at(w), 1, w->paths[1].epoch, LANE_REASON_RESET);
+    actions(w); /* its end was sooner here than the word why */
+    carrier(w, false, 2);
+    run(w, 3 * NS_PER_S);
+    carrier(w, true, 2);
+    run(w, 2 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(w->connects[i], 2);
+        assert_int_equal(w->same_path[i], 1);
+    }
+    w->paths[0].dead = true;
+    run(w, 3 * NS_PER_S);
+    w->paths[0].dead = false;
+    run(w, 10 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    assert_true(w->connects[0] > 2);
+    assert_int_equal(w->same_path[0], 1);
+    /* And one that can't be had again isn't tried for ever. */
+    connects = w->connects[0];
+    carrier(w, false, 3);
+    w->paths[0].dead = true;
+    carrier(w, true, 3);
+    run(w, 15 * NS_PER_S);
+    assert_true(w->connects[0] > connects + 2);
+    assert_int_equal(w->same_path[0], 3);
+    end(w);
+}
+
 static void test_twenty_flaps(void **state)
 {
     struct world *w = start(true);
@@ -641,6 +720,8 @@ int main(void)
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_one_flap),
+        cmocka_unit_test(test_nobody_stands_still_for_a_trial),
+        cmocka_unit_test(test_which_path_back),
         cmocka_unit_test(test_twenty_flaps),
         cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_dead_process),

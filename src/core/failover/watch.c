@@ -20,6 +20,8 @@
 #define SILENT_TOO_NS  (10 * NS_PER_MS)
 #define MISTAKE_NS     (500 * NS_PER_MS)
 #define CAUTION_MAX    2
+#define SAME_PATH      2 /* tries */
+#define SAME_FAULT_NS  NS_PER_S
 
 struct watch *watch_new(const struct watch_config *config, struct mono now)
 {
@@ -163,6 +165,7 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
         return;
     }
     x->failovers += x->reason != LANE_REASON_CLOSE; /* who says goodbye hasn't failed */
+    x->same_path = x->reason == LANE_REASON_CARRIER ? SAME_PATH : 0;
     damping_on_failover(&x->damping, now);
     if (x->reason == LANE_REASON_CARRIER) {
         nic_failed(&w->own[x->own_nic], now);
@@ -181,8 +184,11 @@ static void connect_now(struct watch *w, uint32_t lane)
     x->answered = x->sampled = x->kernel = false;
     x->loss = -1;
     x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
-    watch_push(
-        w, (struct watch_action){.kind = WATCH_CONNECT, .lane = (uint8_t)lane, .epoch = x->epoch});
+    watch_push(w, (struct watch_action){.kind = WATCH_CONNECT,
+                                        .lane = (uint8_t)lane,
+                                        .epoch = x->epoch,
+                                        .same_path = x->same_path > 0});
+    x->same_path -= x->same_path > 0;
 }
 
 /* There is a way that wasn't there when these were doubted. */
@@ -590,11 +596,15 @@ void watch_on_carrier(struct watch *w, struct mono now, bool own, uint32_t nic, 
     n->up = up;
     n->down_count = down_count;
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct wlane *x = &w->lanes[i];
+        struct wlane *x = &w->lanes[i];
         if (!x->used || (own ? x->own_nic : x->peer_nic) != nic) {
             continue;
         }
-        if (went) {
+        if (went && x->state == LANE_DOWN &&
+            (x->reason == LANE_REASON_RESET || x->reason == LANE_REASON_PEER) &&
+            mono_sub(now, x->since).ns < SAME_FAULT_NS) {
+            x->same_path = SAME_PATH; /* the peer was sooner to close it than to say why */
+        } else if (went) {
             watch_event(w, now, i, LANE_EVENT_LOST, LANE_REASON_CARRIER);
         } else if (came) {
             watch_event(w, now, i, LANE_EVENT_USABLE, LANE_REASON_CARRIER);

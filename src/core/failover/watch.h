@@ -63,7 +63,7 @@ struct watch_config {
 
 struct watch_lane_config {
     uint8_t own_nic, peer_nic; /* < WATCH_NIC_MAX */
-    bool standby;              /* weight 0 until half of the others are gone */
+    bool standby;              /* weight 0 while the others carry half of what they could */
 };
 
 enum watch_action_kind {
@@ -88,6 +88,8 @@ struct watch_action {
     enum lane_reason reason;
     bool closed;
     bool dead; /* WATCH_FAIL: the process is known to be dead */
+    bool
+        same_path; /* WATCH_CONNECT: a carrier took it down. Its path was good: by that again, if you can */
 };
 
 /* A lane as it is now; also what STATE says of it. */

@@ -3,32 +3,39 @@
 
 #define TRIAL_PINGS 16
 
-/* Standbys carry when fewer than half of the others are usable. */
-static bool standbys_wanted(const struct watch *w)
+/* Of one that isn't doubted, and is no standby. */
+static double own_weight(struct mono now, const struct wlane *x)
 {
-    uint32_t others = 0, usable = 0;
-
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct wlane *x = &w->lanes[i];
-        if (x->used && !x->standby && x->state != LANE_CLOSED && x->state != LANE_DRAINING) {
-            others++;
-            usable += lane_usable(x->state);
-        }
-    }
-    return 2 * usable < others || others == 0;
-}
-
-/* Of one that isn't doubted. */
-static double weight(const struct watch *w, struct mono now, const struct wlane *x)
-{
-    if (!x->used || !lane_takes_chunks(x->state) || x->state == LANE_SUSPECT ||
-        (x->standby && !standbys_wanted(w))) {
+    if (!x->used || !lane_takes_chunks(x->state) || x->state == LANE_SUSPECT) {
         return 0;
     }
     if (x->state == LANE_TRIAL) {
         return x->trial_pongs >= TRIAL_PINGS ? damping_ramp(span_ns(0)) : 0;
     }
     return x->failovers == 0 ? 1 : damping_ramp(mono_sub(now, x->active_at));
+}
+
+/* Standbys carry until the others carry half of what they could. One that is connected but on trial carries next to nothing:
+ * if that counted, nobody would carry until the trial is over. */
+static bool standbys_wanted(const struct watch *w, struct mono now)
+{
+    uint32_t others = 0;
+    double carry = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *x = &w->lanes[i];
+        if (x->used && !x->standby && x->state != LANE_CLOSED && x->state != LANE_DRAINING) {
+            others++;
+            carry += own_weight(now, x);
+        }
+    }
+    return 2 * carry < others || others == 0;
+}
+
+/* Of one that isn't doubted. */
+static double weight(const struct watch *w, struct mono now, const struct wlane *x)
+{
+    return x->standby && !standbys_wanted(w, now) ? 0 : own_weight(now, x);
 }
 
 uint32_t watch_carriers(const struct watch *w, struct mono now)

@@ -41,7 +41,8 @@ struct wlane {
     struct damping damping;
     struct mono retry_at;
     struct span connect_limit;
-    bool answered; /* connecting: the peer's kernel took the connection */
+    bool answered;     /* connecting: the peer's kernel took the connection */
+    uint8_t same_path; /* a carrier took it down: so many tries by the path that it had */
     uint32_t failovers;
 };
 struct wnic {

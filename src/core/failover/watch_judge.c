@@ -199,8 +199,8 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
     if (!lane_connected(x->state)) {
         return;
     }
-    if (x->state == LANE_TRIAL && x->trial_pings < TRIAL_PINGS && since_ping >= NS_PER_MS &&
-        !x->pinged) {
+    if (x->state == LANE_TRIAL && x->trial_pings < TRIAL_PINGS &&
+        since_ping >= NS_PER_MS) { /* one after the other's pong would take as many round trips */
         x->trial_pings++;
         watch_ping(w, now, lane);
     } else if (x->state == LANE_TRIAL) {
