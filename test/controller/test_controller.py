@@ -295,8 +295,8 @@ class TestFleet(fleet.Fleet):
     # ---- exactly once ----
 
     def test_a_byte_of_a_job_counts_once(self):
-        """However often a host reports: three ranks at 1 Gb/s each are 3 Gb/s all the time."""
-        self.start()
+        """However often a host reports: three ranks at 1 Gb/s each are 3 Gb/s all the time. A restart doesn't forget it."""
+        c = self.start()
         second = 10**9
         for n, every in enumerate((1, 10, 25)):
             self.join(n)
@@ -309,6 +309,19 @@ class TestFleet(fleet.Fleet):
         inner = past["rate_bps"][1:-1]  # hosts were asked one after the other: ends don't meet
         self.assertGreaterEqual(len(inner), 7, past)
         self.assertEqual([r for r in inner if r is None or abs(r / 3e9 - 1) > 0.02], [], past)
+        mine = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "scope": "h0"})[2]["token"]
+        self.assertEqual(c.stop(), 0)
+        c = self.controller()
+        kept = self.get("/api/v1/jobs/4711")["past"]
+        self.assertEqual([kept["rate_bps"][1:len(inner) + 1], kept["from_utc_ns"]], [inner, past["from_utc_ns"]])
+        self.assertEqual(self.request("GET", "/api/v1/jobs/4711", token=mine)[0], 404, "its hosts are known, too")
+        for n in range(3):  # it goes on: the same job
+            report = wire.report(covers=1000, extra=wire.data(11, wire.job_process("4711", n, 3)))
+            self.assertEqual(self.post("/agent/v1/report", wire.batch([(102, report)], oldest=102), **self.identity(f"h{n}"))[0], 200)
+        self.assertEqual([(j["job"], j["processes"]) for j in self.get("/api/v1/jobs")["items"]], [("4711", 3)])
+        c.stop(signal.SIGKILL)  # the last minutes may be gone, the job isn't
+        self.controller()
+        self.assertEqual(self.get("/api/v1/jobs/4711")["past"]["rate_bps"][1:len(inner) + 1], inner)
 
     def test_jobs_from_two_hosts_are_one(self):
         self.start()

@@ -247,6 +247,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     alarm_second(c);
     api_watch_streams(c);
     alarm_save(c);
+    job_keep_second(c);
     remote_on_second(c->remote);
     if (!c->store_broken && c->keeper != NULL) {
         seal_some(c);
@@ -290,6 +291,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
     }
     r = job_open(c);
     r = r < 0 ? r : fleet_load(c);
+    r = r < 0 || read_only ? r : job_keep_load(c);
     r = r < 0 ? r : tokens_load(c);
     r = r < 0 ? r : fleet_config_load(c);
     r = r < 0 ? r : rotate_load(c);
@@ -498,6 +500,7 @@ int controller_run(const struct controller_options *options)
         sd_notify(0, "STOPPING=1");
         close_workers(c);
         alarm_save(c);
+        job_keep_all(c);
         commit(c);
     }
     close_workers(c);

@@ -9,9 +9,10 @@
 struct jobs_state {
     struct fleet_job *list[JOB_MAX];
     uint32_t count;
+    bool slots[JOB_MAX]; /* of the store that are taken */
 };
 
-static void free_job(struct fleet_job *job)
+void job_free(struct fleet_job *job)
 {
     free(job->host_list);
     free(job);
@@ -26,7 +27,7 @@ int job_open(struct controller *c)
 void job_close(struct controller *c)
 {
     for (uint32_t i = 0; c->jobs != NULL && i < c->jobs->count; i++) {
-        free_job(c->jobs->list[i]);
+        job_free(c->jobs->list[i]);
     }
     free(c->jobs);
     c->jobs = NULL;
@@ -48,6 +49,25 @@ const struct fleet_job *job_get(const struct controller *c, uint32_t index)
 {
     ASSERT(index < c->jobs->count);
     return c->jobs->list[index];
+}
+
+struct fleet_job *job_at(struct controller *c, uint32_t index)
+{
+    ASSERT(index < c->jobs->count);
+    return c->jobs->list[index];
+}
+
+void job_restore(struct controller *c, struct fleet_job *job)
+{
+    struct jobs_state *s = c->jobs;
+    uint32_t at = s->count++;
+
+    ASSERT(at < JOB_MAX);
+    for (; at > 0 && s->list[at - 1]->first_ns > job->first_ns; at--) { /* by age, as it was */
+        s->list[at] = s->list[at - 1];
+    }
+    s->list[at] = job;
+    s->slots[job->slot] = true;
 }
 
 /* ---- names ---- */
@@ -102,7 +122,8 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
         oldest = s->list[i]->last_ns < s->list[oldest]->last_ns ? i : oldest;
     }
     if (s->count == JOB_MAX) {
-        free_job(s->list[oldest]);
+        s->slots[s->list[oldest]->slot] = false;
+        job_free(s->list[oldest]);
         memmove(&s->list[oldest], &s->list[oldest + 1],
                 (s->count - oldest - 1) * sizeof(s->list[0]));
         s->count--;
@@ -116,12 +137,16 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
     job->first_ns = job->last_ns = at_ns;
     job->slot_ns = JOB_SLOT_NS;
     job->past_from_ns = at_ns - at_ns % JOB_SLOT_NS;
+    while (s->slots[job->slot]) {
+        job->slot++;
+    }
+    s->slots[job->slot] = true;
     s->list[s->count++] = job;
     return job;
 }
 
 /* Whose tenant's it is, is decided by all of its hosts. */
-static int add_host(struct fleet_job *job, uint32_t host)
+int job_add_host(struct fleet_job *job, uint32_t host)
 {
     uint32_t *grown;
 
@@ -310,10 +335,11 @@ static int take_job(struct controller *c, const struct fleet_host *h,
     const int64_t age_ns = (int64_t)(p->age_ms & INT32_MAX) * NS_PER_MS;
     struct fleet_job *job =
         find_or_add(c, name, p->user, at_ns - (age_ns < covers_ns ? age_ns : covers_ns));
-    if (job == NULL || add_host(job, h->index) < 0) {
+    if (job == NULL || job_add_host(job, h->index) < 0) {
         return -ENOMEM;
     }
     job->ranks = p->ranks > job->ranks ? p->ranks : job->ranks;
+    job->changed = true;
     if (lives(p)) {
         job->last_ns = most(job->last_ns, at_ns);
         add_to_past(job, h, p, at_ns, covers_ns);
@@ -424,6 +450,7 @@ static void note_fault(struct controller *c, const struct fleet_host *h, const F
             job->fault_first_ns = anew ? at_ns : job->fault_first_ns;
             job->faults = (anew ? 0 : job->faults) + (e->job->count > 0 ? e->job->count : 1);
             job->fault_last_ns = most(job->fault_last_ns, at_ns);
+            job->changed = true;
         }
     }
 }

@@ -1,8 +1,8 @@
 /* job.h: the fleet's jobs: what the agents say of their hosts' processes, put together by job and user.
  *
- * A host's last rollup is its processes' present; a silent host's says nothing any more. Per job a past of fixed size is
- * kept in memory: JOB_PAST samples, at first one each 10 s; when they are full, two become one. What happened to a job
- * (began, lane failed, ended …) is a row of the store: that, not memory, is what savings are made of.
+ * A host's last rollup is its processes' present; a silent host's says nothing any more. Per job there is a past of fixed
+ * size: JOB_PAST samples, at first one each 10 s; when they are full, two become one; job_keep.c has it over a restart. What
+ * happened to a job (began, lane failed, ended …) is a row of the store: that, not memory, is what savings are made of.
  *
  * What a process says is the word of its user, who is named beside it; names are cut to what is printable. */
 #pragma once
@@ -54,6 +54,9 @@ struct fleet_job {
     int64_t heard_to_ns,
         covers_ns; /* end of what reports are about; the longest that one reaches back */
     struct fleet_job_sample past[JOB_PAST];
+    uint32_t slot; /* of the store; no two jobs of the book have the same */
+    bool changed;  /* since it was kept there */
+    int64_t kept_ns;
 };
 
 MUST_CHECK int job_open(struct controller *c);
@@ -71,6 +74,17 @@ bool job_reason_fatal(const char *reason);
 
 /* Bits a second of one of its slots; -1: nothing was heard, or reports of it may still come. */
 int64_t job_rate_bps(const struct fleet_job *job, uint32_t slot, int64_t now_ns);
+
+/* job_keep.c: the book over a restart. */
+MUST_CHECK int job_keep_load(struct controller *c); /* after fleet_load */
+void job_keep_second(struct controller *c);
+void job_keep_all(struct controller *c);
+
+/* For job_keep.c: a job of the book, to change; one that was kept, into the book, which owns it then. */
+struct fleet_job *job_at(struct controller *c, uint32_t index);
+void job_restore(struct controller *c, struct fleet_job *job);
+void job_free(struct fleet_job *job);
+MUST_CHECK int job_add_host(struct fleet_job *job, uint32_t host);
 
 /* job_alarm.c: series of jobs for alert rules; the name of one that rules know by a number, NULL: forgotten. */
 void job_alarm_second(struct controller *c, struct alerts *engine);
