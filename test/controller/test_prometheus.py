@@ -86,6 +86,11 @@ class TestPrometheus(fleet.Fleet):
     @need(PROMTOOL)
     def test_promtool(self):
         self.begin("")
+        own = self.http(7639, "/metrics")[1].decode()
+        fresh = dict(re.findall(r'^foliot_hosts_by_freshness{freshness="(\w+)"} (\d+)$', own, re.M))
+        self.assertEqual((set(fresh), sum(map(int, fresh.values()))), ({"never", "live", "late", "stale"}, 2))
+        self.assertGreater(float(re.search(r"^foliot_controller_memory_bytes (\S+)$", own, re.M)[1]), 1e6)
+        self.assertGreater(float(re.search(r"^foliot_controller_cpu_seconds_total (\S+)$", own, re.M)[1]), 0)
         for name, text in (("controller", self.http(7639, "/metrics")[1].decode()), ("agent", self.agent_metrics())):
             told = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
             self.assertEqual((told.returncode, told.stdout + told.stderr), (0, ""), name)

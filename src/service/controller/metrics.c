@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "service/controller/api.h"
 #include "service/controller/remote.h"
@@ -72,6 +74,46 @@ static uint32_t findings_open(const struct fleet_host *h)
     return h->finding_count;
 }
 
+/* What it takes to run it. */
+static void put_cost(struct metrics_text *t)
+{
+    struct rusage usage;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    const bool known = file != NULL && fscanf(file, "%*u %lu", &pages) == 1;
+    if (file != NULL) {
+        fclose(file);
+    }
+    getrusage(RUSAGE_SELF, &usage);
+    metrics_family(t, "controller_cpu_seconds", "counter", "seconds",
+                   "Processor time of the controller.");
+    metrics_sample(t, "controller_cpu_seconds_total", NULL, NULL,
+                   (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6);
+    if (known) {
+        metrics_gauge(t, "controller_memory_bytes", "bytes", "Resident memory of the controller.",
+                      (double)pages * (double)sysconf(_SC_PAGESIZE));
+    }
+}
+
+/* A sensor that fell silent is none that says that all is well. */
+static void put_freshness(struct controller *c, struct metrics_text *t)
+{
+    const struct mono now = controller_mono();
+    uint32_t counts[FRESHNESS_STALE + 1] = {0};
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        if (c->hosts[i]->member) {
+            counts[fleet_freshness(c, c->hosts[i], now)]++;
+        }
+    }
+    metrics_family(t, "hosts_by_freshness", "gauge", NULL,
+                   "Members by how lately they were heard; a stale one's health is unknown.");
+    for (int f = 0; f <= FRESHNESS_STALE; f++) {
+        metrics_sample(t, "hosts_by_freshness", "freshness", freshness_word((enum freshness)f),
+                       counts[f]);
+    }
+}
+
 static void put_own(struct controller *c, struct metrics_text *t)
 {
     struct store_sizes sizes;
@@ -79,6 +121,8 @@ static void put_own(struct controller *c, struct metrics_text *t)
     store_sizes(c->store, &sizes);
     http_server_counters(c->agents, &agents);
     metrics_gauge(t, "hosts", NULL, "Members of the fleet.", c->member_count);
+    put_freshness(c, t);
+    put_cost(t);
     metrics_gauge(t, "agent_connections", NULL, "Connections of agents.",
                   (double)agents.connections_now);
     metrics_gauge(t, "store_bytes", "bytes", "Size of the store.", (double)sizes.file_bytes);
