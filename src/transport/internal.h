@@ -18,6 +18,7 @@
 #include "core/failover/watch.h"
 #include "core/traffic/credit.h"
 #include "core/traffic/detector.h"
+#include "core/traffic/goodput.h"
 #include "core/traffic/pacing.h"
 #include "core/traffic/priority.h"
 #include "core/traffic/repath.h"
@@ -135,16 +136,17 @@ struct traffic {
 
 /* A job of low priority gives way to others on each path. Sending end. */
 struct yield {
-    uint32_t paced; /* bit k: lane k has a limit */
-    uint32_t chunk; /* largest of late, about */
+    uint32_t paced; /* bit k: lane k is aside */
+    struct goodput goodput;
     struct yield_lane {
         struct priority priority;
-        struct pacing pacing;
+        struct pacing pacing; /* aside */
     } lanes[LANE_MAX];
-    struct yield_floor { /* least delay of two buckets of 5 s; UINT32_MAX none */
-        uint32_t ns[2];
+    struct yield_floor { /* two buckets of 5 s; INT64_MAX none */
+        int64_t owd_ns[2];
+        int64_t life_ns[2]; /* sent, and its report back */
         struct mono began;
-    } floors[YIELD_SIZES]; /* by a chunk's size */
+    } floors[YIELD_SIZES]; /* the least, by a chunk's size */
 };
 
 struct own_nic;
@@ -526,11 +528,13 @@ void traffic_look(struct set *set, struct mono now);
 
 /* -- yield.c: sending sets */
 void yield_init(struct set *set, struct mono now);
-/* What STATE says of a lane's delay; bytes: of the chunk that it is of, 0: none is new. */
+/* What STATE says of a lane's delay; acked: of what is new there. */
 void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lane *seen,
-                   uint32_t bytes);
+                   const struct sender_acked *acked);
 /* Bit k: lane k must not carry anything new now. */
 uint32_t yield_lanes(struct set *set, struct mono now);
+/* Of the scheduler's size of a chunk, what a job that yields may make of it. */
+uint32_t yield_chunk_size(const struct set *set, uint32_t size);
 void yield_on_sent(struct set *set, struct mono now, uint32_t lane, uint32_t bytes);
 /* When one of those may again, if something waits. */
 struct mono yield_deadline(const struct set *set, struct mono now);

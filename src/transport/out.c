@@ -229,11 +229,11 @@ static int on_hello_no(struct set *set, struct mono now, const uint8_t *frame, s
     }
 }
 
-/* by_itself: the report came by the lane that it speaks of. Returns the bytes of the last chunk that is new, about. */
-static uint32_t on_taken(struct set *set, struct mono now, const struct lane_state_lane *lane,
-                         bool by_itself)
+/* by_itself: the report came by the lane that it speaks of. */
+static struct sender_acked on_taken(struct set *set, struct mono now,
+                                    const struct lane_state_lane *lane, bool by_itself)
 {
-    struct sender_acked acked;
+    struct sender_acked acked = {0};
     struct sender_lane_info info;
     const int rc = sender_on_taken(set->sender, now, lane->lane, lane->epoch, lane->taken, &acked);
     char text[PEER_TEXT];
@@ -241,7 +241,7 @@ static uint32_t on_taken(struct set *set, struct mono now, const struct lane_sta
     if (rc < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
                  set_peer(set, text));
-        return 0;
+        return (struct sender_acked){0};
     }
     if (acked.chunks > 0) {
         sender_lane_info(set->sender, lane->lane, &info);
@@ -252,7 +252,7 @@ static uint32_t on_taken(struct set *set, struct mono now, const struct lane_sta
                        mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane),
                        by_itself);
     }
-    return acked.chunks > 0 ? (uint32_t)(acked.bytes / acked.chunks) : 0;
+    return acked;
 }
 
 /* Only for what may be cut: the rates of all lanes are asked. */
@@ -260,8 +260,9 @@ static uint32_t wanted_size(const struct set *set)
 {
     const uint64_t pending = sender_pending_bytes(set->sender);
 
-    return pending <= LANE_EAGER_SIZE_MAX ? LANE_EAGER_SIZE_MAX
-                                          : scheduler_chunk_size(&set->scheduler, pending);
+    return pending <= LANE_EAGER_SIZE_MAX
+               ? LANE_EAGER_SIZE_MAX
+               : yield_chunk_size(set, scheduler_chunk_size(&set->scheduler, pending));
 }
 
 static int on_state(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
@@ -274,9 +275,10 @@ static int on_state(struct set *set, struct mono now, uint32_t lane, const uint8
         return -EPROTO;
     }
     for (uint32_t k = 0; k < report.lane_count; k++) {
-        const uint32_t bytes = on_taken(set, now, &report.lanes[k], report.lanes[k].lane == lane);
+        const struct sender_acked acked =
+            on_taken(set, now, &report.lanes[k], report.lanes[k].lane == lane);
         traffic_on_lane(set, now, report.lanes[k].lane, &report.lanes[k]);
-        yield_on_lane(set, now, &report.lanes[k], bytes);
+        yield_on_lane(set, now, &report.lanes[k], &acked);
     }
     if (report.comm != LANE_COMM_NONE && sender_on_report(set->sender, now, &report) < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",

@@ -1,22 +1,28 @@
-/* yield.c: a job of low priority gives way: its lanes are paced by what core/traffic/priority.h makes of their delays.
+/* yield.c: a job of low priority gives way: what its lanes may have on their way is what core/traffic/priority.h makes of their
+ * delays.
  *
- *   delays in STATE ─► q, above the least of all lanes ─► struct priority ─► rate ─► struct pacing: may a chunk go now?
+ *   delays in STATE ─► q, above the least of all lanes ─► struct priority ─► window, or aside: struct pacing: may a chunk go now?
  *
  * Ours, and not SO_MAX_PACING_RATE: a chunk that waits in the kernel is late for its lane and can't go by another one. What
  * is sent once more because a lane was lost waits for nothing. In mode full only. */
 #include "transport/internal.h"
 
 #define BUCKET_NS (5 * NS_PER_S)
-#define BURST     2 /* chunks that may leave at once */
+#define CHUNK_NS                                                                                   \
+    NS_PER_MS /* of the set's goodput: small ones, for what is on its way can't be held back */
+
+static const struct yield_floor floor_none = {.owd_ns = {INT64_MAX, INT64_MAX},
+                                              .life_ns = {INT64_MAX, INT64_MAX}};
 
 void yield_init(struct set *set, struct mono now)
 {
+    goodput_init(&set->yield.goodput, now);
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         priority_init(&set->yield.lanes[i].priority, now);
         pacing_init(&set->yield.lanes[i].pacing, now, 0, 0);
     }
     for (uint32_t i = 0; i < YIELD_SIZES; i++) {
-        set->yield.floors[i] = (struct yield_floor){.ns = {UINT32_MAX, UINT32_MAX}, .began = now};
+        set->yield.floors[i] = floor_none;
     }
 }
 
@@ -25,75 +31,108 @@ static bool wanted(const struct set *set)
     return set->transport->config.priority == PRIORITY_LOW && set->mode == TRANSPORT_FULL;
 }
 
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The least that a chunk of about that size needed of late, by whichever lane: all between two NICs have about as far to go, and
  * a new one never saw its path empty. By size, for a large chunk's own time on each link is no queue. */
-static int64_t floor_of(struct set *set, struct mono now, uint32_t lane, uint32_t owd_ns,
-                        uint32_t bytes)
+static struct yield_floor *floor_of(struct set *set, struct mono now, uint32_t bytes)
 {
     const uint32_t log2 = bytes > 0 ? 31 - (uint32_t)__builtin_clz(bytes) : 0;
     const uint32_t size = log2 < YIELD_SIZE_MIN ? 0 : log2 - YIELD_SIZE_MIN;
     struct yield_floor *floor = &set->yield.floors[size < YIELD_SIZES ? size : YIELD_SIZES - 1];
 
     if (mono_sub(now, floor->began).ns >= BUCKET_NS) {
-        floor->ns[1] = mono_sub(now, floor->began).ns < 2 * BUCKET_NS ? floor->ns[0] : UINT32_MAX;
-        floor->ns[0] = UINT32_MAX;
+        const struct yield_floor before = *floor;
+        *floor = floor_none;
         floor->began = now;
+        if (mono_sub(now, before.began).ns < 2 * BUCKET_NS) {
+            floor->owd_ns[1] = before.owd_ns[0];
+            floor->life_ns[1] = before.life_ns[0];
+        }
     }
-    if (!set->lane_nics[lane].standby) {
-        floor->ns[0] = owd_ns < floor->ns[0] ? owd_ns : floor->ns[0];
-    }
-    return floor->ns[0] < floor->ns[1] ? floor->ns[0] : floor->ns[1];
+    return floor;
 }
 
 void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lane *seen,
-                   uint32_t bytes)
+                   const struct sender_acked *acked)
 {
     struct yield_lane *own = &set->yield.lanes[seen->lane];
-    const double before = priority_rate(&own->priority);
+    const struct span life = mono_sub(now, acked->sent);
+    struct yield_floor *floor;
 
-    if (!wanted(set) || seen->owd_ns == LANE_OWD_UNKNOWN || bytes == 0) {
+    if (!wanted(set) || acked->chunks == 0) {
         return;
     }
-    const int64_t queue_ns = seen->owd_ns - floor_of(set, now, seen->lane, seen->owd_ns, bytes);
-    const struct priority_sample sample = {
-        .queue_ns = queue_ns > 0 ? queue_ns : 0,
-        .delivered = scheduler_rate_bps(&set->scheduler, seen->lane) / 8e9,
-        .rtt = span_ns(set->traffic.detector.rtt_floor_ns),
-        .chunk = set->yield.chunk,
-        .lanes = set->scheduler.lane_count};
-    priority_on_delay(&own->priority, now, &sample);
-    if (priority_rate(&own->priority) != before) {
-        own->pacing.burst = BURST * (double)set->yield.chunk;
-        pacing_rate(&own->pacing, now, priority_rate(&own->priority));
+    goodput_on_arrived(&set->yield.goodput, now, acked->bytes, life, set->yield.paced != 0);
+    if (seen->owd_ns == LANE_OWD_UNKNOWN) {
+        return;
     }
-    set->yield.paced = priority_rate(&own->priority) > 0 ? set->yield.paced | 1u << seen->lane
-                                                         : set->yield.paced & ~(1u << seen->lane);
+    floor = floor_of(set, now, (uint32_t)(acked->bytes / acked->chunks));
+    if (!set->lane_nics[seen->lane].standby) {
+        floor->owd_ns[0] = lesser(seen->owd_ns, floor->owd_ns[0]);
+        floor->life_ns[0] = lesser(life.ns, floor->life_ns[0]);
+    }
+    const int64_t queue_ns = seen->owd_ns - lesser(floor->owd_ns[0], floor->owd_ns[1]);
+    const struct priority_sample sample = {.sent = acked->sent,
+                                           .queue_ns = queue_ns > 0 ? queue_ns : 0,
+                                           .life_ns_min =
+                                               lesser(floor->life_ns[0], floor->life_ns[1]),
+                                           .goodput = set->yield.goodput.best,
+                                           .chunk = (uint32_t)(acked->bytes / acked->chunks),
+                                           .lanes = set->scheduler.lane_count};
+    priority_on_delay(&own->priority, now, &sample);
+    if (priority_rate(&own->priority) <= 0) {
+        set->yield.paced &= ~(1u << seen->lane);
+    } else if ((set->yield.paced >> seen->lane & 1) == 0) {
+        set->yield.paced |= 1u << seen->lane;
+        pacing_init(&own->pacing, now, priority_rate(&own->priority), 1);
+        pacing_spend(&own->pacing, now, sample.chunk); /* so much ago, as it were */
+    }
+}
+
+/* May it carry one more, for all that others need? */
+static bool may_carry(const struct set *set, struct mono now, uint32_t lane)
+{
+    const struct yield_lane *own = &set->yield.lanes[lane];
+    const uint32_t chunks = set->scheduler.lanes[lane].chunks;
+
+    return priority_rate(&own->priority) > 0
+               ? chunks == 0 && pacing_deadline(&own->pacing, now).ns <= now.ns
+               : chunks < priority_window(&own->priority);
 }
 
 uint32_t yield_lanes(struct set *set, struct mono now)
 {
     uint32_t lanes = 0;
 
-    if (set->yield.paced != 0 && !wanted(set)) {
-        yield_init(set, now);
-        set->yield.paced = 0;
-    }
-    for (uint32_t paced = set->yield.paced; paced != 0; paced &= paced - 1) {
-        const uint32_t lane = (uint32_t)__builtin_ctz(paced);
-        if (pacing_deadline(&set->yield.lanes[lane].pacing, now).ns > now.ns) {
-            lanes |= 1u << lane;
+    if (!wanted(set)) {
+        if (set->yield.goodput.best > 0) {
+            yield_init(set, now);
+            set->yield.paced = 0;
         }
+        return 0;
+    }
+    for (uint32_t all = set->present; all != 0; all &= all - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(all);
+        lanes |= may_carry(set, now, lane) ? 0 : 1u << lane;
     }
     return lanes;
 }
 
+uint32_t yield_chunk_size(const struct set *set, uint32_t size)
+{
+    const double most = set->yield.goodput.best * CHUNK_NS;
+
+    return wanted(set) && most < size
+               ? (most > LANE_EAGER_SIZE_MAX ? (uint32_t)most : LANE_EAGER_SIZE_MAX)
+               : size;
+}
+
 void yield_on_sent(struct set *set, struct mono now, uint32_t lane, uint32_t bytes)
 {
-    if (set->transport->config.priority != PRIORITY_LOW) {
-        return;
-    }
-    set->yield.chunk -= set->yield.chunk / 64; /* largest of late */
-    set->yield.chunk = bytes > set->yield.chunk ? bytes : set->yield.chunk;
     if ((set->yield.paced >> lane & 1) != 0) {
         pacing_spend(&set->yield.lanes[lane].pacing, now, bytes);
     }

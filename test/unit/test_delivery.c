@@ -85,8 +85,12 @@ static void end_open(struct end *end)
 {
     const struct transport_nic nic = {
         .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
-    const struct transport_config config = {
-        .io = &end->io, .nics = &nic, .nic_count = 1, .mode = TRANSPORT_FULL, .checksum = 1};
+    const struct transport_config config = {.io = &end->io,
+                                            .nics = &nic,
+                                            .nic_count = 1,
+                                            .mode = TRANSPORT_FULL,
+                                            .priority = PRIORITY_NORMAL,
+                                            .checksum = 1};
 
     assert_int_equal(tcp_open(&end->tcp, "/sys"), 0);
     end->io = end->real = *tcp_io(end->tcp);

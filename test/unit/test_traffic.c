@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "core/traffic/credit.h"
 #include "core/traffic/detector.h"
+#include "core/traffic/goodput.h"
 #include "core/traffic/pacing.h"
 #include "core/traffic/priority.h"
 #include "core/traffic/repath.h"
@@ -453,16 +454,20 @@ static double beside(struct priority *low, double other, int64_t *now, double *r
 
     for (int64_t end = *now + 2 * NS_PER_S, half = *now + NS_PER_S; *now < end;
          *now += 100 * NS_PER_US) {
-        const double rate = priority_rate(low);
-        const double wish = rate > 0 && rate < link ? rate : link;
+        const int64_t life = 100 * NS_PER_US + (int64_t)(queue / link);
+        const double window = (double)priority_window(low) * (CHUNK / 4) / (double)life;
+        const double rate = priority_rate(low) > 0 ? priority_rate(low) : window;
+        const double wish = rate < link ? rate : link;
         const double mine =
             wish / (wish + other * link); /* of what the link carries when it is full */
         queue += (wish + other * link - link) * 100e3;
         queue = queue < 0 ? 0 : queue < 4e6 ? queue : 4e6; /* it has an end */
-        const struct priority_sample sample = {.queue_ns = (int64_t)(queue / link),
-                                               .delivered = queue > 0 ? link * mine : wish,
-                                               .rtt = span_us(100),
-                                               .chunk = CHUNK / 4};
+        const struct priority_sample sample = {.sent = {*now - life},
+                                               .queue_ns = (int64_t)(queue / link),
+                                               .life_ns_min = 100 * NS_PER_US,
+                                               .goodput = link,
+                                               .chunk = CHUNK / 4,
+                                               .lanes = 1};
         priority_on_delay(low, (struct mono){*now}, &sample);
         sent += *now >= half ? (queue > 0 ? link * mine : wish) * 100e3 : 0;
     }
@@ -487,6 +492,75 @@ static void test_priority(void **state)
     assert_true(beside(&low, 0, &now, &queue_ns) >= 0.95); /* and all of it again */
     (void)HOLDS(&low.bug, now < 0);
     assert_non_null(priority_bug(&low));
+    assert_int_equal(priority_window(&low), PRIORITY_WINDOW_MAX); /* off: no limit */
+}
+
+/* A chunk of 8 KiB with a queue before it, sent after the last change. */
+static uint32_t window_after(struct priority *low, struct priority_sample *sample, int64_t queue_ns)
+{
+    sample->sent.ns += NS_PER_MS;
+    sample->queue_ns = queue_ns;
+    priority_on_delay(low, mono_add(sample->sent, span_us(500)), sample);
+    return priority_window(low);
+}
+
+static void test_priority_steps_aside_at_once(void **state)
+{
+    struct priority_sample sample = {
+        .goodput = 0.00819, .life_ns_min = 2 * NS_PER_MS, .chunk = 8192, .lanes = 4};
+    const int64_t target = 5 * NS_PER_MS; /* five chunks at that goodput, about */
+    struct priority low;
+
+    (void)state;
+    priority_init(&low, (struct mono){0});
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(window_after(&low, &sample, target - 100000), 2); /* two beyond the path */
+    }
+    assert_int_equal(window_after(&low, &sample, target + 100000), 1); /* step by step */
+    assert_int_equal(window_after(&low, &sample, target + 100000), 1);
+    assert_int_equal(window_after(&low, &sample, target + 100000), 0);
+    assert_true(fabs(priority_rate(&low) / (0.05 * sample.goodput / 4) - 1) < 1e-9);
+    assert_int_equal(window_after(&low, &sample, target + 100000), 0);
+    assert_int_equal(window_after(&low, &sample, 0), 1); /* back */
+    assert_true(priority_rate(&low) <= 0);
+    assert_int_equal(window_after(&low, &sample, 3 * target), 0); /* at once */
+    sample.sent.ns -= NS_PER_MS; /* sent before that: says nothing */
+    sample.queue_ns = 0;
+    priority_on_delay(&low, mono_add(sample.sent, span_us(2000)), &sample);
+    assert_int_equal(priority_window(&low), 0);
+    sample.goodput = 50; /* a long path: what it holds, and two */
+    for (int i = 0; i < 2 * PRIORITY_WINDOW_MAX; i++) {
+        (void)window_after(&low, &sample, 0);
+    }
+    assert_int_equal(priority_window(&low), PRIORITY_WINDOW_MAX);
+    sample.goodput = 0; /* nothing known: still a chunk in 200 ms */
+    assert_int_equal(window_after(&low, &sample, 3 * target), 0);
+    assert_true(fabs(priority_rate(&low) * 200e6 / 8192 - 1) < 1e-9);
+}
+
+/* What comes in a heap isn't what a path carries; what we held back isn't either. */
+static void test_goodput(void **state)
+{
+    struct goodput g;
+    int64_t now = 0;
+
+    (void)state;
+    goodput_init(&g, (struct mono){0});
+    for (int i = 0; i < 100; i++) { /* 1 MB/s, heaps of 2 within a microsecond each 2 ms */
+        goodput_on_arrived(&g, (struct mono){now += 2 * NS_PER_MS - 1000}, 1000, span_us(500),
+                           false);
+        goodput_on_arrived(&g, (struct mono){now += 1000}, 1000, span_us(500), false);
+    }
+    assert_true(fabs(g.best - 0.001) < 0.00011);
+    const double before = g.best;
+    for (int i = 0; i < 1000; i++) {
+        goodput_on_arrived(&g, (struct mono){now += 20 * NS_PER_MS}, 1, span_us(500), true);
+    }
+    assert_true(g.best >= before);
+    for (int i = 0; i < 1000; i++) {
+        goodput_on_arrived(&g, (struct mono){now += 20 * NS_PER_MS}, 1, span_us(500), false);
+    }
+    assert_true(g.best < 0.5 * before);
 }
 
 int main(void)
@@ -504,6 +578,8 @@ int main(void)
         cmocka_unit_test(test_credit_does_no_harm),
         cmocka_unit_test(test_pacing),
         cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_priority_steps_aside_at_once),
+        cmocka_unit_test(test_goodput),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

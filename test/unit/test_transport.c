@@ -52,6 +52,7 @@ static void end_open(struct end *end, const char *name, bool thread)
     struct transport_config config = {.nics = rails ? three : &nic,
                                       .nic_count = rails ? 3 : 1,
                                       .mode = TRANSPORT_FULL,
+                                      .priority = PRIORITY_NORMAL,
                                       .checksum = 1,
                                       .thread = thread,
                                       .switch_file = switch_file,

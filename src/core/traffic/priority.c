@@ -2,73 +2,89 @@
 #include "core/traffic/priority.h"
 
 #define TARGET_MIN_NS (20 * NS_PER_US)
-#define STEP_MIN_NS   NS_PER_MS
+#define TARGET_CHUNKS 5
+#define STANDING      2 /* samples in a row that waited though one chunk alone was on its way */
+#define SPARE_CHUNKS  2 /* beyond what the path holds */
 #define FLOOR_SHARE   0.05
-#define MORE_SHARE    (1.0 / 2)
-#define FREE          2 /* times the best rate: no limit any more */
-#define BEST_DECAY    0.999
+#define PROBE_NS      (200 * NS_PER_MS)
 
 void priority_init(struct priority *p, struct mono now)
 {
-    *p = (struct priority){.queue_ns = INT64_MAX, .changed = now, .step = span_ns(STEP_MIN_NS)};
+    *p = (struct priority){.window = 1, .changed = now};
 }
 
 uint8_t priority_dscp(enum priority_class class)
 {
-    static const uint8_t marks[PRIORITY_COUNT] = {8, 0, 34};
+    static const uint8_t dscp[PRIORITY_COUNT] = {8, 0, 34}; /* CS1, default, AF41 */
 
-    return (unsigned)class < PRIORITY_COUNT ? marks[class] : 0;
+    return class >= 0 && class < PRIORITY_COUNT ? dscp[class] : 0;
 }
 
-static int64_t larger(int64_t a, int64_t b)
+static double floor_of(const struct priority_sample *sample)
 {
-    return a > b ? a : b;
+    const double share = FLOOR_SHARE * sample->goodput / (sample->lanes > 0 ? sample->lanes : 1);
+    const double probe = (double)sample->chunk / (double)PROBE_NS;
+
+    return share > probe ? share : probe;
 }
 
-static void adjust(struct priority *p, int64_t target, const struct priority_sample *sample)
+static int64_t target_of(const struct priority_sample *sample)
 {
-    const double best = p->rate_best / (sample->lanes > 0 ? sample->lanes : 1);
-    const double least = FLOOR_SHARE * best, delivered = sample->delivered;
+    const double chunks =
+        sample->goodput > 0 ? TARGET_CHUNKS * (double)sample->chunk / sample->goodput : 0;
+    const double half = (double)sample->life_ns_min / 2, own = chunks > half ? chunks : half;
 
-    if (p->queue_ns > target) {
-        const double from = p->rate > 0 && p->rate < delivered ? p->rate : delivered;
-        p->rate = from * (1 - (double)(p->queue_ns - target) / (2.0 * (double)p->queue_ns));
-        p->rate = p->rate > least ? p->rate : least;
-    } else if (p->rate > 0) {
-        p->rate += MORE_SHARE * best * (double)(target - p->queue_ns) / (double)target;
-        p->rate = p->rate < FREE * p->rate_best ? p->rate : 0;
+    return own > TARGET_MIN_NS ? (int64_t)own : TARGET_MIN_NS;
+}
+
+static uint32_t window_max(const struct priority_sample *sample)
+{
+    const double share = sample->goodput / (sample->lanes > 0 ? sample->lanes : 1);
+    const double chunks = SPARE_CHUNKS + share * (double)sample->life_ns_min /
+                                             (sample->chunk > 0 ? sample->chunk : 1);
+
+    return chunks < PRIORITY_WINDOW_MAX ? (uint32_t)chunks : PRIORITY_WINDOW_MAX;
+}
+
+static uint32_t window_of(struct priority *p, const struct priority_sample *sample)
+{
+    const int64_t target = target_of(sample);
+    const uint32_t most = window_max(sample);
+
+    if (sample->queue_ns <= target) {
+        p->over = 0;
+        return p->window < most ? p->window + 1 : most;
     }
+    p->over += p->window == 1;
+    if (p->window == 0 || sample->queue_ns > 2 * target || p->over >= STANDING) {
+        p->over = 0;
+        return 0;
+    }
+    return p->window > 1 ? p->window / 2 : 1;
 }
 
 void priority_on_delay(struct priority *p, struct mono now, const struct priority_sample *sample)
 {
-    const double delivered = sample->delivered;
-    int64_t chunks, target;
-
-    if (p->bug.condition != NULL || delivered <= 0) {
+    if (p->bug.condition != NULL || mono_before(sample->sent, p->changed)) {
         return;
     }
-    p->queue_ns = sample->queue_ns < p->queue_ns ? sample->queue_ns : p->queue_ns;
-    if (mono_sub(now, p->changed).ns < p->step.ns) {
+    if (!HOLDS(&p->bug,
+               p->rate >= 0 && sample->queue_ns >= 0 && p->window <= PRIORITY_WINDOW_MAX)) {
         return;
     }
-    p->rate_best = delivered > p->rate_best * BEST_DECAY ? delivered : p->rate_best * BEST_DECAY;
-    chunks = (int64_t)(3.0 * sample->chunk / p->rate_best);
-    target = larger(larger(sample->rtt.ns / 2, chunks), TARGET_MIN_NS);
-    adjust(p, target, sample);
-    if (!HOLDS(&p->bug, p->rate >= 0 && p->queue_ns >= 0)) {
-        p->rate = 0;
-        return;
-    }
-    p->step.ns = larger(larger(sample->rtt.ns + p->queue_ns, chunks), STEP_MIN_NS);
-    p->step.ns = p->step.ns < 100 * NS_PER_MS ? p->step.ns : 100 * NS_PER_MS;
+    p->window = window_of(p, sample);
+    p->rate = p->window == 0 ? floor_of(sample) : 0;
     p->changed = now;
-    p->queue_ns = INT64_MAX;
+}
+
+uint32_t priority_window(const struct priority *p)
+{
+    return p->bug.condition != NULL ? PRIORITY_WINDOW_MAX : p->window;
 }
 
 double priority_rate(const struct priority *p)
 {
-    return p->rate;
+    return p->bug.condition != NULL ? 0 : p->rate;
 }
 
 const struct bug_note *priority_bug(const struct priority *p)
