@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Finding, Incident, IncidentRow, Level, Port } from "../../src/model.ts";
+import type { Finding, Incident, IncidentRow, JobFlow, Level, Port } from "../../src/model.ts";
 import { toldBy } from "../../src/views/alerts.tsx";
-import { aligned } from "../../src/views/jobs.tsx";
+import { aligned, standsOut } from "../../src/views/jobs.tsx";
 import { clock } from "../../src/ui/chart.tsx";
 import { ticks } from "../../src/ui/strip.tsx";
 import { progress } from "../../src/views/check.tsx";
@@ -62,4 +62,14 @@ test("an incident is shown as it was told last by then, not as it became", () =>
   assert.deepEqual(then(1795247001121727600n), [[1, "resolved"], [2, "open"]]);
   assert.deepEqual(then(1795247001121727400n), [[2, "open"], [1, "open"]]);
   assert.deepEqual(then(1795247001121727199n), []);
+});
+
+test("the one flow of 94 us among 4 us ones stands out; where all are alike, or too few, none does", () => {
+  const flow = (lane: number, owd: number | null): JobFlow => ({ lane, owd_ns_p50: owd } as unknown as JobFlow);
+  const usual = [flow(0, 4_100), flow(1, 3_900), flow(2, 4_000), flow(3, null)];
+  assert.equal(standsOut([...usual, flow(4, 94_000)])?.lane, 4);
+  assert.equal(standsOut(usual), null);
+  assert.equal(standsOut([flow(0, 90_000), flow(1, 94_000), flow(2, 92_000)]), null);
+  assert.equal(standsOut([flow(0, 4_000), flow(1, 94_000)]), null);
+  assert.equal(standsOut([flow(0, 20), flow(1, 25), flow(2, 900)]), null); // below a microsecond nothing is odd
 });

@@ -1,0 +1,56 @@
+/* fleet_files.c: what an operator hands in over the API as text: the fleet's configuration, the declared topology. Whatever it
+ * says, what is taken is within its ranges, and what isn't has words. The first byte chooses. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/controller/fleet_config.h"
+#include "service/controller/topology.h"
+
+#include "fuzz.h"
+
+static void configuration(const char *text)
+{
+    struct fleet_settings s = {0};
+    char words[512] = "";
+    if (fleet_config_parse(text, &s, words) < 0) {
+        ASSERT(words[0] != 0);
+        return;
+    }
+    ASSERT(s.ring_peers % 2 == 0 && s.ring_peers <= 24 && s.flap_limit <= 100000);
+}
+
+static void topology(const char *text)
+{
+    struct topology t = {0};
+    struct config_error error = {""};
+    if (topology_parse("input", text, &t, &error) < 0) {
+        ASSERT(error.text[0] != 0);
+        return;
+    }
+    for (uint32_t i = 0; i < t.nic_count; i++) {
+        ASSERT(t.nics[i].name[0] != 0 && t.nics[i].rail >= -1);
+        ASSERT(t.nics[i].leaf == UINT32_MAX || t.nics[i].leaf < t.leaf_count);
+    }
+    for (uint32_t i = 0; i < t.host_count; i++) {
+        ASSERT(t.hosts[i].first <= t.nic_count &&
+               t.hosts[i].count <= t.nic_count - t.hosts[i].first);
+    }
+    topology_done(&t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = size > 0 ? malloc(size) : NULL;
+    if (text == NULL) {
+        return 0;
+    }
+    memcpy(text, data + 1, size - 1);
+    text[size - 1] = 0;
+    if (data[0] == 'c') {
+        configuration(text);
+    } else {
+        topology(text);
+    }
+    free(text);
+    return 0;
+}
