@@ -507,14 +507,15 @@ static uint32_t window_after(struct priority *low, struct priority_sample *sampl
 static void test_priority_steps_aside_at_once(void **state)
 {
     struct priority_sample sample = {
-        .goodput = 0.00819, .life_ns_min = 2 * NS_PER_MS, .chunk = 8192, .lanes = 4};
+        .goodput = 0.00819, .life_ns_min = 3 * NS_PER_MS, .chunk = 8192, .lanes = 4};
     const int64_t target = 5 * NS_PER_MS; /* five chunks at that goodput, about */
     struct priority low;
 
     (void)state;
     priority_init(&low, (struct mono){0});
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(window_after(&low, &sample, target - 100000), 2); /* two beyond the path */
+        assert_int_equal(window_after(&low, &sample, target - 100000),
+                         2); /* what the path holds, and 1.5 */
     }
     assert_int_equal(window_after(&low, &sample, target + 100000), 1); /* step by step */
     assert_int_equal(window_after(&low, &sample, target + 100000), 1);
@@ -528,7 +529,7 @@ static void test_priority_steps_aside_at_once(void **state)
     sample.queue_ns = 0;
     priority_on_delay(&low, mono_add(sample.sent, span_us(2000)), &sample);
     assert_int_equal(priority_window(&low), 0);
-    sample.goodput = 50; /* a long path: what it holds, and two */
+    sample.goodput = 50; /* a long path */
     for (int i = 0; i < 2 * PRIORITY_WINDOW_MAX; i++) {
         (void)window_after(&low, &sample, 0);
     }

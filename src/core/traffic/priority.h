@@ -4,7 +4,7 @@
  * nobody tells it. Per lane, for each path has its own neighbours: what it may have on its way is a window of so many chunks,
  * and once in a chunk's life, from the queueing delay q of one that was sent since the last change,
  *
- *   q <= target                                one chunk more, up to two beyond goodput * life
+ *   q <= target                                one chunk more, up to 1.5 beyond goodput * life
  *   q > target                                 half of them
  *   q > 2 target, or one chunk is too much     aside: one chunk now and then (priority_rate), until one finds q <= target
  *
