@@ -62,6 +62,7 @@ void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lan
     struct yield_lane *own = &set->yield.lanes[seen->lane];
     const struct span life = mono_sub(now, acked->sent);
     struct yield_floor *floor;
+    uint32_t bytes;
 
     if (!wanted(set) || acked->chunks == 0) {
         return;
@@ -70,19 +71,21 @@ void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lan
     if (seen->owd_ns == LANE_OWD_UNKNOWN) {
         return;
     }
-    floor = floor_of(set, now, (uint32_t)(acked->bytes / acked->chunks));
+    bytes = (uint32_t)(acked->bytes / acked->chunks);
+    floor = floor_of(set, now, bytes);
     if (!set->lane_nics[seen->lane].standby) {
         floor->owd_ns[0] = lesser(seen->owd_ns, floor->owd_ns[0]);
         floor->life_ns[0] = lesser(life.ns, floor->life_ns[0]);
     }
     const int64_t queue_ns = seen->owd_ns - lesser(floor->owd_ns[0], floor->owd_ns[1]);
-    const struct priority_sample sample = {.sent = acked->sent,
-                                           .queue_ns = queue_ns > 0 ? queue_ns : 0,
-                                           .life_ns_min =
-                                               lesser(floor->life_ns[0], floor->life_ns[1]),
-                                           .goodput = set->yield.goodput.best,
-                                           .chunk = (uint32_t)(acked->bytes / acked->chunks),
-                                           .lanes = set->scheduler.lane_count};
+    const struct priority_sample sample = {
+        .sent = acked->sent,
+        .queue_ns = queue_ns > 0 ? queue_ns : 0,
+        .life_ns_min = lesser(floor->life_ns[0], floor->life_ns[1]),
+        .goodput = set->yield.goodput.best,
+        /* a small one waits behind others of ours: by its own size, that would be long */
+        .chunk = bytes > LANE_EAGER_SIZE_MAX ? bytes : LANE_EAGER_SIZE_MAX,
+        .lanes = set->scheduler.lane_count};
     priority_on_delay(&own->priority, now, &sample);
     if (priority_rate(&own->priority) <= 0) {
         set->yield.paced &= ~(1u << seen->lane);
