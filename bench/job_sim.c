@@ -8,8 +8,9 @@
  * week    so many days of a ring of 4,096 processes with one NIC each; a link fails each 26 minutes
  * star    one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all talk to each other:
  *         that one in full, with all its lane sets: how many connections it has
- * brownout   one link of four carries a tenth
+ * brownout   one link of four carries a tenth, five times (alone: job_sim 0 0 0 0 0)
  * contended  two all-reduces of NICS NICs (0: not), against ECMP and against spraying */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #include "base/time.h"
 #include "report.h"
 #include "sim/job_world.h"
+
+#define BROWN_SEEDS 5
 
 static int wrongs;
 
@@ -257,33 +260,44 @@ static void contended(struct report *report, uint32_t nics)
 
 /* -- a link that carries a tenth -------------------------------------------------------------- */
 
+/* One draw of ports says little: the lanes that are on the slow link, and all others, are its luck. */
 static void brownout(struct report *report)
 {
     struct job_world_config config = wide_fabric(8, 2, 4);
+    double share_ms = 0, rate_ms = 0, share = 0, rate = 0, before = 0;
     struct job_world_result one;
     char note[160];
 
     config.nics = 1;
     config.host_bps = 1500000000LL;
     config.trunk_bps = 1000000000LL;
-    pass_on(&config, 1, 262144, 4);
+    pass_on(&config, 1, 262144, 8);
     config.poll_ns = 50 * NS_PER_US;
-    config.brown_ns = 2 * NS_PER_S;
-    config.run_ns = 5 * NS_PER_S;
-    play(&config, "brown-out", &one);
-    snprintf(
-        note, sizeof(note),
-        "its lanes get %.3f of what is newly sent, and have 0.032 of the capacity that is left",
-        one.brown_share);
-    report_simulated(report, "sim.job.brownout.share_ms", (double)one.brown_share_ns / 1e6, "ms",
-                     100, 10, REPORT_LOWER, note);
+    config.brown_ns = NS_PER_S;
+    config.run_ns = 3 * NS_PER_S;
+    for (config.seed = 1; config.seed <= BROWN_SEEDS; config.seed++) {
+        play(&config, "brown-out", &one);
+        const double share_one = (double)one.brown_share_ns / 1e6;
+        const double rate_one =
+            one.brown_rate_ns < 0 ? REPORT_NONE : (double)one.brown_rate_ns / 1e6;
+        share_ms = share_one > share_ms ? share_one : share_ms;
+        rate_ms = rate_one > rate_ms || isnan(rate_one) ? rate_one : rate_ms;
+        share += one.brown_share / BROWN_SEEDS;
+        rate += one.brown_rate / BROWN_SEEDS;
+        before += one.brown_before / BROWN_SEEDS;
+    }
     snprintf(note, sizeof(note),
-             "until 100 ms brought 95 %% of the bound of what is left; %.3f of it in all 3 s; %.3f "
-             "before",
-             one.brown_rate, one.brown_before);
-    report_simulated(report, "sim.job.brownout.rate_ms",
-                     one.brown_rate_ns < 0 ? REPORT_NONE : (double)one.brown_rate_ns / 1e6, "ms",
-                     1000, 100, REPORT_LOWER, note);
+             "worst of %d draws; its lanes get %.3f of what is newly sent, and have 0.032 of the "
+             "capacity that is left",
+             BROWN_SEEDS, share);
+    report_simulated(report, "sim.job.brownout.share_ms", share_ms, "ms", 100, 10, REPORT_LOWER,
+                     note);
+    snprintf(note, sizeof(note),
+             "worst of %d; until 100 ms brought 95 %% of the bound of what is left; %.3f of it in "
+             "all 2 s; %.3f before",
+             BROWN_SEEDS, rate, before);
+    report_simulated(report, "sim.job.brownout.rate_ms", rate_ms, "ms", 1000, 100, REPORT_LOWER,
+                     note);
 }
 
 int main(int argc, char **argv)
@@ -305,8 +319,10 @@ int main(int argc, char **argv)
     if (days > 0) {
         week(&report, days);
     }
-    star(&report, 64);
-    star(&report, 512);
+    if (ranks > 0) {
+        star(&report, 64);
+        star(&report, 512);
+    }
     if (ranks > 512) {
         star(&report, ranks);
     }

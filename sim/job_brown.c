@@ -9,6 +9,7 @@
 #define TENTH        10
 #define SETS         8 /* of one process, at most */
 #define LEFT         0.95
+#define MOVING       0.1 /* of the bound: who stands still keeps any share */
 #define PAYLOAD      (1448.0 / 1514)
 #define RATE_WINDOWS 10
 
@@ -75,7 +76,7 @@ static double left(const struct job_world *w, double spines)
            w->config.leaves;
 }
 
-int brown_begin(struct job_world *w)
+int brown_warm(struct job_world *w)
 {
     struct sums sums;
 
@@ -83,15 +84,23 @@ int brown_begin(struct job_world *w)
     if (w->brown.before == NULL) {
         return -ENOMEM;
     }
+    sum_up(w, &sums);
+    w->brown.received_before = sums.received;
+    return 0;
+}
+
+void brown_begin(struct job_world *w)
+{
+    struct sums sums;
+
     job_net_trunk(&w->net, 0, 0, false)->slow = TENTH;
     job_net_trunk(&w->net, 0, 0, true)->slow = TENTH;
     sum_up(w, &sums);
-    w->brown.received_before = sums.received;
     w->result->brown_rate_ns = -1;
     w->result->brown_before =
-        (double)sums.received /
-        (left(w, w->config.spines) * (double)w->config.brown_ns / BROWN_WINDOW_NS);
-    return 0;
+        (double)(sums.received - w->brown.received_before) /
+        (left(w, w->config.spines) * (double)w->config.brown_ns / 2 / BROWN_WINDOW_NS);
+    w->brown.received_before = sums.received;
 }
 
 static void rate_look(struct job_world *w, uint64_t received)
@@ -120,7 +129,8 @@ void brown_look(struct job_world *w)
 
     sum_up(w, &sums);
     const double allowed = share * (double)sums.all + (double)(sums.lanes * sums.chunk);
-    if ((double)sums.slow > allowed) {
+    if ((double)sums.slow > allowed ||
+        (double)sums.all < MOVING * left(w, w->config.spines - 1 + 1.0 / TENTH)) {
         w->result->brown_share_ns = (b->window + 1) * BROWN_WINDOW_NS;
     }
     b->slow_bytes += sums.slow;

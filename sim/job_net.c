@@ -89,6 +89,81 @@ static bool by_chance(struct job_net *net, uint32_t ppm, uint32_t packets)
     return ppm != 0 && prng_below(&net->prng, 1000000) < (uint64_t)ppm * packets;
 }
 
+/* Nobody comes before now any more. */
+static void forget_idle(struct job_link *link, int64_t now)
+{
+    uint32_t past = 0;
+
+    while (past < link->idle_count && link->idle[past].until <= now) {
+        past++;
+    }
+    link->idle_count -= past;
+    memmove(link->idle, link->idle + past, link->idle_count * sizeof(link->idle[0]));
+}
+
+static void remove_idle(struct job_link *link, uint32_t k)
+{
+    link->idle_count--;
+    memmove(&link->idle[k], &link->idle[k + 1], (link->idle_count - k) * sizeof(link->idle[0]));
+}
+
+/* After the k-th, which there is room for or it pushes out the first. */
+static void add_idle(struct job_link *link, uint32_t k, struct job_idle idle)
+{
+    if (link->idle_count == JOB_IDLE_MAX) {
+        remove_idle(link, 0);
+        k--;
+    }
+    memmove(&link->idle[k + 2], &link->idle[k + 1],
+            (link->idle_count - k - 1) * sizeof(link->idle[0]));
+    link->idle[k + 1] = idle;
+    link->idle_count++;
+}
+
+/* When a packet that comes then and takes so long would be through: it uses whatever time the link has from then on. */
+static int64_t through(const struct job_link *link, int64_t at, int64_t takes)
+{
+    for (uint32_t k = 0; k < link->idle_count; k++) {
+        const int64_t from = link->idle[k].from > at ? link->idle[k].from : at;
+        const int64_t room = link->idle[k].until - from;
+        if (room >= takes) {
+            return from + takes;
+        }
+        takes -= room > 0 ? room : 0;
+    }
+    return (at > link->busy_until ? at : link->busy_until) + takes;
+}
+
+/* It does; what is idle from `at` to `end` is no longer. */
+static void occupy(struct job_link *link, int64_t now, int64_t at, int64_t end)
+{
+    forget_idle(link, now);
+    for (uint32_t k = link->idle_count; k-- > 0;) {
+        struct job_idle *idle = &link->idle[k];
+        const struct job_idle rest = {end, idle->until};
+        if (idle->until <= at || idle->from >= end) {
+            continue;
+        }
+        if (idle->from < at) {
+            idle->until = at;
+            if (rest.from < rest.until) {
+                add_idle(link, k, rest);
+            }
+        } else if (rest.from < rest.until) {
+            *idle = rest;
+        } else {
+            remove_idle(link, k);
+        }
+    }
+    if (at > link->busy_until) {
+        const struct job_idle before = {link->busy_until > now ? link->busy_until : now, at};
+        if (before.from < before.until) {
+            add_idle(link, link->idle_count - 1, before);
+        }
+    }
+    link->busy_until = end > link->busy_until ? end : link->busy_until;
+}
+
 int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way, uint32_t bytes,
                      bool *ret_damaged)
 {
@@ -110,15 +185,17 @@ int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way
     links[count++] = &to->in;
     for (int i = 0; i < count; i++) {
         struct job_link *link = links[i];
-        const int64_t start = at > link->busy_until ? at : link->busy_until;
-        if (link->cut > 0 || start - at > net->config.queue_ns ||
+        const int64_t slow = link->slow ? link->slow : 1;
+        const int64_t takes = bits * NS_PER_S / link->rate_bps * slow;
+        const int64_t end = through(link, at, takes);
+        if (link->cut > 0 || end - takes - at > net->config.queue_ns * slow ||
             by_chance(net, link->loss_ppm, packets)) {
             net->lost++;
             return -1;
         }
         *ret_damaged = *ret_damaged || by_chance(net, link->damage_ppm, packets);
-        link->busy_until = start + bits * NS_PER_S / link->rate_bps * (link->slow ? link->slow : 1);
-        at = link->busy_until + link->delay_ns + link->extra_ns;
+        occupy(link, now, at, end);
+        at = end + link->delay_ns + link->extra_ns;
     }
     net->damaged += *ret_damaged;
     return at;

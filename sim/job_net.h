@@ -6,7 +6,8 @@
  * port is another draw. A cut link swallows what is sent into it: nobody is told. What NICs and routing
  * *say* of that (carriers, spines taken out of the hash) is told apart from what is so.
  *
- * A packet's fate is decided when it leaves; time on a link is its bytes divided by the rate, one after another. */
+ * A packet's fate is decided when it leaves; time on a link is its bytes divided by the rate, one after another. Who leaves later
+ * may come to a link sooner: a link remembers when it has nothing to do before what it was promised, and uses that. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,12 +16,17 @@
 #include "base/time.h"
 #include "transport/io.h"
 
-#define JOB_NIC_MAX 8 /* of one host */
+#define JOB_NIC_MAX  8 /* of one host */
+#define JOB_IDLE_MAX 16
 
 struct job_link {
     int64_t rate_bps;
     int64_t delay_ns;
     int64_t busy_until;
+    struct job_idle {
+        int64_t from, until;
+    } idle[JOB_IDLE_MAX]; /* before that, in order of time */
+    uint32_t idle_count;
     int64_t extra_ns; /* fault: delay */
     uint32_t slow;    /* fault: the rate is divided by that; 0: no */
     uint32_t loss_ppm, damage_ppm;

@@ -234,7 +234,9 @@ uint32_t pattern_next(const struct job_world *w, uint32_t process);
 bool pattern_talks(const struct job_world *w, uint32_t from, uint32_t to);
 
 /* -- job_brown.c */
-MUST_CHECK int brown_begin(struct job_world *w);
+/* What came before the brown-out is counted from here on. */
+MUST_CHECK int brown_warm(struct job_world *w);
+void brown_begin(struct job_world *w);
 /* Each BROWN_WINDOW_NS from then on. */
 void brown_look(struct job_world *w);
 void brown_end(struct job_world *w);

@@ -431,11 +431,13 @@ static void run_brown(struct job_world *w)
 {
     const int64_t end = START_NS + w->config.run_ns;
 
-    run_until(w, START_NS + w->config.brown_ns, NULL);
-    if (brown_begin(w) < 0) {
+    run_until(w, START_NS + w->config.brown_ns / 2, NULL);
+    if (brown_warm(w) < 0) {
         world_wrong(w, "the world can't go on", "no memory");
         return;
     }
+    run_until(w, START_NS + w->config.brown_ns, NULL);
+    brown_begin(w);
     for (int64_t at = START_NS + w->config.brown_ns + BROWN_WINDOW_NS; at <= end;
          at += BROWN_WINDOW_NS) {
         run_until(w, at, NULL);

@@ -118,10 +118,10 @@ struct job_world_result {
     int64_t worst_ns; /* longest time that a receive took after its message was sent */
     int64_t virtual_ns;
     /* brown_ns: until the slow link's lanes got no more of what is newly sent than their share of what is left, and one chunk
-     * each per 10 ms; until 100 ms brought 95 % of what is left, or -1; both shares in the end */
+     * each per 10 ms, in a job that moves; until 100 ms brought 95 % of what is left, or -1; both shares in the end */
     int64_t brown_share_ns, brown_rate_ns;
     double brown_share, brown_rate,
-        brown_before; /* before: of the bound of all links, since the beginning */
+        brown_before; /* before: of the bound of all links, in the second half of that time */
     uint64_t steps;
     int64_t steps_ns, step_ns_max; /* step_ns: what they took */
     int64_t error_ns;              /* KILL, PART: from then to the last error */
