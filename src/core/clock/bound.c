@@ -158,12 +158,13 @@ void bound_tick(struct clock *c, struct nic_time now)
 
 /* What disagreement adds to the variance of the filter, which already knows the packets' noise: the
  * levels of three quarters of the edges, parked ones too, and a tenth of what the edges scatter in
- * one tick. */
+ * one tick. The first seconds' noise is not known yet: twice as wide. */
 double bound_spread2(const struct clock *c)
 {
     const double rho2 = c->level_q75_ns * c->level_q75_ns + SCATTER * c->rms_ns * c->rms_ns;
+    const double early = c->now.ns - c->phase_since.ns < 2 * EARLY_NS ? 4 : 1;
 
-    return 2 * rho2 / fmax(1, c->in_gate);
+    return early * 2 * rho2 / fmax(1, c->in_gate);
 }
 
 double bound_statistical_ns(const struct clock *c)

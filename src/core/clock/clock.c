@@ -13,6 +13,7 @@
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     1e6
 #define LINE_CALM_NS      20e3
+#define QUEUE_SIGMAS      4 /* not the gate: a host that took queues for noise has a wide one */
 
 /* -- decisions out
  * ---------------------------------------------------------------------------------------- */
@@ -386,7 +387,7 @@ static void find_queues(struct clock *c)
         for (int p = 0; p < e->config.path_count; p++) {
             worst = fmax(worst, e->paths[p].known ? e->paths[p].excess_ns : 0);
         }
-        over += worst > noise_high_ns(&c->noise);
+        over += worst > QUEUE_SIGMAS * noise_sigma_ns(&c->noise);
         c->values[count++] = worst;
     }
     c->queued = count > 0 && 2 * over >= count;
