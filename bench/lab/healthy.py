@@ -22,7 +22,7 @@ def bus_bw(lab, plugin, size, setting=(0, 1)):
     done = subprocess.run([FOLIOT, "perf", "all_reduce", "--lab", lab.name, "--hosts", "0,1,2,3", "--ranks", "4", "--plugin", plugin,
                            "-b", size, "-e", size, "-n", str(ITERATIONS[size]), "-w", "0", "-c", "1", "--wait", "100", "--json"], capture_output=True, text=True,
                           timeout=200, check=False, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "REFERENCE_NTHREADS": str(setting[0]), "REFERENCE_NSOCKS_PERTHREAD": str(setting[1])})
+                          env={**os.environ, "REFERENCE_WAIT_US": "100", "REFERENCE_NTHREADS": str(setting[0]), "REFERENCE_NSOCKS_PERTHREAD": str(setting[1])})
     if done.returncode != 0:
         raise Missing((done.stderr.strip().splitlines() or ["no reason given"])[-1][:120])
     row = json.loads(done.stdout)["results"][0]

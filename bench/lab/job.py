@@ -44,7 +44,7 @@ class Job:
         self.words = [FOLIOT, "perf", operation, "--ranks", str(len(self.hosts)),
                       "--plugin", plugin, "--message", message, "--channels", str(channels), "-b", size, "-e", size, "-c", "1",
                       "-n", str(iterations), "-T", "60", "--duration", str(duration), "--wait", str(wait_us), "--trace", self.folder, *more]
-        self.environment = {**os.environ, "NCCL_DEBUG": "INFO", **environment}
+        self.environment = {**os.environ, "NCCL_DEBUG": "INFO", "REFERENCE_WAIT_US": str(wait_us), **environment}
         self.pages = Pages(self.folder) if true or pages else None
         if self.pages is not None:
             self.environment["FOLIOT_JOB_DIR"] = self.pages.folder

@@ -16,7 +16,7 @@ static int flags(void)
     return SOCK_STREAM | SOCK_NONBLOCK | (planted(PLANT_NO_CLOEXEC) ? 0 : SOCK_CLOEXEC);
 }
 
-static int count_of(const char *name, int fallback, int low, int high)
+int count_of(const char *name, int fallback, int low, int high)
 {
     const char *text = getenv(name);
     char *end;

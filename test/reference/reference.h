@@ -2,7 +2,7 @@
  *
  * The reference does what NCCL's own socket transport does, and no more: a connection for control and up to
  * REFERENCE_NSOCKS_PERTHREAD x REFERENCE_NTHREADS for data per communicator, messages cut evenly over them in turn (no
- * piece under 64 KiB), helper threads that spin while they have work, small messages inline in the control stream. With
+ * piece under 64 KiB), helper threads that spin while they have work (REFERENCE_WAIT_US: wait so long instead), small messages inline in the control stream. With
  * no threads (the default, as NCCL has it on an unknown NIC) all goes over the control connection, driven by test().
  * An error of any connection is the end of the communicator.
  *
@@ -170,6 +170,8 @@ void listener_free(struct listener *listener);
 /* *ret_comm stays NULL until all connections are there. */
 enum nccl_result connect_poll(struct handle *handle, struct comm **ret_comm);
 enum nccl_result accept_poll(struct listener *listener, struct comm **ret_comm);
+/* What the environment says, within limits. */
+int count_of(const char *name, int fallback, int low, int high);
 
 /* comm.c: messages over the connections of a communicator. */
 struct comm *comm_new(bool sends, int sockets, int threads);
