@@ -206,7 +206,7 @@ static void wanders(void)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct clock_world_config g = idle();
         double best = INFINITY;
-        g.members = members / 2;
+        g.members = members / (soak ? 2 : 4);
         g.wander_ppb = cases[i].wander;
         g.temperature_ppb_s = cases[i].ramp;
         const double unknown = p99(&g);
@@ -239,7 +239,7 @@ static void bounds(void)
     row("clock.bound.hard.known_floor.median_width_ns", r.hard_width_ns, "ns", REPORT_NONE,
         REPORT_NONE, REPORT_LOWER, "5 us paths, known to take 3.5 us at least, W 3.2 us");
     g = loaded();
-    g.seconds = soak ? LONG_S : quick ? 30 : 120;
+    g.seconds = soak ? LONG_S : quick ? 30 : 60;
     r = run(&g);
     row("clock.bound.statistical.width_over_p99", r.statistical_width_ns / r.p99_ns, "x", 8, 4,
         REPORT_LOWER, "median of latest - earliest, over p99");
@@ -288,7 +288,7 @@ static void liars(void)
     if (!chosen("clock.liar")) {
         return;
     }
-    g.members = members / 2;
+    g.members = members / (soak ? 2 : 4);
     g.lie_from_s = 25;
     g.judge_from_s = 28;
     g.seconds = 45;

@@ -35,7 +35,7 @@ def ratios(keys, arguments, best, **environment):
     # The better of two tries: one that had bad luck must not decide what the baseline is.
     setting = best(SETTINGS, key=lambda s: best(perf(REFERENCE, *arguments, setting=s)[keys[0]] for _ in range(2)))
     pairs, sides = {key: [] for key in keys}, {key: ([], []) for key in keys}
-    for k in range(runs(7, 3)):
+    for k in range(runs(7, 5)):
         done = {}
         for side in (REFERENCE, PLUGIN) if k % 2 == 0 else (PLUGIN, REFERENCE):
             done[side] = perf(side, *arguments, setting=setting, **(environment if side == PLUGIN else {}))

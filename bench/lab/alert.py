@@ -39,7 +39,7 @@ def webhook(rows):
         bench.start(extra=f"alerts: {bench.path('alerts.yaml')}\n")
         bench.members(0, 1)
         time.sleep(3)
-        for turn in range(runs(40, 20)):
+        for turn in range(runs(40, 8)):
             host, nic = turn % 2, turn // 2 % 2
             before = len(receiver.notices)
             begin = time.monotonic()

@@ -12,7 +12,7 @@ from world import ASKED, Lab, Missing, Rows, median, need_root, quantile, runs, 
 
 NAME = "bench-failover"
 WINDOW = NS
-FAULTS = runs(500, 4)
+FAULTS = runs(500, 3)
 
 
 class Plan:
@@ -204,6 +204,6 @@ MEASURES = {
 if __name__ == "__main__":
     need_root()
     ROWS = Rows("failover-lab")
-    for chosen in ASKED or MEASURES:
+    for chosen in ASKED or [name for name in MEASURES if name != "flaps"]:  # which takes minutes: the soak's
         ROWS.measure(MEASURES[chosen][1], MEASURES[chosen][0])
     sys.exit(ROWS.finish())

@@ -16,7 +16,7 @@ import sys
 
 from contention import LANES, Busy
 from job import NS, PLUGIN, REFERENCE, Job
-from world import Lab, Missing, Rows, median, need_root, quantile, runs, seconds, spread
+from world import SOAK, Lab, Missing, Rows, median, need_root, quantile, runs, seconds, spread
 
 NAME = "bench-incast"
 FABRIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "incast.yaml")
@@ -34,7 +34,7 @@ class Trial:
 
     def __init__(self, lab, variant):
         plugin, environment = VARIANTS[variant]
-        last = seconds(20)
+        last = seconds(20 if SOAK else 12)
         with Busy() as busy, Job(lab, last, "gather", "0,1,2,3,4,5,6,7", plugin, size="16M", channels=1, wait_us=200, iterations=1,
                                  true=True, **environment) as job:
             pass

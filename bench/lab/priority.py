@@ -11,7 +11,7 @@ import random
 import sys
 
 from job import FABRIC, NS, Job
-from world import Lab, Missing, Rows, median, need_root, runs, seconds, spread
+from world import SOAK, Lab, Missing, Rows, median, need_root, runs, seconds, spread
 
 NAME = "bench-priority"
 HOSTS = "0,1,2,3"
@@ -22,7 +22,7 @@ class Jobs:
     """The two of them together, or one of them: the high one's time for an all-reduce, both rates."""
 
     def __init__(self, lab, high=None, low=None):
-        last = seconds(20)
+        last = seconds(20 if SOAK else 12)
         jobs = {}
         if low is not None:
             jobs["low"] = Job(lab, last, "all_reduce", HOSTS, size="4M", iterations=1, **low)
