@@ -2,8 +2,9 @@
  *
  * The reference does what NCCL's own socket transport does, and no more: a connection for control and up to
  * REFERENCE_NSOCKS_PERTHREAD x REFERENCE_NTHREADS for data per communicator, messages cut evenly over them in turn (no
- * piece under 64 KiB), helper threads that spin while they have work (REFERENCE_WAIT_US: wait so long instead), small messages inline in the control stream. With
- * no threads (the default, as NCCL has it on an unknown NIC) all goes over the control connection, driven by test().
+ * piece under 64 KiB), helper threads that spin while they have work (REFERENCE_WAIT_US: wait so long instead), small
+ * messages inline in the control stream. With no threads (the default, as NCCL has it on an unknown NIC) all goes over the
+ * control connection, driven by test().
  * An error of any connection is the end of the communicator.
  *
  * It is the baseline of comparisons and the patient of the conformance host: built with -DPLANTS=1 it
