@@ -246,6 +246,8 @@ await check("an incident's link leads to it, its evidence, what was told of it, 
   await page.getByRole("button", { name: "Back to now" }).click();
 });
 await check("without its controller the page says so, and doesn't call it healthy", async () => {
+  await show(page, "Fleet");
+  await page.locator("article.sentence.bad").first().waitFor({ timeout: patience }); // or there is nothing that could be old
   await want("controller-stop");
   await page.getByText(/As of .*, not now/).first().waitFor({ timeout: patience });
   await page.getByText(/not live/).waitFor({ timeout: patience });
