@@ -1,11 +1,10 @@
 /* answer.c: the head of every answer, status, findings (docs/json.md says what the fields mean). */
 #include "service/agent/agent.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "platform/metrics/own.h"
 #include "service/agent/answers.h"
 
 const char *answer_status_word(uint32_t status)
@@ -186,8 +185,10 @@ static const char *why_nobody(const struct agent *a)
     }
     for (uint32_t i = 0; i < node_edge_count(a->node); i++) {
         struct node_edge edge;
-        if (node_edge_get(a->node, i, a->now, &edge) && !edge.silent && edge.heard.ns != MONO_NEVER.ns) {
-            return "neighbours are heard, but none by packets with the stamps of both ends: see foliot doctor there";
+        if (node_edge_get(a->node, i, a->now, &edge) && !edge.silent &&
+            edge.heard.ns != MONO_NEVER.ns) {
+            return "neighbours are heard, but none by packets with the stamps of both ends: see "
+                   "foliot doctor there";
         }
     }
     return "no neighbour is heard";
@@ -299,23 +300,15 @@ static void put_mesh_summary(struct agent *a, struct json_writer *j)
 
 static void put_cost(struct agent *a, struct json_writer *j)
 {
-    long pages = 0, ignored = 0;
     uint64_t bad = 0;
     struct node_counters counters;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file != NULL) {
-        if (fscanf(file, "%ld %ld", &ignored, &pages) != 2) {
-            pages = 0;
-        }
-        fclose(file);
-    }
     node_counters_get(a->node, &counters);
     for (uint32_t i = 0; i < PROBE_ERROR_COUNT; i++) {
         bad += a->bad_total[i];
     }
     json_put_object(j, "cost");
     json_put_int_if(j, "cpu_ppm", a->cpu_ppm > 0, a->cpu_ppm);
-    json_put_int(j, "memory_bytes", (int64_t)pages * sysconf(_SC_PAGESIZE));
+    json_put_int(j, "memory_bytes", (int64_t)own_memory_bytes());
     json_put_uint(j, "packets_sent", counters.sent);
     json_put_uint(j, "packets_received", counters.received);
     json_put_uint(j, "packets_bad", bad);

@@ -2,13 +2,13 @@
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/prng.h"
 #include "core/fleet/delay_code.h"
 #include "platform/message/message.h"
+#include "platform/metrics/own.h"
 #include "service/agent/answers.h"
 #include "service/agent/uplink.h"
 
@@ -283,16 +283,10 @@ static int fill_ports(struct report_maker *m, struct agent *a, Foliot__V1__Repor
 static void fill_cost(struct agent *a, uint64_t lost, uint64_t spool_bytes, Foliot__V1__Cost *c)
 {
     struct node_counters n;
-    long pages = 0, ignored = 0;
     foliot__v1__cost__init(c);
     node_counters_get(a->node, &n);
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file != NULL) {
-        pages = fscanf(file, "%ld %ld", &ignored, &pages) == 2 ? pages : 0;
-        fclose(file);
-    }
     c->cpu_ppm = a->cpu_ppm > 0 ? (uint32_t)a->cpu_ppm : 0;
-    c->memory_bytes = (uint64_t)pages * 4096;
+    c->memory_bytes = own_memory_bytes();
     c->packets_sent = n.sent;
     c->packets_received = n.received;
     for (uint32_t i = 0; i < PROBE_ERROR_COUNT; i++) {

@@ -1,12 +1,12 @@
 /* metrics.c: /metrics in OpenMetrics: the fleet in sums and the controller's own health. Bounded:
  * per-host figures only, and those of few kinds; per-path history is /api/v1/series. */
 #include "platform/metrics/openmetrics.h"
+#include "platform/metrics/own.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "service/controller/api.h"
 #include "service/controller/remote.h"
@@ -78,21 +78,17 @@ static uint32_t findings_open(const struct fleet_host *h)
 static void put_cost(struct metrics_text *t)
 {
     struct rusage usage;
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    const bool known = file != NULL && fscanf(file, "%*u %lu", &pages) == 1;
-    if (file != NULL) {
-        fclose(file);
-    }
+    const uint64_t memory = own_memory_bytes();
+
     getrusage(RUSAGE_SELF, &usage);
     metrics_family(t, "controller_cpu_seconds", "counter", "seconds",
                    "Processor time of the controller.");
     metrics_sample(t, "controller_cpu_seconds_total", NULL, NULL,
                    (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6);
-    if (known) {
+    if (memory > 0) {
         metrics_gauge(t, "controller_memory_bytes", "bytes", "Resident memory of the controller.",
-                      (double)pages * (double)sysconf(_SC_PAGESIZE));
+                      (double)memory);
     }
 }
 

@@ -1,0 +1,6 @@
+/* own.h: what this process itself takes. */
+#pragma once
+#include <stdint.h>
+
+/* Resident memory, bytes; 0: not known. */
+uint64_t own_memory_bytes(void);
