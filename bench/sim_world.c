@@ -4,10 +4,12 @@
  *     build/bench/sim_world [--soak PATH-HOURS SCENARIO...]
  *     build/bench/sim_world --nights FIRST-LAST SCENARIO
  *
- * --soak: these scenarios, then the last of them with other seeds, one process per processor, until PATH-HOURS are
- * reached; taken up where it stopped if FOLIOT_DECIDES says the same as then (nights.h). --nights: these seeds of one
- * scenario, no rows. Rows are written as they are measured. */
+ * One process per processor.
+ * --soak: these scenarios, then the last of them with other seeds, until PATH-HOURS are reached; taken up where it
+ * stopped if FOLIOT_DECIDES says the same as then (nights.h), its rows written after each night. --nights: these seeds
+ * of one scenario, no rows. */
 #include "nights.h"
+#include "parallel.h"
 #include "report.h"
 #include "sim/check.h"
 #include "sim/sim.h"
@@ -38,15 +40,11 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A row is told, and kept, as soon as it is known. */
 static void add(const char *id, double value, const char *unit, double must, double aim,
                 const char *note)
 {
     report_one(&report, id, value, unit, must, aim, REPORT_LOWER, note);
     fprintf(stderr, "%6.0f s  %-40s %12.5g %s\n", seconds_now() - began, id, value, unit);
-    if (report_write(&report) < 0) {
-        fprintf(stderr, "the rows couldn't be written\n");
-    }
 }
 
 /* ---- whole nodes ---- */
@@ -127,39 +125,49 @@ static const struct fabric_members {
 } members[] = {{"p99_ns", "clock.error.p99_ns", 128, 1, STAMPS_SOFTWARE, 30, 10},
                {"nic_p99_ns", "clock.nic_error.p99_ns", 64, 8, STAMPS_NIC, 50, 15}};
 
+/* The longest first. */
+static const struct fabric_load {
+    enum scenario_traffic_kind kind;
+    double load;
+    const char *name, *word;
+    const struct fabric_members *members;
+} loads[] = {
+    {TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "all", &members[1]},
+    {TRAFFIC_INCAST, 0.6, "incast 60 %", "incast", &members[1]},
+    {TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "all", &members[0]},
+    {TRAFFIC_INCAST, 0.6, "incast 60 %", "incast", &members[0]},
+};
+
 /* Any two clocks of a fabric with queues. The load is there from the cold start on. Judged once all members have parked what
  * stands out (8 s after they began to track), as the other rows are; what it is while they still go by all edges stands beside
  * it. */
-static void fabric(enum scenario_traffic_kind kind, double load, const char *name, const char *word)
+static void fabric(const struct fabric_load *l)
 {
+    const struct fabric_members *m = l->members;
     char id[64], early[64];
+    const struct wanted wanted[] = {{id, m->what, "ns", m->must, m->aim, 14, 0},
+                                    {early, m->what, "ns", REPORT_NONE, REPORT_NONE, 7, 12}};
 
-    for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
-        const struct fabric_members *m = &members[i];
-        const struct wanted wanted[] = {{id, m->what, "ns", m->must, m->aim, 14, 0},
-                                        {early, m->what, "ns", REPORT_NONE, REPORT_NONE, 7, 12}};
-
-        snprintf(id, sizeof(id), "clock.sim.fabric.%s.%s", word, m->row);
-        snprintf(early, sizeof(early), "clock.sim.fabric.%s.early_%s", word, m->row);
-        scenario_init(&scenario);
-        snprintf(scenario.name, sizeof(scenario.name), "%s", name);
-        scenario.fabric.hosts = m->hosts;
-        scenario.fabric.nics_per_host = m->nics_per_host;
-        scenario.fabric.leaves = 16;
-        scenario.fabric.spines = 32;
-        scenario.fabric.link_mbps = scenario.fabric.trunk_mbps = 100000;
-        scenario.clocks.stamps = m->stamps;
-        scenario.duration_ns = 20 * NS_PER_S;
-        scenario.traffic_count = 1;
-        scenario.traffic[0] = (struct scenario_traffic){.kind = kind,
-                                                        .load = load,
-                                                        .fan = 8,
-                                                        .burst_bytes = 1 << 20,
-                                                        .end_ns = scenario.duration_ns,
-                                                        .from.kind = TARGET_ALL,
-                                                        .to.kind = TARGET_ALL};
-        run(wanted, 2);
-    }
+    snprintf(id, sizeof(id), "clock.sim.fabric.%s.%s", l->word, m->row);
+    snprintf(early, sizeof(early), "clock.sim.fabric.%s.early_%s", l->word, m->row);
+    scenario_init(&scenario);
+    snprintf(scenario.name, sizeof(scenario.name), "%s", l->name);
+    scenario.fabric.hosts = m->hosts;
+    scenario.fabric.nics_per_host = m->nics_per_host;
+    scenario.fabric.leaves = 16;
+    scenario.fabric.spines = 32;
+    scenario.fabric.link_mbps = scenario.fabric.trunk_mbps = 100000;
+    scenario.clocks.stamps = m->stamps;
+    scenario.duration_ns = 20 * NS_PER_S;
+    scenario.traffic_count = 1;
+    scenario.traffic[0] = (struct scenario_traffic){.kind = l->kind,
+                                                    .load = l->load,
+                                                    .fan = 8,
+                                                    .burst_bytes = 1 << 20,
+                                                    .end_ns = scenario.duration_ns,
+                                                    .from.kind = TARGET_ALL,
+                                                    .to.kind = TARGET_ALL};
+    run(wanted, 2);
 }
 
 static bool load(const char *name)
@@ -173,13 +181,6 @@ static bool load(const char *name)
         return false;
     }
     return true;
-}
-
-static void file(const char *name, const struct wanted *wanted, int count)
-{
-    if (load(name)) {
-        run(wanted, count);
-    }
 }
 
 /* ---- cost ---- */
@@ -364,48 +365,93 @@ static int seeds(uint64_t first, uint64_t last, char *const *name)
     return n.wrong > 0 ? 1 : 0;
 }
 
-static void short_rows(void)
-{
-    static const struct wanted owd[] = {
-        {"owd.sim.median_ns", "owd.error.median_ns", "ns", 20, 5, 0},
-        {"owd.sim.p99_ns", "owd.error.p99_ns", "ns", 60, 15, 0},
-    };
-    static const struct wanted step[] = {
-        {"clock.step.sim.marked_ms", "clock.fault.marked_ms", "ms", 1000, 200, 0},
-        {"clock.step.sim.back_ms", "clock.fault.back_ms", "ms", 5000, 1000, 0},
-        {"clock.step.sim.others", "clock.fault.others", "count", 0, 0, 0},
-    };
-    static const struct wanted freq[] = {
-        {"clock.freq.sim.late", "clock.fault.late", "count", 0, 0, 0}};
-    static const struct wanted suspend[] = {
-        {"clock.suspend.sim.late", "clock.fault.late", "count", 0, 0, 0}};
-    static const struct wanted hole[] = {
-        {"mesh.blackhole.sim_ms", "fault.detect_ms", "ms", 2000, 300, 0}};
-    static const struct wanted flaps[] = {
-        {"links.flaps.sim.missed", "link.flaps_missed", "count", 0, 0, 0}};
-    static const struct wanted cut[] = {
-        {"links.carrier.sim_ms", "fault.detect_ms", "ms", 2000, REPORT_NONE, 0}};
-    static const struct wanted night[] = {
-        {"clock.night.sim.hard_outside", "clock.hard.outside", "count", 0, 0, 0}};
+/* ---- the rows of `make bench`: parts side by side ---- */
+#define PART_ROWS 12
 
-    file("blackhole-one-way", hole, 1);
-    file("carrier-flaps", flaps, 1);
-    file("carrier-cut", cut, 1);
-    file("clock-idle", owd, 2);
-    file("clock-step", step, 3);
-    file("clock-freq", freq, 1);
-    file("clock-suspend", suspend, 1);
-    file("quiet-night", night, 1);
-    fabric(TRAFFIC_INCAST, 0.6, "incast 60 %", "incast");
-    fabric(TRAFFIC_ALL_TO_ALL, 0.8, "all-to-all 80 %", "all");
+static const struct part_file {
+    const char *name;
+    struct wanted wanted[3];
+    int count;
+} files[] = {
+    {"clock-idle",
+     {{"owd.sim.median_ns", "owd.error.median_ns", "ns", 20, 5, 0, 0},
+      {"owd.sim.p99_ns", "owd.error.p99_ns", "ns", 60, 15, 0, 0}},
+     2},
+    {"blackhole-one-way", {{"mesh.blackhole.sim_ms", "fault.detect_ms", "ms", 2000, 300, 0, 0}}, 1},
+    {"carrier-flaps", {{"links.flaps.sim.missed", "link.flaps_missed", "count", 0, 0, 0, 0}}, 1},
+    {"carrier-cut",
+     {{"links.carrier.sim_ms", "fault.detect_ms", "ms", 2000, REPORT_NONE, 0, 0}},
+     1},
+    {"clock-step",
+     {{"clock.step.sim.marked_ms", "clock.fault.marked_ms", "ms", 1000, 200, 0, 0},
+      {"clock.step.sim.back_ms", "clock.fault.back_ms", "ms", 5000, 1000, 0, 0},
+      {"clock.step.sim.others", "clock.fault.others", "count", 0, 0, 0, 0}},
+     3},
+    {"clock-freq", {{"clock.freq.sim.late", "clock.fault.late", "count", 0, 0, 0, 0}}, 1},
+    {"clock-suspend", {{"clock.suspend.sim.late", "clock.fault.late", "count", 0, 0, 0, 0}}, 1},
+    {"quiet-night",
+     {{"clock.night.sim.hard_outside", "clock.hard.outside", "count", 0, 0, 0, 0}},
+     1},
+};
+
+#define PARTS (1 + (int)ARRAY_COUNT(loads) + (int)ARRAY_COUNT(files))
+static struct part {
+    double path_hours, wrong_verdicts;
+    char wrong_in[sizeof(wrong_in)];
+    int count;
+    struct report_row rows[PART_ROWS];
+} * parts; /* shared with the processes that fill them */
+
+/* In a process of its own. */
+static void part_measure(int index)
+{
+    struct part *part = &parts[index];
+    const int load_index = index - 1, file_index = load_index - (int)ARRAY_COUNT(loads);
+
+    if (index == 0) {
+        cost();
+    } else if (file_index < 0) {
+        fabric(&loads[load_index]);
+    } else if (load(files[file_index].name)) {
+        run(files[file_index].wanted, files[file_index].count);
+    }
+    ASSERT(report.count <= PART_ROWS);
+    part->count = report.count;
+    memcpy(part->rows, report.rows, (size_t)report.count * sizeof(report.rows[0]));
+    part->path_hours = path_hours;
+    part->wrong_verdicts = wrong_verdicts;
+    memcpy(part->wrong_in, wrong_in, sizeof(wrong_in));
+}
+
+/* How many parts couldn't be measured. */
+static int short_rows(void)
+{
+    parts = parallel_memory(PARTS * sizeof(*parts));
+    if (parts == NULL) {
+        fprintf(stderr, "no memory\n");
+        return PARTS;
+    }
+    const int died = parallel_run(PARTS, part_measure);
+
+    for (const struct part *part = parts; part < parts + PARTS; part++) {
+        for (int i = 0; i < part->count; i++) {
+            report_add(&report, &part->rows[i]);
+        }
+        path_hours += part->path_hours;
+        wrong_verdicts += part->wrong_verdicts;
+        if (part->wrong_in[0] != 0) {
+            memcpy(wrong_in, part->wrong_in, sizeof(wrong_in));
+        }
+    }
     false_rows(0, "");
-    cost();
+    return died;
 }
 
 int main(int argc, char **argv)
 {
     const bool is_soak = argc > 1 && strcmp(argv[1], "--soak") == 0;
     uint64_t first, last;
+    int died = 0;
 
     began = seconds_now();
     if (argc == 4 && strcmp(argv[1], "--nights") == 0 &&
@@ -431,7 +477,7 @@ int main(int argc, char **argv)
         }
         soak(strtod(argv[2], NULL), argv + 3, argc - 3);
     } else {
-        short_rows();
+        died = short_rows();
     }
-    return report_finish(&report) < 0 ? 1 : 0;
+    return report_finish(&report) < 0 || died > 0 ? 1 : 0;
 }
