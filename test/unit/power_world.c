@@ -72,6 +72,17 @@ static int seal(struct world *w)
     return r;
 }
 
+/* Something large comes and goes; what it leaves is given back. */
+static int shrink(struct world *w)
+{
+    static const uint8_t bulk[100000] = {1};
+    int r =
+        draw(w, 6) == 0 ? store_put(w->store, "bulk", bulk, draw(w, 2) == 0 ? 1 : sizeof(bulk)) : 0;
+    r = r < 0 ? r : store_shrink(w->store, 4);
+    w->result->given_back += r > 0 ? (uint64_t)r : 0;
+    return r < 0 ? r : 0;
+}
+
 static int commit(struct world *w)
 {
     w->doubt = w->written;
@@ -93,6 +104,7 @@ static int transaction(struct world *w)
     if (r == 0 && w->written - w->sealed > 3 * CHUNK_REPORTS && draw(w, 4) == 0) {
         r = seal(w);
     }
+    r = r < 0 ? r : shrink(w);
     r = r < 0 ? r : commit(w);
     if (r == 0 && draw(w, 8) == 0) {
         const bool helps = draw(w, 2) == 0;

@@ -8,6 +8,7 @@ struct power_world_result {
     uint64_t cuts, in_doubt,
         in_doubt_kept; /* commits under way when the power went, and those that are there */
     uint64_t commits, checkpoints, seals, full; /* full: commits refused for want of room */
+    uint64_t given_back;                        /* pages */
     char words[256];                            /* of what went wrong; empty: nothing */
 };
 

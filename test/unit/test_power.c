@@ -20,6 +20,7 @@ static void survives_power_cuts(void **state)
     /* all of it was there to be cut */
     assert_true(r.in_doubt > 20);
     assert_true(r.checkpoints > 20 && r.seals > 10 && r.full > 3 && r.commits > 300);
+    assert_true(r.given_back > 20);
 }
 
 /* Would it be noticed? A disk that says "synced" and isn't loses what was acknowledged. */

@@ -355,6 +355,86 @@ static void opening_after_a_kill_writes_nothing(void **state)
     store_close(s);
 }
 
+/* ---- room ---- */
+
+static void put_reports(struct store *s, int64_t host, int64_t from, int64_t count)
+{
+    static uint8_t body[3000];
+    for (int64_t i = from; i < from + count; i++) {
+        assert_int_equal(store_report_put(s, host, i, body, sizeof(body)), 0);
+    }
+}
+
+/* Retention has deleted most of what there is: the file gets shorter, a few pages at a time, down to what it keeps for
+ * the rows to come, and nothing that is left is lost. */
+static void gives_back_what_was_deleted(void **state)
+{
+    enum { STEP = 16 };
+    struct store *s = open_store("s.db", 0);
+    const int64_t host = add_host(s, "h1");
+    put_reports(s, host, 1, 3000);
+    assert_int_equal(store_commit(s), 0);
+    assert_int_equal(store_checkpoint(s), 0);
+    const int64_t full = size_of("s.db");
+    assert_int_equal(store_shrink(s, STEP), 0); /* nothing is empty */
+    assert_false(store_dirty(s));
+    assert_int_equal(store_sealed(s, host, 2900), 0);
+    assert_int_equal(store_commit(s), 0);
+    int r = 0, steps = 0;
+    while ((r = store_shrink(s, STEP)) > 0) {
+        assert_in_range(r, 1, STEP);
+        assert_int_equal(store_commit(s), 0);
+        steps++;
+    }
+    assert_int_equal(r, 0);
+    assert_true(steps > 10);
+    assert_int_equal(store_checkpoint(s), 0);
+    assert_in_range(size_of("s.db"), 1, full / 10);
+    int64_t count = 0;
+    char words[256] = "";
+    assert_int_equal(store_reports(s, host, 0, INT64_MAX, count_blob, &count), 0);
+    assert_int_equal(count, 101);
+    assert_int_equal(store_check(s, words), 0);
+    store_close(s);
+}
+
+/* Rows that come and go: what they leave is theirs again, nothing is given back and taken anew. */
+static void keeps_room_for_the_next_rows(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    const int64_t host = add_host(s, "h1");
+    put_reports(s, host, 1, 3000);
+    assert_int_equal(store_commit(s), 0);
+    for (int64_t i = 0; i < 10; i++) {
+        assert_int_equal(store_sealed(s, host, 200 * (i + 1)), 0);
+        assert_int_equal(store_shrink(s, 1000), 0);
+        put_reports(s, host, 3001 + 200 * i, 200);
+        assert_int_equal(store_commit(s), 0);
+    }
+    store_close(s);
+}
+
+/* Where paths change often there are many tables; whoever may still need one finds it. */
+static void forgets_tables_that_no_report_needs(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    const int64_t host = add_host(s, "h1"), other = add_host(s, "h2"), day = 86400000000000;
+    int64_t count = 0;
+    for (int64_t i = 1; i <= 3; i++) {
+        assert_int_equal(store_table_put(s, host, (uint64_t)i, i * day, "t", 1), 0);
+    }
+    assert_int_equal(store_table_put(s, other, 1, day, "t", 1), 0);
+    assert_int_equal(store_sealed(s, host, 2 * day), 0);
+    assert_int_equal(store_table_get(s, host, 1, count_blob, &count), 0); /* of yesterday */
+    assert_int_equal(store_table_put(s, host, 2, 4 * day, "t", 1), 0);    /* in use again */
+    assert_int_equal(store_sealed(s, host, 9 * day), 0);
+    assert_int_equal(store_table_get(s, host, 1, count_blob, &count), -ENOENT);
+    assert_int_equal(store_table_get(s, host, 3, count_blob, &count), -ENOENT);
+    assert_int_equal(store_table_get(s, host, 2, count_blob, &count), 0);
+    assert_int_equal(store_table_get(s, other, 1, count_blob, &count), 0);
+    store_close(s);
+}
+
 /* ---- chunks ---- */
 
 enum { SLOTS = 60, SERIES = 200 };
@@ -447,6 +527,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(findings_stay_closed, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_helper_reads_and_checkpoints, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(opening_after_a_kill_writes_nothing, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(gives_back_what_was_deleted, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(keeps_room_for_the_next_rows, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(forgets_tables_that_no_report_needs, make_folder,
                                         remove_folder),
         cmocka_unit_test(chunks_hold_what_was_put_in),
     };

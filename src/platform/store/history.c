@@ -30,13 +30,14 @@ int store_reports(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
     return each_blob(s, q, r, each, context);
 }
 
-int store_table_put(struct store *s, int64_t host, uint64_t generation, const void *body,
-                    size_t size)
+int store_table_put(struct store *s, int64_t host, uint64_t generation, int64_t at_ns,
+                    const void *body, size_t size)
 {
     return sql_run(s,
-                   "INSERT OR IGNORE INTO path_table(host, generation, at_ns, body) "
-                   "VALUES(?1, ?2, unixepoch(), ?3)",
-                   "iib", host, (int64_t)generation, body, size);
+                   "INSERT INTO path_table(host, generation, at_ns, body) "
+                   "VALUES(?, ?, ?, ?) "
+                   "ON CONFLICT(host, generation) DO UPDATE SET at_ns = excluded.at_ns",
+                   "iiib", host, (int64_t)generation, at_ns, body, size);
 }
 
 int store_table_get(struct store *s, int64_t host, uint64_t generation, store_blob_each each,
@@ -82,7 +83,13 @@ int store_chunks(struct store *s, int tier, int64_t host, int64_t from_ns, int64
 
 int store_sealed(struct store *s, int64_t host, int64_t to_ns)
 {
-    const int r = sql_run(s, "DELETE FROM report WHERE host = ? AND at_ns < ?", "ii", host, to_ns);
+    int r = sql_run(s, "DELETE FROM report WHERE host = ? AND at_ns < ?", "ii", host, to_ns);
+    /* a table's at_ns is when it last came; stores of before have seconds there, long ago */
+    r = r < 0 ? r
+              : sql_run(s,
+                        "DELETE FROM path_table WHERE host = ?1 AND at_ns < (SELECT max(at_ns) "
+                        "FROM path_table WHERE host = ?1 AND at_ns < ?2 - 86400000000000)",
+                        "ii", host, to_ns);
     return r < 0 ? r
                  : sql_run(s, "UPDATE host SET sealed_ns = ?2 WHERE id = ?1", "ii", host, to_ns);
 }

@@ -448,6 +448,21 @@ void store_snapshot_end(struct store *s)
     }
 }
 
+int store_shrink(struct store *s, int pages)
+{
+    const int64_t empty = pragma(s, "PRAGMA freelist_count"), all = pragma(s, "PRAGMA page_count"),
+                  spare = empty - all / STORE_SPARE;
+    char text[48];
+    if (spare <= 0) {
+        return 0;
+    }
+    snprintf(text, sizeof(text), "PRAGMA incremental_vacuum(%d)",
+             spare < pages ? (int)spare : pages);
+    int r = sql_write(s);
+    r = r < 0 ? r : sql_rc(s, sqlite3_exec(s->db, text, NULL, NULL, NULL));
+    return r < 0 ? r : (int)(empty - pragma(s, "PRAGMA freelist_count"));
+}
+
 int store_check(struct store *s, char words[256])
 {
     return look_through(s, "PRAGMA integrity_check(1)", words);

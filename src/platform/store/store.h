@@ -51,6 +51,11 @@ void store_snapshot_end(struct store *s);
  * page of a file below STORE_CHECK_BYTES, at less than half the cost: whoever has a helper lets it do the rest. */
 #define STORE_CHECK_BYTES (64 << 20)
 MUST_CHECK int store_check(struct store *s, char ret_words[256]);
+/* What was deleted leaves empty pages, which the next rows take. Of those beyond one in STORE_SPARE
+ * of the file, at most `pages` are given back to the disk, each at the cost of one page moved; the
+ * file is shorter after the commit and the next checkpoint. How many went; 0: there are no more. */
+#define STORE_SPARE 8
+int store_shrink(struct store *s, int pages);
 /* Copies into another file while the store is in use: `pages` a call, > 0: more is left; 0: done
  * and on the disk. */
 struct store_backup;
@@ -101,9 +106,9 @@ typedef int (*store_blob_each)(void *context, int64_t at_ns, const void *body, s
 /* Not yet sealed, from <= at < to, oldest first. */
 MUST_CHECK int store_reports(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
                              store_blob_each each, void *context);
-/* One that is known already stays as it is: 0. */
-MUST_CHECK int store_table_put(struct store *s, int64_t host, uint64_t generation, const void *body,
-                               size_t size);
+/* One that is known already stays as it is, and has come again: at_ns. */
+MUST_CHECK int store_table_put(struct store *s, int64_t host, uint64_t generation, int64_t at_ns,
+                               const void *body, size_t size);
 MUST_CHECK int store_table_get(struct store *s, int64_t host, uint64_t generation,
                                store_blob_each each, void *context); /* -ENOENT */
 struct store_chunk {
@@ -117,8 +122,8 @@ MUST_CHECK int store_chunk_put(struct store *s, const struct store_chunk *chunk)
 /* Overlapping from..to, oldest first. */
 MUST_CHECK int store_chunks(struct store *s, int tier, int64_t host, int64_t from_ns, int64_t to_ns,
                             store_blob_each each, void *context);
-/* The chunk is on its way to the disk in this transaction: the reports before to_ns go, and the
- * host's sealed_ns becomes to_ns. */
+/* The chunk is on its way to the disk in this transaction: the reports before to_ns go, so do path
+ * tables that others followed more than a day before it, and the host's sealed_ns becomes to_ns. */
 MUST_CHECK int store_sealed(struct store *s, int64_t host, int64_t to_ns);
 /* Deletes chunks of a tier that end before `before_ns`, at most `limit` of them: how many went. */
 int store_chunks_expire(struct store *s, int tier, int64_t before_ns, int limit);

@@ -424,8 +424,8 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
                 : 0;
         r = r < 0 ? r : message_pack(c->encoded.bytes, c->encoded.size, &c->packed);
         r = r < 0 ? r
-                  : store_table_put(c->store, h->id, report->table->generation, c->packed.bytes,
-                                    c->packed.size);
+                  : store_table_put(c->store, h->id, report->table->generation, now_ns,
+                                    c->packed.bytes, c->packed.size);
     }
     if (r == 0 && report->covers_ms > 0) { /* events have rows of their own */
         r = store_report_put(c->store, h->id, at, sealed->body.data, sealed->body.len);
