@@ -3,7 +3,8 @@
  *   job_world.c   agenda, processes, time                    job_fault.c  what goes wrong, and when it ends
  *   job_io.c      io.h's table: descriptors, events, clocks  job_tcp.c    connections, as a kernel keeps them
  *   job_net.c     links and paths                            job_rank.c   the application and its checker
- *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does */
+ *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does
+ *   job_content.c what messages hold */
 #pragma once
 #include "sim/agenda.h"
 #include "sim/job_net.h"
@@ -232,6 +233,14 @@ bool pattern_low(const struct job_world *w, uint32_t process);
 /* The next one of its job. */
 uint32_t pattern_next(const struct job_world *w, uint32_t process);
 bool pattern_talks(const struct job_world *w, uint32_t from, uint32_t to);
+
+/* -- job_content.c */
+/* By chance, most of them small, at most `max`. */
+uint32_t content_size(uint64_t seed, uint32_t max);
+void content_make(uint8_t *bytes, uint32_t size, uint64_t seed);
+/* Is it what was made of that seed? */
+bool content_is(const uint8_t *bytes, uint32_t size, uint64_t seed);
+bool content_is_pattern(const uint8_t *bytes, size_t size, uint8_t pattern);
 
 /* -- job_brown.c */
 /* What came before the brown-out is counted from here on. */

@@ -1,10 +1,10 @@
 /* job_rank.c: the application of simulated jobs, and the checker of what it gets.
  *
  * A flow is a chain of communicators from one process to another: listen, connect, accept, so many messages, close
- * at both ends, again. What message k of communicator c holds is a function of (c, k, place), and so is its size: the
- * receiver knows both without being told. A buffer is filled with a pattern before it is posted and with another one the
- * moment its receive is done (its owner uses it again); whoever writes there late is found when it is posted next. What was
- * sent is scribbled over the moment the send is done. */
+ * at both ends, again. What message k of communicator c holds is a function of (c, k, place), and so is its size
+ * (job_content.c): the receiver knows both without being told. A buffer is filled with a pattern before it is posted and
+ * with another one the moment its receive is done (its owner uses it again); whoever writes there late is found when it
+ * is posted next. What was sent is scribbled over the moment the send is done. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +53,6 @@ struct flow {
     int64_t sent_at[DEPTH_MAX];
 };
 
-/* -- what was sent ---------------------------------------------------------------------------- */
-
 static uint64_t seed_of(const struct flow *f, uint32_t message)
 {
     return hash_u64((uint64_t)f->index << 32 | f->generation, message);
@@ -62,69 +60,16 @@ static uint64_t seed_of(const struct flow *f, uint32_t message)
 
 static uint32_t size_of(const struct job_world *w, const struct flow *f, uint32_t message)
 {
-    const uint64_t hash = hash_u64(seed_of(f, message), w->config.seed);
-    const uint32_t max = w->config.size_max;
-    uint32_t limit = max;
-
-    switch (hash & 15) {
-    case 0:
-        return (uint32_t)(hash >> 8) % 3 == 0 ? 0 : 1 + (uint32_t)(hash >> 16) % 8;
-    case 1:
-    case 2:
-    case 3:
-        limit = 256;
-        break;
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-        limit = 8192;
-        break;
-    case 8:
-        return max < 8193 ? max : 8191 + (uint32_t)(hash >> 16) % 3; /* about the edge */
-    case 9:
-        break;
-    default:
-        limit = 131072;
-        break;
-    }
-    limit = limit < max ? limit : max;
-    return w->config.step_ns != 0 || w->config.whole ? max : (uint32_t)((hash >> 16) % limit) + 1;
+    return w->config.step_ns != 0 || w->config.whole
+               ? w->config.size_max
+               : content_size(hash_u64(seed_of(f, message), w->config.seed), w->config.size_max);
 }
 
-static void generate(uint8_t *bytes, uint32_t size, uint64_t seed)
-{
-    uint32_t i = 0;
-
-    for (; i + 8 <= size; i += 8, seed += 0x9e3779b97f4a7c15ULL) {
-        memcpy(bytes + i, &seed, 8);
-    }
-    memcpy(bytes + i, &seed, size - i);
-}
-
-static bool is_generated(const uint8_t *bytes, uint32_t size, uint64_t seed)
-{
-    uint64_t wrong = 0, word;
-    uint32_t i = 0;
-
-    for (; i + 8 <= size; i += 8, seed += 0x9e3779b97f4a7c15ULL) {
-        memcpy(&word, bytes + i, 8);
-        wrong |= word ^ seed;
-    }
-    return wrong == 0 && memcmp(bytes + i, &seed, size - i) == 0;
-}
-
-static bool is_pattern(const uint8_t *bytes, size_t size, uint8_t pattern)
-{
-    return size == 0 || (bytes[0] == pattern && memcmp(bytes, bytes + 1, size - 1) == 0);
-}
-
-static bool fill(struct slot *slot, uint32_t size)
+static void fill(struct slot *slot, uint32_t size)
 {
     slot->pattern = (uint8_t)(slot->pattern * 5 + 77);
     memset(slot->bytes, slot->pattern, size);
     slot->filled = size;
-    return true;
 }
 
 static struct slot *slot_of(struct job_world *w, struct side *side, uint32_t message)
@@ -140,7 +85,7 @@ static struct slot *slot_of(struct job_world *w, struct side *side, uint32_t mes
 /* A buffer at rest is what its owner left. */
 static void check_rest(struct job_world *w, const struct flow *f, const struct slot *slot)
 {
-    if (slot->bytes != NULL && !is_pattern(slot->bytes, slot->filled, slot->pattern)) {
+    if (slot->bytes != NULL && !content_is_pattern(slot->bytes, slot->filled, slot->pattern)) {
         world_wrong(w, "late: a buffer changed after its receive was done",
                     "flow %u, communicator %u, after message %u", f->index, f->generation,
                     slot->message);
@@ -269,7 +214,7 @@ static void send_next(struct job_world *w, struct flow *f, struct side *side)
         const uint32_t size = size_of(w, f, side->next);
         int rc;
         if (slot->message != side->next || slot->filled != UINT32_MAX) { /* not from a try before */
-            generate(slot->bytes, size, seed_of(f, side->next));
+            content_make(slot->bytes, size, seed_of(f, side->next));
             slot->filled = UINT32_MAX;
             slot->room = size;
             slot->message = side->next;
@@ -399,12 +344,12 @@ static void check_received(struct job_world *w, struct flow *f, struct slot *slo
         world_wrong(w, "doubled: done, and never sent", "flow %u, communicator %u, message %u",
                     f->index, f->generation, slot->message);
     } else if (size != slot->size ||
-               !is_generated(slot->bytes, slot->size, seed_of(f, slot->message))) {
+               !content_is(slot->bytes, slot->size, seed_of(f, slot->message))) {
         world_wrong(w, "corrupted: not what was sent",
                     "flow %u, communicator %u, message %u, %zu of %u bytes", f->index,
                     f->generation, slot->message, size, slot->size);
-    } else if (!is_pattern(slot->bytes + slot->size, slot->room + SLACK - slot->size,
-                           slot->pattern)) {
+    } else if (!content_is_pattern(slot->bytes + slot->size, slot->room + SLACK - slot->size,
+                                   slot->pattern)) {
         world_wrong(w, "written beyond the message", "flow %u, communicator %u, message %u",
                     f->index, f->generation, slot->message);
     }
