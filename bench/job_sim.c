@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "parallel.h"
 #include "report.h"
 #include "sim/job_world.h"
 
@@ -166,6 +167,7 @@ static void week(struct report *report, double days)
                         1u << JOB_FAULT_TRUNK_DOWN | 1u << JOB_FAULT_TRUNK_HOLE;
     config.run_ns = (int64_t)(days * 86400e9);
     config.carrier_late_ns = NS_PER_S;
+    config.buffer_log2 = 17; /* messages are small, connections many */
     config.step_ns = 1800 * NS_PER_S;
     play(&config, "week", &one);
     snprintf(
@@ -301,35 +303,89 @@ static void brownout(struct report *report)
                      note);
 }
 
+/* -- all of them, a process per processor ------------------------------------------------------ */
+
+static struct {
+    uint64_t faults;
+    double hours, days;
+    uint32_t ranks, nics;
+} asked;
+static int *wrong_parts; /* shared with the processes */
+
+enum part {
+    PART_CHAOS,
+    PART_BROWNOUT,
+    PART_STAR_512,
+    PART_STAR_64,
+    PART_QUIET,
+    PART_CONTENDED,
+    PART_WEEK,
+    PART_STAR,
+    PART_COUNT,
+};
+
+static void measure(struct report *report, int part)
+{
+    switch ((enum part)part) {
+    case PART_CHAOS:
+        if (asked.faults > 0) {
+            chaos(report, asked.faults);
+        }
+        break;
+    case PART_BROWNOUT:
+        brownout(report);
+        break;
+    case PART_STAR_512:
+    case PART_STAR_64:
+        if (asked.ranks > 0) {
+            star(report, part == PART_STAR_512 ? 512 : 64);
+        }
+        break;
+    case PART_QUIET:
+        if (asked.hours > 0) {
+            quiet(report, asked.hours);
+        }
+        break;
+    case PART_CONTENDED:
+        if (asked.nics > 0) {
+            contended(report, asked.nics);
+        }
+        break;
+    case PART_WEEK:
+        if (asked.days > 0) {
+            week(report, asked.days);
+        }
+        break;
+    case PART_STAR:
+        if (asked.ranks > 512) {
+            star(report, asked.ranks);
+        }
+        break;
+    case PART_COUNT:
+        break;
+    }
+    wrong_parts[part] = wrongs;
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
-    const uint64_t faults = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
-    const double hours = argc > 2 ? strtod(argv[2], NULL) : 0.2;
-    const double days = argc > 3 ? strtod(argv[3], NULL) : 0;
-    const uint32_t ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 512;
-    const uint32_t nics = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 1024;
     static struct report report;
+    int bad = 0;
 
+    asked.faults = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
+    asked.hours = argc > 2 ? strtod(argv[2], NULL) : 0.2;
+    asked.days = argc > 3 ? strtod(argv[3], NULL) : 0;
+    asked.ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 512;
+    asked.nics = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 1024;
     report_init(&report, "job-sim", argc, argv);
-    if (faults > 0) {
-        chaos(&report, faults);
+    wrong_parts = parallel_memory(PART_COUNT * sizeof(*wrong_parts));
+    if (wrong_parts == NULL) {
+        return 1;
     }
-    if (hours > 0) {
-        quiet(&report, hours);
+    bad += parallel_report(&report, PART_COUNT, measure);
+    for (int i = 0; i < PART_COUNT; i++) {
+        bad += wrong_parts[i];
     }
-    if (days > 0) {
-        week(&report, days);
-    }
-    if (ranks > 0) {
-        star(&report, 64);
-        star(&report, 512);
-    }
-    if (ranks > 512) {
-        star(&report, ranks);
-    }
-    brownout(&report);
-    if (nics > 0) {
-        contended(&report, nics);
-    }
-    return report_finish(&report) < 0 || wrongs > 0;
+    return report_finish(&report) < 0 || bad > 0;
 }

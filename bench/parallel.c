@@ -44,3 +44,28 @@ int parallel_run(int count, void (*job)(int index))
     }
     return died;
 }
+
+static struct report *parts;
+static void (*part_job)(struct report *report, int index);
+
+static void run_part(int index)
+{
+    part_job(&parts[index], index);
+}
+
+int parallel_report(struct report *report, int count, void (*job)(struct report *report, int index))
+{
+    parts = parallel_memory((size_t)count * sizeof(*parts));
+    part_job = job;
+    if (parts == NULL) {
+        return count;
+    }
+    const int died = parallel_run(count, run_part);
+
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < parts[i].count; k++) {
+            report_add(report, &parts[i].rows[k]);
+        }
+    }
+    return died;
+}

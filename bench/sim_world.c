@@ -366,8 +366,6 @@ static int seeds(uint64_t first, uint64_t last, char *const *name)
 }
 
 /* ---- the rows of `make bench`: parts side by side ---- */
-#define PART_ROWS 12
-
 static const struct part_file {
     const char *name;
     struct wanted wanted[3];
@@ -395,17 +393,14 @@ static const struct part_file {
 };
 
 #define PARTS (1 + (int)ARRAY_COUNT(loads) + (int)ARRAY_COUNT(files))
-static struct part {
+static struct part_tally {
     double path_hours, wrong_verdicts;
     char wrong_in[sizeof(wrong_in)];
-    int count;
-    struct report_row rows[PART_ROWS];
-} * parts; /* shared with the processes that fill them */
+} * tallies; /* shared with the processes that fill them */
 
 /* In a process of its own. */
-static void part_measure(int index)
+static void part_measure(struct report *ret_report, int index)
 {
-    struct part *part = &parts[index];
     const int load_index = index - 1, file_index = load_index - (int)ARRAY_COUNT(loads);
 
     if (index == 0) {
@@ -415,32 +410,26 @@ static void part_measure(int index)
     } else if (load(files[file_index].name)) {
         run(files[file_index].wanted, files[file_index].count);
     }
-    ASSERT(report.count <= PART_ROWS);
-    part->count = report.count;
-    memcpy(part->rows, report.rows, (size_t)report.count * sizeof(report.rows[0]));
-    part->path_hours = path_hours;
-    part->wrong_verdicts = wrong_verdicts;
-    memcpy(part->wrong_in, wrong_in, sizeof(wrong_in));
+    *ret_report = report;
+    tallies[index] =
+        (struct part_tally){.path_hours = path_hours, .wrong_verdicts = wrong_verdicts};
+    memcpy(tallies[index].wrong_in, wrong_in, sizeof(wrong_in));
 }
 
 /* How many parts couldn't be measured. */
 static int short_rows(void)
 {
-    parts = parallel_memory(PARTS * sizeof(*parts));
-    if (parts == NULL) {
-        fprintf(stderr, "no memory\n");
+    tallies = parallel_memory(PARTS * sizeof(*tallies));
+    if (tallies == NULL) {
         return PARTS;
     }
-    const int died = parallel_run(PARTS, part_measure);
+    const int died = parallel_report(&report, PARTS, part_measure);
 
-    for (const struct part *part = parts; part < parts + PARTS; part++) {
-        for (int i = 0; i < part->count; i++) {
-            report_add(&report, &part->rows[i]);
-        }
-        path_hours += part->path_hours;
-        wrong_verdicts += part->wrong_verdicts;
-        if (part->wrong_in[0] != 0) {
-            memcpy(wrong_in, part->wrong_in, sizeof(wrong_in));
+    for (int i = 0; i < PARTS; i++) {
+        path_hours += tallies[i].path_hours;
+        wrong_verdicts += tallies[i].wrong_verdicts;
+        if (tallies[i].wrong_in[0] != 0) {
+            memcpy(wrong_in, tallies[i].wrong_in, sizeof(wrong_in));
         }
     }
     false_rows(0, "");
