@@ -1,9 +1,10 @@
-/* fleet_files.c: what an operator hands in over the API as text: the fleet's configuration, the declared topology. Whatever it
- * says, what is taken is within its ranges, and what isn't has words. The first byte chooses. */
+/* fleet_files.c: what an operator writes about the fleet: its configuration, the declared topology, service levels. Whatever
+ * they say, what is taken is within its ranges, and what isn't has words. The first byte chooses. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "service/controller/fleet_config.h"
+#include "service/controller/levels.h"
 #include "service/controller/topology.h"
 
 #include "fuzz.h"
@@ -38,6 +39,27 @@ static void topology(const char *text)
     topology_done(&t);
 }
 
+static void service_levels(const char *text)
+{
+    static struct levels v;
+    struct config_error error = {""};
+    memset(&v, 0, sizeof(v));
+    if (levels_parse("input", text, &v, &error) < 0) {
+        ASSERT(error.text[0] != 0);
+        return;
+    }
+    ASSERT(v.count <= LEVELS_MAX && v.leaf_count <= LEVELS_POD_LEAF_MAX);
+    for (uint32_t i = 0; i < v.count; i++) {
+        const struct level *l = &v.entries[i].level;
+        ASSERT(l->name[0] != 0 && l->kind <= LEVEL_HOPS && l->within <= LEVEL_FLEET);
+        ASSERT(l->limit >= 0 && l->hold.ns >= 0 && (l->kind != LEVEL_LOSS || l->limit <= 1000000));
+        ASSERT(l->within != LEVEL_POD || v.leaf_count > 0);
+    }
+    for (uint32_t i = 0; i < v.leaf_count; i++) {
+        ASSERT(v.leaves[i].leaf[0] != 0 && v.leaves[i].pod != 0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = size > 0 ? malloc(size) : NULL;
@@ -48,6 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size - 1] = 0;
     if (data[0] == 'c') {
         configuration(text);
+    } else if (data[0] == 'l') {
+        service_levels(text);
     } else {
         topology(text);
     }

@@ -10,6 +10,17 @@
 
 #define HOLD_NS (30 * NS_PER_S)
 
+/* 0: none. */
+static uint32_t pod_of(const struct levels *v, const char *leaf)
+{
+    for (uint32_t i = 0; i < v->leaf_count && leaf[0] != 0; i++) {
+        if (strcmp(v->leaves[i].leaf, leaf) == 0) {
+            return v->leaves[i].pod;
+        }
+    }
+    return 0;
+}
+
 /* ---- the file ---- */
 
 /* One of owd_p50, owd_p99 (a time), loss (a percentage), hops. */
@@ -65,6 +76,9 @@ static int load_level(struct levels *v, const struct config_node *node, struct c
     }
     r = r < 0 ? r : load_limit(node, l, error);
     l->within = (enum level_within)choice;
+    if (r == 0 && l->within == LEVEL_POD && v->leaf_count == 0) {
+        r = config_fail(node, error, "expected 'pods' for a level within a pod, found none");
+    }
     for (uint32_t i = 0; r == 0 && i < v->count; i++) {
         if (strcmp(v->entries[i].level.name, name) == 0) {
             r = config_fail(node, error, "expected each name once, found '%s' again", name);
@@ -77,52 +91,80 @@ static int load_level(struct levels *v, const struct config_node *node, struct c
     return r;
 }
 
+static int load_leaf(struct levels *v, const struct config_node *node, uint32_t pod,
+                     struct config_error *error)
+{
+    const char *leaf = NULL;
+    const int r = config_node_string(node, &leaf, error);
+    if (r < 0) {
+        return r;
+    }
+    if (v->leaf_count == LEVELS_POD_LEAF_MAX || leaf[0] == 0 || strlen(leaf) >= 64) {
+        return config_expected(node, error, "at most %d leaves, with names of 1 to 63",
+                               LEVELS_POD_LEAF_MAX);
+    }
+    if (pod_of(v, leaf) != 0) {
+        return config_fail(node, error, "expected each leaf in one pod, found '%s' again", leaf);
+    }
+    snprintf(v->leaves[v->leaf_count].leaf, 64, "%s", leaf);
+    v->leaves[v->leaf_count++].pod = pod;
+    return 0;
+}
+
 static int load_pods(struct levels *v, const struct config_node *pods, struct config_error *error)
 {
     uint32_t pod = 0;
     int r = 0;
+    if (pods == NULL) {
+        return 0;
+    }
+    if (config_kind(pods) != CONFIG_MAP) {
+        return config_expected(pods, error, "pods, each with a list of its leaves");
+    }
     for (const struct config_node *p = config_first(pods); p != NULL && r == 0;
          p = config_next(p)) {
         pod++;
+        if (config_kind(p) != CONFIG_LIST) {
+            r = config_expected(p, error, "a list of leaves");
+        }
         for (const struct config_node *n = config_first(p); n != NULL && r == 0;
              n = config_next(n)) {
-            const char *leaf = NULL;
-            r = config_node_string(n, &leaf, error);
-            if (r == 0 && (v->leaf_count == LEVELS_POD_LEAF_MAX || strlen(leaf) >= 64)) {
-                r = config_expected(n, error, "at most %d leaves, with names of at most 63",
-                                    LEVELS_POD_LEAF_MAX);
-            }
-            if (r == 0) {
-                snprintf(v->leaves[v->leaf_count].leaf, 64, "%s", leaf);
-                v->leaves[v->leaf_count++].pod = pod;
-            }
+            r = load_leaf(v, n, pod, error);
         }
     }
     return r;
 }
 
-static int load_file(struct levels *v, const char *path, struct config_error *error)
+static int load_tree(struct levels *v, const struct config_node *root, struct config_error *error)
 {
     static const char *const keys[] = {"levels", "pods", NULL};
-    struct config *tree = NULL;
-    int r = config_load(path, &tree, error);
-    if (r < 0) {
-        return r;
-    }
-    const struct config_node *root = config_root(tree), *list = config_get(root, "levels"),
-                             *pods = config_get(root, "pods");
-    r = config_allow(root, keys, error);
+    int r = config_allow(root, keys, error);
+    const struct config_node *list = config_get(root, "levels");
+    r = r < 0 ? r : load_pods(v, config_get(root, "pods"), error);
     if (r == 0 && list != NULL && config_kind(list) != CONFIG_LIST) {
         r = config_expected(list, error, "a list of levels");
     }
-    if (r == 0 && pods != NULL && config_kind(pods) != CONFIG_MAP) {
-        r = config_expected(pods, error, "pods, each with a list of its leaves");
-    }
-    for (const struct config_node *n = config_first(list); r == 0 && n != NULL;
-         n = config_next(n)) {
+    for (const struct config_node *n = r < 0 || list == NULL ? NULL : config_first(list);
+         r == 0 && n != NULL; n = config_next(n)) {
         r = load_level(v, n, error);
     }
-    r = r < 0 || pods == NULL ? r : load_pods(v, pods, error);
+    return r;
+}
+
+int levels_parse(const char *name, const char *text, struct levels *ret, struct config_error *error)
+{
+    struct config *tree = NULL;
+    int r = config_parse(name, text, strlen(text), &tree, error);
+    r = r < 0 ? r : load_tree(ret, config_root(tree), error);
+    config_free(tree);
+    return r;
+}
+
+static int load_file(struct levels *v, const char *path, struct config_error *error)
+{
+    struct config *tree = NULL;
+    int r = config_load(path, &tree, error);
+    r = r < 0 ? r : load_tree(v, config_root(tree), error);
     config_free(tree);
     return r;
 }
@@ -174,16 +216,6 @@ void levels_free(struct controller *c)
 }
 
 /* ---- the round ---- */
-
-static uint32_t pod_of(const struct levels *v, const char *leaf)
-{
-    for (uint32_t i = 0; i < v->leaf_count && leaf[0] != 0; i++) {
-        if (strcmp(v->leaves[i].leaf, leaf) == 0) {
-            return v->leaves[i].pod;
-        }
-    }
-    return 0;
-}
 
 bool levels_about(const struct controller *c, const struct level *level, const struct fleet_nic *a,
                   const struct fleet_nic *b)

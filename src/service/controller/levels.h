@@ -33,6 +33,9 @@ struct levels {
     char error[LEVELS_ERROR_SIZE]; /* of a refused file; empty: none */
 };
 
+/* Into an empty one. -EINVAL: error has the place, `name` stands for the file's. */
+MUST_CHECK int levels_parse(const char *name, const char *text, struct levels *ret,
+                            struct config_error *error);
 /* -EINVAL: the file (said): levels as before. A missing file that nobody asked for: none. */
 int levels_load(struct controller *c);
 void levels_free(struct controller *c);
