@@ -1,30 +1,16 @@
-/* foliot_alerts_past.c: a rule tried on the past, and rules for Prometheus. */
+/* foliot_alerts_past.c: what the controller remembers of a rule's input, fetched and put in order. */
+#include "app/foliot_alerts_past.h"
+
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "app/foliot_alerts.h"
 #include "app/foliot_command.h"
 
-/* ---- the past through the engine -------------------------------------------------------------------------------- */
-
-struct moment { /* of the past, in order */
-    int64_t at_ns;
-    uint64_t order;
-    bool is_sample;
-    struct alert_sample sample;
-    const json_t *event; /* a finding's; lives in `keep` */
-};
-struct past {
-    struct moment *moments;
-    size_t count, capacity;
-    json_t *keep;  /* answers, as long as moments point into them */
-    json_t *nics;  /* array by id: {host, name, leaf, rail} */
-    json_t *hosts; /* array of names; the index is the engine's number */
-};
+#define SLOT_NS   (10 * NS_PER_S) /* the finest that the controller keeps */
+#define STEPS_MAX 20000           /* that it answers at once */
+#define AGAIN_NS  (30 * NS_PER_S) /* a value that isn't said again is soon stale to the engine */
 
 static bool add_moment(struct past *p, const struct moment *m)
 {
@@ -43,6 +29,17 @@ static bool add_moment(struct past *p, const struct moment *m)
     return true;
 }
 
+/* What was so until then. */
+static bool add_lasting(struct past *p, const struct moment *m, int64_t until_ns)
+{
+    struct moment one = *m;
+
+    while (one.at_ns < until_ns && add_moment(p, &one)) {
+        one.at_ns += AGAIN_NS;
+    }
+    return one.at_ns >= until_ns;
+}
+
 static int compare_moments(const void *x, const void *y)
 {
     const struct moment *a = x, *b = y;
@@ -50,14 +47,16 @@ static int compare_moments(const void *x, const void *y)
     return a->at_ns != b->at_ns ? (a->at_ns < b->at_ns ? -1 : 1) : a->order < b->order ? -1 : 1;
 }
 
-static const char *text_of(const json_t *o, const char *key)
+const char *past_text(const json_t *o, const char *key)
 {
     const char *text = json_string_value(json_object_get(o, key));
 
     return text != NULL ? text : "";
 }
 
-static uint32_t host_number(struct past *p, const char *name)
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+uint32_t past_host(struct past *p, const char *name)
 {
     size_t index;
     json_t *value;
@@ -82,6 +81,13 @@ static const char *on_host(void *context, uint32_t host)
     return json_string_value(json_array_get(p->hosts, host));
 }
 
+static const char *on_job(void *context, uint64_t job)
+{
+    const struct past *p = context;
+
+    return json_string_value(json_array_get(p->jobs, job));
+}
+
 static bool on_nic(void *context, uint32_t nic, struct alert_nic *ret)
 {
     static char name[160];
@@ -92,10 +98,10 @@ static bool on_nic(void *context, uint32_t nic, struct alert_nic *ret)
     json_array_foreach(p->nics, index, n)
     {
         if (json_integer_value(json_object_get(n, "nic")) == (json_int_t)nic) {
-            snprintf(name, sizeof(name), "%s/%s", text_of(n, "host"), text_of(n, "name"));
+            snprintf(name, sizeof(name), "%s/%s", past_text(n, "host"), past_text(n, "name"));
             *ret = (struct alert_nic){.name = name,
-                                      .leaf = text_of(n, "leaf"),
-                                      .host = host_number(p, text_of(n, "host")),
+                                      .leaf = past_text(n, "leaf"),
+                                      .host = past_host(p, past_text(n, "host")),
                                       .rail =
                                           (uint32_t)json_integer_value(json_object_get(n, "rail"))};
             return true;
@@ -103,6 +109,13 @@ static bool on_nic(void *context, uint32_t nic, struct alert_nic *ret)
     }
     return false;
 }
+
+struct alert_fleet past_fleet(struct past *p)
+{
+    return (struct alert_fleet){.nic = on_nic, .host = on_host, .job = on_job, .context = p};
+}
+
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
 /* All pages of a list, into one array that the caller owns. */
 static int all_pages(struct alerts_call *c, const char *path, json_t **ret)
@@ -123,16 +136,21 @@ static int all_pages(struct alerts_call *c, const char *path, json_t **ret)
     return status;
 }
 
-static int load_findings(struct alerts_call *c, struct past *p, int64_t from_ns)
+static int load_events(struct alerts_call *c, struct past *p, const char *kind, json_t **ret)
 {
     char path[160];
+
+    snprintf(path, sizeof(path), "/api/v1/events?kind=%s&limit=1000&since_utc_ns=%" PRId64, kind,
+             p->from_ns);
+    return all_pages(c, path, ret);
+}
+
+static int load_findings(struct alerts_call *c, struct past *p)
+{
     json_t *events = NULL, *e;
     size_t index;
-    int status;
+    int status = load_events(c, p, "finding", &events);
 
-    snprintf(path, sizeof(path), "/api/v1/events?kind=finding&limit=1000&since_utc_ns=%" PRId64,
-             from_ns);
-    status = all_pages(c, path, &events);
     json_array_foreach(events, index, e)
     {
         const struct moment m = {.at_ns = json_integer_value(json_object_get(e, "at_utc_ns")),
@@ -149,371 +167,346 @@ static int load_findings(struct alerts_call *c, struct past *p, int64_t from_ns)
     return status;
 }
 
-/* How the API names what the store has of a metric. */
-static const char *series_name(uint32_t metric, char *ret_of)
+static struct alert_sample of_nobody(uint32_t metric)
 {
-    static const struct {
-        uint32_t metric;
-        char of; /* Path, Nic, Host */
-        const char *name;
-    } names[] = {
-        {ALERT_PATH_OWD_P50, 'p', "owd_ns_p50"},
-        {ALERT_PATH_OWD_P99, 'p', "owd_ns_p99"},
-        {ALERT_PATH_LOSS, 'p', "loss_ppm"},
-        {ALERT_LINK_DOWNS, 'n', "carrier_down_count"},
-        {ALERT_LINK_UP, 'n', "port_state"},
-        {ALERT_CLOCK_HARD, 'h', "clock_hard_ns"},
-        {ALERT_CLOCK_STATISTICAL, 'h', "clock_statistical_ns"},
-        {ALERT_CLOCK_SYNCED, 'h', "clock_status"},
-    };
+    return (struct alert_sample){.metric = metric,
+                                 .host = ALERT_NO_ID,
+                                 .nic = ALERT_NO_ID,
+                                 .peer = ALERT_NO_ID,
+                                 .port = ALERT_NO_ID};
+}
 
-    for (size_t k = 0; k < ARRAY_COUNT(names); k++) {
-        if (names[k].metric == metric) {
-            *ret_of = names[k].of;
-            return names[k].name;
+/* What of the fleet is told by events: how many levels are broken; was a configuration taken back? What was so before the
+ * range isn't known. */
+static int load_fleet(struct alerts_call *c, struct past *p, uint32_t metric)
+{
+    const bool levels = metric == ALERT_LEVELS_BROKEN;
+    struct moment m = {.kind = MOMENT_SAMPLE, .at_ns = p->from_ns, .sample = of_nobody(metric)};
+    json_t *events = NULL, *broken = json_object();
+    int status = load_events(c, p, "controller", &events);
+    bool good = true;
+
+    for (size_t k = json_array_size(events); k-- > 0;) {
+        const json_t *e = json_array_get(events, k);
+        const int64_t at_ns = json_integer_value(json_object_get(e, "at_utc_ns"));
+        const char *word = past_text(e, "word"),
+                   *level = past_text(json_object_get(e, "detail"), "level");
+        if (strncmp(word, levels ? "level-" : "config-", levels ? 6 : 7) != 0) {
+            continue;
         }
+        good = good && add_lasting(p, &m, at_ns);
+        if (levels && strcmp(word, "level-broken") == 0) {
+            json_object_set_new(broken, level, json_true());
+        } else if (levels) {
+            json_object_del(broken, level);
+        }
+        m.at_ns = at_ns;
+        m.sample.value =
+            levels ? (double)json_object_size(broken) : strcmp(word, "config-taken-back") == 0;
     }
-    return NULL;
+    good = good && add_lasting(p, &m, p->until_ns);
+    json_decref(events);
+    json_decref(broken);
+    return good ? status : EXIT_UNREACHABLE;
 }
 
-/* port_state 1 is up, clock_status 1 is synchronised: both are 1 or something else. */
-static double value_of(uint32_t metric, json_int_t value)
+/* ---- series ----------------------------------------------------------------------------------------------------- */
+
+enum how {
+    AS_IS,
+    IS_ONE, /* port_state 1 is up, clock_status 1 is synchronised */
+    SUM     /* a rate, bit/s; the metric counts bytes */
+};
+
+/* What the store has of a metric, and how the API names it. */
+static const struct kept {
+    uint32_t metric;
+    char of; /* Path, Nic, Host */
+    enum how how;
+    const char *name;
+} kept[] = {
+    {ALERT_PATH_OWD_P50, 'p', AS_IS, "owd_ns_p50"},
+    {ALERT_PATH_OWD_P99, 'p', AS_IS, "owd_ns_p99"},
+    {ALERT_PATH_LOSS, 'p', AS_IS, "loss_ppm"},
+    {ALERT_LINK_DOWNS, 'n', AS_IS, "carrier_down_count"},
+    {ALERT_LINK_UP, 'n', IS_ONE, "port_state"},
+    {ALERT_LINK_SPEED, 'n', AS_IS, "speed_mbps"},
+    {ALERT_LINK_RX_ERRORS, 'n', AS_IS, "rx_errors_count"},
+    {ALERT_LINK_TX_ERRORS, 'n', AS_IS, "tx_errors_count"},
+    {ALERT_LINK_RX_DROPS, 'n', AS_IS, "rx_drops_count"},
+    {ALERT_LINK_TX_DROPS, 'n', AS_IS, "tx_drops_count"},
+    {ALERT_LINK_RX_BYTES, 'n', SUM, "rx_bps"},
+    {ALERT_LINK_TX_BYTES, 'n', SUM, "tx_bps"},
+    {ALERT_CLOCK_HARD, 'h', AS_IS, "clock_hard_ns"},
+    {ALERT_CLOCK_STATISTICAL, 'h', AS_IS, "clock_statistical_ns"},
+    {ALERT_CLOCK_SYNCED, 'h', IS_ONE, "clock_status"},
+    {ALERT_HOST_REPORT, 'h', AS_IS, "clock_status"}, /* each rollup has it */
+    {ALERT_AGENT_CPU, 'h', AS_IS, "agent_cpu_ppm"},
+    {ALERT_AGENT_MEMORY, 'h', AS_IS, "agent_memory_bytes"},
+    {ALERT_AGENT_REPORTS_LOST, 'h', AS_IS, "agent_reports_lost_count"},
+    {ALERT_AGENT_LATE_TICKS, 'h', AS_IS, "agent_late_ticks_count"},
+    {ALERT_AGENT_BAD_PACKETS, 'h', AS_IS, "agent_bad_packets_count"},
+    {ALERT_AGENT_STAMPS_MISSING, 'h', AS_IS, "agent_stamps_missing_ppm"},
+};
+
+static const struct kept *find_kept(uint32_t metric)
 {
-    const bool is_state = metric == ALERT_LINK_UP || metric == ALERT_CLOCK_SYNCED;
+    size_t k = 0;
 
-    return is_state ? value == 1 : (double)value;
+    while (k < ARRAY_COUNT(kept) && kept[k].metric != metric) {
+        k++;
+    }
+    return k < ARRAY_COUNT(kept) ? &kept[k] : NULL;
 }
 
-static int load_one(struct alerts_call *c, struct past *p, const char *path,
+static int load_one(struct alerts_call *c, struct past *p, const struct kept *k, const char *path,
                     const struct alert_sample *whose)
 {
+    const bool counts = alert_metric_info(k->metric)->counter;
     const int status = alerts_ask(c, "GET", path, NULL);
     const json_int_t from = json_integer_value(json_object_get(c->answer, "from_utc_ns")),
                      step = json_integer_value(json_object_get(c->answer, "step_ns"));
+    struct moment m = {.kind = k->metric == ALERT_HOST_REPORT ? MOMENT_HOST : MOMENT_SAMPLE,
+                       .sample = *whose};
     size_t index;
     json_t *value;
 
+    p->step_ns = step > p->step_ns ? step : p->step_ns;
     json_array_foreach(json_object_get(c->answer, "values"), index, value)
     {
-        struct moment m = {
-            .at_ns = from + (int64_t)index * step, .is_sample = true, .sample = *whose};
-        m.sample.value = value_of(whose->metric, json_integer_value(value));
-        if (json_is_integer(value) && !add_moment(p, &m)) {
+        const double number = (double)json_integer_value(value);
+        m.at_ns = from + (int64_t)index * step;
+        m.at_ns = m.at_ns > p->from_ns ? m.at_ns : p->from_ns;
+        m.sample.value = k->how == SUM      ? m.sample.value + number / 8e9 * (double)step
+                         : k->how == IS_ONE ? number == 1
+                                            : number;
+        if (json_is_integer(value) &&
+            !add_lasting(p, &m, counts ? m.at_ns + 1 : from + ((int64_t)index + 1) * step)) {
             return EXIT_UNREACHABLE;
         }
     }
     return status;
 }
 
-static int load_series(struct alerts_call *c, struct past *p, uint32_t metric, int64_t from_ns)
+/* Whose series: fills `whose` and the words that the API wants. */
+static void name_subject(struct past *p, char of, const json_t *s, struct alert_sample *whose,
+                         char words[160])
 {
-    char of = 0, path[300];
-    const char *name = series_name(metric, &of);
+    struct alert_nic to;
+
+    if (of == 'p') {
+        whose->peer = (uint32_t)json_integer_value(json_object_get(s, "from"));
+        whose->nic = (uint32_t)json_integer_value(json_object_get(s, "to"));
+        whose->port = (uint32_t)json_integer_value(json_object_get(s, "port"));
+        whose->host = on_nic(p, whose->nic, &to) ? to.host : ALERT_NO_ID;
+        snprintf(words, 160, "from=%u&to=%u&port=%u", whose->peer, whose->nic, whose->port);
+    } else if (of == 'n') {
+        whose->nic = (uint32_t)json_integer_value(json_object_get(s, "nic"));
+        whose->host = past_host(p, past_text(s, "host"));
+        snprintf(words, 160, "nic=%u", whose->nic);
+    } else {
+        whose->host = past_host(p, past_text(s, "name"));
+        snprintf(words, 160, "host=%s", past_text(s, "name"));
+    }
+}
+
+/* Whoever was a member when the range begins is missed from then on. */
+static bool seed_host(struct past *p, const json_t *host, const struct alert_sample *whose)
+{
+    const struct moment m = {.kind = MOMENT_HOST, .at_ns = p->from_ns, .sample = *whose};
+
+    return json_integer_value(json_object_get(host, "joined_utc_ns")) > p->from_ns ||
+           add_moment(p, &m);
+}
+
+static int load_series(struct alerts_call *c, struct past *p, const struct kept *k, int64_t step_ns)
+{
+    char path[400], step[40] = "";
     json_t *subjects = NULL, *s;
     size_t index;
     int status = all_pages(c,
-                           of == 'p'   ? "/api/v1/paths?limit=1000"
-                           : of == 'n' ? "/api/v1/nics?limit=1000"
-                                       : "/api/v1/hosts?limit=1000",
+                           k->of == 'p'   ? "/api/v1/paths?limit=1000"
+                           : k->of == 'n' ? "/api/v1/nics?limit=1000"
+                                          : "/api/v1/hosts?limit=1000",
                            &subjects);
 
+    if (step_ns != 0) {
+        snprintf(step, sizeof(step), "&step_s=%" PRId64, (int64_t)(step_ns / NS_PER_S));
+    }
     json_array_foreach(subjects, index, s)
     {
-        struct alert_sample whose = {.metric = metric,
-                                     .host = ALERT_NO_ID,
-                                     .nic = ALERT_NO_ID,
-                                     .peer = ALERT_NO_ID,
-                                     .port = ALERT_NO_ID};
+        struct alert_sample whose = of_nobody(k->metric);
         char whom[160];
-        if (of == 'p') {
-            struct alert_nic to;
-            whose.peer = (uint32_t)json_integer_value(json_object_get(s, "from"));
-            whose.nic = (uint32_t)json_integer_value(json_object_get(s, "to"));
-            whose.port = (uint32_t)json_integer_value(json_object_get(s, "port"));
-            whose.host = on_nic(p, whose.nic, &to) ? to.host : ALERT_NO_ID;
-            snprintf(whom, sizeof(whom), "from=%u&to=%u&port=%u", whose.peer, whose.nic,
-                     whose.port);
-        } else if (of == 'n') {
-            whose.nic = (uint32_t)json_integer_value(json_object_get(s, "nic"));
-            whose.host = host_number(p, text_of(s, "host"));
-            snprintf(whom, sizeof(whom), "nic=%u", whose.nic);
-        } else {
-            whose.host = host_number(p, text_of(s, "name"));
-            snprintf(whom, sizeof(whom), "host=%s", text_of(s, "name"));
+        if (k->of == 'h' && json_is_false(json_object_get(s, "member"))) {
+            continue;
         }
-        snprintf(path, sizeof(path), "/api/v1/series?metric=%s&%s&since_utc_ns=%" PRId64, name,
-                 whom, from_ns);
-        if (status == EXIT_WELL) {
-            status = load_one(c, p, path, &whose);
+        name_subject(p, k->of, s, &whose, whom);
+        if (status == EXIT_WELL && k->metric == ALERT_HOST_REPORT && !seed_host(p, s, &whose)) {
+            status = EXIT_UNREACHABLE;
         }
+        snprintf(path, sizeof(path),
+                 "/api/v1/series?metric=%s&%s%s&since_utc_ns=%" PRId64 "&until_utc_ns=%" PRId64,
+                 k->name, whom, step, p->from_ns, p->until_ns);
+        status = status == EXIT_WELL ? load_one(c, p, k, path, &whose) : status;
     }
     json_decref(subjects);
     return status;
 }
 
-static uint32_t nic_number(const json_t *end)
+/* Of what a window is judged over, four steps of it; 0: as the controller likes. */
+static int64_t step_of(const struct alert_rule *rule, const struct past *p)
 {
-    const json_t *nic = json_object_get(end, "nic");
+    const int64_t most = (p->until_ns - p->from_ns) / STEPS_MAX + 1,
+                  least = most < SLOT_NS ? SLOT_NS : (most / SLOT_NS + 1) * SLOT_NS,
+                  wanted = rule->within.ns / 4 / SLOT_NS * SLOT_NS;
 
-    return json_is_integer(nic) ? (uint32_t)json_integer_value(nic) : ALERT_NO_ID;
+    return rule->condition == ALERT_ON_THRESHOLD ? 0 : wanted > least ? wanted : least;
 }
 
-static uint32_t word_number(const char *word, const char *(*name)(uint32_t), uint32_t count)
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
+
+static void encode(const char *name, char *text, size_t size)
 {
-    uint32_t k = 0;
+    static const char digits[] = "0123456789ABCDEF", plain[] = "-._~@";
+    size_t used = 0;
 
-    while (k < count && (name(k) == NULL || strcmp(name(k), word) != 0)) {
-        k++;
-    }
-    return k < count ? k : 0;
-}
-
-static const char *element_word(uint32_t kind)
-{
-    static const char *const words[] = {"unknown", "host",   "nic",  "leaf",
-                                        "spine",   "router", "trunk"};
-
-    return kind < ARRAY_COUNT(words) ? words[kind] : NULL;
-}
-
-static void play_finding(struct past *p, struct alerts *engine, const struct moment *m)
-{
-    const json_t *d = json_object_get(m->event, "detail"), *from = json_object_get(d, "from"),
-                 *to = json_object_get(d, "to"), *suspect = json_object_get(d, "suspect");
-    const char *phase = text_of(d, "phase");
-    const struct alert_finding f = {
-        .said_by = host_number(p, text_of(m->event, "host")),
-        .run = (uint32_t)json_integer_value(json_object_get(d, "run")),
-        .number = (uint32_t)json_integer_value(json_object_get(d, "number")),
-        .kind = word_number(text_of(d, "finding"), finding_kind_word, FINDING_KIND_COUNT),
-        .phase = strcmp(phase, "closed") == 0    ? FINDING_CLOSED
-                 : strcmp(phase, "updated") == 0 ? FINDING_UPDATED
-                                                 : FINDING_OPENED,
-        .from_nic = nic_number(from),
-        .to_nic = nic_number(to),
-        .from_host = host_number(p, text_of(from, "host")),
-        .to_host = host_number(p, text_of(to, "host")),
-        .port = (uint32_t)json_integer_value(json_object_get(d, "port")),
-        .suspect_kind = word_number(text_of(suspect, "kind"), element_word, 7),
-        .suspect = text_of(suspect, "name"),
-        .confident = json_is_true(json_object_get(suspect, "confident")),
-        .since = {m->at_ns},
-        .text = text_of(d, "text")};
-
-    alerts_on_finding(engine, (struct mono){m->at_ns}, &f);
-}
-
-static void print_time(int64_t ns)
-{
-    char text[64];
-
-    finding_time_text(ns, text, sizeof(text));
-    printf("%.23s  ", text);
-}
-
-/* Lets time go on to `until`, printing what would have been told. */
-static void play_to(struct past *p, struct alerts *engine, int64_t until, unsigned *told,
-                    unsigned *pages)
-{
-    struct alert_action action;
-
-    do {
-        const struct mono due = alerts_deadline(engine);
-        const struct mono now = {due.ns < until ? due.ns : until};
-        for (uint32_t h = 0; h < json_array_size(p->hosts);
-             h++) { /* nobody counts as silent: that isn't tried here */
-            alerts_on_host(engine, now, h);
-        }
-        alerts_tick(engine, now);
-        while (alerts_next_action(engine, &action)) {
-            if (action.kind == ALERT_ACTION_NOTIFY) {
-                print_time(now.ns);
-                printf("incident %" PRIu64 " %s%s: %s\n", action.incident.id,
-                       alert_event_word(action.event), action.page ? " (page)" : "",
-                       action.incident.text);
-                *told += 1;
-                *pages += action.page;
-            }
-        }
-    } while (alerts_deadline(engine).ns < until);
-}
-
-static int play(struct past *p, const struct alert_rule *rule, int64_t from_ns, int64_t now_ns)
-{
-    static struct alert_config config;
-    struct alerts *engine;
-    unsigned told = 0, pages = 0;
-
-    config = (struct alert_config){
-        .rules = rule, .rule_count = 1, .route_count = 1, .blind = span_ns(INT64_MAX / 4)};
-    config.routes[0].receivers = 1;
-    config.fleet = (struct alert_fleet){.nic = on_nic, .host = on_host, .context = p};
-    engine = alerts_new(&config, (struct mono){from_ns});
-    if (engine == NULL) {
-        fputs("foliot alerts test: out of memory\n", stderr);
-        return EXIT_UNREACHABLE;
-    }
-    alerts_on_clock(engine, (struct mono){from_ns}, 0, FINDING_NO_TIME);
-    qsort(p->moments, p->count, sizeof(*p->moments), compare_moments);
-    for (size_t k = 0; k < p->count; k++) {
-        const struct moment *m = &p->moments[k];
-        play_to(p, engine, m->at_ns, &told, &pages);
-        if (m->is_sample) {
-            alerts_on_sample(engine, (struct mono){m->at_ns}, &m->sample);
+    for (; *name != '\0' && used + 4 < size; name++) {
+        const unsigned char ch = (unsigned char)*name;
+        if ((ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+            strchr(plain, ch) != NULL) {
+            text[used++] = (char)ch;
         } else {
-            play_finding(p, engine, m);
+            text[used++] = '%';
+            text[used++] = digits[ch >> 4];
+            text[used++] = digits[ch & 15];
         }
-    }
-    play_to(p, engine, now_ns, &told, &pages);
-    alerts_free(engine);
-    printf("rule %s: %zu facts, %u notifications, %u pages\n", rule->name, p->count, told, pages);
-    return EXIT_WELL;
-}
-
-int alerts_test(struct alerts_call *c, const struct alert_file *file, const char *name,
-                int64_t since_ns)
-{
-    const int at = alert_file_find(file, name);
-    struct timespec t;
-    struct past p = {.keep = json_array(), .hosts = json_array()};
-    const struct alert_rule *rule = at >= 0 ? &file->rules[at] : NULL;
-    int64_t now_ns;
-    char of;
-    int status;
-
-    if (rule == NULL) {
-        fprintf(stderr, "foliot alerts test: no rule '%s'\n", name);
-    } else if (rule->condition != ALERT_ON_FINDING && series_name(rule->metric, &of) == NULL) {
-        fprintf(stderr,
-                "foliot alerts test: %s: no history of %s is kept: such a rule can't be tried on "
-                "the past\n",
-                name, alert_metric_info(rule->metric)->name);
-        rule = NULL;
-    }
-    if (rule == NULL) {
-        json_decref(p.keep);
-        json_decref(p.hosts);
-        return EXIT_USAGE;
-    }
-    clock_gettime(CLOCK_REALTIME, &t);
-    now_ns = t.tv_sec * NS_PER_S + t.tv_nsec;
-    status = all_pages(c, "/api/v1/nics?limit=1000", &p.nics);
-    status = status != EXIT_WELL ? status
-             : rule->condition == ALERT_ON_FINDING
-                 ? load_findings(c, &p, now_ns - since_ns)
-                 : load_series(c, &p, rule->metric, now_ns - since_ns);
-    status = status != EXIT_WELL ? status : play(&p, rule, now_ns - since_ns, now_ns);
-    free(p.moments);
-    json_decref(p.keep);
-    json_decref(p.nics);
-    json_decref(p.hosts);
-    return status;
-}
-
-/* ---- Prometheus ------------------------------------------------------------------------------------------------- */
-
-/* What /metrics of agents and controller has: the expression's left side, and what one of ours is in its unit. */
-static const struct exported {
-    uint32_t metric;
-    const char *series;
-    double factor;
-} exported[] = {
-    {ALERT_LINK_UP, "foliot_port_up", 1},
-    {ALERT_LINK_DOWNS, "foliot_port_carrier_downs_total", 1},
-    {ALERT_CLOCK_HARD, "foliot_clock_hard_bound_seconds", 1e-9},
-    {ALERT_CLOCK_STATISTICAL, "foliot_clock_statistical_bound_seconds", 1e-9},
-    {ALERT_CLOCK_SYNCED, "foliot_clock_status{foliot_clock_status=\"SYNCED\"}", 1},
-    {ALERT_AGENT_CPU, "foliot_agent_cpu_ratio", 1e-6},
-    {ALERT_AGENT_REPORTS_LOST, "foliot_reports_lost_total", 1},
-    {ALERT_AGENT_LATE_TICKS, "foliot_ticks_late_total", 1},
-    {ALERT_AGENT_BAD_PACKETS, "foliot_packets_bad_total", 1},
-};
-
-static bool expression(const struct alert_rule *r, char *text, size_t size)
-{
-    const char *sign = r->below ? "<" : ">";
-    const long long within = (long long)(r->within.ns / NS_PER_S);
-
-    if (r->condition == ALERT_ON_ABSENCE && r->metric == ALERT_HOST_REPORT) {
-        snprintf(text, size, "time() - foliot_host_heard_timestamp_seconds > %lld", within);
-        return true;
-    }
-    for (size_t k = 0; k < ARRAY_COUNT(exported); k++) {
-        const struct exported *e = &exported[k];
-        if (e->metric != r->metric || r->aggregate != ALERT_EACH) {
-            continue;
-        }
-        if (r->condition == ALERT_ON_COUNT) {
-            snprintf(text, size, "increase(%s[%llds]) > %g", e->series, within,
-                     r->limit * e->factor);
-        } else if (r->condition == ALERT_ON_RATE) {
-            snprintf(text, size, "rate(%s[%llds]) > %g", e->series, within, r->limit * e->factor);
-        } else if (r->condition == ALERT_ON_THRESHOLD) {
-            snprintf(text, size, "%s %s %g", e->series, sign, r->limit * e->factor);
-        } else {
-            return false;
-        }
-        return true;
-    }
-    return false;
-}
-
-/* A name as Prometheus likes it: link-flaps, FoliotLinkFlaps. */
-static void camel(const char *name, char *text, size_t size)
-{
-    size_t used = (size_t)snprintf(text, size, "Foliot");
-    bool upper = true;
-
-    for (; *name != '\0' && used + 1 < size; name++) {
-        const bool letter = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
-                            (*name >= '0' && *name <= '9');
-        if (letter) {
-            text[used++] =
-                upper && *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name;
-        }
-        upper = !letter;
     }
     text[used] = '\0';
 }
 
-static void print_quoted(const char *text) /* YAML, single quotes */
+static int load_job(struct alerts_call *c, struct past *p, uint32_t metric, const json_t *job)
 {
-    putchar('\'');
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            putchar('\'');
+    char name[400], path[500];
+    const char *state = past_text(job, "state");
+    struct moment m = {.kind = MOMENT_SAMPLE, .sample = of_nobody(metric)};
+    json_int_t from, step;
+    size_t index;
+    json_t *past, *value;
+    int status;
+
+    encode(past_text(job, "job"), name, sizeof(name));
+    snprintf(path, sizeof(path), "/api/v1/jobs/%s?user=%" PRId64, name,
+             (int64_t)json_integer_value(json_object_get(job, "user")));
+    status = alerts_ask(c, "GET", path, NULL);
+    past = json_object_get(c->answer, "past");
+    from = json_integer_value(json_object_get(past, "from_utc_ns"));
+    step = json_integer_value(json_object_get(past, "step_ns"));
+    m.sample.job = json_array_size(p->jobs);
+    json_array_append(p->jobs, json_object_get(job, "job"));
+    json_array_foreach(
+        json_object_get(past, metric == ALERT_JOB_THROUGHPUT ? "rate_bps" : "owd_ns_p99"), index,
+        value)
+    {
+        m.at_ns = from + ((json_int_t)index + 1) * step; /* known at its end */
+        m.sample.value =
+            (double)json_integer_value(value) * (metric == ALERT_JOB_THROUGHPUT ? 1e-6 : 1);
+        if (json_is_integer(value) && m.at_ns >= p->from_ns && m.at_ns <= p->until_ns) {
+            p->step_ns = step > p->step_ns ? step : p->step_ns;
+            status = add_lasting(p, &m, m.at_ns + step) ? status : EXIT_UNREACHABLE;
         }
-        putchar((unsigned char)*text < ' ' ? ' ' : *text);
     }
-    putchar('\'');
+    m.kind = MOMENT_JOB_OVER;
+    m.at_ns = json_integer_value(json_object_get(job, "heard_utc_ns"));
+    if ((strcmp(state, "ended") == 0 || strcmp(state, "killed") == 0) && m.at_ns >= p->from_ns) {
+        status = add_moment(p, &m) ? status : EXIT_UNREACHABLE;
+    }
+    return status;
 }
 
-int alerts_export(const struct alert_file *file)
+static int load_jobs(struct alerts_call *c, struct past *p, uint32_t metric)
 {
-    puts("# Foliot's alert rules as far as /metrics of agents and controller has their figures. "
-         "Grouping into incidents,\n"
-         "# maintenance and findings are Foliot's own: its receiver `alertmanager` brings those.\n"
-         "groups:\n- name: foliot\n  rules:");
-    for (size_t k = 0; k < file->rule_count; k++) {
-        const struct alert_rule *r = &file->rules[k];
-        char text[256], name[2 * ALERT_NAME_MAX];
-        if (!expression(r, text, sizeof(text))) {
-            printf("  # %s: %s\n", r->name,
-                   r->condition == ALERT_ON_FINDING ? "a finding, not a series"
-                                                    : "not in /metrics");
-            continue;
-        }
-        camel(r->name, name, sizeof(name));
-        printf("  - alert: %s\n    expr: ", name);
-        print_quoted(text);
-        printf("\n    for: %llds\n    labels: {severity: %s}\n    annotations: {summary: ",
-               (long long)(r->hold.ns / NS_PER_S), alert_severity_word(r->severity));
-        print_quoted(r->advice[0] != '\0' ? r->advice : r->name);
-        puts("}");
+    json_t *jobs = NULL, *job;
+    size_t index;
+    int status = all_pages(c, "/api/v1/jobs?limit=1000", &jobs);
+
+    json_array_foreach(jobs, index, job)
+    {
+        status = status == EXIT_WELL ? load_job(c, p, metric, job) : status;
     }
-    puts("  - alert: FoliotNothingHeard\n    expr: absent(foliot_start_timestamp_seconds)\n    "
-         "for: 2m\n"
-         "    labels: {severity: page}\n    annotations: {summary: 'the controller is not scraped: "
-         "nobody watches'}");
-    return EXIT_WELL;
+    json_decref(jobs);
+    return status;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+static int refuse_metric(const struct alert_rule *rule)
+{
+    const char *metric = alert_metric_info(rule->metric)->name;
+
+    fprintf(stderr,
+            "foliot alerts test: %s: no history of %s is kept, so that this rule can't be tried on "
+            "the past; what it is now: %s\n",
+            rule->name, metric,
+            rule->metric == ALERT_TOPOLOGY_DIFFERENCES ? "foliot topology"
+                                                       : "foliot host list, foliot status");
+    return EXIT_USAGE;
+}
+
+/* Finer than what there is: everything would be absent. */
+static int refuse_window(const struct alert_rule *rule, const struct past *p, int64_t step_ns)
+{
+    const int64_t within_s = rule->within.ns / NS_PER_S;
+
+    fprintf(stderr,
+            "foliot alerts test: %s: an absence of %" PRId64
+            " s can't be seen in a history of %" PRId64 " s steps",
+            rule->name, within_s, (int64_t)(step_ns / NS_PER_S));
+    if (rule->within.ns >= 2 * SLOT_NS && p->until_ns - p->from_ns > STEPS_MAX * SLOT_NS) {
+        fprintf(stderr, ": try --since %" PRId64 "h\n",
+                (int64_t)(STEPS_MAX * SLOT_NS / (3600 * NS_PER_S)));
+    } else {
+        fputs(", the finest that is kept: expected 'within' of 20s or more\n", stderr);
+    }
+    return EXIT_USAGE;
+}
+
+int past_load(struct alerts_call *c, const struct alert_rule *rule, struct past *p)
+{
+    const struct kept *k = find_kept(rule->metric);
+    const int64_t step_ns = step_of(rule, p);
+    const bool fleet =
+                   rule->metric == ALERT_LEVELS_BROKEN || rule->metric == ALERT_CONFIG_TAKEN_BACK,
+               job = rule->metric == ALERT_JOB_THROUGHPUT || rule->metric == ALERT_JOB_DELAY_P99;
+    int status;
+
+    p->keep = json_array();
+    p->hosts = json_array();
+    p->jobs = json_array();
+    p->presence = rule->metric == ALERT_HOST_REPORT;
+    if (rule->condition != ALERT_ON_FINDING && k == NULL && !fleet && !job) {
+        return refuse_metric(rule);
+    }
+    if (rule->condition == ALERT_ON_ABSENCE && (fleet || rule->within.ns < 2 * step_ns)) {
+        return fleet ? refuse_metric(rule) : refuse_window(rule, p, step_ns);
+    }
+    status = all_pages(c, "/api/v1/nics?limit=1000", &p->nics);
+    if (status == EXIT_WELL) {
+        status = rule->condition == ALERT_ON_FINDING ? load_findings(c, p)
+                 : fleet                             ? load_fleet(c, p, rule->metric)
+                 : job                               ? load_jobs(c, p, rule->metric)
+                                                     : load_series(c, p, k, step_ns);
+    }
+    if (p->count > 0) {
+        qsort(p->moments, p->count, sizeof(*p->moments), compare_moments);
+    }
+    return status;
+}
+
+void past_done(struct past *p)
+{
+    free(p->moments);
+    json_decref(p->keep);
+    json_decref(p->nics);
+    json_decref(p->hosts);
+    json_decref(p->jobs);
 }

@@ -80,7 +80,9 @@ class TestAlerts(fleet.Fleet):
         self.assertRegex(past, r"incident 1 opened: h1/nic0: link is down")
         self.assertRegex(past, r"rule link-down: \d+ facts, \d notifications, 0 pages")
         self.assertIn("0 pages", self.foliot("test", "clock-bound", "--since", "10min"))
-        self.foliot("test", "agent-cpu", status=2)
+        self.assertIn("0 pages", self.foliot("test", "agent-cpu", "--since", "10min"))
+        self.assertIn("0 pages", self.foliot("test", "host-silent", "--since", "10min"))
+        self.foliot("test", "certificate-expires", status=2)
 
     def firing(self, rule):
         return [a for a in self.get("/api/v1/alerts")["items"] if a["rule"] == rule and a["state"] == "firing"]

@@ -28,10 +28,21 @@ enum chunk_metric {                     /* stays: written to disks */
                     METRIC_CLOCK_HARD_NS = 16,
                     METRIC_CLOCK_STATISTICAL_NS = 17,
                     METRIC_CLOCK_STATUS = 18,
+                    METRIC_AGENT_CPU_PPM = 19,
+                    METRIC_AGENT_MEMORY = 20, /* bytes */
+                    METRIC_AGENT_REPORTS_LOST = 21,
+                    METRIC_AGENT_LATE_TICKS = 22,
+                    METRIC_AGENT_BAD_PACKETS = 23,
+                    METRIC_AGENT_STAMPS_MISSING = 24, /* ppm */
                     METRIC_PORT_RX_BPS = 32,
                     METRIC_PORT_TX_BPS = 33,
                     METRIC_PORT_STATE = 34,
                     METRIC_PORT_DOWNS = 35, /* carrier-down count */
+                    METRIC_PORT_SPEED = 36, /* Mbit/s */
+                    METRIC_PORT_RX_ERRORS = 37,
+                    METRIC_PORT_TX_ERRORS = 38,
+                    METRIC_PORT_RX_DROPS = 39,
+                    METRIC_PORT_TX_DROPS = 40,
 };
 
 struct chunk_key {

@@ -264,10 +264,21 @@ static const struct metric {
     {"clock_hard_ns", "host", METRIC_CLOCK_HARD_NS, false},
     {"clock_statistical_ns", "host", METRIC_CLOCK_STATISTICAL_NS, false},
     {"clock_status", "host", METRIC_CLOCK_STATUS, false},
+    {"agent_cpu_ppm", "host", METRIC_AGENT_CPU_PPM, false},
+    {"agent_memory_bytes", "host", METRIC_AGENT_MEMORY, false},
+    {"agent_reports_lost_count", "host", METRIC_AGENT_REPORTS_LOST, false},
+    {"agent_late_ticks_count", "host", METRIC_AGENT_LATE_TICKS, false},
+    {"agent_bad_packets_count", "host", METRIC_AGENT_BAD_PACKETS, false},
+    {"agent_stamps_missing_ppm", "host", METRIC_AGENT_STAMPS_MISSING, false},
     {"rx_bps", "nic", METRIC_PORT_RX_BPS, false},
     {"tx_bps", "nic", METRIC_PORT_TX_BPS, false},
     {"port_state", "nic", METRIC_PORT_STATE, false},
     {"carrier_down_count", "nic", METRIC_PORT_DOWNS, false},
+    {"speed_mbps", "nic", METRIC_PORT_SPEED, false},
+    {"rx_errors_count", "nic", METRIC_PORT_RX_ERRORS, false},
+    {"tx_errors_count", "nic", METRIC_PORT_TX_ERRORS, false},
+    {"rx_drops_count", "nic", METRIC_PORT_RX_DROPS, false},
+    {"tx_drops_count", "nic", METRIC_PORT_TX_DROPS, false},
 };
 
 static const struct metric *find_metric(struct api_call *call)

@@ -18,8 +18,11 @@ enum fold series_fold(uint32_t metric)
 {
     switch (metric) {
     case METRIC_OWD_P50:
+    case METRIC_PORT_SPEED:
         return FOLD_MEDIAN;
     case METRIC_LOSS_PPM:
+    case METRIC_AGENT_CPU_PPM:
+    case METRIC_AGENT_STAMPS_MISSING:
     case METRIC_PORT_RX_BPS:
     case METRIC_PORT_TX_BPS:
         return FOLD_MEAN;
@@ -238,6 +241,33 @@ static void take_port(struct report_reader *r, const Foliot__V1__Port *p, int64_
     r->before[i].tx = p->tx_bytes;
     put(r, METRIC_PORT_STATE, p->nic, 0, 0, at_ns, p->state);
     put(r, METRIC_PORT_DOWNS, p->nic, 0, 0, at_ns, (int64_t)p->carrier_downs);
+    put(r, METRIC_PORT_SPEED, p->nic, 0, 0, at_ns, p->speed_mbps);
+    put(r, METRIC_PORT_RX_ERRORS, p->nic, 0, 0, at_ns, (int64_t)p->rx_errors);
+    put(r, METRIC_PORT_TX_ERRORS, p->nic, 0, 0, at_ns, (int64_t)p->tx_errors);
+    put(r, METRIC_PORT_RX_DROPS, p->nic, 0, 0, at_ns, (int64_t)p->rx_drops);
+    put(r, METRIC_PORT_TX_DROPS, p->nic, 0, 0, at_ns, (int64_t)p->tx_drops);
+}
+
+static void take_clock(struct report_reader *r, const Foliot__V1__Clock *clock, int64_t at_ns)
+{
+    put(r, METRIC_CLOCK_STATUS, CHUNK_HOST, 0, 0, at_ns, clock->status);
+    if (clock->hard_ns >= 0) {
+        put(r, METRIC_CLOCK_HARD_NS, CHUNK_HOST, 0, 0, at_ns, clock->hard_ns);
+    }
+    if (clock->statistical_ns >= 0) {
+        put(r, METRIC_CLOCK_STATISTICAL_NS, CHUNK_HOST, 0, 0, at_ns, clock->statistical_ns);
+    }
+}
+
+/* What watching costs, and how it fails. */
+static void take_cost(struct report_reader *r, const Foliot__V1__Cost *cost, int64_t at_ns)
+{
+    put(r, METRIC_AGENT_CPU_PPM, CHUNK_HOST, 0, 0, at_ns, cost->cpu_ppm);
+    put(r, METRIC_AGENT_MEMORY, CHUNK_HOST, 0, 0, at_ns, (int64_t)cost->memory_bytes);
+    put(r, METRIC_AGENT_REPORTS_LOST, CHUNK_HOST, 0, 0, at_ns, (int64_t)cost->reports_lost);
+    put(r, METRIC_AGENT_LATE_TICKS, CHUNK_HOST, 0, 0, at_ns, (int64_t)cost->late_ticks);
+    put(r, METRIC_AGENT_BAD_PACKETS, CHUNK_HOST, 0, 0, at_ns, (int64_t)cost->packets_bad);
+    put(r, METRIC_AGENT_STAMPS_MISSING, CHUNK_HOST, 0, 0, at_ns, cost->stamps_missing_ppm);
 }
 
 int reader_take(void *context, int64_t at_ns, const void *body, size_t size)
@@ -253,13 +283,10 @@ int reader_take(void *context, int64_t at_ns, const void *body, size_t size)
         return 0;
     }
     if (m->clock != NULL) {
-        put(r, METRIC_CLOCK_STATUS, CHUNK_HOST, 0, 0, at_ns, m->clock->status);
-        if (m->clock->hard_ns >= 0) {
-            put(r, METRIC_CLOCK_HARD_NS, CHUNK_HOST, 0, 0, at_ns, m->clock->hard_ns);
-        }
-        if (m->clock->statistical_ns >= 0) {
-            put(r, METRIC_CLOCK_STATISTICAL_NS, CHUNK_HOST, 0, 0, at_ns, m->clock->statistical_ns);
-        }
+        take_clock(r, m->clock, at_ns);
+    }
+    if (m->cost != NULL) {
+        take_cost(r, m->cost, at_ns);
     }
     for (size_t i = 0; i < m->n_ports && i < HOST_NIC_MAX; i++) {
         if (has_nic(r->host, m->ports[i]->nic)) {
