@@ -245,7 +245,19 @@ export interface JobRow {
   detail: { job?: string; user?: number; text?: string } | null;
 }
 
+export interface Saving {
+  month: string;
+  job: string;
+  user: number;
+  ranks: number | null;
+  faults: number;
+  restarts_avoided: number;
+  gpu_hours_saved: number;
+  gpu_hours_lost: number;
+  evidence: Ns[]; // an event for each restart avoided, the first 100
+}
+
 export interface SavingsAnswer {
-  items: { month: string; job: string; user: number; ranks: number | null; faults: number; restarts_avoided: number; gpu_hours_saved: number; gpu_hours_lost: number; evidence: Ns[] }[];
+  items: Saving[];
   whole: boolean;
 }

@@ -351,7 +351,7 @@ void api_get_job(struct api_call *call)
 /* ---- savings ---- */
 
 #define SAVING_MAX   4096
-#define EVIDENCE_MAX 10
+#define EVIDENCE_MAX 100
 #define EVENTS_MAX   100000 /* looked at in one answer */
 
 struct saving {

@@ -1,7 +1,7 @@
 // Jobs: what runs over the plugin, one job on one time axis (throughput, delay, what failover did), its flows, two jobs beside
 // each other. Savings: what jobs were spared, each number with its evidence.
 import { useMemo, useState } from "preact/hooks";
-import type { Job, JobDetail, JobFlow, JobRow, Ns, Page, SavingsAnswer } from "../model.ts";
+import type { Job, JobDetail, JobFlow, JobRow, Page, Saving, SavingsAnswer } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place } from "../route.ts";
@@ -16,8 +16,9 @@ const tones: Record<Job["state"], Tone> = { running: "good", idle: "none", parte
 const blame: Record<"yes" | "no" | "unknown", Tone> = { yes: "bad", no: "good", unknown: "none" };
 const worry: Record<Job["state"], number> = { parted: 5, running: 4, idle: 3, killed: 2, unknown: 1, ended: 0 };
 
-/** A job is known by name and user: "4711 of 1000" in the address as 4711?user=1000. */
+/** A job is known by name and user: "4711 of 1000" in the address as 4711?user=1000, beside another as beside=1000+4711. */
 const path = (job: string, user: string | undefined) => `jobs/${encodeURIComponent(job)}${user === undefined ? "" : `?user=${encodeURIComponent(user)}`}`;
+const title = (j: Job) => `${j.job} of user ${j.user}`;
 
 export function Jobs() {
   const { rest, query } = place.value;
@@ -57,7 +58,8 @@ const seconds = (past: JobDetail["past"], length: number) => Array.from({ length
 
 function One({ job, user, other }: { job: string; user: string | undefined; other: string | undefined }) {
   const detail = useResource<JobDetail>(path(job, user), 5_000, ["job"]);
-  const rows = useResource<Page<JobRow>>("events?kind=job&limit=1000", 10_000, ["job"]);
+  const since = detail.data === null ? null : big(detail.data.since_utc_ns);
+  const rows = useResource<Page<JobRow>>(since === null ? null : `events?kind=job&limit=1000&since_utc_ns=${since}`, 10_000, ["job"]);
   return (
     <>
       <h1>Job {job}</h1>
@@ -79,7 +81,7 @@ function One({ job, user, other }: { job: string; user: string | undefined; othe
               {d.processes_silent > 0 && <p class="banner" role="status">{d.processes_silent} of its processes are on hosts that are silent: what they do is not known.</p>}
               <Past detail={d} happened={happened} />
               <Flows flows={d.flows} />
-              <Happened rows={happened} />
+              <Shown of={rows} what="what happened to it">{(page) => <Happened rows={happened} whole={page.next === null} />}</Shown>
               <Beside detail={d} other={other} />
             </>
           );
@@ -139,14 +141,20 @@ function Flows({ flows }: { flows: JobFlow[] }) {
   );
 }
 
-function Happened({ rows }: { rows: JobRow[] }) {
+/** whole: all that happened since its beginning was looked at. */
+function Happened({ rows, whole }: { rows: JobRow[]; whole: boolean }) {
   const now = nowNs.value;
-  return rows.length === 0 ? <Empty>Nothing has happened to it.</Empty> : (
-    <Table caption="What happened to it" rows={rows} id={(r) => String(r.id)} columns={[
-      { name: "When", cell: (r) => <a href={hrefTo({ view: "jobs", rest: place.value.rest, query: place.value.query, at: big(r.at_utc_ns) })}>{ago(big(r.at_utc_ns), now)}</a> },
-      { name: "What", cell: (r) => r.word },
-      { name: "", cell: (r) => r.detail?.text ?? "" },
-    ]} />
+  return (
+    <>
+      {!whole && <p class="banner" role="status">The newest 1000 events of all jobs were looked through for it; older ones are not looked at.</p>}
+      {rows.length === 0 ? (whole && <Empty>Nothing has happened to it.</Empty>) : (
+        <Table caption="What happened to it" rows={rows} id={(r) => String(r.id)} columns={[
+          { name: "When", cell: (r) => <a href={hrefTo({ view: "jobs", rest: place.value.rest, query: place.value.query, at: big(r.at_utc_ns) })}>{ago(big(r.at_utc_ns), now)}</a> },
+          { name: "What", cell: (r) => r.word },
+          { name: "In words", cell: (r) => r.detail?.text ?? "" },
+        ]} />
+      )}
+    </>
   );
 }
 
@@ -171,7 +179,7 @@ export function aligned(a: Past, b: Past, of: "rate_bps" | "owd_ns_p99"): { seco
 function Runs({ first, second }: { first: JobDetail; second: JobDetail }) {
   const rates = useMemo(() => aligned(first.past, second.past, "rate_bps"), [first, second]);
   const delays = useMemo(() => aligned(first.past, second.past, "owd_ns_p99"), [first, second]);
-  const lines = (of: typeof rates) => of.lines.map((values, i) => ({ name: [first.job, second.job][i]!, values }));
+  const lines = (of: typeof rates) => of.lines.map((values, i) => ({ name: title([first, second][i]!), values }));
   return rates.seconds.length < 2 ? <Empty>Too little of their pasts to draw.</Empty> : (
     <>
       <Chart title="Throughput, each from its own beginning on" span seconds={rates.seconds} format={rate} lines={lines(rates)} />
@@ -180,36 +188,49 @@ function Runs({ first, second }: { first: JobDetail; second: JobDetail }) {
   );
 }
 
-/** Another job's figures beside this one's: was the network different? */
+const figures: [string, (j: JobDetail) => string][] = [
+  ["State", (j) => j.state],
+  ["Ranks", (j) => (j.ranks === null ? String(j.processes) : `${j.processes} of ${j.ranks}`)],
+  ["Hosts", (j) => String(j.hosts)],
+  ["Sends", (j) => rate(j.rate_bps)],
+  ["Delay, median of lanes", (j) => duration(j.owd_ns_p50)],
+  ["Worst flow, p99", (j) => (j.worst === null ? "–" : `${duration(j.worst.owd_ns_p99)} ${name(j.worst)}`)],
+  ["Failovers", (j) => String(j.failovers ?? "–")],
+  ["Without any way", (j) => duration(j.stalled_ns)],
+  ["Is it the network?", (j) => j.network?.answer ?? "–"],
+];
+
+/** Another run beside this one: was the network different? It may have the same name; then it is another user's. */
 function Beside({ detail, other }: { detail: JobDetail; other: string | undefined }) {
   const jobs = useResource<Page<Job>>("jobs?limit=1000", 30_000);
-  const second = useResource<JobDetail>(other === undefined ? null : `jobs/${encodeURIComponent(other)}`, 10_000);
-  const [chosen, setChosen] = useState(other ?? "");
-  const names = (jobs.data?.items ?? []).map((j) => j.job).filter((one, i, all) => one !== detail.job && all.indexOf(one) === i);
-  const choose = (word: string) => {
-    setChosen(word);
-    go({ query: { ...place.value.query, beside: word } });
-  };
-  const d = second.data;
+  const key = (j: Job) => `${j.user} ${j.job}`;
+  const [, user, job] = /^(\d+) (.+)$/.exec(other ?? "") ?? [];
+  const second = useResource<JobDetail>(job === undefined ? null : path(job, user), 10_000);
+  const others = (jobs.data?.items ?? []).filter((j) => key(j) !== key(detail));
   return (
     <>
+      <h2>Beside another run</h2>
       <p>
         <label>Beside{" "}
-          <select value={chosen} onChange={(e) => choose(e.currentTarget.value)}>
-            <option value="">no other job</option>
-            {names.map((one) => <option key={one} value={one}>{one}</option>)}
+          <select value={other ?? ""} onChange={(e) => go({ query: { ...place.value.query, beside: e.currentTarget.value } })}>
+            <option value="">no other run</option>
+            {others.map((j) => <option key={key(j)} value={key(j)}>{title(j)}</option>)}
           </select>
         </label>
       </p>
-      {d && <Runs first={detail} second={d} />}
-      {d && (
-        <Table caption={`Job ${detail.job} beside job ${d.job}`} rows={[
-          { what: "Sends", first: rate(detail.rate_bps), second: rate(d.rate_bps) },
-          { what: "Delay, median of lanes", first: duration(detail.owd_ns_p50), second: duration(d.owd_ns_p50) },
-          { what: "Worst flow", first: detail.worst ? `${duration(detail.worst.owd_ns_p99)} ${name(detail.worst)}` : "–", second: d.worst ? `${duration(d.worst.owd_ns_p99)} ${name(d.worst)}` : "–" },
-          { what: "Failovers", first: String(detail.failovers ?? "–"), second: String(d.failovers ?? "–") },
-          { what: "Without any way", first: duration(detail.stalled_ns), second: duration(d.stalled_ns) },
-        ]} id={(r) => r.what} columns={[{ name: "Figure", cell: (r) => r.what }, { name: detail.job, cell: (r) => r.first, number: true }, { name: d.job, cell: (r) => r.second, number: true }]} />
+      {job !== undefined && (
+        <Shown of={second} what={`job ${job}`}>
+          {(d) => (
+            <>
+              <Runs first={detail} second={d} />
+              <Table caption="Two runs side by side" rows={figures} id={([what]) => what} columns={[
+                { name: "Figure", cell: ([what]) => what },
+                { name: title(detail), cell: ([, of]) => of(detail), number: true },
+                { name: title(d), cell: ([, of]) => of(d), number: true },
+              ]} />
+            </>
+          )}
+        </Shown>
       )}
     </>
   );
@@ -241,7 +262,7 @@ export function Savings() {
               { name: "Restarts avoided", cell: (s) => s.restarts_avoided, sort: (s) => s.restarts_avoided, number: true },
               { name: "GPU hours saved", cell: (s) => digits(s.gpu_hours_saved), sort: (s) => s.gpu_hours_saved, number: true },
               { name: "GPU hours lost", cell: (s) => digits(s.gpu_hours_lost), sort: (s) => s.gpu_hours_lost, number: true },
-              { name: "Evidence", cell: (s) => (s.evidence.length === 0 ? "–" : <Evidence ids={s.evidence} />) },
+              { name: "Evidence", cell: (s) => (s.evidence.length === 0 ? "–" : <Evidence saving={s} />) },
             ]} />
           </>
         )}
@@ -250,15 +271,34 @@ export function Savings() {
   );
 }
 
-function Evidence({ ids }: { ids: Ns[] }) {
-  const [open, setOpen] = useState(false);
-  const last = ids.reduce<bigint>((most, id) => (big(id) > most ? big(id) : most), 0n);
-  const rows = useResource<Page<JobRow>>(open ? `events?kind=job&word=failover&limit=1000&cursor=${last + 1n}` : null, 60_000);
-  const shown = (rows.data?.items ?? []).filter((row) => ids.some((id) => big(id) === big(row.id)));
+const SHOWN = 10; // pieces of evidence at a time
+
+/** Each restart avoided has one event as its evidence; of very many the first are listed. */
+function Evidence({ saving: s }: { saving: Saving }) {
+  const [shown, setShown] = useState(0);
+  const count = s.evidence.length;
   return (
     <>
-      <button aria-expanded={open} onClick={() => setOpen(!open)}>{ids.length} {ids.length === 1 ? "event" : "events"}</button>
-      {open && shown.map((row) => <p key={String(row.id)}><a href={hrefTo({ view: "jobs", rest: row.detail?.job ?? "", at: big(row.at_utc_ns) })}>{new Date(Number(big(row.at_utc_ns) / 1_000_000n)).toISOString()}</a> {row.detail?.text}</p>)}
+      <button aria-expanded={shown > 0} onClick={() => setShown(shown > 0 ? 0 : SHOWN)}>{count} {count === 1 ? "event" : "events"}</button>
+      {count < s.restarts_avoided && <span class="dim"> the first {count} of {s.restarts_avoided}</span>}
+      {s.evidence.slice(0, shown).map((id) => <Piece key={String(id)} id={big(id)} />)}
+      {shown > 0 && shown < count && <button onClick={() => setShown(shown + SHOWN)}>Show more</button>}
     </>
+  );
+}
+
+function Piece({ id }: { id: bigint }) {
+  const rows = useResource<Page<JobRow>>(`events?kind=job&word=failover&after=${id - 1n}&limit=1`, 3_600_000);
+  return (
+    <Shown of={rows} what={`event ${id}`}>
+      {(page) => {
+        const row = page.items.find((r) => big(r.id) === id);
+        if (row === undefined) {
+          return <p class="dim">event {String(id)} is no longer kept</p>;
+        }
+        const at = big(row.at_utc_ns);
+        return <p><a href={hrefTo({ view: "jobs", rest: row.detail?.job ?? "", query: row.detail?.user === undefined ? {} : { user: String(row.detail.user) }, at })}>{new Date(Number(at / 1_000_000n)).toISOString()}</a> {row.detail?.text}</p>;
+      }}
+    </Shown>
   );
 }
