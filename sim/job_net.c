@@ -107,12 +107,14 @@ static void remove_idle(struct job_link *link, uint32_t k)
     memmove(&link->idle[k], &link->idle[k + 1], (link->idle_count - k) * sizeof(link->idle[0]));
 }
 
-/* After the k-th, which there is room for or it pushes out the first. */
+/* After the k-th. If there is no room the last one is forgotten: who comes soon must find what is idle soon. */
 static void add_idle(struct job_link *link, uint32_t k, struct job_idle idle)
 {
     if (link->idle_count == JOB_IDLE_MAX) {
-        remove_idle(link, 0);
-        k--;
+        if (k + 1 == JOB_IDLE_MAX) {
+            return;
+        }
+        remove_idle(link, JOB_IDLE_MAX - 1);
     }
     memmove(&link->idle[k + 2], &link->idle[k + 1],
             (link->idle_count - k - 1) * sizeof(link->idle[0]));

@@ -17,7 +17,7 @@
 #include "transport/io.h"
 
 #define JOB_NIC_MAX  8 /* of one host */
-#define JOB_IDLE_MAX 16
+#define JOB_IDLE_MAX 128
 
 struct job_link {
     int64_t rate_bps;

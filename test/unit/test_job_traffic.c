@@ -192,8 +192,8 @@ static void test_priority_beside_bursts(void **state)
         "(without priorities %.3f); that job has %.3f of what is left, alone %.3f of what "
         "a normal one has\n",
         slow, alone / 1e6, without, share, (double)low.chaos_bytes / (double)normal.chaos_bytes);
-    assert_true(without >= 1.3); /* else nothing is shown */
-    assert_true(slow <= 1.3);    /* one seed; the bench judges */
+    assert_true(without >= 1.2); /* else nothing is shown */
+    assert_true(slow <= 1.15);   /* one seed; the bench judges */
     assert_true(share >= 0.8);
     assert_true((double)low.chaos_bytes >= 0.95 * (double)normal.chaos_bytes);
 }
@@ -236,6 +236,16 @@ static void test_links(void **state)
     assert_int_equal(job_net_init(&net, &config, 1), 0);
     job_net_trunk(&net, 0, 0, false)->slow = 10;
     assert_in_range(send_ten(&net, 0, 1), 78 * NS_PER_MS, 84 * NS_PER_MS);
+    job_net_done(&net);
+    /* What comes slowly, one by one, for a long time, is no reason for others to wait. */
+    assert_int_equal(job_net_init(&net, &config, 1), 0);
+    job_net_trunk(&net, 0, 0, false)->slow = 10;
+    for (int i = 0; i < 2 * JOB_IDLE_MAX; i++) {
+        const struct job_way slow = {.from = 0, .to = 1, .from_port = 1, .to_port = 2};
+        assert_true(job_net_send(&net, 0, &slow, 1000, &damaged) > 0);
+    }
+    assert_in_range(job_net_send(&net, 0, &(struct job_way){.from = 3, .to = 1}, 1000, &damaged), 1,
+                    NS_PER_MS);
     job_net_done(&net);
 }
 
