@@ -69,7 +69,7 @@ static void fill(void)
                          2000 + (int64_t)(hash_u64(pair, p) % 6000));
             }
         }
-        for (uint32_t m = METRIC_PORT_RX_BPS; m <= METRIC_PORT_DOWNS; m++) {
+        for (uint32_t m = METRIC_PORT_RX_BPS; m <= METRIC_PORT_TX_DROPS; m++) {
             int64_t *v = add(m, (uint32_t)(first + i), 0, 0);
             for (int s = 0; s < SLOTS; s++) {
                 v[s] = m <= METRIC_PORT_TX_BPS
@@ -78,10 +78,14 @@ static void fill(void)
             }
         }
     }
-    for (uint32_t m = METRIC_CLOCK_HARD_NS; m <= METRIC_CLOCK_STATUS; m++) {
+    for (uint32_t m = METRIC_CLOCK_HARD_NS; m <= METRIC_AGENT_STAMPS_MISSING; m++) {
         int64_t *v = add(m, CHUNK_HOST, 0, 0);
         for (int s = 0; s < SLOTS; s++) {
-            v[s] = m == METRIC_CLOCK_STATUS ? 1 : 4000 + (int64_t)(draw() % 500);
+            v[s] = m == METRIC_CLOCK_HARD_NS || m == METRIC_CLOCK_STATISTICAL_NS
+                       ? 4000 + (int64_t)(draw() % 500)
+                   : m == METRIC_AGENT_CPU_PPM ? 3000 + (int64_t)(draw() % 1000)
+                   : m == METRIC_AGENT_MEMORY  ? 12000000 + (int64_t)(draw() % 16) * 4096
+                                               : 1;
         }
     }
     qsort(world.series, world.count, sizeof(world.series[0]), compare);
@@ -105,7 +109,7 @@ int main(int argc, char **argv)
     world.series = calloc(SERIES_MAX, sizeof(*world.series));
     int64_t *values = calloc((size_t)SERIES_MAX * SLOTS, sizeof(*values));
     if (world.series == NULL || values == NULL ||
-        world.number[3] * (4 * world.number[4] * world.number[5] + 4) + 3 > SERIES_MAX) {
+        world.number[3] * (4 * world.number[4] * world.number[5] + 9) + 9 > SERIES_MAX) {
         fputs("history_fill: too much\n", stderr);
         return 1;
     }

@@ -1,7 +1,9 @@
 """openapi.py: is an answer as docs/openapi.yaml says? The part of JSON Schema that the file uses, and no more: a keyword
 that isn't known here is an error, so that nothing goes unchecked."""
+import importlib
 import os
 import re
+import sys
 
 import yaml
 
@@ -10,10 +12,33 @@ IGNORED = {"description", "example", "summary", "default"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float)}
 
 
+def independent():
+    """python3-jsonschema's validator of OpenAPI 3.1's dialect: installed, or unpacked by `tools/install-deps test`. None: neither."""
+    unpacked = os.path.join(os.path.dirname(FILE), "..", "build", "deps", "python", "usr", "lib", "python3", "dist-packages")
+    for path in sys.path, [*sys.path, unpacked]:
+        before, sys.path = sys.path, path
+        try:
+            return importlib.import_module("jsonschema").Draft202012Validator
+        except (ImportError, AttributeError):
+            sys.modules.pop("jsonschema", None)
+        finally:
+            sys.path = before
+    return None
+
+
 class Validator:
     def __init__(self):
         with open(FILE, encoding="utf-8") as file:
             self.spec = yaml.safe_load(file)
+        self.other = independent()
+
+    def objection(self, value, schema):
+        """What the independent validator has against it; None: nothing, or there is no such validator."""
+        if self.other is None:
+            return None
+        whole = {"allOf": [schema], "components": self.spec["components"]}  # where "#/components/…" leads
+        error = next(self.other(whole).iter_errors(value), None)
+        return None if error is None else f"{error.json_path}: {error.message[:200]}"
 
     def resolve(self, node):
         while "$ref" in node:
@@ -24,8 +49,10 @@ class Validator:
         return node
 
     def is_type(self, value, name):
+        if name in ("integer", "number") and isinstance(value, bool):
+            return False
         if name == "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
+            return isinstance(value, int)
         return isinstance(value, TYPES[name])
 
     def check(self, value, schema, place="$"):
@@ -49,7 +76,7 @@ class Validator:
             self.fail(place, f"expected one of {rule}, found {value!r}")
 
     def rule_const(self, value, rule, place, schema):
-        if value != rule:
+        if value != rule or isinstance(value, bool) != isinstance(rule, bool):  # to Python True is 1
             self.fail(place, f"expected {rule!r}, found {value!r}")
 
     def rule_required(self, value, rule, place, schema):
@@ -103,6 +130,9 @@ class Validator:
                 body = response["content"].get("application/json")
                 if body is not None:
                     self.check(content, body["schema"], f"{method} {path} {status}")
+                    why = self.objection(content, body["schema"])
+                    if why is not None:
+                        self.fail(f"{method} {path} {status}", f"python3-jsonschema says: {why}")
                 return
         if status not in (404, 405):
             raise AssertionError(f"{method} {path}: docs/openapi.yaml has no such route")

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""docs/openapi.yaml and our validator of it, judged by python3-jsonschema: somebody else's reading of JSON Schema."""
+import copy
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import openapi  # noqa: E402
+
+
+def places(value, path=()):
+    """Each place in a value, and what is there."""
+    yield path, value
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, sub in inside:
+        yield from places(sub, (*path, key))
+
+
+def spoilt(value):
+    """The value with one thing wrong, again and again: gone, or of another kind."""
+    for path, found in places(value):
+        if not path:
+            continue
+        for wrong in (None, "nonsense", -1, 1.5, True, [], {}):
+            copied = copy.deepcopy(value)
+            at = copied
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = wrong
+            yield copied
+        if isinstance(path[-1], str):
+            del at[path[-1]]
+            yield copied
+
+
+class TestOpenapi(unittest.TestCase):
+    def setUp(self):
+        self.spec = openapi.Validator()
+
+    def own(self, value, schema):
+        try:
+            self.spec.check(value, schema)
+            return True
+        except AssertionError:
+            return False
+
+    def test_examples(self):
+        self.spec.examples()
+
+    def other(self):
+        if self.spec.other is None:
+            self.skipTest("no python3-jsonschema: tools/install-deps test")
+        return self.spec.other
+
+    def test_schemas_are_schemas(self):
+        self.other().check_schema({"$defs": self.spec.spec["components"]["schemas"]})
+
+    def test_both_say_the_same(self):
+        """What the independent one refuses, ours refuses, and the other way round."""
+        self.other()
+        judged = refused = 0
+        for name, schema in self.spec.spec["components"]["schemas"].items():
+            for value in [schema["example"], *spoilt(schema["example"])] if "example" in schema else []:
+                own, why = self.own(value, schema), self.spec.objection(value, schema)
+                self.assertEqual(own, why is None, f"{name}: {value}: {why}")
+                judged, refused = judged + 1, refused + (why is not None)
+        self.assertGreater(judged, 500)
+        self.assertGreater(refused, 300)
+
+
+if __name__ == "__main__":
+    unittest.main()
