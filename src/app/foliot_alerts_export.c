@@ -30,6 +30,10 @@ static bool expression(const struct alert_rule *r, char *text, size_t size)
         snprintf(text, size, "time() - foliot_host_heard_timestamp_seconds > %lld", within);
         return true;
     }
+    if (r->condition == ALERT_ON_THRESHOLD && r->metric == ALERT_LINK_WATCHED) {
+        snprintf(text, size, "foliot_host_nics_unwatched > 0");
+        return true;
+    }
     for (size_t k = 0; k < ARRAY_COUNT(exported); k++) {
         const struct exported *e = &exported[k];
         if (e->metric != r->metric || r->aggregate != ALERT_EACH) {

@@ -45,6 +45,34 @@ class TestFleet(fleet.Fleet):
     def test_openapi_examples(self):
         self.spec.examples()
 
+    def test_what_nobody_watches_is_not_well(self):
+        self.start()
+        self.join(0)
+        numbers = iter(range(1, 99))
+
+        def say(stamps, state=1, extra=b""):
+            number = next(numbers)
+            port = wire.number(1, 0) + wire.number(2, state) + wire.number(15, stamps)
+            report = wire.report(covers=1000, ports=[port], extra=wire.data(5, wire.number(1, 1)) + extra)
+            self.assertEqual(self.post("/agent/v1/report", wire.batch([(number, report)], oldest=number), **self.identity("h0"))[0], 200)
+            return self.host("h0")
+        self.assertEqual(say(2)["health"], "ok")
+        for host in say(0), say(2, state=0):  # up, but no socket to probe from; a link that can't be read
+            self.assertEqual((host["health"], host["nics_unwatched"]), ("warn", 1))
+        host = say(2, extra=wire.data(12, "routers can't be heard"))
+        self.assertEqual((host["health"], host["nics_unwatched"], host["sensors_off"]), ("ok", 0, ["routers can't be heard"]))
+        metrics = self.get("/metrics").decode()
+        self.assertIn('foliot_host_sensors_off{host="h0"} 1', metrics)
+        self.assertIn('foliot_host_nics_unwatched{host="h0"} 0', metrics)
+        self.assertIn('foliot_hosts_by_mode{mode="none"} 1', metrics)
+        # a path that a rollup no longer has anything of isn't as it was
+        table = wire.fixed64(1, 9) + wire.packed(2, [0]) + wire.packed(3, [1]) + wire.packed(4, [7640]) + wire.data(5, bytes(8))
+        rollup = wire.fixed64(1, 9) + wire.packed(2, [65], True) + wire.packed(3, [65], True)
+        say(2, extra=wire.data(7, table) + wire.data(8, rollup))
+        self.assertEqual([p["state"] for p in self.get("/api/v1/paths")["items"]], ["alive"])
+        say(2)
+        self.assertEqual([p["state"] for p in self.get("/api/v1/paths")["items"]], ["unknown"])
+
     def test_join_report_see(self):
         controller = self.start()
         agents = self.members(0, 1)

@@ -82,6 +82,9 @@ static void silence_is_never_health(void **state)
     assert_int_equal(health_of(&f), HEALTH_WARN);
     f.ports_down = 1;
     assert_int_equal(health_of(&f), HEALTH_BAD);
+    f = (struct health_facts){
+        .freshness = FRESHNESS_LIVE, .reported = true, .clock_synced = true, .nics_unwatched = 1};
+    assert_int_equal(health_of(&f), HEALTH_WARN); /* what nobody looks at is not well */
     for (enum freshness s = FRESHNESS_NEVER; s <= FRESHNESS_STALE; s++) {
         struct health_facts silent = {.freshness = s, .reported = true, .clock_synced = true};
         if (s == FRESHNESS_NEVER || s == FRESHNESS_STALE) {

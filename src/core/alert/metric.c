@@ -61,6 +61,8 @@ static const struct alert_metric_info metrics[ALERT_METRIC_COUNT] = {
     [ALERT_TOPOLOGY_DIFFERENCES] = {"topology.differences",
                                     "where what is seen differs from the declared topology",
                                     ALERT_PLAIN, ALERT_PER_FLEET, false, true},
+    [ALERT_LINK_WATCHED] = {"link.watched", "watching of the NIC", ALERT_PLAIN, ALERT_PER_LINK,
+                            false, false},
     [ALERT_CONFIG_TAKEN_BACK] = {"config.taken_back",
                                  "configurations that were taken back by themselves", ALERT_PLAIN,
                                  ALERT_PER_FLEET, false, true},

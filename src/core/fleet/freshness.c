@@ -36,7 +36,9 @@ enum health health_of(const struct health_facts *facts)
     if (!facts->clock_synced) {
         return facts->clock_holdover ? HEALTH_WARN : HEALTH_UNKNOWN;
     }
-    return facts->findings > 0 || facts->freshness == FRESHNESS_LATE ? HEALTH_WARN : HEALTH_OK;
+    return facts->findings > 0 || facts->nics_unwatched > 0 || facts->freshness == FRESHNESS_LATE
+               ? HEALTH_WARN
+               : HEALTH_OK;
 }
 
 const char *health_word(enum health health)

@@ -30,6 +30,7 @@ struct health_facts {
     uint32_t findings;   /* open ones of it */
     uint32_t ports_down; /* DOWN or GONE */
     uint32_t paths_dead;
+    uint32_t nics_unwatched; /* up, but nobody probes from them; or nobody knows their link */
 };
 enum health health_of(const struct health_facts *facts);
 const char *health_word(enum health health);

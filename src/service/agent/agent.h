@@ -103,6 +103,10 @@ struct agent_settings {                /* the fleet's configuration as this host
     char refused[120];                 /* why the last received isn't in force; empty: it is */
 };
 
+/* What isn't watched, in words. */
+#define AGENT_LINKS_UNREAD "link state can't be read"
+#define AGENT_HOPS_REFUSED "routers can't be heard: expected CAP_NET_RAW; findings name no switch"
+
 struct agent_server;
 struct http_server;
 
@@ -119,6 +123,7 @@ struct agent {
     struct link_monitor *links;
     struct hop_listener hops;
     struct lldp_listener lldp;
+    uint32_t links_failures;      /* in a row, once a second */
     bool hops_allowed, hops_wait; /* a router's answer came: taken in the next round */
     struct agent_discovery discovery[AGENT_DISCOVERY_KEPT];
     uint32_t discovery_count;
@@ -211,6 +216,7 @@ void agent_nics_close(struct agent *a);
 /* Opens what isn't open, follows addresses and names, tells the node what changed. */
 void agent_nics_follow(struct agent *a);
 void agent_nics_poll(struct agent *a);
+bool agent_links_unread(const struct agent *a); /* nobody knows how links are */
 uint8_t agent_nic_stamps(const struct agent *a, uint32_t local);
 
 /* ---- clocks.c ---- */

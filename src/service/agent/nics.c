@@ -7,7 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
-enum { RETRY_NS = 1000000000 };
+enum { RETRY_NS = 1000000000, LINKS_UNREAD_FAILURES = 3 };
 
 uint8_t agent_nic_stamps(const struct agent *a, uint32_t local)
 {
@@ -39,10 +39,7 @@ int agent_nics_open(struct agent *a)
     r = hop_open(&a->hops);
     a->hops_allowed = r == 0;
     if (r < 0) {
-        agent_say(LOG_WARNING,
-                  "routers can't be heard (%s): expected CAP_NET_RAW; paths are told apart by "
-                  "delay only, "
-                  "findings name no switch",
+        agent_say(LOG_WARNING, AGENT_HOPS_REFUSED "; paths are told apart by delay only (%s)",
                   strerror(-r));
     }
     agent_nics_poll(a);
@@ -58,13 +55,25 @@ void agent_nics_close(struct agent *a)
     a->links = link_monitor_close(a->links);
 }
 
+bool agent_links_unread(const struct agent *a)
+{
+    return a->links_failures >= LINKS_UNREAD_FAILURES;
+}
+
 void agent_nics_poll(struct agent *a)
 {
     const int r = link_monitor_poll(a->links, true);
     if (r < 0) {
-        agent_say(LOG_WARNING, "link state can't be read: %s", strerror(-r));
+        a->links_failures++;
+        if (a->links_failures == LINKS_UNREAD_FAILURES) {
+            agent_say(LOG_WARNING, AGENT_LINKS_UNREAD ": %s", strerror(-r));
+        }
         return;
     }
+    if (agent_links_unread(a)) {
+        agent_say(LOG_NOTICE, "link state can be read again");
+    }
+    a->links_failures = 0;
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
         link_monitor_look(a->links, a->nics[i].slot);
     }

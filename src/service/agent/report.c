@@ -239,7 +239,8 @@ static void fill_port(struct agent *a, uint32_t i, Foliot__V1__Port *p)
     foliot__v1__port__init(p);
     node_link_get(a->node, i, a->now, &r);
     p->nic = a->config->peers[a->config->nics[i].peer].nic.index;
-    p->state = r.state; /* the same numbers */
+    p->state = agent_links_unread(a) ? (uint32_t)FOLIOT__V1__PORT_STATE__PORT_UNKNOWN
+                                     : r.state; /* the same numbers */
     p->since_mono = nic->down_since.ns;
     p->carrier_downs = l->down_count;
     p->flaps_hour = r.flaps_hour;
@@ -437,6 +438,23 @@ static int fill_paths(struct report_maker *m, struct agent *a, Foliot__V1__Repor
     return 0;
 }
 
+/* Parts of our watching that don't work; NICs say theirs themselves. */
+static int fill_sensors(struct report_maker *m, struct agent *a, Foliot__V1__Report *report)
+{
+    char **words = message_arena_take(&m->arena, 2 * sizeof(*words));
+    if (words == NULL) {
+        return -ENOMEM;
+    }
+    if (!a->hops_allowed) {
+        words[report->n_sensors_off++] = (char *)(uintptr_t)AGENT_HOPS_REFUSED;
+    }
+    if (agent_links_unread(a)) {
+        words[report->n_sensors_off++] = (char *)(uintptr_t)AGENT_LINKS_UNREAD;
+    }
+    report->sensors_off = words;
+    return 0;
+}
+
 int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms, uint64_t lost,
                 uint64_t spool_bytes, struct message_buffer *ret)
 {
@@ -457,7 +475,8 @@ int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms, uin
         fill_cost(a, lost, spool_bytes, &cost);
         report.clock = &clock;
         report.cost = &cost;
-        r = fill_paths(m, a, &report);
+        r = fill_sensors(m, a, &report);
+        r = r < 0 ? r : fill_paths(m, a, &report);
         r = r < 0 ? r : report_fill_jobs(&m->arena, a, &report);
     }
     r = r < 0 ? r : message_encode(&report.base, &m->encoded);

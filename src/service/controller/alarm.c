@@ -238,10 +238,16 @@ static void feed_ports(struct controller *c, struct feed *f, const struct fleet_
     for (size_t i = 0; i < report->n_ports && i < HOST_NIC_MAX; i++) {
         const Foliot__V1__Port *p = report->ports[i];
         const struct fleet_nic *n = fleet_find_nic(c, p->nic);
-        if (n == NULL || n->host != h || p->state == FOLIOT__V1__PORT_STATE__PORT_UNKNOWN) {
+        if (n == NULL || n->host != h) {
             continue;
         }
         f->sample.nic = p->nic;
+        if (report->covers_ms > 0) {
+            feed(f, ALERT_LINK_WATCHED, !fleet_nic_unwatched(n));
+        }
+        if (p->state == FOLIOT__V1__PORT_STATE__PORT_UNKNOWN) {
+            continue;
+        }
         feed(f, ALERT_LINK_UP, p->state == FOLIOT__V1__PORT_STATE__PORT_UP);
         feed(f, ALERT_LINK_DOWNS, (double)p->carrier_downs);
         if (report->covers_ms > 0) {

@@ -194,10 +194,16 @@ static void put_host_fields(struct controller *c, struct json_writer *j, const s
     json_put_int(j, "certificate_not_after_utc_ns", h->not_after * NS_PER_S);
     json_put_uint(j, "nics", h->nic_count);
     json_put_int_if(j, "nics_up", known, up);
+    json_put_int_if(j, "nics_unwatched", known, fleet_nics_unwatched(c, h));
     json_put_int_if(j, "paths", known, h->path_count);
     json_put_int_if(j, "paths_dead", known, h->paths_dead);
     json_put_int_if(j, "paths_lossy", known, h->paths_lossy);
     json_put_uint(j, "findings_open", h->finding_count);
+    json_put_array(j, "sensors_off");
+    for (uint32_t i = 0; known && i < h->sensor_off_count; i++) {
+        json_put_string(j, NULL, h->sensors_off[i]);
+    }
+    json_put_end(j);
     put_clock(j, h, known);
     put_cost(j, h);
     json_put_object(j, "config");

@@ -41,6 +41,7 @@
 #define CONTROLLER_HOST_FINDINGS  256 /* open ones remembered per host */
 #define CONTROLLER_STREAM_MAX     256 /* readers of live events */
 #define CONTROLLER_RECENT         1024
+#define SENSORS_OFF_MAX           8
 #define TOKEN_SCOPE_SIZE          256
 
 struct controller_config {
@@ -133,6 +134,8 @@ struct fleet_host {
             reports_lost, spool_bytes;
     } cost;
     uint32_t bound_ns;
+    char sensors_off[SENSORS_OFF_MAX][120]; /* what it can't watch, in words */
+    uint32_t sensor_off_count;
     uint64_t generation;
     struct fleet_path *paths;
     uint32_t path_count, paths_dead, paths_lossy;
@@ -337,6 +340,9 @@ enum freshness fleet_freshness(const struct controller *c, const struct fleet_ho
                                struct mono now);
 /* Its word still counts. */
 bool fleet_current(const struct controller *c, const struct fleet_host *h, struct mono now);
+/* Its link is up and it can't be probed from, or its link's state can't be read. */
+bool fleet_nic_unwatched(const struct fleet_nic *n);
+uint32_t fleet_nics_unwatched(const struct controller *c, const struct fleet_host *h);
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now);
 
 /* at_ns less what lies between two readings of one clock; at_ns where that is no sensible age:

@@ -539,6 +539,21 @@ bool fleet_current(const struct controller *c, const struct fleet_host *h, struc
     return h->reported && (f == FRESHNESS_LIVE || f == FRESHNESS_LATE);
 }
 
+bool fleet_nic_unwatched(const struct fleet_nic *n)
+{
+    return n->reported && (n->state == FOLIOT__V1__PORT_STATE__PORT_UNKNOWN ||
+                           (n->state == FOLIOT__V1__PORT_STATE__PORT_UP && n->stamps == 0));
+}
+
+uint32_t fleet_nics_unwatched(const struct controller *c, const struct fleet_host *h)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        count += fleet_nic_unwatched(c->nics[h->nics[i]]);
+    }
+    return count;
+}
+
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now)
 {
     uint32_t down = 0;
@@ -554,6 +569,7 @@ enum health fleet_health(const struct controller *c, const struct fleet_host *h,
         .clock_holdover = h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER,
         .findings = h->finding_count,
         .ports_down = down,
-        .paths_dead = h->paths_dead};
+        .paths_dead = h->paths_dead,
+        .nics_unwatched = fleet_nics_unwatched(c, h)};
     return health_of(&facts);
 }

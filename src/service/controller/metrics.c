@@ -10,6 +10,7 @@
 
 #include "service/controller/api.h"
 #include "service/controller/remote.h"
+#include "wire/switch_page.h"
 
 /* A tenant's token sees its own. */
 static bool shown(const struct api_call *call, const struct fleet_host *h)
@@ -64,6 +65,20 @@ static void put_per_host(const struct api_call *call, struct metrics_text *t, co
     }
 }
 
+static void put_unwatched(const struct api_call *call, struct metrics_text *t)
+{
+    const struct controller *c = call->c;
+    metrics_family(t, "host_nics_unwatched", "gauge", NULL,
+                   "NICs of a host that are up and can't be probed from, or whose link can't be "
+                   "read.");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        if (shown(call, c->hosts[i])) {
+            metrics_sample(t, "host_nics_unwatched", "host", c->hosts[i]->name,
+                           fleet_nics_unwatched(c, c->hosts[i]));
+        }
+    }
+}
+
 static uint32_t paths_dead(const struct fleet_host *h)
 {
     return h->paths_dead;
@@ -72,6 +87,11 @@ static uint32_t paths_dead(const struct fleet_host *h)
 static uint32_t findings_open(const struct fleet_host *h)
 {
     return h->finding_count;
+}
+
+static uint32_t sensors_off(const struct fleet_host *h)
+{
+    return h->sensor_off_count;
 }
 
 /* What it takes to run it. */
@@ -110,6 +130,25 @@ static void put_freshness(struct controller *c, struct metrics_text *t)
     }
 }
 
+/* Where jobs are not looked after: somebody turned it off, here or there. */
+static void put_modes(struct controller *c, struct metrics_text *t)
+{
+    uint32_t counts[SWITCH_FULL + 1] = {0};
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const uint32_t mode = c->hosts[i]->mode;
+        if (c->hosts[i]->member && mode < SWITCH_FULL + 1) {
+            counts[mode]++;
+        }
+    }
+    metrics_family(t, "hosts_by_mode", "gauge", NULL,
+                   "Members by the most that their switch lets jobs do; none: what they were "
+                   "started for.");
+    for (uint32_t m = 0; m < SWITCH_FULL + 1; m++) {
+        const char *word = switch_mode_word((enum switch_mode)m);
+        metrics_sample(t, "hosts_by_mode", "mode", word != NULL ? word : "none", counts[m]);
+    }
+}
+
 static void put_own(struct controller *c, struct metrics_text *t)
 {
     struct store_sizes sizes;
@@ -118,6 +157,7 @@ static void put_own(struct controller *c, struct metrics_text *t)
     http_server_counters(c->agents, &agents);
     metrics_gauge(t, "hosts", NULL, "Members of the fleet.", c->member_count);
     put_freshness(c, t);
+    put_modes(c, t);
     put_cost(t);
     metrics_gauge(t, "agent_connections", NULL, "Connections of agents.",
                   (double)agents.connections_now);
@@ -163,6 +203,8 @@ void api_get_metrics(struct api_call *call)
     put_hosts(call, &t, controller_mono());
     put_per_host(call, &t, "host_paths_dead", "Paths into a host that are dead.", paths_dead);
     put_per_host(call, &t, "host_findings_open", "Open findings of a host.", findings_open);
+    put_per_host(call, &t, "host_sensors_off", "What a host's agent can't watch.", sensors_off);
+    put_unwatched(call, &t);
     if (call->visible == NULL) {
         alerting_metrics(c->alerting, &t);
         remote_metrics(c->remote, &t);

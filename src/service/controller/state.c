@@ -463,6 +463,26 @@ static int apply_table(struct controller *c, struct fleet_host *h, const Foliot_
     return 0;
 }
 
+/* What isn't said any more is not as it was: it isn't known. */
+static void forget_paths(struct fleet_host *h)
+{
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        h->paths[i].state = FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN;
+        h->paths[i].p50 = h->paths[i].p99 = DELAY_CODE_NONE;
+        h->paths[i].loss_ppm = 0;
+    }
+    h->paths_dead = h->paths_lossy = 0;
+}
+
+static void apply_sensors(struct fleet_host *h, const Foliot__V1__Report *report)
+{
+    h->sensor_off_count = 0;
+    for (size_t i = 0; i < report->n_sensors_off && i < SENSORS_OFF_MAX; i++) {
+        snprintf(h->sensors_off[h->sensor_off_count++], sizeof(h->sensors_off[0]), "%s",
+                 report->sensors_off[i]);
+    }
+}
+
 static void apply_paths(struct controller *c, struct fleet_host *h, const Foliot__V1__PathRollup *m)
 {
     if (m->generation != h->generation || m->n_owd_p50 != h->path_count ||
@@ -470,6 +490,7 @@ static void apply_paths(struct controller *c, struct fleet_host *h, const Foliot
         (m->n_loss_ppm != 0 && m->n_loss_ppm != h->path_count)) {
         h->tables_wanted = true;
         c->count.samples_dropped += m->n_owd_p50;
+        forget_paths(h);
         return;
     }
     h->paths_dead = h->paths_lossy = 0;
@@ -507,6 +528,10 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
         apply_paths(c, h, report->paths);
     }
     if (report->covers_ms > 0) {
+        if (report->paths == NULL) {
+            forget_paths(h);
+        }
+        apply_sensors(h, report);
         h->reported = true;
         h->rolled = controller_mono();
         r = r < 0 ? r : job_on_report(c, h, report, at_ns);
