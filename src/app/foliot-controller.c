@@ -239,11 +239,19 @@ static int command_restore(const char *from)
         }
     }
     r = r < 0 ? r : rename(fresh, path) < 0 ? -errno : 0;
+    r = r < 0 ? r : store_open(&probe, &s, words);
+    if (r == 0) {
+        r = fleet_renumber(s);
+        store_close(s);
+    }
     if (r < 0) {
         fprintf(stderr, "foliot-controller: %s: %s\n", from, words[0] != 0 ? words : strerror(-r));
         return EXIT_FAILURE;
     }
-    printf("%s: restored; what was there lies beside it as store.db.damaged\n", path);
+    printf("%s: restored; what was there lies beside it as store.db.damaged. Hosts and tokens are "
+           "those of the backup: what "
+           "was removed since is back, who joined since must join again\n",
+           path);
     return EXIT_SUCCESS;
 }
 

@@ -142,6 +142,8 @@ static void mistakes_are_named_with_their_place(void **state)
     refused("rules:\n- {name: x, sevrity: page}\n", "a.yaml:2:13: expected one of the keys:");
     refused("rules:\n- {name: x}\n", "a.yaml:2:3: expected a rule with one of: finding value");
     refused("rules:\n- name\n", "a.yaml:2:3: expected a map, found 'name'");
+    refused("rules:\n- {name: x, finding: link-down}\n- {name: x, finding: nic-gone}\n",
+            "a.yaml:3:10: expected each rule once, found 'x' again");
     refused("routes:\n- {to: [nobody]}\n",
             "a.yaml:2:9: expected the name of a receiver above, found 'nobody'");
     refused("receivers:\n- {name: x}\n", "a.yaml:2:3: expected a receiver with one of");
@@ -153,6 +155,8 @@ static void mistakes_are_named_with_their_place(void **state)
             "a.yaml:3:47: expected an address");
     refused("receivers:\n- name: x\n  webhook: {url_file: /nowhere}\n",
             "a.yaml:3:23: expected a readable file");
+    refused("maintenance:\n- {name: w, hosts: '*', from: 2026-02-31T02:00Z, lasts: 1h}\n",
+            "a.yaml:2:31: expected a time like");
     refused("maintenance:\n- {name: w, hosts: '*', from: soon, lasts: 1h}\n",
             "a.yaml:2:31: expected a time like");
     refused("maintenance:\n- {name: w, from: 2026-11-24T02:00Z, lasts: 1h}\n",

@@ -522,6 +522,14 @@ void store_backup_close(struct store_backup *b)
     }
 }
 
+int64_t store_newest_ns(struct store *s)
+{
+    const int64_t event = pragma(s, "SELECT max(at_ns) FROM event"),
+                  chunk = pragma(s, "SELECT max(to_ns) FROM chunk WHERE tier = 0");
+    const int64_t newest = event > chunk ? event : chunk;
+    return newest > 0 ? newest : 0;
+}
+
 void store_sizes(struct store *s, struct store_sizes *ret)
 {
     *ret = (struct store_sizes){

@@ -193,6 +193,9 @@ MUST_CHECK int store_audit_put(struct store *s, const struct store_audit *audit)
 MUST_CHECK int store_audits(struct store *s, int64_t before_id, int limit, store_audit_each each,
                             void *context);
 
+/* When the newest event or chunk is of; 0: there is none. */
+int64_t store_newest_ns(struct store *s);
+
 struct store_sizes {
     int64_t file_bytes, reports, events, chunks;
 };

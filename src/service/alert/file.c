@@ -308,8 +308,9 @@ static bool parse_utc(const char *text, int64_t *ret_ns)
     if (rest == NULL || strcmp(rest, "Z") != 0 || tm.tm_year < 100 || tm.tm_year > 300) {
         return false;
     }
+    const struct tm said = tm;
     *ret_ns = (int64_t)timegm(&tm) * NS_PER_S;
-    return true;
+    return tm.tm_mon == said.tm_mon && tm.tm_mday == said.tm_mday; /* not of 31 February */
 }
 
 static int load_window(struct alert_file *file, const struct config_node *map,
@@ -377,6 +378,22 @@ static int load_list(struct alert_file *file, const struct config_node *root, co
     return r;
 }
 
+/* A rule replaces the default one of its name; two of one file can't both be meant. */
+static int check_rule_names(const struct config_node *list, struct config_error *error)
+{
+    for (const struct config_node *n = list != NULL ? config_first(list) : NULL; n != NULL;
+         n = config_next(n)) {
+        const struct config_node *name = config_get(n, "name");
+        for (const struct config_node *k = config_first(list); k != n; k = config_next(k)) {
+            if (strcmp(config_text(config_get(k, "name")), config_text(name)) == 0) {
+                return config_fail(name, error, "expected each rule once, found '%s' again",
+                                   config_text(name));
+            }
+        }
+    }
+    return 0;
+}
+
 static int load_engine(struct alert_file *file, const struct config_node *root,
                        struct config_error *error)
 {
@@ -429,6 +446,7 @@ static int load_root(struct alert_file *file, const struct config_node *root,
     r = r < 0 ? r : config_int(root, "version", 1, 1, &version, error);
     r = r < 0 ? r : config_copy(root, "link", file->link, sizeof(file->link), error);
     r = r < 0 ? r : load_list(file, root, "rules", ALERT_RULE_MAX, file_load_rule, error);
+    r = r < 0 ? r : check_rule_names(config_get(root, "rules"), error);
     r = r < 0 ? r : load_list(file, root, "receivers", ALERT_RECEIVER_MAX, load_receiver, error);
     r = r < 0 ? r : load_list(file, root, "routes", ALERT_ROUTE_MAX, load_route, error);
     r = r < 0 ? r : load_list(file, root, "maintenance", ALERT_WINDOW_MAX, load_window, error);

@@ -240,7 +240,11 @@ struct controller {
     uint64_t recent_count, recent_committed;
     struct event_reader streams[CONTROLLER_STREAM_MAX];
     uint32_t seal_turn;
-    int64_t started_ns, expire_at_ns;
+    int64_t started_ns;
+    struct {
+        struct mono due, seen, not_before; /* seen: the last look at the clock */
+        int64_t seen_utc_ns;
+    } expire;
     struct {
         uint64_t batches, reports, duplicates, ahead, gaps, malformed, foreign_nics,
             samples_dropped, refused, limited, commits, commit_failures, joins, join_refusals,
@@ -330,6 +334,9 @@ struct fleet_join {
 MUST_CHECK int fleet_add(struct controller *c, const struct fleet_join *join,
                          struct fleet_host **ret_host, char ret_words[160]);
 MUST_CHECK int fleet_remove(struct controller *c, struct fleet_host *host);
+/* Of a store that was put back: agents have had lists of members by the numbers that would come next, and would take
+ * the new ones for those. Goes on from a number that is above all that counting has reached. */
+MUST_CHECK int fleet_renumber(struct store *s);
 MUST_CHECK int fleet_save_host(struct controller *c, const struct fleet_host *host);
 /* Fills `reply` with the whole membership, out of the arena. -ENOMEM. */
 MUST_CHECK int fleet_message(struct controller *c, struct message_arena *arena,

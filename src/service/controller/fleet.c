@@ -194,6 +194,14 @@ static int load_finding(void *context, const struct store_finding *f)
     return 0;
 }
 
+int fleet_renumber(struct store *s)
+{
+    char text[24];
+    const int n = snprintf(text, sizeof(text), "%lld", (long long)(controller_utc_ns() / NS_PER_S));
+    const int r = store_put(s, "fleet_version", text, (size_t)n);
+    return r < 0 ? r : store_commit(s);
+}
+
 static int load_version(struct controller *c)
 {
     char *text = NULL;

@@ -17,6 +17,8 @@ enum {
     WAITING_MAX = 64,  /* jobs; the next turn sees to the rest */
     STRETCHES_MAX = 6, /* of one host in one turn */
 };
+#define LEAP_NS  (3600 * NS_PER_S)
+#define TRIAL_NS (86400 * NS_PER_S)
 #define LATE_NS                                                                                    \
     (2 * 3600 * NS_PER_S) /* a host silent for so long: its last reports are sealed too */
 
@@ -255,13 +257,38 @@ void seal_some(struct controller *c)
     }
 }
 
+/* What is deleted by a clock that is years ahead is gone for good: after a leap, or where the store ends long before now,
+ * nothing is, for a day. */
+static bool clock_is_trusted(struct controller *c, int64_t utc_ns, struct mono now)
+{
+    const bool first = c->expire.seen_utc_ns == 0;
+    const int64_t newest = first ? store_newest_ns(c->store) : 0,
+                  leapt = !first
+                              ? (utc_ns - c->expire.seen_utc_ns) - mono_sub(now, c->expire.seen).ns
+                          : newest != 0 ? utc_ns - newest
+                                        : 0;
+    c->expire.seen = now;
+    c->expire.seen_utc_ns = utc_ns;
+    if (leapt > (first ? TRIAL_NS : LEAP_NS) || leapt < -LEAP_NS) {
+        c->expire.not_before = mono_add(now, span_ns(TRIAL_NS));
+        controller_say(LOG_WARNING,
+                       "%s %lld h %s: nothing is deleted from history for a day, lest the clock is "
+                       "wrong",
+                       first ? "the store ends" : "the clock leapt",
+                       (long long)(llabs(leapt) / (3600 * NS_PER_S)),
+                       first ? (leapt > 0 ? "ago" : "ahead") : (leapt > 0 ? "on" : "back"));
+    }
+    return !mono_before(now, c->expire.not_before);
+}
+
 void seal_expire(struct controller *c)
 {
     const int64_t now = controller_utc_ns();
     const int64_t keep[TIER_COUNT] = {c->config.keep_fine_ns, c->config.keep_middle_ns,
                                       c->config.keep_coarse_ns};
+    const struct mono mono = controller_mono();
     int r = 0, gone = 0;
-    if (now < c->expire_at_ns) {
+    if (!clock_is_trusted(c, now, mono) || mono_before(mono, c->expire.due)) {
         return;
     }
     for (int tier = 0; tier < TIER_COUNT && r >= 0; tier++) {
@@ -272,7 +299,7 @@ void seal_expire(struct controller *c)
     gone += r > 0 ? r : 0;
     r = r < 0 ? r : store_shrink(c->store, SHRINK_PAGES);
     gone += r > 0 ? r : 0;
-    c->expire_at_ns = now + (gone > 0 ? 1 : 60) * NS_PER_S;
+    c->expire.due = mono_add(mono, span_s(gone > 0 ? 1 : 60));
     if (r < 0) {
         controller_store_failed(c, r, "retention");
     } else if (store_dirty(c->store)) {
