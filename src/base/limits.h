@@ -5,6 +5,7 @@
 #define HOST_NIC_MAX    16        /* NICs of one host */
 #define NIC_EDGE_MAX    64        /* peers that one NIC probes: K plus rail and leaf neighbours */
 #define EDGE_PATH_MAX   8         /* distinct paths kept per NIC pair */
+#define PATH_HOP_MAX    6         /* switches on one way that are told apart */
 #define MEMBER_EDGE_MAX (HOST_NIC_MAX * NIC_EDGE_MAX)
 
 /* Measurements on demand (core/mesh/measure.h): what an agent does at most, whoever asks. */

@@ -33,6 +33,10 @@ class TestTopology(fleet.Fleet):
         rows = [(2 * i + k, other, 1 if (2 * i + k, other) in near else 3) for k in (0, 1) for other in range(6) if other // 2 != i]
         table = (wire.fixed64(1, 99 + number) + wire.packed(6, [r[0] for r in rows]) + wire.packed(7, [r[1] for r in rows]) +
                  wire.packed(8, [7640] * len(rows)) + wire.packed(9, [r[2] for r in rows]))
+        # Switches answer by addresses beside NICs, and a spine by its name; h0 is of before, and names none.
+        if i > 0:
+            table += wire.packed(10, [n for r in rows for n in ([1] if r[2] == 1 else [2, 3, 4])])
+            table += b"".join(wire.data(11, name) for name in ("leaf1", "10.0.0.1", "spine1", "10.0.9.1"))
         ports = [wire.number(1, 2 * i + k) + wire.number(2, 2 if 2 * i + k in down else 1) for k in (0, 1)]
         report = wire.report(covers=1000, ports=ports, extra=wire.data(7, table))
         status, body = self.post("/agent/v1/report", wire.batch([(number, report)], oldest=number), **self.identity(f"h{i}"))
@@ -56,6 +60,7 @@ class TestTopology(fleet.Fleet):
         self.assertEqual((status, "nothing that is seen differs" in text), (0, True), text)
         seen = [n["leaf_seen"] for h in self.get("/api/v1/topology")["hosts"] for n in h["nics"]]
         self.assertEqual(seen, ["leaf1", "leaf2"] * 3)
+        self.between()
         # h2's two cables swapped at the switches, h1's nic1 without a link; a host too many, one too few, a wrong rail, a NIC too many.
         swap = {4: 5, 5: 4}
         swapped = {(a, b) for a in range(6) for b in range(6) if swap.get(a, a) % 2 == swap.get(b, b) % 2}
@@ -79,6 +84,17 @@ class TestTopology(fleet.Fleet):
         self.assertEqual([(v["version"], v["why"]) for v in self.get("/api/v1/topology/versions")["items"]], [(2, None), (1, "as built")])
         self.assertIn(("silent-host", "h0", None), self.differences())
         self.assertIn("topology.declare", {a["what"] for a in self.get("/api/v1/audit")["items"]})
+
+    def between(self):
+        """Two hosts name switches on their ways; nobody has said yet what arrives over these."""
+        fabric = self.get("/api/v1/fabric")
+        self.assertEqual((fabric["ways"], fabric["ways_known"]), (24, 16))
+        self.assertEqual({(s["name"], s["tier"], s["declared"]) for s in fabric["switches"]},
+                         {("leaf1", 0, "leaf"), ("leaf2", 0, "leaf"), ("10.0.0.1", 0, None), ("10.0.9.1", 0, None), ("spine1", 1, "spine")})
+        self.assertEqual({(t["from"], t["to"], t["state"]) for t in fabric["trunks"]},
+                         {("10.0.0.1", "spine1", "unknown"), ("spine1", "10.0.9.1", "unknown")})
+        self.assertEqual((fabric["trunks_more"], self.get("/api/v1/fabric?limit=1")["trunks_more"]), (0, 1))
+        self.assertEqual([x["first_switch"] for x in self.get("/api/v1/links")["items"]][:2], [None, None])
 
     def send(self, port, body):
         """An LLDP frame out of the other end of a cable."""

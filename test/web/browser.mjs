@@ -192,6 +192,8 @@ await check("a phone shows every view without sideways scrolling", async () => {
 await check("where the fabric differs from what was declared is said", async () => {
   await show(page, "Topology");
   await page.getByRole("region", { name: /Where what is seen differs/ }).getByText("missing-host").first().waitFor();
+  await page.getByText(/So trunks are not drawn/).waitFor(); // one bridge: nothing that could name itself
+  await page.getByText("declared, not seen").waitFor();
 });
 await check("a host is checked on demand, and answered in a sentence", async () => {
   await show(page, "Fleet");

@@ -74,6 +74,9 @@ export interface Port {
   name: string;
   rail: number;
   leaf: string | null;
+  switch: string | null; // by LLDP
+  switch_port: string | null;
+  first_switch?: string | null; // that its packets pass; absent from controllers of before
   state: PortState;
   since_utc_ns: Ns | null;
   speed_bps: number | null;
@@ -87,11 +90,36 @@ export interface Port {
   freshness: Freshness;
 }
 
+export type TrunkState = "good" | "lossy" | "dead" | "gone" | "unknown";
+
+export interface Trunk { // one direction
+  from: string;
+  to: string;
+  state: TrunkState;
+  gone_utc_ns: Ns | null;
+  ways: number;
+  paths_alive: number;
+  paths_lossy: number;
+  paths_dead: number;
+  owd_ns_p50: number | null; // of the best path over it
+  owd_ns_p99: number | null;
+  loss_ppm: number | null;
+}
+
+export interface Fabric {
+  ways: number;
+  ways_known: number;
+  switches: { name: string; tier: number; ways: number; declared: string | null }[];
+  trunks: Trunk[];
+  trunks_more: number;
+}
+
 export interface Path {
   from: number;
   to: number;
   port: number;
   signature: string | null;
+  switches?: (string | null)[] | null; // null: not known; absent from controllers of before
   state: "unknown" | "alive" | "suspect" | "lossy" | "dead";
   owd_ns_p50: number | null;
   owd_ns_p99: number | null;
@@ -232,7 +260,22 @@ export interface Job {
   network?: { answer: "yes" | "no" | "unknown"; why: string; sentence: string };
 }
 
+export interface JobProcess {
+  host: string;
+  pid: number;
+  rank: number | null;
+  state: Job["state"];
+  rate_out_bps: number | null;
+  rate_in_bps: number | null;
+  lanes: number;
+  lanes_usable: number;
+  failovers: number;
+  stalled_ns: number;
+  owd_ns_p50: number | null;
+}
+
 export interface JobDetail extends Job {
+  process_list: JobProcess[];
   past: { from_utc_ns: Ns; step_ns: number; rate_bps: (number | null)[]; owd_ns_p50: (number | null)[]; owd_ns_p99: (number | null)[] };
   flows: JobFlow[];
 }

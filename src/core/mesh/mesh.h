@@ -37,7 +37,7 @@
 #define MESH_BURST_PACKETS  5
 #define MESH_BURST_RATE     40 /* packets a second and NIC */
 #define MESH_DISCOVERY_RATE 40
-#define MESH_HOP_MAX        6
+#define MESH_HOP_MAX        PATH_HOP_MAX
 #define MESH_PATH_PROBE     PROBE_PATH_MAX /* the path number of packets with a small TTL */
 
 struct mesh;

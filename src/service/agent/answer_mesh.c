@@ -32,27 +32,24 @@ static void put_direction(struct agent *a, struct json_writer *j, const char *ke
     json_put_end(j);
 }
 
-/* "leaf0" where the configuration names the router, else its address. */
-static void put_hop(struct agent *a, struct json_writer *j, const uint8_t router[16])
+bool answer_router_name(const struct agent *a, const uint8_t router[16],
+                        char ret_text[INET6_ADDRSTRLEN])
 {
     static const uint8_t silent[16], mapped[12] = {[10] = 0xff, [11] = 0xff};
-    char text[INET6_ADDRSTRLEN];
     const bool is_4 = memcmp(router, mapped, sizeof(mapped)) == 0;
     if (memcmp(router, silent, sizeof(silent)) == 0) {
-        json_put_null(j, NULL);
-        return;
+        return false;
     }
     for (uint32_t i = 0; i < a->config->router_count; i++) {
         const struct node_router *known = &a->config->routers[i];
         if (memcmp(known->address, router, sizeof(known->address)) == 0) {
-            snprintf(text, sizeof(text), "%s%u", known->place == PLACE_LEAF ? "leaf" : "spine",
-                     known->number);
-            json_put_string(j, NULL, text);
-            return;
+            snprintf(ret_text, INET6_ADDRSTRLEN, "%s%u",
+                     known->place == PLACE_LEAF ? "leaf" : "spine", known->number);
+            return true;
         }
     }
-    inet_ntop(is_4 ? AF_INET : AF_INET6, is_4 ? router + 12 : router, text, sizeof(text));
-    json_put_string(j, NULL, text);
+    inet_ntop(is_4 ? AF_INET : AF_INET6, is_4 ? router + 12 : router, ret_text, INET6_ADDRSTRLEN);
+    return true;
 }
 
 static void put_hops(struct agent *a, struct json_writer *j, uint32_t edge, uint8_t path)
@@ -65,7 +62,8 @@ static void put_hops(struct agent *a, struct json_writer *j, uint32_t edge, uint
     }
     json_put_array(j, "hops");
     for (uint8_t i = 0; i < count; i++) {
-        put_hop(a, j, hops[i]);
+        char text[INET6_ADDRSTRLEN];
+        json_put_string(j, NULL, answer_router_name(a, hops[i], text) ? text : NULL);
     }
     json_put_end(j);
 }

@@ -12,7 +12,7 @@
 #include "service/agent/answers.h"
 #include "service/agent/uplink.h"
 
-enum { ARENA_SIZE = 4 << 20, NUMBER_COUNT = 4 };
+enum { ARENA_SIZE = 4 << 20, NUMBER_COUNT = 4, ROUTER_MAX = 1024 };
 
 struct report_maker {
     uint64_t boot;
@@ -308,8 +308,9 @@ struct columns {
     uint32_t *local, *peer, *port, *loss, *state;
     uint64_t *signature;
     int32_t *p50, *p99;
-    uint32_t *out_local, *out_peer, *out_port, *out_hops;
-    uint32_t count, out_count, capacity;
+    uint32_t *out_local, *out_peer, *out_port, *out_hops, *out_router;
+    uint8_t (*routers)[16]; /* those told apart so far: 1024, or the rest is called silent */
+    uint32_t count, out_count, capacity, router_count, place_count;
     bool lossy, odd; /* any loss; any state but ALIVE */
     uint64_t generation;
     int64_t bound_ns;
@@ -331,9 +332,11 @@ static int claim(struct report_maker *m, struct columns *c, uint32_t capacity)
     c->out_peer = out + capacity;
     c->out_port = out + 2ull * capacity;
     c->out_hops = out + 3ull * capacity;
-    return out == NULL || c->p99 == NULL || c->p50 == NULL || c->signature == NULL ||
-                   c->state == NULL || c->loss == NULL || c->port == NULL || c->peer == NULL ||
-                   c->local == NULL
+    c->out_router = message_arena_take(&m->arena, PATH_HOP_MAX * capacity * sizeof(uint32_t));
+    c->routers = message_arena_take(&m->arena, ROUTER_MAX * sizeof(*c->routers));
+    return out == NULL || c->routers == NULL || c->out_router == NULL || c->p99 == NULL ||
+                   c->p50 == NULL || c->signature == NULL || c->state == NULL || c->loss == NULL ||
+                   c->port == NULL || c->peer == NULL || c->local == NULL
                ? -ENOMEM
                : 0;
 }
@@ -359,7 +362,27 @@ static void add_path(struct columns *c, const struct node_edge *edge, const stru
     }
 }
 
-/* Of what leaves: only how far it is, which nobody else knows. */
+/* Its number + 1; 0: it keeps silent. */
+static uint32_t router_number(struct columns *c, const uint8_t router[16])
+{
+    static const uint8_t silent[16];
+    uint32_t i = 0;
+    if (memcmp(router, silent, sizeof(silent)) == 0) {
+        return 0;
+    }
+    while (i < c->router_count && memcmp(c->routers[i], router, 16) != 0) {
+        i++;
+    }
+    if (i == c->router_count && i < ROUTER_MAX) {
+        memcpy(c->routers[c->router_count++], router, 16);
+        for (uint32_t k = 0; k < 16; k++) {
+            c->generation = hash_u64(c->generation, router[k]);
+        }
+    }
+    return i < c->router_count ? i + 1 : 0;
+}
+
+/* Of what leaves: only how far it is and past whom, which nobody else knows. */
 static void add_hops(struct agent *a, struct columns *c, uint32_t e, const struct node_edge *edge)
 {
     uint8_t hops[MESH_HOP_MAX][16];
@@ -375,6 +398,11 @@ static void add_hops(struct agent *a, struct columns *c, uint32_t e, const struc
             c->generation =
                 hash_u64(c->generation, ((uint64_t)edge->local.index << 32) | edge->peer.index);
             c->generation = hash_u64(c->generation, (uint64_t)p.source_port << 8 | count);
+            for (uint8_t h = 0; h < count; h++) {
+                const uint32_t router = router_number(c, hops[h]);
+                c->out_router[c->place_count++] = router;
+                c->generation = hash_u64(c->generation, router);
+            }
         }
     }
 }
@@ -396,6 +424,24 @@ static void gather(struct agent *a, struct columns *c)
         add_hops(a, c, e, &edge);
     }
     c->generation |= 1;
+}
+
+static int fill_routers(struct report_maker *m, const struct agent *a, const struct columns *c,
+                        Foliot__V1__PathTable *table)
+{
+    char **names = message_arena_take(&m->arena, (c->router_count + 1) * sizeof(*names));
+    if (names == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < c->router_count; i++) {
+        char text[INET6_ADDRSTRLEN];
+        names[i] = copy_text(&m->arena, answer_router_name(a, c->routers[i], text) ? text : "");
+    }
+    table->n_router = c->router_count;
+    table->router = names;
+    table->n_out_router = c->place_count;
+    table->out_router = c->out_router;
+    return 0;
 }
 
 static int fill_paths(struct report_maker *m, struct agent *a, Foliot__V1__Report *report)
@@ -434,6 +480,7 @@ static int fill_paths(struct report_maker *m, struct agent *a, Foliot__V1__Repor
         table->out_port = c.out_port;
         table->out_hops = c.out_hops;
         report->table = table;
+        return fill_routers(m, a, &c, table);
     }
     return 0;
 }

@@ -53,6 +53,7 @@ static const struct route {
     {"POST", "/api/v1/measurements", ROLE_OPERATOR, api_post_measurement},
     {"DELETE", "/api/v1/measurements/", ROLE_OPERATOR, api_delete_measurement},
     {"GET", "/api/v1/topology", ROLE_VIEWER, api_get_topology},
+    {"GET", "/api/v1/fabric", ROLE_VIEWER, api_get_fabric},
     {"GET", "/api/v1/topology/versions", ROLE_VIEWER, api_get_topology_versions},
     {"POST", "/api/v1/topology", ROLE_ADMIN, api_post_topology},
     {"GET", "/api/v1/tokens", ROLE_ADMIN, api_get_tokens},

@@ -137,6 +137,9 @@ void api_delete_measurement(struct api_call *call);
 void api_get_rotation(struct api_call *call);
 void api_post_rotation(struct api_call *call);
 
+/* ---- api_fabric.c ---- */
+void api_get_fabric(struct api_call *call);
+
 /* ---- api_topology.c ---- */
 void api_get_topology(struct api_call *call);
 void api_get_topology_versions(struct api_call *call);

@@ -1,6 +1,7 @@
 /* api_fleet.c: the fleet as it is now. What a silent host said last is not what is: it reads as
  * unknown, with when it was heard. */
 #include "service/controller/api.h"
+#include "service/controller/fabric.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -316,6 +317,7 @@ static void put_link(struct controller *c, struct json_writer *j, const struct f
     json_put_uint(j, "rail", n->rail);
     json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
     put_neighbour(j, n, known);
+    json_put_string(j, "first_switch", known ? fabric_first_switch(c, n) : NULL);
     json_put_string(j, "state", port_word(known ? n->state : 0));
     json_put_int_if(j, "since_utc_ns", known && n->since_utc_ns != 0, n->since_utc_ns);
     json_put_int_if(j, "speed_bps", n->speed_mbps != 0, (int64_t)n->speed_mbps * 1000000);
@@ -411,8 +413,24 @@ const char *api_path_word(uint32_t state)
     return state < ARRAY_COUNT(words) ? words[state] : "unknown";
 }
 
-static void put_path(struct json_writer *j, const struct fleet_host *h, const struct fleet_path *p,
-                     bool known)
+/* The switches of a way, null for one that keeps silent; null where nothing is known of them. */
+static void put_switches(const struct controller *c, struct json_writer *j,
+                         const struct fleet_path *p)
+{
+    const struct fleet_hops *way = fleet_way(c, p->peer, p->local, p->port);
+    if (!fabric_names_way(way)) {
+        json_put_null(j, "switches");
+        return;
+    }
+    json_put_array(j, "switches");
+    for (uint32_t k = 0; k < way->hops; k++) {
+        json_put_string(j, NULL, fabric_switch_name(c->fabric, way->switches[k]));
+    }
+    json_put_end(j);
+}
+
+static void put_path(const struct controller *c, struct json_writer *j, const struct fleet_host *h,
+                     const struct fleet_path *p, bool known)
 {
     json_put_object(j, NULL);
     json_put_uint(j, "from", p->peer);
@@ -423,6 +441,7 @@ static void put_path(struct json_writer *j, const struct fleet_host *h, const st
     } else {
         json_put_null(j, "signature");
     }
+    put_switches(c, j, p);
     json_put_string(j, "state", api_path_word(known ? p->state : 0));
     json_put_int_if(j, "owd_ns_p50", known && p->p50 != DELAY_CODE_NONE, delay_decode(p->p50));
     json_put_int_if(j, "owd_ns_p99", known && p->p99 != DELAY_CODE_NONE, delay_decode(p->p99));
@@ -459,7 +478,7 @@ void api_get_paths(struct api_call *call)
             if (number >= cursor && p->local != UINT32_MAX && api_sees_nic(call, p->peer) &&
                 (from < 0 || p->peer == from) && (to < 0 || p->local == to) &&
                 (state == NULL || strcmp(state, api_path_word(known ? p->state : 0)) == 0)) {
-                put_path(j, h, p, known);
+                put_path(c, j, h, p, known);
                 count++;
             }
         }

@@ -1,4 +1,5 @@
 /* controller.c: the controller's life: opening, the loop, commits. */
+#include "service/controller/fabric.h"
 #include "service/controller/fleet_config.h"
 #include "service/controller/job.h"
 #include "service/controller/levels.h"
@@ -307,6 +308,7 @@ void controller_close(struct controller *c)
     levels_free(c);
     measures_close(c);
     declared_free(c);
+    fabric_close(c);
     fleet_config_free(c);
     fleet_free(c);
     job_close(c);
@@ -484,6 +486,7 @@ int controller_run(const struct controller_options *options)
     r = r < 0 ? r : levels_load(c);
     r = r < 0 ? r : measures_open(c);
     r = r < 0 ? r : declared_load(c);
+    r = r < 0 ? r : fabric_open(c);
     r = r < 0 ? r : alarm_open(c);
     r = r < 0 ? r : open_agents(c);
     r = r < 0 ? r : open_api(c);

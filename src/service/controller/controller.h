@@ -9,8 +9,9 @@
  * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
  * authority.c certificates, keys, tokens; rotate.c new ones;
  * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
- * into state and events; measure.c, check.c what is measured on demand; topology.c what is declared; seal.c reports into
- * chunks; series.c history out again; latency.c the matrix now and then; api*.c and metrics.c what is served. */
+ * into state and events; measure.c, check.c what is measured on demand; topology.c what is declared,
+ * fabric.c what is between the leaves; seal.c reports into chunks; series.c history out again;
+ * latency.c the matrix now and then; api*.c and metrics.c what is served. */
 #pragma once
 #include <foliot.pb-c.h>
 #include <netinet/in.h>
@@ -75,10 +76,13 @@ struct fleet_path { /* one that arrives at a NIC of the host */
     uint32_t loss_ppm;
 };
 
+struct fabric;
 struct fleet_job_process;
 struct jobs_state;
-struct fleet_hops { /* how many switches a host's own packets pass */
-    uint32_t local, peer, port, hops;
+struct fleet_hops { /* how many switches a host's own packets pass, and which */
+    uint32_t local, peer;
+    uint16_t port, hops;
+    uint16_t switches[PATH_HOP_MAX]; /* of fabric.h, + 1; 0: not known */
 };
 
 struct fleet_host;
@@ -220,6 +224,7 @@ struct controller {
     struct levels *levels;
     struct measures *measures;
     struct declared *declared;
+    struct fabric *fabric;
     struct jobs_state *jobs; /* job.h */
     struct job_alarm *job_alarm;
 
@@ -378,7 +383,10 @@ void state_committed(struct controller *c, bool ok);
 void state_put_event(const struct controller *c, struct json_writer *j,
                      const struct store_event *event);
 
-/* How many switches the packets of a path pass; 0: not known. */
+/* Which switches the packets of a path pass; NULL: not known. */
+const struct fleet_hops *fleet_way(const struct controller *c, uint32_t from, uint32_t to,
+                                   uint32_t port);
+/* How many these are; 0: not known. */
 uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port);
 
 /* ---- alarm.c: what is told to the alert engine ---- */

@@ -1,4 +1,5 @@
 /* fleet.c: who belongs to the fleet: hosts, their NICs, and what all agents are told of it. */
+#include "service/controller/fabric.h"
 #include "service/controller/job.h"
 
 #include <errno.h>
@@ -431,6 +432,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
     }
     free(h->paths);
     job_forget_host(h);
+    fabric_take_ways(c, h->hops, h->hop_count);
     free(h->hops);
     h->hops = NULL;
     h->hop_count = 0;

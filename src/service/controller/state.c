@@ -1,4 +1,5 @@
 /* state.c: reports into what is now, and into events. */
+#include "service/controller/fabric.h"
 #include "service/controller/job.h"
 
 #include <errno.h>
@@ -403,18 +404,23 @@ static int compare_hops(const void *a, const void *b)
                                 : (x->port > y->port) - (x->port < y->port);
 }
 
-uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port)
+const struct fleet_hops *fleet_way(const struct controller *c, uint32_t from, uint32_t to,
+                                   uint32_t port)
 {
     const struct fleet_nic *n = fleet_find_nic(c, from);
-    const struct fleet_hops key = {from, to, port, 0};
-    const struct fleet_hops *found =
-        n == NULL || n->host->hop_count == 0
-            ? NULL
-            : bsearch(&key, n->host->hops, n->host->hop_count, sizeof(key), compare_hops);
-    return found != NULL ? found->hops : 0;
+    const struct fleet_hops key = {.local = from, .peer = to, .port = (uint16_t)port};
+    return n == NULL || n->host->hop_count == 0
+               ? NULL
+               : bsearch(&key, n->host->hops, n->host->hop_count, sizeof(key), compare_hops);
 }
 
-static void apply_hops(struct fleet_host *h, const Foliot__V1__PathTable *t)
+uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port)
+{
+    const struct fleet_hops *way = fleet_way(c, from, to, port);
+    return way != NULL ? way->hops : 0;
+}
+
+static void apply_hops(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *t)
 {
     struct fleet_hops *hops = calloc(t->n_out_local + 1, sizeof(*hops));
     if (hops == NULL || t->n_out_local != t->n_out_peer || t->n_out_local != t->n_out_port ||
@@ -423,10 +429,15 @@ static void apply_hops(struct fleet_host *h, const Foliot__V1__PathTable *t)
         return;
     }
     for (size_t i = 0; i < t->n_out_local; i++) {
-        hops[i] =
-            (struct fleet_hops){t->out_local[i], t->out_peer[i], t->out_port[i], t->out_hops[i]};
+        hops[i] = (struct fleet_hops){.local = t->out_local[i],
+                                      .peer = t->out_peer[i],
+                                      .port = (uint16_t)t->out_port[i],
+                                      .hops = (uint16_t)t->out_hops[i]};
     }
+    fabric_name_ways(c, h, t, hops);
     qsort(hops, t->n_out_local, sizeof(*hops), compare_hops);
+    fabric_add_ways(c, hops, (uint32_t)t->n_out_local); /* first: what stays was never gone */
+    fabric_take_ways(c, h->hops, h->hop_count);
     free(h->hops);
     h->hops = hops;
     h->hop_count = (uint32_t)t->n_out_local;
@@ -457,7 +468,7 @@ static int apply_table(struct controller *c, struct fleet_host *h, const Foliot_
     free(h->paths);
     h->paths = paths;
     h->path_count = (uint32_t)t->n_local;
-    apply_hops(h, t);
+    apply_hops(c, h, t);
     h->generation = t->generation;
     h->tables_wanted = false;
     return 0;

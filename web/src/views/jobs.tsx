@@ -1,7 +1,7 @@
 // Jobs: what runs over the plugin, one job on one time axis (throughput, delay, what failover did), its flows, two jobs beside
 // each other. Savings: what jobs were spared, each number with its evidence.
 import { useMemo, useState } from "preact/hooks";
-import type { Job, JobDetail, JobFlow, JobRow, Page, Saving, SavingsAnswer } from "../model.ts";
+import type { Job, JobDetail, JobFlow, JobProcess, JobRow, Page, Saving, SavingsAnswer } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place } from "../route.ts";
@@ -81,6 +81,7 @@ function One({ job, user, other }: { job: string; user: string | undefined; othe
               {d.processes_silent > 0 && <p class="banner" role="status">{d.processes_silent} of its processes are on hosts that are silent: what they do is not known.</p>}
               <Past detail={d} happened={happened} />
               <Flows flows={d.flows} />
+              <Ranks of={d.process_list} />
               <Shown of={rows} what="what happened to it">{(page) => <Happened rows={happened} whole={page.next === null} />}</Shown>
               <Beside detail={d} other={other} />
             </>
@@ -138,6 +139,22 @@ function Flows({ flows }: { flows: JobFlow[] }) {
         { name: "± clock", cell: (f) => duration(f.bound_ns), sort: (f) => f.bound_ns ?? -1, number: true },
       ]} />
     </>
+  );
+}
+
+function Ranks({ of }: { of: JobProcess[] }) {
+  return of.length === 0 ? null : (
+    <Table caption="Its ranks, and where they run" rows={of} id={(p) => `${p.host} ${p.pid}`} columns={[
+      { name: "Rank", cell: (p) => p.rank ?? "–", sort: (p) => p.rank ?? -1, number: true },
+      { name: "Host", cell: (p) => <a title="Its links" href={hrefTo({ view: "links", query: { host: p.host } })}>{p.host}</a>, sort: (p) => p.host },
+      { name: "State", cell: (p) => <Mark tone={tones[p.state]}>{p.state}</Mark>, sort: (p) => worry[p.state] },
+      { name: "Sends", cell: (p) => rate(p.rate_out_bps), sort: (p) => p.rate_out_bps ?? -1, number: true },
+      { name: "Receives", cell: (p) => rate(p.rate_in_bps), sort: (p) => p.rate_in_bps ?? -1, number: true },
+      { name: "Lanes", cell: (p) => `${p.lanes_usable} of ${p.lanes}`, sort: (p) => p.lanes - p.lanes_usable, number: true },
+      { name: "Failovers", cell: (p) => p.failovers, sort: (p) => p.failovers, number: true },
+      { name: "No way for", cell: (p) => duration(p.stalled_ns), sort: (p) => p.stalled_ns, number: true },
+      { name: "Delay p50", cell: (p) => duration(p.owd_ns_p50), sort: (p) => p.owd_ns_p50 ?? -1, number: true },
+    ]} />
   );
 }
 

@@ -81,7 +81,7 @@ function Paths({ paths, caption }: { paths: Path[]; caption: string }) {
   return (
     <Table caption={caption} rows={paths} id={(p) => p.port} columns={[
       { name: "Path", cell: (p) => `port ${p.port}`, sort: (p) => p.port },
-      { name: "Hops", cell: (p) => p.signature?.slice(0, 8) ?? "not known" },
+      { name: "Past", cell: (p) => p.switches?.map((s) => s ?? "a silent one").join(" · ") ?? (p.signature === null ? "not known" : `a way named ${p.signature.slice(0, 8)}`) },
       { name: "State", cell: (p) => <Mark tone={tones[p.state]}>{p.state}</Mark>, sort: (p) => p.state },
       { name: "Median", cell: (p) => duration(p.owd_ns_p50), sort: (p) => p.owd_ns_p50 ?? -1, number: true },
       { name: "p99", cell: (p) => duration(p.owd_ns_p99), sort: (p) => p.owd_ns_p99 ?? -1, number: true },

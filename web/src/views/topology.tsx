@@ -1,8 +1,11 @@
-// Topology: hosts under their leaves, with the state of every link, and what findings suspect above them.
-import type { Finding, Page, Port } from "../model.ts";
+// Topology: the middle of the fabric with its trunks, hosts under their leaves with the state and load of every link, what findings
+// suspect among them, and where all that isn't as declared.
+import { useState } from "preact/hooks";
+import type { Fabric, Finding, Page, Port } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { hrefTo } from "../route.ts";
 import { rate } from "../time.ts";
+import { load, loadText, Middle, suspects } from "../ui/fabric.tsx";
 import { Empty, Mark, Shown } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 
@@ -17,10 +20,13 @@ export interface Leaf {
   hosts: { name: string; ports: Port[] }[];
 }
 
+const UNKNOWN = "leaf not known";
+
+/** A NIC hangs where it joined; else on the switch that its packets pass first; else on the one that says so (LLDP). */
 export function byLeaf(ports: readonly Port[]): Leaf[] {
   const leaves = new Map<string, Map<string, Port[]>>();
   for (const port of ports) {
-    const leaf = port.leaf ?? "leaf not known";
+    const leaf = port.leaf ?? port.first_switch ?? port.switch ?? UNKNOWN;
     const hosts = leaves.get(leaf) ?? new Map<string, Port[]>();
     leaves.set(leaf, hosts);
     hosts.set(port.host, [...(hosts.get(port.host) ?? []), port]);
@@ -28,40 +34,36 @@ export function byLeaf(ports: readonly Port[]): Leaf[] {
   return [...leaves].sort(([a], [b]) => a.localeCompare(b, undefined, { numeric: true })).map(([name, hosts]) => ({ name, hosts: [...hosts].map(([host, list]) => ({ name: host, ports: list })) }));
 }
 
-export function suspects(findings: readonly Finding[]): string[] {
-  const names = findings.filter((f) => f.open).map((f) => (typeof f.detail?.suspect === "string" ? f.detail.suspect : (f.detail?.suspect?.name ?? "")));
-  return [...new Set(names)].filter((n) => n !== "");
-}
-
 const WIDTH = 74;
 const DRAWN = 512; // hosts; more are a table's business
+const OPEN = 8; // leaves of which all are shown unasked
 
 export function Topology() {
   const ports = useResource<Page<Port>>("links?limit=1000", 5_000, ["link", "finding", "host"]);
   const findings = useResource<Page<Finding>>("findings?open=true&limit=200", 5_000, ["finding"]);
+  const fabric = useResource<Fabric>("fabric?limit=4000", 10_000, ["finding"]);
   const declared = useResource<Declared>("topology", 10_000, ["host", "link"]);
+  const accused = suspects(findings.data?.items ?? []);
   return (
     <>
       <h1>Topology</h1>
+      <Accused of={accused} known={findings.data !== null && findings.failure === null} />
+      <h2>Between the leaves</h2>
+      {fabric.failure?.kind === "missing" ? <Empty>This controller's version knows nothing of spines and trunks.</Empty>
+        : <Shown of={fabric} what="spines and trunks">{(f) => <Middle fabric={f} ports={ports.data?.items ?? []} accused={accused} />}</Shown>}
+      <h2>Leaves and their hosts</h2>
       <Shown of={ports} what="the fabric">
-        {(page) => {
-          if (page.items.length === 0) {
-            return <Empty>No NIC has joined yet.</Empty>;
-          }
-          const leaves = byLeaf(page.items);
-          const accused = suspects(findings.data?.items ?? []);
-          return (
-            <>
-              <p>{accused.length === 0 ? "No element of the fabric is suspected." : <>Suspected: {accused.map((a, i) => <strong key={a}>{i > 0 ? ", " : ""}{a}</strong>)}</>}</p>
-              {leaves.map((leaf) => <LeafPicture key={leaf.name} leaf={leaf} accused={accused.includes(leaf.name)} />)}
-            </>
-          );
-        }}
+        {(page) => page.items.length === 0 ? <Empty>No NIC has joined yet.</Empty> : <Leaves leaves={byLeaf(page.items)} accused={accused} more={page.next !== null} />}
       </Shown>
       <h2>As declared</h2>
       <Shown of={declared} what="the declared topology">{(d) => <Differences of={d} />}</Shown>
     </>
   );
+}
+
+function Accused({ of, known }: { of: string[]; known: boolean }) {
+  return !known ? <p class="warn">What is suspected now is not known.</p>
+    : <p>{of.length === 0 ? "No open finding suspects an element of the fabric." : <>Suspected: {of.map((a, i) => <strong key={a}>{i > 0 ? ", " : ""}{a}</strong>)}</>}</p>;
 }
 
 function Differences({ of }: { of: Declared }) {
@@ -84,25 +86,59 @@ function Differences({ of }: { of: Declared }) {
   );
 }
 
-function LeafPicture({ leaf, accused }: { leaf: Leaf; accused: boolean }) {
+function Leaves({ leaves, accused, more }: { leaves: Leaf[]; accused: string[]; more: boolean }) {
+  return (
+    <>
+      {more && <p class="banner" role="status">Of this fleet the first 1000 NICs are drawn, and added up. All are in <a href={hrefTo({ view: "links" })}>Links</a>' API.</p>}
+      {leaves.map((leaf) => <LeafPicture key={leaf.name} leaf={leaf} accused={accused.includes(leaf.name)} unasked={leaves.length <= OPEN} />)}
+    </>
+  );
+}
+
+function LeafPicture({ leaf, accused, unasked }: { leaf: Leaf; accused: boolean; unasked: boolean }) {
+  const ports = leaf.hosts.flatMap((h) => h.ports);
+  const down = ports.filter((p) => p.state === "down" || p.state === "gone").length;
+  const unknown = ports.filter((p) => p.state === "unknown").length;
+  const [asked, setAsked] = useState<boolean | null>(null);
+  const shown = asked ?? (unasked || accused || down > 0);
+  return (
+    <section>
+      <h3>
+        {leaf.name}{accused ? " (suspected)" : ""}{" "}
+        <Mark tone={down > 0 ? "bad" : unknown > 0 ? "none" : "good"}>
+          {leaf.hosts.length} hosts, {down > 0 ? `${down} of ${ports.length} links down` : unknown > 0 ? `${unknown} of ${ports.length} links not known` : `all ${ports.length} links up`}
+        </Mark>{" "}
+        <span class="dim">{loadText(load(ports))}</span>{" "}
+        <button aria-expanded={shown} onClick={() => setAsked(!shown)}>{shown ? "Hide" : "Show"}</button>
+      </h3>
+      {shown && <Hosts leaf={leaf} accused={accused} />}
+    </section>
+  );
+}
+
+/** Thicker the nearer to its speed. */
+function thickness(port: Port): number {
+  const most = Math.max(port.tx_bps ?? 0, port.rx_bps ?? 0);
+  return port.speed_bps === null || port.speed_bps === 0 ? 1.5 : 1.5 + 5 * Math.min(1, most / port.speed_bps);
+}
+
+function Hosts({ leaf, accused }: { leaf: Leaf; accused: boolean }) {
   const hosts = leaf.hosts.slice(0, DRAWN);
   const width = Math.max(hosts.length * WIDTH + 20, 240);
   const middle = width / 2;
-  const bad = leaf.hosts.reduce((n, h) => n + h.ports.filter((p) => p.state !== "up").length, 0);
   return (
-    <section>
-      <h2>{leaf.name}{accused ? " (suspected)" : ""}</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`${leaf.name}: ${leaf.hosts.length} hosts, ${bad} links that are not up`}>
-        <svg class="fabric" viewBox={`0 0 ${width} 130`} role="img" aria-label={`${leaf.name} and its hosts`}>
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`${leaf.name} and its hosts`}>
+        <svg class="fabric" viewBox={`0 0 ${width} 130`} width={width} height={130} role="img" aria-label={`${leaf.name} and its hosts`}>
           <rect class={`box ${accused ? "bad" : ""}`} x={middle - 60} y={8} width={120} height={26} rx={5} />
-          <text x={middle} y={25}>{leaf.name}</text>
+          <text x={middle} y={25}>{leaf.name.slice(0, 18)}</text>
           {hosts.map((host, i) => {
             const x = 10 + i * WIDTH + WIDTH / 2;
             return (
               <g key={host.name}>
                 {host.ports.map((port, k) => {
                   const at = x + (k - (host.ports.length - 1) / 2) * Math.min(12, 50 / host.ports.length);
-                  return <line key={port.nic} class={port.state === "up" ? "" : port.state === "unknown" ? "warn" : "bad"} x1={middle + (at - middle) * 0.25} y1={34} x2={at} y2={86}><title>{`${port.host}/${port.name}: ${port.state}, sends ${rate(port.tx_bps)}`}</title></line>;
+                  return <line key={port.nic} class={port.state === "up" ? "" : port.state === "unknown" ? "gone" : "bad"} stroke-width={thickness(port)} x1={middle + (at - middle) * 0.25} y1={34} x2={at} y2={86}><title>{`${port.host}/${port.name}: ${port.state}, sends ${rate(port.tx_bps)}, receives ${rate(port.rx_bps)} of ${rate(port.speed_bps)}`}</title></line>;
                 })}
                 <rect class="box" x={x - 33} y={86} width={66} height={24} rx={4} />
                 <text x={x} y={102}>{host.name.slice(0, 11)}</text>
@@ -112,6 +148,6 @@ function LeafPicture({ leaf, accused }: { leaf: Leaf; accused: boolean }) {
         </svg>
       </div>
       {leaf.hosts.length > DRAWN && <p class="dim">{leaf.hosts.length - DRAWN} more hosts: see <a href={hrefTo({ view: "links" })}>Links</a>.</p>}
-    </section>
+    </>
   );
 }

@@ -13,7 +13,7 @@ const job = (name: string, user: number, change: Partial<Job>): Job => ({
   job: name, user, state: "running", since_utc_ns: 1_000_000_000, heard_utc_ns: 2_000_000_000, ranks: 8, processes: 8, processes_silent: 0, hosts: 4, rate_bps: 8e9, bytes: 1,
   lanes: 16, lanes_usable: 16, failovers: 0, repaths: 0, parted: 0, stalled_ns: 0, owd_ns_p50: 4_000, worst: flow(0, 4_000, 9_000), ...change,
 });
-const detail = (of: Job, rates: (number | null)[], p99: (number | null)[]): JobDetail => ({ ...of, past: { from_utc_ns: 1_000_000_000, step_ns: 10e9, rate_bps: rates, owd_ns_p50: p99, owd_ns_p99: p99 }, flows: [] });
+const detail = (of: Job, rates: (number | null)[], p99: (number | null)[]): JobDetail => ({ ...of, past: { from_utc_ns: 1_000_000_000, step_ns: 10e9, rate_bps: rates, owd_ns_p50: p99, owd_ns_p99: p99 }, flows: [], process_list: [] });
 
 // The same name twice: whoever runs "train" each night compares it with itself.
 const tonight = job("train", 1000, { rate_bps: 4e9, failovers: 3, worst: flow(2, 94_000, 120_000) });

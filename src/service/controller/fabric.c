@@ -1,0 +1,360 @@
+/* fabric.c: switches and trunks, out of the ways that hosts tell of. */
+#include "service/controller/fabric.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/prng.h"
+
+enum { NAMES = 2 * FABRIC_SWITCH_MAX, TRUNKS_FIRST = 256 };
+
+int fabric_open(struct controller *c)
+{
+    struct fabric *f = calloc(1, sizeof(*f));
+    if (f == NULL) {
+        return -ENOMEM;
+    }
+    c->fabric = f;
+    f->switches = calloc(FABRIC_SWITCH_MAX, sizeof(*f->switches));
+    f->by_name = calloc(NAMES, sizeof(*f->by_name));
+    f->trunks = calloc(TRUNKS_FIRST, sizeof(*f->trunks));
+    f->by_ends = calloc(2ul * TRUNKS_FIRST, sizeof(*f->by_ends));
+    f->trunk_capacity = TRUNKS_FIRST;
+    f->ends_mask = 2 * TRUNKS_FIRST - 1;
+    f->looked = (struct mono){INT64_MIN / 2};
+    return f->switches == NULL || f->by_name == NULL || f->trunks == NULL || f->by_ends == NULL
+               ? -ENOMEM
+               : 0;
+}
+
+void fabric_close(struct controller *c)
+{
+    if (c->fabric != NULL) {
+        free(c->fabric->switches);
+        free(c->fabric->by_name);
+        free(c->fabric->trunks);
+        free(c->fabric->by_ends);
+        free(c->fabric);
+        c->fabric = NULL;
+    }
+}
+
+/* ---- switches ---- */
+
+static uint32_t name_slot(const struct fabric *f, const char *name)
+{
+    uint64_t hash = 0;
+    for (const char *at = name; *at != 0; at++) {
+        hash = hash_u64(hash, (uint8_t)*at);
+    }
+    uint32_t slot = (uint32_t)hash & (NAMES - 1);
+    while (f->by_name[slot] != 0 && strcmp(f->switches[f->by_name[slot] - 1].name, name) != 0) {
+        slot = (slot + 1) & (NAMES - 1);
+    }
+    return slot;
+}
+
+uint32_t fabric_find_switch(const struct fabric *f, const char *name)
+{
+    return f->by_name[name_slot(f, name)];
+}
+
+/* Its number + 1; 0: there are too many, or it has no name. */
+static uint32_t switch_of(struct fabric *f, const char *name)
+{
+    if (name[0] == 0 || strlen(name) >= sizeof(f->switches[0].name)) {
+        return 0;
+    }
+    const uint32_t slot = name_slot(f, name);
+    if (f->by_name[slot] != 0 || f->switch_count == FABRIC_SWITCH_MAX) {
+        return f->by_name[slot];
+    }
+    memcpy(f->switches[f->switch_count].name, name, strlen(name) + 1);
+    f->by_name[slot] = ++f->switch_count;
+    return f->switch_count;
+}
+
+static bool is_address(const char *name)
+{
+    uint8_t bytes[16];
+    return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
+}
+
+/* The name of a switch: its own, or that of the leaf on which `beside` hangs. */
+static const char *name_of(const char *said, const struct fleet_nic *beside)
+{
+    const char *leaf = beside == NULL              ? ""
+                       : beside->leaf[0] != 0      ? beside->leaf
+                       : beside->neighbour[0] != 0 ? beside->neighbour
+                                                   : "";
+    return leaf[0] != 0 && is_address(said) ? leaf : said;
+}
+
+void fabric_name_ways(struct controller *c, const struct fleet_host *h,
+                      const Foliot__V1__PathTable *t, struct fleet_hops *hops)
+{
+    size_t places = 0, at = 0;
+    for (size_t i = 0; i < t->n_out_hops; i++) {
+        places += t->out_hops[i];
+    }
+    if (places != t->n_out_router) {
+        return;
+    }
+    for (size_t i = 0; i < t->n_out_hops; at += t->out_hops[i++]) {
+        const uint32_t count = t->out_hops[i];
+        const struct fleet_nic *own = fleet_find_nic(c, t->out_local[i]);
+        if (own == NULL || own->host != h || count > PATH_HOP_MAX) {
+            continue;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            const uint32_t number = t->out_router[at + k];
+            const char *said = number > 0 && number <= t->n_router ? t->router[number - 1] : "";
+            const struct fleet_nic *beside = k == 0           ? own
+                                             : k + 1 == count ? fleet_find_nic(c, t->out_peer[i])
+                                                              : NULL;
+            hops[i].switches[k] = (uint16_t)switch_of(c->fabric, name_of(said, beside));
+        }
+    }
+}
+
+const char *fabric_switch_name(const struct fabric *f, uint32_t number)
+{
+    return number != 0 ? f->switches[number - 1].name : NULL;
+}
+
+bool fabric_names_way(const struct fleet_hops *way)
+{
+    for (uint32_t k = 0; way != NULL && k < way->hops && way->hops <= PATH_HOP_MAX; k++) {
+        if (way->switches[k] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *fabric_first_switch(const struct controller *c, const struct fleet_nic *nic)
+{
+    const struct fleet_host *h = nic->host;
+    for (uint32_t i = 0; i < h->hop_count; i++) {
+        if (h->hops[i].local == nic->id && h->hops[i].switches[0] != 0) {
+            return fabric_switch_name(c->fabric, h->hops[i].switches[0]);
+        }
+    }
+    return NULL;
+}
+
+/* ---- trunks ---- */
+
+static uint32_t ends_slot(const struct fabric *f, uint32_t from, uint32_t to)
+{
+    uint32_t slot = (uint32_t)hash_u64(from, to) & f->ends_mask;
+    while (f->by_ends[slot] != 0 && (f->trunks[f->by_ends[slot] - 1].from != from ||
+                                     f->trunks[f->by_ends[slot] - 1].to != to)) {
+        slot = (slot + 1) & f->ends_mask;
+    }
+    return slot;
+}
+
+static struct fabric_trunk *trunk_find(const struct fabric *f, uint32_t from, uint32_t to)
+{
+    const uint32_t found = f->by_ends[ends_slot(f, from, to)];
+    return found != 0 ? &f->trunks[found - 1] : NULL;
+}
+
+static void index_trunks(struct fabric *f)
+{
+    memset(f->by_ends, 0, (f->ends_mask + 1ul) * sizeof(*f->by_ends));
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        f->by_ends[ends_slot(f, f->trunks[i].from, f->trunks[i].to)] = i + 1;
+    }
+}
+
+static void drop_gone(struct fabric *f, int64_t before_ns)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        if (f->trunks[i].ways > 0 || f->trunks[i].gone_utc_ns >= before_ns) {
+            f->trunks[kept++] = f->trunks[i];
+        }
+    }
+    if (kept < f->trunk_count) {
+        f->trunk_count = kept;
+        index_trunks(f);
+    }
+}
+
+static bool grow(struct fabric *f)
+{
+    const uint32_t capacity = f->trunk_capacity * 2;
+    if (capacity > FABRIC_TRUNK_MAX) {
+        return false;
+    }
+    struct fabric_trunk *trunks = realloc(f->trunks, capacity * sizeof(*trunks));
+    f->trunks = trunks != NULL ? trunks : f->trunks;
+    uint32_t *by_ends = trunks != NULL ? calloc(2ul * capacity, sizeof(*by_ends)) : NULL;
+    if (by_ends == NULL) {
+        return false;
+    }
+    free(f->by_ends);
+    f->by_ends = by_ends;
+    f->ends_mask = 2 * capacity - 1;
+    f->trunk_capacity = capacity;
+    index_trunks(f);
+    return true;
+}
+
+/* NULL: there are too many; what isn't known isn't drawn. */
+static struct fabric_trunk *trunk_add(struct fabric *f, uint32_t from, uint32_t to)
+{
+    struct fabric_trunk *t = trunk_find(f, from, to);
+    if (t != NULL || (f->trunk_count == f->trunk_capacity && !grow(f))) {
+        return t;
+    }
+    t = &f->trunks[f->trunk_count++];
+    *t = (struct fabric_trunk){.from = (uint16_t)from, .to = (uint16_t)to};
+    f->by_ends[ends_slot(f, from, to)] = f->trunk_count;
+    return t;
+}
+
+static bool way_known(const struct fleet_hops *way)
+{
+    bool known = way->hops > 0 && way->hops <= PATH_HOP_MAX;
+    for (uint32_t k = 0; known && k < way->hops; k++) {
+        known = way->switches[k] != 0;
+    }
+    return known;
+}
+
+void fabric_add_ways(struct controller *c, const struct fleet_hops *hops, uint32_t count)
+{
+    struct fabric *f = c->fabric;
+    f->ways += count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fleet_hops *way = &hops[i];
+        const bool whole = way_known(way);
+        f->ways_known += whole;
+        for (uint32_t k = 0; k < way->hops && k < PATH_HOP_MAX; k++) {
+            const uint32_t here = way->switches[k],
+                           tier = k < way->hops - 1 - k ? k : way->hops - 1 - k;
+            if (here == 0) {
+                continue;
+            }
+            struct fabric_switch *s = &f->switches[here - 1];
+            s->ways++;
+            s->tier = whole && tier > s->tier ? (uint8_t)tier : s->tier;
+            const uint32_t before = k > 0 ? way->switches[k - 1] : 0;
+            struct fabric_trunk *t =
+                before != 0 && before != here ? trunk_add(f, before - 1, here - 1) : NULL;
+            if (t != NULL) {
+                t->ways++;
+                t->gone_utc_ns = 0;
+            }
+        }
+    }
+}
+
+void fabric_take_ways(struct controller *c, const struct fleet_hops *hops, uint32_t count)
+{
+    struct fabric *f = c->fabric;
+    f->ways -= count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fleet_hops *way = &hops[i];
+        f->ways_known -= way_known(way);
+        for (uint32_t k = 0; k < way->hops && k < PATH_HOP_MAX; k++) {
+            const uint32_t here = way->switches[k], before = k > 0 ? way->switches[k - 1] : 0;
+            struct fabric_trunk *t =
+                here != 0 && before != 0 ? trunk_find(f, before - 1, here - 1) : NULL;
+            if (here != 0) {
+                f->switches[here - 1].ways--;
+            }
+            if (t != NULL && t->ways > 0 && --t->ways == 0) {
+                t->gone_utc_ns = controller_utc_ns();
+            }
+        }
+    }
+    drop_gone(f, controller_utc_ns() - FABRIC_GONE_NS);
+}
+
+/* ---- what is on them ---- */
+
+static void count_path(struct fabric_trunk *t, const struct fleet_path *p)
+{
+    const bool best = p->p99 != DELAY_CODE_NONE && p->p50 != DELAY_CODE_NONE &&
+                      (t->owd_p99 == DELAY_CODE_NONE || p->p99 < t->owd_p99);
+    switch (p->state) {
+    case FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE:
+    case FOLIOT__V1__PATH_STATE__PATH_STATE_SUSPECT:
+        t->alive++;
+        break;
+    case FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY:
+        t->lossy++;
+        break;
+    case FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD:
+        t->dead++;
+        return;
+    default:
+        return;
+    }
+    t->loss_ppm = p->loss_ppm < t->loss_ppm ? p->loss_ppm : t->loss_ppm;
+    if (best) {
+        t->owd_p50 = p->p50;
+        t->owd_p99 = p->p99;
+    }
+}
+
+static void look_at(const struct controller *c, const struct fleet_path *p)
+{
+    const struct fleet_hops *way = fleet_way(c, p->peer, p->local, p->port);
+    for (uint32_t k = 1; way != NULL && k < way->hops && k < PATH_HOP_MAX; k++) {
+        const uint32_t from = way->switches[k - 1], to = way->switches[k];
+        struct fabric_trunk *t =
+            from != 0 && to != 0 ? trunk_find(c->fabric, from - 1, to - 1) : NULL;
+        if (t != NULL) {
+            count_path(t, p);
+        }
+    }
+}
+
+void fabric_look(struct controller *c)
+{
+    const struct mono now = controller_mono();
+    struct fabric *f = c->fabric;
+    uint64_t paths = 0, seen = 0;
+    if (mono_sub(now, f->looked).ns < (int64_t)c->config.report_ms * NS_PER_MS) {
+        return;
+    }
+    f->looked = now;
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        struct fabric_trunk *t = &f->trunks[i];
+        t->alive = t->lossy = t->dead = 0;
+        t->owd_p50 = t->owd_p99 = DELAY_CODE_NONE;
+        t->loss_ppm = UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        paths += c->hosts[i]->path_count;
+    }
+    const uint64_t each = paths / FABRIC_LOOK_PATHS + 1;
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const struct fleet_host *h = c->hosts[i];
+        const bool known = h->member && fleet_current(c, h, now);
+        for (uint32_t k = 0; known && k < h->path_count; k++) {
+            const struct fleet_path *p = &h->paths[k];
+            const bool bad = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD ||
+                             p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;
+            if (bad || seen++ % each == 0) {
+                look_at(c, p);
+            }
+        }
+    }
+}
+
+const char *fabric_trunk_state(const struct fabric_trunk *t)
+{
+    return t->ways == 0   ? "gone"
+           : t->alive > 0 ? "good"
+           : t->lossy > 0 ? "lossy"
+           : t->dead > 0  ? "dead"
+                          : "unknown";
+}

@@ -1,0 +1,239 @@
+/* Switches and trunks out of what hosts tell of their ways; what is on them out of what arrives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "service/controller/fabric.h"
+
+/* NIC 0 of h0 hangs on leafA, NIC 1 of h1 on leafB; two spines between them. */
+enum { WAYS = 2, HOPS = 3 };
+static struct fleet_host hosts[2];
+static struct fleet_nic nics[2];
+static struct fleet_host *host_list[2] = {&hosts[0], &hosts[1]};
+static struct fleet_nic *nic_list[2] = {&nics[0], &nics[1]};
+static struct controller world;
+static struct fleet_hops ways[2][WAYS];
+static struct fleet_path paths[2][WAYS];
+
+static int begin(void **state)
+{
+    (void)state;
+    world =
+        (struct controller){.hosts = host_list, .nics = nic_list, .host_count = 2, .nic_count = 2};
+    world.config.report_ms = 10000;
+    for (uint32_t i = 0; i < 2; i++) {
+        hosts[i] = (struct fleet_host){
+            .member = true, .reported = true, .report_ms = 10000, .beat_ms = 10000};
+        hosts[i].heard = hosts[i].rolled = controller_mono();
+        hosts[i].paths = paths[i];
+        hosts[i].path_count = WAYS;
+        nics[i] = (struct fleet_nic){.id = i, .host = &hosts[i]};
+        strcpy(nics[i].leaf, i == 0 ? "leafA" : "leafB");
+        for (uint32_t k = 0; k < WAYS; k++) {
+            paths[i][k] = (struct fleet_path){.local = i,
+                                              .peer = 1 - i,
+                                              .port = (uint16_t)(100 + k),
+                                              .state = FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE,
+                                              .p50 = delay_encode(4000),
+                                              .p99 = delay_encode(5000 + 1000 * k)};
+        }
+    }
+    return fabric_open(&world);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    fabric_close(&world);
+    return 0;
+}
+
+/* Host i tells of its ways to the other NIC: by these switches each, numbers in `names` + 1. */
+static void tell(uint32_t i, uint32_t *switches, size_t places, const char *const *names,
+                 size_t name_count)
+{
+    uint32_t local[WAYS] = {i, i}, peer[WAYS] = {1 - i, 1 - i}, port[WAYS] = {100, 101},
+             count[WAYS] = {HOPS, HOPS};
+    Foliot__V1__PathTable t = FOLIOT__V1__PATH_TABLE__INIT;
+    struct fleet_hops fresh[WAYS] = {{0}};
+    t.n_out_local = t.n_out_peer = t.n_out_port = t.n_out_hops = WAYS;
+    t.out_local = local;
+    t.out_peer = peer;
+    t.out_port = port;
+    t.out_hops = count;
+    t.n_out_router = places;
+    t.out_router = switches;
+    t.n_router = name_count;
+    t.router = (char **)(uintptr_t)names;
+    for (uint32_t k = 0; k < WAYS; k++) {
+        fresh[k] = (struct fleet_hops){
+            .local = i, .peer = 1 - i, .port = (uint16_t)(100 + k), .hops = HOPS};
+    }
+    fabric_name_ways(&world, &hosts[i], &t, fresh);
+    fabric_add_ways(&world, fresh, WAYS);
+    fabric_take_ways(&world, hosts[i].hops, hosts[i].hop_count);
+    memcpy(ways[i], fresh, sizeof(fresh));
+    hosts[i].hops = ways[i];
+    hosts[i].hop_count = WAYS;
+}
+
+/* As leaves answer: by an address, another one to each side. */
+static void tell_both(void)
+{
+    const char *const one[] = {"10.0.0.1", "spine0", "172.16.0.9", "spine1"}, *const other[] = {
+                                                                                  "fd00::1",
+                                                                                  "spine0",
+                                                                                  "spine1",
+                                                                                  "leafA"};
+    tell(0, (uint32_t[]){1, 2, 3, 1, 4, 3}, 6, one, 4);
+    tell(1, (uint32_t[]){1, 2, 4, 1, 3, 4}, 6, other, 4);
+}
+
+static const struct fabric_trunk *trunk(const char *from, const char *to)
+{
+    const struct fabric *f = world.fabric;
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        const struct fabric_trunk *t = &f->trunks[i];
+        if (strcmp(f->switches[t->from].name, from) == 0 &&
+            strcmp(f->switches[t->to].name, to) == 0) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+static void look(void)
+{
+    world.fabric->looked = (struct mono){INT64_MIN / 2};
+    fabric_look(&world);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    tell_both();
+    const struct fabric *f = world.fabric;
+    assert_int_equal(f->switch_count, 4);
+    assert_int_equal(f->trunk_count, 8); /* two leaves and two spines, both directions */
+    assert_int_equal(f->ways_known, 4);
+    const char *const leaves[] = {"leafA", "leafB"}, *const spines[] = {"spine0", "spine1"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(f->switches[fabric_find_switch(f, leaves[i]) - 1].tier, 0);
+        assert_int_equal(f->switches[fabric_find_switch(f, leaves[i]) - 1].ways, 4);
+        assert_int_equal(f->switches[fabric_find_switch(f, spines[i]) - 1].tier, 1);
+        assert_string_equal(fabric_first_switch(&world, &nics[i]), leaves[i]);
+    }
+    assert_int_equal(fabric_find_switch(f, "10.0.0.1"), 0);
+    assert_int_equal(trunk("leafA", "spine1")->ways, 1);
+}
+
+/* A silent switch ends what is known; what contradicts itself names nothing; nobody speaks for another's NIC. */
+static void test_unknown(void **state)
+{
+    (void)state;
+    const char *const names[] = {"spine0"};
+    tell(0, (uint32_t[]){0, 1, 0, 7, 1, 0}, 6, names, 1);
+    assert_int_equal(world.fabric->trunk_count, 0);
+    assert_int_equal(world.fabric->switch_count, 1);
+    assert_int_equal(world.fabric->switches[0].tier,
+                     0); /* of a way not known whole nothing is concluded */
+    assert_int_equal(world.fabric->ways, 2);
+    assert_int_equal(world.fabric->ways_known, 0);
+    assert_null(fabric_first_switch(&world, &nics[0]));
+    tell(0, (uint32_t[]){1, 1, 1, 1, 1}, 5, names, 1);
+    assert_int_equal(world.fabric->switches[0].ways, 0);
+    nics[0].host = &hosts[1];
+    tell(0, (uint32_t[]){1, 1, 1, 1, 1, 1}, 6, names, 1);
+    assert_int_equal(world.fabric->switches[0].ways, 0);
+}
+
+static void test_gone(void **state)
+{
+    (void)state;
+    const char *const names[] = {"leafA", "spine0", "leafB"};
+    tell_both();
+    tell(0, (uint32_t[]){1, 2, 3, 1, 2, 3}, 6, names, 3); /* around spine1 */
+    look();
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine1")), "gone");
+    assert_true(trunk("leafA", "spine1")->gone_utc_ns > 0);
+    assert_string_equal(fabric_trunk_state(trunk("spine1", "leafA")), "good");
+    assert_int_equal(trunk("leafA", "spine0")->ways, 2);
+    tell_both();
+    look();
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine1")), "good");
+    assert_int_equal(trunk("leafA", "spine0")->ways, 1);
+}
+
+static void test_state(void **state)
+{
+    (void)state;
+    tell_both();
+    look();
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "good");
+    assert_int_equal(trunk("leafA", "spine1")->owd_p99, delay_encode(6000));
+    /* h1 gets nothing over spine1: dead in that direction, all that the way passes and nothing else. */
+    paths[1][1].state = FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
+    paths[1][0].state = FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;
+    paths[1][0].loss_ppm = 30000;
+    look();
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine1")), "dead");
+    assert_string_equal(fabric_trunk_state(trunk("spine1", "leafB")), "dead");
+    assert_string_equal(fabric_trunk_state(trunk("spine1", "leafA")), "good");
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "lossy");
+    assert_int_equal(trunk("leafA", "spine0")->loss_ppm, 30000);
+    /* Nobody hears of h1 any more: not known, which is not good. */
+    hosts[1].reported = false;
+    look();
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "unknown");
+    assert_string_equal(fabric_trunk_state(trunk("spine0", "leafA")), "good");
+}
+
+/* One good way acquits what it shares with dead ones. */
+static void test_acquitted(void **state)
+{
+    (void)state;
+    const char *const names[] = {"leafA", "spine0", "leafB"};
+    tell(0, (uint32_t[]){1, 2, 3, 1, 2, 3}, 6, names, 3);
+    paths[1][1].state = FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
+    look();
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "good");
+    assert_int_equal(trunk("leafA", "spine0")->dead, 1);
+}
+
+/* More trunks than there is room for at first; the table finds them all again. */
+static void test_many(void **state)
+{
+    char text[600][16];
+    const char *names[600];
+    (void)state;
+    for (uint32_t i = 0; i < 600; i++) {
+        snprintf(text[i], sizeof(text[i]), "switch%u", i);
+        names[i] = text[i];
+    }
+    for (uint32_t i = 0; i + 6 <= 600; i += 6) {
+        tell(0, (uint32_t[]){i + 1, i + 2, i + 3, i + 4, i + 5, i + 6}, 6, names, 600);
+    }
+    assert_int_equal(world.fabric->trunk_count, 400);
+    assert_non_null(trunk("switch4", "switch5"));
+    assert_int_equal(trunk("switch4", "switch5")->ways, 0);
+    assert_int_equal(trunk("switch597", "switch598")->ways, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_names, begin, end),
+        cmocka_unit_test_setup_teardown(test_unknown, begin, end),
+        cmocka_unit_test_setup_teardown(test_gone, begin, end),
+        cmocka_unit_test_setup_teardown(test_state, begin, end),
+        cmocka_unit_test_setup_teardown(test_acquitted, begin, end),
+        cmocka_unit_test_setup_teardown(test_many, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

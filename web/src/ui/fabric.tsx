@@ -1,0 +1,155 @@
+// The middle of the fabric: switches by tiers, the trunks between them with what probes met on them, and beside each leaf what its
+// hosts send. What nobody measures is said, not drawn as idle.
+import type { Fabric, Finding, Port, Trunk, TrunkState } from "../model.ts";
+import { big } from "../model.ts";
+import { digits, duration, rate, wall } from "../time.ts";
+import { Empty, Mark, type Tone } from "./state.tsx";
+import { Table } from "./table.tsx";
+
+const tones: Record<TrunkState, Tone> = { good: "good", lossy: "warn", dead: "bad", gone: "warn", unknown: "none" };
+const worry: Record<TrunkState, number> = { dead: 4, lossy: 3, gone: 2, unknown: 1, good: 0 };
+const words: Record<TrunkState, string> = { good: "good", lossy: "loses packets", dead: "dead", gone: "no way passes it any more", unknown: "nobody reports of it" };
+
+/** Both directions of one cable, the lower switch first. */
+export interface Cable {
+  low: string;
+  high: string;
+  up: Trunk | null;
+  down: Trunk | null;
+  state: TrunkState; // the worse of the two
+  suspected: boolean;
+}
+
+/** Names that open findings suspect, as switches and trunks are named here. */
+export function suspects(findings: readonly Finding[]): string[] {
+  const names = findings.filter((f) => f.open).map((f) => (typeof f.detail?.suspect === "string" ? f.detail.suspect : (f.detail?.suspect?.name ?? "")));
+  return [...new Set(names)].filter((n) => n !== "");
+}
+
+export function cables(fabric: Fabric, accused: readonly string[]): Cable[] {
+  const tier = new Map(fabric.switches.map((s) => [s.name, s.tier]));
+  const found = new Map<string, Cable>();
+  for (const trunk of fabric.trunks) {
+    const [x, y] = [tier.get(trunk.from) ?? 0, tier.get(trunk.to) ?? 0];
+    const isUp = x < y || (x === y && trunk.from < trunk.to);
+    const [low, high] = isUp ? [trunk.from, trunk.to] : [trunk.to, trunk.from];
+    const was = found.get(`${low} ${high}`) ?? { low, high, up: null, down: null, state: "good" as TrunkState, suspected: false };
+    found.set(`${low} ${high}`, {
+      ...was,
+      ...(isUp ? { up: trunk } : { down: trunk }),
+      state: worry[trunk.state] > worry[was.state] ? trunk.state : was.state,
+      suspected: accused.includes(`trunk ${low} - ${high}`) || accused.includes(`trunk ${high} - ${low}`),
+    });
+  }
+  return [...found.values()];
+}
+
+/** What a set of ports sends and receives; least: some don't say, so it is more. null: none says. */
+export function load(ports: readonly Port[]): { tx: number | null; rx: number | null; least: boolean } {
+  const sum = (of: (p: Port) => number | null) => {
+    const known = ports.map(of).filter((v): v is number => v !== null);
+    return known.length === 0 ? null : known.reduce((x, y) => x + y, 0);
+  };
+  return { tx: sum((p) => p.tx_bps), rx: sum((p) => p.rx_bps), least: ports.some((p) => p.tx_bps === null || p.rx_bps === null) };
+}
+
+export function loadText({ tx, rx, least }: ReturnType<typeof load>): string {
+  return tx === null && rx === null ? "load not known" : `${least ? "≥ " : ""}in ${rate(tx)}, out ${rate(rx)}`;
+}
+
+const WIDTH = 176; // of a switch's place
+const [BOX, HEIGHT, TIER] = [160, 38, 110];
+
+function told(t: Trunk | null, from: string, to: string): string {
+  return t === null ? `${from} → ${to}: no way is known to pass it` : `${from} → ${to}: ${words[t.state]}${t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}; probes ${duration(t.owd_ns_p50)}, p99 ${duration(t.owd_ns_p99)}`;
+}
+
+/** The more the slowest probes wait beyond the median, the thicker: 1 us 2, 10 us 3.5, 100 us 5. */
+export function thickness(t: Trunk | null): number {
+  const wait = t === null || t.owd_ns_p99 === null || t.owd_ns_p50 === null ? 0 : t.owd_ns_p99 - t.owd_ns_p50;
+  return Math.min(6, Math.max(1, 2 + 1.5 * Math.log10(Math.max(1, wait) / 1_000)));
+}
+
+export function Middle({ fabric, ports, accused }: { fabric: Fabric; ports: readonly Port[]; accused: readonly string[] }) {
+  if (fabric.trunks.length === 0 && fabric.ways_known === 0) {
+    return (
+      <>
+        <Empty>{fabric.ways === 0 ? "No host has told of a switch that its packets pass." : "Hosts know ways through the fabric, but not past which switches: those keep silent, or agents are older than this controller or may not hear them (foliot doctor)."} So trunks are not drawn.</Empty>
+        {fabric.switches.length > 0 && <Picture fabric={fabric} cables={[]} ports={ports} accused={accused} />}
+      </>
+    );
+  }
+  const all = cables(fabric, accused);
+  const bad = all.filter((c) => c.state !== "good" || c.suspected);
+  return (
+    <>
+      <p>
+        {bad.length === 0 ? (all.length > 0 && <Mark tone="good">All {all.length} trunks that ways are known to pass are good</Mark>)
+          : <Mark tone={bad.some((c) => c.state === "dead" || c.suspected) ? "bad" : "warn"}>{bad.length} of {all.length} trunks are not well</Mark>}{" "}
+        {fabric.ways_known} of {fabric.ways} ways are known switch by switch.
+      </p>
+      <Picture fabric={fabric} cables={all} ports={ports} accused={accused} />
+      <p class="dim">
+        A trunk is as good as the best way over it, and thicker where the slowest probes wait longer. How many bits a trunk carries is not measured: no switch is asked. What hosts
+        send into and receive out of a leaf is in its box.{fabric.trunks_more > 0 && ` ${fabric.trunks_more} more trunks are not drawn; those not well come first.`}
+      </p>
+      {fabric.trunks.length > 0 && (
+        <Table caption="Trunks, each direction" rows={fabric.trunks} id={(t) => `${t.from} ${t.to}`} first="State" columns={[
+          { name: "From", cell: (t) => t.from, sort: (t) => t.from },
+          { name: "To", cell: (t) => t.to, sort: (t) => t.to },
+          { name: "State", cell: (t) => <Mark tone={tones[t.state]}>{words[t.state]}{t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}</Mark>, sort: (t) => worry[t.state] },
+          { name: "Ways", cell: (t) => t.ways, sort: (t) => t.ways, number: true },
+          { name: "alive", cell: (t) => t.paths_alive, sort: (t) => t.paths_alive, number: true },
+          { name: "lossy", cell: (t) => t.paths_lossy, sort: (t) => t.paths_lossy, number: true },
+          { name: "dead", cell: (t) => t.paths_dead, sort: (t) => t.paths_dead, number: true },
+          { name: "Median", cell: (t) => duration(t.owd_ns_p50), sort: (t) => t.owd_ns_p50 ?? -1, number: true },
+          { name: "p99", cell: (t) => duration(t.owd_ns_p99), sort: (t) => t.owd_ns_p99 ?? -1, number: true },
+          { name: "Loss", cell: (t) => (t.loss_ppm === null ? "–" : `${digits(t.loss_ppm / 10_000)} %`), sort: (t) => t.loss_ppm ?? -1, number: true },
+        ]} />
+      )}
+    </>
+  );
+}
+
+function Picture({ fabric, cables: all, ports, accused }: { fabric: Fabric; cables: Cable[]; ports: readonly Port[]; accused: readonly string[] }) {
+  const tiers = [...new Set(fabric.switches.map((s) => s.tier))].sort((a, b) => b - a); // the highest on top
+  const rows = tiers.map((tier) => fabric.switches.filter((s) => s.tier === tier).sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true })));
+  const width = WIDTH * Math.max(...rows.map((r) => r.length)) + 16;
+  const place = new Map(rows.flatMap((row, y) => row.map((s, i) => [s.name, { x: width / 2 + WIDTH * (i - (row.length - 1) / 2), y: 8 + TIER * y }] as const)));
+  const height = TIER * (rows.length - 1) + HEIGHT + 16;
+  const label = `${fabric.switches.length} switches, ${all.length} trunks, ${all.filter((c) => c.state === "dead").length} of them dead`;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <svg class="fabric" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+        {all.map((c) => {
+          const [a, b] = [place.get(c.low), place.get(c.high)];
+          if (a === undefined || b === undefined) {
+            return null;
+          }
+          const [y1, y2] = a.y === b.y ? [a.y + HEIGHT, b.y + HEIGHT] : [a.y, b.y + HEIGHT];
+          const bad = c.suspected || c.state === "dead" || c.state === "lossy";
+          return (
+            <g key={`${c.low} ${c.high}`} class="trunk">
+              <line class={bad ? "bad" : c.state === "good" ? "" : "gone"} stroke-width={Math.max(thickness(c.up), thickness(c.down))} x1={a.x} y1={y1} x2={b.x} y2={y2}>
+                <title>{`${c.suspected ? "Suspected. " : ""}${told(c.up, c.low, c.high)}. ${told(c.down, c.high, c.low)}`}</title>
+              </line>
+              {bad && <text class="cross" x={(a.x + b.x) / 2} y={(y1 + y2) / 2 + 5}>{c.state === "dead" ? "✕" : "▲"}</text>}
+            </g>
+          );
+        })}
+        {rows.flat().map((s) => {
+          const { x, y } = place.get(s.name)!;
+          const own = ports.filter((p) => (p.first_switch ?? p.leaf) === s.name);
+          const isAccused = accused.includes(s.name) || accused.includes(`router ${s.name}`);
+          return (
+            <g key={s.name}>
+              <rect class={`box ${isAccused ? "bad" : s.ways === 0 ? "gone" : ""}`} x={x - BOX / 2} y={y} width={BOX} height={HEIGHT} rx={5} />
+              <text x={x} y={y + 16}>{s.name.slice(0, 24)}</text>
+              <text class="small" x={x} y={y + 31}>{isAccused ? "suspected" : s.ways === 0 ? (s.declared === null ? "no way any more" : "declared, not seen") : own.length > 0 ? loadText(load(own)) : `${s.ways} ways`}</text>
+            </g>
+          );
+        })}
+      </svg>
+    </div>
+  );
+}

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Fabric, Finding, Port, Trunk } from "../../src/model.ts";
+import { cables, load, loadText, suspects, thickness } from "../../src/ui/fabric.tsx";
+import { byLeaf, Topology } from "../../src/views/topology.tsx";
+import { open } from "./page.ts";
+
+const port = (nic: number, host: string, leaf: string | null, change: Partial<Port> = {}): Port => ({
+  nic, host, name: "eth0", rail: 0, leaf, switch: null, switch_port: null, first_switch: null, state: "up", since_utc_ns: null, speed_bps: 10e9, carrier_down_count: null, flaps_hour: null, flaps_day: null,
+  rx_bps: null, tx_bps: null, rx_errors: null, tx_errors: null, freshness: "live", ...change,
+});
+const trunk = (from: string, to: string, change: Partial<Trunk> = {}): Trunk => ({
+  from, to, state: "good", gone_utc_ns: null, ways: 4, paths_alive: 4, paths_lossy: 0, paths_dead: 0, owd_ns_p50: 4_000, owd_ns_p99: 5_000, loss_ppm: 0, ...change,
+});
+const switches = [["leaf0", 0], ["leaf1", 0], ["spine0", 1], ["spine1", 1]].map(([name, tier]) => ({ name: name as string, tier: tier as number, ways: 8, declared: null }));
+const finding = (isOpen: boolean, suspect: unknown): Finding => ({ id: 1, host: "a", open: isOpen, since_utc_ns: 1, until_utc_ns: null, kind: "path-dead", detail: { suspect: suspect as string } });
+
+test("hosts stand under their leaves, in the order that people count; without a leaf, where their packets or switches say", () => {
+  const leaves = byLeaf([port(1, "h1", "leaf10"), port(2, "h2", "leaf2"), port(3, "h1", "leaf10"), port(4, "h3", null), port(5, "h4", null, { first_switch: "leaf2" }), port(6, "h5", null, { switch: "tor7" })]);
+  assert.deepEqual(leaves.map((l) => [l.name, l.hosts.map((h) => h.ports.length)]), [["leaf not known", [1]], ["leaf2", [1, 1]], ["leaf10", [2]], ["tor7", [1]]]);
+});
+
+test("an element is accused once, and not by what is over", () => {
+  assert.deepEqual(suspects([finding(true, "spine1"), finding(true, { kind: "spine", name: "spine1" }), finding(false, "spine2"), finding(true, null)]), ["spine1"]);
+});
+
+test("a cable is as bad as its worse direction, and suspected by either name of it", () => {
+  const fabric: Fabric = { ways: 1, ways_known: 1, switches, trunks: [trunk("leaf0", "spine0"), trunk("spine0", "leaf0", { state: "dead" }), trunk("spine1", "leaf0")], trunks_more: 0 };
+  assert.deepEqual(cables(fabric, ["trunk spine1 - leaf0"]).map((c) => [c.low, c.high, c.state, c.up !== null, c.down !== null, c.suspected]),
+    [["leaf0", "spine0", "dead", true, true, false], ["leaf0", "spine1", "good", false, true, true]]);
+});
+
+test("loads that somebody doesn't say are not 0", () => {
+  assert.equal(loadText(load([port(1, "a", null)])), "load not known");
+  assert.equal(loadText(load([port(1, "a", null, { tx_bps: 1e9, rx_bps: 0 }), port(2, "a", null, { tx_bps: 2e9, rx_bps: 0 })])), "in 3 Gb/s, out 0 b/s");
+  assert.equal(loadText(load([port(1, "a", null, { tx_bps: 1e9, rx_bps: 2e9 }), port(2, "a", null)])), "≥ in 1 Gb/s, out 2 Gb/s");
+  assert.ok(thickness(trunk("a", "b", { owd_ns_p99: 104_000 })) > thickness(trunk("a", "b")) && thickness(null) === 1);
+});
+
+const answers = (fabric: unknown): Record<string, unknown> => ({
+  "links": { items: [port(0, "h0", "leaf0", { first_switch: "leaf0", tx_bps: 3e9, rx_bps: 1e9 }), port(1, "h1", "leaf1", { first_switch: "leaf1", state: "down" })], next: null },
+  "findings": { items: [finding(true, { kind: "trunk", name: "trunk leaf0 - spine1" })], next: null },
+  "topology": { declared: null, differences: [] },
+  ...(fabric === undefined ? {} : { "fabric": fabric }),
+});
+
+test("spines and trunks are drawn, the dead and the vanished marked, loads where somebody measures them", async (t) => {
+  const trunks = [trunk("leaf0", "spine0"), trunk("spine0", "leaf0"), trunk("leaf0", "spine1", { state: "dead", paths_alive: 0, paths_dead: 4, owd_ns_p50: null, owd_ns_p99: null, loss_ppm: null }),
+    trunk("leaf1", "spine1", { state: "gone", ways: 0, gone_utc_ns: 1_000_000_000, paths_alive: 0 })];
+  const page = open(t, Topology, "#/topology", answers({ ways: 20, ways_known: 18, switches: [...switches, { name: "spine2", tier: 1, ways: 0, declared: "spine" }], trunks, trunks_more: 0 }));
+  await page.until("2 of 3 trunks are not well");
+  await page.until("all 1 links up");
+  assert.match(page.text(), /18 of 20 ways are known switch by switch/);
+  assert.match(page.text(), /How many bits a trunk carries is not measured/);
+  assert.match(page.text(), /Suspected: trunk leaf0 - spine1/);
+  assert.match(page.text(), /spine2declared, not seen/);
+  assert.match(page.text(), /leaf0in 3 Gb\/s, out 1 Gb\/s/);
+  const lines = page.root.all("g").filter((g) => g.getAttribute("class") === "trunk").map((g) => [g.all("line")[0]!.getAttribute("class"), g.all("title")[0]!.textContent]);
+  assert.deepEqual(lines.map(([c]) => c), [null, "bad", "gone"].map((c) => c ?? ""));
+  assert.match(lines[1]![1]!, /^Suspected. leaf0 → spine1: dead; probes –, p99 –. spine1 → leaf0: no way is known to pass it$/);
+  const rows = page.table("Trunks, each direction");
+  assert.deepEqual(rows.map((r) => r.slice(0, 3).join(" ").replace(/ since .*/, "")), ["leaf0 spine1 ■ dead", "leaf1 spine1 ▲ no way passes it any more", "leaf0 spine0 ● good", "spine0 leaf0 ● good"]);
+  assert.deepEqual(rows[0]!.slice(7), ["–", "–", "–"]);
+});
+
+test("where hosts know no switches none is drawn as healthy, and the reason is said", async (t) => {
+  const page = open(t, Topology, "#/topology", answers({ ways: 20, ways_known: 0, switches: [], trunks: [], trunks_more: 0 }));
+  await page.until("those keep silent");
+  assert.ok(!/trunks .*good/.test(page.text()));
+});
+
+test("a controller of before draws leaves alone", async (t) => {
+  const page = open(t, Topology, "#/topology", answers(undefined));
+  await page.until("knows nothing of spines");
+  await page.until("1 of 1 links down");
+});
