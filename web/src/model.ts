@@ -25,8 +25,9 @@ export interface Status {
   paths: { measured: number; dead: number; lossy: number };
   findings_open: number;
   certificates_ending: number;
-  store: { writable: boolean; file_bytes: number; commit_ns_last: number; commit_ns_max: number };
-  ingest: { reports: number; gaps: number; malformed: number; refused: number; limited: number; samples_dropped: number };
+  store: { writable: boolean; file_bytes: number | null; commit_ns_last: number | null; commit_ns_max: number | null };
+  /** null: not for a token with a scope, as the sizes of the store. */
+  ingest: null | { reports: number; gaps: number; malformed: number; refused: number; limited: number; samples_dropped: number };
 }
 
 export interface Host {
@@ -203,6 +204,19 @@ export interface IncidentRow {
   at_utc_ns: Ns;
   word: string; // "opened", "worse", "resolved" …
   detail: Incident | null;
+}
+
+export interface Silence {
+  id: number;
+  from_utc_ns: Ns;
+  until_utc_ns: Ns;
+  rule: string | null;
+  host: string | null;
+  element: string | null;
+  every_ns: number | null; // of a window that comes again
+  maintenance: boolean;
+  by: string | null;
+  why: string | null;
 }
 
 export interface Alert {

@@ -2,12 +2,12 @@
 // where a receiver's link leads; whoever may, acknowledges.
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
-import type { Alert, Incident, IncidentRow, Page } from "../model.ts";
+import type { Alert, Incident, IncidentRow, Page, Silence } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { hrefTo, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
-import { ago, wall } from "../time.ts";
+import { ago, duration, wall } from "../time.ts";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 
@@ -34,6 +34,7 @@ export function Alerts() {
       <h1>Alerts</h1>
       {/^\d{1,15}$/.test(one) && <One id={one} at={at} />}
       {at === null ? <Now /> : <Then at={at} />}
+      <Silences />
     </>
   );
 }
@@ -46,6 +47,29 @@ function Now() {
         <>{page.items.map((i) => <Sentence key={String(i.incident)} incident={i} again={incidents.again} />)}</>
       )}
     </Shown>
+  );
+}
+
+/** What is kept quiet, and until when: whoever is told nothing should know why. */
+function Silences() {
+  const silences = useResource<Page<Silence>>("silences", 30_000, ["controller"]);
+  const now = nowNs.value;
+  return silences.failure?.kind === "refused" || silences.failure?.kind === "missing" ? null : (
+    <>
+      <h2>Silences and maintenance</h2>
+      <Shown of={silences} what="silences">
+        {(page) => page.items.length === 0 ? <Empty>Nothing is silenced.</Empty> : (
+          <Table caption="What is not told, and until when" rows={page.items} id={(s) => s.id} columns={[
+            { name: "What", cell: (s) => [s.rule && `rule ${s.rule}`, s.host && `host ${s.host}`, s.element && `element ${s.element}`].filter(Boolean).join(", ") },
+            { name: "Now", cell: (s) => <Mark tone={big(s.from_utc_ns) <= now && now < big(s.until_utc_ns) ? "warn" : "none"}>{now >= big(s.until_utc_ns) ? "over" : big(s.from_utc_ns) > now ? "later" : s.maintenance ? "maintenance" : "silenced"}</Mark> },
+            { name: "From", cell: (s) => wall(big(s.from_utc_ns)) },
+            { name: "Until", cell: (s) => `${wall(big(s.until_utc_ns))}${s.every_ns === null ? "" : `, each ${duration(s.every_ns)}`}` },
+            { name: "By", cell: (s) => s.by ?? "–" },
+            { name: "Why", cell: (s) => s.why ?? "–" },
+          ]} />
+        )}
+      </Shown>
+    </>
   );
 }
 

@@ -27,6 +27,7 @@ export function Clock() {
           const lines = new Set(page.items.map((h) => h.clock.timeline).filter((t) => t !== null));
           return (
             <>
+              {page.next !== null && <p class="banner" role="status">Of the first {page.items.length} hosts; how many of all are synchronised is in Fleet.</p>}
               <p>
                 {out.length === 0 ? <Mark tone="good">All {page.items.length} hosts are synchronised</Mark> : <Mark tone="warn">{out.length} of {page.items.length} hosts are not synchronised</Mark>}
                 {lines.size > 1 && <> <Mark tone="bad">{lines.size} timelines: hosts that share none can't compare times</Mark></>}

@@ -1,8 +1,8 @@
 // Fleet: is it healthy, what changed in the range shown, is Foliot itself healthy?
-import type { Finding, Host, LiveRow, Page, Status } from "../model.ts";
+import type { Finding, Host, Incident, LiveRow, Page, Status } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
-import { hrefTo, place, shownRange } from "../route.ts";
+import { go, hrefTo, place, shownRange } from "../route.ts";
 import { ago, bytes, duration, wall } from "../time.ts";
 import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { FindingSentence } from "../ui/sentence.tsx";
@@ -19,11 +19,13 @@ export function Fleet() {
   const at = place.value.at;
   const open = useResource<Page<Finding>>(`findings?${at === null ? "open=true" : `since_utc_ns=${at}&until_utc_ns=${at + MOMENT_NS}`}&limit=50`, 5_000, ["finding"]);
   const events = useResource<Page<LiveRow>>(`events?order=desc&limit=50&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host"]);
-  const hosts = useResource<Page<Host>>("hosts?limit=1000", 10_000, ["host"]);
+  const health = place.value.query["health"] ?? "";
+  const hosts = useResource<Page<Host>>(`hosts?limit=1000${health === "" ? "" : `&health=${encodeURIComponent(health)}`}`, 10_000, ["host"]);
+  const incidents = useResource<Page<Incident>>("incidents?open=true", 5_000, ["incident", "finding"]);
   return (
     <>
       <h1>Fleet</h1>
-      <Shown of={status} what="the fleet's state">{(s) => <Tiles s={s} />}</Shown>
+      <Shown of={status} what="the fleet's state">{(s) => <Tiles s={s} incidents={incidents.failure === null ? (incidents.data?.items ?? null) : null} />}</Shown>
       <h2>{at === null ? "What is wrong now" : `What was wrong at ${wall(at)}`}</h2>
       <Shown of={open} what="findings">
         {(page) => (page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <>{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
@@ -39,7 +41,18 @@ export function Fleet() {
         )}
       </Shown>
       <h2>Hosts</h2>
-      <Shown of={hosts} what="hosts">{(page) => page.items.length === 0 ? <Empty>No host has joined yet: <code>foliot-agent join ADDRESS TOKEN</code> on each.</Empty> : <Hosts hosts={page.items} more={page.next !== null} />}</Shown>
+      <p>
+        <label>Health{" "}
+          <select value={health} onChange={(e) => go({ query: { ...place.value.query, health: e.currentTarget.value } })}>
+            <option value="">all</option>
+            {Object.keys(tones).map((word) => <option key={word} value={word}>{word}</option>)}
+          </select>
+        </label>
+      </p>
+      <Shown of={hosts} what="hosts">
+        {(page) => page.items.length > 0 ? <Hosts hosts={page.items} more={page.next !== null} />
+          : <Empty>{health === "" ? <>No host has joined yet: <code>foliot-agent join ADDRESS TOKEN</code> on each.</> : `The health of no host is ${health}.`}</Empty>}
+      </Shown>
       {hosts.data !== null && hosts.data.items.length > 0 && <Check hosts={hosts.data.items.map((h) => h.name)} />}
     </>
   );
@@ -51,11 +64,14 @@ function round(ns: bigint): string {
   return (ns - (ns % 10_000_000_000n)).toString(); // the same address for 10 s: the answer can be kept
 }
 
-function Tiles({ s }: { s: Status }) {
+/** incidents: null: not known. */
+function Tiles({ s, incidents }: { s: Status; incidents: Incident[] | null }) {
   const silent = s.freshness.stale + s.freshness.never;
+  const mine = incidents?.filter((i) => i.acknowledged_by === null && !i.silenced).length ?? 0;
   return (
     <>
       <div class="tiles">
+        <Tile label="Incidents open" tone={incidents === null ? "none" : mine > 0 ? "bad" : incidents.length > 0 ? "warn" : "good"} href={hrefTo({ view: "alerts" })}>{incidents === null ? "–" : `${incidents.length}${incidents.length > mine ? ` (${incidents.length - mine} seen or silenced)` : ""}`}</Tile>
         <Tile label="Hosts healthy" tone={s.health.bad > 0 ? "bad" : s.health.warn + s.health.unknown > 0 ? "warn" : "good"}>{s.health.ok} of {s.hosts}</Tile>
         <Tile label="Hosts that don't report" tone={silent > 0 ? "bad" : "good"}>{silent}</Tile>
         <Tile label="Clocks synchronised" tone={s.clocks.synced < s.hosts ? "warn" : "good"} href={hrefTo({ view: "clock" })}>{s.clocks.synced} of {s.hosts}</Tile>
@@ -65,10 +81,14 @@ function Tiles({ s }: { s: Status }) {
       </div>
       <h2>Foliot itself</h2>
       <div class="tiles">
-        <Tile label="Store" tone={s.store.writable ? "good" : "bad"}>{s.store.writable ? bytes(s.store.file_bytes) : "cannot be written"}</Tile>
-        <Tile label="Slowest commit">{duration(s.store.commit_ns_max)}</Tile>
-        <Tile label="Reports missing" tone={s.ingest.gaps > 0 ? "warn" : "good"}>{s.ingest.gaps}</Tile>
-        <Tile label="Refused or malformed" tone={s.ingest.malformed + s.ingest.refused > 0 ? "warn" : "good"}>{s.ingest.malformed + s.ingest.refused}</Tile>
+        <Tile label="Store" tone={s.store.writable ? "good" : "bad"}>{!s.store.writable ? "cannot be written" : s.store.file_bytes === null ? "is written" : bytes(s.store.file_bytes)}</Tile>
+        {s.ingest !== null && (
+          <>
+            <Tile label="Slowest commit">{duration(s.store.commit_ns_max)}</Tile>
+            <Tile label="Reports missing" tone={s.ingest.gaps > 0 ? "warn" : "good"}>{s.ingest.gaps}</Tile>
+            <Tile label="Refused or malformed" tone={s.ingest.malformed + s.ingest.refused > 0 ? "warn" : "good"}>{s.ingest.malformed + s.ingest.refused}</Tile>
+          </>
+        )}
         <Tile label="Certificates ending soon" tone={s.certificates_ending > 0 ? "warn" : "good"}>{s.certificates_ending}</Tile>
         <Tile label="Controller">{s.controller_version}</Tile>
       </div>
@@ -80,9 +100,9 @@ function Hosts({ hosts, more }: { hosts: Host[]; more: boolean }) {
   const now = nowNs.value;
   return (
     <>
-      {more && <p class="dim">The first {hosts.length}.</p>}
+      {more && <p class="banner" role="status">The first {hosts.length} of them; others can be looked for by their health.</p>}
       <Table caption="Hosts" rows={hosts} id={(h) => h.name} columns={[
-        { name: "Host", cell: (h) => h.name, sort: (h) => h.name },
+        { name: "Host", cell: (h) => <a title="Its links" href={hrefTo({ view: "links", query: { host: h.name } })}>{h.name}</a>, sort: (h) => h.name },
         { name: "Health", cell: (h) => <Mark tone={tones[h.health]}>{h.health}</Mark>, sort: (h) => h.health },
         { name: "Heard", cell: (h) => (h.heard_utc_ns === null ? "never" : ago(big(h.heard_utc_ns), now)), sort: (h) => Number(h.heard_utc_ns ?? 0) },
         { name: "Clock", cell: (h) => <span title={h.clock.why ?? ""}>{h.clock.status}</span>, sort: (h) => h.clock.status },

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { LiveRow, Page, Port, Series } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
-import { place, shownRange } from "../route.ts";
+import { go, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
 import { ago, rate, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
@@ -15,16 +15,27 @@ export const portTones: Record<Port["state"], Tone> = { up: "good", down: "bad",
 const rank: Record<Port["state"], number> = { down: 3, gone: 2, unknown: 1, up: 0 };
 
 export function Links() {
-  const ports = useResource<Page<Port>>("links?limit=1000", 5_000, ["link", "finding", "host"]);
+  const { host = "", state = "" } = place.value.query;
+  const wanted = `${host === "" ? "" : `&host=${encodeURIComponent(host)}`}${state === "" ? "" : `&state=${encodeURIComponent(state)}`}`;
+  const ports = useResource<Page<Port>>(`links?limit=1000${wanted}`, 5_000, ["link", "finding", "host"]);
   const [picked, setPicked] = useState<Port | null>(null);
   const now = nowNs.value;
   return (
     <>
       <h1>Links</h1>
+      <p>
+        <label>State{" "}
+          <select value={state} onChange={(e) => go({ query: { ...place.value.query, state: e.currentTarget.value } })}>
+            <option value="">all</option>
+            {Object.keys(portTones).map((word) => <option key={word} value={word}>{word}</option>)}
+          </select>
+        </label>{" "}
+        {host !== "" && <>of {host} <button onClick={() => go({ query: { ...place.value.query, host: "" } })}>Of all hosts</button></>}
+      </p>
       <Shown of={ports} what="links">
-        {(page) => page.items.length === 0 ? <Empty>No NIC has joined yet.</Empty> : (
+        {(page) => page.items.length === 0 ? <Empty>{wanted === "" ? "No NIC has joined yet." : "No link is like that."}</Empty> : (
           <>
-            {page.next !== null && <p class="dim">The first {page.items.length}.</p>}
+            {page.next !== null && <p class="banner" role="status">The first {page.items.length} of them; others can be looked for by their state, or from their host in Fleet.</p>}
             <Table caption="Ports of the fleet's NICs" rows={page.items} id={(p) => p.nic} first="State" columns={[
               { name: "NIC", cell: (p) => <button onClick={() => setPicked(p)}>{p.host}/{p.name}</button>, sort: (p) => `${p.host}/${p.name}` },
               { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: (p) => rank[p.state] * 1e6 + (p.flaps_day ?? 0) },
@@ -36,7 +47,7 @@ export function Links() {
               { name: "Sends", cell: (p) => rate(p.tx_bps), sort: (p) => p.tx_bps ?? -1, number: true },
               { name: "Errors", cell: (p) => (p.rx_errors === null ? "–" : (p.rx_errors ?? 0) + (p.tx_errors ?? 0)), sort: (p) => (p.rx_errors ?? 0) + (p.tx_errors ?? 0), number: true },
               { name: "Rail", cell: (p) => p.rail, sort: (p) => p.rail, number: true },
-              { name: "Leaf", cell: (p) => p.leaf ?? "–", sort: (p) => p.leaf ?? "" },
+              { name: "Leaf", cell: (p) => hangsOn(p), sort: (p) => hangsOn(p) },
             ]} />
             {picked && <History port={picked} />}
             {place.value.at !== null && <Changes until={place.value.at} />}
@@ -45,6 +56,13 @@ export function Links() {
       </Shown>
     </>
   );
+}
+
+/** Where its cable ends: the leaf's name, and the switch's own word for the port, where it gives one. */
+export function hangsOn(p: Port): string {
+  const leaf = p.leaf ?? p.first_switch ?? null;
+  const said = p.switch === null ? null : `${p.switch === leaf ? "" : `${p.switch} `}${p.switch_port ?? ""}`.trim();
+  return [leaf, said].filter((part) => part !== null && part !== "").join(" · ") || "–";
 }
 
 /** Up to a moment chosen: what links had done. */

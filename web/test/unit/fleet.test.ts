@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Host, Incident, Port, Status } from "../../src/model.ts";
+import { Alerts } from "../../src/views/alerts.tsx";
+import { Fleet } from "../../src/views/fleet.tsx";
+import { hangsOn, Links } from "../../src/views/links.tsx";
+import { open } from "./page.ts";
+
+const status = (change: Partial<Status>): Status => ({
+  controller_version: "0.1.0", started_utc_ns: 1, now_utc_ns: 2, hosts: 2, freshness: { live: 2, late: 0, stale: 0, never: 0 }, health: { ok: 2, warn: 0, bad: 0, unknown: 0 },
+  ports: { up: 4, down: 0, gone: 0, unknown: 0 }, clocks: { synced: 2, holdover: 0, disrupted: 0, unknown: 0 }, clock_hard_ns_max: 900, clock_statistical_ns_max: 300,
+  paths: { measured: 8, dead: 0, lossy: 0 }, findings_open: 0, certificates_ending: 0, store: { writable: true, file_bytes: 4096, commit_ns_last: 1, commit_ns_max: 2e6 },
+  ingest: { reports: 1, gaps: 0, malformed: 0, refused: 0, limited: 0, samples_dropped: 0 }, ...change,
+});
+const incident = (change: Partial<Incident>): Incident => ({ incident: 1, state: "open", severity: "page", cause: "spine1", text: "spine1 is dead", since_utc_ns: 1, alerts: 3, alerts_total: 3, hosts: 2, acknowledged_by: null, silenced: false, ...change });
+const host = (name: string): Host => ({
+  name, index: 0, member: true, health: "ok", freshness: "live", heard_utc_ns: 1, nics: 2, nics_up: 2, paths: 4, paths_dead: 0, paths_lossy: 0, findings_open: 0,
+  clock: { status: "synced", why: null, hard_ns: 900, statistical_ns: 300, offset_ns: 0, rate_ppb: 0, timeline: "1", edges_live: 1, edges_chosen: 1 },
+  agent: { version: "0.1.0", cpu_ppm: 1_000, memory_bytes: 1, late_ticks: 0, packets_bad: 0, reports_lost: 0 },
+});
+const none = { items: [], next: null };
+const fleet = { "status": status({}), "findings": none, "events": none, "incidents": none, "hosts": { items: [host("h0"), host("h1")], next: null } };
+const tiles = (page: ReturnType<typeof open>) => Object.fromEntries(page.root.all("span").filter((s) => s.getAttribute("class") === "label").map((s) => [s.textContent, s.nextSibling?.textContent]));
+
+test("the fleet at a glance: incidents first, and those that somebody has seen apart", async (t) => {
+  const page = open(t, Fleet, "#/fleet", { ...fleet, "incidents": { items: [incident({}), incident({ incident: 2, acknowledged_by: "ada" })], next: null } });
+  await page.until("2 \\(1 seen or silenced\\)");
+  await page.until("2 of 2");
+  assert.match(tiles(page)["Reports missing"]!, /0/);
+  assert.equal(page.links()["h1"], "#/links?host=h1");
+});
+
+test("a tenant's token, which isn't told of the controller's insides, still has its fleet", async (t) => {
+  const page = open(t, Fleet, "#/fleet", { ...fleet, "status": status({ ingest: null, store: { writable: true, file_bytes: null, commit_ns_last: null, commit_ns_max: null } }) });
+  await page.until("Hosts healthy");
+  assert.equal("Reports missing" in tiles(page), false);
+  assert.match(tiles(page)["Store"]!, /is written/);
+});
+
+test("where incidents can't be asked for, none is not what is shown", async (t) => {
+  const page = open(t, Fleet, "#/fleet", { ...fleet, "incidents": undefined });
+  await page.until("Incidents open");
+  await page.until("Nothing is found wrong");
+  assert.match(tiles(page)["Incidents open"]!, /–/);
+});
+
+test("links are asked for by host and state, and say where their cables end", async (t) => {
+  const port = (change: Partial<Port>): Port => ({
+    nic: 1, host: "h1", name: "nic0", rail: 0, leaf: null, switch: null, switch_port: null, first_switch: null, state: "down", since_utc_ns: null, speed_bps: null, carrier_down_count: null,
+    flaps_hour: null, flaps_day: null, rx_bps: null, tx_bps: null, rx_errors: null, tx_errors: null, freshness: "live", ...change,
+  });
+  assert.deepEqual([port({}), port({ leaf: "leaf1", switch: "leaf1", switch_port: "Ethernet4" }), port({ leaf: "rack7", switch: "tor7", switch_port: "4" }), port({ first_switch: "leaf0" })].map(hangsOn),
+    ["–", "leaf1 · Ethernet4", "rack7 · tor7 4", "leaf0"]);
+  const page = open(t, Links, "#/links?host=h1&state=down", { "links?limit=1000&host=h1&state=down": { items: [port({})], next: null }, "links": { items: [port({}), port({ nic: 2, name: "nic1" })], next: null } });
+  await page.until("h1/nic0");
+  assert.ok(!page.text().includes("h1/nic1"));
+  page.button("Of all hosts").fire("click");
+  page.choose("all");
+  await page.until("h1/nic1");
+});
+
+test("what is silenced is shown with who, why and until when; a tenant isn't asked to read a refusal", async (t) => {
+  const silence = { id: 3, maintenance: true, from_utc_ns: 0, until_utc_ns: 4_000_000_000_000_000_000, every_ns: null, rule: null, host: "h1", element: null, by: "ada", why: "new cables" };
+  const page = open(t, Alerts, "#/alerts", { "incidents": none, "silences": { items: [silence], next: null } });
+  await page.until("new cables");
+  assert.deepEqual(page.table("What is not told, and until when")[0]!.slice(0, 2), ["host h1", "▲ maintenance"]);
+  const other = open(t, Alerts, "#/alerts", { "incidents": none });
+  await other.until("No incident, open or recent.");
+  await other.until(() => other.asked.includes("silences") && !other.text().includes("Silences"));
+});
