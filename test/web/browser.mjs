@@ -87,6 +87,10 @@ for (const scheme of ["light", "dark"]) {
     });
   }
 }
+await check("a clock's state is one that the page knows, however the controller words it", async () => {
+  await show(page, "Clock");
+  await page.getByRole("row", { name: /^h1 / }).getByText(/^(● synced|▲ holdover|■ disrupted|○ unknown)$/).waitFor();
+});
 await check("a cell of the mesh is read and opened by keys alone", async () => {
   await show(page, "Mesh");
   await page.locator("canvas").focus();

@@ -86,7 +86,7 @@ function ClockBar() {
           {Object.keys(ranges).map((r) => <option key={r} value={r}>{r}</option>)}
         </select>
       </label>
-      <span>{wall(from)} – {wall(to)}</span>
+      <span>{wall(from)} – {wall(to)} <span class="dim">{Intl.DateTimeFormat().resolvedOptions().timeZone}</span></span>
       <span title="fleet time, ns since 1970">{fleet(to)}</span>
       <form onSubmit={submit}>
         <label class="dim" for="goto">Go to</label>

@@ -4,7 +4,7 @@ export type Ns = number | bigint;
 export type Freshness = "live" | "late" | "stale" | "never";
 export type Health = "ok" | "warn" | "bad" | "unknown";
 export type PortState = "up" | "down" | "gone" | "unknown";
-export type ClockStatus = "synced" | "holdover" | "disrupted" | "unknown";
+export type ClockStatus = "SYNCED" | "HOLDOVER" | "DISRUPTED" | "UNKNOWN"; // as agents say it
 
 export interface Page<T> {
   items: T[];
@@ -19,7 +19,7 @@ export interface Status {
   freshness: Record<Freshness, number>;
   health: Record<Health, number>;
   ports: Record<PortState, number>;
-  clocks: Record<ClockStatus, number>;
+  clocks: Record<"synced" | "holdover" | "disrupted" | "unknown", number>;
   clock_hard_ns_max: number | null;
   clock_statistical_ns_max: number | null;
   paths: { measured: number; dead: number; lossy: number };

@@ -44,6 +44,11 @@ export function Shown<T>({ of, what, children }: { of: Resource<T>; what: string
   );
 }
 
+/** Of a page that isn't all there is: a list that is cut says so. */
+export function Cut({ page, what }: { page: { items: readonly unknown[]; next: string | null }; what: string }) {
+  return page.next === null ? null : <p class="dim">The newest {page.items.length} {what}; there are more.</p>;
+}
+
 export type Tone = "good" | "warn" | "bad" | "none";
 const shapes: Record<Tone, string> = { good: "●", warn: "▲", bad: "■", none: "○" };
 

@@ -4,7 +4,7 @@ import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place, shownRange } from "../route.ts";
 import { ago, bytes, duration, wall } from "../time.ts";
-import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
+import { Cut, Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { FindingSentence } from "../ui/sentence.tsx";
 import { Table } from "../ui/table.tsx";
 import { nowNs } from "../now.ts";
@@ -28,16 +28,19 @@ export function Fleet() {
       <Shown of={status} what="the fleet's state">{(s) => <Tiles s={s} incidents={incidents.failure === null ? (incidents.data?.items ?? null) : null} />}</Shown>
       <h2>{at === null ? "What is wrong now" : `What was wrong at ${wall(at)}`}</h2>
       <Shown of={open} what="findings">
-        {(page) => (page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <>{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
+        {(page) => (page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <><Cut page={page} what="findings" />{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
       </Shown>
       <h2>What changed</h2>
       <Shown of={events} what="events">
         {(page) => page.items.length === 0 ? <Empty>Nothing in this range.</Empty> : (
-          <Table caption="Events, newest first" rows={page.items} id={(e) => String(e.id)} columns={[
-            { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
-            { name: "Host", cell: (e) => e.host ?? "–" },
-            { name: "What", cell: (e) => e.detail?.text ?? [e.word || e.kind, e.detail?.level].filter(Boolean).join(" ") },
-          ]} />
+          <>
+            <Cut page={page} what="events of this range" />
+            <Table caption="Events, newest first" rows={page.items} id={(e) => String(e.id)} columns={[
+              { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
+              { name: "Host", cell: (e) => e.host ?? "–" },
+              { name: "What", cell: (e) => e.detail?.text ?? [e.word || e.kind, e.detail?.level].filter(Boolean).join(" ") },
+            ]} />
+          </>
         )}
       </Shown>
       <h2>Hosts</h2>
@@ -105,7 +108,7 @@ function Hosts({ hosts, more }: { hosts: Host[]; more: boolean }) {
         { name: "Host", cell: (h) => <a title="Its links" href={hrefTo({ view: "links", query: { host: h.name } })}>{h.name}</a>, sort: (h) => h.name },
         { name: "Health", cell: (h) => <Mark tone={tones[h.health]}>{h.health}</Mark>, sort: (h) => h.health },
         { name: "Heard", cell: (h) => (h.heard_utc_ns === null ? "never" : ago(big(h.heard_utc_ns), now)), sort: (h) => Number(h.heard_utc_ns ?? 0) },
-        { name: "Clock", cell: (h) => <span title={h.clock.why ?? ""}>{h.clock.status}</span>, sort: (h) => h.clock.status },
+        { name: "Clock", cell: (h) => <span title={h.clock.why ?? ""}>{h.clock.status.toLowerCase()}</span>, sort: (h) => h.clock.status },
         { name: "NICs up", cell: (h) => `${h.nics_up ?? "–"} of ${h.nics}`, sort: (h) => h.nics_up ?? -1, number: true },
         { name: "Paths dead", cell: (h) => h.paths_dead ?? "–", sort: (h) => h.paths_dead ?? -1, number: true },
         { name: "Findings", cell: (h) => h.findings_open, sort: (h) => h.findings_open, number: true },

@@ -18,6 +18,7 @@ const worry: Record<Job["state"], number> = { parted: 5, running: 4, idle: 3, ki
 
 /** A job is known by name and user: "4711 of 1000" in the address as 4711?user=1000, beside another as beside=1000+4711. */
 const path = (job: string, user: string | undefined) => `jobs/${encodeURIComponent(job)}${user === undefined ? "" : `?user=${encodeURIComponent(user)}`}`;
+const EARLIER_NS = 60_000_000_000n; // ranks begin before the first report of them
 const title = (j: Job) => `${j.job} of user ${j.user}`;
 
 export function Jobs() {
@@ -58,7 +59,7 @@ const seconds = (past: JobDetail["past"], length: number) => Array.from({ length
 
 function One({ job, user, other }: { job: string; user: string | undefined; other: string | undefined }) {
   const detail = useResource<JobDetail>(path(job, user), 5_000, ["job"]);
-  const since = detail.data === null ? null : big(detail.data.since_utc_ns);
+  const since = detail.data === null ? null : big(detail.data.since_utc_ns) - EARLIER_NS;
   const rows = useResource<Page<JobRow>>(since === null ? null : `events?kind=job&limit=1000&since_utc_ns=${since}`, 10_000, ["job"]);
   return (
     <>

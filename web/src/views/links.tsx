@@ -7,7 +7,7 @@ import { go, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
 import { ago, rate, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
-import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
+import { Cut, Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 import { secondsOf } from "./clock.tsx";
 
@@ -72,11 +72,14 @@ function Changes({ until }: { until: bigint }) {
   return (
     <Shown of={rows} what="what links did">
       {(page) => page.items.length === 0 ? <Empty>No link changed in the {place.value.range} before {wall(until)}.</Empty> : (
-        <Table caption={`What links did before ${wall(until)}, newest first`} rows={page.items} id={(e) => String(e.id)} columns={[
-          { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
-          { name: "Host", cell: (e) => e.host ?? "–" },
-          { name: "What", cell: (e) => e.detail?.text ?? e.word },
-        ]} />
+        <>
+          <Cut page={page} what="events of links" />
+          <Table caption={`What links did before ${wall(until)}, newest first`} rows={page.items} id={(e) => String(e.id)} columns={[
+            { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
+            { name: "Host", cell: (e) => e.host ?? "–" },
+            { name: "What", cell: (e) => e.detail?.text ?? e.word },
+          ]} />
+        </>
       )}
     </Shown>
   );

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Host, Incident, Port, Status } from "../../src/model.ts";
 import { Alerts } from "../../src/views/alerts.tsx";
+import { Clock } from "../../src/views/clock.tsx";
 import { Fleet } from "../../src/views/fleet.tsx";
 import { hangsOn, Links } from "../../src/views/links.tsx";
 import { open } from "./page.ts";
@@ -15,7 +16,7 @@ const status = (change: Partial<Status>): Status => ({
 const incident = (change: Partial<Incident>): Incident => ({ incident: 1, state: "open", severity: "page", cause: "spine1", text: "spine1 is dead", since_utc_ns: 1, alerts: 3, alerts_total: 3, hosts: 2, acknowledged_by: null, silenced: false, ...change });
 const host = (name: string): Host => ({
   name, index: 0, member: true, health: "ok", freshness: "live", heard_utc_ns: 1, nics: 2, nics_up: 2, paths: 4, paths_dead: 0, paths_lossy: 0, findings_open: 0,
-  clock: { status: "synced", why: null, hard_ns: 900, statistical_ns: 300, offset_ns: 0, rate_ppb: 0, timeline: "1", edges_live: 1, edges_chosen: 1 },
+  clock: { status: "SYNCED", why: null, hard_ns: 900, statistical_ns: 300, offset_ns: 0, rate_ppb: 0, timeline: "1", edges_live: 1, edges_chosen: 1 },
   agent: { version: "0.1.0", cpu_ppm: 1_000, memory_bytes: 1, late_ticks: 0, packets_bad: 0, reports_lost: 0 },
 });
 const none = { items: [], next: null };
@@ -35,6 +36,23 @@ test("a tenant's token, which isn't told of the controller's insides, still has 
   await page.until("Hosts healthy");
   assert.equal("Reports missing" in tiles(page), false);
   assert.match(tiles(page)["Store"]!, /is written/);
+});
+
+test("clocks: who is out is counted and marked, as the API words it", async (t) => {
+  const out = { ...host("h1"), clock: { ...host("h1").clock, status: "HOLDOVER" as const, why: "no neighbour is heard" } };
+  const page = open(t, Clock, "#/clock", { "hosts": { items: [host("h0"), out], next: null } });
+  await page.until("1 of 2 hosts are not synchronised");
+  const marks = Object.fromEntries(page.root.all("tr").slice(1).map((row) => row.all("td")).map((cells) => [cells[0]!.textContent, cells[1]!.textContent]));
+  assert.deepEqual(marks, { h0: "● synced", h1: "▲ holdover" });
+  page.answers["hosts"] = { items: [host("h0"), host("h1")], next: null };
+  const well = open(t, Clock, "#/clock", page.answers);
+  await well.until("All 2 hosts are synchronised");
+});
+
+test("a list that is cut says so", async (t) => {
+  const row = { id: 1, host: "h0", at_utc_ns: 1, kind: "link", word: "down", detail: { text: "h0/nic0 went down" } };
+  const page = open(t, Fleet, "#/fleet", { ...fleet, "events": { items: [row], next: "1" } });
+  await page.until("The newest 1 events of this range; there are more.");
 });
 
 test("where incidents can't be asked for, none is not what is shown", async (t) => {

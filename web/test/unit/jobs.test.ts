@@ -47,6 +47,12 @@ test("a run to compare with that is no longer known is said to be so", async (t)
   await page.until("no such thing");
 });
 
+test("what happened to a job is looked for from a little before its first report on", async (t) => {
+  const page = open(t, Jobs, "#/jobs/train?user=1000", { ...fleet, "jobs/train?user=1000": { ...fleet["jobs/train?user=1000"], since_utc_ns: 100_000_000_000 } });
+  await page.until("Nothing has happened to it");
+  assert.ok(page.asked.includes("events?kind=job&limit=1000&since_utc_ns=40000000000"));
+});
+
 test("what happened to a job is not called nothing when only others' events were looked at", async (t) => {
   const page = open(t, Jobs, "#/jobs/train?user=1000", { ...fleet, "events": { items: [], next: "17" } });
   await page.until("older ones are not looked at");
