@@ -414,6 +414,34 @@ static void keeps_room_for_the_next_rows(void **state)
     store_close(s);
 }
 
+static int count_audit(void *context, const struct store_audit *a)
+{
+    (*(int64_t *)context)++;
+    return 0;
+}
+
+/* Whoever changes things all day long doesn't fill the disk for ever; what is young stays. */
+static void lets_go_of_what_is_old(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    int64_t left = 0, last = 0;
+    for (int64_t i = 0; i < 10; i++) {
+        const struct store_audit a = {.at_ns = i, .who = "w", .what = "silence.make", .detail = ""};
+        const struct store_event e = {.at_ns = i, .kind = "link", .word = "up", .body = "{}"};
+        assert_int_equal(store_audit_put(s, &a), 0);
+        assert_int_equal(store_event_put(s, &e, NULL), 0);
+    }
+    assert_int_equal(store_events_expire(s, 7, 4), 4);
+    assert_int_equal(store_events_expire(s, 7, 4), 3);
+    assert_int_equal(store_events_expire(s, 7, 4), 0);
+    assert_int_equal(store_audits(s, 0, 100, count_audit, &left), 0);
+    assert_int_equal(left, 3);
+    const struct store_event_filter all = {.limit = 100};
+    assert_int_equal(store_events(s, &all, count_event, &last), 0);
+    assert_int_equal(last, 10);
+    store_close(s);
+}
+
 /* Where paths change often there are many tables; whoever may still need one finds it. */
 static void forgets_tables_that_no_report_needs(void **state)
 {
@@ -530,6 +558,7 @@ int main(void)
                                         remove_folder),
         cmocka_unit_test_setup_teardown(gives_back_what_was_deleted, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(keeps_room_for_the_next_rows, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(lets_go_of_what_is_old, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(forgets_tables_that_no_report_needs, make_folder,
                                         remove_folder),
         cmocka_unit_test(chunks_hold_what_was_put_in),

@@ -155,6 +155,11 @@ int store_events_expire(struct store *s, int64_t before_ns, int limit)
                         "DELETE FROM finding WHERE id IN (SELECT id FROM finding WHERE closed_ns > "
                         "0 AND closed_ns < ? LIMIT ?)",
                         "ii", before_ns, (int64_t)limit);
+    r = r < 0 ? r /* it has no index of times, but grows by them: the first ones are the oldest */
+              : sql_run(s,
+                        "DELETE FROM audit WHERE at_ns < ? AND id < (SELECT min(id) FROM audit) + "
+                        "?",
+                        "ii", before_ns, (int64_t)limit);
     return r < 0 ? r : events;
 }
 

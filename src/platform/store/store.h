@@ -145,6 +145,7 @@ typedef int (*store_event_each)(void *context, const struct store_event *event);
 MUST_CHECK int store_event_put(struct store *s, const struct store_event *event, int64_t *ret_id);
 MUST_CHECK int store_events(struct store *s, const struct store_event_filter *filter,
                             store_event_each each, void *context);
+/* Events, closed findings and the audit trail, each at most `limit`: how many events went. */
 int store_events_expire(struct store *s, int64_t before_ns, int limit);
 
 struct store_finding {
