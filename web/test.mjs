@@ -26,7 +26,7 @@ try {
     loader: { ".css": "empty" },
     logLevel: "warning",
   });
-  const run = spawnSync(process.execPath, ["--test", ...tests.map((f) => path.join(out, f.replace(/\.ts$/, ".mjs")))], { stdio: "inherit" });
+  const run = spawnSync(process.execPath, ["--test", ...tests.map((f) => path.join(out, f.replace(/\.ts$/, ".mjs")))], { cwd: here, stdio: "inherit" });
   process.exitCode = types.status || run.status || 0;
 } finally {
   await rm(out, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import { digits, duration, rate, wall } from "../time.ts";
 import { Empty, Mark, type Tone } from "./state.tsx";
 import { Table } from "./table.tsx";
 
-const tones: Record<TrunkState, Tone> = { good: "good", lossy: "warn", dead: "bad", gone: "warn", unknown: "none" };
+export const trunkTones: Record<TrunkState, Tone> = { good: "good", lossy: "warn", dead: "bad", gone: "warn", unknown: "none" };
 const worry: Record<TrunkState, number> = { dead: 4, lossy: 3, gone: 2, unknown: 1, good: 0 };
 const words: Record<TrunkState, string> = { good: "good", lossy: "loses packets", dead: "dead", gone: "no way passes it any more", unknown: "nobody reports of it" };
 
@@ -97,7 +97,7 @@ export function Middle({ fabric, ports, accused }: { fabric: Fabric; ports: read
         <Table caption="Trunks, each direction" rows={fabric.trunks} id={(t) => `${t.from} ${t.to}`} first="State" columns={[
           { name: "From", cell: (t) => t.from, sort: (t) => t.from },
           { name: "To", cell: (t) => t.to, sort: (t) => t.to },
-          { name: "State", cell: (t) => <Mark tone={tones[t.state]}>{words[t.state]}{t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}</Mark>, sort: (t) => worry[t.state] },
+          { name: "State", cell: (t) => <Mark tone={trunkTones[t.state]}>{words[t.state]}{t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}</Mark>, sort: (t) => worry[t.state] },
           { name: "Ways", cell: (t) => t.ways, sort: (t) => t.ways, number: true },
           { name: "alive", cell: (t) => t.paths_alive, sort: (t) => t.paths_alive, number: true },
           { name: "lossy", cell: (t) => t.paths_lossy, sort: (t) => t.paths_lossy, number: true },

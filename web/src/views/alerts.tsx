@@ -11,7 +11,7 @@ import { ago, duration, wall } from "../time.ts";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 
-const tones: Record<string, Tone> = { page: "bad", critical: "bad", warning: "warn", ticket: "warn", info: "none" };
+export const severities: Record<string, Tone> = { page: "bad", warning: "warn", info: "none" };
 const isOver = (i: Incident) => i.state === "resolved" || i.state === "merged";
 const EARLIER_NS = 60_000_000_000n; // a story begins a little before its incident
 
@@ -50,6 +50,15 @@ function Now() {
   );
 }
 
+/** Of a window that comes again, the first one is named. */
+export function phase(s: Silence, now: bigint): "later" | "now" | "between windows" | "over" {
+  const [from, length] = [big(s.from_utc_ns), big(s.until_utc_ns) - big(s.from_utc_ns)];
+  if (now < from) {
+    return "later";
+  }
+  return (s.every_ns === null ? now - from : (now - from) % BigInt(s.every_ns)) < length ? "now" : s.every_ns === null ? "over" : "between windows";
+}
+
 /** What is kept quiet, and until when: whoever is told nothing should know why. */
 function Silences() {
   const silences = useResource<Page<Silence>>("silences", 30_000, ["controller"]);
@@ -61,7 +70,7 @@ function Silences() {
         {(page) => page.items.length === 0 ? <Empty>Nothing is silenced.</Empty> : (
           <Table caption="What is not told, and until when" rows={page.items} id={(s) => s.id} columns={[
             { name: "What", cell: (s) => [s.rule && `rule ${s.rule}`, s.host && `host ${s.host}`, s.element && `element ${s.element}`].filter(Boolean).join(", ") },
-            { name: "Now", cell: (s) => <Mark tone={big(s.from_utc_ns) <= now && now < big(s.until_utc_ns) ? "warn" : "none"}>{now >= big(s.until_utc_ns) ? "over" : big(s.from_utc_ns) > now ? "later" : s.maintenance ? "maintenance" : "silenced"}</Mark> },
+            { name: "Now", cell: (s) => <Mark tone={phase(s, now) === "now" ? "warn" : "none"}>{phase(s, now) !== "now" ? phase(s, now) : s.maintenance ? "maintenance" : "silenced"}</Mark> },
             { name: "From", cell: (s) => wall(big(s.from_utc_ns)) },
             { name: "Until", cell: (s) => `${wall(big(s.until_utc_ns))}${s.every_ns === null ? "" : `, each ${duration(s.every_ns)}`}` },
             { name: "By", cell: (s) => s.by ?? "–" },
@@ -110,7 +119,7 @@ function One({ id, at }: { id: string; at: bigint | null }) {
       {firing.length > 0 && (
         <Table caption="Its evidence: what fires in it now" rows={firing} id={(a) => String(a.id)} columns={[
           { name: "Rule", cell: (a) => a.rule },
-          { name: "State", cell: (a) => <Mark tone={a.state === "firing" ? (tones[a.severity] ?? "warn") : "none"}>{a.severity}, {a.state}</Mark> },
+          { name: "State", cell: (a) => <Mark tone={a.state === "firing" ? (severities[a.severity] ?? "warn") : "none"}>{a.severity}, {a.state}</Mark> },
           { name: "Since", cell: (a) => (a.since_utc_ns === null ? "–" : wall(big(a.since_utc_ns))) },
           { name: "In words", cell: (a) => a.text },
         ]} />
@@ -141,7 +150,7 @@ function Sentence({ incident: i, again }: { incident: Incident; again?: () => vo
     <article class={`sentence ${over ? "good" : "bad"}`}>
       <p>{i.text}</p>
       <p class="dim">
-        <Mark tone={over ? "good" : (tones[i.severity] ?? "warn")}>{over ? i.state : `${i.severity}, ${i.state}`}</Mark>{" "}
+        <Mark tone={over ? "good" : (severities[i.severity] ?? "warn")}>{over ? i.state : `${i.severity}, ${i.state}`}</Mark>{" "}
         {since !== null && <>since {wall(since)} ({ago(since, now)}) · </>}{i.alerts} of {i.alerts_total} alerts fire, {i.hosts} hosts
         {i.silenced && " · silenced"}{i.acknowledged_by !== null && ` · acknowledged by ${i.acknowledged_by}`} ·{" "}
         <a href={hrefTo({ view: "alerts", query: { incident: String(i.incident) }, at: since })}>incident {String(i.incident)}</a> ·{" "}

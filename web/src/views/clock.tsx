@@ -10,7 +10,7 @@ import { Chart } from "../ui/chart.tsx";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 
-const tones: Record<Host["clock"]["status"], Tone> = { SYNCED: "good", HOLDOVER: "warn", DISRUPTED: "bad", UNKNOWN: "none" };
+export const clockTones: Record<Host["clock"]["status"], Tone> = { SYNCED: "good", HOLDOVER: "warn", DISRUPTED: "bad", UNKNOWN: "none" };
 
 export function Clock() {
   const hosts = useResource<Page<Host>>("hosts?limit=1000", 5_000, ["host", "finding"]);
@@ -34,7 +34,7 @@ export function Clock() {
               </p>
               <Table caption="The hard bound holds the truth; the likely one does in all but one of ten thousand readings" rows={page.items} id={(h) => h.name} first="Hard bound" columns={[
                 { name: "Host", cell: (h) => <button onClick={() => setPicked(h.name)}>{h.name}</button>, sort: (h) => h.name },
-                { name: "Status", cell: (h) => <Mark tone={tones[h.clock.status]}>{h.clock.status.toLowerCase()}</Mark>, sort: (h) => h.clock.status },
+                { name: "Status", cell: (h) => <Mark tone={clockTones[h.clock.status]}>{h.clock.status.toLowerCase()}</Mark>, sort: (h) => h.clock.status },
                 { name: "Hard bound", cell: (h) => (h.clock.hard_ns === null ? "–" : `± ${duration(h.clock.hard_ns)}`), sort: (h) => h.clock.hard_ns ?? Number.MAX_VALUE, number: true },
                 { name: "Likely", cell: (h) => (h.clock.statistical_ns === null ? "–" : `± ${duration(h.clock.statistical_ns)}`), sort: (h) => h.clock.statistical_ns ?? Number.MAX_VALUE, number: true },
                 { name: "Own clock off by", cell: (h) => (h.clock.offset_ns === null ? "–" : duration(Number(h.clock.offset_ns))), sort: (h) => Math.abs(Number(h.clock.offset_ns ?? 0)), number: true },

@@ -10,7 +10,7 @@ import { Table } from "../ui/table.tsx";
 import { nowNs } from "../now.ts";
 import { Check } from "./check.tsx";
 
-export const tones: Record<Host["health"], Tone> = { ok: "good", warn: "warn", bad: "bad", unknown: "none" };
+export const healthTones: Record<Host["health"], Tone> = { ok: "good", warn: "warn", bad: "bad", unknown: "none" };
 
 export function Fleet() {
   const status = useResource<Status>("status", 5_000, ["finding", "link", "host"]);
@@ -48,7 +48,7 @@ export function Fleet() {
         <label>Health{" "}
           <select value={health} onChange={(e) => go({ query: { ...place.value.query, health: e.currentTarget.value } })}>
             <option value="">all</option>
-            {Object.keys(tones).map((word) => <option key={word} value={word}>{word}</option>)}
+            {Object.keys(healthTones).map((word) => <option key={word} value={word}>{word}</option>)}
           </select>
         </label>
       </p>
@@ -106,7 +106,7 @@ function Hosts({ hosts, more }: { hosts: Host[]; more: boolean }) {
       {more && <p class="banner" role="status">The first {hosts.length} of them; others can be looked for by their health.</p>}
       <Table caption="Hosts" rows={hosts} id={(h) => h.name} columns={[
         { name: "Host", cell: (h) => <a title="Its links" href={hrefTo({ view: "links", query: { host: h.name } })}>{h.name}</a>, sort: (h) => h.name },
-        { name: "Health", cell: (h) => <Mark tone={tones[h.health]}>{h.health}</Mark>, sort: (h) => h.health },
+        { name: "Health", cell: (h) => <Mark tone={healthTones[h.health]}>{h.health}</Mark>, sort: (h) => h.health },
         { name: "Heard", cell: (h) => (h.heard_utc_ns === null ? "never" : ago(big(h.heard_utc_ns), now)), sort: (h) => Number(h.heard_utc_ns ?? 0) },
         { name: "Clock", cell: (h) => <span title={h.clock.why ?? ""}>{h.clock.status.toLowerCase()}</span>, sort: (h) => h.clock.status },
         { name: "NICs up", cell: (h) => `${h.nics_up ?? "–"} of ${h.nics}`, sort: (h) => h.nics_up ?? -1, number: true },

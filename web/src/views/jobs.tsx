@@ -12,7 +12,7 @@ import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { Strip } from "../ui/strip.tsx";
 import { Table } from "../ui/table.tsx";
 
-const tones: Record<Job["state"], Tone> = { running: "good", idle: "none", parted: "bad", ended: "none", killed: "warn", unknown: "none" };
+export const jobTones: Record<Job["state"], Tone> = { running: "good", idle: "none", parted: "bad", ended: "none", killed: "warn", unknown: "none" };
 const blame: Record<"yes" | "no" | "unknown", Tone> = { yes: "bad", no: "good", unknown: "none" };
 const worry: Record<Job["state"], number> = { parted: 5, running: 4, idle: 3, killed: 2, unknown: 1, ended: 0 };
 
@@ -38,7 +38,7 @@ function List() {
             <Table caption="Jobs over the plugin" rows={page.items} id={(j) => `${j.user} ${j.job}`} first="State" columns={[
               { name: "Job", cell: (j) => <a href={hrefTo({ view: "jobs", rest: j.job, query: { user: String(j.user) } })}>{j.job}</a>, sort: (j) => j.job },
               { name: "User", cell: (j) => j.user, sort: (j) => j.user, number: true },
-              { name: "State", cell: (j) => <Mark tone={tones[j.state]}>{j.state}</Mark>, sort: (j) => worry[j.state] },
+              { name: "State", cell: (j) => <Mark tone={jobTones[j.state]}>{j.state}</Mark>, sort: (j) => worry[j.state] },
               { name: "Ranks", cell: (j) => (j.ranks === null ? j.processes : `${j.processes} of ${j.ranks}`), sort: (j) => j.processes, number: true },
               { name: "Hosts", cell: (j) => j.hosts, sort: (j) => j.hosts, number: true },
               { name: "Lanes", cell: (j) => (j.lanes === null ? "–" : `${j.lanes_usable} of ${j.lanes}`), sort: (j) => (j.lanes ?? 0) - (j.lanes_usable ?? 0), number: true },
@@ -71,7 +71,7 @@ function One({ job, user, other }: { job: string; user: string | undefined; othe
           return (
             <>
               <div class="tiles">
-                <Tile label="State" tone={tones[d.state]}>{d.state}</Tile>
+                <Tile label="State" tone={jobTones[d.state]}>{d.state}</Tile>
                 <Tile label="Ranks heard of">{d.processes}{d.ranks === null ? "" : ` of ${d.ranks}`}</Tile>
                 <Tile label="Sends">{rate(d.rate_bps)}</Tile>
                 <Tile label="Lanes usable">{d.lanes === null ? "–" : `${d.lanes_usable} of ${d.lanes}`}</Tile>
@@ -148,7 +148,7 @@ function Ranks({ of }: { of: JobProcess[] }) {
     <Table caption="Its ranks, and where they run" rows={of} id={(p) => `${p.host} ${p.pid}`} columns={[
       { name: "Rank", cell: (p) => p.rank ?? "–", sort: (p) => p.rank ?? -1, number: true },
       { name: "Host", cell: (p) => <a title="Its links" href={hrefTo({ view: "links", query: { host: p.host } })}>{p.host}</a>, sort: (p) => p.host },
-      { name: "State", cell: (p) => <Mark tone={tones[p.state]}>{p.state}</Mark>, sort: (p) => worry[p.state] },
+      { name: "State", cell: (p) => <Mark tone={jobTones[p.state]}>{p.state}</Mark>, sort: (p) => worry[p.state] },
       { name: "Sends", cell: (p) => rate(p.rate_out_bps), sort: (p) => p.rate_out_bps ?? -1, number: true },
       { name: "Receives", cell: (p) => rate(p.rate_in_bps), sort: (p) => p.rate_in_bps ?? -1, number: true },
       { name: "Lanes", cell: (p) => `${p.lanes_usable} of ${p.lanes}`, sort: (p) => p.lanes - p.lanes_usable, number: true },

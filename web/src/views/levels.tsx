@@ -8,7 +8,7 @@ import { ago, digits, duration, wall } from "../time.ts";
 import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 
-const tones: Record<Level["state"], Tone> = { met: "good", broken: "bad", unknown: "none" };
+export const levelTones: Record<Level["state"], Tone> = { met: "good", broken: "bad", unknown: "none" };
 const worry: Record<Level["state"], number> = { broken: 2, unknown: 1, met: 0 };
 const measures: Record<string, string> = { owd_p50: "median one-way delay", owd_p99: "p99 one-way delay", loss: "loss", hops: "hops" };
 const places: Record<string, string> = { leaf: "within a rack", pod: "within a pod", rail: "within a rail", fleet: "in the fleet" };
@@ -54,7 +54,7 @@ function List({ items }: { items: Level[] }) {
       </div>
       <Table caption="What paths are to keep" rows={items} id={(l) => l.name} first="State" columns={[
         { name: "Level", cell: (l) => <><strong>{l.name}</strong><br /><span class="dim">{rule(l)}</span></>, sort: (l) => l.name },
-        { name: "State", cell: (l) => <Mark tone={tones[l.state]}>{l.state}</Mark>, sort: (l) => worry[l.state] },
+        { name: "State", cell: (l) => <Mark tone={levelTones[l.state]}>{l.state}</Mark>, sort: (l) => worry[l.state] },
         { name: "Since", cell: (l) => (l.since_utc_ns === null ? "–" : <a title="The mesh at that moment" href={hrefTo({ view: "mesh", at: big(l.since_utc_ns) })}>{ago(big(l.since_utc_ns), now)}</a>), sort: (l) => Number(l.since_utc_ns ?? 0) },
         { name: "Paths beyond", cell: (l) => `${l.paths_beyond} of ${l.paths}${l.paths_unmeasured > 0 ? `, ${l.paths_unmeasured} not measured` : ""}`, sort: (l) => l.paths_beyond, number: true },
         { name: "Worst", cell: (l) => (l.worst === null ? "–" : <a href={hrefTo({ view: "mesh", rest: `${l.worst.from_nic}-${l.worst.to_nic}` })}>{amount(l, l.worst.value)}, {l.worst.from ?? "?"} → {l.worst.to ?? "?"}</a>), sort: (l) => l.worst?.value ?? -1 },

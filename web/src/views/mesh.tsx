@@ -12,7 +12,7 @@ import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 import { secondsOf } from "./clock.tsx";
 
-const tones: Record<Path["state"], Tone> = { alive: "good", suspect: "warn", lossy: "warn", dead: "bad", unknown: "none" };
+export const pathTones: Record<Path["state"], Tone> = { alive: "good", suspect: "warn", lossy: "warn", dead: "bad", unknown: "none" };
 
 const NEVER = 3_600_000; // what was doesn't change
 const STEP = 10_000_000_000n; // of the history
@@ -82,7 +82,7 @@ function Paths({ paths, caption }: { paths: Path[]; caption: string }) {
     <Table caption={caption} rows={paths} id={(p) => p.port} columns={[
       { name: "Path", cell: (p) => `port ${p.port}`, sort: (p) => p.port },
       { name: "Past", cell: (p) => p.switches?.map((s) => s ?? "a silent one").join(" · ") ?? (p.signature === null ? "not known" : `a way named ${p.signature.slice(0, 8)}`) },
-      { name: "State", cell: (p) => <Mark tone={tones[p.state]}>{p.state}</Mark>, sort: (p) => p.state },
+      { name: "State", cell: (p) => <Mark tone={pathTones[p.state]}>{p.state}</Mark>, sort: (p) => p.state },
       { name: "Median", cell: (p) => duration(p.owd_ns_p50), sort: (p) => p.owd_ns_p50 ?? -1, number: true },
       { name: "p99", cell: (p) => duration(p.owd_ns_p99), sort: (p) => p.owd_ns_p99 ?? -1, number: true },
       { name: "Clock's bound", cell: (p) => (p.bound_ns === null ? "–" : `± ${duration(p.bound_ns)}`), number: true },

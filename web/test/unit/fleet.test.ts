@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Host, Incident, Port, Status } from "../../src/model.ts";
-import { Alerts } from "../../src/views/alerts.tsx";
+import type { Host, Incident, Port, Silence, Status } from "../../src/model.ts";
+import { Alerts, phase } from "../../src/views/alerts.tsx";
 import { Clock } from "../../src/views/clock.tsx";
 import { Fleet } from "../../src/views/fleet.tsx";
 import { hangsOn, Links } from "../../src/views/links.tsx";
@@ -75,6 +75,12 @@ test("links are asked for by host and state, and say where their cables end", as
   page.button("Of all hosts").fire("click");
   page.choose("all");
   await page.until("h1/nic1");
+});
+
+test("a window that comes again is over between two of them only", () => {
+  const nightly: Silence = { id: 1, maintenance: true, from_utc_ns: 100, until_utc_ns: 110, every_ns: 50, rule: "x", host: null, element: null, by: null, why: null };
+  assert.deepEqual([99n, 100n, 110n, 155n, 160n].map((now) => phase(nightly, now)), ["later", "now", "between windows", "now", "between windows"]);
+  assert.deepEqual([99n, 109n, 110n].map((now) => phase({ ...nightly, every_ns: null }, now)), ["later", "now", "over"]);
 });
 
 test("what is silenced is shown with who, why and until when; a tenant isn't asked to read a refusal", async (t) => {
