@@ -45,27 +45,44 @@ int parallel_run(int count, void (*job)(int index))
     return died;
 }
 
-static struct report *parts;
+static struct part {
+    bool ended;
+    struct report report;
+} * parts;
+static struct report *whole;
 static void (*part_job)(struct report *report, int index);
+static int part_count;
+
+static void join(struct report *report)
+{
+    for (int i = 0; i < part_count; i++) {
+        for (int k = 0; parts[i].ended && k < parts[i].report.count; k++) {
+            report_add(report, &parts[i].report.rows[k]);
+        }
+    }
+}
 
 static void run_part(int index)
 {
-    part_job(&parts[index], index);
+    part_job(&parts[index].report, index);
+    parts[index].ended = true;
+    join(whole); /* this process's own */
+    if (report_write(whole) < 0) {
+        fprintf(stderr, "the rows so far couldn't be written\n");
+    }
 }
 
 int parallel_report(struct report *report, int count, void (*job)(struct report *report, int index))
 {
     parts = parallel_memory((size_t)count * sizeof(*parts));
     part_job = job;
+    part_count = count;
+    whole = report;
     if (parts == NULL) {
         return count;
     }
     const int died = parallel_run(count, run_part);
 
-    for (int i = 0; i < count; i++) {
-        for (int k = 0; k < parts[i].count; k++) {
-            report_add(report, &parts[i].rows[k]);
-        }
-    }
+    join(report);
     return died;
 }

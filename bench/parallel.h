@@ -10,6 +10,7 @@ int parallel_run(int count, void (*job)(int index));
 /* Zeroed, shared with the jobs that begin later; never given back. NULL: no memory. */
 void *parallel_memory(size_t size);
 
-/* Like parallel_run, and the rows that each has added to its report are added to `report`, in order. */
+/* Like parallel_run, and the rows that each has added to its report are added to `report`, in order. Whenever one ends,
+ * the rows so far are written: who is stopped leaves them. */
 int parallel_report(struct report *report, int count,
                     void (*job)(struct report *report, int index));

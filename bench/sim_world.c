@@ -411,6 +411,7 @@ static void part_measure(struct report *ret_report, int index)
         run(files[file_index].wanted, files[file_index].count);
     }
     *ret_report = report;
+    report.count = 0; /* they are there now */
     tallies[index] =
         (struct part_tally){.path_hours = path_hours, .wrong_verdicts = wrong_verdicts};
     memcpy(tallies[index].wrong_in, wrong_in, sizeof(wrong_in));
