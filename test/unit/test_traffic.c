@@ -129,30 +129,6 @@ static void test_brown_out(void **state)
                      2);
 }
 
-/* A lane that was slow from its first moment knows no better delay of its own: a chunk that found it empty, and took as long as
- * ever, is no sign that it could do what the others do. */
-static void test_always_slow(void **state)
-{
-    static struct queue queues[LANES];
-    const int64_t life_ns = 5 * NS_PER_MS;
-    struct scheduler s;
-    int64_t now = 0;
-
-    (void)state;
-    begin(&s, queues, 1.25);
-    (void)play(&s, queues, &now, 20 * NS_PER_MS);
-    scheduler_lane_down(&s, 3);
-    scheduler_lane_open(&s, (struct mono){now}, 3, span_ns(life_ns));
-    for (int i = 0; i < 20; i++) {
-        scheduler_on_bound(&s, (struct mono){now}, 3, CHUNK);
-        scheduler_on_idle(&s);
-        scheduler_on_acked(&s, (struct mono){now + life_ns}, 3, 1, CHUNK, (struct mono){now}, true);
-        now += 10 * NS_PER_MS;
-    }
-    assert_true(scheduler_rate_bps(&s, 3) < 2 * 8e9 * CHUNK / (double)life_ns);
-    assert_null(scheduler_bug(&s));
-}
-
 static void test_waits_for_the_best(void **state)
 {
     static struct queue queues[LANES];
@@ -593,7 +569,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_and_fair),
         cmocka_unit_test(test_brown_out),
-        cmocka_unit_test(test_always_slow),
         cmocka_unit_test(test_waits_for_the_best),
         cmocka_unit_test(test_chunk_size),
         cmocka_unit_test(test_verdicts),

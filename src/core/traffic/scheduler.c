@@ -9,8 +9,7 @@
 #define RATE_GAIN    0.125
 #define SPARE_CHUNKS 4                 /* beyond rate * floor */
 #define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
-#define FLOOR_TIMES  2 /* the least of all lanes: one that was always slow has no better floor */
-#define HEDGE        3 /* E */
+#define HEDGE        3                 /* E */
 #define WEIGHT_MIN   0.01
 #define CHUNK_LEAST  32768 /* where a lane takes no longer than 1 ms for it */
 #define CHUNK_FAST   65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
@@ -113,18 +112,13 @@ static void floor_sample(struct scheduler_lane *x, struct mono now, int64_t rtt)
 static void explore(const struct scheduler *s, struct scheduler_lane *x, int64_t life_ns,
                     uint64_t bytes)
 {
-    int64_t floor = floor_of(x);
     double best = 0;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct scheduler_lane *y = &s->lanes[i];
-        if (y->open) {
-            best = y->rate > best ? y->rate : best;
-            floor = FLOOR_TIMES * floor_of(y) < floor ? FLOOR_TIMES * floor_of(y) : floor;
-        }
+        best = s->lanes[i].open && s->lanes[i].rate > best ? s->lanes[i].rate : best;
     }
     if (x->rate > 0 && x->rate < best &&
-        (double)life_ns <= 1.25 * ((double)floor + (double)bytes / best)) {
+        (double)life_ns <= 1.25 * ((double)floor_of(x) + (double)bytes / best)) {
         x->rate = 2 * x->rate < best ? 2 * x->rate : best;
     }
 }
