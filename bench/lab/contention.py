@@ -88,12 +88,12 @@ class Trial:
 
 
 class Busy:
-    """How busy the machine's processors were: above nine tenths it is they that are measured. What gives way (nice) doesn't count."""
+    """How busy the machine's processors were: above nine tenths it is they that are measured."""
 
     def read(self):
         with open("/proc/stat", encoding="ascii") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
-        return sum(ticks) - ticks[1] - ticks[3] - ticks[4], sum(ticks)
+        return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
     def __enter__(self):
         self.before = self.read()
