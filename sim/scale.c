@@ -1,4 +1,5 @@
 /* scale.c: `foliot sim scale`: what one host costs as the fleet grows, measured, and what that says beyond. */
+#include "platform/metrics/own.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 #include "sim/world.h"
@@ -19,19 +20,6 @@ static double cpu_now(void)
     return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6;
 }
 
-static long memory_kib(void)
-{
-    long pages = 0, ignored = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f != NULL) {
-        if (fscanf(f, "%ld %ld", &ignored, &pages) != 2) {
-            pages = 0;
-        }
-        fclose(f);
-    }
-    return pages * 4;
-}
-
 int sim_scale_measure(int hosts, double seconds, struct sim_scale_point *ret_point)
 {
     struct scenario *s = calloc(1, sizeof(*s));
@@ -46,7 +34,7 @@ int sim_scale_measure(int hosts, double seconds, struct sim_scale_point *ret_poi
     s->fabric.nics_per_host = 1;
     s->clocks.guard = false;
     s->duration_ns = (int64_t)(seconds * 1e9);
-    const long before = memory_kib();
+    const uint64_t before = own_memory_bytes();
     const int r = world_new(&w, s, 1);
     if (r < 0) {
         free(s);
@@ -58,12 +46,12 @@ int sim_scale_measure(int hosts, double seconds, struct sim_scale_point *ret_poi
     const uint64_t probes = w->probes, events = w->events;
     world_run(w, s->duration_ns);
     const double span = (double)(s->duration_ns - warm) * 1e-9 * hosts;
-    *ret_point =
-        (struct sim_scale_point){.hosts = hosts,
-                                 .cpu_us_per_host_s = (cpu_now() - cpu) * 1e6 / span,
-                                 .packets_per_host_s = (double)(w->probes - probes) / span,
-                                 .events_per_host_s = (double)(w->events - events) / span,
-                                 .memory_kib_per_host = (double)(memory_kib() - before) / hosts};
+    *ret_point = (struct sim_scale_point){
+        .hosts = hosts,
+        .cpu_us_per_host_s = (cpu_now() - cpu) * 1e6 / span,
+        .packets_per_host_s = (double)(w->probes - probes) / span,
+        .events_per_host_s = (double)(w->events - events) / span,
+        .memory_kib_per_host = ((double)own_memory_bytes() - (double)before) / 1024 / hosts};
     world_free(w);
     free(s);
     return 0;

@@ -75,3 +75,13 @@ double prng_exponential(struct prng *p)
 {
     return -log(1 - prng_uniform(p));
 }
+
+uint64_t hash_text(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325ULL; /* FNV-1a */
+
+    for (; *text != '\0'; text++) {
+        h = (h ^ (unsigned char)*text) * 0x100000001b3ULL;
+    }
+    return h;
+}

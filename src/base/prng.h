@@ -21,3 +21,5 @@ double prng_exponential(struct prng *p);
 
 /* A well-mixed function of two integers (splitmix64's finaliser): the same on every host. */
 uint64_t hash_u64(uint64_t a, uint64_t b);
+/* Of a name: for tables in memory. */
+uint64_t hash_text(const char *text);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/prng.h"
 #include "core/alert/internal.h"
 
 bool cause_init(struct alerts *a)

@@ -23,16 +23,6 @@ bool hash_init(struct hash *h, uint32_t capacity)
     return h->heads != NULL;
 }
 
-uint64_t hash_text(const char *text)
-{
-    uint64_t h = 0xcbf29ce484222325ULL; /* FNV-1a */
-
-    for (; *text != '\0'; text++) {
-        h = (h ^ (unsigned char)*text) * 0x100000001b3ULL;
-    }
-    return h;
-}
-
 static void span_default(struct span *s, int64_t ns)
 {
     if (s->ns <= 0) {

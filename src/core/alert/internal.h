@@ -219,4 +219,3 @@ void text_of_incident(struct alerts *a, struct incident *c);
 
 /* ---- hash ---- */
 bool hash_init(struct hash *h, uint32_t capacity);
-uint64_t hash_text(const char *text);

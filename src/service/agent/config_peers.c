@@ -88,15 +88,6 @@ static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t
     return 0;
 }
 
-static uint64_t hash_text(const char *text)
-{
-    uint64_t h = 0;
-    for (; *text != 0; text++) {
-        h = hash_u64(h, (uint8_t)*text);
-    }
-    return h;
-}
-
 /* Number of a host by its name: the order of first appearance. */
 static struct host_id host_number(struct loader *l, const char *name)
 {

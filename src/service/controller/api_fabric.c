@@ -6,16 +6,6 @@
 #include "service/controller/fabric.h"
 #include "service/controller/topology.h"
 
-static bool named(const struct topology_leaf *list, uint32_t count, const char *name)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(list[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void put_switch(struct json_writer *j, const char *name, uint32_t tier, uint32_t ways,
                        const char *declared)
 {
@@ -36,8 +26,8 @@ static void put_switches(const struct controller *c, struct json_writer *j, cons
     for (uint32_t i = 0; i < f->switch_count; i++) {
         const struct fabric_switch *s = &f->switches[i];
         if (s->ways > 0 || wanted[i]) {
-            const bool leaf = named(t->leaves, t->leaf_count, s->name),
-                       spine = named(t->spines, t->spine_count, s->name);
+            const bool leaf = topology_find(t->leaves, t->leaf_count, s->name) < t->leaf_count,
+                       spine = topology_find(t->spines, t->spine_count, s->name) < t->spine_count;
             put_switch(j, s->name, spine && s->tier == 0 ? 1 : s->tier, s->ways,
                        leaf    ? "leaf"
                        : spine ? "spine"

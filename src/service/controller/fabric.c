@@ -45,11 +45,7 @@ void fabric_close(struct controller *c)
 
 static uint32_t name_slot(const struct fabric *f, const char *name)
 {
-    uint64_t hash = 0;
-    for (const char *at = name; *at != 0; at++) {
-        hash = hash_u64(hash, (uint8_t)*at);
-    }
-    uint32_t slot = (uint32_t)hash & (NAMES - 1);
+    uint32_t slot = (uint32_t)hash_text(name) & (NAMES - 1);
     while (f->by_name[slot] != 0 && strcmp(f->switches[f->by_name[slot] - 1].name, name) != 0) {
         slot = (slot + 1) & (NAMES - 1);
     }

@@ -67,6 +67,15 @@ static int load_names(const struct config_node *list, struct topology_leaf **ret
     return 0;
 }
 
+uint32_t topology_find(const struct topology_leaf *list, uint32_t count, const char *name)
+{
+    uint32_t i = 0;
+    while (i < count && strcmp(list[i].name, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
 static int load_nic_leaf(const struct topology *t, const struct config_node *node,
                          struct topology_nic *nic, struct config_error *error)
 {
@@ -75,13 +84,12 @@ static int load_nic_leaf(const struct topology *t, const struct config_node *nod
     if (r < 0 || leaf == NULL) {
         return r;
     }
-    for (uint32_t i = 0; i < t->leaf_count; i++) {
-        if (strcmp(t->leaves[i].name, leaf) == 0) {
-            nic->leaf = i;
-            return 0;
-        }
+    const uint32_t found = topology_find(t->leaves, t->leaf_count, leaf);
+    if (found == t->leaf_count) {
+        return config_expected(config_get(node, "leaf"), error, "one of `leaves`");
     }
-    return config_expected(config_get(node, "leaf"), error, "one of `leaves`");
+    nic->leaf = found;
+    return 0;
 }
 
 static int load_nic(struct topology *t, const struct config_node *node, struct config_error *error)

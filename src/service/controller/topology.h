@@ -37,6 +37,8 @@ struct topology { /* one text, read */
 MUST_CHECK int topology_parse(const char *name, const char *text, struct topology *ret,
                               struct config_error *error);
 void topology_done(struct topology *t);
+/* Of leaves or spines the one of that name; `count`: none is. */
+uint32_t topology_find(const struct topology_leaf *list, uint32_t count, const char *name);
 
 struct topology_version {
     uint64_t version;

@@ -122,16 +122,6 @@ static const struct fleet_nic *nic_named(const struct controller *c, const struc
     return NULL;
 }
 
-static bool is_leaf(const struct topology *t, const char *name)
-{
-    for (uint32_t i = 0; i < t->leaf_count; i++) {
-        if (strcmp(t->leaves[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void compare_nic(const struct controller *c, struct topology_view *v,
                         const struct topology_nic *d, const struct fleet_nic *n)
 {
@@ -153,7 +143,8 @@ static void compare_nic(const struct controller *c, struct topology_view *v,
              host, d->name, leaf, n->leaf);
     }
     const bool said = n->neighbour[0] != 0 && d->leaf != NONE;
-    const bool elsewhere = said && strcmp(n->neighbour, leaf) != 0 && is_leaf(t, n->neighbour);
+    const bool elsewhere = said && strcmp(n->neighbour, leaf) != 0 &&
+                           topology_find(t->leaves, t->leaf_count, n->neighbour) < t->leaf_count;
     const bool other_port = said && strcmp(n->neighbour, leaf) == 0 && d->port[0] != 0 &&
                             strcmp(n->neighbour_port, d->port) != 0;
     if (elsewhere || other_port) {
