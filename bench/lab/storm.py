@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""storm.py [FAULTS]: faults by chance under jobs in the lab, two and three at once, processes stopped among them, while one path is left.
+"""storm.py [FAULTS [LABS]]: faults by chance under jobs in the lab, two and three at once, processes stopped among them, while one path is left.
 
 Jobs follow each other all the time, so that some faults fall into their making and their end; every byte of every round is checked.
 At most one NIC of a host and three of the four spines' trunks are ill at a time: whatever a job says is wrong.
-100 faults in the bench, 10,000 in the soak.
+100 faults in the bench, 10,000 in the soak. LABS: so many labs side by side share the faults.
 """
 import os
 import random
@@ -18,6 +18,7 @@ from world import FOLIOT, Lab, Rows, need_root
 
 NAME = "bench-storm"
 FAULTS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+LABS = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 GAP_S = 0.5
 LAST_S = (0.3, 2.5)
 HOSTS, SPINES, SPINES_ILL = 4, 4, 3
@@ -101,29 +102,53 @@ class Storm:
         return "pause"
 
 
+class Sea(threading.Thread):
+    """One lab, its jobs and its weather, until it had its share of the faults."""
+
+    def __init__(self, number, seed):
+        super().__init__(daemon=True)
+        self.lab, self.count, self.failure = Lab(f"{NAME}{number}", FABRIC, agents=False), 0, None
+        self.jobs = Jobs(self.lab)
+        self.weather = Storm(self.lab, self.jobs, random.Random(seed + number))
+        self.start()
+
+    def run(self):
+        try:
+            with self.lab:
+                self.play()
+        except Exception as failure:  # pylint: disable=broad-except
+            self.failure = failure
+
+    def play(self):
+        self.jobs.start()
+        try:
+            while self.count < -(-FAULTS // LABS):
+                self.count += self.weather.next()
+                time.sleep(GAP_S * self.weather.chance.uniform(0.2, 1.8))
+        finally:
+            self.jobs.over = True
+            time.sleep(LAST_S[1] + 1)
+            self.lab.undo()
+            self.jobs.join(timeout=150)
+
+
 def storm(rows):
     """faults by chance under jobs, double ones and stopped processes among them"""
     seed = int(time.time())
-    count = 0
-    with Lab(NAME, FABRIC, agents=False) as lab:
-        jobs = Jobs(lab)
-        weather = Storm(lab, jobs, random.Random(seed))
-        jobs.start()
-        try:
-            while count < FAULTS:
-                count += weather.next()
-                time.sleep(GAP_S * weather.chance.uniform(0.2, 1.8))
-        finally:
-            jobs.over = True
-            time.sleep(LAST_S[1] + 1)
-            lab.undo()
-            jobs.join(timeout=150)
-    command = f"bench/lab/storm.py {FAULTS}"
-    kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(weather.kinds.items()))
+    seas = [Sea(i, seed) for i in range(LABS)]
+    for sea in seas:
+        sea.join()
+        if sea.failure is not None:
+            raise sea.failure
+    count, jobs = sum(sea.count for sea in seas), sum(sea.jobs.count for sea in seas)
+    errors = [text for sea in seas for _, text in sea.jobs.errors]
+    hang = sum(sea.jobs.is_alive() for sea in seas)
+    verbs = sorted({verb for sea in seas for verb in sea.weather.kinds})
+    kinds = ", ".join(f"{sum(sea.weather.kinds.get(verb, 0) for sea in seas)} {verb}" for verb in verbs)
+    command = f"bench/lab/storm.py {FAULTS}" + (f" {LABS}" if LABS > 1 else "")
     rows.add("failover.storm.faults", count, "faults", 10000 if FAULTS >= 10000 else None, None, "higher", command=command, note=f"seed {seed}: {kinds}")
-    rows.add("failover.storm.errors", len(jobs.errors) + jobs.is_alive(), f"of {jobs.count} jobs", 0, 0, command=command,
-             note=f"wrong bytes, errors or jobs that hang; {jobs.count} jobs of {ROUNDS} checked rounds"
-             + "".join(f"; {text[-80:]}" for _, text in jobs.errors[:1]))
+    rows.add("failover.storm.errors", len(errors) + hang, f"of {jobs} jobs", 0, 0, command=command,
+             note=f"wrong bytes, errors or jobs that hang; {jobs} jobs of {ROUNDS} checked rounds" + "".join(f"; {text[-80:]}" for text in errors[:1]))
 
 
 if __name__ == "__main__":
