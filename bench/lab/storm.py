@@ -36,7 +36,7 @@ class Jobs(threading.Thread):
         operations = ("all_reduce", "alltoall", "all_gather", "sendrecv")
         while not self.over:
             words = [FOLIOT, "perf", operations[self.count % len(operations)], "--lab", self.lab.name, "--hosts", "0,1,2,3", "--ranks",
-                     str(HOSTS), "--plugin", PLUGIN, "--message", "64K", "-b", "4M", "-e", "4M", "-n", "1", "-c", str(ROUNDS), "-T", "100",
+                     str(HOSTS), "--plugin", PLUGIN, "--message", "64K", "-b", "4M", "-e", "4M", "-n", "1", "-c", str(ROUNDS), "-T", "300",
                      "--wait", "200"]
             self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
             said = self.process.communicate()[1]
@@ -129,7 +129,7 @@ class Sea(threading.Thread):
             self.jobs.over = True
             time.sleep(LAST_S[1] + 1)
             self.lab.undo()
-            self.jobs.join(timeout=150)
+            self.jobs.join(timeout=350)
 
 
 def storm(rows):
