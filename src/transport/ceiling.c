@@ -1,29 +1,41 @@
 /* ceiling.c: how many connections a process may have: 4,096 ranks that all talk to each other must fit.
  *
- * A new set has all its lanes and standbys while less than half of the ceiling is used, two lanes up to three quarters, then
- * one; without standbys it opens them when it has no lane left. Beyond the ceiling sets give lanes up, standbys first,
- * down to one each. One lane per peer is never refused: the limit after that is the kernel's (EMFILE). */
+ * A set has all its lanes and standbys while less than half of the ceiling is used, two lanes up to three quarters, then
+ * one; without standbys it opens them when it has no lane left. The sender begins with no more than that; the receiver turns
+ * further ones away, each once: a sender with another lane lets it go, one that insists knows something we don't. Beyond the
+ * ceiling sets give lanes up, standbys first, down to one each: a sender by itself, a receiver by asking (a lane
+ * that it says is draining). One lane per peer is never refused: the limit after that is the kernel's (EMFILE). */
 #include <errno.h>
 #include <sys/resource.h>
 
 #include "transport/internal.h"
 
 #define SOCKETS_MAX 8192
-#define TRIM_SETS   64 /* per look */
+#define TRIM_SETS   256 /* per look */
 
 uint32_t ceiling_of(const struct transport_config *config)
 {
     return config->sockets != 0 ? config->sockets : SOCKETS_MAX;
 }
 
+/* Those that are about to go not counted. */
 static uint32_t used(const struct transport *t)
 {
-    return __atomic_load_n(&t->sockets, __ATOMIC_RELAXED);
+    return __atomic_load_n(&t->sockets, __ATOMIC_RELAXED) -
+           __atomic_load_n(&t->parting, __ATOMIC_RELAXED);
 }
 
-void ceiling_count(struct transport *t, int more)
+void ceiling_opened(struct transport *t)
 {
-    __atomic_fetch_add(&t->sockets, (uint32_t)more, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&t->sockets, 1, __ATOMIC_RELAXED);
+}
+
+void ceiling_closed(struct transport *t, const struct stream *stream)
+{
+    __atomic_fetch_sub(&t->sockets, 1, __ATOMIC_RELAXED);
+    if (stream->parting) {
+        __atomic_fetch_sub(&t->parting, 1, __ATOMIC_RELAXED);
+    }
 }
 
 uint32_t ceiling_lanes(const struct transport *t)
@@ -74,25 +86,107 @@ int ceiling_refused(struct set *set, int rc)
     return rc;
 }
 
+/* Lanes that stay: connected, and nobody has asked them to go. */
+static uint32_t staying(const struct set *set)
+{
+    uint32_t lanes = watch_connected(set->watch) & ~set->traffic.retired;
+
+    for (uint32_t left = lanes; left != 0; left &= left - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(left);
+        if (set->streams[i] == NULL || set->streams[i]->parting) {
+            lanes &= ~(1u << i);
+        }
+    }
+    return lanes;
+}
+
+/* No more of it: a standby that was saved comes when no lane is left. */
+static void give_up(struct set *set, uint32_t lane)
+{
+    set->traffic.retired |= 1u << lane;
+    if (set->lane_nics[lane].standby) {
+        set->standbys_late = true;
+        set->standbys_added = false;
+    }
+}
+
+static void part(struct set *set, uint32_t lane)
+{
+    set->streams[lane]->parting = true;
+    __atomic_fetch_add(&set->transport->parting, 1, __ATOMIC_RELAXED);
+}
+
+/* Sender: what is on it arrives, then it is gone; set_act is the caller's. */
+static void let_go(struct set *set, struct mono now, uint32_t lane)
+{
+    part(set, lane);
+    watch_lane_repath(set->watch, now, lane);
+    give_up(set, lane);
+}
+
+bool ceiling_admits(struct set *set, const struct lane_hello *hello)
+{
+    const uint32_t lanes = staying(set) & ~(1u << hello->lane) & ~watch_doubted(set->watch);
+    const bool plenty = ceiling_standbys(set->transport);
+    const bool fits = plenty || (!hello->standby && (uint32_t)__builtin_popcount(lanes) <
+                                                        ceiling_lanes(set->transport));
+
+    if (lanes == 0 || fits || (set->turned_away >> hello->lane & 1) != 0) {
+        set->turned_away &= ~(1u << hello->lane);
+        return true;
+    }
+    set->turned_away |= 1u << hello->lane;
+    return false;
+}
+
+void ceiling_turned_away(struct set *set, struct mono now, uint32_t lane)
+{
+    if (set->traffic.to < 0 && (staying(set) & ~watch_doubted(set->watch) & ~(1u << lane)) != 0) {
+        watch_lane_close(set->watch, now, lane);
+        give_up(set, lane);
+    }
+}
+
+void ceiling_asked(struct set *set, struct mono now, uint32_t lane, uint32_t epoch)
+{
+    const struct stream *stream = lane < LANE_MAX ? set->streams[lane] : NULL;
+    uint32_t others = staying(set) & ~watch_doubted(set->watch) & ~(1u << (lane % LANE_MAX));
+
+    if (stream == NULL || stream->epoch != epoch || stream->parting || set->traffic.to >= 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < LANE_MAX && !set->lane_nics[lane].standby; i++) {
+        others &= set->lane_nics[i].standby ? ~(1u << i) : ~0u;
+    }
+    if (others != 0 && (staying(set) >> lane & 1) != 0) {
+        let_go(set, now, lane);
+    }
+}
+
 /* One lane of the set goes, if it has another. */
 static void give_up_one(struct set *set, struct mono now)
 {
-    const uint32_t connected = watch_connected(set->watch) & ~set->traffic.retired;
+    const uint32_t lanes = staying(set);
+    struct lane_report report = {.comm = LANE_COMM_NONE};
+    struct watch_lane lane;
+    int worst = -1;
 
-    if (!set->sending || set->traffic.to >= 0 || __builtin_popcount(connected) < 2) {
+    if (set->traffic.to >= 0 || __builtin_popcount(lanes) < 2) {
         return;
     }
-    for (int standby = 1; standby >= 0; standby--) {
-        for (int i = LANE_MAX - 1; i >= 0; i--) {
-            if ((connected >> i & 1) != 0 && set->lane_nics[i].standby == (standby != 0)) {
-                watch_lane_repath(set->watch, now, (uint32_t)i);
-                set->traffic.retired |= 1u << i;
-                set->standbys_late = set->standbys_late || standby;
-                set->standbys_added = set->standbys_added && !standby;
-                set_act(set, now);
-                return;
-            }
+    for (uint32_t i = 0, standby = 0; i < LANE_MAX; i++) {
+        watch_lane_get(set->watch, now, i, &lane);
+        if ((lanes >> i & 1) != 0 && lane.standby >= standby) {
+            standby = lane.standby;
+            worst = (int)i;
         }
+    }
+    if (set->sending) {
+        let_go(set, now, (uint32_t)worst);
+        set_act(set, now);
+    } else {
+        part(set, (uint32_t)worst);
+        set_tell(set, &report, -1);
     }
 }
 

@@ -135,7 +135,7 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
     }
     set->streams[hello->lane] = stream;
     set->present |= 1u << hello->lane;
-    ceiling_count(set->transport, 1);
+    ceiling_opened(set->transport);
     pending->conn = -1; /* ours now */
     memcpy(set->host, hello->host, sizeof(set->host));
     memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
@@ -172,7 +172,9 @@ int in_hello(struct transport *t, struct pending *pending, const struct lane_hel
     if (set->version == 0) {
         set->version = version;
     }
-    rc = set->version == version ? attach(set, pending, hello) : -EPROTO;
+    rc = set->version != version       ? -EPROTO
+         : !ceiling_admits(set, hello) ? -ENOBUFS
+                                       : attach(set, pending, hello);
     pthread_mutex_unlock(&set->lock);
     set_touch(set);
     *ret_no = rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL : LANE_NO_LANE;

@@ -86,7 +86,8 @@ struct stream {
     uint64_t doubted_at; /* bytes_out then: when all of them have arrived it is over */
     struct mono read_at; /* last bytes */
     struct mono hedge_asked;
-    bool ended; /* by the peer, orderly */
+    bool ended;   /* by the peer, orderly */
+    bool parting; /* too many connections: it is to go */
 };
 
 /* A NIC of the peer. */
@@ -215,9 +216,10 @@ struct set {
     bool standbys_added;
     struct mono standby_home; /* standbys on lesser pairs of NICs look for better ones then */
     struct span standby_gap;
-    bool standbys_late; /* saved; when no lane is left they are opened */
-    uint32_t lanes;     /* that it began with */
-    uint32_t refusals;  /* in a row */
+    bool standbys_late;   /* saved; when no lane is left they are opened */
+    uint32_t turned_away; /* receiving: lanes that were, once */
+    uint32_t lanes;       /* that it began with */
+    uint32_t refusals;    /* in a row */
     struct mono refused_since;
     uint32_t parted;
     struct mono parted_at; /* MONO_NEVER: there is a way */
@@ -358,6 +360,7 @@ struct transport {
     struct set *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
     uint32_t set_count;         /* highest index used + 1 */
     uint32_t sockets;           /* atomic: of lanes, both directions */
+    uint32_t parting;           /* atomic: of them, those that are to go */
     uint32_t trim_turn;
     uint64_t comm_ids;
     uint32_t generations;
@@ -553,14 +556,20 @@ void standby_look(struct set *set, struct mono now);
 
 /* -- ceiling.c */
 uint32_t ceiling_of(const struct transport_config *config);
-void ceiling_count(struct transport *t, int more);
-/* For a new set. */
+void ceiling_opened(struct transport *t);
+void ceiling_closed(struct transport *t, const struct stream *stream);
+/* How many lanes a set may have now. */
 uint32_t ceiling_lanes(const struct transport *t);
 bool ceiling_standbys(const struct transport *t);
 /* Standbys that were saved are needed now? */
 void ceiling_look(struct set *set, struct mono now);
 /* A lane could not be had: 0, or the error that the set has failed with. */
 int ceiling_refused(struct set *set, int rc);
+/* Receiver: may this one come as well? */
+bool ceiling_admits(struct set *set, const struct lane_hello *hello);
+/* Sender: the peer has too many connections for this lane; for this one that there is. */
+void ceiling_turned_away(struct set *set, struct mono now, uint32_t lane);
+void ceiling_asked(struct set *set, struct mono now, uint32_t lane, uint32_t epoch);
 /* Housekeeping's. */
 void ceiling_trim(struct transport *t, struct mono now);
 

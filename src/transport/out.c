@@ -63,7 +63,7 @@ static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch, bool sam
         t->io->close(t->io, conn, true);
         return -ENOMEM;
     }
-    ceiling_count(t, 1);
+    ceiling_opened(t);
     set->present |= 1u << lane;
     set->streams[lane]->connecting = true;
     set->streams[lane]->own_nic = set->lane_nics[lane].own;
@@ -195,13 +195,17 @@ static bool refused_for_good(struct set *set, struct mono now)
            (set->refusals >= REFUSALS_MIN && mono_sub(now, set->refused_since).ns > REFUSED_NS);
 }
 
-static int on_hello_no(struct set *set, struct mono now, const uint8_t *frame, size_t size)
+static int on_hello_no(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                       size_t size)
 {
     struct lane_refusal refusal;
     char text[PEER_TEXT];
 
     if (lane_refusal_decode(frame, size, &refusal) != LANE_ERROR_NONE) {
         return -EPROTO;
+    }
+    if (refusal.reason == LANE_NO_FULL) {
+        ceiling_turned_away(set, now, lane);
     }
     if (refusal.reason == LANE_NO_LANE || refusal.reason == LANE_NO_FULL ||
         !refused_for_good(set, now)) {
@@ -299,7 +303,7 @@ int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
 
     if (!stream->shaken) {
         return frame[0] == LANE_HELLO_OK   ? on_hello_ok(set, now, lane, frame, size)
-               : frame[0] == LANE_HELLO_NO ? on_hello_no(set, now, frame, size)
+               : frame[0] == LANE_HELLO_NO ? on_hello_no(set, now, lane, frame, size)
                                            : -EPROTO;
     }
     if (frame[0] == LANE_STATE) {

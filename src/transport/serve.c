@@ -110,8 +110,8 @@ static void refuse(struct transport *t, struct pending *pending, enum lane_no re
     (void)!t->io->send(t->io, pending->conn, &part, 1);
     t->io->close(t->io, pending->conn, false);
     pending->conn = -1;
-    say(t, TRANSPORT_INFO, "refused a lane from %s: %s", io_address_text(&pending->peer, text),
-        lane_no_name(reason));
+    say(t, reason == LANE_NO_FULL ? TRANSPORT_TRACE : TRANSPORT_INFO, "refused a lane from %s: %s",
+        io_address_text(&pending->peer, text), lane_no_name(reason));
 }
 
 /* NCCL's own socket transport, or another plugin made like it, begins with the cookie it found in our handle. */

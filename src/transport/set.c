@@ -139,7 +139,7 @@ void set_close_stream(struct set *set, uint32_t lane, bool reset)
     }
     set->streams[lane] = NULL;
     set->present &= ~(1u << lane);
-    ceiling_count(set->transport, -1);
+    ceiling_closed(set->transport, stream);
     if (stream->conn >= 0) {
         set->transport->io->close(set->transport->io, stream->conn, reset);
     }
@@ -398,6 +398,9 @@ static int on_state(struct set *set, struct mono now, const struct lane_report *
         const struct lane_state_lane *lane = &report->lanes[k];
         if (newer) { /* an older one that came by a slower lane: only what is cumulative counts */
             watch_on_peer(set->watch, now, lane->lane, lane->epoch, lane->state, lane->reason);
+            if (set->sending && lane->state == LANE_DRAINING) {
+                ceiling_asked(set, now, lane->lane, lane->epoch);
+            }
         }
     }
     return 0;

@@ -96,6 +96,9 @@ void standby_start(struct set *set, struct mono now)
         set->standbys_late = true; /* until it has no lane left */
         return;
     }
+    if ((set->traffic.retired >> config->lanes & ((1u << config->standbys) - 1)) != 0) {
+        return; /* the last ones are still to be told to have gone */
+    }
     set->standbys_late = false;
     set->standbys_added = true;
     for (uint32_t i = 0; i < config->standbys; i++) {

@@ -3,6 +3,18 @@
 
 #include "transport/internal.h"
 
+/* What the peer is told of it; a lane that is to go from here drains, whatever it is like. */
+static void add_state(struct set *set, const struct watch_lane *lane,
+                      struct lane_state_lane *ret_lane)
+{
+    const struct stream *stream = set->streams[ret_lane->lane];
+    const bool parting = stream != NULL && stream->parting && lane_usable(lane->state);
+
+    ret_lane->state = parting ? LANE_DRAINING : lane->used ? lane->state : LANE_CLOSED;
+    ret_lane->reason = parting ? LANE_REASON_REPATH : lane->used ? lane->reason : LANE_REASON_NONE;
+    delay_report(set, ret_lane->lane, ret_lane);
+}
+
 static void add_lanes(struct set *set, struct mono now, struct lane_report *report)
 {
     struct watch_lane lane;
@@ -28,9 +40,7 @@ static void add_lanes(struct set *set, struct mono now, struct lane_report *repo
             }
             report->lane_count++;
         }
-        report->lanes[k].state = lane.state;
-        report->lanes[k].reason = lane.reason;
-        delay_report(set, i, &report->lanes[k]);
+        add_state(set, &lane, &report->lanes[k]);
     }
 }
 
@@ -41,9 +51,7 @@ static void name_lanes(struct set *set, struct mono now, struct lane_report *rep
 
     for (uint32_t k = 0; k < report->lane_count; k++) {
         watch_lane_get(set->watch, now, report->lanes[k].lane, &lane);
-        report->lanes[k].state = lane.used ? lane.state : LANE_CLOSED;
-        report->lanes[k].reason = lane.used ? lane.reason : LANE_REASON_NONE;
-        delay_report(set, report->lanes[k].lane, &report->lanes[k]);
+        add_state(set, &lane, &report->lanes[k]);
     }
 }
 
