@@ -145,28 +145,75 @@ class TestTenant(fleet.Fleet):
             cursor = page["next"]
         self.assertEqual(ids, [f["id"] for f in findings])
 
+    # ---- live ----
+
+    def stream(self, token, after=0):
+        """An open stream of events: its connection, and what it began with."""
+        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        self.addCleanup(sock.close)
+        sock.settimeout(fleet.IO_S)
+        sock.sendall(f"GET /api/v1/events/stream?after={after} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        return sock, self.read_until(sock, lambda text: b"retry: " in text or b" 401 " in text)
+
+    def read_until(self, sock, true, seconds=fleet.IO_S):
+        """The text of a stream, which isn't over before `true` of it."""
+        text, end = b"", time.monotonic() + seconds
+        while not true(text):
+            sock.settimeout(max(end - time.monotonic(), 0.01))
+            part = sock.recv(4096)
+            self.assertTrue(part, text)
+            text += part
+        return text
+
+    @staticmethod
+    def over(text):
+        return text.endswith(b"0\r\n\r\n")  # the last chunk
+
     def test_live_events_and_the_end_of_a_token(self):
         self.start()
         for i in range(2):
             self.join(i)
         made = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "scope": "h0"})[2]
-        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
-        sock.sendall((f"GET /api/v1/events/stream?after=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {made['token']}\r\n\r\n").encode())
-        sock.settimeout(fleet.IO_S)
+        sock, text = self.stream(made["token"])
+        others, _ = self.stream(self.admin)
         self.say(1, [(1, wire.report([wire.link_event(2, "down", "h1/nic0: foreign")]))])
         self.say(0, [(1, wire.report([wire.link_event(0, "down", "h0/nic0: own"), finding(1, 2, 0, "h1/nic0 -> h0/nic0: dead")]))])
         self.say(0, [(2, wire.report([wire.link_event(0, "up", "h0/nic0: own again")]))])
-        text = b""
-        while b"own again" not in text:
-            text += sock.recv(4096)
+        text += self.read_until(sock, lambda text: b"own again" in text)
         self.assertEqual(text.count(b"\nevent: link\n"), 2)
         self.assertNotRegex(text.decode(), FOREIGN)
+        # Revoked, with an event in the same moment: that isn't sent any more, and the stream is over at once.
         self.assertEqual(self.request("DELETE", f"/api/v1/tokens/{made['id']}")[0], 200)
-        while not text.endswith(b"\r\n0\r\n\r\n"):  # the answer is over
-            part = sock.recv(4096)
-            self.assertTrue(part, text)
-            text += part
-        sock.close()
+        self.say(0, [(3, wire.report([wire.link_event(0, "down", "h0/nic0: after the end")]))])
+        last = self.read_until(sock, self.over, fleet.PATIENCE)
+        self.assertNotIn(b"after the end", last)
+        self.assertIn(b" 401 ", self.stream(made["token"])[1])
+        self.read_until(others, lambda text: b"after the end" in text)  # whose token is good reads on
+
+    def test_a_token_expires_under_a_stream(self):
+        """Hours are the least that can be asked for: the store is told of seconds."""
+        c = self.start()
+        self.join(0)
+        made = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "hours": 1})[2]
+        life, text = 4, b" 401 "
+        while b" 401 " in text and life < fleet.IO_S:  # on a slow machine it is over before the controller is back
+            life *= 2
+            self.assertEqual(c.stop(), 0)
+            base = sqlite3.connect(self.path("data", "store.db"))
+            expires = time.time() + life
+            self.assertEqual(base.execute("UPDATE token SET expires_ns = ? WHERE id = ?", (int(expires * 1e9), made["id"])).rowcount, 1)
+            base.commit()
+            base.close()
+            c = self.controller()
+            sock, text = self.stream(made["token"])
+        lasting, _ = self.stream(self.admin)
+        self.say(0, [(1, wire.report([wire.link_event(0, "down", "h0/nic0: in time")]))])
+        self.read_until(sock, lambda text: b"in time" in text)
+        self.read_until(sock, self.over, expires - time.time() + fleet.PATIENCE)
+        self.assertGreaterEqual(time.time(), expires)
+        self.assertIn(b" 401 ", self.stream(made["token"])[1])
+        self.say(0, [(2, wire.report([wire.link_event(0, "up", "h0/nic0: later")]))])
+        self.read_until(lasting, lambda text: b"later" in text)
 
     def test_a_scope_is_a_viewers(self):
         self.start()

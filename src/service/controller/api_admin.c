@@ -180,6 +180,7 @@ void api_delete_token(struct api_call *call)
         reload(call->c);
         return;
     }
+    api_watch_streams(call->c); /* who was revoked reads nothing of after this answer */
     json_writer_reset(call->j);
     json_put_object(call->j, NULL);
     json_put_int(call->j, "removed", id);

@@ -418,5 +418,5 @@ unsigned api_on_head(void *context, struct http_request *request);
 void api_on_request(void *context, struct http_request *request);
 void api_on_gone(void *context, struct http_request *request);
 void api_stream_event(struct controller *c, const struct recent_event *event);
-/* Once a second: ends the streams of tokens that are no more. */
+/* Once a second, and when one is revoked: ends the streams of tokens that are no more. */
 void api_watch_streams(struct controller *c);
