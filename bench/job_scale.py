@@ -98,7 +98,7 @@ def simulated(ranks):
 def scale(rows):
     """64 ranks all to all, here; 512 and 4,096 computed"""
     command = f"bench/job_scale.py {RANKS}"
-    ceiling = 8192
+    ceiling = 16384
     few, count = Measured(8), RANKS
     try:
         many = Measured(RANKS)
@@ -122,6 +122,6 @@ def scale(rows):
 
 if __name__ == "__main__":
     ROWS = Rows("job_scale")
-    ROWS.measure([(f"job.scale.{RANKS}.sockets", "sockets", 8192, None), (f"job.scale.{RANKS}.memory_mb", "MiB", None, None),
+    ROWS.measure([(f"job.scale.{RANKS}.sockets", "sockets", 16384, None), (f"job.scale.{RANKS}.memory_mb", "MiB", None, None),
                   (f"job.scale.{RANKS}.setup_s", "s", None, None)], scale)
     sys.exit(ROWS.finish())

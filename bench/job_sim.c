@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/time.h"
 #include "parallel.h"
 #include "report.h"
@@ -196,12 +197,12 @@ static void star(struct report *report, uint32_t ranks)
     config.poll_ns = 5 * NS_PER_MS;
     play(&config, "star", &one);
     snprintf(id, sizeof(id), "sim.job.sockets.%u", ranks);
-    snprintf(
-        note, sizeof(note),
-        "most lanes at one of %u ranks that all talk to each other, both directions; ceiling 8,192",
-        ranks);
+    snprintf(note, sizeof(note),
+             "most lanes at one of %u ranks that all talk to each other, both directions; ceiling "
+             "16,384",
+             ranks);
     report_simulated(report, id, one.wrong == NULL ? (double)one.sockets_max : REPORT_NONE,
-                     "sockets", 8192, 8192, REPORT_LOWER, note);
+                     "sockets", PROCESS_LANES_MAX, PROCESS_LANES_MAX, REPORT_LOWER, note);
 }
 
 /* -- two jobs that share links ---------------------------------------------------------------- */

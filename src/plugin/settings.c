@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/limits.h"
 #include "core/traffic/priority.h"
 #include "plugin/plugin.h"
 
@@ -91,7 +92,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
         .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
         .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 4),
         .standbys = (uint32_t)number(logger, "FOLIOT_STANDBYS", 0, 4, 2),
-        .sockets = sockets(number(logger, "FOLIOT_LANES", 16, 1000000, 8192)),
+        .sockets = sockets(number(logger, "FOLIOT_LANES", 16, 1000000, PROCESS_LANES_MAX)),
         .patience =
             span_ns((int64_t)(number(logger, "FOLIOT_PATIENCE", 0.1, 86400, 60) * NS_PER_S)),
         .checksum = (uint8_t)number(logger, "FOLIOT_CHECKSUM", 0, 2, 1),

@@ -1,21 +1,22 @@
 /* ceiling.c: how many connections a process may have: 4,096 ranks that all talk to each other must fit.
  *
- * A set has all its lanes and standbys while less than half of the ceiling is used, two lanes up to three quarters, then
- * one; without standbys it opens them when it has no lane left. The sender begins with no more than that; the receiver turns
- * further ones away, each once: a sender with another lane lets it go, one that insists knows something we don't. Beyond the
- * ceiling sets give lanes up, standbys first, down to one each: a sender by itself, a receiver by asking (a lane
- * that it says is draining). One lane per peer is never refused: the limit after that is the kernel's (EMFILE). */
+ * A set has all its lanes and standbys while less than three eighths of the ceiling are used, two lanes up to half, then
+ * one: so the first lanes of 4,096 peers, both ways and all at once, fit above what is there by then. Without standbys it
+ * opens them when it has no lane left. The sender begins with no more than that; the receiver turns further ones away, each
+ * once: a sender with another lane lets it go, one that insists knows something we don't. Beyond the ceiling sets give
+ * lanes up, standbys first, down to one each: a sender by itself, a receiver by asking (a lane that it says is draining).
+ * One lane per peer is never refused: the limit after that is the kernel's (EMFILE). */
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "base/limits.h"
 #include "transport/internal.h"
 
-#define SOCKETS_MAX 8192
-#define TRIM_SETS   256 /* per look */
+#define TRIM_SETS 256 /* per look */
 
 uint32_t ceiling_of(const struct transport_config *config)
 {
-    return config->sockets != 0 ? config->sockets : SOCKETS_MAX;
+    return config->sockets != 0 ? config->sockets : PROCESS_LANES_MAX;
 }
 
 /* Those that are about to go not counted. */
@@ -42,15 +43,15 @@ uint32_t ceiling_lanes(const struct transport *t)
 {
     const uint32_t max = t->config.sockets, lanes = t->config.lanes;
 
-    if (used(t) < max / 2) {
+    if (ceiling_standbys(t)) {
         return lanes;
     }
-    return used(t) < max / 4 * 3 && lanes >= 2 ? 2 : 1;
+    return used(t) < max / 2 && lanes >= 2 ? 2 : 1;
 }
 
 bool ceiling_standbys(const struct transport *t)
 {
-    return used(t) < t->config.sockets / 2;
+    return used(t) < (t->config.sockets + 1) * 3 / 8;
 }
 
 void ceiling_look(struct set *set, struct mono now)
@@ -61,8 +62,10 @@ void ceiling_look(struct set *set, struct mono now)
         return;
     }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const bool first_try = set->lane_nics[i].tries <= 1;
         watch_lane_get(set->watch, now, i, &lane);
-        if (lane.used && lane_usable(lane.state)) {
+        if (lane.used &&
+            (lane_usable(lane.state) || (lane.state == LANE_CONNECTING && first_try))) {
             return;
         }
     }
@@ -141,7 +144,11 @@ bool ceiling_admits(struct set *set, const struct lane_hello *hello)
 
 void ceiling_turned_away(struct set *set, struct mono now, uint32_t lane)
 {
-    if (set->traffic.to < 0 && (staying(set) & ~watch_doubted(set->watch) & ~(1u << lane)) != 0) {
+    const uint32_t others =
+        set->present & ~set->traffic.retired & ~watch_doubted(set->watch) & ~(1u << lane);
+
+    /* Others may still be on their way: the last of them is never let go, and it insists. */
+    if (set->traffic.to < 0 && others != 0) {
         watch_lane_close(set->watch, now, lane);
         give_up(set, lane);
     }

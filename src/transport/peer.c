@@ -76,7 +76,7 @@ int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t s
             watch_on_carrier(set->watch, now, false, k, (nics.down >> i & 1) == 0, 0);
         }
     }
-    if (set->sending) {
+    if (set->sending && !set->standbys_late) { /* else ceiling_look says when */
         standby_start(set, now);
     }
     return 0;

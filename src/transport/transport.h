@@ -64,7 +64,7 @@ struct transport_config {
     uint32_t nic_count;
     enum transport_mode mode;
     uint32_t lanes;               /* per set: 1..LANE_ACTIVE_MAX; 0: 4 */
-    uint32_t sockets;             /* of all lanes, about; 0: 8,192 */
+    uint32_t sockets;             /* of all lanes, about; 0: 16,384 */
     uint32_t standbys;            /* per set, over other NICs, if there are any */
     struct span patience;         /* 0: 60 s */
     uint8_t checksum;             /* 0: headers only, 1: payload */

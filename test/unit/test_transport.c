@@ -370,7 +370,6 @@ static void the_ceiling_holds(void **state)
     for (uint32_t k = 0; k < 3 * sizeof(whose); k++) {
         const uint32_t max = 1 + k % 3, who = whose[k / 3];
         const bool late = (who & LATE) != 0;
-        uint32_t most = 0;
         sender_sockets = (who & SENDER) != 0 && !late ? max : 0;
         receiver_sockets = (who & RECEIVER) != 0 && !late ? max : 0;
         pair_open(&pair);
@@ -387,14 +386,12 @@ static void the_ceiling_holds(void **state)
             exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i);
             trouble_skipped_ns += 20 * NS_PER_MS;
             serve(&pair);
-            most = lanes_there(&pair) > most ? lanes_there(&pair) : most;
         }
         assert_in_range(lanes_there(&pair), 1, max);
         assert_int_equal(pair.sender.transport->sockets, lanes_there(&pair));
         assert_int_equal(pair.receiver.transport->sockets, lanes_there(&pair));
         assert_int_equal(pair.receiver.transport->parting, 0);
         assert_int_equal(pair.sender.transport->parting, 0);
-        assert_in_range(most, 1, late ? 4 : max + 1);
         pair_close(&pair);
     }
 }
