@@ -8,6 +8,7 @@
 
 #define REPORT_CHUNKS     2
 #define REPORT_BYTES      (256u << 10)
+#define REPORT_BYTES_HERE (512u << 10) /* to a process of this machine: its chunks are larger */
 #define REPORT_EAGER      8  /* small messages: told when there is nothing else to do, for so */
 #define REPORT_POLLS      3  /* many polls: who got one may be about to answer, */
 #define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
@@ -307,7 +308,9 @@ static void note_chunk(struct set *set, struct mono now, const struct lane_chunk
         set->whole = chunk->size <= LANE_LARGE_SIZE_MAX ? chunk->length == chunk->size : set->whole;
     }
     set->report_urgent = set->report_urgent || set->report_eager >= REPORT_EAGER_LATE ||
-                         set->report_chunks >= REPORT_CHUNKS || set->report_bytes >= REPORT_BYTES;
+                         (set->scheduler.one_way ? set->report_bytes >= REPORT_BYTES_HERE
+                                                 : set->report_chunks >= REPORT_CHUNKS ||
+                                                       set->report_bytes >= REPORT_BYTES);
     set->report_by = mono_min(set->report_by, mono_add(now, span_ns(REPORT_NS)));
 }
 

@@ -437,6 +437,8 @@ void set_shaken(struct set *set, struct mono now, uint32_t lane);
 /* Our other NICs, for the peer's standbys; the peer's. */
 void set_tell_nics(struct set *set, struct stream *stream);
 int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size);
+/* An address of this machine: what goes there never leaves by a NIC. */
+bool peer_here(const struct transport *t, const struct io_address *peer);
 /* The device by which a connection should leave, NULL: as routed. Every other attempt goes as routed, for routes may know
  * better; and so does all to an address of our own, which never leaves by a NIC. */
 const char *peer_device(const struct set *set, const struct own_nic *nic,

@@ -48,6 +48,7 @@ struct io_connect {
     const char *device;    /* leave by it; NULL: as routed */
     uint32_t notsent;      /* bytes that may wait unsent in the kernel; 0: its own */
     uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
+    bool here;             /* `to` is this machine: no network on the way */
 };
 
 struct io_info { /* what the kernel knows of a connection */

@@ -48,6 +48,7 @@ static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch, bool sam
     const struct own_nic *nic = &t->nics[set->lane_nics[lane].own];
     connect.from = nic->config.address;
     connect.to = set->peers[set->lane_nics[lane].peer].address;
+    connect.here = peer_here(t, &connect.to);
     connect.device = peer_device(set, nic, &connect.to, epoch);
     connect.from.port = same_path ? set->lane_nics[lane].port : 0;
     rc = t->io->connect(t->io, &connect, &conn);
@@ -495,7 +496,9 @@ static int pick(struct set *set, struct mono now, const struct sender_chunk *chu
             return (int)lane;
         }
     }
-    together = chunk->size <= TOGETHER_SIZE ? pick_together(set, chunk, choice, good) : -1;
+    together = chunk->size <= TOGETHER_SIZE && !set->scheduler.one_way
+                   ? pick_together(set, chunk, choice, good)
+                   : -1;
     return together >= 0 ? together : scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 

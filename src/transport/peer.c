@@ -116,17 +116,22 @@ static void end_knock(struct set *set)
     }
 }
 
+bool peer_here(const struct transport *t, const struct io_address *peer)
+{
+    for (uint32_t i = 0; i < t->config.nic_count; i++) {
+        if (io_address_same_ip(&t->nics[i].config.address, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *peer_device(const struct set *set, const struct own_nic *nic,
                         const struct io_address *to, uint32_t attempt)
 {
-    const struct transport *t = set->transport;
-
-    for (uint32_t i = 0; i < t->config.nic_count; i++) {
-        if (io_address_same_ip(&t->nics[i].config.address, to)) {
-            return NULL;
-        }
-    }
-    return nic->config.bind_device && (attempt & 1) != 0 ? nic->config.name : NULL;
+    return nic->config.bind_device && (attempt & 1) != 0 && !peer_here(set->transport, to)
+               ? nic->config.name
+               : NULL;
 }
 
 static void begin_knock(struct set *set)

@@ -195,6 +195,7 @@ void set_shaken(struct set *set, struct mono now, uint32_t lane)
     char text[PEER_TEXT], own[IO_ADDRESS_TEXT];
 
     stream->shaken = true;
+    scheduler_one_way(&set->scheduler, peer_here(set->transport, &stream->peer));
     /* Who was connected to has measured nothing. */
     watch_on_hello(set->watch, now, lane, stream->epoch,
                    set->sending ? mono_sub(now, stream->began) : span_ns(-1));
@@ -527,7 +528,9 @@ static bool due(const struct set *set, struct mono now, uint32_t lane, bool came
 {
     const struct stream *stream = set->streams[lane];
 
-    if (set->large > 0 && (stream->reading || (set->polls + lane) % TURNS_LARGE == 0 ||
+    const uint32_t turns = set->scheduler.one_way ? TURNS : TURNS_LARGE;
+
+    if (set->large > 0 && (stream->reading || (set->polls + lane) % turns == 0 ||
                            mono_sub(now, stream->read_at).ns < BUSY_NS)) {
         return true;
     }

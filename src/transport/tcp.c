@@ -228,6 +228,9 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
         return -errno;
     }
     tune(fd, connect_to->notsent);
+    if (connect_to->here) { /* others pace, and find out by timers what a copy in memory carries */
+        (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1);
+    }
     if (connect_to->traffic_class != 0) {
         set_int(fd, to.ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
                 to.ss_family == AF_INET ? IP_TOS : IPV6_TCLASS, connect_to->traffic_class);

@@ -175,6 +175,36 @@ static void test_chunk_size(void **state)
     assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 8192);
 }
 
+/* To a process of this machine: the first lane that takes something, and as much at once as may be. */
+static void test_one_way(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25);
+    queues[0].rate = 0.6; /* however much sooner another one would deliver */
+    (void)play(&s, queues, &now, 50 * NS_PER_MS);
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        for (; queues[lane].count > 0; now += NS_PER_MS) {
+            acks(&s, &queues[lane], lane, now);
+        }
+    }
+    scheduler_one_way(&s, true);
+    assert_int_equal(scheduler_chunk_size(&s, 100), 1 << LANE_CHUNK_SHIFT_MAX);
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 0);
+    put(&s, &queues[0], 0, now);
+    now += 20 * NS_PER_MS; /* nor is another one tried because it has carried nothing for long */
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 0);
+    choice.weights[0] = 0.5; /* one that is doubted is passed by */
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 1);
+    choice.room = 12;
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 2);
+    scheduler_one_way(&s, false);
+    assert_int_not_equal(scheduler_chunk_size(&s, 100), 1 << LANE_CHUNK_SHIFT_MAX);
+}
+
 static void feed(struct detector *d, struct prng *p, int64_t *now, const int64_t *queue_ns,
                  int rounds)
 {
@@ -571,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_brown_out),
         cmocka_unit_test(test_waits_for_the_best),
         cmocka_unit_test(test_chunk_size),
+        cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_clocks_are_no_contention),
         cmocka_unit_test(test_jobs_do_not_chase),

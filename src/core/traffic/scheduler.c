@@ -27,6 +27,11 @@ void scheduler_round_robin(struct scheduler *s, bool on)
     s->round_robin = on;
 }
 
+void scheduler_one_way(struct scheduler *s, bool on)
+{
+    s->one_way = on;
+}
+
 static int64_t floor_of(const struct scheduler_lane *x)
 {
     const int64_t least = x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
@@ -203,6 +208,18 @@ static int pick_turn(struct scheduler *s, uint32_t size, const struct scheduler_
     return -1;
 }
 
+static int pick_first(const struct scheduler *s, uint32_t size, const struct scheduler_choice *c)
+{
+    for (uint32_t lanes = c->usable & c->room; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        if (s->lanes[lane].open && c->weights[lane] >= 1 &&
+            !full(&s->lanes[lane], size, c->one >> lane & 1)) {
+            return (int)lane;
+        }
+    }
+    return -1;
+}
+
 int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
                    const struct scheduler_choice *choice)
 {
@@ -212,6 +229,9 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
 
     if (s->round_robin || s->bug.condition != NULL) {
         return pick_turn(s, chunk, choice);
+    }
+    if (s->one_way && (best = pick_first(s, chunk, choice)) >= 0) {
+        return best;
     }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct scheduler_lane *x = &s->lanes[i];
@@ -247,6 +267,9 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
     const uint32_t lanes = s->lane_count > 0 ? s->lane_count : 1;
     double rate = 0, wanted = (double)(pending / (4 * lanes)), least;
 
+    if (s->one_way) {
+        return 1u << LANE_CHUNK_SHIFT_MAX;
+    }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         rate = s->lanes[i].open && s->lanes[i].rate > rate ? s->lanes[i].rate : rate;
     }

@@ -38,6 +38,7 @@ struct scheduler {
     uint32_t lane_count; /* of those that carry */
     uint32_t turn;       /* round robin, if broken */
     bool round_robin;
+    bool one_way; /* all lanes lead over the same memory: the first carries all it can */
     struct bug_note bug;
 };
 
@@ -52,6 +53,9 @@ struct scheduler_choice {
 void scheduler_init(struct scheduler *s, struct mono now);
 /* FOLIOT_MODE below full, or to compare: plain turns, still full lanes left out. */
 void scheduler_round_robin(struct scheduler *s, bool on);
+/* The peer is a process of this machine: no path is better than another, and none can be contended. Then fewer lanes and
+ * larger chunks cost both ends less: the first lane that can take a chunk gets it, and it is as large as may be. */
+void scheduler_one_way(struct scheduler *s, bool on);
 /* A lane's new epoch: estimates start anew; rtt: its connect's, or < 0. */
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt);
 void scheduler_lane_down(struct scheduler *s, uint32_t lane);
