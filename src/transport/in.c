@@ -9,14 +9,16 @@
 #define REPORT_CHUNKS     2
 #define REPORT_BYTES      (256u << 10)
 #define REPORT_BYTES_HERE (512u << 10) /* to a process of this machine: its chunks are larger */
-#define REPORT_EAGER      8  /* small messages: told when there is nothing else to do, for so */
-#define REPORT_POLLS      3  /* many polls: who got one may be about to answer, */
+#define REPORT_EAGER      8 /* small messages: told when there is nothing else to do, for so */
+#define REPORT_POLLS      3 /* many polls: who got one may be about to answer, */
+#define REPORT_EAGER_HERE 16
 #define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
 #define REPORT_SOON_SIZE                                                                           \
     65536 /* done, up to this size: the next may be here already, and both go in one */
-#define REPORT_NS   (200 * NS_PER_US)
-#define SMALL_SLOTS (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS)
-#define SLOTS_SIZE  (SMALL_SLOTS * LANE_EAGER_SIZE_MAX + LANE_LARGE_SLOTS * LANE_LARGE_SIZE_MAX)
+#define REPORT_NS      (200 * NS_PER_US)
+#define REPORT_HERE_NS NS_PER_MS /* of small ones to this machine: their senders are done already */
+#define SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS)
+#define SLOTS_SIZE     (SMALL_SLOTS * LANE_EAGER_SIZE_MAX + LANE_LARGE_SLOTS * LANE_LARGE_SIZE_MAX)
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
 
@@ -296,6 +298,14 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
     return 0;
 }
 
+static void report_within(struct set *set, struct mono now, size_t size)
+{
+    const bool late = set->scheduler.one_way && size <= LANE_EAGER_SIZE_MAX;
+
+    set->report_by =
+        mono_min(set->report_by, mono_add(now, span_ns(late ? REPORT_HERE_NS : REPORT_NS)));
+}
+
 /* A small message's sender is done already; what it lacks in time are bounce slots. One that sends large
  * messages waits for each, and so does its estimate of the lane. */
 static void note_chunk(struct set *set, struct mono now, const struct lane_chunk *chunk)
@@ -311,7 +321,7 @@ static void note_chunk(struct set *set, struct mono now, const struct lane_chunk
                          (set->scheduler.one_way ? set->report_bytes >= REPORT_BYTES_HERE
                                                  : set->report_chunks >= REPORT_CHUNKS ||
                                                        set->report_bytes >= REPORT_BYTES);
-    set->report_by = mono_min(set->report_by, mono_add(now, span_ns(REPORT_NS)));
+    report_within(set, now, chunk->size);
 }
 
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size)
@@ -324,7 +334,7 @@ void in_posted(struct set *set, struct mono now, struct transport_comm *comm, si
         comm->posted_told < placed + REPORT_CREDIT) {
         set->report_urgent = true;
     }
-    set->report_by = mono_min(set->report_by, mono_add(now, span_ns(REPORT_NS)));
+    report_within(set, now, size);
 }
 
 static int finish_chunk(struct set *set, struct mono now, uint32_t lane,
@@ -496,7 +506,8 @@ static bool report_due(const struct set *set, struct mono now, bool came)
 
     return set->report_urgent || (set->report_soon && (!came || !set_owes(set))) ||
            (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
-           (set->empty_polls >= REPORT_POLLS && set->report_eager >= REPORT_EAGER);
+           (set->empty_polls >= REPORT_POLLS &&
+            set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER));
 }
 
 void in_reports(struct set *set, struct mono now, bool all, bool came)

@@ -6,6 +6,7 @@
 #include "transport/internal.h"
 
 #define COPY_SIZE_MIN 512
+#define SLOTS_MANY    20 /* of the receiver's bounce slots in use: it has reported by now */
 
 static struct mono polled(struct set *set)
 {
@@ -124,7 +125,9 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     outgoing->used = true;
     outgoing->request = copied ? NULL : *ret_request;
     out_pump(set, now);
-    if (__builtin_popcount(comm->used) > 8 || (number & 7) == 7) {
+    const bool reported =
+        set->scheduler.one_way ? sender_slots(set->sender) >= SLOTS_MANY : (number & 7) == 7;
+    if (__builtin_popcount(comm->used) > 8 || reported) {
         set_progress(set, now, false); /* small ones are done at once: nobody polls for them */
     } else {
         set_act(set, now);

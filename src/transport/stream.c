@@ -225,8 +225,9 @@ static size_t ahead(const struct set *set, const struct stream *stream)
                                                                                  : SCRATCH_SIZE;
 }
 
-/* One call of the kernel's. Bytes read; 0 no more; -errno. */
-static ssize_t read_once(struct set *set, uint32_t lane, struct mono now)
+/* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
+ * lane that carries: more would have been worth another look else. */
+static ssize_t read_once(struct set *set, uint32_t lane, struct mono now, bool *ret_drained)
 {
     struct io *io = set->transport->io;
     struct stream *stream = set->streams[lane];
@@ -235,7 +236,7 @@ static ssize_t read_once(struct set *set, uint32_t lane, struct mono now)
     struct io_stamp stamp;
     uint8_t *to = NULL;
     uint32_t left = 0;
-    size_t carried = stream->part_size, payload = 0, used;
+    size_t carried = stream->part_size, payload = 0, room = 0, used;
     int count = 0;
 
     if (stream->reading) { /* carried is 0: a header was whole, and all bytes after it placed */
@@ -255,10 +256,14 @@ static ssize_t read_once(struct set *set, uint32_t lane, struct mono now)
         memcpy(scratch, stream->part, carried);
         parts[count++] = (struct iovec){scratch + carried, ahead(set, stream)};
     }
+    for (int i = 0; i < count; i++) {
+        room += parts[i].iov_len;
+    }
     const ssize_t n = io->receive(io, stream->conn, parts, count, set->sending ? NULL : &stamp);
     if (n <= 0) {
         return n == 0 ? -EPIPE : n == -EAGAIN ? 0 : n;
     }
+    *ret_drained = set->scheduler.one_way && (size_t)n < room;
     if (stream->reading) {
         payload = (size_t)n < left ? (size_t)n : left;
         const int rc = in_got(set, now, lane, to, (uint32_t)payload, &stamp);
@@ -278,10 +283,11 @@ static ssize_t read_once(struct set *set, uint32_t lane, struct mono now)
 
 ssize_t stream_read(struct set *set, uint32_t lane, struct mono now)
 {
+    bool drained = false;
     ssize_t all = 0;
 
-    while (all < READ_BYTES_MAX) {
-        const ssize_t n = read_once(set, lane, now);
+    while (all < READ_BYTES_MAX && !drained) {
+        const ssize_t n = read_once(set, lane, now, &drained);
         if (n < 0) {
             return n;
         }

@@ -72,6 +72,16 @@ bool sender_waiting(const struct sender *s)
     return s->unsent > 0 || s->returned > 0;
 }
 
+uint32_t sender_slots(const struct sender *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t used = s->slots_used; used != 0; used &= used - 1) {
+        count++;
+    }
+    return count;
+}
+
 uint64_t sender_pending_bytes(const struct sender *s)
 {
     return s->pending;

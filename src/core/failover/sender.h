@@ -165,6 +165,8 @@ bool sender_hedge(struct sender *s, uint32_t lane, struct mono before);
 bool sender_waiting(const struct sender *s);
 /* Some chunk is on a lane, or came back from one. */
 bool sender_on_their_way(const struct sender *s);
+/* The receiver's bounce slots that are in use. */
+uint32_t sender_slots(const struct sender *s);
 /* Bytes not yet on any lane. */
 uint64_t sender_pending_bytes(const struct sender *s);
 
