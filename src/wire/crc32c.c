@@ -131,6 +131,7 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t fast(uint32_t start, co
 #define FOLD_128  0x3743f7bd00000000ll, 0x3171d43000000000ll
 
 #define WIDE     64
+#define AHEAD    2048 /* the processor's own prefetching stops at each page's end */
 #define WIDE_MIN 1024 /* less is not worth the way there and back */
 #define AVX512   "avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul,sse4.2"
 
@@ -176,6 +177,7 @@ __attribute__((target(AVX512))) static uint32_t wide(uint32_t start, const uint8
     sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~start)));
     for (; size >= 4 * WIDE; p += 4 * WIDE, size -= 4 * WIDE) {
         for (int i = 0; i < 4; i++) {
+            _mm_prefetch((const char *)p + AHEAD + i * WIDE, _MM_HINT_T0);
             sums[i] = folded(sums[i], by_2048, _mm512_loadu_si512(p + i * WIDE));
         }
     }
