@@ -520,8 +520,6 @@ void tcp_close(struct tcp *tcp)
     if (tcp->kick >= 0) {
         close(tcp->kick);
     }
-    if (tcp->link >= 0) {
-        close(tcp->link);
-    }
+    tcp_link_close(tcp);
     free(tcp);
 }

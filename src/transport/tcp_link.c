@@ -8,46 +8,89 @@
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "transport/tcp_private.h"
 
-static int read_number(const char *path, uint32_t *ret)
+/* Its files stay open, for each is read a hundred times a second and finding it costs more than reading it. */
+static int read_number(const struct tcp *tcp, const char *device, const char *name, int *fd,
+                       uint32_t *ret)
 {
-    char text[32];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[32], path[512];
     ssize_t n;
 
-    if (fd < 0) {
-        return -errno;
+    if (*fd < 0) {
+        snprintf(path, sizeof(path), "%s/class/net/%s/%s", tcp->sysfs, device, name);
+        *fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (*fd < 0) {
+            return -errno;
+        }
     }
-    n = read(fd, text, sizeof(text) - 1);
-    const int error = errno;
-    close(fd);
+    n = pread(*fd, text, sizeof(text) - 1, 0);
     if (n <= 0) {
-        return n == 0 ? -EIO : -error;
+        const int error = n == 0 ? EIO : errno;
+        if (error != EINVAL) { /* the NIC is gone; there may be another one of its name */
+            close(*fd);
+            *fd = -1;
+        }
+        return -error;
     }
     text[n] = 0;
     *ret = (uint32_t)strtoul(text, NULL, 10);
     return 0;
 }
 
+static struct tcp_nic *nic_of(struct tcp *tcp, const char *device)
+{
+    struct tcp_nic *nic = tcp->nics;
+
+    for (; nic < tcp->nics + tcp->nic_count; nic++) {
+        if (strncmp(nic->device, device, sizeof(nic->device)) == 0) {
+            return nic;
+        }
+    }
+    if (tcp->nic_count == ARRAY_COUNT(tcp->nics)) {
+        return NULL;
+    }
+    *nic = (struct tcp_nic){.carrier = -1, .downs = -1};
+    snprintf(nic->device, sizeof(nic->device), "%s", device);
+    tcp->nic_count++;
+    return nic;
+}
+
 int tcp_carrier(struct io *io, const char *device, uint32_t *ret_downs)
 {
     struct tcp *tcp = io->driver;
-    char path[512];
+    struct tcp_nic *nic = nic_of(tcp, device);
     uint32_t up;
 
-    snprintf(path, sizeof(path), "%s/class/net/%s/carrier_down_count", tcp->sysfs, device);
-    if (read_number(path, ret_downs) < 0) {
+    if (nic == NULL) {
+        return -ENOBUFS;
+    }
+    if (read_number(tcp, device, "carrier_down_count", &nic->downs, ret_downs) < 0) {
         *ret_downs = 0;
     }
-    snprintf(path, sizeof(path), "%s/class/net/%s/carrier", tcp->sysfs, device);
-    const int rc = read_number(path, &up);
+    const int rc = read_number(tcp, device, "carrier", &nic->carrier, &up);
     /* EINVAL: the interface is administratively down. */
     return rc == -EINVAL ? 0 : rc < 0 ? rc : up != 0;
+}
+
+void tcp_link_close(struct tcp *tcp)
+{
+    for (uint32_t i = 0; i < tcp->nic_count; i++) {
+        if (tcp->nics[i].downs >= 0) {
+            close(tcp->nics[i].downs);
+        }
+        if (tcp->nics[i].carrier >= 0) {
+            close(tcp->nics[i].carrier);
+        }
+    }
+    if (tcp->link >= 0) {
+        close(tcp->link);
+    }
 }
 
 /* Without it (no namespace for it, no descriptors) carriers are polled as before. */

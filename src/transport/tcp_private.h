@@ -3,12 +3,18 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/limits.h"
 #include "transport/tcp.h"
 
 struct tcp {
     struct io io;
     int epoll, kick, link;
     char sysfs[256];
+    struct tcp_nic {
+        char device[16];
+        int carrier, downs; /* of sysfs, open; -1: not */
+    } nics[HOST_NIC_MAX];   /* whose carriers were asked for */
+    uint32_t nic_count;
     bool weak_random;
     /* Raw clock -> stamp, asked of the page at most once in CLOCK_CACHE_NS: one reading costs as
      * much as the rest of a stamp. A sequence lock: threads read it, one of them renews it. */
@@ -26,6 +32,7 @@ MUST_CHECK bool tcp_from_sockaddr(const struct sockaddr *from, struct io_address
 int tcp_carrier(struct io *io, const char *device, uint32_t *ret_downs);
 void tcp_link_open(struct tcp *tcp);
 void tcp_link_drain(struct tcp *tcp);
+void tcp_link_close(struct tcp *tcp);
 
 void tcp_clock_init(struct tcp *tcp);
 struct mono tcp_now(struct io *io);
