@@ -59,8 +59,15 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(say(2)["health"], "ok")
         for host in say(0), say(2, state=0):  # up, but no socket to probe from; a link that can't be read
             self.assertEqual((host["health"], host["nics_unwatched"]), ("warn", 1))
+            self.assertEqual([(n["nic"], n["watched"]) for n in self.get("/api/v1/nics?unwatched=true")["items"]], [(0, False)])
+            self.assertEqual(self.get("/api/v1/status")["watching"], {"nics": 2, "nics_unwatched": 1, "nics_unknown": 1, "hosts_sensors_off": 0})
+        self.assertEqual(self.get("/api/v1/hosts?sensors_off=true")["items"], [])
         host = say(2, extra=wire.data(12, "routers can't be heard"))
         self.assertEqual((host["health"], host["nics_unwatched"], host["sensors_off"]), ("ok", 0, ["routers can't be heard"]))
+        self.assertEqual(self.get("/api/v1/nics?unwatched=true")["items"], [])
+        self.assertEqual([n["watched"] for n in self.get("/api/v1/nics")["items"]], [True, None])  # of the other nobody said anything
+        self.assertEqual([h["name"] for h in self.get("/api/v1/hosts?sensors_off=true")["items"]], ["h0"])
+        self.assertEqual(self.get("/api/v1/status")["watching"], {"nics": 2, "nics_unwatched": 0, "nics_unknown": 1, "hosts_sensors_off": 1})
         metrics = self.get("/metrics").decode()
         self.assertIn('foliot_host_sensors_off{host="h0"} 1', metrics)
         self.assertIn('foliot_host_nics_unwatched{host="h0"} 0', metrics)

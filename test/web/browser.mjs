@@ -1,58 +1,5 @@
-// browser.mjs URL TOKEN NODE_MODULES: the dashboard in Debian's Chromium, headless; one line a check, "ok …" or "FAIL …".
-// Between checks it says what it waits for ("WANT …") and goes on when a line comes on its standard input.
-import { createRequire } from "node:module";
-import readline from "node:readline";
-
-const [url, token, modules] = process.argv.slice(2);
-const require = createRequire(`${modules}/`);
-const { chromium } = require("playwright-core");
-const axe = require("axe-core").source;
-const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-
-const patience = 120_000; // CI is slow; what is right comes long before
-let failed = 0;
-async function check(name, run) {
-  try {
-    const said = await run();
-    console.log(`ok ${name}${said === undefined ? "" : `: ${said}`}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAIL ${name}: ${String(error.message ?? error).slice(0, 1500)}`);
-  }
-}
-function expect(true_, text) {
-  if (!true_) {
-    throw new Error(text);
-  }
-}
-async function want(what) {
-  console.log(`WANT ${what}`);
-  await lines.next();
-}
-
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
-const complaints = [];
-async function open(options) {
-  const context = await browser.newContext({ bypassCSP: false, ...options });
-  context.setDefaultTimeout(patience);
-  const page = await context.newPage();
-  page.on("console", (m) => m.type() === "error" && !/status of 40[14]/.test(m.text()) && complaints.push(m.text()));
-  page.on("pageerror", (e) => complaints.push(String(e)));
-  page.on("request", (r) => !r.url().startsWith(url) && !r.url().startsWith("data:") && complaints.push(`asked elsewhere: ${r.url()}`));
-  return page;
-}
-async function signIn(page) {
-  await page.goto(`${url}/`);
-  await page.getByLabel("Token").fill(token);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
-}
-const views = ["Fleet", "Clock", "Mesh", "Links", "Jobs", "Alerts", "Levels", "Topology", "Savings"];
-async function show(page, view) {
-  await page.getByRole("navigation").getByRole("link", { name: view }).click();
-  await page.getByRole("heading", { name: view, exact: true, level: 1 }).waitFor();
-  await page.waitForFunction(() => !/Loading /.test(document.querySelector("main")?.textContent ?? ""));
-}
+// browser.mjs URL TOKEN NODE_MODULES: the dashboard in Debian's Chromium, headless (page.mjs).
+import { accessible, check, expect, finish, open, patience, show, signIn, token, url, views, want } from "./page.mjs";
 
 const page = await open({});
 await check("a wrong token is told so, and nothing is shown", async () => {
@@ -81,9 +28,7 @@ for (const scheme of ["light", "dark"]) {
   for (const view of views) {
     await check(`${view} in ${scheme}: WCAG 2.1 AA by axe`, async () => {
       await show(page, view);
-      await page.evaluate(axe);
-      const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
-      expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).slice(0, 3).join("; ")}`).join(" | "));
+      await accessible(page);
     });
   }
 }
@@ -123,9 +68,7 @@ await check("the mesh as it was: looked up, read, and nothing where nobody had m
     return c.getContext("2d").getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length;
   });
   expect((await painted()) > 100_000, "no cell is drawn");
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
-  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+  await accessible(page);
   await page.getByLabel("Go to").fill("1700000000.5"); // nobody measured then
   await page.getByRole("button", { name: "Go", exact: true }).click();
   await page.getByText(/nothing was measured then/).waitFor();
@@ -161,9 +104,7 @@ await check("a job's row leads to its past, its flows and what happened to it", 
   await page.getByRole("region", { name: "Each rank's slowest flows, and those not well" }).getByText("h0").or(page.getByText(/lane \d/)).first().waitFor();
   await page.getByText(/job 4711, rank \d on h0, began/).first().waitFor();
   await page.getByRole("region", { name: /Flows by their median/ }).locator("svg text").filter({ hasText: /lane \d/ }).first().waitFor();
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
-  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+  await accessible(page);
 });
 await check("savings name the job, and what they assume", async () => {
   await show(page, "Savings");
@@ -205,9 +146,7 @@ await check("a host is checked on demand, and answered in a sentence", async () 
   await page.getByRole("button", { name: "Check h1" }).click();
   const answer = page.locator("p[role=status]").filter({ hasText: /^\S+ (yes|no|unknown) / });
   await answer.waitFor({ timeout: patience });
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
-  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+  await accessible(page);
   return (await answer.textContent()).slice(0, 100);
 });
 await check("a link that goes down is seen in the open page", async () => {
@@ -234,9 +173,7 @@ await check("an incident's link leads to it, its evidence, what was told of it, 
   await page.getByRole("heading", { name: new RegExp(`^Incident ${number}: h1/nic0`) }).waitFor();
   await page.getByRole("region", { name: "Its evidence: what fires in it now" }).getByRole("row", { name: /link-down .*h1\/nic0: link is down/ }).waitFor();
   await page.getByRole("region", { name: "What was told of it" }).getByRole("row", { name: /opened/ }).first().waitFor();
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
-  expect(result.violations.length === 0, result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" "))}`).join(" | "));
+  await accessible(page);
   await page.getByRole("link", { name: "what was wrong then" }).first().click();
   await page.getByRole("heading", { name: /^What was wrong at / }).waitFor();
   await page.locator("article.sentence").filter({ hasText: "h1/nic0" }).first().waitFor();
@@ -258,7 +195,4 @@ await check("without its controller the page says so, and doesn't call it health
   await page.getByText(/As of .*, not now/).first().waitFor({ timeout: patience });
   await page.getByText(/not live/).waitFor({ timeout: patience });
 });
-const own = complaints.filter((c) => !/ERR_CONNECTION_REFUSED|Failed to load resource/.test(c));
-await check("nothing from elsewhere was asked for, no policy was broken, no error was thrown", async () => expect(own.length === 0, own.join(" | ")));
-await browser.close();
-process.exit(failed === 0 ? 0 : 1);
+await finish();

@@ -5,10 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "controller"))
 import fleet  # noqa: E402
+import wire  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGIN = os.path.abspath(sys.argv.pop(5))
@@ -49,19 +52,51 @@ class TestDashboard(fleet.Fleet):
         self.addCleanup(os.killpg, job.pid, signal.SIGKILL)
         self.wait(lambda: any(j["job"] == "4711" and j["worst"] for j in self.get("/api/v1/jobs")["items"]), 30,
                   lambda: str(self.get("/api/v1/jobs")) + str(self.ask("h0")))
-        browser = subprocess.Popen(["ip", "netns", "exec", self.space("c"), "node", os.path.join(HERE, "browser.mjs"),
+        self.browse("browser.mjs", {"down": lambda: self.ip("c", "link", "set", "p1x0", "down"), "controller-stop": controller.stop})
+
+    def test_what_nobody_watches(self):
+        """Of hosts that are told what to report: no real one loses its sockets at a word."""
+        controller = self.start()
+        for i in range(2):
+            self.join(i)
+        said = {"some": False, "silence": False}
+        numbers = {"h0": 0, "h1": 0}
+
+        def speak():  # each second, as agents do
+            while not said["silence"]:
+                for i in range(2):
+                    numbers[f"h{i}"] += 1
+                    some = said["some"]
+                    ports = [wire.number(1, 2 * i) + wire.number(2, 1) + wire.number(15, 0 if some and i == 0 else 2) +
+                             (wire.data(16, "<b>no socket</b>") if some and i == 0 else b""),
+                             wire.number(1, 2 * i + 1) + wire.number(2, 0 if some and i == 0 else 1) + wire.number(15, 2)]
+                    off = b"".join(wire.data(12, word) for word in ("routers can't be heard", "link state can't be read") if some and i == 1)
+                    body = wire.report(covers=1000, ports=ports, extra=wire.data(5, wire.number(1, 1)) + off)
+                    number = numbers[f"h{i}"]
+                    self.post("/agent/v1/report", wire.batch([(number, body)], oldest=number), **self.identity(f"h{i}"))
+                time.sleep(0.5)
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        self.addCleanup(speaker.join)
+        self.addCleanup(said.update, silence=True)
+        self.wait(lambda: self.get("/api/v1/status")["watching"]["nics_unknown"] == 0, 5, "reports")
+
+        def silence():
+            said.update(silence=True)
+            speaker.join()
+        self.browse("watching.mjs", {"some": lambda: said.update(some=True), "silence": silence, "controller-stop": controller.stop})
+
+    def browse(self, script, wishes):
+        """A script in the browser; what it says that it wants is done."""
+        browser = subprocess.Popen(["ip", "netns", "exec", self.space("c"), "node", os.path.join(HERE, script),
                                     "http://127.0.0.1:7639", self.admin, os.path.join(WEB, "node_modules")],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    env=dict(os.environ, HOME=self.folder))
         failures = []
         for line in browser.stdout:
             print(line, end="", flush=True)
-            if line.startswith("WANT down"):
-                browser.stdin.write("\n")
-                browser.stdin.flush()
-                self.ip("c", "link", "set", "p1x0", "down")
-            elif line.startswith("WANT controller-stop"):
-                controller.stop()
+            if line.startswith("WANT "):
+                wishes[line.split()[1]]()
                 browser.stdin.write("\n")
                 browser.stdin.flush()
             elif not line.startswith("ok "):

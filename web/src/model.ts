@@ -23,6 +23,8 @@ export interface Status {
   clock_hard_ns_max: number | null;
   clock_statistical_ns_max: number | null;
   paths: { measured: number; dead: number; lossy: number };
+  /** unknown: of hosts that aren't heard; the others are of those that are. */
+  watching: { nics: number; nics_unwatched: number; nics_unknown: number; hosts_sensors_off: number };
   findings_open: number;
   certificates_ending: number;
   store: { writable: boolean; file_bytes: number | null; commit_ns_last: number | null; commit_ns_max: number | null };
@@ -39,6 +41,7 @@ export interface Host {
   heard_utc_ns: Ns | null;
   nics: number;
   nics_up: number | null;
+  sensors_off: string[]; // what its agent can't watch, and why
   paths: number | null;
   paths_dead: number | null;
   paths_lossy: number | null;
@@ -67,6 +70,7 @@ export interface Nic {
   state: PortState;
   freshness: Freshness;
   trouble: string | null;
+  watched: boolean | null;
 }
 
 export interface Port {

@@ -25,6 +25,7 @@ static const char *port_word(uint32_t state)
 
 struct sums {
     uint32_t hosts, fresh[4], health[4], ports[4], clocks[4], findings, certificates_ending;
+    uint32_t nics, nics_unwatched, nics_unknown, hosts_sensors_off;
     uint64_t paths, paths_dead, paths_lossy;
     int64_t hard_ns_max, statistical_ns_max;
 };
@@ -46,10 +47,15 @@ static void add_up(const struct api_call *call, struct sums *s, struct mono now)
         s->findings += h->finding_count;
         s->certificates_ending +=
             h->not_after < soon && c->config.certificate_s > 30 * 86400 && h->not_after != 0;
+        s->nics += h->nic_count;
         for (uint32_t n = 0; n < h->nic_count; n++) {
-            s->ports[known ? c->nics[h->nics[n]]->state & 3 : 0]++;
+            const struct fleet_nic *nic = c->nics[h->nics[n]];
+            s->ports[known ? nic->state & 3 : 0]++;
+            s->nics_unknown += !known || !nic->reported;
         }
         if (known) {
+            s->nics_unwatched += fleet_nics_unwatched(c, h);
+            s->hosts_sensors_off += h->sensor_off_count > 0;
             s->paths += h->path_count;
             s->paths_dead += h->paths_dead;
             s->paths_lossy += h->paths_lossy;
@@ -118,6 +124,12 @@ void api_get_status(struct api_call *call)
     json_put_uint(j, "measured", s.paths);
     json_put_uint(j, "dead", s.paths_dead);
     json_put_uint(j, "lossy", s.paths_lossy);
+    json_put_end(j);
+    json_put_object(j, "watching");
+    json_put_uint(j, "nics", s.nics);
+    json_put_uint(j, "nics_unwatched", s.nics_unwatched);
+    json_put_uint(j, "nics_unknown", s.nics_unknown);
+    json_put_uint(j, "hosts_sensors_off", s.hosts_sensors_off);
     json_put_end(j);
     json_put_uint(j, "findings_open", s.findings);
     json_put_uint(j, "certificates_ending", s.certificates_ending);
@@ -227,12 +239,15 @@ static bool host_wanted(struct api_call *call, const struct fleet_host *h, struc
     const char *health = http_query(call->request, "health"),
                *fresh = http_query(call->request, "freshness"),
                *part = http_query(call->request, "q"),
+               *off = http_query(call->request, "sensors_off"),
                *member = http_query(call->request, "member");
     const bool removed_too = member != NULL && strcmp(member, "any") == 0;
     return (h->member || removed_too) && api_sees(call, h) &&
            (health == NULL || strcmp(health, health_word(fleet_health(call->c, h, now))) == 0) &&
            (fresh == NULL ||
             strcmp(fresh, freshness_word(fleet_freshness(call->c, h, now))) == 0) &&
+           (off == NULL || strcmp(off, "true") != 0 ||
+            (h->sensor_off_count > 0 && fleet_current(call->c, h, now))) &&
            (part == NULL || strstr(h->name, part) != NULL);
 }
 
@@ -302,6 +317,11 @@ static void put_nic(struct controller *c, struct json_writer *j, const struct fl
                     : n->stamps == 1 ? "software"
                                      : "none");
     json_put_string(j, "trouble", known && n->trouble[0] != 0 ? n->trouble : NULL);
+    if (known) {
+        json_put_bool(j, "watched", !fleet_nic_unwatched(n));
+    } else {
+        json_put_null(j, "watched");
+    }
     json_put_string(j, "freshness", freshness_word(fleet_freshness(c, n->host, now)));
     json_put_end(j);
 }
@@ -356,6 +376,18 @@ void api_get_host(struct api_call *call)
     api_answer(call);
 }
 
+static bool nic_wanted(struct api_call *call, const struct fleet_nic *n, struct mono now)
+{
+    const char *leaf = http_query(call->request, "leaf"),
+               *state = http_query(call->request, "state"),
+               *unwatched = http_query(call->request, "unwatched");
+    const bool known = n->reported && fleet_current(call->c, n->host, now);
+    return (leaf == NULL || strcmp(leaf, n->leaf) == 0) &&
+           (state == NULL || strcmp(state, port_word(known ? n->state : 0)) == 0) &&
+           (unwatched == NULL || strcmp(unwatched, "true") != 0 ||
+            (known && fleet_nic_unwatched(n)));
+}
+
 static void list_nics(struct api_call *call,
                       void (*put)(struct controller *c, struct json_writer *j,
                                   const struct fleet_nic *n, struct mono now))
@@ -363,8 +395,6 @@ static void list_nics(struct api_call *call,
     struct controller *c = call->c;
     struct json_writer *j = call->j;
     const struct mono now = controller_mono();
-    const char *leaf = http_query(call->request, "leaf"),
-               *state = http_query(call->request, "state");
     int64_t limit, cursor, rail = -1, flaps = 0, count = 0;
     struct fleet_host *host = NULL;
     uint32_t i;
@@ -379,11 +409,7 @@ static void list_nics(struct api_call *call,
          i < c->nic_count && count < limit; i++) {
         const struct fleet_nic *n = c->nics[i];
         if (n == NULL || !api_sees(call, n->host) || (host != NULL && n->host != host) ||
-            (rail >= 0 && n->rail != rail) || (leaf != NULL && strcmp(leaf, n->leaf) != 0) ||
-            n->flaps_hour < flaps ||
-            (state != NULL &&
-             strcmp(state, port_word(n->reported && fleet_current(c, n->host, now) ? n->state
-                                                                                   : 0)) != 0)) {
+            (rail >= 0 && n->rail != rail) || n->flaps_hour < flaps || !nic_wanted(call, n, now)) {
             continue;
         }
         put(c, j, n, now);

@@ -9,6 +9,7 @@ import { FindingSentence } from "../ui/sentence.tsx";
 import { Table } from "../ui/table.tsx";
 import { nowNs } from "../now.ts";
 import { Check } from "./check.tsx";
+import { Unwatched, UnwatchedTiles } from "./unwatched.tsx";
 
 export const healthTones: Record<Host["health"], Tone> = { ok: "good", warn: "warn", bad: "bad", unknown: "none" };
 
@@ -26,6 +27,7 @@ export function Fleet() {
     <>
       <h1>Fleet</h1>
       <Shown of={status} what="the fleet's state">{(s) => <Tiles s={s} incidents={incidents.failure === null ? (incidents.data?.items ?? null) : null} />}</Shown>
+      <Unwatched status={status.data} />
       <h2>{at === null ? "What is wrong now" : `What was wrong at ${wall(at)}`}</h2>
       <Shown of={open} what="findings">
         {(page) => (page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <><Cut page={page} what="findings" />{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
@@ -92,6 +94,7 @@ function Tiles({ s, incidents }: { s: Status; incidents: Incident[] | null }) {
             <Tile label="Refused or malformed" tone={s.ingest.malformed + s.ingest.refused > 0 ? "warn" : "good"}>{s.ingest.malformed + s.ingest.refused}</Tile>
           </>
         )}
+        <UnwatchedTiles s={s} />
         <Tile label="Certificates ending soon" tone={s.certificates_ending > 0 ? "warn" : "good"}>{s.certificates_ending}</Tile>
         <Tile label="Controller">{s.controller_version}</Tile>
       </div>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Host, Incident, Port, Silence, Status } from "../../src/model.ts";
+import type { Host, Incident, Nic, Port, Silence, Status } from "../../src/model.ts";
 import { Alerts, phase } from "../../src/views/alerts.tsx";
 import { Clock } from "../../src/views/clock.tsx";
 import { Fleet } from "../../src/views/fleet.tsx";
@@ -10,12 +10,12 @@ import { open } from "./page.ts";
 const status = (change: Partial<Status>): Status => ({
   controller_version: "0.1.0", started_utc_ns: 1, now_utc_ns: 2, hosts: 2, freshness: { live: 2, late: 0, stale: 0, never: 0 }, health: { ok: 2, warn: 0, bad: 0, unknown: 0 },
   ports: { up: 4, down: 0, gone: 0, unknown: 0 }, clocks: { synced: 2, holdover: 0, disrupted: 0, unknown: 0 }, clock_hard_ns_max: 900, clock_statistical_ns_max: 300,
-  paths: { measured: 8, dead: 0, lossy: 0 }, findings_open: 0, certificates_ending: 0, store: { writable: true, file_bytes: 4096, commit_ns_last: 1, commit_ns_max: 2e6 },
+  paths: { measured: 8, dead: 0, lossy: 0 }, watching: { nics: 4, nics_unwatched: 0, nics_unknown: 0, hosts_sensors_off: 0 }, findings_open: 0, certificates_ending: 0, store: { writable: true, file_bytes: 4096, commit_ns_last: 1, commit_ns_max: 2e6 },
   ingest: { reports: 1, gaps: 0, malformed: 0, refused: 0, limited: 0, samples_dropped: 0 }, ...change,
 });
 const incident = (change: Partial<Incident>): Incident => ({ incident: 1, state: "open", severity: "page", cause: "spine1", text: "spine1 is dead", since_utc_ns: 1, alerts: 3, alerts_total: 3, hosts: 2, acknowledged_by: null, silenced: false, ...change });
 const host = (name: string): Host => ({
-  name, index: 0, member: true, health: "ok", freshness: "live", heard_utc_ns: 1, nics: 2, nics_up: 2, paths: 4, paths_dead: 0, paths_lossy: 0, findings_open: 0,
+  name, index: 0, member: true, health: "ok", freshness: "live", heard_utc_ns: 1, nics: 2, nics_up: 2, sensors_off: [], paths: 4, paths_dead: 0, paths_lossy: 0, findings_open: 0,
   clock: { status: "SYNCED", why: null, hard_ns: 900, statistical_ns: 300, offset_ns: 0, rate_ppb: 0, timeline: "1", edges_live: 1, edges_chosen: 1 },
   agent: { version: "0.1.0", cpu_ppm: 1_000, memory_bytes: 1, late_ticks: 0, packets_bad: 0, reports_lost: 0 },
 });
@@ -47,6 +47,29 @@ test("clocks: who is out is counted and marked, as the API words it", async (t) 
   page.answers["hosts"] = { items: [host("h0"), host("h1")], next: null };
   const well = open(t, Clock, "#/clock", page.answers);
   await well.until("All 2 hosts are synchronised");
+});
+
+test("what nobody watches is counted, opened and named; what isn't known is not none", async (t) => {
+  const watching = (change: Partial<Status["watching"]>) => ({ ...fleet, "status": status({ watching: { ...status({}).watching, ...change } }) });
+  const none = open(t, Fleet, "#/fleet", fleet);
+  await none.until("NICs unwatched");
+  assert.deepEqual([tiles(none)["NICs unwatched"], tiles(none)["Hosts with sensors off"]], ["0 of 4", "0 of 2"]);
+  const well = open(t, Fleet, "#/fleet?unwatched=nics", { ...fleet, "nics": { items: [], next: null } });
+  await well.until("Every NIC is watched");
+  const nic: Nic = { nic: 3, host: "h1", name: "nic1", rail: 1, leaf: null, state: "up", freshness: "live", trouble: "no such interface", watched: false };
+  const some = open(t, Fleet, "#/fleet?unwatched=nics", { ...watching({ nics_unwatched: 2, nics_unknown: 1 }), "nics?unwatched=true&limit=1000": { items: [nic, { ...nic, nic: 2, name: "nic0", state: "unknown", trouble: null }], next: null } });
+  await some.until("no such interface");
+  assert.equal(tiles(some)["NICs unwatched"], "2 of 4 (1 unknown)");
+  assert.deepEqual(some.table("NICs that nobody watches"), [["h1/nic1", "● up", "no such interface"], ["h1/nic0", "○ unknown", "its link can't be read"]]);
+  assert.match(some.text(), /Of 1 NIC nothing current is known/);
+  assert.ok(!some.text().includes("Every NIC is watched"));
+  const stale = open(t, Fleet, "#/fleet?unwatched=nics", { ...watching({ nics_unknown: 4 }), "nics": { items: [], next: null } });
+  await stale.until("Of 4 NICs nothing current is known");
+  await stale.until("No NIC of a host that reports is unwatched");
+  assert.ok(!stale.text().includes("Every NIC is watched"));
+  const off = open(t, Fleet, "#/fleet?unwatched=sensors", { ...watching({ hosts_sensors_off: 1 }), "hosts?sensors_off=true&limit=1000": { items: [{ ...host("h7"), sensors_off: ["link state can't be read", "routers can't be heard"] }], next: null } });
+  await off.until("routers can't be heard");
+  assert.deepEqual(off.table("Hosts that can't watch all")[0]!.slice(0, 2), ["h7", "link state can't be read; routers can't be heard"]);
 });
 
 test("a list that is cut says so", async (t) => {
