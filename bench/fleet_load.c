@@ -1,6 +1,6 @@
 /* fleet_load.c: a fleet of agents in one process, for load: they join by a token, then report as
  * agents do: own certificates, own TLS connections, sealed reports, beats. What they report is made
- * up: delays around a base, a flap now and then.
+ * up: delays around a base, ways through leaves of LEAF_HOSTS NICs of a rail and SPINES spines.
  *
  * usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS SECONDS [FOLDER]
  * With FOLDER its hosts' certificates are kept there, and a later run needs no joining; at the end (SIGTERM, too) the
@@ -30,6 +30,7 @@
 #include "platform/tls/tls.h"
 
 enum { TIMEOUT_MS = 30000, ANSWER_MAX = 64 << 20, SAMPLE_MAX = 1 << 20, JOINING_MAX = 64 };
+enum { LEAF_HOSTS = 64, SPINES = 64 };
 
 struct host {
     struct http_client *client;
@@ -57,7 +58,9 @@ static struct {
     uint64_t prng;
     struct message_arena arena;
     struct message_buffer encoded, packed, unpacked;
-    uint32_t *local, *peer, *port;
+    uint32_t *local, *peer, *port, *hops, *router; /* three of these a way */
+    char **router_name;                            /* spines, then leaves */
+    uint32_t router_count;
     uint64_t *signature;
     int32_t *p50, *p99;
 } world;
@@ -195,17 +198,55 @@ static void join(struct host *h)
 
 /* ---- reporting ---- */
 
+/* Both ends probe each other: who is the k-th to the one side has this NIC as its k-th to the other. */
+static uint32_t peer_of(uint32_t nic, uint32_t k)
+{
+    const uint32_t fleet = world.host_count * world.nic_count,
+                   away = 1 + (uint32_t)(hash_u64(9, k / 2) % (fleet - 1));
+    return (nic + (k % 2 == 0 ? away : fleet - away)) % fleet;
+}
+
+static uint32_t leaf_of(uint32_t nic)
+{
+    return SPINES + nic / world.nic_count / LEAF_HOSTS * world.nic_count + nic % world.nic_count;
+}
+
+/* Of the n ways that fill_columns made. */
+static void tell_ways(Foliot__V1__PathTable *t, uint32_t n)
+{
+    uint32_t places = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t from = leaf_of(world.local[i]), to = leaf_of(world.peer[i]);
+        const uint64_t way =
+            hash_u64((uint64_t)world.local[i] << 32 | world.peer[i], world.port[i]);
+        world.hops[i] = from == to ? 1 : 3;
+        world.router[places++] = 1 + from;
+        if (from != to) {
+            world.router[places++] = 1 + (uint32_t)(way % SPINES);
+            world.router[places++] = 1 + to;
+        }
+    }
+    t->n_out_local = t->n_out_peer = t->n_out_port = t->n_out_hops = n;
+    t->out_local = world.local;
+    t->out_peer = world.peer;
+    t->out_port = world.port;
+    t->out_hops = world.hops;
+    t->n_out_router = places;
+    t->out_router = world.router;
+    t->n_router = world.router_count;
+    t->router = world.router_name;
+}
+
 static uint32_t fill_columns(const struct host *h)
 {
     uint32_t n = 0;
-    const uint32_t fleet = world.host_count * world.nic_count;
     for (uint32_t i = 0; i < world.nic_count; i++) {
         for (uint32_t k = 0; k < world.peer_count; k++) {
             const uint64_t pair = hash_u64(h->first_nic + i, k);
             for (uint32_t p = 0; p < world.path_count; p++, n++) {
                 const int64_t base = 2000 + (int64_t)(hash_u64(pair, p) % 6000);
                 world.local[n] = h->first_nic + i;
-                world.peer[n] = (uint32_t)(pair % fleet);
+                world.peer[n] = peer_of(h->first_nic + i, k);
                 world.port[n] = 7640 + p;
                 world.signature[n] = hash_u64(pair, 77 + p);
                 world.p50[n] = delay_encode(base + (int64_t)(draw() % 60));
@@ -269,6 +310,7 @@ static void make_report(struct host *h)
     table.peer = world.peer;
     table.port = world.port;
     table.signature = world.signature;
+    tell_ways(&table, n);
     m.clock = &clock;
     m.cost = &cost;
     m.ports = pointers;
@@ -446,12 +488,23 @@ static void set_up(char **argv)
     world.peer = calloc(n, sizeof(uint32_t));
     world.port = calloc(n, sizeof(uint32_t));
     world.signature = calloc(n, sizeof(uint64_t));
+    world.hops = calloc(n, sizeof(uint32_t));
+    world.router = calloc(3 * n, sizeof(uint32_t));
+    world.router_count = SPINES + (world.host_count / LEAF_HOSTS + 1) * world.nic_count;
+    world.router_name = calloc(world.router_count, sizeof(*world.router_name));
+    for (uint32_t i = 0; world.router_name != NULL && i < world.router_count; i++) {
+        if (asprintf(&world.router_name[i], "%s%u", i < SPINES ? "spine" : "leaf",
+                     i < SPINES ? i : i - SPINES) < 0) {
+            die("out of memory");
+        }
+    }
     world.p50 = calloc(n, sizeof(int32_t));
     world.p99 = calloc(n, sizeof(int32_t));
     world.samples = calloc(SAMPLE_MAX, sizeof(double));
     world.hosts = calloc(world.host_count, sizeof(*world.hosts));
     world.prng = 42;
     if (world.hosts == NULL || world.samples == NULL || world.p99 == NULL || world.p50 == NULL ||
+        world.hops == NULL || world.router == NULL || world.router_name == NULL ||
         message_arena_init(&world.arena, 64 << 20) < 0 || sd_event_default(&world.loop) < 0) {
         die("out of memory");
     }

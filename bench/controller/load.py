@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -163,7 +164,51 @@ def carries(rows):
                  note="of a store that is minutes old: the row of 24 h is controller.api_day_p99")
         rows.add("controller.matrix_ms", min(m[0] for m in matrix), "ms", None, None, runs=3,
                  command="GET /api/v1/latency", note=f"{len(matrix[0][1]) / 1e6:.1f} MB, {HOSTS * NICS} NICs")
+        fabric(rows, fleet)
         a_day(rows, fleet)
+        shrinking(rows, fleet)
+
+
+def fabric(rows, fleet):
+    """The picture of leaves, spines and trunks: looked at anew each report's interval, else of that look."""
+    times, begin = [], time.monotonic()
+    while time.monotonic() - begin < (8 if QUICK else 32):
+        took, body = fleet.get("/api/v1/fabric")
+        times.append(took)
+        time.sleep(0.25)
+    picture = json.loads(body)
+    whole = [fleet.get("/api/v1/fabric?limit=65536") for _ in range(3)]
+    trunks = json.loads(whole[0][1])["trunks"]
+    good = sum(t["state"] == "good" for t in trunks)
+    rows.add("controller.api_fabric_p99", quantile(times, 0.99), "ms", 20, 5, runs=len(times), command="GET /api/v1/fabric beside that load",
+             note=f"{picture['ways_known']} ways, {len(picture['switches'])} switches, {len(trunks)} trunks, {good} of them good; the median "
+                  f"{quantile(times, 0.5):.1f} ms; with all trunks ({len(whole[0][1]) / 1e6:.1f} MB) {min(w[0] for w in whole):.0f} ms")
+
+
+def shrinking(rows, fleet):
+    """The API while retention deletes and gives room back to the disk: events of a year ago, 40 MB of them."""
+    fleet.stop()
+    with sqlite3.connect(os.path.join(fleet.folder, "data", "store.db")) as base:
+        at = time.time_ns() - 400 * 86400 * 10**9
+        base.executemany("INSERT INTO event(at_ns, fleet_ns, host, kind, word, body) VALUES(?, 0, 0, 'controller', 'trial', ?)",
+                         [(at, '{"x":"' + "x" * 50000 + '"}')] * 800)
+    base.close()
+    fleet.start()
+
+    def size():
+        return json.loads(fleet.get("/api/v1/status")[1])["store"]["file_bytes"]
+    end, first = time.monotonic() + 60, size()
+    while size() >= first and time.monotonic() < end:  # events go first
+        time.sleep(0.2)
+    times, begin, first = [], time.monotonic(), size()
+    while time.monotonic() - begin < (8 if QUICK else 30):
+        times += ask(fleet, lambda i: f"/api/v1/hosts/load{(37 * i) % HOSTS}", 10, 0.02)
+    last = size()
+    if last >= first:
+        raise Missing(f"the store doesn't shrink: {first} to {last} bytes")
+    rows.add("controller.api_state_shrink_p99", quantile(times, 0.99), "ms", 20, 5, runs=len(times),
+             command="GET /api/v1/hosts/NAME beside that load, while the store gives room back to the disk",
+             note=f"{first / 1e6:.1f} MB to {last / 1e6:.1f} MB meanwhile")
 
 
 def large(rows):

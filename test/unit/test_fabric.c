@@ -170,6 +170,28 @@ static void test_gone(void **state)
     assert_int_equal(trunk("leafA", "spine0")->ways, 1);
 }
 
+/* After a day it is forgotten, once somebody looks; the others are found as before. */
+static void test_gone_for_long(void **state)
+{
+    (void)state;
+    const char *const names[] = {"leafA", "spine0", "leafB"};
+    tell_both();
+    tell(0, (uint32_t[]){1, 2, 3, 1, 2, 3}, 6, names, 3);
+    struct fabric *f = world.fabric;
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        f->trunks[i].gone_utc_ns -= f->trunks[i].ways == 0 ? FABRIC_GONE_NS + NS_PER_S : 0;
+    }
+    look();
+    assert_null(trunk("leafA", "spine1"));
+    assert_null(trunk("spine1", "leafB"));
+    assert_int_equal(f->trunk_count, 6);
+    tell_both();
+    look();
+    assert_int_equal(f->trunk_count, 8);
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine1")), "good");
+    assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "good");
+}
+
 static void test_state(void **state)
 {
     (void)state;
@@ -231,6 +253,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names, begin, end),
         cmocka_unit_test_setup_teardown(test_unknown, begin, end),
         cmocka_unit_test_setup_teardown(test_gone, begin, end),
+        cmocka_unit_test_setup_teardown(test_gone_for_long, begin, end),
         cmocka_unit_test_setup_teardown(test_state, begin, end),
         cmocka_unit_test_setup_teardown(test_acquitted, begin, end),
         cmocka_unit_test_setup_teardown(test_many, begin, end),

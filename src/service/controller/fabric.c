@@ -23,7 +23,7 @@ int fabric_open(struct controller *c)
     f->by_ends = calloc(2ul * TRUNKS_FIRST, sizeof(*f->by_ends));
     f->trunk_capacity = TRUNKS_FIRST;
     f->ends_mask = 2 * TRUNKS_FIRST - 1;
-    f->looked = (struct mono){INT64_MIN / 2};
+    f->looked = f->dropped = (struct mono){INT64_MIN / 2};
     return f->switches == NULL || f->by_name == NULL || f->trunks == NULL || f->by_ends == NULL
                ? -ENOMEM
                : 0;
@@ -167,9 +167,17 @@ static void index_trunks(struct fabric *f)
     }
 }
 
-static void drop_gone(struct fabric *f, int64_t before_ns)
+/* Those gone for long. What looks through all trunks isn't done for each host's table, but when they are looked at, and
+ * where there is no room: once a minute, lest a fabric with too many looks for room with each way. */
+static void drop_gone(struct fabric *f)
 {
+    const struct mono now = controller_mono();
+    const int64_t before_ns = controller_utc_ns() - FABRIC_GONE_NS;
     uint32_t kept = 0;
+    if (mono_sub(now, f->dropped).ns < 60 * NS_PER_S) {
+        return;
+    }
+    f->dropped = now;
     for (uint32_t i = 0; i < f->trunk_count; i++) {
         if (f->trunks[i].ways > 0 || f->trunks[i].gone_utc_ns >= before_ns) {
             f->trunks[kept++] = f->trunks[i];
@@ -205,6 +213,9 @@ static bool grow(struct fabric *f)
 static struct fabric_trunk *trunk_add(struct fabric *f, uint32_t from, uint32_t to)
 {
     struct fabric_trunk *t = trunk_find(f, from, to);
+    if (t == NULL && f->trunk_count == FABRIC_TRUNK_MAX) {
+        drop_gone(f);
+    }
     if (t != NULL || (f->trunk_count == f->trunk_capacity && !grow(f))) {
         return t;
     }
@@ -270,7 +281,6 @@ void fabric_take_ways(struct controller *c, const struct fleet_hops *hops, uint3
             }
         }
     }
-    drop_gone(f, controller_utc_ns() - FABRIC_GONE_NS);
 }
 
 /* ---- what is on them ---- */
@@ -322,6 +332,7 @@ void fabric_look(struct controller *c)
         return;
     }
     f->looked = now;
+    drop_gone(f);
     for (uint32_t i = 0; i < f->trunk_count; i++) {
         struct fabric_trunk *t = &f->trunks[i];
         t->alive = t->lossy = t->dead = 0;

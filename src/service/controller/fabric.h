@@ -40,7 +40,7 @@ struct fabric {
     uint32_t *by_name, *by_ends; /* hashes: index + 1 */
     uint32_t ends_mask;
     uint64_t ways, ways_known; /* that hosts told of; of these whose switches are all known */
-    struct mono looked;
+    struct mono looked, dropped;
 };
 
 MUST_CHECK int fabric_open(struct controller *c);
