@@ -250,8 +250,12 @@ static struct sender_acked on_taken(struct set *set, struct mono now,
     }
     if (acked.chunks > 0) {
         sender_lane_info(set->sender, lane->lane, &info);
-        scheduler_on_acked(&set->scheduler, now, lane->lane, acked.chunks, acked.bytes, acked.sent,
-                           acked.alone);
+        scheduler_on_acked(&set->scheduler, now, lane->lane,
+                           &(struct scheduler_acked){.chunks = acked.chunks,
+                                                     .bytes = acked.bytes,
+                                                     .sent = acked.sent,
+                                                     .load = acked.load,
+                                                     .alone = acked.alone});
         repath_on_acked(&set->traffic.repath, lane->lane, acked.chunks);
         watch_on_acked(set->watch, now, lane->lane, acked.chunks, info.chunks,
                        mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane),

@@ -473,6 +473,7 @@ static void take(struct sender *s, struct lane *x, struct sender_acked *acked)
     acked->chunks++;
     acked->bytes += e->bytes;
     acked->sent = e->bound;
+    acked->load = e->load;
     acked->alone = e->alone;
     x->bytes -= e->bytes;
     if (c != NULL) {

@@ -82,6 +82,7 @@ struct sender_acked {
     uint32_t chunks;
     uint64_t bytes;
     struct mono sent; /* when the last of them was bound; for a round trip */
+    uint64_t load;    /* unacknowledged on its lane then, it included */
     bool alone;       /* it found its lane empty: its delay is the path's, not a queue's */
 };
 

@@ -293,6 +293,7 @@ static void on_lane(struct sender *s, struct mono now, struct lane *x, struct co
     x->count++;
     x->sent++;
     x->bytes += chunk->length;
+    e->load = (uint32_t)x->bytes;
     c->on_lanes++;
     bit_set(m->sent, index);
     while (m->first_clear < m->chunks && bit_get(m->sent, m->first_clear)) {

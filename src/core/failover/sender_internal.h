@@ -55,6 +55,7 @@ struct entry {
     uint64_t message;
     uint32_t bytes;
     bool doubled; /* may be on another lane, too */
+    uint32_t load; /* bytes on the lane then, it included */
     bool alone;
     struct mono bound;
 };

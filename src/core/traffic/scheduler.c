@@ -7,6 +7,7 @@
 #define COLD_NS      (200 * NS_PER_MS)
 #define FRESH_NS     (10 * NS_PER_MS)
 #define RATE_GAIN    0.125
+#define LATE_GAIN    0.25
 #define SPARE_CHUNKS 4                 /* beyond rate * floor */
 #define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
 #define HEDGE        3                 /* E */
@@ -112,44 +113,36 @@ static void floor_sample(struct scheduler_lane *x, struct mono now, int64_t rtt)
     x->floor_ns[0] = rtt >= 0 && rtt < x->floor_ns[0] ? rtt : x->floor_ns[0];
 }
 
-/* A chunk that found the lane empty came as soon as the best lane would have brought it: what the rate
- * really is only more chunks can tell. So try more; the next full run corrects it. */
-static void explore(const struct scheduler *s, struct scheduler_lane *x, int64_t life_ns,
-                    uint64_t bytes)
+/* How long the newest took beyond the floor, and behind how much. Sums, no mean of quotients: chunks that met a queue of our
+ * own say most of how fast it is worked off. */
+static void late_sample(struct scheduler_lane *x, int64_t life_ns, uint64_t load)
 {
-    double best = 0;
+    const int64_t late = life_ns - floor_of(x);
 
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        best = s->lanes[i].open && s->lanes[i].rate > best ? s->lanes[i].rate : best;
-    }
-    if (x->rate > 0 && x->rate < best &&
-        (double)life_ns <= 1.25 * ((double)floor_of(x) + (double)bytes / best)) {
-        x->rate = 2 * x->rate < best ? 2 * x->rate : best;
-    }
+    x->late_ns += (late > 0 ? (double)late : 0) - LATE_GAIN * x->late_ns;
+    x->late_bytes += (double)load - LATE_GAIN * x->late_bytes;
 }
 
-void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane, uint32_t chunks,
-                        uint64_t bytes, struct mono sent, bool alone)
+void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
+                        const struct scheduler_acked *acked)
 {
     struct scheduler_lane *x;
 
-    if (lane >= LANE_MAX || !s->lanes[lane].open || chunks == 0) {
+    if (lane >= LANE_MAX || !s->lanes[lane].open || acked->chunks == 0) {
         return;
     }
     x = &s->lanes[lane];
-    if (!HOLDS(&s->bug, chunks <= x->chunks && bytes <= x->unacked)) {
+    if (!HOLDS(&s->bug, acked->chunks <= x->chunks && acked->bytes <= x->unacked)) {
         x->chunks = 0;
         x->unacked = 0;
         return;
     }
-    x->chunks -= chunks;
-    x->unacked -= bytes;
-    x->limited = x->limited || alone;
-    floor_sample(x, now, mono_sub(now, sent).ns);
-    if (alone) {
-        explore(s, x, mono_sub(now, sent).ns, bytes);
-    }
-    rate_sample(x, now, bytes);
+    x->chunks -= acked->chunks;
+    x->unacked -= acked->bytes;
+    x->limited = x->limited || acked->alone;
+    floor_sample(x, now, mono_sub(now, acked->sent).ns);
+    late_sample(x, mono_sub(now, acked->sent).ns, acked->load);
+    rate_sample(x, now, acked->bytes);
     x->acked_at = now;
     x->cold = false;
 }
@@ -176,23 +169,31 @@ struct span scheduler_backlog(const struct scheduler *s, uint32_t lane)
     return span_ns(x->rate > 0 ? (int64_t)((double)x->unacked / x->rate) : 0);
 }
 
-struct span scheduler_expected(const struct scheduler *s, uint32_t lane, uint32_t size)
+static double all_rates(const struct scheduler *s)
 {
-    const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
-    const double queue = x->rate > 0 ? (double)(x->unacked + size) / x->rate : 0;
+    double sum = 0;
 
-    return span_ns((int64_t)queue + floor_of(x));
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        sum += s->lanes[i].open ? s->lanes[i].rate : 0;
+    }
+    return sum;
 }
 
 /* E with the weight; a lane without a rate is as good as its floor until it has one chunk to tell. */
-static double expected(const struct scheduler_lane *x, uint32_t size, double weight)
+static double expected(const struct scheduler_lane *x, uint32_t size, double weight, double rates)
 {
     const double w = weight > WEIGHT_MIN ? weight : WEIGHT_MIN;
 
-    if (x->rate <= 0) {
+    if (x->rate <= 0 || x->late_bytes <= 0) {
         return (double)floor_of(x) * (1 + x->chunks) / w;
     }
-    return (double)(x->unacked + size) / (x->rate * w) + (double)floor_of(x);
+    const double slow = x->late_ns / x->late_bytes, least = 1 / rates;
+    return (double)(x->unacked + size) * (slow > least ? slow : least) / w + (double)floor_of(x);
+}
+
+struct span scheduler_expected(const struct scheduler *s, uint32_t lane, uint32_t size)
+{
+    return span_ns((int64_t)expected(&s->lanes[lane < LANE_MAX ? lane : 0], size, 1, all_rates(s)));
 }
 
 static int pick_turn(struct scheduler *s, uint32_t size, const struct scheduler_choice *c)
@@ -224,6 +225,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
                    const struct scheduler_choice *choice)
 {
     const uint32_t chunk = size > 0 ? size : 1;
+    const double rates = all_rates(s);
     int best = -1, stale = -1;
     double least = 0;
 
@@ -246,7 +248,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         if (one && full(x, chunk, true)) {
             continue; /* a suspect with its one chunk is nobody's first choice */
         }
-        e = expected(x, chunk, choice->weights[i]);
+        e = expected(x, chunk, choice->weights[i], rates);
         if (best < 0 || e < least) {
             best = (int)i;
             least = e;
@@ -284,14 +286,22 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
                                                          : (uint32_t)wanted;
 }
 
+/* One chunk alone is there to tell how a lane is that chunks of messages avoid: who waits for it needn't wait for longer than
+ * any other lane takes. */
 struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, uint32_t lane)
 {
     const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
+    int64_t e;
 
     if (!x->open || x->rate <= 0) {
         return (struct mono){INT64_MIN};
     }
-    return mono_add(now, span_ns(-HEDGE * scheduler_expected(s, lane, 0).ns));
+    e = scheduler_expected(s, lane, 0).ns;
+    for (uint32_t i = 0; i < LANE_MAX && x->chunks == 1; i++) {
+        const int64_t other = s->lanes[i].open ? scheduler_expected(s, i, 0).ns : e;
+        e = other < e ? other : e;
+    }
+    return mono_add(now, span_ns(-HEDGE * e));
 }
 
 double scheduler_rate_bps(const struct scheduler *s, uint32_t lane)

@@ -1,8 +1,13 @@
 /* scheduler.h: which lane gets the next chunk: the one that should deliver it first.
  *
- * Expected delivery of `size` bytes on lane i: E_i = (b_i + size) / (r_i w_i) + floor_i, where b is
- * what is unacknowledged there, r its delivery rate, w its weight (0..1, core/failover), floor the
- * least delay seen in 10 s. Late binding: chunks stay in the pool until a lane can take one. If the
+ * Expected delivery of `size` bytes on lane i: E_i = (b_i + size) * s_i / w_i + floor_i, where b is
+ * what is unacknowledged there, s how slow it is, w its weight (0..1, core/failover), floor the
+ * least delay seen in 10 s. s: by how much its chunks' delays exceeded the floor, over what was
+ * unacknowledged when each was bound, of the last few. Not 1 / r, r being the delivery rate: a lane
+ * that is asked for little has a low rate however fast it is, and on a short path the rate is what
+ * we allow it. But no less than 1 / (all lanes' rates): what finds every lane empty is spread.
+ *
+ * Late binding: chunks stay in the pool until a lane can take one. If the
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
  * >= r_i * (round trip floor) + 4 chunks, or the kernel's buffer has no room (the caller's `room`).
  *
@@ -22,6 +27,8 @@
 struct scheduler_lane {
     bool open;
     double rate;           /* bytes per ns; 0 unknown */
+    double late_ns;        /* of the last chunks: delay beyond the floor, */
+    double late_bytes;     /* and what was unacknowledged when they were bound, they included */
     uint64_t unacked;      /* bytes */
     uint32_t chunks;       /* unacknowledged */
     int64_t floor_ns[2];   /* least round trip of two buckets of 5 s; INT64_MAX none */
@@ -50,6 +57,15 @@ struct scheduler_choice {
     double weights[LANE_MAX]; /* 0..1 */
 };
 
+/* What was acknowledged of a lane. */
+struct scheduler_acked {
+    uint32_t chunks;
+    uint64_t bytes;
+    struct mono sent; /* when the newest was bound */
+    uint64_t load;    /* unacknowledged on the lane then, it included */
+    bool alone;       /* it found the lane empty */
+};
+
 void scheduler_init(struct scheduler *s, struct mono now);
 /* FOLIOT_MODE below full, or to compare: plain turns, still full lanes left out. */
 void scheduler_round_robin(struct scheduler *s, bool on);
@@ -60,10 +76,8 @@ void scheduler_one_way(struct scheduler *s, bool on);
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt);
 void scheduler_lane_down(struct scheduler *s, uint32_t lane);
 void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane, uint32_t bytes);
-/* bytes of `chunks` chunks were acknowledged, the newest bound at `sent`; alone: it found the lane
- * empty. */
-void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane, uint32_t chunks,
-                        uint64_t bytes, struct mono sent, bool alone);
+void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
+                        const struct scheduler_acked *acked);
 /* The pool had nothing for lanes that would have taken more: rates are lower bounds until it has.
  * */
 void scheduler_on_idle(struct scheduler *s);
