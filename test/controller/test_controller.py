@@ -574,15 +574,22 @@ class TestFleet(fleet.Fleet):
         self.join(1)
         until(b"id: 2\nevent: host\ndata: {")
         self.assertEqual(text.count(b"id: 1\n"), 1)
-        # a reader that doesn't read is cut off, and nobody else waits for it
+        # a reader that doesn't read is cut off once more waits for it than the kernel takes, and nobody else waits for it
+        fleet.run("ip", "netns", "exec", self.space("c"), "sh", "-c", "echo 4096 4096 4096 > /proc/sys/net/ipv4/tcp_wmem")
         lazy = fleet.connect(self.space("c"), "127.0.0.1", 7639)
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.sendall((head + "\r\n").encode())
         own = self.identity("h0")
-        for n in range(1, 40):
+        for n in range(1, 60):
             report = wire.report([wire.link_event(0, "up", "x" * 1000) for _ in range(60)])
             self.assertEqual(self.post("/agent/v1/report", wire.batch([(n, report)], oldest=n), **own)[0], 200)
         self.assertEqual(self.get("/api/v1/status")["hosts"], 2)
+        lazy.settimeout(fleet.IO_S)  # its end comes, else this times out
+        try:
+            while lazy.recv(65536):
+                pass
+        except ConnectionError:
+            pass
         lazy.close()
         sock.close()
 
