@@ -55,13 +55,14 @@ static struct job *make_room(struct lane *l)
     return gone;
 }
 
+/* attempts: at this notice; how many there were is the thread's alone to know. */
 static void trouble(struct deliver *d, struct lane *l, const char *key, const char *words,
-                    bool given_up)
+                    unsigned attempts, bool given_up)
 {
     const struct deliver_trouble t = {.receiver = l->receiver.name,
                                       .key = key,
                                       .words = words,
-                                      .attempts = l->attempts,
+                                      .attempts = attempts,
                                       .given_up = given_up};
 
     if (d->on_trouble != NULL) {
@@ -80,7 +81,7 @@ void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notic
         }
         j = malloc(sizeof(*j));
         if (j == NULL) {
-            trouble(d, l, notice->key, "out of memory", true);
+            trouble(d, l, notice->key, "out of memory", 0, true);
             continue;
         }
         j->notice = *notice;
@@ -98,7 +99,7 @@ void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notic
         l->count.waiting++;
         pthread_mutex_unlock(&d->lock);
         if (gone != NULL) {
-            trouble(d, l, gone->notice.key, "too many wait for this receiver", true);
+            trouble(d, l, gone->notice.key, "too many wait for this receiver", 0, true);
             free(gone);
         }
     }
@@ -160,7 +161,7 @@ void deliver_failed(struct deliver *d, struct lane *l, const char *words, bool f
     l->count.failed++;
     pthread_mutex_unlock(&d->lock);
     final = final || (head(d, l, &n) && n.event == ALERT_HEARTBEAT);
-    trouble(d, l, l->key, words, final);
+    trouble(d, l, l->key, words, l->attempts, final);
     if (final) {
         pop(d, l, false);
         return;
