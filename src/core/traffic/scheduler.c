@@ -225,9 +225,8 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
                    const struct scheduler_choice *choice)
 {
     const uint32_t chunk = size > 0 ? size : 1;
-    const double rates = all_rates(s);
     int best = -1, stale = -1;
-    double least = 0;
+    double least = 0, rates;
 
     if (s->round_robin || s->bug.condition != NULL) {
         return pick_turn(s, chunk, choice);
@@ -235,6 +234,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
     if (s->one_way && (best = pick_first(s, chunk, choice)) >= 0) {
         return best;
     }
+    rates = all_rates(s);
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct scheduler_lane *x = &s->lanes[i];
         const bool one = choice->one >> i & 1;
@@ -291,17 +291,18 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
 struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, uint32_t lane)
 {
     const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
-    int64_t e;
+    double rates, e;
 
     if (!x->open || x->rate <= 0) {
         return (struct mono){INT64_MIN};
     }
-    e = scheduler_expected(s, lane, 0).ns;
+    rates = all_rates(s);
+    e = expected(x, 0, 1, rates);
     for (uint32_t i = 0; i < LANE_MAX && x->chunks == 1; i++) {
-        const int64_t other = s->lanes[i].open ? scheduler_expected(s, i, 0).ns : e;
+        const double other = s->lanes[i].open ? expected(&s->lanes[i], 0, 1, rates) : e;
         e = other < e ? other : e;
     }
-    return mono_add(now, span_ns(-HEDGE * e));
+    return mono_add(now, span_ns(-HEDGE * (int64_t)e));
 }
 
 double scheduler_rate_bps(const struct scheduler *s, uint32_t lane)
