@@ -62,10 +62,8 @@ void ceiling_look(struct set *set, struct mono now)
         return;
     }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const bool first_try = set->lane_nics[i].tries <= 1;
         watch_lane_get(set->watch, now, i, &lane);
-        if (lane.used &&
-            (lane_usable(lane.state) || (lane.state == LANE_CONNECTING && first_try))) {
+        if (lane.used && lane_usable(lane.state)) {
             return;
         }
     }
