@@ -89,116 +89,64 @@ static bool by_chance(struct job_net *net, uint32_t ppm, uint32_t packets)
     return ppm != 0 && prng_below(&net->prng, 1000000) < (uint64_t)ppm * packets;
 }
 
-/* Nobody comes before now any more. */
-static void forget_idle(struct job_link *link, int64_t now)
+static struct job_link *link_of(struct job_net *net, const struct job_train *train)
 {
-    uint32_t past = 0;
+    struct job_nic *from = &net->nics[train->way.from], *to = &net->nics[train->way.to];
 
-    while (past < link->idle_count && link->idle[past].until <= now) {
-        past++;
+    if (train->links == 0) {
+        return &from->out;
     }
-    link->idle_count -= past;
-    memmove(link->idle, link->idle + past, link->idle_count * sizeof(link->idle[0]));
+    if (from->leaf == to->leaf || train->links == 3) {
+        return &to->in;
+    }
+    return train->links == 1 ? job_net_trunk(net, from->leaf, train->spine, false)
+                             : job_net_trunk(net, to->leaf, train->spine, true);
 }
 
-static void remove_idle(struct job_link *link, uint32_t k)
+static uint32_t packets_of(const struct job_train *train)
 {
-    link->idle_count--;
-    memmove(&link->idle[k], &link->idle[k + 1], (link->idle_count - k) * sizeof(link->idle[0]));
+    return 1 + train->bytes / SEGMENT;
 }
 
-/* After the k-th. If there is no room the last one is forgotten: who comes soon must find what is idle soon. */
-static void add_idle(struct job_link *link, uint32_t k, struct job_idle idle)
+static int64_t time_on(const struct job_link *link, const struct job_train *train)
 {
-    if (link->idle_count == JOB_IDLE_MAX) {
-        if (k + 1 == JOB_IDLE_MAX) {
-            return;
-        }
-        remove_idle(link, JOB_IDLE_MAX - 1);
-    }
-    memmove(&link->idle[k + 2], &link->idle[k + 1],
-            (link->idle_count - k - 1) * sizeof(link->idle[0]));
-    link->idle[k + 1] = idle;
-    link->idle_count++;
+    const int64_t bits = ((int64_t)train->bytes + (int64_t)packets_of(train) * HEADERS) * 8;
+
+    return bits * NS_PER_S / link->rate_bps * (link->slow ? link->slow : 1);
 }
 
-/* When a packet that comes then and takes so long would be through: it uses whatever time the link has from then on. */
-static int64_t through(const struct job_link *link, int64_t at, int64_t takes)
+int64_t job_net_forward(struct job_net *net, int64_t now, struct job_train *train)
 {
-    for (uint32_t k = 0; k < link->idle_count; k++) {
-        const int64_t from = link->idle[k].from > at ? link->idle[k].from : at;
-        const int64_t room = link->idle[k].until - from;
-        if (room >= takes) {
-            return from + takes;
-        }
-        takes -= room > 0 ? room : 0;
-    }
-    return (at > link->busy_until ? at : link->busy_until) + takes;
-}
+    struct job_link *link, *next;
+    const uint32_t packets = packets_of(train);
 
-/* It does; what is idle from `at` to `end` is no longer. */
-static void occupy(struct job_link *link, int64_t now, int64_t at, int64_t end)
-{
-    forget_idle(link, now);
-    for (uint32_t k = link->idle_count; k-- > 0;) {
-        struct job_idle *idle = &link->idle[k];
-        const struct job_idle rest = {end, idle->until};
-        if (idle->until <= at || idle->from >= end) {
-            continue;
-        }
-        if (idle->from < at) {
-            idle->until = at;
-            if (rest.from < rest.until) {
-                add_idle(link, k, rest);
-            }
-        } else if (rest.from < rest.until) {
-            *idle = rest;
-        } else {
-            remove_idle(link, k);
-        }
+    if (train->links == 0) {
+        net->packets++;
+        train->spine = job_net_spine(net, &train->way);
     }
-    if (at > link->busy_until) {
-        const struct job_idle before = {link->busy_until > now ? link->busy_until : now, at};
-        if (before.from < before.until) {
-            add_idle(link, link->idle_count - 1, before);
-        }
+    link = link_of(net, train);
+    const int64_t takes = time_on(link, train);
+    const int64_t begin = now > link->busy_until ? now : link->busy_until;
+    if (link->cut > 0 || begin - now > net->config.queue_ns * (link->slow ? link->slow : 1) ||
+        by_chance(net, link->loss_ppm, packets)) {
+        net->lost++;
+        return -1;
     }
-    link->busy_until = end > link->busy_until ? end : link->busy_until;
-}
-
-int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way, uint32_t bytes,
-                     bool *ret_damaged)
-{
-    struct job_nic *from = &net->nics[way->from], *to = &net->nics[way->to];
-    const uint32_t packets = 1 + bytes / SEGMENT;
-    const int64_t bits = ((int64_t)bytes + (int64_t)packets * HEADERS) * 8;
-    struct job_link *links[4];
-    int64_t at = now;
-    int count = 0;
-
-    *ret_damaged = false;
-    net->packets++;
-    links[count++] = &from->out;
-    if (from->leaf != to->leaf) {
-        const uint32_t spine = job_net_spine(net, way);
-        links[count++] = job_net_trunk(net, from->leaf, spine, false);
-        links[count++] = job_net_trunk(net, to->leaf, spine, true);
+    if (by_chance(net, link->damage_ppm, packets) && !train->damaged) {
+        train->damaged = true;
+        net->damaged++;
     }
-    links[count++] = &to->in;
-    for (int i = 0; i < count; i++) {
-        struct job_link *link = links[i];
-        const int64_t slow = link->slow ? link->slow : 1;
-        const int64_t takes = bits * NS_PER_S / link->rate_bps * slow;
-        const int64_t end = through(link, at, takes);
-        if (link->cut > 0 || end - takes - at > net->config.queue_ns * slow ||
-            by_chance(net, link->loss_ppm, packets)) {
-            net->lost++;
-            return -1;
-        }
-        *ret_damaged = *ret_damaged || by_chance(net, link->damage_ppm, packets);
-        occupy(link, now, at, end);
-        at = end + link->delay_ns + link->extra_ns;
+    link->busy_until = begin + takes;
+    const int64_t first = begin + takes / packets + link->delay_ns + link->extra_ns;
+    train->last = begin + takes + link->delay_ns + link->extra_ns;
+    train->there = link == &net->nics[train->way.to].in;
+    train->links++;
+    if (train->there) {
+        return train->last;
     }
-    net->damaged += *ret_damaged;
-    return at;
+    /* A link that is faster begins later, to have each packet when its turn comes. */
+    next = link_of(net, train);
+    const int64_t faster = time_on(next, train);
+    const int64_t ready = train->last + faster / packets - faster;
+    return ready > first ? ready : first;
 }

@@ -6,8 +6,8 @@
  * port is another draw. A cut link swallows what is sent into it: nobody is told. What NICs and routing
  * *say* of that (carriers, spines taken out of the hash) is told apart from what is so.
  *
- * A packet's fate is decided when it leaves; time on a link is its bytes divided by the rate, one after another. Who leaves later
- * may come to a link sooner: a link remembers when it has nothing to do before what it was promised, and uses that. */
+ * What is sent at once is a train of packets. It goes from link to link, in the order in which trains come to each, and its
+ * packets are forwarded one by one: a train's head is on the next link while its tail is on this one. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,17 +16,12 @@
 #include "base/time.h"
 #include "transport/io.h"
 
-#define JOB_NIC_MAX  8 /* of one host */
-#define JOB_IDLE_MAX 128
+#define JOB_NIC_MAX 8 /* of one host */
 
 struct job_link {
     int64_t rate_bps;
     int64_t delay_ns;
     int64_t busy_until;
-    struct job_idle {
-        int64_t from, until;
-    } idle[JOB_IDLE_MAX]; /* before that, in order of time */
-    uint32_t idle_count;
     int64_t extra_ns; /* fault: delay */
     uint32_t slow;    /* fault: the rate is divided by that; 0: no */
     uint32_t loss_ppm, damage_ppm;
@@ -69,6 +64,17 @@ struct io_address job_net_address(const struct job_net *net, uint32_t nic);
 struct job_link *job_net_trunk(struct job_net *net, uint32_t leaf, uint32_t spine, bool down);
 /* The spine that it takes between leaves. */
 uint32_t job_net_spine(const struct job_net *net, const struct job_way *way);
-/* When it arrives; -1: never. *ret_damaged: some bit of it isn't what it was. */
-int64_t job_net_send(struct job_net *net, int64_t now, const struct job_way *way, uint32_t bytes,
-                     bool *ret_damaged);
+/* A train that is to be sent, or under way. */
+struct job_train {
+    struct job_way way;
+    uint32_t bytes;
+    uint32_t spine;
+    uint8_t links; /* behind it */
+    bool there;
+    bool damaged; /* some bit of it isn't what it was */
+    int64_t last; /* when its last packet is where its first one is now */
+};
+
+/* Sends it over its next link. When it is at the one after it, to be forwarded again; or, train->there, when all of it has
+ * arrived; -1: it is lost. */
+int64_t job_net_forward(struct job_net *net, int64_t now, struct job_train *train);

@@ -76,11 +76,12 @@ struct packet {
     uint32_t conn, generation;
     uint8_t to; /* end */
     uint8_t kind;
-    bool fin, gap, damaged;
+    bool fin, gap;
     uint32_t length;
-    uint64_t sequence; /* ACK: taken so far */
-    uint64_t edge;     /* ACK: it may be sent up to here */
-    int64_t sent_at;   /* DATA; ACK: of what it answers */
+    struct job_train train; /* that carries it */
+    uint64_t sequence;      /* ACK: taken so far */
+    uint64_t edge;          /* ACK: it may be sent up to here */
+    int64_t sent_at;        /* DATA; ACK: of what it answers */
 };
 
 /* -- processes */

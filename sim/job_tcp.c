@@ -43,25 +43,33 @@ static uint32_t new_packet(struct job_world *w)
     return w->packet_count++;
 }
 
+/* Over the next link. */
+static void forward(struct job_world *w, uint32_t index)
+{
+    const int64_t at = job_net_forward(&w->net, w->now, &w->packets[index].train);
+
+    if (at >= 0) {
+        world_add(w, at, EVENT_PACKET, index);
+    } else {
+        w->packet_free[w->packet_free_count++] = index;
+    }
+}
+
 /* From that end to the other one. */
 static void transmit(struct job_world *w, uint32_t conn, uint8_t from, struct packet packet)
 {
     const struct conn *c = w->conns[conn];
     const struct end *a = &c->ends[from], *b = &c->ends[!from];
-    const struct job_way way = {
-        .from = a->nic, .to = b->nic, .from_port = a->port, .to_port = b->port};
-    const int64_t at = job_net_send(&w->net, w->now, &way, packet.length, &packet.damaged);
+    const uint32_t index = new_packet(w);
 
-    if (at < 0) {
-        return;
-    }
     packet.conn = conn;
     packet.generation = c->generation;
     packet.to = !from;
-    packet.damaged = packet.damaged && packet.length > 0;
-    const uint32_t index = new_packet(w);
+    packet.train = (struct job_train){
+        .way = {.from = a->nic, .to = b->nic, .from_port = a->port, .to_port = b->port},
+        .bytes = packet.length};
     w->packets[index] = packet;
-    world_add(w, at, EVENT_PACKET, index);
+    forward(w, index);
 }
 
 static void acknowledge(struct job_world *w, uint32_t conn, uint8_t from, bool gap, int64_t sent_at)
@@ -322,7 +330,7 @@ static void take(struct job_world *w, struct end *e, struct end *peer, const str
     if (end > e->received) {
         e->received = end;
         e->arrived_at = w->now;
-        if (packet->damaged) {
+        if (packet->train.damaged) {
             const uint64_t at = before + prng_below(&w->prng, end - before);
             peer->ring[at & (w->buffer_bytes - 1)] ^= (uint8_t)(1u << prng_below(&w->prng, 8));
         }
@@ -432,6 +440,10 @@ void sim_packet(struct job_world *w, uint32_t index)
     const struct packet packet = w->packets[index];
     struct conn *c = w->conns[packet.conn];
 
+    if (!packet.train.there) {
+        forward(w, index);
+        return;
+    }
     w->packet_free[w->packet_free_count++] = index;
     if (!c->used || c->generation != packet.generation) {
         return;
