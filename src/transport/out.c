@@ -180,7 +180,7 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     set->pid = answer.pid;
     scheduler_lane_open(&set->scheduler, now, lane, mono_sub(now, stream->began));
     detector_lane_open(&set->traffic.detector, now, lane);
-    detector_on_rtt_floor(&set->traffic.detector, mono_sub(now, stream->began));
+    detector_on_rtt(&set->traffic.detector, mono_sub(now, stream->began));
     set_shaken(set, now, lane);
     set_tell_nics(set, stream);
     return 0;

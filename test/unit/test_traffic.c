@@ -164,6 +164,32 @@ static void test_free_lane_is_used(void **state)
     assert_true((double)queues[3].bytes >= 0.95 * (double)sum);
 }
 
+/* A lane that comes to others may be on the path that another one has just left. */
+static void test_a_newcomer_tells_first(void **state)
+{
+    const struct scheduler_choice only = {.usable = 8, .room = 8, .weights = {1, 1, 1, 1}};
+    static struct queue queues[LANES];
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25);
+    for (int i = 0; i < 4; i++) { /* nobody is known: as much as any lane gets */
+        assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), 3);
+        put(&s, &queues[3], 3, now);
+    }
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), -1);
+    (void)play(&s, queues, &now, 20 * NS_PER_MS);
+    memset(&queues[3], 0, sizeof(queues[3]));
+    queues[3].rate = 1.25;
+    scheduler_lane_down(&s, 3);
+    scheduler_lane_open(&s, (struct mono){now}, 3, span_ns(RTT_NS));
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), 3);
+    put(&s, &queues[3], 3, now);
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), -1);
+    (void)play(&s, queues, &now, 20 * NS_PER_MS);
+    assert_true((double)queues[3].bytes >= 0.9 * 1.25 * 20e6);
+}
+
 static void test_waits_for_the_best(void **state)
 {
     static struct queue queues[LANES];
@@ -253,8 +279,8 @@ static void feed(struct detector *d, struct prng *p, int64_t *now, const int64_t
     }
 }
 
-static enum detector_verdict judged(const int64_t *queue_ns, const struct detector_context *context,
-                                    uint32_t *ret_contended)
+static struct detector_finding found(const int64_t *queue_ns,
+                                     const struct detector_context *context)
 {
     static const int64_t none[LANES];
     struct detector_finding finding;
@@ -264,7 +290,8 @@ static enum detector_verdict judged(const int64_t *queue_ns, const struct detect
 
     prng_init(&p, 3);
     detector_init(&d, (struct mono){0});
-    detector_on_rtt_floor(&d, span_us(50));
+    detector_on_rtt(&d, span_us(50));
+    detector_on_rtt(&d, span_us(50000)); /* a lane that was made over a full path */
     for (uint32_t i = 0; i < LANES; i++) {
         detector_lane_open(&d, (struct mono){0}, i);
     }
@@ -275,8 +302,31 @@ static enum detector_verdict judged(const int64_t *queue_ns, const struct detect
     assert_int_equal(finding.verdict, DETECTOR_CLEAR);
     feed(&d, &p, &now, queue_ns, 30);
     detector_judge(&d, (struct mono){now}, context, &finding);
+    return finding;
+}
+
+static enum detector_verdict judged(const int64_t *queue_ns, const struct detector_context *context,
+                                    uint32_t *ret_contended)
+{
+    const struct detector_finding finding = found(queue_ns, context);
+
     *ret_contended = finding.contended;
     return finding.verdict;
+}
+
+/* Two flows on one path wait twice as long as one; on a path that carries a tenth it's another matter. */
+static void test_starved(void **state)
+{
+    const int64_t shared[LANES] = {400000, 900000, 400000, 400000};
+    const int64_t slow[LANES] = {400000, 900000, 400000, 4000000};
+    const int64_t idle[LANES] = {0, 0, 4000000, 0};
+    const struct detector_context alone = {.peers = 4, .peers_over = 1};
+
+    (void)state;
+    assert_int_equal(found(shared, &alone).starved, 0);
+    assert_int_equal(found(slow, &alone).contended, 0xa);
+    assert_int_equal(found(slow, &alone).starved, 8);
+    assert_int_equal(found(idle, &alone).starved, 4);
 }
 
 static void test_verdicts(void **state)
@@ -312,7 +362,7 @@ static void test_clocks_are_no_contention(void **state)
 
     (void)state;
     detector_init(&d, (struct mono){0});
-    detector_on_rtt_floor(&d, span_us(50));
+    detector_on_rtt(&d, span_us(50));
     for (uint32_t i = 0; i < LANES; i++) {
         detector_lane_open(&d, (struct mono){0}, i);
     }
@@ -388,6 +438,44 @@ static void test_repath_is_slow_to_move(void **state)
     }
     assert_int_equal(repath_decide(&r, (struct mono){now + NS_PER_S}, &f, 2),
                      -1); /* one at a time */
+}
+
+/* When lane 1 leaves, its lanes being contended and congested together. */
+static int64_t leaves_after(struct repath *r, int64_t now, uint32_t starved)
+{
+    const struct detector_finding f = {.verdict = DETECTOR_BOTH,
+                                       .contended = 2,
+                                       .starved = starved,
+                                       .worst = 1,
+                                       .excess_ns = 9000000};
+    const int64_t began = now;
+
+    for (; now - began < 60 * NS_PER_S; now += NS_PER_MS) {
+        repath_on_acked(r, 1, now / NS_PER_MS % 10 == 0);
+        if (repath_decide(r, (struct mono){now}, &f, 2) >= 0) {
+            return now - began;
+        }
+    }
+    return -1;
+}
+
+/* What is shared can wait, and does the longer the less it helped; a lane that is starved needn't. */
+static void test_the_starved_leave_at_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct repath r;
+        int64_t now = 0;
+        repath_init(&r, seed, (struct mono){0});
+        for (int i = 0; i < 4; i++) {
+            const int64_t took = leaves_after(&r, now, 0);
+            assert_in_range(took, 2 * NS_PER_S, 8 * NS_PER_S);
+            now += took;
+            repath_on_moved(&r, (struct mono){now}, 9000000);
+        }
+        const int64_t took = leaves_after(&r, now, 2);
+        assert_in_range(took, 50 * NS_PER_MS, NS_PER_S);
+    }
 }
 
 /* Senders before one link of 10 Gb/s: each has as much on its way as it may, or `greed`. Told once a millisecond. */
@@ -635,13 +723,16 @@ int main(void)
         cmocka_unit_test(test_full_and_fair),
         cmocka_unit_test(test_brown_out),
         cmocka_unit_test(test_free_lane_is_used),
+        cmocka_unit_test(test_a_newcomer_tells_first),
         cmocka_unit_test(test_waits_for_the_best),
         cmocka_unit_test(test_chunk_size),
         cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_clocks_are_no_contention),
         cmocka_unit_test(test_jobs_do_not_chase),
+        cmocka_unit_test(test_starved),
         cmocka_unit_test(test_repath_is_slow_to_move),
+        cmocka_unit_test(test_the_starved_leave_at_once),
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_credit_does_no_harm),
         cmocka_unit_test(test_pacing),

@@ -9,6 +9,7 @@
 #define HELD         8 /* chunks */
 #define FEW          4 /* samples of a lane before it is judged */
 #define RECENT_NS    (100 * NS_PER_MS)
+#define STARVED      3 /* queues of the best lane */
 
 void detector_init(struct detector *d, struct mono now)
 {
@@ -32,9 +33,11 @@ void detector_lane_down(struct detector *d, uint32_t lane)
     }
 }
 
-void detector_on_rtt_floor(struct detector *d, struct span rtt)
+void detector_on_rtt(struct detector *d, struct span rtt)
 {
-    d->rtt_floor_ns = rtt.ns > 0 ? rtt.ns : 0;
+    if (rtt.ns > 0 && (d->rtt_floor_ns == 0 || rtt.ns < d->rtt_floor_ns)) {
+        d->rtt_floor_ns = rtt.ns;
+    }
 }
 
 static int by_value(const void *a, const void *b)
@@ -85,10 +88,15 @@ static void base_update(struct detector *d)
     d->base_ns = least;
 }
 
+static int64_t floor_of(const struct detector_lane *x)
+{
+    return x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
+}
+
 void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns)
 {
     struct detector_lane *x;
-    int64_t floor, q;
+    int64_t q;
 
     if (lane >= LANE_MAX || !d->lanes[lane].open || d->off) {
         return;
@@ -100,8 +108,7 @@ void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t
         x->bucket_at = now;
     }
     x->floor_ns[0] = owd_ns < x->floor_ns[0] ? owd_ns : x->floor_ns[0];
-    floor = x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
-    q = owd_ns - floor;
+    q = owd_ns - floor_of(x);
     x->owd_ns = owd_ns;
     x->at = now;
     x->q_ns[x->next] = q;
@@ -140,6 +147,21 @@ static bool another_faster(const struct detector *d, struct mono now, const stru
     return false;
 }
 
+/* The least bare owd of the lanes. A lane that never saw its path empty has a floor that hides the queue there. */
+static int64_t best_owd(const struct detector *d, struct mono now)
+{
+    int64_t best = INT64_MAX;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct detector_lane *x = &d->lanes[i];
+        if (x->open && x->count >= FEW && mono_sub(now, x->at).ns <= RECENT_NS &&
+            x->smooth_ns + floor_of(x) < best) {
+            best = x->smooth_ns + floor_of(x);
+        }
+    }
+    return best;
+}
+
 static bool lane_over(const struct detector *d, struct mono now, const struct detector_lane *x)
 {
     return x->open && x->over >= HELD && mono_sub(now, x->over_since).ns >= 2 * d->rtt_floor_ns &&
@@ -170,6 +192,8 @@ void detector_judge(const struct detector *d, struct mono now,
                     const struct detector_context *context, struct detector_finding *ret_finding)
 {
     struct detector_finding f = {.worst = -1, .base_ns = d->base_ns, .theta_ns = d->theta_ns};
+    const int64_t best = best_owd(d, now);
+    const int64_t queue = d->base_ns > d->theta_ns ? d->base_ns : d->theta_ns;
     uint32_t known = 0;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -183,7 +207,10 @@ void detector_judge(const struct detector *d, struct mono now,
             f.worst = (int)i;
             f.excess_ns = excess;
         }
-        f.contended |= lane_over(d, now, x) ? 1u << i : 0;
+        if (lane_over(d, now, x)) {
+            f.contended |= 1u << i;
+            f.starved |= x->smooth_ns + floor_of(x) - best > STARVED * queue ? 1u << i : 0;
+        }
     }
     f.verdict = known == 0 || d->off ? DETECTOR_UNKNOWN
                                      : verdict_of(f.contended != 0, detector_base_over(d), context);

@@ -15,6 +15,9 @@
  * And another lane must have been faster since, by the bare owd, in the last 100 ms: else a clock that was set or drifts, or
  * a floor that is older than another, would look like a queue on the lane that has most to do.
  *
+ * Starved: the bare owd is beyond the best lane's by more than three times c (or theta): who shares a path with others waits as
+ * they do, but not so much longer than on all other paths, so this one carries less than they.
+ *
  * Only stamps of one kind are compared: samples that woke a process up late are not for here. One
  * per set, sender's end (delays come back in STATE); plain struct, no allocation. */
 #pragma once
@@ -71,6 +74,7 @@ struct detector_context {
 struct detector_finding {
     enum detector_verdict verdict;
     uint32_t contended; /* bit k: lane k */
+    uint32_t starved;   /* of those: what no fair share explains */
     int worst;          /* lane with the greatest e, -1 */
     int64_t excess_ns;  /* its e */
     int64_t base_ns;    /* c */
@@ -80,7 +84,8 @@ struct detector_finding {
 void detector_init(struct detector *d, struct mono now);
 void detector_lane_open(struct detector *d, struct mono now, uint32_t lane);
 void detector_lane_down(struct detector *d, uint32_t lane);
-void detector_on_rtt_floor(struct detector *d, struct span rtt);
+/* A round trip that was measured: the least of them counts. */
+void detector_on_rtt(struct detector *d, struct span rtt);
 /* One chunk's one-way delay, less length / rate (serialisation) if it is known. */
 void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns);
 /* c > theta has held: counts for the NIC's other sets. */

@@ -10,7 +10,8 @@
 
 void repath_init(struct repath *r, uint64_t seed, struct mono now)
 {
-    *r = (struct repath){.busy = -1, .freeze = {FREEZE_NS}, .frozen = now, .coin_at = now};
+    *r = (struct repath){
+        .busy = -1, .freeze = {{FREEZE_NS}, {FREEZE_NS}}, .frozen = {now, now}, .coin_at = now};
     prng_init(&r->prng, seed);
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         r->since[i] = MONO_NEVER;
@@ -36,23 +37,39 @@ static void remember(struct repath *r, struct mono now, uint32_t contended)
     }
 }
 
+/* The lane that has been ill for long enough. */
+static int pick_held(const struct repath *r, struct mono now, const struct detector_finding *f,
+                     uint32_t lanes, int64_t held, uint32_t chunks)
+{
+    int lane = -1;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        if (lanes >> i & 1 && r->since[i].ns != INT64_MAX &&
+            mono_sub(now, r->since[i]).ns >= held && r->chunks[i] >= chunks &&
+            (lane < 0 || (int)i == f->worst)) {
+            lane = (int)i;
+        }
+    }
+    return lane;
+}
+
 int repath_decide(struct repath *r, struct mono now, const struct detector_finding *f,
                   uint32_t better)
 {
     const bool both = f->verdict == DETECTOR_BOTH;
-    const int64_t held = both ? BOTH_NS : HELD_NS;
     int lane = -1;
 
     remember(r, now, f->verdict == DETECTOR_CONTENTION || both ? f->contended : 0);
-    if (r->busy >= 0 || mono_before(now, r->frozen)) {
+    if (r->busy >= 0) {
         return -1;
     }
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        if ((f->contended & better) >> i & 1 && r->since[i].ns != INT64_MAX &&
-            mono_sub(now, r->since[i]).ns >= held && r->chunks[i] >= HELD_CHUNKS &&
-            (lane < 0 || (int)i == f->worst)) {
-            lane = (int)i;
-        }
+    if (!mono_before(now, r->frozen[REPATH_STARVED])) {
+        lane = pick_held(r, now, f, f->starved & better, HELD_NS, 0);
+        r->why = REPATH_STARVED;
+    }
+    if (lane < 0 && !mono_before(now, r->frozen[REPATH_CONTENDED])) {
+        lane = pick_held(r, now, f, f->contended & better, both ? BOTH_NS : HELD_NS, HELD_CHUNKS);
+        r->why = REPATH_CONTENDED;
     }
     if (lane < 0 || mono_before(now, r->coin_at)) {
         return -1;
@@ -70,14 +87,15 @@ int repath_decide(struct repath *r, struct mono now, const struct detector_findi
 void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns)
 {
     const bool helped = excess_ns >= 0 && excess_ns <= r->excess_before_ns / 2;
+    struct span *freeze;
 
     if (r->busy < 0) {
         return;
     }
     r->since[r->busy] = MONO_NEVER;
     r->busy = -1;
-    r->freeze.ns =
-        helped ? FREEZE_NS : (r->freeze.ns * 2 < FREEZE_MAX ? r->freeze.ns * 2 : FREEZE_MAX);
-    r->frozen =
-        mono_add(now, span_ns((int64_t)((1 + prng_uniform(&r->prng)) * (double)r->freeze.ns)));
+    freeze = &r->freeze[r->why];
+    freeze->ns = helped ? FREEZE_NS : (freeze->ns * 2 < FREEZE_MAX ? freeze->ns * 2 : FREEZE_MAX);
+    r->frozen[r->why] =
+        mono_add(now, span_ns((int64_t)((1 + prng_uniform(&r->prng)) * (double)freeze->ns)));
 }

@@ -5,6 +5,9 @@
  * is on trial. Then frozen for U[1, 2] * 50 ms, doubled up to 2 s each time its excess didn't
  * halve, back to 50 ms when it did. With contention and congestion together (BOTH), only after 2 s.
  *
+ * A starved lane goes after 50 ms whatever else is congested, and isn't held back by what moves of the other kind did: its path
+ * carries a fraction of the others', which no other job can have, so nobody is chased.
+ *
  * One per set; plain struct, no allocation. */
 #pragma once
 #include <stdbool.h>
@@ -16,15 +19,18 @@
 #include "base/time.h"
 #include "core/traffic/detector.h"
 
+enum repath_why { REPATH_CONTENDED, REPATH_STARVED, REPATH_WHY_COUNT };
+
 struct repath {
     struct prng prng;
-    struct mono since[LANE_MAX]; /* contended since; MONO_NEVER not */
-    uint32_t chunks[LANE_MAX];   /* acknowledged since then */
-    struct mono frozen;          /* until */
-    struct span freeze;          /* the next one's base */
-    int busy;                    /* lane on its way, -1 none */
-    int64_t excess_before_ns;    /* of the lane last moved */
-    struct mono coin_at;         /* tossed at most once per 50 ms */
+    struct mono since[LANE_MAX];          /* contended since; MONO_NEVER not */
+    uint32_t chunks[LANE_MAX];            /* acknowledged since then */
+    struct mono frozen[REPATH_WHY_COUNT]; /* until */
+    struct span freeze[REPATH_WHY_COUNT]; /* the next one's base */
+    int busy;                             /* lane on its way, -1 none */
+    enum repath_why why;                  /* of that one */
+    int64_t excess_before_ns;             /* of the lane last moved */
+    struct mono coin_at;                  /* tossed at most once per 50 ms */
     uint64_t count;
 };
 

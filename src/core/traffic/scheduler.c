@@ -42,16 +42,22 @@ static int64_t floor_of(const struct scheduler_lane *x)
 
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt)
 {
+    int64_t asleep = 0;
+
     if (lane >= LANE_MAX) {
         return;
     }
     s->lane_count += !s->lanes[lane].open;
+    for (uint32_t i = 0; i < LANE_MAX;
+         i++) { /* beside others that are known it has to tell first */
+        asleep = i != lane && s->lanes[i].open && s->lanes[i].rate > 0 ? COLD_NS : asleep;
+    }
     s->lanes[lane] =
         (struct scheduler_lane){.open = true,
                                 .floor_ns = {rtt.ns >= 0 ? rtt.ns : INT64_MAX, INT64_MAX},
                                 .bucket_at = now,
                                 .bound_at = now,
-                                .acked_at = now,
+                                .acked_at = mono_add(now, span_ns(-asleep)),
                                 .run_at = now};
 }
 
