@@ -17,7 +17,10 @@
 #include "base/prng.h"
 #include "wire/clock_page.h"
 
-#define FOUND_MAX 64
+#define FOUND_MAX  64
+#define FAST_MBPS  200000
+#define LANES      4
+#define LANES_FAST 8
 
 bool devices_match(const char *filter, const char *name)
 {
@@ -240,6 +243,16 @@ int devices_find(const char *sysfs, const char *filter, struct device *ret_devic
     memcpy(ret_devices, found, (size_t)count * sizeof(*found));
     free(found);
     return count;
+}
+
+uint32_t devices_lanes(const struct device *devices, uint32_t count)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        most = devices[i].speed_mbps > most ? devices[i].speed_mbps : most;
+    }
+    return most >= FAST_MBPS ? LANES_FAST : LANES;
 }
 
 bool devices_of_agent(const char *folder, char *ret_filter, size_t size)

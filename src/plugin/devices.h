@@ -28,5 +28,8 @@ MUST_CHECK int devices_find(const char *sysfs, const char *filter, struct device
                             int capacity);
 /* The filter that lets through the NICs that the agent watches, by its clock page in that folder. False: there is none. */
 MUST_CHECK bool devices_of_agent(const char *folder, char *ret_filter, size_t size);
+/* Lanes that a peer gets unless told otherwise: 4, and 8 where a NIC has 200 Gb/s: one connection brings a fraction of that,
+ * and so fast a fabric has many paths (bench/job_sim.c: of what spraying brings 4 get 0.87, 8 0.96). */
+uint32_t devices_lanes(const struct device *devices, uint32_t count);
 /* Whether the filter lets that name through. */
 bool devices_match(const char *filter, const char *name);

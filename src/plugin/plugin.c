@@ -138,7 +138,8 @@ static int open_transport(void)
         .mode = plugin.settings.mode == PLUGIN_OBSERVE    ? TRANSPORT_OBSERVE
                 : plugin.settings.mode == PLUGIN_FAILOVER ? TRANSPORT_FAILOVER
                                                           : TRANSPORT_FULL,
-        .lanes = plugin.settings.lanes,
+        .lanes = plugin.settings.lanes != 0 ? plugin.settings.lanes
+                                            : devices_lanes(plugin.devices, plugin.device_count),
         .standbys = plugin.settings.standbys,
         .sockets = plugin.settings.sockets,
         .patience = plugin.settings.patience,

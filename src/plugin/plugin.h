@@ -14,7 +14,7 @@ enum plugin_mode { PLUGIN_OFF, PLUGIN_OBSERVE, PLUGIN_FAILOVER, PLUGIN_FULL };
 
 struct settings {
     enum plugin_mode mode;
-    uint32_t lanes;
+    uint32_t lanes; /* 0: by the NICs' speed */
     uint32_t standbys;
     uint32_t sockets;
     struct span patience;

@@ -44,8 +44,9 @@ static double number(nccl_logger logger, const char *variable, double low, doubl
     }
     number = strtod(value, &end);
     if (*end != 0 || !(number >= low && number <= high)) {
-        WARN(logger, "NET/" PLUGIN_NAME ": %s=%s is not a number from %g to %g: taken as %g",
-             variable, value, low, high, otherwise);
+        WARN(logger,
+             "NET/" PLUGIN_NAME ": %s=%s is not a number from %g to %g: its default is taken",
+             variable, value, low, high);
         return otherwise;
     }
     return number;
@@ -90,7 +91,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
 
     *ret = (struct settings){
         .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
-        .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 4),
+        .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 0),
         .standbys = (uint32_t)number(logger, "FOLIOT_STANDBYS", 0, 4, 2),
         .sockets = sockets(number(logger, "FOLIOT_LANES", 16, 1000000, PROCESS_LANES_MAX)),
         .patience =

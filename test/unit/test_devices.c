@@ -71,6 +71,10 @@ static void the_loopback_is_described_from_sysfs(void **state)
     snprintf(target, sizeof(target), "%s/devices/0000:3b:00.1", root);
     assert_string_equal(devices[0].pci_path, target); /* the function, not what hangs on it */
     assert_true(devices[0].loopback);
+    assert_int_equal(devices_lanes(devices, 1), 8);
+    devices[0].speed_mbps = 100000;
+    assert_int_equal(devices_lanes(devices, 1), 4);
+    assert_int_equal(devices_lanes(devices, 0), 4);
     assert_int_equal(devices_find(root, "=nosuch", devices, 4), 0);
     snprintf(path, sizeof(path), "rm -r %s", root);
     assert_int_equal(system(path), 0);
