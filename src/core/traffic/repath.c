@@ -1,12 +1,13 @@
 /* repath.c: see repath.h. */
 #include "core/traffic/repath.h"
 
-#define HELD_NS     (50 * NS_PER_MS)
-#define HELD_CHUNKS 16
-#define BOTH_NS     (2 * NS_PER_S)
-#define FREEZE_NS   (50 * NS_PER_MS)
-#define FREEZE_MAX  (2 * NS_PER_S)
-#define COIN_NS     (50 * NS_PER_MS)
+#define HELD_NS        (50 * NS_PER_MS)
+#define HELD_CHUNKS    16
+#define STARVED_QUEUES 48 /* that the best lane's chunks waited through meanwhile */
+#define BOTH_NS        (2 * NS_PER_S)
+#define FREEZE_NS      (50 * NS_PER_MS)
+#define FREEZE_MAX     (2 * NS_PER_S)
+#define COIN_NS        (50 * NS_PER_MS)
 
 void repath_init(struct repath *r, uint64_t seed, struct mono now)
 {
@@ -14,7 +15,7 @@ void repath_init(struct repath *r, uint64_t seed, struct mono now)
         .busy = -1, .freeze = {{FREEZE_NS}, {FREEZE_NS}}, .frozen = {now, now}, .coin_at = now};
     prng_init(&r->prng, seed);
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        r->since[i] = MONO_NEVER;
+        r->since[i] = r->starved_since[i] = MONO_NEVER;
     }
 }
 
@@ -25,9 +26,14 @@ void repath_on_acked(struct repath *r, uint32_t lane, uint32_t chunks)
     }
 }
 
-static void remember(struct repath *r, struct mono now, uint32_t contended)
+static void remember(struct repath *r, struct mono now, uint32_t contended, uint32_t starved)
 {
     for (uint32_t i = 0; i < LANE_MAX; i++) {
+        if (!((contended & starved) >> i & 1)) {
+            r->starved_since[i] = MONO_NEVER;
+        } else if (r->starved_since[i].ns == INT64_MAX) {
+            r->starved_since[i] = now;
+        }
         if (!(contended >> i & 1)) {
             r->since[i] = MONO_NEVER;
         } else if (r->since[i].ns == INT64_MAX) {
@@ -37,20 +43,30 @@ static void remember(struct repath *r, struct mono now, uint32_t contended)
     }
 }
 
-/* The lane that has been ill for long enough. */
-static int pick_held(const struct repath *r, struct mono now, const struct detector_finding *f,
-                     uint32_t lanes, int64_t held, uint32_t chunks)
+/* Of those lanes one that has been ill for long enough; the worst, if it has. */
+static int pick_held(const struct mono *since, struct mono now, uint32_t lanes, int64_t held,
+                     int worst)
 {
     int lane = -1;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        if (lanes >> i & 1 && r->since[i].ns != INT64_MAX &&
-            mono_sub(now, r->since[i]).ns >= held && r->chunks[i] >= chunks &&
-            (lane < 0 || (int)i == f->worst)) {
+        if (lanes >> i & 1 && since[i].ns != INT64_MAX && mono_sub(now, since[i]).ns >= held &&
+            (lane < 0 || (int)i == worst)) {
             lane = (int)i;
         }
     }
     return lane;
+}
+
+/* Lanes that told enough since they became contended. */
+static uint32_t heard(const struct repath *r)
+{
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        lanes |= r->chunks[i] >= HELD_CHUNKS ? 1u << i : 0;
+    }
+    return lanes;
 }
 
 int repath_decide(struct repath *r, struct mono now, const struct detector_finding *f,
@@ -59,16 +75,19 @@ int repath_decide(struct repath *r, struct mono now, const struct detector_findi
     const bool both = f->verdict == DETECTOR_BOTH;
     int lane = -1;
 
-    remember(r, now, f->verdict == DETECTOR_CONTENTION || both ? f->contended : 0);
+    remember(r, now, f->verdict == DETECTOR_CONTENTION || both ? f->contended : 0, f->starved);
     if (r->busy >= 0) {
         return -1;
     }
     if (!mono_before(now, r->frozen[REPATH_STARVED])) {
-        lane = pick_held(r, now, f, f->starved & better, HELD_NS, 0);
+        const int64_t queues = STARVED_QUEUES * f->base_ns;
+        lane =
+            pick_held(r->starved_since, now, better, queues > HELD_NS ? queues : HELD_NS, f->worst);
         r->why = REPATH_STARVED;
     }
     if (lane < 0 && !mono_before(now, r->frozen[REPATH_CONTENDED])) {
-        lane = pick_held(r, now, f, f->contended & better, both ? BOTH_NS : HELD_NS, HELD_CHUNKS);
+        lane = pick_held(r->since, now, f->contended & better & heard(r), both ? BOTH_NS : HELD_NS,
+                         f->worst);
         r->why = REPATH_CONTENDED;
     }
     if (lane < 0 || mono_before(now, r->coin_at)) {
@@ -92,7 +111,7 @@ void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns)
     if (r->busy < 0) {
         return;
     }
-    r->since[r->busy] = MONO_NEVER;
+    r->since[r->busy] = r->starved_since[r->busy] = MONO_NEVER;
     r->busy = -1;
     freeze = &r->freeze[r->why];
     freeze->ns = helped ? FREEZE_NS : (freeze->ns * 2 < FREEZE_MAX ? freeze->ns * 2 : FREEZE_MAX);

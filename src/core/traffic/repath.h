@@ -5,7 +5,7 @@
  * is on trial. Then frozen for U[1, 2] * 50 ms, doubled up to 2 s each time its excess didn't
  * halve, back to 50 ms when it did. With contention and congestion together (BOTH), only after 2 s.
  *
- * A starved lane goes after 50 ms whatever else is congested, and isn't held back by what moves of the other kind did: its path
+ * A starved lane goes after max(50 ms, 16 c) whatever else is congested, and isn't held back by what moves of the other kind did: its path
  * carries a fraction of the others', which no other job can have, so nobody is chased.
  *
  * One per set; plain struct, no allocation. */
@@ -25,6 +25,7 @@ struct repath {
     struct prng prng;
     struct mono since[LANE_MAX];          /* contended since; MONO_NEVER not */
     uint32_t chunks[LANE_MAX];            /* acknowledged since then */
+    struct mono starved_since[LANE_MAX];  /* as since */
     struct mono frozen[REPATH_WHY_COUNT]; /* until */
     struct span freeze[REPATH_WHY_COUNT]; /* the next one's base */
     int busy;                             /* lane on its way, -1 none */

@@ -42,22 +42,22 @@ static int64_t floor_of(const struct scheduler_lane *x)
 
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt)
 {
-    int64_t asleep = 0;
+    uint32_t spare = SPARE_CHUNKS;
 
     if (lane >= LANE_MAX) {
         return;
     }
     s->lane_count += !s->lanes[lane].open;
-    for (uint32_t i = 0; i < LANE_MAX;
-         i++) { /* beside others that are known it has to tell first */
-        asleep = i != lane && s->lanes[i].open && s->lanes[i].rate > 0 ? COLD_NS : asleep;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        spare = i != lane && s->lanes[i].open && s->lanes[i].rate > 0 ? 1 : spare;
     }
     s->lanes[lane] =
         (struct scheduler_lane){.open = true,
                                 .floor_ns = {rtt.ns >= 0 ? rtt.ns : INT64_MAX, INT64_MAX},
                                 .bucket_at = now,
                                 .bound_at = now,
-                                .acked_at = mono_add(now, span_ns(-asleep)),
+                                .acked_at = now,
+                                .spare = spare,
                                 .run_at = now};
 }
 
@@ -151,6 +151,7 @@ void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
     rate_sample(x, now, acked->bytes);
     x->acked_at = now;
     x->cold = false;
+    x->spare += x->spare < SPARE_CHUNKS;
 }
 
 void scheduler_on_idle(struct scheduler *s)
@@ -165,7 +166,7 @@ static bool full(const struct scheduler_lane *x, uint32_t size, bool one)
     if (one || x->cold) {
         return x->chunks > 0;
     }
-    return x->unacked >= (uint64_t)(x->rate * (double)floor_of(x)) + (uint64_t)SPARE_CHUNKS * size;
+    return x->unacked >= (uint64_t)(x->rate * (double)floor_of(x)) + (uint64_t)x->spare * size;
 }
 
 struct span scheduler_backlog(const struct scheduler *s, uint32_t lane)

@@ -11,8 +11,8 @@
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
  * >= r_i * (round trip floor) + 4 chunks, or the kernel's buffer has no room (the caller's `room`).
  *
- * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh; after 200 ms idle, while suspect,
- * and when new beside lanes that are known, one chunk at a time. If a broken invariant is found the scheduler
+ * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh; after 200 ms idle, and while
+ * suspect, one chunk at a time. A lane that comes to others that are known begins with one: 1, 2, 3, 4. If a broken invariant is found the scheduler
  * goes on as round robin (scheduler_bug says which).
  *
  * One per lane set, sender's end. No allocation; plain struct. About 30 ns a pick with 4 lanes. */
@@ -36,7 +36,8 @@ struct scheduler_lane {
     struct mono bound_at;  /* last chunk bound */
     struct mono acked_at;  /* last acknowledgement */
     bool limited; /* the sender had less to send than the lane would take, since the last sample */
-    bool cold;    /* idle for 200 ms, or a newcomer: one chunk until something is acknowledged */
+    bool cold;    /* idle for 200 ms: one chunk until something is acknowledged */
+    uint32_t spare;     /* chunks beyond rate * floor */
     uint64_t run_bytes; /* acknowledged since run_at, while never empty */
     struct mono run_at;
 };
