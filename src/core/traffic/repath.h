@@ -5,8 +5,9 @@
  * is on trial. Then frozen for U[1, 2] * 50 ms, doubled up to 2 s each time its excess didn't
  * halve, back to 50 ms when it did. With contention and congestion together (BOTH), only after 2 s.
  *
- * A starved lane goes after max(50 ms, 16 c) whatever else is congested, and isn't held back by what moves of the other kind did: its path
- * carries a fraction of the others', which no other job can have, so nobody is chased.
+ * A starved lane (detector.h) goes after max(50 ms, 48 c) whatever else is congested, and isn't held
+ * back by what moves of the other kind did. c is the least queue: where paths are slow, 50 ms are one
+ * round trip, and lanes that left after that chased each other.
  *
  * One per set; plain struct, no allocation. */
 #pragma once

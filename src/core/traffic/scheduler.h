@@ -11,9 +11,10 @@
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
  * >= r_i * (round trip floor) + 4 chunks, or the kernel's buffer has no room (the caller's `room`).
  *
- * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh; after 200 ms idle, and while
- * suspect, one chunk at a time. A lane that comes to others that are known begins with one: 1, 2, 3, 4. If a broken invariant is found the scheduler
- * goes on as round robin (scheduler_bug says which).
+ * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh; after
+ * 200 ms idle, and while suspect, one chunk at a time. A lane that comes to others that are known
+ * begins with one, and has 4 after three acknowledgements. If a broken invariant is found the
+ * scheduler goes on as round robin (scheduler_bug says which).
  *
  * One per lane set, sender's end. No allocation; plain struct. About 30 ns a pick with 4 lanes. */
 #pragma once
