@@ -491,6 +491,8 @@ static int pick(struct set *set, struct mono now, const struct sender_chunk *chu
     const uint32_t good = choice->usable & choice->room & ~choice->one;
     int together;
 
+    set->scheduler.slow = false;
+
     for (uint32_t lanes = chunk->eager && chunk->size <= QUICK_SIZE ? good : 0; lanes != 0;
          lanes &= lanes - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
@@ -531,6 +533,7 @@ void out_pump(struct set *set, struct mono now)
         const bool small = chunk.eager && chunk.size <= QUICK_SIZE;
         const uint32_t paced = chunk.resent || small ? 0 : yield_lanes(set, now);
         choice.usable &= ~(chunk.not_on | paced);
+        choice.urgent = chunk.resent;
         const int lane = pick(set, now, &chunk, &choice);
         if (lane < 0 || sender_bind(set->sender, now, &chunk, (uint32_t)lane, &header) < 0) {
             if (paced != 0) { /* what they carry now isn't what they could */
@@ -541,6 +544,9 @@ void out_pump(struct set *set, struct mono now)
         yield_on_sent(set, now, (uint32_t)lane, chunk.length);
         scheduler_on_bound(&set->scheduler, now, (uint32_t)lane, chunk.length);
         write_chunk(set, now, (uint32_t)lane, &chunk, &header);
+        if (set->scheduler.slow) { /* its message shall not wait for what is there to tell */
+            (void)sender_double(set->sender, (uint32_t)lane);
+        }
     }
 }
 

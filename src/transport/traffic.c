@@ -3,7 +3,8 @@
  *   delays in STATE ─► detector ─► repath: this lane ─► a new lane beside it, from another port ─► the old one drains
  *
  * A lane's path is its port's luck, so a new connection is a new draw. Make before break: the old lane takes
- * chunks until the new one carries, then it empties and closes; nothing is sent twice. One at a time per set. */
+ * chunks until the new one carries, then it empties and closes; nothing is sent twice. Where all lanes wait alike the new one
+ * is only tried: of the two the better one stays. One at a time per set. */
 #include "transport/internal.h"
 
 #define FEED_NS    NS_PER_MS /* a sample per lane and millisecond will do: judging is not free */
@@ -56,6 +57,11 @@ static int free_lane(const struct set *set, struct mono now)
     return -1;
 }
 
+static bool alike(const struct set *set)
+{
+    return set->traffic.repath.why == REPATH_ALIKE;
+}
+
 static void begin_move(struct set *set, struct mono now, uint32_t from,
                        const struct detector_finding *finding)
 {
@@ -75,33 +81,61 @@ static void begin_move(struct set *set, struct mono now, uint32_t from,
     set->traffic.to = to;
     set->traffic.began = now;
     set->traffic.drained = false;
+    if (alike(set)) {
+        say(set->transport, TRANSPORT_TRACE,
+            "lanes to %s are all congested (%.1f ms): lane %d tries another path than lane %u's",
+            set_peer(set, text), (double)finding->base_ns / 1e6, to, from);
+        return;
+    }
     say(set->transport, TRANSPORT_TRACE,
         "lane %u to %s is contended (%.1f ms over the best, %s): lane %d tries another path", from,
         set_peer(set, text), (double)finding->excess_ns / 1e6,
         detector_verdict_name(finding->verdict), to);
 }
 
+/* May the old lane go? 1: the new one carries. Where nobody knew whether there is a better path it must also be better; 0: it
+ * isn't. -1: that isn't known yet. */
+static int new_is_better(const struct set *set, enum lane_state state)
+{
+    const struct traffic *traffic = &set->traffic;
+
+    if (!alike(set)) {
+        return lane_usable(state) ? 1 : -1;
+    }
+    return state != LANE_ACTIVE ? -1
+                                : detector_better(&traffic->detector, (uint32_t)traffic->to,
+                                                  (uint32_t)traffic->from);
+}
+
 static void go_on(struct set *set, struct mono now, const struct detector_finding *finding)
 {
     struct traffic *traffic = &set->traffic;
     const uint32_t to = (uint32_t)traffic->to;
+    const int64_t waited = mono_sub(now, traffic->began).ns;
     struct watch_lane lane;
+    int better;
 
     watch_lane_get(set->watch, now, to, &lane);
-    if (!traffic->drained && lane_usable(lane.state)) {
+    better = new_is_better(set, lane.state);
+    if (traffic->drained) {
+        if (waited > SETTLE_NS) {
+            const int64_t queue = detector_queue_ns(&traffic->detector, to);
+            move_over(set, now, queue < 0 || alike(set) ? 0 : queue - finding->base_ns);
+        }
+    } else if (better > 0) {
         watch_lane_repath(set->watch, now, (uint32_t)traffic->from);
         traffic->retired |= 1u << traffic->from;
         traffic->drained = true;
         traffic->moves++;
         traffic->began = now;
-    } else if (!traffic->drained &&
-               (lane.state == LANE_DOWN || mono_sub(now, traffic->began).ns > GIVE_UP_NS)) {
+    } else if (better == 0) {
+        watch_lane_repath(set->watch, now, to);
+        traffic->retired |= 1u << to;
+        move_over(set, now, -1);
+    } else if (lane.state == LANE_DOWN || waited > GIVE_UP_NS) {
         watch_lane_close(set->watch, now, to);
         traffic->retired |= 1u << to;
         move_over(set, now, -1);
-    } else if (traffic->drained && mono_sub(now, traffic->began).ns > SETTLE_NS) {
-        const int64_t queue = detector_queue_ns(&traffic->detector, to);
-        move_over(set, now, queue < 0 ? 0 : queue - finding->base_ns);
     }
 }
 

@@ -46,6 +46,7 @@ static void fault(struct world *w)
         break;
     case 6:
         (void)sender_hedge(w->sender, lane, w->now);
+        (void)(world_below(w, 2) == 0 && sender_double(w->sender, lane));
         break;
     case 7: /* the doubt is over */
         sender_on_trusted(w->sender, lane);

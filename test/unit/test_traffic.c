@@ -220,6 +220,39 @@ static void test_waits_for_the_best(void **state)
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), -1);
 }
 
+/* A chunk that is there to tell how a slow lane is: its message shall not wait for it, and what somebody waits for isn't used
+ * for that. */
+static void test_slow_lanes_are_asked_beside(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25);
+    queues[2].rate = 0.125;
+    (void)play(&s, queues, &now, 100 * NS_PER_MS);
+    for (const int64_t end = now + 20 * NS_PER_MS; now < end; now += 5 * NS_PER_US) {
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            acks(&s, &queues[lane], lane, now);
+        }
+    }
+    now += 20 * NS_PER_MS;
+    choice.urgent = true;
+    assert_int_not_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 2);
+    assert_false(s.slow);
+    choice.urgent = false;
+    for (uint32_t i = 0; i < 3; i++) {
+        const int lane = scheduler_pick(&s, (struct mono){now}, CHUNK, &choice);
+        assert_true(lane >= 0 && lane != (i < 2 ? 2 : -1));
+        assert_int_equal(s.slow, lane == 2);
+        put(&s, &queues[lane], (uint32_t)lane, now);
+        assert_true(i < 2 || lane == 2);
+    }
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 3);
+    assert_false(s.slow);
+}
+
 static void test_chunk_size(void **state)
 {
     static struct queue queues[LANES];
@@ -478,6 +511,68 @@ static void test_the_starved_leave_at_once(void **state)
     }
 }
 
+/* All lanes wait alike: that may be one path, so one of them looks for another, ever more seldom if there is none. But not
+ * because more is sent than before, or because that has become usual. */
+static void test_all_lanes_on_one_path(void **state)
+{
+    const struct detector_context alone = {.peers = 1};
+    const int64_t empty[LANES] = {0};
+    const int64_t before[LANES] = {500000, 500000, 500000, 500000};
+    const int64_t more[LANES] = {1500000, 1500000, 1500000, 1500000};
+    const int64_t full[LANES] = {10000000, 10000000, 10000000, 10000000};
+    const int64_t one_free[LANES] = {10000000, 0, 10000000, 10000000};
+    const int64_t one_less[LANES] = {10000000, 5000000, 10000000, 10000000};
+    struct detector_finding f;
+    struct detector d;
+    struct repath r;
+    struct prng p;
+    int64_t now = 0, last = 0, tries = 0;
+
+    prng_init(&p, 3);
+    detector_init(&d, (struct mono){0});
+    repath_init(&r, 7, (struct mono){0});
+    detector_on_rtt(&d, span_us(50));
+    for (uint32_t i = 0; i < LANES; i++) {
+        detector_lane_open(&d, (struct mono){0}, i);
+    }
+    for (const int64_t end = now + 4 * NS_PER_S; now < end;) {
+        feed(&d, &p, &now, empty, 1); /* now and then a queue is */
+        feed(&d, &p, &now, before, 99);
+    }
+    assert_int_equal(detector_better(&d, 1, 0), 0);
+    for (const int64_t end = now + 3 * NS_PER_S; now < end;) {
+        feed(&d, &p, &now, empty, 1);
+        feed(&d, &p, &now, more, 99);
+        detector_judge(&d, (struct mono){now}, &alone, &f);
+        assert_false(f.risen);
+        assert_int_equal(repath_decide(&r, (struct mono){now}, &f, 15), -1);
+    }
+    const int64_t rose = now;
+    for (const int64_t end = now + 20 * NS_PER_S; now < end;) {
+        feed(&d, &p, &now, empty, 1);
+        feed(&d, &p, &now, full, 99);
+        detector_judge(&d, (struct mono){now}, &alone, &f);
+        if (repath_decide(&r, (struct mono){now}, &f, 15) >= 0) {
+            assert_int_equal(r.why, REPATH_ALIKE);
+            assert_true(tries > 0 || now - rose < NS_PER_S);
+            assert_true(now - last >= 500 * NS_PER_MS << (tries > 0 ? tries : 0));
+            last = now;
+            tries++;
+            repath_on_moved(&r, (struct mono){now}, -1); /* none was better */
+        }
+    }
+    assert_in_range(tries, 3, 5);
+    assert_false(f.risen);
+    assert_int_equal(detector_better(&d, 1, 0), 0);
+    feed(&d, &p, &now, one_less, 30);
+    assert_int_equal(detector_better(&d, 1, 0), 0);
+    feed(&d, &p, &now, one_free, 30);
+    assert_int_equal(detector_better(&d, 1, 0), 1);
+    assert_int_equal(detector_better(&d, 0, 1), 0);
+    detector_lane_open(&d, (struct mono){now}, 1);
+    assert_int_equal(detector_better(&d, 1, 0), -1); /* nothing is known of it yet */
+}
+
 /* Senders before one link of 10 Gb/s: each has as much on its way as it may, or `greed`. Told once a millisecond. */
 struct incast {
     struct credit credit;
@@ -732,6 +827,8 @@ int main(void)
         cmocka_unit_test(test_jobs_do_not_chase),
         cmocka_unit_test(test_starved),
         cmocka_unit_test(test_repath_is_slow_to_move),
+        cmocka_unit_test(test_all_lanes_on_one_path),
+        cmocka_unit_test(test_slow_lanes_are_asked_beside),
         cmocka_unit_test(test_the_starved_leave_at_once),
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_credit_does_no_harm),

@@ -216,6 +216,25 @@ void sender_on_trusted(struct sender *s, uint32_t lane)
     }
 }
 
+static bool double_entry(struct sender *s, struct entry *e)
+{
+    e->doubled = true;
+    s->counters.hedged++;
+    return sender_return(s, e);
+}
+
+bool sender_double(struct sender *s, uint32_t lane)
+{
+    struct entry *e;
+
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs ||
+        s->lanes[lane].count == 0) {
+        return false;
+    }
+    e = lane_entry(&s->lanes[lane], s->lanes[lane].count - 1);
+    return !e->doubled && double_entry(s, e);
+}
+
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)
 {
     struct lane *x;
@@ -230,10 +249,7 @@ bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)
     if (!mono_before(e->bound, before) || e->doubled) {
         return false;
     }
-    e->doubled = true;
-    sender_return(s, e);
-    s->counters.hedged++;
-    return s->returned > 0;
+    return double_entry(s, e);
 }
 
 void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info)

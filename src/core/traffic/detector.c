@@ -10,6 +10,9 @@
 #define FEW          4 /* samples of a lane before it is judged */
 #define RECENT_NS    (100 * NS_PER_MS)
 #define STARVED      3 /* queues of the best lane */
+#define RISEN        4 /* times the usual */
+#define USUAL_NS     (30 * NS_PER_S)
+#define LEARN_NS     NS_PER_S
 
 void detector_init(struct detector *d, struct mono now)
 {
@@ -88,6 +91,29 @@ static void base_update(struct detector *d)
     d->base_ns = least;
 }
 
+static bool risen(const struct detector *d)
+{
+    const double least = (double)(d->rtt_floor_ns > THETA_MIN_NS ? d->rtt_floor_ns : THETA_MIN_NS);
+
+    return (double)d->base_ns > RISEN * (d->usual_ns > least ? d->usual_ns : least);
+}
+
+/* The mean of what was before, up to USUAL_NS of it; what has risen becomes usual only after so long. */
+static void usual_update(struct detector *d, struct mono now)
+{
+    const double elapsed = (double)mono_sub(now, d->usual_at).ns;
+    const int64_t age = mono_sub(now, d->usual_since).ns;
+    const double over = (double)(age < USUAL_NS && (age < LEARN_NS || !risen(d)) ? age : USUAL_NS);
+
+    if (d->usual_ns <= 0) {
+        d->usual_ns = (double)d->base_ns;
+        d->usual_since = now;
+    } else if (elapsed > 0) {
+        d->usual_ns += ((double)d->base_ns - d->usual_ns) * (elapsed < over ? elapsed / over : 1);
+    }
+    d->usual_at = now;
+}
+
 static int64_t floor_of(const struct detector_lane *x)
 {
     return x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
@@ -116,6 +142,7 @@ void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t
     x->count += x->count < DETECTOR_WINDOW;
     x->smooth_ns = x->count == 1 ? q : x->smooth_ns + (q - x->smooth_ns) / 4;
     base_update(d);
+    usual_update(d, now);
     if (x->smooth_ns - d->base_ns > d->theta_ns) {
         x->over_since = x->over == 0 ? now : x->over_since;
         x->over++;
@@ -191,7 +218,8 @@ static enum detector_verdict verdict_of(bool some, bool base, const struct detec
 void detector_judge(const struct detector *d, struct mono now,
                     const struct detector_context *context, struct detector_finding *ret_finding)
 {
-    struct detector_finding f = {.worst = -1, .base_ns = d->base_ns, .theta_ns = d->theta_ns};
+    struct detector_finding f = {
+        .worst = -1, .risen = risen(d), .base_ns = d->base_ns, .theta_ns = d->theta_ns};
     const int64_t best = best_owd(d, now);
     const int64_t queue = d->base_ns > d->theta_ns ? d->base_ns : d->theta_ns;
     uint32_t known = 0;
@@ -215,6 +243,18 @@ void detector_judge(const struct detector *d, struct mono now,
     f.verdict = known == 0 || d->off ? DETECTOR_UNKNOWN
                                      : verdict_of(f.contended != 0, detector_base_over(d), context);
     *ret_finding = f;
+}
+
+int detector_better(const struct detector *d, uint32_t lane, uint32_t than)
+{
+    const struct detector_lane *x = &d->lanes[lane < LANE_MAX ? lane : 0];
+    const struct detector_lane *y = &d->lanes[than < LANE_MAX ? than : 0];
+    const int64_t most = y->smooth_ns * 3 / 4, queue = most > d->theta_ns ? most : d->theta_ns;
+
+    if (!x->open || x->count < HELD || !y->open || y->count < FEW) {
+        return -1;
+    }
+    return x->smooth_ns + floor_of(x) + queue < y->smooth_ns + floor_of(y);
 }
 
 int64_t detector_queue_ns(const struct detector *d, uint32_t lane)

@@ -18,6 +18,9 @@
  * Starved: the bare owd is beyond the best lane's by more than three times c (or theta): who shares a path with others waits as
  * they do, but not so much longer than on all other paths, so this one carries less than they.
  *
+ * Risen: c is beyond four times what it was on average of late (the mean of 30 s; at least the floor of the round trip): if
+ * all lanes have one path, they wait alike, and none is contended beside the others.
+ *
  * Only stamps of one kind are compared: samples that woke a process up late are not for here. One
  * per set, sender's end (delays come back in STATE); plain struct, no allocation. */
 #pragma once
@@ -60,6 +63,8 @@ struct detector {
     uint32_t base_over; /* samples in a row with c > theta */
     struct mono base_since;
     int64_t theta_ns, base_ns;
+    double usual_ns; /* of c */
+    struct mono usual_since, usual_at;
     bool off;
     struct bug_note bug;
 };
@@ -75,6 +80,7 @@ struct detector_finding {
     enum detector_verdict verdict;
     uint32_t contended; /* bit k: lane k */
     uint32_t starved;   /* of those: what no fair share explains */
+    bool risen;         /* c, of late */
     int worst;          /* lane with the greatest e, -1 */
     int64_t excess_ns;  /* its e */
     int64_t base_ns;    /* c */
@@ -92,5 +98,8 @@ void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t
 bool detector_base_over(const struct detector *d);
 void detector_judge(const struct detector *d, struct mono now,
                     const struct detector_context *context, struct detector_finding *ret_finding);
+/* Is the lane's path better than the other one's, by the bare owd, by more than three quarters of that
+ * one's queue? 1 yes, 0 no, -1: too few samples yet. */
+int detector_better(const struct detector *d, uint32_t lane, uint32_t than);
 int64_t detector_queue_ns(const struct detector *d, uint32_t lane); /* smoothed q; < 0 unknown */
 const char *detector_verdict_name(enum detector_verdict verdict);

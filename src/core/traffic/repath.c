@@ -8,11 +8,21 @@
 #define FREEZE_NS      (50 * NS_PER_MS)
 #define FREEZE_MAX     (2 * NS_PER_S)
 #define COIN_NS        (50 * NS_PER_MS)
+#define ALIKE_NS       (500 * NS_PER_MS)
+
+static const struct {
+    int64_t least_ns, most_ns;
+} freezes[REPATH_WHY_COUNT] = {[REPATH_CONTENDED] = {FREEZE_NS, FREEZE_MAX},
+                               [REPATH_STARVED] = {FREEZE_NS, FREEZE_MAX},
+                               [REPATH_ALIKE] = {ALIKE_NS, 60 * NS_PER_S}};
 
 void repath_init(struct repath *r, uint64_t seed, struct mono now)
 {
-    *r = (struct repath){
-        .busy = -1, .freeze = {{FREEZE_NS}, {FREEZE_NS}}, .frozen = {now, now}, .coin_at = now};
+    *r = (struct repath){.busy = -1, .coin_at = now, .alike_since = MONO_NEVER};
+    for (int why = 0; why < REPATH_WHY_COUNT; why++) {
+        r->frozen[why] = now;
+        r->freeze[why] = span_ns(freezes[why].least_ns);
+    }
     prng_init(&r->prng, seed);
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         r->since[i] = r->starved_since[i] = MONO_NEVER;
@@ -58,6 +68,29 @@ static int pick_held(const struct mono *since, struct mono now, uint32_t lanes, 
     return lane;
 }
 
+static void remember_alike(struct repath *r, struct mono now, bool risen)
+{
+    if (!risen) {
+        r->alike_since = MONO_NEVER;
+    } else if (r->alike_since.ns == INT64_MAX) {
+        r->alike_since = now;
+    }
+}
+
+/* Any of them: none is known to be worse. */
+static int pick_alike(struct repath *r, struct mono now, uint32_t lanes)
+{
+    if (lanes == 0 || r->alike_since.ns == INT64_MAX || mono_before(now, r->frozen[REPATH_ALIKE]) ||
+        mono_sub(now, r->alike_since).ns < ALIKE_NS) {
+        return -1;
+    }
+    for (uint64_t skip = prng_below(&r->prng, (uint64_t)__builtin_popcount(lanes)); skip > 0;
+         skip--) {
+        lanes &= lanes - 1;
+    }
+    return __builtin_ctz(lanes);
+}
+
 /* Lanes that told enough since they became contended. */
 static uint32_t heard(const struct repath *r)
 {
@@ -76,6 +109,7 @@ int repath_decide(struct repath *r, struct mono now, const struct detector_findi
     int lane = -1;
 
     remember(r, now, f->verdict == DETECTOR_CONTENTION || both ? f->contended : 0, f->starved);
+    remember_alike(r, now, f->risen);
     if (r->busy >= 0) {
         return -1;
     }
@@ -89,6 +123,9 @@ int repath_decide(struct repath *r, struct mono now, const struct detector_findi
         lane = pick_held(r->since, now, f->contended & better & heard(r), both ? BOTH_NS : HELD_NS,
                          f->worst);
         r->why = REPATH_CONTENDED;
+    }
+    if (lane < 0 && (lane = pick_alike(r, now, better)) >= 0) {
+        r->why = REPATH_ALIKE;
     }
     if (lane < 0 || mono_before(now, r->coin_at)) {
         return -1;
@@ -114,7 +151,9 @@ void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns)
     r->since[r->busy] = r->starved_since[r->busy] = MONO_NEVER;
     r->busy = -1;
     freeze = &r->freeze[r->why];
-    freeze->ns = helped ? FREEZE_NS : (freeze->ns * 2 < FREEZE_MAX ? freeze->ns * 2 : FREEZE_MAX);
+    freeze->ns = helped                                     ? freezes[r->why].least_ns
+                 : freeze->ns * 2 < freezes[r->why].most_ns ? freeze->ns * 2
+                                                            : freezes[r->why].most_ns;
     r->frozen[r->why] =
         mono_add(now, span_ns((int64_t)((1 + prng_uniform(&r->prng)) * (double)freeze->ns)));
 }

@@ -9,6 +9,10 @@
  * back by what moves of the other kind did. c is the least queue: where paths are slow, 50 ms are one
  * round trip, and lanes that left after that chased each other.
  *
+ * Lanes whose least queue has risen (detector.h) may all have the same path: none is better than another then. After 500 ms
+ * one of them is asked to try another path beside its own; the caller keeps the better of the two and says 0
+ * if that was the new one. Else the next try is twice as long away, up to a minute.
+ *
  * One per set; plain struct, no allocation. */
 #pragma once
 #include <stdbool.h>
@@ -20,13 +24,14 @@
 #include "base/time.h"
 #include "core/traffic/detector.h"
 
-enum repath_why { REPATH_CONTENDED, REPATH_STARVED, REPATH_WHY_COUNT };
+enum repath_why { REPATH_CONTENDED, REPATH_STARVED, REPATH_ALIKE, REPATH_WHY_COUNT };
 
 struct repath {
     struct prng prng;
     struct mono since[LANE_MAX];          /* contended since; MONO_NEVER not */
     uint32_t chunks[LANE_MAX];            /* acknowledged since then */
     struct mono starved_since[LANE_MAX];  /* as since */
+    struct mono alike_since;              /* the least queue has risen; MONO_NEVER not */
     struct mono frozen[REPATH_WHY_COUNT]; /* until */
     struct span freeze[REPATH_WHY_COUNT]; /* the next one's base */
     int busy;                             /* lane on its way, -1 none */

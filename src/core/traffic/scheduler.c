@@ -11,6 +11,7 @@
 #define SPARE_CHUNKS 4                 /* beyond rate * floor */
 #define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
 #define HEDGE        3                 /* E */
+#define SLOW         2                 /* E of the best */
 #define WEIGHT_MIN   0.01
 #define CHUNK_LEAST  32768 /* where a lane takes no longer than 1 ms for it */
 #define CHUNK_FAST   65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
@@ -235,6 +236,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
     int best = -1, stale = -1;
     double least = 0, rates;
 
+    s->slow = false;
     if (s->round_robin || s->bug.condition != NULL) {
         return pick_turn(s, chunk, choice);
     }
@@ -249,7 +251,8 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         if (!x->open || !(choice->usable >> i & 1)) {
             continue;
         }
-        if (x->chunks == 0 && mono_sub(now, x->bound_at).ns >= FRESH_NS && choice->room >> i & 1) {
+        if (!choice->urgent && x->chunks == 0 && mono_sub(now, x->bound_at).ns >= FRESH_NS &&
+            choice->room >> i & 1) {
             stale = stale < 0 ? (int)i : stale;
         }
         if (one && full(x, chunk, true)) {
@@ -262,6 +265,8 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         }
     }
     if (stale >= 0) { /* so that a lane that got better is noticed */
+        s->slow = stale != best &&
+                  expected(&s->lanes[stale], chunk, choice->weights[stale], rates) > SLOW * least;
         return stale;
     }
     if (best < 0 || !(choice->room >> best & 1) ||

@@ -47,6 +47,8 @@ struct scheduler {
     uint32_t lane_count; /* of those that carry */
     uint32_t turn;       /* round robin, if broken */
     bool round_robin;
+    bool
+        slow; /* the last pick is there to tell how a lane is that takes several times the best one's time */
     bool one_way; /* all lanes lead over the same memory: the first carries all it can */
     struct bug_note bug;
 };
@@ -57,6 +59,7 @@ struct scheduler_choice {
     uint32_t room;            /* bit k: its socket takes bytes now */
     uint32_t one;             /* bit k: one chunk at a time (suspect, on probation) */
     double weights[LANE_MAX]; /* 0..1 */
+    bool urgent;              /* somebody waits for it: not to find out how a lane is */
 };
 
 /* What was acknowledged of a lane. */
