@@ -1,0 +1,308 @@
+/* The scheduler meets lanes of different and changing speed, as simulated queues. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/traffic/scheduler.h"
+
+#define LANES   4
+#define CHUNK   32768u
+#define RTT_NS  (100 * NS_PER_US)
+#define PENDING 1024
+
+/* A lane as a queue with a rate: chunk k leaves when those before it have. */
+struct queue {
+    double rate; /* bytes per ns */
+    int64_t free_at;
+    uint32_t head, count;
+    int64_t done[PENDING], sent[PENDING];
+    uint64_t load[PENDING];
+    uint64_t bytes;
+};
+
+static void acks(struct scheduler *s, struct queue *q, uint32_t lane, int64_t now)
+{
+    while (q->count > 0 && q->done[q->head] <= now) {
+        scheduler_on_acked(s, (struct mono){now}, lane,
+                           &(struct scheduler_acked){.chunks = 1,
+                                                     .bytes = CHUNK,
+                                                     .sent = {q->sent[q->head]},
+                                                     .load = q->load[q->head],
+                                                     .alone = q->count == 1});
+        q->head = (q->head + 1) % PENDING;
+        q->count--;
+        q->bytes += CHUNK;
+    }
+}
+
+static void put(struct scheduler *s, struct queue *q, uint32_t lane, int64_t now)
+{
+    const int64_t from = q->free_at > now ? q->free_at : now;
+
+    scheduler_on_bound(s, (struct mono){now}, lane, CHUNK);
+    q->free_at = from + (int64_t)(CHUNK / q->rate);
+    q->sent[(q->head + q->count) % PENDING] = now;
+    q->done[(q->head + q->count) % PENDING] = q->free_at + RTT_NS;
+    q->load[(q->head + q->count) % PENDING] = (uint64_t)(q->count + 1) * CHUNK;
+    q->count++;
+    assert_true(q->count < PENDING);
+}
+
+/* Bytes in `ns`, as much as the scheduler will have. */
+static uint64_t play(struct scheduler *s, struct queue *queues, int64_t *now, int64_t ns)
+{
+    const struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < LANES; i++) {
+        queues[i].bytes = 0;
+    }
+    for (const int64_t end = *now + ns; *now < end; *now += 5 * NS_PER_US) {
+        for (uint32_t i = 0; i < LANES; i++) {
+            acks(s, &queues[i], i, *now);
+        }
+        for (int lane; (lane = scheduler_pick(s, (struct mono){*now}, CHUNK, &choice)) >= 0;) {
+            put(s, &queues[lane], (uint32_t)lane, *now);
+        }
+    }
+    for (uint32_t i = 0; i < LANES; i++) {
+        bytes += queues[i].bytes;
+    }
+    assert_null(scheduler_bug(s));
+    return bytes;
+}
+
+static void begin(struct scheduler *s, struct queue *queues, double rate)
+{
+    scheduler_init(s, (struct mono){0});
+    memset(queues, 0, LANES * sizeof(*queues));
+    for (uint32_t i = 0; i < LANES; i++) {
+        queues[i].rate = rate;
+        scheduler_lane_open(s, (struct mono){0}, i, span_ns(RTT_NS));
+    }
+}
+
+static void test_full_and_fair(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25); /* 10 Gb/s */
+    (void)play(&s, queues, &now, 20 * NS_PER_MS);
+    assert_true((double)play(&s, queues, &now, 50 * NS_PER_MS) >= 0.95 * 4 * 1.25 * 50e6);
+    for (uint32_t i = 0; i < LANES; i++) {
+        assert_true(fabs((double)queues[i].bytes / (1.25 * 50e6) - 1) < 0.1);
+        assert_true(fabs(scheduler_rate_bps(&s, i) / 10e9 - 1) < 0.25);
+    }
+}
+
+static void test_brown_out(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler s;
+    int64_t now = 0;
+    double share;
+
+    begin(&s, queues, 1.25);
+    (void)play(&s, queues, &now, 20 * NS_PER_MS);
+    queues[2].rate = 0.125; /* one link at 10 % */
+    (void)play(&s, queues, &now, 100 * NS_PER_MS);
+    share = (double)play(&s, queues, &now, 100 * NS_PER_MS) / (3.1 * 1.25 * 100e6);
+    assert_true(share >= 0.93);
+    assert_true((double)queues[2].bytes <= (0.1 / 3.1 + 0.01) * 3.1 * 1.25 * 100e6 + 10 * CHUNK);
+    queues[2].rate = 1.25; /* and back: it is noticed */
+    (void)play(&s, queues, &now, 200 * NS_PER_MS);
+    assert_true((double)play(&s, queues, &now, 100 * NS_PER_MS) >= 0.93 * 4 * 1.25 * 100e6);
+    /* Plain turns are stopped by the slowest. */
+    begin(&s, queues, 1.25);
+    scheduler_round_robin(&s, true);
+    assert_int_equal(scheduler_pick(&s, (struct mono){0}, CHUNK,
+                                    &(struct scheduler_choice){.usable = 5, .room = 4}),
+                     2);
+}
+
+/* Who has little on its way at a time isn't held up by crowded lanes: a free one gets nearly all of it, though nobody has seen
+ * how much it could bring. */
+static void test_free_lane_is_used(void **state)
+{
+    const struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
+    static struct queue queues[LANES];
+    struct scheduler s;
+    uint64_t sum = 0;
+
+    begin(&s, queues, 0.1);
+    queues[3].rate = 33;
+    for (int64_t now = 0; now < 50 * NS_PER_MS; now += 5 * NS_PER_US) {
+        uint32_t under_way = 0;
+        for (uint32_t i = 0; i < LANES; i++) {
+            acks(&s, &queues[i], i, now);
+            under_way += queues[i].count;
+        }
+        for (int lane;
+             under_way < 12 && (lane = scheduler_pick(&s, (struct mono){now}, CHUNK, &choice)) >= 0;
+             under_way++) {
+            put(&s, &queues[lane], (uint32_t)lane, now);
+        }
+    }
+    for (uint32_t i = 0; i < LANES; i++) {
+        sum += queues[i].bytes;
+    }
+    assert_true((double)queues[3].bytes >= 0.95 * (double)sum);
+}
+
+/* A lane that comes to others may be on the path that another one has just left. */
+static void test_a_newcomer_tells_first(void **state)
+{
+    const struct scheduler_choice only = {.usable = 8, .room = 8, .weights = {1, 1, 1, 1}};
+    static struct queue queues[LANES];
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25);
+    for (int i = 0; i < 4; i++) { /* nobody is known: as much as any lane gets */
+        assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), 3);
+        put(&s, &queues[3], 3, now);
+    }
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), -1);
+    (void)play(&s, queues, &now, 20 * NS_PER_MS);
+    memset(&queues[3], 0, sizeof(queues[3]));
+    queues[3].rate = 1.25;
+    scheduler_lane_down(&s, 3);
+    scheduler_lane_open(&s, (struct mono){now}, 3, span_ns(RTT_NS));
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), 3);
+    put(&s, &queues[3], 3, now);
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), -1);
+    (void)play(&s, queues, &now, 20 * NS_PER_MS);
+    assert_true((double)queues[3].bytes >= 0.9 * 1.25 * 20e6);
+}
+
+static void test_waits_for_the_best(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
+    struct scheduler s;
+    int64_t now = 0;
+    int lane;
+
+    begin(&s, queues, 1.25);
+    queues[3].rate = 0.05;
+    (void)play(&s, queues, &now, 50 * NS_PER_MS);
+    for (uint32_t i = 0; i < 3; i++) { /* the good ones' sockets are full just now */
+        choice.room &= ~(1u << i);
+    }
+    if (queues[3].count > 0) {
+        assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), -1);
+    }
+    choice.room = 15;
+    choice.usable = 8;
+    choice.one = 8; /* a suspect gets one chunk at a time */
+    while (queues[3].count > 0) {
+        now += NS_PER_MS;
+        acks(&s, &queues[3], 3, now);
+    }
+    lane = scheduler_pick(&s, (struct mono){now}, CHUNK, &choice);
+    assert_int_equal(lane, 3);
+    put(&s, &queues[3], 3, now);
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), -1);
+}
+
+/* A chunk that is there to tell how a slow lane is: its message shall not wait for it, and what somebody waits for isn't used
+ * for that. */
+static void test_slow_lanes_are_asked_beside(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25);
+    queues[2].rate = 0.125;
+    (void)play(&s, queues, &now, 100 * NS_PER_MS);
+    for (const int64_t end = now + 20 * NS_PER_MS; now < end; now += 5 * NS_PER_US) {
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            acks(&s, &queues[lane], lane, now);
+        }
+    }
+    now += 20 * NS_PER_MS;
+    choice.urgent = true;
+    assert_int_not_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 2);
+    assert_false(s.slow);
+    choice.urgent = false;
+    for (uint32_t i = 0; i < 3; i++) {
+        const int lane = scheduler_pick(&s, (struct mono){now}, CHUNK, &choice);
+        assert_true(lane >= 0 && lane != (i < 2 ? 2 : -1));
+        assert_int_equal(s.slow, lane == 2);
+        put(&s, &queues[lane], (uint32_t)lane, now);
+        assert_true(i < 2 || lane == 2);
+    }
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 3);
+    assert_false(s.slow);
+}
+
+static void test_chunk_size(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25);
+    assert_int_equal(scheduler_chunk_size(&s, 100), 32768); /* nothing is known yet */
+    assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 1 << LANE_CHUNK_SHIFT_MAX);
+    (void)play(&s, queues, &now, 20 * NS_PER_MS);
+    assert_int_equal(scheduler_chunk_size(&s, 100), 65536);                    /* 10 Gb/s */
+    queues[0].rate = queues[1].rate = queues[2].rate = queues[3].rate = 0.006; /* 50 Mb/s */
+    (void)play(&s, queues, &now, 600 * NS_PER_MS);
+    assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 8192);
+}
+
+/* To a process of this machine: the first lane that takes something, and as much at once as may be. */
+static void test_one_way(void **state)
+{
+    static struct queue queues[LANES];
+    struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
+    struct scheduler s;
+    int64_t now = 0;
+
+    begin(&s, queues, 1.25);
+    queues[0].rate = 0.6; /* however much sooner another one would deliver */
+    (void)play(&s, queues, &now, 50 * NS_PER_MS);
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        for (; queues[lane].count > 0; now += NS_PER_MS) {
+            acks(&s, &queues[lane], lane, now);
+        }
+    }
+    scheduler_one_way(&s, true);
+    assert_int_equal(scheduler_chunk_size(&s, 100), 1 << LANE_CHUNK_SHIFT_MAX);
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 0);
+    put(&s, &queues[0], 0, now);
+    now += 20 * NS_PER_MS; /* nor is another one tried because it has carried nothing for long */
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 0);
+    choice.weights[0] = 0.5; /* one that is doubted is passed by */
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 1);
+    choice.room = 12;
+    assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 2);
+    scheduler_one_way(&s, false);
+    assert_int_not_equal(scheduler_chunk_size(&s, 100), 1 << LANE_CHUNK_SHIFT_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full_and_fair),
+        cmocka_unit_test(test_brown_out),
+        cmocka_unit_test(test_free_lane_is_used),
+        cmocka_unit_test(test_a_newcomer_tells_first),
+        cmocka_unit_test(test_waits_for_the_best),
+        cmocka_unit_test(test_slow_lanes_are_asked_beside),
+        cmocka_unit_test(test_chunk_size),
+        cmocka_unit_test(test_one_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
