@@ -544,7 +544,8 @@ void out_pump(struct set *set, struct mono now)
         yield_on_sent(set, now, (uint32_t)lane, chunk.length);
         scheduler_on_bound(&set->scheduler, now, (uint32_t)lane, chunk.length);
         write_chunk(set, now, (uint32_t)lane, &chunk, &header);
-        if (set->scheduler.slow) { /* its message shall not wait for what is there to tell */
+        /* Its message shall not wait for what is there to tell. */
+        if (set->scheduler.slow && paced == 0) {
             (void)sender_double(set->sender, (uint32_t)lane);
         }
     }

@@ -93,18 +93,35 @@ static void begin_move(struct set *set, struct mono now, uint32_t from,
         detector_verdict_name(finding->verdict), to);
 }
 
-/* May the old lane go? 1: the new one carries. Where nobody knew whether there is a better path it must also be better; 0: it
- * isn't. -1: that isn't known yet. */
-static int new_is_better(const struct set *set, enum lane_state state)
+/* May the old lane go? 1: the new one carries. Where nobody knew whether there is a better path it must also be better, while
+ * the old one is well; 0: it isn't. -1: that isn't known yet. */
+static int new_is_better(const struct set *set, struct mono now, const struct watch_lane *lane)
 {
     const struct traffic *traffic = &set->traffic;
+    struct watch_lane old;
 
-    if (!alike(set)) {
-        return lane_usable(state) ? 1 : -1;
+    watch_lane_get(set->watch, now, (uint32_t)traffic->from, &old);
+    if (!alike(set) || !lane_usable(old.state)) {
+        return lane_usable(lane->state) ? 1 : -1;
     }
-    return state != LANE_ACTIVE ? -1
-                                : detector_better(&traffic->detector, (uint32_t)traffic->to,
-                                                  (uint32_t)traffic->from);
+    return lane->state != LANE_ACTIVE || mono_sub(now, lane->since).ns < SETTLE_NS
+               ? -1
+               : detector_better(&traffic->detector, (uint32_t)traffic->to,
+                                 (uint32_t)traffic->from);
+}
+
+/* The new lane isn't wanted: what is on it still arrives, if it can. */
+static void leave_new(struct set *set, struct mono now, enum lane_state state)
+{
+    const uint32_t to = (uint32_t)set->traffic.to;
+
+    if (state == LANE_ACTIVE || state == LANE_SUSPECT) {
+        watch_lane_repath(set->watch, now, to);
+    } else {
+        watch_lane_close(set->watch, now, to);
+    }
+    set->traffic.retired |= 1u << to;
+    move_over(set, now, -1);
 }
 
 static void go_on(struct set *set, struct mono now, const struct detector_finding *finding)
@@ -116,7 +133,7 @@ static void go_on(struct set *set, struct mono now, const struct detector_findin
     int better;
 
     watch_lane_get(set->watch, now, to, &lane);
-    better = new_is_better(set, lane.state);
+    better = new_is_better(set, now, &lane);
     if (traffic->drained) {
         if (waited > SETTLE_NS) {
             const int64_t queue = detector_queue_ns(&traffic->detector, to);
@@ -128,14 +145,8 @@ static void go_on(struct set *set, struct mono now, const struct detector_findin
         traffic->drained = true;
         traffic->moves++;
         traffic->began = now;
-    } else if (better == 0) {
-        watch_lane_repath(set->watch, now, to);
-        traffic->retired |= 1u << to;
-        move_over(set, now, -1);
-    } else if (lane.state == LANE_DOWN || waited > GIVE_UP_NS) {
-        watch_lane_close(set->watch, now, to);
-        traffic->retired |= 1u << to;
-        move_over(set, now, -1);
+    } else if (better == 0 || lane.state == LANE_DOWN || waited > GIVE_UP_NS) {
+        leave_new(set, now, lane.state);
     }
 }
 
@@ -146,7 +157,9 @@ static void retire(struct set *set, struct mono now)
         const uint32_t i = (uint32_t)__builtin_ctz(lanes);
         struct watch_lane lane;
         watch_lane_get(set->watch, now, i, &lane);
-        if (lane.state == LANE_DOWN) {
+        if (lane.state == LANE_ACTIVE) { /* it wasn't when it was told to go */
+            watch_lane_repath(set->watch, now, i);
+        } else if (lane.state == LANE_DOWN) {
             watch_lane_close(set->watch, now, i);
         } else if (lane.state == LANE_CLOSED && mono_sub(now, lane.since).ns > SETTLE_NS) {
             watch_lane_remove(set->watch, i);
@@ -182,6 +195,8 @@ void traffic_look(struct set *set, struct mono now)
         go_on(set, now, &finding);
         return;
     }
+    /* To a process of this machine there is one path only; and with too many connections no further one. */
+    finding.risen = finding.risen && !set->scheduler.one_way && ceiling_standbys(set->transport);
     if (set->mode == TRANSPORT_FULL) {
         const int lane = repath_decide(&traffic->repath, now, &finding, movable(set, now));
         if (lane >= 0) {

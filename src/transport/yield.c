@@ -4,7 +4,7 @@
  *   delays in STATE ─► q, above the least of all lanes ─► struct priority ─► window, or aside: struct pacing: may a chunk go now?
  *
  * Ours, and not SO_MAX_PACING_RATE: a chunk that waits in the kernel is late for its lane and can't go by another one. What
- * is sent once more because a lane was lost waits for nothing. In mode full only. */
+ * is sent once more waits for nothing. In mode full only. */
 #include "transport/internal.h"
 
 #define BUCKET_NS (5 * NS_PER_S)

@@ -236,6 +236,43 @@ static int send_ten(struct flight *flights, uint32_t from, uint32_t to)
     return 10;
 }
 
+/* One of four trunks falls to a tenth of its rate under a ring. */
+static struct job_world_result brown_out(uint64_t seed, uint32_t lanes)
+{
+    struct job_world_config config = incast();
+    struct job_world_result result;
+
+    config.seed = seed;
+    config.pattern = JOB_RING;
+    config.lanes = lanes;
+    config.host_bps = 1500000000LL;
+    config.delay_ns = NS_PER_US;
+    config.messages = UINT32_MAX / 2;
+    config.depth = config.chain = 8;
+    config.checksum = true;
+    config.warm_ns = 0;
+    config.brown_ns = NS_PER_S;
+    config.run_ns = 3 * NS_PER_S;
+    play(&config, &result);
+    return result;
+}
+
+/* No message waits long for the slow one; and a lane that has no other beside it to be compared with leaves it, too. */
+static void test_brown_out(void **state)
+{
+    double rate = 0, alone = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        rate += brown_out(seed, 4).brown_rate / 3;
+        alone += brown_out(seed, 1).brown_share / 3;
+    }
+    print_message("a trunk at a tenth: %.2f of what is left; one lane by itself has %.3f there\n",
+                  rate, alone);
+    assert_true(rate >= 0.89);
+    assert_true(alone <= 0.1);
+}
+
 /* A link shared by those behind two NICs carries what comes first first, and no more than its rate; and as many bytes wait for
  * a slow one as for a fast one. A train's head doesn't wait for its tail. */
 static void test_links(void **state)
@@ -274,9 +311,13 @@ static void test_links(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_links),          cmocka_unit_test(test_incast),
-        cmocka_unit_test(test_versions_mixed), cmocka_unit_test(test_no_incast),
-        cmocka_unit_test(test_priority),       cmocka_unit_test(test_priority_beside_bursts),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_brown_out),
+        cmocka_unit_test(test_incast),
+        cmocka_unit_test(test_versions_mixed),
+        cmocka_unit_test(test_no_incast),
+        cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_priority_beside_bursts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

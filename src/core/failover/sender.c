@@ -129,7 +129,8 @@ static struct entry *lane_entry(struct lane *x, uint32_t i)
     return &x->entries[(x->head + i) % SENDER_LANE_CHUNKS];
 }
 
-/* Is a chunk of this lane's on another live lane that nobody doubts? Only doubled ones can be. */
+/* Is a chunk of this lane's on another live lane that nobody doubts, and not only to ask how that one is? Only doubled ones can
+ * be. */
 static bool elsewhere(struct sender *s, const struct lane *but, const struct entry *e)
 {
     for (uint32_t i = 0; e->doubled && i < LANE_MAX; i++) {
@@ -137,7 +138,7 @@ static bool elsewhere(struct sender *s, const struct lane *but, const struct ent
         for (uint32_t k = 0; x != but && !x->doubted && k < x->count; k++) {
             const struct entry *other = lane_entry(x, k);
             if (other->comm == e->comm && other->message == e->message &&
-                other->index == e->index) {
+                other->index == e->index && !other->asking) {
                 return true;
             }
         }
@@ -212,15 +213,19 @@ void sender_on_trusted(struct sender *s, uint32_t lane)
     x = &s->lanes[lane];
     x->doubted = false;
     for (uint32_t i = 0; i < x->count; i++) {
-        sender_withdraw(s, lane_entry(x, i));
+        if (!lane_entry(x, i)->asking) {
+            sender_withdraw(s, lane_entry(x, i));
+        }
     }
 }
 
 static bool double_entry(struct sender *s, struct entry *e)
 {
+    const bool returned = sender_return(s, e);
+
     e->doubled = true;
-    s->counters.hedged++;
-    return sender_return(s, e);
+    s->counters.hedged += returned;
+    return returned;
 }
 
 bool sender_double(struct sender *s, uint32_t lane)
@@ -232,7 +237,8 @@ bool sender_double(struct sender *s, uint32_t lane)
         return false;
     }
     e = lane_entry(&s->lanes[lane], s->lanes[lane].count - 1);
-    return !e->doubled && double_entry(s, e);
+    e->asking = !e->doubled;
+    return e->asking && double_entry(s, e);
 }
 
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)

@@ -162,7 +162,8 @@ MUST_CHECK int sender_bind(struct sender *s, struct mono now, const struct sende
 /* TCP: the lane's oldest unacknowledged chunk, if bound before `before`, on this lane only, and the
  * pool has nothing to send: returns it to the pool as well as leaving it. False: none. */
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before);
-/* The newest chunk of the lane goes by another one as well. False: it does already, or can't. */
+/* TCP: the newest chunk of the lane is there to ask how that one is, and goes by another as well. False: it does already, or
+ * can't. */
 bool sender_double(struct sender *s, uint32_t lane);
 /* Some chunk waits to be sent, whether it may go by now or not. */
 bool sender_waiting(const struct sender *s);

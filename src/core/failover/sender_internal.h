@@ -54,7 +54,8 @@ struct entry {
     uint32_t index;
     uint64_t message;
     uint32_t bytes;
-    bool doubled; /* may be on another lane, too */
+    bool asking;   /* how the lane is: the message doesn't count on it */
+    bool doubled;  /* may be on another lane, too */
     uint32_t load; /* bytes on the lane then, it included */
     bool alone;
     struct mono bound;

@@ -98,18 +98,18 @@ static bool risen(const struct detector *d)
     return (double)d->base_ns > RISEN * (d->usual_ns > least ? d->usual_ns : least);
 }
 
-/* The mean of what was before, up to USUAL_NS of it; what has risen becomes usual only after so long. */
+/* The mean of what was before, up to USUAL_NS of it; what has risen becomes usual only after so long. Pauses don't count. */
 static void usual_update(struct detector *d, struct mono now)
 {
-    const double elapsed = (double)mono_sub(now, d->usual_at).ns;
-    const int64_t age = mono_sub(now, d->usual_since).ns;
-    const double over = (double)(age < USUAL_NS && (age < LEARN_NS || !risen(d)) ? age : USUAL_NS);
+    const int64_t since = mono_sub(now, d->usual_at).ns;
+    const int64_t elapsed = since < RECENT_NS ? since : RECENT_NS;
+    const bool learning = d->usual_age_ns < LEARN_NS || !risen(d);
 
-    if (d->usual_ns <= 0) {
-        d->usual_ns = (double)d->base_ns;
-        d->usual_since = now;
-    } else if (elapsed > 0) {
-        d->usual_ns += ((double)d->base_ns - d->usual_ns) * (elapsed < over ? elapsed / over : 1);
+    if (d->usual_at.ns != 0 && elapsed > 0) {
+        d->usual_age_ns += elapsed;
+        const double over =
+            (double)(d->usual_age_ns < USUAL_NS && learning ? d->usual_age_ns : USUAL_NS);
+        d->usual_ns += ((double)d->base_ns - d->usual_ns) * (double)elapsed / over;
     }
     d->usual_at = now;
 }
@@ -218,8 +218,10 @@ static enum detector_verdict verdict_of(bool some, bool base, const struct detec
 void detector_judge(const struct detector *d, struct mono now,
                     const struct detector_context *context, struct detector_finding *ret_finding)
 {
-    struct detector_finding f = {
-        .worst = -1, .risen = risen(d), .base_ns = d->base_ns, .theta_ns = d->theta_ns};
+    struct detector_finding f = {.worst = -1,
+                                 .risen = risen(d) && mono_sub(now, d->usual_at).ns <= RECENT_NS,
+                                 .base_ns = d->base_ns,
+                                 .theta_ns = d->theta_ns};
     const int64_t best = best_owd(d, now);
     const int64_t queue = d->base_ns > d->theta_ns ? d->base_ns : d->theta_ns;
     uint32_t known = 0;

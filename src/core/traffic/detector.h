@@ -63,8 +63,9 @@ struct detector {
     uint32_t base_over; /* samples in a row with c > theta */
     struct mono base_since;
     int64_t theta_ns, base_ns;
-    double usual_ns; /* of c */
-    struct mono usual_since, usual_at;
+    double usual_ns;      /* of c */
+    int64_t usual_age_ns; /* of the mean: time in which there were samples */
+    struct mono usual_at;
     bool off;
     struct bug_note bug;
 };

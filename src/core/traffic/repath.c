@@ -72,6 +72,9 @@ static void remember_alike(struct repath *r, struct mono now, bool risen)
 {
     if (!risen) {
         r->alike_since = MONO_NEVER;
+        if (mono_sub(now, r->frozen[REPATH_ALIKE]).ns > freezes[REPATH_ALIKE].most_ns) {
+            r->freeze[REPATH_ALIKE] = span_ns(freezes[REPATH_ALIKE].least_ns); /* another fault */
+        }
     } else if (r->alike_since.ns == INT64_MAX) {
         r->alike_since = now;
     }

@@ -9,9 +9,11 @@
  * back by what moves of the other kind did. c is the least queue: where paths are slow, 50 ms are one
  * round trip, and lanes that left after that chased each other.
  *
- * Lanes whose least queue has risen (detector.h) may all have the same path: none is better than another then. After 500 ms
- * one of them is asked to try another path beside its own; the caller keeps the better of the two and says 0
- * if that was the new one. Else the next try is twice as long away, up to a minute.
+ * Lanes whose least queue has risen (detector.h) may all have the same path: none is better than
+ * another then. After 500 ms one of them is asked to try another path beside its own; the caller
+ * keeps the new one if it is much better (detector_better) and says 0 then, else -1, and the next
+ * try is twice as long away. A long queue is usual after some ten seconds; a minute after the last
+ * try the next fault is another one.
  *
  * One per set; plain struct, no allocation. */
 #pragma once

@@ -11,7 +11,7 @@
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
  * >= r_i * (round trip floor) + 4 chunks, or the kernel's buffer has no room (the caller's `room`).
  *
- * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh; after
+ * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh (none that somebody waits for); after
  * 200 ms idle, and while suspect, one chunk at a time. A lane that comes to others that are known
  * begins with one, and has 4 after three acknowledgements. If a broken invariant is found the
  * scheduler goes on as round robin (scheduler_bug says which).
@@ -48,7 +48,7 @@ struct scheduler {
     uint32_t turn;       /* round robin, if broken */
     bool round_robin;
     bool
-        slow; /* the last pick is there to tell how a lane is that takes several times the best one's time */
+        slow; /* the last pick is there to tell how a lane is that takes twice the best one's time */
     bool one_way; /* all lanes lead over the same memory: the first carries all it can */
     struct bug_note bug;
 };
