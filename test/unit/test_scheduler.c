@@ -243,6 +243,20 @@ static void test_slow_lanes_are_asked_beside(void **state)
     }
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 3);
     assert_false(s.slow);
+    /* One in 50 at most in the long run, however many are asked. */
+    choice.room = 4;
+    queues[2].rate = 0.001;
+    int doubled = 0;
+    for (int i = 0; i < 1000; i++) {
+        for (; queues[2].count > 0 || now % (20 * NS_PER_MS) != 0; now += 5 * NS_PER_US) {
+            acks(&s, &queues[2], 2, now);
+        }
+        assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 2);
+        doubled += s.slow;
+        put(&s, &queues[2], 2, now);
+        now += 5 * NS_PER_US;
+    }
+    assert_in_range(doubled, 256, 256 + 1000 / 50 + 1);
 }
 
 static void test_chunk_size(void **state)

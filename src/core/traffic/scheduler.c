@@ -12,6 +12,8 @@
 #define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
 #define HEDGE        3                 /* E */
 #define SLOW         2                 /* E of the best */
+#define DOUBLE_EACH  50                /* of so many chunks one may go twice, */
+#define DOUBLE_MOST  256               /* so many in a row */
 #define WEIGHT_MIN   0.01
 #define CHUNK_LEAST  32768 /* where a lane takes no longer than 1 ms for it */
 #define CHUNK_FAST   65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
@@ -22,6 +24,7 @@ void scheduler_init(struct scheduler *s, struct mono now)
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         s->lanes[i].bound_at = s->lanes[i].acked_at = now;
     }
+    s->owed = DOUBLE_MOST * DOUBLE_EACH;
 }
 
 void scheduler_round_robin(struct scheduler *s, bool on)
@@ -87,6 +90,7 @@ void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane, uin
     x->unacked += bytes;
     x->chunks++;
     x->bound_at = now;
+    s->owed += s->owed < DOUBLE_MOST * DOUBLE_EACH;
 }
 
 /* Bytes over time while the lane was never empty: what the path delivers, if there was enough to deliver. */
@@ -265,8 +269,9 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         }
     }
     if (stale >= 0) { /* so that a lane that got better is noticed */
-        s->slow = stale != best &&
+        s->slow = stale != best && s->owed >= DOUBLE_EACH &&
                   expected(&s->lanes[stale], chunk, choice->weights[stale], rates) > SLOW * least;
+        s->owed -= s->slow ? DOUBLE_EACH : 0;
         return stale;
     }
     if (best < 0 || !(choice->room >> best & 1) ||

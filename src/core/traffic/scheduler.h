@@ -11,10 +11,12 @@
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
  * >= r_i * (round trip floor) + 4 chunks, or the kernel's buffer has no room (the caller's `room`).
  *
- * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh (none that somebody waits for); after
- * 200 ms idle, and while suspect, one chunk at a time. A lane that comes to others that are known
- * begins with one, and has 4 after three acknowledgements. If a broken invariant is found the
- * scheduler goes on as round robin (scheduler_bug says which).
+ * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh, but none
+ * that somebody waits for; if the lane takes twice the best one's time, `slow` says that the chunk
+ * should go by another lane as well (one in 50 at most, 256 in a row). After 200 ms idle, and while
+ * suspect, one chunk at a time. A lane that comes to others that are known begins with one, and has
+ * 4 after three acknowledgements. If a broken invariant is found the scheduler goes on as round
+ * robin (scheduler_bug says which).
  *
  * One per lane set, sender's end. No allocation; plain struct. About 30 ns a pick with 4 lanes. */
 #pragma once
@@ -47,9 +49,9 @@ struct scheduler {
     uint32_t lane_count; /* of those that carry */
     uint32_t turn;       /* round robin, if broken */
     bool round_robin;
-    bool
-        slow; /* the last pick is there to tell how a lane is that takes twice the best one's time */
-    bool one_way; /* all lanes lead over the same memory: the first carries all it can */
+    bool slow;     /* the last pick asks how a lane is that takes twice the best one's time */
+    uint32_t owed; /* in 1/50 of a chunk: what may be sent twice */
+    bool one_way;  /* all lanes lead over the same memory: the first carries all it can */
     struct bug_note bug;
 };
 
