@@ -87,11 +87,9 @@ static int pick_alike(struct repath *r, struct mono now, uint32_t lanes)
         mono_sub(now, r->alike_since).ns < ALIKE_NS) {
         return -1;
     }
-    for (uint64_t skip = prng_below(&r->prng, (uint64_t)__builtin_popcount(lanes)); skip > 0;
-         skip--) {
-        lanes &= lanes - 1;
-    }
-    return __builtin_ctz(lanes);
+    const uint32_t begin = (uint32_t)prng_below(&r->prng, LANE_MAX),
+                   after = lanes >> begin << begin;
+    return __builtin_ctz(after != 0 ? after : lanes);
 }
 
 /* Lanes that told enough since they became contended. */
