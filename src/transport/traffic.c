@@ -132,14 +132,16 @@ static void go_on(struct set *set, struct mono now, const struct detector_findin
     struct watch_lane lane;
     int better;
 
-    watch_lane_get(set->watch, now, to, &lane);
-    better = new_is_better(set, now, &lane);
     if (traffic->drained) {
         if (waited > SETTLE_NS) {
             const int64_t queue = detector_queue_ns(&traffic->detector, to);
             move_over(set, now, queue < 0 || alike(set) ? 0 : queue - finding->base_ns);
         }
-    } else if (better > 0) {
+        return;
+    }
+    watch_lane_get(set->watch, now, to, &lane);
+    better = new_is_better(set, now, &lane);
+    if (better > 0) {
         watch_lane_repath(set->watch, now, (uint32_t)traffic->from);
         traffic->retired |= 1u << traffic->from;
         traffic->drained = true;

@@ -36,18 +36,20 @@ void repath_on_acked(struct repath *r, uint32_t lane, uint32_t chunks)
     }
 }
 
+/* Ill since when: now, or since it began; not at all. True: it began now. */
+static bool keep_since(struct mono *since, struct mono now, bool ill)
+{
+    const bool begins = ill && since->ns == INT64_MAX;
+
+    *since = begins ? now : ill ? *since : MONO_NEVER;
+    return begins;
+}
+
 static void remember(struct repath *r, struct mono now, uint32_t contended, uint32_t starved)
 {
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        if (!((contended & starved) >> i & 1)) {
-            r->starved_since[i] = MONO_NEVER;
-        } else if (r->starved_since[i].ns == INT64_MAX) {
-            r->starved_since[i] = now;
-        }
-        if (!(contended >> i & 1)) {
-            r->since[i] = MONO_NEVER;
-        } else if (r->since[i].ns == INT64_MAX) {
-            r->since[i] = now;
+        (void)keep_since(&r->starved_since[i], now, (contended & starved) >> i & 1);
+        if (keep_since(&r->since[i], now, contended >> i & 1)) {
             r->chunks[i] = 0;
         }
     }
@@ -70,13 +72,9 @@ static int pick_held(const struct mono *since, struct mono now, uint32_t lanes, 
 
 static void remember_alike(struct repath *r, struct mono now, bool risen)
 {
-    if (!risen) {
-        r->alike_since = MONO_NEVER;
-        if (mono_sub(now, r->frozen[REPATH_ALIKE]).ns > freezes[REPATH_ALIKE].most_ns) {
-            r->freeze[REPATH_ALIKE] = span_ns(freezes[REPATH_ALIKE].least_ns); /* another fault */
-        }
-    } else if (r->alike_since.ns == INT64_MAX) {
-        r->alike_since = now;
+    (void)keep_since(&r->alike_since, now, risen);
+    if (!risen && mono_sub(now, r->frozen[REPATH_ALIKE]).ns > freezes[REPATH_ALIKE].most_ns) {
+        r->freeze[REPATH_ALIKE] = span_ns(freezes[REPATH_ALIKE].least_ns); /* another fault */
     }
 }
 

@@ -238,7 +238,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
 {
     const uint32_t chunk = size > 0 ? size : 1;
     int best = -1, stale = -1;
-    double least = 0, rates;
+    double least = 0, asked = 0, rates;
 
     s->slow = false;
     if (s->round_robin || s->bug.condition != NULL) {
@@ -255,22 +255,22 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         if (!x->open || !(choice->usable >> i & 1)) {
             continue;
         }
-        if (!choice->urgent && x->chunks == 0 && mono_sub(now, x->bound_at).ns >= FRESH_NS &&
-            choice->room >> i & 1) {
-            stale = stale < 0 ? (int)i : stale;
-        }
         if (one && full(x, chunk, true)) {
             continue; /* a suspect with its one chunk is nobody's first choice */
         }
         e = expected(x, chunk, choice->weights[i], rates);
+        if (stale < 0 && !choice->urgent && x->chunks == 0 &&
+            mono_sub(now, x->bound_at).ns >= FRESH_NS && choice->room >> i & 1) {
+            stale = (int)i;
+            asked = e;
+        }
         if (best < 0 || e < least) {
             best = (int)i;
             least = e;
         }
     }
     if (stale >= 0) { /* so that a lane that got better is noticed */
-        s->slow = stale != best && s->owed >= DOUBLE_EACH &&
-                  expected(&s->lanes[stale], chunk, choice->weights[stale], rates) > SLOW * least;
+        s->slow = s->owed >= DOUBLE_EACH && asked > SLOW * least;
         s->owed -= s->slow ? DOUBLE_EACH : 0;
         return stale;
     }

@@ -1,0 +1,262 @@
+/* sender_lane.c: what is on the lanes of the sending end: until it is taken, once more when the lane dies or is doubted, by two
+ * lanes at once when one is slow. */
+#include "core/failover/sender.h"
+
+#include <errno.h>
+
+#include "core/failover/sender_internal.h"
+
+int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
+{
+    struct lane *x;
+
+    if (lane >= LANE_MAX) {
+        return -EINVAL;
+    }
+    x = &s->lanes[lane];
+    if (epoch <= x->epoch) {
+        return -ESTALE;
+    }
+    if (x->open || x->held) {
+        return -EBUSY;
+    }
+    if (!HOLDS(&s->bug, x->count == 0)) {
+        return -EBUSY;
+    }
+    x->open = true;
+    x->doubted = false;
+    x->epoch = epoch;
+    x->sent = x->taken = x->bytes = 0;
+    x->head = 0;
+    return 0;
+}
+
+static struct entry *lane_entry(struct lane *x, uint32_t i)
+{
+    return &x->entries[(x->head + i) % SENDER_LANE_CHUNKS];
+}
+
+/* Is a chunk of this lane's on another live lane that nobody doubts, and not only to ask how that one is? Only doubled ones can
+ * be. */
+static bool elsewhere(struct sender *s, const struct lane *but, const struct entry *e)
+{
+    for (uint32_t i = 0; e->doubled && i < LANE_MAX; i++) {
+        struct lane *x = &s->lanes[i];
+        for (uint32_t k = 0; x != but && !x->doubted && k < x->count; k++) {
+            const struct entry *other = lane_entry(x, k);
+            if (other->comm == e->comm && other->message == e->message &&
+                other->index == e->index && !other->asking) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void lane_empty(struct sender *s, struct lane *x)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        const struct entry *e = lane_entry(x, i);
+        struct comm *c = sender_comm_find(s, e->comm);
+        if (c != NULL) {
+            c->on_lanes--;
+        }
+        if (!elsewhere(s, x, e)) {
+            sender_return(s, e);
+        }
+    }
+    x->count = 0;
+    x->bytes = 0;
+    x->held = false;
+}
+
+void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
+{
+    struct lane *x;
+
+    if (lane >= LANE_MAX || s->lanes[lane].epoch != epoch || !s->lanes[lane].open) {
+        return;
+    }
+    x = &s->lanes[lane];
+    x->open = false;
+    if (s->config.queue_pairs) {
+        x->held = true;
+    } else {
+        lane_empty(s, x);
+    }
+}
+
+static uint32_t offer_again(struct sender *s, struct lane *x)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        struct entry *e = lane_entry(x, i);
+        if (!elsewhere(s, x, e)) {
+            e->doubled = true;
+            count += sender_return(s, e);
+        }
+    }
+    s->counters.hedged += count;
+    return count;
+}
+
+uint32_t sender_on_suspect(struct sender *s, uint32_t lane)
+{
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs) {
+        return 0;
+    }
+    s->lanes[lane].doubted = true;
+    return offer_again(s, &s->lanes[lane]);
+}
+
+void sender_on_trusted(struct sender *s, uint32_t lane)
+{
+    struct lane *x;
+
+    if (lane >= LANE_MAX || !s->lanes[lane].open || !s->lanes[lane].doubted) {
+        return;
+    }
+    x = &s->lanes[lane];
+    x->doubted = false;
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (!lane_entry(x, i)->asking) {
+            sender_withdraw(s, lane_entry(x, i));
+        }
+    }
+}
+
+static bool double_entry(struct sender *s, struct entry *e)
+{
+    const bool returned = sender_return(s, e);
+
+    e->doubled = true;
+    s->counters.hedged += returned;
+    return returned;
+}
+
+bool sender_double(struct sender *s, uint32_t lane)
+{
+    struct entry *e;
+
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs ||
+        s->lanes[lane].count == 0) {
+        return false;
+    }
+    e = lane_entry(&s->lanes[lane], s->lanes[lane].count - 1);
+    if (e->doubled) {
+        return false;
+    }
+    e->asking = true;
+    return double_entry(s, e);
+}
+
+bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)
+{
+    struct lane *x;
+    struct entry *e;
+
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs || s->pending > 0 ||
+        s->returned > 0 || s->lanes[lane].count == 0) {
+        return false;
+    }
+    x = &s->lanes[lane];
+    e = lane_entry(x, 0);
+    if (!mono_before(e->bound, before) || e->doubled) {
+        return false;
+    }
+    return double_entry(s, e);
+}
+
+void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info)
+{
+    const struct lane *x;
+
+    if (lane >= LANE_MAX) {
+        *ret_info = (struct sender_lane_info){.oldest = MONO_NEVER};
+        return;
+    }
+    x = &s->lanes[lane];
+    *ret_info = (struct sender_lane_info){
+        .open = x->open,
+        .epoch = x->epoch,
+        .chunks = x->count,
+        .bytes = x->bytes,
+        .sent = x->sent,
+        .taken = x->taken,
+        .oldest = x->count > 0 ? x->entries[x->head].bound : MONO_NEVER,
+        .oldest_bytes = x->count > 0 ? x->entries[x->head].bytes : 0,
+    };
+}
+
+/* ---- facts from the receiver ----------------------------------------------------------------- */
+
+static void take(struct sender *s, struct lane *x, struct sender_acked *acked)
+{
+    const struct entry *e = lane_entry(x, 0);
+    struct comm *c = sender_comm_find(s, e->comm);
+    struct message *m = c != NULL ? sender_message(c, e->message) : NULL;
+
+    acked->chunks++;
+    acked->bytes += e->bytes;
+    acked->sent = e->bound;
+    acked->load = e->load;
+    acked->alone = e->alone;
+    x->bytes -= e->bytes;
+    if (c != NULL) {
+        c->on_lanes--;
+    }
+    if (m != NULL && !bit_get(m->taken, e->index)) {
+        bit_set(m->taken, e->index);
+        sender_withdraw(s, e); /* waited in the pool to go elsewhere, too */
+    }
+    x->head = (x->head + 1) % SENDER_LANE_CHUNKS;
+    x->count--;
+    x->taken++;
+}
+
+int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t epoch,
+                    uint64_t taken, struct sender_acked *ret_acked)
+{
+    struct sender_acked acked = {.sent = now};
+    struct lane *x;
+
+    if (lane >= LANE_MAX || (epoch == s->lanes[lane].epoch && taken > s->lanes[lane].sent)) {
+        return -EPROTO;
+    }
+    x = &s->lanes[lane];
+    while (x->open && epoch == x->epoch && x->taken < taken) {
+        if (!HOLDS(&s->bug, x->count > 0)) {
+            return -EPROTO;
+        }
+        take(s, x, &acked);
+    }
+    *ret_acked = acked;
+    return 0;
+}
+
+int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t taken)
+{
+    struct sender_acked acked;
+    struct lane *x;
+
+    if (lane >= LANE_MAX || !s->config.queue_pairs) {
+        return -EPROTO;
+    }
+    x = &s->lanes[lane];
+    if (x->epoch != epoch || (!x->held && !x->open)) {
+        return 0; /* known already */
+    }
+    if (taken > x->sent || taken < x->taken) {
+        return -EPROTO;
+    }
+    while (x->taken < taken) {
+        if (!HOLDS(&s->bug, x->count > 0)) {
+            return -EPROTO;
+        }
+        take(s, x, &acked);
+    }
+    x->open = false;
+    lane_empty(s, x);
+    return 0;
+}
