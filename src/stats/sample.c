@@ -17,6 +17,36 @@ int sample_order_int(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void sample_insert(double *sorted, size_t count, double value)
+{
+    for (; count > 0 && sorted[count - 1] > value; count--) {
+        sorted[count] = sorted[count - 1];
+    }
+    sorted[count] = value;
+}
+
+void sample_insert_int(int64_t *sorted, size_t count, int64_t value)
+{
+    for (; count > 0 && sorted[count - 1] > value; count--) {
+        sorted[count] = sorted[count - 1];
+    }
+    sorted[count] = value;
+}
+
+void sample_sort(double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        sample_insert(values, i, values[i]);
+    }
+}
+
+void sample_sort_int(int64_t *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        sample_insert_int(values, i, values[i]);
+    }
+}
+
 static size_t rank_of(size_t count, double q)
 {
     const double rank = ceil(q * (double)count);

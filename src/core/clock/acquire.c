@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "stats/sample.h"
+
 #define SPAN_S_MIN     0.8
 #define POINTS_MIN     4
 #define RATE_MAX       300e-6
@@ -93,12 +95,7 @@ static void trim(struct fit *f)
             if (f->s[i].group != g) {
                 continue;
             }
-            const double v = f->s[i].residual;
-            int at = count++;
-            for (; at > 0 && r[at - 1] > v; at--) {
-                r[at] = r[at - 1];
-            }
-            r[at] = v;
+            sample_insert(r, (size_t)count++, f->s[i].residual);
         }
         const int keep = count == 0                    ? 0
                          : (int)ceil(KEEP * count) < 2 ? (count < 2 ? count : 2)
@@ -232,14 +229,7 @@ double shortest_half(double *values, int count, int keep)
     double best = INFINITY, sum = 0;
     int at = 0;
 
-    for (int i = 1; i < count; i++) {
-        const double v = values[i];
-        int j = i;
-        for (; j > 0 && values[j - 1] > v; j--) {
-            values[j] = values[j - 1];
-        }
-        values[j] = v;
-    }
+    sample_sort(values, (size_t)count);
     for (int i = 0; i + keep <= count; i++) {
         if (values[i + keep - 1] - values[i] < best) {
             best = values[i + keep - 1] - values[i];

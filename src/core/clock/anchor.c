@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "stats/sample.h"
+
 #define ANCHORS    8
 #define AGE_MS_MAX 60000
 #define STEER_MAX  100e-9
@@ -75,11 +77,7 @@ void anchor_tick(struct clock *c, struct nic_time now)
             c->anchors[i].member = UINT32_MAX;
             continue;
         }
-        int at = count++;
-        for (; at > 0 && offsets[at - 1] > c->anchors[i].utc_minus_ns; at--) {
-            offsets[at] = offsets[at - 1];
-        }
-        offsets[at] = c->anchors[i].utc_minus_ns;
+        sample_insert_int(offsets, (size_t)count++, c->anchors[i].utc_minus_ns);
         bound =
             fmax(bound, c->anchors[i].bound_ns + UTC_RATE * (double)(now.ns - c->anchor_at[i].ns));
     }

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "stats/sample.h"
+
 #define HORIZON_S      0.15 /* an edge's bound holds until the next tick at the latest */
 #define TICKS_PER_HOP  2    /* a claim is heard by all neighbours within that */
 #define GRACE_TICKS    40
@@ -113,12 +115,7 @@ static bool leaf_bound(struct clock *c, double *ret_h)
         if (!e->used || !e->bounded || !e->peer.core) {
             continue;
         }
-        const double w = e->w_ns;
-        int at = count++;
-        for (; at > 0 && c->values[at - 1] > w; at--) {
-            c->values[at] = c->values[at - 1];
-        }
-        c->values[at] = w;
+        sample_insert(c->values, (size_t)count++, e->w_ns);
     }
     const int need = (3 * c->edge_count + 3) / 4;
     if (count < need || need == 0) {

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "stats/sample.h"
+
 #define LEVEL_GAIN   0.025 /* a tick: two seconds */
 #define EXPECT_GAIN  0.08
 #define WIDE_S       8.0
@@ -23,14 +25,7 @@
 /* Sorts; the value below which `share` of them lie. */
 static double quantile(double *values, int count, double share)
 {
-    for (int i = 1; i < count; i++) {
-        const double v = values[i];
-        int j = i;
-        for (; j > 0 && values[j - 1] > v; j--) {
-            values[j] = values[j - 1];
-        }
-        values[j] = v;
-    }
+    sample_sort(values, (size_t)count);
     const int at = (int)(share * count);
     return values[at < count ? at : count - 1];
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats/sample.h"
+
 #define M_FORGET       0.03 /* an update; there are two or three a second */
 #define LEARN_NS       (1200 * NS_PER_MS)
 #define WINDOW_NS      (1 * NS_PER_S)
@@ -145,14 +147,7 @@ static double low_mean(double *values, int count)
     const int keep = count * 2 / 5 > 2 ? count * 2 / 5 : count < 2 ? count : 2;
     double sum = 0;
 
-    for (int i = 1; i < count; i++) {
-        const double v = values[i];
-        int at = i;
-        for (; at > 0 && values[at - 1] > v; at--) {
-            values[at] = values[at - 1];
-        }
-        values[at] = v;
-    }
+    sample_sort(values, (size_t)count);
     for (int i = 0; i < keep; i++) {
         sum += values[i];
     }

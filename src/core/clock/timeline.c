@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "stats/sample.h"
+
 #define YOUNGER_S 3.0
 
 static void adopt(struct clock *c, struct nic_time now, uint64_t timeline, uint32_t founder,
@@ -52,12 +54,7 @@ static uint32_t median_age(const struct clock *c, uint64_t timeline)
     for (int i = 0; i < c->capacity; i++) {
         const struct edge *e = &c->edges[i];
         if (edge_usable(c, e) && e->peer.timeline == timeline) {
-            const double age = e->peer.timeline_age_s;
-            int at = count++;
-            for (; at > 0 && ages[at - 1] > age; at--) {
-                ages[at] = ages[at - 1];
-            }
-            ages[at] = age;
+            sample_insert(ages, (size_t)count++, e->peer.timeline_age_s);
         }
     }
     return count > 0 ? (uint32_t)ages[(count - 1) / 2] : 0;

@@ -1,6 +1,8 @@
 /* delay.c: see delay.h. */
 #include "core/mesh/delay.h"
 
+#include "stats/sample.h"
+
 #define LONGER_COUNT 3000 /* about 5 minutes at 10 a second */
 
 static void counts_clear(struct delay_counts *c)
@@ -56,12 +58,7 @@ void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_
 
     *ret_p50 = *ret_max = INT64_MIN;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = i;
-
-        for (; at > 0 && sorted[at - 1] > w->singles[i]; at--) {
-            sorted[at] = sorted[at - 1];
-        }
-        sorted[at] = w->singles[i];
+        sample_insert_int(sorted, i, w->singles[i]);
     }
     if (count > 0) {
         *ret_p50 = sorted[count / 2];

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "stats/sample.h"
+
 static void ring_add(struct slow_watch *w, int64_t owd_ns)
 {
     int64_t sorted[SLOW_RING];
@@ -12,12 +14,7 @@ static void ring_add(struct slow_watch *w, int64_t owd_ns)
         return;
     }
     for (uint32_t i = 0; i < SLOW_RING; i++) {
-        uint32_t at = i;
-
-        for (; at > 0 && sorted[at - 1] > w->ring[i]; at--) {
-            sorted[at] = sorted[at - 1];
-        }
-        sorted[at] = w->ring[i];
+        sample_insert_int(sorted, i, w->ring[i]);
     }
     w->low = (double)sorted[1];
     w->median = ((double)sorted[SLOW_RING / 2 - 1] + (double)sorted[SLOW_RING / 2]) / 2;

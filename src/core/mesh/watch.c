@@ -7,6 +7,8 @@
  * known, nothing is said. What is left is between the sender's stamp and the fabric's last port. */
 #include <math.h>
 
+#include "stats/sample.h"
+
 #include "core/mesh/internal.h"
 
 #define WATCH_OTHERS 4  /* other peers' paths at least */
@@ -15,16 +17,8 @@
 /* Sorted in place. */
 static double median_of(double *values, uint32_t count)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        const double value = values[i];
-        uint32_t at = i;
-
-        for (; at > 0 && values[at - 1] > value; at--) {
-            values[at] = values[at - 1];
-        }
-        values[at] = value;
-    }
-    return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    sample_sort(values, count);
+    return sample_median(values, count);
 }
 
 /* How far this edge's delays to the peer moved, in the middle. */

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "stats/sample.h"
+
 #include "core/node/internal.h"
 
 #define ASK_NS (2 * NS_PER_S)
@@ -94,12 +96,7 @@ void node_triangles(const struct node *n, struct node_triangles *ret)
 
     *ret = (struct node_triangles){.count = t->count < TRIANGLE_MAX ? t->count : TRIANGLE_MAX};
     for (uint32_t i = 0; i < ret->count; i++) {
-        uint32_t at = i;
-
-        for (; at > 0 && sorted[at - 1] > t->residuals[i]; at--) {
-            sorted[at] = sorted[at - 1];
-        }
-        sorted[at] = t->residuals[i];
+        sample_insert(sorted, i, t->residuals[i]);
     }
     if (ret->count > 0) {
         ret->residual_ns_p50 = sorted[ret->count / 2];
