@@ -82,11 +82,6 @@ void delay_free(struct set *set)
     }
 }
 
-static int64_t floor_of(const struct lane_delay *delay)
-{
-    return delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
-}
-
 void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
                     const struct io_stamp *stamp)
 {
@@ -109,25 +104,20 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
         }
         ns -= set->unsynced_base;
     }
-    if (first || delay->clock != clock || now.ns - delay->bucket_at.ns >= 2 * BUCKET_NS) {
-        delay->floor_ns[0] = delay->floor_ns[1] = INT64_MAX;
-        delay->bucket_at = now;
+    if (first || delay->clock != clock) {
+        least_init(&delay->floor_ns, now);
         if (delay->spread != NULL && delay->clock != clock) {
             spread_init(delay->spread, now);
         }
         delay->clock = clock;
-    } else if (now.ns - delay->bucket_at.ns >= BUCKET_NS) {
-        delay->floor_ns[1] = delay->floor_ns[0];
-        delay->floor_ns[0] = INT64_MAX;
-        delay->bucket_at = now;
     }
-    delay->floor_ns[0] = ns < delay->floor_ns[0] ? ns : delay->floor_ns[0];
+    least_add(&delay->floor_ns, now, span_ns(BUCKET_NS), ns);
     delay->owd_ns = clamp_ns(ns);
     delay->owd_ns_max = delay->owd_ns > delay->owd_ns_max ? delay->owd_ns : delay->owd_ns_max;
     delay->bound_ns =
         synced ? clamp_ns((int64_t)chunk->sent_bound_ns + stamp->half_ns) : IO_HALF_UNKNOWN;
     smooth(&delay->owd_mean_ns, delay->owd_ns, first);
-    credit_note(set, lane, chunk, stamp, ns - floor_of(delay));
+    credit_note(set, lane, chunk, stamp, ns - least_get(&delay->floor_ns));
     if (sampled) {
         struct io *io = set->transport->io;
         const int64_t consumed_ns = clamp_ns(io->stamp(io).at.ns - stamp->at.ns);
@@ -143,6 +133,6 @@ void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *
     ret->owd_ns = ret->owd_min_ns = LANE_OWD_UNKNOWN;
     if (!set->sending && delay->chunks > 0 && set->version >= 2) {
         ret->owd_ns = delay->owd_ns;
-        ret->owd_min_ns = clamp_ns(floor_of(delay));
+        ret->owd_min_ns = clamp_ns(least_get(&delay->floor_ns));
     }
 }

@@ -24,6 +24,7 @@
 #include "core/traffic/repath.h"
 #include "core/traffic/scheduler.h"
 #include "stats/histogram.h"
+#include "stats/least.h"
 #include "transport/transport.h"
 #include "wire/handle.h"
 #include "wire/job_page.h"
@@ -110,11 +111,10 @@ struct lane_spread {
 
 /* What the chunks of a lane say of its path and of both hosts. Receiving end. */
 struct lane_delay {
-    int64_t floor_ns[2]; /* least one-way delay of two buckets of 5 s */
-    struct mono bucket_at;
-    uint32_t owd_ns;   /* last */
-    uint32_t clock;    /* how both clocks stood: delays of different ones don't compare */
-    uint32_t bound_ns; /* of both clocks together; IO_HALF_UNKNOWN */
+    struct least floor_ns; /* of one-way delays */
+    uint32_t owd_ns;       /* last */
+    uint32_t clock;        /* how both clocks stood: delays of different ones don't compare */
+    uint32_t bound_ns;     /* of both clocks together; IO_HALF_UNKNOWN */
     uint64_t chunks, bytes, resent;
     double owd_mean_ns, queued_mean_ns, consumed_mean_ns; /* gain 1/16 */
     uint32_t owd_ns_max;
@@ -143,11 +143,9 @@ struct yield {
         struct priority priority;
         struct pacing pacing; /* aside */
     } lanes[LANE_MAX];
-    struct yield_floor { /* two buckets of 5 s; INT64_MAX none */
-        int64_t owd_ns[2];
-        int64_t life_ns[2]; /* sent, and its report back */
-        struct mono began;
-    } floors[YIELD_SIZES]; /* the least, by a chunk's size */
+    struct yield_floor {
+        struct least owd_ns, life_ns; /* life: sent, and its report back */
+    } floors[YIELD_SIZES];            /* by a chunk's size */
 };
 
 struct own_nic;

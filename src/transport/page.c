@@ -81,8 +81,7 @@ static void describe(const struct set *set, struct mono now, uint32_t i,
     const struct stream *stream = set->streams[i];
     const struct lane_delay *delay = &set->delays[i];
     const uint8_t own = stream != NULL ? stream->own_nic : set->lane_nics[i].own;
-    const int64_t floor =
-        delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
+    const int64_t floor = least_get(&delay->floor_ns);
     const int64_t since_ms = mono_sub(now, state->since).ns / NS_PER_MS;
     /* Who owes nothing may not have been told yet: a lane that just sits there isn't active for that. */
     const bool cut = lane_connected(state->state) && (state->cut || (t->page_cut >> own & 1) != 0);
@@ -181,7 +180,7 @@ void page_sum(const struct set *set, struct mono now, struct transport_summary *
         sum->resent += set->sent[i].resent;
         sum->bytes_in += delay->bytes;
         sum->chunks_in += delay->chunks;
-        floor = delay->floor_ns[0] < delay->floor_ns[1] ? delay->floor_ns[0] : delay->floor_ns[1];
+        floor = least_get(&delay->floor_ns);
         above = delay->chunks > 0 ? (int64_t)delay->owd_mean_ns - floor : 0;
         if (above > sum->slowest_ns) {
             char text[PEER_TEXT];

@@ -11,9 +11,6 @@
 #define CHUNK_NS                                                                                   \
     NS_PER_MS /* of the set's goodput: small ones, for what is on its way can't be held back */
 
-static const struct yield_floor floor_none = {.owd_ns = {INT64_MAX, INT64_MAX},
-                                              .life_ns = {INT64_MAX, INT64_MAX}};
-
 void yield_init(struct set *set, struct mono now)
 {
     goodput_init(&set->yield.goodput, now);
@@ -22,7 +19,8 @@ void yield_init(struct set *set, struct mono now)
         pacing_init(&set->yield.lanes[i].pacing, now, 0, 0);
     }
     for (uint32_t i = 0; i < YIELD_SIZES; i++) {
-        set->yield.floors[i] = floor_none;
+        least_init(&set->yield.floors[i].owd_ns, now);
+        least_init(&set->yield.floors[i].life_ns, now);
     }
 }
 
@@ -31,29 +29,14 @@ static bool wanted(const struct set *set)
     return set->transport->config.priority == PRIORITY_LOW && set->mode == TRANSPORT_FULL;
 }
 
-static int64_t lesser(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The least that a chunk of about that size needed of late, by whichever lane: all between two NICs have about as far to go, and
  * a new one never saw its path empty. By size, for a large chunk's own time on each link is no queue. */
-static struct yield_floor *floor_of(struct set *set, struct mono now, uint32_t bytes)
+static struct yield_floor *floor_of(struct set *set, uint32_t bytes)
 {
     const uint32_t log2 = bytes > 0 ? 31 - (uint32_t)__builtin_clz(bytes) : 0;
     const uint32_t size = log2 < YIELD_SIZE_MIN ? 0 : log2 - YIELD_SIZE_MIN;
-    struct yield_floor *floor = &set->yield.floors[size < YIELD_SIZES ? size : YIELD_SIZES - 1];
 
-    if (mono_sub(now, floor->began).ns >= BUCKET_NS) {
-        const struct yield_floor before = *floor;
-        *floor = floor_none;
-        floor->began = now;
-        if (mono_sub(now, before.began).ns < 2 * BUCKET_NS) {
-            floor->owd_ns[1] = before.owd_ns[0];
-            floor->life_ns[1] = before.life_ns[0];
-        }
-    }
-    return floor;
+    return &set->yield.floors[size < YIELD_SIZES ? size : YIELD_SIZES - 1];
 }
 
 void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lane *seen,
@@ -72,16 +55,15 @@ void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lan
         return;
     }
     bytes = (uint32_t)(acked->bytes / acked->chunks);
-    floor = floor_of(set, now, bytes);
-    if (!set->lane_nics[seen->lane].standby) {
-        floor->owd_ns[0] = lesser(seen->owd_ns, floor->owd_ns[0]);
-        floor->life_ns[0] = lesser(life.ns, floor->life_ns[0]);
-    }
-    const int64_t queue_ns = seen->owd_ns - lesser(floor->owd_ns[0], floor->owd_ns[1]);
+    const bool own_path = !set->lane_nics[seen->lane].standby;
+    floor = floor_of(set, bytes);
+    least_add(&floor->owd_ns, now, span_ns(BUCKET_NS), own_path ? seen->owd_ns : LEAST_NONE);
+    least_add(&floor->life_ns, now, span_ns(BUCKET_NS), own_path ? life.ns : LEAST_NONE);
+    const int64_t queue_ns = seen->owd_ns - least_get(&floor->owd_ns);
     const struct priority_sample sample = {
         .sent = acked->sent,
         .queue_ns = queue_ns > 0 ? queue_ns : 0,
-        .life_ns_min = lesser(floor->life_ns[0], floor->life_ns[1]),
+        .life_ns_min = least_get(&floor->life_ns),
         .goodput = set->yield.goodput.best,
         /* a small one waits behind others of ours: by its own size, that would be long */
         .chunk = bytes > LANE_EAGER_SIZE_MAX ? bytes : LANE_EAGER_SIZE_MAX,

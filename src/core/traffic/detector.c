@@ -1,8 +1,9 @@
 /* detector.c: see detector.h. */
 #include "core/traffic/detector.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "stats/sample.h"
 
 #define BUCKET_NS    (5 * NS_PER_S)
 #define THETA_MIN_NS (20 * NS_PER_US)
@@ -24,8 +25,8 @@ void detector_init(struct detector *d, struct mono now)
 void detector_lane_open(struct detector *d, struct mono now, uint32_t lane)
 {
     if (lane < LANE_MAX) {
-        d->lanes[lane] = (struct detector_lane){
-            .open = true, .floor_ns = {INT64_MAX, INT64_MAX}, .bucket_at = now, .over_since = now};
+        d->lanes[lane] = (struct detector_lane){.open = true, .over_since = now};
+        least_init(&d->lanes[lane].floor_ns, now);
     }
 }
 
@@ -43,13 +44,6 @@ void detector_on_rtt(struct detector *d, struct span rtt)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Median absolute deviation of the lane's last samples: its own noise. */
 static int64_t noise(const struct detector_lane *x)
 {
@@ -61,12 +55,12 @@ static int64_t noise(const struct detector_lane *x)
         return 0;
     }
     memcpy(sorted, x->q_ns, n * sizeof(sorted[0]));
-    qsort(sorted, n, sizeof(sorted[0]), by_value);
+    sample_sort_int(sorted, n);
     median = sorted[n / 2];
     for (uint32_t i = 0; i < n; i++) {
         sorted[i] = sorted[i] > median ? sorted[i] - median : median - sorted[i];
     }
-    qsort(sorted, n, sizeof(sorted[0]), by_value);
+    sample_sort_int(sorted, n);
     return sorted[n / 2];
 }
 
@@ -114,11 +108,6 @@ static void usual_update(struct detector *d, struct mono now)
     d->usual_at = now;
 }
 
-static int64_t floor_of(const struct detector_lane *x)
-{
-    return x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
-}
-
 void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns)
 {
     struct detector_lane *x;
@@ -128,13 +117,8 @@ void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t
         return;
     }
     x = &d->lanes[lane];
-    if (mono_sub(now, x->bucket_at).ns >= BUCKET_NS) {
-        x->floor_ns[1] = x->floor_ns[0];
-        x->floor_ns[0] = INT64_MAX;
-        x->bucket_at = now;
-    }
-    x->floor_ns[0] = owd_ns < x->floor_ns[0] ? owd_ns : x->floor_ns[0];
-    q = owd_ns - floor_of(x);
+    least_add(&x->floor_ns, now, span_ns(BUCKET_NS), owd_ns);
+    q = owd_ns - least_get(&x->floor_ns);
     x->owd_ns = owd_ns;
     x->at = now;
     x->q_ns[x->next] = q;
@@ -182,8 +166,8 @@ static int64_t best_owd(const struct detector *d, struct mono now)
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct detector_lane *x = &d->lanes[i];
         if (x->open && x->count >= FEW && mono_sub(now, x->at).ns <= RECENT_NS &&
-            x->smooth_ns + floor_of(x) < best) {
-            best = x->smooth_ns + floor_of(x);
+            x->smooth_ns + least_get(&x->floor_ns) < best) {
+            best = x->smooth_ns + least_get(&x->floor_ns);
         }
     }
     return best;
@@ -239,7 +223,8 @@ void detector_judge(const struct detector *d, struct mono now,
         }
         if (lane_over(d, now, x)) {
             f.contended |= 1u << i;
-            f.starved |= x->smooth_ns + floor_of(x) - best > STARVED * queue ? 1u << i : 0;
+            f.starved |=
+                x->smooth_ns + least_get(&x->floor_ns) - best > STARVED * queue ? 1u << i : 0;
         }
     }
     f.verdict = known == 0 || d->off ? DETECTOR_UNKNOWN
@@ -256,7 +241,7 @@ int detector_better(const struct detector *d, uint32_t lane, uint32_t than)
     if (!x->open || x->count < HELD || !y->open || y->count < FEW) {
         return -1;
     }
-    return x->smooth_ns + floor_of(x) + queue < y->smooth_ns + floor_of(y);
+    return x->smooth_ns + least_get(&x->floor_ns) + queue < y->smooth_ns + least_get(&y->floor_ns);
 }
 
 int64_t detector_queue_ns(const struct detector *d, uint32_t lane)

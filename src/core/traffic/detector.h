@@ -30,6 +30,7 @@
 #include "base/bug.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "stats/least.h"
 
 #define DETECTOR_WINDOW 16 /* samples of a lane that are judged */
 
@@ -47,8 +48,7 @@ enum detector_verdict {
 
 struct detector_lane {
     bool open;
-    int64_t floor_ns[2];
-    struct mono bucket_at;
+    struct least floor_ns;
     int64_t q_ns[DETECTOR_WINDOW];
     uint32_t count, next;
     int64_t smooth_ns; /* of q */

@@ -39,9 +39,15 @@ void scheduler_one_way(struct scheduler *s, bool on)
 
 static int64_t floor_of(const struct scheduler_lane *x)
 {
-    const int64_t least = x->floor_ns[0] < x->floor_ns[1] ? x->floor_ns[0] : x->floor_ns[1];
+    const int64_t least = least_get(&x->floor_ns);
 
-    return least == INT64_MAX ? FLOOR_NS : least;
+    return least == LEAST_NONE ? FLOOR_NS : least;
+}
+
+/* rtt < 0: not known. */
+static void floor_sample(struct scheduler_lane *x, struct mono now, int64_t rtt)
+{
+    least_add(&x->floor_ns, now, span_ns(BUCKET_NS), rtt >= 0 ? rtt : LEAST_NONE);
 }
 
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt)
@@ -55,14 +61,10 @@ void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, st
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         spare = i != lane && s->lanes[i].open && s->lanes[i].rate > 0 ? 1 : spare;
     }
-    s->lanes[lane] =
-        (struct scheduler_lane){.open = true,
-                                .floor_ns = {rtt.ns >= 0 ? rtt.ns : INT64_MAX, INT64_MAX},
-                                .bucket_at = now,
-                                .bound_at = now,
-                                .acked_at = now,
-                                .spare = spare,
-                                .run_at = now};
+    s->lanes[lane] = (struct scheduler_lane){
+        .open = true, .bound_at = now, .acked_at = now, .spare = spare, .run_at = now};
+    least_init(&s->lanes[lane].floor_ns, now);
+    floor_sample(&s->lanes[lane], now, rtt.ns);
 }
 
 void scheduler_lane_down(struct scheduler *s, uint32_t lane)
@@ -112,16 +114,6 @@ static void rate_sample(struct scheduler_lane *x, struct mono now, uint64_t byte
     x->limited = false;
     x->run_at = now;
     x->run_bytes = 0;
-}
-
-static void floor_sample(struct scheduler_lane *x, struct mono now, int64_t rtt)
-{
-    if (mono_sub(now, x->bucket_at).ns >= BUCKET_NS) {
-        x->floor_ns[1] = x->floor_ns[0];
-        x->floor_ns[0] = INT64_MAX;
-        x->bucket_at = now;
-    }
-    x->floor_ns[0] = rtt >= 0 && rtt < x->floor_ns[0] ? rtt : x->floor_ns[0];
 }
 
 /* How long the newest took beyond the floor, and behind how much. Sums, no mean of quotients: chunks that met a queue of our

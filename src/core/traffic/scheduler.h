@@ -26,6 +26,7 @@
 #include "base/bug.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "stats/least.h"
 
 struct scheduler_lane {
     bool open;
@@ -34,8 +35,7 @@ struct scheduler_lane {
     double late_bytes;     /* and what was unacknowledged when they were bound, they included */
     uint64_t unacked;      /* bytes */
     uint32_t chunks;       /* unacknowledged */
-    int64_t floor_ns[2];   /* least round trip of two buckets of 5 s; INT64_MAX none */
-    struct mono bucket_at; /* when [0] began */
+    struct least floor_ns; /* of round trips */
     struct mono bound_at;  /* last chunk bound */
     struct mono acked_at;  /* last acknowledgement */
     bool limited; /* the sender had less to send than the lane would take, since the last sample */

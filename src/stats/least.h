@@ -1,0 +1,40 @@
+/* least.h: the least of what came lately: a floor that is forgotten, for paths change.
+ *
+ * Two buckets of `span`: the present one and the one before. So a value counts for one to two spans, and none for
+ * longer: after two spans without a value there is no floor. Inline, 24 bytes, one comparison a value. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+#define LEAST_NONE INT64_MAX
+
+struct least {
+    int64_t values[2]; /* [0] of the present bucket; LEAST_NONE: none came */
+    struct mono began; /* when [0] did */
+};
+
+static inline void least_init(struct least *l, struct mono now)
+{
+    *l = (struct least){.values = {LEAST_NONE, LEAST_NONE}, .began = now};
+}
+
+static inline void least_add(struct least *l, struct mono now, struct span span, int64_t value)
+{
+    const int64_t age = mono_sub(now, l->began).ns;
+
+    if (age >= span.ns) {
+        const bool next = age < 2 * span.ns;
+        l->values[1] = next ? l->values[0] : LEAST_NONE;
+        l->values[0] = LEAST_NONE;
+        l->began = next ? mono_add(l->began, span) : now;
+    }
+    l->values[0] = value < l->values[0] ? value : l->values[0];
+}
+
+/* As of the last least_add(); LEAST_NONE: none. */
+static inline int64_t least_get(const struct least *l)
+{
+    return l->values[0] < l->values[1] ? l->values[0] : l->values[1];
+}
