@@ -42,15 +42,24 @@ def may_make_namespaces():
     return True
 
 
-def connect(space, address, port):
-    """A TCP connection out of a namespace; the caller stays where it is."""
-    with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{space}", "rb") as other:
+def within(space, make):
+    """What make() makes in a namespace; the caller stays where it is."""
+    with open("/proc/thread-self/ns/net", "rb") as own, open(f"/run/netns/{space}", "rb") as other:
         if LIBC.setns(other.fileno(), CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "setns")
         try:
-            return socket.create_connection((address, port), IO_S)
+            return make()
         finally:
             LIBC.setns(own.fileno(), CLONE_NEWNET)
+
+
+def connect(space, address, port):
+    """A TCP connection out of a namespace."""
+    return within(space, lambda: socket.create_connection((address, port), IO_S))
+
+
+def listen(space, address, port):
+    return within(space, lambda: socket.create_server((address, port)))
 
 
 class Process:

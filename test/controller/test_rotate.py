@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Another authority and another fleet key under a running fleet. usage: test_rotate.py CONTROLLER AGENT FOLIOT"""
+import contextlib
 import os
+import ssl
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -100,6 +103,43 @@ class TestRotate(fleet.Fleet):
         c = self.controller()
         self.assertEqual(self.read(self.path("data", "authority.pem")), bundle)
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))[0], 200)
+
+    def cutting(self, cuts):
+        """In the controller's place, with its certificate: tells to renew, cuts off that many renewals; how many came."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.path("data", "server.pem"), self.path("data", "server.key"))
+        listener = fleet.listen(self.space("c"), "10.90.0.1", 7638)
+        end, came = time.monotonic() + fleet.IO_S, 0
+
+        def one(plain):
+            nonlocal came
+            with context.wrap_socket(plain, server_side=True) as sock, sock.makefile("rwb") as file:
+                while time.monotonic() < end and (line := file.readline()):
+                    head = {k.lower(): v.strip() for k, _, v in (h.decode().partition(":") for h in iter(file.readline, b"\r\n"))}
+                    file.read(int(head["content-length"]))
+                    if b"/renew" in line:
+                        came += 1
+                        return
+                    answer = wire.number(1, 1) + wire.number(8, 1)
+                    file.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+                    file.flush()
+
+        with listener:
+            while came < cuts and time.monotonic() < end:
+                with contextlib.suppress(OSError):
+                    one(listener.accept()[0])
+        return came
+
+    def test_a_renewal_that_is_cut_off(self):
+        """As when the controller opens its port anew in the midst of it: tried again as soon as anything else, not after a minute."""
+        c = self.start(report="10s", beat="500ms")
+        agents = self.members(0)
+        c.stop()
+        self.assertEqual(self.cutting(4), 4, agents[0].log())
+        c = self.controller()
+        self.foliot("authority")
+        self.wait(lambda: not self.rotation()["authority"]["rotating"], 6, lambda: str(self.rotation()) + agents[0].log())
+        self.assertEqual(agents[0].log().count("can't be renewed"), 1, agents[0].log())
 
     def keys(self, name):
         return [line.split()[1] for line in self.read(self.path(f"state-{name}", "fleet.key")).splitlines()]

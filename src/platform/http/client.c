@@ -161,6 +161,28 @@ static int on_timeout(CURLM *multi, long timeout_ms, void *context)
     return 0;
 }
 
+/* Connections, kept TLS sessions and whatever else libcurl keeps between calls belong to its two handles. */
+static int make_handles(struct http_client *c)
+{
+    CURLM *multi = curl_multi_init();
+    CURL *easy = curl_easy_init();
+    if (multi == NULL || easy == NULL) {
+        curl_easy_cleanup(easy);
+        curl_multi_cleanup(multi);
+        return -ENOMEM;
+    }
+    curl_easy_cleanup(c->easy);
+    curl_multi_cleanup(c->multi);
+    sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, c);
+    c->multi = multi;
+    c->easy = easy;
+    return 0;
+}
+
 int http_client_open(sd_event *loop, struct http_client **ret_client)
 {
     static bool global;
@@ -174,18 +196,12 @@ int http_client_open(sd_event *loop, struct http_client **ret_client)
     }
     global = true;
     c->loop = sd_event_ref(loop);
-    c->multi = curl_multi_init();
-    c->easy = curl_easy_init();
-    int r = c->multi == NULL || c->easy == NULL ? -ENOMEM : 0;
-    r = r < 0 ? r : sd_event_add_time(loop, &c->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_timer, c);
+    int r = sd_event_add_time(loop, &c->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_timer, c);
+    r = r < 0 ? r : make_handles(c);
     if (r < 0) {
         http_client_close(c);
         return r;
     }
-    curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
-    curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
-    curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
     *ret_client = c;
     return 0;
 }
@@ -198,12 +214,8 @@ void http_client_close(struct http_client *c)
     if (c->busy) {
         curl_multi_remove_handle(c->multi, c->easy);
     }
-    if (c->easy != NULL) {
-        curl_easy_cleanup(c->easy);
-    }
-    if (c->multi != NULL) {
-        curl_multi_cleanup(c->multi);
-    }
+    curl_easy_cleanup(c->easy);
+    curl_multi_cleanup(c->multi);
     clear(c);
     sd_event_source_disable_unref(c->timer);
     sd_event_unref(c->loop);
@@ -257,8 +269,6 @@ static int set_up(struct http_client *c, const struct http_call *call)
     c->answer_max = call->answer_max;
     c->too_large = false;
     c->words[0] = 0;
-    curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, c->fresh ? 1L : 0L);
-    c->fresh = false;
     curl_easy_setopt(e, CURLOPT_URL, call->url);
     curl_easy_setopt(e, CURLOPT_PROXY, "");
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
@@ -290,7 +300,10 @@ int http_client_call(struct http_client *c, const struct http_call *call, http_d
     if (c->busy) {
         return -EBUSY;
     }
-    const int r = set_up(c, call);
+    /* CURLOPT_FRESH_CONNECT wouldn't do: the connection from before stays, and the call after takes it again. */
+    int r = c->fresh ? make_handles(c) : 0;
+    c->fresh = c->fresh && r < 0;
+    r = r < 0 ? r : set_up(c, call);
     if (r < 0) {
         clear(c);
         return r;

@@ -42,7 +42,7 @@ void http_client_close(struct http_client *client);
 MUST_CHECK int http_client_call(struct http_client *client, const struct http_call *call,
                                 http_done done, void *context);
 bool http_client_busy(const struct http_client *client);
-/* Forgets the kept connection: a new certificate is used from the next call on. */
+/* Closes the kept connection before the next call: a new certificate is used from then on. */
 void http_client_reset(struct http_client *client);
 /* The same, waiting for the end: for command lines. */
 MUST_CHECK int http_call_now(const struct http_call *call, http_done done, void *context);

@@ -24,6 +24,7 @@ enum {
     RETRY_MS_MIN = 250,
     RETRY_MS_MAX = 5000, /* a controller that is back is found within this */
     REFUSED_MS = 60000,
+    RENEW_RETRY_MS_MIN = 500, /* doubled each time up to REFUSED_MS */
     SEND_BYTES_MAX = 700 << 10,
     ANSWER_MAX = 32 << 20,
     ANSWER_UNPACKED = 64 << 20,
@@ -40,12 +41,12 @@ struct uplink {
     char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE],
         fresh_key[PATH_SIZE];
     uint64_t boot, lost_told, jobs_told;
-    uint32_t run, retry_ms;
+    uint32_t run, retry_ms, renew_retry_ms;
     int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
     int64_t reported_at;
     uint64_t keys_version, authority_version, acknowledged, sent_fleet;
     int64_t not_after;
-    bool connected, said_trouble, renewing, event_waits, echo;
+    bool connected, said_trouble, said_renewal, renewing, event_waits, echo;
     char trouble[200];
     uint64_t prng;
     struct message_buffer packed, encoded, unpacked;
@@ -262,6 +263,19 @@ static void on_reply(void *context, const struct http_result *result)
 
 /* ---- renewing ---- */
 
+/* A renewal can be cut off by the controller itself: to change its authority it opens its port anew. So the next
+ * try comes soon, unless we were refused. */
+static void renewal_failed(struct uplink *u, bool refused, const char *words)
+{
+    u->renew_at = mono_now() + spread(u, refused ? REFUSED_MS : u->renew_retry_ms);
+    u->renew_retry_ms = u->renew_retry_ms * 2 > REFUSED_MS ? REFUSED_MS : u->renew_retry_ms * 2;
+    if (!u->said_renewal) {
+        u->said_renewal = true;
+        agent_say(LOG_WARNING, "this host's certificate can't be renewed: %s. It is tried again",
+                  words);
+    }
+}
+
 /* Of a file's text; 0: it can't be read. */
 static uint64_t version_of(const char *path)
 {
@@ -280,8 +294,8 @@ static void on_renewed(void *context, const struct http_result *result)
         result->error == 0 && result->status == 200
             ? decode_answer(u, result, &foliot__v1__renew_reply__descriptor)
             : NULL;
+    bool renewed = false;
     u->renewing = false;
-    u->renew_at = mono_now() + 60 * NS_PER_S;
     if (m != NULL && m->certificate.len > 0) {
         text = strndup((const char *)m->certificate.data, m->certificate.len);
         int r = text == NULL ? -ENOMEM : tls_certificate_read(text, &read);
@@ -293,6 +307,9 @@ static void on_renewed(void *context, const struct http_result *result)
             u->not_after = read.not_after;
             u->authority_version = version_of(u->authority);
             u->renew_at = 0;
+            u->renew_retry_ms = RENEW_RETRY_MS_MIN;
+            u->said_renewal = false;
+            renewed = true;
             http_client_reset(u->client);
             agent_say(LOG_INFO, "the controller renewed this host's certificate");
         } else {
@@ -301,8 +318,8 @@ static void on_renewed(void *context, const struct http_result *result)
     } else if (m == NULL) {
         explain(result, words);
     }
-    if (u->renew_at != 0) {
-        agent_say(LOG_WARNING, "this host's certificate can't be renewed: %s", words);
+    if (!renewed) {
+        renewal_failed(u, result->error == 0 && result->status < 500, words);
     }
     free(text);
     message_arena_done(&u->arena);
@@ -322,9 +339,10 @@ static void renew(struct uplink *u)
         r = message_encode(&m.base, &u->encoded);
     }
     const struct http_call call = call_with(u, "https://" TLS_SERVER_NAME "/agent/v1/renew");
-    u->renewing = r == 0 && http_client_call(u->client, &call, on_renewed, u) == 0;
-    if (!u->renewing) {
-        u->renew_at = mono_now() + 60 * NS_PER_S;
+    r = r < 0 ? r : http_client_call(u->client, &call, on_renewed, u);
+    u->renewing = r == 0;
+    if (r < 0) {
+        renewal_failed(u, false, strerror(-r));
     }
     tls_wipe(key);
     free(request);

@@ -344,9 +344,11 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
-    reply.renew = h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3 ||
-                  (w->authority_version != 0 && w->authority_version != c->authority_version &&
-                   allowed(&renew_allowance, &renew_at_ns, RENEW_RATE, RENEW_RATE));
+    /* Connections end when the port is opened anew: nobody is sent into that. */
+    reply.renew = !c->reopen &&
+                  (h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3 ||
+                   (w->authority_version != 0 && w->authority_version != c->authority_version &&
+                    allowed(&renew_allowance, &renew_at_ns, RENEW_RATE, RENEW_RATE)));
     if (w->settings_version != settings.version) {
         reply.settings = &settings;
     }
