@@ -150,12 +150,26 @@ static int find_nics(struct join *j)
 
 /* ---- asking ---- */
 
-static int make_folder(const char *path)
+static int make_folder(const char *path, mode_t mode)
 {
-    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+    if (mkdir(path, mode) < 0 && errno != EEXIST) {
         return fail(path, strerror(errno));
     }
     return 0;
+}
+
+/* Before the controller is asked: a member whose configuration can't be written is half a member. */
+static int make_folders(const struct join *j)
+{
+    char config[PATH_SIZE];
+    snprintf(config, sizeof(config), "%s", j->options->config_path);
+    char *slash = strrchr(config, '/');
+    if (slash != NULL) {
+        *slash = 0;
+    }
+    int r = slash == NULL || slash == config ? 0 : make_folder(config, 0755);
+    r = r < 0 ? r : make_folder(j->options->state_dir, 0700);
+    return r < 0 ? r : make_folder(j->identity, 0700);
 }
 
 static int load_key(struct join *j)
@@ -329,8 +343,7 @@ int agent_join(const struct join_options *options)
     int r = read_token(&j);
     r = r < 0 ? r : set_names(&j);
     r = r < 0 ? r : find_nics(&j);
-    r = r < 0 ? r : make_folder(options->state_dir);
-    r = r < 0 ? r : make_folder(j.identity);
+    r = r < 0 ? r : make_folders(&j);
     r = r < 0 ? r : load_key(&j);
     r = r < 0 ? r : encode_request(&j, &body);
     const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/join",

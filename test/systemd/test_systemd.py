@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""test_systemd.py BUILD: the systemd units as they are installed, under a real systemd: two Debian 12 hosts on this machine.
+
+What an operator does in the first days: init, join, start, look, reload, a crash, a backup, removing it all. Filtered system
+calls kill here (they fail with EPERM in the field), so that each that a unit needs must be allowed by it.
+"""
+import json
+import os
+import re
+import sys
+import time
+import unittest
+
+from machine import Groups, Machine, cable, debian_root
+
+PATIENCE_S = 60
+STRICT = "[Service]\nSystemCallErrorNumber=kill\n"
+
+
+class Units(unittest.TestCase):
+    BUILD = ROOT = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.groups, cls.machines = Groups(), []
+        try:
+            cls.machines = [Machine(name, cls.ROOT, cls.BUILD, cls.groups) for name in ("alpha", "beta")]
+            cls.alpha, cls.beta = cls.machines
+            for machine in cls.machines:
+                machine.wait_up()
+                for unit in ("foliot-agent", "foliot-controller"):
+                    machine.write(f"/etc/systemd/system/{unit}.service.d/strict.conf", STRICT)
+                machine.run("systemctl", "daemon-reload")
+            cable(cls.alpha, cls.beta, "nic0", ("10.91.0.1/24", "10.91.0.2/24"))
+            cls.start()
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        for machine in cls.machines:
+            machine.close()
+        cls.groups.close()
+
+    @classmethod
+    def start(cls):
+        """As docs/controller.md has it: from nothing to a fleet."""
+        cls.alpha.write("/etc/foliot/controller.yaml", "report: 1s\nbeat: 300ms\n")
+        text = cls.alpha.run("foliot-controller", "init", "--address", "10.91.0.1", "--uses", "2").stdout
+        cls.alpha.run("systemctl", "enable", "--now", "foliot-controller")
+        cls.token = re.search(r"fla_\S+", text)[0]
+        cls.alpha.write("/etc/foliot/token", cls.token + "\n", 0o600)
+        for machine in cls.machines:
+            machine.run("foliot-agent", "join", "10.91.0.1", re.search(r"flj_\S+", text)[0], "--nic", "nic0")
+            machine.run("systemctl", "enable", "--now", "foliot-agent")
+
+    # ---- what tests ask ----
+
+    def wait(self, true, what):
+        end = time.monotonic() + PATIENCE_S
+        while not true():
+            if time.monotonic() > end:
+                self.fail(f"not within {PATIENCE_S} s: {what() if callable(what) else what}")
+            time.sleep(0.1)
+
+    def hosts(self):
+        done = self.alpha.run("foliot", "host", "list", "--json", check=False)
+        return {h["name"]: h for h in json.loads(done.stdout)["items"]} if done.returncode == 0 else {}
+
+    def all_live(self):
+        hosts = self.hosts()
+        return len(hosts) == 2 and all(h["freshness"] == "live" for h in hosts.values())
+
+    def both(self):
+        return [(m, "foliot-agent") for m in self.machines] + [(self.alpha, "foliot-controller")]
+
+    def assert_well(self):
+        self.wait(self.all_live, lambda: f"both hosts live: {self.hosts()}\n" + "\n".join(
+            m.journal(unit) for m, unit in self.both()))
+        for machine, unit in self.both():
+            self.assertEqual(machine.unit(unit, "ActiveState"), "active", machine.journal(unit))
+
+    # ---- the tests, in the order of their names ----
+
+    def test_1_they_run_and_are_heard(self):
+        self.assert_well()
+        for machine in self.machines:
+            self.wait(lambda: machine.run("foliot", "status", check=False).returncode == 0,
+                      lambda: machine.run("foliot", "status", check=False).stdout)
+        for machine, unit in self.both():
+            self.assertEqual(machine.unit(unit, "NRestarts"), "0", machine.journal(unit))
+            self.assertNotRegex(machine.journal(unit), "status=31/SYS|Permission denied|not permitted")
+
+    def test_2_a_days_commands(self):
+        self.alpha.write("/etc/foliot/fleet.yaml", "mode: failover\n")
+        for command in ("foliot status", "foliot clock", "foliot mesh", "foliot links", "foliot findings", "foliot jobs",
+                        "foliot doctor", "foliot host list", "foliot host token --uses 2",
+                        "foliot config apply /etc/foliot/fleet.yaml --wait", "foliot config show", "foliot config history",
+                        "foliot config observe on", "foliot config observe off", "foliot alerts list --all",
+                        "foliot alerts export --prometheus", "foliot alerts silences", "foliot changes --since 1h",
+                        "foliot levels", "foliot mesh --full", "foliot topology", "foliot host rotate fleet-key --after 1min",
+                        "foliot host rotate", "foliot-controller check", "foliot-controller backup /srv/store.backup",
+                        "foliot support-bundle -o /srv/bundle.tar.gz", "foliot record -o /srv/alpha.record",
+                        "foliot perf --help"):
+            with self.subTest(command):
+                done = self.alpha.run(*command.split(), check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_well()
+
+    def test_3_reload(self):
+        self.alpha.write("/etc/foliot/alerts.yaml", "rules:\n  - nonsense\n")
+        self.alpha.run("systemctl", "reload", "foliot-controller")
+        self.wait(lambda: "alerts.yaml" in self.alpha.journal("foliot-controller"), "the bad file is told")
+        self.alpha.run("rm", "/etc/foliot/alerts.yaml")
+        self.alpha.run("systemctl", "reload", "foliot-controller")
+        for machine in self.machines:
+            before = machine.journal("foliot-agent").count("reloaded")
+            machine.run("systemctl", "reload", "foliot-agent")
+            self.wait(lambda: machine.journal("foliot-agent").count("reloaded") > before,
+                      lambda: machine.journal("foliot-agent"))
+        for machine, unit in self.both():
+            self.assertEqual(machine.unit(unit, "NRestarts"), "0", machine.journal(unit))
+        self.assert_well()
+
+    def test_4_killed_they_come_back(self):
+        for machine, unit in self.both():
+            killed = machine.unit(unit, "MainPID")
+            machine.run("sh", "-c", f"kill -9 {killed}")
+            self.wait(lambda: machine.unit(unit, "NRestarts") == "1" and machine.unit(unit, "ActiveState") == "active",
+                      lambda: machine.journal(unit))
+            self.assertNotEqual(machine.unit(unit, "MainPID"), killed)
+        self.assert_well()
+
+    def test_5_stopped_and_started(self):
+        for machine, unit in self.both():
+            machine.run("systemctl", "stop", unit)
+            self.assertEqual(machine.unit(unit, "Result"), "success", machine.journal(unit))
+            machine.run("systemctl", "start", unit)
+        self.assert_well()
+
+
+if __name__ == "__main__":
+    Units.BUILD = sys.argv.pop(1)
+    if os.geteuid() != 0:
+        print("expected root: name spaces of every kind")
+        sys.exit(77)
+    Units.ROOT = debian_root()
+    if Units.ROOT is None:
+        print("expected build/deps/root-bookworm, which tools/install-deps test makes with mmdebstrap from a Debian mirror")
+        sys.exit(77)
+    unittest.main()
