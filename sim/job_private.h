@@ -68,7 +68,6 @@ struct conn {
     bool used;
     uint32_t generation;
     struct end ends[2]; /* 0 connected, 1 accepted */
-    uint16_t listen_port;
 };
 
 enum packet_kind { PACKET_SYN, PACKET_SYN_ACK, PACKET_DATA, PACKET_ACK, PACKET_RESET };
@@ -110,7 +109,6 @@ struct process {
     struct descriptor *files;
     uint32_t file_count, file_low, file_used, file_max;
     bool no_files;
-    uint16_t next_port;
     int listener; /* -1: none */
     uint16_t port;
     uint64_t listener_tag;
@@ -127,7 +125,6 @@ struct process {
     /* job_rank.c */
     uint32_t *flows; /* that it takes part in */
     uint32_t flow_count, flow_capacity;
-    uint32_t lanes_max;
 };
 
 struct fault_slot {

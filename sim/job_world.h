@@ -11,7 +11,7 @@
  * for the whole patience, and then it must fail; and once the faults end, everything must be done and every
  * connection gone.
  *
- * What is real: src/transport, core/failover, core/traffic, wire/. What is modelled: sockets, TCP (job_tcp.h), links
+ * What is real: src/transport, core/failover, core/traffic, wire/. What is modelled: sockets, TCP (job_tcp.c), links
  * (job_net.h), the application. Not here: threads (one thread drives all), memory that runs out, RC queue pairs. */
 #pragma once
 #include <stdbool.h>

@@ -35,7 +35,7 @@ struct packet {
 enum network_step {
     NETWORK_ON,      /* at the next hop at *ret_at: call again then */
     NETWORK_ARRIVES, /* at the receiver at *ret_at */
-    NETWORK_EXPIRES, /* the TTL ran out; a router's answer is back at *ret_at; ret_router says whose */
+    NETWORK_EXPIRES, /* the TTL ran out; a router's answer is back at *ret_at */
     NETWORK_LOST,
 };
 
@@ -53,7 +53,6 @@ struct network {
     uint64_t seed;
     struct prng random;
     int nics, leaves, spines;
-    int64_t wire_ns;     /* sender's wire to the leaf's queue, without serialising */
     struct port *down;   /* per NIC: leaf to NIC */
     struct port *up;     /* per leaf and spine */
     struct port *across; /* per spine and leaf */

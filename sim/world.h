@@ -51,7 +51,6 @@ struct world_host {
     int64_t suspended_ns;  /* to be told */
     const struct scenario_fault *lie;
     int64_t lie_since;
-    double lie_drawn;
     int version;
     bool anchor;
     int held;      /* faults that keep its agent from starting */

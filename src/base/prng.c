@@ -17,7 +17,8 @@ static uint64_t rotate_left(uint64_t x, int k)
 
 uint64_t hash_u64(uint64_t a, uint64_t b)
 {
-    return mix(mix(a + 0x9e3779b97f4a7c15ULL) ^ (b * 0xd6e8feb86659fd93ULL + 0x632be59bd9b4e019ULL));
+    return mix(mix(a + 0x9e3779b97f4a7c15ULL) ^
+               (b * 0xd6e8feb86659fd93ULL + 0x632be59bd9b4e019ULL));
 }
 
 void prng_init(struct prng *p, uint64_t seed)

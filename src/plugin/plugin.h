@@ -1,6 +1,6 @@
 /* plugin.h: what the tables of both halves share: the process's transport, its settings, its devices.
  *
- * Calls come from NCCL's threads, several at once. plugin_enter/leave count the communicators that use the
+ * Calls come from NCCL's threads, several at once. plugin_init() and plugin_finalize() count the communicators that use the
  * transport (v11 and later; before, NCCL says init once and never good-bye); with the last of them it goes. */
 #pragma once
 #include "plugin/abi_net.h"

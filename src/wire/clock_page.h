@@ -78,7 +78,7 @@ struct clock_page_terms {
     uint32_t status; /* enum clock_page_status, as of `written` */
     uint64_t timeline;
     uint32_t epoch; /* grows with each step; times of different epochs aren't ordered */
-    uint32_t guard_kind;
+    uint32_t reserved;
     int64_t written;
     int64_t since;
     int64_t void_after; /* INT64_MAX: none; later than that: DISRUPTED */

@@ -73,7 +73,8 @@ struct job_page_header {
     uint8_t synced; /* stamps are fleet time */
     uint16_t sets;
     uint32_t comms;
-    uint64_t messages_out, messages_in, bytes_out, bytes_in;
+    uint64_t reserved[2]; /* 0 */
+    uint64_t bytes_out, bytes_in;
     uint64_t failovers, repaths, parted;
     uint64_t resent;
     int64_t stalled_ns; /* with a request in flight and no lane usable, all in all */

@@ -29,7 +29,6 @@ struct host_options {
     const char *plugin;
     int version, churn, patience_s;
     double timeout_scale;
-    bool survives; /* connections that break are no error: a plugin with failover */
 };
 
 /* Shared by all processes of a case. */

@@ -125,7 +125,7 @@ struct comm {
     int queue_count;
     struct header header;
     struct part *current; /* receive: whose bytes are on the control connection */
-    unsigned next_socket, message_count, retry_count;
+    unsigned next_socket, message_count;
     struct piece *first[SOCKET_MAX], *last[SOCKET_MAX];
     struct helper helpers[THREAD_MAX];
 };

@@ -281,7 +281,8 @@ static void world_maintain(struct world *w, uint32_t pod)
     struct alert_silence s = {.id = ++w->next_silence,
                               .maintenance = true,
                               .from_utc_ns = w->now.ns - 3600 * NS_PER_S + WORLD_UTC,
-                              .until_utc_ns = w->now.ns - 3600 * NS_PER_S + 7200 * NS_PER_S + WORLD_UTC};
+                              .until_utc_ns =
+                                  w->now.ns - 3600 * NS_PER_S + 7200 * NS_PER_S + WORLD_UTC};
 
     for (uint32_t k = 0; k < WORLD_POD && pod * WORLD_POD + k < w->host_count; k++) {
         s.id = ++w->next_silence;
@@ -289,7 +290,8 @@ static void world_maintain(struct world *w, uint32_t pod)
         if (alerts_silence(w->engine, w->now, &s) < 0) {
             abort();
         }
-        w->hosts[pod * WORLD_POD + k].worked_on_until_ns = w->now.ns + 4500 * NS_PER_S; /* the last is back in time */
+        w->hosts[pod * WORLD_POD + k].worked_on_until_ns =
+            w->now.ns + 4500 * NS_PER_S; /* the last is back in time */
     }
 }
 

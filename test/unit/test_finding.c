@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "core/finding/finding.h"
@@ -45,12 +46,12 @@ static void the_sentence(void **state)
     char text[512];
 
     assert_true(finding_text(&f, &names, text, sizeof(text)) == strlen(text));
-    assert_string_equal(text,
-                        "host1/nic0 -> host5/nic0, path 2 of 4 (port 7641, signature 0000000000000abc): "
-                        "silent black hole (6 probes proven lost), since 2026-11-21 03:22:01.123456 UTC; "
-                        "the other direction: fine; "
-                        "rules out: own NIC, peer host; suspect: trunk leaf0 - spine2; "
-                        "check optics and counters of the trunk at both ends");
+    assert_string_equal(
+        text, "host1/nic0 -> host5/nic0, path 2 of 4 (port 7641, signature 0000000000000abc): "
+              "silent black hole (6 probes proven lost), since 2026-11-21 03:22:01.123456 UTC; "
+              "the other direction: fine; "
+              "rules out: own NIC, peer host; suspect: trunk leaf0 - spine2; "
+              "check optics and counters of the trunk at both ends");
 }
 
 static void unknown_is_said(void **state)
@@ -64,10 +65,12 @@ static void unknown_is_said(void **state)
     f.numbers[1] = 3600;
     f.numbers[2] = 8;
     finding_text(&f, NULL, text, sizeof(text));
-    assert_non_null(strstr(text, "nic 3: link has flapped more than 8 times within the past hour: 11"));
+    assert_non_null(
+        strstr(text, "nic 3: link has flapped more than 8 times within the past hour: 11"));
     assert_non_null(strstr(text, ", since: UTC unknown (host clock 0.000000001);"));
     char placed[512], cut[40];
-    (void)finding_text_by_receiver(text, 1795247001121727143, "the controller's", placed, sizeof(placed));
+    (void)finding_text_by_receiver(text, 1795247001121727143, "the controller's", placed,
+                                   sizeof(placed));
     assert_null(strstr(placed, "UTC unknown"));
     assert_non_null(strstr(placed, ": 11, since 2026-11-21 "));
     assert_non_null(strstr(placed, " UTC by the controller's clock; "));

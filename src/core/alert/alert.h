@@ -252,7 +252,7 @@ struct mono alerts_deadline(const struct alerts *a);
 bool alerts_next_alert(const struct alerts *a, size_t *cursor, struct alert *ret);
 bool alerts_next_incident(const struct alerts *a, size_t *cursor, struct alert_incident *ret);
 bool alerts_find_incident(const struct alerts *a, uint64_t id, struct alert_incident *ret);
-/* Is it in force at that time? ret_until (may be NULL): the end of its present or next occurrence. */
+/* Is it in force at that time? ret_until_ns (may be NULL): the end of its present or next occurrence. */
 bool alert_silence_active(const struct alert_silence *silence, int64_t utc_ns,
                           int64_t *ret_until_ns);
 

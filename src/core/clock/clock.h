@@ -256,7 +256,7 @@ struct clock_report {
     uint32_t founder, epoch, timeline_age_s;
     int edges, edges_live, edges_parked, edges_in_gate;
     int peers_live;
-    int liars_max; /* f: how many of the peers may lie */
+    int liars_max;        /* f: how many of the peers may lie */
     double park_limit_ns; /* an edge whose level is further off is parked */
     double sqrt_p_ns, scale_ns, edge_limit_ns, hard_ns, statistical_ns, rate_ppb, wander_ppb;
     double witness_ns; /* rms of witness edges' theta over 10 s; < 0: none */

@@ -114,7 +114,7 @@ void watch_free(struct watch *w); /* accepts NULL */
 /* Observe: measure and accuse nobody. Lanes go down only when their connection does. */
 void watch_observe(struct watch *w, bool on);
 
-/* A lane joins. Sender: WATCH_CONNECT with epoch 1 follows (delayed: not before watch_lane_start,
+/* A lane joins. Sender: WATCH_CONNECT with epoch 1 follows (delayed: not at once,
  * for standbys on demand). Receiver: waits for HELLO. */
 MUST_CHECK int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                               const struct watch_lane_config *config);

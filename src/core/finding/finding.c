@@ -94,7 +94,8 @@ static const char *const advice_texts[] = {
     [ADVICE_CHECK_KEYS] = "compare the key files of both hosts",
     [ADVICE_STOP_OTHER_AGENT] = "stop the other agent, or give it its own NIC id",
     [ADVICE_WAIT] = "no action: it cures itself",
-    [ADVICE_UPGRADE] = "upgrade the older agents: two wire versions beside each other are spoken, more are not",
+    [ADVICE_UPGRADE] =
+        "upgrade the older agents: two wire versions beside each other are spoken, more are not",
     [ADVICE_ASK_ITS_CLOCK] = "foliot clock on that host says why",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
@@ -124,7 +125,8 @@ void finding_init(struct finding *f, enum finding_kind kind, struct mono now)
 
 static void add_host(struct text *t, const struct finding_names *names, struct host_id host)
 {
-    const char *name = names != NULL && names->host != NULL ? names->host(names->context, host) : NULL;
+    const char *name =
+        names != NULL && names->host != NULL ? names->host(names->context, host) : NULL;
 
     if (name != NULL) {
         add(t, "%s", name);
@@ -159,9 +161,9 @@ static void add_address(struct text *t, const uint8_t a[16])
 
 static void add_place(struct text *t, const struct finding_names *names, const struct place *p)
 {
-    static const char *const words[] = {[PLACE_NONE] = "somewhere", [PLACE_HOST] = "host",
-                                        [PLACE_NIC] = "nic",        [PLACE_LEAF] = "leaf",
-                                        [PLACE_SPINE] = "spine",    [PLACE_ROUTER] = "router"};
+    static const char *const words[] = {
+        [PLACE_NONE] = "somewhere", [PLACE_HOST] = "host",   [PLACE_NIC] = "nic",
+        [PLACE_LEAF] = "leaf",      [PLACE_SPINE] = "spine", [PLACE_ROUTER] = "router"};
     static const uint8_t unknown[16];
     const char *word = p->kind < ARRAY_COUNT(words) ? words[p->kind] : "somewhere";
 
@@ -206,7 +208,8 @@ static void add_element(struct text *t, const struct finding_names *names, const
     add(t, "unknown");
 }
 
-size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text, size_t size)
+size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text,
+                    size_t size)
 {
     struct text t = text_start(ret_text, size);
 
@@ -224,12 +227,13 @@ static void add_date(struct text *t, int64_t days)
     const int64_t day_of_era = z - era * 146097;
     const int64_t year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    const int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    const int64_t day_of_year =
+        day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     const int64_t month_from_march = (5 * day_of_year + 2) / 153;
     const int64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
 
-    add(t, "%04lld-%02lld-%02lld", (long long)(year_of_era + era * 400 + (month <= 2)), (long long)month,
-        (long long)(day_of_year - (153 * month_from_march + 2) / 5 + 1));
+    add(t, "%04lld-%02lld-%02lld", (long long)(year_of_era + era * 400 + (month <= 2)),
+        (long long)month, (long long)(day_of_year - (153 * month_from_march + 2) / 5 + 1));
 }
 
 static void add_time(struct text *t, int64_t ns)
@@ -239,8 +243,8 @@ static void add_time(struct text *t, int64_t ns)
     const int64_t in_day = ns - days * day_ns, s = in_day / NS_PER_S;
 
     add_date(t, days);
-    add(t, " %02lld:%02lld:%02lld.%06lld", (long long)(s / 3600), (long long)(s / 60 % 60), (long long)(s % 60),
-        (long long)(in_day % NS_PER_S / NS_PER_US));
+    add(t, " %02lld:%02lld:%02lld.%06lld", (long long)(s / 3600), (long long)(s / 60 % 60),
+        (long long)(s % 60), (long long)(in_day % NS_PER_S / NS_PER_US));
 }
 
 size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
@@ -253,7 +257,8 @@ size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
 
 #define UTC_UNKNOWN ", since: UTC unknown"
 
-size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose, char *ret_text, size_t size)
+size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose,
+                                char *ret_text, size_t size)
 {
     struct text t = text_start(ret_text, size);
     const char *gap = strstr(text, UTC_UNKNOWN);
@@ -266,7 +271,8 @@ size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const ch
     add_time(&t, since_utc_ns);
     const char *rest = gap + sizeof(UTC_UNKNOWN) - 1;
     const char *end = strncmp(rest, " (", 2) == 0 ? strchr(rest, ')') : NULL;
-    add(&t, " UTC by %s clock%s", whose, end != NULL ? end + 1 : rest); /* what stood in for it isn't needed */
+    add(&t, " UTC by %s clock%s", whose,
+        end != NULL ? end + 1 : rest); /* what stood in for it isn't needed */
     return t.length;
 }
 
@@ -329,11 +335,13 @@ static void add_what_link(struct text *t, const struct finding *f)
         break;
     case FINDING_LINK_FLAPPING:
         if (f->phase == FINDING_CLOSED) {
-            add(t, "link no longer flaps: %lld times within the past %s", n0, n1 == 3600 ? "hour" : "window");
+            add(t, "link no longer flaps: %lld times within the past %s", n0,
+                n1 == 3600 ? "hour" : "window");
         } else if (n1 == 3600) {
             add(t, "link has flapped more than %lld times within the past hour: %lld", n2, n0);
         } else {
-            add(t, "link has flapped more than %lld times within the past %lld s: %lld", n2, n1, n0);
+            add(t, "link has flapped more than %lld times within the past %lld s: %lld", n2, n1,
+                n0);
         }
         break;
     case FINDING_LINK_SPEED:
@@ -371,7 +379,9 @@ static void add_what_path(struct text *t, const struct finding *f)
         add_many(t, f, 2);
         break;
     case FINDING_PATH_SLOW:
-        add(t, "one-way delay went from %.3f to %.3f us, the other direction by %+.3f us (clock bound %.3f us)",
+        add(t,
+            "one-way delay went from %.3f to %.3f us, the other direction by %+.3f us (clock bound "
+            "%.3f us)",
             (double)n0 * 1e-3, (double)n1 * 1e-3, (double)n2 * 1e-3, (double)n3 * 1e-3);
         break;
     case FINDING_PATH_FLAPPING:
@@ -401,10 +411,14 @@ static void add_what_host(struct text *t, const struct finding *f)
         add(t, "clock stepped by %+.3f us", (double)n0 * 1e-3);
         break;
     case FINDING_CLOCK_LIAR:
-        add(t, "clock lies or is broken: %+.3f us, say %lld of %lld neighbours asked", (double)n0 * 1e-3, n1, n2);
+        add(t, "clock lies or is broken: %+.3f us, say %lld of %lld neighbours asked",
+            (double)n0 * 1e-3, n1, n2);
         break;
     case FINDING_CLOCK_ASTRAY:
-        add(t, "clock has not been in step with the fleet for %lld s, while %lld of %lld neighbours are", n0, n1, n2);
+        add(t,
+            "clock has not been in step with the fleet for %lld s, while %lld of %lld neighbours "
+            "are",
+            n0, n1, n2);
         break;
     case FINDING_CLOCK_ASYMMETRY:
         add(t, "path is asymmetric by about %.3f us", (double)n0 * 1e-3);
@@ -449,7 +463,8 @@ size_t finding_what_text(const struct finding *f, char *ret_text, size_t size)
 
 /* ---- who, path, and the rest of the evidence -------------------------------------------------------------------- */
 
-static void add_end(struct text *t, const struct finding_names *names, struct nic_id nic, struct host_id host)
+static void add_end(struct text *t, const struct finding_names *names, struct nic_id nic,
+                    struct host_id host)
 {
     if (!nic_id_equal(nic, NIC_NONE)) {
         add_nic(t, names, nic);
@@ -482,11 +497,14 @@ static void add_who(struct text *t, const struct finding_names *names, const str
 
 static void add_other(struct text *t, const struct finding *f)
 {
-    static const char *const words[] = {[OTHER_UNKNOWN] = "unknown", [OTHER_FINE] = "fine",
-                                        [OTHER_LOSSY] = "lossy",     [OTHER_DEAD] = "dead"};
+    static const char *const words[] = {[OTHER_UNKNOWN] = "unknown",
+                                        [OTHER_FINE] = "fine",
+                                        [OTHER_LOSSY] = "lossy",
+                                        [OTHER_DEAD] = "dead"};
 
     if (f->direction == DIRECTION_OUT || f->direction == DIRECTION_IN) {
-        add(t, "; the other direction: %s", f->other < ARRAY_COUNT(words) ? words[f->other] : "unknown");
+        add(t, "; the other direction: %s",
+            f->other < ARRAY_COUNT(words) ? words[f->other] : "unknown");
     }
 }
 
@@ -504,7 +522,8 @@ static void add_rules_out(struct text *t, const struct finding *f)
     }
 }
 
-size_t finding_text(const struct finding *f, const struct finding_names *names, char *ret_text, size_t size)
+size_t finding_text(const struct finding *f, const struct finding_names *names, char *ret_text,
+                    size_t size)
 {
     struct text t = text_start(ret_text, size);
 

@@ -17,25 +17,25 @@
 
 enum finding_kind {
     FINDING_NONE,
-    FINDING_LINK_DOWN,       /* carrier lost on an own NIC. numbers: carrier-down count */
-    FINDING_LINK_FLAPPING,   /* numbers: flaps, window in s, threshold */
-    FINDING_LINK_SPEED,      /* numbers: Mbit/s before, after; width before, after */
-    FINDING_LINK_ERRORS,     /* numbers: errors in the window, window in s */
-    FINDING_NIC_GONE,        /* the device vanished */
-    FINDING_PATH_DEAD,       /* silent black hole. numbers: packets proven lost, paths affected, NIC pairs affected */
-    FINDING_PATH_LOSSY,      /* gray loss. numbers: lost, sent, paths affected, NIC pairs affected */
-    FINDING_PATH_SLOW,       /* owd shifted. numbers: ns before, ns after, the other direction's shift, bound ns */
+    FINDING_LINK_DOWN,     /* carrier lost on an own NIC. numbers: carrier-down count */
+    FINDING_LINK_FLAPPING, /* numbers: flaps, window in s, threshold */
+    FINDING_LINK_SPEED,    /* numbers: Mbit/s before, after; width before, after */
+    FINDING_LINK_ERRORS,   /* numbers: errors in the window, window in s */
+    FINDING_NIC_GONE,      /* the device vanished */
+    FINDING_PATH_DEAD, /* silent black hole. numbers: packets proven lost, paths affected, NIC pairs affected */
+    FINDING_PATH_LOSSY, /* gray loss. numbers: lost, sent, paths affected, NIC pairs affected */
+    FINDING_PATH_SLOW, /* owd shifted. numbers: ns before, ns after, the other direction's shift, bound ns */
     FINDING_PATH_FLAPPING,   /* numbers: times dead, window in s */
     FINDING_PEER_SILENT,     /* nothing at all comes from a peer. numbers: silent for ms */
     FINDING_CLOCK_DISRUPTED, /* this host's clock is not usable. numbers: reason, size in ns */
     FINDING_CLOCK_STEP,      /* this host's clock stepped. numbers: ns */
-    FINDING_CLOCK_LIAR,      /* a peer's clock lies or is broken. numbers: level ns, neighbours that say so, asked */
+    FINDING_CLOCK_LIAR, /* a peer's clock lies or is broken. numbers: level ns, neighbours that say so, asked */
     FINDING_CLOCK_ASYMMETRY, /* an edge is asymmetric. numbers: level ns */
     FINDING_SENSING_LATE,    /* this agent itself was late: no verdicts. numbers: ms late */
     FINDING_STAMPS_MISSING,  /* the kernel returns no stamps. numbers: missing, sent */
     FINDING_BAD_PACKETS,     /* numbers: enum probe_error, count */
     FINDING_TWO_AGENTS,      /* somebody else sends with an own NIC's id */
-    FINDING_CLOCK_ASTRAY,    /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
+    FINDING_CLOCK_ASTRAY, /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
     FINDING_KIND_COUNT
 };
 
@@ -69,9 +69,9 @@ struct element {
 };
 
 /* What the evidence rules out: bits. */
-#define RULES_OUT_OWN_HOST  1u  /* other paths of this host work */
-#define RULES_OUT_OWN_NIC   2u  /* other paths of this NIC work */
-#define RULES_OUT_PEER_HOST 4u  /* the peer answers on other paths */
+#define RULES_OUT_OWN_HOST  1u /* other paths of this host work */
+#define RULES_OUT_OWN_NIC   2u /* other paths of this NIC work */
+#define RULES_OUT_PEER_HOST 4u /* the peer answers on other paths */
 #define RULES_OUT_PEER_NIC  8u
 #define RULES_OUT_OWN_LINK  16u /* own carrier is up */
 #define RULES_OUT_LEAF      32u
@@ -105,20 +105,21 @@ struct finding {
     uint32_t number; /* counts up per host; one number from opened to closed */
     uint32_t kind;   /* enum finding_kind */
     uint8_t phase, direction, other, path;
-    uint8_t path_count;    /* paths of the NIC pair, 0 when no path is meant */
-    uint8_t confident;     /* 0: the suspect is a guess among several */
-    uint16_t source_port;  /* of the path, 0 when none is meant */
-    struct nic_id from;    /* who -> who, the way of the packets (direction: as the sayer sees it); NIC_NONE: no pair */
+    uint8_t path_count;   /* paths of the NIC pair, 0 when no path is meant */
+    uint8_t confident;    /* 0: the suspect is a guess among several */
+    uint16_t source_port; /* of the path, 0 when none is meant */
+    struct nic_id
+        from; /* who -> who, the way of the packets (direction: as the sayer sees it); NIC_NONE: no pair */
     struct nic_id to;
     struct host_id from_host;
     struct host_id to_host;
-    uint64_t signature;    /* of the path's hop list; 0 unknown */
-    struct mono since;     /* when it began, as far as known */
-    struct mono said;      /* when it was decided */
+    uint64_t signature;     /* of the path's hop list; 0 unknown */
+    struct mono since;      /* when it began, as far as known */
+    struct mono said;       /* when it was decided */
     int64_t since_fleet_ns; /* FINDING_NO_TIME when there was no timeline */
     int64_t since_utc_ns;   /* FINDING_NO_TIME when no anchor is known */
-    uint16_t rules_out;    /* RULES_OUT_* */
-    uint16_t advice;       /* enum finding_advice */
+    uint16_t rules_out;     /* RULES_OUT_* */
+    uint16_t advice;        /* enum finding_advice */
     uint32_t reserved;
     struct element suspect;
     int64_t numbers[4]; /* meaning per kind, above */
@@ -131,7 +132,8 @@ struct finding_names {
     const char *(*host)(void *context, struct host_id host);
     const char *(*nic)(void *context, struct nic_id nic);
     void *context;
-    const char *(*port)(void *context, struct nic_id nic); /* switch and port that it hangs on; NULL: not known */
+    const char *(*port)(void *context,
+                        struct nic_id nic); /* switch and port that it hangs on; NULL: not known */
 };
 
 /* Fills f with "nothing known" of that kind. */
@@ -139,10 +141,12 @@ void finding_init(struct finding *f, enum finding_kind kind, struct mono now);
 /* Short stable word for JSON and tests: "path-dead". */
 const char *finding_kind_word(uint32_t kind);
 /* Writes the sentence, always terminated; returns the length it would have had, like snprintf. names may be NULL. */
-size_t finding_text(const struct finding *f, const struct finding_names *names, char *ret_text, size_t size);
+size_t finding_text(const struct finding *f, const struct finding_names *names, char *ret_text,
+                    size_t size);
 /* The parts alone, for tables and JSON. */
 size_t finding_what_text(const struct finding *f, char *ret_text, size_t size);
-size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text, size_t size);
+size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text,
+                    size_t size);
 const char *finding_advice_text(uint32_t advice);
 /* "2026-11-21 06:57:54.000000", of ns since the Unix epoch. */
 size_t finding_time_text(int64_t ns, char *ret_text, size_t size);
@@ -151,4 +155,5 @@ size_t finding_time_text(int64_t ns, char *ret_text, size_t size);
 size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size_t size);
 /* A sentence of a host that knew no UTC, with that of who received it, and whose clock that is: "…, since 2026-11-21
  * 02:45:12.123456 UTC by the controller's clock". Any other text: as it is. Returns its length; cut at size - 1. */
-size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose, char *ret_text, size_t size);
+size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose,
+                                char *ret_text, size_t size);

@@ -66,7 +66,7 @@ struct link;
 /* NULL: no memory (about 30 KiB: the times of the last LINK_FLAP_MEMORY flaps). flap_limit 0: the
  * default. */
 struct link *link_new(uint32_t flap_limit, struct mono now);
-void link_free(struct link *l); /* accepts NULL */
+void link_free(struct link *l);                       /* accepts NULL */
 void link_limit(struct link *l, uint32_t flap_limit); /* as link_new's, from now on */
 void link_on_facts(struct link *l, struct mono now, const struct link_facts *facts);
 void link_tick(struct link *l, struct mono now);

@@ -24,7 +24,7 @@ struct node_router {
     uint32_t number;
 };
 
-/* Borrowed: must stay valid and unchanged until the next list is given or node_done. Shared by all
+/* Borrowed: must stay valid and unchanged until the next list is given or node_free. Shared by all
  * nodes of a simulation. */
 struct node_fleet {
     uint64_t seed; /* of the rings: alike on every host */

@@ -84,7 +84,6 @@ struct path_out {
     struct loss_share share;
     uint32_t seq_next, acked, judged;
     bool acked_any, judged_any;
-    uint32_t stamped_unacked;
     uint32_t lost_run; /* judged lost one after the other */
     struct loss_test test;
     uint8_t burst_left, burst_wait; /* packets to send; report to send when stamped */
@@ -121,7 +120,7 @@ struct edge {
     uint32_t local, peer, generation;
     struct nic_id nic;
     struct host_id host;
-    struct mono heard, started, fresh_at;
+    struct mono heard, started;
     struct mono pair_nominal, pair_next, single_next;
     uint32_t round; /* of pairs */
     /* A packet out of any window, from a peer that is not heard otherwise. It is echoed, no more:

@@ -116,8 +116,7 @@ struct mesh_counters {
 struct mesh *mesh_new(const struct mesh_config *config, struct mono now);
 void mesh_free(struct mesh *m);
 
-/* The list was reloaded: edges that are no longer chosen go, new ones come (mesh_edge_changed tells
- * which). */
+/* The list was reloaded: edges that are no longer chosen go, new ones come. */
 void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet);
 /* Another K: peers that both choices have are kept. */
 void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers);

@@ -22,7 +22,7 @@
  * forward path k and backward path k need not share a switch. The destination port is the fleet's,
  * always. Source ports are config.port_base .. + NODE_PORT_COUNT - 1.
  *
- * Cost and memory: claimed in node_init, bounded by nic_count * edge_limit * path_limit,
+ * Cost and memory: claimed in node_new, bounded by nic_count * edge_limit * path_limit,
  * independent of fleet size but for one O(N) scan of the peers list per reload. */
 #pragma once
 #include <stdbool.h>

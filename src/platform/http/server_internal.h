@@ -23,7 +23,7 @@ struct http_request {
     struct connection *connection;
     struct http_request *next, **link; /* of all */
     enum stage stage;
-    bool suspended, ending, gone_told;
+    bool suspended, ending;
     unsigned refused; /* status, before the handler saw it */
     char *method, *path;
     uint8_t *body;

@@ -24,7 +24,6 @@ struct slot {
     struct link_interface now;
     char wanted[IF_NAMESIZE];
     bool mac_known, seen; /* seen: in the dump that is going on */
-    bool addressed;
     unsigned changes;
 };
 
@@ -498,7 +497,8 @@ int link_monitor_receive(struct link_monitor *m)
 
 static uint32_t ethtool_speed(const struct link_monitor *m, const char *name)
 {
-    _Alignas(8) uint8_t memory[sizeof(struct ethtool_link_settings) + 3 * 127 * sizeof(uint32_t)] = {0};
+    _Alignas(8)
+        uint8_t memory[sizeof(struct ethtool_link_settings) + 3 * 127 * sizeof(uint32_t)] = {0};
     struct ethtool_link_settings *q = (void *)memory;
     struct ifreq request = {.ifr_data = (void *)q};
     memcpy(request.ifr_name, name, IF_NAMESIZE);

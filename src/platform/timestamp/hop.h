@@ -6,7 +6,7 @@
  * and, where the quote is long enough (RFC 1812 asks for it, many routers give only 8 bytes), the
  * probe's own bytes. Needs CAP_NET_RAW: without it hops stay unknown, nothing else.
  *
- * hop_parse is total: any bytes. */
+ * Parsing is total: any bytes. */
 #pragma once
 #include "base/bug.h"
 

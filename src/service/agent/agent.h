@@ -50,9 +50,8 @@ struct agent_nic {
     uint8_t domain;          /* of the node: 0 the host's raw clock */
     struct in_addr address4; /* that the sockets are bound to */
     struct in6_addr address6;
-    int64_t retry_ns; /* mono: when to try to open again */
-    unsigned slot;    /* of the link monitor */
-    uint64_t stamps_missing_said;
+    int64_t retry_ns;       /* mono: when to try to open again */
+    unsigned slot;          /* of the link monitor */
     struct mono down_since; /* of the present carrier state */
     struct link_facts said; /* last facts given to the node */
     int64_t facts_ns;       /* when */
@@ -132,7 +131,7 @@ struct agent {
 
     struct mono now;      /* never goes back more than the host's clock does */
     struct mono tick_due; /* node_deadline() after the last round */
-    struct mono next_slow, next_poll, next_save, next_moment, next_bracket, next_report;
+    struct mono next_slow, next_poll, next_save, next_moment;
     struct agent_receive received[AGENT_RECEIVE_PENDING];
     size_t received_count;
     struct agent_transmit transmitted[AGENT_STAMP_PENDING];

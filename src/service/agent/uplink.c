@@ -38,8 +38,7 @@ struct uplink {
     struct spool *spool;
     struct report_maker *maker;
     sd_event_source *timer; /* of the next deadline */
-    char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE],
-        fresh_key[PATH_SIZE];
+    char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE];
     uint64_t boot, lost_told, jobs_told;
     uint32_t run, retry_ms, renew_retry_ms;
     int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */

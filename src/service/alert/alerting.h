@@ -1,5 +1,5 @@
 /* alerting.h: the whole of alerting in one object: the rule file, the engine, delivery, silences; and what is to
- * survive a restart as one JSON text. A controller feeds the engine (alerts_on_* of alerting_engine()), calls
+ * survive a restart as one JSON text. A controller feeds the engine (the functions alerts_on_* of alerting_engine()), calls
  * alerting_run() after each batch of facts and at alerting_deadline(), and keeps alerting_save()'s text. */
 #pragma once
 #include <stdbool.h>

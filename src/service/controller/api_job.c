@@ -359,7 +359,6 @@ struct saving {
     uint32_t user, ranks;
     uint32_t avoided, faults;
     int64_t last_ns, stalled_ns;
-    bool ended_badly;
     int64_t evidence[EVIDENCE_MAX];
     uint32_t evidence_count;
 };

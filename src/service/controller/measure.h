@@ -56,7 +56,6 @@ struct measurement {
     uint32_t pair_count, pair_capacity;
     struct measurement_asker *askers;
     uint32_t asker_count, asker_capacity;
-    uint64_t packets_done;
     char (*skipped)[160]; /* hosts that could have been asked, and why they weren't */
     uint32_t skipped_count;
 };

@@ -51,7 +51,7 @@ MUST_CHECK int codec_decode_end(const uint8_t *bytes, size_t size, uint64_t sum,
 uint64_t codec_sum(uint64_t sum, const void *bytes, size_t size);
 /* Reads one event from bytes[0 … size). *ret_event holds words for the event's struct. Returns the
  * bytes used; 0: an end (codec_decode_end); -EPROTO, -ENODATA. For NODE_EVENT_PEERS no data is read:
- * codec_peers follows. */
+ * the list of peers follows. */
 MUST_CHECK long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
                              enum node_event_kind *ret_kind, struct mono *ret_now,
                              uint64_t ret_event[CODEC_WORD_MAX]);
