@@ -94,14 +94,17 @@ static int run_to_file(const char *file, struct machine_task task)
 
 /* ---- the controller ---- */
 
+/* With rules and receivers of its own: those of a real controller on this machine would page people. */
 static int write_controller(const struct lab *lab, int api_port, const char *file)
 {
-    char text[1024];
+    char text[1024], alerts[LAB_TEXT_SIZE + 32];
+    snprintf(alerts, sizeof(alerts), "%s/alerts.yaml", lab->folder);
     snprintf(text, sizeof(text),
              "data_dir: %s/controller\nlisten: " LAB_CONTROLLER "\napi_listen: 127.0.0.1:%d\n"
-             "report: 2s\nbeat: 500ms\n",
-             lab->folder, api_port);
-    return machine_write_file(file, text);
+             "report: 2s\nbeat: 500ms\nalerts: %s\n",
+             lab->folder, api_port, alerts);
+    const int rc = machine_write_file(alerts, "version: 1 # man foliot-alerts.yaml\n");
+    return rc < 0 ? rc : machine_write_file(file, text);
 }
 
 /* On this machine's own loopback address, whatever namespace it is served from. */

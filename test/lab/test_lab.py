@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -352,6 +353,27 @@ class Controlled(unittest.TestCase):
             os.unlink(f.name)
             lab('down')
         self.assertEqual(spaces(), [])
+
+    def test_the_page_about_alerts(self):
+        """What docs/alerts.md gives to type brings an alert to a webhook, and touches no controller but the lab's."""
+        with open(os.path.join(HERE, '..', '..', 'docs', 'alerts.md')) as page:
+            recipe = page.read().split('```\n')[1]
+        self.assertNotIn('/etc/', recipe)
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            port = str(free.getsockname()[1])
+        for text, ours in (('foliot lab ', 'foliot lab --name %s ' % NAME), ('foliot-lab-mgmt', 'foliot-%s-mgmt' % NAME),
+                           ('/run/foliot-lab/lab/', folder() + '/'), ('--controller', '--controller=' + port)):
+            self.assertIn(text, recipe)
+            recipe = recipe.replace(text, ours)
+        programs = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app')
+        with tempfile.TemporaryDirectory() as place:
+            done = subprocess.run(['bash', '-e'], input=recipe, text=True, capture_output=True, timeout=120, cwd=place,
+                                  env={**os.environ, 'PATH': programs + ':' + os.environ['PATH']})
+        lab('down')
+        notices = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
+        self.assertIn(('opened', 'warning', 'host3/nic0'), [(n['event'], n['severity'], n['cause']) for n in notices],
+                      done.stdout + done.stderr)
 
 
 if __name__ == '__main__':
