@@ -273,7 +273,7 @@ void process_kill(struct job_world *w, struct process *p)
     p->backlog_count = 0;
     p->killed = true;
     rank_killed(w, p->index); /* its memory goes, too: that is no part of the world */
-    if (!transport_free(p->transport)) {
+    if (transport_free(p->transport) != TRANSPORT_GONE) {
         world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
     }
     p->transport = NULL;
@@ -290,7 +290,7 @@ static void end_process(struct job_world *w, struct process *p)
         }
         add_up(w, p);
         p->killed = true; /* it can't be heard any more */
-        if (!transport_free(p->transport) && w->result->wrong == NULL) {
+        if (transport_free(p->transport) != TRANSPORT_GONE && w->result->wrong == NULL) {
             world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
         }
         if (p->file_used > 0 && w->result->wrong == NULL) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "plugin/farewell.h"
@@ -13,6 +14,7 @@
 #include "wire/mesh_page.h"
 #include "wire/switch_page.h"
 
+#define EXIT_MS      700 /* of a process that exits, for what it still owes its peers */
 #define STATE_OFFSET 104 /* in a handle: ours to remember a connect by (wire/handle.h) */
 
 struct plugin {
@@ -33,6 +35,7 @@ struct plugin {
     struct tcp *tcp;
     struct transport *transport;
     char last_text[512]; /* of a failure: logged once */
+    int alone; /* atomic: transports that pay what is owed after their last communicator */
 };
 
 static struct plugin plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -127,6 +130,13 @@ static const char *agent_file(const char *name, char *path, size_t size)
     return path;
 }
 
+/* What was owed is paid. From the transport's own thread, which ends with this. */
+static void ended(void *tcp)
+{
+    tcp_close(tcp);
+    __atomic_fetch_sub(&plugin.alone, 1, __ATOMIC_SEQ_CST);
+}
+
 static int open_transport(void)
 {
     static char switch_path[512], mesh_path[512];
@@ -157,6 +167,7 @@ static int open_transport(void)
         .ranks = job.ranks,
         .thread = true,
         .say = say,
+        .ended = ended,
     };
     int rc;
 
@@ -170,6 +181,7 @@ static int open_transport(void)
         return rc;
     }
     config.io = tcp_io(plugin.tcp);
+    config.ended_context = plugin.tcp;
     rc = transport_new(&plugin.transport, &config);
     if (rc < 0) {
         tcp_close(plugin.tcp);
@@ -188,6 +200,7 @@ enum nccl_result plugin_init(nccl_logger logger)
         plugin.transport = NULL;
         plugin.tcp = NULL;
         plugin.users = 0;
+        plugin.alone = 0;
     }
     __atomic_store_n(&plugin.logger, logger, __ATOMIC_RELEASE);
     if (plugin.transport == NULL) {
@@ -228,8 +241,19 @@ static void close_transport(void)
     }
     plugin.transport = NULL;
     plugin.tcp = NULL;
-    if (plugin.pid == getpid() && transport_free(transport)) {
-        tcp_close(tcp);
+    if (plugin.pid != getpid()) {
+        return;
+    }
+    __atomic_fetch_add(&plugin.alone, 1, __ATOMIC_SEQ_CST);
+    switch (transport_free(transport)) {
+    case TRANSPORT_GONE:
+        ended(tcp);
+        break;
+    case TRANSPORT_IN_USE:
+        __atomic_fetch_sub(&plugin.alone, 1, __ATOMIC_SEQ_CST);
+        break;
+    case TRANSPORT_PAYS: /* then `ended` is called */
+        break;
     }
 }
 
@@ -242,12 +266,19 @@ void plugin_finalize(void)
     pthread_mutex_unlock(&plugin.lock);
 }
 
-/* dlclose, or the process ends: NCCL of before v11 never says that it is done. */
+/* The process ends (dlclose doesn't unload the library: it may owe something): NCCL of before v11 never says that it is
+ * done. What is still owed gets a last moment. */
 __attribute__((destructor)) static void unload(void)
 {
     __atomic_store_n(&plugin.logger, NULL, __ATOMIC_RELEASE);
-    if (plugin.transport != NULL && plugin.pid == getpid()) {
+    if (plugin.pid != getpid()) {
+        return;
+    }
+    if (plugin.transport != NULL) {
         close_transport();
+    }
+    for (int ms = 0; ms < EXIT_MS && __atomic_load_n(&plugin.alone, __ATOMIC_SEQ_CST) > 0; ms++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
 }
 

@@ -1,9 +1,11 @@
 /* comm.c: NCCL's communicators on a set: their life from OPEN to the echo of CLOSE.
  *
  * Closing is a debt paid in the background: a sender first sees all of its messages placed, then says CLOSE until
- * it is echoed; a receiver says it at once, and its CLOSE carries the last `placed`. An echo is given for any
- * CLOSE, of a comm long forgotten, too: so either end may forget first. Who forgets unheard (nothing got through for
- * too long) says it when the peer speaks of that comm again: by OPEN, a chunk, or a receive that waits. */
+ * it is echoed; a receiver says it at once, and its CLOSE carries the last `placed`. A debt has no clock: it ends when it
+ * is paid, when the peer closes, or with the set, which fails once the peer wasn't heard for the patience. A comm
+ * that is closed with requests in flight (an abort) owes nothing. An echo is given for any CLOSE, of a comm long
+ * forgotten, too: so either end may forget first. Who forgets unheard says it when the peer speaks of that comm
+ * again: by OPEN, a chunk, or a receive that waits. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +50,27 @@ void comm_free(struct transport_comm *comm)
     free(comm);
 }
 
-static void close_book(struct transport_comm *comm)
+/* Frames half written from its messages can't go on: their memory is its owner's again. Of a message that is placed, or
+ * that the peer throws away, the rest may be anything; with another one the lane goes. */
+static void cut_frames(struct transport_comm *comm, struct mono now)
+{
+    struct set *set = comm->set;
+
+    for (uint32_t lane = 0; comm->sending && lane < LANE_MAX; lane++) {
+        struct stream *stream = set->streams[lane];
+        if (stream == NULL || stream->payload_left == 0 || stream->payload_comm != comm->number) {
+            continue;
+        }
+        if (comm->close_heard ||
+            sender_placed(set->sender, comm->number, stream->payload_message)) {
+            stream->payload_void = true;
+        } else {
+            set_lost(set, now, lane, LANE_REASON_CLOSE);
+        }
+    }
+}
+
+static void close_book(struct transport_comm *comm, struct mono now)
 {
     struct set *set = comm->set;
 
@@ -56,6 +78,7 @@ static void close_book(struct transport_comm *comm)
         return;
     }
     comm->book_closed = true;
+    cut_frames(comm, now);
     for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
         if ((comm->used & (1u << i)) != 0 && comm->requests[i].room > LANE_EAGER_SIZE_MAX) {
             set->large--;
@@ -67,22 +90,6 @@ static void close_book(struct transport_comm *comm)
         return;
     }
     sender_comm_close(set->sender, comm->number);
-}
-
-/* Its memory is its owner's again when this returns: a frame half written from there can't go on. */
-static void abort_comm(struct transport_comm *comm, struct mono now)
-{
-    struct set *set = comm->set;
-
-    for (uint32_t lane = 0; comm->sending && lane < LANE_MAX; lane++) {
-        struct stream *stream = set->streams[lane];
-        if (stream != NULL && stream->payload_left > 0 && stream->payload_comm == comm->number &&
-            sender_source_needed(set->sender, comm->number, stream->payload_message)) {
-            set_lost(set, now, lane, LANE_REASON_CLOSE);
-        }
-    }
-    close_book(comm);
-    set_act(set, now);
 }
 
 static void tell_close(struct transport_comm *comm)
@@ -118,7 +125,7 @@ static void pay(struct transport_comm *comm, struct mono now)
 {
     struct set *set = comm->set;
 
-    if (set->error != 0 || set->leaving || now.ns >= comm->close_until.ns) {
+    if (set->error != 0 || set->leaving || (comm->abort && now.ns >= comm->close_until.ns)) {
         comm->released = true;
         return;
     }
@@ -140,7 +147,7 @@ void comm_closings(struct set *set, struct mono now)
             pay(comm, now);
         }
         if (comm->released) {
-            close_book(comm);
+            close_book(comm, now);
         }
     }
 }
@@ -154,7 +161,7 @@ struct mono comm_deadline(const struct set *set)
             return (struct mono){0};
         }
         if (comm->state == COMM_CLOSING) {
-            deadline = mono_min(deadline, comm->close_until);
+            deadline = comm->abort ? mono_min(deadline, comm->close_until) : deadline;
             deadline = owes_messages(comm) ? deadline : mono_min(deadline, comm->close_next);
         }
     }
@@ -282,17 +289,17 @@ void transport_close(struct transport_comm *comm)
     comm->state = COMM_CLOSING;
     comm->close_next = now;
     comm->close_gap = span_ns(CLOSE_GAP_NS);
-    comm->close_until =
-        mono_add(now, comm->abort ? span_ns(ABORT_NS) : set->transport->config.patience);
+    comm->close_until = mono_add(now, span_ns(ABORT_NS));
     if (!comm->sending) {
         /* What came and was never asked for goes now: the sender takes our CLOSE as the word that bounce slots are
          * free. */
         (void)ledger_comm_progress(set->ledger, comm->number, &comm->last_placed,
                                    &comm->last_posted);
-        close_book(comm);
+        close_book(comm, now);
     }
     if (comm->abort) {
-        abort_comm(comm, now);
+        close_book(comm, now);
+        set_act(set, now);
     }
     set_progress(set, now, true);
     set_touch(set);

@@ -73,6 +73,7 @@ struct stream {
     uint32_t payload_left;
     uint32_t payload_comm;
     uint64_t payload_message;
+    bool payload_void; /* nobody reads the rest of it: its message is placed, or the peer closed */
     /* in: the beginning of a frame not yet whole; the chunk being read */
     uint8_t part[LANE_FRAME_SIZE_MAX];
     uint16_t part_size;
@@ -274,12 +275,12 @@ struct transport_comm {
     uint32_t number;
     enum comm_state state;
     bool sending;
-    bool released;    /* nothing owed any more: housekeeping may free it */
-    bool book_closed; /* ledger or sender have forgotten it */
-    bool close_heard; /* the peer's CLOSE came */
-    bool told;        /* CLOSE was written at least once */
-    bool abort;       /* closed with requests in flight */
-    struct mono close_next, close_until;
+    bool released;                       /* nothing owed any more: housekeeping may free it */
+    bool book_closed;                    /* ledger or sender have forgotten it */
+    bool close_heard;                    /* the peer's CLOSE came */
+    bool told;                           /* CLOSE was written at least once */
+    bool abort;                          /* closed with requests in flight: owes nobody */
+    struct mono close_next, close_until; /* until: an abort is told so long */
     struct span close_gap;
     struct mono opened_at;             /* sending: OPEN was written last */
     uint32_t opened_on;                /* bit k: OPEN was written to lane k's present epoch */
@@ -388,8 +389,9 @@ struct transport {
     struct mono listen_again; /* no descriptors left: not before then */
     pthread_t thread;
     bool running;
-    int stop;               /* atomic */
-    int leaving;            /* atomic: transport_free began: idle sets go at once */
+    int stop;    /* atomic */
+    int leaving; /* atomic: transport_free began: idle sets go at once */
+    int alone;   /* atomic: transport_free is over; the thread pays what is owed and ends it */
     int64_t sleeping_until; /* atomic */
 };
 
@@ -508,6 +510,12 @@ void comm_unknown(struct set *set, uint32_t lane, uint32_t number, uint8_t flags
 /* When comm_closings has something to do again. */
 struct mono comm_deadline(const struct set *set);
 void comm_free(struct transport_comm *comm);
+
+/* -- transport.c */
+/* Something closed above still owes its peer. */
+bool transport_owes(struct transport *t);
+/* Nobody serves it any more: frees all. False: comms are still in use. */
+bool transport_end(struct transport *t);
 
 /* -- serve.c */
 void *serve_thread(void *transport);

@@ -453,6 +453,7 @@ static void write_chunk(struct set *set, struct mono now, uint32_t lane,
     stream->payload_left = chunk->length;
     stream->payload_comm = chunk->comm;
     stream->payload_message = chunk->message;
+    stream->payload_void = false;
     watch_on_sent(set->watch, now, lane, 1, scheduler_backlog(&set->scheduler, lane));
     const int rc = stream_flush(set, stream);
     if (rc < 0 && rc != -EAGAIN) {

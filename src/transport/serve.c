@@ -515,12 +515,31 @@ struct mono transport_serve(struct transport *t, struct mono until)
     return next_deadline(t, now);
 }
 
+/* Nobody is left above: the thread pays what is owed, and is the last to go. */
+static void pay_alone(struct transport *t)
+{
+    void (*const ended)(void *) = t->config.ended;
+    void *const context = t->config.ended_context;
+
+    page_close(t); /* the job is over */
+    while (transport_owes(t)) {
+        (void)transport_serve(t, MONO_NEVER);
+    }
+    if (transport_end(t)) {
+        ended(context);
+    }
+}
+
 void *serve_thread(void *transport)
 {
     struct transport *t = transport;
 
     (void)prctl(PR_SET_NAME, "foliot");
     while (__atomic_load_n(&t->stop, __ATOMIC_SEQ_CST) == 0) {
+        if (__atomic_load_n(&t->alone, __ATOMIC_SEQ_CST) != 0) {
+            pay_alone(t);
+            break;
+        }
         (void)transport_serve(t, MONO_NEVER);
     }
     return NULL;

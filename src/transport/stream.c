@@ -1,8 +1,9 @@
 /* stream.c: a lane's connection: frames queued and written, frames and payload read.
  *
  * Writing: control frames go between chunks, never into one. A chunk's payload is written from where the
- * caller's message lies; if that message was placed by way of another lane meanwhile, its memory is
- * somebody else's, and the rest of the frame is zeros that the receiver throws away.
+ * caller's message lies; if that message was placed by way of another lane meanwhile, or the peer closed its
+ * communicator, its memory is somebody else's, and the rest of the frame is zeros that the receiver throws away. A
+ * communicator that is closed for any other reason takes the lane with it (comm.c): zeros never reach a buffer.
  *
  * Reading: one call takes the rest of the present chunk, right to its place, and the beginning of what
  * follows: the next header after a large chunk, many whole messages after a small one. */
@@ -56,12 +57,25 @@ bool stream_control(struct stream *stream, const uint8_t *bytes, size_t size)
     return true;
 }
 
+static bool payload_is_void(const struct set *set, const struct stream *stream)
+{
+    return stream->payload_void ||
+           sender_placed(set->sender, stream->payload_comm, stream->payload_message);
+}
+
+/* Either its message still is the sender's, or nobody reads it any more. */
+static bool payload_stands(const struct set *set, const struct stream *stream)
+{
+    return stream->payload_left == 0 || payload_is_void(set, stream) ||
+           sender_source_needed(set->sender, stream->payload_comm, stream->payload_message);
+}
+
 /* Where the rest of the payload may be read from. */
 static const uint8_t *payload_source(const struct set *set, const struct stream *stream,
                                      uint32_t *ret_size)
 {
     *ret_size = stream->payload_left;
-    if (sender_source_needed(set->sender, stream->payload_comm, stream->payload_message)) {
+    if (!payload_is_void(set, stream)) {
         return stream->payload;
     }
     *ret_size = *ret_size < sizeof(zeros) ? *ret_size : (uint32_t)sizeof(zeros);
@@ -128,6 +142,11 @@ int stream_flush(struct set *set, struct stream *stream)
     while (!stream_idle(stream)) {
         struct iovec parts[3];
         size_t wanted = 0;
+        if (!payload_stands(set, stream)) {
+            set_fail(set, -ENOTRECOVERABLE,
+                     "a bug of Foliot's own: a message was forgotten that a lane still writes");
+            return -EPROTO;
+        }
         const int count = gather(set, stream, parts);
         for (int i = 0; i < count; i++) {
             wanted += parts[i].iov_len;

@@ -88,8 +88,8 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     return 0;
 }
 
-/* A comm that was closed above and still owes its peer. */
-static bool any_debt(struct transport *t)
+/* A comm that was closed above and still owes its peer. Who aborted owes nobody. */
+bool transport_owes(struct transport *t)
 {
     bool any = false;
 
@@ -101,7 +101,7 @@ static bool any_debt(struct transport *t)
         }
         pthread_mutex_lock(&set->lock);
         for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
-            any = any || (comm->state == COMM_CLOSING && !comm->released);
+            any = any || (comm->state == COMM_CLOSING && !comm->released && !comm->abort);
         }
         pthread_mutex_unlock(&set->lock);
     }
@@ -109,16 +109,31 @@ static bool any_debt(struct transport *t)
     return any;
 }
 
-bool transport_free(struct transport *t)
+/* What nobody above knows (any more) can't be closed by anybody above. */
+static void close_abandoned(struct transport *t)
 {
-    struct mono until;
+    struct transport_comm *comm;
 
-    if (t == NULL || t->pid != (uint32_t)getpid()) {
-        return t == NULL;
+    pthread_mutex_lock(&t->lock);
+    comm = t->connecting;
+    t->connecting = NULL;
+    pthread_mutex_unlock(&t->lock);
+    while (comm != NULL) {
+        struct transport_comm *next = comm->next_ready;
+        transport_close(comm);
+        comm = next;
     }
-    __atomic_store_n(&t->leaving, 1, __ATOMIC_SEQ_CST);
-    until = mono_add(t->io->now(t->io), t->config.patience);
-    while (any_debt(t) && t->io->now(t->io).ns < until.ns) {
+    while (t->listeners != NULL) {
+        transport_close_listener(t->listeners);
+    }
+}
+
+/* Until all is paid, or it takes too long. */
+static void wait_for_debts(struct transport *t)
+{
+    const struct mono until = mono_add(t->io->now(t->io), span_ms(TRANSPORT_END_MS));
+
+    while (transport_owes(t) && t->io->now(t->io).ns < until.ns) {
         if (t->running) {
             t->io->kick(t->io);
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -126,11 +141,33 @@ bool transport_free(struct transport *t)
             (void)transport_serve(t, mono_add(t->io->now(t->io), span_ms(1)));
         }
     }
+}
+
+enum transport_rest transport_free(struct transport *t)
+{
+    if (t == NULL || t->pid != (uint32_t)getpid()) {
+        return t == NULL ? TRANSPORT_GONE : TRANSPORT_IN_USE;
+    }
+    close_abandoned(t);
+    __atomic_store_n(&t->leaving, 1, __ATOMIC_SEQ_CST);
+    wait_for_debts(t);
+    if (t->running && t->config.ended != NULL && transport_owes(t)) {
+        pthread_detach(t->thread);
+        struct io *const io = t->io; /* once it is alone, the thread may free `t` at any moment */
+        __atomic_store_n(&t->alone, 1, __ATOMIC_SEQ_CST);
+        io->kick(io);
+        return TRANSPORT_PAYS;
+    }
     if (t->running) {
         __atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
         t->io->kick(t->io);
         pthread_join(t->thread, NULL);
     }
+    return transport_end(t) ? TRANSPORT_GONE : TRANSPORT_IN_USE;
+}
+
+bool transport_end(struct transport *t)
+{
     if (serve_end(t)) {
         return false;
     }

@@ -83,14 +83,25 @@ struct transport_config {
     /* One line for people; may be called from any thread, with locks held: must not call back. */
     void (*say)(void *context, enum transport_level level, const char *text);
     void *say_context;
+    /* transport_free() returned TRANSPORT_PAYS, and now all of it is gone. Called by the thread.
+     * NULL: nothing is owed beyond transport_free(). */
+    void (*ended)(void *context);
+    void *ended_context;
 };
 
 MUST_CHECK int transport_new(struct transport **ret_transport,
                              const struct transport_config *config);
-/* Waits for what closed comms still owe, at most `patience`. Comms that are still open (a process that
- * exits under them) fail from now on, and their memory is left alone. NULL is fine. In a child of fork() it only
- * forgets. True: all of it is gone; false: the io must live on. */
-bool transport_free(struct transport *transport);
+/* Waits for what closed comms still owe, but no longer than TRANSPORT_END_MS. If something is owed then and config.ended
+ * is there, the housekeeping thread goes on alone until it is paid, the peer closes, or isn't heard for the patience; its
+ * last act is to call config.ended. Without, it is lost. Comms that are still open (a process that exits under them)
+ * fail from now on, and their memory is left alone. NULL is fine. In a child of fork() it only forgets. */
+#define TRANSPORT_END_MS 200
+enum transport_rest {
+    TRANSPORT_GONE,   /* all of it is gone */
+    TRANSPORT_PAYS,   /* config.ended will be called: until then the io must live on */
+    TRANSPORT_IN_USE, /* comms are open: the io must live on */
+};
+enum transport_rest transport_free(struct transport *transport);
 
 /* Never blocks on a peer. handle: opaque, to be carried to the sender. */
 MUST_CHECK int transport_listen(struct transport *transport, uint32_t nic,

@@ -108,7 +108,7 @@ static void end_open(struct end *end)
 
 static void end_close(struct end *end)
 {
-    assert_true(transport_free(end->transport));
+    assert_int_equal(transport_free(end->transport), TRANSPORT_GONE);
     tcp_close(end->tcp);
 }
 

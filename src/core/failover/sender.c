@@ -302,6 +302,13 @@ bool sender_source_needed(const struct sender *s, uint32_t number, uint64_t mess
     return c != NULL && message >= c->placed && sender_message(c, message) != NULL;
 }
 
+bool sender_placed(const struct sender *s, uint32_t number, uint64_t message)
+{
+    const struct comm *c = sender_comm_find(s, number);
+
+    return c != NULL && message < c->placed;
+}
+
 /* ---- facts from the receiver ----------------------------------------------------------------- */
 
 int sender_on_report(struct sender *s, struct mono now, const struct lane_report *r)

@@ -19,9 +19,9 @@
  * posted if a large one is. A slot is the sender's from then until its message is placed.
  *
  * The source must be readable until sender_next_done names the message. After that, what a live
- * lane still owes of a half-sent frame is filled with zeros (sender_source_needed is false): the
- * receiver bins it. Small messages are copied by the caller, who may call the request done at once;
- * the copy lives until sender_next_done.
+ * lane still owes of a half-sent frame is filled with zeros (sender_placed): the receiver bins it.
+ * Small messages are copied by the caller, who may call the request done at once; the copy lives
+ * until sender_next_done.
  *
  * Order: returned chunks first (oldest message), then messages that fit one chunk, then comms in
  * turn, messages in order. Bounded: SENDER_LANE_CHUNKS on a lane, COMM_REQUESTS_MAX messages per
@@ -135,8 +135,8 @@ bool sender_comm_idle(const struct sender *s, uint32_t comm);
 /* Messages started by sender_send, and placed; for CLOSE. Either may be NULL. False: not open. */
 bool sender_comm_progress(const struct sender *s, uint32_t comm, uint64_t *ret_sent,
                           uint64_t *ret_placed);
-/* Forgets it: sources are the caller's again when this returns. Reset lanes that owe the rest of a
- * frame, or fill with zeros only if all was placed. */
+/* Forgets it: sources are the caller's again when this returns. Before, reset the lanes that owe the rest of a frame of a
+ * message that isn't placed, unless the peer closed the comm: zeros in there would be taken for the message. */
 void sender_comm_close(struct sender *s, uint32_t comm);
 /* The receiver closed it (its CLOSE came): bounce slots of messages that were never placed are free
  * again. Without this they stay taken: the receiver may still hold what was sent there. */
@@ -147,8 +147,11 @@ MUST_CHECK int sender_send(struct sender *s, struct mono now, uint32_t comm,
                            const struct sender_message *message, uint64_t *ret_message);
 /* Each once, when placed; within a comm in order. Source, copy and slot are free. */
 bool sender_next_done(struct sender *s, struct sender_done *ret_done);
-/* May the source still be read for this frame? False: fill what the frame still owes with zeros. */
+/* May the source still be read for this frame? False: it is placed, or its comm forgotten. */
 bool sender_source_needed(const struct sender *s, uint32_t comm, uint64_t message);
+/* The receiver has it, and throws away whatever still comes of it: what a frame still owes may be zeros. Of a comm that
+ * is forgotten nobody knows. */
+bool sender_placed(const struct sender *s, uint32_t comm, uint64_t message);
 
 /* -- chunks. sender_next: the same answer until something changes. usable: bit k: lane k could take
  * a chunk; a hedge that is already on all of those is skipped. wanted_size: the chunk size for

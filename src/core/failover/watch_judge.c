@@ -17,7 +17,7 @@
 #define PARTED_RETRY (100 * NS_PER_MS)
 #define ALONE_RETRY  (10 * NS_PER_MS)
 #define DEAD_NS      (500 * NS_PER_MS)
-#define OBSERVED_MAX NS_PER_S /* of one look, for patience */
+#define OBSERVED_MAX NS_PER_S /* of one look, for patience; and a quarter of that */
 
 struct span watch_timeout(const struct watch *w, const struct wlane *x)
 {
@@ -224,7 +224,9 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
 
 static void look_whole(struct watch *w, struct mono now, int64_t gap)
 {
-    const int64_t seen = gap < OBSERVED_MAX ? gap : OBSERVED_MAX;
+    const int64_t quarter = w->config.patience.ns / 4;
+    const int64_t most = quarter < OBSERVED_MAX ? quarter : OBSERVED_MAX;
+    const int64_t seen = gap < most ? gap : most;
     bool usable = false, any = false;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {

@@ -1,0 +1,523 @@
+/* job_late.c: what a plugin said was sent, and closed, must arrive, however late the receives are posted and whoever was
+ * stopped meanwhile: worlds of two processes each over the plugin, with a short patience.
+ *
+ *   job_late PLUGIN [WORLDS [AT_A_TIME [FIRST_SEED]]]
+ *
+ * late       receives are posted long after the sender closed, and long after its patience
+ * frozen     the sender is stopped (SIGSTOP) after it closed, for longer than its patience; then receives are posted
+ * half       the receiver is stopped until a message is half sent; the sender closes and is stopped beyond its patience
+ * stopped    the receiver is stopped beyond the sender's patience: an error is right there, a wrong byte isn't
+ * finalized  as late, and the sender's last communicator is finalized at once; its process lives on
+ *
+ * half's kernel (root only: in a network name space of its own) has buffers smaller than a message. Half of the worlds carry
+ * checksums. Each message's bytes are a function of (seed, communicator, number, place). */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/perf/net_client.h"
+#include "base/prng.h"
+#include "report.h"
+
+#define COMMS_MAX   40
+#define COUNT_MAX   32
+#define SIZE_MAX_   8192
+#define PATIENCE_MS 500  /* the sender's */
+#define LONG_MS     5000 /* the receiver's patience */
+#define WORLD_MS    30000
+#define WORDS_MAX   1000
+
+enum kind { LATE, FROZEN, HALF, STOPPED, FINALIZED, KINDS };
+static const char *const kinds[KINDS] = {"late", "frozen", "half", "stopped", "finalized"};
+
+struct world {
+    uint64_t seed;
+    const char *plugin;
+    enum kind kind;
+    bool checksum;
+    uint32_t comms, count; /* of communicators; of messages of each */
+    uint32_t size;         /* of the largest */
+    int wait_ms;           /* beyond the sender's patience */
+};
+
+/* What became of a world; written by its receiver. */
+struct outcome {
+    uint32_t arrived, wrong, failed;
+    char words[160];
+};
+
+static void sleep_ms(int ms)
+{
+    (void)usleep((useconds_t)ms * 1000);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static struct world world_of(uint64_t seed, const char *plugin)
+{
+    struct world w = {.seed = seed, .plugin = plugin};
+    struct prng prng;
+
+    prng_init(&prng, hash_u64(seed, 5));
+    w.kind = (enum kind)(seed % KINDS);
+    w.checksum = seed / KINDS % 2 == 0;
+    w.comms = w.kind == HALF || w.kind == STOPPED ? COMMS_MAX : 1 + (uint32_t)prng_below(&prng, 4);
+    w.count = w.kind == HALF || w.kind == STOPPED ? COUNT_MAX
+                                                  : 1 + (uint32_t)prng_below(&prng, COUNT_MAX);
+    w.size = w.kind == HALF || w.kind == STOPPED || prng_below(&prng, 2) == 0 ? SIZE_MAX_ : 8;
+    w.wait_ms = PATIENCE_MS / 2 + (int)prng_below(&prng, PATIENCE_MS);
+    return w;
+}
+
+static uint32_t size_of(const struct world *w, uint32_t comm, uint32_t message)
+{
+    return w->kind == HALF || w->kind == STOPPED
+               ? w->size
+               : (uint32_t)(hash_u64(w->seed, (uint64_t)comm << 32 | message) % (w->size + 1));
+}
+
+static void fill(const struct world *w, uint32_t comm, uint32_t message, uint8_t *bytes)
+{
+    const uint64_t seed = hash_u64(w->seed, ((uint64_t)comm << 32 | message) + 1);
+
+    for (uint32_t i = 0; i < size_of(w, comm, message); i++) {
+        bytes[i] = (uint8_t)(1 + hash_u64(seed, i / 8) % 255); /* never 0 */
+    }
+}
+
+/* -- both ends -------------------------------------------------------------------------------- */
+
+struct rank {
+    const struct world *w;
+    struct net_client net;
+    void *context;
+    int peer, boss; /* the other rank; who tells when to go on */
+    void *comms[COMMS_MAX];
+};
+
+static char last_words[WORDS_MAX];
+
+__attribute__((format(printf, 5, 6))) static void
+log_line(int level, unsigned long flags, const char *file, int line, const char *format, ...)
+{
+    va_list arguments;
+
+    (void)flags;
+    (void)file;
+    (void)line;
+    if (level == NCCL_LOG_WARN || getenv("VERBOSE") != NULL) {
+        va_start(arguments, format);
+        vsnprintf(last_words, sizeof(last_words), format, arguments);
+        va_end(arguments);
+        if (getenv("VERBOSE") != NULL) {
+            fprintf(stderr, "%d: %s\n", getpid(), last_words);
+        }
+    }
+}
+
+static _Noreturn void give_up(const char *what)
+{
+    fprintf(stderr, "job_late: %s: %s\n", what, last_words);
+    _exit(1);
+}
+
+static void rank_open(struct rank *r, int patience_ms)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%.3f", patience_ms / 1e3);
+    setenv("FOLIOT_PATIENCE", text, 1);
+    setenv("FOLIOT_CHECKSUM", r->w->checksum ? "1" : "0", 1);
+    setenv("FOLIOT_NIC", "lo", 1);
+    if (net_client_open(&r->net, r->w->plugin, 0, text, sizeof(text)) < 0) {
+        give_up(text);
+    }
+    if (net_init(&r->net, r->w->seed, log_line, &r->context) != NCCL_SUCCESS) {
+        give_up("init");
+    }
+}
+
+/* Says where it is, and waits to be told to go on. */
+static void meet(const struct rank *r, char where)
+{
+    char byte;
+
+    if (write(r->boss, &where, 1) != 1 || read(r->boss, &byte, 1) != 1) {
+        _exit(1);
+    }
+}
+
+static void send_side(struct rank *r)
+{
+    static uint8_t bytes[SIZE_MAX_ + 1];
+    char handle[NCCL_HANDLE_SIZE];
+    const struct world *w = r->w;
+
+    rank_open(r, PATIENCE_MS);
+    for (uint32_t c = 0; c < w->comms; c++) {
+        if (recv(r->peer, handle, sizeof(handle), MSG_WAITALL) != (ssize_t)sizeof(handle)) {
+            _exit(1);
+        }
+        while (r->comms[c] == NULL) {
+            if (net_connect(&r->net, r->context, 0, handle, &r->comms[c]) != NCCL_SUCCESS) {
+                give_up("connect");
+            }
+            sleep_ms(1);
+        }
+    }
+    meet(r, 'o');
+    for (uint32_t m = 0; m < w->count; m++) {
+        for (uint32_t c = 0; c < w->comms; c++) {
+            void *request = NULL;
+            int done = 0;
+            fill(w, c, m, bytes);
+            while (request == NULL) {
+                if (net_isend(&r->net, r->comms[c], bytes, size_of(w, c, m), 0, NULL, &request) !=
+                    NCCL_SUCCESS) {
+                    give_up("isend");
+                }
+            }
+            while (!done) {
+                if (net_test(&r->net, request, &done, NULL) != NCCL_SUCCESS) {
+                    give_up("test of a send");
+                }
+            }
+            memset(bytes, 0, sizeof(bytes)); /* its owner's again */
+        }
+    }
+    for (uint32_t c = 0; c < w->comms; c++) {
+        (void)net_close_send(&r->net, r->comms[c]);
+    }
+    if (w->kind == FINALIZED) {
+        (void)net_finalize(&r->net, r->context);
+    }
+    meet(r, 'c'); /* all was said to be done: from here on it is the plugin's */
+    if (w->kind != FINALIZED) {
+        (void)net_finalize(&r->net, r->context);
+    }
+    _exit(0);
+}
+
+struct slot {
+    uint8_t bytes[SIZE_MAX_ + 8];
+    void *request;
+    bool over;
+};
+
+static void post_all(struct rank *r, struct slot *slots, struct outcome *ret)
+{
+    for (uint32_t i = 0; i < r->w->comms * r->w->count; i++) {
+        const struct net_receive receive = {
+            .count = 1, .data = {slots[i].bytes}, .sizes = {SIZE_MAX_}};
+        memset(slots[i].bytes, 0, sizeof(slots[i].bytes));
+        if (net_irecv(&r->net, r->comms[i / r->w->count], &receive, &slots[i].request) !=
+            NCCL_SUCCESS) {
+            slots[i].over = true;
+            ret->failed++;
+        }
+    }
+}
+
+static bool look_all(struct rank *r, struct slot *slots, struct outcome *ret)
+{
+    static uint8_t wanted[SIZE_MAX_ + 8];
+    bool all = true;
+
+    for (uint32_t i = 0; i < r->w->comms * r->w->count; i++) {
+        const uint32_t c = i / r->w->count, m = i % r->w->count;
+        int done = 0, size = 0;
+        if (slots[i].over) {
+            continue;
+        }
+        all = false;
+        if (net_test(&r->net, slots[i].request, &done, &size) != NCCL_SUCCESS) {
+            slots[i].over = true;
+            ret->failed++;
+            snprintf(ret->words, sizeof(ret->words), "%.150s", last_words);
+        } else if (done) {
+            slots[i].over = true;
+            memset(wanted, 0, sizeof(wanted));
+            fill(r->w, c, m, wanted);
+            const bool right = (uint32_t)size == size_of(r->w, c, m) &&
+                               memcmp(wanted, slots[i].bytes, sizeof(wanted)) == 0;
+            ret->arrived += right;
+            ret->wrong += !right;
+        }
+    }
+    return all;
+}
+
+static void receive_side(struct rank *r, struct outcome *ret)
+{
+    struct slot *slots = calloc((size_t)r->w->comms * r->w->count, sizeof(*slots));
+    const bool early = r->w->kind == HALF || r->w->kind == STOPPED;
+    char handle[NCCL_HANDLE_SIZE];
+
+    rank_open(r, LONG_MS);
+    for (uint32_t c = 0; c < r->w->comms; c++) {
+        void *listener;
+        memset(handle, 0, sizeof(handle));
+        if (slots == NULL ||
+            net_listen(&r->net, r->context, 0, handle, &listener) != NCCL_SUCCESS ||
+            send(r->peer, handle, sizeof(handle), MSG_NOSIGNAL) != (ssize_t)sizeof(handle)) {
+            give_up("listen");
+        }
+        while (r->comms[c] == NULL) {
+            if (net_accept(&r->net, listener, &r->comms[c]) != NCCL_SUCCESS) {
+                give_up("accept");
+            }
+            sleep_ms(1);
+        }
+        (void)net_close_listen(&r->net, listener);
+    }
+    if (early) {
+        post_all(r, slots, ret);
+        (void)look_all(r, slots, ret);
+        sleep_ms(20); /* the sender is told */
+    }
+    meet(r, 'o');
+    if (!early) {
+        post_all(r, slots, ret);
+    }
+    while (!look_all(r, slots, ret)) {
+        (void)usleep(500);
+    }
+    for (uint32_t c = 0; c < r->w->comms; c++) {
+        (void)net_close_receive(&r->net, r->comms[c]);
+    }
+    (void)net_finalize(&r->net, r->context);
+    if (write(r->boss, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret)) {
+        _exit(1);
+    }
+    _exit(0);
+}
+
+/* -- who leads a world ------------------------------------------------------------------------ */
+
+struct led {
+    pid_t pid;
+    int fd;
+};
+
+static struct led lead(const struct world *w, bool sends, const int pair[2])
+{
+    int boss[2];
+    struct led led = {-1, -1};
+    struct rank r = {.w = w, .peer = pair[sends]};
+    struct outcome outcome = {0};
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, boss) < 0) {
+        return led;
+    }
+    led.fd = boss[0];
+    led.pid = fork();
+    if (led.pid == 0) {
+        close(boss[0]);
+        close(pair[!sends]);
+        r.boss = boss[1];
+        if (sends) {
+            send_side(&r);
+        }
+        receive_side(&r, &outcome);
+    }
+    close(boss[1]);
+    return led;
+}
+
+static bool hear(const struct led *led, void *bytes, size_t size)
+{
+    struct pollfd look = {.fd = led->fd, .events = POLLIN};
+
+    return poll(&look, 1, WORLD_MS) == 1 &&
+           recv(led->fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
+}
+
+static bool go_on(const struct led *led)
+{
+    return send(led->fd, "", 1, MSG_NOSIGNAL) == 1;
+}
+
+static bool act(const struct world *w, const struct led *from, const struct led *to)
+{
+    char where;
+
+    if (!hear(from, &where, 1) || !hear(to, &where, 1)) {
+        return false;
+    }
+    if (w->kind == HALF || w->kind == STOPPED) {
+        (void)kill(to->pid, SIGSTOP);
+    }
+    if (!go_on(from) || !hear(from, &where, 1)) {
+        return false;
+    }
+    if (w->kind == FROZEN || w->kind == HALF) {
+        (void)kill(from->pid, SIGSTOP);
+    }
+    if (w->kind == HALF) { /* it reads what there is, and waits in the middle of a message */
+        (void)kill(to->pid, SIGCONT);
+        (void)go_on(to);
+    }
+    sleep_ms(PATIENCE_MS + w->wait_ms);
+    (void)kill(from->pid, SIGCONT);
+    (void)kill(to->pid, SIGCONT);
+    return w->kind == HALF || go_on(to);
+}
+
+static bool put(const char *path, const char *text)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    const bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return good;
+}
+
+/* A loopback whose connections hold less than a message. Without root it stays as it is. */
+static void small_buffers(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+
+    if (unshare(CLONE_NEWNET) < 0) {
+        return;
+    }
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0 ||
+        !put("/proc/sys/net/ipv4/tcp_rmem", "4096 4096 4096") ||
+        !put("/proc/sys/net/ipv4/tcp_wmem", "4096 4096 4096")) {
+        give_up("small buffers");
+    }
+    close(fd);
+}
+
+static void play(const struct world *w, struct outcome *ret)
+{
+    const char *reason = "a rank ended early or hung";
+    int pair[2];
+
+    *ret = (struct outcome){0};
+    if (w->kind == HALF) {
+        small_buffers();
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+        return;
+    }
+    const struct led from = lead(w, true, pair), to = lead(w, false, pair);
+    close(pair[0]);
+    close(pair[1]);
+    if (!act(w, &from, &to) || !hear(&to, ret, sizeof(*ret))) {
+        snprintf(ret->words, sizeof(ret->words), "%s", reason);
+    }
+    (void)kill(from.pid, SIGKILL);
+    (void)kill(to.pid, SIGKILL);
+    while (waitpid(from.pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    while (waitpid(to.pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    close(from.fd);
+    close(to.fd);
+}
+
+/* -- many worlds ------------------------------------------------------------------------------ */
+
+struct totals {
+    uint32_t worlds, messages, lost, wrong, excused;
+};
+
+static void add(struct totals *sum, const struct world *w, const struct outcome *one)
+{
+    const uint32_t all = w->comms * w->count, lost = all - one->arrived - one->wrong;
+
+    sum->worlds++;
+    sum->messages += all;
+    sum->wrong += one->wrong;
+    if (w->kind == STOPPED && one->arrived + one->wrong + one->failed == all) {
+        sum->excused += lost;
+    } else {
+        sum->lost += lost;
+    }
+    if (one->wrong > 0 || (lost > 0 && w->kind != STOPPED)) {
+        printf("seed %llu, %s, checksum %d, %u communicators of %u: %u lost, %u wrong: %s\n",
+               (unsigned long long)w->seed, kinds[w->kind], w->checksum, w->comms, w->count, lost,
+               one->wrong, one->words);
+        fflush(stdout);
+    }
+}
+
+static void play_many(const char *plugin, uint64_t first, uint32_t worlds, uint32_t at_a_time,
+                      struct totals *sum)
+{
+    struct {
+        int fd;
+        struct world world;
+    } running[64];
+    uint32_t begun = 0, count = 0;
+
+    while (begun < worlds || count > 0) {
+        while (begun < worlds && count < at_a_time) {
+            int ends[2];
+            struct outcome one;
+            running[count].world = world_of(first + begun++, plugin);
+            if (pipe(ends) < 0) {
+                return;
+            }
+            if (fork() == 0) {
+                play(&running[count].world, &one);
+                _exit(write(ends[1], &one, sizeof(one)) != (ssize_t)sizeof(one));
+            }
+            close(ends[1]);
+            running[count++].fd = ends[0];
+        }
+        struct outcome one = {.words = "the world ended early"};
+        (void)!read(running[0].fd, &one, sizeof(one)); /* the oldest: it is the first to end */
+        close(running[0].fd);
+        (void)waitpid(-1, NULL, 0);
+        add(sum, &running[0].world, &one);
+        memmove(&running[0], &running[1], --count * sizeof(running[0]));
+    }
+}
+
+int main(int argc, char *argv[])
+{
+    const uint32_t worlds = argc > 2 ? (uint32_t)atoi(argv[2]) : 500;
+    const uint32_t at_a_time = argc > 3 ? (uint32_t)atoi(argv[3]) : 16;
+    const uint64_t first = argc > 4 ? (uint64_t)atoll(argv[4]) : 0;
+    static struct report report;
+    struct totals sum = {0};
+    char note[160];
+
+    if (argc < 2 || at_a_time < 1 || at_a_time > 64) {
+        fprintf(stderr, "usage: job_late PLUGIN [WORLDS [AT_A_TIME [FIRST_SEED]]]\n");
+        return EXIT_FAILURE;
+    }
+    const int64_t began = now_ms();
+    play_many(argv[1], first, worlds, at_a_time, &sum);
+    report_init(&report, "job_late", argc, argv);
+    snprintf(note, sizeof(note),
+             "%u worlds, %u messages in %.0f s; wrong bytes: %u; %u failed where the receiver was "
+             "stopped beyond the patience",
+             sum.worlds, sum.messages, (double)(now_ms() - began) / 1e3, sum.wrong, sum.excused);
+    report_one(&report, "job.late_receivers.lost", sum.lost + sum.wrong, "messages", 0, 0,
+               REPORT_LOWER, note);
+    const bool good = report_finish(&report) == 0 && sum.lost + sum.wrong == 0;
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
