@@ -1,4 +1,5 @@
 /* request.c: one request, from its head to the last byte of its answer. */
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,10 @@
 
 #include "platform/http/server_internal.h"
 
-enum { PATH_MAX_SIZE = 1024 };
+enum {
+    PATH_MAX_SIZE = 1024,
+    STREAM_SILENT_MS = 60000, /* bytes of a stream that nobody acknowledges: its host is gone */
+};
 
 /* ---- what a handler sees ---- */
 
@@ -39,6 +43,11 @@ const void *http_body(const struct http_request *r, size_t *ret_size)
 {
     *ret_size = r->size;
     return r->body != NULL ? (const void *)r->body : "";
+}
+
+void http_set_known(struct http_request *r)
+{
+    r->connection->known = true;
 }
 
 void http_set_context(struct http_request *r, void *context)
@@ -135,16 +144,19 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t m
 void http_stream_open(struct http_request *r, const char *type,
                       const struct http_header_field *fields)
 {
+    const unsigned silent_ms = STREAM_SILENT_MS;
     r->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, stream_read, r, NULL);
     r->status = MHD_HTTP_OK;
     r->stage = STAGE_STREAM;
+    (void)setsockopt(r->connection->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms,
+                     sizeof(silent_ms));
     if (r->response != NULL) {
         add_fields(r->response, type, fields);
     }
     wake(r);
 }
 
-static void cut(struct http_request *r)
+void http_request_cut(struct http_request *r)
 {
     r->ending = true;
     (void)shutdown(r->connection->fd, SHUT_RDWR);
@@ -158,7 +170,7 @@ bool http_stream_write(struct http_request *r, const void *bytes, size_t size)
     }
     const size_t waiting = r->stream_size - r->stream_sent;
     if (waiting + size > r->server->config.stream_max) {
-        cut(r);
+        http_request_cut(r);
         return false;
     }
     if (waiting > 0) {
@@ -166,7 +178,7 @@ bool http_stream_write(struct http_request *r, const void *bytes, size_t size)
     }
     char *larger = realloc(r->stream, waiting + size + 1);
     if (larger == NULL) {
-        cut(r);
+        http_request_cut(r);
         return false;
     }
     memcpy(larger + waiting, bytes, size);
@@ -214,6 +226,7 @@ static struct http_request *new_request(struct http_server *s, struct MHD_Connec
     s->requests = r;
     s->counters.requests++;
     r->connection->since_ns = http_now_ns();
+    r->connection->request = r;
     return r;
 }
 
@@ -315,7 +328,7 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
         return queue(r);
     }
     if (r->stage == STAGE_HANDED || r->stage == STAGE_WAITING) {
-        if (s->closing) {
+        if (s->closing || r->ending) {
             return MHD_NO;
         }
         r->stage = STAGE_WAITING;
@@ -337,6 +350,8 @@ void http_request_on_completed(void *context, struct MHD_Connection *mhd, void *
     if (s->config.on_gone != NULL && (r->stage == STAGE_STREAM || r->stage == STAGE_WAITING)) {
         s->config.on_gone(s->config.context, r);
     }
+    r->connection->request = NULL;
+    r->connection->idle_ns = http_now_ns();
     *r->link = r->next;
     if (r->next != NULL) {
         r->next->link = r->link;

@@ -1,4 +1,4 @@
-/* server.c: libmicrohttpd under sd-event: its connections and its turn in the loop. */
+/* server.c: libmicrohttpd under sd-event: its socket and its turn in the loop. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,66 +13,13 @@
 #include "base/time.h"
 #include "platform/http/server_internal.h"
 
-enum { SWEEP_MS = 1000 };
+enum { SWEEP_MS = 1000, CONNECTION_SLACK = 64 }; /* slack: those that were cut, and not yet closed */
 
 int64_t http_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
-/* ---- connections ---- */
-
-static void name_peer(struct MHD_Connection *mhd, char text[INET6_ADDRSTRLEN])
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    snprintf(text, INET6_ADDRSTRLEN, "?");
-    if (info != NULL && info->client_addr->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const void *)info->client_addr;
-        inet_ntop(AF_INET, &in->sin_addr, text, INET6_ADDRSTRLEN);
-    } else if (info != NULL && info->client_addr->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const void *)info->client_addr;
-        inet_ntop(AF_INET6, &in->sin6_addr, text, INET6_ADDRSTRLEN);
-    }
-}
-
-static void on_connection(void *context, struct MHD_Connection *mhd, void **socket_context,
-                          enum MHD_ConnectionNotificationCode code)
-{
-    struct http_server *s = context;
-    struct connection *c = *socket_context;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        c = calloc(1, sizeof(*c));
-        *socket_context = c;
-        if (c == NULL) {
-            return;
-        }
-        c->fd = info != NULL ? info->connect_fd : -1;
-        c->since_ns = http_now_ns();
-        name_peer(mhd, c->peer);
-        c->next = s->connections;
-        c->link = &s->connections;
-        if (s->connections != NULL) {
-            s->connections->link = &c->next;
-        }
-        s->connections = c;
-        s->counters.connections_now++;
-        s->counters.connections++;
-        return;
-    }
-    if (c != NULL) {
-        *c->link = c->next;
-        if (c->next != NULL) {
-            c->next->link = c->link;
-        }
-        s->counters.connections_now--;
-        free(c);
-        *socket_context = NULL;
-    }
 }
 
 /* ---- the loop ---- */
@@ -120,18 +67,10 @@ static int on_timer(sd_event_source *source, uint64_t at, void *context)
     return 0;
 }
 
-/* Cuts off whoever owes a whole request for too long. */
 static int on_sweep(sd_event_source *source, uint64_t at, void *context)
 {
     struct http_server *s = context;
-    const int64_t limit = http_now_ns() - (int64_t)s->config.arrive_ms * NS_PER_MS;
-    for (struct connection *c = s->connections; c != NULL; c = c->next) {
-        if (c->since_ns != 0 && c->since_ns < limit) {
-            c->since_ns = 0;
-            s->counters.refused_slow++;
-            (void)shutdown(c->fd, SHUT_RDWR);
-        }
-    }
+    http_connections_watch(s);
     sd_event_source_set_time(source, at + SWEEP_MS * 1000);
     sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     run(s);
@@ -183,13 +122,10 @@ static int start_daemon(struct http_server *s, int fd)
     struct MHD_OptionItem options[16];
     int n = 0;
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, fd, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, c->connection_max, NULL};
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT,
+                                           c->connection_max + CONNECTION_SLACK, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, c->idle_s, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, 24 << 10, NULL};
-    if (c->address_max > 0) {
-        options[n++] =
-            (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT, c->address_max, NULL};
-    }
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     if (c->key != NULL) {
         flags |= MHD_USE_TLS;
@@ -208,7 +144,7 @@ static int start_daemon(struct http_server *s, int fd)
     options[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, http_request_on_access, s, MHD_OPTION_ARRAY,
                                  options, MHD_OPTION_NOTIFY_COMPLETED, http_request_on_completed, s,
-                                 MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+                                 MHD_OPTION_NOTIFY_CONNECTION, http_connection_on_change, s, MHD_OPTION_END);
     return s->daemon == NULL ? -EINVAL : 0;
 }
 

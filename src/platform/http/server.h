@@ -5,9 +5,10 @@
  * written until either side ends it. With `on_head` a request can be refused before its body is
  * taken.
  *
- * Ceilings: bodies, header size, connections in all and per address, the time that a request may
- * take to arrive (a slow client is cut off), idle time between requests, bytes that wait in a
- * stream for a slow reader (then it is cut off). Whoever shows a client certificate is verified
+ * Ceilings: bodies, header size, connections in all and idle ones per address (the one that has
+ * waited longest makes room), the time that a request may take to arrive (a slow client is cut
+ * off), idle time between requests, bytes that wait in a stream for a slow reader (then it is cut
+ * off). A stream or waiting request whose other side has closed ends within a second. Whoever shows a client certificate is verified
  * once per connection, by us (tls_session_verify).
  *
  * Lifetime: a request lives until it is answered (http_answer) or, for a stream, until on_gone. */
@@ -32,8 +33,10 @@ struct http_server_config {
     const char *key, *certificate; /* PEM; NULL: plain HTTP */
     const char *trust; /* PEM: authorities of client certificates; NULL: not asked for */
     size_t body_max;   /* as sent */
-    unsigned connection_max, address_max; /* in all; per address, 0: no limit */
-    unsigned arrive_ms, idle_s;           /* for a whole request to come; between two */
+    unsigned connection_max;     /* in all */
+    unsigned address_max;        /* idle ones of one address; 0: no limit */
+    unsigned head_ms;            /* for the first head to come; 0: arrive_ms */
+    unsigned arrive_ms, idle_s;  /* for a whole request to come; between two */
     size_t stream_max;                    /* bytes that may wait for a stream's reader */
     /* NULL, or: 0 go on; else an HTTP status, which is answered with its standard words. */
     unsigned (*on_head)(void *context, struct http_request *request);
@@ -57,6 +60,8 @@ const char *http_path(const struct http_request *request);
 const char *http_header(const struct http_request *request, const char *name); /* NULL: none */
 const char *http_query(const struct http_request *request, const char *name);  /* NULL: none */
 const char *http_peer(const struct http_request *request); /* its address, as text */
+/* Whoever it is, is known: goes after strangers when there are too many connections. */
+void http_set_known(struct http_request *request);
 const void *http_body(const struct http_request *request, size_t *ret_size);
 /* The verified client certificate; NULL: none, or a bad one. */
 const struct tls_certificate *http_identity(const struct http_request *request);
@@ -81,7 +86,7 @@ void http_set_context(struct http_request *request, void *context);
 void *http_context(const struct http_request *request);
 
 struct http_counters {
-    uint64_t requests, refused_body, refused_slow, connections_now, connections;
+    uint64_t requests, refused_body, refused_slow, refused_crowd, connections_now, connections;
     uint64_t bytes_in, bytes_out;
 };
 void http_server_counters(const struct http_server *server, struct http_counters *ret);

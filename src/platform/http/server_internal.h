@@ -1,4 +1,5 @@
-/* server_internal.h: what server.c (connections, the loop) and request.c (one request) share. */
+/* server_internal.h: what server.c (the loop), connection.c (who is connected) and request.c (one
+ * request) share. */
 #pragma once
 
 #include <microhttpd.h>
@@ -12,7 +13,9 @@ struct connection { /* of TCP; a list of all */
     struct connection *next, **link;
     int fd;
     int64_t since_ns; /* it owes us a whole request since; 0: it doesn't */
-    bool verified, good;
+    int64_t idle_ns;  /* it came, or its last request was answered, then */
+    struct http_request *request; /* under way; NULL */
+    bool verified, good, known, cut;
     struct tls_certificate identity;
     char peer[INET6_ADDRSTRLEN];
 };
@@ -52,9 +55,17 @@ int64_t http_now_ns(void);
 /* The loop looks at libmicrohttpd again after so long, at the latest. */
 void http_server_arm(struct http_server *s, uint64_t delay_us);
 
+/* Its other side has gone: it ends, on_gone follows. */
+void http_request_cut(struct http_request *r);
+
+/* Once a second: ends what is too slow, and what has gone. */
+void http_connections_watch(struct http_server *s);
+
 /* libmicrohttpd's callbacks; the context is the server. */
 enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd, const char *url,
                                        const char *method, const char *version, const char *data,
                                        size_t *size, void **request);
 void http_request_on_completed(void *context, struct MHD_Connection *mhd, void **request,
                                enum MHD_RequestTerminationCode code);
+void http_connection_on_change(void *context, struct MHD_Connection *mhd, void **socket_context,
+                               enum MHD_ConnectionNotificationCode code);

@@ -66,10 +66,6 @@ static const struct route {
     {"GET", "/metrics", ROLE_VIEWER, api_get_metrics, true},
 };
 
-/* What browsers are told with every answer. */
-static const struct http_header_field plain_fields[] = {
-    {"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}, {NULL, NULL}};
-
 void api_error(struct api_call *call, unsigned status, const char *code, const char *format, ...)
 {
     char message[300];
@@ -93,7 +89,12 @@ void api_error(struct api_call *call, unsigned status, const char *code, const c
         const struct http_header_field fields[] = {{"WWW-Authenticate", "Bearer"}, {NULL, NULL}};
         http_answer(call->request, status, "application/json", text, size, fields);
     } else {
-        http_answer(call->request, status, "application/json", text, size, plain_fields);
+        const bool later = status == 429 || status == 503;
+        const struct http_header_field fields[] = {{"Cache-Control", "no-store"},
+                                                   {"X-Content-Type-Options", "nosniff"},
+                                                   {later ? "Retry-After" : NULL, "5"},
+                                                   {NULL, NULL}};
+        http_answer(call->request, status, "application/json", text, size, fields);
     }
 }
 
@@ -272,8 +273,10 @@ static bool admit(struct api_call *call, struct token *token, const struct route
 {
     snprintf(call->who, sizeof(call->who), "%s", token->name);
     call->token = token->id;
+    call->role = role_of(token->role);
+    http_set_known(call->request);
     token->used_ns = controller_utc_ns();
-    if (role_of(token->role) < route->role) {
+    if (call->role < route->role) {
         call->c->count.api_refused++;
         api_error(call, 403, "not-allowed", "the token's role (%s) is not enough", token->role);
         return false;

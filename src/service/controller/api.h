@@ -19,6 +19,7 @@ struct api_call {
     struct json_writer *j; /* empty */
     char who[64];          /* the token's name */
     int64_t token;         /* its number; 0: none was asked for */
+    enum role role;
     const char *scope;     /* patterns of hosts that it sees; empty: all */
     uint8_t *visible;      /* by host index; NULL: all */
     const char *rest;      /* of the path, after the route's prefix */
@@ -91,8 +92,11 @@ void api_get_latency(struct api_call *call);
 /* ---- api_history.c ---- */
 void api_get_findings(struct api_call *call);
 void api_get_events(struct api_call *call);
-void api_get_event_stream(struct api_call *call);
 void api_get_series(struct api_call *call);
+
+/* ---- api_stream.c ---- */
+void api_get_event_stream(struct api_call *call);
+void api_stream_gone(struct controller *c, const struct http_request *request); /* if it is one */
 
 /* ---- api_admin.c ---- */
 void api_delete_host(struct api_call *call);

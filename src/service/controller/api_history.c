@@ -1,4 +1,4 @@
-/* api_history.c: what happened: findings, events, live events, series. */
+/* api_history.c: what happened: findings, events, series. */
 #include "service/controller/api.h"
 #include "service/controller/series.h"
 
@@ -127,98 +127,6 @@ void api_get_events(struct api_call *call)
     api_answer(call);
 }
 
-/* ---- live ---- */
-
-struct replay {
-    struct controller *c;
-    struct http_request *request;
-    const char *scope;
-    struct json_writer json;
-    int rc;
-};
-
-static int replay_event(void *context, const struct store_event *e)
-{
-    struct replay *p = context;
-    const char *json = NULL;
-    size_t size = 0;
-    char head[96];
-    if (!scope_sees_event(p->c, p->scope, e->kind, e->host, e->body)) {
-        return 0;
-    }
-    json_writer_reset(&p->json);
-    state_put_event(p->c, &p->json, e);
-    if (json_writer_finish(&p->json, &json, &size) < 0) {
-        return -ENOMEM;
-    }
-    const int n =
-        snprintf(head, sizeof(head), "id: %lld\nevent: %s\ndata: ", (long long)e->id, e->kind);
-    return http_stream_write(p->request, head, (size_t)n) &&
-                   http_stream_write(p->request, json, size) &&
-                   http_stream_write(p->request, "\n", 1)
-               ? 0
-               : 1;
-}
-
-/* Server-sent events. Last-Event-ID (or ?after=): first what was missed since, at most 1,000. */
-void api_get_event_stream(struct api_call *call)
-{
-    static const struct http_header_field fields[] = {{"Cache-Control", "no-store"},
-                                                      {"X-Accel-Buffering", "no"},
-                                                      {"X-Content-Type-Options", "nosniff"},
-                                                      {NULL, NULL}};
-    struct controller *c = call->c;
-    const char *last = http_header(call->request, "Last-Event-ID");
-    int64_t after = last != NULL ? strtoll(last, NULL, 10) : -1;
-    size_t slot = 0;
-    if (!api_number(call, "after", 0, INT64_MAX, &after)) {
-        return;
-    }
-    while (slot < CONTROLLER_STREAM_MAX && c->streams[slot].request != NULL) {
-        slot++;
-    }
-    if (slot == CONTROLLER_STREAM_MAX) {
-        api_error(call, 503, "too-many-streams", "%d readers already", CONTROLLER_STREAM_MAX);
-        return;
-    }
-    call->answered = true;
-    c->streams[slot] = (struct event_reader){.request = call->request, .token = call->token};
-    snprintf(c->streams[slot].scope, sizeof(c->streams[slot].scope), "%s", call->scope);
-    http_stream_open(call->request, "text/event-stream", fields);
-    (void)http_stream_write(call->request, "retry: 1000\n\n", 13);
-    if (after >= 0) {
-        struct replay replay = {.c = c, .request = call->request, .scope = call->scope};
-        const struct store_event_filter f = {.after_id = after, .limit = API_PAGE_MAX};
-        json_writer_init(&replay.json, 1 << 20);
-        if (store_events(c->store, &f, replay_event, &replay) < 0) {
-            http_stream_end(call->request);
-        }
-        json_writer_done(&replay.json);
-    }
-}
-
-void api_stream_event(struct controller *c, const struct recent_event *event)
-{
-    for (size_t i = 0; event->text != NULL && i < CONTROLLER_STREAM_MAX; i++) {
-        const struct event_reader *reader = &c->streams[i];
-        if (reader->request != NULL &&
-            scope_sees_event(c, reader->scope, event->kind, event->host, event->body)) {
-            (void)http_stream_write(reader->request, event->text, strlen(event->text));
-        }
-    }
-}
-
-void api_watch_streams(struct controller *c)
-{
-    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
-        struct event_reader *reader = &c->streams[i];
-        if (reader->request != NULL && token_by_id(c, reader->token) == NULL) {
-            http_stream_end(reader->request);
-            *reader = (struct event_reader){0};
-        }
-    }
-}
-
 /* ---- what a thread reads ---- */
 
 void *api_task_new(struct api_call *call, size_t size)
@@ -239,6 +147,15 @@ void api_task_begin(struct api_call *call, struct api_task *task)
     http_set_context(call->request, task);
     call->answered = true;
     worker_add(call->c->history, &task->job, false);
+}
+
+void api_on_gone(void *context, struct http_request *request)
+{
+    struct api_task *task = http_context(request);
+    api_stream_gone(context, request);
+    if (task != NULL) {
+        task->request = NULL;
+    }
 }
 
 bool api_task_back(struct api_task *task)
@@ -427,20 +344,4 @@ void api_get_series(struct api_call *call)
     }
     q.host = history_host(call->c, host);
     begin_series(call, m, host->name, &q);
-}
-
-/* ---- whoever goes ---- */
-
-void api_on_gone(void *context, struct http_request *request)
-{
-    struct controller *c = context;
-    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
-        if (c->streams[i].request == request) {
-            c->streams[i] = (struct event_reader){0};
-        }
-    }
-    struct api_task *task = http_context(request);
-    if (task != NULL) {
-        task->request = NULL;
-    }
 }

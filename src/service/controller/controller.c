@@ -29,6 +29,7 @@ enum {
     AGENT_CONNECTION_MAX = 30000,
     API_CONNECTION_MAX = 1024,
     API_ADDRESS_MAX = 256,
+    API_HEAD_MS = 5000,
     API_BODY_MAX = 1 << 20, /* of most far less: api_on_head */
     STREAM_WAITING_MAX = 1 << 20,
     ARRIVE_MS = 10000,
@@ -386,6 +387,7 @@ static int open_api(struct controller *c)
                                            .body_max = API_BODY_MAX,
                                            .connection_max = API_CONNECTION_MAX,
                                            .address_max = API_ADDRESS_MAX,
+                                           .head_ms = API_HEAD_MS,
                                            .arrive_ms = ARRIVE_MS,
                                            .idle_s = 60,
                                            .stream_max = STREAM_WAITING_MAX,

@@ -184,6 +184,8 @@ struct waiting { /* for the commit */
 struct event_reader {             /* of live events */
     struct http_request *request; /* NULL: free */
     int64_t token;
+    bool viewer;
+    struct mono written; /* last */
     char scope[TOKEN_SCOPE_SIZE];
 };
 
@@ -418,5 +420,5 @@ unsigned api_on_head(void *context, struct http_request *request);
 void api_on_request(void *context, struct http_request *request);
 void api_on_gone(void *context, struct http_request *request);
 void api_stream_event(struct controller *c, const struct recent_event *event);
-/* Once a second, and when one is revoked: ends the streams of tokens that are no more. */
+/* Once a second, and when one is revoked: ends the streams of tokens that are no more; a comment to quiet ones. */
 void api_watch_streams(struct controller *c);

@@ -1,0 +1,165 @@
+/* connection.c: who is connected: how long each may take, and who goes when there are too many.
+ *
+ * Nobody is refused for a crowd: whoever has waited longest without a whole request goes, strangers
+ * first. A newcomer that asks at once is answered, however many hold connections and say nothing,
+ * also where all come from one address, as behind a proxy. Streams and requests under way are never
+ * cut for others: their owners limit them. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/time.h"
+#include "platform/http/server_internal.h"
+
+enum { POLL_AT_ONCE = 64 };
+
+static void name_peer(struct MHD_Connection *mhd, char text[INET6_ADDRSTRLEN])
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    snprintf(text, INET6_ADDRSTRLEN, "?");
+    if (info != NULL && info->client_addr->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)info->client_addr;
+        inet_ntop(AF_INET, &in->sin_addr, text, INET6_ADDRSTRLEN);
+    } else if (info != NULL && info->client_addr->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const void *)info->client_addr;
+        inet_ntop(AF_INET6, &in->sin6_addr, text, INET6_ADDRSTRLEN);
+    }
+}
+
+static void cut(struct connection *c)
+{
+    c->cut = true;
+    (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+/* It waits for the other side: nothing of ours would be lost. */
+static bool is_idle(const struct connection *c)
+{
+    return !c->cut && (c->request == NULL || c->request->stage == STAGE_ARRIVING);
+}
+
+/* Strangers go before those who are known, then whoever has waited longest. */
+static bool goes_before(const struct connection *a, const struct connection *b)
+{
+    return b == NULL || (a->known != b->known ? !a->known : a->idle_ns < b->idle_ns);
+}
+
+static void make_room(struct http_server *s, const struct connection *newcomer)
+{
+    const struct http_server_config *config = &s->config;
+    struct connection *of_address = NULL, *of_all = NULL;
+    unsigned count = 0;
+    if (config->address_max == 0 && s->counters.connections_now <= config->connection_max) {
+        return;
+    }
+    for (struct connection *c = s->connections; c != NULL; c = c->next) {
+        if (c == newcomer || !is_idle(c)) {
+            continue;
+        }
+        of_all = goes_before(c, of_all) ? c : of_all;
+        if (strcmp(c->peer, newcomer->peer) == 0) {
+            count++;
+            of_address = goes_before(c, of_address) ? c : of_address;
+        }
+    }
+    struct connection *goes = s->counters.connections_now > config->connection_max  ? of_all
+                              : config->address_max > 0 && count >= config->address_max ? of_address
+                                                                                    : NULL;
+    if (goes != NULL) {
+        s->counters.refused_crowd++;
+        cut(goes);
+    }
+}
+
+static void begin(struct http_server *s, struct MHD_Connection *mhd, void **socket_context)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct connection *c = calloc(1, sizeof(*c));
+    *socket_context = c;
+    if (c == NULL) {
+        return;
+    }
+    c->fd = info != NULL ? info->connect_fd : -1;
+    c->since_ns = c->idle_ns = http_now_ns();
+    name_peer(mhd, c->peer);
+    c->next = s->connections;
+    c->link = &s->connections;
+    if (s->connections != NULL) {
+        s->connections->link = &c->next;
+    }
+    s->connections = c;
+    s->counters.connections_now++;
+    s->counters.connections++;
+    make_room(s, c);
+}
+
+void http_connection_on_change(void *context, struct MHD_Connection *mhd, void **socket_context,
+                               enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *s = context;
+    struct connection *c = *socket_context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        begin(s, mhd, socket_context);
+    } else if (c != NULL) {
+        *c->link = c->next;
+        if (c->next != NULL) {
+            c->next->link = c->link;
+        }
+        s->counters.connections_now--;
+        free(c);
+        *socket_context = NULL;
+    }
+}
+
+/* ---- once a second ---- */
+
+/* Who owes a whole request, or the head of the first one, for too long. */
+static void cut_slow(struct http_server *s)
+{
+    const int64_t now = http_now_ns(), head = (int64_t)s->config.head_ms * NS_PER_MS,
+                  whole = (int64_t)s->config.arrive_ms * NS_PER_MS;
+    for (struct connection *c = s->connections; c != NULL; c = c->next) {
+        const int64_t limit = c->request == NULL && head > 0 ? head : whole;
+        if (c->since_ns != 0 && now - c->since_ns > limit) {
+            c->since_ns = 0;
+            s->counters.refused_slow++;
+            cut(c);
+        }
+    }
+}
+
+/* libmicrohttpd doesn't look at connections that wait for us: that their other side has gone it
+ * would learn with the next byte that we write. */
+static void find_gone(struct http_server *s)
+{
+    struct http_request *r = s->requests;
+    while (r != NULL) {
+        struct pollfd fds[POLL_AT_ONCE];
+        struct http_request *of[POLL_AT_ONCE];
+        nfds_t count = 0;
+        for (; r != NULL && count < POLL_AT_ONCE; r = r->next) {
+            if (r->suspended) {
+                fds[count] = (struct pollfd){.fd = r->connection->fd, .events = POLLRDHUP};
+                of[count++] = r;
+            }
+        }
+        if (count > 0 && poll(fds, count, 0) > 0) {
+            for (nfds_t i = 0; i < count; i++) {
+                if (fds[i].revents != 0) {
+                    http_request_cut(of[i]);
+                }
+            }
+        }
+    }
+}
+
+void http_connections_watch(struct http_server *s)
+{
+    cut_slow(s);
+    find_gone(s);
+}

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Many connections and many streams: the API is there for others all the same. usage: test_crowd.py CONTROLLER AGENT FOLIOT"""
+import os
+import re
+import socket
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+TOKEN_MAX, VIEWERS_MAX = 32, 192  # api_stream.c's
+QUIET_S = 15
+
+
+class TestCrowd(fleet.Fleet):
+    HOSTS = 1
+
+    def make_token(self, name, role="viewer", **more):
+        return self.request("POST", "/api/v1/tokens", {"name": name, "role": role, **more})[2]["token"]
+
+    def stream(self, token):
+        """A stream's connection, and the head of its answer."""
+        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        self.addCleanup(sock.close)
+        sock.sendall(f"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        text = b""
+        while b"\r\n\r\n" not in text:
+            part = sock.recv(4096)
+            if not part:
+                break
+            text += part
+        return sock, text.decode()
+
+    # ---- streams ----
+
+    def test_streams_that_their_readers_closed(self):
+        """More of them than there are places, and connections of one address; nothing happens in the fleet meanwhile."""
+        self.start()
+        token, opened = self.make_token("v"), 0
+        while opened < 10 * TOKEN_MAX:
+            streams = []
+            for _ in range(TOKEN_MAX):
+                def one():
+                    sock, head = self.stream(token)
+                    return (sock, head) if head.startswith("HTTP/1.1 200 ") else sock.close()
+                streams.append(self.wait(one, 5, f"a place again after {opened}")[0])
+                opened += 1
+            for sock in streams:
+                sock.close()
+        self.assertEqual(self.get("/api/v1/status", token=token)["hosts"], 0)
+
+    def test_room_is_kept(self):
+        self.start()
+        first, _ = self.stream(self.admin)
+        viewers, head = [self.make_token(f"v{i}") for i in range(VIEWERS_MAX // TOKEN_MAX + 1)], ""
+        for i, token in enumerate(viewers[:-1]):
+            for k in range(TOKEN_MAX):
+                _, head = self.stream(token)
+                self.assertRegex(head, "^HTTP/1.1 200 ", f"{i}.{k}")
+            if i == 0:
+                _, head = self.stream(token)
+                self.assertRegex(head, r"^HTTP/1\.1 429 (?s:.*)\r\nRetry-After: \d+\r\n")
+        _, head = self.stream(viewers[-1])
+        self.assertRegex(head, r"^HTTP/1\.1 503 (?s:.*)\r\nRetry-After: \d+\r\n")
+        for role in ("operator", "admin"):
+            _, head = self.stream(self.make_token(role, role))
+            self.assertRegex(head, "^HTTP/1.1 200 ")
+        self.assertEqual(self.get("/api/v1/status", token=viewers[-1])["hosts"], 0)
+        text = b""
+        while not re.search(rb"\n: [^\n]*\n\n", text):  # a comment, in a fleet where nothing happens
+            part = first.recv(4096)
+            self.assertTrue(part, text)
+            text += part
+
+    # ---- connections that say nothing ----
+
+    def open_idle(self, count, source):
+        idle = []
+        with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{self.space('c')}", "rb") as other:
+            fleet.LIBC.setns(other.fileno(), fleet.CLONE_NEWNET)
+            try:
+                for _ in range(count):
+                    idle.append(socket.create_connection(("127.0.0.1", 7639), fleet.IO_S, (source, 0)))
+                    self.addCleanup(idle[-1].close)
+            finally:
+                fleet.LIBC.setns(own.fileno(), fleet.CLONE_NEWNET)
+        return idle
+
+    @staticmethod
+    def still_open(sock):
+        sock.setblocking(False)
+        try:
+            return sock.recv(1) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def test_strangers_that_say_nothing(self):
+        """Whoever asks is answered while they are still there: not once they have been cut off for their silence."""
+        self.start()
+        for sources in (["127.0.0.1"], [f"127.0.0.{i}" for i in range(2, 8)]):
+            idle = [sock for source in sources for sock in self.open_idle(250 if len(sources) > 1 else 400, source)]
+            self.assertEqual(self.get("/api/v1/status")["hosts"], 0)
+            left = sum(map(self.still_open, idle))
+            self.assertGreater(left, 200, f"of {len(idle)}")
+            self.wait(lambda: not any(map(self.still_open, idle)), 8, "their end")
+
+    def test_who_is_known_stays(self):
+        """A connection that has shown a token is still there after a crowd of strangers came and went."""
+        self.start()
+        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        ask = f"GET /api/v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.admin}\r\n\r\n".encode()
+        for _ in range(2):
+            sock.sendall(ask)
+            text = b""
+            while b'"hosts":0' not in text:
+                part = sock.recv(65536)
+                self.assertTrue(part, text)
+                text += part
+            time.sleep(0.1)
+            self.open_idle(400, "127.0.0.1")
+        sock.close()
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)
