@@ -155,7 +155,7 @@ static void join(struct host *h)
     Foliot__V1__Nic nics[16], *pointers[16];
     char *key = NULL, *request = NULL, names[16][16];
     uint8_t addresses[16][4];
-    if (tls_key_new(&key) < 0 || tls_request_new(key, h->name, &request) < 0 ||
+    if (tls_key_new(TLS_KEY_ED25519, &key) < 0 || tls_request_new(key, h->name, &request) < 0 ||
         tls_write_file(h->key_path, key, strlen(key), 0600) < 0) {
         die("can't make a key");
     }

@@ -22,7 +22,8 @@ static void usage(FILE *out)
         "One per fleet: takes agents' reports, remembers, serves the API. Without a command it "
         "runs.\n"
         "\n"
-        "  init [--address ADDRESS]       make the authority, a join token and an admin's token\n"
+        "  init [--address ADDRESS]       make the authority, a join token and an admin's token;\n"
+        "                                 the API's certificate is for ADDRESS, too\n"
         "  token join [--uses N] [--hours N]\n"
         "                                 print a token that lets N hosts join, for N hours\n"
         "  token api viewer|operator|admin [NAME] [--hours N] [--scope PATTERNS]\n"
@@ -82,7 +83,15 @@ static int command_init(void)
 {
     struct controller *c = calloc(1, sizeof(*c));
     struct controller_config config;
-    char words[256], join[TOKEN_TEXT_SIZE], admin[TOKEN_TEXT_SIZE];
+    char words[256], join[TOKEN_TEXT_SIZE], admin[TOKEN_TEXT_SIZE], name[CONTROLLER_API_NAME_SIZE];
+    if (address != NULL && api_name_of(address, name) < 0) {
+        fprintf(stderr,
+                "foliot-controller: --address: expected a name or an address of this host, found: "
+                "%s\n",
+                address);
+        free(c);
+        return 2;
+    }
     int r = c == NULL ? -ENOMEM : load_config(&config);
     if (r < 0) {
         free(c);
@@ -94,7 +103,8 @@ static int command_init(void)
         free(c);
         return EXIT_FAILURE;
     }
-    r = controller_open(c, &options, false);
+    r = address != NULL ? api_name_keep(config.data_dir, name) : 0;
+    r = r < 0 ? r : controller_open(c, &options, false);
     r = r < 0 ? r : write_token("first", "join", hours * 3600, join, c);
     r = r < 0 ? r : write_token("admin", "admin", 0, admin, c);
     if (r == 0) {
@@ -103,6 +113,8 @@ static int command_init(void)
         printf("(good for %lld host%s and %lld hours; more: foliot-controller token join)\n\n",
                (long long)uses, uses == 1 ? "" : "s", (long long)hours);
         printf("The API's first token, an admin's, shown this once:\n  %s\n", admin);
+        printf("Over TLS browsers and clients trust the API by %s/api-authority.pem.\n",
+               config.data_dir);
     }
     controller_close(c);
     free(c);

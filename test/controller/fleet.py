@@ -170,11 +170,11 @@ class Fleet(unittest.TestCase):
         return run("ip", "netns", "exec", self.space("c"), self.CONTROLLER, "--config", self.path("controller.yaml"),
                    *arguments, check=check)
 
-    def init(self, uses=10, extra="", report="1s", beat="300ms"):
+    def init(self, uses=10, extra="", report="1s", beat="300ms", address="10.90.0.1"):
         """report: three of them without a word are silence; long where a slow machine's pauses must be none."""
         self.write("controller.yaml", f"data_dir: {self.path('data')}\nlisten: 10.90.0.1:7638\n"
                    f"api_listen: 127.0.0.1:7639\nreport: {report}\nbeat: {beat}\n{extra}")
-        text = self.command("init", "--address", "10.90.0.1", "--uses", str(uses)).stdout
+        text = self.command("init", "--address", address, "--uses", str(uses)).stdout
         self.token = re.search(r"flj_\S+", text)[0]
         self.admin = re.search(r"fla_\S+", text)[0]
 

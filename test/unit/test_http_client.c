@@ -64,11 +64,11 @@ static int set_up(void **state)
     const time_t now = time(NULL);
     *w = (struct world){.folder = "/tmp/foliot-http-XXXXXX"};
     assert_non_null(mkdtemp(w->folder));
-    assert_int_equal(tls_key_new(&w->authority_key), 0);
+    assert_int_equal(tls_key_new(TLS_KEY_ED25519, &w->authority_key), 0);
     assert_int_equal(tls_authority_new(w->authority_key, "a", now - 5, now + 1000, &w->authority),
                      0);
-    assert_int_equal(tls_key_new(&w->server_key), 0);
-    assert_int_equal(tls_key_new(&w->host_key), 0);
+    assert_int_equal(tls_key_new(TLS_KEY_ED25519, &w->server_key), 0);
+    assert_int_equal(tls_key_new(TLS_KEY_ED25519, &w->host_key), 0);
     const struct tls_issue issue = {.authority = w->authority,
                                     .authority_key = w->authority_key,
                                     .key = w->server_key,

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <gnutls/x509.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,9 +20,9 @@ static void signs_for_a_name(void **state)
     char *authority_key = NULL, *authority = NULL, *key = NULL, *request = NULL, *signed_ = NULL;
     struct tls_certificate a, c;
     const time_t now = time(NULL);
-    assert_int_equal(tls_key_new(&authority_key), 0);
+    assert_int_equal(tls_key_new(TLS_KEY_ED25519, &authority_key), 0);
     assert_int_equal(tls_authority_new(authority_key, "test", now - 5, now + 1000, &authority), 0);
-    assert_int_equal(tls_key_new(&key), 0);
+    assert_int_equal(tls_key_new(TLS_KEY_ED25519, &key), 0);
     assert_string_not_equal(key, authority_key);
     assert_int_equal(tls_request_new(key, "whatever-it-asks-for", &request), 0);
     struct tls_issue issue = {.authority = authority,
@@ -67,6 +68,44 @@ static void signs_for_a_name(void **state)
     free(request);
     free(signed_);
     free(again);
+}
+
+/* What browsers take: P-256 in the certificate and in its authority, each name as what it is. */
+static void signs_for_browsers(void **state)
+{
+    static const char *const wanted[] = {"controller.example", "10.1.2.3", "fd00::7", NULL};
+    static const char *const other[] = {"controller.example", "10.1.2.4", NULL};
+    char *authority_key = NULL, *authority = NULL, *key = NULL, *made = NULL;
+    const time_t now = time(NULL);
+    assert_int_equal(tls_key_new(TLS_KEY_P256, &authority_key), 0);
+    assert_int_equal(tls_authority_new(authority_key, "test", now, now + 9, &authority), 0);
+    assert_int_equal(tls_key_new(TLS_KEY_P256, &key), 0);
+    const struct tls_issue issue = {.authority = authority,
+                                    .authority_key = authority_key,
+                                    .key = key,
+                                    .purpose = TLS_SERVER,
+                                    .name = TLS_SERVER_NAME,
+                                    .names = wanted,
+                                    .not_before = now,
+                                    .not_after = now + 9};
+    assert_int_equal(tls_issue(&issue, &made), 0);
+    assert_true(tls_certificate_names(made, wanted));
+    assert_false(tls_certificate_names(made, other));
+    assert_false(tls_certificate_names("nonsense", wanted));
+    const char *const texts[] = {authority, made};
+    for (size_t i = 0; i < 2; i++) {
+        const gnutls_datum_t d = {(unsigned char *)(uintptr_t)texts[i], (unsigned)strlen(texts[i])};
+        gnutls_x509_crt_t crt = NULL;
+        assert_int_equal(gnutls_x509_crt_init(&crt), 0);
+        assert_int_equal(gnutls_x509_crt_import(crt, &d, GNUTLS_X509_FMT_PEM), 0);
+        assert_int_equal(gnutls_x509_crt_get_pk_algorithm(crt, NULL), GNUTLS_PK_ECDSA);
+        assert_int_equal(gnutls_x509_crt_get_signature_algorithm(crt), GNUTLS_SIGN_ECDSA_SHA256);
+        gnutls_x509_crt_deinit(crt);
+    }
+    tls_wipe(authority_key);
+    tls_wipe(key);
+    free(authority);
+    free(made);
 }
 
 static void names(void **state)
@@ -120,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signs_for_a_name),
+        cmocka_unit_test(signs_for_browsers),
         cmocka_unit_test(names),
         cmocka_unit_test(bombs_stay_small),
         cmocka_unit_test(an_arena_is_a_ceiling),

@@ -86,10 +86,37 @@ class TestDashboard(fleet.Fleet):
             speaker.join()
         self.browse("watching.mjs", {"some": lambda: said.update(some=True), "silence": silence, "controller-stop": controller.stop})
 
-    def browse(self, script, wishes):
+    def test_over_tls(self):
+        """The controller's own certificate: by the name of `init --address`, by an address of api_names; as a controller of before
+        finds it (no api-* files there), and made anew for another name."""
+        self.init(address="controller.example:7638")
+        for name in os.listdir(self.path("data")):
+            if name.startswith("api-") and name != "api-name":
+                os.unlink(self.path("data", name))
+        text = self.read(self.path("controller.yaml")).replace("127.0.0.1:7639", "0.0.0.0:7639")
+        self.write("controller.yaml", text)
+        first = self.controller()
+        before = self.read(self.path("data", "api-authority.pem")), self.read(self.path("data", "api-server.pem"))
+        first.stop()
+        self.write("controller.yaml", text + "api_names: [10.90.0.1]\n")
+        self.controller()
+        authority = self.path("data", "api-authority.pem")
+        self.assertEqual(self.read(authority), before[0])
+        self.assertNotEqual(self.read(self.path("data", "api-server.pem")), before[1])
+        self.ip("c", "address", "add", "10.90.0.3/24", "dev", "br1")
+        store = self.path(".pki", "nssdb")
+
+        def trust():
+            os.makedirs(store)
+            fleet.run("certutil", "-N", "--empty-password", "-d", f"sql:{store}")
+            fleet.run("certutil", "-A", "-n", "foliot", "-t", "C,,", "-i", authority, "-d", f"sql:{store}")
+        self.browse("tls.mjs", {"trust": trust}, "https://controller.example:7639", "https://10.90.0.1:7639", "https://localhost:7639",
+                    "https://10.90.0.3:7639")
+
+    def browse(self, script, wishes, url="http://127.0.0.1:7639", *others):
         """A script in the browser; what it says that it wants is done."""
         browser = subprocess.Popen(["ip", "netns", "exec", self.space("c"), "node", os.path.join(HERE, script),
-                                    "http://127.0.0.1:7639", self.admin, os.path.join(WEB, "node_modules")],
+                                    url, self.admin, os.path.join(WEB, "node_modules"), *others],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    env=dict(os.environ, HOME=self.folder))
         failures = []

@@ -66,9 +66,9 @@ static void make_room(struct http_server *s, const struct connection *newcomer)
             of_address = goes_before(c, of_address) ? c : of_address;
         }
     }
-    struct connection *goes = s->counters.connections_now > config->connection_max  ? of_all
+    struct connection *goes = s->counters.connections_now > config->connection_max      ? of_all
                               : config->address_max > 0 && count >= config->address_max ? of_address
-                                                                                    : NULL;
+                                                                                        : NULL;
     if (goes != NULL) {
         s->counters.refused_crowd++;
         cut(goes);

@@ -13,7 +13,10 @@
 #include "base/time.h"
 #include "platform/http/server_internal.h"
 
-enum { SWEEP_MS = 1000, CONNECTION_SLACK = 64 }; /* slack: those that were cut, and not yet closed */
+enum {
+    SWEEP_MS = 1000,
+    CONNECTION_SLACK = 64
+}; /* slack: those that were cut, and not yet closed */
 
 int64_t http_now_ns(void)
 {
@@ -144,7 +147,8 @@ static int start_daemon(struct http_server *s, int fd)
     options[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, http_request_on_access, s, MHD_OPTION_ARRAY,
                                  options, MHD_OPTION_NOTIFY_COMPLETED, http_request_on_completed, s,
-                                 MHD_OPTION_NOTIFY_CONNECTION, http_connection_on_change, s, MHD_OPTION_END);
+                                 MHD_OPTION_NOTIFY_CONNECTION, http_connection_on_change, s,
+                                 MHD_OPTION_END);
     return s->daemon == NULL ? -EINVAL : 0;
 }
 

@@ -8,8 +8,8 @@
  * Ceilings: bodies, header size, connections in all and idle ones per address (the one that has
  * waited longest makes room), the time that a request may take to arrive (a slow client is cut
  * off), idle time between requests, bytes that wait in a stream for a slow reader (then it is cut
- * off). A stream or waiting request whose other side has closed ends within a second. Whoever shows a client certificate is verified
- * once per connection, by us (tls_session_verify).
+ * off). A stream or waiting request whose other side has closed ends within a second. Whoever shows
+ * a client certificate is verified once per connection, by us (tls_session_verify).
  *
  * Lifetime: a request lives until it is answered (http_answer) or, for a stream, until on_gone. */
 #pragma once
@@ -31,13 +31,13 @@ struct http_server_config {
     const char *address; /* "ADDRESS:PORT", "[::1]:PORT"; port 0: any */
     int socket;          /* 0: opened by `address`; else that listening socket, ours from now on */
     const char *key, *certificate; /* PEM; NULL: plain HTTP */
-    const char *trust; /* PEM: authorities of client certificates; NULL: not asked for */
-    size_t body_max;   /* as sent */
-    unsigned connection_max;     /* in all */
-    unsigned address_max;        /* idle ones of one address; 0: no limit */
-    unsigned head_ms;            /* for the first head to come; 0: arrive_ms */
-    unsigned arrive_ms, idle_s;  /* for a whole request to come; between two */
-    size_t stream_max;                    /* bytes that may wait for a stream's reader */
+    const char *trust;          /* PEM: authorities of client certificates; NULL: not asked for */
+    size_t body_max;            /* as sent */
+    unsigned connection_max;    /* in all */
+    unsigned address_max;       /* idle ones of one address; 0: no limit */
+    unsigned head_ms;           /* for the first head to come; 0: arrive_ms */
+    unsigned arrive_ms, idle_s; /* for a whole request to come; between two */
+    size_t stream_max;          /* bytes that may wait for a stream's reader */
     /* NULL, or: 0 go on; else an HTTP status, which is answered with its standard words. */
     unsigned (*on_head)(void *context, struct http_request *request);
     void (*on_request)(void *context, struct http_request *request);

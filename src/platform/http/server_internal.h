@@ -12,8 +12,8 @@ enum stage { STAGE_ARRIVING, STAGE_HANDED, STAGE_WAITING, STAGE_ANSWERED, STAGE_
 struct connection { /* of TCP; a list of all */
     struct connection *next, **link;
     int fd;
-    int64_t since_ns; /* it owes us a whole request since; 0: it doesn't */
-    int64_t idle_ns;  /* it came, or its last request was answered, then */
+    int64_t since_ns;             /* it owes us a whole request since; 0: it doesn't */
+    int64_t idle_ns;              /* it came, or its last request was answered, then */
     struct http_request *request; /* under way; NULL */
     bool verified, good, known, cut;
     struct tls_certificate identity;

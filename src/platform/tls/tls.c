@@ -75,22 +75,34 @@ static int import_certificate(const char *pem, gnutls_x509_crt_t *ret)
         r = gnutls_x509_crt_import(*ret, &d, GNUTLS_X509_FMT_PEM);
         if (r < 0) {
             gnutls_x509_crt_deinit(*ret);
+            *ret = NULL;
         }
     }
     return r;
 }
 
-int tls_key_new(char **ret_key)
+int tls_key_new(enum tls_key kind, char **ret_key)
 {
     gnutls_x509_privkey_t key = NULL;
     gnutls_datum_t out = {0};
     int r = gnutls_x509_privkey_init(&key);
-    r = r < 0 ? r : gnutls_x509_privkey_generate(key, GNUTLS_PK_EDDSA_ED25519, 0, 0);
+    r = r < 0 ? r
+        : kind == TLS_KEY_P256
+            ? gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
+                                           GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0)
+            : gnutls_x509_privkey_generate(key, GNUTLS_PK_EDDSA_ED25519, 0, 0);
     r = r < 0 ? r
               : gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN,
                                                   &out);
     gnutls_x509_privkey_deinit(key);
     return r < 0 ? rc_of(r) : text_of(&out, ret_key);
+}
+
+/* Ed25519 hashes by SHA-512 itself. */
+static gnutls_digest_algorithm_t digest_of(gnutls_x509_privkey_t key)
+{
+    return gnutls_x509_privkey_get_pk_algorithm(key) == GNUTLS_PK_EDDSA_ED25519 ? GNUTLS_DIG_SHA512
+                                                                                : GNUTLS_DIG_SHA256;
 }
 
 static int new_serial(gnutls_x509_crt_t crt)
@@ -150,7 +162,7 @@ int tls_authority_new(const char *key_pem, const char *name, time_t not_before, 
     r = r < 0 ? r
               : gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_KEY_CERT_SIGN | GNUTLS_KEY_CRL_SIGN);
     r = r < 0 ? r : key_id(crt);
-    r = r < 0 ? r : gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA512, 0);
+    r = r < 0 ? r : gnutls_x509_crt_sign2(crt, crt, key, digest_of(key), 0);
     r = export_text(r, crt, ret_certificate);
     gnutls_x509_crt_deinit(crt);
     gnutls_x509_privkey_deinit(key);
@@ -256,7 +268,7 @@ int tls_issue(const struct tls_issue *issue, char **ret_certificate)
     r = import_certificate(issue->authority, &authority);
     r = r < 0 ? r : gnutls_x509_crt_init(&crt);
     r = r < 0 ? r : fill_issue(issue, crt);
-    r = r < 0 ? r : gnutls_x509_crt_sign2(crt, authority, key, GNUTLS_DIG_SHA512, 0);
+    r = r < 0 ? r : gnutls_x509_crt_sign2(crt, authority, key, digest_of(key), 0);
     r = export_text(r, crt, ret_certificate);
     gnutls_x509_crt_deinit(crt);
     if (authority != NULL) {
@@ -298,6 +310,19 @@ int tls_certificate_read(const char *pem, struct tls_certificate *ret)
     r = read_crt(crt, ret);
     gnutls_x509_crt_deinit(crt);
     return r;
+}
+
+bool tls_certificate_names(const char *pem, const char *const *names)
+{
+    gnutls_x509_crt_t crt = NULL;
+    bool all = import_certificate(pem, &crt) >= 0;
+    for (; all && *names != NULL; names++) {
+        all = gnutls_x509_crt_check_hostname(crt, *names) != 0;
+    }
+    if (crt != NULL) {
+        gnutls_x509_crt_deinit(crt);
+    }
+    return all;
 }
 
 uint64_t tls_text_version(const char *text)

@@ -1,9 +1,10 @@
 /* tls.h: keys, requests and certificates of the fleet, as PEM texts; who is at the other end.
  *
- * Ed25519 throughout. Two kinds of certificates, told apart by their key purpose so that a host's
- * can't pass for the controller's: TLS_HOST (TLS client; common name = host name) and TLS_SERVER
- * (TLS server; for TLS_SERVER_NAME and whatever names are given). Texts returned are the caller's
- * to free; keys are wiped by tls_wipe first. */
+ * Hosts, controller and their authority: Ed25519. The API: P-256, for browsers. Two kinds of
+ * certificates, told apart by their key purpose so that a host's can't pass for the controller's:
+ * TLS_HOST (TLS client; common name = host name) and TLS_SERVER (TLS server; for TLS_SERVER_NAME
+ * and whatever names are given). Texts returned are the caller's to free; keys are wiped by
+ * tls_wipe first. */
 #pragma once
 #include <gnutls/gnutls.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@
 #define TLS_PIN_SIZE    32 /* SHA-256 of a public key as it stands in certificates (SPKI) */
 
 enum tls_purpose { TLS_HOST, TLS_SERVER };
+enum tls_key { TLS_KEY_ED25519, TLS_KEY_P256 };
 
 struct tls_certificate {
     char name[TLS_NAME_MAX + 1]; /* common name */
@@ -38,13 +40,16 @@ struct tls_issue {
 };
 
 /* All: -ENOMEM, -EINVAL (not what it should be), -EIO (GnuTLS fails otherwise). */
-MUST_CHECK int tls_key_new(char **ret_key);
+MUST_CHECK int tls_key_new(enum tls_key kind, char **ret_key);
 MUST_CHECK int tls_authority_new(const char *key, const char *name, time_t not_before,
                                  time_t not_after, char **ret_certificate);
 MUST_CHECK int tls_request_new(const char *key, const char *name, char **ret_request);
 /* A request with a bad signature or another kind of key: -EINVAL. */
 MUST_CHECK int tls_issue(const struct tls_issue *issue, char **ret_certificate);
 MUST_CHECK int tls_certificate_read(const char *certificate, struct tls_certificate *ret);
+
+/* It is for each of these names and addresses; the list ends with NULL. */
+bool tls_certificate_names(const char *certificate, const char *const *names);
 
 /* After the handshake, on a server. -EACCES: no certificate, one of another authority, expired, not
  * valid yet, or not a host's. */

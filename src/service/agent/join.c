@@ -178,7 +178,7 @@ static int load_key(struct join *j)
     if (tls_read_file(j->key_path, &j->key) == 0) {
         return 0;
     }
-    int r = tls_key_new(&j->key);
+    int r = tls_key_new(TLS_KEY_ED25519, &j->key);
     r = r < 0 ? r : tls_write_file(j->key_path, j->key, strlen(j->key), 0600);
     return r < 0 ? fail(j->key_path, strerror(-r)) : 0;
 }

@@ -20,11 +20,11 @@ struct api_call {
     char who[64];          /* the token's name */
     int64_t token;         /* its number; 0: none was asked for */
     enum role role;
-    const char *scope;     /* patterns of hosts that it sees; empty: all */
-    uint8_t *visible;      /* by host index; NULL: all */
-    const char *rest;      /* of the path, after the route's prefix */
-    json_t *body;          /* of POST; NULL */
-    bool answered;         /* or will be, by whoever set it */
+    const char *scope; /* patterns of hosts that it sees; empty: all */
+    uint8_t *visible;  /* by host index; NULL: all */
+    const char *rest;  /* of the path, after the route's prefix */
+    json_t *body;      /* of POST; NULL */
+    bool answered;     /* or will be, by whoever set it */
 };
 typedef void (*api_route)(struct api_call *call);
 

@@ -76,11 +76,11 @@ int authority_create(const char *data_dir, char words[256])
                  "%.160s: this controller has an authority already: nothing was changed", path);
         return -EEXIST;
     }
-    int r = tls_key_new(&key);
+    int r = tls_key_new(TLS_KEY_ED25519, &key);
     r = r < 0 ? r
               : tls_authority_new(key, "foliot-authority", now - BACKDATE_S,
                                   now + AUTHORITY_YEARS * 365 * 86400LL, &certificate);
-    r = r < 0 ? r : tls_key_new(&server_key);
+    r = r < 0 ? r : tls_key_new(TLS_KEY_ED25519, &server_key);
     r = r < 0 ? r : write_text(data_dir, "server.key", server_key, 0600);
     r = r < 0 ? r : make_fleet_key(data_dir);
     r = r < 0 ? r : write_text(data_dir, "authority.pem", certificate, 0644);

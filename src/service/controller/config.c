@@ -55,6 +55,26 @@ static int load_remote(const struct config_node *root, struct controller_config 
     return r;
 }
 
+static int load_names(const struct config_node *root, struct controller_config *c,
+                      struct config_error *error)
+{
+    const struct config_node *list = config_get(root, "api_names");
+    if (list != NULL &&
+        (config_kind(list) != CONFIG_LIST || config_count(list) > CONTROLLER_API_NAMES_MAX)) {
+        return config_fail(list, error, "expected a list of at most %d names and addresses",
+                           CONTROLLER_API_NAMES_MAX);
+    }
+    for (const struct config_node *n = list != NULL ? config_first(list) : NULL; n != NULL;
+         n = config_next(n)) {
+        const char *name = config_text(n);
+        if (name == NULL || !api_name_good(name)) {
+            return config_fail(n, error, "expected a host's name or an address");
+        }
+        snprintf(c->api_names[c->api_name_count++], CONTROLLER_API_NAME_SIZE, "%s", name);
+    }
+    return 0;
+}
+
 static bool loopback(const char *address)
 {
     return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
@@ -64,9 +84,9 @@ static int load_root(const struct config_node *root, struct controller_config *c
                      struct config_error *error)
 {
     static const char *const keys[] = {
-        "data_dir",     "listen", "api_listen",       "api_key", "api_certificate", "metrics_open",
-        "report",       "beat",   "certificate_life", "keep",    "alerts",          "levels",
-        "remote_write", NULL};
+        "data_dir",  "listen",       "api_listen", "api_key",      "api_certificate",
+        "api_names", "metrics_open", "report",     "beat",         "certificate_life",
+        "keep",      "alerts",       "levels",     "remote_write", NULL};
     int64_t report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
             life = c->certificate_s * NS_PER_S;
     int r = config_allow(root, keys, error);
@@ -79,6 +99,7 @@ static int load_root(const struct config_node *root, struct controller_config *c
     r = r < 0 ? r
               : config_copy(root, "api_certificate", c->api_certificate, sizeof(c->api_certificate),
                             error);
+    r = r < 0 ? r : load_names(root, c, error);
     r = r < 0 ? r : config_bool(root, "metrics_open", &c->metrics_open, error);
     r = r < 0 ? r : load_span(root, "report", span_s(1), span_s(60), &report, error);
     r = r < 0 ? r : load_span(root, "beat", span_ms(200), span_s(60), &beat, error);

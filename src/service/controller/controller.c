@@ -282,6 +282,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
     r = message_arena_init(&c->batch_arena, ARENA_SIZE);
     r = r < 0 ? r : message_arena_init(&c->report_arena, ARENA_SIZE);
     r = r < 0 ? r : authority_load(c);
+    r = r < 0 ? r : api_certificate_load(c);
     if (r < 0) {
         return r;
     }
@@ -314,6 +315,7 @@ void controller_close(struct controller *c)
     fleet_free(c);
     job_close(c);
     authority_free(c);
+    api_certificate_free(c);
     free(c->tokens);
     free(c->waits);
     for (size_t i = 0; i < CONTROLLER_RECENT; i++) {
@@ -379,11 +381,11 @@ static int open_api(struct controller *c)
                                            .socket = handed_socket("api"),
                                            .key = plain         ? NULL
                                                   : key != NULL ? key
-                                                                : c->server_key,
+                                                                : c->api_key,
                                            .certificate = plain ? NULL
                                                           : certificate != NULL
                                                               ? certificate
-                                                              : c->server_certificate,
+                                                              : c->api_certificate,
                                            .body_max = API_BODY_MAX,
                                            .connection_max = API_CONNECTION_MAX,
                                            .address_max = API_ADDRESS_MAX,

@@ -7,7 +7,7 @@
  * disk has, and agents send again.
  *
  * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
- * authority.c certificates, keys, tokens; rotate.c new ones;
+ * authority.c certificates, keys, tokens; rotate.c new ones; api_certificate.c the API's;
  * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
  * into state and events; measure.c, check.c what is measured on demand; topology.c what is declared,
  * fabric.c what is between the leaves; seal.c reports into chunks; series.c history out again;
@@ -42,6 +42,8 @@
 #define CONTROLLER_HOST_FINDINGS  256 /* open ones remembered per host */
 #define CONTROLLER_STREAM_MAX     256 /* readers of live events */
 #define CONTROLLER_RECENT         1024
+#define CONTROLLER_API_NAMES_MAX  16
+#define CONTROLLER_API_NAME_SIZE  254
 #define SENSORS_OFF_MAX           8
 #define TOKEN_SCOPE_SIZE          256
 
@@ -51,6 +53,8 @@ struct controller_config {
     char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
     char levels[CONTROLLER_PATH_SIZE]; /* levels.yaml; likewise */
     char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
+    char api_names[CONTROLLER_API_NAMES_MAX][CONTROLLER_API_NAME_SIZE]; /* further ones, of ours */
+    size_t api_name_count;
     bool metrics_open; /* /metrics without a token */
     struct {
         char url[512], authorization_file[CONTROLLER_PATH_SIZE], authority[CONTROLLER_PATH_SIZE];
@@ -215,6 +219,7 @@ struct controller {
     /* authority */
     char *authority, *authority_key, *server_key, *server_certificate, *fleet_keys;
     int64_t server_not_after, authority_not_after;
+    char *api_authority, *api_authority_key, *api_key, *api_certificate;
     char *authority_before, *server_before; /* while the agents' server still has them */
     bool reopen;                            /* that server, for another trust or certificate */
     int64_t key_retire;                     /* s, UTC: when the older of two fleet keys goes */
@@ -289,6 +294,15 @@ void authority_hash(const void *secret, size_t size, uint8_t ret_hash[STORE_HASH
 /* Our own certificate, signed by the first of these authorities. */
 MUST_CHECK int authority_server(const struct controller *c, const char *authority,
                                 char **ret_certificate);
+
+/* ---- api_certificate.c ---- */
+MUST_CHECK int api_certificate_load(struct controller *c);
+void api_certificate_free(struct controller *c);
+bool api_name_good(const char *name); /* a name or address that a certificate can be for */
+/* Of "NAME", "NAME:PORT", "[ADDRESS]:PORT". -EINVAL: it isn't one. */
+MUST_CHECK int api_name_of(const char *address, char ret_name[CONTROLLER_API_NAME_SIZE]);
+/* What `init --address` was given: for the certificate, whenever it is made. */
+MUST_CHECK int api_name_keep(const char *data_dir, const char *name);
 
 /* ---- rotate.c ---- */
 MUST_CHECK int rotate_recover(const char *data_dir); /* of an exchange that was cut off */

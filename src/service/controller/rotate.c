@@ -97,7 +97,7 @@ int rotate_authority(struct controller *c)
         return -EBUSY;
     }
     snprintf(name, sizeof(name), "foliot-authority-%llx", (unsigned long long)now);
-    int r = tls_key_new(&key);
+    int r = tls_key_new(TLS_KEY_ED25519, &key);
     r = r < 0 ? r
               : tls_authority_new(key, name, now - BACKDATE_S,
                                   now + AUTHORITY_YEARS * 365 * 86400LL, &own);
