@@ -2,7 +2,7 @@
 #include "lab/agents.h"
 
 #include "lab/machine.h"
-#include "wire/oscillator.h"
+#include "platform/oscillator/oscillator.h"
 
 #include <errno.h>
 #include <fcntl.h>

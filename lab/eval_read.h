@@ -6,8 +6,8 @@
 #pragma once
 #include "lab/eval_judge.h"
 #include "lab/lab.h"
+#include "platform/oscillator/oscillator.h"
 #include "platform/shm/shm.h"
-#include "wire/oscillator.h"
 
 struct eval_host {
     const struct oscillator_host *oscillator;

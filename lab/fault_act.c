@@ -5,7 +5,7 @@
 #include "lab/machine.h"
 #include "lab/relay.h"
 #include "lab/spot.h"
-#include "wire/oscillator.h"
+#include "platform/oscillator/oscillator.h"
 
 #include <errno.h>
 #include <poll.h>

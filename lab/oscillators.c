@@ -1,7 +1,7 @@
 /* oscillators.c: the shared page of a lab's clocks, drawn by its seed. */
 #include "base/prng.h"
 #include "lab/lab.h"
-#include "wire/oscillator.h"
+#include "platform/oscillator/oscillator.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "platform/oscillator/oscillator.h"
 #include "wire/clock_page.h"
-#include "wire/oscillator.h"
 
 #define PAGE_MAP_SLOTS 16
 

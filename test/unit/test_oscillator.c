@@ -1,6 +1,6 @@
 /* The emulated clocks: pure, continuous, invertible, and wandering as much as they say. */
 #include "base/prng.h"
-#include "wire/oscillator.h"
+#include "platform/oscillator/oscillator.h"
 
 #include <errno.h>
 #include <math.h>

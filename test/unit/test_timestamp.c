@@ -1,9 +1,9 @@
 /* Stamps: conversion by sandwiches, matching by count, and the real sockets over loopback. */
+#include "platform/oscillator/oscillator.h"
 #include "platform/timestamp/endpoint.h"
 #include "platform/timestamp/hop.h"
 #include "platform/timestamp/source.h"
 #include "platform/timestamp/transmit_ring.h"
-#include "wire/oscillator.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* source.c: kernel clocks, their facts, and the lab's seam. */
 #include "platform/timestamp/source.h"
 
-#include "wire/oscillator.h"
+#include "platform/oscillator/oscillator.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Three kernel clocks matter: CLOCK_MONOTONIC_RAW, the host's raw clock, which nobody steers
  * (struct mono); CLOCK_REALTIME, in which the kernel stamps packets and which chrony slews; and a
  * NIC's own clock (PHC). In the lab all of them pass through the emulated oscillators of
- * wire/oscillator.h (FOLIOT_LAB_OSCILLATOR), here and nowhere else, so that the rest of the agent
+ * platform/oscillator/oscillator.h (FOLIOT_LAB_OSCILLATOR), here and nowhere else, so that the rest of the agent
  * can't tell.
  *
  * Software stamps. The kernel says REALTIME. A *sandwich* (RAW, REALTIME, RAW), the narrowest of

@@ -1,5 +1,5 @@
 /* oscillator.c: the pure functions first, then the file. */
-#include "wire/oscillator.h"
+#include "platform/oscillator/oscillator.h"
 
 #include "base/prng.h"
 
