@@ -2,6 +2,7 @@
 #include "base/prng.h"
 
 #include <math.h>
+#include <string.h>
 
 static uint64_t mix(uint64_t z)
 {
@@ -77,12 +78,15 @@ double prng_exponential(struct prng *p)
     return -log(1 - prng_uniform(p));
 }
 
-uint64_t hash_text(const char *text)
+uint64_t hash_bytes(uint64_t h, const void *bytes, size_t size)
 {
-    uint64_t h = 0xcbf29ce484222325ULL; /* FNV-1a */
-
-    for (; *text != '\0'; text++) {
-        h = (h ^ (unsigned char)*text) * 0x100000001b3ULL;
+    for (const unsigned char *p = bytes; size > 0; p++, size--) {
+        h = (h ^ *p) * 0x100000001b3ULL;
     }
     return h;
+}
+
+uint64_t hash_text(const char *text)
+{
+    return hash_bytes(0xcbf29ce484222325ULL, text, strlen(text)); /* FNV-1a */
 }

@@ -1,10 +1,10 @@
 /* text.c: alerts and incidents as sentences, in the form that findings have: who, what, since when, the suspected
  * element, what to do. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "core/alert/internal.h"
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
@@ -34,28 +34,7 @@ const char *alert_incident_state_word(uint32_t state)
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
 
-struct text {
-    char *at;
-    size_t size, length;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
-{
-    va_list arguments;
-    int n;
-
-    if (t->length + 1 >= t->size) {
-        return;
-    }
-    va_start(arguments, format);
-    n = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
-    va_end(arguments);
-    if (n > 0) {
-        t->length += (size_t)n < t->size - t->length ? (size_t)n : t->size - t->length - 1;
-    }
-}
-
-static void add_span(struct text *t, int64_t ns)
+static void add_span(struct strbuf *t, int64_t ns)
 {
     static const struct {
         int64_t ns;
@@ -65,42 +44,43 @@ static void add_span(struct text *t, int64_t ns)
 
     for (size_t k = 0; k < ARRAY_COUNT(units); k++) {
         if (ns >= units[k].ns) {
-            add(t, "%g %s", round((double)ns / (double)units[k].ns * 10) / 10, units[k].word);
+            strbuf_add(t, "%g %s", round((double)ns / (double)units[k].ns * 10) / 10,
+                       units[k].word);
             return;
         }
     }
-    add(t, "%lld ns", (long long)ns);
+    strbuf_add(t, "%lld ns", (long long)ns);
 }
 
-static void add_value(struct text *t, uint32_t unit, double value)
+static void add_value(struct strbuf *t, uint32_t unit, double value)
 {
     switch ((enum alert_unit)unit) {
     case ALERT_NS:
         if (fabs(value) >= 1e6) {
-            add(t, "%.3f ms", value * 1e-6);
+            strbuf_add(t, "%.3f ms", value * 1e-6);
         } else {
-            add(t, "%.3f us", value * 1e-3);
+            strbuf_add(t, "%.3f us", value * 1e-3);
         }
         break;
     case ALERT_PPM:
-        add(t, "%.3g %%", value * 1e-4);
+        strbuf_add(t, "%.3g %%", value * 1e-4);
         break;
     case ALERT_BYTES:
-        add(t, "%.1f MiB", value / 1048576.0);
+        strbuf_add(t, "%.1f MiB", value / 1048576.0);
         break;
     case ALERT_MBPS:
-        add(t, "%.6g Mbit/s", value);
+        strbuf_add(t, "%.6g Mbit/s", value);
         break;
     case ALERT_DAYS:
-        add(t, "%.3g days", value);
+        strbuf_add(t, "%.3g days", value);
         break;
     default:
-        add(t, "%.6g", value);
+        strbuf_add(t, "%.6g", value);
         break;
     }
 }
 
-static void add_since(struct text *t, const struct alerts *a, struct mono since)
+static void add_since(struct strbuf *t, const struct alerts *a, struct mono since)
 {
     const int64_t utc = a->utc_offset_ns, fleet = a->fleet_offset_ns;
     char text[96];
@@ -108,83 +88,84 @@ static void add_since(struct text *t, const struct alerts *a, struct mono since)
     (void)finding_since_text(utc != FINDING_NO_TIME ? since.ns + utc : FINDING_NO_TIME,
                              fleet != FINDING_NO_TIME ? since.ns + fleet : FINDING_NO_TIME, text,
                              sizeof(text));
-    add(t, "%s", text);
+    strbuf_add(t, "%s", text);
 }
 
 /* ---- series ----------------------------------------------------------------------------------------------------- */
 
-static void add_who(struct text *t, const struct alerts *a, const struct instance *i)
+static void add_who(struct strbuf *t, const struct alerts *a, const struct instance *i)
 {
     char x[ALERT_ELEMENT_MAX], y[ALERT_ELEMENT_MAX];
 
     switch ((enum alert_scope)a->rules[i->rule].scope) {
     case ALERT_PER_PATH:
-        add(t, "%s -> %s", name_of_nic(a, i->peer, x, sizeof(x)),
-            name_of_nic(a, i->nic, y, sizeof(y)));
+        strbuf_add(t, "%s -> %s", name_of_nic(a, i->peer, x, sizeof(x)),
+                   name_of_nic(a, i->nic, y, sizeof(y)));
         if (i->port != ALERT_NO_ID) {
-            add(t, ", path by port %u", i->port);
+            strbuf_add(t, ", path by port %u", i->port);
         }
         break;
     case ALERT_PER_LINK:
-        add(t, "%s", name_of_nic(a, i->nic, x, sizeof(x)));
+        strbuf_add(t, "%s", name_of_nic(a, i->nic, x, sizeof(x)));
         break;
     case ALERT_PER_HOST:
-        add(t, "%s", name_of_host(a, i->host, x, sizeof(x)));
+        strbuf_add(t, "%s", name_of_host(a, i->host, x, sizeof(x)));
         break;
     case ALERT_PER_JOB:
-        add(t, "%s", name_of_job(a, i->job, x, sizeof(x)));
+        strbuf_add(t, "%s", name_of_job(a, i->job, x, sizeof(x)));
         break;
     case ALERT_PER_RAIL:
-        add(t, "rail %u", i->port);
+        strbuf_add(t, "rail %u", i->port);
         break;
     default:
-        add(t, "the fleet");
+        strbuf_add(t, "the fleet");
         break;
     }
 }
 
-static void add_limit(struct text *t, const struct alert_rule *r, const struct alert_metric_info *m)
+static void add_limit(struct strbuf *t, const struct alert_rule *r,
+                      const struct alert_metric_info *m)
 {
-    add(t, r->below ? ", below " : ", above ");
+    strbuf_add(t, r->below ? ", below " : ", above ");
     add_value(t, m->unit, r->limit);
 }
 
-static void add_what(struct text *t, const struct alert_rule *r, double value)
+static void add_what(struct strbuf *t, const struct alert_rule *r, double value)
 {
     static const char *const aggregates[] = {"", "largest ", "smallest ", "mean ", ""};
     const struct alert_metric_info *m = alert_metric_info(r->metric);
 
     switch ((enum alert_condition)r->condition) {
     case ALERT_ON_ABSENCE:
-        add(t, "no %s for more than ", m->words);
+        strbuf_add(t, "no %s for more than ", m->words);
         add_span(t, r->within.ns);
         break;
     case ALERT_ON_COUNT:
-        add(t, "%.6g %s within ", value, m->words);
+        strbuf_add(t, "%.6g %s within ", value, m->words);
         add_span(t, r->within.ns);
-        add(t, ", more than %.6g", r->limit);
+        strbuf_add(t, ", more than %.6g", r->limit);
         break;
     case ALERT_ON_RATE:
-        add(t, "%s: ", m->words);
+        strbuf_add(t, "%s: ", m->words);
         add_value(t, m->unit, value);
-        add(t, "/s over ");
+        strbuf_add(t, "/s over ");
         add_span(t, r->within.ns);
         add_limit(t, r, m);
-        add(t, "/s");
+        strbuf_add(t, "/s");
         break;
     default:
         if (r->aggregate == ALERT_SHARE) {
-            add(t, "%.1f %% have %s%s", value * 100, r->below ? "too little " : "too much ",
-                m->words);
+            strbuf_add(t, "%.1f %% have %s%s", value * 100, r->below ? "too little " : "too much ",
+                       m->words);
             add_limit(t, r, m);
-            add(t, " (allowed: %.1f %%)", r->share * 100);
+            strbuf_add(t, " (allowed: %.1f %%)", r->share * 100);
         } else {
-            add(t, "%s%s is ", aggregates[r->aggregate], m->words);
+            strbuf_add(t, "%s%s is ", aggregates[r->aggregate], m->words);
             add_value(t, m->unit, value);
             add_limit(t, r, m);
         }
         if (r->hold.ns > 0) {
-            add(t, " for ");
+            strbuf_add(t, " for ");
             add_span(t, r->hold.ns);
         }
         break;
@@ -194,22 +175,23 @@ static void add_what(struct text *t, const struct alert_rule *r, double value)
 void text_of_series(const struct alerts *a, struct instance *i)
 {
     const struct alert_rule *rule = &a->rules[i->rule];
-    struct text t = {i->text, sizeof(i->text), 0};
+    struct strbuf t = strbuf_init(i->text, sizeof(i->text));
 
     add_who(&t, a, i);
-    add(&t, ": ");
+    strbuf_add(&t, ": ");
     add_what(&t, rule, i->value);
     add_since(&t, a, i->since);
-    add(&t, "; suspect: %s", i->cause_count > 0 ? a->elements[i->causes[0]].name : "unknown");
+    strbuf_add(&t, "; suspect: %s",
+               i->cause_count > 0 ? a->elements[i->causes[0]].name : "unknown");
     if (rule->advice[0] != '\0') {
-        add(&t, "; %s", rule->advice);
+        strbuf_add(&t, "; %s", rule->advice);
     }
 }
 
 /* ---- incidents -------------------------------------------------------------------------------------------------- */
 
 /* The names of its rules, each once, a few of them. */
-static void add_rules(struct text *t, const struct alerts *a, const struct incident *c)
+static void add_rules(struct strbuf *t, const struct alerts *a, const struct incident *c)
 {
     uint32_t seen[4], count = 0;
 
@@ -221,7 +203,7 @@ static void add_rules(struct text *t, const struct alerts *a, const struct incid
         }
         if (!known) {
             seen[count++] = a->instances[at].rule;
-            add(t, "%s%s", count > 1 ? ", " : "", a->rules[a->instances[at].rule].name);
+            strbuf_add(t, "%s%s", count > 1 ? ", " : "", a->rules[a->instances[at].rule].name);
         }
     }
 }
@@ -244,7 +226,7 @@ static const struct instance *spokesman(const struct alerts *a, const struct inc
 
 void text_of_incident(struct alerts *a, struct incident *c)
 {
-    struct text t = {c->text, sizeof(c->text), 0};
+    struct strbuf t;
     const struct instance *first = spokesman(a, c);
     struct alert_incident shown;
 
@@ -256,10 +238,11 @@ void text_of_incident(struct alerts *a, struct incident *c)
         return;
     }
     incident_show(a, c, &shown);
-    add(&t, "%s: %u alerts (", a->elements[c->cause].name, c->firing);
+    t = strbuf_init(c->text, sizeof(c->text));
+    strbuf_add(&t, "%s: %u alerts (", a->elements[c->cause].name, c->firing);
     add_rules(&t, a, c);
-    add(&t, ") about %u NIC%s of %u host%s", shown.links, shown.links == 1 ? "" : "s", shown.hosts,
-        shown.hosts == 1 ? "" : "s");
+    strbuf_add(&t, ") about %u NIC%s of %u host%s", shown.links, shown.links == 1 ? "" : "s",
+               shown.hosts, shown.hosts == 1 ? "" : "s");
     add_since(&t, a, c->since);
-    add(&t, "; suspect: %s; the worst of them: %s", a->elements[c->cause].name, first->text);
+    strbuf_add(&t, "; suspect: %s; the worst of them: %s", a->elements[c->cause].name, first->text);
 }

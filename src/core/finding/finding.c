@@ -1,40 +1,12 @@
 /* finding.c: the one sentence form. Each part is a small function that appends to the text; the sentence is their order. */
 #include "core/finding/finding.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/bug.h"
+#include "base/strbuf.h"
 #include "wire/probe.h"
-
-/* Appends, never beyond size, and goes on counting as snprintf does. */
-struct text {
-    char *at;
-    size_t size, length;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
-{
-    const size_t used = t->length < t->size ? t->length : t->size;
-    va_list arguments;
-    int n;
-
-    va_start(arguments, format);
-    n = vsnprintf(t->size > 0 ? t->at + used : NULL, t->size - used, format, arguments);
-    va_end(arguments);
-    if (n > 0) {
-        t->length += (size_t)n;
-    }
-}
-
-static struct text text_start(char *at, size_t size)
-{
-    if (size > 0) {
-        at[0] = '\0';
-    }
-    return (struct text){.at = at, .size = size};
-}
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 
@@ -123,43 +95,43 @@ void finding_init(struct finding *f, enum finding_kind kind, struct mono now)
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-static void add_host(struct text *t, const struct finding_names *names, struct host_id host)
+static void add_host(struct strbuf *t, const struct finding_names *names, struct host_id host)
 {
     const char *name =
         names != NULL && names->host != NULL ? names->host(names->context, host) : NULL;
 
     if (name != NULL) {
-        add(t, "%s", name);
+        strbuf_add(t, "%s", name);
     } else {
-        add(t, "host %u", host.index);
+        strbuf_add(t, "host %u", host.index);
     }
 }
 
-static void add_nic(struct text *t, const struct finding_names *names, struct nic_id nic)
+static void add_nic(struct strbuf *t, const struct finding_names *names, struct nic_id nic)
 {
     const char *name = names != NULL && names->nic != NULL ? names->nic(names->context, nic) : NULL;
 
     if (name != NULL) {
-        add(t, "%s", name);
+        strbuf_add(t, "%s", name);
     } else {
-        add(t, "nic %u", nic.index);
+        strbuf_add(t, "nic %u", nic.index);
     }
 }
 
-static void add_address(struct text *t, const uint8_t a[16])
+static void add_address(struct strbuf *t, const uint8_t a[16])
 {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
     if (memcmp(a, mapped, sizeof(mapped)) == 0) {
-        add(t, "%u.%u.%u.%u", a[12], a[13], a[14], a[15]);
+        strbuf_add(t, "%u.%u.%u.%u", a[12], a[13], a[14], a[15]);
         return;
     }
     for (int i = 0; i < 16; i += 2) {
-        add(t, "%s%x", i > 0 ? ":" : "", (unsigned)(a[i] << 8 | a[i + 1]));
+        strbuf_add(t, "%s%x", i > 0 ? ":" : "", (unsigned)(a[i] << 8 | a[i + 1]));
     }
 }
 
-static void add_place(struct text *t, const struct finding_names *names, const struct place *p)
+static void add_place(struct strbuf *t, const struct finding_names *names, const struct place *p)
 {
     static const char *const words[] = {
         [PLACE_NONE] = "somewhere", [PLACE_HOST] = "host",   [PLACE_NIC] = "nic",
@@ -172,31 +144,32 @@ static void add_place(struct text *t, const struct finding_names *names, const s
     } else if (p->kind == PLACE_NIC && p->number != UINT32_MAX) {
         add_nic(t, names, (struct nic_id){p->number});
     } else if (p->number != UINT32_MAX && p->kind != PLACE_NONE) {
-        add(t, "%s%u", word, p->number);
+        strbuf_add(t, "%s%u", word, p->number);
     } else {
-        add(t, "%s", word);
+        strbuf_add(t, "%s", word);
         if (memcmp(p->address, unknown, sizeof(unknown)) != 0) {
-            add(t, " ");
+            strbuf_add(t, " ");
             add_address(t, p->address);
         }
     }
 }
 
-static void add_element(struct text *t, const struct finding_names *names, const struct element *e)
+static void add_element(struct strbuf *t, const struct finding_names *names,
+                        const struct element *e)
 {
     switch ((enum element_kind)e->kind) {
     case ELEMENT_UNKNOWN:
-        add(t, "unknown");
+        strbuf_add(t, "unknown");
         return;
     case ELEMENT_TRUNK:
-        add(t, "trunk ");
+        strbuf_add(t, "trunk ");
         add_place(t, names, &e->a);
-        add(t, " - ");
+        strbuf_add(t, " - ");
         add_place(t, names, &e->b);
         return;
     case ELEMENT_NIC:
         add_place(t, names, &e->a);
-        add(t, " or its link");
+        strbuf_add(t, " or its link");
         return;
     case ELEMENT_HOST:
     case ELEMENT_LEAF:
@@ -205,13 +178,13 @@ static void add_element(struct text *t, const struct finding_names *names, const
         add_place(t, names, &e->a);
         return;
     }
-    add(t, "unknown");
+    strbuf_add(t, "unknown");
 }
 
 size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text,
                     size_t size)
 {
-    struct text t = text_start(ret_text, size);
+    struct strbuf t = strbuf_init(ret_text, size);
 
     add_element(&t, names, e);
     return t.length;
@@ -220,7 +193,7 @@ size_t element_text(const struct element *e, const struct finding_names *names, 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 /* Days since 1970 to a date; Howard Hinnant, "chrono-compatible low-level date algorithms", civil_from_days. */
-static void add_date(struct text *t, int64_t days)
+static void add_date(struct strbuf *t, int64_t days)
 {
     const int64_t z = days + 719468;
     const int64_t era = (z >= 0 ? z : z - 146096) / 146097;
@@ -232,24 +205,24 @@ static void add_date(struct text *t, int64_t days)
     const int64_t month_from_march = (5 * day_of_year + 2) / 153;
     const int64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
 
-    add(t, "%04lld-%02lld-%02lld", (long long)(year_of_era + era * 400 + (month <= 2)),
-        (long long)month, (long long)(day_of_year - (153 * month_from_march + 2) / 5 + 1));
+    strbuf_add(t, "%04lld-%02lld-%02lld", (long long)(year_of_era + era * 400 + (month <= 2)),
+               (long long)month, (long long)(day_of_year - (153 * month_from_march + 2) / 5 + 1));
 }
 
-static void add_time(struct text *t, int64_t ns)
+static void add_time(struct strbuf *t, int64_t ns)
 {
     const int64_t day_ns = 86400 * NS_PER_S;
     const int64_t days = ns / day_ns - (ns % day_ns < 0);
     const int64_t in_day = ns - days * day_ns, s = in_day / NS_PER_S;
 
     add_date(t, days);
-    add(t, " %02lld:%02lld:%02lld.%06lld", (long long)(s / 3600), (long long)(s / 60 % 60),
-        (long long)(s % 60), (long long)(in_day % NS_PER_S / NS_PER_US));
+    strbuf_add(t, " %02lld:%02lld:%02lld.%06lld", (long long)(s / 3600), (long long)(s / 60 % 60),
+               (long long)(s % 60), (long long)(in_day % NS_PER_S / NS_PER_US));
 }
 
 size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
 {
-    struct text t = text_start(ret_text, size);
+    struct strbuf t = strbuf_init(ret_text, size);
 
     add_time(&t, ns);
     return t.length;
@@ -260,38 +233,39 @@ size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
 size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose,
                                 char *ret_text, size_t size)
 {
-    struct text t = text_start(ret_text, size);
+    struct strbuf t = strbuf_init(ret_text, size);
     const char *gap = strstr(text, UTC_UNKNOWN);
 
     if (gap == NULL) {
-        add(&t, "%s", text);
+        strbuf_add(&t, "%s", text);
         return t.length;
     }
-    add(&t, "%.*s, since ", (int)(gap - text), text);
+    strbuf_add(&t, "%.*s, since ", (int)(gap - text), text);
     add_time(&t, since_utc_ns);
     const char *rest = gap + sizeof(UTC_UNKNOWN) - 1;
     const char *end = strncmp(rest, " (", 2) == 0 ? strchr(rest, ')') : NULL;
-    add(&t, " UTC by %s clock%s", whose,
-        end != NULL ? end + 1 : rest); /* what stood in for it isn't needed */
+    strbuf_add(&t, " UTC by %s clock%s", whose,
+               end != NULL ? end + 1 : rest); /* what stood in for it isn't needed */
     return t.length;
 }
 
 /* A time of a clock that isn't UTC. */
-static void add_other_time(struct text *t, const char *whose, int64_t ns)
+static void add_other_time(struct strbuf *t, const char *whose, int64_t ns)
 {
-    add(t, " (%s %lld.%09lld)", whose, (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
+    strbuf_add(t, " (%s %lld.%09lld)", whose, (long long)(ns / NS_PER_S),
+               (long long)(ns % NS_PER_S));
 }
 
 size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size_t size)
 {
-    struct text t = text_start(ret_text, size);
+    struct strbuf t = strbuf_init(ret_text, size);
 
     if (utc_ns != FINDING_NO_TIME) {
-        add(&t, ", since ");
+        strbuf_add(&t, ", since ");
         add_time(&t, utc_ns);
-        add(&t, " UTC");
+        strbuf_add(&t, " UTC");
     } else {
-        add(&t, UTC_UNKNOWN);
+        strbuf_add(&t, UTC_UNKNOWN);
         if (fleet_ns != FINDING_NO_TIME) {
             add_other_time(&t, "fleet time", fleet_ns);
         }
@@ -299,150 +273,154 @@ size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size
     return t.length;
 }
 
-static void add_since(struct text *t, const struct finding *f)
+static void add_since(struct strbuf *t, const struct finding *f)
 {
     char since[96];
 
     (void)finding_since_text(f->since_utc_ns, f->since_fleet_ns, since, sizeof(since));
-    add(t, "%s", since);
+    strbuf_add(t, "%s", since);
     if (f->since_utc_ns == FINDING_NO_TIME && f->since_fleet_ns == FINDING_NO_TIME) {
         add_other_time(t, "host clock", f->since.ns);
     }
     if (f->phase == FINDING_CLOSED) {
-        add(t, ", over after %.3f s", (double)(f->ended_ns - f->since.ns) * 1e-9);
+        strbuf_add(t, ", over after %.3f s", (double)(f->ended_ns - f->since.ns) * 1e-9);
     }
 }
 
 /* ---- what ------------------------------------------------------------------------------------------------------- */
 
-static void add_many(struct text *t, const struct finding *f, int first)
+static void add_many(struct strbuf *t, const struct finding *f, int first)
 {
     if (f->numbers[first] > 1) {
-        add(t, ", %lld paths", (long long)f->numbers[first]);
+        strbuf_add(t, ", %lld paths", (long long)f->numbers[first]);
     }
     if (f->numbers[first + 1] > 1) {
-        add(t, " of %lld NIC pairs", (long long)f->numbers[first + 1]);
+        strbuf_add(t, " of %lld NIC pairs", (long long)f->numbers[first + 1]);
     }
 }
 
-static void add_what_link(struct text *t, const struct finding *f)
+static void add_what_link(struct strbuf *t, const struct finding *f)
 {
     const long long n0 = f->numbers[0], n1 = f->numbers[1], n2 = f->numbers[2], n3 = f->numbers[3];
 
     switch ((enum finding_kind)f->kind) {
     case FINDING_LINK_DOWN:
-        add(t, "link is down (down number %lld since the agent started)", n0);
+        strbuf_add(t, "link is down (down number %lld since the agent started)", n0);
         break;
     case FINDING_LINK_FLAPPING:
         if (f->phase == FINDING_CLOSED) {
-            add(t, "link no longer flaps: %lld times within the past %s", n0,
-                n1 == 3600 ? "hour" : "window");
+            strbuf_add(t, "link no longer flaps: %lld times within the past %s", n0,
+                       n1 == 3600 ? "hour" : "window");
         } else if (n1 == 3600) {
-            add(t, "link has flapped more than %lld times within the past hour: %lld", n2, n0);
+            strbuf_add(t, "link has flapped more than %lld times within the past hour: %lld", n2,
+                       n0);
         } else {
-            add(t, "link has flapped more than %lld times within the past %lld s: %lld", n2, n1,
-                n0);
+            strbuf_add(t, "link has flapped more than %lld times within the past %lld s: %lld", n2,
+                       n1, n0);
         }
         break;
     case FINDING_LINK_SPEED:
-        add(t, "link speed went from %lld to %lld Mbit/s", n0, n1);
+        strbuf_add(t, "link speed went from %lld to %lld Mbit/s", n0, n1);
         if (n2 != n3) {
-            add(t, ", width from %lld to %lld lanes", n2, n3);
+            strbuf_add(t, ", width from %lld to %lld lanes", n2, n3);
         }
         break;
     case FINDING_LINK_ERRORS:
-        add(t, "link has %lld errors within %lld s", n0, n1);
+        strbuf_add(t, "link has %lld errors within %lld s", n0, n1);
         break;
     default:
-        add(t, "NIC is gone");
+        strbuf_add(t, "NIC is gone");
         break;
     }
 }
 
-static void add_what_path(struct text *t, const struct finding *f)
+static void add_what_path(struct strbuf *t, const struct finding *f)
 {
     const long long n0 = f->numbers[0], n1 = f->numbers[1], n2 = f->numbers[2], n3 = f->numbers[3];
 
     switch ((enum finding_kind)f->kind) {
     case FINDING_PATH_DEAD:
-        add(t, "silent black hole");
+        strbuf_add(t, "silent black hole");
         if (n0 > 0) {
-            add(t, " (%lld probes proven lost)", n0);
+            strbuf_add(t, " (%lld probes proven lost)", n0);
         }
         add_many(t, f, 1);
         break;
     case FINDING_PATH_LOSSY:
-        add(t, "gray loss");
+        strbuf_add(t, "gray loss");
         if (n1 > 0) {
-            add(t, ", %lld of %lld probes lost (%.1f %%)", n0, n1, 100.0 * (double)n0 / (double)n1);
+            strbuf_add(t, ", %lld of %lld probes lost (%.1f %%)", n0, n1,
+                       100.0 * (double)n0 / (double)n1);
         }
         add_many(t, f, 2);
         break;
     case FINDING_PATH_SLOW:
-        add(t,
+        strbuf_add(
+            t,
             "one-way delay went from %.3f to %.3f us, the other direction by %+.3f us (clock bound "
             "%.3f us)",
             (double)n0 * 1e-3, (double)n1 * 1e-3, (double)n2 * 1e-3, (double)n3 * 1e-3);
         break;
     case FINDING_PATH_FLAPPING:
-        add(t, "path was dead %lld times within %lld s", n0, n1);
+        strbuf_add(t, "path was dead %lld times within %lld s", n0, n1);
         break;
     default:
-        add(t, "nothing is heard");
+        strbuf_add(t, "nothing is heard");
         if (n0 > 0) {
-            add(t, " for %lld ms", n0);
+            strbuf_add(t, " for %lld ms", n0);
         }
         break;
     }
 }
 
-static void add_what_host(struct text *t, const struct finding *f)
+static void add_what_host(struct strbuf *t, const struct finding *f)
 {
     const long long n0 = f->numbers[0], n1 = f->numbers[1], n2 = f->numbers[2];
 
     switch ((enum finding_kind)f->kind) {
     case FINDING_CLOCK_DISRUPTED:
-        add(t, "clock is disrupted, its time must not be used");
+        strbuf_add(t, "clock is disrupted, its time must not be used");
         if (n1 != 0) {
-            add(t, " (%.3f us)", (double)n1 * 1e-3);
+            strbuf_add(t, " (%.3f us)", (double)n1 * 1e-3);
         }
         break;
     case FINDING_CLOCK_STEP:
-        add(t, "clock stepped by %+.3f us", (double)n0 * 1e-3);
+        strbuf_add(t, "clock stepped by %+.3f us", (double)n0 * 1e-3);
         break;
     case FINDING_CLOCK_LIAR:
-        add(t, "clock lies or is broken: %+.3f us, say %lld of %lld neighbours asked",
-            (double)n0 * 1e-3, n1, n2);
+        strbuf_add(t, "clock lies or is broken: %+.3f us, say %lld of %lld neighbours asked",
+                   (double)n0 * 1e-3, n1, n2);
         break;
     case FINDING_CLOCK_ASTRAY:
-        add(t,
+        strbuf_add(
+            t,
             "clock has not been in step with the fleet for %lld s, while %lld of %lld neighbours "
             "are",
             n0, n1, n2);
         break;
     case FINDING_CLOCK_ASYMMETRY:
-        add(t, "path is asymmetric by about %.3f us", (double)n0 * 1e-3);
+        strbuf_add(t, "path is asymmetric by about %.3f us", (double)n0 * 1e-3);
         break;
     case FINDING_SENSING_LATE:
-        add(t, "this agent was %lld ms late and judged nothing meanwhile", n0);
+        strbuf_add(t, "this agent was %lld ms late and judged nothing meanwhile", n0);
         break;
     case FINDING_STAMPS_MISSING:
-        add(t, "%lld of %lld transmit stamps are missing", n0, n1);
+        strbuf_add(t, "%lld of %lld transmit stamps are missing", n0, n1);
         break;
     case FINDING_BAD_PACKETS:
-        add(t, "%lld packets refused, the last one for its %s", n1,
-            refused_for((enum probe_error)n0));
+        strbuf_add(t, "%lld packets refused, the last one for its %s", n1,
+                   refused_for((enum probe_error)n0));
         break;
     case FINDING_TWO_AGENTS:
-        add(t, "somebody else sends with this NIC's id");
+        strbuf_add(t, "somebody else sends with this NIC's id");
         break;
     default:
-        add(t, "unknown finding %u", f->kind);
+        strbuf_add(t, "unknown finding %u", f->kind);
         break;
     }
 }
 
-static void add_what(struct text *t, const struct finding *f)
+static void add_what(struct strbuf *t, const struct finding *f)
 {
     if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
         add_what_link(t, f);
@@ -455,7 +433,7 @@ static void add_what(struct text *t, const struct finding *f)
 
 size_t finding_what_text(const struct finding *f, char *ret_text, size_t size)
 {
-    struct text t = text_start(ret_text, size);
+    struct strbuf t = strbuf_init(ret_text, size);
 
     add_what(&t, f);
     return t.length;
@@ -463,7 +441,7 @@ size_t finding_what_text(const struct finding *f, char *ret_text, size_t size)
 
 /* ---- who, path, and the rest of the evidence -------------------------------------------------------------------- */
 
-static void add_end(struct text *t, const struct finding_names *names, struct nic_id nic,
+static void add_end(struct strbuf *t, const struct finding_names *names, struct nic_id nic,
                     struct host_id host)
 {
     if (!nic_id_equal(nic, NIC_NONE)) {
@@ -471,31 +449,31 @@ static void add_end(struct text *t, const struct finding_names *names, struct ni
     } else if (!host_id_equal(host, HOST_NONE)) {
         add_host(t, names, host);
     } else {
-        add(t, "this host");
+        strbuf_add(t, "this host");
     }
 }
 
-static void add_who(struct text *t, const struct finding_names *names, const struct finding *f)
+static void add_who(struct strbuf *t, const struct finding_names *names, const struct finding *f)
 {
     add_end(t, names, f->from, f->from_host);
     if (!nic_id_equal(f->to, NIC_NONE) || !host_id_equal(f->to_host, HOST_NONE)) {
         /* from -> to is the way of the packets, whichever end says it. */
-        add(t, " %s ", f->direction == DIRECTION_BOTH ? "<->" : "->");
+        strbuf_add(t, " %s ", f->direction == DIRECTION_BOTH ? "<->" : "->");
         add_end(t, names, f->to, f->to_host);
     }
     if (f->path_count > 0) {
-        add(t, ", path %u of %u", f->path + 1u, f->path_count);
+        strbuf_add(t, ", path %u of %u", f->path + 1u, f->path_count);
         if (f->source_port != 0) {
-            add(t, " (port %u", f->source_port);
+            strbuf_add(t, " (port %u", f->source_port);
             if (f->signature != 0) {
-                add(t, ", signature %016llx", (unsigned long long)f->signature);
+                strbuf_add(t, ", signature %016llx", (unsigned long long)f->signature);
             }
-            add(t, ")");
+            strbuf_add(t, ")");
         }
     }
 }
 
-static void add_other(struct text *t, const struct finding *f)
+static void add_other(struct strbuf *t, const struct finding *f)
 {
     static const char *const words[] = {[OTHER_UNKNOWN] = "unknown",
                                         [OTHER_FINE] = "fine",
@@ -503,12 +481,12 @@ static void add_other(struct text *t, const struct finding *f)
                                         [OTHER_DEAD] = "dead"};
 
     if (f->direction == DIRECTION_OUT || f->direction == DIRECTION_IN) {
-        add(t, "; the other direction: %s",
-            f->other < ARRAY_COUNT(words) ? words[f->other] : "unknown");
+        strbuf_add(t, "; the other direction: %s",
+                   f->other < ARRAY_COUNT(words) ? words[f->other] : "unknown");
     }
 }
 
-static void add_rules_out(struct text *t, const struct finding *f)
+static void add_rules_out(struct strbuf *t, const struct finding *f)
 {
     static const char *const words[] = {"own host", "own NIC", "peer host", "peer NIC", "own link",
                                         "leaf",     "spine",   "clock",     "network"};
@@ -516,7 +494,7 @@ static void add_rules_out(struct text *t, const struct finding *f)
 
     for (unsigned bit = 0; bit < ARRAY_COUNT(words); bit++) {
         if (f->rules_out & 1u << bit) {
-            add(t, "%s%s", before, words[bit]);
+            strbuf_add(t, "%s%s", before, words[bit]);
             before = ", ";
         }
     }
@@ -525,25 +503,25 @@ static void add_rules_out(struct text *t, const struct finding *f)
 size_t finding_text(const struct finding *f, const struct finding_names *names, char *ret_text,
                     size_t size)
 {
-    struct text t = text_start(ret_text, size);
+    struct strbuf t = strbuf_init(ret_text, size);
 
     add_who(&t, names, f);
-    add(&t, ": ");
+    strbuf_add(&t, ": ");
     add_what(&t, f);
     add_since(&t, f);
     add_other(&t, f);
     add_rules_out(&t, f);
-    add(&t, "; suspect: ");
+    strbuf_add(&t, "; suspect: ");
     add_element(&t, names, &f->suspect);
     if (f->suspect.kind == ELEMENT_NIC && names != NULL && names->port != NULL &&
         names->port(names->context, (struct nic_id){f->suspect.a.number}) != NULL) {
-        add(&t, " (%s)", names->port(names->context, (struct nic_id){f->suspect.a.number}));
+        strbuf_add(&t, " (%s)", names->port(names->context, (struct nic_id){f->suspect.a.number}));
     }
     if (f->suspect.kind != ELEMENT_UNKNOWN && !f->confident) {
-        add(&t, " (a guess)");
+        strbuf_add(&t, " (a guess)");
     }
     if (f->advice != ADVICE_NONE && f->phase != FINDING_CLOSED) {
-        add(&t, "; %s", finding_advice_text(f->advice));
+        strbuf_add(&t, "; %s", finding_advice_text(f->advice));
     }
     return t.length;
 }

@@ -25,15 +25,6 @@ struct head {
     uint64_t size;
 };
 
-static uint64_t sum_of(const uint8_t *bytes, size_t size)
-{
-    uint64_t sum = size;
-    for (size_t i = 0; i < size; i++) {
-        sum = (sum ^ bytes[i]) * 0x100000001b3ULL;
-    }
-    return sum;
-}
-
 static void fill_head(struct agent *a, struct head *head)
 {
     int64_t raw, coarse;
@@ -88,7 +79,7 @@ void agent_state_save(struct agent *a)
         return;
     }
     node_save(a->node, a->now, bytes);
-    head.sum = sum_of(bytes, head.size);
+    head.sum = hash_bytes(head.size, bytes, head.size);
     state_path(a, path);
     errno = 0;
     const int r = write_file(path, &head, bytes);
@@ -124,7 +115,7 @@ static const char *unfit(struct agent *a, const struct head *head, const uint8_t
     if (now.saved_ns < head->saved_ns || now.saved_ns - head->saved_ns > STATE_AGE_MAX) {
         return "it is older than 10 minutes";
     }
-    return sum_of(bytes, head->size) == head->sum ? NULL : "it is damaged";
+    return hash_bytes(head->size, bytes, head->size) == head->sum ? NULL : "it is damaged";
 }
 
 void agent_state_load(struct agent *a)

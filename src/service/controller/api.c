@@ -98,7 +98,7 @@ void api_error(struct api_call *call, unsigned status, const char *code, const c
     }
 }
 
-static uint64_t hash_bytes(const char *bytes, size_t size)
+static uint64_t tag_of(const char *bytes, size_t size)
 {
     uint64_t h = 0xcbf29ce484222325ULL ^ size;
     for (; size >= 8; bytes += 8, size -= 8) {
@@ -118,7 +118,7 @@ void api_answer_bytes(struct api_call *call, const char *type, const void *bytes
     const char *known = http_header(call->request, "If-None-Match");
     char tag[32];
     call->answered = true;
-    snprintf(tag, sizeof(tag), "\"%016llx\"", (unsigned long long)hash_bytes(bytes, size));
+    snprintf(tag, sizeof(tag), "\"%016llx\"", (unsigned long long)tag_of(bytes, size));
     const struct http_header_field fields[] = {{"ETag", tag},
                                                {"Cache-Control", "no-cache, private"},
                                                {"X-Content-Type-Options", "nosniff"},

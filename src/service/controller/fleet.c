@@ -10,15 +10,6 @@
 
 #include "base/prng.h"
 
-static uint64_t hash_name(const char *name)
-{
-    uint64_t h = 0;
-    for (; *name != 0; name++) {
-        h = hash_u64(h, (uint8_t)*name);
-    }
-    return h;
-}
-
 /* ---- tables ---- */
 
 static int index_names(struct controller *c)
@@ -32,7 +23,7 @@ static int index_names(struct controller *c)
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < c->host_count; i++) {
-        uint32_t at = (uint32_t)hash_name(c->hosts[i]->name) & mask;
+        uint32_t at = (uint32_t)hash_text(c->hosts[i]->name) & mask;
         while (table[at] != 0) {
             at = (at + 1) & mask;
         }
@@ -51,7 +42,7 @@ struct fleet_host *fleet_find_host(const struct controller *c, const char *name)
     if (c->host_names == NULL) {
         return NULL;
     }
-    for (uint32_t at = (uint32_t)hash_name(name) & c->host_mask; c->host_names[at] != 0;
+    for (uint32_t at = (uint32_t)hash_text(name) & c->host_mask; c->host_names[at] != 0;
          at = (at + 1) & c->host_mask) {
         struct fleet_host *h = c->hosts[c->host_names[at] - 1];
         if (strcmp(h->name, name) == 0) {

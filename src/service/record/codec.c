@@ -90,14 +90,6 @@ size_t codec_encode_finding(const struct finding *finding, uint8_t *bytes)
     return 1 + sizeof(*finding);
 }
 
-uint64_t codec_sum(uint64_t sum, const void *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        sum = (sum ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3ULL;
-    }
-    return sum;
-}
-
 void codec_encode_end(bool last, uint64_t sum, uint8_t *bytes)
 {
     bytes[0] = last ? RECORD_END_BYTE : SEGMENT_END_BYTE;

@@ -45,10 +45,8 @@ size_t codec_encode_finding(const struct finding *finding,
 void codec_encode_end(bool last, uint64_t sum, uint8_t *bytes);
 /* -ENODATA: the bytes end too early; -EPROTO: not an end, or not of these bytes. */
 MUST_CHECK int codec_decode_end(const uint8_t *bytes, size_t size, uint64_t sum, bool *ret_last);
-/* Of nothing; of what `sum` is the sum of and then these bytes: FNV-1a, against damage, not against
- * malice. */
+/* Of nothing; hash_bytes() goes on from there. */
 #define CODEC_SUM_EMPTY 0xcbf29ce484222325ULL
-uint64_t codec_sum(uint64_t sum, const void *bytes, size_t size);
 /* Reads one event from bytes[0 … size). *ret_event holds words for the event's struct. Returns the
  * bytes used; 0: an end (codec_decode_end); -EPROTO, -ENODATA. For NODE_EVENT_PEERS no data is read:
  * the list of peers follows. */

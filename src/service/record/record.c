@@ -2,6 +2,7 @@
 #include "service/record/record.h"
 
 #include "base/arena.h"
+#include "base/prng.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -252,7 +253,7 @@ static int take_event(struct record *r, size_t used, enum node_event_kind kind,
         r->at = from;
         return rc;
     }
-    r->sum = codec_sum(r->sum, r->bytes + from, r->at - from);
+    r->sum = hash_bytes(r->sum, r->bytes + from, r->at - from);
     return 1;
 }
 

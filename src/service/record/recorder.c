@@ -2,6 +2,7 @@
 #include "service/record/recorder.h"
 
 #include "base/arena.h"
+#include "base/prng.h"
 #include "service/record/record.h"
 
 #include <errno.h>
@@ -124,7 +125,7 @@ static int write_events(struct recorder *r, struct segment *s, const void *bytes
 {
     const int rc = write_all(s->fd, bytes, size);
     if (rc == 0) {
-        s->sum = codec_sum(s->sum, bytes, size);
+        s->sum = hash_bytes(s->sum, bytes, size);
         s->bytes += (int64_t)size;
         r->bytes += (int64_t)size;
     }
