@@ -4,34 +4,35 @@
 #include "app/foliot_alerts.h"
 #include "app/foliot_command.h"
 
-/* What /metrics of agents and controller has: the expression's left side, and what one of ours is in its unit. */
+/* What the controller's /metrics has: the series, what of it is one, and what one of ours is in its unit. The same
+ * series may come by agents' own /metrics and by remote write, too: `by` makes one alert of them. */
 static const struct exported {
     uint32_t metric;
-    const char *series;
+    const char *series, *by;
     double factor;
 } exported[] = {
-    {ALERT_LINK_UP, "foliot_port_up", 1},
-    {ALERT_LINK_DOWNS, "foliot_port_carrier_downs_total", 1},
-    {ALERT_CLOCK_HARD, "foliot_clock_hard_bound_seconds", 1e-9},
-    {ALERT_CLOCK_STATISTICAL, "foliot_clock_statistical_bound_seconds", 1e-9},
-    {ALERT_CLOCK_SYNCED, "foliot_clock_status{foliot_clock_status=\"SYNCED\"}", 1},
-    {ALERT_AGENT_CPU, "foliot_agent_cpu_ratio", 1e-6},
-    {ALERT_AGENT_REPORTS_LOST, "foliot_reports_lost_total", 1},
-    {ALERT_AGENT_LATE_TICKS, "foliot_ticks_late_total", 1},
-    {ALERT_AGENT_BAD_PACKETS, "foliot_packets_bad_total", 1},
+    {ALERT_LINK_UP, "foliot_port_up", "host, nic", 1},
+    {ALERT_LINK_DOWNS, "foliot_port_carrier_downs_total", "host, nic", 1},
+    {ALERT_CLOCK_HARD, "foliot_clock_hard_bound_seconds", "host", 1e-9},
+    {ALERT_CLOCK_SYNCED, "foliot_clock_status{foliot_clock_status=\"SYNCED\"}", "host", 1},
+    {ALERT_AGENT_CPU, "foliot_agent_cpu_ratio", "host", 1e-6},
+    {ALERT_AGENT_REPORTS_LOST, "foliot_reports_lost_total", "host", 1},
+    {ALERT_AGENT_LATE_TICKS, "foliot_ticks_late_total", "host", 1},
+    {ALERT_AGENT_BAD_PACKETS, "foliot_packets_bad_total", "host", 1},
 };
 
 static bool expression(const struct alert_rule *r, char *text, size_t size)
 {
-    const char *sign = r->below ? "<" : ">";
+    const char *sign = r->below ? "<" : ">", *worst = r->below ? "min" : "max";
     const long long within = (long long)(r->within.ns / NS_PER_S);
 
     if (r->condition == ALERT_ON_ABSENCE && r->metric == ALERT_HOST_REPORT) {
-        snprintf(text, size, "time() - foliot_host_heard_timestamp_seconds > %lld", within);
+        snprintf(text, size, "time() - max by (host) (foliot_host_heard_timestamp_seconds) > %lld",
+                 within);
         return true;
     }
     if (r->condition == ALERT_ON_THRESHOLD && r->metric == ALERT_LINK_WATCHED) {
-        snprintf(text, size, "foliot_host_nics_unwatched > 0");
+        snprintf(text, size, "max by (host) (foliot_host_nics_unwatched) > 0");
         return true;
     }
     for (size_t k = 0; k < ARRAY_COUNT(exported); k++) {
@@ -39,17 +40,16 @@ static bool expression(const struct alert_rule *r, char *text, size_t size)
         if (e->metric != r->metric || r->aggregate != ALERT_EACH) {
             continue;
         }
-        if (r->condition == ALERT_ON_COUNT) {
-            snprintf(text, size, "increase(%s[%llds]) > %g", e->series, within,
+        if (r->condition == ALERT_ON_COUNT || r->condition == ALERT_ON_RATE) {
+            snprintf(text, size, "max by (%s) (%s(%s[%llds])) > %g", e->by,
+                     r->condition == ALERT_ON_COUNT ? "increase" : "rate", e->series, within,
                      r->limit * e->factor);
-        } else if (r->condition == ALERT_ON_RATE) {
-            snprintf(text, size, "rate(%s[%llds]) > %g", e->series, within, r->limit * e->factor);
         } else if (r->condition == ALERT_ON_THRESHOLD) {
-            snprintf(text, size, "%s %s %g", e->series, sign, r->limit * e->factor);
-        } else {
-            return false;
+            snprintf(text, size, "%s by (%s) (%s) %s %g", worst, e->by, e->series, sign,
+                     r->limit * e->factor);
         }
-        return true;
+        return r->condition == ALERT_ON_COUNT || r->condition == ALERT_ON_RATE ||
+               r->condition == ALERT_ON_THRESHOLD;
     }
     return false;
 }
@@ -86,10 +86,22 @@ static void print_quoted(const char *text) /* YAML, single quotes */
 
 int alerts_export(const struct alert_file *file)
 {
-    puts("# Foliot's alert rules as far as /metrics of agents and controller has their figures. "
-         "Grouping into incidents,\n"
-         "# maintenance and findings are Foliot's own: its receiver `alertmanager` brings those.\n"
-         "groups:\n- name: foliot\n  rules:");
+    puts(
+        "# Foliot's alert rules for Prometheus. They need the scrape of the controller and nothing "
+        "else.\n"
+        "# FoliotIncident brings all that Foliot itself found, with its severity, element and "
+        "host: "
+        "grouped,\n"
+        "# and without what a silence or a maintenance window covers. The others are rules that "
+        "Prometheus judges itself.\n"
+        "# A rule without a series here is named below: its alerts come by FoliotIncident.\n"
+        "groups:\n- name: foliot\n  rules:\n"
+        "  - alert: FoliotIncident\n"
+        "    expr: 'max by (incident, severity, element, host) "
+        "(foliot_incident_open{silenced=\"no\"}) > 0'\n"
+        "    annotations: {summary: 'incident {{ $labels.incident }}: {{ $labels.element }}; "
+        "foliot "
+        "alerts tells what and since when'}");
     for (size_t k = 0; k < file->rule_count; k++) {
         const struct alert_rule *r = &file->rules[k];
         char text[256], name[2 * ALERT_NAME_MAX];

@@ -155,6 +155,7 @@ class TestAlerts(fleet.Fleet):
         alert = self.wait(lambda: there("FoliotIncident"), 5, lambda: controller.log())[0]
         self.assertEqual(alert["status"]["state"], "active")
         self.assertIn("h1/nic0: link is down", alert["annotations"]["summary"])
+        self.assertEqual((alert["labels"]["element"], alert["labels"]["host"]), ("h1/nic0", "h1"))
         self.ip("c", "link", "set", "p1x0", "up")
         self.wait(lambda: not [a for a in there("FoliotIncident") if a["annotations"]["cause"] == "h1/nic0"], 15, "its end")
         self.assertEqual(manager.stop(), 0)

@@ -15,6 +15,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import fleet  # noqa: E402
+import wire  # noqa: E402
 
 fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
@@ -159,14 +160,23 @@ class TestPrometheus(fleet.Fleet):
 
     # ---- what is shipped ----
 
-    def expressions(self):
+    @staticmethod
+    def board():
         with open(os.path.join(TOP, "packaging", "grafana-dashboard.json"), encoding="utf-8") as file:
-            board = json.load(file)
+            return json.load(file)
+
+    def expressions(self):
+        board = self.board()
         found = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
         found += [re.search(r"foliot_\w+", v["query"])[0] for v in board["templating"]["list"] if v["type"] == "query"]
-        with open(os.path.join(TOP, "packaging", "prometheus-rules.yaml"), encoding="utf-8") as file:
-            found += [m[1].replace("''", "'") for m in re.finditer(r"expr: '?(.*?)'?$", file.read(), re.M)]
-        return [e.replace("$host", ".*").replace("$__rate_interval", "1m") for e in found]
+        shipped = self.read(os.path.join(TOP, "packaging", "prometheus-rules.yaml"))
+        found += [m[1].replace("''", "'") for m in re.finditer(r"expr: '?(.*?)'?$", shipped, re.M)]
+        return [self.filled(e) for e in found]
+
+    @staticmethod
+    def filled(expression):
+        """As Grafana sends it."""
+        return expression.replace("$host", ".*").replace("$__rate_interval", "20s")
 
     def names(self):
         return {name for text in self.expressions() for name in NAME.findall(re.sub(r"\{[^}]*\}", "", text))}
@@ -185,6 +195,182 @@ class TestPrometheus(fleet.Fleet):
         self.assertTrue(kind.startswith("application/openmetrics-text"))
         self.check_metrics(text)
         self.assertTrue(self.http(7639, "/metrics")[0].startswith("text/plain; version=0.0.4"))
+
+
+# The shipped rules wait minutes and hours: the same rules with other numbers, by the same export.
+SOON = """rules:
+  - {name: link-flaps, count: link.downs, above: 1, within: 30s, severity: page}
+  - {name: host-silent, absent: host.report, within: 6s, severity: warning}
+  - {name: host-silent-long, absent: host.report, within: 8s, severity: page}
+  - {name: clock-out, value: clock.synced, below: 1, for: 1s, severity: page}
+  - {name: clock-bound, value: clock.hard_bound, above: 1us, for: 1s, severity: warning}
+  - {name: nic-unwatched, value: link.watched, below: 1, for: 1s, severity: warning}
+  - {name: reports-lost, count: agent.reports_lost, above: 0, within: 30s, severity: warning}
+  - {name: agent-cpu, value: agent.cpu, above: 0.01%, for: 1s, severity: warning}
+"""
+
+
+class TestOnAFault(TestPrometheus):
+    """Prometheus scrapes the controller as docs/prometheus.md tells, and nothing else. Cables are cut, an agent is killed,
+    one host reports that things are wrong: every panel and every rule shows what it is for."""
+    HOSTS = 3
+    test_promtool = test_prometheus = test_a_receiver_that_refuses = test_victoria_metrics = None
+    test_what_is_shipped_exists = None
+
+    def rules(self):
+        text = fleet.run(self.FOLIOT, "alerts", "export", "--prometheus", "--file", self.write("soon.yaml", SOON)).stdout
+        shipped = self.read(os.path.join(TOP, "packaging", "prometheus-rules.yaml"))
+        of = lambda rules: re.findall(r"alert: (\w+)", rules)  # noqa: E731
+        self.assertEqual(of(text), of(shipped))
+        return text.replace("for: 2m", "for: 1s")
+
+    def scrape(self):
+        """The documented one; only the address and the token's place are this machine's."""
+        text = self.read(os.path.join(TOP, "docs", "prometheus.md"))
+        config = re.search(r"```yaml\n(scrape_configs:.*?)```", text, re.S)[1]
+        for mine, theirs in (("/etc/prometheus/foliot-token", self.write("token", self.admin)), ("controller:7639", "127.0.0.1:7639"),
+                             ("/usr/share/foliot/prometheus-rules.yaml", self.write("rules.yaml", self.rules()))):
+            self.assertIn(mine, config)
+            config = config.replace(mine, theirs)
+        return "global: {scrape_interval: 1s, evaluation_interval: 1s}\n" + config
+
+    def prometheus(self):
+        return fleet.Process(self, "prometheus", self.space("c"), PROMETHEUS,
+                             f"--config.file={self.write('prometheus.yml', self.scrape())}", f"--storage.tsdb.path={self.path('tsdb')}",
+                             "--web.listen-address=127.0.0.1:9090", "--log.level=warn")
+
+    def alerts(self):
+        """What fires: {name: [labels]}."""
+        try:
+            body = json.loads(self.http(9090, "/api/v1/alerts")[1])
+        except (OSError, ValueError):
+            return {}
+        found = {}
+        for alert in body["data"]["alerts"]:
+            if alert["state"] == "firing":
+                found.setdefault(alert["labels"]["alertname"], []).append(alert["labels"])
+        return found
+
+    def fires(self, name, **labels):
+        self.wait(lambda: any(labels.items() <= a.items() for a in self.alerts().get(name, [])), fleet.IO_S,
+                  lambda: f"{name} {labels}: {json.dumps(self.alerts(), indent=1)}{self.logs()}")
+        self.fired.add(name)
+
+    def shows(self, title, true, part=0):
+        """A panel's query has values for which `true` holds; {labels as text: value}."""
+        panel = next(p for p in self.board()["panels"] if p["title"] == title)
+        text = self.filled(panel["targets"][part]["expr"])
+
+        def values():
+            found = [(" ".join(v for k, v in sorted(r["metric"].items()) if k not in ("__name__", "job", "instance")), float(r["value"][1]))
+                     for r in self.query(9090, text)]
+            self.assertEqual(len(dict(found)), len(found), f"{title}: lines that look the same: {found}")
+            return dict(found)
+        self.wait(lambda: (v := values()) and true(v), fleet.IO_S, lambda: f"{title}: {text}: {values()}{self.logs()}")
+        self.shown.add((title, part))
+
+    def logs(self):
+        return "".join(f"\n== {p.name}\n{p.log()[-3000:]}" for p in self.processes)
+
+    def say(self, number, lost, bad, drops):
+        """h2 has no agent: it reports by hand, with its own certificate."""
+        ports = [wire.number(1, nic) + wire.number(2, 1) + wire.number(11, bad) + wire.number(13, drops) + wire.number(15, nic % 2)
+                 for nic in (4, 5)]
+        body = wire.report(at=1000 * number, covers=1000, ports=ports, extra=wire.data(10, wire.number(7, lost)))
+        status, _ = self.post("/agent/v1/report", wire.batch([(number, body)], oldest=number), **self.identity("h2"))
+        self.assertEqual(status, 200)
+
+    @need(PROMETHEUS)
+    def test_every_panel_and_rule(self):
+        self.shown, self.fired, self.said = set(), set(), 0
+        self.init()
+        c = self.controller()
+        self.prometheus()
+        agents = self.members(0, 1)
+        # all is well
+        self.shows("Hosts by health", lambda v: v.get("ok", 0) >= 1)
+        self.shows("Links down", lambda v: v == {"": 0})
+        self.shows("Clocks that are not in sync", lambda v: v == {"": 0})
+        self.shows("Dead paths", lambda v: v == {"": 0})
+        self.assertEqual(self.alerts().get("FoliotIncident"), None)
+        # one path of one direction swallows everything: another way, to a neighbour who isn't there
+        edge = next(e for e in self.ask("h0", "mesh")["edges"] if (e["local_name"], e["peer_host"], e["peer_name"]) == ("nic0", "h1", "nic0"))
+        rule = ("to", "10.89.0.12", "ipproto", "udp", "sport", str(edge["paths"][0]["port"]), "table", "77")
+        self.ip("h0", "route", "add", "10.89.0.12", "via", "10.89.0.99", "dev", "nic0", "table", "77")
+        self.ip("h0", "neigh", "add", "10.89.0.99", "lladdr", "02:00:00:00:00:99", "nud", "permanent", "dev", "nic0")
+        self.ip("h0", "rule", "add", *rule)
+        self.shows("Dead paths", lambda v: v[""] >= 1)
+        self.shows("Loss, the worst path into a host", lambda v: v.get("h1", 0) > 0.5)
+        self.ip("h0", "rule", "del", *rule)
+        self.shows("Dead paths", lambda v: v == {"": 0})
+        # a cut cable
+        self.ip("c", "link", "set", "p1x0", "down")
+        self.shows("Links down", lambda v: v == {"": 1})
+        self.shows("Open incidents", lambda v: v.get("h1/nic0 h1 warning") == 1)
+        self.fires("FoliotIncident", element="h1/nic0", host="h1")
+        self.assertEqual({a["severity"] for a in self.alerts()["FoliotIncident"]} - {"page", "warning", "info"}, set())
+        self.shows("Open findings", lambda v: v[""] >= 1)
+        for _ in range(3):  # a loose one
+            for state in ("up", "down"):
+                seen = self.metric_of("foliot_port_up", 'host="h1",nic="nic0"')
+                self.ip("c", "link", "set", "p1x0", state)
+                self.wait(lambda: self.metric_of("foliot_port_up", 'host="h1",nic="nic0"') != seen, fleet.IO_S, self.logs)
+        self.shows("Carrier losses", lambda v: v.get("h1 nic0", 0) > 1)
+        self.fires("FoliotLinkFlaps", host="h1", nic="nic0", severity="page")
+        # a host cut off: its clock is out
+        self.ip("c", "link", "set", "p1x1", "down")
+        self.shows("Links down", lambda v: v == {"": 2})
+        self.shows("Clocks that are not in sync", lambda v: v[""] >= 1)
+        self.shows("Hosts by health", lambda v: v.get("bad", 0) >= 1)
+        self.fires("FoliotClockOut", host="h1", severity="page")
+        self.fires("FoliotClockBound", host="h1")
+        self.shows("Hard bound of the clock, worst hosts", lambda v: v["h1"] > v["h0"] > 0)
+        self.shows("p99 one-way delay, the slowest path into a host", lambda v: 0 < max(v.values()) < 1)
+        self.shows("Processor time of agents", lambda v: v["h0"] > 0)
+        self.fires("FoliotAgentCpu", host="h0")
+        # what a host says is wrong with it
+        self.join(2)
+        end = {"lost": 0, "bad": 0, "drops": 0}
+
+        def worse():
+            self.said += 1
+            self.say(self.said, **end)
+            end.update(lost=end["lost"] + 3, bad=end["bad"] + 50, drops=end["drops"] + 70)
+            if self.said % 4 == 0:  # and some of it is lost on the way, or is no report
+                self.said += 5
+            self.post("/agent/v1/report", b"\xff\xff", **self.identity("h2"))
+            return True
+        for title, part, least in (("Errors and drops", 0, 1), ("Errors and drops", 1, 1)):
+            self.shows(title, lambda v, least=least: worse() and v.get("h2", 0) > least, part)
+        for part in range(3):
+            self.shows("Controller: reports", lambda v: worse() and max(v.values()) > 0, part)
+        self.wait(lambda: worse() and "FoliotReportsLost" in self.alerts(), fleet.IO_S, self.logs)
+        self.fires("FoliotReportsLost", host="h2")
+        self.wait(lambda: worse() and "FoliotNicUnwatched" in self.alerts(), fleet.IO_S, self.logs)
+        self.fires("FoliotNicUnwatched", host="h2")
+        # traffic, and the controller itself
+        self.shows("Received", lambda v: v["h0"] > 0)
+        self.shows("Sent", lambda v: v["h0"] > 0)
+        self.shows("Controller: store", lambda v: v[""] > 0)
+        self.shows("Controller: store", lambda v: v == {"": 0}, 1)
+        self.shows("Controller: size of the store", lambda v: v[""] > 4096)
+        self.shows("Controller: connections", lambda v: v[""] >= 2)
+        self.shows("Controller: connections", lambda v: v == {"": 3}, 1)
+        # nobody there any more
+        agents[1].stop(signal.SIGKILL)
+        self.shows("Seconds since a host was heard", lambda v: v["h1"] > 8 > v["h0"])
+        self.fires("FoliotHostSilent", host="h1", severity="warning")
+        self.fires("FoliotHostSilentLong", host="h1", severity="page")
+        self.assertEqual(c.stop(), 0)
+        self.fires("FoliotNothingHeard", severity="page")
+        # none was forgotten
+        self.assertEqual({(p["title"], i) for p in self.board()["panels"] for i in range(len(p["targets"]))}, self.shown)
+        self.assertEqual(set(re.findall(r"alert: (\w+)", self.rules())), self.fired)
+
+    def metric_of(self, name, labels):
+        text = self.request("GET", "/metrics")[2].decode()
+        found = re.search(rf"^{name}{{{labels}}} (\S+)$", text, re.M)
+        return found and float(found[1])
 
 
 if __name__ == "__main__":

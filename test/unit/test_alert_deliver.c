@@ -173,6 +173,7 @@ static struct alert_notice notice(uint64_t incident, enum alert_event event)
 
     snprintf(n.key, sizeof(n.key), "foliot-%u-1", (unsigned)incident);
     snprintf(n.cause, sizeof(n.cause), "spine1");
+    snprintf(n.host, sizeof(n.host), "h3");
     snprintf(n.text, sizeof(n.text), "spine1: <b>3 alerts</b> & more\nSubject: forged");
     snprintf(n.link, sizeof(n.link), "https://foliot.example/#/alerts?incident=%u",
              (unsigned)incident);
@@ -331,6 +332,8 @@ static void alertmanager_and_slack_get_their_formats(void **state)
     first = json_array_get(json, 0);
     assert_string_equal(text_of(json_object_get(first, "labels"), "alertname"), "FoliotIncident");
     assert_string_equal(text_of(json_object_get(first, "labels"), "incident"), "7");
+    assert_string_equal(text_of(json_object_get(first, "labels"), "element"), "spine1");
+    assert_string_equal(text_of(json_object_get(first, "labels"), "host"), "h3");
     assert_string_equal(text_of(first, "startsAt"), "2026-11-18T11:06:40.250000000Z");
     assert_string_equal(text_of(first, "endsAt"), "2026-11-18T11:11:41.500000000Z");
     json_decref(json);

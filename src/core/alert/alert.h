@@ -143,11 +143,12 @@ enum alert_incident_state {
 
 struct alert_incident {
     uint64_t id;
-    uint64_t merged_into; /* of a merged one */
-    uint32_t state;       /* enum alert_incident_state */
-    uint32_t severity;    /* the worst it had */
-    uint32_t cause_kind;  /* enum alert_element_kind, see inside; for grouping only */
-    const char *cause;    /* "spine1" */
+    uint64_t merged_into;         /* of a merged one */
+    uint32_t state;               /* enum alert_incident_state */
+    uint32_t severity;            /* the worst it had */
+    uint32_t cause_kind;          /* enum alert_element_kind, see inside; for grouping only */
+    const char *cause;            /* "spine1" */
+    char host[ALERT_ELEMENT_MAX]; /* whose the cause is; empty: of several hosts, or of none */
     struct mono since, changed, resolved;
     uint32_t alerts_firing, alerts_total, hosts,
         links;         /* now firing; ever; distinct among those firing */

@@ -271,6 +271,23 @@ static uint32_t count_of(const struct alerts *a, const struct incident *c, bool 
     return distinct(a->scratch, count);
 }
 
+/* The host that a cause is part of, as cause.c names causes: "h3", "h3/ib0", "clock of h3". */
+static void host_of_cause(uint32_t kind, const char *cause, char to[ALERT_ELEMENT_MAX])
+{
+    const char *of = strstr(cause, " of ");
+
+    to[0] = '\0';
+    if (kind == ELEMENT_KIND_HOST) {
+        snprintf(to, ALERT_ELEMENT_MAX, "%s", cause);
+    } else if (kind == ELEMENT_KIND_NIC) {
+        const char *slash = strchr(cause, '/');
+        snprintf(to, ALERT_ELEMENT_MAX, "%.*s",
+                 (int)(slash != NULL ? slash - cause : ALERT_ELEMENT_MAX), cause);
+    } else if ((kind == ELEMENT_KIND_CLOCK || kind == ELEMENT_KIND_AGENT) && of != NULL) {
+        snprintf(to, ALERT_ELEMENT_MAX, "%s", of + 4);
+    }
+}
+
 void incident_show(const struct alerts *a, const struct incident *c, struct alert_incident *ret)
 {
     *ret = (struct alert_incident){
@@ -296,6 +313,7 @@ void incident_show(const struct alerts *a, const struct incident *c, struct aler
         .acknowledged = c->acknowledged,
         .text = c->text,
     };
+    host_of_cause(ret->cause_kind, ret->cause, ret->host);
 }
 
 bool alerts_next_incident(const struct alerts *a, size_t *cursor, struct alert_incident *ret)

@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/plain.h"
+
 void journal_say(const char *program, int priority, const char *format, va_list arguments)
 {
-    char text[2048];
-    vsnprintf(text, sizeof(text), format, arguments);
-    for (char *p = text; *p != 0; p++) {
-        *p = (unsigned char)*p < ' ' ? '?' : *p;
-    }
+    char whole[2048], text[4096];
+    vsnprintf(whole, sizeof(whole), format, arguments);
+    plain_text(whole, text,
+               sizeof(text)); /* hosts name things: no line, no screen of ours is theirs */
     if (getenv("JOURNAL_STREAM") != NULL) {
         fprintf(stderr, "<%d>%s\n", priority, text);
     } else {

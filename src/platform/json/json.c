@@ -1,6 +1,8 @@
 /* json.c: the streaming writer. */
 #include "platform/json/json.h"
 
+#include "base/plain.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -165,28 +167,6 @@ void json_put_null(struct json_writer *j, const char *key)
     put_text(j, "null");
 }
 
-/* Length of the UTF-8 sequence at s, 0 if it isn't one (overlong forms and surrogates included). */
-static size_t utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80) {
-        return 1;
-    }
-    const size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)) {
-        return 0;
-    }
-    return n;
-}
-
 void json_put_string(struct json_writer *j, const char *key, const char *value)
 {
     if (value == NULL) {
@@ -195,19 +175,22 @@ void json_put_string(struct json_writer *j, const char *key, const char *value)
     }
     put_key(j, key);
     put(j, "\"", 1);
-    for (const unsigned char *s = (const unsigned char *)value; *s != 0;) {
+    for (const char *s = value; *s != 0;) {
         const size_t n = utf8_length(s);
         if (n == 0) {
             put(j, "\xef\xbf\xbd", 3);
             s++;
             continue;
         }
-        if (n == 1 && (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f)) {
+        if (*s == '"' || *s == '\\') {
+            put(j, "\\", 1);
+        }
+        if (n == 1 && ((unsigned char)*s < 0x20 || *s == 0x7f)) {
             char text[8];
-            snprintf(text, sizeof(text), *s == '"' || *s == '\\' ? "\\%c" : "\\u%04x", *s);
+            snprintf(text, sizeof(text), "\\u%04x", (unsigned)*s);
             put_text(j, text);
         } else {
-            put(j, (const char *)s, n);
+            put(j, s, n);
         }
         s += n;
     }

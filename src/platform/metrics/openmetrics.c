@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 static void put(struct metrics_text *t, const char *text, size_t size)
 {
     if (t->failed) {
@@ -35,14 +37,18 @@ static void put_label(struct metrics_text *t, const char *label, const char *val
 {
     put_text(t, label);
     put_text(t, "=\"");
-    for (; *value != 0; value++) {
+    for (size_t n; *value != 0; value += n) {
+        char shown[16];
+        n = plain_length(value);
         if (*value == '"' || *value == '\\') {
             put(t, "\\", 1);
         }
-        if (*value == '\n') {
-            put(t, "\\n", 2);
-        } else {
-            put(t, value, 1);
+        if (n > 0) {
+            put(t, value, n);
+        } else { /* no UTF-8, or a control: scrapers would refuse the whole page */
+            n = plain_character(value, shown);
+            put(t, "\\", 1);
+            put_text(t, shown);
         }
     }
     put_text(t, "\"");
@@ -90,24 +96,28 @@ void metrics_family(struct metrics_text *t, const char *name, const char *type, 
     put_line(t, "HELP", name, help);
 }
 
-void metrics_sample2(struct metrics_text *t, const char *name, const char *const labels[2],
-                     const char *const values[2], double number)
+void metrics_sample_n(struct metrics_text *t, const char *name, const struct metrics_label *labels,
+                      size_t count, double number)
 {
+    const struct metrics_label host = {"host", t->host};
+    const size_t own = t->host != NULL;
+
     put_text(t, "foliot_");
     put_text(t, name);
-    for (int i = 0; i < 2 && labels[i] != NULL; i++) {
+    for (size_t i = 0; i < own + count; i++) {
+        const struct metrics_label *label = i < own ? &host : &labels[i - own];
         put_text(t, i == 0 ? "{" : ",");
-        put_label(t, labels[i], values[i]);
+        put_label(t, label->name, label->value);
     }
-    put_text(t, labels[0] != NULL ? "}" : "");
+    put_text(t, own + count > 0 ? "}" : "");
     put_number(t, number);
 }
 
 void metrics_sample(struct metrics_text *t, const char *name, const char *label, const char *value,
                     double number)
 {
-    const char *const labels[2] = {label, NULL}, *const values[2] = {value, NULL};
-    metrics_sample2(t, name, labels, values, number);
+    const struct metrics_label one = {label, value};
+    metrics_sample_n(t, name, &one, label != NULL, number);
 }
 
 void metrics_counter(struct metrics_text *t, const char *name, const char *help, uint64_t number)

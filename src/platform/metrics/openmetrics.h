@@ -14,8 +14,12 @@
 struct metrics_text {
     char *bytes;
     size_t size, capacity;
-    bool failed; /* no memory */
-    bool plain;  /* the older format; set before the first family */
+    bool failed;      /* no memory */
+    bool plain;       /* the older format; set before the first family */
+    const char *host; /* not NULL: a label host="…" of every sample; the caller keeps it */
+};
+struct metrics_label {
+    const char *name, *value;
 };
 
 /* Which, by the request's Accept (NULL: none): fills `plain`, returns the content type. */
@@ -28,9 +32,9 @@ void metrics_family(struct metrics_text *t, const char *name, const char *type, 
 /* A sample of the family: label NULL: none. */
 void metrics_sample(struct metrics_text *t, const char *name, const char *label, const char *value,
                     double number);
-/* Two labels. */
-void metrics_sample2(struct metrics_text *t, const char *name, const char *const labels[2],
-                     const char *const values[2], double number);
+/* Any number of labels. */
+void metrics_sample_n(struct metrics_text *t, const char *name, const struct metrics_label *labels,
+                      size_t count, double number);
 /* A family with one sample. */
 void metrics_counter(struct metrics_text *t, const char *name, const char *help, uint64_t number);
 void metrics_gauge(struct metrics_text *t, const char *name, const char *unit, const char *help,

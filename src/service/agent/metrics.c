@@ -103,6 +103,7 @@ static void on_request(void *context, struct http_request *request)
         return;
     }
     const char *type = metrics_negotiate(&t, http_header(request, "Accept"));
+    t.host = a->config->host[0] != 0 ? a->config->host : NULL;
     put_clock(a, &t);
     put_ports(a, &t);
     put_mesh(a, &t);

@@ -67,4 +67,7 @@ void alerting_put_incident(const struct alerting *g, struct json_writer *j, cons
                            const struct alert_incident *incident);
 void alerting_put_silences(const struct alerting *g, struct json_writer *j, const char *key);
 void alerting_put_rules(const struct alerting *g, struct json_writer *j, const char *key);
+/* Open incidents that `view` shows, one sample each; the engine's and the receivers' figures. */
+void alerting_put_incident_metrics(const struct alerting *g, struct metrics_text *t,
+                                   const struct alerting_view *view);
 void alerting_metrics(struct alerting *g, struct metrics_text *t);

@@ -230,9 +230,32 @@ void alerting_save(struct alerting *g, struct json_writer *j)
 
 /* ---- metrics ---------------------------------------------------------------------------------------------------- */
 
+void alerting_put_incident_metrics(const struct alerting *g, struct metrics_text *t,
+                                   const struct alerting_view *view)
+{
+    struct alert_incident c;
+    size_t cursor = 0;
+
+    metrics_family(t, "incident_open", "gauge", NULL,
+                   "An incident that is not over; element: its cause; host: whose that is.");
+    while (alerts_next_incident(g->engine, &cursor, &c)) {
+        char number[24];
+        const struct metrics_label labels[] = {
+            {"incident", number},
+            {"severity", alert_severity_word(c.severity)},
+            {"element", c.cause},
+            {"host", c.host},
+            {"silenced", c.silenced ? "yes" : "no"},
+        };
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)c.id);
+        if (is_open(&c) && view->incident(view->context, &c)) {
+            metrics_sample_n(t, "incident_open", labels, ARRAY_COUNT(labels), 1);
+        }
+    }
+}
+
 void alerting_metrics(struct alerting *g, struct metrics_text *t)
 {
-    static const char *const labels[2] = {"receiver", "outcome"};
     struct alert_counters c;
 
     alerts_counters(g->engine, &c);
@@ -250,11 +273,12 @@ void alerting_metrics(struct alerting *g, struct metrics_text *t)
         struct deliver_counters d;
         deliver_counters(g->deliver, k, &d);
         for (int outcome = 0; outcome < 3; outcome++) {
-            const char *const values[2] = {g->file.receivers[k].name, words[outcome]};
+            const struct metrics_label labels[] = {{"receiver", g->file.receivers[k].name},
+                                                   {"outcome", words[outcome]}};
             const uint64_t count = outcome == 0   ? d.delivered
                                    : outcome == 1 ? d.failed
                                                   : d.given_up;
-            metrics_sample2(t, "alert_deliveries_total", labels, values, (double)count);
+            metrics_sample_n(t, "alert_deliveries_total", labels, 2, (double)count);
         }
     }
 }

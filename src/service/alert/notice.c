@@ -36,6 +36,7 @@ void alert_notice_init(struct alert_notice *n, const struct alert_action *action
     n->hosts = c->hosts;
     n->nics = c->links;
     snprintf(n->cause, sizeof(n->cause), "%s", c->cause);
+    snprintf(n->host, sizeof(n->host), "%s", c->host);
     snprintf(n->text, sizeof(n->text), "%s", c->text);
     snprintf(n->acknowledged_by, sizeof(n->acknowledged_by), "%s",
              c->acknowledged_by != NULL ? c->acknowledged_by : "");
@@ -109,8 +110,9 @@ static void put_plain(struct json_writer *j, const struct alert_notice *n)
     json_put_end(j);
 }
 
-/* https://github.com/prometheus/alertmanager, api/v2/openapi.yaml: postableAlerts. Labels name the alert, so
- * that nothing that changes in an incident's life is among them but its severity, which routes it. */
+/* https://github.com/prometheus/alertmanager, api/v2/openapi.yaml: postableAlerts. Labels name the alert, and
+ * routes, silences and inhibitions match them: severity, element and host are labels although they may change when
+ * an incident turns out to be worse or larger. What has the labels of before then ends by its endsAt. */
 static void put_alertmanager(struct json_writer *j, const struct alert_notice *n)
 {
     const bool alive = n->event == ALERT_HEARTBEAT;
@@ -124,6 +126,8 @@ static void put_alertmanager(struct json_writer *j, const struct alert_notice *n
     if (!alive) {
         snprintf(number, sizeof(number), "%llu", (unsigned long long)n->incident);
         json_put_string(j, "incident", number);
+        json_put_string(j, "element", n->cause);
+        json_put_string(j, "host", n->host); /* Alertmanager drops empty labels */
     }
     json_put_end(j);
     json_put_object(j, "annotations");

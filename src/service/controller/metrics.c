@@ -3,6 +3,7 @@
 #include "platform/metrics/openmetrics.h"
 #include "platform/metrics/own.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,22 +26,10 @@ static void put_hosts(const struct api_call *call, struct metrics_text *t, struc
                    "Health of a host; unknown when it is silent.");
     for (uint32_t i = 0; i < c->host_count; i++) {
         for (int s = HEALTH_UNKNOWN; shown(call, c->hosts[i]) && s <= HEALTH_BAD; s++) {
-            const char *const labels[2] = {"host", "foliot_host_health"}, *const values[2] = {
-                                                                              c->hosts[i]->name,
-                                                                              health_word(
-                                                                                  (enum health)s)};
-            metrics_sample2(t, "host_health", labels, values,
-                            fleet_health(c, c->hosts[i], now) == (enum health)s);
-        }
-    }
-    metrics_family(t, "host_clock_bound_seconds", "gauge", "seconds",
-                   "Half width of the hard bound of a host's clock.");
-    for (uint32_t i = 0; i < c->host_count; i++) {
-        const struct fleet_host *h = c->hosts[i];
-        if (shown(call, h) && h->reported && h->clock.hard_ns >= 0 &&
-            fleet_freshness(c, h, now) != FRESHNESS_STALE) {
-            metrics_sample(t, "host_clock_bound_seconds", "host", h->name,
-                           (double)h->clock.hard_ns * 1e-9);
+            const struct metrics_label labels[] = {
+                {"host", c->hosts[i]->name}, {"foliot_host_health", health_word((enum health)s)}};
+            metrics_sample_n(t, "host_health", labels, 2,
+                             fleet_health(c, c->hosts[i], now) == (enum health)s);
         }
     }
     metrics_family(t, "host_heard_timestamp_seconds", "gauge", "seconds",
@@ -92,6 +81,184 @@ static uint32_t findings_open(const struct fleet_host *h)
 static uint32_t sensors_off(const struct fleet_host *h)
 {
     return h->sensor_off_count;
+}
+
+/* ---- what hosts report: the names and labels that agents' own /metrics and remote write have, too ---- */
+
+/* A silent host's figures are of the past. */
+static bool current(const struct api_call *call, const struct fleet_host *h)
+{
+    return shown(call, h) && h->reported &&
+           fleet_freshness(call->c, h, controller_mono()) != FRESHNESS_STALE;
+}
+
+static void put_clocks(const struct api_call *call, struct metrics_text *t)
+{
+    static const char *const words[] = {"UNKNOWN", "SYNCED", "HOLDOVER", "DISRUPTED"};
+    const struct controller *c = call->c;
+    metrics_family(t, "clock_status", "stateset", NULL, "Status of a host's clock.");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        for (uint32_t s = 0; current(call, c->hosts[i]) && s < ARRAY_COUNT(words); s++) {
+            const struct metrics_label labels[] = {{"host", c->hosts[i]->name},
+                                                   {"foliot_clock_status", words[s]}};
+            metrics_sample_n(t, "clock_status", labels, 2, c->hosts[i]->clock.status == s);
+        }
+    }
+}
+
+/* A family of one value per host; NaN: none. */
+static void put_reported(const struct api_call *call, struct metrics_text *t, const char *name,
+                         const char *type, const char *unit, const char *help,
+                         double (*value)(const struct controller *c, const struct fleet_host *h))
+{
+    const struct controller *c = call->c;
+    char sample[96];
+    snprintf(sample, sizeof(sample), "%s%s", name, strcmp(type, "counter") == 0 ? "_total" : "");
+    metrics_family(t, name, type, unit, help);
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const double v = current(call, c->hosts[i]) ? value(c, c->hosts[i]) : NAN;
+        if (!isnan(v)) {
+            metrics_sample(t, sample, "host", c->hosts[i]->name, v);
+        }
+    }
+}
+
+static double hard_bound(const struct controller *c, const struct fleet_host *h)
+{
+    return h->clock.hard_ns >= 0 ? (double)h->clock.hard_ns * 1e-9 : NAN;
+}
+
+static double agent_cpu(const struct controller *c, const struct fleet_host *h)
+{
+    return h->cost.cpu_ppm * 1e-6;
+}
+
+static double reports_lost(const struct controller *c, const struct fleet_host *h)
+{
+    return (double)h->cost.reports_lost;
+}
+
+static double ticks_late(const struct controller *c, const struct fleet_host *h)
+{
+    return (double)h->cost.late_ticks;
+}
+
+static double packets_bad(const struct controller *c, const struct fleet_host *h)
+{
+    return (double)h->cost.packets_bad;
+}
+
+enum port_sum { SUM_RX_BYTES, SUM_TX_BYTES, SUM_ERRORS, SUM_DROPS };
+
+static double sum_of_ports(const struct controller *c, const struct fleet_host *h, enum port_sum of)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        const struct fleet_nic *n = c->nics[h->nics[i]];
+        sum += of == SUM_RX_BYTES   ? n->rx_bytes
+               : of == SUM_TX_BYTES ? n->tx_bytes
+               : of == SUM_ERRORS   ? n->rx_errors + n->tx_errors
+                                    : n->rx_drops + n->tx_drops;
+    }
+    return (double)sum;
+}
+
+static double rx_bytes(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_RX_BYTES);
+}
+
+static double tx_bytes(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_TX_BYTES);
+}
+
+static double port_errors(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_ERRORS);
+}
+
+static double port_drops(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_DROPS);
+}
+
+static double worst_delay(const struct controller *c, const struct fleet_host *h)
+{
+    double worst = NAN;
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        if (h->paths[i].p99 != DELAY_CODE_NONE) {
+            worst = fmax(worst, (double)delay_decode(h->paths[i].p99) * 1e-9);
+        }
+    }
+    return worst;
+}
+
+/* On a dead path nothing arrives that would prove what was lost: its share isn't reported, and is all. */
+static double worst_loss(const struct controller *c, const struct fleet_host *h)
+{
+    double worst = NAN;
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        const struct fleet_path *p = &h->paths[i];
+        if (p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN) {
+            const bool dead = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
+            worst = fmax(worst, dead ? 1 : p->loss_ppm * 1e-6);
+        }
+    }
+    return worst;
+}
+
+/* Two figures a NIC and no more: 100,000 of them are one scrape. Traffic is a sum per host. */
+static void put_ports(const struct api_call *call, struct metrics_text *t)
+{
+    const struct controller *c = call->c;
+    for (int downs = 0; downs < 2; downs++) {
+        metrics_family(t, downs ? "port_carrier_downs" : "port_up", downs ? "counter" : "gauge",
+                       NULL, downs ? "Times that carrier was lost." : "1: the port has carrier.");
+        for (uint32_t i = 0; i < c->host_count; i++) {
+            const struct fleet_host *h = c->hosts[i];
+            for (uint32_t k = 0; current(call, h) && k < h->nic_count; k++) {
+                const struct fleet_nic *n = c->nics[h->nics[k]];
+                const struct metrics_label labels[] = {{"host", h->name}, {"nic", n->name}};
+                if (!n->reported || n->state == FOLIOT__V1__PORT_STATE__PORT_UNKNOWN) {
+                    continue;
+                }
+                metrics_sample_n(t, downs ? "port_carrier_downs_total" : "port_up", labels, 2,
+                                 downs ? (double)n->carrier_downs
+                                       : n->state == FOLIOT__V1__PORT_STATE__PORT_UP);
+            }
+        }
+    }
+}
+
+static void put_all_reported(const struct api_call *call, struct metrics_text *t)
+{
+    put_clocks(call, t);
+    put_reported(call, t, "clock_hard_bound_seconds", "gauge", "seconds",
+                 "Half width of the hard bound of a host's clock.", hard_bound);
+    put_reported(call, t, "host_clock_bound_seconds", "gauge", "seconds",
+                 "The same as clock_hard_bound_seconds, by its earlier name.", hard_bound);
+    put_reported(call, t, "agent_cpu_ratio", "gauge", "ratio",
+                 "Share of one core that a host's agent takes.", agent_cpu);
+    put_reported(call, t, "reports_lost", "counter", NULL,
+                 "Reports that an agent gave up for room.", reports_lost);
+    put_reported(call, t, "ticks_late", "counter", NULL,
+                 "Times that an agent was late and judged nothing.", ticks_late);
+    put_reported(call, t, "packets_bad", "counter", NULL, "Packets that are no good probes.",
+                 packets_bad);
+    put_reported(call, t, "host_receive_bytes", "counter", "bytes",
+                 "Received by all NICs of a host.", rx_bytes);
+    put_reported(call, t, "host_transmit_bytes", "counter", "bytes", "Sent by all NICs of a host.",
+                 tx_bytes);
+    put_reported(call, t, "host_port_errors", "counter", NULL,
+                 "Receive and transmit errors of all NICs of a host.", port_errors);
+    put_reported(call, t, "host_port_drops", "counter", NULL,
+                 "Receive and transmit drops of all NICs of a host.", port_drops);
+    put_reported(call, t, "host_worst_path_owd_seconds", "gauge", "seconds",
+                 "p99 one-way delay of the slowest path into a host.", worst_delay);
+    put_reported(call, t, "host_worst_path_loss_ratio", "gauge", "ratio",
+                 "Loss of the worst path into a host.", worst_loss);
+    put_ports(call, t);
 }
 
 /* What it takes to run it. */
@@ -205,6 +372,9 @@ void api_get_metrics(struct api_call *call)
     put_per_host(call, &t, "host_findings_open", "Open findings of a host.", findings_open);
     put_per_host(call, &t, "host_sensors_off", "What a host's agent can't watch.", sensors_off);
     put_unwatched(call, &t);
+    put_all_reported(call, &t);
+    const struct alerting_view view = {.incident = scope_sees_incident, .context = call};
+    alerting_put_incident_metrics(c->alerting, &t, &view);
     if (call->visible == NULL) {
         alerting_metrics(c->alerting, &t);
         remote_metrics(c->remote, &t);
