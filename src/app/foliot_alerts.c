@@ -7,96 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "app/foliot_command.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 #include "base/time.h"
-#include "platform/http/client.h"
-#include "platform/tls/tls.h"
-
-#define API_DEFAULT   "http://127.0.0.1:7639"
-#define TOKEN_DEFAULT "/etc/foliot/token"
-enum { ANSWER_MAX = 256 << 20, TIMEOUT_MS = 30000 };
-
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
-
-static void on_answer(void *context, const struct http_result *r)
-{
-    struct alerts_call *c = context;
-    json_error_t error;
-
-    if (r->error < 0) {
-        fprintf(stderr, "foliot alerts: %s: %s\n", c->api, r->words);
-        c->status = EXIT_UNREACHABLE;
-        return;
-    }
-    c->answer = json_loadb(r->body, r->size, 0, &error);
-    c->status = c->answer != NULL ? EXIT_WELL : EXIT_UNREACHABLE;
-    if (r->status != 200) {
-        const char *text =
-            json_string_value(json_object_get(json_object_get(c->answer, "error"), "message"));
-        fprintf(stderr, "foliot alerts: the controller answers %u: %s\n", r->status,
-                text != NULL ? text : "?");
-        c->status = EXIT_NOT_WELL;
-    }
-}
-
-static bool read_token(struct alerts_call *c)
-{
-    const char *given = getenv("FOLIOT_TOKEN");
-    int r;
-
-    if (c->token != NULL) {
-        return true;
-    }
-    r = given != NULL ? 0 : tls_read_file(c->token_path, &c->token);
-    if (given != NULL) {
-        c->token = strdup(given);
-    }
-    if (c->token == NULL) {
-        fprintf(stderr,
-                "foliot alerts: %s: expected a token of the controller's API, found: %s. Give one "
-                "by FOLIOT_TOKEN or "
-                "--token-file\n",
-                c->token_path, strerror(-r));
-        return false;
-    }
-    c->token[strcspn(c->token, " \r\n")] = '\0';
-    return true;
-}
-
-int alerts_ask(struct alerts_call *c, const char *method, const char *path, const char *body)
-{
-    char url[512], bearer[300];
-    const char *const headers[] = {bearer, "Content-Type: application/json", NULL};
-    struct http_call call = {.authority = c->authority,
-                             .method = method,
-                             .body = body,
-                             .size = body != NULL ? strlen(body) : 0,
-                             .answer_max = ANSWER_MAX,
-                             .timeout_ms = TIMEOUT_MS};
-    int r;
-
-    json_decref(c->answer);
-    c->answer = NULL;
-    c->status = EXIT_UNREACHABLE;
-    if (!read_token(c)) {
-        return EXIT_UNREACHABLE;
-    }
-    snprintf(url, sizeof(url), "%s%s", c->api, path);
-    snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", c->token);
-    call.url = url;
-    call.headers = headers;
-    r = http_call_now(&call, on_answer, c);
-    explicit_bzero(bearer, sizeof(bearer));
-    if (r < 0) {
-        fprintf(stderr, "foliot alerts: %s: %s\n", c->api, strerror(-r));
-        return EXIT_UNREACHABLE;
-    }
-    return c->status;
-}
 
 bool alerts_load(const struct alerts_call *c, struct alert_file *ret)
 {
@@ -119,11 +33,10 @@ static const char *text_at(const json_t *o, const char *key)
     return text != NULL ? text : "–";
 }
 
-static int print_json(const struct alerts_call *c)
+static int print_json(const struct alerts_call *c, int status)
 {
-    json_dumpf(c->answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    return c->status;
+    api_print(&c->api);
+    return status;
 }
 
 static void put_incident(struct libscols_table *table, const json_t *i)
@@ -153,18 +66,18 @@ static int list(struct alerts_call *c, bool all, bool json)
                                          ">ALERTS",   "ACK BY",   "CAUSE", NULL};
     struct libscols_table *table;
     int status =
-        alerts_ask(c, "GET", all ? "/api/v1/incidents" : "/api/v1/incidents?open=true", NULL);
+        api_ask(&c->api, "GET", all ? "/api/v1/incidents" : "/api/v1/incidents?open=true", NULL);
     size_t index;
     json_t *i;
 
     if (status != EXIT_WELL || json) {
-        return status != EXIT_WELL ? status : print_json(c);
+        return status != EXIT_WELL ? status : print_json(c, status);
     }
     table = table_new(titles);
     if (table == NULL) {
         return EXIT_UNREACHABLE;
     }
-    json_array_foreach(json_object_get(c->answer, "items"), index, i)
+    json_array_foreach(json_object_get(c->api.answer, "items"), index, i)
     {
         const char *state = text_at(i, "state");
         put_incident(table, i);
@@ -174,7 +87,7 @@ static int list(struct alerts_call *c, bool all, bool json)
         }
     }
     table_show(table, stdout);
-    json_array_foreach(json_object_get(c->answer, "items"), index, i)
+    json_array_foreach(json_object_get(c->api.answer, "items"), index, i)
     {
         printf("%lld: %s\n", (long long)json_integer_value(json_object_get(i, "incident")),
                text_at(i, "text"));
@@ -193,13 +106,13 @@ static int acknowledge(struct alerts_call *c, const char *number, bool json)
         return EXIT_USAGE;
     }
     snprintf(path, sizeof(path), "/api/v1/incidents/%llu", id);
-    status = alerts_ask(c, "POST", path, "{\"acknowledge\":true}");
+    status = api_ask(&c->api, "POST", path, "{\"acknowledge\":true}");
     if (status == EXIT_WELL && json) {
-        return print_json(c);
+        return print_json(c, status);
     }
     if (status == EXIT_WELL) {
         printf("incident %llu is acknowledged by %s: repeats and escalation end\n", id,
-               text_at(c->answer, "acknowledged_by"));
+               text_at(c->api.answer, "acknowledged_by"));
     }
     return status;
 }
@@ -227,29 +140,29 @@ static int silence(struct alerts_call *c, const struct silence_options *o, bool 
     }
     text = json_dumps(body, JSON_COMPACT);
     json_decref(body);
-    status = text != NULL ? alerts_ask(c, "POST", "/api/v1/silences", text) : EXIT_UNREACHABLE;
+    status = text != NULL ? api_ask(&c->api, "POST", "/api/v1/silences", text) : EXIT_UNREACHABLE;
     free(text);
     if (status == EXIT_WELL && json) {
-        return print_json(c);
+        return print_json(c, status);
     }
     if (status == EXIT_WELL) {
-        printf("silence %lld, until %s UTC\n",
-               (long long)json_integer_value(json_object_get(c->answer, "id")),
-               text_time(json_integer_value(json_object_get(c->answer, "until_utc_ns"))).text);
+        printf("silence %lld, until %s\n",
+               (long long)json_integer_value(json_object_get(c->api.answer, "id")),
+               text_time(json_integer_value(json_object_get(c->api.answer, "until_utc_ns"))).text);
     }
     return status;
 }
 
 static int silences(struct alerts_call *c, bool json)
 {
-    const int status = alerts_ask(c, "GET", "/api/v1/silences", NULL);
+    const int status = api_ask(&c->api, "GET", "/api/v1/silences", NULL);
     size_t index;
     json_t *s;
 
     if (status != EXIT_WELL || json) {
-        return status != EXIT_WELL ? status : print_json(c);
+        return status != EXIT_WELL ? status : print_json(c, status);
     }
-    json_array_foreach(json_object_get(c->answer, "items"), index, s)
+    json_array_foreach(json_object_get(c->api.answer, "items"), index, s)
     {
         printf("%lld: rule %s, host %s, element %s, until %s, by %s: %s\n",
                (long long)json_integer_value(json_object_get(s, "id")), text_at(s, "rule"),
@@ -271,7 +184,7 @@ static int unsilence(struct alerts_call *c, const char *number)
         return EXIT_USAGE;
     }
     snprintf(path, sizeof(path), "/api/v1/silences/%s", number);
-    status = alerts_ask(c, "DELETE", path, NULL);
+    status = api_ask(&c->api, "DELETE", path, NULL);
     if (status == EXIT_WELL) {
         printf("silence %s is over\n", number);
     }
@@ -294,7 +207,7 @@ struct arguments {
     struct alerts_call call;
     struct silence_options silence;
     int64_t since_ns;
-    bool json, all, prometheus;
+    bool all, prometheus;
 };
 
 static int run(struct arguments *a, int count, char **words)
@@ -303,16 +216,16 @@ static int run(struct arguments *a, int count, char **words)
     struct alerts_call *c = &a->call;
 
     if (count == 0 || (count == 1 && strcmp(words[0], "list") == 0)) {
-        return list(c, a->all, a->json);
+        return list(c, a->all, a->call.api.json);
     }
     if (count == 2 && strcmp(words[0], "ack") == 0) {
-        return acknowledge(c, words[1], a->json);
+        return acknowledge(c, words[1], a->call.api.json);
     }
     if (count == 1 && strcmp(words[0], "silence") == 0) {
-        return silence(c, &a->silence, a->json);
+        return silence(c, &a->silence, a->call.api.json);
     }
     if (count == 1 && strcmp(words[0], "silences") == 0) {
-        return silences(c, a->json);
+        return silences(c, a->call.api.json);
     }
     if (count == 2 && strcmp(words[0], "unsilence") == 0) {
         return unsilence(c, words[1]);
@@ -341,14 +254,10 @@ static int run(struct arguments *a, int count, char **words)
 
 static int parse(struct arguments *a, int argc, char *argv[])
 {
-    static const struct option table[] = {{"json", no_argument, NULL, 'j'},
+    static const struct option table[] = {API_OPTIONS,
                                           {"all", no_argument, NULL, 'A'},
                                           {"prometheus", no_argument, NULL, 'p'},
                                           {"maintenance", no_argument, NULL, 'm'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"controller", required_argument, NULL, 'c'},
-                                          {"authority", required_argument, NULL, 'a'},
-                                          {"token-file", required_argument, NULL, 't'},
                                           {"file", required_argument, NULL, 'f'},
                                           {"rule", required_argument, NULL, 'r'},
                                           {"host", required_argument, NULL, 'H'},
@@ -357,10 +266,11 @@ static int parse(struct arguments *a, int argc, char *argv[])
                                           {"for", required_argument, NULL, 'd'},
                                           {"since", required_argument, NULL, 's'},
                                           {NULL, 0, NULL, 0}};
-    const char **const texts[] = {
-        ['c'] = &a->call.api,        ['a'] = &a->call.authority, ['t'] = &a->call.token_path,
-        ['f'] = &a->call.file,       ['r'] = &a->silence.rule,   ['H'] = &a->silence.host,
-        ['e'] = &a->silence.element, ['w'] = &a->silence.why};
+    const char **const texts[] = {['f'] = &a->call.file,
+                                  ['r'] = &a->silence.rule,
+                                  ['H'] = &a->silence.host,
+                                  ['e'] = &a->silence.element,
+                                  ['w'] = &a->silence.why};
 
     optind = 1;
     for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
@@ -373,7 +283,7 @@ static int parse(struct arguments *a, int argc, char *argv[])
              !span_parse("alerts", optarg, o == 'd' ? &a->silence.for_ns : &a->since_ns))) {
             return EXIT_USAGE;
         }
-        a->json = a->json || o == 'j';
+        (void)api_option(&a->call.api, o, optarg);
         a->all = a->all || o == 'A';
         a->prometheus = a->prometheus || o == 'p';
         a->silence.maintenance = a->silence.maintenance || o == 'm';
@@ -386,15 +296,11 @@ static int parse(struct arguments *a, int argc, char *argv[])
 
 int command_alerts(int argc, char *argv[])
 {
-    const char *given = getenv("FOLIOT_API");
-    struct arguments a = {
-        .call = {.api = given != NULL ? given : API_DEFAULT, .token_path = TOKEN_DEFAULT},
-        .silence.for_ns = 2 * 3600 * NS_PER_S,
-        .since_ns = 86400 * NS_PER_S};
+    struct arguments a = {.silence.for_ns = 2 * 3600 * NS_PER_S, .since_ns = 86400 * NS_PER_S};
+    api_init(&a.call.api, "alerts");
     int status = parse(&a, argc, argv);
 
     status = status < 0 ? EXIT_WELL : status > 0 ? status : run(&a, argc - optind, argv + optind);
-    json_decref(a.call.answer);
-    tls_wipe(a.call.token);
+    api_done(&a.call.api);
     return status;
 }

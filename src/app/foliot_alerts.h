@@ -4,16 +4,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "app/foliot_api.h"
 #include "service/alert/file.h"
 
 struct alerts_call {
-    const char *api, *authority, *token_path, *file;
-    char *token; /* read at the first question */
-    json_t *answer;
-    int status; /* an exit status */
+    struct api api;
+    const char *file; /* --file */
 };
-/* One question to the controller; call->answer is its object. Returns an exit status, after saying what is wrong. */
-int alerts_ask(struct alerts_call *call, const char *method, const char *path, const char *body);
 /* alerts.yaml of --file, or the default rules. false: said. */
 bool alerts_load(const struct alerts_call *call, struct alert_file *ret);
 

@@ -127,9 +127,9 @@ static int all_pages(struct alerts_call *c, const char *path, json_t **ret)
     snprintf(at, sizeof(at), "%s", path);
     for (bool more = true; more && status == EXIT_WELL;) {
         const char *next;
-        status = alerts_ask(c, "GET", at, NULL);
-        json_array_extend(*ret, json_object_get(c->answer, "items"));
-        next = json_string_value(json_object_get(c->answer, "next"));
+        status = api_ask(&c->api, "GET", at, NULL);
+        json_array_extend(*ret, json_object_get(c->api.answer, "items"));
+        next = json_string_value(json_object_get(c->api.answer, "next"));
         more = next != NULL;
         snprintf(at, sizeof(at), "%s&cursor=%.20s", path, more ? next : "0");
     }
@@ -263,16 +263,16 @@ static int load_one(struct alerts_call *c, struct past *p, const struct kept *k,
                     const struct alert_sample *whose)
 {
     const bool counts = alert_metric_info(k->metric)->counter;
-    const int status = alerts_ask(c, "GET", path, NULL);
-    const json_int_t from = json_integer_value(json_object_get(c->answer, "from_utc_ns")),
-                     step = json_integer_value(json_object_get(c->answer, "step_ns"));
+    const int status = api_ask(&c->api, "GET", path, NULL);
+    const json_int_t from = json_integer_value(json_object_get(c->api.answer, "from_utc_ns")),
+                     step = json_integer_value(json_object_get(c->api.answer, "step_ns"));
     struct moment m = {.kind = k->metric == ALERT_HOST_REPORT ? MOMENT_HOST : MOMENT_SAMPLE,
                        .sample = *whose};
     size_t index;
     json_t *value;
 
     p->step_ns = step > p->step_ns ? step : p->step_ns;
-    json_array_foreach(json_object_get(c->answer, "values"), index, value)
+    json_array_foreach(json_object_get(c->api.answer, "values"), index, value)
     {
         const double number = (double)json_integer_value(value);
         m.at_ns = from + (int64_t)index * step;
@@ -397,8 +397,8 @@ static int load_job(struct alerts_call *c, struct past *p, uint32_t metric, cons
     encode(past_text(job, "job"), name, sizeof(name));
     snprintf(path, sizeof(path), "/api/v1/jobs/%s?user=%" PRId64, name,
              (int64_t)json_integer_value(json_object_get(job, "user")));
-    status = alerts_ask(c, "GET", path, NULL);
-    past = json_object_get(c->answer, "past");
+    status = api_ask(&c->api, "GET", path, NULL);
+    past = json_object_get(c->api.answer, "past");
     from = json_integer_value(json_object_get(past, "from_utc_ns"));
     step = json_integer_value(json_object_get(past, "step_ns"));
     m.sample.job = json_array_size(p->jobs);

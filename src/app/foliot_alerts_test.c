@@ -6,6 +6,7 @@
 
 #include "app/foliot_alerts_past.h"
 #include "app/foliot_command.h"
+#include "app/foliot_text.h"
 
 static uint32_t nic_number(const json_t *end)
 {
@@ -59,14 +60,6 @@ static void play_finding(struct past *p, struct alerts *engine, const struct mom
     alerts_on_finding(engine, (struct mono){m->at_ns}, &f);
 }
 
-static void print_time(int64_t ns)
-{
-    char text[64];
-
-    finding_time_text(ns, text, sizeof(text));
-    printf("%.23s  ", text);
-}
-
 /* Lets time go on to `until`, printing what would have been told. */
 static void play_to(struct past *p, struct alerts *engine, int64_t until, unsigned *told,
                     unsigned *pages)
@@ -82,7 +75,7 @@ static void play_to(struct past *p, struct alerts *engine, int64_t until, unsign
         alerts_tick(engine, now);
         while (alerts_next_action(engine, &action)) {
             if (action.kind == ALERT_ACTION_NOTIFY) {
-                print_time(now.ns);
+                printf("%s  ", text_time(now.ns).text);
                 printf("incident %" PRIu64 " %s%s: %s\n", action.incident.id,
                        alert_event_word(action.event), action.page ? " (page)" : "",
                        action.incident.text);

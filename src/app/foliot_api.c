@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/foliot_foreign.h"
 #include "platform/http/client.h"
 #include "platform/tls/tls.h"
 
@@ -77,11 +78,14 @@ static void on_answer(void *context, const struct http_result *r)
     struct api *a = context;
     json_error_t error;
     if (r->error < 0) {
-        fprintf(stderr, "foliot %s: %s: %s\n", a->command, a->url, r->words);
+        fprintf(stderr, "foliot %s: %s: %s\n", a->command, a->url, foreign_text(r->words).text);
         return;
     }
     a->http_status = (int)r->status;
     a->answer = json_loadb(r->body, r->size, 0, &error);
+    if (!a->json || r->status != 200) {
+        foreign_show(a->answer, a->lines);
+    }
     if (r->status != 200) {
         const char *text =
             json_string_value(json_object_get(json_object_get(a->answer, "error"), "message"));
@@ -131,8 +135,7 @@ int api_ask_json(struct api *a, const char *method, const char *path, json_t *bo
 
 void api_print(const struct api *a)
 {
-    json_dumpf(a->answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    putchar('\n');
+    foreign_print(a->answer, stdout);
 }
 
 const char *api_text(const json_t *object, const char *key)

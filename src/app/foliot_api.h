@@ -13,8 +13,10 @@ struct api {
     const char *url, *authority, *token_path;
     char *token;
     json_t *answer;
+    const char
+        *lines; /* this key's strings are of several lines; NULL: none's (foliot_foreign.h) */
     int http_status;
-    bool json;
+    bool json; /* answers are printed as they came, not shown */
 };
 
 /* --json, --controller, --authority, --token-file, --help: to be put into a command's own table. */

@@ -155,7 +155,7 @@ static bool add_answers(FILE *tar, const struct target *target)
     for (size_t i = 0; done && i < ARRAY_COUNT(kinds); i++) {
         json_t *answer = NULL;
         char name[64], *text;
-        const int rc = client_ask(target->path, kinds[i], &answer);
+        const int rc = client_ask(target->path, kinds[i], true, &answer);
         if (rc < 0) {
             answer = json_pack("{s:s, s:s}", "kind", "error", "message", strerror(-rc));
         }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "app/foliot_api.h"
+#include "app/foliot_foreign.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 #include "base/time.h"
@@ -303,11 +304,11 @@ static int show(struct api *a, const struct wishes *w)
     const int status = collect(a, w, all);
     if (status == EXIT_WELL && a->json) {
         json_t *whole = json_pack("{s:O,s:n}", "items", all, "next");
-        json_dumpf(whole, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        putchar('\n');
+        foreign_print(whole, stdout);
         json_decref(whole);
     } else if (status == EXIT_WELL) {
         /* a tenant may not see them: then their texts are left out */
+        a->lines = "text";
         const bool fleet =
             has_config(all) && api_ask(a, "GET", "/api/v1/config/versions", NULL) == EXIT_WELL;
         print_all(all, w, fleet ? json_object_get(a->answer, "items") : NULL);

@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "app/foliot_foreign.h"
+
 #define ANSWER_MAX (64U << 20) /* a mesh of 16 NICs, 64 peers and 8 paths is 4 MiB */
 #define TIMEOUT_MS 3000
 
@@ -115,7 +117,7 @@ static void drop_front(struct client *client, size_t size)
     memmove(client->buffer, client->buffer + size, client->size);
 }
 
-static int parse(const char *line, size_t size, json_t **ret_answer)
+static int parse(const char *line, size_t size, bool raw, json_t **ret_answer)
 {
     json_error_t error;
     json_t *answer = json_loadb(line, size, 0, &error);
@@ -128,11 +130,15 @@ static int parse(const char *line, size_t size, json_t **ret_answer)
     }
     kind = json_string_value(json_object_get(answer, "kind"));
     if (kind == NULL || strcmp(kind, "error") == 0) {
+        foreign_show(answer, NULL);
         const char *message = json_string_value(json_object_get(answer, "message"));
         fprintf(stderr, "foliot: the agent refuses: %s\n",
                 message != NULL ? message : "it does not say why");
         json_decref(answer);
         return -EPROTO;
+    }
+    if (!raw) {
+        foreign_show(answer, NULL);
     }
     *ret_answer = answer;
     return 0;
@@ -150,7 +156,7 @@ int client_receive(struct client *client, int timeout_ms, json_t **ret_answer)
 
         if (end != NULL) {
             const size_t size = (size_t)(end - client->buffer);
-            const int rc = parse(client->buffer, size, ret_answer);
+            const int rc = parse(client->buffer, size, client->raw, ret_answer);
             drop_front(client, size + 1);
             return rc;
         }
@@ -201,7 +207,7 @@ int client_copy(struct client *client, size_t size, int timeout_ms, int to_fd)
     return 0;
 }
 
-int client_ask(const char *path, const char *what, json_t **ret_answer)
+int client_ask(const char *path, const char *what, bool raw, json_t **ret_answer)
 {
     struct client client;
     int rc = client_open(&client, path);
@@ -209,6 +215,7 @@ int client_ask(const char *path, const char *what, json_t **ret_answer)
     if (rc < 0) {
         return rc;
     }
+    client.raw = raw;
     rc = client_send(&client, "get", what);
     if (rc == 0 || rc == -EPIPE) { /* who hangs up may have said why */
         rc = client_receive(&client, TIMEOUT_MS, ret_answer);
@@ -255,7 +262,7 @@ size_t client_ask_all(const struct options *options, const char *what, bool loud
     size_t answered = 0;
 
     for (size_t i = 0; i < options->target_count; i++) {
-        const int rc = client_ask(options->targets[i].path, what, &ret_answers[i]);
+        const int rc = client_ask(options->targets[i].path, what, options->json, &ret_answers[i]);
         if (rc < 0) {
             ret_answers[i] = NULL;
             if (loud) {

@@ -15,6 +15,7 @@ struct client {
     int fd;
     char *buffer;
     size_t size, capacity; /* bytes held, bytes claimed */
+    bool raw; /* answers are not to be shown: their text stays as it came (foliot_foreign.h) */
 };
 
 /* -ENOENT or -ECONNREFUSED: no agent; -EACCES: may not. */
@@ -26,8 +27,8 @@ MUST_CHECK int client_send(struct client *client, const char *verb, const char *
 MUST_CHECK int client_receive(struct client *client, int timeout_ms, json_t **ret_answer);
 /* Exactly `size` raw bytes after an object, into a file descriptor. */
 MUST_CHECK int client_copy(struct client *client, size_t size, int timeout_ms, int to_fd);
-/* open, send, receive, close. */
-MUST_CHECK int client_ask(const char *path, const char *what, json_t **ret_answer);
+/* open, send, receive, close. raw: as in struct client. */
+MUST_CHECK int client_ask(const char *path, const char *what, bool raw, json_t **ret_answer);
 /* Says on stderr why an agent could not be asked and what to do. */
 void client_explain(const struct target *target, int rc);
 

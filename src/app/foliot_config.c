@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/foliot_api.h"
+#include "app/foliot_text.h"
 #include "base/time.h"
 
 enum { TEXT_MAX = 16384 };
@@ -46,26 +47,13 @@ static char *read_file(const char *path)
     return text;
 }
 
-static const char *when(const json_t *object, const char *key)
-{
-    static char text[32];
-    const json_t *at = json_object_get(object, key);
-    const time_t seconds = json_integer_value(at) / NS_PER_S;
-    struct tm tm;
-    if (!json_is_integer(at) || gmtime_r(&seconds, &tm) == NULL) {
-        return "-";
-    }
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    return text;
-}
-
 /* ---- looking ---- */
 
 static void print_version(const json_t *v, const char *what)
 {
     printf("# version %s, %s: by %s at %s%s%s; runs on %s hosts\n",
-           api_number_text(v, "version").text, what, api_text(v, "who"), when(v, "at_utc_ns"),
-           json_is_string(json_object_get(v, "why")) ? ": " : "",
+           api_number_text(v, "version").text, what, api_text(v, "who"),
+           field_time(v, "at_utc_ns").text, json_is_string(json_object_get(v, "why")) ? ": " : "",
            json_is_string(json_object_get(v, "why")) ? api_text(v, "why") : "",
            api_number_text(v, "hosts").text);
 }
@@ -75,7 +63,7 @@ static void print_trial(const json_t *trial)
     size_t i;
     json_t *host;
     print_version(json_object_get(trial, "version"), "being tried");
-    printf("#   until %s by", when(trial, "until_utc_ns"));
+    printf("#   until %s by", field_time(trial, "until_utc_ns").text);
     json_array_foreach(json_object_get(trial, "hosts"), i, host)
     {
         if (i < 8) {
@@ -100,7 +88,7 @@ static int show(struct config_call *c)
     }
     if (json_is_true(json_object_get(a, "observe"))) {
         printf("# OBSERVE since %s by %s: jobs only measure, on %s hosts so far\n",
-               when(a, "observe_since_utc_ns"), api_text(a, "observe_by"),
+               field_time(a, "observe_since_utc_ns").text, api_text(a, "observe_by"),
                api_number_text(a, "hosts_observing").text);
     }
     if (json_is_object(trial)) {
@@ -131,12 +119,12 @@ static int history(struct config_call *c)
         }
         return status;
     }
-    printf("%-8s %-10s %-20s %-16s %6s  %s\n", "VERSION", "STATE", "AT", "BY", "HOSTS", "WHY");
+    printf("%-8s %-10s %-30s %-16s %6s  %s\n", "VERSION", "STATE", "AT", "BY", "HOSTS", "WHY");
     json_array_foreach(json_object_get(c->api.answer, "items"), i, v)
     {
         const bool ended = json_is_string(json_object_get(v, "ended_why"));
-        printf("%-8s %-10s %-20s %-16s %6s  %s%s%s\n", api_number_text(v, "version").text,
-               api_text(v, "state"), when(v, "at_utc_ns"), api_text(v, "who"),
+        printf("%-8s %-10s %-30s %-16s %6s  %s%s%s\n", api_number_text(v, "version").text,
+               api_text(v, "state"), field_time(v, "at_utc_ns").text, api_text(v, "who"),
                api_number_text(v, "hosts").text, api_text(v, "why"), ended ? "; " : "",
                ended ? api_text(v, "ended_why") : "");
     }
@@ -206,7 +194,8 @@ static int say_applied(struct config_call *c)
     } else if (json_is_object(trial)) {
         printf("version %s is tried by %zu hosts until %s; then it is for all, if they stay well\n",
                api_number_text(json_object_get(trial, "version"), "version").text,
-               json_array_size(json_object_get(trial, "hosts")), when(trial, "until_utc_ns"));
+               json_array_size(json_object_get(trial, "hosts")),
+               field_time(trial, "until_utc_ns").text);
     } else {
         printf("version %s is in force: hosts hear of it with their next word\n",
                api_number_text(json_object_get(c->api.answer, "active"), "version").text);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "app/foliot_client.h"
+#include "app/foliot_foreign.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 
@@ -153,7 +154,7 @@ static int print_checks(const json_t *checks, const char *host, FILE *out)
 static int doctor_one(const struct options *options, const struct target *target, bool local)
 {
     json_t *status_answer = NULL, *answer = NULL, *checks = json_array(), *whole;
-    int rc = client_ask(target->path, "status", &status_answer), status;
+    int rc = client_ask(target->path, "status", options->json, &status_answer), status;
 
     if (local) {
         check_config(checks);
@@ -163,7 +164,7 @@ static int doctor_one(const struct options *options, const struct target *target
     check_agent_found(checks, target, rc);
     if (rc == 0) {
         check_versions(checks, status_answer);
-        if (client_ask(target->path, "doctor", &answer) == 0) {
+        if (client_ask(target->path, "doctor", options->json, &answer) == 0) {
             json_array_extend(checks, json_object_get(answer, "checks"));
         }
     }
@@ -171,8 +172,7 @@ static int doctor_one(const struct options *options, const struct target *target
         whole = answer != NULL ? json_copy(answer)
                                : json_pack("{s:i, s:s}", "version", 1, "kind", "doctor");
         json_object_set(whole, "checks", checks);
-        json_dumpf(whole, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        putchar('\n');
+        foreign_print(whole, stdout);
         json_decref(whole);
         status = rc == 0 ? EXIT_WELL : EXIT_NOT_WELL;
     } else {

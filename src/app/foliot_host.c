@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "app/foliot_foreign.h"
 #include "app/foliot_measure.h"
+#include "app/foliot_text.h"
 #include "base/time.h"
 #include "platform/tls/tls.h"
 
@@ -43,8 +44,7 @@ static int list(struct api *c)
     }
     if (status == EXIT_WELL && c->json) {
         json_t *whole = json_pack("{s:O,s:n}", "items", all, "next");
-        json_dumpf(whole, stdout, JSON_COMPACT);
-        putchar('\n');
+        foreign_print(whole, stdout);
         json_decref(whole);
     } else if (status == EXIT_WELL) {
         size_t i;
@@ -63,8 +63,7 @@ static int list(struct api *c)
 static int print_answer(struct api *c, int status, const char *format, const char *key)
 {
     if (status == EXIT_WELL && c->json) {
-        json_dumpf(c->answer, stdout, JSON_COMPACT);
-        putchar('\n');
+        api_print(c);
     } else if (status == EXIT_WELL) {
         printf(format, api_text(c->answer, key));
     }
@@ -73,26 +72,13 @@ static int print_answer(struct api *c, int status, const char *format, const cha
 
 /* ---- rotation ---- */
 
-static const char *at(const json_t *object, const char *key)
-{
-    static char text[32];
-    const json_t *ns = json_object_get(object, key);
-    const time_t s = json_integer_value(ns) / NS_PER_S;
-    struct tm tm;
-    if (!json_is_integer(ns) || gmtime_r(&s, &tm) == NULL) {
-        return "-";
-    }
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    return text;
-}
-
 static void print_rotation(const json_t *answer)
 {
     const json_t *a = json_object_get(answer, "authority"),
                  *k = json_object_get(answer, "fleet_key");
     size_t i;
     json_t *host;
-    printf("authority: good until %s; ", at(a, "not_after_utc_ns"));
+    printf("authority: good until %s; ", field_time(a, "not_after_utc_ns").text);
     if (json_is_true(json_object_get(a, "rotating"))) {
         printf("the one before is trusted too, until %s hosts have left it:",
                api_number_text(a, "hosts_left_count").text);
@@ -107,8 +93,8 @@ static void print_rotation(const json_t *answer)
     printf("fleet key: %s", api_number_text(k, "id").text);
     if (json_is_integer(json_object_get(k, "next_id"))) {
         printf("; %s is used from %s on", api_number_text(k, "next_id").text,
-               at(k, "next_used_utc_ns"));
-        printf(", the old one ends at %s", at(k, "old_ends_utc_ns"));
+               field_time(k, "next_used_utc_ns").text);
+        printf(", the old one ends at %s", field_time(k, "old_ends_utc_ns").text);
     }
     printf("; %s hosts have an older file\n", api_number_text(k, "hosts_behind").text);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/foliot_foreign.h"
 #include "app/foliot_jobs.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
@@ -52,6 +53,7 @@ static int load(struct run *run, const char *path)
     int rc;
 
     run->file = json_load_file(path, 0, &error);
+    foreign_show(run->file, NULL);
     run->job = field_string(run->file, "job");
     answers = json_object_get(run->file, "answers");
     if (strcmp(field_string(run->file, "kind"), "job-run") != 0 || !json_is_array(answers)) {
@@ -371,8 +373,7 @@ static int print_json(const struct comparison *c, const char *verdict, FILE *out
     if (root == NULL) {
         return -ENOMEM;
     }
-    json_dumpf(root, out, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    fputc('\n', out);
+    foreign_print(root, out);
     json_decref(root);
     return 0;
 }

@@ -1,10 +1,9 @@
 /* foliot_levels.c: `foliot levels`: service levels of the fleet: met or broken, since when, by whom. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "app/foliot_api.h"
-#include "base/time.h"
+#include "app/foliot_text.h"
 
 static void value_text(const char *unit, const json_t *v, char ret[32])
 {
@@ -20,19 +19,6 @@ static void value_text(const char *unit, const json_t *v, char ret[32])
     }
 }
 
-static const char *since(const json_t *level)
-{
-    static char text[32];
-    const json_t *at = json_object_get(level, "since_utc_ns");
-    const time_t s = json_integer_value(at) / NS_PER_S;
-    struct tm tm;
-    if (!json_is_integer(at) || gmtime_r(&s, &tm) == NULL) {
-        return "-";
-    }
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    return text;
-}
-
 static void print_level(const json_t *l)
 {
     const json_t *worst = json_object_get(l, "worst"), *by = json_object_get(l, "by");
@@ -42,9 +28,10 @@ static void print_level(const json_t *l)
     json_t *nic;
     value_text(unit, json_object_get(l, "limit"), limit);
     value_text(unit, json_object_get(worst, "value"), value);
-    printf("%-20s %-8s %-20s %-8s %-6s <= %-12s %-12s %s of %s\n", api_text(l, "name"),
-           api_text(l, "state"), since(l), api_text(l, "measure"), api_text(l, "within"), limit,
-           value, api_number_text(l, "paths_beyond").text, api_number_text(l, "paths").text);
+    printf("%-20s %-8s %-30s %-8s %-6s <= %-12s %-12s %s of %s\n", api_text(l, "name"),
+           api_text(l, "state"), field_time(l, "since_utc_ns").text, api_text(l, "measure"),
+           api_text(l, "within"), limit, value, api_number_text(l, "paths_beyond").text,
+           api_number_text(l, "paths").text);
     if (strcmp(api_text(l, "state"), "broken") == 0) {
         printf("    worst: %s -> %s, path by port %s; by", api_text(worst, "from"),
                api_text(worst, "to"), api_number_text(worst, "port").text);
@@ -70,7 +57,7 @@ static int show(struct api *api)
         return status;
     }
     if (!api->json) {
-        printf("%-20s %-8s %-20s %-8s %-6s %-15s %-12s %s\n", "LEVEL", "STATE", "SINCE", "MEASURE",
+        printf("%-20s %-8s %-30s %-8s %-6s %-15s %-12s %s\n", "LEVEL", "STATE", "SINCE", "MEASURE",
                "WITHIN", "LIMIT", "WORST", "PATHS BEYOND");
     }
     json_array_foreach(json_object_get(api->answer, "items"), i, l)

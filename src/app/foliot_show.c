@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "app/foliot_client.h"
+#include "app/foliot_foreign.h"
 #include "app/foliot_text.h"
 
 static volatile sig_atomic_t stopped;
@@ -30,8 +31,7 @@ static void print_json(const struct options *options, json_t *const answers[])
 {
     for (size_t i = 0; i < options->target_count; i++) {
         if (answers[i] != NULL) {
-            json_dumpf(answers[i], stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-            putchar('\n');
+            foreign_print(answers[i], stdout);
         }
     }
 }
@@ -105,6 +105,7 @@ int show_follow(const struct options *options, const char *what,
         client_explain(&options->targets[0], rc);
         return EXIT_UNREACHABLE;
     }
+    client.raw = options->json;
     rc = client_send(&client, "watch", what);
     while (rc == 0) {
         rc = client_receive(&client, -1, &answer);
@@ -112,8 +113,7 @@ int show_follow(const struct options *options, const char *what,
             break;
         }
         if (options->json) {
-            json_dumpf(answer, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-            putchar('\n');
+            foreign_print(answer, stdout);
         } else {
             print(options, answer, stdout);
         }

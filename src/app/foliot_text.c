@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bug.h"
 #include "base/time.h"
+#include "core/finding/finding.h"
 
 #define UNKNOWN "–"
 
@@ -58,23 +58,10 @@ struct cell text_us(int64_t ns)
 
 struct cell text_time(int64_t utc_ns)
 {
-    int64_t seconds = utc_ns / NS_PER_S, rest = utc_ns % NS_PER_S;
-    struct cell cell;
-    struct tm tm;
-    time_t when;
-    char day[40];
+    char text[40];
 
-    if (rest < 0) {
-        seconds--;
-        rest += NS_PER_S;
-    }
-    when = (time_t)seconds;
-    if (gmtime_r(&when, &tm) == NULL || strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm) == 0) {
-        snprintf(cell.text, sizeof(cell.text), "%" PRId64 " ns", utc_ns);
-        return cell;
-    }
-    snprintf(cell.text, sizeof(cell.text), "%s.%03d UTC", day, (int)(rest / NS_PER_MS));
-    return cell;
+    finding_time_text(utc_ns, text, sizeof(text));
+    return text_format("%s UTC", text);
 }
 
 struct cell text_age(int64_t ns)
@@ -170,6 +157,14 @@ struct cell field_integer(const json_t *object, const char *name)
 struct cell field_ppm(const json_t *object, const char *name)
 {
     return field_as(object, name, text_ppm);
+}
+
+struct cell field_time(const json_t *object, const char *name)
+{
+    struct cell unknown = {"-"};
+    int64_t value;
+
+    return field_get(object, name, &value) ? text_time(value) : unknown;
 }
 
 struct cell field_text(const json_t *object, const char *name)

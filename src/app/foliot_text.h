@@ -20,7 +20,7 @@ struct cell text_format(const char *format, ...) __attribute__((format(printf, 1
 struct cell text_ns(int64_t ns);
 /* The same in microseconds always, for columns that are compared. */
 struct cell text_us(int64_t ns);
-/* "2026-11-21 02:45:12.123 UTC". */
+/* "2026-11-21 02:45:12.123456 UTC", as sentences of findings have it: the one format of times. */
 struct cell text_time(int64_t utc_ns);
 /* "5 s", "3 min", "2 h", "4 d". */
 struct cell text_age(int64_t ns);
@@ -37,6 +37,8 @@ struct cell field_ns(const json_t *object, const char *name);
 struct cell field_us(const json_t *object, const char *name);
 struct cell field_integer(const json_t *object, const char *name);
 struct cell field_ppm(const json_t *object, const char *name);
+/* As text_time; "-" if it is not known. */
+struct cell field_time(const json_t *object, const char *name);
 struct cell field_text(const json_t *object, const char *name);
 bool field_get(const json_t *object, const char *name, int64_t *ret_value);
 /* "" if it is no string. */

@@ -94,7 +94,7 @@ class TestPast(unittest.TestCase):
         """[(age in s, event, rest)]"""
         out = []
         for line in text.splitlines():
-            m = re.match(r"(\S+ \S+)  incident \d+ (.*?): (.*)", line)
+            m = re.match(r"(\S+ \S+) UTC  incident \d+ (.*?): (.*)", line)
             if m:
                 at = time.strptime(m[1][:19], "%Y-%m-%d %H:%M:%S")
                 out.append((NOW / S - calendar.timegm(at), m[2], m[3]))
