@@ -20,11 +20,14 @@ static void name_peer(struct MHD_Connection *mhd, char text[INET6_ADDRSTRLEN])
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    snprintf(text, INET6_ADDRSTRLEN, "?");
-    if (info != NULL && info->client_addr->sa_family == AF_INET) {
+    snprintf(text, INET6_ADDRSTRLEN, "local");
+    if (info == NULL || info->client_addr == NULL) {
+        return;
+    }
+    if (info->client_addr->sa_family == AF_INET) {
         const struct sockaddr_in *in = (const void *)info->client_addr;
         inet_ntop(AF_INET, &in->sin_addr, text, INET6_ADDRSTRLEN);
-    } else if (info != NULL && info->client_addr->sa_family == AF_INET6) {
+    } else if (info->client_addr->sa_family == AF_INET6) {
         const struct sockaddr_in6 *in = (const void *)info->client_addr;
         inet_ntop(AF_INET6, &in->sin6_addr, text, INET6_ADDRSTRLEN);
     }

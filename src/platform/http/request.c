@@ -1,4 +1,5 @@
 /* request.c: one request, from its head to the last byte of its answer. */
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,20 @@ const char *http_query(const struct http_request *r, const char *name)
 const char *http_peer(const struct http_request *r)
 {
     return r->connection->peer;
+}
+
+int http_peer_user(const struct http_request *r, uid_t *ret_user)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    if (r->server->config.address == NULL || r->server->config.address[0] != '/') {
+        return -ENOTSUP;
+    }
+    if (getsockopt(r->connection->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
+        return -errno;
+    }
+    *ret_user = peer.uid;
+    return 0;
 }
 
 const void *http_body(const struct http_request *r, size_t *ret_size)

@@ -1,9 +1,6 @@
 /* server.c: libmicrohttpd under sd-event: its socket and its turn in the loop. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -80,40 +77,6 @@ static int on_sweep(sd_event_source *source, uint64_t at, void *context)
     return 0;
 }
 
-static int open_socket(const char *address)
-{
-    char host[256];
-    const char *colon = strrchr(address, ':');
-    if (colon == NULL || (size_t)(colon - address) >= sizeof(host)) {
-        return -EINVAL;
-    }
-    size_t length = (size_t)(colon - address);
-    const bool bracket = length >= 2 && address[0] == '[' && address[length - 1] == ']';
-    snprintf(host, sizeof(host), "%.*s", (int)(length - 2 * bracket), address + bracket);
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
-    struct addrinfo *list = NULL;
-    if (getaddrinfo(host[0] != 0 && strcmp(host, "*") != 0 ? host : NULL, colon + 1, &hints,
-                    &list) != 0) {
-        return -EINVAL;
-    }
-    const int one = 1;
-    int r = -EADDRNOTAVAIL;
-    const int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
-        bind(fd, list->ai_addr, list->ai_addrlen) < 0 || listen(fd, 1024) < 0) {
-        r = -errno;
-        if (fd >= 0) {
-            close(fd);
-        }
-    } else {
-        r = fd;
-    }
-    freeaddrinfo(list);
-    return r;
-}
-
 static int take_socket(int fd)
 {
     return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : fd;
@@ -169,6 +132,11 @@ static int add_sources(struct http_server *s)
     return r < 0 ? r : 0;
 }
 
+static bool is_local(const struct http_server_config *config)
+{
+    return config->address != NULL && config->address[0] == '/';
+}
+
 int http_server_open(const struct http_server_config *config, struct http_server **ret_server)
 {
     struct http_server *s = calloc(1, sizeof(*s));
@@ -178,12 +146,12 @@ int http_server_open(const struct http_server_config *config, struct http_server
         return -ENOMEM;
     }
     s->config = *config;
-    const int fd = config->socket > 0 ? take_socket(config->socket) : open_socket(config->address);
+    const int fd = config->socket > 0 ? take_socket(config->socket) : http_listen(config->address);
     if (fd < 0) {
         free(s);
         return fd;
     }
-    if (getsockname(fd, (struct sockaddr *)&bound, &size) == 0) {
+    if (!is_local(config) && getsockname(fd, (struct sockaddr *)&bound, &size) == 0) {
         s->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                                     : ((struct sockaddr_in *)&bound)->sin_port);
     }
@@ -219,6 +187,9 @@ void http_server_close(struct http_server *s)
     sd_event_source_disable_unref(s->io);
     sd_event_source_disable_unref(s->timer);
     sd_event_source_disable_unref(s->sweep);
+    if (is_local(&s->config)) {
+        (void)unlink(s->config.address);
+    }
     free(s);
 }
 

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 #include "base/bug.h"
@@ -28,8 +29,9 @@ struct http_request;
 
 struct http_server_config {
     sd_event *loop;
-    const char *address; /* "ADDRESS:PORT", "[::1]:PORT"; port 0: any */
-    int socket;          /* 0: opened by `address`; else that listening socket, ours from now on */
+    const char
+        *address; /* "ADDRESS:PORT", "[::1]:PORT"; port 0: any; or the path of a Unix socket */
+    int socket;   /* 0: opened by `address`; else that listening socket, ours from now on */
     const char *key, *certificate; /* PEM; NULL: plain HTTP */
     const char *trust;          /* PEM: authorities of client certificates; NULL: not asked for */
     size_t body_max;            /* as sent */
@@ -59,7 +61,9 @@ const char *http_method(const struct http_request *request);
 const char *http_path(const struct http_request *request);
 const char *http_header(const struct http_request *request, const char *name); /* NULL: none */
 const char *http_query(const struct http_request *request, const char *name);  /* NULL: none */
-const char *http_peer(const struct http_request *request); /* its address, as text */
+const char *http_peer(const struct http_request *request); /* its address, as text; "local" */
+/* Of a Unix socket: the user whose process is at the other end. -ENOTSUP: it isn't one. */
+MUST_CHECK int http_peer_user(const struct http_request *request, uid_t *ret_user);
 /* Whoever it is, is known: goes after strangers when there are too many connections. */
 void http_set_known(struct http_request *request);
 const void *http_body(const struct http_request *request, size_t *ret_size);

@@ -52,6 +52,9 @@ struct http_server {
 
 int64_t http_now_ns(void);
 
+/* Opens a socket at http_server_config's address, and listens. */
+MUST_CHECK int http_listen(const char *address);
+
 /* The loop looks at libmicrohttpd again after so long, at the latest. */
 void http_server_arm(struct http_server *s, uint64_t delay_us);
 

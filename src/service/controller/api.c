@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "service/controller/page.h"
 
@@ -268,14 +269,26 @@ static bool parse_body(struct api_call *call)
     return true;
 }
 
+/* Root on this machine, or whom the controller runs as: either could read the store and the keys.
+ * Whoever shows a token has that token's role. */
+static const struct token *local_admin(const struct http_request *request)
+{
+    static const struct token root = {.name = "local root", .role = "admin"},
+                              own = {.name = "local controller's user", .role = "admin"};
+    uid_t user = 0;
+    if (http_header(request, "Authorization") != NULL || http_peer_user(request, &user) < 0) {
+        return NULL;
+    }
+    return user == 0 ? &root : user == geteuid() ? &own : NULL;
+}
+
 /* false: answered. */
-static bool admit(struct api_call *call, struct token *token, const struct route *route)
+static bool admit(struct api_call *call, const struct token *token, const struct route *route)
 {
     snprintf(call->who, sizeof(call->who), "%s", token->name);
     call->token = token->id;
     call->role = role_of(token->role);
     http_set_known(call->request);
-    token->used_ns = controller_utc_ns();
     if (call->role < route->role) {
         call->c->count.api_refused++;
         api_error(call, 403, "not-allowed", "the token's role (%s) is not enough", token->role);
@@ -303,10 +316,12 @@ unsigned api_on_head(void *context, struct http_request *request)
     if (length == NULL || strtoull(length, NULL, 10) <= API_BODY_SMALL) {
         return 0;
     }
-    const struct token *token = strcmp(http_method(request), "POST") == 0 &&
-                                        strcmp(http_path(request), "/api/v1/topology") == 0
-                                    ? who(context, request)
-                                    : NULL;
+    if (strcmp(http_method(request), "POST") != 0 ||
+        strcmp(http_path(request), "/api/v1/topology") != 0) {
+        return 413;
+    }
+    const struct token *token = who(context, request);
+    token = token != NULL ? token : local_admin(request);
     return token != NULL && role_of(token->role) >= ROLE_ADMIN ? 0 : 413;
 }
 
@@ -328,7 +343,11 @@ void api_on_request(void *context, struct http_request *request)
         return;
     }
     const bool open = route->run == api_get_metrics && c->config.metrics_open;
-    struct token *token = open ? NULL : who(c, request);
+    struct token *given = open ? NULL : who(c, request);
+    const struct token *token = given != NULL || open ? given : local_admin(request);
+    if (given != NULL) {
+        given->used_ns = controller_utc_ns();
+    }
     if (!open && token == NULL) {
         const bool many = too_many_refusals(c);
         api_error(&call, many ? 429 : 401, many ? "too-often" : "no-token",

@@ -132,7 +132,7 @@ void api_watch_streams(struct controller *c)
         if (reader->request == NULL) {
             continue;
         }
-        if (token_by_id(c, reader->token) == NULL) {
+        if (reader->token != 0 && token_by_id(c, reader->token) == NULL) {
             http_stream_end(reader->request);
             *reader = (struct event_reader){0};
         } else if (mono_sub(now, reader->written).ns >= STREAM_QUIET_S * NS_PER_S) {

@@ -83,10 +83,12 @@ static bool loopback(const char *address)
 static int load_root(const struct config_node *root, struct controller_config *c,
                      struct config_error *error)
 {
-    static const char *const keys[] = {
-        "data_dir",  "listen",       "api_listen", "api_key",      "api_certificate",
-        "api_names", "metrics_open", "report",     "beat",         "certificate_life",
-        "keep",      "alerts",       "levels",     "remote_write", NULL};
+    static const char *const keys[] = {"data_dir",   "listen",           "api_listen",
+                                       "api_socket", "api_key",          "api_certificate",
+                                       "api_names",  "metrics_open",     "report",
+                                       "beat",       "certificate_life", "keep",
+                                       "alerts",     "levels",           "remote_write",
+                                       NULL};
     int64_t report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
             life = c->certificate_s * NS_PER_S;
     int r = config_allow(root, keys, error);
@@ -95,6 +97,11 @@ static int load_root(const struct config_node *root, struct controller_config *c
     r = r < 0 ? r : config_copy(root, "levels", c->levels, sizeof(c->levels), error);
     r = r < 0 ? r : config_copy(root, "listen", c->listen, sizeof(c->listen), error);
     r = r < 0 ? r : config_copy(root, "api_listen", c->api_listen, sizeof(c->api_listen), error);
+    r = r < 0 ? r : config_copy(root, "api_socket", c->api_socket, CONTROLLER_PATH_SIZE, error);
+    if (r == 0 && c->api_socket[0] != 0 && c->api_socket[0] != '/' &&
+        strcmp(c->api_socket, "none") != 0) {
+        r = config_fail(root, error, "api_socket: expected an absolute path, or none");
+    }
     r = r < 0 ? r : config_copy(root, "api_key", c->api_key, sizeof(c->api_key), error);
     r = r < 0 ? r
               : config_copy(root, "api_certificate", c->api_certificate, sizeof(c->api_certificate),

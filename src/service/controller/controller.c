@@ -6,6 +6,7 @@
 #include "service/controller/measure.h"
 #include "service/controller/topology.h"
 
+#include "base/paths.h"
 #include "platform/journal/journal.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ enum {
     AGENT_CONNECTION_MAX = 30000,
     API_CONNECTION_MAX = 1024,
     API_ADDRESS_MAX = 256,
+    API_LOCAL_MAX = 256,
     API_HEAD_MS = 5000,
     API_BODY_MAX = 1 << 20, /* of most far less: api_on_head */
     STREAM_WAITING_MAX = 1 << 20,
@@ -406,6 +408,44 @@ static int open_api(struct controller *c)
     return r;
 }
 
+/* Of the controller in the default place CONTROLLER_SOCKET_PATH, which the CLI knows; others on this
+ * machine (a lab's, tests') have theirs beside their store. */
+static void place_socket(struct controller_config *config)
+{
+    if (config->api_socket[0] != 0) {
+        return;
+    }
+    if (strcmp(config->data_dir, CONTROLLER_DATA_DEFAULT) == 0) {
+        snprintf(config->api_socket, sizeof(config->api_socket), CONTROLLER_SOCKET_PATH);
+        (void)mkdir(CONTROLLER_SOCKET_FOLDER, 0755);
+    } else {
+        snprintf(config->api_socket, sizeof(config->api_socket), "%s/api.sock", config->data_dir);
+    }
+}
+
+/* The same API for this machine's users. Nothing depends on it: the controller serves without. */
+static void open_api_local(struct controller *c)
+{
+    place_socket(&c->config);
+    const struct http_server_config api = {.loop = c->loop,
+                                           .address = c->config.api_socket,
+                                           .body_max = API_BODY_MAX,
+                                           .connection_max = API_LOCAL_MAX,
+                                           .arrive_ms = ARRIVE_MS,
+                                           .idle_s = 60,
+                                           .stream_max = STREAM_WAITING_MAX,
+                                           .on_head = api_on_head,
+                                           .on_request = api_on_request,
+                                           .on_gone = api_on_gone,
+                                           .context = c};
+    const int r =
+        strcmp(c->config.api_socket, "none") == 0 ? 0 : http_server_open(&api, &c->api_local);
+    if (r < 0) {
+        controller_say(LOG_WARNING, "api_socket %s: %s: the API is at api_listen alone",
+                       c->config.api_socket, strerror(-r));
+    }
+}
+
 static void close_workers(struct controller *c)
 {
     worker_close(c->history);
@@ -495,6 +535,7 @@ int controller_run(const struct controller_options *options)
     r = r < 0 ? r : open_agents(c);
     r = r < 0 ? r : open_api(c);
     if (r == 0) {
+        open_api_local(c);
         write_ports(c);
         check_store(c);
         controller_say(LOG_INFO,
@@ -513,6 +554,7 @@ int controller_run(const struct controller_options *options)
     close_workers(c);
     http_server_close(c->agents);
     http_server_close(c->api);
+    http_server_close(c->api_local);
     alarm_close(c);
     sd_event_source_disable_unref(c->commit_timer);
     sd_event_source_disable_unref(c->second_timer);

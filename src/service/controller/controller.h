@@ -50,6 +50,7 @@
 struct controller_config {
     char path[CONTROLLER_PATH_SIZE], data_dir[CONTROLLER_PATH_SIZE];
     char listen[80], api_listen[80];
+    char api_socket[CONTROLLER_PATH_SIZE + 16]; /* empty: the default place; "none" */
     char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
     char levels[CONTROLLER_PATH_SIZE]; /* levels.yaml; likewise */
     char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
@@ -204,7 +205,7 @@ struct controller {
     sd_event *loop;
     struct controller_config config;
     struct store *store;
-    struct http_server *agents, *api;
+    struct http_server *agents, *api, *api_local;
     sd_event_source *commit_timer, *second_timer, *alert_timer;
     struct worker *history, *keeper; /* threads: series for the API; sealing, the store's log */
     bool checkpointing;
