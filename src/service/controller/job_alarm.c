@@ -1,5 +1,6 @@
 /* job_alarm.c: what alert rules may judge of jobs: what all ranks send, and their worst flow's delay. Once in some seconds, of
- * the hosts' last rollups. While a host of a job is silent nobody knows what the job does: nothing is judged then. */
+ * the hosts' last rollups. While a host of a job is silent nobody knows what the job does: nothing is judged then. Nor
+ * while it starts, before all of its ranks were heard of: hosts report one after the other. */
 #include "service/controller/job.h"
 
 #include <stdlib.h>
@@ -7,15 +8,22 @@
 #include "base/prng.h"
 
 #define EVERY 5 /* seconds */
+#define START_S                                                                                    \
+    60 /* a rank that wasn't heard of by then is where no agent runs: judged without it */
 
 struct sum {
     uint64_t id, rate_bps;
-    uint32_t living, unheard, owd_p99_ns;
+    uint32_t living, unheard, known, ranks, owd_p99_ns;
+};
+
+struct known {
+    uint64_t id;
+    uint32_t since; /* in seconds of job_alarm's */
 };
 
 struct job_alarm {
-    uint32_t second, judged_count;
-    uint64_t judged[JOB_MAX]; /* jobs that rules know of */
+    uint32_t second, known_count;
+    struct known known[JOB_MAX]; /* jobs that run, or did a moment ago */
 };
 
 /* The same job is the same after a restart, too. */
@@ -55,6 +63,8 @@ static struct sum *find(struct sum *list, uint32_t count, uint64_t id, uint32_t 
 
 static void add_process(struct sum *s, const struct fleet_job_process *p, bool silent)
 {
+    s->known++;
+    s->ranks = p->ranks > s->ranks ? p->ranks : s->ranks;
     if (p->state == FOLIOT__V1__JOB_STATE__JOB_ENDED ||
         p->state == FOLIOT__V1__JOB_STATE__JOB_KILLED) {
         return;
@@ -106,28 +116,32 @@ static void judge(struct alerts *engine, const struct sum *s)
     }
 }
 
-/* Whom rules knew and nobody runs any more, is over. */
+/* Whom nobody runs any more, is over. */
 static void end_others(struct job_alarm *a, struct alerts *engine, struct sum *list, uint32_t count)
 {
     uint32_t kept = 0, near = 0;
-    for (uint32_t i = 0; i < a->judged_count; i++) {
-        const struct sum *s = find(list, count, a->judged[i], &near);
+    for (uint32_t i = 0; i < a->known_count; i++) {
+        const struct sum *s = find(list, count, a->known[i].id, &near);
         if (s != NULL && s->living > 0) {
-            a->judged[kept++] = a->judged[i];
+            a->known[kept++] = a->known[i];
         } else {
-            alerts_on_job_over(engine, controller_mono(), a->judged[i]);
+            alerts_on_job_over(engine, controller_mono(), a->known[i].id);
         }
     }
-    a->judged_count = kept;
+    a->known_count = kept;
 }
 
-static bool is_judged(const struct job_alarm *a, uint64_t id)
+/* For how long we have known it, in seconds. */
+static uint32_t age_of(struct job_alarm *a, uint64_t id)
 {
     uint32_t i = 0;
-    while (i < a->judged_count && a->judged[i] != id) {
+    while (i < a->known_count && a->known[i].id != id) {
         i++;
     }
-    return i < a->judged_count;
+    if (i == a->known_count && a->known_count < JOB_MAX) {
+        a->known[a->known_count++] = (struct known){.id = id, .since = a->second};
+    }
+    return i < a->known_count ? a->second - a->known[i].since : 0;
 }
 
 void job_alarm_second(struct controller *c, struct alerts *engine)
@@ -135,7 +149,7 @@ void job_alarm_second(struct controller *c, struct alerts *engine)
     c->job_alarm = c->job_alarm == NULL ? calloc(1, sizeof(*c->job_alarm)) : c->job_alarm;
     struct job_alarm *a = c->job_alarm;
     const uint32_t count = job_count(c);
-    if (a == NULL || a->second++ % EVERY != 0 || (count == 0 && a->judged_count == 0)) {
+    if (a == NULL || a->second++ % EVERY != 0 || (count == 0 && a->known_count == 0)) {
         return;
     }
     struct sum *list = calloc((size_t)count + 1, sizeof(*list));
@@ -145,11 +159,12 @@ void job_alarm_second(struct controller *c, struct alerts *engine)
     add_up(c, list, count);
     end_others(a, engine, list, count);
     for (uint32_t i = 0; i < count; i++) {
-        if (list[i].living > 0 && list[i].unheard == 0) {
+        if (list[i].living == 0) {
+            continue;
+        }
+        const bool starts = age_of(a, list[i].id) < START_S && list[i].known < list[i].ranks;
+        if (list[i].unheard == 0 && !starts) {
             judge(engine, &list[i]);
-            if (!is_judged(a, list[i].id) && a->judged_count < JOB_MAX) {
-                a->judged[a->judged_count++] = list[i].id;
-            }
         }
     }
     free(list);
