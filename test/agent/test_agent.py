@@ -19,6 +19,9 @@ KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
 KEY2 = "key 2 ffeeddccbbaa99887766554433221100 2025-02-01T00:00:00Z\n"
 
 
+IO_S = 60  # of one answer, one end: nothing is judged by how long it takes
+
+
 def run(*command, check=True):
     return subprocess.run(command, check=check, capture_output=True, text=True)
 
@@ -57,7 +60,7 @@ class Agent:
 
     def ask(self, what="status"):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        client.settimeout(3)
+        client.settimeout(IO_S)
         client.connect(os.path.join(self.runtime, "agent.sock"))
         client.sendall(json.dumps({"get": what, "version": 1}).encode() + b"\n")
         line = client.makefile("r", encoding="utf-8").readline()
@@ -68,12 +71,13 @@ class Agent:
         self.case.wait(lambda: os.path.exists(os.path.join(self.runtime, "agent.sock")) or self.process.poll() is not None,
                        5, "a socket")
         self.case.assertIsNone(self.process.poll(), self.log())
+        self.ask()  # it answers when all else is there, too
         return self
 
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(how)
-        code = self.process.wait(5)
+        code = self.process.wait(IO_S)
         self.log_file.close()
         return code
 
@@ -193,7 +197,7 @@ class AgentCase(unittest.TestCase):
     def test_a_bad_file_is_refused_with_its_place(self):
         config = self.configure(0, extra="prot: 7637\n")
         a = Agent(self, 0, config=config)
-        self.assertEqual(a.process.wait(5), 1)
+        self.assertEqual(a.process.wait(IO_S), 1)
         self.assertIn(f"{config}:4:1: expected one of the keys: host key_file port", a.log())
         self.assertIn("found 'prot'", a.log())
 
@@ -214,11 +218,11 @@ class AgentCase(unittest.TestCase):
     def test_keys(self):
         self.write("fleet.key", KEY, 0o640)
         a = Agent(self, 0)
-        self.assertEqual(a.process.wait(5), 1)
+        self.assertEqual(a.process.wait(IO_S), 1)
         self.assertIn("expected mode 0600, found 0640: chmod 0600", a.log())
         self.write("fleet.key", "key 1 0001 2025-01-01T00:00:00Z\n", 0o600)
         a = Agent(self, 0)
-        self.assertEqual(a.process.wait(5), 1)
+        self.assertEqual(a.process.wait(IO_S), 1)
         self.assertRegex(a.log(), r"fleet.key:1:1: expected 32 hexadecimal digits in the third field")
         self.assertNotIn("0001 ", a.log())
 
@@ -288,7 +292,7 @@ class AgentCase(unittest.TestCase):
         for client in idle:
             client.close()
         polite = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        polite.settimeout(3)
+        polite.settimeout(IO_S)
         polite.connect(os.path.join(a.runtime, "agent.sock"))
         polite.sendall(request * 70)
         polite.shutdown(socket.SHUT_WR)
@@ -302,7 +306,7 @@ class AgentCase(unittest.TestCase):
 
         def connect():
             client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            client.settimeout(3)
+            client.settimeout(IO_S)
             client.connect(os.path.join(a.runtime, "agent.sock"))
             return client
 
@@ -329,7 +333,7 @@ class AgentCase(unittest.TestCase):
     def test_two_agents_on_one_host(self):
         self.start(0)
         second = Agent(self, 0)
-        self.assertEqual(second.process.wait(5), 1)
+        self.assertEqual(second.process.wait(IO_S), 1)
         self.assertRegex(second.log(), r"another foliot-agent \(process \d+\) runs in .*: expected one agent per host")
         third = self.start(0, config=self.configure(0, name="third.yaml", runtime=self.path("third")), runtime=self.path("third"))
         third.wait_log(r"nic0: UDP port 7637 of this address is taken: expected it free; another foliot-agent")

@@ -361,6 +361,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *co
 
 int agent_server_open(struct agent *a)
 {
+    static const char making[] = ".new";
     struct agent_server *s = calloc(1, sizeof(*s));
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (s == NULL) {
@@ -374,15 +375,17 @@ int agent_server_open(struct agent *a)
     if (s->fd < 0) {
         return -errno;
     }
-    if (strlen(s->path) >= sizeof(address.sun_path)) {
+    if (strlen(s->path) + sizeof(making) > sizeof(address.sun_path)) {
         agent_say(LOG_ERR, "%s: expected a path of at most %zu characters (a Unix socket's limit)",
-                  s->path, sizeof(address.sun_path) - 1);
+                  s->path, sizeof(address.sun_path) - sizeof(making));
         return -ENAMETOOLONG;
     }
-    memcpy(address.sun_path, s->path, strlen(s->path));
-    unlink(s->path); /* a dead agent's: the lock says that it is dead */
+    /* Where it has its name, it listens: nobody is refused between the two. */
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s%s", s->path, making);
+    unlink(address.sun_path);
     if (bind(s->fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-        chmod(s->path, 0666) < 0 || listen(s->fd, 16) < 0) {
+        chmod(address.sun_path, 0666) < 0 || listen(s->fd, 16) < 0 ||
+        rename(address.sun_path, s->path) < 0) { /* over a dead agent's: the lock tells */
         const int r = -errno;
         agent_say(LOG_ERR, "%s: %s", s->path, strerror(-r));
         return r;
