@@ -355,6 +355,17 @@ static void give_point(struct clock_world *w, struct clock_world_edge *e, int to
     }
 }
 
+static bool arrives(const struct clock_world *w, const struct clock_world_edge *e, int side)
+{
+    const struct clock_world_config *g = &w->config;
+    const double t_s = (double)w->t_ns * 1e-9;
+    const int half = g->members / 2;
+
+    return (e->lost != side || t_s < g->one_way_loss_from_s) &&
+           (t_s < g->parted_from_s || t_s >= g->parted_until_s ||
+            (e->member[0] < half) == (e->member[1] < half));
+}
+
 /* One end's packet: the other end learns our header, our last packet's departure, and our last
  * arrival from it. */
 static void send(struct clock_world *w, struct clock_world_edge *e, int side, bool pair,
@@ -381,7 +392,7 @@ static void send(struct clock_world *w, struct clock_world_edge *e, int side, bo
             f.rx_gap = (int32_t)(rx - f.rx);
         }
     }
-    if (e->lost == side) {
+    if (!arrives(w, e, side)) {
         return;
     }
     const struct nic_time now = {raw_clock(w, to, after_s + 20e-6, &fraction)};

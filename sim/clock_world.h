@@ -48,7 +48,8 @@ struct clock_world_config {
     bool asymmetric_paths;                  /* ... drawn for every path, not edge */
     enum clock_world_lie lie;
     double liar_share, lie_ns, lie_ramp_s, lie_from_s;
-    double one_way_loss_share; /* edges that lose one direction */
+    double one_way_loss_share, one_way_loss_from_s; /* edges that lose one direction, and when */
+    double parted_from_s, parted_until_s; /* no packet arrives between the halves of the members */
     int64_t edge_limit_ns;
     int hops;
     bool unguarded;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "sim/clock_world.h"
+#include "sim/clock_world_private.h"
 
 static struct clock_world_config small(uint64_t seed)
 {
@@ -60,41 +60,79 @@ static void same_seed_same_history(void **state)
                 a.hard_width_ns == b.hard_width_ns);
 }
 
-/* Within an epoch nobody ever reads a time that lies before one read earlier; steps, jumps and
- * merges included. */
+/* A member's readers through a run: within an epoch and a timeline nobody reads a time that lies before one read
+ * earlier. Not where terms give way to the next, at the instant at which they do; and not under the same terms. */
+struct reader {
+    struct clock_terms terms;
+    uint64_t timeline;
+    uint32_t handovers;
+};
+
+static bool readable(const struct clock_terms *t)
+{
+    return t->status != CLOCK_UNKNOWN && t->status != CLOCK_DISRUPTED;
+}
+
+static void read_on(struct clock_world *w, int member, struct reader *x)
+{
+    const struct clock_terms before = x->terms;
+    const struct clock_terms *t = &x->terms;
+
+    clock_terms(clock_world_member(w, member), &x->terms);
+    if (!readable(t) || t->line.r.ns == before.line.r.ns) {
+        return;
+    }
+    x->timeline = t->timeline;
+    int64_t last = clock_terms_read(t, t->line.r).time.ns;
+    if (readable(&before) && before.epoch == t->epoch && before.timeline == t->timeline) {
+        assert_true(last >= clock_terms_read(&before, t->line.r).time.ns);
+        x->handovers++;
+    }
+    for (int64_t after = 10; after <= CLOCK_TICK_NS; after *= 10) {
+        const int64_t next = clock_terms_read(t, (struct nic_time){t->line.r.ns + after}).time.ns;
+        assert_true(next >= last);
+        last = next;
+    }
+}
+
+/* A clock's step; parts of the fleet that don't hear each other for six seconds; and two halves that never heard each
+ * other, on timelines of their own, ahead of each other by a tenth of a millisecond or more. All end as one. */
 static void fleet_time_never_runs_backwards_within_an_epoch(void **state)
 {
-    struct clock_world_config g = small(11);
-    int64_t last[40] = {0};
-    uint32_t epoch[40] = {0};
-    uint64_t timeline[40] = {0};
+    struct clock_world_config worlds[] = {small(11), small(12), small(14)};
+    uint32_t labels = 0;
 
-    g.event_count = 1;
-    g.event_s = 6;
-    g.step_ns = -400000;
-    struct clock_world *w = clock_world_new(&g);
-    while (clock_world_step(w)) {
-        for (int i = 0; i < g.members; i++) {
-            struct clock_terms t;
-            clock_terms(clock_world_member(w, i), &t);
-            if (t.status == CLOCK_UNKNOWN || t.status == CLOCK_DISRUPTED) {
-                last[i] = 0;
-                continue;
-            }
-            const struct nic_time now = clock_world_member_now(w, i);
-            const struct clock_reading r = clock_terms_read(&t, now);
+    worlds[0].event_count = 1;
+    worlds[0].event_s = 6;
+    worlds[0].step_ns = -400000;
+    worlds[1].parted_from_s = 6;
+    worlds[1].parted_until_s = 12;
+    worlds[1].seconds = 24;
+    worlds[2].parted_until_s = 10;
+    worlds[2].seconds = 60;
+    for (size_t k = 0; k < sizeof worlds / sizeof worlds[0]; k++) {
+        const struct clock_world_config *g = &worlds[k];
+        struct reader readers[40] = {0};
+        struct clock_world *w = clock_world_new(g);
+        for (int slot = 0; clock_world_step(w); slot++) {
             /* a step of the host's own clock is seen by readers until it is noticed: they read by
              * that clock */
-            if (last[i] != 0 && epoch[i] == t.epoch && timeline[i] == t.timeline &&
-                i >= g.event_count) {
-                assert_true(r.time.ns >= last[i]);
+            for (int i = g->event_count; i < g->members; i++) {
+                const uint64_t before = readers[i].timeline;
+                read_on(w, i, &readers[i]);
+                if (k == 2 && slot * CLOCK_WORLD_SLOT_NS > 10 * NS_PER_S) {
+                    labels += before != readers[i].timeline;
+                }
             }
-            last[i] = r.time.ns;
-            epoch[i] = t.epoch;
-            timeline[i] = t.timeline;
         }
+        for (int i = g->event_count; i < g->members; i++) {
+            assert_true(readers[i].timeline == readers[1].timeline);
+            assert_true(readers[i].handovers > 20);
+        }
+        clock_world_free(w);
     }
-    clock_world_free(w);
+    print_message("two timelines became one: %u times another label\n", labels);
+    assert_true(labels >= 12);
 }
 
 static void liars_are_named_and_move_nobody(void **state)
@@ -165,7 +203,7 @@ static void jump_suspend_and_restart(void **state)
     assert_true(r.synced_share > 0.99);
 }
 
-static void one_direction_is_enough(void **state)
+static void a_few_long_ways_back_move_nobody_far(void **state)
 {
     struct clock_world_config g = small(50);
     struct clock_world_result r;
@@ -175,6 +213,31 @@ static void one_direction_is_enough(void **state)
     clock_world_run(&g, &r);
     assert_int_equal(r.hard_violations, 0);
     assert_true(r.p99_ns < 300);
+}
+
+/* Every edge loses one direction: no hard bound is fresh any more, so nobody stays SYNCED; but the end that still
+ * hears knows from before how long the way takes, and the clocks go on together. */
+static void one_direction_is_enough(void **state)
+{
+    struct clock_world_config g = small(50);
+    double spread = 0;
+
+    g.one_way_loss_share = 1;
+    g.one_way_loss_from_s = 9;
+    g.seconds = 24;
+    struct clock_world *w = clock_world_new(&g);
+    for (int slot = 0; clock_world_step(w); slot++) {
+        double low = INFINITY, high = -INFINITY;
+        for (int i = 0; i < g.members; i++) {
+            const double line = clock_world_line_ns(w, i, 0);
+            low = fmin(low, line);
+            high = fmax(high, line);
+        }
+        spread = slot * CLOCK_WORLD_SLOT_NS > 9 * NS_PER_S ? fmax(spread, high - low) : 0;
+    }
+    clock_world_free(w);
+    print_message("every edge one way: the farthest two %.1f ns apart\n", spread);
+    assert_true(spread < 250);
 }
 
 /* Nearly a third of all paths off by 500 ns, either way: some member has more paths that are off to one
@@ -239,6 +302,7 @@ int main(void)
         cmocka_unit_test(liars_are_named_and_move_nobody),
         cmocka_unit_test(a_step_is_marked_and_cured),
         cmocka_unit_test(jump_suspend_and_restart),
+        cmocka_unit_test(a_few_long_ways_back_move_nobody_far),
         cmocka_unit_test(one_direction_is_enough),
         cmocka_unit_test(the_middle_path_and_not_the_largest_group),
         cmocka_unit_test(software_stamps_two_hosts),

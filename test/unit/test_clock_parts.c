@@ -70,6 +70,18 @@ static double location(struct noise *n, struct prng *p, bool gamma, double queue
     return at;
 }
 
+static double mean_of_jitter(const struct prng *p, int packets)
+{
+    struct prng same = *p;
+    double sum = 0;
+
+    for (int i = 0; i < packets; i++) {
+        sum += 300 * (prng_exponential(&same) + prng_exponential(&same)) - 300;
+        (void)prng_uniform(&same);
+    }
+    return sum / packets;
+}
+
 static void teach(struct noise *n, bool gamma, double queue_share)
 {
     struct prng p;
@@ -90,7 +102,7 @@ static void noise_learns_what_packets_are_worth(void **state)
 {
     struct noise gauss, jitter;
     struct prng p;
-    double square = 0;
+    enum { ROUNDS = 400, PACKETS = 200 };
 
     noise_init(&gauss, 60, false);
     teach(&gauss, false, 0.3);
@@ -104,12 +116,22 @@ static void noise_learns_what_packets_are_worth(void **state)
     prng_init(&p, 9);
     const double queued = location(&gauss, &p, false, 0.6, 4000);
     assert_true(fabs(clean) < 4 && fabs(queued - clean) < 20);
-    for (int i = 0; i < 40; i++) {
-        (void)prng_u64(&p);
-        square +=
-            pow(location(&jitter, &p, true, 0, 200) - location(&jitter, &p, true, 0.3, 200), 2);
+    /* Of one-sided jitter: how far the place found scatters, beside the mean of the same packets; and by how
+     * much queues move it, which move the mean by 1,500 ns. */
+    double found = 0, found2 = 0, mean2 = 0, moved2 = 0;
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        prng_init(&p, 100 + i);
+        const double alone = location(&jitter, &p, true, 0, PACKETS);
+        moved2 += pow(location(&jitter, &p, true, 0.3, PACKETS) - alone, 2) / ROUNDS;
+        mean2 += pow(mean_of_jitter(&p, PACKETS) - 300, 2) / ROUNDS;
+        found += alone / ROUNDS;
+        found2 += alone * alone / ROUNDS;
     }
-    assert_true(isfinite(square));
+    const double scatter = sqrt(found2 - found * found);
+    print_message("one-sided: %.1f ns, the mean's %.1f; queues move it by %.1f ns\n", scatter,
+                  sqrt(mean2), sqrt(moved2));
+    assert_true(scatter < 0.95 * sqrt(mean2));
+    assert_true(sqrt(moved2) < 100);
 }
 
 /* Off by anything, the score pulls back. */
@@ -305,6 +327,9 @@ static void host_hangs_on_its_nics(void **state)
     struct clock_terms t;
     struct prng p;
 
+    int64_t before = 0;
+    double worst = 0;
+
     prng_init(&p, 3);
     host_leaf_init(&leaf, 0, 0);
     assert_false(host_leaf_terms(&leaf, &t));
@@ -314,7 +339,7 @@ static void host_hangs_on_its_nics(void **state)
             /* nic clock = host clock (1 + 20 ppm) + 5 s; fleet time = nic clock (1 - 20 ppm) about
              */
             const int64_t wait = 300 + (int64_t)prng_below(&p, 400);
-            const int64_t read = now + wait / 2;
+            const int64_t read = now + (int64_t)prng_below(&p, (uint64_t)wait);
             const int64_t nic_clock = read + (read - NS_PER_S) / 50000 + 5 * NS_PER_S;
             const struct host_leaf_bracket b = {{now}, {nic_clock}, {now + wait}};
             host_leaf_on_bracket(&leaf, (struct mono){now + wait}, nic, &b);
@@ -324,8 +349,21 @@ static void host_hangs_on_its_nics(void **state)
             host_leaf_on_terms(&leaf, (struct mono){now + wait}, nic, &terms);
         }
         host_leaf_tick(&leaf, (struct mono){now + 1000});
+        assert_true(host_leaf_terms(&leaf, &t));
+        /* What a reader on the host takes for fleet time, until the next tick: 7 ns beyond the NICs' clocks, and
+         * never a time before one read earlier. */
+        for (int64_t read = now + 1000; read <= now + 100 * NS_PER_MS; read += 33 * NS_PER_MS) {
+            const int64_t truth = read + (read - NS_PER_S) / 50000 + 5 * NS_PER_S + 7;
+            const int64_t time = clock_terms_read(&t, (struct nic_time){read}).time.ns;
+            assert_true(time >= before);
+            before = time;
+            worst = tick >= 50 && fabs((double)(time - truth)) > worst
+                        ? fabs((double)(time - truth))
+                        : worst;
+        }
     }
-    assert_true(host_leaf_terms(&leaf, &t));
+    print_message("the host: off by %.0f ns at most\n", worst);
+    assert_true(worst < 300);
     assert_int_equal(t.status, CLOCK_SYNCED);
     assert_true(t.h_ns > 1000 && t.h_ns < 2000);
     const struct host_leaf_bracket bad = {{5}, {5}, {4}};
