@@ -98,9 +98,11 @@ static void host_words(struct words *w, const char *word, const json_t *detail)
         {"heard", "is heard again"},
         {"history-gap", "reports of it are missing"},
         {"reports-lost", "reports of it were lost"},
+        {"report-refused", "a report of it was not taken"},
+        {"over-quota", "it sends more than is kept of one host"},
     };
     snprintf(w->text, sizeof(w->text), "%s", word);
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(plain); i++) {
         if (strcmp(word, plain[i][0]) == 0) {
             snprintf(w->text, sizeof(w->text), "%s", plain[i][1]);
         }

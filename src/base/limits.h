@@ -17,6 +17,10 @@
 #define MEASURE_ANSWER_RATE_MAX 4000  /* answers a second that a host gives */
 #define MEASURE_HEARD_MAX       4096  /* paths whose packets a host counts */
 
+/* What one report of a host may hold (proto/foliot.proto); more of it is not taken. */
+#define REPORT_EVENT_MAX 256
+#define REPORT_TEXT_MAX  1023 /* bytes of a sentence */
+
 /* A job's lanes (wire/lane.h, core/failover). */
 #define LANE_MAX                16         /* lanes of one set, standbys among them */
 #define LANE_MESSAGE_SIZE_MAX   (1u << 30) /* NCCL is told so: maxP2pBytes */

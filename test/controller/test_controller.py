@@ -297,7 +297,7 @@ class TestFleet(fleet.Fleet):
         self.assertIn(self.oversize(own), (413, None))
         # a bad report inside a good batch is taken and counted: it would come again for ever
         for n, sealed in enumerate((b"no zstd", wire.bomb(64 << 20), wire.zstd(b"\xff\xff\xff")), 1):
-            status, body = self.post("/agent/v1/report", wire.batch([(n, b"")], oldest=n, sealed=sealed), **own)
+            status, body = self.post("/agent/v1/report", wire.batch([(n, b"")], oldest=n, sealed=lambda _: sealed), **own)
             self.assertEqual((status, wire.fields(body)[2]), (200, [n]))
         self.assertGreaterEqual(self.get("/api/v1/status")["ingest"]["malformed"], 8)
         with open(f"/proc/{c.process.pid}/status", encoding="ascii") as file:

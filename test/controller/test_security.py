@@ -63,6 +63,156 @@ class TestSecurity(fleet.Fleet):
         self.assertLess(self.memory_mib(c), 1024)
         self.assertIsNone(c.process.poll(), c.log())
 
+    # ---- a member that sends too much ----
+
+    def rows(self):
+        return max((e["id"] for e in self.get("/api/v1/events?limit=1")["items"]), default=0)
+
+    def store_bytes(self):
+        return sum(os.path.getsize(self.path("data", name)) for name in ("store.db", "store.db-wal"))
+
+    def counter(self, name):
+        return int(re.search(rf"^foliot_{name}_total (\d+)", self.get("/metrics").decode(), re.M)[1])
+
+    def said(self, batch, own):
+        """The reply's acknowledged, retry_ms and report_refused."""
+        status, body = self.post("/agent/v1/report", batch, **own)
+        self.assertEqual(status, 200, body)
+        reply = wire.fields(wire.unsqueeze(body) if body[:4] == b"\x28\xb5\x2f\xfd" else body)
+        return reply.get(2, [0])[0], reply.get(9, [0])[0], reply.get(11, [b""])[0].decode()
+
+    def test_a_report_has_ceilings(self):
+        c = self.start()
+        self.join(0)
+        own = self.identity("h0")
+        before = self.rows()
+        # 3 KB that were 720,000 rows
+        many = [(n, wire.report([wire.link_event(0, "up", "x")] * 60000)) for n in range(1, 13)]
+        batch = wire.batch(many, sealed=wire.squeeze)
+        self.assertLess(len(batch), 8000)
+        begin = self.store_bytes()
+        acknowledged, _, refused = self.said(batch, own)
+        self.assertEqual((acknowledged, refused), (12, "report 12 is not taken: Report.events: 60000, at most 256"))
+        self.assertLessEqual(self.rows() - before, 1)
+        self.assertLess(self.store_bytes() - begin, 1 << 20)
+        self.assertEqual(self.counter("reports_over"), 12)
+        self.assertEqual([e["detail"]["text"] for e in self.events(word="report-refused")],
+                         ["report 1 is not taken: Report.events: 60000, at most 256"])  # people hear of it once a minute
+        c.wait_log("host h0: report 1 is not taken")
+        # everything that repeats, every text
+        event, job = wire.link_event(0, "up", "x"), wire.job_process("j", 0, 1)
+        huge = {
+            "text": wire.report([wire.link_event(0, "up", "x" * 1024)]),
+            "word": wire.report([wire.link_event(0, "u" * 256, "x")]),
+            "ports": wire.report([event], covers=1000, ports=[wire.number(1, 0)] * 17),
+            "jobs": wire.report([event], covers=1000, extra=wire.data(11, job) * 65),
+            "job": wire.report([event], covers=1000, extra=wire.data(11, wire.job_process("j" * 300, 0, 1))),
+            "flows": wire.report([event], covers=1000, extra=wire.data(11, wire.job_process("j", 0, 1, flows=[wire.job_flow("h1", 1)] * 9))),
+            "sensors_off": wire.report([event], covers=1000, extra=wire.data(12, "x") * 9),
+            "router": wire.report([event], covers=1000, extra=wire.data(7, wire.fixed64(1, 9) + wire.data(11, "r") * 1025)),
+            "local": wire.report([event], covers=1000, extra=wire.data(7, wire.fixed64(1, 9) + wire.packed(2, [0] * 8193))),
+            "owd_p50": wire.report([event], covers=1000, extra=wire.data(8, wire.fixed64(1, 9) + wire.packed(2, [0] * 8193))),
+            "suspect": wire.report([wire.number(1, 1) + wire.data(4, wire.data(17, "s" * 1024))]),
+            "numbers": wire.report([wire.number(1, 1) + wire.data(4, wire.packed(20, [1] * 17))]),
+        }
+        before = self.rows()
+        for n, (field, body) in enumerate(huge.items(), 13):
+            acknowledged, _, refused = self.said(wire.batch([(n, body)], oldest=n, sealed=wire.squeeze), own)
+            self.assertEqual(acknowledged, n)
+            self.assertIn(f".{field}: ", refused)
+        self.assertEqual(self.rows(), before)
+        self.assertEqual(self.host("h0")["jobs"] if "jobs" in self.host("h0") else [], [])
+        # as much as an agent ever puts into one is taken
+        most = wire.report([wire.link_event(0, "up", "x" * 1023)] * 256, covers=1000, ports=[wire.number(1, 0)] * 16,
+                           extra=wire.data(11, job) * 64)
+        self.assertEqual(self.said(wire.batch([(40, most)], oldest=40, sealed=wire.squeeze), own)[::2], (40, ""))
+        self.assertEqual(self.rows(), before + 257)  # and what lies between was lost
+
+    def test_a_member_has_a_quota(self):
+        """It can't fill the disk, nor hold the others up; what it may not say yet waits with it."""
+        self.start()
+        self.join(0)
+        self.join(1)
+        own, other = self.identity("h0"), self.identity("h1")
+        rows, size = self.rows(), self.store_bytes()
+        text = "".join(random.Random(1).choices("abcdefghij\\\"", k=1000))
+        report = wire.squeeze(wire.report([wire.link_event(0, "up", text)] * 256))
+        number, wait, begin = 1, 0, time.monotonic()
+        while wait == 0:
+            self.assertLess(number, 400, "nobody stops it")
+            reports = [(n, report) for n in range(number, number + 12)]
+            acknowledged, wait, _ = self.said(wire.batch(reports, oldest=number, sealed=bytes), own)
+            number = acknowledged + 1
+        minutes = (time.monotonic() - begin) / 60
+        self.assertLessEqual(wait, 60000)
+        self.assertLess(self.rows() - rows, 20000 + 256 + 240 * minutes + 2)
+        self.assertLess(self.store_bytes() - size, 64 << 20)
+        self.assertGreater(self.counter("reports_held"), 0)
+        self.assertEqual(len(self.events(word="over-quota", host="h0")), 1)
+        # whoever doesn't wait gets no further; it is heard all the same, and so are others
+        again = wire.batch([(number, wire.report([wire.link_event(0, "up", "later")]))], oldest=number)
+        self.assertEqual(self.said(again, own)[0], number - 1)
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **own)[0], 200)
+        self.assertEqual(self.said(wire.batch([(1, wire.report([wire.link_event(2, "up", "x")]))]), other)[:2], (1, 0))
+
+    def test_what_a_busy_host_needs(self):
+        """A NIC that goes down and up as fast as it can be made to: a small part of the quota. So is the largest rollup."""
+        self.start()
+        agent, _ = self.members(0, 1)
+        rows, begin, flaps = self.rows(), time.monotonic(), 0
+        while time.monotonic() < begin + 4:
+            for way in ("down", "up"):
+                self.ip("c", "link", "set", "p0x0", way)
+                time.sleep(0.1)
+            flaps += 1
+        self.wait(lambda: len(self.events(kind="link", host="h0")) >= flaps, 10, agent.log)
+        minute = (self.rows() - rows) / (time.monotonic() - begin) * 60
+        dice = random.Random(1)
+        codes = [dice.randrange(800, 1200) for _ in range(8192)]
+        rollup = wire.squeeze(wire.report(covers=10000, extra=wire.data(8, wire.fixed64(1, 9) + wire.packed(2, codes, True) + wire.packed(
+            3, [code + dice.randrange(50) for code in codes], True))))
+        print(f"{flaps} flaps in 4 s: {minute:.0f} rows a minute; 16 NICs with 512 paths each: {len(rollup)} bytes")
+        self.assertEqual(self.counter("reports_held"), 0)
+        self.assertLess(minute, 20000 / 10)  # ten minutes of that without a pause
+        self.assertLess(len(rollup) * 60, 2 << 20)  # once a second
+
+    def test_the_agent_says_what_is_not_taken(self):
+        """Out of the mouth of a controller with the true one's key."""
+        c = self.start()
+        agent, = self.members(0)
+        c.stop()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.path("data", "server.pem"), self.path("data", "server.key"))
+        server = self.listen("10.90.0.1", 7638)
+        server.settimeout(fleet.IO_S)
+        plain, _ = server.accept()
+        with context.wrap_socket(plain, server_side=True) as tls:
+            answer = wire.number(1, 1) + wire.data(11, "report 7 is not taken: Report.events: 257, at most 256")
+            tls.recv(1 << 16)
+            tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+            agent.wait_log("the controller: report 7 is not taken: Report.events: 257, at most 256")
+        server.close()
+
+    def test_what_is_unpacked_has_a_quota(self):
+        """Small bodies that unpack to much: the loop has better things to do."""
+        self.start()
+        self.join(0)
+        self.join(1)
+        own = self.identity("h0")
+        report, number, wait = wire.squeeze(wire.report([wire.link_event(0, "up", "x")] * 90000)), 1, 0  # 1.9 MB, over a ceiling
+        while wait == 0 and number < 1000:
+            batch = wire.batch([(n, b"") for n in range(number, number + 64)], oldest=number, sealed=lambda _: report)
+            acknowledged, wait, _ = self.said(batch, own)
+            number = acknowledged + 1
+        self.assertGreater(wait, 0)
+        self.assertLess(self.counter("reports_over"), 200)
+        body, answers = wire.squeeze(wire.batch() + wire.data(100, bytes(8000000))), []
+        while 429 not in answers and len(answers) < 200:
+            answers.append(self.post("/agent/v1/report", body, **own, headers={"Content-Encoding": "zstd"})[0])
+            time.sleep(0.1)  # not too often: it isn't the number of requests that is meant
+        self.assertIn(429, answers)
+        self.assertEqual(self.post("/agent/v1/report", wire.batch(), **self.identity("h1"))[0], 200)
+
     # ---- the disk ----
 
     def test_a_full_disk(self):
@@ -76,7 +226,7 @@ class TestSecurity(fleet.Fleet):
         sent = 0
 
         def send():
-            reports = [(sent + 1, wire.report([wire.link_event(0, "up", f"{sent + 1} " + "x" * 3000)]))]
+            reports = [(sent + 1, wire.report([wire.link_event(0, "up", f"{sent + 1} " + "x" * 1000)]))]
             status, body = self.post("/agent/v1/report", wire.batch(reports, oldest=sent + 1), **own)
             return status, wire.fields(body).get(2, [0])[0] if status == 200 else None
         filler = os.open(self.path("data", "filler"), os.O_WRONLY | os.O_CREAT)

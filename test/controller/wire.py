@@ -1,4 +1,5 @@
 """wire.py: proto/foliot.proto written by hand, so that the tests don't trust the code that they test."""
+import ctypes
 import struct
 
 
@@ -32,6 +33,24 @@ def zstd(body):
     assert 256 <= len(body) < 65536 + 256 or len(body) < 256
     head = bytes([0x20, len(body)]) if len(body) < 256 else bytes([0x60]) + struct.pack("<H", len(body) - 256)
     return b"\x28\xb5\x2f\xfd" + head + struct.pack("<I", len(body) << 3 | 1)[:3] + body
+
+
+def squeeze(body):
+    """zstd at its best."""
+    lib = ctypes.CDLL("libzstd.so.1")
+    lib.ZSTD_compress.restype = lib.ZSTD_compressBound.restype = ctypes.c_size_t
+    out = ctypes.create_string_buffer(lib.ZSTD_compressBound(ctypes.c_size_t(len(body))))
+    size = lib.ZSTD_compress(out, ctypes.c_size_t(len(out)), body, ctypes.c_size_t(len(body)), 3)
+    return out.raw[:size]
+
+
+def unsqueeze(body, most=1 << 20):
+    out = ctypes.create_string_buffer(most)
+    lib = ctypes.CDLL("libzstd.so.1")
+    lib.ZSTD_decompress.restype = ctypes.c_size_t
+    size = lib.ZSTD_decompress(out, ctypes.c_size_t(most), body, ctypes.c_size_t(len(body)))
+    assert size <= most
+    return out.raw[:size]
 
 
 def bomb(size):
@@ -80,7 +99,7 @@ def batch(reports=(), stream=77, oldest=1, protocol=1, now=2000, sealed=None):
     """reports: (number, report) pairs."""
     body = number(1, protocol) + fixed64(2, stream) + number(3, oldest) + fixed64(4, 1) + number(5, now) + data(10, "test")
     for n, content in reports:
-        body += data(11, number(1, n) + data(2, zstd(content) if sealed is None else sealed))
+        body += data(11, number(1, n) + data(2, (zstd if sealed is None else sealed)(content)))
     return body
 
 

@@ -11,13 +11,16 @@
 
 #include "base/bug.h"
 
-#define MESSAGE_PROTOCOL         1 /* ours */
-#define MESSAGE_PROTOCOL_OLDEST  1 /* understood: ours and the one before (core/fleet/protocol.h) */
-#define MESSAGE_BODY_MAX         (1u << 20) /* of a request as sent */
-#define MESSAGE_BODY_UNPACKED    (8u << 20)
-#define MESSAGE_REPORT_MAX       (256u << 10) /* of one sealed report */
-#define MESSAGE_REPORT_UNPACKED  (4u << 20)
+#define MESSAGE_PROTOCOL        1 /* ours */
+#define MESSAGE_PROTOCOL_OLDEST 1 /* understood: ours and the one before (core/fleet/protocol.h) */
+#define MESSAGE_BODY_MAX        (1u << 20) /* of a request as sent */
+#define MESSAGE_BODY_UNPACKED   (8u << 20)
+#define MESSAGE_REPORT_MAX      (256u << 10) /* of one sealed report */
+#define MESSAGE_REPORT_UNPACKED                                                                    \
+    (2u << 20) /* the largest of 16 NICs with all their paths: 1.3 MiB */
 #define MESSAGE_BATCH_REPORT_MAX 256
+#define MESSAGE_REPEATED_MAX     16  /* of a field without a ceiling of its own */
+#define MESSAGE_TEXT_MAX         255 /* bytes of a text without one */
 
 struct message_arena {
     uint8_t *memory;
@@ -34,6 +37,17 @@ void *message_arena_take(struct message_arena *arena, size_t size);
 /* NULL: malformed, or more than the arena holds. */
 void *message_decode(struct message_arena *arena, const ProtobufCMessageDescriptor *descriptor,
                      const void *bytes, size_t size);
+
+/* How often a field may repeat, or how many bytes a text or block of bytes may have; count texts of a repeated one by
+ * `size`. What has no entry: 16 times, 255 bytes. */
+struct message_ceiling {
+    const ProtobufCMessageDescriptor *message;
+    const char *field;
+    uint32_t count, size; /* 0: as what has no entry */
+};
+/* The message and all within it. false: ret_words says what is too much: "Report: 60000 events, at most 256". */
+MUST_CHECK bool message_within(const ProtobufCMessage *m, const struct message_ceiling *ceilings,
+                               size_t ceiling_count, char ret_words[160]);
 
 /* A buffer that grows and is used again. */
 struct message_buffer {

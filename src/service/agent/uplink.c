@@ -154,6 +154,9 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
         u->acknowledged = m->acknowledged;
         spool_acknowledge(u->spool, m->acknowledged);
     }
+    if (m->report_refused[0] != 0) {
+        agent_say(LOG_WARNING, "the controller: %s", m->report_refused);
+    }
     if (m->tables_wanted) {
         report_want_table(u->maker);
     }
@@ -391,7 +394,9 @@ static void send_batch(struct uplink *u)
     m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE;
     m.measured = agent_measure_result(a);
     m.reports = pointers;
-    m.n_reports = add_reports(u, sealed, pointers);
+    if (mono_now() >= u->send_at) { /* else it is a beat while they have to wait */
+        m.n_reports = add_reports(u, sealed, pointers);
+    }
     int r = message_encode(&m.base, &u->encoded);
     const struct http_call call = call_with(u, u->url);
     r = r < 0 ? r : http_client_call(u->client, &call, on_reply, u);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/bug.h"
+#include "base/limits.h"
 
 struct agent;
 struct agent_event;
@@ -34,7 +35,7 @@ void agent_uplink_report(const struct agent *a, struct uplink_report *ret);
 
 /* ---- shared by uplink.c and report.c ---- */
 struct message_buffer;
-#define UPLINK_EVENT_MAX 256
+#define UPLINK_EVENT_MAX REPORT_EVENT_MAX
 
 enum uplink_event_kind { UPLINK_FINDING, UPLINK_LINK, UPLINK_STARTED, UPLINK_LOST };
 struct report_maker;

@@ -8,8 +8,8 @@
  *
  * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
  * authority.c certificates, keys, tokens; rotate.c new ones; api_certificate.c the API's;
- * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; state.c reports
- * into state and events; measure.c, check.c what is measured on demand; topology.c what is declared,
+ * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; quota.c how much
+ * of one host; state.c reports into state and events; measure.c, check.c what is measured on demand; topology.c what is declared,
  * fabric.c what is between the leaves; seal.c reports into chunks; series.c history out again;
  * latency.c the matrix now and then; api*.c and metrics.c what is served. */
 #pragma once
@@ -158,6 +158,12 @@ struct fleet_host {
     enum freshness shown_freshness; /* last told as an event */
     double allowance;               /* of requests, refilled with time */
     int64_t allowance_ns;
+    struct {
+        double rows, stored, unpacked; /* left; quota.h */
+        int64_t at_ns;
+    } quota;
+    char report_refused[200];    /* to be told with the next answer; empty: nothing */
+    int64_t over_ns, refused_ns; /* when people were last told of it; 0: never */
     uint64_t reports, bytes, gaps;
     /* the fleet's configuration, as the host says it runs it */
     uint64_t config_version;
@@ -261,7 +267,7 @@ struct controller {
     struct {
         uint64_t batches, reports, duplicates, ahead, gaps, malformed, foreign_nics,
             samples_dropped, refused, limited, commits, commit_failures, joins, join_refusals,
-            sealed, api_requests, api_refused;
+            sealed, api_requests, api_refused, over, held, rows, row_bytes;
         int64_t commit_ns_max, commit_ns_last;
     } count;
 };

@@ -1,6 +1,7 @@
 /* fleet.c: who belongs to the fleet: hosts, their NICs, and what all agents are told of it. */
 #include "service/controller/fabric.h"
 #include "service/controller/job.h"
+#include "service/controller/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -87,6 +88,7 @@ static int add_host(struct controller *c, struct fleet_host *h)
     }
     h->index = c->host_count;
     h->heard = h->rolled = MONO_NEVER;
+    quota_fill(h);
     c->hosts[c->host_count++] = h;
     c->member_count += h->member;
     return index_names(c);

@@ -2,6 +2,7 @@
  * the certificate says, never the body. */
 #include "service/controller/fleet_config.h"
 #include "service/controller/measure.h"
+#include "service/controller/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +19,9 @@ enum {
     JOIN_BURST = 200,
     RENEW_RATE = 20, /* told to renew for another authority: each is a commit */
 };
+
+#define REFUSED_TOLD_NS (60 * NS_PER_S) /* people hear of it once in so long, a host */
+#define HELD_TOLD_NS    (3600 * NS_PER_S)
 
 /* ---- who ---- */
 
@@ -76,7 +80,9 @@ unsigned ingest_on_head(void *context, struct http_request *request)
         c->count.refused++;
         return status;
     }
-    if (!allowed(&h->allowance, &h->allowance_ns, HOST_RATE, HOST_BURST)) {
+    (void)quota_left(h);
+    if (h->quota.unpacked <= 0 ||
+        !allowed(&h->allowance, &h->allowance_ns, HOST_RATE, HOST_BURST)) {
         c->count.limited++;
         return 429;
     }
@@ -97,9 +103,9 @@ static void refuse_protocol(struct http_request *request)
     http_answer_text(request, 409, text);
 }
 
-/* The body, unpacked if it says that it is packed. */
+/* The body, unpacked if it says that it is packed. host: whose quota that is; NULL: nobody's yet. */
 static void *decode_body(struct controller *c, struct http_request *request,
-                         const ProtobufCMessageDescriptor *descriptor)
+                         struct fleet_host *host, const ProtobufCMessageDescriptor *descriptor)
 {
     size_t size = 0;
     const void *bytes = http_body(request, &size);
@@ -110,6 +116,9 @@ static void *decode_body(struct controller *c, struct http_request *request,
     }
     if (encoding != NULL) {
         const int r = message_unpack(bytes, size, MESSAGE_BODY_UNPACKED, &c->body);
+        if (host != NULL) {
+            quota_unpacked(host, c->body.size);
+        }
         if (r == -EMSGSIZE) {
             c->count.malformed++;
             http_answer_text(request, 413, "too large when unpacked");
@@ -124,8 +133,12 @@ static void *decode_body(struct controller *c, struct http_request *request,
     }
     message_arena_reset(&c->batch_arena);
     void *message = message_decode(&c->batch_arena, descriptor, bytes, size);
+    char words[160];
     if (message == NULL) {
         malformed(c, request, "not the message that belongs here, or too much of it");
+    } else if (!quota_within(message, words)) {
+        malformed(c, request, words);
+        message = NULL;
     }
     return message;
 }
@@ -336,7 +349,7 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     static double renew_allowance = RENEW_RATE;
     static int64_t renew_at_ns;
     Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
-    const struct fleet_host *h = w->host;
+    struct fleet_host *h = w->host;
     Foliot__V1__Settings settings = settings_of(c, h);
     const struct message_buffer *fleet = NULL;
     static struct measure_request request;
@@ -359,7 +372,10 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     if (w->fleet_version != c->fleet_version) {
         fleet = fleet_packed(c);
     }
+    reply.retry_ms = quota_wait_ms(h);
+    reply.report_refused = h->report_refused;
     answer_message(c, w->request, &reply.base, fleet);
+    h->report_refused[0] = 0;
 }
 
 void ingest_answer_waiting(struct controller *c, int rc)
@@ -400,22 +416,61 @@ static int64_t place(const struct fleet_host *h, const Foliot__V1__Batch *batch,
     return at < floor ? floor : at;
 }
 
-/* 0, or < 0: the store's; malformed reports are taken and counted, for they come again otherwise
- * for ever. */
-static int take_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch,
-                       const Foliot__V1__SealedReport *sealed, int64_t now_ns)
+/* What people are told of a host that sends too much, and not more often. */
+static int tell_of(struct controller *c, struct fleet_host *h, const char *word, const char *text,
+                   int64_t every_ns, int64_t *told_ns)
+{
+    const int64_t now = controller_utc_ns();
+    if (*told_ns != 0 && now - *told_ns < every_ns && now >= *told_ns) {
+        return 0;
+    }
+    *told_ns = now;
+    controller_say(LOG_WARNING, "host %s: %s", h->name, text);
+    char body[256];
+    snprintf(body, sizeof(body), "{\"text\":\"%s\"}", text); /* of our own words */
+    const struct store_event event = {
+        .at_ns = now, .host = h->id, .kind = "host", .word = word, .body = body};
+    return state_event(c, &event);
+}
+
+/* NULL: malformed, or over a ceiling; it is acknowledged all the same, for it comes again otherwise for ever. */
+static Foliot__V1__Report *open_report(struct controller *c, struct fleet_host *h,
+                                       const Foliot__V1__SealedReport *sealed, char words[160])
 {
     Foliot__V1__Report *report = NULL;
+    int r = sealed->body.len <= MESSAGE_REPORT_MAX ? 0 : -EMSGSIZE;
     message_arena_reset(&c->report_arena);
-    if (sealed->body.len <= MESSAGE_REPORT_MAX &&
-        message_unpack(sealed->body.data, sealed->body.len, MESSAGE_REPORT_UNPACKED,
-                       &c->unpacked) == 0) {
+    if (r == 0) {
+        r = message_unpack(sealed->body.data, sealed->body.len, MESSAGE_REPORT_UNPACKED,
+                           &c->unpacked);
+        quota_unpacked(h, c->unpacked.size);
+    }
+    if (r == 0) {
         report = message_decode(&c->report_arena, &foliot__v1__report__descriptor,
                                 c->unpacked.bytes, c->unpacked.size);
     }
     if (report == NULL) {
+        snprintf(words, 160, "%s", r == -EMSGSIZE ? "it is too large" : "it can't be read");
         c->count.malformed++;
-        return 0;
+    } else if (!quota_within(&report->base, words)) {
+        c->count.over++;
+        report = NULL;
+    }
+    return report;
+}
+
+/* 0, or < 0: the store's. */
+static int take_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch,
+                       const Foliot__V1__SealedReport *sealed, int64_t now_ns)
+{
+    char words[160];
+    const uint64_t rows = c->count.rows, row_bytes = c->count.row_bytes;
+    size_t stored = 0;
+    const Foliot__V1__Report *report = open_report(c, h, sealed, words);
+    if (report == NULL) {
+        snprintf(h->report_refused, sizeof(h->report_refused), "report %llu is not taken: %s",
+                 (unsigned long long)sealed->number, words);
+        return tell_of(c, h, "report-refused", h->report_refused, REFUSED_TOLD_NS, &h->refused_ns);
     }
     const int64_t at = place(h, batch, report, now_ns);
     h->last_at_ns = at;
@@ -428,14 +483,18 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
         r = r < 0 ? r
                   : store_table_put(c->store, h->id, report->table->generation, now_ns,
                                     c->packed.bytes, c->packed.size);
+        stored += c->packed.size;
     }
     if (r == 0 && report->covers_ms > 0) { /* events have rows of their own */
         r = store_report_put(c->store, h->id, at, sealed->body.data, sealed->body.len);
+        stored += sealed->body.len;
     }
     h->bytes += sealed->body.len;
     h->reports++;
     c->count.reports++;
-    return r < 0 ? r : state_apply(c, h, report, at);
+    r = r < 0 ? r : state_apply(c, h, report, at);
+    quota_stored(h, c->count.rows - rows, c->count.row_bytes - row_bytes + stored);
+    return r;
 }
 
 static int take_gap(struct controller *c, struct fleet_host *h, uint64_t missing)
@@ -459,6 +518,13 @@ static int take_reports(struct controller *c, struct fleet_host *h, const Foliot
     int r = 0;
     for (size_t i = 0; i < batch->n_reports && i < MESSAGE_BATCH_REPORT_MAX && r == 0; i++) {
         uint64_t missing = 0;
+        if (!quota_left(h)) { /* it waits at the agent, which answer_batch tells for how long */
+            c->count.held++;
+            r = tell_of(c, h, "over-quota",
+                        "more comes of it than is kept of one host: its reports wait there",
+                        HELD_TOLD_NS, &h->over_ns);
+            break;
+        }
         const enum report_verdict verdict = report_judge(
             &h->cursor, batch->stream, batch->reports[i]->number, batch->oldest, &missing);
         if (verdict == REPORT_DUPLICATE) {
@@ -552,14 +618,16 @@ void ingest_on_request(void *context, struct http_request *request)
 {
     struct controller *c = context;
     const char *what = http_path(request) + strlen("/agent/v1/");
+    unsigned status = 0;
+    struct fleet_host *h = who(c, request, &status); /* NULL: no member yet, or no longer */
     if (strcmp(what, "report") == 0) {
-        const Foliot__V1__Batch *m = decode_body(c, request, &foliot__v1__batch__descriptor);
+        const Foliot__V1__Batch *m = decode_body(c, request, h, &foliot__v1__batch__descriptor);
         if (m != NULL) {
             do_report(c, request, m);
         }
     } else if (strcmp(what, "join") == 0) {
         const Foliot__V1__JoinRequest *m =
-            decode_body(c, request, &foliot__v1__join_request__descriptor);
+            decode_body(c, request, h, &foliot__v1__join_request__descriptor);
         if (m != NULL && !protocol_taken(m->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
             refuse_protocol(request);
         } else if (m != NULL) {
@@ -567,7 +635,7 @@ void ingest_on_request(void *context, struct http_request *request)
         }
     } else if (strcmp(what, "renew") == 0) {
         const Foliot__V1__RenewRequest *m =
-            decode_body(c, request, &foliot__v1__renew_request__descriptor);
+            decode_body(c, request, h, &foliot__v1__renew_request__descriptor);
         if (m != NULL) {
             do_renew(c, request, m);
         }

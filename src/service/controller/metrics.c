@@ -344,6 +344,11 @@ static void put_own(struct controller *c, struct metrics_text *t)
     metrics_counter(t, "report_gaps", "Times that reports were lost for good.", c->count.gaps);
     metrics_counter(t, "messages_malformed", "Bodies and reports that can't be read.",
                     c->count.malformed);
+    metrics_counter(t, "reports_over", "Reports over a ceiling, of which nothing was taken.",
+                    c->count.over);
+    metrics_counter(t, "reports_held",
+                    "Times that reports had to wait: their host's quota was used up.",
+                    c->count.held);
     metrics_counter(t, "requests_refused", "Requests without a member's certificate.",
                     c->count.refused);
     metrics_counter(t, "requests_limited", "Requests that came too often.", c->count.limited);

@@ -11,6 +11,8 @@
 #include "service/controller/remote.h"
 #include <syslog.h>
 
+enum { ROW_BYTES = 128 }; /* of a row and its places in indexes, beside its body */
+
 /* ---- events ---- */
 
 void state_put_event(const struct controller *c, struct json_writer *j, const struct store_event *e)
@@ -49,6 +51,8 @@ int state_event(struct controller *c, const struct store_event *event)
     if (r < 0) {
         return r;
     }
+    c->count.rows++;
+    c->count.row_bytes += strlen(e.body) + ROW_BYTES;
     struct recent_event *recent = &c->recent[c->recent_count++ % CONTROLLER_RECENT];
     free(recent->text);
     free(recent->body);
@@ -251,6 +255,8 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
                                       .word = word_of(f->kind),
                                       .body = copy};
     r = store_finding_put(c->store, &stored, &id);
+    c->count.rows++;
+    c->count.row_bytes += size + ROW_BYTES;
     r = r < 0 ? r : state_event(c, &event);
     free(copy);
     if (r == 0) {

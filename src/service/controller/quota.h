@@ -1,0 +1,31 @@
+/* quota.h: how much of one host the controller takes: ceilings of one report, and a quota of what many of them may
+ * have unpacked and stored. A member that was taken over may lie about itself; it can't fill the disk or hold up the
+ * loop for the others.
+ *
+ * Of a report that is over a ceiling nothing is taken, and its host, the log and /metrics are told. Where a quota is
+ * used up no more reports are taken for now: they wait at the agent, which is told when to come again. The last one
+ * taken may leave a debt: no report is larger than its ceilings. */
+#pragma once
+#include "service/controller/controller.h"
+
+/* At once as much as an agent delivers after an outage: its whole spool is 8 MiB. What a busy host needs is measured by
+ * test_security.py, test_what_a_busy_host_needs: a NIC that flaps 4.5 times a second makes some 900 rows a minute, the
+ * largest rollup (16 NICs, 512 paths each) is 22 KB. */
+#define QUOTA_ROWS            20000 /* events and findings at once */
+#define QUOTA_ROWS_MINUTE     240
+#define QUOTA_STORED          (24 << 20) /* bytes of reports, tables, events and findings at once */
+#define QUOTA_STORED_MINUTE   (2 << 20)
+#define QUOTA_UNPACKED        (128 << 20) /* bytes that its requests may unpack to */
+#define QUOTA_UNPACKED_MINUTE (240 << 20)
+#define QUOTA_WAIT_MS_MAX     60000
+
+void quota_fill(struct fleet_host *h); /* of a host that is new to this run */
+/* Another report may be taken. Refills with time. */
+bool quota_left(struct fleet_host *h);
+/* When there will be something left; 0: there is. */
+uint32_t quota_wait_ms(const struct fleet_host *h);
+void quota_unpacked(struct fleet_host *h, size_t bytes);
+void quota_stored(struct fleet_host *h, uint64_t rows, uint64_t bytes);
+
+/* A message of an agent within its ceilings; false: why not, for people. */
+MUST_CHECK bool quota_within(const ProtobufCMessage *message, char ret_words[160]);
