@@ -9,10 +9,10 @@
 
 #include "service/controller/api.h"
 
-enum { DAY_S = 86400, BACKUP_PAGES = 1024 };
+enum { BACKUP_PAGES = 1024, JOIN_HOURS = 24 };
 
 static struct controller_options options = {.config_path = CONTROLLER_CONFIG_DEFAULT};
-static int64_t uses = 1, hours = 24;
+static int64_t uses = 1, hours; /* hours 0: not given */
 static const char *address, *scope;
 
 static void usage(FILE *out)
@@ -25,7 +25,7 @@ static void usage(FILE *out)
         "  init [--address ADDRESS]       make the authority, a join token and an admin's token;\n"
         "                                 the API's certificate is for ADDRESS, too\n"
         "  token join [--uses N] [--hours N]\n"
-        "                                 print a token that lets N hosts join, for N hours\n"
+        "                                 print a token that lets N hosts join, for N hours (24)\n"
         "  token api viewer|operator|admin [NAME] [--hours N] [--scope PATTERNS]\n"
         "                                 print a token for the API; without --hours it lasts;\n"
         "                                 with a scope a viewer sees these hosts only ('a-*,b?')\n"
@@ -103,15 +103,16 @@ static int command_init(void)
         free(c);
         return EXIT_FAILURE;
     }
+    const int64_t join_hours = hours != 0 ? hours : JOIN_HOURS;
     r = address != NULL ? api_name_keep(config.data_dir, name) : 0;
     r = r < 0 ? r : controller_open(c, &options, false);
-    r = r < 0 ? r : write_token("first", "join", hours * 3600, join, c);
+    r = r < 0 ? r : write_token("first", "join", join_hours * 3600, join, c);
     r = r < 0 ? r : write_token("admin", "admin", 0, admin, c);
     if (r == 0) {
         printf("The authority, its key and the store are in %s.\n\n", config.data_dir);
         say_join(join);
         printf("(good for %lld host%s and %lld hours; more: foliot-controller token join)\n\n",
-               (long long)uses, uses == 1 ? "" : "s", (long long)hours);
+               (long long)uses, uses == 1 ? "" : "s", (long long)join_hours);
         printf("The API's first token, an admin's, shown this once:\n  %s\n", admin);
         printf("Over TLS browsers and clients trust the API by %s/api-authority.pem.\n",
                config.data_dir);
@@ -141,8 +142,8 @@ static int command_token(int argc, char **argv)
         fputs("foliot-controller: while it runs: foliot host token (or POST /api/v1/tokens)\n",
               stderr);
     }
-    const int64_t life = join ? hours * 3600 : hours != 24 ? hours * 3600 : 0;
-    r = r < 0 ? r : write_token(name, role, life, text, c);
+    const int64_t life_hours = hours != 0 ? hours : join ? JOIN_HOURS : 0; /* 0: it lasts */
+    r = r < 0 ? r : write_token(name, role, life_hours * 3600, text, c);
     if (r == 0 && join) {
         say_join(text);
     } else if (r == 0) {

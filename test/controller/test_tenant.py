@@ -215,6 +215,19 @@ class TestTenant(fleet.Fleet):
         self.say(0, [(2, wire.report([wire.link_event(0, "up", "h0/nic0: later")]))])
         self.read_until(lasting, lambda text: b"later" in text)
 
+    def test_hours_of_a_token(self):
+        """As many as were asked for, 24 too."""
+        self.init()
+        for name, hours in (("day", 24), ("two", 2), ("lasts", None)):
+            self.command("token", "api", "viewer", name, *(["--hours", str(hours)] if hours else []))
+        self.command("token", "join", "--hours", "24")
+        self.command("token", "join")
+        self.controller()
+        lives = {}
+        for t in self.get("/api/v1/tokens")["items"]:
+            lives.setdefault(t["name"], []).append(t["expires_utc_ns"] and (t["expires_utc_ns"] - t["created_utc_ns"]) // 3600 // 10**9)
+        self.assertEqual((lives["day"], lives["two"], lives["lasts"], lives["join"]), ([24], [2], [None], [24, 24]))
+
     def test_a_scope_is_a_viewers(self):
         self.start()
         for body in ({"role": "admin", "scope": "h0"}, {"role": "operator", "scope": "h0"}, {"role": "viewer", "scope": ""},
