@@ -18,10 +18,10 @@
 
 struct transport_comm *comm_find(const struct set *set, uint32_t number)
 {
-    struct transport_comm *comm = set->comms;
+    struct transport_comm *comm = set->by_number[number % COMM_PLACES];
 
     while (comm != NULL && (comm->number != number || comm->released)) {
-        comm = comm->next;
+        comm = comm->next_place;
     }
     return comm;
 }
@@ -38,12 +38,21 @@ struct transport_comm *comm_new(struct set *set, uint32_t number)
     comm->sending = set->sending;
     comm->next = set->comms;
     set->comms = comm;
+    comm->next_place = set->by_number[number % COMM_PLACES];
+    set->by_number[number % COMM_PLACES] = comm;
     set->comm_count++;
+    set->opening += comm->sending;
     return comm;
 }
 
 void comm_free(struct transport_comm *comm)
 {
+    struct transport_comm **at = &comm->set->by_number[comm->number % COMM_PLACES];
+
+    while (*at != comm) {
+        at = &(*at)->next_place;
+    }
+    *at = comm->next_place;
     for (uint32_t i = 0; i < COMM_REQUESTS_MAX; i++) {
         free(comm->outgoing[i].copy);
     }
@@ -80,8 +89,9 @@ static void close_book(struct transport_comm *comm, struct mono now)
     comm->book_closed = true;
     cut_frames(comm, now);
     for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
-        if ((comm->used & (1u << i)) != 0 && comm->requests[i].room > LANE_EAGER_SIZE_MAX) {
-            set->large--;
+        if ((comm->used & (1u << i)) != 0) {
+            set->large -= comm->requests[i].room > LANE_EAGER_SIZE_MAX;
+            set_request_done(set, &comm->requests[i]);
         }
     }
     comm->used = 0;
@@ -142,7 +152,9 @@ static void pay(struct transport_comm *comm, struct mono now)
 
 void comm_closings(struct set *set, struct mono now)
 {
-    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+    struct transport_comm *comm = set->parting_comms > 0 ? set->comms : NULL;
+
+    for (; comm != NULL; comm = comm->next) {
         if (comm->state == COMM_CLOSING && !comm->released) {
             pay(comm, now);
         }
@@ -286,6 +298,8 @@ void transport_close(struct transport_comm *comm)
     pthread_mutex_lock(&set->lock);
     now = set->transport->io->now(set->transport->io);
     comm->abort = in_flight(comm) || comm->state == COMM_OPENING || comm->error != 0;
+    set->opening -= comm->sending && comm->state == COMM_OPENING;
+    set->parting_comms++;
     comm->state = COMM_CLOSING;
     comm->close_next = now;
     comm->close_gap = span_ns(CLOSE_GAP_NS);

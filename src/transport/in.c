@@ -191,14 +191,13 @@ void in_harvest(struct set *set)
     struct ledger_done done;
 
     while (ledger_next_done(set->ledger, &done)) {
-        struct transport_comm *comm = comm_find(set, done.comm);
-        if (comm != NULL) {
-            struct transport_request *request = &comm->requests[done.cookie];
-            request->size = done.sizes[0];
-            request->done = true;
-            set->report_urgent = set->report_urgent || done.sizes[0] > REPORT_SOON_SIZE;
-            set->report_soon = set->report_soon || done.sizes[0] > LANE_EAGER_SIZE_MAX;
-        }
+        struct transport_request *request = (struct transport_request *)(uintptr_t)done.cookie;
+        request->size = done.sizes[0];
+        set_request_done(set, request);
+        /* Between machines the estimate of the lane waits for it, too. */
+        set->report_urgent =
+            set->report_urgent || (done.sizes[0] > REPORT_SOON_SIZE && !set->scheduler.one_way);
+        set->report_soon = set->report_soon || done.sizes[0] > LANE_EAGER_SIZE_MAX;
     }
 }
 
@@ -467,6 +466,7 @@ static int on_open(struct set *set, struct mono now, uint32_t lane, const uint8_
         if (comm == NULL || !hand_over(set->transport, comm)) {
             if (comm != NULL) {
                 comm->released = true; /* nobody above knows it */
+                set->parting_comms++;
             }
             ledger_comm_close(set->ledger, open.comm);
             comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT);
@@ -499,12 +499,13 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
     }
 }
 
-/* What nobody waits for is said when there is nothing else to do: who got something is about to answer. */
+/* What nobody waits for is said when there is nothing else to do: who got something is about to answer. The next call does
+ * that, to whichever set (set_attend). */
 static bool report_due(const struct set *set, struct mono now, bool came)
 {
     const int64_t by = set->report_by.ns;
 
-    return set->report_urgent || (set->report_soon && (!came || !set_owes(set))) ||
+    return set->report_urgent || (set->report_soon && !came) ||
            (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
            (set->empty_polls >= REPORT_POLLS &&
             set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER));

@@ -46,6 +46,7 @@
 #define HANDSHAKE_NS  (10 * NS_PER_S)
 #define PENDING_MAX   1024 /* connections that haven't said yet who they are */
 #define SETS_MAX      16384
+#define COMM_PLACES   64             /* of a set's comms, by number */
 #define SET_LINGER_NS (1 * NS_PER_S) /* a set without comms keeps its lanes for the next */
 #define WHY_SIZE      320
 #define PEER_TEXT     192
@@ -192,7 +193,10 @@ struct set {
     uint32_t sequence, peer_sequence; /* of STATE */
 
     struct transport_comm *comms;
+    struct transport_comm *by_number[COMM_PLACES];
     uint32_t comm_count;
+    uint32_t opening,
+        parting_comms;  /* of them: not open yet; closed above or released, not yet freed */
     struct mono lonely; /* since when it has none */
     bool leaving;       /* CLOSE for all was sent or heard */
     int error;          /* every request gets it */
@@ -225,6 +229,8 @@ struct set {
     int64_t parted_ns;
     uint8_t failed_for[LANE_MAX]; /* enum lane_reason: why a lane that was in use failed last */
     uint32_t large;               /* requests in flight of more than LANE_EAGER_SIZE_MAX */
+    uint32_t awaited;             /* requests that aren't done: whoever made them polls the set */
+    bool unattended;              /* atomic: it has something to write, and nobody polls it */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool report_urgent, report_soon; /* now; when nothing more comes at once */
     uint32_t report_chunks, report_eager, report_bytes;
@@ -269,6 +275,7 @@ enum comm_state {
 struct transport_comm {
     struct set *set;
     struct transport_comm *next;       /* of the set */
+    struct transport_comm *next_place; /* of those at its number's place */
     struct transport_comm *next_ready; /* of the listener */
     uint64_t id;                       /* of the connecting side, for transport_connect's state */
     uint64_t cookie;
@@ -366,6 +373,7 @@ struct transport {
     struct transport_summary past;     /* of sets that are gone */
     struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
     uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
+    uint64_t unattended; /* atomic bits, by index modulo 64: the next call serves these as well */
 
     pthread_mutex_t listen_lock;
     struct transport_listener *listeners;
@@ -427,6 +435,16 @@ void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason 
 /* Why a connection is over that said so. */
 enum lane_reason set_reason(int rc);
 void set_act(struct set *set, struct mono now);
+/* Serves the sets that have something to write and that nobody polls. No set may be locked by the caller. */
+void set_attend(struct transport *t, struct mono now);
+/* Does the set want that? Under the lock. */
+void set_note_unattended(struct set *set);
+/* A request is done. */
+static inline void set_request_done(struct set *set, struct transport_request *request)
+{
+    set->awaited -= !request->done;
+    request->done = true;
+}
 /* Ends everything on the set with that error; the text says why, for people. */
 void set_fail(struct set *set, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -470,6 +488,9 @@ void out_openings(struct set *set, struct mono now);
 /* Connected yet? Then HELLO. */
 void out_handshake(struct set *set, struct mono now, uint32_t lane);
 int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
+/* STATE, decoded: what was taken and placed. */
+void out_on_state(struct set *set, struct mono now, uint32_t lane,
+                  const struct lane_report *report);
 void out_harvest(struct set *set);
 /* Now and then: what hangs on a lane goes once more. */
 void out_look(struct set *set, struct mono now);
@@ -509,6 +530,7 @@ void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct
 void comm_unknown(struct set *set, uint32_t lane, uint32_t number, uint8_t flags);
 /* When comm_closings has something to do again. */
 struct mono comm_deadline(const struct set *set);
+/* Nobody finds it by its number any more, and its memory is gone. */
 void comm_free(struct transport_comm *comm);
 
 /* -- transport.c */

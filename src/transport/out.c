@@ -5,11 +5,13 @@
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
-#define REFUSALS_MAX  8
-#define REFUSALS_MIN  3
-#define REFUSED_NS    (5 * NS_PER_S)
-#define QUICK_SIZE    LANE_EAGER_SIZE_MAX
-#define QUICK_BYTES   32768
+#define REFUSALS_MAX 8
+#define REFUSALS_MIN 3
+#define REFUSED_NS   (5 * NS_PER_S)
+#define QUICK_SIZE   LANE_EAGER_SIZE_MAX
+#define QUICK_BYTES  32768
+#define QUICK_BYTES_HERE                                                                           \
+    (LANE_EAGER_SLOTS_MAX * LANE_EAGER_SIZE_MAX) /* to this machine: all that slots allow */
 #define TOGETHER_SIZE 65536
 #define TOGETHER_NS   (100 * NS_PER_US)
 #define HEDGE_ASK_NS  (2 * NS_PER_MS)
@@ -274,32 +276,26 @@ static uint32_t wanted_size(const struct set *set)
                : yield_chunk_size(set, scheduler_chunk_size(&set->scheduler, pending));
 }
 
-static int on_state(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
-                    size_t size)
+void out_on_state(struct set *set, struct mono now, uint32_t lane, const struct lane_report *report)
 {
-    struct lane_report report;
     char text[PEER_TEXT];
 
-    if (lane_report_decode(frame, size, set->version, &report) != LANE_ERROR_NONE) {
-        return -EPROTO;
+    for (uint32_t k = 0; k < report->lane_count; k++) {
+        const struct lane_state_lane *seen = &report->lanes[k];
+        const struct sender_acked acked = on_taken(set, now, seen, seen->lane == lane);
+        traffic_on_lane(set, now, seen->lane, seen);
+        yield_on_lane(set, now, seen, &acked);
     }
-    for (uint32_t k = 0; k < report.lane_count; k++) {
-        const struct sender_acked acked =
-            on_taken(set, now, &report.lanes[k], report.lanes[k].lane == lane);
-        traffic_on_lane(set, now, report.lanes[k].lane, &report.lanes[k]);
-        yield_on_lane(set, now, &report.lanes[k], &acked);
-    }
-    if (report.comm != LANE_COMM_NONE && sender_on_report(set->sender, now, &report) < 0) {
+    if (report->comm != LANE_COMM_NONE && sender_on_report(set->sender, now, report) < 0) {
         set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
                  set_peer(set, text));
     }
-    if (report.comm != LANE_COMM_NONE && report.posted > report.placed &&
-        !sender_comm_progress(set->sender, report.comm, NULL, NULL) &&
-        comm_find(set, report.comm) == NULL) {
-        comm_unknown(set, lane, report.comm, 0); /* given up here: nothing more will come */
+    if (report->comm != LANE_COMM_NONE && report->posted > report->placed &&
+        !sender_comm_progress(set->sender, report->comm, NULL, NULL) &&
+        comm_find(set, report->comm) == NULL) {
+        comm_unknown(set, lane, report->comm, 0); /* given up here: nothing more will come */
     }
     out_harvest(set);
-    return 0;
 }
 
 int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size)
@@ -310,9 +306,6 @@ int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
         return frame[0] == LANE_HELLO_OK   ? on_hello_ok(set, now, lane, frame, size)
                : frame[0] == LANE_HELLO_NO ? on_hello_no(set, now, lane, frame, size)
                                            : -EPROTO;
-    }
-    if (frame[0] == LANE_STATE) {
-        return on_state(set, now, lane, frame, size);
     }
     if (frame[0] == LANE_POST) {
         struct lane_post post;
@@ -330,13 +323,9 @@ void out_harvest(struct set *set)
     struct sender_done done;
 
     while (sender_next_done(set->sender, &done)) {
-        struct transport_comm *comm = comm_find(set, done.comm);
-        if (comm == NULL) {
-            continue;
-        }
-        struct outgoing *outgoing = &comm->outgoing[done.cookie];
+        struct outgoing *outgoing = (struct outgoing *)(uintptr_t)done.cookie;
         if (outgoing->request != NULL) {
-            outgoing->request->done = true;
+            set_request_done(set, outgoing->request);
         }
         outgoing->used = false;
     }
@@ -356,37 +345,49 @@ static bool wants_open(const struct set *set, const struct mono now, struct tran
                                            !sender_comm_idle(set->sender, comm->number));
 }
 
-void out_openings(struct set *set, struct mono now)
+static void send_open(struct set *set, struct mono now, struct transport_comm *comm)
 {
-    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
-        if (comm->state == COMM_OPENING && sender_comm_confirmed(set->sender, comm->number)) {
-            comm->state = COMM_OPEN;
-        }
-        if (!wants_open(set, now, comm)) {
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        struct stream *stream = set->streams[lane];
+        const struct lane_open open = {.group_max = 1,
+                                       .traffic_class = set->transport->config.priority,
+                                       .comm = comm->number,
+                                       .cookie = comm->cookie,
+                                       .rank = LANE_RANK_UNKNOWN};
+        uint8_t bytes[LANE_OPEN_SIZE];
+        if (stream == NULL || !stream->shaken || stream->dead ||
+            (comm->opened_on & (1u << lane)) != 0) {
             continue;
         }
-        for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-            struct stream *stream = set->streams[lane];
-            const struct lane_open open = {.group_max = 1,
-                                           .traffic_class = set->transport->config.priority,
-                                           .comm = comm->number,
-                                           .cookie = comm->cookie,
-                                           .rank = LANE_RANK_UNKNOWN};
-            uint8_t bytes[LANE_OPEN_SIZE];
-            if (stream == NULL || !stream->shaken || stream->dead ||
-                (comm->opened_on & (1u << lane)) != 0) {
-                continue;
+        lane_open_encode(bytes, &open);
+        if (stream_control(stream, bytes, sizeof(bytes))) {
+            comm->opened_on |= 1u << lane;
+            comm->opened_at = now;
+            const int rc = stream_flush(set, stream);
+            if (rc < 0 && rc != -EAGAIN) {
+                set_lost(set, now, lane, LANE_REASON_RESET);
             }
-            lane_open_encode(bytes, &open);
-            if (stream_control(stream, bytes, sizeof(bytes))) {
-                comm->opened_on |= 1u << lane;
-                comm->opened_at = now;
-                const int rc = stream_flush(set, stream);
-                if (rc < 0 && rc != -EAGAIN) {
-                    set_lost(set, now, lane, LANE_REASON_RESET);
-                }
-            }
-            break; /* one lane is enough; another one if that is lost */
+        }
+        return; /* one lane is enough; another one if that is lost */
+    }
+}
+
+/* Those that aren't open yet, and those that are at work: an idle one costs a poll nothing. */
+void out_openings(struct set *set, struct mono now)
+{
+    for (struct transport_comm *comm = set->opening > 0 ? set->comms : NULL; comm != NULL;
+         comm = comm->next) {
+        if (comm->state == COMM_OPENING && sender_comm_confirmed(set->sender, comm->number)) {
+            comm->state = COMM_OPEN;
+            set->opening--;
+        } else if (comm->state == COMM_OPENING && wants_open(set, now, comm)) {
+            send_open(set, now, comm);
+        }
+    }
+    for (uint32_t i = 0; i < sender_busy_count(set->sender); i++) {
+        struct transport_comm *comm = comm_find(set, sender_busy_comm(set->sender, i));
+        if (comm != NULL && comm->state != COMM_OPENING && wants_open(set, now, comm)) {
+            send_open(set, now, comm);
         }
     }
 }
@@ -499,7 +500,8 @@ static int pick(struct set *set, struct mono now, const struct sender_chunk *chu
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
         struct sender_lane_info info;
         sender_lane_info(set->sender, lane, &info);
-        if (choice->weights[lane] >= 1 && info.bytes <= QUICK_BYTES) {
+        if (choice->weights[lane] >= 1 &&
+            info.bytes <= (set->scheduler.one_way ? QUICK_BYTES_HERE : QUICK_BYTES)) {
             return (int)lane;
         }
     }

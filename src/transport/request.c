@@ -50,6 +50,7 @@ static struct transport_request *claim(struct transport_comm *comm, struct mono 
 
     comm->used |= 1u << index;
     comm->set->large += size > LANE_EAGER_SIZE_MAX;
+    comm->set->awaited++;
     *request = (struct transport_request){
         .comm = comm, .size = size, .room = size, .posted = now, .parent = parent};
     return request;
@@ -58,6 +59,7 @@ static struct transport_request *claim(struct transport_comm *comm, struct mono 
 static void unclaim(struct transport_request *request)
 {
     request->comm->set->large -= request->room > LANE_EAGER_SIZE_MAX;
+    request->comm->set->awaited -= !request->done;
     request->comm->used &= ~(1u << (request - request->comm->requests));
 }
 
@@ -111,7 +113,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     }
     copied = size <= LANE_EAGER_SIZE_MAX && copy_small(outgoing, data, size);
     message.source = copied ? outgoing->copy : data;
-    message.cookie = (uint64_t)(outgoing - comm->outgoing);
+    message.cookie = (uintptr_t)outgoing;
     rc = sender_send(set->sender, now, comm->number, &message, &number);
     if (rc == -EAGAIN) {
         set_progress(set, now, false);
@@ -121,7 +123,9 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
         return rc;
     }
     *ret_request = claim(comm, now, size, parent);
-    (*ret_request)->done = copied;
+    if (copied) {
+        set_request_done(set, *ret_request);
+    }
     outgoing->used = true;
     outgoing->request = copied ? NULL : *ret_request;
     out_pump(set, now);
@@ -131,6 +135,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
         set_progress(set, now, false); /* small ones are done at once: nobody polls for them */
     } else {
         set_act(set, now);
+        set_note_unattended(set);
     }
     return 0;
 }
@@ -149,7 +154,9 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
         rc = send_message(comm, now, data, size, tag, parent, ret_request);
         set_touch(set);
     }
-    return leave(set, rc);
+    rc = leave(set, rc);
+    set_attend(comm->set->transport, now); /* what was got is reported after what it was for */
+    return rc;
 }
 
 /* -- receiving -------------------------------------------------------------------------------- */
@@ -171,7 +178,7 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
     }
     if (rc == 0 && comm->used != UINT32_MAX) {
         request = claim(comm, now, size, parent);
-        receive.cookie = (uint64_t)(request - comm->requests);
+        receive.cookie = (uintptr_t)request;
         receive.buffers[0] = (struct ledger_buffer){
             .data = data,
             .size = size < TRANSPORT_BYTES_MAX ? (uint32_t)size : (uint32_t)TRANSPORT_BYTES_MAX,
@@ -198,12 +205,14 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
 {
     struct transport_comm *comm = request->comm;
     struct set *set = comm->set;
+    struct transport *t = set->transport;
+    struct mono now = {0};
     int rc = 0;
 
     pthread_mutex_lock(&set->lock);
     if (!request->done) { /* else not even the clock is asked: small sends are done at once */
         rc = error_of(comm);
-        const struct mono now = polled(set);
+        now = polled(set);
         if (rc == 0) {
             set_progress(set, now, false);
             rc = request->done ? 0 : error_of(comm);
@@ -216,5 +225,9 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
         }
         unclaim(request);
     }
-    return leave(set, rc);
+    rc = leave(set, rc);
+    if (now.ns != 0) {
+        set_attend(t, now);
+    }
+    return rc;
 }

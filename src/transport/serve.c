@@ -262,6 +262,7 @@ static void free_comms(struct set *set, struct mono now)
             *at = comm->next;
             comm_free(comm);
             set->comm_count--;
+            set->parting_comms--;
             set->lonely = now;
         } else {
             at = &comm->next;

@@ -388,7 +388,8 @@ void set_act(struct set *set, struct mono now)
 
 /* -- frames of both ends ---------------------------------------------------------------------- */
 
-static int on_state(struct set *set, struct mono now, const struct lane_report *report)
+static void on_state(struct set *set, struct mono now, uint32_t by,
+                     const struct lane_report *report)
 {
     const bool newer = (int32_t)(report->sequence - set->peer_sequence) > 0;
 
@@ -404,7 +405,9 @@ static int on_state(struct set *set, struct mono now, const struct lane_report *
             }
         }
     }
-    return 0;
+    if (set->sending) { /* the sender has more to learn from it */
+        out_on_state(set, now, by, report);
+    }
 }
 
 static int on_ping(struct set *set, struct mono now, uint32_t lane, const struct lane_ping *ping)
@@ -440,8 +443,8 @@ int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
         struct lane_report report;
         error = lane_report_decode(frame, size, set->version, &report);
         if (error == LANE_ERROR_NONE) {
-            (void)on_state(set, now, &report);
-            return set->sending ? -ENOENT : 0; /* the sender has more to learn from it */
+            on_state(set, now, lane, &report);
+            return 0;
         }
         break;
     }
@@ -509,12 +512,11 @@ static void write_lane(struct set *set, uint32_t lane, struct mono now)
 /* Anything that the peer must still hear from us, or we from it. */
 bool set_owes(const struct set *set)
 {
+    if (set->sending) {
+        return set->opening > 0 || set->parting_comms > 0 || sender_busy_count(set->sender) > 0;
+    }
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
-        if (comm->state != COMM_OPEN) {
-            return true;
-        }
-        if (set->sending ? !sender_comm_idle(set->sender, comm->number)
-                         : !ledger_comm_idle(set->ledger, comm->number)) {
+        if (comm->state != COMM_OPEN || !ledger_comm_idle(set->ledger, comm->number)) {
             return true;
         }
     }
@@ -615,4 +617,55 @@ void set_progress(struct set *set, struct mono now, bool all)
         set->empty_at = now;
         set->empty_polls++;
     }
+    set_note_unattended(set);
+}
+
+/* -- sets that nobody polls -------------------------------------------------------------------- */
+
+/* A small message is done when it is copied and a receive when its bytes are there: from then on nobody polls the set for it,
+ * but the message may wait for a bounce slot, and the sender for the report. */
+void set_note_unattended(struct set *set)
+{
+    const bool unattended = set->awaited == 0 && set->error == 0 && !set->leaving &&
+                            (set->sending ? sender_waiting(set->sender) : set->report_soon);
+
+    if (unattended != set->unattended) {
+        __atomic_store_n(&set->unattended, unattended, __ATOMIC_RELAXED);
+        if (unattended) {
+            __atomic_fetch_or(&set->transport->unattended, 1ull << (set->index % 64),
+                              __ATOMIC_RELAXED);
+        }
+    }
+}
+
+/* Locks are only tried: somebody who holds one is at work there. */
+void set_attend(struct transport *t, struct mono now)
+{
+    uint64_t bits = __atomic_load_n(&t->unattended, __ATOMIC_RELAXED);
+
+    if (bits == 0 || pthread_mutex_trylock(&t->lock) != 0) {
+        return;
+    }
+    for (; bits != 0; bits &= bits - 1) {
+        const uint32_t bit = (uint32_t)__builtin_ctzll(bits);
+        bool again = false;
+        __atomic_fetch_and(&t->unattended, ~(1ull << bit), __ATOMIC_RELAXED);
+        for (uint32_t i = bit; i < t->set_count; i += 64) {
+            struct set *set = t->sets[i];
+            if (set == NULL || !__atomic_load_n(&set->unattended, __ATOMIC_RELAXED)) {
+                continue;
+            }
+            if (pthread_mutex_trylock(&set->lock) == 0) {
+                set_progress(set, now, false);
+                again = again || set->unattended;
+                pthread_mutex_unlock(&set->lock);
+            } else {
+                again = true;
+            }
+        }
+        if (again) {
+            __atomic_fetch_or(&t->unattended, 1ull << bit, __ATOMIC_RELAXED);
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
 }

@@ -141,6 +141,40 @@ int64_t sender_comm_open(struct sender *s, uint32_t group_max)
     return c->number;
 }
 
+static void move_to(struct sender *s, struct comm *c, uint32_t place)
+{
+    struct comm *other = s->open[place];
+
+    s->open[c->place] = other;
+    other->place = c->place;
+    s->open[place] = c;
+    c->place = place;
+}
+
+static void comm_busy(struct sender *s, struct comm *c)
+{
+    if (c->place >= s->busy_count) {
+        move_to(s, c, s->busy_count++);
+    }
+}
+
+static void comm_idle(struct sender *s, struct comm *c)
+{
+    if (c->place < s->busy_count) {
+        move_to(s, c, --s->busy_count);
+    }
+}
+
+uint32_t sender_busy_count(const struct sender *s)
+{
+    return s->busy_count;
+}
+
+uint32_t sender_busy_comm(const struct sender *s, uint32_t index)
+{
+    return s->open[index]->number;
+}
+
 bool sender_comm_confirmed(const struct sender *s, uint32_t number)
 {
     const struct comm *c = sender_comm_find(s, number);
@@ -215,8 +249,8 @@ void sender_comm_close(struct sender *s, uint32_t number)
         message_end(s, c, m);
     }
     s->comms[number % s->config.comms] = NULL;
-    s->open[c->place] = s->open[--s->comm_count];
-    s->open[c->place]->place = c->place;
+    comm_idle(s, c);
+    move_to(s, c, --s->comm_count);
     comm_free(c);
 }
 
@@ -270,6 +304,7 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
         .queued = now,
     };
     *ret_message = c->count++;
+    comm_busy(s, c);
     s->pending += m->size;
     s->unsent++;
     s->counters.messages++;
@@ -278,8 +313,8 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
 
 bool sender_next_done(struct sender *s, struct sender_done *ret_done)
 {
-    for (uint32_t i = 0; s->undone > 0 && i < s->comm_count; i++) {
-        const uint32_t place = (s->done_turn + i) % s->comm_count;
+    for (uint32_t i = 0; s->undone > 0 && i < s->busy_count; i++) {
+        const uint32_t place = (s->done_turn + i) % s->busy_count;
         struct comm *c = s->open[place];
         if (c->done == c->placed) {
             continue;
@@ -290,6 +325,9 @@ bool sender_next_done(struct sender *s, struct sender_done *ret_done)
         c->done++;
         s->undone--;
         s->done_turn = place;
+        if (c->done == c->count) {
+            comm_idle(s, c);
+        }
         return true;
     }
     return false;

@@ -132,6 +132,9 @@ MUST_CHECK int64_t sender_comm_open(struct sender *s, uint32_t group_max);
 bool sender_comm_confirmed(const struct sender *s, uint32_t comm);
 /* Every message is placed. True for a comm that isn't open. */
 bool sender_comm_idle(const struct sender *s, uint32_t comm);
+/* Comms with messages that aren't done: so many, and the number of each (index < count). Any call may reorder them. */
+uint32_t sender_busy_count(const struct sender *s);
+uint32_t sender_busy_comm(const struct sender *s, uint32_t index);
 /* Messages started by sender_send, and placed; for CLOSE. Either may be NULL. False: not open. */
 bool sender_comm_progress(const struct sender *s, uint32_t comm, uint64_t *ret_sent,
                           uint64_t *ret_placed);

@@ -242,15 +242,15 @@ bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
     if (s->bug.condition != NULL || usable == 0 || !sender_waiting(s)) {
         return false;
     }
-    for (uint32_t i = 0; s->returned > 0 && i < s->comm_count; i++) {
+    for (uint32_t i = 0; s->returned > 0 && i < s->busy_count; i++) {
         struct comm *c = s->open[i];
         if (c->returned > 0 && next_returned(s, c, usable, ret_chunk)) {
             return true;
         }
     }
     for (int small = 1; small >= 0; small--) {
-        for (uint32_t i = 0; i < s->comm_count; i++) {
-            struct comm *c = s->open[(s->turn + i) % s->comm_count];
+        for (uint32_t i = 0; i < s->busy_count; i++) {
+            struct comm *c = s->open[(s->turn + i) % s->busy_count];
             if (next_fresh(s, c, wanted_size, small, ret_chunk)) {
                 return true;
             }

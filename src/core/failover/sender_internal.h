@@ -76,8 +76,8 @@ struct sender {
     struct sender_config config;
     struct lane lanes[LANE_MAX];
     struct comm **comms; /* by number modulo config.comms */
-    struct comm *
-        *open; /* the same ones, comm_count of them, so that nobody looks at empty places */
+    struct comm **open;  /* the same ones, comm_count of them; first the busy ones: those whose */
+    uint32_t busy_count; /* messages aren't all done. Nobody looks at empty places or idle comms */
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
     bool large;          /* the last config.large of them are */
