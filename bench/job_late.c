@@ -11,13 +11,10 @@
  *
  * half's kernel (root only: in a network name space of its own) has buffers smaller than a message. Half of the worlds carry
  * checksums. Each message's bytes are a function of (seed, communicator, number, place). */
-#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,17 +24,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/perf/net_client.h"
 #include "base/prng.h"
+#include "ranks.h"
 #include "report.h"
 
 #define COMMS_MAX   40
 #define COUNT_MAX   32
 #define SIZE_MAX_   8192
 #define PATIENCE_MS 500  /* the sender's */
-#define LONG_MS     5000 /* the receiver's patience */
-#define WORLD_MS    30000
-#define WORDS_MAX   1000
+#define LONG_MS     8000 /* the receiver's patience */
 
 enum kind { LATE, FROZEN, HALF, STOPPED, FINALIZED, KINDS };
 static const char *const kinds[KINDS] = {"late", "frozen", "half", "stopped", "finalized"};
@@ -87,6 +82,12 @@ static struct world world_of(uint64_t seed, const char *plugin)
     return w;
 }
 
+/* The sender's. It must outlast its messages' way into a stopped receiver, on a busy machine, too. */
+static int patience_ms(const struct world *w)
+{
+    return w->kind == HALF || w->kind == STOPPED ? 4 * PATIENCE_MS : PATIENCE_MS;
+}
+
 static uint32_t size_of(const struct world *w, uint32_t comm, uint32_t message)
 {
     return w->kind == HALF || w->kind == STOPPED
@@ -109,60 +110,19 @@ struct rank {
     const struct world *w;
     struct net_client net;
     void *context;
-    int peer, boss; /* the other rank; who tells when to go on */
+    int peer; /* the other rank */
+    struct led me;
     void *comms[COMMS_MAX];
 };
 
-static char last_words[WORDS_MAX];
-
-__attribute__((format(printf, 5, 6))) static void
-log_line(int level, unsigned long flags, const char *file, int line, const char *format, ...)
+static void rank_open(struct rank *r, int patience)
 {
-    va_list arguments;
+    char text[32];
 
-    (void)flags;
-    (void)file;
-    (void)line;
-    if (level == NCCL_LOG_WARN || getenv("VERBOSE") != NULL) {
-        va_start(arguments, format);
-        vsnprintf(last_words, sizeof(last_words), format, arguments);
-        va_end(arguments);
-        if (getenv("VERBOSE") != NULL) {
-            fprintf(stderr, "%d: %s\n", getpid(), last_words);
-        }
-    }
-}
-
-static _Noreturn void give_up(const char *what)
-{
-    fprintf(stderr, "job_late: %s: %s\n", what, last_words);
-    _exit(1);
-}
-
-static void rank_open(struct rank *r, int patience_ms)
-{
-    char text[512];
-
-    snprintf(text, sizeof(text), "%.3f", patience_ms / 1e3);
+    snprintf(text, sizeof(text), "%.3f", patience / 1e3);
     setenv("FOLIOT_PATIENCE", text, 1);
     setenv("FOLIOT_CHECKSUM", r->w->checksum ? "1" : "0", 1);
-    setenv("FOLIOT_NIC", "lo", 1);
-    if (net_client_open(&r->net, r->w->plugin, 0, text, sizeof(text)) < 0) {
-        give_up(text);
-    }
-    if (net_init(&r->net, r->w->seed, log_line, &r->context) != NCCL_SUCCESS) {
-        give_up("init");
-    }
-}
-
-/* Says where it is, and waits to be told to go on. */
-static void meet(const struct rank *r, char where)
-{
-    char byte;
-
-    if (write(r->boss, &where, 1) != 1 || read(r->boss, &byte, 1) != 1) {
-        _exit(1);
-    }
+    ranks_open(&r->net, r->w->plugin, &r->context);
 }
 
 static void send_side(struct rank *r)
@@ -171,19 +131,19 @@ static void send_side(struct rank *r)
     char handle[NCCL_HANDLE_SIZE];
     const struct world *w = r->w;
 
-    rank_open(r, PATIENCE_MS);
+    rank_open(r, patience_ms(w));
     for (uint32_t c = 0; c < w->comms; c++) {
         if (recv(r->peer, handle, sizeof(handle), MSG_WAITALL) != (ssize_t)sizeof(handle)) {
             _exit(1);
         }
         while (r->comms[c] == NULL) {
             if (net_connect(&r->net, r->context, 0, handle, &r->comms[c]) != NCCL_SUCCESS) {
-                give_up("connect");
+                ranks_give_up("connect");
             }
             sleep_ms(1);
         }
     }
-    meet(r, 'o');
+    ranks_meet(&r->me, 'o');
     for (uint32_t m = 0; m < w->count; m++) {
         for (uint32_t c = 0; c < w->comms; c++) {
             void *request = NULL;
@@ -192,12 +152,12 @@ static void send_side(struct rank *r)
             while (request == NULL) {
                 if (net_isend(&r->net, r->comms[c], bytes, size_of(w, c, m), 0, NULL, &request) !=
                     NCCL_SUCCESS) {
-                    give_up("isend");
+                    ranks_give_up("isend");
                 }
             }
             while (!done) {
                 if (net_test(&r->net, request, &done, NULL) != NCCL_SUCCESS) {
-                    give_up("test of a send");
+                    ranks_give_up("test of a send");
                 }
             }
             memset(bytes, 0, sizeof(bytes)); /* its owner's again */
@@ -209,7 +169,7 @@ static void send_side(struct rank *r)
     if (w->kind == FINALIZED) {
         (void)net_finalize(&r->net, r->context);
     }
-    meet(r, 'c'); /* all was said to be done: from here on it is the plugin's */
+    ranks_meet(&r->me, 'c'); /* all was said to be done: from here on it is the plugin's */
     if (w->kind != FINALIZED) {
         (void)net_finalize(&r->net, r->context);
     }
@@ -251,7 +211,7 @@ static bool look_all(struct rank *r, struct slot *slots, struct outcome *ret)
         if (net_test(&r->net, slots[i].request, &done, &size) != NCCL_SUCCESS) {
             slots[i].over = true;
             ret->failed++;
-            snprintf(ret->words, sizeof(ret->words), "%.150s", last_words);
+            snprintf(ret->words, sizeof(ret->words), "%.150s", ranks_words());
         } else if (done) {
             slots[i].over = true;
             memset(wanted, 0, sizeof(wanted));
@@ -278,11 +238,11 @@ static void receive_side(struct rank *r, struct outcome *ret)
         if (slots == NULL ||
             net_listen(&r->net, r->context, 0, handle, &listener) != NCCL_SUCCESS ||
             send(r->peer, handle, sizeof(handle), MSG_NOSIGNAL) != (ssize_t)sizeof(handle)) {
-            give_up("listen");
+            ranks_give_up("listen");
         }
         while (r->comms[c] == NULL) {
             if (net_accept(&r->net, listener, &r->comms[c]) != NCCL_SUCCESS) {
-                give_up("accept");
+                ranks_give_up("accept");
             }
             sleep_ms(1);
         }
@@ -293,7 +253,7 @@ static void receive_side(struct rank *r, struct outcome *ret)
         (void)look_all(r, slots, ret);
         sleep_ms(20); /* the sender is told */
     }
-    meet(r, 'o');
+    ranks_meet(&r->me, 'o');
     if (!early) {
         post_all(r, slots, ret);
     }
@@ -304,7 +264,7 @@ static void receive_side(struct rank *r, struct outcome *ret)
         (void)net_close_receive(&r->net, r->comms[c]);
     }
     (void)net_finalize(&r->net, r->context);
-    if (write(r->boss, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret)) {
+    if (write(r->me.fd, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret)) {
         _exit(1);
     }
     _exit(0);
@@ -312,60 +272,32 @@ static void receive_side(struct rank *r, struct outcome *ret)
 
 /* -- who leads a world ------------------------------------------------------------------------ */
 
-struct led {
-    pid_t pid;
-    int fd;
-};
-
 static struct led lead(const struct world *w, bool sends, const int pair[2])
 {
-    int boss[2];
-    struct led led = {-1, -1};
-    struct rank r = {.w = w, .peer = pair[sends]};
+    struct rank r = {.w = w, .peer = pair[sends], .me = ranks_fork()};
     struct outcome outcome = {0};
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, boss) < 0) {
-        return led;
-    }
-    led.fd = boss[0];
-    led.pid = fork();
-    if (led.pid == 0) {
-        close(boss[0]);
+    if (r.me.pid == 0) {
         close(pair[!sends]);
-        r.boss = boss[1];
         if (sends) {
             send_side(&r);
         }
         receive_side(&r, &outcome);
     }
-    close(boss[1]);
-    return led;
-}
-
-static bool hear(const struct led *led, void *bytes, size_t size)
-{
-    struct pollfd look = {.fd = led->fd, .events = POLLIN};
-
-    return poll(&look, 1, WORLD_MS) == 1 &&
-           recv(led->fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
-}
-
-static bool go_on(const struct led *led)
-{
-    return send(led->fd, "", 1, MSG_NOSIGNAL) == 1;
+    return r.me;
 }
 
 static bool act(const struct world *w, const struct led *from, const struct led *to)
 {
     char where;
 
-    if (!hear(from, &where, 1) || !hear(to, &where, 1)) {
+    if (!ranks_hear(from, &where, 1) || !ranks_hear(to, &where, 1)) {
         return false;
     }
     if (w->kind == HALF || w->kind == STOPPED) {
         (void)kill(to->pid, SIGSTOP);
     }
-    if (!go_on(from) || !hear(from, &where, 1)) {
+    if (!ranks_go_on(from) || !ranks_hear(from, &where, 1)) {
         return false;
     }
     if (w->kind == FROZEN || w->kind == HALF) {
@@ -373,12 +305,12 @@ static bool act(const struct world *w, const struct led *from, const struct led 
     }
     if (w->kind == HALF) { /* it reads what there is, and waits in the middle of a message */
         (void)kill(to->pid, SIGCONT);
-        (void)go_on(to);
+        (void)ranks_go_on(to);
     }
-    sleep_ms(PATIENCE_MS + w->wait_ms);
+    sleep_ms(patience_ms(w) + w->wait_ms);
     (void)kill(from->pid, SIGCONT);
     (void)kill(to->pid, SIGCONT);
-    return w->kind == HALF || go_on(to);
+    return w->kind == HALF || ranks_go_on(to);
 }
 
 static bool put(const char *path, const char *text)
@@ -404,7 +336,7 @@ static void small_buffers(void)
     if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0 ||
         !put("/proc/sys/net/ipv4/tcp_rmem", "4096 4096 4096") ||
         !put("/proc/sys/net/ipv4/tcp_wmem", "4096 4096 4096")) {
-        give_up("small buffers");
+        ranks_give_up("small buffers");
     }
     close(fd);
 }
@@ -424,17 +356,11 @@ static void play(const struct world *w, struct outcome *ret)
     const struct led from = lead(w, true, pair), to = lead(w, false, pair);
     close(pair[0]);
     close(pair[1]);
-    if (!act(w, &from, &to) || !hear(&to, ret, sizeof(*ret))) {
+    if (!act(w, &from, &to) || !ranks_hear(&to, ret, sizeof(*ret))) {
         snprintf(ret->words, sizeof(ret->words), "%s", reason);
     }
-    (void)kill(from.pid, SIGKILL);
-    (void)kill(to.pid, SIGKILL);
-    while (waitpid(from.pid, NULL, 0) < 0 && errno == EINTR) {
-    }
-    while (waitpid(to.pid, NULL, 0) < 0 && errno == EINTR) {
-    }
-    close(from.fd);
-    close(to.fd);
+    ranks_end(&from);
+    ranks_end(&to);
 }
 
 /* -- many worlds ------------------------------------------------------------------------------ */

@@ -164,6 +164,16 @@ void comm_closings(struct set *set, struct mono now)
     }
 }
 
+void comm_write_off(struct set *set, struct mono now)
+{
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (comm->state == COMM_CLOSING) {
+            comm->released = true;
+            close_book(comm, now);
+        }
+    }
+}
+
 struct mono comm_deadline(const struct set *set)
 {
     struct mono deadline = MONO_NEVER;
@@ -291,7 +301,7 @@ void transport_close(struct transport_comm *comm)
     struct set *set;
     struct mono now;
 
-    if (comm == NULL) {
+    if (comm == NULL || is_childs(comm->set->transport)) {
         return;
     }
     set = comm->set;

@@ -25,6 +25,7 @@
 #include "core/traffic/scheduler.h"
 #include "stats/histogram.h"
 #include "stats/least.h"
+#include "transport/descriptor.h"
 #include "transport/transport.h"
 #include "wire/handle.h"
 #include "wire/job_page.h"
@@ -361,6 +362,7 @@ struct transport {
     uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE];
     char host[LANE_HOST_SIZE];
     uint32_t pid;
+    uint32_t forks; /* descriptor_forks() where it was made */
 
     pthread_mutex_t lock;
     struct set *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
@@ -528,6 +530,8 @@ void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct
 /* "It isn't here (any more)": to a peer that speaks of what we don't know, lest it wait for ever. flags: LANE_CLOSE_ABORT:
  * whatever it thinks of it; 0: if it still waits for something. */
 void comm_unknown(struct set *set, uint32_t lane, uint32_t number, uint8_t flags);
+/* What closed comms still owe is owed no more: the transport ends. */
+void comm_write_off(struct set *set, struct mono now);
 /* When comm_closings has something to do again. */
 struct mono comm_deadline(const struct set *set);
 /* Nobody finds it by its number any more, and its memory is gone. */
@@ -624,7 +628,15 @@ void mode_apply(struct set *set);
 /* Which of the usable lanes may carry. */
 uint32_t mode_lanes(struct set *set, uint32_t usable, uint32_t connected);
 
+/* In a child of fork(): our descriptors are closed there, and our locks may be held by threads that it doesn't have. */
+static inline bool is_childs(const struct transport *t)
+{
+    return t->forks != descriptor_forks();
+}
+
 /* -- why.c */
+/* -ECHILD, and says why. */
+int why_child(void);
 void why(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say(const struct transport *t, enum transport_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/descriptor.h"
 #include "transport/internal.h"
 
 #define WRITE_NS (250 * NS_PER_MS)
@@ -37,6 +38,7 @@ static int make_file(struct transport *t, const char *folder)
     }
     (void)flock(fd, LOCK_EX | LOCK_NB); /* goes when we do, however that comes about */
     t->page_fd = fd;
+    descriptor_add(fd); /* a child would hold the lock */
     return 0;
 }
 
@@ -65,7 +67,7 @@ void page_close(struct transport *t)
         unlink(t->page_path);
         free(t->page);
         t->page = NULL;
-        close(t->page_fd);
+        descriptor_close(t->page_fd);
     }
 }
 

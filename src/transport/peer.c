@@ -10,7 +10,7 @@
 
 #include "transport/internal.h"
 
-#define KNOCK_NS (250 * NS_PER_MS)
+#define KNOCK_NS (250 * NS_PER_MS) /* between two knocks, and how long one may take */
 
 const char *set_peer(const struct set *set, char text[static PEER_TEXT])
 {

@@ -144,6 +144,9 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
                    void *parent, struct transport_request **ret_request)
 {
     struct set *set = comm->set;
+    if (is_childs(set->transport)) {
+        return why_child();
+    }
     const struct mono now = enter(set);
     int rc = error_of(comm);
 
@@ -165,6 +168,9 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
                       void *parent, struct transport_request **ret_request)
 {
     struct set *set = comm->set;
+    if (is_childs(set->transport)) {
+        return why_child();
+    }
     const struct mono now = enter(set);
     struct ledger_receive receive = {.count = 1, .staged = staged};
     struct transport_request *request = NULL;
@@ -209,6 +215,9 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
     struct mono now = {0};
     int rc = 0;
 
+    if (is_childs(set->transport)) {
+        return why_child();
+    }
     pthread_mutex_lock(&set->lock);
     if (!request->done) { /* else not even the clock is asked: small sends are done at once */
         rc = error_of(comm);

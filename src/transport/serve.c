@@ -559,6 +559,7 @@ bool serve_end(struct transport *t)
             continue;
         }
         pthread_mutex_lock(&set->lock);
+        comm_write_off(set, t->io->now(t->io));
         free_comms(set, t->io->now(t->io));
         take_leave(set);
         set->leaving = true;

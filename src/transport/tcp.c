@@ -22,6 +22,7 @@
 
 #include "base/prng.h"
 #include "foliot/clock.h"
+#include "transport/descriptor.h"
 #include "transport/tcp_private.h"
 
 #ifndef TCP_RTO_MIN_US
@@ -165,7 +166,7 @@ static int tcp_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
 {
     struct io_address any = {0}, local;
     int rc = 0;
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = descriptor_socket(AF_INET6, SOCK_STREAM, 0);
 
     (void)io;
     if (fd >= 0) {
@@ -174,12 +175,12 @@ static int tcp_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
     }
     if (fd < 0 || rc == -EADDRNOTAVAIL) { /* no IPv6 here */
         if (fd >= 0) {
-            close(fd);
+            descriptor_close(fd);
         }
         memcpy(any.ip, v4_prefix, sizeof(v4_prefix));
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        fd = descriptor_socket(AF_INET, SOCK_STREAM, 0);
         if (fd < 0) {
-            return -errno;
+            return fd;
         }
         rc = bind_in_range(fd, &any, low, high);
     }
@@ -187,7 +188,7 @@ static int tcp_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
         rc = -errno;
     }
     if (rc < 0) {
-        close(fd);
+        descriptor_close(fd);
         return rc;
     }
     name_of(fd, false, &local);
@@ -199,17 +200,17 @@ static int tcp_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
 static int tcp_accept(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
                       struct io_address *ret_peer)
 {
-    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd = descriptor_accept(listener);
 
     (void)io;
     if (fd < 0) {
         /* Errors of the connection, not of the listener: there may be another one behind it. */
-        return errno == ECONNABORTED || errno == EINTR || errno == EPROTO ? -EINTR : -errno;
+        return fd == -ECONNABORTED || fd == -EPROTO ? -EINTR : fd;
     }
     name_of(fd, true, ret_peer);
     if (ret_peer->port ==
         0) { /* it has given up since: who is busy would only be kept busy by it */
-        close(fd);
+        descriptor_close(fd);
         return -EINTR;
     }
     tune(fd, 0);
@@ -222,10 +223,10 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
 {
     struct sockaddr_storage from, to;
     const socklen_t to_size = tcp_to_sockaddr(&connect_to->to, &to);
-    const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = descriptor_socket(to.ss_family, SOCK_STREAM, 0);
 
     if (fd < 0) {
-        return -errno;
+        return fd;
     }
     tune(fd, connect_to->notsent);
     if (connect_to->here) { /* others pace, and find out by timers what a copy in memory carries */
@@ -247,7 +248,7 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
         rc = -errno;
     }
     if (rc < 0) {
-        close(fd);
+        descriptor_close(fd);
         return rc;
     }
     *ret_conn = fd;
@@ -338,7 +339,7 @@ static void tcp_close_conn(struct io *io, int conn, bool reset)
     } else {
         (void)!shutdown(conn, SHUT_WR);
     }
-    close(conn);
+    descriptor_close(conn);
 }
 
 /* Nothing is on its way, something waits, and the peer would take it. So our own device's queue refused it, which TCP

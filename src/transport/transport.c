@@ -60,6 +60,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     t->io = config->io;
     t->listener = -1;
     t->pid = (uint32_t)getpid();
+    t->forks = descriptor_forks();
     (void)!gethostname(t->host, sizeof(t->host) - 1);
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->listen_lock, NULL);
@@ -145,7 +146,7 @@ static void wait_for_debts(struct transport *t)
 
 enum transport_rest transport_free(struct transport *t)
 {
-    if (t == NULL || t->pid != (uint32_t)getpid()) {
+    if (t == NULL || is_childs(t)) {
         return t == NULL ? TRANSPORT_GONE : TRANSPORT_IN_USE;
     }
     close_abandoned(t);
@@ -235,6 +236,9 @@ int transport_listen(struct transport *t, uint32_t nic,
     uint64_t random;
     int rc;
 
+    if (is_childs(t)) {
+        return why_child();
+    }
     if (nic >= t->config.nic_count) {
         why("there is no device %u", nic);
         return -EINVAL;
@@ -278,7 +282,7 @@ void transport_close_listener(struct transport_listener *listener)
     struct transport *t;
     struct transport_comm *comm;
 
-    if (listener == NULL) {
+    if (listener == NULL || is_childs(listener->transport)) {
         return;
     }
     t = listener->transport;
@@ -305,6 +309,10 @@ int transport_accept(struct transport_listener *listener, struct transport_comm 
     struct transport_comm *comm;
     int rc;
 
+    *ret_comm = NULL;
+    if (is_childs(t)) {
+        return why_child();
+    }
     pthread_mutex_lock(&t->listen_lock);
     comm = listener->ready;
     rc = listener->error;
@@ -459,6 +467,9 @@ int transport_connect(struct transport *t, uint32_t nic,
     int rc = 0;
 
     *ret_comm = NULL;
+    if (is_childs(t)) {
+        return why_child();
+    }
     if (nic >= t->config.nic_count) {
         why("there is no device %u", nic);
         return -EINVAL;

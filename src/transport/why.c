@@ -1,4 +1,5 @@
 /* why.c: words for people: why the last call failed, and what happened. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "transport/internal.h"
@@ -17,6 +18,12 @@ void why(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(last, sizeof(last), format, arguments);
     va_end(arguments);
+}
+
+int why_child(void)
+{
+    why("a child of fork() can't use the communicators of its parent: it may initialise anew");
+    return -ECHILD;
 }
 
 void say(const struct transport *t, enum transport_level level, const char *format, ...)

@@ -1,12 +1,15 @@
 /* test_delivery.c: what an adversary tries against delivery: networks that end for longer than anybody waits, peers
  * that begin anew, numbers that run far. Two transports in one process; their sockets and clocks are under our thumb. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -370,6 +373,63 @@ static void too_long_is_not_our_bug(void **state)
 }
 
 /* Greetings get through, data doesn't: a path that loses all large packets. Nobody waits for longer than the patience. */
+static int descriptors(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        count += fcntl(fd, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+/* A connect that nobody polled to its end, and the connection at the other end that nobody accepted: both go with their
+ * transports. */
+static void what_nobody_finished_goes_at_the_end(void **state)
+{
+    const int before = descriptors();
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport_comm *comm = NULL;
+    uint64_t connecting = 0;
+
+    (void)state;
+    open_both();
+    assert_int_equal(transport_listen(b.transport, 0, handle, &listener), 0);
+    assert_int_equal(transport_connect(a.transport, 0, handle, &connecting, &comm), 0);
+    assert_null(comm);
+    for (int i = 0; i < 2000; i++) {
+        serve(0);
+    }
+    end_close(&a);
+    end_close(&b);
+    assert_int_equal(descriptors(), before);
+}
+
+/* As long as a child holds a connection, its peer isn't told of its end. */
+static void children_hold_no_connections(void **state)
+{
+    struct transport_comm *out, *in;
+    int status;
+
+    (void)state;
+    open_both();
+    connect_comm(&out, &in);
+    const int before = descriptors();
+    const pid_t child = fork();
+    if (child == 0) {
+        struct transport_request *request;
+        const int left = descriptors();
+        const bool closed = fcntl(a.transport->sets[0]->streams[0]->conn, F_GETFD) < 0;
+        const int rc = transport_send(out, "", 1, 0, NULL, &request);
+        _exit(!(closed && left < before && rc == -ECHILD));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    exchange(out, in, 9, 100000);
+    close_both(out, in);
+}
+
 static void large_packets_lost_are_no_path(void **state)
 {
     struct transport_comm *out, *in;
@@ -402,6 +462,8 @@ int main(void)
         cmocka_unit_test_prestate(too_long_is_not_our_bug, &small),
         cmocka_unit_test_prestate(too_long_is_not_our_bug, &large),
         cmocka_unit_test(large_packets_lost_are_no_path),
+        cmocka_unit_test(what_nobody_finished_goes_at_the_end),
+        cmocka_unit_test(children_hold_no_connections),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,9 +15,9 @@
 #define CAUTION_NS   (10 * NS_PER_S)
 #define PARTED_NS    NS_PER_S
 #define PARTED_RETRY (100 * NS_PER_MS)
-#define ALONE_RETRY  (10 * NS_PER_MS)
-#define DEAD_NS      (500 * NS_PER_MS)
-#define OBSERVED_MAX NS_PER_S /* of one look, for patience; and a quarter of that */
+#define ALONE_RETRY  (2 * NS_PER_MS)
+#define DEAD_NS      (10 * NS_PER_MS) /* refused for so long, and nothing heard */
+#define OBSERVED_MAX NS_PER_S         /* of one look, for patience; and a quarter of that */
 
 struct span watch_timeout(const struct watch *w, const struct wlane *x)
 {
