@@ -1,6 +1,7 @@
 /* config_peers.c: the fleet that a file lists: hosts, NICs, their addresses and leaves; each id and each address once. */
 #include "service/agent/config_internal.h"
 
+#include "base/hash_index.h"
 #include "base/prng.h"
 
 #include <arpa/inet.h>
@@ -19,9 +20,8 @@ struct loader {
         char name[AGENT_NAME_SIZE];
     } * leaves;
     uint32_t leaf_count;
-    uint32_t *hosts; /* open hash of host names: number + 1; 0: free */
-    uint32_t host_mask;
-    bool leaves_numbered; /* every leaf's name ends in its number: "leaf3", 3 */
+    struct hash_index hosts; /* by name */
+    bool leaves_numbered;    /* every leaf's name ends in its number: "leaf3", 3 */
 };
 
 static int load_addresses(struct loader *l, const struct config_node *entry,
@@ -92,15 +92,17 @@ static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t
 static struct host_id host_number(struct loader *l, const char *name)
 {
     struct agent_config *c = l->config;
-    uint32_t at = (uint32_t)hash_text(name) & l->host_mask;
-    while (l->hosts[at] != 0 && strcmp(c->host_names[l->hosts[at] - 1], name) != 0) {
-        at = (at + 1) & l->host_mask;
+    const uint64_t hash = hash_text(name);
+    for (uint32_t at = hash_index_first(&l->hosts, hash), i;
+         (i = hash_index_entry(&l->hosts, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&l->hosts, at)) {
+        if (strcmp(c->host_names[i], name) == 0) {
+            return (struct host_id){i};
+        }
     }
-    if (l->hosts[at] == 0) {
-        snprintf(c->host_names[c->host_count], AGENT_NAME_SIZE, "%s", name);
-        l->hosts[at] = ++c->host_count;
-    }
-    return (struct host_id){l->hosts[at] - 1};
+    snprintf(c->host_names[c->host_count], AGENT_NAME_SIZE, "%s", name);
+    hash_index_put(&l->hosts, hash, c->host_count);
+    return (struct host_id){c->host_count++};
 }
 
 static int load_peer(struct loader *l, const struct config_node *entry)
@@ -285,14 +287,9 @@ static int load_list(struct loader *l, const struct config_node *root)
     const size_t host_max = count + (hosts != NULL ? config_count(hosts) : 0);
     c->host_names = calloc(host_max, sizeof(*c->host_names));
     l->places = calloc(count, sizeof(const struct config_node *));
-    l->host_mask = 15;
-    while (l->host_mask < 2 * host_max) {
-        l->host_mask = 2 * l->host_mask + 1;
-    }
-    l->hosts = calloc(l->host_mask + 1, sizeof(*l->hosts));
     l->leaves = calloc(LEAF_NAME_MAX, sizeof(*l->leaves));
     if (c->peers == NULL || c->more == NULL || c->host_names == NULL || l->places == NULL ||
-        l->hosts == NULL || l->leaves == NULL) {
+        l->leaves == NULL || hash_index_room(&l->hosts, host_max) < 0) {
         return -ENOMEM;
     }
     l->leaves_numbered = true;
@@ -315,6 +312,6 @@ int config_load_peers(struct agent_config *config, const struct config_node *roo
     const int r = load_list(&l, root);
     free(l.places);
     free(l.leaves);
-    free(l.hosts);
+    hash_index_done(&l.hosts);
     return r;
 }

@@ -42,19 +42,25 @@ void builder_done(struct series_builder *b)
         free(b->series[i].values);
     }
     free(b->series);
-    free(b->table);
+    hash_index_done(&b->table);
     *b = (struct series_builder){0};
 }
 
-static uint32_t place_of(const struct series_builder *b, const struct chunk_key *k)
+static uint64_t hash_of(const struct chunk_key *k)
 {
-    uint64_t h =
-        hash_u64(((uint64_t)k->metric << 32) | k->local, ((uint64_t)k->peer << 32) | k->port);
-    uint32_t at = (uint32_t)h & b->mask;
-    while (b->table[at] != 0 && chunk_key_compare(&b->series[b->table[at] - 1].key, k) != 0) {
-        at = (at + 1) & b->mask;
+    return hash_u64(((uint64_t)k->metric << 32) | k->local, ((uint64_t)k->peer << 32) | k->port);
+}
+
+static struct chunk_series *find(const struct series_builder *b, const struct chunk_key *k)
+{
+    for (uint32_t at = hash_index_first(&b->table, hash_of(k)), i;
+         (i = hash_index_entry(&b->table, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&b->table, at)) {
+        if (chunk_key_compare(&b->series[i].key, k) == 0) {
+            return &b->series[i];
+        }
     }
-    return at;
+    return NULL;
 }
 
 static bool grow(struct series_builder *b)
@@ -66,19 +72,11 @@ static bool grow(struct series_builder *b)
     }
     b->series = series;
     b->capacity = capacity;
-    uint32_t mask = 1023;
-    while (mask < 2 * capacity) {
-        mask = 2 * mask + 1;
-    }
-    uint32_t *table = calloc(mask + 1, sizeof(*table));
-    if (table == NULL) {
+    if (hash_index_room(&b->table, capacity) < 0) {
         return false;
     }
-    free(b->table);
-    b->table = table;
-    b->mask = mask;
     for (size_t i = 0; i < b->count; i++) {
-        b->table[place_of(b, &b->series[i].key)] = (uint32_t)i + 1;
+        hash_index_put(&b->table, hash_of(&b->series[i].key), (uint32_t)i);
     }
     return true;
 }
@@ -94,8 +92,8 @@ void builder_put(struct series_builder *b, const struct chunk_key *key, int64_t 
         b->failed = b->count < SERIES_MAX;
         return;
     }
-    const uint32_t at = place_of(b, key);
-    if (b->table[at] == 0) {
+    struct chunk_series *series = find(b, key);
+    if (series == NULL) {
         int64_t *values = malloc(b->head.slot_count * sizeof(*values));
         if (values == NULL) {
             b->failed = true;
@@ -104,10 +102,11 @@ void builder_put(struct series_builder *b, const struct chunk_key *key, int64_t 
         for (uint32_t i = 0; i < b->head.slot_count; i++) {
             values[i] = CHUNK_NONE;
         }
-        b->series[b->count] = (struct chunk_series){*key, values};
-        b->table[at] = (uint32_t)++b->count;
+        series = &b->series[b->count];
+        *series = (struct chunk_series){*key, values};
+        hash_index_put(&b->table, hash_of(key), (uint32_t)b->count++);
     }
-    b->series[b->table[at] - 1].values[slot] = value;
+    series->values[slot] = value;
 }
 
 static int compare(const void *a, const void *b)

@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <systemd/sd-event.h>
 
+#include "base/hash_index.h"
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/fleet/delay_code.h"
@@ -245,9 +246,8 @@ struct controller {
     /* fleet */
     struct fleet_host **hosts; /* by index: order of joining */
     uint32_t host_count, host_capacity, member_count;
-    uint32_t *host_names; /* hash: index + 1 */
-    uint32_t host_mask;
-    struct fleet_nic **nics; /* by id */
+    struct hash_index host_names; /* into hosts */
+    struct fleet_nic **nics;      /* by id */
     uint32_t nic_count, nic_capacity;
     struct message_buffer fleet_packed; /* zstd of a BatchReply with the fleet alone */
     uint64_t fleet_packed_version;

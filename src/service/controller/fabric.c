@@ -8,7 +8,7 @@
 
 #include "base/prng.h"
 
-enum { NAMES = 2 * FABRIC_SWITCH_MAX, TRUNKS_FIRST = 256 };
+enum { TRUNKS_FIRST = 256 };
 
 int fabric_open(struct controller *c)
 {
@@ -18,24 +18,23 @@ int fabric_open(struct controller *c)
     }
     c->fabric = f;
     f->switches = calloc(FABRIC_SWITCH_MAX, sizeof(*f->switches));
-    f->by_name = calloc(NAMES, sizeof(*f->by_name));
     f->trunks = calloc(TRUNKS_FIRST, sizeof(*f->trunks));
-    f->by_ends = calloc(2ul * TRUNKS_FIRST, sizeof(*f->by_ends));
     f->trunk_capacity = TRUNKS_FIRST;
-    f->ends_mask = 2 * TRUNKS_FIRST - 1;
     f->looked = f->dropped = (struct mono){INT64_MIN / 2};
-    return f->switches == NULL || f->by_name == NULL || f->trunks == NULL || f->by_ends == NULL
-               ? -ENOMEM
-               : 0;
+    if (f->switches == NULL || f->trunks == NULL ||
+        hash_index_room(&f->by_name, FABRIC_SWITCH_MAX) < 0) {
+        return -ENOMEM;
+    }
+    return hash_index_room(&f->by_ends, TRUNKS_FIRST);
 }
 
 void fabric_close(struct controller *c)
 {
     if (c->fabric != NULL) {
         free(c->fabric->switches);
-        free(c->fabric->by_name);
+        hash_index_done(&c->fabric->by_name);
         free(c->fabric->trunks);
-        free(c->fabric->by_ends);
+        hash_index_done(&c->fabric->by_ends);
         free(c->fabric);
         c->fabric = NULL;
     }
@@ -43,18 +42,16 @@ void fabric_close(struct controller *c)
 
 /* ---- switches ---- */
 
-static uint32_t name_slot(const struct fabric *f, const char *name)
-{
-    uint32_t slot = (uint32_t)hash_text(name) & (NAMES - 1);
-    while (f->by_name[slot] != 0 && strcmp(f->switches[f->by_name[slot] - 1].name, name) != 0) {
-        slot = (slot + 1) & (NAMES - 1);
-    }
-    return slot;
-}
-
 uint32_t fabric_find_switch(const struct fabric *f, const char *name)
 {
-    return f->by_name[name_slot(f, name)];
+    for (uint32_t at = hash_index_first(&f->by_name, hash_text(name)), i;
+         (i = hash_index_entry(&f->by_name, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&f->by_name, at)) {
+        if (strcmp(f->switches[i].name, name) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
 }
 
 /* Its number + 1; 0: there are too many, or it has no name. */
@@ -63,13 +60,13 @@ static uint32_t switch_of(struct fabric *f, const char *name)
     if (name[0] == 0 || strlen(name) >= sizeof(f->switches[0].name)) {
         return 0;
     }
-    const uint32_t slot = name_slot(f, name);
-    if (f->by_name[slot] != 0 || f->switch_count == FABRIC_SWITCH_MAX) {
-        return f->by_name[slot];
+    const uint32_t known = fabric_find_switch(f, name);
+    if (known != 0 || f->switch_count == FABRIC_SWITCH_MAX) {
+        return known;
     }
     memcpy(f->switches[f->switch_count].name, name, strlen(name) + 1);
-    f->by_name[slot] = ++f->switch_count;
-    return f->switch_count;
+    hash_index_put(&f->by_name, hash_text(name), f->switch_count);
+    return ++f->switch_count;
 }
 
 static bool is_address(const char *name)
@@ -143,27 +140,23 @@ const char *fabric_first_switch(const struct controller *c, const struct fleet_n
 
 /* ---- trunks ---- */
 
-static uint32_t ends_slot(const struct fabric *f, uint32_t from, uint32_t to)
-{
-    uint32_t slot = (uint32_t)hash_u64(from, to) & f->ends_mask;
-    while (f->by_ends[slot] != 0 && (f->trunks[f->by_ends[slot] - 1].from != from ||
-                                     f->trunks[f->by_ends[slot] - 1].to != to)) {
-        slot = (slot + 1) & f->ends_mask;
-    }
-    return slot;
-}
-
 static struct fabric_trunk *trunk_find(const struct fabric *f, uint32_t from, uint32_t to)
 {
-    const uint32_t found = f->by_ends[ends_slot(f, from, to)];
-    return found != 0 ? &f->trunks[found - 1] : NULL;
+    for (uint32_t at = hash_index_first(&f->by_ends, hash_u64(from, to)), i;
+         (i = hash_index_entry(&f->by_ends, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&f->by_ends, at)) {
+        if (f->trunks[i].from == from && f->trunks[i].to == to) {
+            return &f->trunks[i];
+        }
+    }
+    return NULL;
 }
 
 static void index_trunks(struct fabric *f)
 {
-    memset(f->by_ends, 0, (f->ends_mask + 1ul) * sizeof(*f->by_ends));
+    hash_index_clear(&f->by_ends);
     for (uint32_t i = 0; i < f->trunk_count; i++) {
-        f->by_ends[ends_slot(f, f->trunks[i].from, f->trunks[i].to)] = i + 1;
+        hash_index_put(&f->by_ends, hash_u64(f->trunks[i].from, f->trunks[i].to), i);
     }
 }
 
@@ -197,13 +190,9 @@ static bool grow(struct fabric *f)
     }
     struct fabric_trunk *trunks = realloc(f->trunks, capacity * sizeof(*trunks));
     f->trunks = trunks != NULL ? trunks : f->trunks;
-    uint32_t *by_ends = trunks != NULL ? calloc(2ul * capacity, sizeof(*by_ends)) : NULL;
-    if (by_ends == NULL) {
+    if (trunks == NULL || hash_index_room(&f->by_ends, capacity) < 0) {
         return false;
     }
-    free(f->by_ends);
-    f->by_ends = by_ends;
-    f->ends_mask = 2 * capacity - 1;
     f->trunk_capacity = capacity;
     index_trunks(f);
     return true;
@@ -219,9 +208,9 @@ static struct fabric_trunk *trunk_add(struct fabric *f, uint32_t from, uint32_t 
     if (t != NULL || (f->trunk_count == f->trunk_capacity && !grow(f))) {
         return t;
     }
+    hash_index_put(&f->by_ends, hash_u64(from, to), f->trunk_count);
     t = &f->trunks[f->trunk_count++];
     *t = (struct fabric_trunk){.from = (uint16_t)from, .to = (uint16_t)to};
-    f->by_ends[ends_slot(f, from, to)] = f->trunk_count;
     return t;
 }
 

@@ -37,8 +37,7 @@ struct fabric {
     struct fabric_switch *switches;
     struct fabric_trunk *trunks;
     uint32_t switch_count, trunk_count, trunk_capacity;
-    uint32_t *by_name, *by_ends; /* hashes: index + 1 */
-    uint32_t ends_mask;
+    struct hash_index by_name, by_ends; /* into switches, trunks */
     uint64_t ways, ways_known; /* that hosts told of; of these whose switches are all known */
     struct mono looked, dropped;
 };

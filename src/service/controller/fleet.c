@@ -15,42 +15,27 @@
 
 static int index_names(struct controller *c)
 {
-    uint32_t mask = 63;
-    while (mask < 2 * c->host_count) {
-        mask = 2 * mask + 1;
+    const int r = hash_index_room(&c->host_names, c->host_count);
+
+    for (uint32_t i = 0; r == 0 && i < c->host_count; i++) {
+        hash_index_put(&c->host_names, hash_text(c->hosts[i]->name), i);
     }
-    uint32_t *table = calloc(mask + 1, sizeof(*table));
-    if (table == NULL) {
-        return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < c->host_count; i++) {
-        uint32_t at = (uint32_t)hash_text(c->hosts[i]->name) & mask;
-        while (table[at] != 0) {
-            at = (at + 1) & mask;
-        }
-        table[at] = i + 1;
-    }
-    free(c->host_names);
-    c->host_names = table;
-    c->host_mask = mask;
-    return 0;
+    return r;
 }
 
 /* A name may have been a removed host's before: the member is meant. */
 struct fleet_host *fleet_find_host(const struct controller *c, const char *name)
 {
     struct fleet_host *removed = NULL;
-    if (c->host_names == NULL) {
-        return NULL;
-    }
-    for (uint32_t at = (uint32_t)hash_text(name) & c->host_mask; c->host_names[at] != 0;
-         at = (at + 1) & c->host_mask) {
-        struct fleet_host *h = c->hosts[c->host_names[at] - 1];
-        if (strcmp(h->name, name) == 0) {
-            if (h->member) {
-                return h;
+
+    for (uint32_t at = hash_index_first(&c->host_names, hash_text(name)), i;
+         (i = hash_index_entry(&c->host_names, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&c->host_names, at)) {
+        if (strcmp(c->hosts[i]->name, name) == 0) {
+            if (c->hosts[i]->member) {
+                return c->hosts[i];
             }
-            removed = h;
+            removed = c->hosts[i];
         }
     }
     return removed;
@@ -232,7 +217,7 @@ void fleet_free(struct controller *c)
     }
     free(c->hosts);
     free(c->nics);
-    free(c->host_names);
+    hash_index_done(&c->host_names);
     message_buffer_done(&c->fleet_packed);
 }
 

@@ -17,8 +17,7 @@ struct series_builder {
     struct chunk_head head;
     struct chunk_series *series;
     size_t count, capacity;
-    uint32_t *table; /* hash: index + 1 */
-    uint32_t mask;
+    struct hash_index table; /* into series */
     bool failed;
 };
 void builder_init(struct series_builder *b, const struct chunk_head *head);
