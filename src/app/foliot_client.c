@@ -125,7 +125,7 @@ static int parse(const char *line, size_t size, bool raw, json_t **ret_answer)
 
     if (answer == NULL) {
         fprintf(stderr, "foliot: the agent's answer is no JSON (column %d: %s)\n", error.column,
-                error.text);
+                foreign_text(error.text).text);
         return -EPROTO;
     }
     kind = json_string_value(json_object_get(answer, "kind"));

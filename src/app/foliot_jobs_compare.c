@@ -58,7 +58,8 @@ static int load(struct run *run, const char *path)
     answers = json_object_get(run->file, "answers");
     if (strcmp(field_string(run->file, "kind"), "job-run") != 0 || !json_is_array(answers)) {
         fprintf(stderr, "foliot jobs: %s: expected a file of `foliot jobs ID --save FILE`%s%s\n",
-                path, run->file == NULL ? ", found: " : "", run->file == NULL ? error.text : "");
+                path, run->file == NULL ? ", found: " : "",
+                run->file == NULL ? foreign_text(error.text).text : "");
         return -EINVAL;
     }
     count = json_array_size(answers);

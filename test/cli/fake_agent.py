@@ -153,7 +153,7 @@ def doctor(host):
 
 class Handler(socketserver.StreamRequestHandler):
     def say(self, answer):
-        self.wfile.write(json.dumps(answer).encode() + b"\n")
+        self.wfile.write(json.dumps(self.server.change(answer)).encode() + b"\n")
 
     def handle(self):
         host, well = self.server.host, self.server.well
@@ -192,8 +192,9 @@ class Handler(socketserver.StreamRequestHandler):
 class FakeAgent(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
 
-    def __init__(self, folder, host=0, well=True, slow=False):
+    def __init__(self, folder, host=0, well=True, slow=False, change=lambda answer: answer):
         os.makedirs(folder, exist_ok=True)
+        self.change = change  # of each answer, on its way
         self.host, self.well, self.slow, self.requests = host, well, slow, []
         super().__init__(os.path.join(folder, "agent.sock"), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
