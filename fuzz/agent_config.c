@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     ASSERT(fd >= 0 && write(fd, data, size) == (ssize_t)size && fchmod(fd, 0600) == 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (agent_config_load(path, NULL, &config, &error) == 0) {
+    if (agent_config_load(path, NULL, NULL, &config, &error) == 0) {
         ASSERT(config->nic_count > 0 && config->nic_count <= HOST_NIC_MAX);
         for (uint32_t i = 0; i < config->nic_count; i++) {
             ASSERT(config->nics[i].peer < config->peer_count);

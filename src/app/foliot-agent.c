@@ -33,7 +33,7 @@ static int check(const char *path)
     struct agent_config *config = NULL;
     struct agent_keys keys;
     struct config_error error;
-    int r = agent_config_load(path, NULL, &config, &error);
+    int r = agent_config_load(path, NULL, NULL, &config, &error);
     r = r < 0 ? r : agent_keys_load(config->key_file, &keys, &error);
     if (r < 0) {
         fprintf(stderr, "foliot-agent: %s\n", error.text);

@@ -296,6 +296,15 @@ class Fleet(unittest.TestCase):
             connection.close()
             sock.close()
 
+    def listen(self, address, port):
+        """A listening socket in the controller's namespace."""
+        with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{self.space('c')}", "rb") as other:
+            LIBC.setns(other.fileno(), CLONE_NEWNET)
+            try:
+                return socket.create_server((address, port), reuse_port=False)
+            finally:
+                LIBC.setns(own.fileno(), CLONE_NEWNET)
+
     def identity(self, name):
         return {"certificate": self.path(f"state-{name}", "identity", "host.pem"),
                 "key": self.path(f"state-{name}", "identity", "host.key")}

@@ -311,14 +311,6 @@ class TestSecurity(fleet.Fleet):
         self.assertGreater(tries, 0, "the agent never came: nothing was tested")
         return heard
 
-    def listen(self, address, port):
-        with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{self.space('c')}", "rb") as other:
-            fleet.LIBC.setns(other.fileno(), fleet.CLONE_NEWNET)
-            try:
-                return socket.create_server((address, port), reuse_port=False)
-            finally:
-                fleet.LIBC.setns(own.fileno(), fleet.CLONE_NEWNET)
-
     # ---- nonsense ----
 
     def test_nonsense_at_every_address(self):

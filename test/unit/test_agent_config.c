@@ -26,7 +26,7 @@ static struct agent_config *load(const char *text, struct config_error *error)
     assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     error->text[0] = 0;
-    if (agent_config_load(path, NULL, &config, error) < 0) {
+    if (agent_config_load(path, NULL, NULL, &config, error) < 0) {
         config = NULL;
     }
     close(fd);

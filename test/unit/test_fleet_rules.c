@@ -3,13 +3,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "base/bug.h"
 #include "base/prng.h"
 #include "core/fleet/delay_code.h"
 #include "core/fleet/freshness.h"
 #include "core/fleet/level.h"
+#include "core/fleet/member.h"
 #include "core/fleet/report.h"
 #include "core/fleet/rollout.h"
 
@@ -199,6 +202,69 @@ static void canaries_decide(void **state)
     assert_int_equal(rollout_count(12500, 0.001), 1);
 }
 
+static void refuse(struct member_nic nic, const char *why)
+{
+    char words[MEMBER_WORDS_SIZE] = "";
+    assert_false(member_nic_good(&nic, words));
+    assert_non_null(strstr(words, why));
+    for (const char *p = words; *p != 0; p++) {
+        assert_true(*p >= ' ' && *p <= '~');
+    }
+}
+
+static void a_member_is_what_agents_take(void **state)
+{
+    static const uint8_t good4[4] = {10, 0, 0, 1}, none4[4], group4[4] = {224, 0, 0, 1},
+                         all4[4] = {255, 255, 255, 255}, last4[4] = {223, 255, 255, 254};
+    static const uint8_t good6[16] = {0x20, 1, [15] = 1}, none6[16], group6[16] = {0xff, 2},
+                         local6[16] = {0xfe, 0xbf}, beside6[16] = {0xfe, 0xc0},
+                         mapped6[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
+    char words[MEMBER_WORDS_SIZE];
+    struct member_nic nic = {.interface = "eth0", .leaf = "", .address4 = good4};
+    assert_true(member_nic_good(&nic, words));
+    nic = (struct member_nic){.interface = "enp129s0f0np0.1",
+                              .leaf = "row-3_b@x:1+y.z",
+                              .address4 = last4,
+                              .address6 = beside6,
+                              .rail = 65534};
+    assert_true(member_nic_good(&nic, words));
+    assert_true(member_address6_good(good6));
+    const struct member_nic good = nic;
+    const char *const leaves[] = {"rack 12", "a\"b", "\x1b[2J", "\n", "caf\xc3\xa9", "a/b"};
+    for (size_t i = 0; i < ARRAY_COUNT(leaves); i++) {
+        nic = good;
+        nic.leaf = leaves[i];
+        refuse(nic, "leaf");
+        nic = good;
+        nic.interface = leaves[i];
+        refuse(nic, "interface");
+    }
+    const uint8_t *const bad4[] = {none4, group4, all4}, *const bad6[] = {none6, group6, local6,
+                                                                          mapped6};
+    for (size_t i = 0; i < ARRAY_COUNT(bad4); i++) {
+        nic = good;
+        nic.address4 = bad4[i];
+        refuse(nic, "IPv4");
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(bad6); i++) {
+        nic = good;
+        nic.address6 = bad6[i];
+        refuse(nic, "IPv6");
+    }
+    nic = good;
+    nic.rail = 65535;
+    refuse(nic, "rail");
+    nic = good;
+    nic.address4 = nic.address6 = NULL;
+    refuse(nic, "address");
+    nic = good;
+    nic.interface = "sixteen-letters-";
+    refuse(nic, "interface");
+    nic = good;
+    nic.interface = "";
+    refuse(nic, "interface");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +273,7 @@ int main(void)
         cmocka_unit_test(silence_is_never_health),
         cmocka_unit_test(delays_keep_their_order_and_size),
         cmocka_unit_test(canaries_decide),
+        cmocka_unit_test(a_member_is_what_agents_take),
         cmocka_unit_test(a_level_is_met_or_broken_or_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,8 @@ static const struct alert_metric_info metrics[ALERT_METRIC_COUNT] = {
     [ALERT_CONFIG_TAKEN_BACK] = {"config.taken_back",
                                  "configurations that were taken back by themselves", ALERT_PLAIN,
                                  ALERT_PER_FLEET, false, true},
+    [ALERT_MEMBERS_REFUSED] = {"members.refused", "refusal of the list of members", ALERT_PLAIN,
+                               ALERT_PER_HOST, false, true},
 };
 
 static const char *const severity_words[ALERT_SEVERITY_COUNT] = {"info", "warning", "page"};

@@ -79,35 +79,7 @@ static int take_lock(struct agent *a)
     return 0;
 }
 
-/* The lists that the node borrows, where the node lies: a copy of it then has them too. */
-static int fill_fleet(const struct agent_config *c, struct node_fleet *fleet)
-{
-    struct node_peer *peers = arena_calloc(c->peer_count + 1, sizeof(*peers));
-    struct node_router *routers = arena_calloc(c->router_count + 1, sizeof(*routers));
-    if (peers == NULL || routers == NULL) {
-        arena_free(peers);
-        arena_free(routers);
-        return -ENOMEM;
-    }
-    memcpy(peers, c->peers, c->peer_count * sizeof(*peers));
-    if (c->router_count > 0) {
-        memcpy(routers, c->routers, c->router_count * sizeof(*routers));
-    }
-    *fleet = (struct node_fleet){.seed = 0x666f6c696f742e31ULL,
-                                 .peers = peers,
-                                 .peer_count = c->peer_count,
-                                 .router_count = c->router_count,
-                                 .routers = routers};
-    return 0;
-}
-
-static void free_fleet(const struct node_fleet *fleet)
-{
-    arena_free((void *)(uintptr_t)fleet->peers);
-    arena_free((void *)(uintptr_t)fleet->routers);
-}
-
-static int fill_node_config(struct agent *a)
+static void fill_node_config(struct agent *a)
 {
     const struct agent_config *c = a->config;
     struct node_config *n = &a->node_config;
@@ -130,27 +102,25 @@ static int fill_node_config(struct agent *a)
                                        .speed_mbps =
                                            link_monitor_get(a->links, a->nics[i].slot)->speed_mbps};
     }
-    const int r = fill_fleet(c, &n->fleet);
+    n->fleet = agent_config_fleet(c);
     if (getrandom(&n->seed, sizeof(n->seed), 0) != (ssize_t)sizeof(n->seed)) {
         n->seed = (uint64_t)time_source_now(a->source).ns;
     }
-    return r;
 }
 
 static int start_node(struct agent *a)
 {
-    const bool arena =
-        arena_open() == 0; /* without: recordings go back to the start or not at all */
-    int r = fill_node_config(a);
+    fill_node_config(a);
     a->now = time_source_now(a->source);
-    r = r < 0 ? r : node_new(&a->node, &a->node_config, a->now);
+    const int r = node_new(&a->node, &a->node_config, a->now);
     if (r < 0) {
         agent_say(LOG_ERR, "%s: the configuration contradicts itself: %s", a->config->path,
                   strerror(-r));
         return r;
     }
     recorder_start(a->recorder, &a->node_config, a->now);
-    recorder_node(a->recorder, arena ? a->node : NULL);
+    recorder_node(a->recorder,
+                  arena_is_open() ? a->node : NULL); /* without: back to the start or not at all */
     agent_state_load(a);
     return 0;
 }
@@ -176,31 +146,42 @@ static bool same_nics(const struct agent_config *x, const struct agent_config *y
     return true;
 }
 
-void agent_reload(struct agent *a)
+static int load_fresh(struct agent *a, const char *fleet_file, struct agent_config **ret_fresh,
+                      struct agent_keys *ret_keys, struct config_error *error)
+{
+    int r = agent_config_load(a->config->path, getenv("FOLIOT_RUNTIME_DIR"), fleet_file, ret_fresh,
+                              error);
+    if (r == 0 && fleet_file != NULL && rename(fleet_file, (*ret_fresh)->fleet_file) < 0) {
+        r = -errno;
+        snprintf(error->text, sizeof(error->text), "%.200s: %s", (*ret_fresh)->fleet_file,
+                 strerror(-r));
+    }
+    r = r < 0 ? r : agent_keys_load((*ret_fresh)->key_file, ret_keys, error);
+    if (r == 0 && !same_nics(a->config, *ret_fresh)) {
+        snprintf(error->text, sizeof(error->text),
+                 "%s: expected changes to peers, routers and keys only; own NICs, port, "
+                 "directories and limits "
+                 "take a restart",
+                 (*ret_fresh)->path);
+        r = -EINVAL;
+    }
+    return r;
+}
+
+int agent_reload(struct agent *a, const char *fleet_file)
 {
     struct agent_config *fresh = NULL;
     struct agent_keys keys;
     struct config_error error;
     sd_notify(0, "RELOADING=1");
-    int r = agent_config_load(a->config->path, getenv("FOLIOT_RUNTIME_DIR"), &fresh, &error);
-    r = r < 0 ? r : agent_keys_load(fresh->key_file, &keys, &error);
-    if (r == 0 && !same_nics(a->config, fresh)) {
-        snprintf(error.text, sizeof(error.text),
-                 "%s: expected changes to peers, routers and keys only; own NICs, port, "
-                 "directories and limits "
-                 "take a restart",
-                 fresh->path);
-        r = -EINVAL;
-    }
+    int r = load_fresh(a, fleet_file, &fresh, &keys, &error);
     if (r == 0) {
-        struct node_fleet fleet;
-        fill_fleet(fresh, &fleet);
-        fleet.seed = a->node_config.fleet.seed;
+        const struct node_fleet fleet = agent_config_fleet(fresh);
         recorder_append(a->recorder, NODE_EVENT_PEERS, a->now, &fleet);
-        r = node_on_peers(a->node, a->now, &fleet);
+        r = node_on_peers(a->node, a->now, &fleet); /* borrows fresh's lists from here on */
+        a->node_config.fleet = r == 0 ? fleet : a->node_config.fleet;
         snprintf(error.text, sizeof(error.text), "%s: the peers list contradicts the running one",
                  fresh->path);
-        a->node_config.fleet = r == 0 ? fleet : a->node_config.fleet;
     }
     if (r < 0) {
         snprintf(a->config_error, sizeof(a->config_error), "%s", error.text);
@@ -217,6 +198,7 @@ void agent_reload(struct agent *a)
                   fresh->peer_count, fresh->host_count, keys.count, keys.count == 1 ? "" : "s");
     }
     sd_notify(0, "READY=1");
+    return r;
 }
 
 /* ---- loop ---- */
@@ -257,7 +239,7 @@ static int on_hop(sd_event_source *source, int fd, uint32_t events, void *contex
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
-    agent_reload(context);
+    (void)agent_reload(context, NULL); /* a refusal was logged */
     return 0;
 }
 
@@ -298,7 +280,7 @@ static int open_loop(struct agent *a)
 static int load_files(struct agent *a, const struct agent_options *options)
 {
     struct config_error error;
-    int r = agent_config_load(options->config_path, options->runtime_dir, &a->config, &error);
+    int r = agent_config_load(options->config_path, options->runtime_dir, NULL, &a->config, &error);
     r = r < 0 ? r : agent_keys_load(a->config->key_file, &a->keys, &error);
     if (r < 0) {
         agent_say(LOG_ERR, "%s", error.text);
@@ -323,7 +305,11 @@ static int open_jobs(struct agent *a)
 
 static int open_all(struct agent *a, const struct agent_options *options)
 {
-    int r = load_files(a, options);
+    int r = arena_open(); /* before what lies in it; without one the heap does */
+    if (r < 0) {
+        agent_say(LOG_WARNING, "recordings go back to the start or not at all: %s", strerror(-r));
+    }
+    r = load_files(a, options);
     r = r < 0 ? r : make_directory(a->config->runtime_dir);
     r = r < 0 ? r : make_directory(a->config->state_dir);
     r = r < 0 ? r : take_lock(a);
@@ -380,11 +366,10 @@ static void close_all(struct agent *a)
     agent_nics_close(a);
     lldp_close(&a->lldp);
     node_free(a->node);
-    free_fleet(&a->node_config.fleet);
     recorder_close(a->recorder);
+    agent_config_free(a->config);
     arena_close();
     time_source_close(a->source);
-    agent_config_free(a->config);
     sd_event_unref(a->loop);
     if (a->timer_fd >= 0) {
         close(a->timer_fd);

@@ -183,7 +183,9 @@ struct agent_options {
 /* Runs until a signal says stop. Returns the exit status; troubles were said on stderr. */
 int agent_run(const struct agent_options *options);
 void agent_feed(struct agent *a, enum node_event_kind kind, const void *event);
-void agent_reload(struct agent *a);
+/* Reads the configuration again, with this list of the fleet tried in place of the one it names, or NULL. A list that can
+ * be read takes the other's place on the disk. < 0: refused, a->config_error tells why, what was in force stays so. */
+int agent_reload(struct agent *a, const char *fleet_file);
 /* To the journal: priority as syslog's. */
 void agent_say(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,8 @@
 /* config.c: the agent's file into structs; the fleet that it lists: config_peers.c. */
 #include "service/agent/config_internal.h"
 
+#include "base/arena.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,16 +11,17 @@
 
 struct loader {
     struct agent_config *config;
+    const char *fleet_file; /* that is tried; NULL: none */
     struct config_error *error;
 };
 
 struct agent_config *agent_config_free(struct agent_config *config)
 {
     if (config != NULL) {
-        free(config->peers);
+        arena_free(config->peers);
+        arena_free(config->routers);
         free(config->more);
         free(config->host_names);
-        free(config->routers);
         free(config);
     }
     return NULL;
@@ -256,7 +259,7 @@ static int find_fleet(struct loader *l, const struct config_node *root, struct c
         return config_expected(config_get(root, "peers"), l->error,
                                "no peers here: fleet_file names the file that has them");
     }
-    int r = config_load(c->fleet_file, ret_tree, l->error);
+    int r = config_load(l->fleet_file != NULL ? l->fleet_file : c->fleet_file, ret_tree, l->error);
     if (r < 0) {
         return r;
     }
@@ -267,12 +270,37 @@ static int find_fleet(struct loader *l, const struct config_node *root, struct c
     return r;
 }
 
-int agent_config_load(const char *path, const char *runtime_dir, struct agent_config **ret_config,
-                      struct config_error *error)
+/* To where the node that borrows it lies: a copy of the node then has it too. */
+static int move_to_arena(void **array, size_t count, size_t size)
+{
+    void *place = count > 0 ? arena_calloc(count, size) : NULL;
+    if (count == 0) {
+        return 0;
+    }
+    if (place == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(place, *array, count * size);
+    free(*array);
+    *array = place;
+    return 0;
+}
+
+struct node_fleet agent_config_fleet(const struct agent_config *config)
+{
+    return (struct node_fleet){.seed = 0x666f6c696f742e31ULL,
+                               .peers = config->peers,
+                               .peer_count = config->peer_count,
+                               .router_count = config->router_count,
+                               .routers = config->routers};
+}
+
+int agent_config_load(const char *path, const char *runtime_dir, const char *fleet_file,
+                      struct agent_config **ret_config, struct config_error *error)
 {
     struct config *tree = NULL, *fleet_tree = NULL;
     const struct config_node *fleet = NULL;
-    struct loader l = {.error = error};
+    struct loader l = {.fleet_file = fleet_file, .error = error};
     int r = config_load(path, &tree, error);
     if (r < 0) {
         return r;
@@ -284,6 +312,14 @@ int agent_config_load(const char *path, const char *runtime_dir, struct agent_co
     r = r < 0 ? r : config_load_peers(l.config, fleet, error);
     r = r < 0 ? r : load_nics(&l, config_root(tree));
     r = r < 0 ? r : load_routers(&l, config_root(tree));
+    if (r == 0) {
+        r = move_to_arena((void **)&l.config->peers, l.config->peer_count,
+                          sizeof(*l.config->peers));
+    }
+    if (r == 0) {
+        r = move_to_arena((void **)&l.config->routers, l.config->router_count,
+                          sizeof(*l.config->routers));
+    }
     config_free(tree);
     config_free(fleet_tree);
     if (r < 0) {

@@ -60,10 +60,13 @@ struct agent_config {
     struct node_router *routers;
 };
 
-/* -EINVAL, … with error->text set. runtime_dir: an override (FOLIOT_RUNTIME_DIR) or NULL. */
-MUST_CHECK int agent_config_load(const char *path, const char *runtime_dir,
+/* -EINVAL, … with error->text set. runtime_dir: an override (FOLIOT_RUNTIME_DIR) or NULL. fleet_file: a list that is
+ * tried in place of the one that the file names, or NULL. */
+MUST_CHECK int agent_config_load(const char *path, const char *runtime_dir, const char *fleet_file,
                                  struct agent_config **ret_config, struct config_error *error);
 struct agent_config *agent_config_free(struct agent_config *config);
+/* What the node is told: it borrows the configuration's own peers and routers, which lie in the arena where there is one. */
+struct node_fleet agent_config_fleet(const struct agent_config *config);
 
 /* Index in peers of a NIC's id; false: not in the list. */
 bool agent_config_find(const struct agent_config *config, struct nic_id nic, uint32_t *ret_index);

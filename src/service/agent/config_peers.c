@@ -3,14 +3,13 @@
 
 #include "base/hash_index.h"
 #include "base/prng.h"
+#include "core/fleet/member.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { LEAF_NAME_MAX = 4096 };
 
 struct loader {
     struct agent_config *config;
@@ -36,16 +35,13 @@ static int load_addresses(struct loader *l, const struct config_node *entry,
     if (text4 == NULL && text6 == NULL) {
         return config_expected(entry, l->error, "a NIC with 'address' or 'address6'");
     }
-    if (text4 != NULL &&
-        (inet_pton(AF_INET, text4, &more->address4) != 1 || more->address4.s_addr == 0 ||
-         ntohl(more->address4.s_addr) >= 0xe0000000)) { /* multicast and beyond */
+    if (text4 != NULL && (inet_pton(AF_INET, text4, &more->address4) != 1 ||
+                          !member_address4_good((const uint8_t *)&more->address4))) {
         return config_expected(config_get(entry, "address"), l->error,
                                "an IPv4 address of one NIC");
     }
-    if (text6 != NULL &&
-        (inet_pton(AF_INET6, text6, &more->address6) != 1 ||
-         IN6_IS_ADDR_UNSPECIFIED(&more->address6) || IN6_IS_ADDR_V4MAPPED(&more->address6) ||
-         IN6_IS_ADDR_MULTICAST(&more->address6) || IN6_IS_ADDR_LINKLOCAL(&more->address6))) {
+    if (text6 != NULL && (inet_pton(AF_INET6, text6, &more->address6) != 1 ||
+                          !member_address6_good(more->address6.s6_addr))) {
         return config_expected(config_get(entry, "address6"), l->error,
                                "an IPv6 address of one NIC, and not a link-local one");
     }
@@ -77,9 +73,9 @@ static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t
         i++;
     }
     if (i == l->leaf_count) {
-        if (i == LEAF_NAME_MAX) {
+        if (i == FLEET_LEAF_MAX) {
             return config_expected(config_get(entry, "leaf"), l->error, "at most %d leaves",
-                                   LEAF_NAME_MAX);
+                                   FLEET_LEAF_MAX);
         }
         memcpy(l->leaves[l->leaf_count++].name, name, sizeof(name));
     }
@@ -287,7 +283,7 @@ static int load_list(struct loader *l, const struct config_node *root)
     const size_t host_max = count + (hosts != NULL ? config_count(hosts) : 0);
     c->host_names = calloc(host_max, sizeof(*c->host_names));
     l->places = calloc(count, sizeof(const struct config_node *));
-    l->leaves = calloc(LEAF_NAME_MAX, sizeof(*l->leaves));
+    l->leaves = calloc(FLEET_LEAF_MAX, sizeof(*l->leaves));
     if (c->peers == NULL || c->more == NULL || c->host_names == NULL || l->places == NULL ||
         l->leaves == NULL || hash_index_room(&l->hosts, host_max) < 0) {
         return -ENOMEM;

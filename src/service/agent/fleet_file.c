@@ -9,23 +9,22 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "core/fleet/member.h"
 #include "platform/tls/tls.h"
 
-static bool plain(const char *text, size_t max)
+static bool nic_good(const Foliot__V1__Nic *n, char words[MEMBER_WORDS_SIZE])
 {
-    const size_t length = strlen(text);
-    return length > 0 && length < max &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@+:") ==
-               length;
-}
-
-static bool good_nic(const Foliot__V1__Nic *n)
-{
-    return n->id < FLEET_NIC_MAX && plain(n->name, IF_NAMESIZE) &&
-           (n->leaf[0] == 0 || plain(n->leaf, 64)) &&
-           (n->address4.len == 0 || n->address4.len == 4) &&
-           (n->address6.len == 0 || n->address6.len == 16) &&
-           (n->address4.len != 0 || n->address6.len != 0);
+    const struct member_nic member = {.interface = n->name,
+                                      .leaf = n->leaf,
+                                      .rail = n->rail,
+                                      .address4 = n->address4.len == 4 ? n->address4.data : NULL,
+                                      .address6 = n->address6.len == 16 ? n->address6.data : NULL};
+    if (n->id >= FLEET_NIC_MAX) {
+        snprintf(words, MEMBER_WORDS_SIZE, "expected a NIC's number below %d, found %u",
+                 FLEET_NIC_MAX, n->id);
+        return false;
+    }
+    return member_nic_good(&member, words);
 }
 
 static void put_nic(FILE *out, const char *host, const Foliot__V1__Nic *n)
@@ -62,9 +61,9 @@ static int put_hosts(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
     fputs("peers:\n", out);
     for (size_t i = 0; i < fleet->n_hosts; i++) {
         for (size_t k = 0; k < fleet->hosts[i]->n_nics; k++) {
-            if (!good_nic(fleet->hosts[i]->nics[k])) {
-                snprintf(words, 200, "NIC %zu of host %s is not as a NIC should be", k,
-                         fleet->hosts[i]->name);
+            char why[MEMBER_WORDS_SIZE];
+            if (!nic_good(fleet->hosts[i]->nics[k], why)) {
+                snprintf(words, 200, "host %s: %.120s", fleet->hosts[i]->name, why);
                 return -EINVAL;
             }
             put_nic(out, fleet->hosts[i]->name, fleet->hosts[i]->nics[k]);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/fleet/member.h"
 #include "platform/http/client.h"
 #include "platform/message/message.h"
 #include "platform/tls/tls.h"
@@ -197,10 +198,10 @@ static int encode_request(struct join *j, struct message_buffer *ret)
 {
     Foliot__V1__JoinRequest m = FOLIOT__V1__JOIN_REQUEST__INIT;
     Foliot__V1__Nic nics[HOST_NIC_MAX], *pointers[HOST_NIC_MAX];
-    char *request = NULL;
+    char *request = NULL, words[MEMBER_WORDS_SIZE];
     int r = tls_request_new(j->key, j->host, &request);
     if (r < 0) {
-        return r;
+        return fail(j->key_path, strerror(-r));
     }
     for (unsigned i = 0; i < j->nic_count; i++) {
         struct nic *n = &j->nics[i];
@@ -212,6 +213,15 @@ static int encode_request(struct join *j, struct message_buffer *ret)
         nics[i].address4 = (ProtobufCBinaryData){n->has4 ? 4 : 0, n->address4};
         nics[i].address6 = (ProtobufCBinaryData){n->has6 ? 16 : 0, n->address6};
         pointers[i] = &nics[i];
+        const struct member_nic member = {.interface = n->name,
+                                          .leaf = nics[i].leaf,
+                                          .rail = i,
+                                          .address4 = n->has4 ? n->address4 : NULL,
+                                          .address6 = n->has6 ? n->address6 : NULL};
+        if (!member_nic_good(&member, words)) {
+            free(request);
+            return fail("this host's NICs", words);
+        }
     }
     m.protocol = MESSAGE_PROTOCOL;
     m.token = (ProtobufCBinaryData){strlen(j->secret), (uint8_t *)j->secret};

@@ -43,7 +43,12 @@ struct uplink {
     uint32_t run, retry_ms, renew_retry_ms;
     int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
     int64_t reported_at;
-    uint64_t keys_version, authority_version, acknowledged, sent_fleet;
+    uint64_t keys_version, authority_version, acknowledged;
+    struct { /* the last list of members that isn't in force */
+        uint64_t version;
+        int64_t again_at; /* to be tried: a disk may have been full */
+        char why[160];    /* empty: none is refused */
+    } refused;
     int64_t not_after;
     bool connected, said_trouble, said_renewal, renewing, event_waits, echo;
     char trouble[200];
@@ -115,24 +120,35 @@ static void back_off(struct uplink *u, uint32_t ms)
 
 /* ---- what comes down ---- */
 
+/* The list is tried beside the one in force, which stays on the disk until the new one has been read: a restart never meets
+ * one that this agent refuses. */
 static void take_fleet(struct uplink *u, const Foliot__V1__Fleet *fleet)
 {
     struct agent *a = u->agent;
-    char words[200] = "";
-    if (a->config->fleet_file[0] == 0 || fleet->version == a->config->fleet_version) {
+    char path[AGENT_PATH_SIZE + 8], words[200] = "";
+    const int64_t now = mono_now();
+    if (a->config->fleet_file[0] == 0 || fleet->version == a->config->fleet_version ||
+        (u->refused.version == fleet->version && now < u->refused.again_at)) {
         return;
     }
-    if (u->sent_fleet == fleet->version) { /* refused by our own reload: said there */
-        return;
-    }
-    u->sent_fleet = fleet->version;
-    const int r = fleet_file_write(a->config->fleet_file, fleet, words);
+    snprintf(path, sizeof(path), "%s.new", a->config->fleet_file);
+    int r = fleet_file_write(path, fleet, words);
     if (r < 0) {
-        agent_say(LOG_ERR, "%s: the controller's list of peers can't be kept: %s",
-                  a->config->fleet_file, words);
-        return;
+        snprintf(a->config_error, sizeof(a->config_error),
+                 "the controller's list of members, version %" PRIu64
+                 ", is refused, the one before stays in force: %s",
+                 fleet->version, words);
+        agent_say(LOG_ERR, "%s", a->config_error);
+    } else {
+        r = agent_reload(a, path);
     }
-    agent_reload(a);
+    u->refused.version = fleet->version;
+    u->refused.again_at = now + 60 * NS_PER_S;
+    snprintf(u->refused.why, sizeof(u->refused.why), "%.159s",
+             r == 0          ? ""
+             : words[0] != 0 ? words
+                             : a->config_error);
+    u->echo = u->echo || r < 0; /* the controller waits to hear of it */
 }
 
 static void take_keys(struct uplink *u, const ProtobufCBinaryData *keys, uint64_t version)
@@ -145,7 +161,7 @@ static void take_keys(struct uplink *u, const ProtobufCBinaryData *keys, uint64_
         return;
     }
     u->keys_version = version;
-    agent_reload(a);
+    (void)agent_reload(a, NULL); /* a refusal was logged */
 }
 
 static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
@@ -383,6 +399,10 @@ static void send_batch(struct uplink *u)
     int64_t fleet = 0;
     m.now_fleet = agent_fleet_ns(a, (struct mono){m.now_mono}, &fleet) ? fleet : 0;
     m.fleet_version = a->config->fleet_version;
+    if (u->refused.why[0] != 0) {
+        m.fleet_refused = u->refused.why;
+        m.fleet_refused_version = mono_now() < u->refused.again_at ? u->refused.version : 0;
+    }
     m.keys_version = u->keys_version;
     m.settings_version = a->settings.version;
     m.config_version = a->settings.config_version;

@@ -342,6 +342,20 @@ static void feed_topology(struct controller *c, struct feed *f)
 }
 
 /* What is of no host: once a second, so that its rules can be judged. */
+static void feed_members(struct controller *c, struct feed *f)
+{
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        struct fleet_host *h = c->hosts[i];
+        const bool refused = h->left_out[0] != 0 || h->members_refused[0] != 0;
+        if (h->member && (refused || h->members_alarm)) {
+            f->sample.host = i;
+            feed(f, ALERT_MEMBERS_REFUSED, refused);
+            h->members_alarm = refused;
+        }
+    }
+    f->sample.host = ALERT_NO_ID;
+}
+
 static void feed_fleet(struct controller *c)
 {
     const double now = (double)controller_utc_ns() * 1e-9;
@@ -353,6 +367,7 @@ static void feed_fleet(struct controller *c)
     feed(&f, ALERT_CONFIG_TAKEN_BACK, c->fleet_config->rolled_back);
     feed(&f, ALERT_LEVELS_BROKEN, levels_broken(c));
     feed_topology(c, &f);
+    feed_members(c, &f);
     feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)c->server_not_after - now) / 86400);
     feed(&f, ALERT_CERTIFICATE_AUTHORITY, ((double)c->authority_not_after - now) / 86400);
 }

@@ -217,6 +217,10 @@ static void put_host_fields(struct controller *c, struct json_writer *j, const s
         json_put_string(j, NULL, h->sensors_off[i]);
     }
     json_put_end(j);
+    json_put_string(j, "members_refused",
+                    h->left_out[0] != 0          ? h->left_out
+                    : h->members_refused[0] != 0 ? h->members_refused
+                                                 : NULL);
     put_clock(j, h, known);
     put_cost(j, h);
     json_put_object(j, "config");

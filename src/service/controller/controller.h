@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "core/fleet/delay_code.h"
 #include "core/fleet/freshness.h"
+#include "core/fleet/member.h"
 #include "core/fleet/report.h"
 #include "platform/config/config.h"
 #include "platform/http/server.h"
@@ -171,6 +172,9 @@ struct fleet_host {
     uint32_t run, mode, report_ms, beat_ms; /* intervals in force; 0: ours */
     char refused[120];
     bool canary;
+    /* why it isn't in others' list, or doesn't follow it; empty: neither */
+    char left_out[MEMBER_WORDS_SIZE], members_refused[MEMBER_WORDS_SIZE];
+    bool members_alarm; /* said to the alert engine */
     /* what it trusts and signs with; newest_shown: it came with the last certificate that we made */
     uint64_t authority_version, keys_version;
     bool newest_shown;
@@ -346,6 +350,14 @@ struct token *token_find(struct controller *c, const void *secret, size_t size, 
 
 struct token *token_by_id(struct controller *c, int64_t id); /* NULL: no such, or expired */
 
+/* ---- member.c ---- */
+struct fleet_join;
+/* Would agents take a list with this host in it? -EINVAL with words; -ENOMEM. */
+MUST_CHECK int member_check(const struct controller *c, const struct fleet_join *join,
+                            char ret_words[MEMBER_WORDS_SIZE]);
+/* A member of a store from before this was asked: a bad one stays a member, is logged, and is left out of the list. */
+void member_look(struct fleet_host *host, const struct fleet_nic *nic);
+
 /* ---- fleet.c ---- */
 MUST_CHECK int fleet_load(struct controller *c);
 void fleet_free(struct controller *c);
@@ -360,7 +372,7 @@ struct fleet_join {
 };
 /* -EEXIST: a member with another key; -EINVAL with words; else the store's. */
 MUST_CHECK int fleet_add(struct controller *c, const struct fleet_join *join,
-                         struct fleet_host **ret_host, char ret_words[160]);
+                         struct fleet_host **ret_host, char ret_words[MEMBER_WORDS_SIZE]);
 MUST_CHECK int fleet_remove(struct controller *c, struct fleet_host *host);
 /* Of a store that was put back: agents have had lists of members by the numbers that would come next, and would take
  * the new ones for those. Goes on from a number that is above all that counting has reached. */

@@ -161,6 +161,7 @@ static int load_nic(void *context, const struct store_nic *s)
         return r;
     }
     h->nics[h->nic_count++] = s->id;
+    member_look(h, n);
     return 0;
 }
 
@@ -254,37 +255,6 @@ int fleet_save_host(struct controller *c, const struct fleet_host *h)
     return store_host_put(c->store, &s, &id);
 }
 
-static int check_nics(const struct controller *c, const struct fleet_join *join, char words[160])
-{
-    static const uint8_t none[16];
-    if (join->nic_count == 0 || join->nic_count > HOST_NIC_MAX) {
-        snprintf(words, 160, "expected 1 to %d NICs, found %zu", HOST_NIC_MAX, join->nic_count);
-        return -EINVAL;
-    }
-    for (size_t i = 0; i < join->nic_count; i++) {
-        const Foliot__V1__Nic *n = join->nics[i];
-        const bool has4 = n->address4.len == 4, has6 = n->address6.len == 16;
-        if (n->name[0] == 0 || strlen(n->name) >= IF_NAMESIZE || strlen(n->leaf) >= 64 ||
-            n->rail >= UINT16_MAX || (!has4 && !has6) || (n->address4.len != 0 && !has4) ||
-            (n->address6.len != 0 && !has6) || n->name[strcspn(n->name, " \t\r\n/\"'\\:{}")] != 0) {
-            snprintf(words, 160, "NIC %zu: expected a name, a rail and an address", i);
-            return -EINVAL;
-        }
-        for (uint32_t k = 0; k < c->nic_count; k++) {
-            const struct fleet_nic *other = c->nics[k];
-            if (other != NULL && strcmp(other->host->name, join->name) != 0 &&
-                ((has4 && memcmp(other->address4, n->address4.data, 4) == 0) ||
-                 (has6 && memcmp(other->address6, none, 16) != 0 &&
-                  memcmp(other->address6, n->address6.data, 16) == 0))) {
-                snprintf(words, 160, "NIC %s: its address belongs to %s of host %s already",
-                         n->name, other->name, other->host->name);
-                return -EINVAL;
-            }
-        }
-    }
-    return 0;
-}
-
 static int add_nics(struct controller *c, struct fleet_host *h, const struct fleet_join *join)
 {
     int r = 0;
@@ -334,10 +304,10 @@ static bool same_pin(const struct fleet_host *h, const struct tls_certificate *t
 }
 
 int fleet_add(struct controller *c, const struct fleet_join *join, struct fleet_host **ret_host,
-              char words[160])
+              char words[MEMBER_WORDS_SIZE])
 {
     struct fleet_host *h = fleet_find_host(c, join->name);
-    int r = check_nics(c, join, words);
+    int r = member_check(c, join, words);
     if (r < 0) {
         return r;
     }
@@ -457,7 +427,7 @@ static Foliot__V1__FleetHost *host_message(struct controller *c, struct message_
     foliot__v1__fleet_host__init(m);
     m->name = h->name;
     m->nics = nics;
-    for (uint32_t i = 0; i < h->nic_count; i++) {
+    for (uint32_t i = 0; i < h->nic_count && h->left_out[0] == 0; i++) {
         nics[i] = nic_message(arena, c->nics[h->nics[i]]);
         if (nics[i] == NULL) {
             return NULL;

@@ -253,7 +253,8 @@ static void do_join(struct controller *c, struct http_request *request,
     struct fleet_host *h = NULL;
     struct token *token = token_find(c, m->token.data, m->token.len, true, true);
     struct tls_certificate read;
-    char *certificate = NULL, *text = text_of(&c->batch_arena, &m->request), words[160] = "";
+    char *certificate = NULL, *text = text_of(&c->batch_arena, &m->request),
+         words[MEMBER_WORDS_SIZE] = "";
     if (token == NULL) {
         refuse_join(c, request, 403, "the token is unknown or has expired");
         return;
@@ -281,7 +282,7 @@ static void do_join(struct controller *c, struct http_request *request,
     int r = commit_now(c);
     r = r < 0 ? r : fleet_add(c, &join, &h, words);
     if (r == -EEXIST || r == -EINVAL) {
-        refuse_join(c, request, 403, words);
+        refuse_join(c, request, r == -EEXIST ? 403 : 400, words);
         free(certificate);
         return;
     }
@@ -560,6 +561,20 @@ static bool add_waiting(struct controller *c, const struct waiting *w)
     return true;
 }
 
+/* Why the host doesn't follow the list of members; said once. */
+static void hear_of_members(struct fleet_host *h, const Foliot__V1__Batch *batch)
+{
+    const char *why = batch->fleet_refused;
+    if (why[0] != 0 && h->members_refused[0] == 0) {
+        controller_say(LOG_WARNING,
+                       "host %s refuses version %llu of the list of members and goes on with "
+                       "version %llu; members_refused of /api/v1/hosts/%s tells why",
+                       h->name, (unsigned long long)batch->fleet_refused_version,
+                       (unsigned long long)batch->fleet_version, h->name);
+    }
+    snprintf(h->members_refused, sizeof(h->members_refused), "%.159s", why);
+}
+
 static void do_report(struct controller *c, struct http_request *request,
                       const Foliot__V1__Batch *batch)
 {
@@ -583,6 +598,7 @@ static void do_report(struct controller *c, struct http_request *request,
     }
     fleet_config_heard(c, h, batch);
     measure_heard(c, h, batch);
+    hear_of_members(h, batch);
     h->authority_version = batch->authority_version;
     h->keys_version = batch->keys_version;
     h->newest_shown = strcmp(http_identity(request)->serial, h->serial) == 0;
@@ -592,7 +608,8 @@ static void do_report(struct controller *c, struct http_request *request,
     }
     const struct waiting w = {request,
                               h,
-                              batch->fleet_version,
+                              batch->fleet_refused_version != 0 ? batch->fleet_refused_version
+                                                                : batch->fleet_version,
                               batch->keys_version,
                               batch->settings_version,
                               batch->authority_version,

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""test_members.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: what may be in the fleet's list of members, at both ends.
+
+One host that agents refuse must not keep others from joining, nor agents from starting: it is refused when it joins; a list
+with such a host leaves every agent with the list before, which the operator is told.
+"""
+import http.server
+import os
+import sqlite3
+import ssl
+import subprocess
+import sys
+import threading
+import unittest
+
+import fleet
+import wire
+
+
+def nic(name="eth7", leaf="", address=b"\x0a\x59\x00\x63", rail=0, address6=b"", number=0):
+    return wire.number(1, number) + wire.data(2, name) + wire.number(3, rail) + wire.data(4, leaf) + wire.data(5, address) + \
+        wire.data(6, address6)
+
+
+class Controller(threading.Thread):
+    """One that answers each report with these lists of members, and keeps what agents said."""
+
+    def __init__(self, case):
+        super().__init__(daemon=True)
+        self.case, self.reply, self.heard = case, wire.number(1, 1), []
+        this = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):  # noqa: N802
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                this.heard.append(wire.fields(body))
+                self.send_response(200)
+                self.send_header("Content-Type", "application/x-protobuf")
+                self.send_header("Content-Length", str(len(this.reply)))
+                self.end_headers()
+                self.wfile.write(this.reply)
+
+            def log_message(self, *arguments):
+                pass
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(case.path("data", "server.pem"), case.path("data", "server.key"))
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+        self.server.socket.close()
+        self.server.socket = context.wrap_socket(case.listen("10.90.0.1", 7638), server_side=True)
+        self.server.daemon_threads = True
+
+    def run(self):
+        self.server.serve_forever(0.1)
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def tell(self, version, *nics):
+        hosts = wire.data(2, wire.data(1, "h0") + wire.data(2, nic("nic0", address=b"\x0a\x59\x00\x0a")) +
+                          wire.data(2, nic("nic1", address=b"\x0a\x59\x00\x0b", rail=1, number=1)))
+        other = wire.data(2, wire.data(1, "hx") + b"".join(wire.data(2, n) for n in nics))
+        self.reply = wire.number(1, 1) + wire.data(4, wire.number(1, version) + hosts + other)
+
+    def refused(self):
+        """Of the last report: what was refused, why, and which list is in force."""
+        last = self.heard[-1] if self.heard else {}
+        return last.get(20, [0])[0], last.get(19, [b""])[0].decode(), last.get(7, [0])[0]
+
+
+class Members(fleet.Fleet):
+    def request_of(self, host):
+        fleet.run("openssl", "req", "-newkey", "ed25519", "-nodes", "-keyout", self.path("x.key"), "-out", self.path("x.csr"),
+                  "-subj", f"/CN={host}")
+        return self.read(self.path("x.csr"))
+
+    def ask_to_join(self, host, *nics):
+        """As a host that checks nothing itself."""
+        secret = self.token[4:47]
+        body = wire.number(1, 1) + wire.data(2, secret) + wire.data(3, host) + wire.data(4, self.request_of(host)) + \
+            b"".join(wire.data(5, n) for n in nics) + wire.data(6, "test")
+        status, answer = self.post("/agent/v1/join", body)
+        return status, answer.decode(errors="replace")
+
+    def test_refused_where_it_joins(self):
+        c = self.start()
+        (agent,) = self.members(0)
+        for leaf in ("rack 12", "a" * 64, 'x"y', "\x1b[2J"):
+            done = self.join(1, check=False, leaf=leaf)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("expected a leaf of 1 to 63 of", done.stderr)
+            self.assertNotIn("\x1b", done.stderr)
+        for why, wrong in (("a leaf of 1 to 63", nic(leaf="rack 12")), ("a leaf of 1 to 63", nic(leaf="\x1b[2J")),
+                           ("an interface of 1 to 15", nic("eth 7")), ("an interface of 1 to 15", nic("")),
+                           ("an IPv4 address of one NIC", nic(address=b"\xe0\0\0\1")),
+                           ("an IPv4 address of one NIC", nic(address=b"\xff\xff\xff\xff")),
+                           ("an IPv4 address of one NIC", nic(address=b"\0\0\0\0")),
+                           ("an IPv6 address of one NIC", nic(address=b"", address6=b"\xff\x02" + bytes(13) + b"\1")),
+                           ("an IPv6 address of one NIC", nic(address=b"", address6=b"\xfe\x80" + bytes(13) + b"\1")),
+                           ("an IPv6 address of one NIC", nic(address6=bytes(16))),
+                           ("an address", nic(address=b"")), ("a rail below", nic(rail=65535)),
+                           ("addresses of 4 and 16 bytes", nic(address=b"\1\2\3"))):
+            with self.subTest(why):
+                status, text = self.ask_to_join("hx", wrong)
+                self.assertEqual(status, 400, text)
+                self.assertIn(f"expected {why}", text)
+                self.assertNotIn("\x1b", text)
+        self.assertIn("each name and each address once", self.ask_to_join("hx", nic(), nic("eth8"))[1])
+        self.assertIn("each name and each address once", self.ask_to_join("hx", nic(), nic(address=b"\1\2\3\4"))[1])
+        self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0"])
+        self.join(1, leaf="rack-12")  # and whoever comes after is let in, and heard of
+        agent.wait_log("reloaded .*: 4 NICs of 2 hosts")
+        self.assertNotIn("\x1b", c.log())
+
+    def test_an_agent_keeps_the_last_good_list(self):
+        c = self.start()
+        (agent,) = self.members(0)
+        c.stop()
+        version = int(self.read(self.path("state-h0", "fleet.yaml")).split("version: ")[1].split()[0])
+        impostor = Controller(self)
+        impostor.start()
+        try:
+            for more, (why, *nics) in enumerate((("expected a leaf", nic("eth7", "rack 12", number=2)),
+                                                 ("expected an IPv4 address of one", nic("eth7", address=b"\xe0\0\0\1", number=2)),
+                                                 ("expected each address once", nic("eth7", number=2), nic("eth8", number=3)),
+                                                 ("expected each NIC's id once", nic("eth7", number=1))), 1):
+                with self.subTest(why):
+                    impostor.tell(version + more, *nics)
+                    self.wait(lambda: impostor.refused()[0] == version + more, 10, lambda: str(impostor.refused()) + agent.log())
+                    self.assertIn(why, impostor.refused()[1])
+                    self.assertEqual(impostor.refused()[2], version)
+                    self.assertIn(why, self.ask("h0")["config"]["error"])
+            agent.stop()
+            agent = self.agent(0)  # it starts, from the last good one
+            agent.wait_log("host h0, 2 NICs, fleet of 2 NICs on 1 hosts")
+            impostor.tell(version + 9, nic("eth7", number=2))
+            agent.wait_log("reloaded .*: 3 NICs of 2 hosts")
+            self.wait(lambda: impostor.refused() == (0, "", version + 9), 10, lambda: str(impostor.refused()))
+            self.assertIsNone(self.ask("h0")["config"]["error"])
+        finally:
+            impostor.stop()
+
+    def test_a_store_of_before_has_one(self):
+        """Such a member was let in by an older controller: the others go on without it, and the operator is told."""
+        c = self.start()
+        agents = self.members(0, 1)
+        self.join(2)
+        c.stop()
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            columns = [row[1] for row in store.execute("pragma table_info(nic)")]
+            store.execute(f"update nic set leaf = 'rack 12' where {columns[0]} = 4")
+            self.assertEqual(store.total_changes, 1)
+            store.execute("update setting set value = cast(cast(cast(value as text) as integer) + 1 as text) where name = 'fleet_version'")
+        store.close()
+        c = self.controller()
+        c.wait_log("host h2 is left out of the list of members")
+        self.wait(lambda: self.host("h2")["members_refused"] is not None, 5, "the reason")
+        self.assertIn("expected a leaf", self.host("h2")["members_refused"])
+
+        def told():
+            return [i for i in self.get("/api/v1/incidents")["items"] if "list of members" in i["text"]]
+        self.wait(told, 10, lambda: str(self.get("/api/v1/incidents")))
+        for agent in agents:
+            agent.wait_log("reloaded .*: 4 NICs of 3 hosts")
+        status, _, _ = self.request("DELETE", "/api/v1/hosts/h2")
+        self.assertEqual(status, 200)
+        self.wait(lambda: not any(i["state"] == "open" for i in told()), 10, lambda: str(told()))
+        self.join(2, name="h3")  # the same NICs, as a host of another name
+        for i, agent in enumerate(agents):
+            agent.wait_log("reloaded .*: 6 NICs of 4 hosts")
+            agent.stop()
+            self.agent(i).wait_log("fleet of 6 NICs on")
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    fleet.Fleet.CONTROLLER, fleet.Fleet.AGENT, fleet.Fleet.FOLIOT = sys.argv[1:4]
+    del sys.argv[1:4]
+    unittest.main(verbosity=2)
