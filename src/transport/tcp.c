@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/ip.h"
 #include "base/prng.h"
 #include "foliot/clock.h"
 #include "transport/descriptor.h"
@@ -40,11 +41,9 @@
 
 /* -- addresses -------------------------------------------------------------------------------- */
 
-static const uint8_t v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
 bool io_address_is_v4(const struct io_address *address)
 {
-    return memcmp(address->ip, v4_prefix, sizeof(v4_prefix)) == 0;
+    return ip_is_v4(address->ip);
 }
 
 bool io_address_same_ip(const struct io_address *a, const struct io_address *b)
@@ -54,15 +53,11 @@ bool io_address_same_ip(const struct io_address *a, const struct io_address *b)
 
 const char *io_address_text(const struct io_address *address, char text[static IO_ADDRESS_TEXT])
 {
-    char ip[INET6_ADDRSTRLEN] = "?";
+    const bool v4 = ip_is_v4(address->ip);
+    char ip[IP_TEXT_SIZE];
 
-    if (io_address_is_v4(address)) {
-        inet_ntop(AF_INET, address->ip + 12, ip, sizeof(ip));
-        snprintf(text, IO_ADDRESS_TEXT, "%s:%u", ip, address->port);
-    } else {
-        inet_ntop(AF_INET6, address->ip, ip, sizeof(ip));
-        snprintf(text, IO_ADDRESS_TEXT, "[%s]:%u", ip, address->port);
-    }
+    snprintf(text, IO_ADDRESS_TEXT, v4 ? "%s:%u" : "[%s]:%u", ip_text(address->ip, ip),
+             address->port);
     return text;
 }
 
@@ -90,8 +85,7 @@ bool tcp_from_sockaddr(const struct sockaddr *from, struct io_address *ret)
     if (from->sa_family == AF_INET) {
         struct sockaddr_in in;
         memcpy(&in, from, sizeof(in));
-        memcpy(ret->ip, v4_prefix, sizeof(v4_prefix));
-        memcpy(ret->ip + 12, &in.sin_addr, 4);
+        ip_of_v4(ret->ip, &in.sin_addr);
         ret->port = ntohs(in.sin_port);
         return true;
     }
@@ -177,7 +171,7 @@ static int tcp_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
         if (fd >= 0) {
             descriptor_close(fd);
         }
-        memcpy(any.ip, v4_prefix, sizeof(v4_prefix));
+        ip_of_v4(any.ip, &(struct in_addr){.s_addr = INADDR_ANY});
         fd = descriptor_socket(AF_INET, SOCK_STREAM, 0);
         if (fd < 0) {
             return fd;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "base/ip.h"
 #include "base/strbuf.h"
 #include "wire/probe.h"
 
@@ -120,15 +121,9 @@ static void add_nic(struct strbuf *t, const struct finding_names *names, struct 
 
 static void add_address(struct strbuf *t, const uint8_t a[16])
 {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    char text[IP_TEXT_SIZE];
 
-    if (memcmp(a, mapped, sizeof(mapped)) == 0) {
-        strbuf_add(t, "%u.%u.%u.%u", a[12], a[13], a[14], a[15]);
-        return;
-    }
-    for (int i = 0; i < 16; i += 2) {
-        strbuf_add(t, "%s%x", i > 0 ? ":" : "", (unsigned)(a[i] << 8 | a[i + 1]));
-    }
+    strbuf_add(t, "%s", ip_text(a, text));
 }
 
 static void add_place(struct strbuf *t, const struct finding_names *names, const struct place *p)

@@ -1,6 +1,7 @@
 /* endpoint.c: sockets with stamps. */
 #include "platform/timestamp/endpoint.h"
 
+#include "base/ip.h"
 #include "platform/timestamp/transmit_ring.h"
 
 #include <errno.h>
@@ -57,12 +58,6 @@ static int64_t realtime_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static bool is_mapped4(const uint8_t address[16])
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(address, prefix, sizeof(prefix)) == 0;
 }
 
 static void push_done(struct endpoint *e, uint64_t token, enum endpoint_outcome outcome,
@@ -224,7 +219,7 @@ void endpoint_counters_get(const struct endpoint *e, struct endpoint_counters *r
 static struct sender *sender_for(struct endpoint *e, const struct endpoint_packet *p)
 {
     const unsigned port = (unsigned)p->source_port - e->config.port_base;
-    const unsigned family = is_mapped4(p->peer) ? 0 : 1;
+    const unsigned family = ip_is_v4(p->peer) ? 0 : 1;
     if (port >= ENDPOINT_PORT_MAX || e->receive_fd[family] < 0) {
         e->counters.last_error = EAFNOSUPPORT;
         return NULL;
@@ -264,7 +259,7 @@ static size_t add_control(uint8_t *control, size_t used, int level, int type, co
 
 static void fill_message(const struct endpoint *e, size_t i, const struct endpoint_packet *p)
 {
-    const bool is4 = is_mapped4(p->peer);
+    const bool is4 = ip_is_v4(p->peer);
     struct msghdr *m = &output.message[i].msg_hdr;
     if (is4) {
         struct sockaddr_in *to = (struct sockaddr_in *)(void *)&output.address[i];

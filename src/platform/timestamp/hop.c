@@ -1,5 +1,6 @@
 /* hop.c: ICMP errors, heard on raw sockets and taken apart. */
 #include "platform/timestamp/hop.h"
+#include "base/ip.h"
 
 #include <errno.h>
 #include <linux/icmp.h>
@@ -10,13 +11,6 @@
 #include <unistd.h>
 
 enum { UDP_HEADER = 8, IP6_HEADER = 40, ICMP_HEADER = 8 };
-
-static void map4(uint8_t ret[16], const uint8_t *address)
-{
-    memset(ret, 0, 10);
-    memset(ret + 10, 0xff, 2);
-    memcpy(ret + 12, address, 4);
-}
 
 static uint16_t be16(const uint8_t *p)
 {
@@ -59,9 +53,9 @@ bool hop_parse4(const uint8_t *bytes, size_t size, struct hop_answer *ret_answer
         quoted < inner || quote[9] != IPPROTO_UDP || (be16(quote + 6) & 0x1fff) != 0) {
         return false;
     }
-    map4(a.router, bytes + 12);
-    map4(a.source, quote + 12);
-    map4(a.destination, quote + 16);
+    ip_of_v4(a.router, bytes + 12);
+    ip_of_v4(a.source, quote + 12);
+    ip_of_v4(a.destination, quote + 16);
     if (!parse_quote(quote + inner, quoted - inner, &a)) {
         return false;
     }

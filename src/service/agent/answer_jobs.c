@@ -1,4 +1,5 @@
 /* answer_jobs.c: "jobs" and "lanes": what the processes of jobs on this host say. */
+#include "base/ip.h"
 #include "service/agent/answers.h"
 
 #include <arpa/inet.h>
@@ -11,16 +12,9 @@ static void put_ns(struct json_writer *j, const char *key, uint32_t ns)
 
 static void put_address(struct json_writer *j, const char *key, const uint8_t address[16])
 {
-    static const uint8_t none[16], mapped[12] = {[10] = 0xff, [11] = 0xff};
-    char text[INET6_ADDRSTRLEN];
-    const bool is_4 = memcmp(address, mapped, sizeof(mapped)) == 0;
+    char text[IP_TEXT_SIZE];
 
-    if (memcmp(address, none, sizeof(none)) == 0) {
-        json_put_null(j, key);
-        return;
-    }
-    inet_ntop(is_4 ? AF_INET : AF_INET6, is_4 ? address + 12 : address, text, sizeof(text));
-    json_put_string(j, key, text);
+    json_put_string(j, key, ip_is_none(address) ? NULL : ip_text(address, text));
 }
 
 static void put_ends(struct json_writer *j, const struct job_page_lane *lane)

@@ -1,4 +1,5 @@
 /* answer_mesh.c: "mesh" and "links". */
+#include "base/ip.h"
 #include "service/agent/answers.h"
 
 #include <arpa/inet.h>
@@ -35,9 +36,7 @@ static void put_direction(struct agent *a, struct json_writer *j, const char *ke
 bool answer_router_name(const struct agent *a, const uint8_t router[16],
                         char ret_text[INET6_ADDRSTRLEN])
 {
-    static const uint8_t silent[16], mapped[12] = {[10] = 0xff, [11] = 0xff};
-    const bool is_4 = memcmp(router, mapped, sizeof(mapped)) == 0;
-    if (memcmp(router, silent, sizeof(silent)) == 0) {
+    if (ip_is_none(router)) {
         return false;
     }
     for (uint32_t i = 0; i < a->config->router_count; i++) {
@@ -48,7 +47,7 @@ bool answer_router_name(const struct agent *a, const uint8_t router[16],
             return true;
         }
     }
-    inet_ntop(is_4 ? AF_INET : AF_INET6, is_4 ? router + 12 : router, ret_text, INET6_ADDRSTRLEN);
+    (void)ip_text(router, ret_text);
     return true;
 }
 

@@ -1,4 +1,5 @@
 /* config.c: the agent's file into structs; the fleet that it lists: config_peers.c. */
+#include "base/ip.h"
 #include "service/agent/config_internal.h"
 
 #include "base/arena.h"
@@ -221,9 +222,7 @@ static int load_routers(struct loader *l, const struct config_node *root)
         const bool read = sscanf(line, "%63s %63s", address, name) == 2 &&
                           config_place_number(name, &place) &&
                           (strncmp(name, "leaf", 4) == 0 || strncmp(name, "spine", 5) == 0);
-        memset(router.address + 10, 0xff, 2);
-        if (!read || (inet_pton(AF_INET, address, router.address + 12) != 1 &&
-                      inet_pton(AF_INET6, address, router.address) != 1)) {
+        if (!read || !ip_parse(address, router.address)) {
             line[strcspn(line, "\n")] = 0;
             snprintf(l->error->text, sizeof(l->error->text),
                      "%s:%u:1: expected 'ADDRESS leafN' or 'ADDRESS spineN', found '%.60s'", path,

@@ -1,4 +1,5 @@
 /* round.c: packets in and out, every 10 ms. */
+#include "base/ip.h"
 #include "service/agent/agent.h"
 
 #include <string.h>
@@ -296,19 +297,12 @@ static const struct probe_key *key_for(const struct agent *a, struct nic_id peer
     return &a->keys.keys[due || a->peer_key[peer.index % 256] == a->keys.keys[1].id];
 }
 
-static void mapped4(uint8_t ret[static 16], struct in_addr address)
-{
-    memset(ret, 0, 10);
-    memset(ret + 10, 0xff, 2);
-    memcpy(ret + 12, &address, 4);
-}
-
 void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
                           uint8_t ret_own[static 16], uint8_t ret_peer[static 16])
 {
     if (peer->address4.s_addr != 0 && a->nics[local].address4.s_addr != 0) {
-        mapped4(ret_own, a->nics[local].address4);
-        mapped4(ret_peer, peer->address4);
+        ip_of_v4(ret_own, &a->nics[local].address4);
+        ip_of_v4(ret_peer, &peer->address4);
     } else {
         memcpy(ret_own, &a->nics[local].address6, 16);
         memcpy(ret_peer, &peer->address6, 16);
