@@ -200,6 +200,9 @@ class Fleet(unittest.TestCase):
         answer = connection.getresponse()
         content = answer.read()
         connection.close()
+        encoding = answer.getheader("Content-Encoding")
+        if encoding in ("gzip", "zstd") and content:
+            content = subprocess.run([encoding, "-dc"], input=content, stdout=subprocess.PIPE, check=True).stdout
         if (answer.getheader("Content-Type") or "").startswith("application/json") and content:
             content = json.loads(content)
             self.spec.answer(method, path, answer.status, content)

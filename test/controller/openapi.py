@@ -126,8 +126,9 @@ class Validator:
             pattern = re.sub(r"\{\w+\}", "[^/]+", route)
             if re.fullmatch(pattern, path.split("?")[0]) and method.lower() in operations:
                 responses = operations[method.lower()]["responses"]
-                response = self.resolve(responses.get(str(status)) or self.spec["components"]["responses"]["Error"])
-                body = response["content"].get("application/json")
+                if str(status) not in responses:
+                    self.fail(f"{method} {path}", f"{status} isn't declared")
+                body = self.resolve(responses[str(status)]).get("content", {}).get("application/json")
                 if body is not None:
                     self.check(content, body["schema"], f"{method} {path} {status}")
                     why = self.objection(content, body["schema"])

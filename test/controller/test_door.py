@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""The API's door: its Unix socket and who may come in by it. usage: test_door.py CONTROLLER AGENT FOLIOT"""
+"""The API's door: its Unix socket and who may come in by it, requests that two readers could read in two ways, what every answer
+carries. usage: test_door.py CONTROLLER AGENT FOLIOT"""
+import http.client
 import json
 import os
+import re
 import socket
+import ssl
 import subprocess
 import sys
 import unittest
@@ -64,6 +68,109 @@ class TestDoor(fleet.Fleet):
         self.start()
         self.socket = self.path("data", "api.sock")
         self.assertEqual(self.curl("/api/v1/status")[0], 200)
+
+    # ---- requests ----
+
+    def say(self, text, port=7639, wrap=None):
+        """What comes back to these bytes until the connection ends or is quiet."""
+        sock = fleet.connect(self.space("c"), "127.0.0.1", port)
+        sock = wrap(sock) if wrap else sock
+        sock.settimeout(fleet.IO_S)
+        sock.sendall(text)
+        answer = b""
+        while True:
+            part = sock.recv(65536)
+            answer += part
+            if not part:
+                sock.close()
+                return answer.decode()
+
+    def test_what_could_be_read_in_two_ways_is_refused(self):
+        """Each is followed by another request: it must not be answered, neither as a second one nor as a body."""
+        self.start()
+        good = f"Host: x\r\nAuthorization: Bearer {self.admin}\r\n"
+        second = f"GET /api/v1/tokens HTTP/1.1\r\n{good}Connection: close\r\n\r\n"
+        get, post = "GET /api/v1/status HTTP/1.1\r\n", "POST /api/v1/silences HTTP/1.1\r\n"
+        for what, text, status in (
+                ("two lengths", f"{post}{good}Content-Length: 0\r\nContent-Length: {len(second)}\r\n\r\n", 400),
+                ("two equal lengths", f"{get}{good}Content-Length: 0\r\nContent-Length: 0\r\n\r\n", 400),
+                ("a list of lengths", f"{post}{good}Content-Length: 0, 0\r\n\r\n", 400),
+                ("a signed length", f"{post}{good}Content-Length: +0\r\n\r\n", 400),
+                ("a space before the colon", f"{post}{good}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400),
+                ("chunks", f"{post}{good}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+                ("a length and chunks", f"{post}{good}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+                ("no Host", f"{get}Authorization: Bearer {self.admin}\r\n\r\n", 400),
+                ("two Hosts", f"{get}{good}Host: y\r\n\r\n", 400),
+                ("a bare LF after the request line", f"GET /api/v1/status HTTP/1.1\n{good}\r\n", 400),
+                ("a bare LF between headers", f"{get}X: y\n{good}\r\n", 400),
+                ("a bare LF after the last header", f"{get}{good}X: y\n\r\n", 400),
+                ("a bare LF as the last line", f"{get}{good}\n", 400),
+                ("bare LFs throughout", f"{get}{good}\r\n".replace("\r\n", "\n"), 400),
+                ("a bare CR in a value", f"{get}{good}X: y\rz\r\n\r\n", 400),
+                ("a folded header", f"{get}{good}X: y\r\n z\r\n\r\n", 400),
+                ("a header without a name", f"{get}{good}: y\r\n\r\n", 400),
+                ("a name with a bracket", f"{get}{good}X(y): z\r\n\r\n", 400)):
+            with self.subTest(what):
+                answer = self.say((text + second).encode())
+                self.assertEqual(set(re.findall(r"HTTP/1\.1 (\d+) ", answer)), {str(status)}, answer)
+        for text in (f"{get}{good}", f"{get}{good}X:\r\nY:  a b\r\n", f"GET /api/v1/hosts?limit=1&q=%20a HTTP/1.1\r\n{good}",
+                     f"GET /api/v1/status HTTP/1.0\r\nAuthorization: Bearer {self.admin}\r\n"):
+            answer = self.say((text + "Connection: close\r\n\r\n").encode())
+            self.assertRegex(answer, r"^HTTP/1\.[01] 200 ", text)
+
+    # ---- answers ----
+
+    def test_what_every_answer_carries(self):
+        self.start()
+        status, headers, _ = self.request("PUT", "/api/v1/silences")
+        self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD, POST"))
+        status, headers, _ = self.request("POST", "/", {})
+        self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"))
+        status, headers, _ = self.request("DELETE", "/api/v1/openapi.yaml")
+        self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"))
+        status, headers, body = self.request("HEAD", "/api/v1/status")
+        self.assertEqual((status, headers["Content-Type"], body), (200, "application/json", b""))
+        status, headers, body = self.request("GET", "/healthz", token=None)
+        self.assertEqual((status, body), (200, {"status": "ok"}))
+        self.assertNotIn("Strict-Transport-Security", headers)  # plain
+        status, headers, body = self.request("GET", "/api/v1/openapi.yaml", token=None)
+        with open(fleet.openapi.FILE, "rb") as file:
+            self.assertEqual((status, headers["Content-Type"], body), (200, "application/yaml", file.read()))
+        codes = [self.request("GET", "/api/v1/status", token="fla_" + "x" * 43)[:2] for _ in range(60)]
+        self.assertIn(429, [status for status, _ in codes])
+        for status, headers in codes:
+            self.assertEqual("Retry-After" in headers, status == 429)
+
+    def test_compression(self):
+        self.start()
+        path = "/api/v1/alert-rules"
+        plain = json.dumps(self.get(path))
+        for accept, encoding in (("gzip", "gzip"), ("gzip, zstd", "zstd"), ("zstd;q=0, gzip", "gzip"), ("gzip;q=0", None),
+                                 ("br", None), ("*", None)):
+            status, headers, body = self.request("GET", path, headers={"Accept-Encoding": accept})
+            self.assertEqual((status, headers.get("Content-Encoding"), headers["Vary"]), (200, encoding, "Accept-Encoding"), accept)
+            self.assertEqual(json.dumps(body), plain)
+            if encoding is not None:
+                self.assertLess(int(headers["Content-Length"]), len(plain) / 3)
+            # known already, by whichever encoding
+            again = self.request("GET", path, headers={"If-None-Match": headers["ETag"], "Accept-Encoding": accept})
+            self.assertEqual(again[0], 304)
+        status, headers, _ = self.request("GET", "/healthz", headers={"Accept-Encoding": "gzip"})
+        self.assertNotIn("Content-Encoding", headers)  # not worth it
+
+    def test_over_tls(self):
+        self.init()
+        self.write("controller.yaml", self.read(self.path("controller.yaml")).replace("127.0.0.1:7639", "0.0.0.0:7639"))
+        self.controller()
+        context = ssl.create_default_context(cafile=self.path("data", "api-authority.pem"))
+        sock = context.wrap_socket(fleet.connect(self.space("c"), "127.0.0.1", 7639), server_hostname="localhost")
+        connection = http.client.HTTPSConnection("localhost", 7639)
+        connection.sock = sock
+        connection.request("GET", "/healthz", headers={"Host": "controller.example"})
+        answer = connection.getresponse()
+        self.assertEqual((answer.status, json.loads(answer.read())), (200, {"status": "ok"}))
+        self.assertRegex(answer.getheader("Strict-Transport-Security"), r"^max-age=\d{6,}$")
+        connection.close()
 
 
 if __name__ == "__main__":

@@ -38,6 +38,23 @@ class TestOpenapi(unittest.TestCase):
     def setUp(self):
         self.spec = openapi.Validator()
 
+    def test_every_operation_says_what_may_come(self):
+        """A generated client names its functions by operationId; what any request may be answered is there for each."""
+        seen = set()
+        for path, item in self.spec.spec["paths"].items():
+            for method, operation in item.items():
+                if method == "parameters":
+                    continue
+                self.assertNotIn(operation["operationId"], seen)
+                seen.add(operation["operationId"])
+                self.assertLessEqual(set(operation["tags"]), {tag["name"] for tag in self.spec.spec["tags"]}, path)
+                declared = set(operation["responses"])
+                if operation.get("security") != []:
+                    self.assertLessEqual({"200", "401", "403", "429", "503"}, declared, f"{method} {path}")
+                self.assertEqual("304" in declared, method == "get" and not path.endswith("/stream"), f"{method} {path}")
+                self.assertEqual("413" in declared, method == "post", f"{method} {path}")
+        self.assertGreater(len(seen), 40)
+
     def own(self, value, schema):
         try:
             self.spec.check(value, schema)

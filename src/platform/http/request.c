@@ -8,6 +8,7 @@
 
 #include "platform/http/server_internal.h"
 
+#define STRICT_FOR "max-age=604800" /* a week */
 enum {
     PATH_MAX_SIZE = 1024,
     STREAM_SILENT_MS = 60000, /* bytes of a stream that nobody acknowledges: its host is gone */
@@ -101,6 +102,26 @@ static void add_fields(struct MHD_Response *response, const char *type,
     }
 }
 
+/* Not for localhost: all that anybody serves there, on any port, would be meant. */
+static void add_strict(struct http_request *r)
+{
+    const struct http_server_config *config = &r->server->config;
+    const char *host = http_header(r, "Host");
+    if (config->web && config->key != NULL && host != NULL && strncmp(host, "localhost", 9) != 0) {
+        (void)MHD_add_response_header(r->response, "Strict-Transport-Security", STRICT_FOR);
+    }
+}
+
+static bool has_field(const struct http_header_field *fields, const char *name)
+{
+    for (; fields != NULL && fields->name != NULL; fields++) {
+        if (strcmp(fields->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void wake(struct http_request *r)
 {
     if (r->suspended) {
@@ -114,12 +135,25 @@ void http_answer(struct http_request *r, unsigned status, const char *type, cons
                  size_t size, const struct http_header_field *fields)
 {
     ASSERT(r->stage == STAGE_HANDED || r->stage == STAGE_WAITING || r->stage == STAGE_ARRIVING);
+    uint8_t *packed = NULL;
+    const bool packable =
+        http_is_packable(r, status, type) && !has_field(fields, "Content-Encoding");
+    const char *encoding = packable ? http_pack(r, body, size, &packed, &size) : NULL;
     r->response =
-        MHD_create_response_from_buffer(size, (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
+        encoding != NULL
+            ? MHD_create_response_from_buffer(size, packed, MHD_RESPMEM_MUST_FREE)
+            : MHD_create_response_from_buffer(size, (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
     r->status = status;
     r->stage = STAGE_ANSWERED;
     if (r->response != NULL) {
         add_fields(r->response, type, fields);
+        add_strict(r);
+        if (packable) {
+            (void)MHD_add_response_header(r->response, "Vary", "Accept-Encoding");
+        }
+        if (encoding != NULL) {
+            (void)MHD_add_response_header(r->response, "Content-Encoding", encoding);
+        }
         r->server->counters.bytes_out += size;
     }
     wake(r);
@@ -129,8 +163,10 @@ void http_answer_text(struct http_request *r, unsigned status, const char *text)
 {
     char line[512];
     const int n = snprintf(line, sizeof(line), "%s\n", text);
+    const struct http_header_field fields[] = {
+        {status == 429 || status == 503 ? "Retry-After" : NULL, HTTP_RETRY_S}, {NULL, NULL}};
     http_answer(r, status, "text/plain; charset=utf-8", line,
-                n < (int)sizeof(line) ? (size_t)n : sizeof(line) - 1, NULL);
+                n < (int)sizeof(line) ? (size_t)n : sizeof(line) - 1, fields);
 }
 
 /* ---- streams ---- */
@@ -247,10 +283,11 @@ static struct http_request *new_request(struct http_server *s, struct MHD_Connec
 
 static const char *standard_words(unsigned status)
 {
-    return status == 400   ? "malformed"
+    return status == 400   ? "malformed: expected one way to read it, each line ending in CR LF"
            : status == 401 ? "who are you? a valid credential is needed"
            : status == 403 ? "not allowed"
            : status == 404 ? "no such thing"
+           : status == 411 ? "expected a body of a length that is told before"
            : status == 413 ? "too large"
            : status == 429 ? "too often"
                            : "not now";
@@ -320,10 +357,16 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
         if (r == NULL) {
             return MHD_NO;
         }
-        judge_head(r);
+        r->refused = http_judge_framing(mhd, method, version);
+        if (r->refused == 0) {
+            judge_head(r);
+        }
         if (r->refused != 0) {
             http_answer_text(r, r->refused, standard_words(r->refused));
-            return queue(r); /* before the body: libmicrohttpd closes the connection after it */
+            if (r->response != NULL) { /* where its body would end, nobody knows */
+                (void)MHD_add_response_header(r->response, "Connection", "close");
+            }
+            return queue(r);
         }
         return MHD_YES;
     }

@@ -3,7 +3,7 @@
  * A request is handed over whole: method, path, query, body. The handler answers with http_answer,
  * at once or later (the connection waits, at no cost); or it opens a stream, to which text is
  * written until either side ends it. With `on_head` a request can be refused before its body is
- * taken.
+ * taken. A head that two readers could read in two ways is refused (framing.c), and so are chunks.
  *
  * Ceilings: bodies, header size, connections in all and idle ones per address (the one that has
  * waited longest makes room), the time that a request may take to arrive (a slow client is cut
@@ -22,7 +22,8 @@
 #include "base/bug.h"
 #include "platform/tls/tls.h"
 
-#define HTTP_HEADER_MAX 8 /* of an answer */
+#define HTTP_HEADER_MAX 8   /* of an answer */
+#define HTTP_RETRY_S    "5" /* come again then: with 429 and 503 */
 
 struct http_server;
 struct http_request;
@@ -39,7 +40,8 @@ struct http_server_config {
     unsigned address_max;       /* idle ones of one address; 0: no limit */
     unsigned head_ms;           /* for the first head to come; 0: arrive_ms */
     unsigned arrive_ms, idle_s; /* for a whole request to come; between two */
-    size_t stream_max;          /* bytes that may wait for a stream's reader */
+    bool web; /* for browsers, too: answers are packed, over TLS they are told to stay with it */
+    size_t stream_max; /* bytes that may wait for a stream's reader */
     /* NULL, or: 0 go on; else an HTTP status, which is answered with its standard words. */
     unsigned (*on_head)(void *context, struct http_request *request);
     void (*on_request)(void *context, struct http_request *request);
@@ -64,6 +66,8 @@ const char *http_query(const struct http_request *request, const char *name);  /
 const char *http_peer(const struct http_request *request); /* its address, as text; "local" */
 /* Of a Unix socket: the user whose process is at the other end. -ENOTSUP: it isn't one. */
 MUST_CHECK int http_peer_user(const struct http_request *request, uid_t *ret_user);
+/* By Accept-Encoding. */
+bool http_accepts(const struct http_request *request, const char *encoding);
 /* Whoever it is, is known: goes after strangers when there are too many connections. */
 void http_set_known(struct http_request *request);
 const void *http_body(const struct http_request *request, size_t *ret_size);
@@ -76,7 +80,7 @@ struct http_header_field {
 /* Copies the body. `fields` may be NULL, else ends with a NULL name. The request is gone then. */
 void http_answer(struct http_request *request, unsigned status, const char *type, const void *body,
                  size_t size, const struct http_header_field *fields);
-/* One line of text. */
+/* One line of text. 429 and 503 tell when to come again. */
 void http_answer_text(struct http_request *request, unsigned status, const char *text);
 
 /* Answers 200 and keeps the connection for http_stream_write. */

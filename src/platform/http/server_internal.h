@@ -58,6 +58,15 @@ MUST_CHECK int http_listen(const char *address);
 /* The loop looks at libmicrohttpd again after so long, at the latest. */
 void http_server_arm(struct http_server *s, uint64_t delay_us);
 
+/* Of a head: 0, or the status that refuses it. As libmicrohttpd's handler has method and version. */
+unsigned http_judge_framing(struct MHD_Connection *mhd, const char *method, const char *version);
+
+/* Is an answer of that kind packed for those who take it? */
+bool http_is_packable(const struct http_request *r, unsigned status, const char *type);
+/* The body as the reader takes it, by malloc, and the encoding's name; NULL: as it is. */
+const char *http_pack(const struct http_request *r, const void *body, size_t size,
+                      uint8_t **ret_packed, size_t *ret_size);
+
 /* Its other side has gone: it ends, on_gone follows. */
 void http_request_cut(struct http_request *r);
 

@@ -14,6 +14,19 @@
 enum { API_BODY_SMALL = 64 << 10 };
 enum { REFUSAL_RATE = 10, REFUSAL_BURST = 50 }; /* wrong tokens, of all together */
 
+/* For whoever watches this process, and for load balancers: no token, and nothing that is secret. */
+static void get_health(struct api_call *call)
+{
+    if (call->c->store_broken) {
+        api_error(call, 503, "not-stored", "reports can't be stored at present");
+        return;
+    }
+    json_put_object(call->j, NULL);
+    json_put_string(call->j, "status", "ok");
+    json_put_end(call->j);
+    api_answer(call);
+}
+
 static const struct route {
     const char *method, *path; /* ends in '/': the rest is a name */
     enum role role;
@@ -64,6 +77,7 @@ static const struct route {
     {"GET", "/api/v1/rotation", ROLE_ADMIN, api_get_rotation},
     {"POST", "/api/v1/rotation", ROLE_ADMIN, api_post_rotation},
     {"GET", "/api/v1/audit", ROLE_ADMIN, api_get_audit},
+    {"GET", "/healthz", ROLE_NONE, get_health},
     {"GET", "/metrics", ROLE_VIEWER, api_get_metrics, true},
 };
 
@@ -86,17 +100,20 @@ void api_error(struct api_call *call, unsigned status, const char *code, const c
     call->answered = true;
     if (json_writer_finish(call->j, &text, &size) < 0) {
         http_answer_text(call->request, 503, "out of memory");
-    } else if (status == 401) {
-        const struct http_header_field fields[] = {{"WWW-Authenticate", "Bearer"}, {NULL, NULL}};
-        http_answer(call->request, status, "application/json", text, size, fields);
-    } else {
-        const bool later = status == 429 || status == 503;
-        const struct http_header_field fields[] = {{"Cache-Control", "no-store"},
-                                                   {"X-Content-Type-Options", "nosniff"},
-                                                   {later ? "Retry-After" : NULL, "5"},
-                                                   {NULL, NULL}};
-        http_answer(call->request, status, "application/json", text, size, fields);
+        return;
     }
+    const bool later = status == 429 || status == 503;
+    const struct http_header_field fields[] = {{"Cache-Control", "no-store"},
+                                               {"X-Content-Type-Options", "nosniff"},
+                                               {status == 401         ? "WWW-Authenticate"
+                                                : call->allow[0] != 0 ? "Allow"
+                                                : later               ? "Retry-After"
+                                                                      : NULL,
+                                                status == 401         ? "Bearer"
+                                                : call->allow[0] != 0 ? call->allow
+                                                                      : HTTP_RETRY_S},
+                                               {NULL, NULL}};
+    http_answer(call->request, status, "application/json", text, size, fields);
 }
 
 static uint64_t tag_of(const char *bytes, size_t size)
@@ -119,12 +136,13 @@ void api_answer_bytes(struct api_call *call, const char *type, const void *bytes
     const char *known = http_header(call->request, "If-None-Match");
     char tag[32];
     call->answered = true;
-    snprintf(tag, sizeof(tag), "\"%016llx\"", (unsigned long long)tag_of(bytes, size));
+    /* weak: of what it says, however it is packed */
+    snprintf(tag, sizeof(tag), "W/\"%016llx\"", (unsigned long long)tag_of(bytes, size));
     const struct http_header_field fields[] = {{"ETag", tag},
                                                {"Cache-Control", "no-cache, private"},
                                                {"X-Content-Type-Options", "nosniff"},
                                                {NULL, NULL}};
-    if (known != NULL && strcmp(known, tag) == 0) {
+    if (known != NULL && strcmp(known + (strncmp(known, "W/", 2) == 0 ? 2 : 0), tag + 2) == 0) {
         http_answer(call->request, 304, NULL, "", 0, fields);
     } else {
         http_answer(call->request, 200, type, bytes, size, fields);
@@ -236,10 +254,12 @@ static bool too_many_refusals(struct controller *c)
     return false;
 }
 
+/* NULL: none; ret_allow: the methods that there are at the path, "" if there is no such path. */
 static const struct route *find_route(const char *method, const char *path, const char **ret_rest,
-                                      bool *ret_path_known)
+                                      char ret_allow[API_ALLOW_SIZE])
 {
-    *ret_path_known = false;
+    const bool head = strcmp(method, "HEAD") == 0; /* libmicrohttpd leaves the body out */
+    snprintf(ret_allow, API_ALLOW_SIZE, "%s", page_has(path) ? "GET, HEAD" : "");
     for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
         const size_t length = strlen(routes[i].path);
         const bool prefix = routes[i].path[length - 1] == '/';
@@ -247,9 +267,13 @@ static const struct route *find_route(const char *method, const char *path, cons
                    : strcmp(path, routes[i].path) != 0) {
             continue;
         }
-        *ret_path_known = true;
-        if (strcmp(method, routes[i].method) == 0) {
+        const size_t used = strlen(ret_allow);
+        const bool get = strcmp(routes[i].method, "GET") == 0;
+        snprintf(ret_allow + used, API_ALLOW_SIZE - used, "%s%s", used > 0 ? ", " : "",
+                 get ? "GET, HEAD" : routes[i].method);
+        if (head ? get : strcmp(method, routes[i].method) == 0) {
             *ret_rest = path + length;
+            ret_allow[0] = 0;
             return &routes[i];
         }
     }
@@ -310,9 +334,6 @@ static bool admit(struct api_call *call, const struct token *token, const struct
 unsigned api_on_head(void *context, struct http_request *request)
 {
     const char *length = http_header(request, "Content-Length");
-    if (http_header(request, "Transfer-Encoding") != NULL) {
-        return 411;
-    }
     if (length == NULL || strtoull(length, NULL, 10) <= API_BODY_SMALL) {
         return 0;
     }
@@ -332,17 +353,18 @@ void api_on_request(void *context, struct http_request *request)
         return;
     }
     struct api_call call = {.c = c, .request = request, .j = &c->json, .who = "-", .scope = ""};
-    bool known = false;
     const struct route *route =
-        find_route(http_method(request), http_path(request), &call.rest, &known);
+        find_route(http_method(request), http_path(request), &call.rest, call.allow);
+    const bool known = call.allow[0] != 0;
     c->count.api_requests++;
     json_writer_reset(&c->json);
     if (route == NULL) {
         api_error(&call, known ? 405 : 404, known ? "bad-method" : "no-such-path",
-                  known ? "not by this method" : "no such path: docs/openapi.yaml has them all");
+                  known ? "not by this method" : "no such path: /api/v1/openapi.yaml has them all");
         return;
     }
-    const bool open = route->run == api_get_metrics && c->config.metrics_open;
+    const bool open =
+        route->role == ROLE_NONE || (route->run == api_get_metrics && c->config.metrics_open);
     struct token *given = open ? NULL : who(c, request);
     const struct token *token = given != NULL || open ? given : local_admin(request);
     if (given != NULL) {

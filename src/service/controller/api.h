@@ -10,6 +10,7 @@
 
 #define API_PAGE_DEFAULT 100
 #define API_PAGE_MAX     1000
+#define API_ALLOW_SIZE   40
 
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_ADMIN };
 
@@ -20,11 +21,12 @@ struct api_call {
     char who[64];          /* the token's name */
     int64_t token;         /* its number; 0: none was asked for */
     enum role role;
-    const char *scope; /* patterns of hosts that it sees; empty: all */
-    uint8_t *visible;  /* by host index; NULL: all */
-    const char *rest;  /* of the path, after the route's prefix */
-    json_t *body;      /* of POST; NULL */
-    bool answered;     /* or will be, by whoever set it */
+    const char *scope;          /* patterns of hosts that it sees; empty: all */
+    uint8_t *visible;           /* by host index; NULL: all */
+    const char *rest;           /* of the path, after the route's prefix */
+    json_t *body;               /* of POST; NULL */
+    char allow[API_ALLOW_SIZE]; /* of a method that isn't there: those that are */
+    bool answered;              /* or will be, by whoever set it */
 };
 typedef void (*api_route)(struct api_call *call);
 

@@ -3,25 +3,29 @@
 
 #include <string.h>
 
-/* Does an Accept-Encoding take gzip? "gzip;q=0" is the one way to say no that browsers know. */
-static bool takes_gzip(const struct http_request *request)
+static const struct page_file *find(const char *path)
 {
-    const char *accept = http_header(request, "Accept-Encoding");
-    const char *gzip = accept != NULL ? strstr(accept, "gzip") : NULL;
-    return gzip != NULL && strncmp(gzip + 4, ";q=0", 4) != 0;
+    for (size_t i = 0; i < page_file_count; i++) {
+        if (strcmp(path, page_files[i].path) == 0) {
+            return &page_files[i];
+        }
+    }
+    return NULL;
+}
+
+bool page_has(const char *path)
+{
+    return find(path) != NULL;
 }
 
 bool page_answer(struct http_request *request)
 {
-    const char *path = http_path(request);
-    const struct page_file *file = NULL;
-    for (size_t i = 0; i < page_file_count; i++) {
-        file = strcmp(path, page_files[i].path) == 0 ? &page_files[i] : file;
-    }
-    if (file == NULL || strcmp(http_method(request), "GET") != 0) {
+    const char *method = http_method(request);
+    const struct page_file *file = find(http_path(request));
+    if (file == NULL || (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)) {
         return false;
     }
-    const bool gzip = takes_gzip(request);
+    const bool gzip = http_accepts(request, "gzip");
     const char *known = http_header(request, "If-None-Match");
     const struct http_header_field fields[] = {
         {"ETag", file->etag},

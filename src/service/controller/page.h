@@ -1,5 +1,6 @@
-/* page.h: the dashboard's files, as the controller carries and serves them: GET, no token needed (they hold no secret),
- * with an ETag, gzip where the caller takes it, and the headers of PAGE_POLICY. web/embed.mjs writes the table. */
+/* page.h: the dashboard's files and the API's own description, as the controller carries and
+ * serves them: GET, no token needed (they hold no secret), with an ETag, gzip where the caller takes
+ * it, and the headers of PAGE_POLICY. web/embed.mjs writes the table. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +25,6 @@ struct page_file {
 extern const struct page_file page_files[];
 extern const size_t page_file_count;
 
-/* Answers a GET of one of them; false: it isn't one, and nothing was answered. */
+bool page_has(const char *path);
+/* Answers a GET or HEAD of one of them; false: it isn't one, and nothing was answered. */
 bool page_answer(struct http_request *request);
