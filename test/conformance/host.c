@@ -92,18 +92,32 @@ static void describe_end(int rank, int status, char *text, size_t size)
     }
 }
 
-/* "" when all ranks ended well. The first that didn't is the finding, unless it only says that another is gone. */
+static int64_t messages_of(const struct test_case *c)
+{
+    int64_t count = 0;
+    for (int i = 0; i < c->ranks; i++) {
+        count += world->rank[i].messages;
+    }
+    return count;
+}
+
+/* "" when all ranks ended well. The first that didn't is the finding, unless it only says that another is gone. A
+ * case hangs when for `seconds` no message went: a machine that others use may take as long for all of it. */
 static void wait_for_ranks(const struct test_case *c, double seconds, pid_t *ranks, char *text,
                            size_t size)
 {
-    const int64_t end = now_ms() + (int64_t)(seconds * 1000);
+    const int64_t patience = (int64_t)(seconds * 1000), most = now_ms() + 10 * patience;
+    int64_t until = now_ms() + patience, messages = 0;
     int left = c->ranks;
     bool gone = false;
-    int64_t until = end;
 
     text[0] = '\0';
     while (left > 0 && now_ms() < until && (text[0] == '\0' || gone)) {
         int status;
+        if (!gone && messages_of(c) != messages) {
+            messages = messages_of(c);
+            until = now_ms() + patience < most ? now_ms() + patience : most;
+        }
         const pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid <= 0) {
             sleep_ms(2);
@@ -121,7 +135,7 @@ static void wait_for_ranks(const struct test_case *c, double seconds, pid_t *ran
                 describe_end(i, status, text, size);
                 /* it may only have seen another end: look on for a moment */
                 gone = strstr(text, " is gone") != NULL || strstr(text, "ncclRemoteError") != NULL;
-                until = now_ms() + 1500 < end ? now_ms() + 1500 : end;
+                until = now_ms() + 1500;
             }
         }
     }
