@@ -241,10 +241,13 @@ void instance_lower(struct alerts *a, struct instance *i)
 {
     const uint32_t at = index_of(a, i);
 
+    ASSERT(a->rule_states[i->rule].active > 0);
     if (i->state == ALERT_FIRING) {
+        ASSERT(a->counters.firing > 0);
         a->counters.firing--;
         incident_leave(a, i);
     } else {
+        ASSERT(i->state == ALERT_PENDING && a->counters.pending > 0);
         a->counters.pending--;
     }
     a->rule_states[i->rule].active--;
@@ -279,6 +282,7 @@ void instance_consider(struct alerts *a, struct instance *i)
     }
     i->state = ALERT_FIRING;
     i->fired = a->now;
+    ASSERT(a->counters.pending > 0);
     a->counters.pending--;
     a->counters.firing++;
     i->silenced = silence_covers(a, i);

@@ -40,6 +40,7 @@ static void common_remove(struct alerts *a, struct incident *c, uint32_t k)
     const uint32_t element = c->common[k];
 
     c->common[k] = c->common[--c->common_count];
+    ASSERT(a->elements[element].incidents > 0); /* at 0 its place is given away */
     a->elements[element].incidents--;
     element_drop(a, element);
 }
@@ -153,6 +154,7 @@ static void unlink_alert(struct alerts *a, struct incident *c, struct instance *
         a->instances[i->sibling_after].sibling_before = i->sibling_before;
     }
     i->incident = i->sibling_before = i->sibling_after = NONE;
+    ASSERT(c->firing > 0 && c->audible <= c->firing && c->audible >= !i->silenced);
     c->firing--;
     c->audible -= !i->silenced;
 }
@@ -304,6 +306,7 @@ static void absorb(struct alerts *a, struct incident *into, struct incident *c)
     c->merged_into = into->id;
     c->state = INCIDENT_MERGED;
     c->resolved = a->now;
+    ASSERT(a->counters.incidents_open > 0);
     a->counters.incidents_open--;
     release(a, c);
     incident_changed(a, c, true);
@@ -566,6 +569,8 @@ void incident_tick(struct alerts *a, struct incident *c)
             c->state = INCIDENT_RESOLVED;
             c->resolved = a->now;
             common_clear(a, c);
+            ASSERT(c->firing == 0 &&
+                   a->counters.incidents_open > 0); /* nobody is silent about an alert */
             a->counters.incidents_open--;
             if (c->told) {
                 incident_say(a, c, ALERT_RESOLVED, c->told_receivers, false);

@@ -1,6 +1,7 @@
 /* internal.h: the engine's memory, shared by its files. Everything lies in pools claimed at the start and is
  * named by its index; NONE ends lists. */
 #pragma once
+#include "base/bug.h"
 #include "core/alert/alert.h"
 
 #define NONE           UINT32_MAX

@@ -78,6 +78,7 @@ static void watch_forget(struct alerts *a, uint32_t at)
     w->used = false;
     w->chain = a->watch_free;
     a->watch_free = at;
+    ASSERT(a->counters.watches > 0);
     a->counters.watches--;
 }
 

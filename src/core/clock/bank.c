@@ -49,6 +49,7 @@ void bank_update(struct bank *b, double z, double r, double age)
         const double innovation = z - (b->x[k] - b->y[k] * age);
         const double c0 = b->p00[k] - age * b->p01[k], c1 = b->p01[k] - age * b->p11[k];
         const double s = c0 - age * c1 + r;
+        ASSERT(s > 0); /* a variance; and no NaN gets past this into the map */
         const double k0 = c0 / s, k1 = c1 / s;
         const double square = fmin(CLIP_SQUARE, innovation * innovation / s);
         b->log_weight[k] -= 0.5 * (square + log(s));
@@ -71,6 +72,7 @@ static void weights(const struct bank *b, double w[BANK_FILTERS])
         w[k] = exp(b->log_weight[k] - top);
         sum += w[k];
     }
+    ASSERT(sum >= 1); /* the best one's is 1: what is published is a mean, not a NaN */
     for (int k = 0; k < BANK_FILTERS; k++) {
         w[k] /= sum;
     }

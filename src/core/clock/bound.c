@@ -148,6 +148,7 @@ void bound_tick(struct clock *c, struct nic_time now)
     } else {
         return;
     }
+    ASSERT(h >= 0); /* half a width */
     c->h_ns = h;
     c->h_at = now;
     c->h_known = true;

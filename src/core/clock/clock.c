@@ -24,6 +24,7 @@ void clock_push(struct clock *c, struct clock_action action)
         c->action_first = (c->action_first + 1) % CLOCK_ACTIONS_MAX;
         c->action_count--;
     }
+    ASSERT(c->action_count < CLOCK_ACTIONS_MAX);
     c->actions[(c->action_first + c->action_count++) % CLOCK_ACTIONS_MAX] = action;
 }
 
@@ -48,6 +49,7 @@ bool clock_next_action(struct clock *c, struct clock_action *ret_action)
 
 static void set_map(struct clock *c, struct nic_time r, int64_t x_ns, double fraction, double y)
 {
+    ASSERT(isfinite(fraction) && fabs(fraction) < 0x1p62 && isfinite(y)); /* peers take it over */
     const double whole = floor(fraction);
     double part = floor((fraction - whole) * 0x1p32 + 0.5) * 0x1p-32;
 

@@ -6,6 +6,7 @@
  * bounds (bound.c), the status (clock.c). Beside it: labels (timeline.c), liars (liar.c), UTC
  * (anchor.c). */
 #pragma once
+#include "base/bug.h"
 #include "base/limits.h"
 #include "base/prng.h"
 #include "core/clock/clock.h"

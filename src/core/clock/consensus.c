@@ -62,6 +62,7 @@ void consensus_count(struct clock *c)
     /* more than the liars could fill with edges that agree, and two fifths of all */
     const int share = (2 * used + 4) / 5;
     c->needed = share > c->liars_max + 1 ? share : c->liars_max + 1;
+    ASSERT(c->needed > c->liars_max); /* or liars alone could carry a member off */
 }
 
 static bool takes_part(const struct clock *c, const struct edge *e)
@@ -230,6 +231,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
             c->values[count++] = c->edges[i].has_e ? c->edges[i].e_ns : c->edges[i].level_ns;
         }
     }
+    ASSERT(count <= c->edge_count); /* witnesses have no vote: SYNCED would rest on them */
     c->in_gate = count;
     c->has_mean = false;
     if (count == 0) {

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/bug.h"
+
 #define WANDER2        (10e-9 * 10e-9 * 1e18) /* (10 ppb per root second)^2, in ns^2/s^3: both clocks' */
 #define WANDER2_MAX    (1e5 * WANDER2)
 #define BRACKET_NS_MAX (1 * NS_PER_MS)
@@ -118,6 +120,7 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
     n->width_ns = fmin(width, n->width_ns * 1.01 + 1);
     learn_noise(n, middle, (double)(offset - n->origin_ns), width);
     const double r = n->noise2;
+    ASSERT(n->p00 + r > 0); /* variances: the gains below are shares of them */
     learn_wander(n, innovation, n->p00 + r);
     const double k0 = n->p00 / (n->p00 + r), k1 = n->p01 / (n->p00 + r);
     const double moved = n->fraction + k0 * innovation, whole = floor(moved);

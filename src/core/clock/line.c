@@ -56,6 +56,7 @@ void line_follow(struct clock *c, struct nic_time now)
     const double most = fabs(ahead) > FAR_NS ? SLEW_FAR : SLEW_MAX;
     const double slew = fmin(most, fmax(-most, -ahead / (MEET_S * 1e9)));
     const double reach_s = fabs(ahead) / (fmax(1e-30, fabs(slew)) * 1e9);
+    ASSERT(fabs(slew) <= SLEW_FAR); /* far above -1: time never runs backwards */
     c->line = (struct line){
         .r = now, .x_ns = ns, .x_fraction = fraction, .y = c->map.y, .slew = slew, .valid = true};
     c->line.until.ns = now.ns + (int64_t)(fmin(reach_s, 10) * 1e9);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bug.h"
+
 #define GAP_SHARE 0.08
 #define GAP_SPREADS                                                                                \
     8.0 /* no spread is as many times the gap: packets of a pair are alike enough  \
@@ -116,6 +118,7 @@ double noise_high_ns(const struct noise *noise)
 
 double noise_sigma_ns(const struct noise *noise)
 {
+    ASSERT(noise->info > 0); /* gates and bounds are multiples of this */
     return 1 / sqrt(noise->info);
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bug.h"
+
 #define FLAP_MEMORY                                                                                \
     4096 /* times remembered one by one; older ones of the day count by the minute */
 #define DAY_MINUTES 1440
@@ -65,6 +67,7 @@ static void say(struct link *l, enum link_message_kind kind, struct mono since, 
         l->message_head = (l->message_head + 1) % MESSAGE_MAX;
         l->message_count--;
     }
+    ASSERT(l->message_count < MESSAGE_MAX);
     l->messages[(l->message_head + l->message_count++) % MESSAGE_MAX] =
         (struct link_message){.kind = kind, .since = since, .numbers = {a, b, c, 0}};
 }
@@ -137,6 +140,7 @@ static void count_flaps(struct link *l, struct mono now, struct mono at, uint32_
     minutes_advance(l, now);
     l->downs += count;
     uint16_t *minute = &l->minutes[l->minute % DAY_MINUTES];
+    ASSERT(l->minute >= 0 && l->recent_count <= FLAP_MEMORY);
     *minute = *minute + count > UINT16_MAX ? UINT16_MAX : (uint16_t)(*minute + count);
     for (uint32_t i = 0; i < count && i < FLAP_MEMORY; i++) {
         l->recent[l->recent_head] = at;

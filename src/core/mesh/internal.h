@@ -1,5 +1,6 @@
 /* internal.h: the mesh's data, shared by its own files only. */
 #pragma once
+#include "base/bug.h"
 #include "base/prng.h"
 #include "core/mesh/delay.h"
 #include "core/mesh/mesh.h"

@@ -39,12 +39,14 @@ bool mesh_send_push(struct mesh *m, const struct send_entry *entry)
         m->counters.sends_dropped++;
         return false;
     }
+    ASSERT(m->send_count < SEND_QUEUE && entry->edge < m->edge_capacity);
     m->sends[(m->send_head + m->send_count++) % SEND_QUEUE] = *entry;
     return true;
 }
 
 void mesh_due(struct mesh *m, int edge, struct mono at)
 {
+    ASSERT(edge >= 0 && edge < m->edge_capacity);
     m->due[edge] = mono_min(m->due[edge], at);
     m->promised = mono_min(m->promised, at);
 }
@@ -124,6 +126,8 @@ static void table_insert(struct mesh *m, uint32_t local, int edge)
 {
     uint32_t i = (uint32_t)hash_u64(1, m->edges[edge].nic.index);
 
+    /* twice as many places as edges: every search ends at an empty one */
+    ASSERT(2u * m->config.edge_limit <= m->table_mask + 1);
     while (m->nics[local].table[i & m->table_mask] >= 0) {
         i++;
     }
@@ -204,6 +208,7 @@ static void edge_remove(struct mesh *m, int edge)
 
     e->used = false;
     m->due[edge] = MONO_NEVER;
+    ASSERT(m->edge_count > 0);
     m->edge_count--;
     m->generation++;
     table_rebuild(m, e->local);

@@ -66,6 +66,8 @@ enum path_event loss_test_pair(struct loss_test *test, bool lost)
 void loss_share_add(struct loss_share *share, struct mono now, struct span window, double lost,
                     double sent)
 {
+    ASSERT(window.ns > 0 &&
+           sent >= 0); /* else the share grows beyond 1, and proofs take for ever */
     const int64_t age = mono_sub(now, share->at).ns;
     const double keep = age > 0 ? exp(-(double)age / (double)window.ns) : 1;
 
@@ -93,6 +95,7 @@ static uint32_t losses_in_a_row(double share)
 
 struct proof_wanted proof_wanted(double share)
 {
+    ASSERT(share >= 0 && share <= 1); /* a share: its logarithm counts packets */
     if (share <= PROOF_QUIET) {
         return (struct proof_wanted){.packets = PROOF_PACKETS};
     }

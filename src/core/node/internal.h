@@ -1,5 +1,6 @@
 /* internal.h: the node's data, shared by its own files only. */
 #pragma once
+#include "base/bug.h"
 #include "base/prng.h"
 #include "core/clock/clock.h"
 #include "core/clock/host_leaf.h"

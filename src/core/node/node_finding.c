@@ -43,6 +43,7 @@ void node_finding_push(struct node *n, struct finding *f)
 
 void node_finding_close_at(struct node *n, struct mono now, uint32_t index)
 {
+    ASSERT(index < n->open_count); /* what is moved below is counted from it */
     struct open_finding o = n->open[index];
 
     memmove(&n->open[index], &n->open[index + 1], (n->open_count - index - 1) * sizeof n->open[0]);

@@ -51,6 +51,7 @@ static uint16_t advice_for(const struct element *e)
 
 static struct bad_path *bad_find(struct node *n, int edge, uint8_t path, uint8_t direction)
 {
+    ASSERT(edge >= 0 && edge < mesh_edge_capacity(n->mesh) && path < n->config.path_limit);
     return &n->bad[((size_t)edge * n->config.path_limit + path) * 2 + (direction == DIRECTION_IN)];
 }
 
@@ -101,6 +102,8 @@ static void path_good(struct node *n, struct mono now, struct bad_path *b)
 {
     struct open_finding *o = incident_by_number(n, b->incident);
 
+    ASSERT(n->bad_waiting >= b->waiting);
+    ASSERT(o == NULL || b->incident == 0 || o->paths > 0); /* it was counted when it joined */
     n->bad_waiting -= b->waiting;
     b->kind = FINDING_NONE;
     b->waiting = false;
@@ -276,6 +279,7 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     struct open_finding *o = same_cause(n, b, where, cause);
     struct mesh_edge_info info;
 
+    ASSERT(b->waiting && n->bad_waiting > 0); /* the round goes on while any wait */
     b->waiting = false;
     n->bad_waiting--;
     if (!mesh_edge_info(n->mesh, now, b->edge, &info)) {

@@ -78,6 +78,7 @@ void node_triangle_tick(struct node *n, struct mono now)
 
 void node_triangle_answer(struct node *n, const struct node_query *q, const struct clock_answer *a)
 {
+    ASSERT(q->member < n->member_count);
     const struct clock *clock = n->members[q->member].clock;
     const struct clock_answer to_asked = clock_answer(clock, q->by);
     const struct clock_answer to_third = clock_answer(clock, q->about);
