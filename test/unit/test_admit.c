@@ -192,6 +192,84 @@ static void loss_counts_beside_the_cohorts(void **state)
     assert_int_equal(judge(), ADMIT_YES);
 }
 
+/* Which path shows it, out of paths in no order; and how many are alike. */
+static void the_worst_path_is_named(void **state)
+{
+    static const int64_t far_ns[] = {90000, 40000, 95000, 30000, 99000, 50000,
+                                     97000, 60000, 98000, 20000, 96000, 10000};
+    uint32_t k = 0, slowest = 0;
+    fill();
+    EACH_OWN(1, true)
+    {
+        p->owd_ns_p50 = far_ns[k];
+        p->owd_ns_p99 = p->owd_ns_p50 + 3000;
+        slowest = k == 4 ? (uint32_t)(p - paths) : slowest;
+        k++;
+    }
+    assert_int_equal(k, ARRAY_COUNT(far_ns));
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(said(ADMIT_SLOW)->worst, slowest);
+    assert_int_equal(said(ADMIT_SLOW)->paths, k);
+    assert_int_equal(said(ADMIT_SLOW)->paths_bad, k);
+    assert_in_range(said(ADMIT_SLOW)->value, 60000, 90000); /* the middle ones */
+    fill();
+    k = 0;
+    EACH_OWN(0, true)
+    {
+        p->lost = (int32_t)(k == 3 ? 9 : k % 2);
+        slowest = k == 3 ? (uint32_t)(p - paths) : slowest;
+        k++;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(said(ADMIT_LOSSY)->worst, slowest);
+    assert_int_equal(said(ADMIT_LOSSY)->paths, k);
+    assert_int_equal(said(ADMIT_LOSSY)->paths_bad, k / 2);
+    assert_int_equal(said(ADMIT_LOSSY)->value, (9 + k / 2 - 1) * 1000000 / (100 * k));
+    /* a host that is well: the slowest of all its paths, on its own leaf or not */
+    for (int near_is_slowest = 0; near_is_slowest < 2; near_is_slowest++) {
+        fill();
+        k = 0;
+        EACH_OWN(0, true)
+        {
+            p->near = k < 4;
+            p->owd_ns_p50 += near_is_slowest == (k == 2) && (k == 2 || k == 7) ? 900 : 0;
+            slowest = k == (near_is_slowest ? 2 : 7) ? (uint32_t)(p - paths) : slowest;
+            k++;
+        }
+        for (uint32_t i = 0; i < 6; i++) {
+            add(false, 0, false, 4100);
+            paths[count - 1].near = true;
+        }
+        assert_int_equal(judge(), ADMIT_YES);
+        for (size_t i = 0; i < reason_count; i++) {
+            if (reasons[i].nic == 0 && reasons[i].out) {
+                assert_int_equal(reasons[i].kind, ADMIT_WELL);
+                assert_int_equal(reasons[i].paths, k);
+                assert_int_equal(reasons[i].worst, slowest);
+                assert_int_equal(reasons[i].value, paths[slowest].owd_ns_p50);
+            }
+        }
+    }
+}
+
+/* Near and far paths are of two kinds: the one kind's limit says nothing of the other's paths. */
+static void near_paths_are_judged_by_near_ones(void **state)
+{
+    fill();
+    for (uint32_t i = 0; i < 12; i++) {
+        add(false, 0, false, 1000 + 10 * i);
+        paths[count - 1].near = true;
+    }
+    EACH_OWN(1, true)
+    {
+        p->near = true; /* 4 us are well beside far ones, and slow beside near ones */
+        p->owd_ns_p50 += 3000;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_true(said(ADMIT_SLOW)->near);
+    assert_in_range(said(ADMIT_SLOW)->cohort, 1000, 1120);
+}
+
 static void a_dead_path_is_a_no(void **state)
 {
     fill();
@@ -241,6 +319,8 @@ int main(void)
         cmocka_unit_test(who_is_as_slow_as_all_is_not_blamed),
         cmocka_unit_test(dead_paths_count_beside_the_cohorts),
         cmocka_unit_test(loss_counts_beside_the_cohorts),
+        cmocka_unit_test(the_worst_path_is_named),
+        cmocka_unit_test(near_paths_are_judged_by_near_ones),
         cmocka_unit_test(a_dead_path_is_a_no),
         cmocka_unit_test(what_nobody_measured_is_unknown),
     };

@@ -283,9 +283,14 @@ static void judge_group(struct judge *j, const struct group *g)
         said = judge_delay(j, g, near, false) || judge_delay(j, g, near, true) || said;
     }
     if (!said) {
-        struct admit_reason well = {.kind = ADMIT_WELL, .nic = g->nic, .out = g->out};
+        struct admit_reason well = {.kind = ADMIT_WELL, .nic = g->nic, .out = g->out}, near = well;
         find_worst(j, g, false, false, INT64_MAX, &well);
-        find_worst(j, g, true, false, INT64_MAX, &well);
+        find_worst(j, g, true, false, INT64_MAX, &near);
+        if (near.paths > 0 && (well.paths == 0 ||
+                               j->paths[near.worst].owd_ns_p50 > j->paths[well.worst].owd_ns_p50)) {
+            well.worst = near.worst;
+        }
+        well.paths += near.paths;
         well.value = j->paths[well.worst].owd_ns_p50;
         say(j, &well);
     }
