@@ -117,6 +117,109 @@ static void addresses_name_routers_without_numbers(void **state)
     assert_string_equal(text, "router 10.0.4.1");
 }
 
+/* Each kind with its numbers, in the words that operators read. */
+static void what_of_every_kind(void **state)
+{
+    static const struct {
+        enum finding_kind kind;
+        int64_t numbers[4];
+        const char *text;
+    } cases[] = {
+        {FINDING_LINK_DOWN, {7}, "link is down (down number 7 since the agent started)"},
+        {FINDING_LINK_FLAPPING,
+         {7, 8200, 3},
+         "link has flapped more than 3 times within the past 8200 s: 7"},
+        {FINDING_LINK_SPEED,
+         {400, 400, 4, 2},
+         "link speed went from 400 to 400 Mbit/s, width from 4 to 2 lanes"},
+        {FINDING_LINK_SPEED, {400, 200, 4, 4}, "link speed went from 400 to 200 Mbit/s"},
+        {FINDING_LINK_ERRORS, {7, 60}, "link has 7 errors within 60 s"},
+        {FINDING_NIC_GONE, {0}, "NIC is gone"},
+        {FINDING_PATH_DEAD, {0, 1, 1}, "silent black hole"},
+        {FINDING_PATH_DEAD, {1, 1, 1}, "silent black hole (1 probes proven lost)"},
+        {FINDING_PATH_DEAD,
+         {7, 82, 3},
+         "silent black hole (7 probes proven lost), 82 paths of 3 NIC pairs"},
+        {FINDING_PATH_LOSSY, {0, 0, 1, 1}, "gray loss"},
+        {FINDING_PATH_LOSSY,
+         {7, 8200, 3, 4},
+         "gray loss, 7 of 8200 probes lost (0.1 %), 3 paths of 4 NIC pairs"},
+        {FINDING_PATH_SLOW,
+         {7, 8200, -3, 4},
+         "one-way delay went from 0.007 to 8.200 us, the other direction by "
+         "-0.003 us (clock bound 0.004 us)"},
+        {FINDING_PATH_FLAPPING, {7, 8200}, "path was dead 7 times within 8200 s"},
+        {FINDING_PEER_SILENT, {7}, "nothing is heard for 7 ms"},
+        {FINDING_CLOCK_DISRUPTED, {1, 0}, "clock is disrupted, its time must not be used"},
+        {FINDING_CLOCK_DISRUPTED,
+         {7, 8200},
+         "clock is disrupted, its time must not be used (8.200 us)"},
+        {FINDING_CLOCK_STEP, {-7}, "clock stepped by -0.007 us"},
+        {FINDING_CLOCK_LIAR,
+         {7, 8, 9},
+         "clock lies or is broken: +0.007 us, say 8 of 9 neighbours asked"},
+        {FINDING_CLOCK_ASYMMETRY, {7000}, "path is asymmetric by about 7.000 us"},
+        {FINDING_SENSING_LATE, {7}, "this agent was 7 ms late and judged nothing meanwhile"},
+        {FINDING_STAMPS_MISSING, {7, 8200}, "7 of 8200 transmit stamps are missing"},
+        {FINDING_BAD_PACKETS, {7, 8200}, "8200 packets refused, the last one for its contents"},
+        {FINDING_TWO_AGENTS, {0}, "somebody else sends with this NIC's id"},
+        {FINDING_CLOCK_ASTRAY,
+         {7, 8, 9},
+         "clock has not been in step with the fleet for 7 s, while 8 of 9 neighbours are"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct finding f;
+        char text[300];
+        finding_init(&f, cases[i].kind, (struct mono){5});
+        memcpy(f.numbers, cases[i].numbers, sizeof(f.numbers));
+        finding_what_text(&f, text, sizeof(text));
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void a_closed_one_tells_how_long(void **state)
+{
+    struct finding f = dead_path();
+    char text[512];
+
+    f.phase = FINDING_CLOSED;
+    f.ended_ns = f.since.ns + 1500 * NS_PER_MS;
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, "123456 UTC, over after 1.500 s; the other"));
+    f.suspect.kind = ELEMENT_TRUNK;
+    f.confident = 0;
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, "nic 2 -> nic 10, path 2 of 4"));
+    assert_null(
+        strstr(text, "suspect: trunk leaf0 - spine2; check")); /* a guess is said to be one */
+    finding_init(&f, FINDING_LINK_FLAPPING, (struct mono){1});
+    f.phase = FINDING_CLOSED;
+    f.numbers[0] = 2;
+    f.numbers[1] = 3600;
+    finding_what_text(&f, text, sizeof(text));
+    assert_string_equal(text, "link no longer flaps: 2 times within the past hour");
+}
+
+static void days_of_the_calendar(void **state)
+{
+    static const struct {
+        int64_t s;
+        const char *text;
+    } days[] = {
+        {0, "1970-01-01 00:00:00.123456"},          {-1, "1969-12-31 23:59:59.123456"},
+        {951782400, "2000-02-29 00:00:00.123456"},  {951868800, "2000-03-01 00:00:00.123456"},
+        {1709164800, "2024-02-29 00:00:00.123456"}, {1072915200, "2004-01-01 00:00:00.123456"},
+        {4107542399, "2100-02-28 23:59:59.123456"}, {4107542400, "2100-03-01 00:00:00.123456"},
+    };
+
+    for (size_t i = 0; i < sizeof(days) / sizeof(days[0]); i++) {
+        char text[64];
+        finding_time_text(days[i].s * NS_PER_S + 123456789, text, sizeof(text));
+        assert_string_equal(text, days[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +227,9 @@ int main(void)
         cmocka_unit_test(unknown_is_said),
         cmocka_unit_test(every_kind_has_words_and_fits_any_size),
         cmocka_unit_test(addresses_name_routers_without_numbers),
+        cmocka_unit_test(what_of_every_kind),
+        cmocka_unit_test(a_closed_one_tells_how_long),
+        cmocka_unit_test(days_of_the_calendar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

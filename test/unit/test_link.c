@@ -189,6 +189,185 @@ static void errors_while_down_and_drops_are_not(void **state)
     assert_int_equal(drained[LINK_MESSAGE_ERRORS], 1);
 }
 
+/* Drains to the last message of this kind. */
+static struct link_message last_of(enum link_message_kind kind)
+{
+    struct link_message m, last = {.kind = UINT32_MAX};
+
+    while (link_next_message(port, &m)) {
+        last = m.kind == kind ? m : last;
+    }
+    assert_int_equal(last.kind, kind);
+    return last;
+}
+
+static void the_windows_slide(void **state)
+{
+    link_free(port);
+    port = link_new(0, (struct mono){0});
+    assert_int_equal(link_deadline(port).ns, MONO_NEVER.ns);
+    start();
+    look(10 * NS_PER_S, true, 1);
+    look(30 * NS_PER_S, true, 2);
+    look(65 * NS_PER_S, true, 1);
+    assert_int_equal(report(66 * NS_PER_S).flaps_minute, 4);
+    assert_int_equal(report(70 * NS_PER_S - 1).flaps_minute, 4);
+    assert_int_equal(report(70 * NS_PER_S).flaps_minute, 3);
+    assert_int_equal(report(90 * NS_PER_S).flaps_minute, 1);
+    assert_int_equal(report(125 * NS_PER_S).flaps_minute, 0);
+    assert_int_equal(report(3629 * NS_PER_S).flaps_hour, 3);
+    assert_int_equal(report(3665 * NS_PER_S).flaps_hour, 0);
+    assert_int_equal(report(86429 * NS_PER_S).flaps_day, 3);
+    assert_int_equal(report(86465 * NS_PER_S).flaps_day, 0);
+}
+
+/* More than are remembered one by one: hour and day count by the minute. */
+static void ten_thousand_flaps_count_by_the_minute(void **state)
+{
+    start();
+    for (int minute = 0; minute < 100; minute++) {
+        look((minute * 60 + 30) * NS_PER_S, true, 100);
+    }
+    const int64_t end = 99 * 60 * NS_PER_S + 40 * NS_PER_S;
+    assert_int_equal(report(end).flaps_minute, 100);
+    assert_int_equal(report(end).flaps_hour, 6000);
+    assert_int_equal(report(end).flaps_day, 10000);
+    /* two days later, by a clock that leaps: one flap is one */
+    look(end + 3 * 86400 * NS_PER_S, true, 1);
+    assert_int_equal(report(end + 3 * 86400 * NS_PER_S).flaps_hour, 1);
+    assert_int_equal(report(end + 3 * 86400 * NS_PER_S).flaps_day, 1);
+    assert_int_equal(report(end + 3 * 86400 * NS_PER_S).downs, 10001);
+}
+
+static void calm_ends_it_and_it_may_begin_again(void **state)
+{
+    start();
+    for (int turn = 0; turn < 2; turn++) {
+        const int64_t begin = (1 + turn * 7200) * NS_PER_S;
+        look(begin, true, 9);
+        struct link_message m = last_of(LINK_MESSAGE_FLAPPING);
+        assert_int_equal(m.numbers[0], 9);
+        assert_int_equal(m.numbers[1], 3600);
+        assert_int_equal(m.numbers[2], LINK_FLAP_LIMIT_DEFAULT);
+        look(begin + 5 * NS_PER_S, true, 8); /* 17: the next is at 18 */
+        drain();
+        assert_int_equal(drained[LINK_MESSAGE_FLAPPING], 0);
+        look(begin + 6 * NS_PER_S, true, 1);
+        assert_int_equal(last_of(LINK_MESSAGE_FLAPPING).numbers[0], 18);
+        link_tick(port, (struct mono){begin + 3604 * NS_PER_S}); /* 9 are left: more than half */
+        drain();
+        assert_int_equal(drained[LINK_MESSAGE_CALM], 0);
+        link_tick(port, (struct mono){begin + 3606 * NS_PER_S + 60 * NS_PER_S});
+        assert_int_equal(last_of(LINK_MESSAGE_CALM).numbers[0], 0);
+        assert_false(report(begin + 3670 * NS_PER_S).flapping);
+    }
+}
+
+static void what_changed_is_told_whole(void **state)
+{
+    start();
+    facts.speed_mbps = 200000;
+    facts.width = 2;
+    look(NS_PER_S, true, 0);
+    struct link_message m = last_of(LINK_MESSAGE_SPEED);
+    assert_int_equal(m.since.ns, NS_PER_S);
+    assert_int_equal(m.numbers[0], 400000);
+    assert_int_equal(m.numbers[1], 200000);
+    assert_int_equal(m.numbers[2], 4);
+    assert_int_equal(m.numbers[3], 2);
+    facts.width = 1;
+    look(2 * NS_PER_S, true, 0);
+    m = last_of(LINK_MESSAGE_SPEED);
+    assert_int_equal(m.numbers[0], 200000);
+    assert_int_equal(m.numbers[1], 200000);
+    assert_int_equal(m.numbers[2], 2);
+    assert_int_equal(m.numbers[3], 1);
+    facts.speed_mbps = facts.width = 0; /* unknown is no change */
+    look(3 * NS_PER_S, true, 0);
+    drain();
+    assert_int_equal(drained[LINK_MESSAGE_SPEED], 0);
+    assert_int_equal(report(3 * NS_PER_S).speed_changes, 2);
+    assert_int_equal(report(3 * NS_PER_S).speed_mbps, 200000);
+    assert_int_equal(report(3 * NS_PER_S).width, 1);
+}
+
+/* Messages that nobody drained: the newest sixteen stay, in order. */
+static void the_oldest_messages_give_way(void **state)
+{
+    struct link_message m;
+
+    start();
+    drain();
+    for (int i = 1; i <= 20; i++) {
+        facts.speed_mbps = (uint32_t)i * 1000;
+        look(i * NS_PER_S, true, 0);
+    }
+    for (int i = 5; i <= 20; i++) {
+        assert_true(link_next_message(port, &m));
+        assert_int_equal(m.numbers[1], i * 1000);
+    }
+    assert_false(link_next_message(port, &m));
+}
+
+static void few_errors_a_minute_are_no_news_and_many_are_each_time(void **state)
+{
+    start();
+    for (int minute = 0; minute < 10; minute++) {
+        facts.rx_errors += 5;
+        facts.tx_errors += 4;
+        look((minute * 60 + 5) * NS_PER_S, true, 0);
+        link_tick(port, (struct mono){link_deadline(port).ns});
+    }
+    drain();
+    assert_int_equal(drained[LINK_MESSAGE_ERRORS], 0);
+    for (int turn = 0; turn < 2; turn++) {
+        const int64_t begin = (1000 + turn * 1000) * NS_PER_S;
+        look(begin, true, 0);
+        facts.rx_errors += 10;
+        look(begin + 3 * NS_PER_S, true, 0);
+        struct link_message m = last_of(LINK_MESSAGE_ERRORS);
+        assert_int_equal(m.since.ns, begin);
+        assert_int_equal(m.numbers[0], 10);
+        assert_int_equal(m.numbers[1], 4);
+        link_tick(port, (struct mono){begin + 60 * NS_PER_S});
+        drain();
+        assert_int_equal(drained[LINK_MESSAGE_ERRORS_END], 0); /* a minute with ten of them */
+        link_tick(port, (struct mono){begin + 120 * NS_PER_S});
+        assert_int_equal(last_of(LINK_MESSAGE_ERRORS_END).numbers[0], 0);
+    }
+}
+
+/* A device made anew counts from 0: what was counted before stays in the sums. */
+static void sums_outlive_the_device(void **state)
+{
+    start();
+    facts.rx_errors = 1, facts.tx_errors = 2, facts.rx_drops = 30, facts.tx_drops = 40;
+    look(NS_PER_S, true, 0);
+    facts.present = 0;
+    link_on_facts(port, (struct mono){2 * NS_PER_S}, &facts);
+    facts.present = 1;
+    facts.rx_errors = 3, facts.tx_errors = 1, facts.rx_drops = 7, facts.tx_drops = 2;
+    look(3 * NS_PER_S, true, 0);
+    struct link_report r = report(3 * NS_PER_S);
+    assert_int_equal(r.rx_errors, 1);
+    assert_int_equal(r.tx_errors, 2);
+    assert_int_equal(r.rx_drops, 30);
+    assert_int_equal(r.tx_drops, 40);
+    facts.rx_errors = 5, facts.tx_errors = 3, facts.rx_drops = 8, facts.tx_drops = 6;
+    look(4 * NS_PER_S, true, 0);
+    r = report(4 * NS_PER_S);
+    assert_int_equal(r.rx_errors, 3);
+    assert_int_equal(r.tx_errors, 4);
+    assert_int_equal(r.rx_drops, 31);
+    assert_int_equal(r.tx_drops, 44);
+    facts.rx_errors = 0, facts.tx_errors = 0, facts.rx_drops = 0,
+    facts.tx_drops = 1; /* behind our back */
+    look(5 * NS_PER_S, true, 0);
+    r = report(5 * NS_PER_S);
+    assert_int_equal(r.rx_errors, 3);
+    assert_int_equal(r.tx_drops, 44);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +379,13 @@ int main(void)
         cmocka_unit_test(gone_and_back_is_no_flap),
         cmocka_unit_test(speed_loss_and_errors_are_news),
         cmocka_unit_test(errors_while_down_and_drops_are_not),
+        cmocka_unit_test(the_windows_slide),
+        cmocka_unit_test(ten_thousand_flaps_count_by_the_minute),
+        cmocka_unit_test(calm_ends_it_and_it_may_begin_again),
+        cmocka_unit_test(what_changed_is_told_whole),
+        cmocka_unit_test(the_oldest_messages_give_way),
+        cmocka_unit_test(few_errors_a_minute_are_no_news_and_many_are_each_time),
+        cmocka_unit_test(sums_outlive_the_device),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

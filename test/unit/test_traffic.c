@@ -207,6 +207,11 @@ static void test_priority_steps_aside_at_once(void **state)
         assert_int_equal(window_after(&low, &sample, target - 100000),
                          2); /* what the path holds, and 1.5 */
     }
+    for (int i = 0; i < 3; i++) { /* one sample in order, and counting begins anew */
+        assert_int_equal(window_after(&low, &sample, target + 100000), 1);
+        assert_int_equal(window_after(&low, &sample, target + 100000), 1);
+        assert_int_equal(window_after(&low, &sample, target - 100000), 2);
+    }
     assert_int_equal(window_after(&low, &sample, target + 100000), 1); /* step by step */
     assert_int_equal(window_after(&low, &sample, target + 100000), 1);
     assert_int_equal(window_after(&low, &sample, target + 100000), 0);
