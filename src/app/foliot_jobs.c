@@ -179,6 +179,7 @@ static int render_jobs(const struct options *options, json_t *const answers[], F
     struct libscols_table *table = table_new(titles);
     int status = EXIT_WELL;
     size_t count;
+    (void)jobs_drop_earlier_runs(answers, options->target_count);
     struct job_sum *sums = sum_all(options, answers, NULL, &count);
 
     if (table == NULL || sums == NULL) {
@@ -406,6 +407,7 @@ static int save(const struct options *options, json_t *const answers[])
 static int render_job(const struct options *options, json_t *const answers[], FILE *out)
 {
     size_t count;
+    const size_t earlier = jobs_drop_earlier_runs(answers, options->target_count);
     struct job_sum *sums = sum_all(options, answers, wanted, &count);
     int status = EXIT_WELL;
 
@@ -425,6 +427,9 @@ static int render_job(const struct options *options, json_t *const answers[], FI
             " repaths, %s without any way to a peer\n\n",
             sums->host_count, sums->host_count == 1 ? "" : "s", text_flow_rate(sums->rate_bps).text,
             sums->failovers, sums->repaths, text_ns(sums->stalled_ns).text);
+    if (earlier > 0) {
+        fputs("processes of earlier runs under these names are left out\n\n", out);
+    }
     status = strcmp(sums->state, "parted") == 0 ? EXIT_NOT_WELL : EXIT_WELL;
     free(sums);
     show_processes(options, answers, out);

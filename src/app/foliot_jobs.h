@@ -46,6 +46,10 @@ struct job_id {
 };
 struct job_id job_id(const json_t *process);
 
+/* Takes the processes of earlier runs of each job out of answers of kind "jobs" or "lanes": those that had ended when
+ * its newest process began, and those whose rank a newer process has. NULLs are skipped. How many. */
+size_t jobs_drop_earlier_runs(json_t *const answers[], size_t count);
+
 /* "host4/eth1 (rank 3)". */
 struct flow_name {
     char text[128];

@@ -26,13 +26,21 @@ static const char *const stage_names[STAGE_COUNT] = {
 /* One flow in both runs; NULL: not there. */
 struct pair {
     const struct flow *first, *second;
+    bool slow; /* stands out */
+};
+
+/* What slow flows may have in common: one end's NIC or host. */
+struct share {
+    bool to, nic;
+    size_t flows, slow;
 };
 
 struct comparison {
     struct run runs[2];
     struct pair *pairs; /* by what the second run takes longer; owned */
     size_t pair_count;
-    const struct flow *odd; /* the one that stands out in the second run */
+    const struct flow *odd; /* the one that stands out most in the second run */
+    size_t slow_count;      /* that stand out, it too */
     enum stage odd_stage;
     double odd_ns, usual_ns[STAGE_COUNT], first_usual_ns[STAGE_COUNT];
 };
@@ -42,6 +50,24 @@ static int64_t number(const json_t *object, const char *name)
     int64_t value;
 
     return field_get(object, name, &value) ? value : 0;
+}
+
+static void count_processes(struct run *run, json_t *const answers[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *processes = json_object_get(answers[i], "processes");
+        for (size_t k = 0; k < json_array_size(processes); k++) {
+            const json_t *process = json_array_get(processes, k);
+            if (strcmp(job_id(process).text, run->job) == 0) {
+                run->processes++;
+                run->rate_bps += number(process, "rate_out_bps");
+                run->failovers += number(process, "failovers");
+                run->stalled_ns = number(process, "stalled_ns") > run->stalled_ns
+                                      ? number(process, "stalled_ns")
+                                      : run->stalled_ns;
+            }
+        }
+    }
 }
 
 static int load(struct run *run, const char *path)
@@ -65,19 +91,11 @@ static int load(struct run *run, const char *path)
     count = json_array_size(answers);
     list = calloc(count + 1, sizeof(*list));
     for (size_t i = 0; list != NULL && i < count; i++) {
-        const json_t *processes = json_object_get(json_array_get(answers, i), "processes");
         list[i] = json_array_get(answers, i);
-        for (size_t k = 0; k < json_array_size(processes); k++) {
-            const json_t *process = json_array_get(processes, k);
-            if (strcmp(job_id(process).text, run->job) == 0) {
-                run->processes++;
-                run->rate_bps += number(process, "rate_out_bps");
-                run->failovers += number(process, "failovers");
-                run->stalled_ns = number(process, "stalled_ns") > run->stalled_ns
-                                      ? number(process, "stalled_ns")
-                                      : run->stalled_ns;
-            }
-        }
+    }
+    if (list != NULL) {
+        jobs_drop_earlier_runs(list, count);
+        count_processes(run, list, count);
     }
     rc = list == NULL ? -ENOMEM : flows_collect(&run->flows, list, count, run->job);
     free(list);
@@ -161,7 +179,26 @@ static int by_growth(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-/* Each flow of the second run with the first unused one of the first that has the same ends and lane. */
+/* Each flow of the second run with one of the first that has the same ends and isn't taken: the same lane's, then any
+ * lane's. Which of a pair's lanes is on which pair of NICs is drawn anew in each run. */
+static void match_lanes(struct comparison *c, bool used[], bool any_lane)
+{
+    const struct flows *first = &c->runs[0].flows;
+
+    for (size_t i = 0; i < c->pair_count; i++) {
+        struct pair *pair = &c->pairs[i];
+        for (size_t k = 0; k < first->count && pair->first == NULL; k++) {
+            const struct flow *flow = &first->list[k];
+            if (!used[k] && (any_lane || flow->lane == pair->second->lane) &&
+                same_end(&flow->from, &pair->second->from) &&
+                same_end(&flow->to, &pair->second->to)) {
+                pair->first = flow;
+                used[k] = true;
+            }
+        }
+    }
+}
+
 static int match(struct comparison *c)
 {
     const struct flows *first = &c->runs[0].flows, *second = &c->runs[1].flows;
@@ -173,18 +210,10 @@ static int match(struct comparison *c)
         return -ENOMEM;
     }
     for (size_t i = 0; i < second->count; i++) {
-        struct pair *pair = &c->pairs[c->pair_count++];
-        pair->second = &second->list[i];
-        for (size_t k = 0; k < first->count && pair->first == NULL; k++) {
-            const struct flow *flow = &first->list[k];
-            if (!used[k] && flow->lane == pair->second->lane &&
-                same_end(&flow->from, &pair->second->from) &&
-                same_end(&flow->to, &pair->second->to)) {
-                pair->first = flow;
-                used[k] = true;
-            }
-        }
+        c->pairs[c->pair_count++].second = &second->list[i];
     }
+    match_lanes(c, used, false);
+    match_lanes(c, used, true);
     for (size_t k = 0; k < first->count; k++) {
         if (!used[k]) {
             c->pairs[c->pair_count++].first = &first->list[k];
@@ -195,7 +224,18 @@ static int match(struct comparison *c)
     return 0;
 }
 
-/* Against its own run's median and against itself in the first run: a flow that was as slow then explains nothing. */
+/* How many times what is usual in its run, in that stage; 0: a flow that was as slow in the first run explains nothing. */
+static double slowness(const struct comparison *c, const struct pair *pair, enum stage stage)
+{
+    const int64_t first = of_stage(pair->first, stage), second = of_stage(pair->second, stage);
+    /* Below a microsecond it is noise, whatever the ratio. */
+    const double base = c->usual_ns[stage] > 1000 ? c->usual_ns[stage] : 1000;
+
+    return second != FLOW_UNKNOWN && (first == FLOW_UNKNOWN || second > 2 * first)
+               ? (double)second / base
+               : 0;
+}
+
 static void find_odd(struct comparison *c)
 {
     double most = STANDS_OUT;
@@ -204,33 +244,93 @@ static void find_odd(struct comparison *c)
         c->first_usual_ns[s] = usual(&c->runs[0].flows, (enum stage)s);
         c->usual_ns[s] = usual(&c->runs[1].flows, (enum stage)s);
         for (size_t i = 0; i < c->pair_count; i++) {
-            const int64_t first = of_stage(c->pairs[i].first, (enum stage)s);
-            const int64_t second = of_stage(c->pairs[i].second, (enum stage)s);
-            /* Below a microsecond it is noise, whatever the ratio. */
-            const double base = c->usual_ns[s] > 1000 ? c->usual_ns[s] : 1000;
-            if (second != FLOW_UNKNOWN && (double)second / base > most &&
-                (first == FLOW_UNKNOWN || second > 2 * first)) {
-                most = (double)second / base;
+            const double slow = slowness(c, &c->pairs[i], (enum stage)s);
+            if (slow > most) {
+                most = slow;
                 c->odd = c->pairs[i].second;
                 c->odd_stage = (enum stage)s;
-                c->odd_ns = (double)second;
+                c->odd_ns = (double)of_stage(c->odd, c->odd_stage);
             }
         }
+    }
+    for (size_t i = 0; c->odd != NULL && i < c->pair_count; i++) {
+        c->pairs[i].slow = slowness(c, &c->pairs[i], c->odd_stage) > STANDS_OUT;
+        c->slow_count += c->pairs[i].slow;
+    }
+}
+
+/* Flows that begin or end at the odd one's NIC, or host: how many, and how many of them are slow. */
+static struct share share_of(const struct comparison *c, bool to, bool nic)
+{
+    const struct flow_end *own = to ? &c->odd->to : &c->odd->from;
+    struct share share = {.to = to, .nic = nic};
+
+    for (size_t i = 0; i < c->pair_count; i++) {
+        const struct flow *flow = c->pairs[i].second;
+        const struct flow_end *end = flow == NULL ? NULL : to ? &flow->to : &flow->from;
+        if (end != NULL && strcmp(end->host, own->host) == 0 &&
+            (!nic || strcmp(end->nic, own->nic) == 0)) {
+            share.flows++;
+            share.slow += c->pairs[i].slow;
+        }
+    }
+    return share;
+}
+
+/* What explains them: three quarters of the slow ones have it, and most of what it has is slow. The smallest first. */
+static bool find_share(const struct comparison *c, struct share *ret_share)
+{
+    static const bool kinds[][2] = {{true, true}, {false, true}, {true, false}, {false, false}};
+
+    for (size_t k = 0; k < ARRAY_COUNT(kinds) && c->slow_count > 1; k++) {
+        const struct share share = share_of(c, kinds[k][0], kinds[k][1]);
+        if (4 * share.slow >= 3 * c->slow_count && 2 * share.slow > share.flows) {
+            *ret_share = share;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void say_odd(const struct comparison *c, char *text, size_t size)
+{
+    const struct flow *odd = c->odd;
+    const char *stage = stage_names[c->odd_stage];
+    const struct cell slow = text_ns((int64_t)c->odd_ns),
+                      half = text_ns((int64_t)c->usual_ns[c->odd_stage]);
+    struct share share;
+
+    if (c->slow_count == 1) {
+        snprintf(text, size,
+                 "one flow stands out in the second run: %s → %s, lane %" PRId64
+                 ": %s %s at the median, where half of the %zu flows have less than %s",
+                 flow_end_name(&odd->from).text, flow_end_name(&odd->to).text, odd->lane, stage,
+                 slow.text, c->runs[1].flows.count, half.text);
+    } else if (find_share(c, &share)) {
+        const struct flow_end *end = share.to ? &odd->to : &odd->from;
+        snprintf(text, size,
+                 "%zu flows stand out in the second run, and %s%zu of them %s %s%s%s: %s up to %s "
+                 "at the median, where half of the %zu flows have less than %s: look at that %s",
+                 c->slow_count, share.slow == c->slow_count ? "all " : "", share.slow,
+                 share.to ? "go into" : "come out of", end->host, share.nic ? "/" : "",
+                 share.nic ? end->nic : "", stage, slow.text, c->runs[1].flows.count, half.text,
+                 share.nic ? "NIC and its link" : "host");
+    } else {
+        snprintf(text, size,
+                 "%zu flows stand out in the second run, and they have no NIC in common: %s up to "
+                 "%s at the median, where half of the %zu flows have less than %s; the slowest: "
+                 "%s → %s, lane %" PRId64,
+                 c->slow_count, stage, slow.text, c->runs[1].flows.count, half.text,
+                 flow_end_name(&odd->from).text, flow_end_name(&odd->to).text, odd->lane);
     }
 }
 
 static void say_verdict(const struct comparison *c, char *text, size_t size)
 {
-    const struct flow *odd = c->odd;
     int worst = -1;
 
-    if (odd != NULL) {
-        snprintf(text, size,
-                 "one flow stands out in the second run: %s → %s, lane %" PRId64
-                 ": %s %s at the median, where half of the %zu flows have less than %s",
-                 flow_end_name(&odd->from).text, flow_end_name(&odd->to).text, odd->lane,
-                 stage_names[c->odd_stage], text_ns((int64_t)c->odd_ns).text,
-                 c->runs[1].flows.count, text_ns((int64_t)c->usual_ns[c->odd_stage]).text);
+    if (c->odd != NULL) {
+        say_odd(c, text, size);
         return;
     }
     for (int s = 0; s < STAGE_COUNT; s++) {
@@ -297,7 +397,7 @@ static int print_text(const struct comparison *c, const char *verdict, FILE *out
         const struct pair *pair = &c->pairs[i];
         const struct flow *any = pair->second != NULL ? pair->second : pair->first;
         struct libscols_line *line = table_line(table);
-        table_put_status(line, 0, pair->second != NULL && pair->second == c->odd ? "slow" : " ");
+        table_put_status(line, 0, pair->slow ? "slow" : " ");
         table_put(line, 1, flow_end_name(&any->from).text);
         table_put(line, 2, flow_end_name(&any->to).text);
         table_put(line, 3, text_format("%" PRId64, any->lane).text);
@@ -366,7 +466,7 @@ static int print_json(const struct comparison *c, const char *verdict, FILE *out
             flows, json_pack("{s:s,s:s,s:I,s:o,s:o,s:b}", "from", flow_end_name(&any->from).text,
                              "to", flow_end_name(&any->to).text, "lane", (json_int_t)any->lane,
                              "first", json_flow(pair->first), "second", json_flow(pair->second),
-                             "stands_out", pair->second != NULL && pair->second == c->odd));
+                             "stands_out", (int)pair->slow));
     }
     root = json_pack("{s:i,s:s,s:o,s:o,s:o,s:s}", "version", 1, "kind", "job-comparison", "first",
                      json_run(&c->runs[0]), "second", json_run(&c->runs[1]), "flows", flows, "text",

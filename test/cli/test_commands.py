@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fake_agent  # noqa: E402
 from fake_agent import FakeAgent  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -232,6 +233,70 @@ class Commands(unittest.TestCase):
         with open(self.path("bad.json"), "w", encoding="utf-8") as file:
             file.write("{}")
         self.assertEqual(self.foliot("jobs", "compare", runs[0], self.path("bad.json")).returncode, 3)
+
+    def ring(self, change=lambda process: None, again=None):
+        """A saved run of all four ranks; `change` of each process; `again`: a run under the same name that ended before."""
+        answers = [fake_agent.jobs(host, True, True, False) for host in range(fake_agent.HOSTS)]
+        for answer in answers:
+            change(answer["processes"][0])
+            if again is not None:
+                before = json.loads(json.dumps(answer["processes"][0]))
+                before.update(pid=before["pid"] + 1000, state="ended", age_ns=10**11, silent_ns=3 * 10**11, ended_ns=3 * 10**11)
+                again(before)
+                answer["processes"].insert(1, before)
+        path = self.path(f"ring{len(os.listdir(self.folder.name))}.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"version": 1, "kind": "job-run", "job": "4711", "saved_utc_s": 1, "answers": answers}, file)
+        return path
+
+    def compare(self, first, second):
+        done = self.foliot("jobs", "compare", first, second)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, json.loads(self.foliot("jobs", "compare", first, second, "--json").stdout)
+
+    def test_two_runs_of_one_name_are_not_one(self):
+        def slow(process):
+            for lane in process["lane_list"]:
+                lane.update(owd_ns_p50=9 * 10**8, own_port=lane["own_port"] + 500, peer_port=lane["peer_port"] + 500, peer_pid=lane["peer_pid"] + 1000)
+        text, result = self.compare(self.ring(), self.ring(again=slow))
+        self.assertEqual([result[run][what] for run in ("first", "second") for what in ("processes", "flows")], [4, 16, 4, 16])
+        self.assertIn("no flow stands out", text)
+        # the same of an agent that still tells of the run before
+        agent = self.agent("again", change=lambda a: {**a, "processes": [*a["processes"], *(
+            {**p, "pid": 1, "state": "ended", "silent_ns": 2 * 10**11, "ended_ns": 2 * 10**11} for p in a["processes"] if p["job"])]})
+        self.assertRegex(self.foliot("jobs", runtime="again").stdout, r"4711 +running +1/4 ")
+        one = self.foliot("jobs", "4711", runtime="again").stdout
+        self.assertIn("1 of 4 ranks", one)
+        self.assertIn("earlier runs", one)
+        agent.shutdown()
+
+    def test_flows_of_two_runs_are_matched_by_rank_and_nic(self):
+        def elsewhere(process):  # other hosts, processes and ports; which lane is on which NICs was drawn anew
+            process["host"] = "x" + process["host"]
+            process["pid"] += 5000
+            for lane in process["lane_list"]:
+                lane.update(lane=(lane["lane"] + 1) % 4, peer_host="x" + lane["peer_host"], peer_pid=lane["peer_pid"] + 5000)
+                lane.update({end: lane[end] + (9 if lane[end] % 10 else 7) for end in ("own_port", "peer_port")})
+        _, result = self.compare(self.ring(), self.ring(elsewhere))
+        self.assertEqual([flow for flow in result["flows"] if flow["first"] is None or flow["second"] is None], [])
+        self.assertEqual(len(result["flows"]), 16)
+
+    def test_slow_flows_into_one_nic_name_it(self):
+        def slow(wanted):
+            def change(process):
+                for lane in process["lane_list"]:
+                    if lane["direction"] == "in" and wanted(process["rank"], lane["lane"]):
+                        lane.update(owd_ns_p50=94_000, owd_ns_p99=190_000)
+            return change
+        text, result = self.compare(self.ring(), self.ring(slow(lambda rank, lane: rank == 2 and lane % 2 == 1)))
+        self.assertIn("2 flows stand out in the second run, and all 2 of them go into h2/eth1: network", text)
+        self.assertEqual({flow["to"] for flow in result["flows"] if flow["stands_out"]}, {"h2/eth1 (rank 2)"})
+        text, result = self.compare(self.ring(), self.ring(slow(lambda rank, lane: rank == 2)))
+        self.assertIn("4 flows stand out in the second run, and all 4 of them go into h2: network", text)
+        text, result = self.compare(self.ring(), self.ring(slow(lambda rank, lane: lane == rank)))
+        self.assertIn("4 flows stand out in the second run, and they have no NIC in common", text)
+        self.assertEqual(sum(flow["stands_out"] for flow in result["flows"]), 4)
+        self.assertEqual(len(re.findall(r"(?m)^slow ", text)), 4)
 
     def test_clock_shows_members_plot_and_edges(self):
         self.agent()
