@@ -109,7 +109,10 @@ static void say_dashboard(const char *name)
 {
     char address[LAB_TEXT_SIZE], token[LAB_TEXT_SIZE];
     if (lab_control_read(name, address, token)) {
-        printf("dashboard: %s#token=%s\n", address, token);
+        char code[LAB_TEXT_SIZE] = "";
+        const bool signs_in = lab_sign_in_code(address, token, code);
+        printf("dashboard: %s%s%s%s\ntoken: %s\n", address, signs_in ? "#code=" : "", code,
+               signs_in ? " (signs in once, within ten minutes)" : "", token);
     }
 }
 

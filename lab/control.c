@@ -3,11 +3,14 @@
 
 #include "lab/agents.h"
 #include "lab/machine.h"
+#include "platform/http/client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -304,4 +307,39 @@ bool lab_control_read(const char *name, char ret_address[LAB_TEXT_SIZE],
                       char ret_token[LAB_TEXT_SIZE])
 {
     return read_line(name, "dashboard", ret_address) && read_line(name, "token", ret_token);
+}
+
+struct code_answer {
+    char code[LAB_TEXT_SIZE];
+    bool good;
+};
+
+static void on_code(void *context, const struct http_result *r)
+{
+    struct code_answer *a = context;
+    json_t *body = r->error == 0 && r->status == 200 ? json_loadb(r->body, r->size, 0, NULL) : NULL;
+    const char *code = json_string_value(json_object_get(body, "code"));
+    a->good = code != NULL;
+    snprintf(a->code, sizeof(a->code), "%s", code != NULL ? code : "");
+    json_decref(body);
+}
+
+bool lab_sign_in_code(const char *address, const char *token, char ret_code[LAB_TEXT_SIZE])
+{
+    char url[LAB_TEXT_SIZE + 32], bearer[LAB_TEXT_SIZE + 32];
+    struct code_answer a = {.good = false};
+    snprintf(url, sizeof(url), "%sapi/v1/sign-in/codes", address);
+    snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", token);
+    const char *const headers[] = {bearer, NULL};
+    const struct http_call call = {.url = url,
+                                   .headers = headers,
+                                   .body = "{}",
+                                   .size = 2,
+                                   .answer_max = 4096,
+                                   .timeout_ms = 5000};
+    if (http_call_now(&call, on_code, &a) < 0 || !a.good) {
+        return false;
+    }
+    memcpy(ret_code, a.code, sizeof(a.code));
+    return true;
 }

@@ -13,5 +13,7 @@
  * stderr. */
 MUST_CHECK int lab_control_up(const struct lab *lab, int api_port);
 /* "http://127.0.0.1:7639/" and the token: false: this lab has no controller. */
+/* Of a link that signs a browser in once ("ADDRESS#code=CODE"). false: the controller doesn't answer. */
+bool lab_sign_in_code(const char *address, const char *token, char ret_code[LAB_TEXT_SIZE]);
 bool lab_control_read(const char *name, char ret_address[LAB_TEXT_SIZE],
                       char ret_token[LAB_TEXT_SIZE]);

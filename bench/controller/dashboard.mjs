@@ -25,7 +25,9 @@ if (what === "week") {
     };
   });
 }
-await page.goto(`${url}/#token=${token}`);
+await page.goto(`${url}/`);
+await page.getByLabel("Token").fill(token);
+await page.getByRole("button", { name: "Sign in" }).click();
 await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
 
 async function visible() {

@@ -1,5 +1,8 @@
 // browser.mjs URL TOKEN NODE_MODULES: the dashboard in Debian's Chromium, headless (page.mjs).
-import { accessible, check, expect, finish, open, patience, show, signIn, token, url, views, want } from "./page.mjs";
+import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { accessible, args, check, chromium, executablePath, expect, finish, open, patience, show, signIn, token, url, views, want } from "./page.mjs";
 
 const page = await open({});
 await check("a wrong token is told so, and nothing is shown", async () => {
@@ -13,12 +16,24 @@ await check("a right token shows the fleet", async () => {
   await page.getByRole("cell", { name: "h0", exact: true }).first().waitFor();
   expect(await page.getByText("Hosts healthy").isVisible(), "no tile of healthy hosts");
 });
-await check("an address with a token signs in, and keeps it to itself", async () => {
-  const other = await open({});
-  await other.goto(`${url}/#token=${token}`);
+await check("a link with a code signs in once; its browser's history file has the spent code and no token", async () => {
+  const made = await fetch(`${url}/api/v1/sign-in/codes`, { method: "POST", headers: { Authorization: `Bearer ${token}` }, body: "{}" });
+  const { code } = await made.json();
+  const folder = await mkdtemp(path.join(tmpdir(), "foliot-profile-"));
+  const context = await chromium.launchPersistentContext(folder, { executablePath, args });
+  const other = await context.newPage();
+  other.setDefaultTimeout(patience);
+  await other.goto(`${url}/#code=${code}`);
   await other.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
-  expect(!other.url().includes("token"), other.url());
-  await other.context().close();
+  expect(!other.url().includes("code"), other.url());
+  const again = await context.newPage();
+  await again.goto(`${url}/#code=${code}`);
+  await again.getByText("This link was used already").waitFor({ timeout: patience });
+  await context.close(); // writes what it keeps
+  const kept = await Promise.all((await readdir(path.join(folder, "Default"))).filter((name) => name.startsWith("History")).map((name) => readFile(path.join(folder, "Default", name), "latin1")));
+  await rm(folder, { recursive: true });
+  expect(kept.join().includes(code), "the address isn't in the history file: nothing was shown");
+  expect(!kept.join().includes("fla_"), "a token is in the history file");
 });
 await check("it is live", async () => {
   await page.getByText(/● live/).waitFor();

@@ -5,7 +5,8 @@ import readline from "node:readline";
 
 export const [url, token, modules] = process.argv.slice(2);
 const require = createRequire(`${modules}/`);
-const { chromium } = require("playwright-core");
+export const { chromium } = require("playwright-core");
+export const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium", args = ["--no-sandbox", "--disable-gpu"];
 const axe = require("axe-core").source;
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
@@ -30,7 +31,7 @@ export async function want(what) {
   await lines.next();
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+const browser = await chromium.launch({ executablePath, args });
 const complaints = [];
 export async function open(options) {
   const context = await browser.newContext({ bypassCSP: false, ...options });

@@ -1,15 +1,12 @@
 // tls.mjs URL TOKEN NODE_MODULES OTHER_URLS FOREIGN_URL: the dashboard over the controller's own TLS. No error of a certificate is
 // overlooked: at first nobody trusts the API's authority, then Chromium's own store (NSS) has it.
-import { createRequire } from "node:module";
-import { check, expect, finish, modules, token, url, want } from "./page.mjs";
+import { args, check, chromium, executablePath, expect, finish, token, url, want } from "./page.mjs";
 
 const others = process.argv.slice(5);
 const foreign = others.pop();
-const { chromium } = createRequire(`${modules}/`)("playwright-core");
 
 async function browse(run) { // a browser of its own: it reads the store when it starts
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP controller.example 10.90.0.1"] });
+  const browser = await chromium.launch({ executablePath, args: [...args, "--host-resolver-rules=MAP controller.example 10.90.0.1"] });
   try {
     await run(await (await browser.newContext()).newPage());
   } finally {

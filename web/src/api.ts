@@ -26,6 +26,12 @@ export async function signIn(text: string): Promise<Failure | null> {
   return null;
 }
 
+/** By a link's code, which is worth nothing afterwards. */
+export async function signInBy(code: string): Promise<Failure | null> {
+  const answer = await call<{ token: string }>("POST", "sign-in", { code }, undefined, null);
+  return answer.ok ? signIn(answer.data.token) : answer.failure;
+}
+
 export function signOut(): void {
   sessionStorage.removeItem(KEY);
   token.value = null;

@@ -1,8 +1,9 @@
 // The dashboard: sign-in, the frame that all views share, and the way from the address to a view.
 import "./app.css";
+import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { follow, get, link, signIn, signOut, token } from "./api.ts";
+import { type Failure, follow, get, link, signIn, signInBy, signOut, token } from "./api.ts";
 import { big, type Status } from "./model.ts";
 import { learnNow, nowNs, startClock } from "./now.ts";
 import { go, hrefTo, listen, parsePlace, place, type Range, ranges, shownRange } from "./route.ts";
@@ -40,6 +41,8 @@ const then: Record<string, string> = {
   savings: "Savings are those of all that is kept.",
 };
 
+const refused = signal<Failure | null>(null); // the link that was followed
+
 function SignIn() {
   const [text, setText] = useState("");
   const [said, setSaid] = useState("");
@@ -60,7 +63,7 @@ function SignIn() {
         <button type="submit">Sign in</button>
       </form>
       <p id="how" class="dim">An administrator makes one: <code>foliot-controller token api viewer NAME</code></p>
-      <p role="alert" class="bad">{said}</p>
+      <p role="alert" class="bad">{said || (refused.value?.status === 401 ? "This link was used already, or it is older than ten minutes. Sign in with a token." : refused.value?.text)}</p>
     </main>
   );
 }
@@ -144,17 +147,17 @@ function App() {
   return token.value === null ? <SignIn /> : <Frame />;
 }
 
-/** "/#token=…" signs in, as `foliot lab up --controller` prints it; it leaves the address bar and the history at once. */
-function takeToken(): void {
-  const given = /^#token=(fla_[\w-]+)$/.exec(location.hash)?.[1];
+/** "/#code=…" signs in once, as `foliot lab up --controller` prints it. The address stays in the browser's history: what is there is spent. */
+async function takeCode(): Promise<void> {
+  const given = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   if (given !== undefined) {
     history.replaceState(null, "", "#/");
     place.value = parsePlace("#/");
-    void signIn(given);
+    refused.value = await signInBy(given);
   }
 }
 
-takeToken();
+void takeCode();
 listen();
 startClock();
 const root = document.getElementById("app")!;

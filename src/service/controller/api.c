@@ -77,6 +77,8 @@ static const struct route {
     {"GET", "/api/v1/rotation", ROLE_ADMIN, api_get_rotation},
     {"POST", "/api/v1/rotation", ROLE_ADMIN, api_post_rotation},
     {"GET", "/api/v1/audit", ROLE_ADMIN, api_get_audit},
+    {"POST", "/api/v1/sign-in", ROLE_NONE, api_post_sign_in},
+    {"POST", "/api/v1/sign-in/codes", ROLE_VIEWER, api_post_sign_in_code, true},
     {"GET", "/healthz", ROLE_NONE, get_health},
     {"GET", "/metrics", ROLE_VIEWER, api_get_metrics, true},
 };
@@ -254,6 +256,13 @@ static bool too_many_refusals(struct controller *c)
     return false;
 }
 
+void api_refuse_stranger(struct api_call *call, const char *code, const char *words)
+{
+    const bool many = too_many_refusals(call->c);
+    api_error(call, many ? 429 : 401, many ? "too-often" : code, "%s",
+              many ? "too many wrong tokens: wait" : words);
+}
+
 /* NULL: none; ret_allow: the methods that there are at the path, "" if there is no such path. */
 static const struct route *find_route(const char *method, const char *path, const char **ret_rest,
                                       char ret_allow[API_ALLOW_SIZE])
@@ -371,9 +380,7 @@ void api_on_request(void *context, struct http_request *request)
         given->used_ns = controller_utc_ns();
     }
     if (!open && token == NULL) {
-        const bool many = too_many_refusals(c);
-        api_error(&call, many ? 429 : 401, many ? "too-often" : "no-token",
-                  many ? "too many wrong tokens: wait" : "expected 'Authorization: Bearer fla_…'");
+        api_refuse_stranger(&call, "no-token", "expected 'Authorization: Bearer fla_…'");
         return;
     }
     if (token != NULL && !admit(&call, token, route)) {

@@ -49,6 +49,8 @@ bool scope_sees_incident(void *call, const struct alert_incident *i);
 /* {"error":{"code":…,"message":…}} */
 void api_error(struct api_call *call, unsigned status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Of somebody without a good token: 401, or 429 where many come. */
+void api_refuse_stranger(struct api_call *call, const char *code, const char *words);
 /* What the writer holds; an ETag is made of it, 304 when the caller has it already. */
 void api_answer(struct api_call *call);
 /* An argument as a number: false: it isn't one, and that was answered. A missing one leaves *value.
@@ -99,6 +101,10 @@ void api_get_series(struct api_call *call);
 /* ---- api_stream.c ---- */
 void api_get_event_stream(struct api_call *call);
 void api_stream_gone(struct controller *c, const struct http_request *request); /* if it is one */
+
+/* ---- api_sign_in.c ---- */
+void api_post_sign_in_code(struct api_call *call);
+void api_post_sign_in(struct api_call *call);
 
 /* ---- api_admin.c ---- */
 void api_delete_host(struct api_call *call);

@@ -46,6 +46,7 @@
 #define CONTROLLER_RECENT         1024
 #define CONTROLLER_API_NAMES_MAX  16
 #define CONTROLLER_API_NAME_SIZE  254
+#define CONTROLLER_CODES_MAX      64
 #define SENSORS_OFF_MAX           8
 #define TOKEN_SCOPE_SIZE          256
 
@@ -205,6 +206,14 @@ struct event_reader {             /* of live events */
     char scope[TOKEN_SCOPE_SIZE];
 };
 
+#define TOKEN_TEXT_SIZE 192
+struct sign_in_code { /* of a link that signs in once */
+    uint8_t hash[STORE_HASH_SIZE];
+    int64_t id; /* the token's */
+    char token[TOKEN_TEXT_SIZE];
+    struct mono expires; /* 0: free */
+};
+
 struct recent_event {
     int64_t id, host;
     char kind[16];
@@ -262,6 +271,7 @@ struct controller {
     struct recent_event recent[CONTROLLER_RECENT];
     uint64_t recent_count, recent_committed;
     struct event_reader streams[CONTROLLER_STREAM_MAX];
+    struct sign_in_code codes[CONTROLLER_CODES_MAX];
     uint32_t seal_turn;
     int64_t started_ns;
     struct {
@@ -333,7 +343,6 @@ void rotate_keys(const struct controller *c, struct rotate_keys *ret);
 void rotate_watch(struct controller *c); /* once a second */
 
 /* ---- token.c ---- */
-#define TOKEN_TEXT_SIZE 192
 MUST_CHECK int tokens_load(struct controller *c);
 /* role "join": a join token, with uses; else an API token. days 0: never expires. The text is shown
  * once and kept nowhere. */
@@ -343,6 +352,8 @@ struct token_wish {
 };
 MUST_CHECK int token_make(struct controller *c, const struct token_wish *wish,
                           char ret_text[TOKEN_TEXT_SIZE], int64_t *ret_id);
+/* 256 random bits as text. */
+MUST_CHECK int token_random(char ret_text[44]);
 MUST_CHECK int token_remove(struct controller *c, int64_t id);
 /* NULL: no such, expired, or used up (unless `spent_too`). */
 struct token *token_find(struct controller *c, const void *secret, size_t size, bool join,

@@ -27,6 +27,17 @@ static void base64url(const uint8_t bytes[32], char ret_text[44])
     ret_text[43] = 0;
 }
 
+int token_random(char ret_text[44])
+{
+    uint8_t secret[SECRET_SIZE];
+    if (gnutls_rnd(GNUTLS_RND_KEY, secret, sizeof(secret)) < 0) {
+        return -EIO;
+    }
+    base64url(secret, ret_text);
+    gnutls_memset(secret, 0, sizeof(secret));
+    return 0;
+}
+
 static int add(struct controller *c, const struct token *t)
 {
     struct token *larger = realloc(c->tokens, (c->token_count + 1) * sizeof(*larger));
@@ -63,18 +74,16 @@ int tokens_load(struct controller *c)
 int token_make(struct controller *c, const struct token_wish *wish, char ret_text[TOKEN_TEXT_SIZE],
                int64_t *ret_id)
 {
-    uint8_t secret[SECRET_SIZE];
     char text[44], pin[44];
     const bool join = strcmp(wish->role, "join") == 0;
     struct tls_certificate server;
-    if (gnutls_rnd(GNUTLS_RND_KEY, secret, sizeof(secret)) < 0 || c->token_count >= TOKEN_MAX) {
+    if (c->token_count >= TOKEN_MAX || token_random(text) < 0) {
         return -ENOSPC;
     }
     int r = tls_certificate_read(c->server_certificate, &server);
     if (r < 0) {
         return r;
     }
-    base64url(secret, text);
     base64url(server.pin, pin);
     struct token t = {.created_ns = controller_utc_ns(), .uses_left = join ? wish->uses : 0};
     t.expires_ns = wish->life_s > 0 ? t.created_ns + wish->life_s * NS_PER_S : 0;
@@ -95,7 +104,6 @@ int token_make(struct controller *c, const struct token_wish *wish, char ret_tex
         snprintf(ret_text, TOKEN_TEXT_SIZE, join ? "flj_%s.%s" : "fla_%s", text, pin);
         *ret_id = t.id;
     }
-    gnutls_memset(secret, 0, sizeof(secret));
     gnutls_memset(text, 0, sizeof(text));
     return r;
 }
