@@ -163,6 +163,63 @@ class TestTenant(fleet.Fleet):
             cursor = page["next"]
         self.assertEqual(ids, [f["id"] for f in findings])
 
+    def test_a_page_tells_of_nobody_else(self):
+        """An empty page with a cursor told that others had something, and when, to the microsecond."""
+        self.start()
+        for i in (1, 0, 2):
+            self.join(i)
+        mine = self.token_for("h0")
+        self.say(0, [(1, wire.report([wire.link_event(2, "up", "own")] * 3))])
+        self.say(1, [(1, wire.report([wire.link_event(0, "down", "foreign")] * 40 + [finding(n, 4, 0, "h2 -> h1: dead") for n in range(40)]))])
+        self.say(2, [(1, wire.report(covers=1000, extra=b"".join(wire.data(11, wire.job_process(f"j{n}", 0, 1)) for n in range(40))))])
+        self.wait(lambda: self.events(kind="link", host="h1"), 5, "events")
+        for url in ("events", "events?after=0", "findings", "hosts", "nics", "paths", "jobs"):
+            for limit in (1, 2, 3, 4, 10, 1000):
+                more = "&" if "?" in url else "?"
+                page = self.get(f"/api/v1/{url}{more}limit={limit}", token=mine)
+                items, pages = page["items"], 1
+                while page["next"] is not None:
+                    page, pages = self.get(f"/api/v1/{url}{more}limit={limit}&cursor={page['next']}", token=mine), pages + 1
+                    items += page["items"]
+                self.assertLessEqual(pages, len(items) // limit + 1, url)
+                self.assertNotRegex(json.dumps(items), FOREIGN, url)
+        theirs = self.events(kind="link", host="h1")[0]["at_utc_ns"]
+        for query in (f"events?kind=link&since_utc_ns={theirs}&until_utc_ns={theirs + 1}&limit=1", "findings?limit=1", "jobs?limit=1",
+                      f"events?limit=1&after=0&since_utc_ns={theirs}"):
+            page = self.get("/api/v1/" + query, token=mine)
+            self.assertEqual((page["items"], page["next"]), ([], None), query)
+        self.assertEqual(len(self.get("/api/v1/events?kind=link&limit=3", token=mine)["items"]), 3)
+
+    def test_one_name_of_two_tenants(self):
+        """Whoever gives a job another's name doesn't take it away from him."""
+        self.start()
+        mine, theirs = self.token_for("h0"), self.token_for("h1*")
+        for i in range(3):
+            self.join(i)
+        for n in (1, 2):
+            for i in range(3):
+                job = wire.data(11, wire.job_process("train", i, 3, rate=10**9 * (i + 1)))
+                event = wire.job_event("failover", "train", i, 3, "a lane failed", lane=1, reason="carrier")
+                self.say(i, [(2 * n - 1, wire.report(covers=1000, extra=job)), (2 * n, wire.report([event.replace(b"h1", b"h%d" % i)]))])
+        for token, rate in ((mine, 10**9), (theirs, 2 * 10**9)):
+            jobs = self.get("/api/v1/jobs", token=token)["items"]
+            self.assertEqual([(job["job"], job["processes"], job["rate_bps"]) for job in jobs], [("train", 1, rate)])
+            self.assertEqual(len(self.get("/api/v1/jobs/train", token=token)["process_list"]), 1)
+            self.assertEqual([s["faults"] for s in self.get("/api/v1/savings", token=token)["items"]], [2])
+        self.assertEqual(sorted(job["rate_bps"] for job in self.get("/api/v1/jobs")["items"]), [10**9, 2 * 10**9, 3 * 10**9])
+        self.assertEqual([s["faults"] for s in self.get("/api/v1/savings")["items"]], [2, 2, 2])
+
+    def test_made_up_jobs_push_nobody_out(self):
+        self.start()
+        for i in range(2):
+            self.join(i)
+        self.say(0, [(1, wire.report(covers=1000, extra=wire.data(11, wire.job_process("true", 0, 1, state=4))))])
+        for n in range(1, 21):
+            jobs = b"".join(wire.data(11, wire.job_process(f"false-{n}-{k}", 0, 1)) for k in range(64))
+            status, body = self.post("/agent/v1/report", wire.batch([(n, wire.report(covers=1000, extra=jobs))], sealed=wire.squeeze), **self.identity("h1"))
+            self.assertEqual(status, 200, body)
+        self.assertEqual(self.request("GET", "/api/v1/jobs/true")[0], 200)
+
     # ---- live ----
 
     def stream(self, token, after=0):

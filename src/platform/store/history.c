@@ -117,19 +117,27 @@ int store_event_put(struct store *s, const struct store_event *e, int64_t *ret_i
     return r;
 }
 
+#define EVENT_COLUMNS "SELECT id, at_ns, fleet_ns, host, kind, word, body FROM event "
 #define EVENT_WHERE                                                                                \
-    "SELECT id, at_ns, fleet_ns, host, kind, word, body FROM event WHERE id > ?1 AND id < ?2 AND " \
-    "at_ns >= ?3 AND at_ns < ?4 AND (?5 = 0 OR host = ?5) AND (?6 IS NULL OR kind = ?6) AND "      \
-    "(?7 IS NULL OR word = ?7) ORDER BY id "
+    "id > ?1 AND id < ?2 AND at_ns >= ?3 AND at_ns < ?4 AND (?5 = 0 OR host = ?5) AND (?6 IS "     \
+    "NULL OR kind = ?6) AND (?7 IS NULL OR word = ?7) AND ?9 IS ?9 ORDER BY id "
+#define EVENT_ALL EVENT_COLUMNS "WHERE " EVENT_WHERE
+#define EVENT_OF_HOSTS                                                                             \
+    EVENT_COLUMNS                                                                                  \
+    "INDEXED BY event_host WHERE host IN (SELECT value FROM json_each(?9)) AND " EVENT_WHERE
 
 int store_events(struct store *s, const struct store_event_filter *f, store_event_each each,
                  void *context)
 {
     int r = 0;
     sqlite3_stmt *q = sql_prepare(
-        s, &r, f->newest_first ? EVENT_WHERE "DESC LIMIT ?8" : EVENT_WHERE "ASC LIMIT ?8",
-        "iiiiissi", f->after_id, f->before_id != 0 ? f->before_id : INT64_MAX, f->since_ns,
-        f->until_ns != 0 ? f->until_ns : INT64_MAX, f->host, f->kind, f->word, (int64_t)f->limit);
+        s, &r,
+        f->hosts != NULL
+            ? (f->newest_first ? EVENT_OF_HOSTS "DESC LIMIT ?8" : EVENT_OF_HOSTS "ASC LIMIT ?8")
+            : (f->newest_first ? EVENT_ALL "DESC LIMIT ?8" : EVENT_ALL "ASC LIMIT ?8"),
+        "iiiiissis", f->after_id, f->before_id != 0 ? f->before_id : INT64_MAX, f->since_ns,
+        f->until_ns != 0 ? f->until_ns : INT64_MAX, f->host, f->kind, f->word, (int64_t)f->limit,
+        f->hosts);
     while (sql_next(s, q, &r)) {
         const struct store_event e = {.id = sqlite3_column_int64(q, 0),
                                       .at_ns = sqlite3_column_int64(q, 1),
@@ -197,9 +205,11 @@ int store_findings(struct store *s, const struct store_finding_filter *f, store_
         "SELECT id, host, run, number, opened_ns, updated_ns, closed_ns, kind, body "
         "FROM finding WHERE id < ?1 AND (?2 = 0 OR host = ?2) AND (?3 < 0 OR "
         "(closed_ns = 0) = ?3) AND (?4 IS NULL OR kind = ?4) AND (closed_ns = 0 OR "
-        "closed_ns >= ?5) AND opened_ns < ?6 ORDER BY id DESC LIMIT ?7",
-        "iiisiii", f->before_id != 0 ? f->before_id : INT64_MAX, f->host, (int64_t)f->open, f->kind,
-        f->since_ns, f->until_ns != 0 ? f->until_ns : INT64_MAX, (int64_t)f->limit);
+        "closed_ns >= ?5) AND opened_ns < ?6 AND (?8 IS NULL OR host IN (SELECT value FROM "
+        "json_each(?8))) ORDER BY id DESC LIMIT ?7",
+        "iiisiiis", f->before_id != 0 ? f->before_id : INT64_MAX, f->host, (int64_t)f->open,
+        f->kind, f->since_ns, f->until_ns != 0 ? f->until_ns : INT64_MAX, (int64_t)f->limit,
+        f->hosts);
     while (sql_next(s, q, &r)) {
         const struct store_finding found = {.id = sqlite3_column_int64(q, 0),
                                             .host = sqlite3_column_int64(q, 1),

@@ -138,6 +138,8 @@ struct store_event {
 struct store_event_filter {
     int64_t after_id, before_id, since_ns, until_ns, host; /* 0: no limit */
     const char *kind, *word;                               /* NULL: any */
+    const char
+        *hosts; /* NULL: any; "[1,5]": of these alone, at a cost that others' rows don't add to */
     bool newest_first;
     int limit;
 };
@@ -156,7 +158,7 @@ struct store_finding {
 struct store_finding_filter {
     int64_t before_id, host, since_ns, until_ns; /* 0: no limit */
     int open;                                    /* 1 open, 0 closed, -1 any */
-    const char *kind;
+    const char *kind, *hosts;                    /* NULL: any; hosts as above */
     int limit;
 };
 typedef int (*store_finding_each)(void *context, const struct store_finding *finding);

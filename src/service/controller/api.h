@@ -23,6 +23,7 @@ struct api_call {
     enum role role;
     const char *scope;          /* patterns of hosts that it sees; empty: all */
     uint8_t *visible;           /* by host index; NULL: all */
+    char *host_ids;             /* the same for the store: "[1,5]"; NULL: all */
     const char *rest;           /* of the path, after the route's prefix */
     json_t *body;               /* of POST; NULL */
     char allow[API_ALLOW_SIZE]; /* of a method that isn't there: those that are */

@@ -1,6 +1,7 @@
 /* api_admin.c: what changes something, and who did. Each change is in the audit trail before it is
  * answered. */
 #include "service/controller/api.h"
+#include "service/controller/tenant.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,6 +87,13 @@ static void reload(struct controller *c)
     }
 }
 
+static void refresh_tenants(struct controller *c)
+{
+    if (tenant_refresh(c) < 0) {
+        controller_say(LOG_WARNING, "out of memory: tenants are told apart as they were");
+    }
+}
+
 static void make(struct api_call *call, const struct token_wish *wish)
 {
     char text[TOKEN_TEXT_SIZE], detail[160 + TOKEN_SCOPE_SIZE];
@@ -102,6 +110,7 @@ static void make(struct api_call *call, const struct token_wish *wish)
         reload(call->c);
         return;
     }
+    refresh_tenants(call->c);
     json_writer_reset(call->j);
     json_put_object(call->j, NULL);
     json_put_int(call->j, "id", id);
@@ -180,6 +189,7 @@ void api_delete_token(struct api_call *call)
         reload(call->c);
         return;
     }
+    refresh_tenants(call->c);
     api_watch_streams(call->c); /* who was revoked reads nothing of after this answer */
     json_writer_reset(call->j);
     json_put_object(call->j, NULL);

@@ -276,6 +276,9 @@ void api_get_hosts(struct api_call *call)
             count++;
         }
     }
+    while (i < c->host_count && !host_wanted(call, c->hosts[i], now)) {
+        i++; /* whether there is more is told by what the caller may see */
+    }
     json_put_end(j);
     put_next(j, i < c->host_count, i);
     json_put_end(j);
@@ -409,15 +412,16 @@ static void list_nics(struct api_call *call,
     }
     json_put_object(j, NULL);
     json_put_array(j, "items");
-    for (i = cursor < c->nic_count ? (uint32_t)cursor : c->nic_count;
-         i < c->nic_count && count < limit; i++) {
+    for (i = cursor < c->nic_count ? (uint32_t)cursor : c->nic_count; i < c->nic_count; i++) {
         const struct fleet_nic *n = c->nics[i];
         if (n == NULL || !api_sees(call, n->host) || (host != NULL && n->host != host) ||
             (rail >= 0 && n->rail != rail) || n->flaps_hour < flaps || !nic_wanted(call, n, now)) {
             continue;
         }
+        if (count++ == limit) {
+            break;
+        }
         put(c, j, n, now);
-        count++;
     }
     json_put_end(j);
     put_next(j, i < c->nic_count, i);
@@ -480,7 +484,7 @@ static void put_path(const struct controller *c, struct json_writer *j, const st
     json_put_end(j);
 }
 
-/* By the receiving host: cursor is the number of the path among all. */
+/* By the receiving host: cursor is the number of the path among those that the caller may see. */
 void api_get_paths(struct api_call *call)
 {
     struct controller *c = call->c;
@@ -499,14 +503,21 @@ void api_get_paths(struct api_call *call)
     for (uint32_t i = 0; i < c->host_count && count < limit; i++) {
         const struct fleet_host *h = c->hosts[i];
         const bool known = fleet_current(c, h, now);
-        if (!api_sees(call, h) || (host != NULL && h != host) || number + h->path_count <= cursor) {
+        if (!api_sees(call, h)) {
+            continue;
+        }
+        if ((host != NULL && h != host) ||
+            (call->visible == NULL && number + h->path_count <= cursor)) {
             number += h->path_count;
             continue;
         }
-        for (uint32_t k = 0; k < h->path_count && count < limit; k++, number++) {
+        for (uint32_t k = 0; k < h->path_count && count < limit; k++) {
             const struct fleet_path *p = &h->paths[k];
-            if (number >= cursor && p->local != UINT32_MAX && api_sees_nic(call, p->peer) &&
-                (from < 0 || p->peer == from) && (to < 0 || p->local == to) &&
+            if (!api_sees_nic(call, p->peer)) {
+                continue;
+            }
+            if (number++ >= cursor && p->local != UINT32_MAX && (from < 0 || p->peer == from) &&
+                (to < 0 || p->local == to) &&
                 (state == NULL || strcmp(state, api_path_word(known ? p->state : 0)) == 0)) {
                 put_path(c, j, h, p, known);
                 count++;

@@ -9,17 +9,46 @@
 
 enum { TASKS_MAX = 256, SERIES_JSON_MAX = 4 << 20 };
 
+/* A page is full of what the caller sees, or the last: what he may not see shows neither in it nor in its cursor. */
 struct listing {
     struct api_call *call;
-    int64_t scanned, last; /* rows looked at: a page of a tenant's may show fewer */
+    int64_t limit, shown, last_shown;
+    int64_t scanned, last; /* rows of one look into the store */
 };
 
-static void put_next(struct listing *l, int64_t limit)
+static bool page_full(const struct listing *l)
+{
+    return l->shown == l->limit;
+}
+
+/* Of one row; > 0: the page is full. */
+static int note_row(struct listing *l, int64_t id, bool shown)
+{
+    l->scanned++;
+    l->last = id;
+    l->shown += shown;
+    l->last_shown = shown ? id : l->last_shown;
+    return page_full(l) ? 1 : 0;
+}
+
+/* How many rows to look at in one go. */
+static int look(struct listing *l)
+{
+    l->scanned = 0;
+    return l->call->visible == NULL ? (int)l->limit : API_PAGE_MAX;
+}
+
+static bool goes_on(const struct listing *l, int r, int looked)
+{
+    return r == 0 && !page_full(l) && l->scanned == looked;
+}
+
+static void put_next(struct listing *l)
 {
     char text[24];
-    snprintf(text, sizeof(text), "%lld", (long long)l->last);
+    snprintf(text, sizeof(text), "%lld", (long long)l->last_shown);
     json_put_end(l->call->j);
-    json_put_string(l->call->j, "next", l->scanned == limit ? text : NULL);
+    json_put_string(l->call->j, "next", page_full(l) ? text : NULL);
     json_put_end(l->call->j);
 }
 
@@ -35,10 +64,8 @@ static int put_finding(void *context, const struct store_finding *f)
     struct listing *l = context;
     struct json_writer *j = l->call->j;
     const struct fleet_host *h = fleet_host_by_id(l->call->c, f->host);
-    l->scanned++;
-    l->last = f->id;
     if (!scope_sees_finding(l->call->c, l->call->scope, f->host, f->body)) {
-        return 0;
+        return note_row(l, f->id, false);
     }
     json_put_object(j, NULL);
     json_put_int(j, "id", f->id);
@@ -50,7 +77,7 @@ static int put_finding(void *context, const struct store_finding *f)
     json_put_string(j, "kind", f->kind);
     json_put_raw(j, "detail", f->body);
     json_put_end(j);
-    return 0;
+    return note_row(l, f->id, true);
 }
 
 void api_get_findings(struct api_call *call)
@@ -61,23 +88,27 @@ void api_get_findings(struct api_call *call)
                                              : strcmp(open, "true") == 0 ? 1
                                                                          : 0,
                                      .kind = http_query(call->request, "kind")};
-    int64_t limit;
     struct fleet_host *host = NULL;
-    if (!api_page(call, &limit, &f.before_id) || !api_host(call, "host", &host) ||
+    if (!api_page(call, &l.limit, &f.before_id) || !api_host(call, "host", &host) ||
         !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
         !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
         return;
     }
     f.host = host != NULL ? host->id : 0;
-    f.limit = (int)limit;
+    f.hosts = call->host_ids;
     json_put_object(call->j, NULL);
     json_put_array(call->j, "items");
-    const int r = store_findings(call->c->store, &f, put_finding, &l);
+    int r = 0;
+    do {
+        f.limit = look(&l);
+        r = store_findings(call->c->store, &f, put_finding, &l);
+        f.before_id = l.last;
+    } while (goes_on(&l, r, f.limit));
     if (r < 0) {
         api_store_error(call, r);
         return;
     }
-    put_next(&l, limit);
+    put_next(&l);
     api_answer(call);
 }
 
@@ -86,12 +117,11 @@ void api_get_findings(struct api_call *call)
 static int put_event(void *context, const struct store_event *e)
 {
     struct listing *l = context;
-    l->scanned++;
-    l->last = e->id;
-    if (scope_sees_event(l->call->c, l->call->scope, e->kind, e->host, e->body)) {
+    const bool seen = scope_sees_event(l->call->c, l->call->scope, e->kind, e->host, e->body);
+    if (seen) {
         state_put_event(l->call->c, l->call->j, e);
     }
-    return 0;
+    return note_row(l, e->id, seen);
 }
 
 /* Newest first, cursor: older than that one. With `after`: oldest first, newer than that one. */
@@ -101,9 +131,9 @@ void api_get_events(struct api_call *call)
     struct store_event_filter f = {.kind = http_query(call->request, "kind"),
                                    .word = http_query(call->request, "word"),
                                    .newest_first = http_query(call->request, "after") == NULL};
-    int64_t limit, cursor;
+    int64_t cursor;
     struct fleet_host *host = NULL;
-    if (!api_page(call, &limit, &cursor) || !api_host(call, "host", &host) ||
+    if (!api_page(call, &l.limit, &cursor) || !api_host(call, "host", &host) ||
         !api_number(call, "after", 0, INT64_MAX, &f.after_id) ||
         !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
         !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
@@ -115,15 +145,20 @@ void api_get_events(struct api_call *call)
         f.after_id = cursor > f.after_id ? cursor : f.after_id;
     }
     f.host = host != NULL ? host->id : 0;
-    f.limit = (int)limit;
+    f.hosts = call->host_ids;
     json_put_object(call->j, NULL);
     json_put_array(call->j, "items");
-    const int r = store_events(call->c->store, &f, put_event, &l);
+    int r = 0;
+    do {
+        f.limit = look(&l);
+        r = store_events(call->c->store, &f, put_event, &l);
+        *(f.newest_first ? &f.before_id : &f.after_id) = l.last;
+    } while (goes_on(&l, r, f.limit));
     if (r < 0) {
         api_store_error(call, r);
         return;
     }
-    put_next(&l, limit);
+    put_next(&l);
     api_answer(call);
 }
 

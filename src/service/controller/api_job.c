@@ -209,20 +209,23 @@ static bool sees_job(const struct api_call *call, const struct fleet_job *job)
 void api_get_jobs(struct api_call *call)
 {
     struct json_writer *j = call->j;
-    int64_t limit, cursor, count = 0;
+    int64_t limit, cursor, count = 0, seen = 0, next = -1;
     const uint32_t all = job_count(call->c);
     const char *state = http_query(call->request, "state");
     char text[24];
-    uint32_t i;
 
     if (!api_page(call, &limit, &cursor)) {
         return;
     }
     json_put_object(j, NULL);
     json_put_array(j, "items");
-    for (i = cursor < all ? (uint32_t)cursor : all; i < all && count < limit; i++) {
+    for (uint32_t i = 0; i < all && next < 0; i++) {
         const struct fleet_job *job = job_get(call->c, all - 1 - i); /* newest first */
-        if (!sees_job(call, job)) {
+        if (!sees_job(call, job) || seen++ < cursor) { /* a cursor counts what the caller sees */
+            continue;
+        }
+        if (count == limit) {
+            next = seen - 1;
             continue;
         }
         if (state != NULL && strcmp(state, state_word(add_up(call->c, job).state)) != 0) {
@@ -234,8 +237,8 @@ void api_get_jobs(struct api_call *call)
         count++;
     }
     json_put_end(j);
-    snprintf(text, sizeof(text), "%u", i);
-    json_put_string(j, "next", i < all ? text : NULL);
+    snprintf(text, sizeof(text), "%lld", (long long)next);
+    json_put_string(j, "next", next >= 0 ? text : NULL);
     json_put_end(j);
     api_answer(call);
 }
@@ -356,6 +359,7 @@ void api_get_job(struct api_call *call)
 
 struct saving {
     char job[72], month[8];
+    uint64_t tenant;
     uint32_t user, ranks;
     uint32_t avoided, faults;
     int64_t last_ns, stalled_ns;
@@ -370,18 +374,20 @@ struct adding {
     int64_t seen;
 };
 
-static struct saving *saving_of(struct adding *a, const char *job, uint32_t user, const char *month)
+static struct saving *saving_of(struct adding *a, const char *job, uint32_t user, uint64_t tenant,
+                                const char *month)
 {
     for (uint32_t i = a->count; i-- > 0;) {
         struct saving *s = &a->list[i];
-        if (s->user == user && strcmp(s->job, job) == 0 && strcmp(s->month, month) == 0) {
+        if (s->user == user && s->tenant == tenant && strcmp(s->job, job) == 0 &&
+            strcmp(s->month, month) == 0) {
             return s;
         }
     }
     if (a->count == SAVING_MAX) {
         return NULL;
     }
-    a->list[a->count] = (struct saving){.user = user, .last_ns = INT64_MIN / 2};
+    a->list[a->count] = (struct saving){.user = user, .tenant = tenant, .last_ns = INT64_MIN / 2};
     snprintf(a->list[a->count].job, sizeof(a->list[0].job), "%s", job);
     snprintf(a->list[a->count].month, sizeof(a->list[0].month), "%s", month);
     return &a->list[a->count++];
@@ -403,7 +409,9 @@ static int add_event(void *context, const struct store_event *e)
     a->seen++;
     if (seen && job != NULL && gmtime_r(&at, &tm) != NULL &&
         strftime(month, sizeof(month), "%Y-%m", &tm) > 0) {
-        s = saving_of(a, job, (uint32_t)json_integer_value(json_object_get(body, "user")), month);
+        const struct fleet_host *h = fleet_host_by_id(a->call->c, e->host);
+        s = saving_of(a, job, (uint32_t)json_integer_value(json_object_get(body, "user")),
+                      h != NULL ? h->tenant : 0, month);
     }
     if (s != NULL) {
         const uint32_t ranks = (uint32_t)json_integer_value(json_object_get(body, "ranks"));
@@ -460,6 +468,7 @@ void api_get_savings(struct api_call *call)
         free(a.list);
         return;
     }
+    f.hosts = call->host_ids;
     r = r < 0 ? r : store_events(call->c->store, &f, add_event, &a);
     if (r < 0) {
         free(a.list);

@@ -102,7 +102,8 @@ void api_get_event_stream(struct api_call *call)
     (void)http_stream_write(call->request, "retry: 1000\n\n", 13);
     if (after >= 0) {
         struct replay replay = {.c = c, .request = call->request, .scope = call->scope};
-        const struct store_event_filter f = {.after_id = after, .limit = API_PAGE_MAX};
+        const struct store_event_filter f = {
+            .after_id = after, .hosts = call->host_ids, .limit = API_PAGE_MAX};
         json_writer_init(&replay.json, 1 << 20);
         if (store_events(c->store, &f, replay_event, &replay) < 0) {
             http_stream_end(call->request);

@@ -4,6 +4,7 @@
 #include "service/controller/job.h"
 #include "service/controller/levels.h"
 #include "service/controller/measure.h"
+#include "service/controller/tenant.h"
 #include "service/controller/topology.h"
 
 #include "base/paths.h"
@@ -239,12 +240,22 @@ static void reopen_agents(struct controller *c)
     c->reopen = false;
 }
 
+/* Tokens expire by themselves, and who joins may make another scope the widest. */
+static void tenants_watch(struct controller *c)
+{
+    static uint32_t second;
+    if (second++ % 60 == 0 && tenant_refresh(c) < 0) {
+        controller_say(LOG_WARNING, "out of memory: tenants are told apart as they were");
+    }
+}
+
 static int on_second(sd_event_source *source, uint64_t at, void *context)
 {
     struct controller *c = context;
     state_watch(c);
     fleet_config_watch(c);
     rotate_watch(c);
+    tenants_watch(c);
     levels_watch(c);
     measure_watch(c);
     reopen_agents(c);
@@ -298,6 +309,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
     r = r < 0 ? r : fleet_load(c);
     r = r < 0 || read_only ? r : job_keep_load(c);
     r = r < 0 ? r : tokens_load(c);
+    r = r < 0 ? r : tenant_refresh(c);
     r = r < 0 ? r : fleet_config_load(c);
     r = r < 0 ? r : rotate_load(c);
     if (r < 0) {
@@ -316,6 +328,7 @@ void controller_close(struct controller *c)
     fleet_config_free(c);
     fleet_free(c);
     job_close(c);
+    tenant_close(c);
     authority_free(c);
     api_certificate_free(c);
     free(c->tokens);

@@ -121,6 +121,7 @@ struct fleet_host {
     char name[TLS_NAME_MAX + 1], serial[TLS_SERIAL_SIZE], serial_before[TLS_SERIAL_SIZE];
     char pin[2 * TLS_PIN_SIZE + 1], version[32], why[160], peer[INET6_ADDRSTRLEN];
     bool member;
+    uint64_t tenant; /* tenant.h */
     int64_t joined_ns, removed_ns, not_after;
     struct report_cursor cursor, committed;
     bool cursor_dirty;
@@ -253,6 +254,7 @@ struct controller {
     struct measures *measures;
     struct declared *declared;
     struct fabric *fabric;
+    struct tenants *tenants; /* tenant.h */
     struct jobs_state *jobs; /* job.h */
     struct job_alarm *job_alarm;
 

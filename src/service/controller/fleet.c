@@ -2,6 +2,7 @@
 #include "service/controller/fabric.h"
 #include "service/controller/job.h"
 #include "service/controller/quota.h"
+#include "service/controller/tenant.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,6 +75,7 @@ static int add_host(struct controller *c, struct fleet_host *h)
     h->index = c->host_count;
     h->heard = h->rolled = MONO_NEVER;
     quota_fill(h);
+    tenant_place(c, h);
     c->hosts[c->host_count++] = h;
     c->member_count += h->member;
     return index_names(c);

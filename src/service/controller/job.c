@@ -1,5 +1,6 @@
 /* job.c: reports of jobs into what is now, a past, and events. */
 #include "service/controller/job.h"
+#include "service/controller/tenant.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -103,37 +104,70 @@ bool job_has(const struct fleet_job *job, const struct fleet_host *h,
     char name[sizeof(job->name)];
 
     name_of(name, sizeof(name), p->job, p->pid, h);
-    return p->user == job->user && strcmp(name, job->name) == 0;
+    return p->user == job->user && h->tenant == job->tenant && strcmp(name, job->name) == 0;
 }
 
 /* ---- the book ---- */
 
-static struct fleet_job *find_or_add(struct controller *c, const char *name, uint32_t user,
-                                     int64_t at_ns)
+/* Room for one more: of the host that told of most jobs first, the one that ended first leaves. So nobody who makes jobs up
+ * pushes out others'. */
+static int make_room(struct controller *c)
 {
     struct jobs_state *s = c->jobs;
-    uint32_t oldest = 0;
-    struct fleet_job *job;
+    uint32_t *told = calloc(c->host_count, sizeof(*told)), most = 0, oldest = UINT32_MAX;
+
+    if (told == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint32_t n = s->list[i]->host_count > 0 ? ++told[s->list[i]->host_list[0]] : 0;
+        most = n > most ? n : most;
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct fleet_job *job = s->list[i];
+        if ((job->host_count == 0 || told[job->host_list[0]] == most) &&
+            (oldest == UINT32_MAX || job->last_ns < s->list[oldest]->last_ns)) {
+            oldest = i;
+        }
+    }
+    free(told);
+    s->slots[s->list[oldest]->slot] = false;
+    job_free(s->list[oldest]);
+    memmove(&s->list[oldest], &s->list[oldest + 1], (s->count - oldest - 1) * sizeof(s->list[0]));
+    s->count--;
+    return 0;
+}
+
+static struct fleet_job *find(const struct controller *c, const char *name, uint32_t user,
+                              uint64_t tenant)
+{
+    const struct jobs_state *s = c->jobs;
 
     for (uint32_t i = 0; i < s->count; i++) {
-        if (s->list[i]->user == user && strcmp(s->list[i]->name, name) == 0) {
-            return s->list[i];
+        struct fleet_job *job = s->list[i];
+        if (job->user == user && job->tenant == tenant && strcmp(job->name, name) == 0) {
+            return job;
         }
-        oldest = s->list[i]->last_ns < s->list[oldest]->last_ns ? i : oldest;
     }
-    if (s->count == JOB_MAX) {
-        s->slots[s->list[oldest]->slot] = false;
-        job_free(s->list[oldest]);
-        memmove(&s->list[oldest], &s->list[oldest + 1],
-                (s->count - oldest - 1) * sizeof(s->list[0]));
-        s->count--;
+    return NULL;
+}
+
+static struct fleet_job *find_or_add(struct controller *c, const char *name, uint32_t user,
+                                     uint64_t tenant, int64_t at_ns)
+{
+    struct jobs_state *s = c->jobs;
+    struct fleet_job *job = find(c, name, user, tenant);
+
+    if (job != NULL) {
+        return job;
     }
-    job = calloc(1, sizeof(*job));
+    job = s->count < JOB_MAX || make_room(c) == 0 ? calloc(1, sizeof(*job)) : NULL;
     if (job == NULL) {
         return NULL;
     }
     snprintf(job->name, sizeof(job->name), "%s", name);
     job->user = user;
+    job->tenant = tenant;
     job->first_ns = job->last_ns = at_ns;
     job->slot_ns = JOB_SLOT_NS;
     job->past_from_ns = at_ns - at_ns % JOB_SLOT_NS;
@@ -143,6 +177,18 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
     s->slots[job->slot] = true;
     s->list[s->count++] = job;
     return job;
+}
+
+/* What was one tenant's and is now two's ends there: each of them begins anew. */
+void job_on_tenants(struct controller *c)
+{
+    for (uint32_t i = 0; c->jobs != NULL && i < c->jobs->count; i++) {
+        struct fleet_job *job = c->jobs->list[i];
+        for (uint32_t k = 0; k < job->host_count; k++) {
+            const uint64_t tenant = c->hosts[job->host_list[k]]->tenant;
+            job->tenant = k == 0 || job->tenant == tenant ? tenant : TENANT_MIXED;
+        }
+    }
 }
 
 /* Whose tenant's it is, is decided by all of its hosts. */
@@ -334,7 +380,7 @@ static int take_job(struct controller *c, const struct fleet_host *h,
     name_of(name, sizeof(name), p->job, p->pid, h);
     const int64_t age_ns = (int64_t)(p->age_ms & INT32_MAX) * NS_PER_MS;
     struct fleet_job *job =
-        find_or_add(c, name, p->user, at_ns - (age_ns < covers_ns ? age_ns : covers_ns));
+        find_or_add(c, name, p->user, h->tenant, at_ns - (age_ns < covers_ns ? age_ns : covers_ns));
     if (job == NULL || job_add_host(job, h->index) < 0) {
         return -ENOMEM;
     }
@@ -443,15 +489,13 @@ static void note_fault(struct controller *c, const struct fleet_host *h, const F
     }
     take_text(text, sizeof(text), e->job->job);
     name_of(name, sizeof(name), text, e->job->pid, h);
-    for (uint32_t i = 0; i < c->jobs->count; i++) {
-        struct fleet_job *job = c->jobs->list[i];
-        if (job->user == e->job->user && strcmp(job->name, name) == 0) {
-            const bool anew = job->faults == 0 || at_ns - job->fault_last_ns > JOB_FAULT_NS;
-            job->fault_first_ns = anew ? at_ns : job->fault_first_ns;
-            job->faults = (anew ? 0 : job->faults) + (e->job->count > 0 ? e->job->count : 1);
-            job->fault_last_ns = most(job->fault_last_ns, at_ns);
-            job->changed = true;
-        }
+    struct fleet_job *job = find(c, name, e->job->user, h->tenant);
+    if (job != NULL) {
+        const bool anew = job->faults == 0 || at_ns - job->fault_last_ns > JOB_FAULT_NS;
+        job->fault_first_ns = anew ? at_ns : job->fault_first_ns;
+        job->faults = (anew ? 0 : job->faults) + (e->job->count > 0 ? e->job->count : 1);
+        job->fault_last_ns = most(job->fault_last_ns, at_ns);
+        job->changed = true;
     }
 }
 

@@ -42,7 +42,8 @@ struct fleet_job_sample {
 };
 
 struct fleet_job {
-    char name[72]; /* "PID@HOST" for one that nobody named */
+    char name[72];   /* "PID@HOST" for one that nobody named */
+    uint64_t tenant; /* of its hosts (tenant.h): two tenants' jobs of one name and user are two */
     uint32_t user, ranks;
     int64_t first_ns, last_ns; /* heard of */
     uint32_t *host_list;       /* indexes of all that it was ever heard on; owned */
@@ -65,6 +66,8 @@ void job_forget_host(struct fleet_host *h);
 /* A rollup's processes, at a moment of our clock. */
 MUST_CHECK int job_on_report(struct controller *c, struct fleet_host *h,
                              const Foliot__V1__Report *report, int64_t at_ns);
+/* Hosts became other tenants'. */
+void job_on_tenants(struct controller *c);
 /* An EVENT_JOB into a row of the store. */
 MUST_CHECK int job_on_event(struct controller *c, struct fleet_host *h,
                             const Foliot__V1__Event *event, int64_t at_ns);

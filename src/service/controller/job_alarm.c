@@ -27,20 +27,26 @@ struct job_alarm {
 };
 
 /* The same job is the same after a restart, too. */
-static uint64_t id_of(const char *name, uint32_t user)
+static uint64_t id_of(const char *name, uint32_t user, uint64_t tenant)
 {
     uint64_t id = hash_u64(user, 0x6a6f62);
+    id = tenant != 0 ? hash_u64(id, tenant) : id;
     for (; *name != 0; name++) {
         id = hash_u64(id, (uint8_t)*name);
     }
     return id;
 }
 
+static uint64_t of_job(const struct fleet_job *job)
+{
+    return id_of(job->name, job->user, job->tenant);
+}
+
 const char *job_alarm_name(void *context, uint64_t id)
 {
     const struct controller *c = context;
     for (uint32_t i = 0; i < job_count(c); i++) {
-        if (id_of(job_get(c, i)->name, job_get(c, i)->user) == id) {
+        if (of_job(job_get(c, i)) == id) {
             return job_get(c, i)->name;
         }
     }
@@ -83,7 +89,7 @@ static void add_up(const struct controller *c, struct sum *list, uint32_t count)
     const struct mono now = controller_mono();
     uint32_t near = 0;
     for (uint32_t i = 0; i < count; i++) {
-        list[i] = (struct sum){.id = id_of(job_get(c, i)->name, job_get(c, i)->user)};
+        list[i] = (struct sum){.id = of_job(job_get(c, i))};
     }
     for (uint32_t i = 0; i < c->host_count; i++) {
         const struct fleet_host *h = c->hosts[i];
@@ -91,7 +97,7 @@ static void add_up(const struct controller *c, struct sum *list, uint32_t count)
         for (uint32_t k = 0; k < h->job_count; k++) {
             char name[sizeof(((struct fleet_job *)NULL)->name)];
             job_name(name, sizeof(name), h, &h->jobs[k]);
-            struct sum *s = find(list, count, id_of(name, h->jobs[k].user), &near);
+            struct sum *s = find(list, count, id_of(name, h->jobs[k].user, h->tenant), &near);
             if (s != NULL) {
                 add_process(s, &h->jobs[k], silent);
             }

@@ -1,6 +1,7 @@
 /* scope.c: what a tenant's token sees: hosts whose names fit its patterns, and what lies between those. */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,16 +42,29 @@ int scope_open(struct api_call *call, const char *scope)
         return 0;
     }
     call->visible = calloc(c->host_count + 1, sizeof(*call->visible));
-    for (uint32_t i = 0; call->visible != NULL && i < c->host_count; i++) {
-        call->visible[i] = scope_sees_name(scope, c->hosts[i]->name);
+    call->host_ids = calloc(c->host_count + 1, 21);
+    if (call->visible == NULL || call->host_ids == NULL) {
+        scope_close(call);
+        return -ENOMEM;
     }
-    return call->visible == NULL ? -ENOMEM : 0;
+    char *at = call->host_ids;
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        call->visible[i] = scope_sees_name(scope, c->hosts[i]->name);
+        if (call->visible[i]) {
+            at += snprintf(at, 21, "%c%lld", at == call->host_ids ? '[' : ',',
+                           (long long)c->hosts[i]->id);
+        }
+    }
+    snprintf(at, 3, "%s", at == call->host_ids ? "[]" : "]");
+    return 0;
 }
 
 void scope_close(struct api_call *call)
 {
     free(call->visible);
+    free(call->host_ids);
     call->visible = NULL;
+    call->host_ids = NULL;
 }
 
 bool api_sees(const struct api_call *call, const struct fleet_host *h)
