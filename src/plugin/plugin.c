@@ -34,20 +34,35 @@ struct plugin {
     uint32_t merged_count;
     struct tcp *tcp;
     struct transport *transport;
-    char last_text[512]; /* of a failure: logged once */
+    pthread_mutex_t words_lock; /* the last in the order */
+    char last_text[512];        /* of a failure: logged once */
     int alone; /* atomic: transports that pay what is owed after their last communicator */
 };
 
-static struct plugin plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct plugin plugin = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                               .words_lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* -- words ------------------------------------------------------------------------------------ */
 
+/* Whether that wasn't the last failure told. */
+static bool is_news(const char *text)
+{
+    bool news;
+
+    pthread_mutex_lock(&plugin.words_lock);
+    news = strncmp(plugin.last_text, text, sizeof(plugin.last_text) - 1) != 0;
+    snprintf(plugin.last_text, sizeof(plugin.last_text), "%s", text);
+    pthread_mutex_unlock(&plugin.words_lock);
+    return news;
+}
+
+/* A failure is told by who finds it, and again by each request that it ends: it is logged once. */
 static void say(void *context, enum transport_level level, const char *text)
 {
     nccl_logger logger = __atomic_load_n(&plugin.logger, __ATOMIC_ACQUIRE);
 
     (void)context;
-    if (logger != NULL) {
+    if (logger != NULL && (level != TRANSPORT_WARN || is_news(text))) {
         logger(level == TRANSPORT_WARN   ? NCCL_LOG_WARN
                : level == TRANSPORT_INFO ? NCCL_LOG_INFO
                                          : NCCL_LOG_TRACE,
@@ -58,7 +73,6 @@ static void say(void *context, enum transport_level level, const char *text)
 enum nccl_result plugin_failed(int rc)
 {
     const char *text = transport_why();
-    bool news;
 
     if (rc == 0) {
         return NCCL_SUCCESS;
@@ -66,19 +80,15 @@ enum nccl_result plugin_failed(int rc)
     if (text[0] == 0) {
         text = strerror(-rc);
     }
-    pthread_mutex_lock(&plugin.lock);
-    news = strncmp(plugin.last_text, text, sizeof(plugin.last_text) - 1) != 0;
-    snprintf(plugin.last_text, sizeof(plugin.last_text), "%s", text);
-    pthread_mutex_unlock(&plugin.lock);
-    if (news) {
-        say(NULL, TRANSPORT_WARN, text);
-    }
+    say(NULL, TRANSPORT_WARN, text);
     switch (rc) {
     case -ECONNABORTED:
     case -EBADMSG:
         return NCCL_REMOTE_ERROR;
     case -EPROTONOSUPPORT:
     case -EKEYREJECTED:
+    case -EMSGSIZE:
+    case -ECHILD:
         return NCCL_INVALID_USAGE;
     case -EINVAL:
         return NCCL_INVALID_ARGUMENT;

@@ -56,6 +56,7 @@ void comm_free(struct transport_comm *comm)
     for (uint32_t i = 0; i < COMM_REQUESTS_MAX; i++) {
         free(comm->outgoing[i].copy);
     }
+    free(comm->why);
     free(comm);
 }
 

@@ -1,5 +1,6 @@
 /* in.c: the receiving end of a set: the ledger says where each byte goes, and when something is done. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,6 +202,34 @@ void in_harvest(struct set *set)
     }
 }
 
+void in_misfit(struct set *set)
+{
+    struct ledger_misfit misfit;
+    struct transport_comm *comm;
+    char text[PEER_TEXT];
+
+    if (!ledger_next_misfit(set->ledger, &misfit)) {
+        return;
+    }
+    comm = comm_find(set, misfit.comm);
+    if (comm == NULL || comm->error != 0) {
+        return;
+    }
+    comm->error = -EMSGSIZE;
+    if (asprintf(&comm->why,
+                 "message %llu of %u bytes came for a receive of %u, from %s: do both ends run the "
+                 "same program?",
+                 (unsigned long long)misfit.message, misfit.size, misfit.room,
+                 set_peer(set, text)) < 0) {
+        comm->why = NULL;
+    }
+    say(set->transport, TRANSPORT_WARN, "%s", comm->why != NULL ? comm->why : "no memory");
+    const int lane = set_any_lane(set);
+    if (lane >= 0) {
+        comm_unknown(set, (uint32_t)lane, comm->number, LANE_CLOSE_ABORT);
+    }
+}
+
 /* By ascending stores of 8 bytes, for somebody who reads along. */
 static void copy_ordered(uint8_t *to, const uint8_t *from, size_t size)
 {
@@ -254,8 +283,8 @@ static int broken(struct set *set)
                  bug->condition, bug->file, bug->line, set_peer(set, text));
     } else {
         set_fail(set, -EBADMSG,
-                 "%s sends what doesn't fit the receives posted here: do both ends run the same "
-                 "program?",
+                 "%s sends what doesn't belong to the receives posted here: do both ends run the "
+                 "same program?",
                  set_peer(set, text));
     }
     return -EPROTO;
@@ -351,6 +380,7 @@ static int finish_chunk(struct set *set, struct mono now, uint32_t lane,
         delay_on_chunk(set, now, lane, &stream->chunk, stamp);
         note_chunk(set, now, &stream->chunk);
         in_copy(set, &copy);
+        in_misfit(set);
         in_harvest(set);
         return 0;
     }
@@ -409,6 +439,7 @@ static int on_chunk(struct set *set, struct mono now, uint32_t lane, const uint8
     note_unknown(set, lane, stream->chunk.comm);
     const int rc = verdict_of(
         set, ledger_begin(set->ledger, now, lane, stream->epoch, &stream->chunk, &target));
+    in_misfit(set);
     if (rc == 0) {
         stream->reading = true;
         stream->crc = 0;

@@ -297,6 +297,7 @@ struct transport_comm {
     uint64_t arrived;                  /* receiving: bytes, when they were counted last */
     struct mono arrived_at;            /* and when that had grown */
     int error;
+    char *why;     /* NULL: the set's, or nothing to be said */
     uint32_t used; /* bit k: requests[k] */
     struct transport_request requests[TRANSPORT_REQUEST_MAX];
     struct outgoing outgoing[COMM_REQUESTS_MAX]; /* sending */
@@ -507,6 +508,8 @@ void in_reports(struct set *set, struct mono now, bool all, bool came);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);
+/* A communicator whose receive was too small fails, at both ends, and no other. */
+void in_misfit(struct set *set);
 /* delay.c: a chunk arrived whole. */
 void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
                     const struct io_stamp *stamp);

@@ -23,10 +23,14 @@ static struct mono enter(struct set *set)
     return polled(set);
 }
 
-static int leave(struct set *set, int rc)
+static int leave(const struct transport_comm *comm, int rc)
 {
+    struct set *set = comm->set;
+
     if (rc < 0) {
-        why("%s", set->why[0] != 0 ? set->why : "the peer closed the communicator");
+        why("%s", comm->why != NULL  ? comm->why
+                  : set->why[0] != 0 ? set->why
+                                     : "the peer closed the communicator");
     }
     pthread_mutex_unlock(&set->lock);
     return rc;
@@ -157,7 +161,7 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
         rc = send_message(comm, now, data, size, tag, parent, ret_request);
         set_touch(set);
     }
-    rc = leave(set, rc);
+    rc = leave(comm, rc);
     set_attend(comm->set->transport, now); /* what was got is reported after what it was for */
     return rc;
 }
@@ -193,6 +197,7 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
         if (rc < 0) {
             unclaim(request);
             request = NULL;
+            in_misfit(set);
             rc = rc == -EAGAIN ? 0 : rc;
         } else {
             in_copy(set, &copy);
@@ -202,7 +207,7 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
         set_touch(set);
     }
     *ret_request = request;
-    return leave(set, rc);
+    return leave(comm, rc);
 }
 
 /* -- done? ------------------------------------------------------------------------------------ */
@@ -234,7 +239,7 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
         }
         unclaim(request);
     }
-    rc = leave(set, rc);
+    rc = leave(comm, rc);
     if (now.ns != 0) {
         set_attend(t, now);
     }

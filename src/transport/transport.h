@@ -19,7 +19,9 @@
  *   -ECONNABORTED  the peer is gone or was not reached for `patience`: transport_why() names it
  *   -EPROTONOSUPPORT  it speaks no version of ours, or isn't ours at all
  *   -EKEYREJECTED  it doesn't hold the key in our handle: another job's
- *   -EBADMSG       its messages contradict what was agreed: a message longer than the buffer posted
+ *   -EMSGSIZE      a message is longer than the buffer posted: this communicator fails, no other
+ *   -EBADMSG       its messages contradict what was agreed
+ *   -ECHILD        this is a child of fork(), the communicator its parent's
  *   -ENOTRECOVERABLE  a bug of ours was found: everything is fenced, nothing is delivered any more
  *   -EMFILE, -ENOMEM, ... of the system */
 #pragma once

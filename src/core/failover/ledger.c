@@ -322,6 +322,27 @@ static int post_check(const struct ledger *l, const struct comm *c,
     return 0;
 }
 
+/* The program's mistake, or its peer's: both ends of that comm learn of it, and nobody else suffers. */
+void ledger_misfit_note(struct ledger *l, struct comm *c, const struct message *m, uint32_t size)
+{
+    if (!c->misfit) {
+        l->misfit = (struct ledger_misfit){
+            .comm = c->number, .message = m->number, .size = size, .room = m->size};
+        l->misfit_news = c->misfit = true;
+    }
+}
+
+bool ledger_next_misfit(struct ledger *l, struct ledger_misfit *ret_misfit)
+{
+    const bool news = l->misfit_news;
+
+    if (news) {
+        *ret_misfit = l->misfit;
+    }
+    l->misfit_news = false;
+    return news;
+}
+
 /* The message came early: whole, it is done by one copy; half-read, its lane goes on in the slot. */
 static int post_early(struct ledger *l, struct comm *c, struct message *m,
                       struct ledger_copy *ret_copy)
@@ -331,10 +352,9 @@ static int post_early(struct ledger *l, struct comm *c, struct message *m,
     if (s == NULL || s->state != SLOT_FULL) {
         return 0;
     }
-    if (s->size > m->size) { /* the sender's message is larger than the receive: nobody can help */
-        l->nonsense = true;
-        (void)bug_noted(&l->bug, "a message fits its buffer", __FILE__, __LINE__);
-        return -EIO;
+    if (s->size > m->size) {
+        ledger_misfit_note(l, c, m, s->size);
+        return -EMSGSIZE;
     }
     *ret_copy = (struct ledger_copy){.wanted = s->size > 0,
                                      .ordered = m->staged,

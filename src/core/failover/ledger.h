@@ -115,6 +115,13 @@ struct ledger_done {
     uint32_t sizes[COMM_GROUP_MAX]; /* what arrived in each buffer */
 };
 
+/* A message that is larger than the receive posted for it. */
+struct ledger_misfit {
+    uint32_t comm;
+    uint64_t message;
+    uint32_t size, room;
+};
+
 struct ledger_counters {
     uint64_t chunks, bytes;    /* that set a bit */
     uint64_t binned, staged;   /* chunks read in vain; by way of staging */
@@ -158,7 +165,8 @@ bool ledger_comm_arrived(const struct ledger *l, uint32_t comm, uint64_t *ret_by
 void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes);
 
 /* -- receives. -EAGAIN: too many in flight (answer *request = NULL); -EINVAL: count or size out of
- * range, comm not open; -EIO: the ledger is broken. If the message has come early, *ret_copy says
+ * range, comm not open; -EMSGSIZE: the message came early and is larger (ledger_next_misfit); -EIO: the
+ * ledger is broken. If the message has come early, *ret_copy says
  * what to copy, and it is done. ret_first: number of the group's first message. */
 MUST_CHECK int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
                            const struct ledger_receive *receive, uint64_t *ret_first,
@@ -168,6 +176,9 @@ MUST_CHECK int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
  * rkeys are the caller's. */
 bool ledger_post_frame(const struct ledger *l, uint32_t comm, uint64_t message,
                        struct lane_post *ret_post);
+/* A comm whose receive was too small, once: its requests fail, the others go on. What still comes for it goes to the
+ * bin; close it. */
+bool ledger_next_misfit(struct ledger *l, struct ledger_misfit *ret_misfit);
 /* Receives that are complete, each once; the buffer is the caller's again. */
 bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done);
 

@@ -95,6 +95,12 @@ static bool fits(struct comm *c, struct message *m, const struct lane_chunk *chu
     return true;
 }
 
+/* Its first chunk tells that the message is larger than the receive that waits for it. */
+static bool is_misfit(const struct comm *c, const struct message *m, const struct lane_chunk *chunk)
+{
+    return !m->seen && chunk->size > m->size && (c->group_max == 1 || chunk->tag == m->tag);
+}
+
 /* Is there such a bounce slot, and does the message fit into it, whole? */
 static bool slot_holds(const struct ledger *l, const struct lane_chunk *chunk)
 {
@@ -169,7 +175,7 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
     if (c == NULL && !ledger_comm_was(l, chunk->comm)) {
         return refuse(l, chunk->comm, chunk->message);
     }
-    if (c == NULL) {
+    if (c == NULL || c->misfit) {
         x->place = READING_BIN;
     } else if (chunk->message >= c->posted) {
         verdict = chunk->flags & LANE_CHUNK_EAGER ? begin_early(l, c, lane, chunk)
@@ -179,6 +185,9 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
         if (m == NULL && !ledger_message_done(c, chunk->message)) {
             verdict = refuse(l, chunk->comm, chunk->message); /* no such buffer in the group */
         } else if (m == NULL) {
+            x->place = READING_BIN;
+        } else if (is_misfit(c, m, chunk)) {
+            ledger_misfit_note(l, c, m, chunk->size);
             x->place = READING_BIN;
         } else if (!fits(c, m, chunk)) {
             verdict = refuse(l, chunk->comm, chunk->message);
@@ -211,7 +220,7 @@ static void look_again(struct ledger *l, uint32_t lane)
     if (x->place == READING_BIN) {
         return;
     }
-    if (c == NULL || ledger_message_done(c, x->chunk.message)) {
+    if (c == NULL || c->misfit || ledger_message_done(c, x->chunk.message)) {
         x->place = READING_BIN;
         return;
     }
@@ -320,7 +329,12 @@ static enum ledger_verdict settle(struct ledger *l, struct lane *x, struct comm 
         return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
     }
     m = buffer_of(c, &x->chunk);
-    if (m == NULL || !fits(c, m, &x->chunk)) { /* posted since, smaller than what came early */
+    if (m != NULL && is_misfit(c, m, &x->chunk)) { /* posted since, smaller than what came early */
+        ledger_misfit_note(l, c, m, x->chunk.size);
+        ledger_chunk_forget(l, (uint32_t)(x - l->lanes));
+        return LEDGER_OK;
+    }
+    if (m == NULL || !fits(c, m, &x->chunk)) {
         return refuse(l, x->chunk.comm, x->chunk.message);
     }
     if (x->place != READING_BUFFER) {

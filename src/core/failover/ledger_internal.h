@@ -73,6 +73,7 @@ struct comm {
     uint64_t unique; /* bytes that set a bit */
     uint64_t window, granted;
     uint32_t in_flight; /* receives not complete */
+    bool misfit;        /* a receive was too small: nothing more is delivered */
     bool news;          /* placed, posted or granted changed since the last report */
     int lane;           /* that delivered last, -1 */
     struct span repeat;
@@ -104,7 +105,9 @@ struct ledger {
     bool news;
     struct mono repeat_at; /* no comm's is before */
     uint32_t report_turn, sequence;
-    struct refused refused; /* the message of the last frame that must not have been */
+    bool misfit_news;
+    struct ledger_misfit misfit; /* the last one */
+    struct refused refused;      /* the message of the last frame that must not have been */
     struct ledger_counters counters;
     bool nonsense; /* what doesn't hold is the peer's doing, or that of who posts */
     struct bug_note bug;
@@ -121,6 +124,8 @@ static inline void slot_become(struct ledger *l, struct slot *s, enum slot_state
 struct comm *ledger_comm_find(const struct ledger *l, uint32_t number);
 bool ledger_comm_was(const struct ledger *l, uint32_t number);
 struct message *ledger_message(struct comm *c, uint64_t number);
+/* A message of that size came for that receive. */
+void ledger_misfit_note(struct ledger *l, struct comm *c, const struct message *m, uint32_t size);
 /* That message is complete: nothing may be written for it. */
 bool ledger_message_done(struct comm *c, uint64_t number);
 struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message);
