@@ -110,18 +110,24 @@ static void file_free(struct process *p, int fd)
 
 /* -- calls ------------------------------------------------------------------------------------ */
 
-static int io_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn, uint16_t *ret_port)
+/* At all addresses of the process, whichever is asked for: those after the first are descriptors only. */
+static int io_listen(struct io *io, const struct io_address *at, uint16_t low, uint16_t high,
+                     int *ret_conn, uint16_t *ret_port)
 {
     struct process *p = io->driver;
     const int fd = process_file(p, SIM_CONN_NONE, 0);
 
+    (void)at;
     (void)low;
     (void)high;
     if (fd < 0) {
         return fd;
     }
-    p->listener = fd;
-    *ret_port = p->port = (uint16_t)(20000 + prng_below(&p->prng, 10000));
+    if (p->listener < 0) {
+        p->listener = fd;
+        p->port = (uint16_t)(20000 + prng_below(&p->prng, 10000));
+    }
+    *ret_port = p->port;
     *ret_conn = fd;
     return 0;
 }
@@ -132,8 +138,7 @@ static int io_accept(struct io *io, int listener, int *ret_conn, struct io_addre
     struct process *p = io->driver;
     struct job_world *w = p->world;
 
-    (void)listener;
-    if (p->killed || p->backlog_count == 0) {
+    if (p->killed || listener != p->listener || p->backlog_count == 0) {
         return -EAGAIN;
     }
     const int fd = process_file(p, p->backlog[0], 1);
@@ -298,6 +303,9 @@ static int io_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
     if (conn == p->listener) {
         p->listener_tag = tag;
         p->listener_armed = events != 0;
+        return 0;
+    }
+    if (file->conn == SIM_CONN_NONE) {
         return 0;
     }
     struct end *e = &tcp_conn(p->world, file->conn)->ends[file->end];

@@ -1,16 +1,19 @@
 /* net.c: the network tables, v6 to v12, over one set of functions.
  *
  * The newest version is written out; the older ones differ by what they lack and by sizes that are int. Receives that the
- * GPU may read before they are reported done (LL: NCCL's early-completion hint from v9 on; before, whatever is small) are
- * written by the transport in ascending order from verified bytes. The hint itself is never taken up: a receive is
- * done when its bytes are there. */
+ * GPU may read before they are reported done (LL and LL128) are written by the transport in ascending order from
+ * verified bytes. From v9 on NCCL's early-completion hint tells which they are, unless its user turned the hint off
+ * (NCCL_NET_OPTIONAL_RECV_COMPLETION=0); without a hint they are told by their size.
+ * The hint itself is never taken up: a receive is done when its bytes are there. */
 #include <string.h>
 
 #include "plugin/plugin.h"
 
-#define STAGED_SIZE_MAX_V8 65536 /* without a hint: a receive of up to so much may be LL's */
-#define COMM_MAX           65536
-#define EXPORT             __attribute__((visibility("default")))
+/* Without a hint a receive of up to so much may be LL's (64 KiB a step) or LL128's: its buffer of 120 words for each of 640
+ * threads, 8 steps in all, holds 600 KiB a step. */
+#define STAGED_SIZE_MAX (120 * 640 * 8)
+#define COMM_MAX        65536
+#define EXPORT          __attribute__((visibility("default")))
 
 static char
     registered; /* host memory needs no registration; NCCL wants something that isn't NULL */
@@ -110,7 +113,8 @@ static enum nccl_result isend_v8(void *comm, void *data, int size, int tag, void
 static enum nccl_result irecv_v10(void *comm, int n, void **data, size_t *sizes, int *tags,
                                   void **mhandles, void **parents, void **request)
 {
-    const bool staged = *request == NCCL_OPTIONAL_COMPLETION;
+    const bool staged = *request == NCCL_OPTIONAL_COMPLETION ||
+                        (plugin_unhinted() && n == 1 && sizes[0] <= STAGED_SIZE_MAX);
 
     (void)mhandles;
     return irecv(comm, n, data, sizes, tags, staged, parents != NULL ? parents[0] : NULL, request);
@@ -128,7 +132,7 @@ static enum nccl_result irecv_v8(void *comm, int n, void **data, int *sizes, int
     const size_t size = n == 1 && sizes[0] > 0 ? (size_t)sizes[0] : 0;
 
     (void)mhandles;
-    return irecv(comm, n, data, &size, tags, size <= STAGED_SIZE_MAX_V8, NULL, request);
+    return irecv(comm, n, data, &size, tags, size <= STAGED_SIZE_MAX, NULL, request);
 }
 
 static enum nccl_result test(void *request, int *done, int *sizes)

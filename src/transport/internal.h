@@ -44,8 +44,9 @@
 #define POLLED_NS                                                                                  \
     10000000 /* until it looks again whether somebody does: it takes a processor from who polls */
 #define CARRIER_NS    10000000
-#define HANDSHAKE_NS  (10 * NS_PER_S)
-#define PENDING_MAX   1024 /* connections that haven't said yet who they are */
+#define HANDSHAKE_NS  (1 * NS_PER_S)
+#define PENDING_MAX   64 /* connections that haven't said yet who they are, */
+#define PENDING_MIN   8  /* or a sixteenth of what the process may open; and a quarter of that */
 #define SETS_MAX      16384
 #define COMM_PLACES   64             /* of a set's comms, by number */
 #define SET_LINGER_NS (1 * NS_PER_S) /* a set without comms keeps its lanes for the next */
@@ -380,7 +381,8 @@ struct transport {
 
     pthread_mutex_t listen_lock;
     struct transport_listener *listeners;
-    int listener; /* -1: not yet */
+    int listening[HOST_NIC_MAX]; /* one an address of ours, all on one port */
+    uint32_t listening_count;    /* 0: not yet */
     uint16_t port;
 
     /* housekeeping only */

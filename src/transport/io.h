@@ -76,8 +76,10 @@ struct io {
     struct io_stamp (*stamp)(struct io *io);
     void (*random)(struct io *io, void *bytes, size_t size); /* fit for keys */
 
-    /* A dual-stack listener on a port of [low, high], both 0: any. */
-    int (*listen)(struct io *io, uint16_t low, uint16_t high, int *ret_conn, uint16_t *ret_port);
+    /* A listener at that address (its port doesn't count), on a port of [low, high], both 0: any. A driver may keep back
+     * connections that say nothing, for a while. -EADDRINUSE: none of them is free. */
+    int (*listen)(struct io *io, const struct io_address *at, uint16_t low, uint16_t high,
+                  int *ret_conn, uint16_t *ret_port);
     /* -EAGAIN: nobody there; -EMFILE and the like. */
     int (*accept)(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
                   struct io_address *ret_peer);

@@ -13,24 +13,66 @@
 
 #define EVENTS       64
 #define TAG_LISTENER ((uint64_t)SETS_MAX * LANE_MAX)
-#define TAG_PENDING  (TAG_LISTENER + 1)
+#define TAG_PENDING  (TAG_LISTENER + HOST_NIC_MAX)
+#define PORT_TRIES   16 /* until one is free at all of our addresses */
+#define YOUNG_NS     (100 * NS_PER_MS)
+#define ROOM_NS      (10 * NS_PER_MS) /* until somebody may have been told to go */
 #define NO_FILES_NS  (100 * NS_PER_MS)
 #define LEAVE_TRIES  32
 
 /* -- the listener ----------------------------------------------------------------------------- */
+
+static void stop_listening(struct transport *t)
+{
+    while (t->listening_count > 0) {
+        t->io->close(t->io, t->listening[--t->listening_count], false);
+    }
+}
+
+/* An address of ours that an earlier NIC has, too. */
+static bool is_repeated(const struct transport *t, uint32_t nic)
+{
+    for (uint32_t i = 0; i < nic; i++) {
+        if (io_address_same_ip(&t->nics[i].config.address, &t->nics[nic].config.address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* At the NICs' addresses and nowhere else, on one port. */
+static int listen_once(struct transport *t)
+{
+    uint16_t low = t->config.port_low, high = t->config.port_high;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < t->config.nic_count; i++) {
+        uint32_t *count = &t->listening_count;
+        if (is_repeated(t, i)) {
+            continue;
+        }
+        rc = t->io->listen(t->io, &t->nics[i].config.address, low, high, &t->listening[*count],
+                           &t->port);
+        if (rc == 0) {
+            rc = t->io->arm(t->io, t->listening[*count], TAG_LISTENER + *count, IO_IN);
+            (*count)++;
+            low = high = t->port;
+        }
+    }
+    if (rc < 0) {
+        stop_listening(t);
+    }
+    return rc;
+}
 
 int serve_listen(struct transport *t)
 {
     int rc = 0;
 
     pthread_mutex_lock(&t->listen_lock);
-    if (t->listener < 0) {
-        int conn;
-        rc = t->io->listen(t->io, t->config.port_low, t->config.port_high, &conn, &t->port);
-        if (rc == 0) {
-            t->listener = conn;
-            rc = t->io->arm(t->io, conn, TAG_LISTENER, IO_IN);
-        }
+    for (int i = 0; t->listening_count == 0 && i < PORT_TRIES && (i == 0 || rc == -EADDRINUSE);
+         i++) {
+        rc = listen_once(t);
     }
     pthread_mutex_unlock(&t->listen_lock);
     return rc;
@@ -48,25 +90,80 @@ static void forget(struct transport *t, uint32_t i)
     }
 }
 
-/* Of who says nothing, the one that has said nothing for the longest makes room: it is no lane of ours. */
-static void make_room(struct transport *t)
+static uint32_t pending_max(const struct transport *t)
 {
-    uint32_t oldest = 0;
+    const uint32_t share = t->config.sockets / 8; /* they are half of what the process may open */
 
-    for (uint32_t i = 1; t->pending_count == PENDING_MAX && i < PENDING_MAX; i++) {
-        oldest = t->pending[i]->until.ns < t->pending[oldest]->until.ns ? i : oldest;
+    return share < PENDING_MIN ? PENDING_MIN : share < PENDING_MAX ? share : PENDING_MAX;
+}
+
+/* The one that has said nothing for the longest: of that address, or of all (NULL). */
+static uint32_t oldest(const struct transport *t, const struct io_address *of, uint32_t *ret_count)
+{
+    uint32_t found = 0;
+
+    *ret_count = 0;
+    for (uint32_t i = 0; i < t->pending_count; i++) {
+        if (of == NULL || io_address_same_ip(&t->pending[i]->peer, of)) {
+            found = *ret_count == 0 || t->pending[i]->until.ns < t->pending[found]->until.ns
+                        ? i
+                        : found;
+            ++*ret_count;
+        }
     }
-    if (t->pending_count == PENDING_MAX) {
-        forget(t, oldest);
+    return found;
+}
+
+/* Nobody new, until one of those has spoken or gone. */
+static bool is_full(struct transport *t, struct mono now)
+{
+    uint32_t count, i = oldest(t, NULL, &count);
+
+    if (count < pending_max(t)) {
+        return false;
+    }
+    if (mono_sub(now, t->pending[i]->until).ns < YOUNG_NS - HANDSHAKE_NS) {
+        return true;
+    }
+    forget(t, i);
+    return false;
+}
+
+static bool on_pending(struct transport *t, struct pending *pending);
+
+/* Somebody connected. What it says is mostly there already. */
+static void welcome(struct transport *t, struct mono now, const struct pending *one)
+{
+    struct pending *pending = malloc(sizeof(*pending));
+    uint32_t count, i = oldest(t, &one->peer, &count);
+
+    if (pending == NULL) {
+        t->io->close(t->io, one->conn, true);
+        return;
+    }
+    if (count >= pending_max(t) / 4) {
+        forget(t, i);
+    }
+    *pending = *one;
+    pending->until = mono_add(now, span_ns(HANDSHAKE_NS));
+    i = t->pending_count++;
+    t->pending[i] = pending;
+    if (on_pending(t, pending)) {
+        forget(t, i);
+    } else {
+        (void)!t->io->arm(t->io, pending->conn, TAG_PENDING + i, IO_IN);
     }
 }
 
-static void on_listener(struct transport *t, struct mono now)
+static void on_listener(struct transport *t, struct mono now, uint32_t index)
 {
     for (int i = 0; i < EVENTS; i++) {
-        struct io_address local, peer;
-        int conn;
-        const int rc = t->io->accept(t->io, t->listener, &conn, &local, &peer);
+        struct pending one = {0};
+        if (is_full(t, now)) {
+            t->listen_again = mono_add(now, span_ns(ROOM_NS));
+            return;
+        }
+        const int rc = t->io->accept(t->io, t->listening[index], &one.conn, &one.local, &one.peer);
         if (rc == -EINTR) {
             continue;
         }
@@ -78,21 +175,9 @@ static void on_listener(struct transport *t, struct mono now)
         if (rc < 0) {
             break;
         }
-        make_room(t);
-        struct pending *pending = calloc(1, sizeof(*pending));
-        if (pending == NULL) {
-            t->io->close(t->io, conn, true);
-            continue;
-        }
-        *pending = (struct pending){.conn = conn,
-                                    .local = local,
-                                    .peer = peer,
-                                    .until = mono_add(now, span_ns(HANDSHAKE_NS))};
-        t->pending[t->pending_count] = pending;
-        (void)!t->io->arm(t->io, conn, TAG_PENDING + t->pending_count, IO_IN);
-        t->pending_count++;
+        welcome(t, now, &one);
     }
-    (void)!t->io->arm(t->io, t->listener, TAG_LISTENER, IO_IN);
+    (void)!t->io->arm(t->io, t->listening[index], TAG_LISTENER + index, IO_IN);
 }
 
 static void refuse(struct transport *t, struct pending *pending, enum lane_no reason,
@@ -452,8 +537,8 @@ static void on_events(struct transport *t, struct mono now, const struct io_even
         const uint64_t tag = events[i].tag;
         if (tag < TAG_LISTENER) {
             on_set_event(t, tag);
-        } else if (tag == TAG_LISTENER) {
-            on_listener(t, now);
+        } else if (tag < TAG_PENDING) {
+            on_listener(t, now, (uint32_t)(tag - TAG_LISTENER));
         } else if (tag == IO_TAG_LINKS) {
             t->next_carrier = t->next_page = now;
         } else if (tag - TAG_PENDING < t->pending_count) {
@@ -500,7 +585,9 @@ struct mono transport_serve(struct transport *t, struct mono until)
     now = t->io->now(t->io);
     if (t->listen_again.ns != 0 && now.ns >= t->listen_again.ns) {
         t->listen_again.ns = 0;
-        on_listener(t, now);
+        for (uint32_t i = 0; i < t->listening_count; i++) {
+            on_listener(t, now, i);
+        }
     }
     mode_look(t, now);
     on_events(t, now, events, count);
@@ -577,9 +664,6 @@ bool serve_end(struct transport *t)
     while (t->pending_count > 0) {
         forget(t, 0);
     }
-    if (t->listener >= 0) {
-        t->io->close(t->io, t->listener, false);
-        t->listener = -1;
-    }
+    stop_listening(t);
     return in_use;
 }

@@ -32,6 +32,12 @@
 #ifndef TCP_DELACK_MAX_US
 #define TCP_DELACK_MAX_US 46
 #endif
+#ifndef SO_TXREHASH
+#define SO_TXREHASH 74
+#endif
+#ifndef IP_BIND_ADDRESS_NO_PORT
+#define IP_BIND_ADDRESS_NO_PORT 24
+#endif
 #define RTO_MIN_US      5000
 #define DELACK_MAX_US   1000
 #define USER_TIMEOUT_MS 2000
@@ -125,6 +131,7 @@ static void set_int(int fd, int level, int option, int value)
 static void tune(int fd, uint32_t notsent)
 {
     set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_int(fd, SOL_SOCKET, SO_TXREHASH, 0); /* its path is ours to change */
     set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
     set_int(fd, IPPROTO_TCP, TCP_RTO_MIN_US, RTO_MIN_US);
     set_int(fd, IPPROTO_TCP, TCP_DELACK_MAX_US, DELACK_MAX_US);
@@ -135,14 +142,14 @@ static void tune(int fd, uint32_t notsent)
     }
 }
 
-static int bind_in_range(int fd, const struct io_address *any, uint16_t low, uint16_t high)
+static int bind_in_range(int fd, const struct io_address *at, uint16_t low, uint16_t high)
 {
     const uint32_t count = (uint32_t)(high - low) + 1;
     uint32_t start = 0;
 
     (void)!getrandom(&start, sizeof(start), GRND_NONBLOCK);
     for (uint32_t i = 0; i < count; i++) {
-        struct io_address address = *any;
+        struct io_address address = *at;
         struct sockaddr_storage storage;
         address.port = (uint16_t)(low + (start + i) % count);
         const socklen_t size = tcp_to_sockaddr(&address, &storage);
@@ -156,28 +163,25 @@ static int bind_in_range(int fd, const struct io_address *any, uint16_t low, uin
     return -EADDRINUSE;
 }
 
-static int tcp_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn, uint16_t *ret_port)
+/* Of who connects and says nothing we are told a second later, if at all. The NIC may be without its address just now. */
+static int tcp_listen(struct io *io, const struct io_address *at, uint16_t low, uint16_t high,
+                      int *ret_conn, uint16_t *ret_port)
 {
-    struct io_address any = {0}, local;
-    int rc = 0;
-    int fd = descriptor_socket(AF_INET6, SOCK_STREAM, 0);
+    const bool v4 = io_address_is_v4(at);
+    const int fd = descriptor_socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+    struct io_address local;
+    int rc;
 
     (void)io;
-    if (fd >= 0) {
-        set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-        rc = bind_in_range(fd, &any, low, high);
+    if (fd < 0) {
+        return fd;
     }
-    if (fd < 0 || rc == -EADDRNOTAVAIL) { /* no IPv6 here */
-        if (fd >= 0) {
-            descriptor_close(fd);
-        }
-        ip_of_v4(any.ip, &(struct in_addr){.s_addr = INADDR_ANY});
-        fd = descriptor_socket(AF_INET, SOCK_STREAM, 0);
-        if (fd < 0) {
-            return fd;
-        }
-        rc = bind_in_range(fd, &any, low, high);
+    set_int(fd, IPPROTO_IP, IP_FREEBIND, 1);
+    if (!v4) {
+        set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     }
+    set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
+    rc = bind_in_range(fd, at, low, high);
     if (rc == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
         rc = -errno;
     }
@@ -234,6 +238,9 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
         (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
     }
     const socklen_t from_size = tcp_to_sockaddr(&connect_to->from, &from);
+    if (connect_to->from.port == 0) { /* two connections to different peers may share a port */
+        set_int(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    }
     int rc = 0;
     if (from.ss_family == to.ss_family && bind(fd, (struct sockaddr *)&from, from_size) < 0) {
         rc = -errno;

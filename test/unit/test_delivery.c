@@ -1,13 +1,16 @@
 /* test_delivery.c: what an adversary tries against delivery: networks that end for longer than anybody waits, peers
  * that begin anew, numbers that run far. Two transports in one process; their sockets and clocks are under our thumb. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -343,13 +346,24 @@ static void strangers_keep_nobody_out(void **state)
     struct transport_comm *out, *in;
     uint8_t handle[TRANSPORT_HANDLE_SIZE];
     struct transport_listener *listener;
+    struct sockaddr_in address = {0};
+    socklen_t address_size = sizeof(address);
 
     (void)state;
     open_both();
     assert_int_equal(transport_listen(b.transport, 0, handle, &listener), 0);
+    assert_int_equal(b.transport->listening_count, 1);
+    assert_int_equal(
+        getsockname(b.transport->listening[0], (struct sockaddr *)&address, &address_size), 0);
+    assert_int_equal(address.sin_family, AF_INET); /* the NIC's, not everybody's */
+    assert_int_equal(ntohl(address.sin_addr.s_addr), INADDR_LOOPBACK);
     strangers = true;
     connect_comm(&out, &in);
     exchange(out, in, 6, 20000);
+    assert_in_range(b.transport->pending_count, 1, 16); /* all of one address */
+    strangers = false;
+    pass(1100 * NS_PER_MS);
+    assert_int_equal(b.transport->pending_count, 0);
     transport_close_listener(listener);
     close_both(out, in);
 }

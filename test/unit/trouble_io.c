@@ -70,10 +70,10 @@ static void real_random(struct io *io, void *bytes, size_t size)
 {
     REAL(io)->random(REAL(io), bytes, size);
 }
-static int real_listen(struct io *io, uint16_t low, uint16_t high, int *ret_conn,
-                       uint16_t *ret_port)
+static int real_listen(struct io *io, const struct io_address *at, uint16_t low, uint16_t high,
+                       int *ret_conn, uint16_t *ret_port)
 {
-    return REAL(io)->listen(REAL(io), low, high, ret_conn, ret_port);
+    return REAL(io)->listen(REAL(io), at, low, high, ret_conn, ret_port);
 }
 static int real_accept(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
                        struct io_address *ret_peer)
