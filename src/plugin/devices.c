@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "plugin/links.h"
 #include "wire/clock_page.h"
 
 #define FOUND_MAX  64
@@ -151,9 +152,25 @@ static bool better_address(const struct io_address *new, const struct io_address
     return io_address_is_v4(new) && !io_address_is_v4(old);
 }
 
+/* Who names interfaces knows what they are; who names those that he doesn't want leaves the rest to us. */
+static bool is_wanted(const struct ifaddrs *i, const struct io_address *address, const char *filter,
+                      bool loopback, const struct link *links, int link_count)
+{
+    if (filter != NULL && !devices_match(filter, i->ifa_name)) {
+        return false;
+    }
+    if (filter != NULL && filter[0] != '^') {
+        return true;
+    }
+    return ((i->ifa_flags & IFF_LOOPBACK) != 0) == loopback && !is_link_local(address) &&
+           links_carries(links, link_count, i->ifa_name);
+}
+
 static int gather(const struct ifaddrs *list, const char *filter, bool loopback,
                   struct device *found)
 {
+    struct link *links = calloc(LINKS_MAX, sizeof(*links));
+    const int link_count = links != NULL ? links_read(links, LINKS_MAX) : 0;
     int count = 0;
 
     for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
@@ -163,10 +180,7 @@ static int gather(const struct ifaddrs *list, const char *filter, bool loopback,
             strlen(i->ifa_name) >= sizeof(found->name)) {
             continue;
         }
-        if (filter != NULL ? !devices_match(filter, i->ifa_name)
-                           : ((i->ifa_flags & IFF_LOOPBACK) != 0) != loopback ||
-                                 strncmp(i->ifa_name, "docker", 6) == 0 ||
-                                 strncmp(i->ifa_name, "virbr", 5) == 0) {
+        if (!is_wanted(i, &address, filter, loopback, links, link_count)) {
             continue;
         }
         while (k < count && strcmp(found[k].name, i->ifa_name) != 0) {
@@ -184,6 +198,7 @@ static int gather(const struct ifaddrs *list, const char *filter, bool loopback,
             found[k].address = address;
         }
     }
+    free(links);
     return count;
 }
 
@@ -229,15 +244,16 @@ int devices_find(const char *sysfs, const char *filter, struct device *ret_devic
     if (filter != NULL && filter[0] == 0) {
         filter = NULL;
     }
+    const bool named = filter != NULL && filter[0] != '^';
     count = gather(list, filter, false, found);
-    if (count == 0 && filter == NULL) {
-        count = gather(list, NULL, true, found);
+    if (count == 0 && !named) {
+        count = gather(list, filter, true, found);
     }
     freeifaddrs(list);
     for (int i = 0; i < count; i++) {
         describe(sysfs, &found[i]);
     }
-    count = filter == NULL ? same_class(found, count) : count;
+    count = named ? count : same_class(found, count);
     qsort(found, (size_t)count, sizeof(*found), compare);
     count = count < capacity ? count : capacity;
     memcpy(ret_devices, found, (size_t)count * sizeof(*found));

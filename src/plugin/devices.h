@@ -1,10 +1,11 @@
 /* devices.h: this host's NICs as NCCL wants to hear of them: name, place on the PCI bus, identity, speed.
  *
- * Names and addresses come from the kernel (getifaddrs), the rest from sysfs. Whatever is up, has an
- * address and is not the loopback or a container's bridge counts; if nothing is left, the loopback
- * does, so that ranks on one machine work. Of those, slow ones beside fast ones are left out: a management NIC is no
- * fabric's. `FOLIOT_NIC` chooses instead: names or beginnings of
- * names, separated by commas; "=eth0" is that one only, "^docker,lo" all but these. */
+ * Names and addresses come from the kernel (getifaddrs), kinds from rtnetlink (links.h), the rest from sysfs. An interface
+ * counts if it is up, has an address that others can reach (not link-local), and can carry: no loopback, bridge, port of a
+ * bridge, tunnel or dead end, whatever its name. If nothing is left, the loopback does, so that ranks on one machine
+ * work. Of those, slow ones beside fast ones are left out: a management NIC is no fabric's. A filter (FOLIOT_NIC, else
+ * NCCL_SOCKET_IFNAME) chooses instead: names or beginnings of names, separated by commas; "=eth0" is that one
+ * only; "^docker,eth3" all that count but these. */
 #pragma once
 #include <stdint.h>
 
@@ -22,8 +23,8 @@ struct device {
     bool loopback;
 };
 
-/* Fills at most `capacity`, sorted by PCI path, then name: so the order is the same on equal hosts. filter:
- * FOLIOT_NIC's value or NULL. The number found, or -errno. */
+/* Fills at most `capacity`, sorted by PCI path, then name: so the order is the same on equal hosts. filter: as
+ * above, or NULL. The number found, or -errno. */
 MUST_CHECK int devices_find(const char *sysfs, const char *filter, struct device *ret_devices,
                             int capacity);
 /* The filter that lets through the NICs that the agent watches, by its clock page in that folder. False: there is none. */

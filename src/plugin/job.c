@@ -7,15 +7,22 @@
 
 #include "plugin/plugin.h"
 
+/* The environment is the application's: it may change under a pointer. */
+static const char *keep(const char *value, char *kept, size_t size)
+{
+    snprintf(kept, size, "%s", value);
+    return kept;
+}
+
 /* Where the agent of this host looks; a container's own /dev/shm if that isn't to be had. */
 static const char *folder(void)
 {
-    static char runtime[256];
+    static char runtime[256], kept[256];
     const char *wanted = getenv("FOLIOT_JOB_DIR");
     const char *agents = getenv("FOLIOT_RUNTIME_DIR");
 
     if (wanted != NULL) {
-        return wanted[0] != 0 ? wanted : NULL;
+        return wanted[0] != 0 ? keep(wanted, kept, sizeof(kept)) : NULL;
     }
     snprintf(runtime, sizeof(runtime), "%s/jobs",
              agents != NULL && agents[0] != 0 ? agents : "/run/foliot");
@@ -28,14 +35,14 @@ static const char *name(void)
 {
     static const char *const variables[] = {"FOLIOT_JOB", "SLURM_JOB_ID", "JOB_NAME",
                                             "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"};
-    static char meeting[64];
+    static char meeting[64], kept[256];
     const char *address = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
 
     for (size_t i = 0; i < ARRAY_COUNT(variables); i++) {
         const char *value = getenv(variables[i]);
         /* "none" is what torchrun says when nobody said anything */
         if (value != NULL && value[0] != 0 && strcmp(value, "none") != 0) {
-            return value;
+            return keep(value, kept, sizeof(kept));
         }
     }
     if (address == NULL || address[0] == 0) {

@@ -108,7 +108,7 @@ static const char *runtime_folder(void)
     return folder != NULL && folder[0] != 0 ? folder : "/run/foliot";
 }
 
-/* FOLIOT_NIC's; else those that the agent watches, if there is one; else all that look like it. */
+/* FOLIOT_NIC's; else NCCL_SOCKET_IFNAME's; else those that the agent watches, if there is one; else all that can carry. */
 static int find_devices(void)
 {
     char agents[HOST_NIC_MAX * 17 + 2];
@@ -117,7 +117,7 @@ static int find_devices(void)
     if (plugin.found) {
         return 0;
     }
-    if (plugin.settings.nic == NULL && devices_of_agent(runtime_folder(), agents, sizeof(agents))) {
+    if (plugin.settings.nic[0] == 0 && devices_of_agent(runtime_folder(), agents, sizeof(agents))) {
         count = devices_find(plugin.settings.sysfs, agents, plugin.devices,
                              (int)ARRAY_COUNT(plugin.devices));
     }
@@ -128,8 +128,18 @@ static int find_devices(void)
     if (count < 0) {
         return count;
     }
+    if (count == 0) {
+        char text[640];
+        snprintf(
+            text, sizeof(text), "no NIC to use: %s%s%s", plugin.settings.nic[0] != 0 ? "'" : "",
+            plugin.settings.nic,
+            plugin.settings.nic[0] != 0
+                ? "' (FOLIOT_NIC, else NCCL_SOCKET_IFNAME) names none that is up and has an address"
+                : "none is up and has an address that others can reach");
+        say(NULL, TRANSPORT_WARN, text);
+    }
     plugin.device_count = (uint32_t)count;
-    plugin.found = true;
+    plugin.found = count > 0;
     return 0;
 }
 
@@ -290,6 +300,11 @@ __attribute__((destructor)) static void unload(void)
     for (int ms = 0; ms < EXIT_MS && __atomic_load_n(&plugin.alone, __ATOMIC_SEQ_CST) > 0; ms++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
+}
+
+bool plugin_unhinted(void)
+{
+    return plugin.settings.unhinted;
 }
 
 /* -- devices ---------------------------------------------------------------------------------- */

@@ -23,14 +23,15 @@ struct settings {
     uint8_t priority;
     uint8_t traffic_class; /* DSCP << 2 */
     uint16_t port_low, port_high;
-    const char *nic; /* FOLIOT_NIC or NULL */
-    const char *sysfs;
+    bool unhinted; /* NCCL_NET_OPTIONAL_RECV_COMPLETION=0 */
+    char nic[512]; /* FOLIOT_NIC, else NCCL_SOCKET_IFNAME; "": neither */
+    char sysfs[256];
 };
 
 /* From the environment; what can't be understood is warned of and left at its default. */
 void settings_read(struct settings *ret, nccl_logger logger);
 
-/* What the launcher's environment says of the job, for people; strings are the environment's or static. */
+/* What the launcher's environment says of the job, for people; strings are static: the environment may change. */
 struct job_words {
     const char *folder;   /* of the job page; NULL: none is wanted */
     const char *name;     /* NULL: nobody named it */
@@ -47,6 +48,8 @@ struct nic_description {
 };
 
 enum nccl_result plugin_init(nccl_logger logger);
+/* NCCL gives no early-completion hints, because its user doesn't want them. */
+bool plugin_unhinted(void);
 void plugin_finalize(void);
 enum nccl_result plugin_devices(int *count);
 enum nccl_result plugin_describe(int device, struct nic_description *ret);

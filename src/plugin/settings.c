@@ -1,4 +1,5 @@
 /* settings.c: FOLIOT_* of the environment. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -82,12 +83,27 @@ static uint32_t sockets(double wanted)
     return wanted < 16 ? 16 : (uint32_t)wanted;
 }
 
+/* Our own variable; else what was chosen for NCCL's own sockets. */
+static const char *interfaces(void)
+{
+    const char *own = getenv("FOLIOT_NIC"), *nccls = getenv("NCCL_SOCKET_IFNAME");
+
+    return own != NULL && own[0] != 0 ? own : nccls != NULL ? nccls : "";
+}
+
+/* The environment is the application's: it may change under a pointer. */
+static void keep(char *to, size_t size, const char *value)
+{
+    snprintf(to, size, "%s", value);
+}
+
 void settings_read(struct settings *ret, nccl_logger logger)
 {
     static const char *const modes[] = {"off", "observe", "failover", "full", NULL};
     static const char *const priorities[] = {"low", "normal", "high", NULL};
     static const char *const marks[] = {"none", "dscp", NULL};
     const char *sysfs = getenv("FOLIOT_SYSFS");
+    const char *hints = getenv("NCCL_NET_OPTIONAL_RECV_COMPLETION");
 
     *ret = (struct settings){
         .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
@@ -104,8 +120,9 @@ void settings_read(struct settings *ret, nccl_logger logger)
                                              logger, "FOLIOT_PRIORITY", priorities, 1))
                                              << 2
                                        : 0),
-        .nic = getenv("FOLIOT_NIC"),
-        .sysfs = sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys",
+        .unhinted = hints != NULL && strcmp(hints, "0") == 0,
     };
+    keep(ret->nic, sizeof(ret->nic), interfaces());
+    keep(ret->sysfs, sizeof(ret->sysfs), sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys");
     ports(logger, ret);
 }
