@@ -32,6 +32,7 @@ static void usage(FILE *out)
         "  check                          look through the whole store\n"
         "  backup FILE                    copy the store, also while the controller runs\n"
         "  restore FILE                   put a backup in the store's place (controller stopped)\n"
+        "  takeover                       this copy of the store is the fleet's from now on\n"
         "\n"
         "  -c, --config FILE   default " CONTROLLER_CONFIG_DEFAULT " where there is one\n"
         "  -h, --help          this text\n"
@@ -255,6 +256,7 @@ static int command_restore(const char *from)
     r = r < 0 ? r : store_open(&probe, &s, words);
     if (r == 0) {
         r = fleet_renumber(s);
+        r = r < 0 ? r : place_take(s, path);
         store_close(s);
     }
     if (r < 0) {
@@ -264,6 +266,31 @@ static int command_restore(const char *from)
     printf("%s: restored; what was there lies beside it as store.db.damaged. Hosts and tokens are "
            "those of the backup: what "
            "was removed since is back, who joined since must join again\n",
+           path);
+    return EXIT_SUCCESS;
+}
+
+/* After data were moved or copied: whoever types it knows that the other controller won't run again. */
+static int command_takeover(void)
+{
+    struct controller_config config;
+    struct store *s = NULL;
+    char path[CONTROLLER_PATH_SIZE + 32], words[256] = "";
+    if (load_config(&config) < 0) {
+        return EXIT_FAILURE;
+    }
+    snprintf(path, sizeof(path), "%s/store.db", config.data_dir);
+    const struct store_options options_of = {.path = path};
+    int r = store_open(&options_of, &s, words);
+    r = r < 0 ? r : fleet_renumber(s);
+    r = r < 0 ? r : place_take(s, path);
+    store_close(s);
+    if (r < 0) {
+        fprintf(stderr, "foliot-controller: %s\n", words[0] != 0 ? words : strerror(-r));
+        return EXIT_FAILURE;
+    }
+    printf("%s is the fleet's store from now on. Never start the controller that had it before: "
+           "hosts that joined there since the copy must join again here\n",
            path);
     return EXIT_SUCCESS;
 }
@@ -295,6 +322,9 @@ static int run_command(int argc, char **argv)
     }
     if (strcmp(argv[0], "restore") == 0 && argc == 2) {
         return command_restore(argv[1]);
+    }
+    if (strcmp(argv[0], "takeover") == 0 && argc == 1) {
+        return command_takeover();
     }
     usage(stderr);
     return 2;

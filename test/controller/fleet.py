@@ -229,10 +229,10 @@ class Fleet(unittest.TestCase):
                    "--host", name, *[x for nic in nics for x in ("--nic", nic)], "--config", self.path(f"{name}.yaml"),
                    "--state-dir", self.path(f"state-{name}"), *(["--leaf", leaf] if leaf else []), check=check)
 
-    def agent(self, i, name=None):
+    def agent(self, i, name=None, runtime=None):
         name = name or f"h{i}"
         return Process(self, name, self.space(f"h{i}"), self.AGENT, "--config", self.path(f"{name}.yaml"),
-                       environment={"FOLIOT_RUNTIME_DIR": self.path(f"run-{name}")})
+                       environment={"FOLIOT_RUNTIME_DIR": runtime or self.path(f"run-{name}")})
 
     def members(self, *numbers):
         """Joined, started and heard."""

@@ -303,6 +303,40 @@ static int open_jobs(struct agent *a)
     return jobs_new(&a->jobs, folders, host ? 2 : 1);
 }
 
+static int open_clocks(struct agent *a)
+{
+    agent_lldp_open(a);
+    agent_clocks_open(a);
+    return 0;
+}
+
+/* What the start consists of after the configuration is read; a step that fails is named. */
+static int open_parts(struct agent *a)
+{
+    static const struct {
+        const char *what;
+        int (*open)(struct agent *a);
+    } steps[] = {{"NICs and links", agent_nics_open},
+                 {"clocks", open_clocks},
+                 {"the node", start_node},
+                 {"shared pages", agent_pages_open},
+                 {"the event loop", open_loop},
+                 {"agent.sock", agent_server_open},
+                 {"the fleet's settings", agent_settings_open},
+                 {"measurements on demand", agent_measure_open},
+                 {"reports to the controller", agent_uplink_open},
+                 {"jobs' pages", open_jobs},
+                 {"metrics", agent_metrics_open}};
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        const int r = steps[i].open(a);
+        if (r < 0) {
+            agent_say(LOG_ERR, "cannot start: %s: %s", steps[i].what, strerror(-r));
+            return r;
+        }
+    }
+    return 0;
+}
+
 static int open_all(struct agent *a, const struct agent_options *options)
 {
     int r = arena_open(); /* before what lies in it; without one the heap does */
@@ -314,7 +348,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     r = r < 0 ? r : make_directory(a->config->state_dir);
     r = r < 0 ? r : take_lock(a);
     if (r < 0) {
-        return r;
+        return r; /* each said why */
     }
     r = time_source_open(&a->source);
     if (r < 0) {
@@ -330,24 +364,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     if (r < 0) {
         agent_say(LOG_WARNING, "%s: no recording: %s", a->config->state_dir, strerror(-r));
     }
-    r = agent_nics_open(a);
-    if (r == 0) {
-        agent_lldp_open(a);
-        agent_clocks_open(a);
-    }
-    r = r < 0 ? r : start_node(a);
-    r = r < 0 ? r : agent_pages_open(a);
-    r = r < 0 ? r : open_loop(a);
-    r = r < 0 ? r : agent_server_open(a);
-    r = r < 0 ? r : agent_settings_open(a);
-    r = r < 0 ? r : agent_measure_open(a);
-    r = r < 0 ? r : agent_uplink_open(a);
-    r = r < 0 ? r : open_jobs(a);
-    r = r < 0 ? r : agent_metrics_open(a);
-    if (r < 0) {
-        agent_say(LOG_ERR, "cannot start: %s", strerror(-r));
-    }
-    return r;
+    return open_parts(a);
 }
 
 static void close_all(struct agent *a)

@@ -305,15 +305,20 @@ int controller_open(struct controller *c, const struct controller_options *optio
         controller_say(LOG_ERR, "%s", words);
         return r;
     }
-    r = job_open(c);
-    r = r < 0 ? r : fleet_load(c);
-    r = r < 0 || read_only ? r : job_keep_load(c);
-    r = r < 0 ? r : tokens_load(c);
-    r = r < 0 ? r : tenant_refresh(c);
-    r = r < 0 ? r : fleet_config_load(c);
-    r = r < 0 ? r : rotate_load(c);
+    r = read_only ? 0 : place_check(c->store, path);
+    if (r == -ESTALE) {
+        return r;
+    }
+    const char *what = "where it was last";
+    r = r < 0 ? r : (what = "jobs", job_open(c));
+    r = r < 0 ? r : (what = "hosts and NICs", fleet_load(c));
+    r = r < 0 || read_only ? r : (what = "jobs' pasts", job_keep_load(c));
+    r = r < 0 ? r : (what = "tokens", tokens_load(c));
+    r = r < 0 ? r : (what = "tenants", tenant_refresh(c));
+    r = r < 0 ? r : (what = "the fleet's configuration", fleet_config_load(c));
+    r = r < 0 ? r : (what = "the authority's rotation", rotate_load(c));
     if (r < 0) {
-        controller_say(LOG_ERR, "%s: can't be read: %s", path, strerror(-r));
+        controller_say(LOG_ERR, "%s: %s can't be read: %s", path, what, strerror(-r));
     }
     return r;
 }
@@ -382,6 +387,21 @@ static int handed_socket(const char *name)
     return fd;
 }
 
+/* A Unix socket, or one of the loopback address: what goes over it can't be heard elsewhere. */
+static bool stays_here(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    const struct sockaddr_in *in = (const void *)&address;
+    const struct sockaddr_in6 *in6 = (const void *)&address;
+    if (getsockname(fd, (struct sockaddr *)&address, &size) < 0) {
+        return false;
+    }
+    return address.ss_family == AF_UNIX ||
+           (address.ss_family == AF_INET && (ntohl(in->sin_addr.s_addr) >> 24) == 127) ||
+           (address.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
+}
+
 static int open_api(struct controller *c)
 {
     char *key = NULL, *certificate = NULL;
@@ -390,10 +410,12 @@ static int open_api(struct controller *c)
         r = tls_read_file(c->config.api_key, &key);
         r = r < 0 ? r : tls_read_file(c->config.api_certificate, &certificate);
     }
-    const bool plain = controller_api_plain(&c->config);
+    const int handed = handed_socket("api");
+    const bool plain = c->api_plain = handed == 0 ? controller_api_plain(&c->config)
+                                                  : c->config.api_key[0] == 0 && stays_here(handed);
     const struct http_server_config api = {.loop = c->loop,
                                            .address = c->config.api_listen,
-                                           .socket = handed_socket("api"),
+                                           .socket = handed,
                                            .key = plain         ? NULL
                                                   : key != NULL ? key
                                                                 : c->api_key,
@@ -532,6 +554,31 @@ static void write_ports(struct controller *c)
     }
 }
 
+/* What the start consists of after the store is open; a step that fails is named. */
+static int open_all(struct controller *c)
+{
+    static const struct {
+        const char *what;
+        int (*open)(struct controller *c);
+    } steps[] = {{"the event loop", open_loop},
+                 {"threads beside the store", open_workers},
+                 {"service levels", levels_load},
+                 {"measurements on demand", measures_open},
+                 {"the declared topology", declared_load},
+                 {"the fabric", fabric_open},
+                 {"alert rules and incidents", alarm_open},
+                 {"the agents' port", open_agents},
+                 {"the API's port", open_api}};
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        const int r = steps[i].open(c);
+        if (r < 0) {
+            controller_say(LOG_ERR, "cannot start: %s: %s", steps[i].what, strerror(-r));
+            return r;
+        }
+    }
+    return 0;
+}
+
 int controller_run(const struct controller_options *options)
 {
     struct controller *c = calloc(1, sizeof(*c));
@@ -540,15 +587,7 @@ int controller_run(const struct controller_options *options)
     }
     c->started_ns = controller_utc_ns();
     int r = controller_open(c, options, false);
-    r = r < 0 ? r : open_loop(c);
-    r = r < 0 ? r : open_workers(c);
-    r = r < 0 ? r : levels_load(c);
-    r = r < 0 ? r : measures_open(c);
-    r = r < 0 ? r : declared_load(c);
-    r = r < 0 ? r : fabric_open(c);
-    r = r < 0 ? r : alarm_open(c);
-    r = r < 0 ? r : open_agents(c);
-    r = r < 0 ? r : open_api(c);
+    r = r < 0 ? r : open_all(c);
     if (r == 0) {
         open_api_local(c);
         write_ports(c);
@@ -556,8 +595,8 @@ int controller_run(const struct controller_options *options)
         controller_say(LOG_INFO,
                        "foliot-controller " FOLIOT_VERSION
                        ": %u hosts; agents on port %u, API on http%s port %u",
-                       c->member_count, http_server_port(c->agents),
-                       controller_api_plain(&c->config) ? "" : "s", http_server_port(c->api));
+                       c->member_count, http_server_port(c->agents), c->api_plain ? "" : "s",
+                       http_server_port(c->api));
         sd_notifyf(0, "READY=1\nSTATUS=%u hosts", c->member_count);
         r = sd_event_loop(c->loop);
         sd_notify(0, "STOPPING=1");
@@ -575,7 +614,9 @@ int controller_run(const struct controller_options *options)
     sd_event_source_disable_unref(c->second_timer);
     controller_close(c);
     sd_event_unref(c->loop);
-    const int code = r < 0 || c->exit_code != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    const int code = r == -ESTALE                 ? CONTROLLER_EXIT_COPY
+                     : r < 0 || c->exit_code != 0 ? EXIT_FAILURE
+                                                  : EXIT_SUCCESS;
     free(c);
     return code;
 }

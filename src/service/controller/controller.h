@@ -72,7 +72,7 @@ struct controller_config {
 MUST_CHECK int controller_config_load(const char *path, bool must_be, struct controller_config *ret,
                                       struct config_error *error);
 
-/* The API without TLS: only on the loopback address, and only without a key of its own. */
+/* The API without TLS, where the address is ours to choose: only on the loopback address, and only without a key of its own. */
 bool controller_api_plain(const struct controller_config *config);
 
 struct fleet_path { /* one that arrives at a NIC of the host */
@@ -233,6 +233,7 @@ struct controller {
     struct remote *remote;
     struct alerting *alerting; /* NULL: of a command line that doesn't serve */
     bool commit_armed, store_broken;
+    bool api_plain; /* without TLS */
     int exit_code;
     struct json_writer json;
     struct message_arena batch_arena, report_arena;
@@ -362,6 +363,14 @@ struct token *token_find(struct controller *c, const void *secret, size_t size, 
                          bool spent_too);
 
 struct token *token_by_id(struct controller *c, int64_t id); /* NULL: no such, or expired */
+
+/* ---- place.c ---- */
+#define CONTROLLER_EXIT_COPY 78 /* sysexits' EX_CONFIG: the unit doesn't start it again */
+/* Is the store at this path the file that the fleet's controller last had? A store without a place gets this one.
+ * -ESTALE: it is a copy, which was logged. */
+MUST_CHECK int place_check(struct store *s, const char *path);
+/* From now on it is this one. */
+MUST_CHECK int place_take(struct store *s, const char *path);
 
 /* ---- member.c ---- */
 struct fleet_join;

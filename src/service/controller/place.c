@@ -1,0 +1,115 @@
+/* place.c: which copy of a store is the fleet's. Two controllers that serve copies of one store give the same NIC number to
+ * two hosts, and their histories fork. So a store keeps which file it is, on which machine: a copy is another file.
+ *
+ * A file is known by its inode and its time of birth, which it keeps over restarts, remounts and a move of its disk. A
+ * machine is known by its id. A copy of a whole disk on a machine with the same id, as of a virtual machine that is cloned,
+ * has both: that isn't found here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <systemd/sd-id128.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "service/controller/controller.h"
+
+#define PLACE_NAME "place"
+/* Of this program alone: what is kept here tells nothing of the machine to others. */
+#define PLACE_SALT SD_ID128_MAKE(66, 6f, 6c, 69, 6f, 74, 2d, 70, 6c, 61, 63, 65, 00, 00, 00, 01)
+
+struct store_place {
+    uint64_t inode, born_ns; /* born 0: this file system doesn't tell */
+    char machine[33];        /* "-": it has no id */
+    char host[65];
+    int64_t since_s; /* UTC */
+};
+
+static int look(const char *path, struct store_place *ret)
+{
+    struct statx file;
+    sd_id128_t id;
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &file) < 0) {
+        return -errno;
+    }
+    *ret = (struct store_place){.inode = file.stx_ino, .machine = "-", .since_s = time(NULL)};
+    if ((file.stx_mask & STATX_BTIME) != 0) {
+        ret->born_ns = (uint64_t)file.stx_btime.tv_sec * NS_PER_S + file.stx_btime.tv_nsec;
+    }
+    if (sd_id128_get_machine_app_specific(PLACE_SALT, &id) == 0) {
+        sd_id128_to_string(id, ret->machine);
+    }
+    if (gethostname(ret->host, sizeof(ret->host) - 1) < 0 || ret->host[0] == 0) {
+        snprintf(ret->host, sizeof(ret->host), "-");
+    }
+    return 0;
+}
+
+static bool same(const struct store_place *x, const struct store_place *y)
+{
+    return x->inode == y->inode &&
+           (x->born_ns == y->born_ns || x->born_ns == 0 || y->born_ns == 0) &&
+           (strcmp(x->machine, y->machine) == 0 || x->machine[0] == '-' || y->machine[0] == '-');
+}
+
+/* -ENOENT: a new store, or one of before this was kept. */
+static int kept(struct store *s, struct store_place *ret)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int r = store_get(s, PLACE_NAME, &text, &size);
+    char *line = r == 0 ? strndup(text, size) : NULL;
+    *ret = (struct store_place){0};
+    if (r == 0) {
+        r = line != NULL && sscanf(line, "%" SCNu64 " %" SCNu64 " %32s %64s %" SCNd64, &ret->inode,
+                                   &ret->born_ns, ret->machine, ret->host, &ret->since_s) == 5
+                ? 0
+                : -ENOENT;
+    }
+    free(line);
+    free(text);
+    return r;
+}
+
+int place_take(struct store *s, const char *path)
+{
+    struct store_place here;
+    char text[256];
+    int r = look(path, &here);
+    if (r < 0) {
+        return r;
+    }
+    const int n = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %s %s %" PRId64, here.inode,
+                           here.born_ns, here.machine, here.host, here.since_s);
+    r = store_put(s, PLACE_NAME, text, (size_t)n);
+    return r < 0 ? r : store_commit(s);
+}
+
+int place_check(struct store *s, const char *path)
+{
+    struct store_place here, there;
+    char since[32] = "";
+    int r = kept(s, &there);
+    if (r == -ENOENT) {
+        return place_take(s, path);
+    }
+    r = r < 0 ? r : look(path, &here);
+    if (r < 0 || same(&here, &there)) {
+        return r;
+    }
+    struct tm tm;
+    const time_t at = (time_t)there.since_s;
+    if (gmtime_r(&at, &tm) != NULL) {
+        strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S UTC", &tm);
+    }
+    controller_say(LOG_ERR,
+                   "%s is a copy: expected the file that host %s has had since %s, found another "
+                   "one on host %s. Two controllers of one fleet give the same NIC number to two "
+                   "hosts. If that one is gone for good: foliot-controller takeover",
+                   path, there.host, since, here.host);
+    return -ESTALE;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""test_start.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: what a start refuses, and whether it tells why."""
+import os
+import shutil
+import sys
+import unittest
+
+import fleet
+
+HANDED = """
+import os, socket, sys
+listening = socket.create_server((sys.argv[1], 7639), family=socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
+os.dup2(listening.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="api")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class Start(fleet.Fleet):
+    HOSTS = 2
+
+    def started(self, *command):
+        return fleet.Process(self, "handed", self.space("c"), *command)
+
+    def refused(self, folder):
+        """Exit status and log of a controller that serves the data of that folder."""
+        self.write("controller.yaml", f"data_dir: {self.path(folder)}\nlisten: 10.90.0.1:7638\napi_listen: 127.0.0.1:7639\n")
+        done = self.command(check=False)
+        return done.returncode, done.stderr
+
+    def test_a_copy_of_the_data_does_not_start(self):
+        c = self.start(uses=10)
+        self.join(0)
+        shutil.copytree(self.path("data"), self.path("copy"), ignore=shutil.ignore_patterns("*.sock"))  # of a running one, with its log beside it
+        self.assertEqual(c.stop(), 0)
+        code, text = self.refused("copy")
+        self.assertEqual(code, 78, text)
+        self.assertIn("copy/store.db is a copy", text)
+        self.assertIn("foliot-controller takeover", text)
+        for command in (("token", "join"), ("token", "api", "viewer")):  # nor does it let anybody in
+            self.assertIn("is a copy", self.command(*command, check=False).stderr)
+        os.rename(self.path("data"), self.path("moved"))  # the same file under another name is no copy
+        self.write("controller.yaml", f"data_dir: {self.path('moved')}\nlisten: 10.90.0.1:7638\napi_listen: 127.0.0.1:7639\n")
+        self.assertEqual(self.controller().stop(), 0)
+        # whoever knows that the other one is gone says so, and agents follow
+        self.write("controller.yaml", f"data_dir: {self.path('copy')}\nlisten: 10.90.0.1:7638\napi_listen: 127.0.0.1:7639\n"
+                   "report: 1s\nbeat: 300ms\n")
+        self.assertIn("is the fleet's store from now on", self.command("takeover").stdout)
+        self.controller()
+        self.join(1)
+        self.assertEqual([n["nic"] for n in self.get("/api/v1/nics")["items"]], [0, 1, 2, 3])
+
+    def test_a_restored_backup_starts(self):
+        c = self.start()
+        self.command("backup", self.path("backup.db"))
+        self.assertEqual(c.stop(), 0)
+        self.command("restore", self.path("backup.db"))
+        self.assertEqual(self.controller().stop(), 0)
+
+    def test_a_handed_socket_is_plain_on_the_loopback_address_only(self):
+        self.init()
+        program = [sys.executable, "-c", HANDED]
+        for address, plain in (("127.0.0.1", True), ("10.90.0.1", False), ("0.0.0.0", False), ("::", False), ("::1", True)):
+            with self.subTest(address):
+                c = self.started(*program, address, self.CONTROLLER, "--config", self.path("controller.yaml"))
+                c.wait_log("API on " + ("http port" if plain else "https port"))
+                client = fleet.connect(self.space("c"), {"0.0.0.0": "10.90.0.1", "::": "::1"}.get(address, address), 7639)
+                client.settimeout(fleet.IO_S)
+                client.sendall(b"GET /api/v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + self.admin.encode() + b"\r\n\r\n")
+                try:
+                    answer = client.recv(100)
+                except OSError:
+                    answer = b""
+                client.close()
+                self.assertEqual(answer.startswith(b"HTTP/1.1 200"), plain, answer)
+                self.assertEqual(c.stop(), 0)
+
+    def test_the_step_that_fails_is_named(self):
+        self.init()
+        taken = self.listen("10.90.0.1", 7638)
+        text = self.command(check=False).stderr
+        self.assertIn("cannot start: the agents' port: Address already in use", text)
+        taken.close()
+        self.write("controller.yaml", self.read(self.path("controller.yaml")).replace("10.90.0.1:7638", "10.90.0.9:7638"))
+        self.assertIn("cannot start: the agents' port: Cannot assign requested address", self.command(check=False).stderr)
+        self.write("controller.yaml", self.read(self.path("controller.yaml")).replace("10.90.0.9:7638", "10.90.0.1:7638"))
+        c = self.controller()
+        self.join(0)
+        agent = self.agent(0, runtime=self.path("run-" + 60 * "x"))
+        agent.wait_log("cannot start: agent.sock: File name too long")
+        self.assertEqual(agent.process.wait(fleet.IO_S), 1)
+        c.stop()
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    fleet.Fleet.CONTROLLER, fleet.Fleet.AGENT, fleet.Fleet.FOLIOT = sys.argv[1:4]
+    del sys.argv[1:4]
+    unittest.main(verbosity=2)
