@@ -1,6 +1,6 @@
 /* job_sim.c: jobs over the real transport in the simulator (sim/job_world.h): rows of what no lab can show.
  *
- *   job_sim [FAULTS [HOURS [DAYS [RANKS [NICS]]]]]
+ *   job_sim [FAULTS [HOURS [DAYS [RANKS [NICS [LATE]]]]]]
  *
  * chaos   worlds by chance until so many faults were injected: bytes lost, doubled, corrupted, late, and errors, while one
  *         path was left
@@ -9,7 +9,8 @@
  * star    one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all talk to each other:
  *         that one in full, with all its lane sets: how many connections it has
  * brownout   one link of four carries a tenth, five times (alone: job_sim 0 0 0 0 0)
- * contended  two all-reduces of NICS NICs (0: not), against ECMP and against spraying */
+ * contended  two all-reduces of NICS NICs (0: not), against ECMP and against spraying
+ * late    LATE worlds of senders that closed, were stopped, and of receivers that come after the patience */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,29 @@ static void chaos(struct report *report, uint64_t wanted)
                      enough ? 1e7 : REPORT_NONE, REPORT_HIGHER, note);
     report_simulated(report, "sim.job.wrong", wrongs - before, "worlds", 0, 0, REPORT_LOWER,
                      "lost, doubled, corrupted, late, stuck, or an error while a path was left");
+}
+
+/* -- late receivers --------------------------------------------------------------------------- */
+
+static void late(struct report *report, uint64_t worlds)
+{
+    const int before = wrongs;
+    uint64_t messages = 0, half = 0;
+    struct job_world_result one;
+    char note[160];
+
+    for (uint64_t seed = 1; seed <= worlds; seed++) {
+        struct job_world_config config;
+        job_world_late(&config, seed);
+        play(&config, "late", &one);
+        messages += one.messages;
+        half += config.freeze_ns != 0;
+    }
+    snprintf(note, sizeof(note),
+             "%llu worlds, %llu messages; in %llu the sender was stopped beyond the patience",
+             (unsigned long long)worlds, (unsigned long long)messages, (unsigned long long)half);
+    report_simulated(report, "sim.job.late_receivers.lost", wrongs - before, "worlds", 0, 0,
+                     REPORT_LOWER, note);
 }
 
 /* -- nothing is wrong ------------------------------------------------------------------------- */
@@ -313,11 +337,13 @@ static struct {
     uint64_t faults;
     double hours, days;
     uint32_t ranks, nics;
+    uint64_t late;
 } asked;
 static int *wrong_parts; /* shared with the processes */
 
 enum part {
     PART_CHAOS,
+    PART_LATE,
     PART_BROWNOUT,
     PART_STAR_512,
     PART_STAR_64,
@@ -334,6 +360,11 @@ static void measure(struct report *report, int part)
     case PART_CHAOS:
         if (asked.faults > 0) {
             chaos(report, asked.faults);
+        }
+        break;
+    case PART_LATE:
+        if (asked.late > 0) {
+            late(report, asked.late);
         }
         break;
     case PART_BROWNOUT:
@@ -382,6 +413,7 @@ int main(int argc, char **argv)
     asked.days = argc > 3 ? strtod(argv[3], NULL) : 0;
     asked.ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 512;
     asked.nics = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 1024;
+    asked.late = argc > 6 ? strtoull(argv[6], NULL, 10) : 0;
     report_init(&report, "job-sim", argc, argv);
     wrong_parts = parallel_memory(PART_COUNT * sizeof(*wrong_parts));
     if (wrong_parts == NULL) {

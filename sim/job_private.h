@@ -102,7 +102,10 @@ struct process {
     uint32_t index;
     bool killed, starved;
     int64_t paused_until;
-    int64_t wake; /* earliest RUN that is meant; INT64_MAX: none */
+    int64_t
+        late_until; /* late_ns: receivers of what it sent wait so long; 0: it hasn't closed all yet */
+    uint32_t sending; /* late_ns: flows that it hasn't closed yet */
+    int64_t wake;     /* earliest RUN that is meant; INT64_MAX: none */
     int64_t ran_at;
     struct prng prng;
     /* descriptors */

@@ -99,6 +99,23 @@ static struct transport *of(struct job_world *w, uint32_t process)
     return w->processes[process].transport;
 }
 
+/* It closed one of the flows that it sends on. */
+static void closed_late(struct job_world *w, struct process *p)
+{
+    if (w->config.late_ns != 0 && --p->sending == 0) {
+        p->paused_until = w->now + w->config.freeze_ns;
+        p->late_until = w->now + w->config.late_ns;
+    }
+}
+
+/* Receivers of what that process sent may begin. */
+static bool is_late_enough(struct job_world *w, const struct flow *f)
+{
+    const int64_t until = w->processes[f->from].late_until;
+
+    return w->config.late_ns == 0 || (until != 0 && w->now >= until);
+}
+
 /* What was posted is the owner's again. */
 static void side_close(struct job_world *w, struct flow *f, struct side *side)
 {
@@ -107,6 +124,9 @@ static void side_close(struct job_world *w, struct flow *f, struct side *side)
     }
     side->comm = NULL;
     side->state = SIDE_OVER;
+    if (side == &f->out) {
+        closed_late(w, &w->processes[f->from]);
+    }
     for (uint32_t i = 0; i < w->config.depth; i++) {
         struct slot *slot = &side->slots[i];
         if (slot->request != NULL || slot->filled == UINT32_MAX) {
@@ -155,7 +175,8 @@ static void on_error(struct job_world *w, struct flow *f, struct side *side, int
 static void again(struct job_world *w, struct flow *f)
 {
     const bool more = !w->calm && !w->processes[f->from].killed && !w->processes[f->to].killed &&
-                      w->config.step_ns == 0 && !(w->last_came && f->excused);
+                      w->config.step_ns == 0 && w->config.late_ns == 0 &&
+                      !(w->last_came && f->excused);
 
     if (f->out.state != SIDE_OVER || f->in.state != SIDE_OVER || f->over) {
         return;
@@ -229,6 +250,9 @@ static void send_next(struct job_world *w, struct flow *f, struct side *side)
         }
         slot->size = slot->room = size;
         slot->done = false;
+        if (w->config.drowsy_ns != 0 && w->processes[f->to].paused_until == 0) {
+            w->processes[f->to].paused_until = w->now + w->config.drowsy_ns;
+        }
         f->sent_at[side->next % w->config.depth] = w->now;
         side->next++;
         if (w->config.gap_ns > 0) {
@@ -310,7 +334,7 @@ static void post_next(struct job_world *w, struct flow *f, struct side *side)
     const uint32_t wanted = w->config.messages + (f->surplus ? 2 : 0);
 
     while (side->state == SIDE_OPEN && side->next < wanted && released(w, side->next) &&
-           side->next - side->over < w->config.depth) {
+           is_late_enough(w, f) && side->next - side->over < w->config.depth) {
         struct slot *slot = slot_of(w, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         const uint32_t room = size + (uint32_t)(seed_of(f, side->next) >> 32) % SLACK;
@@ -481,6 +505,7 @@ int rank_start(struct job_world *w)
                 struct flow *f = &w->flows[w->flow_count];
                 *f = (struct flow){.index = w->flow_count, .from = from, .to = to};
                 f->from_nic = f->to_nic = k % w->config.nics;
+                w->processes[from].sending++;
                 take_part(&w->processes[from], w->flow_count);
                 take_part(&w->processes[to], w->flow_count);
                 w->flow_count++;

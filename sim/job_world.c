@@ -501,6 +501,48 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     finish(w);
 }
 
+/* -- late receivers --------------------------------------------------------------------------- */
+
+void job_world_late(struct job_world_config *ret_config, uint64_t seed)
+{
+    struct prng prng, *p = &prng;
+
+    prng_init(p, hash_u64(seed, 78));
+    const bool faults = prng_below(p, 4) == 0;
+    const int64_t patience = (faults ? 4 : 1) * NS_PER_S; /* a lost SYN goes again after a second */
+    *ret_config = (struct job_world_config){
+        .seed = seed,
+        .hosts = 2 + (uint32_t)prng_below(p, 2),
+        .nics = 1 + (uint32_t)prng_below(p, 2),
+        .leaves = 2,
+        .spines = 2,
+        .host_bps = 10000000000LL,
+        .trunk_bps = 10000000000LL,
+        .delay_ns = 5 * NS_PER_US,
+        .pattern = JOB_INCAST,
+        .comms = 1 + (uint32_t)prng_below(p, 4),
+        .lanes = 1 + (uint32_t)prng_below(p, 4),
+        .old_every = prng_below(p, 4) == 0 ? 2 : 0,
+        .checksum = prng_below(p, 2) == 0,
+        .patience_ns = patience,
+        .messages = 1 + (uint32_t)prng_below(p, 32),
+        .size_max = prng_below(p, 2) == 0 ? 8 : 8192,
+        .whole = prng_below(p, 2) == 0,
+        .depth = 1 + (uint32_t)prng_below(p, 16),
+        .poll_ns = 20 * NS_PER_MS,
+        .buffer_log2 = 15 + (uint32_t)prng_below(p, 2) * 2,
+        .fault_gap_ns = faults ? 100 * NS_PER_MS : 0,
+        .fault_ns = 20 * NS_PER_MS,
+        .fault_mask = 1u << JOB_FAULT_RESET | 1u << JOB_FAULT_LOSS | 1u << JOB_FAULT_TRUNK_HOLE |
+                      1u << JOB_FAULT_STRANGER,
+        .run_ns = 3 * patience,
+        .rto_min_ns = 5 * NS_PER_MS,
+        .late_ns = patience + patience / 2 + (int64_t)prng_below(p, NS_PER_S),
+        .freeze_ns = prng_below(p, 2) == 0 ? 0 : patience + patience / 4,
+        .drowsy_ns = prng_below(p, 2) == 0 ? 0 : patience / 2,
+    };
+}
+
 /* -- what anybody may try --------------------------------------------------------------------- */
 
 void job_world_chance(struct job_world_config *ret_config, uint64_t seed)

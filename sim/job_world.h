@@ -93,7 +93,11 @@ struct job_world_config {
     bool carrier_unknown;    /* there is no counter */
     bool starved;            /* processes are run late: up to 50 ms, at times 700 ms */
     bool skewed;             /* raw clocks differ by offset and rate; else all are alike */
-    bool say;                /* what the transports say goes to stderr */
+    /* Late receivers (JOB_INCAST, messages of at most 8 KiB, at most 32 a communicator): nothing is received before so long after
+     * a process has closed all that it sends on. It is stopped for freeze_ns of that; its receiver for drowsy_ns, from the first
+     * message on. 0: no */
+    int64_t late_ns, freeze_ns, drowsy_ns;
+    bool say; /* what the transports say goes to stderr */
 };
 
 struct job_world_result {
@@ -127,6 +131,8 @@ struct job_world_result {
     int64_t error_ns;              /* KILL, PART: from then to the last error */
 };
 
+/* Closed senders and late receivers, by chance from the seed. */
+void job_world_late(struct job_world_config *ret_config, uint64_t seed);
 /* What anybody may try: everything by chance from the seed, `intensity` faults per second. */
 void job_world_chance(struct job_world_config *ret_config, uint64_t seed);
 void job_world_run(const struct job_world_config *config, struct job_world_result *ret_result);

@@ -116,6 +116,26 @@ static void test_seeds(void **state)
     assert_true(sum.faults > 300 && sum.messages > 500 && sum.failovers > 50 && sum.comms > 50);
 }
 
+/* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. */
+static void test_late_receivers(void **state)
+{
+    struct job_world_result one;
+    uint64_t messages = 0;
+
+    (void)state;
+    planted = NONE;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct job_world_config config;
+        job_world_late(&config, seed);
+        job_world_run(&config, &one);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
+        }
+        messages += one.messages;
+    }
+    assert_true(messages > 3000);
+}
+
 static void test_one_seed_one_trace(void **state)
 {
     struct job_world_result a, b, other;
@@ -173,6 +193,7 @@ int main(void)
     static int bugs[] = {NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_one_seed_one_trace),
         cmocka_unit_test_prestate(is_noticed, &bugs[0]),
         cmocka_unit_test_prestate(is_noticed, &bugs[1]),
