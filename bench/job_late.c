@@ -121,7 +121,7 @@ static void rank_open(struct rank *r, int patience)
 
     snprintf(text, sizeof(text), "%.3f", patience / 1e3);
     setenv("FOLIOT_PATIENCE", text, 1);
-    setenv("FOLIOT_CHECKSUM", r->w->checksum ? "1" : "0", 1);
+    setenv("FOLIOT_CHECKSUM", r->w->checksum ? "2" : "0", 1);
     ranks_open(&r->net, r->w->plugin, &r->context);
 }
 

@@ -4,7 +4,8 @@
  * GPU may read before they are reported done (LL and LL128) are written by the transport in ascending order from
  * verified bytes. From v9 on NCCL's early-completion hint tells which they are, unless its user turned the hint off
  * (NCCL_NET_OPTIONAL_RECV_COMPLETION=0); without a hint they are told by their size.
- * The hint itself is never taken up: a receive is done when its bytes are there. */
+ * The hint itself is never taken up: a receive is done when its bytes are there. No table offers merged NICs (make_merged
+ * is NULL): a set of lanes begins at one NIC. */
 #include <string.h>
 
 #include "plugin/plugin.h"
@@ -198,16 +199,6 @@ DESCRIBE(11, SIZES(p); merged_v9(&p->merged, &nic.merged); p->multi_request_max 
 DESCRIBE(12, SIZES(p); p->merged = nic.merged; p->multi_request_max = 1; p->rail = NCCL_UNDEFINED;
          p->plane = NCCL_UNDEFINED)
 
-static enum nccl_result make_merged_v9(int *device, struct nccl_merged *merged)
-{
-    return plugin_merge(device, merged->count, merged->devices);
-}
-
-static enum nccl_result make_merged_v12(int *device, struct nccl_merged_v12 *merged)
-{
-    return plugin_merge(device, merged->count, merged->devices);
-}
-
 /* -- life and connections, by version --------------------------------------------------------- */
 
 static enum nccl_result init_v10(nccl_logger logger, nccl_profiler_callback profiler)
@@ -327,7 +318,6 @@ const struct nccl_net_v9 ncclNetPlugin_v9 = {
     .reg_mr = reg_mr,
     .isend = isend_v9,
     .irecv = irecv_v9,
-    .make_merged = make_merged_v9,
 };
 const struct nccl_net_v10 ncclNetPlugin_v10 = {
     COMMON,
@@ -339,7 +329,6 @@ const struct nccl_net_v10 ncclNetPlugin_v10 = {
     .reg_mr = reg_mr,
     .isend = isend,
     .irecv = irecv_v10,
-    .make_merged = make_merged_v9,
 };
 const struct nccl_net_v11 ncclNetPlugin_v11 = {
     COMMON,
@@ -351,7 +340,6 @@ const struct nccl_net_v11 ncclNetPlugin_v11 = {
     .reg_mr = reg_mr,
     .isend = isend,
     .irecv = irecv_v10,
-    .make_merged = make_merged_v9,
     .finalize = finalize,
 };
 const struct nccl_net_v12 ncclNetPlugin_v12 = {
@@ -364,6 +352,5 @@ const struct nccl_net_v12 ncclNetPlugin_v12 = {
     .reg_mr = reg_mr,
     .isend = isend,
     .irecv = irecv_v10,
-    .make_merged = make_merged_v12,
     .finalize = finalize,
 };

@@ -27,11 +27,6 @@ struct plugin {
     struct device
         devices[HOST_NIC_MAX]; /* found once: NCCL keeps the names for the life of the process */
     uint32_t device_count;
-    struct {
-        struct nccl_merged_v12 parts;
-        char name[64];
-    } merged[PLUGIN_VIRTUAL_MAX];
-    uint32_t merged_count;
     struct tcp *tcp;
     struct transport *transport;
     pthread_mutex_t words_lock; /* the last in the order */
@@ -317,117 +312,56 @@ enum nccl_result plugin_devices(int *count)
     return NCCL_SUCCESS;
 }
 
-/* The physical device behind a number, merged ones by their first part. -1: there is none. */
-static int physical(int device)
+static bool known(int device)
 {
-    if (device >= 0 && (uint32_t)device < plugin.device_count) {
-        return device;
-    }
-    if (device >= 0 && (uint32_t)device < plugin.device_count + plugin.merged_count) {
-        return plugin.merged[(uint32_t)device - plugin.device_count].parts.devices[0];
-    }
-    return -1;
+    return device >= 0 && (uint32_t)device < plugin.device_count;
 }
 
 enum nccl_result plugin_describe(int device, struct nic_description *ret)
 {
-    const int first = physical(device);
     struct device *nic;
 
-    if (first < 0) {
+    if (!known(device)) {
         return NCCL_INVALID_ARGUMENT;
     }
-    nic = &plugin.devices[first];
+    nic = &plugin.devices[device];
     *ret = (struct nic_description){.name = nic->name,
                                     .pci_path = nic->pci_path[0] != 0 ? nic->pci_path : NULL,
                                     .guid = nic->guid,
                                     .speed_mbps = (int)nic->speed_mbps,
-                                    .merged = {.count = 1, .devices = {first}}};
-    if ((uint32_t)device >= plugin.device_count) {
-        const uint32_t k = (uint32_t)device - plugin.device_count;
-        ret->name = plugin.merged[k].name;
-        ret->merged = plugin.merged[k].parts;
-        ret->speed_mbps = 0;
-        for (int i = 0; i < ret->merged.count; i++) {
-            ret->speed_mbps += (int)plugin.devices[ret->merged.devices[i]].speed_mbps;
-        }
-    }
+                                    .merged = {.count = 1, .devices = {device}}};
     return NCCL_SUCCESS;
-}
-
-/* "eth0+eth1", cut where it must be. */
-static void merged_name(const struct nccl_merged_v12 *parts, char *name, size_t size)
-{
-    size_t used = 0;
-
-    for (int i = 0; i < parts->count; i++) {
-        char one[sizeof(plugin.devices[0].name) + 1];
-        const int n = snprintf(one, sizeof(one), "%s%s", i > 0 ? "+" : "",
-                               plugin.devices[parts->devices[i]].name);
-        if (n > 0 && used + (size_t)n < size) {
-            memcpy(name + used, one, (size_t)n);
-            used += (size_t)n;
-        }
-    }
-    name[used] = 0;
-}
-
-enum nccl_result plugin_merge(int *device, int count, const int *devices)
-{
-    struct nccl_merged_v12 parts = {.count = count};
-
-    if (count < 1 || count > NCCL_DEVICES_PER_NIC_V12) {
-        return NCCL_INVALID_USAGE;
-    }
-    for (int i = 0; i < count; i++) {
-        if (devices[i] < 0 || (uint32_t)devices[i] >= plugin.device_count) {
-            return NCCL_INVALID_ARGUMENT;
-        }
-        parts.devices[i] = devices[i];
-    }
-    pthread_mutex_lock(&plugin.lock);
-    const uint32_t k = plugin.merged_count;
-    if (k < PLUGIN_VIRTUAL_MAX) {
-        plugin.merged[k].parts = parts;
-        merged_name(&parts, plugin.merged[k].name, sizeof(plugin.merged[k].name));
-        *device = (int)(plugin.device_count + k);
-        plugin.merged_count++;
-    }
-    pthread_mutex_unlock(&plugin.lock);
-    return k < PLUGIN_VIRTUAL_MAX ? NCCL_SUCCESS : NCCL_INVALID_USAGE;
 }
 
 /* -- connections ------------------------------------------------------------------------------ */
 
 enum nccl_result plugin_listen(int device, void *handle, void **listen_comm)
 {
-    const int nic = physical(device);
     struct transport_listener *listener = NULL;
     int rc;
 
     *listen_comm = NULL;
-    if (nic < 0 || plugin.transport == NULL) {
+    if (!known(device) || plugin.transport == NULL) {
         return NCCL_INVALID_ARGUMENT;
     }
-    rc = transport_listen(plugin.transport, (uint32_t)nic, handle, &listener);
+    rc = transport_listen(plugin.transport, (uint32_t)device, handle, &listener);
     *listen_comm = listener;
     return plugin_failed(rc);
 }
 
 enum nccl_result plugin_connect(int device, void *handle, void **send_comm)
 {
-    const int nic = physical(device);
     struct transport_comm *comm = NULL;
     uint64_t state;
     int rc;
 
     *send_comm = NULL;
-    if (nic < 0 || plugin.transport == NULL) {
+    if (!known(device) || plugin.transport == NULL) {
         return NCCL_INVALID_ARGUMENT;
     }
     /* NCCL passes the same bytes at each poll; where we are in connecting lies among them. */
     memcpy(&state, (char *)handle + STATE_OFFSET, sizeof(state));
-    rc = transport_connect(plugin.transport, (uint32_t)nic, handle, &state, &comm);
+    rc = transport_connect(plugin.transport, (uint32_t)device, handle, &state, &comm);
     memcpy((char *)handle + STATE_OFFSET, &state, sizeof(state));
     *send_comm = comm;
     return plugin_failed(rc);

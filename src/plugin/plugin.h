@@ -8,7 +8,6 @@
 #include "transport/transport.h"
 
 #define PLUGIN_NAME        "Foliot"
-#define PLUGIN_VIRTUAL_MAX 32 /* merged NICs */
 
 enum plugin_mode { PLUGIN_OFF, PLUGIN_OBSERVE, PLUGIN_FAILOVER, PLUGIN_FULL };
 
@@ -53,7 +52,6 @@ bool plugin_unhinted(void);
 void plugin_finalize(void);
 enum nccl_result plugin_devices(int *count);
 enum nccl_result plugin_describe(int device, struct nic_description *ret);
-enum nccl_result plugin_merge(int *device, int count, const int *devices);
 enum nccl_result plugin_listen(int device, void *handle, void **listen_comm);
 enum nccl_result plugin_connect(int device, void *handle, void **send_comm);
 enum nccl_result plugin_accept(void *listen_comm, void **receive_comm);

@@ -20,6 +20,8 @@ static struct event events[EVENTS];
 static uint32_t turn;                              /* atomic: where to look for a free one */
 static uint64_t steps, waits[PROFILER_WAIT_COUNT]; /* atomic */
 static char context;
+/* NCCL 2.27 starts the steps of an operation only if that got a handle. Nothing is kept of operations themselves. */
+static char operation;
 
 static int64_t now_ns(void)
 {
@@ -69,7 +71,7 @@ static void enter(struct event *event, int state)
 
 static enum nccl_result start(uint64_t type, void **handle)
 {
-    *handle = NULL;
+    *handle = type == NCCL_EVENT_PROXY_OPERATION ? &operation : NULL;
     if (type != NCCL_EVENT_PROXY_STEP) {
         return NCCL_SUCCESS;
     }
@@ -113,7 +115,7 @@ static enum nccl_result stop(void *handle)
 {
     struct event *event = handle;
 
-    if (event != NULL) {
+    if (handle != NULL && handle != &operation) {
         enter(event, -1);
         __atomic_store_n(&event->used, 0, __ATOMIC_RELEASE);
     }
@@ -123,7 +125,7 @@ static enum nccl_result stop(void *handle)
 static enum nccl_result record(void *handle, int state, union nccl_event_state_arguments *arguments)
 {
     (void)arguments;
-    if (handle != NULL) {
+    if (handle != NULL && handle != &operation) {
         enter(handle, state);
     }
     return NCCL_SUCCESS;
@@ -139,7 +141,7 @@ static enum nccl_result init_v4(void **ret_context, int *mask, const char *name,
     (void)rank;
     (void)logger;
     *ret_context = &context;
-    *mask = NCCL_EVENT_PROXY_STEP;
+    *mask = NCCL_EVENT_PROXY_OPERATION | NCCL_EVENT_PROXY_STEP;
     return NCCL_SUCCESS;
 }
 

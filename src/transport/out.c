@@ -441,7 +441,8 @@ static void write_chunk(struct set *set, struct mono now, uint32_t lane,
     header->sent = stamp.at;
     header->sent_bound_ns = stamp.half_ns;
     header->queued_ns = queued < 0 ? 0 : queued < UINT32_MAX ? (uint32_t)queued : UINT32_MAX;
-    if (set->transport->config.checksum > 0 && chunk->length > 0) {
+    /* To this machine it is a copy in memory. */
+    if (set->transport->config.checksum > (set->scheduler.one_way ? 1 : 0) && chunk->length > 0) {
         header->flags |= LANE_CHUNK_PAYLOAD_CRC;
         header->payload_crc = crc32c(0, chunk->source, chunk->length);
     }

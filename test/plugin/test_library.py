@@ -6,13 +6,32 @@ import subprocess
 import sys
 
 LIBRARY = sys.argv[1]
-NEWEST = (2, 34)  # of glibc's symbol versions
-NEEDED = re.compile(r"^(libc\.so\.6|libm\.so\.6|ld-linux.*\.so\.\d)$")
+NEWEST = (2, 25)  # of glibc's symbol versions: Ubuntu 20.04 has 2.31, RHEL 8 and manylinux_2_28 have 2.28
+NEEDED = re.compile(r"^(libc\.so\.6|libpthread\.so\.0|libm\.so\.6|ld-linux.*\.so\.\d)$")
+MAKE_MERGED = 152  # in the tables of v9 to v12
+PROXY_OPERATION, PROXY_STEP = 8, 16
 SHOWN = re.compile(r"^(ncclNetPlugin_v([6-9]|1[0-2])|ncclProfiler_v[4-6])$")
 
 
 def run(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def profiler(library, version):
+    """NCCL 2.27 starts an operation's steps only if the operation got a handle."""
+    table = ctypes.addressof(ctypes.c_char.in_dll(library, f"ncclProfiler_v{version}"))
+    start_event = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_char_p)(
+        ctypes.c_void_p.from_address(table + 16).value)
+    stop_event = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(ctypes.c_void_p.from_address(table + 24).value)
+    record = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(ctypes.c_void_p.from_address(table + 32).value)
+    handles = []
+    for kind in (PROXY_OPERATION, PROXY_STEP):
+        handle = ctypes.c_void_p()
+        if start_event(None, ctypes.byref(handle), bytes([kind]) + bytes(111)) != 0 or not handle.value:
+            return [f"profiler v{version}: no handle for an event of type {kind}"]
+        handles.append(handle.value)
+    bad = [f"profiler v{version}: {handle:#x}" for handle in handles if record(handle, 9, None) != 0 or stop_event(handle) != 0]
+    return bad
 
 
 def main():
@@ -34,6 +53,11 @@ def main():
         name = ctypes.c_char_p.in_dll(library, f"ncclNetPlugin_v{version}").value
         if name != b"Foliot":
             bad.append(f"v{version} is called {name}")
+    for version in range(9, 13):  # a set of lanes begins at one NIC: NCCL shall not merge several into one that uses the first
+        if ctypes.c_void_p.from_address(ctypes.addressof(ctypes.c_char.in_dll(library, f"ncclNetPlugin_v{version}")) + MAKE_MERGED).value:
+            bad.append(f"v{version} offers merged NICs")
+    for version in range(4, 7):
+        bad += profiler(library, version)
     for text in bad:
         print(text)
     return 1 if bad else 0

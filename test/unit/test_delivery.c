@@ -96,7 +96,7 @@ static void end_open(struct end *end)
                                             .nic_count = 1,
                                             .mode = TRANSPORT_FULL,
                                             .priority = PRIORITY_NORMAL,
-                                            .checksum = 1};
+                                            .checksum = 2};
 
     assert_int_equal(tcp_open(&end->tcp, "/sys"), 0);
     end->io = end->real = *tcp_io(end->tcp);

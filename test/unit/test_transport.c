@@ -53,7 +53,7 @@ static void end_open(struct end *end, const char *name, bool thread)
                                       .nic_count = rails ? 3 : 1,
                                       .mode = TRANSPORT_FULL,
                                       .priority = PRIORITY_NORMAL,
-                                      .checksum = 1,
+                                      .checksum = 2,
                                       .thread = thread,
                                       .switch_file = switch_file,
                                       .page_folder = page_folder,

@@ -1,0 +1,87 @@
+/* glibc.c: what newer glibc gives under a new symbol version, taken under the old one, so that the plugin loads in images of
+ * any glibc from 2.25 on (test/plugin/test_library.py looks at the symbol table).
+ *
+ * The linker turns each call of f into one of __wrap_f (meson.build has the list). Threads' functions moved from libpthread
+ * to libc in 2.34; they bear the version of their first day in both. libpthread.so.0 is therefore needed by name: since
+ * 2.34 it is an empty shell that every libc brings along. */
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define FIRST "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define FIRST "GLIBC_2.17"
+#else
+#error "the first version of glibc's symbols is not known here: see src/plugin/meson.build"
+#endif
+#define OLD(name) __asm__(".symver old_" #name "," #name "@" FIRST)
+
+int old_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                       void *argument);
+int old_pthread_detach(pthread_t thread);
+int old_pthread_join(pthread_t thread, void **ret_value);
+int old_pthread_mutex_trylock(pthread_mutex_t *mutex);
+int old_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
+double old_log(double x);
+OLD(pthread_create);
+OLD(pthread_detach);
+OLD(pthread_join);
+OLD(pthread_mutex_trylock);
+OLD(pthread_sigmask);
+OLD(log);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument);
+int __wrap_pthread_detach(pthread_t thread);
+int __wrap_pthread_join(pthread_t thread, void **ret_value);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
+double __wrap_log(double x);
+int __wrap_fstat(int fd, struct stat *ret);
+int __wrap_fstat64(int fd, struct stat *ret);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument)
+{
+    return old_pthread_create(thread, attributes, run, argument);
+}
+
+int __wrap_pthread_detach(pthread_t thread)
+{
+    return old_pthread_detach(thread);
+}
+
+int __wrap_pthread_join(pthread_t thread, void **ret_value)
+{
+    return old_pthread_join(thread, ret_value);
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+    return old_pthread_mutex_trylock(mutex);
+}
+
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
+{
+    return old_pthread_sigmask(how, set, before);
+}
+
+double __wrap_log(double x)
+{
+    return old_log(x);
+}
+
+/* No libc before 2.33 has it as a symbol. The kernel's struct is the library's on both machines. */
+int __wrap_fstat(int fd, struct stat *ret)
+{
+    return (int)syscall(SYS_fstat, fd, ret);
+}
+
+int __wrap_fstat64(int fd, struct stat *ret)
+{
+    return __wrap_fstat(fd, ret);
+}
