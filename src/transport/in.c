@@ -531,12 +531,14 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
 }
 
 /* What nobody waits for is said when there is nothing else to do: who got something is about to answer. The next call does
- * that, to whichever set (set_attend). */
+ * that, to whichever set (set_attend); there is one while any request is awaited. */
 static bool report_due(const struct set *set, struct mono now, bool came)
 {
     const int64_t by = set->report_by.ns;
 
-    return set->report_urgent || (set->report_soon && !came) ||
+    return set->report_urgent ||
+           (set->report_soon &&
+            (!came || __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 0)) ||
            (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
            (set->empty_polls >= REPORT_POLLS &&
             set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER));

@@ -377,6 +377,7 @@ struct transport {
     struct transport_summary past;     /* of sets that are gone */
     struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
     uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
+    uint32_t awaited;    /* atomic: requests that aren't done, of all sets: somebody polls */
     uint64_t unattended; /* atomic bits, by index modulo 64: the next call serves these as well */
 
     pthread_mutex_t listen_lock;
@@ -447,8 +448,11 @@ void set_note_unattended(struct set *set);
 /* A request is done. */
 static inline void set_request_done(struct set *set, struct transport_request *request)
 {
-    set->awaited -= !request->done;
-    request->done = true;
+    if (!request->done) {
+        set->awaited--;
+        __atomic_fetch_sub(&set->transport->awaited, 1, __ATOMIC_RELAXED);
+        request->done = true;
+    }
 }
 /* Ends everything on the set with that error; the text says why, for people. */
 void set_fail(struct set *set, int error, const char *format, ...)

@@ -55,6 +55,7 @@ static struct transport_request *claim(struct transport_comm *comm, struct mono 
     comm->used |= 1u << index;
     comm->set->large += size > LANE_EAGER_SIZE_MAX;
     comm->set->awaited++;
+    __atomic_fetch_add(&comm->set->transport->awaited, 1, __ATOMIC_RELAXED);
     *request = (struct transport_request){
         .comm = comm, .size = size, .room = size, .posted = now, .parent = parent};
     return request;
@@ -63,7 +64,7 @@ static struct transport_request *claim(struct transport_comm *comm, struct mono 
 static void unclaim(struct transport_request *request)
 {
     request->comm->set->large -= request->room > LANE_EAGER_SIZE_MAX;
-    request->comm->set->awaited -= !request->done;
+    set_request_done(request->comm->set, request);
     request->comm->used &= ~(1u << (request - request->comm->requests));
 }
 
@@ -203,6 +204,10 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
             in_copy(set, &copy);
             in_harvest(set);
             in_posted(set, now, comm, size); /* told with the next look: that of several at once */
+            if (request->done) {             /* it came early: nobody looks for its sake */
+                in_reports(set, now, false, true);
+                set_note_unattended(set);
+            }
         }
         set_touch(set);
     }
