@@ -25,12 +25,14 @@ int old_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void
 int old_pthread_detach(pthread_t thread);
 int old_pthread_join(pthread_t thread, void **ret_value);
 int old_pthread_mutex_trylock(pthread_mutex_t *mutex);
+int old_pthread_once(pthread_once_t *once, void (*run)(void));
 int old_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
 double old_log(double x);
 OLD(pthread_create);
 OLD(pthread_detach);
 OLD(pthread_join);
 OLD(pthread_mutex_trylock);
+OLD(pthread_once);
 OLD(pthread_sigmask);
 OLD(log);
 
@@ -39,6 +41,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_detach(pthread_t thread);
 int __wrap_pthread_join(pthread_t thread, void **ret_value);
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
+int __wrap_pthread_once(pthread_once_t *once, void (*run)(void));
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
 double __wrap_log(double x);
 int __wrap_fstat(int fd, struct stat *ret);
@@ -63,6 +66,11 @@ int __wrap_pthread_join(pthread_t thread, void **ret_value)
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
     return old_pthread_mutex_trylock(mutex);
+}
+
+int __wrap_pthread_once(pthread_once_t *once, void (*run)(void))
+{
+    return old_pthread_once(once, run);
 }
 
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)

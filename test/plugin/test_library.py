@@ -42,7 +42,7 @@ def main():
     table = run("objdump", "-T", LIBRARY)
     for version in set(re.findall(r"GLIBC_([0-9.]+)", table)):
         if tuple(int(part) for part in version.split(".")[:2]) > NEWEST:
-            bad.append(f"uses a symbol of GLIBC_{version}")
+            bad.append(f"uses a symbol of GLIBC_{version}: src/plugin/glibc.c gives such their old name")
     shown = {line.split()[-1] for line in table.splitlines()
              if re.match(r"^[0-9a-f]{16} [gw]", line) and "*UND*" not in line}
     bad += [f"shows {name}" for name in sorted(shown) if not SHOWN.match(name)]
