@@ -1,5 +1,6 @@
-/* job_test.c: what an empty test() costs a process, alone and with 255 idle communicators to the same peer beside it: of a receive that
- * nothing comes for, and of a send that isn't posted. Two transports of one process over the loopback, in turns. */
+/* job_test.c: what an empty test() costs a process, alone and with 255 idle communicators to the same peer
+ * beside it: of a receive that nothing comes for, and of a send that isn't posted. Two transports of
+ * one process over the loopback. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

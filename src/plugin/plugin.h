@@ -7,7 +7,7 @@
 #include "plugin/devices.h"
 #include "transport/transport.h"
 
-#define PLUGIN_NAME        "Foliot"
+#define PLUGIN_NAME "Foliot"
 
 enum plugin_mode { PLUGIN_OFF, PLUGIN_OBSERVE, PLUGIN_FAILOVER, PLUGIN_FULL };
 
