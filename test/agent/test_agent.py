@@ -358,6 +358,31 @@ class AgentCase(unittest.TestCase):
         checks = {c["check"]: c["result"] for c in a.ask("doctor")["checks"]}
         self.assertEqual(checks["capabilities"], "warn")
 
+    def asked_as(self, agent, *who):
+        """What a process of that user and those groups is answered."""
+        ask = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+               "s.sendall(b'{\"get\": \"status\", \"version\": 1}\\n' * 2); s.settimeout(60); "
+               "print(s.makefile().readline())")
+        return json.loads(run("setpriv", *who, "/usr/bin/python3", "-c", ask, os.path.join(agent.runtime, "agent.sock")).stdout)
+
+    def test_who_may_ask(self):
+        os.chmod(self.folder, 0o755)
+        stranger = ("--reuid=65534", "--regid=65534", "--clear-groups")
+        a = self.start(0)  # group foliot, which needn't exist
+        answer = self.asked_as(a, *stranger)
+        self.assertEqual(answer["error"], "not-allowed")
+        self.assertIn("expected root or a member of group foliot, found user 65534", answer["message"])
+        self.configure(0, extra="socket_group: daemon\n")
+        a.process.send_signal(signal.SIGHUP)
+        a.wait_log("reloaded")
+        self.assertEqual(self.asked_as(a, *stranger)["kind"], "error")
+        self.assertEqual(self.asked_as(a, "--reuid=65534", "--regid=1", "--clear-groups")["kind"], "status")
+        self.assertEqual(self.asked_as(a, "--reuid=65534", "--regid=65534", "--groups=2,1")["kind"], "status")
+        self.configure(0, extra="socket_group: '*'\n")
+        a.process.send_signal(signal.SIGHUP)
+        self.wait(lambda: a.log().count("reloaded") == 2, 5, a.log)
+        self.assertEqual(self.asked_as(a, *stranger)["kind"], "status")
+
     def test_a_full_disk(self):
         disk = self.path("disk")
         os.mkdir(disk)

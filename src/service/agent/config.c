@@ -81,10 +81,12 @@ static int load_folder(const struct config_node *map, const char *key, char *pat
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
     static const char *const keys[] = {
-        "host",       "key_file",       "port",        "nics",       "peers",       "routers",
-        "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor", "diameter",
-        "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",  "identity_dir",
-        "fleet_file", "metrics_listen", "mode",        NULL};
+        "host",        "key_file",     "port",        "nics",
+        "peers",       "routers",      "stamps",      "edge_limit",
+        "runtime_dir", "state_dir",    "delay_floor", "diameter",
+        "flap_limit",  "paths",        "ring_peers",  "record_mib",
+        "controller",  "identity_dir", "fleet_file",  "metrics_listen",
+        "mode",        "socket_group", NULL};
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
@@ -112,6 +114,10 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0 ? r
               : config_copy(root, "metrics_listen", c->metrics_listen, sizeof(c->metrics_listen),
                             l->error);
+    snprintf(c->socket_group, sizeof(c->socket_group), "foliot");
+    r = r < 0
+            ? r
+            : config_copy(root, "socket_group", c->socket_group, sizeof(c->socket_group), l->error);
     r = r < 0 ? r : config_int(root, "port", 1, 65535, &port, l->error);
     r = r < 0 ? r : config_int(root, "diameter", 1, 32, &diameter, l->error);
     r = r < 0 ? r : config_int(root, "flap_limit", 1, 100000, &flaps, l->error);

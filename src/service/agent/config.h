@@ -37,6 +37,7 @@ struct agent_config {
     char identity_dir[AGENT_PATH_SIZE]; /* certificate and key for it */
     char fleet_file[AGENT_PATH_SIZE];   /* where `peers` are instead, as the controller has them */
     uint64_t fleet_version;             /* of that file */
+    char socket_group[33];              /* whose members may ask, beside root; "*": every user */
     char metrics_listen[80];            /* "127.0.0.1:7636"; empty: no metrics over HTTP */
     uint16_t port;
     enum switch_mode mode; /* the most that jobs here may do; UNSET: no limit */

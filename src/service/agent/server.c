@@ -2,6 +2,7 @@
 #include "service/agent/agent.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct client {
     sd_event_source *source;
     int fd;
     uid_t user;
+    bool allowed;    /* others are answered that they aren't */
     int64_t used_ns; /* mono: when it last asked or took something */
     bool watches_findings, watches_links, closing;
     char request[REQUEST_SIZE_MAX + 1];
@@ -209,10 +211,24 @@ static bool answer_get(struct client *c, const char *what)
     return answer_error(c, refusal.code, refusal.text);
 }
 
+static bool refuse_user(struct client *c)
+{
+    char text[200];
+    snprintf(text, sizeof(text),
+             "expected root or a member of group %s, found user %u. As root: groupadd -f %s && "
+             "usermod -aG %s USER",
+             c->server->agent->config->socket_group, (unsigned)c->user,
+             c->server->agent->config->socket_group, c->server->agent->config->socket_group);
+    return answer_error(c, "not-allowed", text);
+}
+
 static bool answer(struct client *c, const char *line, size_t size)
 {
     struct agent_request request;
     struct agent_refusal refusal;
+    if (!c->allowed) {
+        return refuse_user(c);
+    }
     if (!agent_request_parse(line, size, &request, &refusal)) {
         return answer_error(c, refusal.code, refusal.text);
     }
@@ -325,6 +341,39 @@ static void make_room(struct agent_server *s)
     }
 }
 
+/* Is that process in the group, by the groups it had when it connected? */
+static bool in_group(int fd, gid_t own, gid_t wanted)
+{
+    enum { GROUP_MAX = 1024 };
+    gid_t groups[GROUP_MAX];
+    socklen_t size = sizeof(groups);
+    if (own == wanted) {
+        return true;
+    }
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0) {
+        return false;
+    }
+    for (size_t i = 0; i < size / sizeof(groups[0]); i++) {
+        if (groups[i] == wanted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the agent tells names every user's jobs and every host of the fleet, and a recording is 64 MiB. The socket itself is
+ * open to all, so that the others are told why. */
+static bool may_ask(const struct agent *a, int fd, const struct ucred *peer)
+{
+    struct group group, *found = NULL;
+    char text[8192];
+    if (peer->uid == 0 || peer->uid == geteuid() || strcmp(a->config->socket_group, "*") == 0) {
+        return true;
+    }
+    return getgrnam_r(a->config->socket_group, &group, text, sizeof(text), &found) == 0 &&
+           found != NULL && in_group(fd, peer->gid, found->gr_gid);
+}
+
 static int on_connect(sd_event_source *source, int fd, uint32_t events, void *context)
 {
     struct agent_server *s = context;
@@ -332,7 +381,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *co
     if (client_fd < 0) {
         return 0;
     }
-    struct ucred peer = {.uid = (uid_t)-1};
+    struct ucred peer = {.uid = (uid_t)-1, .gid = (gid_t)-1};
     socklen_t peer_size = sizeof(peer);
     (void)getsockopt(client_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);
     make_room(s);
@@ -348,6 +397,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *co
     c->server = s;
     c->fd = client_fd;
     c->user = peer.uid;
+    c->allowed = may_ask(s->agent, client_fd, &peer);
     c->used_ns = s->agent->now.ns;
     c->recording.fd = -1;
     if (sd_event_add_io(s->agent->loop, &c->source, client_fd, EPOLLIN, on_client, c) < 0) {
