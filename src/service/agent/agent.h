@@ -146,6 +146,7 @@ struct agent {
     struct agent_settings settings;
     struct mesh_page_header mesh_header;
     uint32_t mesh_capacity;
+    bool publish_clock; /* the node has news for the page: it said so, or was told of the guard */
     bool publish_mesh, publish_mesh_all;
     uint32_t mesh_turn; /* which part of the page is refreshed next */
     uint64_t guard_turn;
@@ -240,6 +241,7 @@ const struct lldp *agent_lldp_of(const struct agent *a, uint32_t local); /* NULL
 /* ---- publish.c ---- */
 MUST_CHECK int agent_pages_open(struct agent *a);
 void agent_pages_close(struct agent *a);
+/* Once a round: that we look is new each time, what the clock says when there are news (sim/host.c does the same). */
 void agent_publish_clock(struct agent *a);
 void agent_publish_mesh(struct agent *a);
 

@@ -163,6 +163,7 @@ static void compare_clocks(struct agent *a)
         return; /* guard=peers */
     }
     agent_feed(a, NODE_EVENT_GUARD, &event);
+    a->publish_clock = true;
 }
 
 static void tell_fact(struct agent *a, const struct node_clock_fact *fact)

@@ -80,6 +80,7 @@ int agent_pages_open(struct agent *a)
     parse_boot_id(time_source_boot_id(a->source), a->page.page.boot_id);
     resume_page(a);
     a->page.page.agent = a->mesh_header.agent = (uint32_t)getpid();
+    a->publish_clock = true;
     agent_publish_clock(a);
     r = shm_publish(&a->clock_shm);
     return r < 0 ? r : shm_publish(&a->mesh_shm);
@@ -124,11 +125,14 @@ static void fill_nics(struct agent *a)
 
 void agent_publish_clock(struct agent *a)
 {
-    struct clock_terms terms;
-    node_clock_page(a->node, &terms);
     time_source_pass(a->source, &a->page.page.terms.pass_raw, &a->page.page.terms.pass_coarse,
                      &a->page.page.terms.pass_suspended, &a->page.page.marker);
-    page_maker_update(&a->page, &terms, time_source_now(a->source));
+    if (a->publish_clock) {
+        struct clock_terms terms;
+        node_clock_page(a->node, &terms);
+        page_maker_update(&a->page, &terms, time_source_now(a->source));
+        a->publish_clock = false;
+    }
     if (++a->guard_turn % 20 == 1) { /* ten times a second */
         fill_nics(a);
     }

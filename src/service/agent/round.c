@@ -342,7 +342,8 @@ void agent_drain_actions(struct agent *a)
         case NODE_SEND:
             agent_send(a, &action.send);
             break;
-        case NODE_PUBLISH_CLOCK: /* the page is written each round anyway */
+        case NODE_PUBLISH_CLOCK:
+            a->publish_clock = true;
             break;
         case NODE_PUBLISH_MESH:
             a->publish_mesh = true;
