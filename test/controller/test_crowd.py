@@ -2,7 +2,9 @@
 """Many connections and many streams: the API is there for others all the same. usage: test_crowd.py CONTROLLER AGENT FOLIOT"""
 import os
 import re
+import select
 import socket
+import sqlite3
 import sys
 import time
 import unittest
@@ -126,6 +128,41 @@ class TestCrowd(fleet.Fleet):
             time.sleep(0.1)
             self.open_idle(400, "127.0.0.1")
         sock.close()
+
+    # ---- questions about everything ----
+
+    def test_a_question_about_everything_holds_up_nobody(self):
+        """A filter that fits nothing makes the store look at all events; others are answered meanwhile. FOLIOT_TEST_EVENTS: how many."""
+        rows = int(os.environ.get("FOLIOT_TEST_EVENTS", "600000"))
+        c = self.start()
+        self.join(0)
+        self.assertEqual(c.stop(), 0)
+        base = sqlite3.connect(self.path("data", "store.db"))
+        now = time.time_ns()
+        base.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO event(at_ns, fleet_ns, host, kind, word, "
+                     "body) SELECT ? - i * 1000000, 0, 1, 'link', 'up', '{\"nic\":0,\"name\":\"nic0\",\"text\":\"nic0: carrier is back\"}' FROM n", (rows, now))
+        base.commit()
+        base.close()
+        self.controller()
+        token = f"Host: x\r\nAuthorization: Bearer {self.admin}\r\n\r\n"
+        for path in ("/api/v1/events?word=nothing", "/api/v1/findings?kind=nothing", "/api/v1/savings", "/api/v1/events?after=0&kind=job"):
+            others, took, worst = 0, 0.0, 0.0
+            slow, quick = (fleet.connect(self.space("c"), "127.0.0.1", 7639) for _ in range(2))
+            slow.sendall(f"GET {path} HTTP/1.1\r\n{token}".encode())
+            begin = time.monotonic()
+            while not select.select([slow], [], [], 0)[0]:  # how often another is answered before it
+                sent = time.monotonic()
+                quick.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertTrue(quick.recv(4096).startswith(b"HTTP/1.1 200 "))
+                worst = max(worst, time.monotonic() - sent)
+                others += 1
+            took = time.monotonic() - begin
+            self.assertTrue(slow.recv(4096).startswith(b"HTTP/1.1 200 "))
+            print(f"{rows} events: {path}: {took * 1e3:.0f} ms, meanwhile {others} others answered, the slowest in {worst * 1e3:.1f} ms")
+            if "finding" not in path:  # there are none: nothing to look through
+                self.assertGreater(others, 3, path)
+            slow.close()
+            quick.close()
 
 
 if __name__ == "__main__":

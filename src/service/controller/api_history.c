@@ -11,9 +11,10 @@ enum { TASKS_MAX = 256, SERIES_JSON_MAX = 4 << 20 };
 
 /* A page is full of what the caller sees, or the last: what he may not see shows neither in it nor in its cursor. */
 struct listing {
-    struct api_call *call;
+    struct api_rows rows;
     int64_t limit, shown, last_shown;
     int64_t scanned, last; /* rows of one look into the store */
+    bool scoped;
 };
 
 static bool page_full(const struct listing *l)
@@ -32,24 +33,37 @@ static int note_row(struct listing *l, int64_t id, bool shown)
 }
 
 /* How many rows to look at in one go. */
-static int look(struct listing *l)
+static int look(const struct listing *l)
 {
+    return l->scoped ? API_PAGE_MAX : (int)l->limit;
+}
+
+static bool goes_on(struct listing *l)
+{
+    const bool on = !page_full(l) && l->scanned == look(l);
     l->scanned = 0;
-    return l->call->visible == NULL ? (int)l->limit : API_PAGE_MAX;
+    return on;
 }
 
-static bool goes_on(const struct listing *l, int r, int looked)
+static void finish_page(struct api_rows *rows)
 {
-    return r == 0 && !page_full(l) && l->scanned == looked;
-}
-
-static void put_next(struct listing *l)
-{
+    struct listing *l = (struct listing *)rows;
     char text[24];
     snprintf(text, sizeof(text), "%lld", (long long)l->last_shown);
-    json_put_end(l->call->j);
-    json_put_string(l->call->j, "next", page_full(l) ? text : NULL);
-    json_put_end(l->call->j);
+    json_put_end(&rows->json);
+    json_put_string(&rows->json, "next", page_full(l) ? text : NULL);
+    json_put_end(&rows->json);
+    api_answer(&rows->call);
+}
+
+static void begin_page(struct api_call *call, struct listing *l)
+{
+    l->scoped = call->visible != NULL;
+    l->rows.finish = finish_page;
+    l->rows.events.limit = l->rows.findings.limit = look(l);
+    json_put_object(&l->rows.json, NULL);
+    json_put_array(&l->rows.json, "items");
+    api_rows_begin(call, &l->rows);
 }
 
 void api_store_error(struct api_call *call, int r)
@@ -59,81 +73,88 @@ void api_store_error(struct api_call *call, int r)
 
 /* ---- findings ---- */
 
-static int put_finding(void *context, const struct store_finding *f)
+static int put_finding(struct api_rows *rows, const struct store_finding *f)
 {
-    struct listing *l = context;
-    struct json_writer *j = l->call->j;
-    const struct fleet_host *h = fleet_host_by_id(l->call->c, f->host);
-    if (!scope_sees_finding(l->call->c, l->call->scope, f->host, f->body)) {
-        return note_row(l, f->id, false);
+    struct json_writer *j = &rows->json;
+    const struct controller *c = rows->call.c;
+    const struct fleet_host *h = fleet_host_by_id(c, f->host);
+    const bool seen = scope_sees_finding(c, rows->scope, f->host, f->body);
+    if (seen) {
+        json_put_object(j, NULL);
+        json_put_int(j, "id", f->id);
+        json_put_string(j, "host", h != NULL ? h->name : NULL);
+        json_put_bool(j, "open", f->closed_ns == 0);
+        json_put_int(j, "since_utc_ns", f->opened_ns);
+        json_put_int(j, "updated_utc_ns", f->updated_ns);
+        json_put_int_if(j, "until_utc_ns", f->closed_ns != 0, f->closed_ns);
+        json_put_string(j, "kind", f->kind);
+        json_put_raw(j, "detail", f->body);
+        json_put_end(j);
     }
-    json_put_object(j, NULL);
-    json_put_int(j, "id", f->id);
-    json_put_string(j, "host", h != NULL ? h->name : NULL);
-    json_put_bool(j, "open", f->closed_ns == 0);
-    json_put_int(j, "since_utc_ns", f->opened_ns);
-    json_put_int(j, "updated_utc_ns", f->updated_ns);
-    json_put_int_if(j, "until_utc_ns", f->closed_ns != 0, f->closed_ns);
-    json_put_string(j, "kind", f->kind);
-    json_put_raw(j, "detail", f->body);
-    json_put_end(j);
-    return note_row(l, f->id, true);
+    return note_row((struct listing *)rows, f->id, seen);
+}
+
+static bool more_findings(struct api_rows *rows)
+{
+    struct listing *l = (struct listing *)rows;
+    rows->findings.before_id = l->last;
+    return goes_on(l);
 }
 
 void api_get_findings(struct api_call *call)
 {
-    struct listing l = {.call = call};
     const char *open = http_query(call->request, "open");
     struct store_finding_filter f = {.open = open == NULL                ? -1
                                              : strcmp(open, "true") == 0 ? 1
                                                                          : 0,
                                      .kind = http_query(call->request, "kind")};
+    int64_t limit;
     struct fleet_host *host = NULL;
-    if (!api_page(call, &l.limit, &f.before_id) || !api_host(call, "host", &host) ||
+    if (!api_page(call, &limit, &f.before_id) || !api_host(call, "host", &host) ||
         !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
         !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
         return;
     }
     f.host = host != NULL ? host->id : 0;
-    f.hosts = call->host_ids;
-    json_put_object(call->j, NULL);
-    json_put_array(call->j, "items");
-    int r = 0;
-    do {
-        f.limit = look(&l);
-        r = store_findings(call->c->store, &f, put_finding, &l);
-        f.before_id = l.last;
-    } while (goes_on(&l, r, f.limit));
-    if (r < 0) {
-        api_store_error(call, r);
+    struct listing *l = api_rows_new(call, sizeof(*l));
+    if (l == NULL) {
         return;
     }
-    put_next(&l);
-    api_answer(call);
+    l->limit = limit;
+    l->rows.findings = f;
+    l->rows.on_finding = put_finding;
+    l->rows.more = more_findings;
+    begin_page(call, l);
 }
 
 /* ---- events ---- */
 
-static int put_event(void *context, const struct store_event *e)
+static int put_event(struct api_rows *rows, const struct store_event *e)
 {
-    struct listing *l = context;
-    const bool seen = scope_sees_event(l->call->c, l->call->scope, e->kind, e->host, e->body);
+    struct controller *c = rows->call.c;
+    const bool seen = scope_sees_event(c, rows->scope, e->kind, e->host, e->body);
     if (seen) {
-        state_put_event(l->call->c, l->call->j, e);
+        state_put_event(c, &rows->json, e);
     }
-    return note_row(l, e->id, seen);
+    return note_row((struct listing *)rows, e->id, seen);
+}
+
+static bool more_events(struct api_rows *rows)
+{
+    struct listing *l = (struct listing *)rows;
+    *(rows->events.newest_first ? &rows->events.before_id : &rows->events.after_id) = l->last;
+    return goes_on(l);
 }
 
 /* Newest first, cursor: older than that one. With `after`: oldest first, newer than that one. */
 void api_get_events(struct api_call *call)
 {
-    struct listing l = {.call = call};
     struct store_event_filter f = {.kind = http_query(call->request, "kind"),
                                    .word = http_query(call->request, "word"),
                                    .newest_first = http_query(call->request, "after") == NULL};
-    int64_t cursor;
+    int64_t limit, cursor;
     struct fleet_host *host = NULL;
-    if (!api_page(call, &l.limit, &cursor) || !api_host(call, "host", &host) ||
+    if (!api_page(call, &limit, &cursor) || !api_host(call, "host", &host) ||
         !api_number(call, "after", 0, INT64_MAX, &f.after_id) ||
         !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
         !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
@@ -145,21 +166,15 @@ void api_get_events(struct api_call *call)
         f.after_id = cursor > f.after_id ? cursor : f.after_id;
     }
     f.host = host != NULL ? host->id : 0;
-    f.hosts = call->host_ids;
-    json_put_object(call->j, NULL);
-    json_put_array(call->j, "items");
-    int r = 0;
-    do {
-        f.limit = look(&l);
-        r = store_events(call->c->store, &f, put_event, &l);
-        *(f.newest_first ? &f.before_id : &f.after_id) = l.last;
-    } while (goes_on(&l, r, f.limit));
-    if (r < 0) {
-        api_store_error(call, r);
+    struct listing *l = api_rows_new(call, sizeof(*l));
+    if (l == NULL) {
         return;
     }
-    put_next(&l);
-    api_answer(call);
+    l->limit = limit;
+    l->rows.events = f;
+    l->rows.on_event = put_event;
+    l->rows.more = more_events;
+    begin_page(call, l);
 }
 
 /* ---- what a thread reads ---- */

@@ -356,6 +356,7 @@ void api_get_job(struct api_call *call)
 #define SAVING_MAX   4096
 #define EVIDENCE_MAX 100
 #define EVENTS_MAX   100000 /* looked at in one answer */
+#define EVENTS_STEP  1000   /* … and in one go, some 5 ms of the loop */
 
 struct saving {
     char job[72], month[8];
@@ -368,10 +369,10 @@ struct saving {
 };
 
 struct adding {
-    const struct api_call *call;
+    struct api_rows rows;
     struct saving *list;
     uint32_t count;
-    int64_t seen;
+    int64_t seen, looked, last, minutes;
 };
 
 static struct saving *saving_of(struct adding *a, const char *job, uint32_t user, uint64_t tenant,
@@ -394,22 +395,24 @@ static struct saving *saving_of(struct adding *a, const char *job, uint32_t user
 }
 
 /* Oldest first. Faults within JOB_RESTART_NS of each other would have been one restart. */
-static int add_event(void *context, const struct store_event *e)
+static int add_event(struct api_rows *rows, const struct store_event *e)
 {
-    struct adding *a = context;
+    struct adding *a = (struct adding *)rows;
     json_t *body = json_loads(e->body, 0, NULL);
     const char *job = json_string_value(json_object_get(body, "job"));
     const char *reason = json_string_value(json_object_get(body, "reason"));
     const time_t at = (time_t)(e->at_ns / NS_PER_S);
-    const bool seen = scope_sees_event(a->call->c, a->call->scope, e->kind, e->host, e->body);
+    const bool seen = scope_sees_event(rows->call.c, rows->scope, e->kind, e->host, e->body);
     struct saving *s = NULL;
     struct tm tm;
     char month[8] = "";
 
     a->seen++;
+    a->looked++;
+    a->last = e->id;
     if (seen && job != NULL && gmtime_r(&at, &tm) != NULL &&
         strftime(month, sizeof(month), "%Y-%m", &tm) > 0) {
-        const struct fleet_host *h = fleet_host_by_id(a->call->c, e->host);
+        const struct fleet_host *h = fleet_host_by_id(rows->call.c, e->host);
         s = saving_of(a, job, (uint32_t)json_integer_value(json_object_get(body, "user")),
                       h != NULL ? h->tenant : 0, month);
     }
@@ -454,39 +457,63 @@ static void put_saving(struct json_writer *j, const struct saving *s, double hou
     json_put_end(j);
 }
 
-void api_get_savings(struct api_call *call)
+static int fail_memory(struct api_rows *rows, const struct store_event *e)
 {
-    struct adding a = {.call = call, .list = calloc(SAVING_MAX, sizeof(*a.list))};
-    struct store_event_filter f = {.kind = "job", .limit = EVENTS_MAX};
-    int64_t minutes = (int64_t)(JOB_RESTART_HOURS * 60);
-    struct json_writer *j = call->j;
-    int r = a.list == NULL ? -ENOMEM : 0;
+    return -ENOMEM;
+}
 
-    if (!api_number(call, "restart_minutes", 0, 100000, &minutes) ||
-        !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
-        !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
-        free(a.list);
-        return;
-    }
-    f.hosts = call->host_ids;
-    r = r < 0 ? r : store_events(call->c->store, &f, add_event, &a);
-    if (r < 0) {
-        free(a.list);
-        api_error(call, 503, "store", "the store can't be read: %s", strerror(-r));
-        return;
-    }
+static bool more_savings(struct api_rows *rows)
+{
+    struct adding *a = (struct adding *)rows;
+    const bool more = a->looked == EVENTS_STEP;
+    rows->events.after_id = a->last;
+    a->looked = 0;
+    return more;
+}
+
+static void finish_savings(struct api_rows *rows)
+{
+    const struct adding *a = (struct adding *)rows;
+    struct json_writer *j = &rows->json;
     json_put_object(j, NULL);
     json_put_array(j, "items");
-    for (uint32_t i = a.count; i-- > 0;) { /* newest first */
-        put_saving(j, &a.list[i], (double)minutes / 60);
+    for (uint32_t i = a->count; i-- > 0;) { /* newest first */
+        put_saving(j, &a->list[i], (double)a->minutes / 60);
     }
     json_put_end(j);
-    json_put_bool(j, "whole", a.seen < EVENTS_MAX && a.count < SAVING_MAX);
+    json_put_bool(j, "whole", a->seen < EVENTS_MAX && a->count < SAVING_MAX);
     json_put_object(j, "assumed");
-    json_put_int(j, "restart_minutes", minutes);
+    json_put_int(j, "restart_minutes", a->minutes);
     json_put_int(j, "one_restart_within_ns", JOB_RESTART_NS);
     json_put_end(j);
     json_put_end(j);
-    free(a.list);
-    api_answer(call);
+    api_answer(&rows->call);
+}
+
+static void free_savings(struct api_rows *rows)
+{
+    free(((struct adding *)rows)->list);
+}
+
+void api_get_savings(struct api_call *call)
+{
+    struct store_event_filter f = {.kind = "job", .limit = EVENTS_STEP};
+    int64_t minutes = (int64_t)(JOB_RESTART_HOURS * 60);
+    if (!api_number(call, "restart_minutes", 0, 100000, &minutes) ||
+        !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
+        !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
+        return;
+    }
+    struct adding *a = api_rows_new(call, sizeof(*a));
+    if (a == NULL) {
+        return;
+    }
+    a->list = calloc(SAVING_MAX, sizeof(*a->list));
+    a->minutes = minutes;
+    a->rows.events = f;
+    a->rows.on_event = a->list != NULL ? add_event : fail_memory;
+    a->rows.more = more_savings;
+    a->rows.finish = finish_savings;
+    a->rows.on_free = free_savings;
+    api_rows_begin(call, &a->rows);
 }
