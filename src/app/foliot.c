@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,76 +25,68 @@ static int command_sim(int argc, char *argv[])
     return sim_main(argc, argv);
 }
 
+#define API "  [--json] [--controller URL] [--authority FILE] [--token-file FILE]"
 #define ASK                                                                                        \
     "[--json] [--watch] [--interval SECONDS] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
 
 static const struct command commands[] = {
-    {"status", ASK, "is this host well: clock, mesh, links, open findings", command_status},
-    {"clock", ASK, "the host's clocks on the fleet's timeline, their bounds and edges",
+    {"this host, by its agent", "status", ASK,
+     "is this host well: clock, mesh, links, open findings", command_status},
+    {NULL, "clock", ASK, "the host's clocks on the fleet's timeline, their bounds and edges",
      command_clock},
-    {"mesh",
-     ASK " [--paths] | --full [--rail N] [--json] [--controller URL] [--authority FILE] "
-         "[--token-file FILE]",
+    {NULL, "mesh",
+     "[--paths] " ASK " | --full [--rail N] [--json] [--controller URL] [--authority FILE] "
+     "[--token-file FILE]",
      "one-way delay and loss of every path, as a heat map; all pairs of NICs on demand",
      command_mesh},
-    {"links", ASK, "NIC ports: carrier, flaps, errors", command_links},
-    {"findings", ASK " [--controller URL]", "what is wrong, since when, and what to do",
-     command_findings},
-    {"jobs",
-     "[ID [--save FILE] | compare FILE FILE] " ASK
-     " | [ID | compare ID ID] --controller URL [--authority FILE] [--token-file FILE]",
+    {NULL, "links", ASK, "NIC ports: carrier, flaps, errors", command_links},
+    {NULL, "findings", ASK " | --controller URL [--json] [--authority FILE] [--token-file FILE]",
+     "what is wrong, since when, and what to do", command_findings},
+    {NULL, "jobs",
+     "[ID [--save FILE]] " ASK " | compare FILE FILE [--json] | [ID | compare ID ID] "
+     "--controller URL [--json] [--authority FILE] [--token-file FILE]",
      "jobs with Foliot's plugin: ranks, lanes, rates, delays, what failover did and why",
      command_jobs},
-    {"doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
+    {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
      command_doctor},
-    {"selftest", "clock [--json] [--host HOST] [--lab LAB] [--socket PATH]",
+    {NULL, "selftest", "clock [--json] [--host HOST] [--lab LAB] [--socket PATH]",
      "is the clock's bound honest, as far as that shows without a truth", command_selftest},
-    {"record", "[-o FILE] [--host HOST] [--lab LAB] [--socket PATH]",
+    {NULL, "record", "[-o FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "save the last minutes of the agent's inputs, for foliot sim replay", command_record},
-    {"alerts",
+    {NULL, "support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
+     "pack status, configuration and logs, without secrets", command_support_bundle},
+    {"the whole fleet, by its controller", "alerts",
      "[list [--all]] | ack N | silence --host P|--element P|--rule P [--for TIME] [--why TEXT] "
-     "[--maintenance] | silences | "
-     "unsilence N | test RULE [--since TIME] [--file FILE] | check FILE | export --prometheus "
-     "[--file FILE] | metrics  [--json] "
-     "[--controller URL] [--authority FILE] [--token-file FILE]",
-     "incidents of the fleet, who was told, silences; rules checked and tried on the past; exit "
-     "status 1: one is open that nobody has taken",
+     "[--maintenance] | silences | unsilence N | test RULE [--since TIME] [--file FILE] | "
+     "check FILE | export --prometheus [--file FILE] | metrics" API,
+     "incidents of the fleet, who was told, silences; rules checked and tried on the past",
      command_alerts},
-    {"changes",
-     "[--since 90min|2h|1d] [--host HOST] [--all] [--json] [--controller URL] [--authority FILE] "
-     "[--token-file FILE]",
+    {NULL, "changes", "[--since 90min|2h|1d] [--host HOST] [--all]" API,
      "what happened to the fleet within the last hour: hosts, links, jobs, incidents, "
      "configuration",
      command_changes},
-    {"host",
+    {NULL, "host",
      "list | check NAME [--seconds N] | remove NAME | token [--uses N] | rotate [authority "
-     "[--finish] | fleet-key [--after "
-     "TIME]]  [--json] [--controller URL] [--authority FILE] "
-     "[--token-file FILE]",
+     "[--finish] | fleet-key [--after TIME]]" API,
      "the fleet's members, as the controller knows them; may this host join?", command_host},
-    {"config",
+    {NULL, "config",
      "[show] | diff FILE | apply FILE [--canary PERCENT [--watch TIME] [--wait]] [--why TEXT] | "
-     "history | rollback [VERSION] | observe on|off  [--json] [--controller URL] [--authority "
-     "FILE] [--token-file FILE]",
+     "history | rollback [VERSION] | observe on|off" API,
      "what the fleet's agents are told to do, by versions; observe for all", command_config},
-    {"levels", "[--json] [--controller URL] [--authority FILE] [--token-file FILE]",
-     "service levels of the fleet: met or broken, since when, by whom", command_levels},
-    {"topology",
-     "[show] | declare FILE [--why TEXT] | history  [--json] [--controller URL] [--authority FILE] "
-     "[--token-file FILE]",
+    {NULL, "levels", API, "service levels of the fleet: met or broken, since when, by whom",
+     command_levels},
+    {NULL, "topology", "[show] | declare FILE [--why TEXT] | history" API,
      "the declared topology, and where what is seen differs from it", command_topology},
-    {"keygen", "[--rotate] [--id ID] FILE", "make the fleet's key file, or add the next key to it",
-     command_keygen},
-    {"support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
-     "pack status, configuration and logs, without secrets", command_support_bundle},
-    {"perf", "[OPERATION] [OPTIONS]",
+    {"tools", "keygen", "[--rotate] [--id ID] FILE",
+     "make the fleet's key file, or add the next key to it", command_keygen},
+    {NULL, "perf", "[OPERATION] [OPTIONS]",
      "collectives through a network plugin, measured and checked, as nccl-tests print them",
      command_perf},
-    {"lab", "[--name NAME] up|status|exec|fault|run|down …",
+    {NULL, "lab", "[--name NAME] up|status|exec|fault|run|down …",
      "a fleet on this machine: hosts, clocks, switches and faults", command_lab},
-    {"sim", "run SCENARIO… | replay FILE | scale",
+    {NULL, "sim", "run SCENARIO… | replay FILE | scale",
      "a fleet in a simulated world: scenarios, recorded hosts again, cost of size", command_sim},
-    {"help", "[COMMAND]", "this list, or one command's usage", command_help},
+    {NULL, "help", "[COMMAND]", "this list, or one command's usage", command_help},
 };
 
 const struct command *command_find(const char *name)
@@ -106,17 +99,85 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
+enum { HELP_COLUMNS = 96 };
+
+/* `size` bytes of text, which stands at column `at` already; further lines are indented. Options stay whole: no break
+ * within brackets that fit a line. */
+static void put_wrapped(FILE *out, const char *text, size_t size, int at, int indent)
+{
+    while (size > 0) {
+        size_t word = 0;
+        for (int depth = 0; word < size && (depth > 0 || text[word] != ' '); word++) {
+            depth += (text[word] == '[') - (text[word] == ']');
+        }
+        if (word > (size_t)(HELP_COLUMNS - indent)) { /* too long a bracket: at its blanks */
+            const char *blank = memchr(text, ' ', word);
+            word = blank != NULL ? (size_t)(blank - text) : word;
+        }
+        if (at > indent && at + 1 + (int)word > HELP_COLUMNS) {
+            fprintf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (at > indent) {
+            putc(' ', out);
+            at++;
+        }
+        fwrite(text, 1, word, out);
+        at += (int)word;
+        word += word < size;
+        text += word;
+        size -= word;
+    }
+    putc('\n', out);
+}
+
+/* Where the next " | " outside of brackets is, or the text's end. */
+static size_t form_length(const char *text, size_t size)
+{
+    int depth = 0;
+    for (size_t i = 0; i + 2 < size; i++) {
+        depth += (text[i] == '[') - (text[i] == ']');
+        if (depth == 0 && memcmp(text + i, " | ", 3) == 0) {
+            return i;
+        }
+    }
+    return size;
+}
+
 void command_usage(const struct command *command, FILE *out)
 {
-    fprintf(out, "usage: foliot %s %s\n  %s\n  man foliot: all about it\n", command->name,
-            command->arguments, command->summary);
+    const char *text = command->arguments, *all = strstr(text, "  ");
+    size_t size = all != NULL ? (size_t)(all - text) : strlen(text);
+
+    fprintf(out, "foliot %s:", command->name);
+    put_wrapped(out, command->summary, strlen(command->summary), 8 + (int)strlen(command->name), 2);
+    fputs("\nusage:\n", out);
+    for (bool more = true; more;) {
+        const size_t form = form_length(text, size);
+        const int at = fprintf(out, "  foliot %s", command->name);
+        put_wrapped(out, text, form, at, form > 0 ? 6 : at);
+        more = form < size;
+        text += more ? form + 3 : 0;
+        size -= more ? form + 3 : 0;
+    }
+    if (all != NULL) {
+        fputs("with each:", out);
+        put_wrapped(out, all + 2, strlen(all + 2), 10, 2);
+    }
+    fputs("\nexit status: 0 done, all is well; 1 something was found; 2 wrong usage, or no such "
+          "thing;\n"
+          "  3 could not ask\nman foliot: all about it\n",
+          out);
 }
 
 static void usage(FILE *out)
 {
-    fputs("usage: foliot COMMAND [OPTIONS]\n\n", out);
+    fputs("usage: foliot COMMAND [OPTIONS]\n", out);
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
-        fprintf(out, "  %-15s %s\n", commands[i].name, commands[i].summary);
+        if (commands[i].group != NULL) {
+            fprintf(out, "\n%s:\n", commands[i].group);
+        }
+        const int at = fprintf(out, "  %-15s ", commands[i].name);
+        put_wrapped(out, commands[i].summary, strlen(commands[i].summary), at, at);
     }
     fputs("\n  foliot --version\n  foliot COMMAND --help\n", out);
 }

@@ -123,6 +123,58 @@ struct silence_options {
     bool maintenance;
 };
 
+/* Does the pattern fit one of these items' `key`, or of both keys as "host/name"? */
+static bool fits_one(const json_t *items, const char *key, const char *other, const char *pattern)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(items, i, item)
+    {
+        char name[256];
+        snprintf(name, sizeof(name), "%s%s%s", field_string(item, key), other != NULL ? "/" : "",
+                 other != NULL ? field_string(item, other) : "");
+        if (alert_glob(pattern, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A silence for something that doesn't exist silences nothing, and whoever set it sleeps badly. */
+static void warn_of_nothing(struct api *api, const char *what, const char *pattern,
+                            const char *const lists[][3])
+{
+    bool fits = pattern == NULL;
+
+    for (size_t k = 0; !fits && lists[k][0] != NULL; k++) {
+        json_t *items = NULL;
+        fits = api_ask_pages(api, lists[k][0], &items) != EXIT_WELL || /* then it isn't known */
+               fits_one(items, lists[k][1], lists[k][2], pattern);
+        json_decref(items);
+    }
+    if (!fits) {
+        fprintf(stderr,
+                "foliot alerts silence: warning: no %s fits '%s' now: the silence is set and "
+                "matches nothing\n",
+                what, pattern);
+    }
+}
+
+static void warn_of_nothings(struct api *api, const struct silence_options *o)
+{
+    static const char *const rules[][3] = {{"/api/v1/alert-rules?", "name", NULL}, {NULL}};
+    static const char *const hosts[][3] = {{"/api/v1/hosts?limit=1000", "name", NULL}, {NULL}};
+    static const char *const elements[][3] = {{"/api/v1/hosts?limit=1000", "name", NULL},
+                                              {"/api/v1/nics?limit=1000", "host", "name"},
+                                              {"/api/v1/nics?limit=1000", "leaf", NULL},
+                                              {"/api/v1/incidents?", "cause", NULL},
+                                              {NULL}};
+    warn_of_nothing(api, "rule", o->rule, rules);
+    warn_of_nothing(api, "host", o->host, hosts);
+    warn_of_nothing(api, "element", o->element, elements);
+}
+
 static int silence(struct alerts_call *c, const struct silence_options *o, bool json)
 {
     json_t *body = json_pack("{s:I,s:b}", "minutes",
@@ -149,6 +201,7 @@ static int silence(struct alerts_call *c, const struct silence_options *o, bool 
         printf("silence %lld, until %s\n",
                (long long)json_integer_value(json_object_get(c->api.answer, "id")),
                text_time(json_integer_value(json_object_get(c->api.answer, "until_utc_ns"))).text);
+        warn_of_nothings(&c->api, o);
     }
     return status;
 }

@@ -117,32 +117,13 @@ struct alert_fleet past_fleet(struct past *p)
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-/* All pages of a list, into one array that the caller owns. */
-static int all_pages(struct alerts_call *c, const char *path, json_t **ret)
-{
-    char at[400];
-    int status = EXIT_WELL;
-
-    *ret = json_array();
-    snprintf(at, sizeof(at), "%s", path);
-    for (bool more = true; more && status == EXIT_WELL;) {
-        const char *next;
-        status = api_ask(&c->api, "GET", at, NULL);
-        json_array_extend(*ret, json_object_get(c->api.answer, "items"));
-        next = json_string_value(json_object_get(c->api.answer, "next"));
-        more = next != NULL;
-        snprintf(at, sizeof(at), "%s&cursor=%.20s", path, more ? next : "0");
-    }
-    return status;
-}
-
 static int load_events(struct alerts_call *c, struct past *p, const char *kind, json_t **ret)
 {
     char path[160];
 
     snprintf(path, sizeof(path), "/api/v1/events?kind=%s&limit=1000&since_utc_ns=%" PRId64, kind,
              p->from_ns);
-    return all_pages(c, path, ret);
+    return api_ask_pages(&c->api, path, ret);
 }
 
 static int load_findings(struct alerts_call *c, struct past *p)
@@ -324,11 +305,11 @@ static int load_series(struct alerts_call *c, struct past *p, const struct kept 
     char path[400], step[40] = "";
     json_t *subjects = NULL, *s;
     size_t index;
-    int status = all_pages(c,
-                           k->of == 'p'   ? "/api/v1/paths?limit=1000"
-                           : k->of == 'n' ? "/api/v1/nics?limit=1000"
-                                          : "/api/v1/hosts?limit=1000",
-                           &subjects);
+    int status = api_ask_pages(&c->api,
+                               k->of == 'p'   ? "/api/v1/paths?limit=1000"
+                               : k->of == 'n' ? "/api/v1/nics?limit=1000"
+                                              : "/api/v1/hosts?limit=1000",
+                               &subjects);
 
     if (step_ns != 0) {
         snprintf(step, sizeof(step), "&step_s=%" PRId64, (int64_t)(step_ns / NS_PER_S));
@@ -427,7 +408,7 @@ static int load_jobs(struct alerts_call *c, struct past *p, uint32_t metric)
 {
     json_t *jobs = NULL, *job;
     size_t index;
-    int status = all_pages(c, "/api/v1/jobs?limit=1000", &jobs);
+    int status = api_ask_pages(&c->api, "/api/v1/jobs?limit=1000", &jobs);
 
     json_array_foreach(jobs, index, job)
     {
@@ -489,7 +470,7 @@ int past_load(struct alerts_call *c, const struct alert_rule *rule, struct past 
     if (rule->condition == ALERT_ON_ABSENCE && (fleet || rule->within.ns < 2 * step_ns)) {
         return fleet ? refuse_metric(rule) : refuse_window(rule, p, step_ns);
     }
-    status = all_pages(c, "/api/v1/nics?limit=1000", &p->nics);
+    status = api_ask_pages(&c->api, "/api/v1/nics?limit=1000", &p->nics);
     if (status == EXIT_WELL) {
         status = rule->condition == ALERT_ON_FINDING ? load_findings(c, p)
                  : fleet                             ? load_fleet(c, p, rule->metric)

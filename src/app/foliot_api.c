@@ -5,20 +5,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/foliot_foreign.h"
+#include "app/foliot_peer.h"
+#include "base/paths.h"
 #include "platform/http/client.h"
 #include "platform/tls/tls.h"
 
-#define API_DEFAULT   "http://127.0.0.1:7639"
-#define TOKEN_DEFAULT "/etc/foliot/token"
+#define API_DEFAULT    "http://127.0.0.1:7639"
+#define UNIX           "unix:"
+#define SOCKET_DEFAULT UNIX CONTROLLER_SOCKET_PATH
+#define TOKEN_DEFAULT  "/etc/foliot/token"
 enum { ANSWER_MAX = 256 << 20, TIMEOUT_MS = 30000 };
 
 void api_init(struct api *a, const char *command)
 {
     const char *given = getenv("FOLIOT_API");
     *a = (struct api){.command = command,
-                      .url = given != NULL ? given : API_DEFAULT,
+                      .url = given != NULL                               ? given
+                             : access(CONTROLLER_SOCKET_PATH, F_OK) == 0 ? SOCKET_DEFAULT
+                                                                         : API_DEFAULT,
                       .token_path = TOKEN_DEFAULT};
 }
 
@@ -48,6 +55,11 @@ bool api_option(struct api *a, int option, const char *value)
     }
 }
 
+static bool is_unix(const struct api *a)
+{
+    return strncmp(a->url, UNIX, strlen(UNIX)) == 0;
+}
+
 /* A token's file holds the token and a newline. */
 static int read_token(struct api *a)
 {
@@ -61,6 +73,9 @@ static int read_token(struct api *a)
         r = a->token == NULL ? -ENOMEM : 0;
     } else {
         r = tls_read_file(a->token_path, &a->token);
+    }
+    if (r < 0 && is_unix(a)) {
+        return 0; /* the controller knows who root is */
     }
     if (r < 0) {
         fprintf(stderr,
@@ -78,7 +93,10 @@ static void on_answer(void *context, const struct http_result *r)
     struct api *a = context;
     json_error_t error;
     if (r->error < 0) {
-        fprintf(stderr, "foliot %s: %s: %s\n", a->command, a->url, foreign_text(r->words).text);
+        if (!a->stranger) { /* said when it was seen */
+            fprintf(stderr, "foliot %s: %s: %s. Is the controller running?\n", a->command,
+                    foreign_text(a->url).text, foreign_text(r->words).text);
+        }
         return;
     }
     a->http_status = (int)r->status;
@@ -94,19 +112,88 @@ static void on_answer(void *context, const struct http_result *r)
     }
 }
 
+static void say_stranger(const struct api *a, uid_t user)
+{
+    fprintf(stderr,
+            "foliot %s: %s: a token isn't sent there: expected a program of root or of user %u, "
+            "found one of user %u. Is the controller running?\n",
+            a->command, foreign_text(a->url).text, (unsigned)geteuid(), (unsigned)user);
+}
+
+/* Of a Unix socket, when it is connected. */
+static bool on_connected(void *context, int fd)
+{
+    struct api *a = context;
+    uid_t user = 0;
+
+    a->stranger = !peer_is_ours(fd, &user);
+    if (a->stranger) {
+        say_stranger(a, user);
+    }
+    return !a->stranger;
+}
+
+/* Nobody gets the token but the controller. */
+static int check_peer(const struct api *a)
+{
+    uint16_t port = 0;
+    uid_t user = 0;
+
+    if (is_unix(a) || strncmp(a->url, "https://", 8) == 0) {
+        return EXIT_WELL; /* they are asked who they are */
+    }
+    if (!peer_is_own_machine(a->url, &port)) {
+        fprintf(stderr,
+                "foliot %s: %s: a token isn't sent there: expected https://HOST[:PORT] for another "
+                "machine, unix:/PATH or http://127.0.0.1:PORT for this one\n",
+                a->command, foreign_text(a->url).text);
+        return EXIT_USAGE;
+    }
+    if (peer_listens(port, &user) == -EPERM) {
+        say_stranger(a, user);
+        return EXIT_UNREACHABLE;
+    }
+    return EXIT_WELL; /* if nobody listens, nobody hears it */
+}
+
+static int exit_status_of(const struct api *a)
+{
+    switch (a->http_status) {
+    case 200:
+        return a->answer != NULL ? EXIT_WELL : EXIT_UNREACHABLE;
+    case 409: /* something is in the way that may pass */
+        return EXIT_NOT_WELL;
+    case 401:
+    case 403:
+    case 408:
+    case 429:
+        return EXIT_UNREACHABLE;
+    default:
+        return a->http_status >= 400 && a->http_status < 500 ? EXIT_USAGE : EXIT_UNREACHABLE;
+    }
+}
+
 int api_ask(struct api *a, const char *method, const char *path, const char *body)
 {
-    char url[512], bearer[300];
-    const char *const headers[] = {bearer, "Content-Type: application/json", NULL};
+    char url[512], bearer[300] = "";
+    const char *headers[] = {"Content-Type: application/json", bearer, NULL};
+
     json_decref(a->answer);
     a->answer = NULL;
     a->http_status = 0;
-    if (read_token(a) < 0) {
-        return EXIT_UNREACHABLE;
+    int status = read_token(a) < 0 ? EXIT_UNREACHABLE : check_peer(a);
+    if (status != EXIT_WELL) {
+        return status;
     }
-    snprintf(url, sizeof(url), "%s%s", a->url, path);
-    snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", a->token);
+    snprintf(url, sizeof(url), "%s%s", is_unix(a) ? "http://localhost" : a->url, path);
+    if (a->token != NULL) {
+        snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", a->token);
+    } else {
+        headers[1] = NULL;
+    }
     const struct http_call call = {.url = url,
+                                   .socket = is_unix(a) ? a->url + strlen(UNIX) : NULL,
+                                   .check = on_connected,
                                    .authority = a->authority,
                                    .headers = headers,
                                    .method = method,
@@ -119,9 +206,24 @@ int api_ask(struct api *a, const char *method, const char *path, const char *bod
     if (r < 0) {
         fprintf(stderr, "foliot %s: %s: %s\n", a->command, url, strerror(-r));
     }
-    return r < 0 || a->http_status == 0                 ? EXIT_UNREACHABLE
-           : a->http_status != 200 || a->answer == NULL ? EXIT_NOT_WELL
-                                                        : EXIT_WELL;
+    return r < 0 ? EXIT_UNREACHABLE : exit_status_of(a);
+}
+
+int api_ask_pages(struct api *a, const char *path, json_t **ret_items)
+{
+    char at[400];
+    int status = EXIT_WELL;
+
+    *ret_items = json_array();
+    snprintf(at, sizeof(at), "%s", path);
+    for (bool more = true; more && status == EXIT_WELL;) {
+        status = api_ask(a, "GET", at, NULL);
+        const char *next = json_string_value(json_object_get(a->answer, "next"));
+        json_array_extend(*ret_items, json_object_get(a->answer, "items"));
+        more = next != NULL;
+        snprintf(at, sizeof(at), "%s&cursor=%.20s", path, more ? next : "0");
+    }
+    return status;
 }
 
 int api_ask_json(struct api *a, const char *method, const char *path, json_t *body)

@@ -9,14 +9,15 @@
 #include "base/bug.h"
 
 struct api {
-    const char *command; /* "config", for messages */
-    const char *url, *authority, *token_path;
-    char *token;
+    const char *command;                      /* "config", for messages */
+    const char *url, *authority, *token_path; /* url: see api_init */
+    char *token;                              /* NULL: none, on the Unix socket */
     json_t *answer;
     const char
         *lines; /* this key's strings are of several lines; NULL: none's (foliot_foreign.h) */
     int http_status;
-    bool json; /* answers are printed as they came, not shown */
+    bool stranger; /* who listened wasn't the controller */
+    bool json;     /* answers are printed as they came, not shown */
 };
 
 /* --json, --controller, --authority, --token-file, --help: to be put into a command's own table. */
@@ -27,12 +28,21 @@ struct api {
         "help", no_argument, NULL, 'h'                                                             \
     }
 
+/* Where the controller is: FOLIOT_API, else this machine's socket, else http://127.0.0.1:7639. Its forms:
+ *     unix:/PATH           a Unix socket; root needs no token there
+ *     http://127.0.0.1:N   this machine
+ *     https://HOST[:N]     with --authority
+ * A token goes to nobody else: not to a program of another user of this machine, and not in the clear to another one. */
 void api_init(struct api *a, const char *command);
 void api_done(struct api *a);
 /* True: it was one of API_OPTIONS (but help). */
 bool api_option(struct api *a, int option, const char *value);
-/* An exit status; the answer is in a->answer. A refusal is said on stderr. */
+/* An exit status; the answer is in a->answer. Else said on stderr: EXIT_UNREACHABLE: nobody answers, or not to this token
+ * (401, 403, 429, 5xx); EXIT_USAGE: what was asked for isn't there or isn't right (400, 404);
+ * EXIT_NOT_WELL: something is in the way (409). */
 int api_ask(struct api *a, const char *method, const char *path, const char *body);
+/* All pages of a list, into one array that the caller owns. `path` has a query already. */
+int api_ask_pages(struct api *a, const char *path, json_t **ret_items);
 /* The same with a JSON body, which is given up. */
 int api_ask_json(struct api *a, const char *method, const char *path, json_t *body);
 void api_print(const struct api *a); /* the answer as it came, in one line */

@@ -300,10 +300,32 @@ static bool has_config(const json_t *all)
     return false;
 }
 
+/* Of a host that isn't there nothing happened: a typing error must not look like peace. */
+static int check_host(struct api *a, const char *host)
+{
+    const size_t known =
+        strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
+    char path[128];
+    int status = EXIT_USAGE;
+
+    if (*host != 0 && host[known] == 0) {
+        snprintf(path, sizeof(path), "/api/v1/hosts/%.64s", host);
+        status = api_ask(a, "GET", path, NULL);
+    }
+    if (status == EXIT_USAGE) {
+        fprintf(stderr,
+                "foliot changes: --host: expected a host of the fleet, found '%s'; foliot host "
+                "list has them\n",
+                host);
+    }
+    return status;
+}
+
 static int show(struct api *a, const struct wishes *w)
 {
     json_t *all = json_array();
-    const int status = collect(a, w, all);
+    int status = w->host != NULL ? check_host(a, w->host) : EXIT_WELL;
+    status = status == EXIT_WELL ? collect(a, w, all) : status;
     if (status == EXIT_WELL && a->json) {
         json_t *whole = json_pack("{s:O,s:n}", "items", all, "next");
         foreign_print(whole, stdout);

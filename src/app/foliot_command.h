@@ -2,8 +2,9 @@
  * targets.
  *
  * A command is a function of (argc, argv) with argv[0] its own name. It returns an exit status:
- * 0 done, 1 the thing asked about is not well (a finding is open, a check failed), 2 wrong usage,
- * 3 the agent or a file could not be reached. Adding a command: one line in foliot.c's table and
+ * 0 done and well, 1 it found something (a finding or incident is open, a check failed, something is
+ * in the way), 2 wrong usage (also: no such host, incident, version; a file that was refused), 3 it
+ * could not ask (nobody answers, or not to this token; a file can't be read). Adding a command: one line in foliot.c's table and
  * one file. */
 #pragma once
 #include <stdbool.h>
@@ -18,8 +19,10 @@ enum exit_status {
 };
 
 struct command {
+    const char *group; /* a heading before it in the list; NULL: as the one before */
     const char *name;
-    const char *arguments; /* after the name, for the usage line */
+    const char
+        *arguments; /* after the name: forms apart by " | "; after two blanks what goes with each */
     const char *summary;
     int (*run)(int argc, char *argv[]);
 };

@@ -32,16 +32,8 @@ static void print_host(const json_t *h)
 /* All pages; with --json one object with all items. */
 static int list(struct api *c)
 {
-    json_t *all = json_array();
-    char path[128] = "/api/v1/hosts?limit=1000";
-    int status = EXIT_WELL;
-    for (bool more = true; more && status == EXIT_WELL;) {
-        status = api_ask(c, "GET", path, NULL);
-        const char *next = json_string_value(json_object_get(c->answer, "next"));
-        json_array_extend(all, json_object_get(c->answer, "items"));
-        more = next != NULL;
-        snprintf(path, sizeof(path), "/api/v1/hosts?limit=1000&cursor=%.20s", more ? next : "0");
-    }
+    json_t *all;
+    const int status = api_ask_pages(c, "/api/v1/hosts?limit=1000", &all);
     if (status == EXIT_WELL && c->json) {
         json_t *whole = json_pack("{s:O,s:n}", "items", all, "next");
         foreign_print(whole, stdout);

@@ -69,7 +69,7 @@ class TestAlerts(fleet.Fleet):
         self.wait(lambda: self.notices(event="opened", cause="h1/nic0"), 5, lambda: controller.log())
         self.assertIn("h1/nic0", self.foliot("list", status=1))
         number = str(self.notices(cause="h1/nic0")[0][1]["incident"])
-        self.foliot("ack", "999", status=1)
+        self.foliot("ack", "999", status=2)
         self.assertIn("acknowledged by", self.foliot("ack", number))
         self.assertIn("silence 1, until", self.foliot("silence", "--host", "h?", "--for", "90min", "--why", "trial"))
         self.assertIn("trial", self.foliot("silences"))

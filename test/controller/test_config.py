@@ -116,14 +116,14 @@ class TestConfig(fleet.Fleet):
         self.all_run(3)
         self.assertEqual(self.switch("h1"), "failover")
         self.assertEqual(self.config()["active"]["text"], self.read(one))
-        self.assertIn("no such version", self.foliot("rollback", "99", status=1))
+        self.assertIn("no such version", self.foliot("rollback", "99", status=2))
         history = self.foliot("history")
         self.assertRegex(history, r"(?m)^3 +active .*back to version 1$")
         self.assertRegex(history, r"(?m)^2 +replaced ")
         # Mistakes have a place, and change nothing.
         for text, words in (("mode: sideways\n", ":1:7: expected one of"), ("ring_peers: 13\n", "expected an even number"),
                             ("beat: 1h\n", ":1:7: expected"), ("unknown: 1\n", "expected one of the keys"), ("mode: [", "1:")):
-            self.assertIn(words, self.foliot("apply", self.write("bad.yaml", text), status=1))
+            self.assertIn(words, self.foliot("apply", self.write("bad.yaml", text), status=2))
         self.assertEqual(self.config()["active"]["version"], 3)
         viewer = self.request("POST", "/api/v1/tokens", {"name": "eve", "role": "viewer"})[2]["token"]
         operator = self.request("POST", "/api/v1/tokens", {"name": "otto", "role": "operator"})[2]["token"]

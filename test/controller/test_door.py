@@ -50,6 +50,10 @@ class TestDoor(fleet.Fleet):
         os.chmod(self.socket, 0o666)  # as for a member of its group
         self.assertEqual(self.curl("/api/v1/status", user=65534)[0], 401)
         self.assertEqual(self.curl("/api/v1/status", user=65534, token=viewer)[0], 200)
+        # foliot goes there by FOLIOT_API, and needs no token of root's
+        env = {k: v for k, v in os.environ.items() if not k.startswith("FOLIOT")} | {"FOLIOT_API": f"unix:{self.socket}"}
+        done = subprocess.run([self.FOLIOT, "config", "--token-file", self.path("none")], capture_output=True, text=True, check=False, env=env)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         # what a killed one left is no hindrance; one that listens is left alone
         c.stop(9)
         self.assertTrue(os.path.exists(self.socket))

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 struct http_client {
@@ -17,6 +18,8 @@ struct http_client {
     char *body, *answer;
     size_t answer_size, answer_max;
     bool busy, too_large, fresh;
+    int unix_fd;
+    bool (*check)(void *context, int fd);
     char words[CURL_ERROR_SIZE];
     http_done done;
     void *context;
@@ -245,6 +248,22 @@ static void set_tls(CURL *e, const struct http_call *call)
     curl_easy_setopt(e, CURLOPT_SSLKEY, call->key);
 }
 
+/* CURLINFO_ACTIVESOCKET isn't known yet when on_ready asks. */
+static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct http_client *c = context;
+    c->unix_fd = socket(address->family, address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                        address->protocol);
+    return c->unix_fd >= 0 ? c->unix_fd : CURL_SOCKET_BAD;
+}
+
+/* Connected, nothing sent. */
+static int on_ready(void *context, char *own, char *other, int other_port, int own_port)
+{
+    struct http_client *c = context;
+    return c->check(c->context, c->unix_fd) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
 static int set_up(struct http_client *c, const struct http_call *call)
 {
     CURL *e = c->easy;
@@ -270,6 +289,14 @@ static int set_up(struct http_client *c, const struct http_call *call)
     c->too_large = false;
     c->words[0] = 0;
     curl_easy_setopt(e, CURLOPT_URL, call->url);
+    if (call->socket != NULL) {
+        c->check = call->check;
+        curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, call->socket);
+        curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
+        curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, c);
+        curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_ready);
+        curl_easy_setopt(e, CURLOPT_PREREQDATA, c);
+    }
     curl_easy_setopt(e, CURLOPT_PROXY, "");
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);

@@ -14,7 +14,11 @@ struct http_client;
 
 struct http_call {
     const char *url;
-    const char *connect_to;        /* "ADDRESS:PORT" to go to whatever the URL says; NULL */
+    const char *connect_to; /* "ADDRESS:PORT" to go to whatever the URL says; NULL */
+    const char *socket;     /* a Unix socket to go to whatever the URL says; NULL */
+    bool (*check)(
+        void *context,
+        int fd); /* of `socket`: is it the right one? Before anything is sent; false: -EIO */
     const char *authority;         /* path of a PEM file; NULL: `pin` */
     const char *certificate, *key; /* paths of PEM files; NULL: none */
     const char *pin;               /* "sha256//BASE64" of the server's public key; NULL */
