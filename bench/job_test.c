@@ -1,6 +1,7 @@
 /* job_test.c: what an empty test() costs a process, alone and with 255 idle communicators to the same peer
  * beside it: of a receive that nothing comes for, and of a send that isn't posted. Two transports of
  * one process over the loopback. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -91,6 +92,7 @@ int main(int argc, char *argv[])
     struct transport *here = loopback_open(0), *there = loopback_open(0);
     struct transport_request *requests[2] = {0}; /* a receive, a send */
     double alone[2][RUNS], beside[2][RUNS], worst = 0;
+    const size_t before = mallinfo2().uordblks;
     struct link out, in;
     struct report report;
     char note[160];
@@ -102,6 +104,7 @@ int main(int argc, char *argv[])
         fprintf(stderr, "job_test: %s\n", transport_why());
         return EXIT_FAILURE;
     }
+    const double pair_kb = (double)(mallinfo2().uordblks - before) / 2e3;
     for (int i = 0; i < IDLE; i++) { /* as many beside the receive as beside the send */
         struct link back;
         if (!join(here, there, &idle[i]) || !join(there, here, &back)) {
@@ -120,5 +123,7 @@ int main(int argc, char *argv[])
              alone[0][RUNS / 2], beside[0][RUNS / 2], alone[1][RUNS / 2], beside[1][RUNS / 2]);
     report_init(&report, "job_test", argc, argv);
     report_one(&report, "job.idle_comm_ns", worst, "ratio", 1.2, 1.0, REPORT_LOWER, note);
+    report_one(&report, "job.memory_per_pair_kb", pair_kb, "kB", REPORT_NONE, 64, REPORT_LOWER,
+               "a sending and a receiving peer, 4 lanes each, a communicator each way");
     return report_finish(&report) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -20,6 +20,7 @@
 #define REPORT_HERE_NS NS_PER_MS /* of small ones to this machine: their senders are done already */
 #define SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS)
 #define SLOTS_SIZE     (SMALL_SLOTS * LANE_EAGER_SIZE_MAX + LANE_LARGE_SLOTS * LANE_LARGE_SIZE_MAX)
+#define SLOTS_KEPT_NS  NS_PER_S /* without use: the next message costs an allocation */
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
 
@@ -317,6 +318,7 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
             return -ENOMEM;
         }
     }
+    set->slots_touched = set->slots_touched || target.place == LEDGER_SLOT;
     stream->place = target.place;
     *ret_left = target.left;
     *ret_to = target.place == LEDGER_BUFFER    ? target.to
@@ -324,6 +326,17 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
               : target.place == LEDGER_SLOT    ? slot_at(set, target.slot) + target.at
                                                : NULL;
     return 0;
+}
+
+void in_slots_look(struct set *set, struct mono now)
+{
+    if (set->slots == NULL || ledger_slots_used(set->ledger) || set->slots_touched) {
+        set->slots_at = now;
+        set->slots_touched = false;
+    } else if (mono_sub(now, set->slots_at).ns >= SLOTS_KEPT_NS) {
+        free(set->slots);
+        set->slots = NULL;
+    }
 }
 
 static void report_within(struct set *set, struct mono now, size_t size)

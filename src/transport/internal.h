@@ -181,7 +181,9 @@ struct set {
     struct traffic traffic;
     struct yield yield;
     struct ledger *ledger; /* receiving */
-    uint8_t *slots;        /* receiving: bounce slots, on demand */
+    uint8_t *slots;        /* receiving: bounce slots, while they are used */
+    struct mono slots_at;  /* when they were last */
+    bool slots_touched;    /* since then */
     struct stream *streams[LANE_MAX];
     uint32_t present; /* bit k: streams[k] is there */
     struct {
@@ -514,6 +516,8 @@ void in_reports(struct set *set, struct mono now, bool all, bool came);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct set *set);
+/* Bounce slots that nothing came to for a while are given back. */
+void in_slots_look(struct set *set, struct mono now);
 /* A communicator whose receive was too small fails, at both ends, and no other. */
 void in_misfit(struct set *set);
 /* delay.c: a chunk arrived whole. */

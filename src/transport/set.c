@@ -595,6 +595,7 @@ void set_progress(struct set *set, struct mono now, bool all)
         }
         if (!set->sending) {
             credit_look(set, now);
+            in_slots_look(set, now);
         }
         set_knock(set, now);
         watch_on_owing(set->watch, now, set_owes(set));

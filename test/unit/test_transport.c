@@ -603,6 +603,26 @@ static void what_nobody_polls_goes_with_the_next_call(void **state)
     pair_close(&pair);
 }
 
+/* 480 KiB a peer are held only while small messages come. */
+static void bounce_slots_are_given_back(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    exchange(&pair, 100, 100, false, 1);
+    assert_non_null(pair.in->set->slots);
+    for (int i = 0; i < 300; i++) {
+        trouble_skipped_ns += 10 * NS_PER_MS;
+        pair.in->set->polled_ns = 0;
+        exchange(&pair, 100000, 100000, true, (uint64_t)i);
+    }
+    assert_null(pair.in->set->slots);
+    exchange(&pair, 100, 100, false, 2);
+    assert_non_null(pair.in->set->slots);
+    pair_close(&pair);
+}
+
 /* A message of up to 64 KiB may be there before its receive is posted, which is done then: nobody asks that set for anything
  * any more, but the sender waits for the report. */
 static void what_came_early_is_reported_at_once(void **state)
@@ -747,6 +767,7 @@ int main(void)
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(what_comes_early_may_be_lost),
         cmocka_unit_test(what_queues_goes_once),
+        cmocka_unit_test(bounce_slots_are_given_back),
         cmocka_unit_test(what_came_early_is_reported_at_once),
         cmocka_unit_test(what_nobody_polls_goes_with_the_next_call),
         cmocka_unit_test(the_host_switch_is_obeyed),

@@ -208,6 +208,11 @@ void ledger_comm_close(struct ledger *l, uint32_t number)
     }
 }
 
+bool ledger_slots_used(const struct ledger *l)
+{
+    return l->slots_used != 0;
+}
+
 bool ledger_comm_idle(const struct ledger *l, uint32_t number)
 {
     const struct comm *c = ledger_comm_find(l, number);

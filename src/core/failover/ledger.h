@@ -154,6 +154,8 @@ MUST_CHECK int ledger_comm_open(struct ledger *l, uint32_t comm, uint32_t group_
  * comes for it goes to the bin. */
 void ledger_comm_close(struct ledger *l, uint32_t comm);
 /* Everything posted is done. True for a comm that isn't open. */
+/* Some bounce slot is filling or full. */
+bool ledger_slots_used(const struct ledger *l);
 bool ledger_comm_idle(const struct ledger *l, uint32_t comm);
 /* How far: either may be NULL. False: not open. */
 bool ledger_comm_progress(const struct ledger *l, uint32_t comm, uint64_t *ret_placed,

@@ -52,6 +52,9 @@ void sender_free(struct sender *s)
     for (uint32_t i = 0; i < s->comm_count; i++) {
         comm_free(s->open[i]);
     }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        free(s->lanes[i].entries);
+    }
     free(s->comms);
     free(s->open);
     free(s);

@@ -25,7 +25,8 @@
  *
  * Order: returned chunks first (oldest message), then messages that fit one chunk, then comms in
  * turn, messages in order. Bounded: SENDER_LANE_CHUNKS on a lane, COMM_REQUESTS_MAX messages per
- * comm. Memory: sender_new, sender_comm_open (about 700 bytes a message); nothing else allocates.
+ * comm. Memory: sender_new, sender_comm_open (about 700 bytes a message), a
+ * lane's first sender_lane_open (5 kB); nothing else allocates.
  *
  * The caller holds the set's lock around every call. -EPROTO from on_* functions: the peer claims
  * what it can't know (more taken than was sent): treat like the ledger's BROKEN. sender_bug: our
@@ -108,7 +109,7 @@ void sender_free(struct sender *s); /* accepts NULL */
 void sender_large(struct sender *s, bool on);
 
 /* -- lanes. -ESTALE: epoch not above the last; -EBUSY: open, or its chunks still wait for the
- * fence; -EINVAL. */
+ * fence; -EINVAL; -ENOMEM. */
 MUST_CHECK int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch);
 /* The lane is over. TCP: its chunks return to the pool now, for a half-sent frame can't be finished
  * by anybody any more (the caller has closed it) and the ledger bins what comes twice. RC: they

@@ -69,7 +69,7 @@ struct lane {
     uint64_t sent, taken;
     uint64_t bytes;
     uint32_t head, count;
-    struct entry entries[SENDER_LANE_CHUNKS];
+    struct entry *entries; /* SENDER_LANE_CHUNKS, from its first epoch on */
 };
 
 struct sender {

@@ -3,6 +3,7 @@
 #include "core/failover/sender.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "core/failover/sender_internal.h"
 
@@ -22,6 +23,12 @@ int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
     }
     if (!HOLDS(&s->bug, x->count == 0)) {
         return -EBUSY;
+    }
+    if (x->entries == NULL) {
+        x->entries = calloc(SENDER_LANE_CHUNKS, sizeof(*x->entries));
+    }
+    if (x->entries == NULL) {
+        return -ENOMEM;
     }
     x->open = true;
     x->doubted = false;
