@@ -7,6 +7,7 @@ calls kill here (they fail with EPERM in the field), so that each that a unit ne
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 import unittest
@@ -14,6 +15,7 @@ import unittest
 from machine import Groups, Machine, cable, debian_root
 
 PATIENCE_S = 60
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STRICT = "[Service]\nSystemCallErrorNumber=kill\n"
 
 
@@ -138,6 +140,40 @@ class Units(unittest.TestCase):
             self.assertEqual(machine.unit(unit, "Result"), "success", machine.journal(unit))
             machine.run("systemctl", "start", unit)
         self.assert_well()
+
+    def test_6_a_copy_of_the_data_stays_down_until_it_is_taken_over(self):
+        data, unit = "/var/lib/foliot-controller", "foliot-controller"
+        self.alpha.run("systemctl", "stop", unit)
+        self.alpha.run("mv", data, data + ".before")
+        self.alpha.run("cp", "-a", data + ".before", data)
+        before = self.alpha.unit(unit, "NRestarts")
+        self.assertNotEqual(self.alpha.run("systemctl", "start", unit, check=False).returncode, 0)
+        time.sleep(3)  # RestartSec is 1 s: it would be up again, and down
+        self.assertEqual([self.alpha.unit(unit, what) for what in ("ActiveState", "ExecMainStatus", "NRestarts")],
+                         ["failed", "78", before], self.alpha.journal(unit))
+        self.assertIn("foliot-controller takeover", self.alpha.journal(unit))
+        self.alpha.run("foliot-controller", "takeover")
+        self.alpha.run("rm", "-r", data + ".before")
+        self.alpha.run("systemctl", "start", unit)
+        self.assert_well()
+
+    def test_7_users_of_the_group_may_ask(self):
+        self.alpha.run("groupadd", "foliot")
+        for groups, code in (("--clear-groups", 3), ("--groups=foliot", 0)):
+            done = self.alpha.run("setpriv", "--reuid=65534", "--regid=65534", groups, "foliot", "status", check=False)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+
+    def test_8_removed(self):
+        """As docs/uninstall.md has it, and what it tells that stays."""
+        for machine, unit in self.both():
+            machine.run("systemctl", "disable", "--now", unit)
+        root = f"/proc/{self.alpha.pid}/root"
+        subprocess.run([os.path.join(TOP, "tools", "install"), self.BUILD, "uninstall", "/unused"], check=True,
+                       env=dict(os.environ, DESTDIR=root))
+        self.alpha.run("rm", "-r", "/etc/systemd/system/foliot-agent.service.d", "/etc/systemd/system/foliot-controller.service.d")
+        left = self.alpha.run("find", "/", "/run", "-xdev", "(", "-path", "/proc", "-o", "-path", "/sys", "-o", "-path", "/run/systemd", ")", "-prune", "-o", "-iname",
+                              "*foliot*", "-print").stdout.split()
+        self.assertEqual(sorted(left), ["/etc/foliot", "/var/lib/foliot", "/var/lib/foliot-controller"])
 
 
 if __name__ == "__main__":
