@@ -17,7 +17,7 @@
 
 static const char usage[] =
     "Usage: foliot lab traffic [OPTIONS]\n"
-    "Sends data between the NICs of a lab and says what arrived.\n"
+    "Sends data between the NICs of a lab and prints how much arrived.\n"
     "\n"
     "  --pattern P   cross (default: each NIC to its counterpart on the next leaf), fill (that "
     "and\n"

@@ -38,7 +38,7 @@ static int complain(const char *path, int r)
             ? "expected a recording that reaches back to its agent's start or holds a copy of "
               "it, found neither"
         : r == -EACCES ? "it begins with a copy of an agent's memory, which could hold "
-                         "anything: say --trust if you trust whoever made it"
+                         "anything: give --trust if you trust its maker"
                        : strerror(-r);
     fprintf(stderr, "foliot sim replay: %s: %s\n", path, why);
     return 2;

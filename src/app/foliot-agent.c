@@ -9,23 +9,24 @@
 
 static void usage(FILE *out)
 {
-    fputs("usage: foliot-agent [--config FILE]\n"
-          "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf "
-          "NAME]...\n"
-          "                         [--config FILE] [--state-dir DIR]\n"
-          "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
-          "systemd.\n"
-          "\n"
-          "  -c, --config FILE   configuration, default " AGENT_CONFIG_DEFAULT "\n"
-          "      --check         read the configuration and the keys, say what is wrong, and stop\n"
-          "  -h, --help          this text\n"
-          "  -V, --version       version\n"
-          "\n"
-          "join makes this host a member of a controller's fleet: certificate, fleet key, peers.\n"
-          "Without --nic all hardware NICs with an address take part; rails count them by name.\n"
-          "\n"
-          "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n",
-          out);
+    fputs(
+        "usage: foliot-agent [--config FILE]\n"
+        "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf "
+        "NAME]...\n"
+        "                         [--config FILE] [--state-dir DIR]\n"
+        "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
+        "systemd.\n"
+        "\n"
+        "  -c, --config FILE   configuration, default " AGENT_CONFIG_DEFAULT "\n"
+        "      --check         read the configuration and the keys, print what is wrong, and stop\n"
+        "  -h, --help          this text\n"
+        "  -V, --version       version\n"
+        "\n"
+        "join makes this host a member of a controller's fleet: certificate, fleet key, peers.\n"
+        "Without --nic all hardware NICs with an address take part; rails count them by name.\n"
+        "\n"
+        "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n",
+        out);
 }
 
 static int check(const char *path)

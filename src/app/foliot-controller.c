@@ -19,7 +19,7 @@ static void usage(FILE *out)
 {
     fputs(
         "usage: foliot-controller [--config FILE] [COMMAND]\n"
-        "One per fleet: takes agents' reports, remembers, serves the API. Without a command it "
+        "One per fleet: takes agents' reports, keeps history, serves the API. Without a command it "
         "runs.\n"
         "\n"
         "  init [--address ADDRESS]       make the authority, a join token and an admin's token;\n"
@@ -263,9 +263,9 @@ static int command_restore(const char *from)
         fprintf(stderr, "foliot-controller: %s: %s\n", from, words[0] != 0 ? words : strerror(-r));
         return EXIT_FAILURE;
     }
-    printf("%s: restored; what was there lies beside it as store.db.damaged. Hosts and tokens are "
+    printf("%s: restored; the old store is beside it as store.db.damaged. Hosts and tokens are "
            "those of the backup: what "
-           "was removed since is back, who joined since must join again\n",
+           "was removed since is back, hosts that joined since must join again\n",
            path);
     return EXIT_SUCCESS;
 }

@@ -122,6 +122,6 @@ int alerts_export(const struct alert_file *file)
     puts("  - alert: FoliotNothingHeard\n    expr: absent(foliot_start_timestamp_seconds)\n    "
          "for: 2m\n"
          "    labels: {severity: page}\n    annotations: {summary: 'the controller is not scraped: "
-         "nobody watches'}");
+         "nothing is watched'}");
     return EXIT_WELL;
 }

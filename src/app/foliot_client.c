@@ -133,7 +133,7 @@ static int parse(const char *line, size_t size, bool raw, json_t **ret_answer)
         foreign_show(answer, NULL);
         const char *message = json_string_value(json_object_get(answer, "message"));
         fprintf(stderr, "foliot: the agent refuses: %s\n",
-                message != NULL ? message : "it does not say why");
+                message != NULL ? message : "no reason given");
         json_decref(answer);
         return -EPROTO;
     }

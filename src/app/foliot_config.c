@@ -103,7 +103,7 @@ static int show(struct config_call *c)
         print_version(active, "in force");
         fputs(api_text(active, "text"), stdout);
     } else {
-        puts("# none was applied yet: each host works as its own file says");
+        puts("# no configuration was applied yet: each host uses its own file");
     }
     return status;
 }

@@ -82,10 +82,10 @@ static void check_agent_found(json_t *checks, const struct target *target, int r
     snprintf(found, sizeof(found), "%.120s: %.100s", target->path,
              rc == 0 ? "answers" : strerror(-rc));
     add_check(checks, "agent", rc == 0 ? "ok" : "fail", "an agent that answers", found,
-              rc == 0 ? ""
-              : rc == -EACCES
-                  ? "be root or in group foliot"
-                  : "systemctl start foliot-agent; journalctl -u foliot-agent says why it ended");
+              rc == 0         ? ""
+              : rc == -EACCES ? "be root or in group foliot"
+                              : "systemctl start foliot-agent; journalctl -u foliot-agent has the "
+                                "reason for its end");
 }
 
 /* NICs whose events come late or whose queue length hides a standing queue are the agent's to see;

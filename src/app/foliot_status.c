@@ -215,7 +215,7 @@ static int findings_of_fleet(int argc, char *argv[])
         const json_t *items = json_object_get(api.answer, "items");
         json_array_foreach(items, i, finding)
         {
-            printf("%sOPEN%s  %s says: %s\n", colour_begin(stdout, COLOUR_BAD), colour_end(stdout),
+            printf("%sOPEN%s  %s: %s\n", colour_begin(stdout, COLOUR_BAD), colour_end(stdout),
                    api_text(finding, "host"),
                    field_string(json_object_get(finding, "detail"), "text"));
         }

@@ -271,7 +271,7 @@ static void gave_up(struct set *set, const struct watch_action *action)
         return;
     }
     set_fail(set, -ECONNABORTED,
-             action->dead ? "%s is gone: its lanes ended and nobody answers there"
+             action->dead ? "%s is gone: its lanes ended and no process answers there"
                           : "%s: not reached over any lane for the whole patience",
              set_peer(set, text));
 }
@@ -315,7 +315,7 @@ static void doubt(struct set *set, const struct watch_action *action)
         set->streams[action->lane]->doubted_at = set->streams[action->lane]->bytes_out;
     }
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u %s %s: %s", action->lane, action->epoch,
-        set->sending ? "to" : "from", set_peer(set, text), doubted ? "doubted" : "believed again");
+        set->sending ? "to" : "from", set_peer(set, text), doubted ? "doubted" : "trusted again");
     if (!set->sending) {
         if (doubted) {
             ledger_report_again(set->ledger);

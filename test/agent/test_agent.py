@@ -433,8 +433,8 @@ class AgentCase(unittest.TestCase):
         self.ip(0, "address", "del", "10.88.1.1/24", "dev", "ens9")
         self.ip(0, "address", "add", "10.88.1.77/24", "dev", "ens9")
         self.wait(lambda: a.ask("links")["nics"][1]["address"] == "10.88.1.77", 3, "the new address")
-        a.wait_log("ens9: has another address than the peers list says")
-        b.wait_log(r"NIC 1 \(host h0\) sends from another address than the peers list says: probes follow it", 8)
+        a.wait_log("ens9: has another address than the peers list has")
+        b.wait_log(r"NIC 1 \(host h0\) sends from another address than the peers list has: probes follow it", 8)
         heard = a.ask("links")["nics"][1]["rx_packets"]
         self.wait(lambda: a.ask("links")["nics"][1]["rx_packets"] > heard + 5, 8, "answers at the new address")
 

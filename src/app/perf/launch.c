@@ -252,8 +252,8 @@ int command_perf(int argc, char *argv[])
     }
     if (o->rank >= o->ranks || !perf_find_meeting(o)) {
         fprintf(stderr,
-                "foliot perf: rank %d of %d: say with --ranks how many there are and with "
-                "--meet ADDRESS:PORT where rank 0 is\n",
+                "foliot perf: rank %d of %d: give the number of ranks by --ranks and "
+                "rank 0's address by --meet ADDRESS:PORT\n",
                 o->rank, o->ranks);
         return EXIT_USAGE;
     }

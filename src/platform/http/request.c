@@ -284,7 +284,7 @@ static struct http_request *new_request(struct http_server *s, struct MHD_Connec
 static const char *standard_words(unsigned status)
 {
     return status == 400   ? "malformed: expected one way to read it, each line ending in CR LF"
-           : status == 401 ? "who are you? a valid credential is needed"
+           : status == 401 ? "a valid credential is needed"
            : status == 403 ? "not allowed"
            : status == 404 ? "no such thing"
            : status == 411 ? "expected a body of a length that is told before"

@@ -206,7 +206,7 @@ const char *answer_why(const struct agent *a, const struct clock_report *r)
     case CLOCK_DISRUPTED:
         return r->fault_seen && r->fault < ARRAY_COUNT(faults)
                    ? faults[r->fault]
-                   : "the neighbours' clocks say that this one stepped";
+                   : "by the neighbours' clocks this one stepped";
     case CLOCK_HOLDOVER:
         return "too few neighbours are heard: bounds grow";
     case CLOCK_UNKNOWN:

@@ -73,7 +73,7 @@ static void check_clock(struct agent *a, struct json_writer *j)
         strcmp(time_source_clocksource(a->source), "acpi_pm") == 0) {
         source.result = "warn";
         snprintf(source.advice, sizeof(source.advice),
-                 "the kernel gave up the TSC: readings cost microseconds (dmesg says why)");
+                 "the kernel gave up the TSC: readings cost microseconds (dmesg has the reason)");
     }
     put_check(j, &source);
     struct check guard = check_of("guard", "a second clock of this host to compare with");

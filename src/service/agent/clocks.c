@@ -27,14 +27,14 @@ static const char *try_hardware(struct agent *a, uint32_t local, const char *nam
     struct phc_abilities abilities = {.index = -1};
     nic->phc_index = -1;
     if (phc_abilities_get(name, &abilities) < 0) {
-        return "its driver doesn't say what it can";
+        return "its driver doesn't report what it can do";
     }
     nic->phc_index = abilities.index;
     if (!abilities.software_transmit && !abilities.hardware) {
         return "and its driver stamps nothing that is sent: no stamps at all";
     }
     if (a->config->software_stamps) {
-        return "as the configuration says";
+        return "by the configuration";
     }
     if (!abilities.hardware) {
         return abilities.index < 0 ? "it has no clock" : "it can't stamp every packet that comes";

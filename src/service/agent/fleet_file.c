@@ -48,7 +48,7 @@ static void put_nic(FILE *out, const char *host, const Foliot__V1__Nic *n)
 static int put_hosts(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
 {
     fprintf(out,
-            "# Written by foliot-agent as the controller says: changes here are lost.\n"
+            "# Written by foliot-agent from the controller's list: changes here are lost.\n"
             "version: %llu\nhosts:\n",
             (unsigned long long)fleet->version);
     for (size_t i = 0; i < fleet->n_hosts; i++) { /* removed ones too: they keep their number */

@@ -167,7 +167,7 @@ static void open_endpoint(struct agent *a, uint32_t local)
     if (own->address4.s_addr != 0 && config.address4.s_addr != own->address4.s_addr &&
         config.address4.s_addr != 0) {
         snprintf(text, sizeof(text),
-                 "has another address than the peers list says: peers follow it, new ones can't");
+                 "has another address than the peers list has: peers follow it, new ones can't");
     }
     trouble(a, local, text);
 }

@@ -104,7 +104,7 @@ static void deliver_moved(struct agent *a, const struct agent_receive *r, struct
     const uint32_t index = (uint32_t)(peer - a->config->more);
     agent_say(
         LOG_NOTICE,
-        "NIC %u (host %s) sends from another address than the peers list says: probes follow it",
+        "NIC %u (host %s) sends from another address than the peers list has: probes follow it",
         r->event.probe.src.index, agent_config_host_name(a->config, a->config->peers[index].host));
 }
 

@@ -130,7 +130,7 @@ static void load(struct agent *a)
     const Foliot__V1__Settings *s =
         message_decode(&arena, &foliot__v1__settings__descriptor, bytes, size);
     if (s == NULL || apply(a, s) < 0) {
-        agent_say(LOG_WARNING, "%s: can't be used: the controller says it anew", path);
+        agent_say(LOG_WARNING, "%s: can't be used: the controller sends it again", path);
         a->settings.version = 0;
         a->settings.refused[0] = 0;
     }

@@ -126,7 +126,7 @@ static int load_finding(const struct config_node *map, const struct config_node 
     }
     rule->findings = 0;
     r = word_bits(node, kinds, FINDING_KIND_COUNT,
-                  "a kind of finding, as foliot findings says it (link-down, path-dead, …)",
+                  "a kind of finding, as in foliot findings (link-down, path-dead, …)",
                   &rule->findings, error);
     if (r == 0 && suspects != NULL) {
         r = word_bits(suspects, elements, ARRAY_COUNT(elements),

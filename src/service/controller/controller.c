@@ -206,7 +206,7 @@ void controller_store_failed(struct controller *c, int rc, const char *doing)
         c->store_broken = true;
         controller_say(LOG_ERR,
                        "%s can't be stored: %s. Nothing is acknowledged until it can; agents keep "
-                       "what they have to say",
+                       "their reports",
                        doing, strerror(-rc));
     }
     if (rc == -EUCLEAN) {

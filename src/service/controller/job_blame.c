@@ -179,7 +179,7 @@ static void say(const struct gathering *g, const struct fleet_job *job, enum bla
         if (s->ranks_heard == 0) {
             snprintf(to, size, "not known: none of its ranks is heard now");
         } else {
-            snprintf(to, size, "not known: %u of its %u ranks are heard, and these say nothing bad",
+            snprintf(to, size, "not known: only %u of its %u ranks report, and these are well",
                      s->ranks_heard, s->ranks);
         }
         break;

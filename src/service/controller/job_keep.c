@@ -214,7 +214,8 @@ int job_keep_load(struct controller *c)
     }
     if (refused > 0) {
         controller_say(LOG_WARNING,
-                       "%u jobs of before can't be read, or were on hosts nobody knows", refused);
+                       "%u jobs of before can't be read, or were on hosts that are no members",
+                       refused);
     }
     return r;
 }

@@ -410,7 +410,7 @@ void measure_watch(struct controller *c)
         if (why != NULL) {
             give_up(a, why);
         } else if (a->wave > 0 && mono_before(a->until, now)) {
-            give_up(a, "it didn't say in time what it measured");
+            give_up(a, "it didn't report its measurements in time");
         }
     }
     end_if_all_are_through(c, m);

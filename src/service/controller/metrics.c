@@ -354,7 +354,7 @@ static void put_own(struct controller *c, struct metrics_text *t)
     metrics_counter(t, "requests_limited", "Requests that came too often.", c->count.limited);
     metrics_counter(t, "foreign_nics", "Reports about NICs that are another host's.",
                     c->count.foreign_nics);
-    metrics_counter(t, "samples_dropped", "Values without a table to say whose.",
+    metrics_counter(t, "samples_dropped", "Values without a table that names their path.",
                     c->count.samples_dropped);
     metrics_counter(t, "commits", "Commits to the store.", c->count.commits);
     metrics_counter(t, "commit_failures", "Commits that failed.", c->count.commit_failures);

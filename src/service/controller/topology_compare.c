@@ -151,9 +151,8 @@ static void compare_nic(const struct controller *c, struct topology_view *v,
         snprintf(wanted, sizeof(wanted), "%s%s%s", leaf, d->port[0] != 0 ? " port " : "", d->port);
         snprintf(heard, sizeof(heard), "%s port %s", n->neighbour, n->neighbour_port);
         fill(add(v, DIFFERENCE_MISCABLED, host, d->name, n->id), wanted, heard,
-             "%s/%s is declared at %s, and the switch that it hangs on says that it is %s: its "
-             "cable is "
-             "plugged in there",
+             "%s/%s is declared at %s, but the switch at its cable reports that it is %s: its "
+             "cable is plugged in there",
              host, d->name, wanted, heard);
     } else if (d->leaf != NONE && !said && v->seen[n->id] != NONE && v->seen[n->id] != d->leaf) {
         const char *seen = t->leaves[v->seen[n->id]].name;
