@@ -61,8 +61,11 @@ static int write_token(const char *name, const char *role, int64_t life_s,
                        char text[TOKEN_TEXT_SIZE], struct controller *c)
 {
     int64_t id = 0;
-    const struct store_audit audit = {
-        .at_ns = controller_utc_ns(), .who = "command line", .what = "token.make", .detail = role};
+    const struct store_audit audit = {.at_ns = controller_utc_ns(),
+                                      .who = "command line",
+                                      .source = "local",
+                                      .what = "token.make",
+                                      .detail = role};
     const struct token_wish wish = {
         .name = name, .role = role, .scope = scope, .life_s = life_s, .uses = uses};
     int r = token_make(c, &wish, text, &id);

@@ -43,7 +43,11 @@ class TestDoor(fleet.Fleet):
         status, body = self.curl("/api/v1/tokens", "-d", '{"name": "v", "role": "viewer"}')
         self.assertEqual(status, 200)
         viewer = json.loads(body)["token"]
-        self.assertEqual(self.get("/api/v1/audit")["items"][0]["who"], "local root")
+        last, *_, first = self.get("/api/v1/audit")["items"]
+        self.assertEqual((last["who"], last["source"]), ("local root", "local"))
+        self.assertEqual((first["who"], first["source"]), ("command line", "local"))
+        self.request("POST", "/api/v1/tokens", {"name": "w", "role": "viewer"})
+        self.assertEqual(self.get("/api/v1/audit")["items"][0]["source"], "127.0.0.1")
         self.assertEqual(self.curl("/api/v1/tokens", token=viewer)[0], 403)  # who shows a token has its role
         self.assertEqual(self.curl("/api/v1/status", token="fla_wrong")[0], 401)
         self.assertEqual(self.curl("/api/v1/status", user=65534)[0], 0)  # may not connect

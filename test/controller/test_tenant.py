@@ -316,7 +316,7 @@ class TestTenant(fleet.Fleet):
         c = self.start()
         self.assertEqual(c.stop(), 0)
         base = sqlite3.connect(self.path("data", "store.db"))
-        base.executescript("ALTER TABLE token DROP COLUMN scope; PRAGMA user_version = 1;")
+        base.executescript("ALTER TABLE token DROP COLUMN scope; ALTER TABLE audit DROP COLUMN source; PRAGMA user_version = 1;")
         base.close()
         self.controller()
         self.assertEqual([t["scope"] for t in self.get("/api/v1/tokens")["items"]], [None, None])

@@ -109,6 +109,12 @@ class Units(unittest.TestCase):
                 done = self.alpha.run(*command.split(), check=False)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_well()
+        # what somebody changed is found in the journal by its fields
+        lines = self.alpha.run("journalctl", "--no-pager", "-o", "json", "-u", "foliot-controller", "FOLIOT_WHAT=token.make").stdout
+        entry = json.loads(lines.splitlines()[-1])
+        self.assertEqual((entry["SYSLOG_IDENTIFIER"], entry["PRIORITY"]), ("foliot-controller", "5"))
+        self.assertRegex(entry["FOLIOT_SOURCE"], r"^(127\.0\.0\.1|local)$")
+        self.assertRegex(entry["MESSAGE"], "^audit: token.make: .* by " + re.escape(entry["FOLIOT_WHO"]) + " from ")
 
     def test_3_reload(self):
         self.alpha.write("/etc/foliot/alerts.yaml", "rules:\n  - nonsense\n")

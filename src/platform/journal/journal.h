@@ -4,7 +4,14 @@
  * others wrote, a switch's name say, can't forge a line: control characters become '?'. At most 2047 bytes. */
 #pragma once
 #include <stdarg.h>
+#include <stdbool.h>
 
-/* `priority`: LOG_ERR, LOG_WARNING, LOG_INFO … of syslog.h. */
-void journal_say(const char *program, int priority, const char *format, va_list arguments)
-    __attribute__((format(printf, 3, 0)));
+/* What to find a line by: `journalctl FOLIOT_WHAT=token.make`. */
+struct journal_field {
+    const char *name, *value; /* FOLIOT_…: A to Z and _ */
+};
+
+/* `priority`: LOG_ERR, LOG_WARNING, LOG_INFO … of syslog.h. `fields`: NULL, or at most 8, ended by a NULL name; for the
+ * journal alone. */
+void journal_say(const char *program, int priority, const struct journal_field *fields,
+                 const char *format, va_list arguments) __attribute__((format(printf, 4, 0)));

@@ -198,24 +198,27 @@ int store_token_remove(struct store *s, int64_t id)
 
 int store_audit_put(struct store *s, const struct store_audit *a)
 {
-    return sql_run(s, "INSERT INTO audit(at_ns, who, what, detail) VALUES(?,?,?,?)", "isss",
-                   a->at_ns, a->who, a->what, a->detail);
+    return sql_run(s, "INSERT INTO audit(at_ns, who, what, detail, source) VALUES(?,?,?,?,?)",
+                   "issss", a->at_ns, a->who, a->what, a->detail,
+                   a->source != NULL ? a->source : "");
 }
 
 int store_audits(struct store *s, int64_t before_id, int limit, store_audit_each each,
                  void *context)
 {
     int r = 0;
-    sqlite3_stmt *q = sql_prepare(s, &r,
-                                  "SELECT id, at_ns, who, what, detail FROM audit WHERE id < ? "
-                                  "ORDER BY id DESC LIMIT ?",
-                                  "ii", before_id != 0 ? before_id : INT64_MAX, (int64_t)limit);
+    sqlite3_stmt *q =
+        sql_prepare(s, &r,
+                    "SELECT id, at_ns, who, what, detail, source FROM audit WHERE id < ? "
+                    "ORDER BY id DESC LIMIT ?",
+                    "ii", before_id != 0 ? before_id : INT64_MAX, (int64_t)limit);
     while (sql_next(s, q, &r)) {
         const struct store_audit a = {.id = sqlite3_column_int64(q, 0),
                                       .at_ns = sqlite3_column_int64(q, 1),
                                       .who = sql_text(q, 2),
                                       .what = sql_text(q, 3),
-                                      .detail = sql_text(q, 4)};
+                                      .detail = sql_text(q, 4),
+                                      .source = sql_text(q, 5)};
         r = each(context, &a);
     }
     return r;

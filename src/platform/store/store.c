@@ -58,9 +58,10 @@ static const char schema_1[] =
     "NULL,"
     " what TEXT NOT NULL, detail TEXT NOT NULL);";
 static const char schema_2[] = "ALTER TABLE token ADD COLUMN scope TEXT NOT NULL DEFAULT '';";
+static const char schema_3[] = "ALTER TABLE audit ADD COLUMN source TEXT NOT NULL DEFAULT '';";
 
 /* What brings version i to i + 1. Never changed once released: a new one is added. */
-static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2};
+static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3};
 
 /* ---- sql ---- */
 

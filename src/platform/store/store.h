@@ -17,7 +17,7 @@
 #include "base/bug.h"
 #include "platform/tls/tls.h"
 
-#define STORE_SCHEMA 2
+#define STORE_SCHEMA 3
 
 struct store;
 
@@ -190,6 +190,7 @@ MUST_CHECK int store_token_remove(struct store *s, int64_t id);             /* -
 struct store_audit {
     int64_t id, at_ns;
     const char *who, *what, *detail;
+    const char *source; /* the address that it came from, "local"; NULL or empty: not known */
 };
 typedef int (*store_audit_each)(void *context, const struct store_audit *audit);
 MUST_CHECK int store_audit_put(struct store *s, const struct store_audit *audit);

@@ -24,7 +24,7 @@ void agent_say(int priority, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    journal_say("foliot-agent", priority, format, arguments);
+    journal_say("foliot-agent", priority, NULL, format, arguments);
     va_end(arguments);
 }
 

@@ -207,8 +207,11 @@ bool api_page(struct api_call *call, int64_t *ret_limit, int64_t *ret_cursor)
 bool api_audit(struct api_call *call, const char *what, const char *detail)
 {
     struct controller *c = call->c;
-    const struct store_audit audit = {
-        .at_ns = controller_utc_ns(), .who = call->who, .what = what, .detail = detail};
+    const struct store_audit audit = {.at_ns = controller_utc_ns(),
+                                      .who = call->who,
+                                      .what = what,
+                                      .detail = detail,
+                                      .source = http_peer(call->request)};
     int r = store_audit_put(c->store, &audit);
     r = r < 0 ? r : store_commit(c->store);
     state_committed(c, r == 0);
@@ -217,6 +220,10 @@ bool api_audit(struct api_call *call, const char *what, const char *detail)
         api_error(call, 503, "not-stored", "%s: can't be stored: %s", what, strerror(-r));
         return false;
     }
+    const char *from = http_peer(call->request);
+    const struct journal_field fields[] = {
+        {"FOLIOT_WHAT", what}, {"FOLIOT_WHO", call->who}, {"FOLIOT_SOURCE", from}, {NULL, NULL}};
+    controller_note(fields, "audit: %s: %s, by %s from %s", what, detail, call->who, from);
     return true;
 }
 

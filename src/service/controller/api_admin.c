@@ -214,6 +214,7 @@ static int put_audit(void *context, const struct store_audit *a)
     json_put_string(l->j, "who", a->who);
     json_put_string(l->j, "what", a->what);
     json_put_string(l->j, "detail", a->detail);
+    json_put_string(l->j, "source", a->source[0] != 0 ? a->source : NULL);
     json_put_end(l->j);
     l->count++;
     l->last = a->id;

@@ -44,7 +44,15 @@ void controller_say(int priority, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    journal_say("foliot-controller", priority, format, arguments);
+    journal_say("foliot-controller", priority, NULL, format, arguments);
+    va_end(arguments);
+}
+
+void controller_note(const struct journal_field *fields, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    journal_say("foliot-controller", LOG_NOTICE, fields, format, arguments);
     va_end(arguments);
 }
 

@@ -26,6 +26,7 @@
 #include "core/fleet/report.h"
 #include "platform/config/config.h"
 #include "platform/http/server.h"
+#include "platform/journal/journal.h"
 #include "platform/json/json.h"
 #include "platform/message/message.h"
 #include "platform/store/chunk.h"
@@ -296,6 +297,9 @@ struct controller_options {
 };
 int controller_run(const struct controller_options *options);
 void controller_say(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same with fields for the journal (platform/journal/journal.h). */
+void controller_note(const struct journal_field *fields, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 int64_t controller_utc_ns(void);
 struct mono controller_mono(void);
 /* Something was written: commit soon. */

@@ -207,8 +207,11 @@ static void note_join(struct controller *c, const struct fleet_host *h, const st
     char detail[256], body[200];
     snprintf(detail, sizeof(detail), "host %s (%u NICs) from %s by token %s", h->name, h->nic_count,
              peer, t->name);
-    const struct store_audit audit = {
-        .at_ns = controller_utc_ns(), .who = t->name, .what = "host.join", .detail = detail};
+    const struct store_audit audit = {.at_ns = controller_utc_ns(),
+                                      .who = t->name,
+                                      .what = "host.join",
+                                      .detail = detail,
+                                      .source = peer};
     snprintf(body, sizeof(body), "{\"nics\":%u}", h->nic_count);
     const struct store_event event = {
         .at_ns = audit.at_ns, .host = h->id, .kind = "host", .word = "joined", .body = body};
