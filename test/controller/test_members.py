@@ -114,6 +114,32 @@ class Members(fleet.Fleet):
         agent.wait_log("reloaded .*: 4 NICs of 2 hosts")
         self.assertNotIn("\x1b", c.log())
 
+    def test_as_many_leaves_as_agents_take(self):
+        """4,096 names: the next one is refused, one of these is not."""
+        c = self.start()
+        self.join(0, leaf="leaf-0")
+        c.stop()
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            hosts = [row[1] for row in store.execute("pragma table_info(host)")]
+            nics = [row[1] for row in store.execute("pragma table_info(nic)")]
+            (host,) = store.execute(f"select {', '.join(hosts)} from host").fetchall()
+            one = store.execute(f"select {', '.join(nics)} from nic where id = 0").fetchone()
+
+            def add(table, names, row, **changes):
+                row = [changes.get(name, value) for name, value in zip(names, row, strict=True)]
+                store.execute(f"insert into {table}({', '.join(names)}) values ({', '.join('?' * len(row))})", row)
+            for i in range(1, 4096):
+                if i % 15 == 1:
+                    owner = 1000 + i // 15
+                    add("host", hosts, host, id=owner, name=f"x{owner}")
+                add("nic", nics, one, id=1 + i, host=owner, name=f"e{i % 15}", leaf=f"leaf-{i}",
+                    address4=bytes([10, 1, i >> 8, i & 255]))
+        store.close()
+        self.controller()
+        status, text = self.ask_to_join("hx", nic(leaf="leaf-new"))
+        self.assertEqual((status, text.strip()), (400, "expected at most 4096 leaves in the fleet"))
+        self.assertEqual(self.ask_to_join("hx", nic(leaf="leaf-4095"))[0], 200)
+
     def test_an_agent_keeps_the_last_good_list(self):
         c = self.start()
         (agent,) = self.members(0)

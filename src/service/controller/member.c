@@ -1,6 +1,7 @@
 /* member.c: what every agent asks of the list of members, asked before a host is in it: core/fleet/member.h for each NIC, and
  * what must be unlike in the whole list. */
 #include "core/fleet/member.h"
+#include "base/hash_index.h"
 #include "base/prng.h"
 #include "service/controller/controller.h"
 
@@ -45,41 +46,52 @@ static int check_address(const struct controller *c, const struct fleet_join *jo
     return 0;
 }
 
-static bool add_name(const char **table, uint32_t mask, const char *name)
+struct leaf_names {
+    struct hash_index index;
+    uint32_t count;
+    const char *names[FLEET_LEAF_MAX + HOST_NIC_MAX];
+};
+
+static void add_name(struct leaf_names *l, const char *name)
 {
-    uint32_t at = (uint32_t)hash_text(name) & mask;
-    while (table[at] != NULL && strcmp(table[at], name) != 0) {
-        at = (at + 1) & mask;
+    const uint64_t hash = hash_text(name);
+    for (uint32_t at = hash_index_first(&l->index, hash), i;
+         (i = hash_index_entry(&l->index, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&l->index, at)) {
+        if (strcmp(l->names[i], name) == 0) {
+            return;
+        }
     }
-    const bool fresh = table[at] == NULL && name[0] != 0;
-    table[at] = fresh ? name : table[at];
-    return fresh;
+    if (name[0] != 0 && l->count < ARRAY_COUNT(l->names)) {
+        hash_index_put(&l->index, hash, l->count);
+        l->names[l->count++] = name;
+    }
 }
 
 /* The names of all leaves together are as many as agents take. */
 static int check_leaves(const struct controller *c, const struct fleet_join *join,
                         char words[MEMBER_WORDS_SIZE])
 {
-    enum { MASK = 4 * FLEET_LEAF_MAX - 1 };
-    const char **table = calloc(MASK + 1, sizeof(const char *));
-    uint32_t count = 0;
-    if (table == NULL) {
-        return -ENOMEM;
+    struct leaf_names *l = calloc(1, sizeof(*l));
+    int r = l == NULL ? -ENOMEM : hash_index_room(&l->index, ARRAY_COUNT(l->names));
+    for (uint32_t i = 0; r == 0 && i < c->nic_count && l->count < FLEET_LEAF_MAX; i++) {
+        if (c->nics[i] != NULL && c->nics[i]->host->left_out[0] == 0) {
+            add_name(l, c->nics[i]->leaf);
+        }
     }
-    for (uint32_t i = 0; i < c->nic_count && count < FLEET_LEAF_MAX; i++) {
-        count += c->nics[i] != NULL && c->nics[i]->host->left_out[0] == 0 &&
-                 add_name(table, MASK, c->nics[i]->leaf);
+    for (size_t i = 0; r == 0 && i < join->nic_count; i++) {
+        add_name(l, join->nics[i]->leaf);
     }
-    for (size_t i = 0; i < join->nic_count; i++) {
-        count += add_name(table, MASK, join->nics[i]->leaf);
-    }
-    free(table);
-    if (count > FLEET_LEAF_MAX) {
+    if (r == 0 && l->count > FLEET_LEAF_MAX) {
         snprintf(words, MEMBER_WORDS_SIZE, "expected at most %d leaves in the fleet",
                  FLEET_LEAF_MAX);
-        return -EINVAL;
+        r = -EINVAL;
     }
-    return 0;
+    if (l != NULL) {
+        hash_index_done(&l->index);
+    }
+    free(l);
+    return r;
 }
 
 int member_check(const struct controller *c, const struct fleet_join *join,
