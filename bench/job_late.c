@@ -28,7 +28,7 @@
 #include "ranks.h"
 #include "report.h"
 
-#define COMMS_MAX   40
+#define COMMS_MAX   4
 #define COUNT_MAX   32
 #define SIZE_MAX_   8192
 #define PATIENCE_MS 500  /* the sender's */
@@ -50,6 +50,7 @@ struct world {
 /* What became of a world; written by its receiver. */
 struct outcome {
     uint32_t arrived, wrong, failed;
+    bool excused; /* the receiver was stopped for too long: an error is right */
     char words[160];
 };
 
@@ -75,8 +76,8 @@ static struct world world_of(uint64_t seed, const char *plugin)
     w.kind = (enum kind)(seed % KINDS);
     w.checksum = seed / KINDS % 2 == 0;
     w.comms = w.kind == HALF || w.kind == STOPPED ? COMMS_MAX : 1 + (uint32_t)prng_below(&prng, 4);
-    w.count = w.kind == HALF || w.kind == STOPPED ? COUNT_MAX
-                                                  : 1 + (uint32_t)prng_below(&prng, COUNT_MAX);
+    w.count = 1 + (uint32_t)prng_below(&prng, COUNT_MAX);
+    w.count = w.kind == HALF || w.kind == STOPPED ? 16 : w.count;
     w.size = w.kind == HALF || w.kind == STOPPED || prng_below(&prng, 2) == 0 ? SIZE_MAX_ : 8;
     w.wait_ms = PATIENCE_MS / 2 + (int)prng_below(&prng, PATIENCE_MS);
     return w;
@@ -287,13 +288,17 @@ static struct led lead(const struct world *w, bool sends, const int pair[2])
     return r.me;
 }
 
-static bool act(const struct world *w, const struct led *from, const struct led *to)
+/* *ret_stopped_ms: for how long the receiver was stopped while the sender wasn't. */
+static bool act(const struct world *w, const struct led *from, const struct led *to,
+                int64_t *ret_stopped_ms)
 {
     char where;
 
     if (!ranks_hear(from, &where, 1) || !ranks_hear(to, &where, 1)) {
         return false;
     }
+    const int64_t began = now_ms();
+    *ret_stopped_ms = w->kind == STOPPED ? INT64_MAX : 0;
     if (w->kind == HALF || w->kind == STOPPED) {
         (void)kill(to->pid, SIGSTOP);
     }
@@ -306,6 +311,7 @@ static bool act(const struct world *w, const struct led *from, const struct led 
     if (w->kind == HALF) { /* it reads what there is, and waits in the middle of a message */
         (void)kill(to->pid, SIGCONT);
         (void)ranks_go_on(to);
+        *ret_stopped_ms = now_ms() - began;
     }
     sleep_ms(patience_ms(w) + w->wait_ms);
     (void)kill(from->pid, SIGCONT);
@@ -344,6 +350,7 @@ static void small_buffers(void)
 static void play(const struct world *w, struct outcome *ret)
 {
     const char *reason = "a rank ended early or hung";
+    int64_t stopped_ms = 0;
     int pair[2];
 
     *ret = (struct outcome){0};
@@ -356,9 +363,10 @@ static void play(const struct world *w, struct outcome *ret)
     const struct led from = lead(w, true, pair), to = lead(w, false, pair);
     close(pair[0]);
     close(pair[1]);
-    if (!act(w, &from, &to) || !ranks_hear(&to, ret, sizeof(*ret))) {
+    if (!act(w, &from, &to, &stopped_ms) || !ranks_hear(&to, ret, sizeof(*ret))) {
         snprintf(ret->words, sizeof(ret->words), "%s", reason);
     }
+    ret->excused = stopped_ms > patience_ms(w) / 2; /* on a busy machine */
     ranks_end(&from);
     ranks_end(&to);
 }
@@ -376,12 +384,12 @@ static void add(struct totals *sum, const struct world *w, const struct outcome 
     sum->worlds++;
     sum->messages += all;
     sum->wrong += one->wrong;
-    if (w->kind == STOPPED && one->arrived + one->wrong + one->failed == all) {
+    if (one->excused) {
         sum->excused += lost;
     } else {
         sum->lost += lost;
     }
-    if (one->wrong > 0 || (lost > 0 && w->kind != STOPPED)) {
+    if (one->wrong > 0 || (lost > 0 && !one->excused)) {
         printf("seed %llu, %s, checksum %d, %u communicators of %u: %u lost, %u wrong: %s\n",
                (unsigned long long)w->seed, kinds[w->kind], w->checksum, w->comms, w->count, lost,
                one->wrong, one->words);
