@@ -164,7 +164,7 @@ class TestTopology(fleet.Fleet):
                             ("hosts: {h0: {nic0: {rail: 0}", "topology.yaml:2:1:")):
             self.write("topology.yaml", text)
             status, said = self.foliot("topology", "declare", path)
-            self.assertEqual((status, place in said), (1, True), f"{place!r} in {said!r}")
+            self.assertEqual((status, place in said), (2, True), f"{place!r} in {said!r}")
         self.assertEqual(self.get("/api/v1/topology")["declared"]["version"], 2)
 
     def roles(self):
