@@ -72,6 +72,25 @@ class TestDoor(fleet.Fleet):
             last.wait_log("api_socket .*: Address already in use: the API is at api_listen alone")
             self.assertEqual(self.get("/api/v1/status")["hosts"], 0)
 
+    def test_a_wrong_filter_is_refused(self):
+        self.start()
+        tried = 0
+        for path, methods in self.spec.spec["paths"].items():
+            for parameter in methods.get("get", {}).get("parameters", []):
+                parameter = self.spec.resolve(parameter)
+                schema = self.spec.resolve(parameter.get("schema", {}))
+                values = schema.get("enum") or (["true", "false"] if schema.get("type") == "boolean" else None)
+                if parameter.get("in") == "query" and values and "{" not in path:
+                    for wrong in "", "nonsense", values[0] + "x", "|", values[0] + "|" + values[-1]:
+                        status, _, body = self.request("GET", f"{path}?{parameter['name']}={wrong}")
+                        self.assertEqual(status, 400, f"{path}?{parameter['name']}={wrong}: {body}")
+                    tried += 1
+        self.assertGreaterEqual(tried, 13)
+        for path, name, values in (("hosts", "health", ("ok", "bad")), ("events", "kind", ("job", "controller")), ("incidents", "open", ("true", "false"))):
+            for value in values:
+                self.assertEqual(self.request("GET", f"/api/v1/{path}?{name}={value}")[0], 200)
+        self.assertIn("health: expected one of unknown|ok|warn|bad", self.request("GET", "/api/v1/hosts?health=good")[2]["error"]["message"])
+
     def test_its_place_beside_the_store(self):
         self.start()
         self.socket = self.path("data", "api.sock")

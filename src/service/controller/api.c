@@ -296,6 +296,44 @@ static const struct route *find_route(const char *method, const char *path, cons
     return NULL;
 }
 
+/* What a filter may be, as docs/openapi.yaml has it: a wrong one would look as if there were nothing. */
+static const struct filter {
+    const char *path, *name, *values; /* "|a|b|" */
+} filters[] = {
+    {"/api/v1/hosts", "health", "|unknown|ok|warn|bad|"},
+    {"/api/v1/hosts", "freshness", "|never|live|late|stale|"},
+    {"/api/v1/hosts", "sensors_off", "|true|"},
+    {"/api/v1/hosts", "member", "|any|"},
+    {"/api/v1/nics", "state", "|unknown|up|down|gone|"},
+    {"/api/v1/nics", "unwatched", "|true|"},
+    {"/api/v1/links", "state", "|unknown|up|down|gone|"},
+    {"/api/v1/links", "unwatched", "|true|"},
+    {"/api/v1/paths", "state", "|unknown|alive|suspect|lossy|dead|"},
+    {"/api/v1/findings", "open", "|true|false|"},
+    {"/api/v1/events", "kind", "|finding|link|host|job|incident|controller|"},
+    {"/api/v1/incidents", "open", "|true|false|"},
+    {"/api/v1/jobs", "state", "|unknown|running|idle|parted|ended|killed|"},
+};
+
+static bool filters_good(struct api_call *call, const char *path)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(filters); i++) {
+        const struct filter *f = &filters[i];
+        const char *value = strcmp(path, f->path) == 0 ? http_query(call->request, f->name) : NULL;
+        char word[40];
+        if (value == NULL) {
+            continue;
+        }
+        snprintf(word, sizeof(word), "|%.36s|", value);
+        if (value[0] == 0 || strchr(value, '|') != NULL || strstr(f->values, word) == NULL) {
+            api_error(call, 400, "bad-filter", "%s: expected one of %.*s", f->name,
+                      (int)strlen(f->values) - 2, f->values + 1);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool parse_body(struct api_call *call)
 {
     size_t size = 0;
@@ -393,7 +431,8 @@ void api_on_request(void *context, struct http_request *request)
     if (token != NULL && !admit(&call, token, route)) {
         return;
     }
-    if (strcmp(route->method, "POST") != 0 || parse_body(&call)) {
+    if (filters_good(&call, http_path(request)) &&
+        (strcmp(route->method, "POST") != 0 || parse_body(&call))) {
         route->run(&call);
     }
     scope_close(&call);
