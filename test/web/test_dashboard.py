@@ -89,6 +89,7 @@ class TestDashboard(fleet.Fleet):
     def test_over_tls(self):
         """The controller's own certificate: by the name of `init --address`, by an address of api_names; as a controller of before
         finds it (no api-* files there), and made anew for another name."""
+        self.ip("c", "address", "add", "10.90.0.3/24", "dev", "br1")
         self.init(address="controller.example:7638")
         for name in os.listdir(self.path("data")):
             if name.startswith("api-") and name != "api-name":
@@ -103,7 +104,6 @@ class TestDashboard(fleet.Fleet):
         authority = self.path("data", "api-authority.pem")
         self.assertEqual(self.read(authority), before[0])
         self.assertNotEqual(self.read(self.path("data", "api-server.pem")), before[1])
-        self.ip("c", "address", "add", "10.90.0.3/24", "dev", "br1")
         store = self.path(".pki", "nssdb")
 
         def trust():
