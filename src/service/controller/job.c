@@ -93,9 +93,14 @@ static void name_of(char *to, size_t size, const char *job, uint32_t pid,
     }
 }
 
-void job_name(char *to, size_t size, const struct fleet_host *h, const struct fleet_job_process *p)
+static bool lists(const struct fleet_job *job, uint32_t host)
 {
-    name_of(to, size, p->job, p->pid, h);
+    uint32_t i = job->host_count;
+
+    while (i > 0 && job->host_list[i - 1] != host) {
+        i--;
+    }
+    return i > 0;
 }
 
 bool job_has(const struct fleet_job *job, const struct fleet_host *h,
@@ -104,7 +109,7 @@ bool job_has(const struct fleet_job *job, const struct fleet_host *h,
     char name[sizeof(job->name)];
 
     name_of(name, sizeof(name), p->job, p->pid, h);
-    return p->user == job->user && h->tenant == job->tenant && strcmp(name, job->name) == 0;
+    return p->user == job->user && strcmp(name, job->name) == 0 && lists(job, h->index);
 }
 
 /* ---- the book ---- */
@@ -138,25 +143,40 @@ static int make_room(struct controller *c)
     return 0;
 }
 
+/* A host stays with the job that it told of, whichever tenant it becomes; to others it comes only as the same tenant's. */
 static struct fleet_job *find(const struct controller *c, const char *name, uint32_t user,
-                              uint64_t tenant)
+                              const struct fleet_host *h)
 {
     const struct jobs_state *s = c->jobs;
+    struct fleet_job *found = NULL;
 
     for (uint32_t i = 0; i < s->count; i++) {
         struct fleet_job *job = s->list[i];
-        if (job->user == user && job->tenant == tenant && strcmp(job->name, name) == 0) {
+        if (job->user != user || strcmp(job->name, name) != 0) {
+            continue;
+        }
+        if (lists(job, h->index)) {
             return job;
         }
+        found = job->tenant == h->tenant ? job : found;
     }
-    return NULL;
+    return found;
+}
+
+const struct fleet_job *job_of(const struct controller *c, const struct fleet_host *h,
+                               const struct fleet_job_process *p)
+{
+    char name[sizeof(((struct fleet_job *)NULL)->name)];
+
+    name_of(name, sizeof(name), p->job, p->pid, h);
+    return find(c, name, p->user, h);
 }
 
 static struct fleet_job *find_or_add(struct controller *c, const char *name, uint32_t user,
-                                     uint64_t tenant, int64_t at_ns)
+                                     const struct fleet_host *h, int64_t at_ns)
 {
     struct jobs_state *s = c->jobs;
-    struct fleet_job *job = find(c, name, user, tenant);
+    struct fleet_job *job = find(c, name, user, h);
 
     if (job != NULL) {
         return job;
@@ -167,7 +187,7 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
     }
     snprintf(job->name, sizeof(job->name), "%s", name);
     job->user = user;
-    job->tenant = tenant;
+    job->tenant = h->tenant;
     job->first_ns = job->last_ns = at_ns;
     job->slot_ns = JOB_SLOT_NS;
     job->past_from_ns = at_ns - at_ns % JOB_SLOT_NS;
@@ -179,15 +199,11 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
     return job;
 }
 
-/* What was one tenant's and is now two's ends there: each of them begins anew. */
-void job_on_tenants(struct controller *c)
+void job_on_load(struct controller *c)
 {
-    for (uint32_t i = 0; c->jobs != NULL && i < c->jobs->count; i++) {
+    for (uint32_t i = 0; i < c->jobs->count; i++) {
         struct fleet_job *job = c->jobs->list[i];
-        for (uint32_t k = 0; k < job->host_count; k++) {
-            const uint64_t tenant = c->hosts[job->host_list[k]]->tenant;
-            job->tenant = k == 0 || job->tenant == tenant ? tenant : TENANT_MIXED;
-        }
+        job->tenant = job->host_count > 0 ? c->hosts[job->host_list[0]]->tenant : TENANT_NONE;
     }
 }
 
@@ -380,7 +396,7 @@ static int take_job(struct controller *c, const struct fleet_host *h,
     name_of(name, sizeof(name), p->job, p->pid, h);
     const int64_t age_ns = (int64_t)(p->age_ms & INT32_MAX) * NS_PER_MS;
     struct fleet_job *job =
-        find_or_add(c, name, p->user, h->tenant, at_ns - (age_ns < covers_ns ? age_ns : covers_ns));
+        find_or_add(c, name, p->user, h, at_ns - (age_ns < covers_ns ? age_ns : covers_ns));
     if (job == NULL || job_add_host(job, h->index) < 0) {
         return -ENOMEM;
     }
@@ -489,7 +505,7 @@ static void note_fault(struct controller *c, const struct fleet_host *h, const F
     }
     take_text(text, sizeof(text), e->job->job);
     name_of(name, sizeof(name), text, e->job->pid, h);
-    struct fleet_job *job = find(c, name, e->job->user, h->tenant);
+    struct fleet_job *job = find(c, name, e->job->user, h);
     if (job != NULL) {
         const bool anew = job->faults == 0 || at_ns - job->fault_last_ns > JOB_FAULT_NS;
         job->fault_first_ns = anew ? at_ns : job->fault_first_ns;

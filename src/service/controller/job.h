@@ -42,8 +42,9 @@ struct fleet_job_sample {
 };
 
 struct fleet_job {
-    char name[72];   /* "PID@HOST" for one that nobody named */
-    uint64_t tenant; /* of its hosts (tenant.h): two tenants' jobs of one name and user are two */
+    char name[72]; /* "PID@HOST" for one that nobody named */
+    uint64_t
+        tenant; /* of the host that told of it first: two tenants' jobs of one name and user are two */
     uint32_t user, ranks;
     int64_t first_ns, last_ns; /* heard of */
     uint32_t *host_list;       /* indexes of all that it was ever heard on; owned */
@@ -66,8 +67,11 @@ void job_forget_host(struct fleet_host *h);
 /* A rollup's processes, at a moment of our clock. */
 MUST_CHECK int job_on_report(struct controller *c, struct fleet_host *h,
                              const Foliot__V1__Report *report, int64_t at_ns);
-/* Hosts became other tenants'. */
-void job_on_tenants(struct controller *c);
+/* After the book and tenants were read from the store. */
+void job_on_load(struct controller *c);
+/* The job that a process of a host belongs to; NULL: none is known. */
+const struct fleet_job *job_of(const struct controller *c, const struct fleet_host *h,
+                               const struct fleet_job_process *p);
 /* An EVENT_JOB into a row of the store. */
 MUST_CHECK int job_on_event(struct controller *c, struct fleet_host *h,
                             const Foliot__V1__Event *event, int64_t at_ns);
@@ -94,8 +98,6 @@ void job_alarm_second(struct controller *c, struct alerts *engine);
 const char *job_alarm_name(void *controller, uint64_t id);
 void job_alarm_close(struct controller *c);
 
-/* The name of the job that a process of a host belongs to. */
-void job_name(char *to, size_t size, const struct fleet_host *h, const struct fleet_job_process *p);
 /* The book, by the order in which they were heard of first. */
 uint32_t job_count(const struct controller *c);
 const struct fleet_job *job_get(const struct controller *c, uint32_t index);

@@ -95,9 +95,8 @@ static void add_up(const struct controller *c, struct sum *list, uint32_t count)
         const struct fleet_host *h = c->hosts[i];
         const bool silent = !h->member || fleet_freshness(c, h, now) == FRESHNESS_STALE;
         for (uint32_t k = 0; k < h->job_count; k++) {
-            char name[sizeof(((struct fleet_job *)NULL)->name)];
-            job_name(name, sizeof(name), h, &h->jobs[k]);
-            struct sum *s = find(list, count, id_of(name, h->jobs[k].user, h->tenant), &near);
+            const struct fleet_job *job = job_of(c, h, &h->jobs[k]);
+            struct sum *s = job != NULL ? find(list, count, of_job(job), &near) : NULL;
             if (s != NULL) {
                 add_process(s, &h->jobs[k], silent);
             }

@@ -8,7 +8,6 @@
 
 #include "base/prng.h"
 #include "service/controller/api.h"
-#include "service/controller/job.h"
 
 struct tenants {
     uint32_t count;
@@ -42,7 +41,8 @@ static struct tenants *scopes_of(struct controller *c)
     struct tenants *t = calloc(1, sizeof(*t) + c->token_count * sizeof(t->list[0]));
     for (size_t i = 0; t != NULL && i < c->token_count; i++) {
         const struct token *token = &c->tokens[i];
-        if (token->scope[0] == 0 || has(t, token->scope) || token_by_id(c, token->id) == NULL) {
+        if (token->scope[0] == 0 || strcmp(token->role, "join") == 0 || has(t, token->scope) ||
+            token_by_id(c, token->id) == NULL) {
             continue;
         }
         struct tenant_scope *s = &t->list[t->count++];
@@ -72,19 +72,13 @@ void tenant_place(struct controller *c, struct fleet_host *h)
 int tenant_refresh(struct controller *c)
 {
     struct tenants *fresh = scopes_of(c);
-    bool changed = false;
     if (fresh == NULL) {
         return -ENOMEM;
     }
     free(c->tenants);
     c->tenants = fresh;
     for (uint32_t i = 0; i < c->host_count; i++) {
-        const uint64_t before = c->hosts[i]->tenant;
         tenant_place(c, c->hosts[i]);
-        changed = changed || before != c->hosts[i]->tenant;
-    }
-    if (changed) {
-        job_on_tenants(c);
     }
     return 0;
 }

@@ -3,8 +3,7 @@
 #pragma once
 #include "service/controller/controller.h"
 
-#define TENANT_NONE  0          /* no scope sees it: the operator's own */
-#define TENANT_MIXED UINT64_MAX /* of a job whose hosts became two tenants' */
+#define TENANT_NONE 0 /* no scope sees it: the operator's own */
 
 /* After tokens were made, revoked or have expired, or members changed. -ENOMEM: as it was. */
 MUST_CHECK int tenant_refresh(struct controller *c);
