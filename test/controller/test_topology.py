@@ -136,22 +136,21 @@ class TestTopology(fleet.Fleet):
         self.wait(lambda: self.switches()[1] == (None, None), 6, lambda: str(self.switches()))
 
     def another_suspects_it(self):
-        """h1 doesn't know where h0's NICs hang; the controller does. A name that a host gives itself stays."""
+        """h1 doesn't know where h0's NICs hang; the controller does."""
         self.join(1)
-        words = [("h0/nic1 or its link", "nic", "", " (leaf1 port Ethernet2)"), ("h0/nic1 or its link", "nic", " (a guess)", " (leaf1 port Ethernet2)"),
-                 ("h0/nic1 or its link", "nic", " (leaf9 port 3)", ""), ("h0/nic or its link", "nic", "", ""), ("h0/nic1", "trunk", "", ""),
-                 ("h1/nic0 or its link", "nic", "", "")]
+        words = [("h0/nic1 or its link", "nic", 1, "h0/nic1 or its link (leaf1 port Ethernet2)"),
+                 ("h0/nic1 or its link", "nic", 0, "h0/nic1 or its link (leaf1 port Ethernet2) (a guess)"), ("h0/nic or its link", "nic", 1, "unknown"),
+                 ("h0/nic1", "trunk", 1, "unknown"), ("h1/nic0 or its link", "nic", 1, "h1/nic0 or its link")]
         events = []
-        for number, (suspect, kind, more, _) in enumerate(words, 1):
+        for number, (suspect, kind, confident, _) in enumerate(words, 1):
             body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, "path-dead")
-            body += wire.number(5, 3) + wire.number(6, 2) + wire.data(15, "dead") + wire.data(16, kind) + wire.data(17, suspect)
-            text = f"h1/nic0 -> h0/nic1: dead, since: UTC unknown (fleet time unknown); suspect: {suspect}{more}; look at it"
-            events.append(wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, text))
+            body += wire.number(5, 3) + wire.number(6, 2) + wire.data(16, kind) + wire.data(17, suspect) + wire.number(18, confident)
+            events.append(wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, "its own words"))
         status, body = self.post("/agent/v1/report", wire.batch([(1, wire.report(events))]), **self.identity("h1"))
         self.assertEqual(status, 200, body)
         said = {f["detail"]["number"]: f["detail"]["text"] for f in self.get("/api/v1/findings?host=h1")["items"]}
-        for number, (suspect, _, more, added) in enumerate(words, 1):
-            self.assertIn(f"; suspect: {suspect}{added}{more}; look at it", said[number])
+        for number, (_, _, _, text) in enumerate(words, 1):
+            self.assertIn(f"; suspect: {text}; reported by h1", said[number])
 
     def mistakes(self, path):
         """Refused whole, with the place; what was declared stays."""

@@ -109,6 +109,7 @@ struct alert_finding {
     uint32_t suspect_kind; /* enum element_kind */
     const char *suspect;   /* as element_text writes it; NULL: unknown */
     bool confident;
+    bool hearsay; /* accuses what isn't the sayer's: on one host's word alone nobody is woken */
     struct mono since;
     const char *text; /* the whole sentence */
 };

@@ -310,6 +310,7 @@ static void set_finding(struct instance *i, const struct alert_finding *f)
 
     i->said_by = f->said_by;
     i->run = f->run;
+    i->hearsay = f->hearsay;
     i->host = f->from_host != ALERT_NO_ID ? f->from_host : f->said_by;
     i->nic = f->from_nic;
     i->peer = links ? ALERT_NO_ID : f->to_nic;

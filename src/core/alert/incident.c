@@ -159,6 +159,23 @@ static void unlink_alert(struct alerts *a, struct incident *c, struct instance *
     c->audible -= !i->silenced;
 }
 
+/* How loud it is there. Hearsay wakes nobody before a second host reports something of the same cause. */
+static uint32_t severity_in(const struct alerts *a, const struct incident *c,
+                            const struct instance *i)
+{
+    const uint32_t severity = a->rules[i->rule].severity;
+
+    if (!i->hearsay || severity < ALERT_PAGE) {
+        return severity;
+    }
+    for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
+        if (a->instances[at].said_by != i->said_by) {
+            return severity;
+        }
+    }
+    return ALERT_PAGE - 1;
+}
+
 /* It became louder: say so, if it was told of already. */
 static void grow_louder(struct alerts *a, struct incident *c, uint32_t severity)
 {
@@ -231,15 +248,16 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     }
     link_alert(a, c, i);
     c->total++;
+    const uint32_t severity = severity_in(a, c, i);
     if (!i->silenced) {
-        grow_louder(a, c, rule->severity);
+        grow_louder(a, c, severity);
         if (!c->told && c->state == INCIDENT_OPEN) { /* so far all of it was silenced */
             c->state = INCIDENT_NEW;
             c->due = mono_add(a->now, rule->wait);
         }
     }
     tell_news(a, c, i);
-    c->severity = rule->severity > c->severity ? rule->severity : c->severity;
+    c->severity = severity > c->severity ? severity : c->severity;
     a->deadline = mono_min(a->deadline, incident_deadline(a, c));
     incident_changed(a, c, fresh);
 }
@@ -546,7 +564,7 @@ void incident_silence_changed(struct alerts *a, struct instance *i)
         c->audible--;
     } else {
         c->audible++;
-        grow_louder(a, c, a->rules[i->rule].severity);
+        grow_louder(a, c, severity_in(a, c, i));
         if (!c->told && c->state == INCIDENT_OPEN) {
             c->state = INCIDENT_NEW;
             c->due = a->now;

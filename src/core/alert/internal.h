@@ -52,6 +52,7 @@ struct instance { /* one alert */
     uint8_t state, cause_count;
     bool silenced, stale, holds; /* holds: the condition, as last judged */
     bool unplaced;               /* a dead path of which its finder knows no suspect */
+    bool hearsay;                /* of a finding: see alert.h */
     struct mono since, fired, due, seen;
     uint32_t said_by, run;
     uint32_t host, nic, peer, port;

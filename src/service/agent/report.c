@@ -121,6 +121,10 @@ static void fill_finding(struct report_maker *m, struct agent *a, const struct f
     out->signature = f->signature;
     out->since_mono = f->since.ns;
     out->since_fleet = f->since_fleet_ns != FINDING_NO_TIME ? f->since_fleet_ns : 0;
+    out->path = f->path;
+    out->path_count = f->path_count;
+    out->rules_out = f->rules_out;
+    out->since_utc = f->since_utc_ns != FINDING_NO_TIME ? f->since_utc_ns : 0;
     out->ended_mono = f->phase == FINDING_CLOSED ? f->ended_ns : 0;
     finding_what_text(f, text, sizeof(text));
     out->what = copy_text(&m->events, text);

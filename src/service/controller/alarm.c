@@ -112,29 +112,49 @@ static uint32_t host_of(const struct controller *c, uint32_t nic, const char *na
     return h != NULL ? h->index : ALERT_NO_ID;
 }
 
+/* Does it accuse another tenant's host? */
+static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
+                       const struct alert_finding *f)
+{
+    const struct fleet_host *accused = NULL;
+    char name[TLS_NAME_MAX + 1];
+    if (f->suspect != NULL && (f->suspect_kind == ELEMENT_HOST || f->suspect_kind == ELEMENT_NIC)) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(f->suspect, "/"), f->suspect);
+        accused = fleet_find_host(c, name);
+    } else if (f->kind == FINDING_PEER_SILENT && f->from_host != ALERT_NO_ID) {
+        accused = c->hosts[f->from_host];
+    }
+    return accused != NULL && accused != h && accused->tenant != h->tenant;
+}
+
+static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
+{
+    f->hearsay = is_hearsay(c, h, f);
+    alerts_on_finding(alerting_engine(c->alerting), controller_mono(), f);
+}
+
 void alarm_on_finding(struct controller *c, const struct fleet_host *h,
                       const Foliot__V1__Finding *f, const char *text, int64_t since_ns)
 {
-    const struct alert_finding finding = {.said_by = h->index,
-                                          .run = f->run,
-                                          .number = f->number,
-                                          .kind = kind_of(f->kind),
-                                          .phase = f->phase == 2   ? FINDING_CLOSED
-                                                   : f->phase == 1 ? FINDING_UPDATED
-                                                                   : FINDING_OPENED,
-                                          .from_nic =
-                                              f->from_nic - 1, /* 0, none, becomes ALERT_NO_ID */
-                                          .to_nic = f->to_nic - 1,
-                                          .from_host = host_of(c, f->from_nic - 1, f->from_host),
-                                          .to_host = host_of(c, f->to_nic - 1, f->to_host),
-                                          .port = f->port,
-                                          .suspect_kind = element_of(f->suspect_kind),
-                                          .suspect = f->suspect[0] != 0 ? f->suspect : NULL,
-                                          .confident = f->confident != 0,
-                                          .since = mono_of(since_ns),
-                                          .text = text[0] != 0 ? text : f->what};
+    struct alert_finding finding = {.said_by = h->index,
+                                    .run = f->run,
+                                    .number = f->number,
+                                    .kind = kind_of(f->kind),
+                                    .phase = f->phase == 2   ? FINDING_CLOSED
+                                             : f->phase == 1 ? FINDING_UPDATED
+                                                             : FINDING_OPENED,
+                                    .from_nic = f->from_nic - 1, /* 0, none, becomes ALERT_NO_ID */
+                                    .to_nic = f->to_nic - 1,
+                                    .from_host = host_of(c, f->from_nic - 1, f->from_host),
+                                    .to_host = host_of(c, f->to_nic - 1, f->to_host),
+                                    .port = f->port,
+                                    .suspect_kind = element_of(f->suspect_kind),
+                                    .suspect = f->suspect[0] != 0 ? f->suspect : NULL,
+                                    .confident = f->confident != 0,
+                                    .since = mono_of(since_ns),
+                                    .text = text[0] != 0 ? text : f->what};
     if (c->alerting != NULL) {
-        alerts_on_finding(alerting_engine(c->alerting), controller_mono(), &finding);
+        tell_finding(c, h, &finding);
     }
 }
 
@@ -159,7 +179,7 @@ static int on_stored(void *context, const struct store_finding *stored)
     if (h != NULL && h->member && body != NULL) {
         const json_t *from = json_object_get(body, "from"), *to = json_object_get(body, "to"),
                      *suspect = json_object_get(body, "suspect");
-        const struct alert_finding finding = {
+        struct alert_finding finding = {
             .said_by = h->index,
             .run = stored->run,
             .number = stored->number,
@@ -175,7 +195,7 @@ static int on_stored(void *context, const struct store_finding *stored)
             .confident = json_is_true(json_object_get(suspect, "confident")),
             .since = mono_of(stored->opened_ns),
             .text = text_of(body, "text")};
-        alerts_on_finding(alerting_engine(c->alerting), controller_mono(), &finding);
+        tell_finding(c, h, &finding);
     }
     json_decref(body);
     return 0;

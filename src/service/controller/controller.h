@@ -188,6 +188,11 @@ struct token {
     int64_t id, expires_ns, uses_left, used_ns, created_ns;
     char name[64], role[12], scope[TOKEN_SCOPE_SIZE]; /* scope: patterns of hosts; empty: all */
     uint8_t hash[STORE_HASH_SIZE];
+    struct {
+        double requests, work_s; /* left; api_limit.c */
+        int64_t at_ns;
+        uint32_t tasks; /* waited for */
+    } limit;
 };
 
 struct remote;
@@ -285,7 +290,7 @@ struct controller {
     struct {
         uint64_t batches, reports, duplicates, ahead, gaps, malformed, foreign_nics,
             samples_dropped, refused, limited, commits, commit_failures, joins, join_refusals,
-            sealed, api_requests, api_refused, over, held, rows, row_bytes;
+            sealed, api_requests, api_refused, api_limited, over, held, rows, row_bytes;
         int64_t commit_ns_max, commit_ns_last;
     } count;
 };
@@ -351,12 +356,16 @@ void rotate_watch(struct controller *c); /* once a second */
 
 /* ---- token.c ---- */
 MUST_CHECK int tokens_load(struct controller *c);
-/* role "join": a join token, with uses; else an API token. days 0: never expires. The text is shown
- * once and kept nowhere. */
+/* role "join": a join token, with uses; else an API token. life_s 0: it lasts. The text is shown
+ * once and kept nowhere. -EEXIST: one of that name lives. */
 struct token_wish {
-    const char *name, *role, *scope; /* scope NULL: all hosts */
+    const char *name, *role,
+        *scope; /* scope NULL: all hosts; of a join token: those that may join */
     int64_t life_s, uses;
 };
+#define TOKEN_NAME_SIZE 64
+/* A name that none has yet: base, or base-2 and so on. */
+void token_free_name(const struct controller *c, const char *base, char ret_name[TOKEN_NAME_SIZE]);
 MUST_CHECK int token_make(struct controller *c, const struct token_wish *wish,
                           char ret_text[TOKEN_TEXT_SIZE], int64_t *ret_id);
 /* 256 random bits as text. */

@@ -1,4 +1,5 @@
 /* state.c: reports into what is now, and into events. */
+#include "service/controller/claim.h"
 #include "service/controller/fabric.h"
 #include "service/controller/job.h"
 
@@ -88,13 +89,6 @@ static void forget_finding(struct fleet_host *h, uint32_t at)
 static void note_finding(struct fleet_host *h, const Foliot__V1__Finding *f, int64_t id)
 {
     uint32_t at = 0;
-    for (uint32_t i = 0; i < h->finding_count;) { /* of a run before: closed in the store too */
-        if (h->findings[i].run != f->run) {
-            forget_finding(h, i);
-        } else {
-            i++;
-        }
-    }
     while (at < h->finding_count && h->findings[at].number != f->number) {
         at++;
     }
@@ -144,7 +138,7 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_object(j, NULL);
     json_put_uint(j, "run", f->run);
     json_put_uint(j, "number", f->number);
-    json_put_string(j, "finding", f->kind);
+    json_put_string(j, "finding", word_of(f->kind));
     json_put_string(j, "phase", f->phase == 0 ? "opened" : f->phase == 1 ? "updated" : "closed");
     put_end_point(c, j, "from", f->from_nic, f->from_host);
     put_end_point(c, j, "to", f->to_nic, f->to_host);
@@ -173,69 +167,51 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_end(j);
 }
 
-/* The NIC that a suspect "HOST/NIC or its link" is; NULL: none that we know. */
-static const struct fleet_nic *suspected_nic(const struct controller *c,
-                                             const Foliot__V1__Finding *f)
+/* Findings of a run before are over, and one host has as many open ones as an agent keeps. 1: not taken. */
+static int make_room(struct controller *c, struct fleet_host *h, const Foliot__V1__Finding *f,
+                     int64_t at_ns)
 {
-    char name[TLS_NAME_MAX + 1];
-    const size_t length = strcspn(f->suspect, "/");
-    if (strcmp(f->suspect_kind, "nic") != 0 || f->suspect[length] != '/' ||
-        length >= sizeof(name)) {
-        return NULL;
+    int r = 0;
+    if (h->finding_count > 0 && h->findings[0].run != f->run) {
+        h->finding_count = 0;
+        r = store_findings_close_others(c->store, h->id, f->run, at_ns);
+        alarm_on_run(c, h, f->run);
     }
-    memcpy(name, f->suspect, length);
-    name[length] = 0;
-    const struct fleet_host *h = fleet_find_host(c, name);
-    const char *interface = f->suspect + length + 1;
-    const size_t interface_length = strcspn(interface, " ");
-    for (uint32_t i = 0; h != NULL && i < h->nic_count; i++) {
-        const struct fleet_nic *n = fleet_find_nic(c, h->nics[i]);
-        if (n != NULL && strlen(n->name) == interface_length &&
-            memcmp(n->name, interface, interface_length) == 0) {
-            return n;
+    if (h->finding_count < CONTROLLER_HOST_FINDINGS || f->phase == 2) {
+        return r;
+    }
+    for (uint32_t i = 0; i < h->finding_count; i++) {
+        if (h->findings[i].number == f->number) {
+            return r;
         }
     }
-    return NULL;
+    c->count.over++;
+    return 1;
 }
 
-/* A host knows the switch ports of its own NICs and names them; who suspects another host's NIC doesn't, and we do. */
-static void name_switch_port(const struct controller *c, const Foliot__V1__Finding *f, char *text,
-                             size_t size)
-{
-    static const char before[] = "; suspect: ";
-    const struct fleet_nic *n = suspected_nic(c, f);
-    const char *at = n != NULL && n->neighbour[0] != 0 ? strstr(text, before) : NULL;
-    const size_t length = strlen(f->suspect);
-    char rest[1200];
-    if (at == NULL || strncmp(at + strlen(before), f->suspect, length) != 0) {
-        return;
-    }
-    at += strlen(before) + length;
-    if (strncmp(at, " (", 2) == 0 && strncmp(at, " (a guess)", 10) != 0) {
-        return; /* its own word */
-    }
-    snprintf(rest, sizeof(rest), "%s", at);
-    const size_t used = (size_t)(at - text);
-    snprintf(text + used, size - used, " (%s port %s)%s", n->neighbour, n->neighbour_port, rest);
-}
-
-/* A host without any UTC (no anchor) says so; ours is then said, and that it is ours. */
 static int apply_finding(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *said,
                          int64_t at_ns, int64_t since_ns)
 {
-    const Foliot__V1__Finding *f = said->finding;
+    struct claim claim;
+    if (!claim_take(c, h, said, since_ns, &claim)) {
+        c->count.foreign_nics++;
+        return 0;
+    }
+    const Foliot__V1__Finding *f = &claim.finding;
     Foliot__V1__Event placed = *said;
     const Foliot__V1__Event *e = &placed;
-    char text[1200];
-    (void)finding_text_by_receiver(said->text, since_ns, "the controller's", text, sizeof(text));
-    name_switch_port(c, f, text, sizeof(text));
-    placed.text = text;
+    placed.finding = &claim.finding;
+    placed.text = claim.text;
+    int r = make_room(c, h, f, at_ns);
+    if (r != 0) {
+        return r < 0 ? r : 0;
+    }
     const char *body = NULL;
     size_t size = 0;
     int64_t id = 0;
     json_writer_reset(&c->json);
     put_finding(c, &c->json, e);
-    int r = json_writer_finish(&c->json, &body, &size);
+    r = json_writer_finish(&c->json, &body, &size);
     char *copy = r < 0 ? NULL : strndup(body, size - 1);
     if (copy == NULL) {
         return -ENOMEM;
@@ -340,6 +316,17 @@ static void apply_rates(struct fleet_nic *n, const Foliot__V1__Port *p, int64_t 
     n->tx_bytes = p->tx_bytes;
 }
 
+/* A switch's or port's name: it stands in sentences about others' findings, too. */
+static void take_name(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+    for (; from[n] != 0 && n + 1 < size; n++) {
+        const bool plain = from[n] >= ' ' && from[n] <= '~' && strchr("\"\\;<>()", from[n]) == NULL;
+        to[n] = plain ? from[n] : '?';
+    }
+    to[n] = 0;
+}
+
 static void apply_port(struct controller *c, const struct fleet_host *h,
                        const Foliot__V1__Report *report, const Foliot__V1__Port *p, int64_t at_ns)
 {
@@ -366,8 +353,8 @@ static void apply_port(struct controller *c, const struct fleet_host *h,
     n->stamps = p->stamps;
     n->reported = true;
     if (report->covers_ms > 0) {
-        snprintf(n->neighbour, sizeof(n->neighbour), "%s", p->neighbour);
-        snprintf(n->neighbour_port, sizeof(n->neighbour_port), "%s", p->neighbour_port);
+        take_name(n->neighbour, sizeof(n->neighbour), p->neighbour);
+        take_name(n->neighbour_port, sizeof(n->neighbour_port), p->neighbour_port);
     }
     snprintf(n->trouble, sizeof(n->trouble), "%s", p->trouble);
 }
