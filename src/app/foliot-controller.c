@@ -24,8 +24,9 @@ static void usage(FILE *out)
         "\n"
         "  init [--address ADDRESS]       make the authority, a join token and an admin's token;\n"
         "                                 the API's certificate is for ADDRESS, too\n"
-        "  token join [--uses N] [--hours N]\n"
-        "                                 print a token that lets N hosts join, for N hours (24)\n"
+        "  token join [--uses N] [--hours N] [--scope PATTERNS]\n"
+        "                                 print a token that lets N hosts join, for N hours (24);\n"
+        "                                 with a scope only hosts of these names\n"
         "  token api viewer|operator|admin [NAME] [--hours N] [--scope PATTERNS]\n"
         "                                 print a token for the API; without --hours it lasts;\n"
         "                                 with a scope a viewer sees these hosts only ('a-*,b?')\n"
@@ -72,7 +73,8 @@ static int write_token(const char *name, const char *role, int64_t life_s,
     r = r < 0 ? r : store_audit_put(c->store, &audit);
     r = r < 0 ? r : store_commit(c->store);
     if (r < 0) {
-        fprintf(stderr, "foliot-controller: the token can't be stored: %s\n", strerror(-r));
+        fprintf(stderr, "foliot-controller: the token can't be made: %s\n",
+                r == -EEXIST ? "one of that name lives: take another name" : strerror(-r));
     }
     return r;
 }
@@ -131,23 +133,25 @@ static int command_token(int argc, char **argv)
 {
     const bool join = argc >= 2 && strcmp(argv[1], "join") == 0;
     const char *role = join ? "join" : argc >= 3 ? argv[2] : "";
-    const char *name = !join && argc >= 4 ? argv[3] : role;
-    char text[TOKEN_TEXT_SIZE];
+    const char *given = !join && argc >= 4 ? argv[3] : NULL;
+    char text[TOKEN_TEXT_SIZE], name[TOKEN_NAME_SIZE];
     const bool api = argc >= 3 && strcmp(argv[1], "api") == 0 &&
                      (strcmp(role, "viewer") == 0 || strcmp(role, "operator") == 0 ||
                       strcmp(role, "admin") == 0);
-    if ((!join && !api) || (scope != NULL && strcmp(role, "viewer") != 0)) {
+    if ((!join && !api) || (scope != NULL && !join && strcmp(role, "viewer") != 0)) {
         usage(stderr);
         return 2;
     }
     struct controller *c = calloc(1, sizeof(*c));
     int r = c == NULL ? -ENOMEM : controller_open(c, &options, false);
     if (r == -EBUSY) {
-        fputs("foliot-controller: while it runs: foliot host token (or POST /api/v1/tokens)\n",
-              stderr);
+        fputs("foliot-controller: while it runs: foliot token (man foliot)\n", stderr);
     }
     const int64_t life_hours = hours != 0 ? hours : join ? JOIN_HOURS : 0; /* 0: it lasts */
-    r = r < 0 ? r : write_token(name, role, life_hours * 3600, text, c);
+    if (r == 0) {
+        token_free_name(c, role, name);
+        r = write_token(given != NULL ? given : name, role, life_hours * 3600, text, c);
+    }
     if (r == 0 && join) {
         say_join(text);
     } else if (r == 0) {

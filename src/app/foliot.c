@@ -69,6 +69,10 @@ static const struct command commands[] = {
      "list | check NAME [--seconds N] | remove NAME | token [--uses N] | rotate [authority "
      "[--finish] | fleet-key [--after TIME]]" API,
      "the fleet's members, as the controller knows them; may this host join?", command_host},
+    {NULL, "token",
+     "[list] | make viewer|operator|admin NAME [--hours N] [--scope PATTERNS] | join [NAME] "
+     "[--uses N] [--hours N] [--scope PATTERNS] | revoke NAME|ID" API,
+     "tokens of the API and for joining: who may do what", command_token},
     {NULL, "config",
      "[show] | diff FILE | apply FILE [--canary PERCENT [--watch TIME] [--wait]] [--why TEXT] | "
      "history | rollback [VERSION] | observe on|off" API,

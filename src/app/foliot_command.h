@@ -73,6 +73,7 @@ int command_record(int argc, char *argv[]);
 int command_selftest(int argc, char *argv[]);
 int command_perf(int argc, char *argv[]);
 int command_host(int argc, char *argv[]);
+int command_token(int argc, char *argv[]);
 int command_config(int argc, char *argv[]);
 int command_topology(int argc, char *argv[]);
 int command_levels(int argc, char *argv[]);

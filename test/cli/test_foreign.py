@@ -103,7 +103,7 @@ AGENT_COMMANDS = [["status"], ["clock"], ["mesh"], ["mesh", "--paths"], ["links"
                   ["jobs", "compare", "saved", "saved"], ["support-bundle", "-o", "b"], ["perf", "--help"], ["keygen", "--help"]]
 API_COMMANDS = [["alerts"], ["alerts", "list", "--all"], ["alerts", "ack", "1"], ["alerts", "silence", "--host", "h1"], ["alerts", "silences"],
                 ["alerts", "unsilence", "1"], ["alerts", "test", "link-down"], ["changes"], ["changes", "--all"],
-                ["host", "list"], ["host", "check", "h1"], ["host", "remove", "h1"], ["host", "token"], ["host", "rotate"],
+                ["host", "list"], ["host", "check", "h1"], ["host", "remove", "h1"], ["host", "token"], ["host", "rotate"], ["token"], ["token", "make", "viewer", "x"], ["token", "join"], ["token", "revoke", "1"],
                 ["host", "rotate", "authority"], ["config", "show"], ["config", "diff", "file"], ["config", "apply", "file"],
                 ["config", "history"], ["config", "rollback"], ["config", "observe", "on"], ["levels"], ["topology"],
                 ["topology", "declare", "file"], ["topology", "history"], ["findings"], ["jobs"], ["jobs", "4711"],

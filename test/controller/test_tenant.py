@@ -5,6 +5,7 @@ import os
 import re
 import sqlite3
 import sys
+import threading
 import time
 import unittest
 
@@ -65,7 +66,7 @@ class TestTenant(fleet.Fleet):
         self.filled_ns = time.time_ns()
         self.wait(lambda: len(self.get("/api/v1/findings?open=true")["items"]) == 6, 5, "findings")
         for f in self.get("/api/v1/findings?open=true")["items"]:  # hosts without a UTC: the controller's, and it says so
-            self.assertRegex(f["detail"]["text"], r"dead, since 20\d\d-[-:. 0-9]+ UTC by the controller's clock$")
+            self.assertRegex(f["detail"]["text"], r"black hole, since 20\d\d-[-:. 0-9]+ UTC by the controller's clock; .*; reported by h\d$")
         self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
         self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "h1 is another's"})
         self.request("POST", "/api/v1/config", {"text": "flap_limit: 9\n"})
@@ -220,6 +221,150 @@ class TestTenant(fleet.Fleet):
             self.assertEqual(status, 200, body)
         self.assertEqual(self.request("GET", "/api/v1/jobs/true")[0], 200)
 
+    def claim(self, number, kind, from_nic=None, to_nic=None, from_host=None, to_host=None, suspect=None):
+        """A finding with as many words of its own as there is room for."""
+        body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, kind)
+        for field, nic in ((5, from_nic), (6, to_nic)):
+            body += wire.number(field, nic + 1) if nic is not None else b""
+        for field, name in ((7, from_host), (8, to_host)):
+            body += wire.data(field, name) if name else b""
+        if suspect:
+            body += wire.data(16, suspect[0]) + wire.data(17, suspect[1]) + wire.number(18, 1)
+        body += wire.data(15, "FORGED what") + wire.data(19, "FORGED advice") + wire.data(21, "FORGED other")
+        return wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, "FORGED text about h1\x1b[2J\n")
+
+    def test_a_host_reports_what_it_observes(self):
+        """Of h0, taken over: NICs are 2i and 2i + 1 of host i."""
+        self.start()
+        for i in range(3):
+            self.join(i)
+        forged = [self.claim(1, "link-down", 2), self.claim(2, "nic-gone", 5), self.claim(3, "path-dead", 2, 4), self.claim(4, "clock-disrupted", from_host="h1"),
+                  self.claim(5, "stamps-missing", 2), self.claim(6, "link-flapping", 0, 2), self.claim(7, "clock-liar", from_host="nobody"),
+                  self.claim(8, "tomorrows-kind", 2), self.claim(9, "peer-silent", from_host="h1", to_host="h2")]
+        self.say(0, [(1, wire.report(forged))])
+        self.assertEqual(self.get("/api/v1/findings")["items"], [])
+        self.assertEqual(self.get("/api/v1/status")["ingest"]["foreign_nics"], len(forged))
+        true = [self.claim(11, "path-dead", 2, 0, suspect=("host", "h2")), self.claim(12, "link-down", 0), self.claim(13, "path-dead", 0, 4, suspect=("trunk", "trunk leaf0 - spine1")),
+                self.claim(14, "path-dead", 2, 0, suspect=("spine", "spine1; FORGED")), self.claim(15, "path-dead", 2, 0, suspect=("nic", "h1/nic0 or its link")),
+                self.claim(16, "clock-liar", from_host="h1", suspect=("host", "h1")), self.claim(17, "clock-disrupted")]
+        self.say(0, [(2, wire.report(true))])
+        said = {f["detail"]["number"]: f["detail"] for f in self.get("/api/v1/findings")["items"]}
+        self.assertEqual(sorted(said), list(range(11, 18)))
+        self.assertNotIn("FORGED", json.dumps([self.get(f"/api/v1/{what}") for what in ("findings", "events", "alerts", "incidents")]))
+        since = r", since 20[-:. 0-9]+ UTC by the controller's clock"
+        for number, text in ((11, rf"h1/nic0 -> h0/nic0: silent black hole{since}; suspect: unknown; reported by h0"),
+                             (12, rf"h0/nic0: link is down \(down number 0 since the agent started\){since}; suspect: unknown"),
+                             (13, r".*; suspect: trunk leaf0 - spine1; reported by h0"), (14, r".*; suspect: unknown; reported by h0"),
+                             (15, r".*; suspect: h1/nic0 or its link; reported by h0"), (16, r"h1: clock lies or is broken.*; suspect: h1; reported by h0"),
+                             (17, r"h0: clock is disrupted.*; suspect: unknown")):
+            self.assertRegex(said[number]["text"], "^" + text + "$")
+        self.assertEqual(said[11]["suspect"], {"kind": "unknown", "name": None, "confident": True})
+
+    def test_one_hosts_word_wakes_nobody_for_another_tenant(self):
+        self.write("alerts.yaml", "rules:\n  - {name: liar, finding: clock-liar, for: 0s, wait: 0s, severity: page}\n")
+        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n")
+        self.token_for("h0")
+        self.token_for("h1")
+        for i in range(3):
+            self.join(i)
+
+        def incident(host):
+            found = [i for i in self.get("/api/v1/incidents")["items"] if i["cause"] == f"clock of {host}"]
+            return (found[0]["severity"], found[0]["pages"]) if found else None
+        self.say(0, [(1, wire.report([self.claim(1, "clock-liar", from_host="h1", suspect=("host", "h1"))]))])
+        self.wait(lambda: incident("h1"), 5, "an incident")
+        time.sleep(1.5)  # as long as it could still become louder
+        self.assertEqual(incident("h1"), ("warning", 0))
+        self.say(2, [(1, wire.report([self.claim(1, "clock-liar", from_host="h1", suspect=("host", "h1"))]))])
+        self.wait(lambda: incident("h1") == ("page", 1), 5, lambda: str(incident("h1")))
+
+    def test_findings_of_one_host_are_few(self):
+        """Others' alerts have room, however many runs and numbers a host makes up."""
+        self.start()
+        self.join(0)
+        for n in range(1, 9):
+            events = [self.claim(100 * n + k, "link-down", 0).replace((7).to_bytes(4, "little"), n.to_bytes(4, "little")) for k in range(60)]
+            status, _ = self.post("/agent/v1/report", wire.batch([(n, wire.report(events))], sealed=wire.squeeze), **self.identity("h0"))
+            self.assertEqual(status, 200)
+        self.assertLessEqual(len(self.get("/api/v1/findings?open=true&limit=1000")["items"]), 60)
+        for n in range(9, 14):
+            events = [self.claim(1000 * n + k, "link-down", 0).replace((7).to_bytes(4, "little"), (8).to_bytes(4, "little")) for k in range(60)]
+            status, _ = self.post("/agent/v1/report", wire.batch([(n, wire.report(events))], sealed=wire.squeeze), **self.identity("h0"))
+            self.assertEqual(status, 200)
+        self.assertEqual(len(self.get("/api/v1/findings?open=true&limit=1000")["items"]), 256)
+
+    # ---- tokens ----
+
+    def token_command(self, *arguments, check=True):
+        return fleet.run("ip", "netns", "exec", self.space("c"), self.FOLIOT, "token", *arguments, check=check,
+                         env=dict(os.environ, FOLIOT_TOKEN=self.admin, FOLIOT_API="http://127.0.0.1:7639"))
+
+    def test_tokens_of_a_running_controller(self):
+        self.start()
+        made = self.token_command("make", "viewer", "board", "--hours", "24", "--scope", "h0").stdout.strip()
+        self.assertTrue(made.startswith("fla_"))
+        self.assertEqual(self.request("GET", "/api/v1/hosts", token=made)[0], 200)
+        again = self.token_command("make", "viewer", "board", check=False)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("a token board lives: take another name, or revoke it", again.stderr)
+        self.assertIn("foliot-agent join ADDRESS flj_", self.token_command("join", "--uses", "2").stdout)
+        self.token_command("join")
+        listed = self.token_command().stdout
+        names = [line.split()[2] for line in listed.splitlines()[1:]]
+        self.assertEqual(sorted(names), sorted(set(names)))
+        self.assertLessEqual({"board", "admin", "join", "join-2", "first"}, set(names))
+        self.assertNotIn(made[4:], listed)
+        self.assertNotIn(made[4:], json.dumps(self.get("/api/v1/tokens")))
+        for wrong in (("make", "king", "x"), ("revoke", "nobody"), ("make", "viewer", "x", "--hours", "no"), ("join", "--scope", "A b")):
+            self.assertNotEqual(self.token_command(*wrong, check=False).returncode, 0, wrong)
+        self.assertIn("is revoked", self.token_command("revoke", "board").stdout)
+        self.assertEqual(self.request("GET", "/api/v1/hosts", token=made)[0], 401)
+        self.token_command("make", "viewer", "board")
+        what = [(a["who"], a["what"]) for a in self.get("/api/v1/audit")["items"]]
+        self.assertEqual(what.count(("admin", "token.make")), 4)
+        self.assertEqual(what.count(("admin", "token.remove")), 1)
+        viewer = self.request("POST", "/api/v1/tokens", {"name": "v", "role": "viewer"})[2]["token"]
+        self.assertEqual(self.request("GET", "/api/v1/tokens", token=viewer)[0], 403)
+
+    def test_a_join_token_is_for_names(self):
+        self.start()
+        token = self.request("POST", "/api/v1/join-tokens", {"uses": 5, "scope": "h0,b-*"})[2]["token"]
+        refused = self.join(1, token=token, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("lets only hosts join that are named h0,b-*", refused.stdout + refused.stderr)
+        self.join(0, token=token)
+        self.join(1, token=token, name="b-7")
+        self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0", "b-7"])
+        # It names hosts that may join, not a tenant.
+        for body in ({"scope": ""}, {"scope": 7}, {"scope": "<b>"}, {"name": ""}):
+            self.assertEqual(self.request("POST", "/api/v1/join-tokens", body)[0], 400, body)
+
+    def test_one_token_does_not_starve_others(self):
+        self.start()
+        for i in range(2):
+            self.join(i)
+        for i in range(2):
+            self.say(i, [(1, wire.report([wire.link_event(2 * i, "up", "x" * 1000)] * 50))])
+        mine, other = self.token_for("h0"), self.token_for("h1")
+        count = 2000  # all at once: however slow the machine, that is more than 50 a second
+        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        sock.settimeout(fleet.IO_S)
+        threading.Thread(target=sock.sendall, args=(f"GET /api/v1/nics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {mine}\r\n\r\n".encode() * count,)).start()
+        text = b""
+        while text.count(b"HTTP/1.1 ") < count or not text.endswith(b"}\n"):
+            text += sock.recv(1 << 16)
+        sock.close()
+        good, refused = text.count(b"HTTP/1.1 200"), text.count(b"HTTP/1.1 429")
+        self.assertEqual(good + refused, count)
+        self.assertGreaterEqual(good, 200)  # a page of the dashboard asks for less
+        self.assertGreater(refused, 0)
+        self.assertEqual(self.request("GET", "/api/v1/status", token=other)[0], 200)
+        self.assertEqual(self.request("GET", "/api/v1/status")[0], 200)
+        _, headers, body = self.request("GET", "/api/v1/status", token=mine)
+        if "error" in body:  # it isn't a second later yet
+            self.assertIn("Retry-After", headers)
+        self.wait(lambda: self.request("GET", "/api/v1/status", token=mine)[0] == 200, 5, "it may ask again")
+
     # ---- live ----
 
     def stream(self, token, after=0):
@@ -301,7 +446,7 @@ class TestTenant(fleet.Fleet):
         lives = {}
         for t in self.get("/api/v1/tokens")["items"]:
             lives.setdefault(t["name"], []).append(t["expires_utc_ns"] and (t["expires_utc_ns"] - t["created_utc_ns"]) // 3600 // 10**9)
-        self.assertEqual((lives["day"], lives["two"], lives["lasts"], lives["join"]), ([24], [2], [None], [24, 24]))
+        self.assertEqual((lives["day"], lives["two"], lives["lasts"], lives["join"], lives["join-2"]), ([24], [2], [None], [24], [24]))
 
     def test_a_scope_is_a_viewers(self):
         self.start()

@@ -428,13 +428,16 @@ void api_on_request(void *context, struct http_request *request)
         api_refuse_stranger(&call, "no-token", "expected 'Authorization: Bearer fla_…'");
         return;
     }
-    if (token != NULL && !admit(&call, token, route)) {
+    if ((given != NULL && !api_limit_admits(&call, given)) ||
+        (token != NULL && !admit(&call, token, route))) {
         return;
     }
+    const struct mono before = controller_mono();
     if (filters_good(&call, http_path(request)) &&
         (strcmp(route->method, "POST") != 0 || parse_body(&call))) {
         route->run(&call);
     }
+    api_limit_worked(c, call.token, mono_sub(controller_mono(), before).ns);
     scope_close(&call);
     json_decref(call.body);
     ASSERT(call.answered);

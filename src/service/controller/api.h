@@ -71,6 +71,7 @@ void api_answer_bytes(struct api_call *call, const char *type, const void *bytes
 struct api_task {
     struct worker_job job;
     struct controller *c;
+    int64_t token;
     struct http_request *request; /* the loop's; NULL: its reader is gone */
 };
 /* Zeroed; NULL: too many wait, answered. */
@@ -104,6 +105,14 @@ struct api_rows {
 MUST_CHECK void *api_rows_new(struct api_call *call, size_t size);
 /* Owns rows from now on; the scope is the caller's. */
 void api_rows_begin(struct api_call *call, struct api_rows *rows);
+
+/* ---- api_limit.c: of one token ---- */
+/* false: it asks too often or for too much; answered. */
+MUST_CHECK bool api_limit_admits(struct api_call *call, struct token *token);
+MUST_CHECK bool api_limit_task(struct api_call *call); /* the same for the history thread */
+void api_limit_task_begins(struct controller *c, int64_t token);
+void api_limit_task_ends(struct controller *c, int64_t token, int64_t took_ns);
+void api_limit_worked(struct controller *c, int64_t token, int64_t took_ns); /* the loop */
 
 /* Writes to the audit trail; false: it couldn't be stored, answered. */
 MUST_CHECK bool api_audit(struct api_call *call, const char *what, const char *detail);

@@ -99,6 +99,11 @@ static void make(struct api_call *call, const struct token_wish *wish)
     char text[TOKEN_TEXT_SIZE], detail[160 + TOKEN_SCOPE_SIZE];
     int64_t id = 0;
     const int r = token_make(call->c, wish, text, &id);
+    if (r == -EEXIST) {
+        api_error(call, 409, "name-taken", "a token %s lives: take another name, or revoke it",
+                  wish->name);
+        return;
+    }
     if (r < 0) {
         controller_store_failed(call->c, r, "a token");
         api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
@@ -163,10 +168,25 @@ void api_post_token(struct api_call *call)
 
 void api_post_join_token(struct api_call *call)
 {
+    const json_t *wanted = json_object_get(call->body, "scope"),
+                 *named = json_object_get(call->body, "name");
+    const char *scope = json_string_value(wanted), *given = json_string_value(named);
     int64_t hours = 24, uses = 1;
+    char name[TOKEN_NAME_SIZE];
+    if ((wanted != NULL && (scope == NULL || scope[0] == 0 || !scope_good(scope))) ||
+        (named != NULL && (given == NULL || given[0] == 0 || strlen(given) > 63))) {
+        api_error(call, 400, "bad-body",
+                  "expected name (1 to 63 characters), and scope: patterns of the hosts that may "
+                  "join (* and ?), apart by commas");
+        return;
+    }
+    token_free_name(call->c, "join", name);
     if (body_number(call, "hours", 87600, &hours) && body_number(call, "uses", 100000, &uses)) {
-        make(call, &(struct token_wish){
-                       .name = call->who, .role = "join", .life_s = hours * 3600, .uses = uses});
+        make(call, &(struct token_wish){.name = given != NULL ? given : name,
+                                        .role = "join",
+                                        .scope = scope,
+                                        .life_s = hours * 3600,
+                                        .uses = uses});
     }
 }
 

@@ -181,6 +181,9 @@ void api_get_events(struct api_call *call)
 
 void *api_task_new(struct api_call *call, size_t size)
 {
+    if (!api_limit_task(call)) {
+        return NULL;
+    }
     const bool room = worker_waiting(call->c->history) < TASKS_MAX;
     void *task = room ? calloc(1, size) : NULL;
     if (task == NULL) {
@@ -194,6 +197,8 @@ void api_task_begin(struct api_call *call, struct api_task *task)
 {
     task->c = call->c;
     task->request = call->request;
+    task->token = call->token;
+    api_limit_task_begins(call->c, call->token);
     http_set_context(call->request, task);
     call->answered = true;
     worker_add(call->c->history, &task->job, false);
@@ -210,6 +215,7 @@ void api_on_gone(void *context, struct http_request *request)
 
 bool api_task_back(struct api_task *task)
 {
+    api_limit_task_ends(task->c, task->token, task->job.took_ns);
     if (task->request == NULL) {
         return false;
     }

@@ -1,5 +1,6 @@
 /* ingest.c: what agents ask: join, renew, report. A host speaks for itself only: whose a request is,
  * the certificate says, never the body. */
+#include "service/controller/api.h"
 #include "service/controller/fleet_config.h"
 #include "service/controller/measure.h"
 #include "service/controller/quota.h"
@@ -265,6 +266,12 @@ static void do_join(struct controller *c, struct http_request *request,
     if (!tls_name_good(m->host) || text == NULL) {
         refuse_join(c, request, 400,
                     "expected a host name of 1 to 63 of [a-z0-9.-], and a request");
+        return;
+    }
+    if (!scope_sees_name(token->scope, m->host)) {
+        snprintf(words, sizeof(words), "the token %.40s lets only hosts join that are named %.60s",
+                 token->name, token->scope);
+        refuse_join(c, request, 403, words);
         return;
     }
     const struct fleet_host *before = fleet_find_host(c, m->host);

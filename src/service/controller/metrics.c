@@ -360,6 +360,8 @@ static void put_own(struct controller *c, struct metrics_text *t)
     metrics_counter(t, "commit_failures", "Commits that failed.", c->count.commit_failures);
     metrics_counter(t, "chunks_sealed", "Chunks of history written.", c->count.sealed);
     metrics_counter(t, "api_requests", "Requests to the API.", c->count.api_requests);
+    metrics_counter(t, "api_limited", "Requests of tokens that asked too often or for too much.",
+                    c->count.api_limited);
     metrics_counter(t, "api_refused", "Requests to the API that were refused.",
                     c->count.api_refused);
 }

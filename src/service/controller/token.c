@@ -71,12 +71,35 @@ int tokens_load(struct controller *c)
     return store_tokens(c->store, load_one, c);
 }
 
+static bool name_taken(const struct controller *c, const char *name)
+{
+    const int64_t now = controller_utc_ns();
+    for (size_t i = 0; i < c->token_count; i++) {
+        const struct token *t = &c->tokens[i];
+        if (strcmp(t->name, name) == 0 && (t->expires_ns == 0 || t->expires_ns > now)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void token_free_name(const struct controller *c, const char *base, char ret_name[TOKEN_NAME_SIZE])
+{
+    snprintf(ret_name, TOKEN_NAME_SIZE, "%s", base);
+    for (unsigned i = 2; name_taken(c, ret_name); i++) {
+        snprintf(ret_name, TOKEN_NAME_SIZE, "%.50s-%u", base, i);
+    }
+}
+
 int token_make(struct controller *c, const struct token_wish *wish, char ret_text[TOKEN_TEXT_SIZE],
                int64_t *ret_id)
 {
     char text[44], pin[44];
     const bool join = strcmp(wish->role, "join") == 0;
     struct tls_certificate server;
+    if (name_taken(c, wish->name)) {
+        return -EEXIST;
+    }
     if (c->token_count >= TOKEN_MAX || token_random(text) < 0) {
         return -ENOSPC;
     }

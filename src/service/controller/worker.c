@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "platform/message/message.h"
 
 struct list {
@@ -47,6 +49,13 @@ static struct worker_job *take(struct list *l)
     return job;
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
 static void *serve(void *context)
 {
     struct worker *w = context;
@@ -61,7 +70,9 @@ static void *serve(void *context)
             continue;
         }
         pthread_mutex_unlock(&w->lock);
+        const int64_t begin_ns = now_ns();
         job->run(job, w->store);
+        job->took_ns = now_ns() - begin_ns;
         pthread_mutex_lock(&w->lock);
         append(&w->ended, job);
         (void)eventfd_write(w->fd, 1);

@@ -15,6 +15,7 @@ struct worker;
 struct worker_job {
     void (*run)(struct worker_job *job, struct store *store);
     void (*done)(struct worker_job *job);
+    int64_t took_ns;         /* in the thread; for `done` */
     struct worker_job *next; /* the worker's own */
 };
 
