@@ -84,7 +84,7 @@ class Commands(unittest.TestCase):
         with open(os.path.join(TOP, "man", "foliot.1.scd"), encoding="utf-8") as page:
             manual = page.read()
         section = manual.split("# COMMANDS")[1].split("\n# ")[0]
-        self.assertEqual(set(re.findall(r"^\*([a-z-]+)\*", section, re.M)), names)
+        self.assertEqual(set(re.findall(r"^\*([a-z-]+)\*(?!:)", section, re.M)), names)  # a colon: of a command's own list
         helped = set()
         for name in names - {"lab", "perf", "sim"}:  # with manuals of their own
             helped |= set(re.findall(r"--[a-z]+(?:-[a-z]+)*", self.foliot(name, "--help").stdout))
