@@ -2,8 +2,8 @@
  *
  *   job_sim [FAULTS [HOURS [DAYS [RANKS [NICS [LATE]]]]]]
  *
- * chaos   worlds by chance until so many faults were injected: bytes lost, doubled, corrupted, late, and errors, while one
- *         path was left
+ * chaos   worlds by chance until so many faults were injected, in 16 slices side by side: bytes lost, doubled, corrupted,
+ *         late, and errors, while one path was left
  * quiet   so many hours without a fault, of starved processes whose clocks step and begin new epochs
  * week    so many days of a ring of 4,096 processes with one NIC each; a link fails each 26 minutes
  * star    one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all talk to each other:
@@ -22,9 +22,10 @@
 #include "report.h"
 #include "sim/job_world.h"
 
-#define BROWN_SEEDS 5
-#define STEP        262144 /* of a connection; half of NCCL's, for 1,024 NICs' memory */
-#define STEPS       8      /* under way, as NCCL has them */
+#define BROWN_SEEDS  5
+#define STEP         262144 /* of a connection; half of NCCL's, for 1,024 NICs' memory */
+#define CHAOS_SLICES 16     /* of the faults by chance, a process each */
+#define STEPS        8      /* under way, as NCCL has them */
 
 static int wrongs;
 
@@ -41,34 +42,51 @@ static void play(const struct job_world_config *config, const char *what,
 
 /* -- chaos ------------------------------------------------------------------------------------ */
 
-static void chaos(struct report *report, uint64_t wanted)
+/* Slice k plays the worlds k + 1, k + 1 + CHAOS_SLICES, … until its share of the faults was injected; the one that ends
+ * last adds the rows of all. */
+static struct chaos {
+    _Atomic uint64_t faults, messages, worlds, resent, killed, failed, wrong, ended;
+} * chaos; /* shared with the processes */
+
+static void chaos_rows(struct report *report, uint64_t wanted)
 {
-    uint64_t faults = 0, messages = 0, seeds = 0, resent = 0, killed = 0, failed = 0;
-    const int before = wrongs;
-    struct job_world_result one;
+    const bool enough = wanted >= 1000000; /* else it is a short look */
     char note[192];
 
-    for (; faults < wanted; seeds++) {
-        struct job_world_config config;
-        job_world_chance(&config, seeds + 1);
-        play(&config, "chaos", &one);
-        faults += one.faults;
-        messages += one.messages;
-        resent += one.resent;
-        failed += one.failed;
-        killed += one.by_kind[JOB_FAULT_KILL] + one.by_kind[JOB_FAULT_PART];
-    }
     snprintf(
         note, sizeof(note),
         "%llu worlds, %llu messages, %llu chunks resent, %llu killed or cut off, %llu requests "
         "failed and had to",
-        (unsigned long long)seeds, (unsigned long long)messages, (unsigned long long)resent,
-        (unsigned long long)killed, (unsigned long long)failed);
-    const bool enough = wanted >= 1000000; /* else it is a short look */
-    report_simulated(report, "sim.job.faults", (double)faults, "faults", enough ? 1e6 : REPORT_NONE,
-                     enough ? 1e7 : REPORT_NONE, REPORT_HIGHER, note);
-    report_simulated(report, "sim.job.wrong", wrongs - before, "worlds", 0, 0, REPORT_LOWER,
+        (unsigned long long)chaos->worlds, (unsigned long long)chaos->messages,
+        (unsigned long long)chaos->resent, (unsigned long long)chaos->killed,
+        (unsigned long long)chaos->failed);
+    report_simulated(report, "sim.job.faults", (double)chaos->faults, "faults",
+                     enough ? 1e6 : REPORT_NONE, enough ? 1e7 : REPORT_NONE, REPORT_HIGHER, note);
+    report_simulated(report, "sim.job.wrong", (double)chaos->wrong, "worlds", 0, 0, REPORT_LOWER,
                      "lost, doubled, corrupted, late, stuck, or an error while a path was left");
+}
+
+static void chaos_slice(struct report *report, uint64_t wanted, uint64_t slice)
+{
+    struct job_world_result one;
+
+    for (uint64_t faults = 0, seed = slice + 1; faults < wanted / CHAOS_SLICES;
+         seed += CHAOS_SLICES) {
+        struct job_world_config config;
+        job_world_chance(&config, seed);
+        play(&config, "chaos", &one);
+        faults += one.faults;
+        chaos->faults += one.faults;
+        chaos->messages += one.messages;
+        chaos->resent += one.resent;
+        chaos->failed += one.failed;
+        chaos->killed += one.by_kind[JOB_FAULT_KILL] + one.by_kind[JOB_FAULT_PART];
+        chaos->worlds++;
+    }
+    chaos->wrong += (uint64_t)wrongs;
+    if (++chaos->ended == CHAOS_SLICES) {
+        chaos_rows(report, wanted);
+    }
 }
 
 /* -- late receivers --------------------------------------------------------------------------- */
@@ -342,7 +360,6 @@ static struct {
 static int *wrong_parts; /* shared with the processes */
 
 enum part {
-    PART_CHAOS,
     PART_LATE,
     PART_BROWNOUT,
     PART_STAR_512,
@@ -351,17 +368,13 @@ enum part {
     PART_CONTENDED,
     PART_WEEK,
     PART_STAR,
-    PART_COUNT,
+    PART_CHAOS, /* and the slices behind it */
+    PART_COUNT = PART_CHAOS + CHAOS_SLICES,
 };
 
 static void measure(struct report *report, int part)
 {
     switch ((enum part)part) {
-    case PART_CHAOS:
-        if (asked.faults > 0) {
-            chaos(report, asked.faults);
-        }
-        break;
     case PART_LATE:
         if (asked.late > 0) {
             late(report, asked.late);
@@ -396,7 +409,10 @@ static void measure(struct report *report, int part)
             star(report, asked.ranks);
         }
         break;
-    case PART_COUNT:
+    default:
+        if (asked.faults > 0) {
+            chaos_slice(report, asked.faults, (uint64_t)(part - PART_CHAOS));
+        }
         break;
     }
     wrong_parts[part] = wrongs;
@@ -416,7 +432,8 @@ int main(int argc, char **argv)
     asked.late = argc > 6 ? strtoull(argv[6], NULL, 10) : 0;
     report_init(&report, "job-sim", argc, argv);
     wrong_parts = parallel_memory(PART_COUNT * sizeof(*wrong_parts));
-    if (wrong_parts == NULL) {
+    chaos = parallel_memory(sizeof(*chaos));
+    if (wrong_parts == NULL || chaos == NULL) {
         return 1;
     }
     bad += parallel_report(&report, PART_COUNT, measure);

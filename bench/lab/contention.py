@@ -141,7 +141,7 @@ class Comparison:
         self.add("fairness", [t.slowest / t.mean for t in found["full"]], 0.9, 0.97, "slowest rank over the mean")
         self.add("balanced", self.ratios("full", "balanced"), 0.97, 1.15, "against load balancing in the fabric, exact queues; healthy")
         self.rows.add(f"contention.{self.name}.busy", max(t.busy for trials in found.values() for t in trials), "of the processors", 0.9, None,
-                      note="the busiest trial: above this it is processors that are measured")
+                      command=f"bench/lab/contention.py {self.name}", note="the busiest trial: above this it is processors that are measured")
         self.add("balanced.slow_uplink", self.ratios("slow_full", "slow_balanced"), 1.25, 1.4, "the same, one uplink at 10 %")
 
     def delays(self):

@@ -67,7 +67,9 @@ class Storm:
         return [place for place in places if place not in self.ill]
 
     def next(self):
-        """True: one more fault."""
+        """True: one more fault, under ranks that run."""
+        if not self.jobs.ranks():
+            return False
         last = self.chance.uniform(*LAST_S)
         kind = self.chance.choice(("nic", "nic", "trunk", "trunk", "pause"))
         places = self.free([(kind, i) for i in range(SPINES if kind == "trunk" else HOSTS)])
@@ -99,15 +101,13 @@ class Storm:
         return verb[0] if "--direction" not in verb else "one-way"
 
     def pause(self, last):
-        ranks = self.jobs.ranks()
-        if ranks:
-            rank = self.chance.choice(ranks)
-            try:
-                os.kill(rank, signal.SIGSTOP)
-                time.sleep(min(last, 1))
-                os.kill(rank, signal.SIGCONT)
-            except ProcessLookupError:
-                pass
+        try:
+            rank = self.chance.choice(self.jobs.ranks())
+            os.kill(rank, signal.SIGSTOP)
+            time.sleep(min(last, 1))
+            os.kill(rank, signal.SIGCONT)
+        except (IndexError, ProcessLookupError):  # its job just ended
+            return None
         return "pause"
 
 
