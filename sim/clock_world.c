@@ -610,14 +610,6 @@ struct clock *clock_world_member(struct clock_world *w, int member)
     return w->members[member].clock;
 }
 
-struct nic_time clock_world_member_now(const struct clock_world *w, int member)
-{
-    const double slot_s = (double)(w->t_ns / CLOCK_WORLD_SLOT_NS % SLOTS_PER_SEND) *
-                          (double)CLOCK_WORLD_SLOT_NS * 1e-9;
-
-    return clock_world_now(w, member, slot_s);
-}
-
 void clock_world_run(const struct clock_world_config *config, struct clock_world_result *ret_result)
 {
     struct clock_world *w = clock_world_new(config);

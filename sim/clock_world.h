@@ -111,4 +111,3 @@ void clock_world_run(const struct clock_world_config *config,
                      struct clock_world_result *ret_result);
 /* For tests: the member itself. */
 struct clock *clock_world_member(struct clock_world *world, int member);
-struct nic_time clock_world_member_now(const struct clock_world *world, int member);
