@@ -368,6 +368,25 @@ static void sums_outlive_the_device(void **state)
     assert_int_equal(r.tx_drops, 44);
 }
 
+/* What was counted before the agent came is not its. */
+static void only_what_came_since_the_start_counts(void **state)
+{
+    link_free(port);
+    port = link_new(0, (struct mono){0});
+    facts = (struct link_facts){.present = 1, .carrier = 1, .carrier_down_count = 5};
+    facts.rx_errors = 11, facts.tx_errors = 22, facts.rx_drops = 33, facts.tx_drops = 44;
+    link_on_facts(port, (struct mono){0}, &facts);
+    facts.rx_errors++, facts.tx_errors += 2, facts.rx_drops += 3, facts.tx_drops += 4;
+    look(NS_PER_S, true, 0);
+    drain();
+    assert_int_equal(drained[LINK_MESSAGE_ERRORS], 0);
+    assert_int_equal(report(NS_PER_S).rx_errors, 1);
+    assert_int_equal(report(NS_PER_S).tx_errors, 2);
+    assert_int_equal(report(NS_PER_S).rx_drops, 3);
+    assert_int_equal(report(NS_PER_S).tx_drops, 4);
+    assert_int_equal(report(NS_PER_S).downs, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +405,7 @@ int main(void)
         cmocka_unit_test(the_oldest_messages_give_way),
         cmocka_unit_test(few_errors_a_minute_are_no_news_and_many_are_each_time),
         cmocka_unit_test(sums_outlive_the_device),
+        cmocka_unit_test(only_what_came_since_the_start_counts),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

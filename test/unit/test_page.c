@@ -273,6 +273,29 @@ static void a_set_realtime_is_on_the_page(void **state)
     assert_true(maker.page.realtime_since == NS_PER_S + 3);
 }
 
+/* UTC is the page's when the clock knows it, and gone when the clock no longer does. */
+static void utc_comes_and_goes(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+
+    page_maker_init(&maker);
+    assert_int_equal(maker.page.utc_bound_ns, -1);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    assert_int_equal(maker.page.utc_bound_ns, -1);
+    terms.utc_known = true;
+    terms.utc_minus_ns = -37;
+    terms.utc_bound_ns = 1500;
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S + 5 * NS_PER_MS});
+    assert_int_equal(maker.page.utc_minus_fleet_ns, -37);
+    assert_int_equal(maker.page.utc_bound_ns, 1500);
+    terms.utc_known = false;
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S + 10 * NS_PER_MS});
+    assert_int_equal(maker.page.utc_minus_fleet_ns, 0);
+    assert_int_equal(maker.page.utc_bound_ns, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +306,7 @@ int main(void)
         cmocka_unit_test(a_guard_pass_keeps_the_line),
         cmocka_unit_test(page_and_terms_tell_one_bound),
         cmocka_unit_test(a_set_realtime_is_on_the_page),
+        cmocka_unit_test(utc_comes_and_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
