@@ -164,6 +164,36 @@ class TestTenant(fleet.Fleet):
             cursor = page["next"]
         self.assertEqual(ids, [f["id"] for f in findings])
 
+    def test_what_strangers_do_changes_nothing_that_a_tenant_reads(self):
+        self.start(report="60s", beat="20s")
+        self.fill()
+        mine = self.token_for("h0")
+
+        def read():
+            seen = {}
+            for url in self.urls():
+                status, _, content = self.request("GET", url, token=mine)
+                text = content.decode(errors="replace") if isinstance(content, bytes) else json.dumps(content)
+                seen[url] = status, re.sub(r'"(now|heard|used)_utc_ns": \d+|"age_ns": \d+', "", text)
+            return seen
+        self.request("GET", "/api/v1/hosts", token=mine)
+        before = read()
+        if before != read():
+            before = read()  # what was on its way
+        for i, n in ((1, 4), (2, 4)):
+            jobs = wire.data(11, wire.job_process("new", i, 3)) + wire.data(11, wire.job_process("of-h0", i, 3))
+            self.say(i, [(n, wire.report([wire.link_event(2 * i, "down", "down"), self.claim(70, "link-down", 2 * i), self.claim(71, "clock-disrupted"),
+                                          wire.job_event("failover", "of-h0", i, 3, "a lane failed", lane=1, reason="carrier")],
+                                         covers=1000, ports=[wire.number(1, 2 * i) + wire.number(2, 2)], extra=jobs))])
+        self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h2", "why": "quiet"})
+        self.request("POST", "/api/v1/config", {"text": "flap_limit: 11\n"})
+        self.token_for("h2")
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/h2")[0], 200)
+        after = read()
+        for url, was in before.items():
+            if "/latency" not in url and not url.startswith("/metrics"):
+                self.assertEqual(was, after[url], url)
+
     def test_a_page_tells_of_nobody_else(self):
         """An empty page with a cursor told that others had something, and when, to the microsecond."""
         self.start()

@@ -327,8 +327,6 @@ int controller_open(struct controller *c, const struct controller_options *optio
     r = r < 0 ? r : (what = "the authority's rotation", rotate_load(c));
     if (r < 0) {
         controller_say(LOG_ERR, "%s: %s can't be read: %s", path, what, strerror(-r));
-    } else {
-        job_on_load(c);
     }
     return r;
 }

@@ -199,9 +199,9 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
     return job;
 }
 
-void job_on_load(struct controller *c)
+void job_on_tenants(struct controller *c)
 {
-    for (uint32_t i = 0; i < c->jobs->count; i++) {
+    for (uint32_t i = 0; c->jobs != NULL && i < c->jobs->count; i++) {
         struct fleet_job *job = c->jobs->list[i];
         job->tenant = job->host_count > 0 ? c->hosts[job->host_list[0]]->tenant : TENANT_NONE;
     }

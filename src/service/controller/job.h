@@ -67,8 +67,8 @@ void job_forget_host(struct fleet_host *h);
 /* A rollup's processes, at a moment of our clock. */
 MUST_CHECK int job_on_report(struct controller *c, struct fleet_host *h,
                              const Foliot__V1__Report *report, int64_t at_ns);
-/* After the book and tenants were read from the store. */
-void job_on_load(struct controller *c);
+/* Hosts became other tenants': a job is the tenant's of the host that told of it first. */
+void job_on_tenants(struct controller *c);
 /* The job that a process of a host belongs to; NULL: none is known. */
 const struct fleet_job *job_of(const struct controller *c, const struct fleet_host *h,
                                const struct fleet_job_process *p);

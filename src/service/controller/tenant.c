@@ -8,6 +8,7 @@
 
 #include "base/prng.h"
 #include "service/controller/api.h"
+#include "service/controller/job.h"
 
 struct tenants {
     uint32_t count;
@@ -80,6 +81,7 @@ int tenant_refresh(struct controller *c)
     for (uint32_t i = 0; i < c->host_count; i++) {
         tenant_place(c, c->hosts[i]);
     }
+    job_on_tenants(c);
     return 0;
 }
 
