@@ -22,7 +22,7 @@ static int64_t now_ns(void)
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-static double per_chunk(struct set *set)
+static double per_chunk(struct lane_set *set)
 {
     struct io *io = set->transport->io;
     struct lane_chunk chunk = {.length = 65536, .queued_ns = 1200, .sent_bound_ns = 300};
@@ -38,7 +38,7 @@ static double per_chunk(struct set *set)
     return (double)(now_ns() - begin) / CHUNKS;
 }
 
-static double per_stamp(struct set *set)
+static double per_stamp(struct lane_set *set)
 {
     struct io *io = set->transport->io;
     const int64_t begin = now_ns();
@@ -55,7 +55,7 @@ int main(int argc, char *argv[])
     struct report report;
     struct tcp *tcp = NULL;
     struct transport *transport = calloc(1, sizeof(*transport));
-    struct set *set = calloc(1, sizeof(*set));
+    struct lane_set *set = calloc(1, sizeof(*set));
     struct stream *stream =
         calloc(1, sizeof(*stream)); /* one for all lanes: credit asks whose it is */
     double chunks[RUNS], stamps[RUNS];

@@ -118,12 +118,12 @@ static void pages(const char *folder)
 
 static void recording(const char *folder)
 {
-    const struct node_peer peers[2] = {{.nic = {1}, .host = {0}}, {.nic = {2}, .host = {1}}};
+    const struct mesh_peer peers[2] = {{.nic = {1}, .host = {0}}, {.nic = {2}, .host = {1}}};
     const struct node_config config = {
         .host = {0},
         .nic_count = 1,
         .nics = {{.nic = {1}, .stamps = STAMP_SOFTWARE}},
-        .fleet = {.peers = (struct node_peer *)peers, .peer_count = 2},
+        .fleet = {.peers = (struct mesh_peer *)peers, .peer_count = 2},
         .no_discovery = 1};
     struct node_receive receive = {.stamps = STAMP_SOFTWARE,
                                    .source_port = 7640,

@@ -37,7 +37,7 @@ static void tell(struct world *w, struct world_host *h, enum node_event_kind kin
     }
 }
 
-void host_tell_peers(struct world *w, int host, const struct node_fleet *fleet)
+void host_tell_peers(struct world *w, int host, const struct mesh_fleet *fleet)
 {
     const struct mono now = {world_raw(w, host, w->now)};
     tell(w, &w->hosts[host], NODE_EVENT_PEERS, now, fleet);
@@ -379,7 +379,7 @@ static void tell_facts(struct world *w, int host, struct mono now)
 }
 
 /* ---- out ---- */
-static void lie(struct world *w, struct world_host *h, struct node_send *send)
+static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
 {
     const struct scenario_fault *f = h->lie;
     int64_t by = 0;
@@ -413,14 +413,14 @@ static void lie(struct world *w, struct world_host *h, struct node_send *send)
 }
 
 /* What an agent of wire version 1 writes. */
-static void age(struct node_send *send)
+static void age(struct mesh_send *send)
 {
     send->probe.version = 1;
     send->probe.version_lowest = 1;
     send->probe.anchor = (struct probe_anchor){.nic = NIC_NONE};
 }
 
-static int64_t put_on_wire(struct world *w, int host, const struct node_send *send, uint32_t packet,
+static int64_t put_on_wire(struct world *w, int host, const struct mesh_send *send, uint32_t packet,
                            int64_t stamped)
 {
     struct world_host *h = &w->hosts[host];
@@ -447,7 +447,7 @@ static int64_t put_on_wire(struct world *w, int host, const struct node_send *se
     return stamped + (int64_t)late;
 }
 
-static void launch(struct world *w, int host, const struct node_send *send, int64_t sent)
+static void launch(struct world *w, int host, const struct mesh_send *send, int64_t sent)
 {
     const uint32_t i = world_packet_new(w);
     struct packet *p = &w->packets[i];
@@ -469,7 +469,7 @@ static void launch(struct world *w, int host, const struct node_send *send, int6
     }
 }
 
-static void send_one(struct world *w, int host, struct node_send *send, int64_t *at, int64_t *first)
+static void send_one(struct world *w, int host, struct mesh_send *send, int64_t *at, int64_t *first)
 {
     struct world_host *h = &w->hosts[host];
 

@@ -34,7 +34,7 @@ static bool over_slow(const struct job_world *w, const struct stream *stream)
                                                 .to_port = stream->peer.port}) == 0;
 }
 
-static void sum_lane(struct job_world *w, const struct set *set, uint32_t lane,
+static void sum_lane(struct job_world *w, const struct lane_set *set, uint32_t lane,
                      struct brown_lane *before, struct sums *sums)
 {
     const struct brown_lane now = {.bytes = set->sent[lane].bytes,

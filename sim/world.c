@@ -221,7 +221,7 @@ static int make_fleet(struct world *w)
     }
     const bool fabric = w->scenario->fabric.network == NETWORK_FABRIC;
     for (int i = 0; i < nics; i++) {
-        w->peers[i] = (struct node_peer){
+        w->peers[i] = (struct mesh_peer){
             .nic = {(uint32_t)i},
             .host = {(uint32_t)(i / w->nics_per_host)},
             .rail = (uint16_t)(i % w->nics_per_host),
@@ -234,7 +234,7 @@ static int make_fleet(struct world *w)
         w->routers[i].number = (uint32_t)number;
         network_address(spine, number, w->routers[i].address);
     }
-    w->fleet = (struct node_fleet){.seed = 7,
+    w->fleet = (struct mesh_fleet){.seed = 7,
                                    .peers = w->peers,
                                    .peer_count = (uint32_t)nics,
                                    .router_count = fabric ? (uint32_t)routers : 0,

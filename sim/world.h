@@ -83,9 +83,9 @@ struct world {
     struct agenda agenda;
     struct world_host *hosts;
     int host_count, nics_per_host;
-    struct node_peer *peers, *fewer;
-    struct node_router *routers;
-    struct node_fleet fleet, fleet_fewer;
+    struct mesh_peer *peers, *fewer;
+    struct mesh_router *routers;
+    struct mesh_fleet fleet, fleet_fewer;
     struct packet *packets;
     uint32_t packet_count, packet_capacity, packet_free;
     uint8_t *fault_hosts[SCENARIO_FAULT_MAX]; /* per fault: which hosts */
@@ -139,7 +139,7 @@ void world_record(struct world *w, const struct packet *p);
 MUST_CHECK int world_faults_init(struct world *w);
 void host_start(struct world *w, int host);
 void host_save(struct world *w, int host);
-void host_tell_peers(struct world *w, int host, const struct node_fleet *fleet);
+void host_tell_peers(struct world *w, int host, const struct mesh_fleet *fleet);
 void host_stop(struct world *w, int host);
 void host_wake(struct world *w, int host);
 void host_carrier(struct world *w, int host, int nic, bool carrier, bool present);

@@ -54,7 +54,7 @@ bool ceiling_standbys(const struct transport *t)
     return used(t) < (t->config.sockets + 1) * 3 / 8;
 }
 
-void ceiling_look(struct set *set, struct mono now)
+void ceiling_look(struct lane_set *set, struct mono now)
 {
     struct watch_lane lane;
 
@@ -70,7 +70,7 @@ void ceiling_look(struct set *set, struct mono now)
     standby_start(set, now);
 }
 
-int ceiling_refused(struct set *set, int rc)
+int ceiling_refused(struct lane_set *set, int rc)
 {
     struct rlimit limit = {0};
     char text[PEER_TEXT];
@@ -79,16 +79,17 @@ int ceiling_refused(struct set *set, int rc)
         return 0; /* it had lanes: it tries again */
     }
     (void)getrlimit(RLIMIT_NOFILE, &limit);
-    set_fail(set, rc,
-             "no descriptor left for a lane to %s: %u lanes in use, FOLIOT_LANES %u, open files at "
-             "most %llu (ulimit -n)",
-             set_peer(set, text), used(set->transport), set->transport->config.sockets,
-             (unsigned long long)limit.rlim_cur);
+    lane_set_fail(
+        set, rc,
+        "no descriptor left for a lane to %s: %u lanes in use, FOLIOT_LANES %u, open files at "
+        "most %llu (ulimit -n)",
+        lane_set_peer(set, text), used(set->transport), set->transport->config.sockets,
+        (unsigned long long)limit.rlim_cur);
     return rc;
 }
 
 /* Lanes that stay: connected, and nobody has asked them to go. */
-static uint32_t staying(const struct set *set)
+static uint32_t staying(const struct lane_set *set)
 {
     uint32_t lanes = watch_connected(set->watch) & ~set->traffic.retired;
 
@@ -102,7 +103,7 @@ static uint32_t staying(const struct set *set)
 }
 
 /* No more of it: a standby that was saved comes when no lane is left. */
-static void give_up(struct set *set, uint32_t lane)
+static void give_up(struct lane_set *set, uint32_t lane)
 {
     set->traffic.retired |= 1u << lane;
     if (set->lane_nics[lane].standby) {
@@ -111,21 +112,21 @@ static void give_up(struct set *set, uint32_t lane)
     }
 }
 
-static void part(struct set *set, uint32_t lane)
+static void part(struct lane_set *set, uint32_t lane)
 {
     set->streams[lane]->parting = true;
     __atomic_fetch_add(&set->transport->parting, 1, __ATOMIC_RELAXED);
 }
 
-/* Sender: what is on it arrives, then it is gone; set_act is the caller's. */
-static void let_go(struct set *set, struct mono now, uint32_t lane)
+/* Sender: what is on it arrives, then it is gone; lane_set_act is the caller's. */
+static void let_go(struct lane_set *set, struct mono now, uint32_t lane)
 {
     part(set, lane);
     watch_lane_repath(set->watch, now, lane);
     give_up(set, lane);
 }
 
-bool ceiling_admits(struct set *set, const struct lane_hello *hello)
+bool ceiling_admits(struct lane_set *set, const struct lane_hello *hello)
 {
     const uint32_t lanes = staying(set) & ~(1u << hello->lane) & ~watch_doubted(set->watch);
     const bool plenty = ceiling_standbys(set->transport);
@@ -140,7 +141,7 @@ bool ceiling_admits(struct set *set, const struct lane_hello *hello)
     return false;
 }
 
-void ceiling_turned_away(struct set *set, struct mono now, uint32_t lane)
+void ceiling_turned_away(struct lane_set *set, struct mono now, uint32_t lane)
 {
     const uint32_t others =
         set->present & ~set->traffic.retired & ~watch_doubted(set->watch) & ~(1u << lane);
@@ -152,7 +153,7 @@ void ceiling_turned_away(struct set *set, struct mono now, uint32_t lane)
     }
 }
 
-void ceiling_asked(struct set *set, struct mono now, uint32_t lane, uint32_t epoch)
+void ceiling_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch)
 {
     const struct stream *stream = lane < LANE_MAX ? set->streams[lane] : NULL;
     uint32_t others = staying(set) & ~watch_doubted(set->watch) & ~(1u << (lane % LANE_MAX));
@@ -169,7 +170,7 @@ void ceiling_asked(struct set *set, struct mono now, uint32_t lane, uint32_t epo
 }
 
 /* One lane of the set goes, if it has another. */
-static void give_up_one(struct set *set, struct mono now)
+static void give_up_one(struct lane_set *set, struct mono now)
 {
     const uint32_t lanes = staying(set);
     struct lane_report report = {.comm = LANE_COMM_NONE};
@@ -188,10 +189,10 @@ static void give_up_one(struct set *set, struct mono now)
     }
     if (set->sending) {
         let_go(set, now, (uint32_t)worst);
-        set_act(set, now);
+        lane_set_act(set, now);
     } else {
         part(set, (uint32_t)worst);
-        set_tell(set, &report, -1);
+        lane_set_tell(set, &report, -1);
     }
 }
 
@@ -200,12 +201,12 @@ void ceiling_trim(struct transport *t, struct mono now)
     const uint32_t count = __atomic_load_n(&t->set_count, __ATOMIC_ACQUIRE);
 
     for (uint32_t k = 0; k < TRIM_SETS && k < count && used(t) > t->config.sockets; k++) {
-        struct set *set = __atomic_load_n(&t->sets[t->trim_turn++ % count], __ATOMIC_ACQUIRE);
+        struct lane_set *set = __atomic_load_n(&t->sets[t->trim_turn++ % count], __ATOMIC_ACQUIRE);
         if (set != NULL) {
             pthread_mutex_lock(&set->lock);
             give_up_one(set, now);
             pthread_mutex_unlock(&set->lock);
-            set_touch(set);
+            lane_set_touch(set);
         }
     }
 }

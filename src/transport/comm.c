@@ -16,7 +16,7 @@
 #define CLOSE_GAP_NS_MAX (200 * NS_PER_MS)
 #define ABORT_NS         (2 * NS_PER_S) /* so long we tell the peer of an abort */
 
-struct transport_comm *comm_find(const struct set *set, uint32_t number)
+struct transport_comm *comm_find(const struct lane_set *set, uint32_t number)
 {
     struct transport_comm *comm = set->by_number[number % COMM_PLACES];
 
@@ -26,7 +26,7 @@ struct transport_comm *comm_find(const struct set *set, uint32_t number)
     return comm;
 }
 
-struct transport_comm *comm_new(struct set *set, uint32_t number)
+struct transport_comm *comm_new(struct lane_set *set, uint32_t number)
 {
     struct transport_comm *comm = calloc(1, sizeof(*comm));
 
@@ -64,7 +64,7 @@ void comm_free(struct transport_comm *comm)
  * that the peer throws away, the rest may be anything; with another one the lane goes. */
 static void cut_frames(struct transport_comm *comm, struct mono now)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
 
     for (uint32_t lane = 0; comm->sending && lane < LANE_MAX; lane++) {
         struct stream *stream = set->streams[lane];
@@ -75,14 +75,14 @@ static void cut_frames(struct transport_comm *comm, struct mono now)
             sender_placed(set->sender, comm->number, stream->payload_message)) {
             stream->payload_void = true;
         } else {
-            set_lost(set, now, lane, LANE_REASON_CLOSE);
+            lane_set_lost(set, now, lane, LANE_REASON_CLOSE);
         }
     }
 }
 
 static void close_book(struct transport_comm *comm, struct mono now)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
 
     if (comm->book_closed) {
         return;
@@ -105,11 +105,11 @@ static void close_book(struct transport_comm *comm, struct mono now)
 
 static void tell_close(struct transport_comm *comm)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
     struct lane_close close = {.flags = comm->abort ? LANE_CLOSE_ABORT : 0,
                                .reason = LANE_REASON_CLOSE,
                                .comm = comm->number};
-    const int lane = set_any_lane(set);
+    const int lane = lane_set_any_lane(set);
     uint8_t bytes[LANE_CLOSE_SIZE];
 
     if (comm->sending) {
@@ -134,7 +134,7 @@ static bool owes_messages(const struct transport_comm *comm)
 
 static void pay(struct transport_comm *comm, struct mono now)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
 
     if (set->error != 0 || set->leaving || (comm->abort && now.ns >= comm->close_until.ns)) {
         comm->released = true;
@@ -151,7 +151,7 @@ static void pay(struct transport_comm *comm, struct mono now)
     }
 }
 
-void comm_closings(struct set *set, struct mono now)
+void comm_closings(struct lane_set *set, struct mono now)
 {
     struct transport_comm *comm = set->parting_comms > 0 ? set->comms : NULL;
 
@@ -165,7 +165,7 @@ void comm_closings(struct set *set, struct mono now)
     }
 }
 
-void comm_write_off(struct set *set, struct mono now)
+void comm_write_off(struct lane_set *set, struct mono now)
 {
     for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         if (comm->state == COMM_CLOSING) {
@@ -175,7 +175,7 @@ void comm_write_off(struct set *set, struct mono now)
     }
 }
 
-struct mono comm_deadline(const struct set *set)
+struct mono comm_deadline(const struct lane_set *set)
 {
     struct mono deadline = MONO_NEVER;
 
@@ -191,7 +191,7 @@ struct mono comm_deadline(const struct set *set)
     return deadline;
 }
 
-static void echo(struct set *set, uint32_t lane, const struct lane_close *close)
+static void echo(struct lane_set *set, uint32_t lane, const struct lane_close *close)
 {
     struct lane_close answer = {
         .flags = LANE_CLOSE_ECHO, .reason = LANE_REASON_CLOSE, .comm = close->comm};
@@ -201,7 +201,7 @@ static void echo(struct set *set, uint32_t lane, const struct lane_close *close)
     (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
 }
 
-void comm_unknown(struct set *set, uint32_t lane, uint32_t number, uint8_t flags)
+void comm_unknown(struct lane_set *set, uint32_t lane, uint32_t number, uint8_t flags)
 {
     const struct lane_close close = {.flags = flags, .reason = LANE_REASON_CLOSE, .comm = number};
     uint8_t bytes[LANE_CLOSE_SIZE];
@@ -217,7 +217,7 @@ static void fail_comm(struct transport_comm *comm)
     if (comm->error == 0) {
         comm->error = -ECONNABORTED;
         say(comm->set->transport, TRANSPORT_WARN, "%s closed a communicator that we still use",
-            set_peer(comm->set, text));
+            lane_set_peer(comm->set, text));
     }
 }
 
@@ -235,7 +235,7 @@ static bool in_flight(const struct transport_comm *comm)
 static void on_close_of(struct transport_comm *comm, struct mono now,
                         const struct lane_close *close)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
     const bool abort = (close->flags & LANE_CLOSE_ABORT) != 0;
     uint64_t posted = 0, placed = 0;
 
@@ -263,7 +263,8 @@ static void on_close_of(struct transport_comm *comm, struct mono now,
     }
 }
 
-void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct lane_close *close)
+void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
+                   const struct lane_close *close)
 {
     struct transport_comm *comm;
 
@@ -299,7 +300,7 @@ void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct
 
 void transport_close(struct transport_comm *comm)
 {
-    struct set *set;
+    struct lane_set *set;
     struct mono now;
 
     if (comm == NULL || is_childs(comm->set->transport)) {
@@ -324,9 +325,9 @@ void transport_close(struct transport_comm *comm)
     }
     if (comm->abort) {
         close_book(comm, now);
-        set_act(set, now);
+        lane_set_act(set, now);
     }
-    set_progress(set, now, true);
-    set_touch(set);
+    lane_set_progress(set, now, true);
+    lane_set_touch(set);
     pthread_mutex_unlock(&set->lock);
 }

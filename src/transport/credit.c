@@ -13,7 +13,7 @@
 #define RTT_NS      NS_PER_S          /* so often the kernel is asked */
 #define DRIFT_NS    (500 * NS_PER_US) /* of two clocks that nobody steers, within a floor's 10 s */
 
-void credit_note(struct set *set, uint32_t lane, const struct lane_chunk *chunk,
+void credit_note(struct lane_set *set, uint32_t lane, const struct lane_chunk *chunk,
                  const struct io_stamp *stamp, int64_t queue_ns)
 {
     struct credit_arrivals *arrived = &set->arrived;
@@ -33,7 +33,7 @@ void credit_note(struct set *set, uint32_t lane, const struct lane_chunk *chunk,
 }
 
 /* Communicators that something came for since the last count. */
-static uint32_t count_comms(struct set *set, struct mono now)
+static uint32_t count_comms(struct lane_set *set, struct mono now)
 {
     uint32_t count = 0;
 
@@ -48,7 +48,7 @@ static uint32_t count_comms(struct set *set, struct mono now)
     return count;
 }
 
-static void ask_round_trip(struct set *set, struct mono now, struct credit *credit)
+static void ask_round_trip(struct lane_set *set, struct mono now, struct credit *credit)
 {
     struct io *io = set->transport->io;
     struct stream *stream = set->streams[set->hot];
@@ -64,7 +64,7 @@ static void ask_round_trip(struct set *set, struct mono now, struct credit *cred
     }
 }
 
-static void grant(struct set *set, struct mono now, uint64_t window)
+static void grant(struct lane_set *set, struct mono now, uint64_t window)
 {
     const bool old = set->version < LANE_VERSION && window < STALLED_MIN;
 
@@ -76,7 +76,7 @@ static void grant(struct set *set, struct mono now, uint64_t window)
 }
 
 /* What came to the set is told; returns what each of its communicators may have on its way. */
-static uint64_t tell_nic(struct set *set, struct mono now)
+static uint64_t tell_nic(struct lane_set *set, struct mono now)
 {
     struct own_nic *nic = &set->transport->nics[set->nic];
     struct credit_arrivals *arrived = &set->arrived;
@@ -97,7 +97,7 @@ static uint64_t tell_nic(struct set *set, struct mono now)
     return window;
 }
 
-void credit_look(struct set *set, struct mono now)
+void credit_look(struct lane_set *set, struct mono now)
 {
     uint64_t window = CREDIT_UNLIMITED;
 

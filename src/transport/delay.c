@@ -74,7 +74,7 @@ uint32_t delay_quantile(const struct lane_delay *delay, enum lane_stage stage, d
     return units == INT64_MIN ? UINT32_MAX : clamp_ns(units * SPREAD_UNIT_NS);
 }
 
-void delay_free(struct set *set)
+void delay_free(struct lane_set *set)
 {
     for (int i = 0; i < LANE_MAX; i++) {
         free(set->delays[i].spread);
@@ -82,8 +82,8 @@ void delay_free(struct set *set)
     }
 }
 
-void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
-                    const struct io_stamp *stamp)
+void delay_on_chunk(struct lane_set *set, struct mono now, uint32_t lane,
+                    const struct lane_chunk *chunk, const struct io_stamp *stamp)
 {
     struct lane_delay *delay = &set->delays[lane];
     const bool synced =
@@ -126,7 +126,7 @@ void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struc
     }
 }
 
-void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *ret)
+void delay_report(const struct lane_set *set, uint32_t lane, struct lane_state_lane *ret)
 {
     const struct lane_delay *delay = &set->delays[lane];
 

@@ -30,10 +30,11 @@ _Static_assert(LANE_LARGE_SIZE_MAX <= 1u << LANE_CHUNK_SHIFT_MAX, "it comes in o
 
 /* By its number, too: a sender that gave a set up, unheard, begins another one between the same contexts, with lanes
  * and communicators from the first on, and ours may still wait for the old one's. */
-static struct set *find(struct transport *t, uint64_t own_context, const struct lane_hello *hello)
+static struct lane_set *find(struct transport *t, uint64_t own_context,
+                             const struct lane_hello *hello)
 {
     for (uint32_t i = 0; i < t->set_count; i++) {
-        struct set *set = t->sets[i];
+        struct lane_set *set = t->sets[i];
         bool fits;
         if (set == NULL || set->sending || set->own_context != own_context ||
             set->peer_context != hello->own_context || set->number != hello->set) {
@@ -50,7 +51,7 @@ static struct set *find(struct transport *t, uint64_t own_context, const struct 
 }
 
 /* The small number of the peer's NIC with that address. */
-static uint8_t peer_number(struct set *set, const struct io_address *address)
+static uint8_t peer_number(struct lane_set *set, const struct io_address *address)
 {
     for (uint32_t i = 0; i < set->peer_count; i++) {
         if (io_address_same_ip(&set->peers[i].address, address)) {
@@ -74,7 +75,7 @@ static uint8_t own_number(const struct transport *t, const struct io_address *lo
     return (uint8_t)nic;
 }
 
-static void answer(struct set *set, struct stream *stream, const struct lane_hello *hello)
+static void answer(struct lane_set *set, struct stream *stream, const struct lane_hello *hello)
 {
     struct transport *t = set->transport;
     struct lane_hello ok = {.answer = true,
@@ -99,7 +100,7 @@ static void answer(struct set *set, struct stream *stream, const struct lane_hel
 }
 
 /* The connection takes the lane's place; what was there goes. */
-static int attach(struct set *set, struct pending *pending, const struct lane_hello *hello)
+static int attach(struct lane_set *set, struct pending *pending, const struct lane_hello *hello)
 {
     struct io *io = set->transport->io;
     const struct mono now = io->now(io);
@@ -119,8 +120,8 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
     config.standby = hello->standby;
     if (set->streams[hello->lane] != NULL && set->streams[hello->lane]->epoch < hello->epoch) {
         /* The peer has given the old one up, whatever we think of it. */
-        set_lost(set, now, hello->lane, LANE_REASON_PEER);
-        set_act(set, now);
+        lane_set_lost(set, now, hello->lane, LANE_REASON_PEER);
+        lane_set_act(set, now);
     }
     watch_lane_get(set->watch, now, hello->lane, &lane);
     rc = ledger_lane_open(set->ledger, hello->lane, hello->epoch);
@@ -145,10 +146,10 @@ static int attach(struct set *set, struct pending *pending, const struct lane_he
     memcpy(set->host, hello->host, sizeof(set->host));
     memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
     set->pid = hello->pid;
-    set_shaken(set, now, hello->lane);
+    lane_set_shaken(set, now, hello->lane);
     answer(set, stream, hello);
-    set_tell_nics(set, stream);
-    set_progress(set, now, true);
+    lane_set_tell_nics(set, stream);
+    lane_set_progress(set, now, true);
     return 0;
 }
 
@@ -157,13 +158,13 @@ int in_hello(struct transport *t, struct pending *pending, const struct lane_hel
 {
     const uint8_t newest = hello->newest < t->config.version ? hello->newest : t->config.version;
     const uint8_t version = lane_version_agree(newest, hello->lowest);
-    struct set *set;
+    struct lane_set *set;
     int rc = 0;
 
     pthread_mutex_lock(&t->lock);
     set = find(t, t->nics[nic].context, hello);
     if (set == NULL) {
-        rc = set_new(t, false, nic, hello->own_context, &set);
+        rc = lane_set_new(t, false, nic, hello->own_context, &set);
         if (rc == 0) {
             set->number = hello->set;
         }
@@ -181,14 +182,14 @@ int in_hello(struct transport *t, struct pending *pending, const struct lane_hel
          : !ceiling_admits(set, hello) ? -ENOBUFS
                                        : attach(set, pending, hello);
     pthread_mutex_unlock(&set->lock);
-    set_touch(set);
+    lane_set_touch(set);
     *ret_no = rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL : LANE_NO_LANE;
     return rc;
 }
 
 /* -- requests --------------------------------------------------------------------------------- */
 
-void in_harvest(struct set *set)
+void in_harvest(struct lane_set *set)
 {
     struct ledger_done done;
 
@@ -203,7 +204,7 @@ void in_harvest(struct set *set)
     }
 }
 
-void in_misfit(struct set *set)
+void in_misfit(struct lane_set *set)
 {
     struct ledger_misfit misfit;
     struct transport_comm *comm;
@@ -221,11 +222,11 @@ void in_misfit(struct set *set)
                  "message %llu of %u bytes came for a receive of %u, from %s: do both ends run the "
                  "same program?",
                  (unsigned long long)misfit.message, misfit.size, misfit.room,
-                 set_peer(set, text)) < 0) {
+                 lane_set_peer(set, text)) < 0) {
         comm->why = NULL;
     }
     say(set->transport, TRANSPORT_WARN, "%s", comm->why != NULL ? comm->why : "no memory");
-    const int lane = set_any_lane(set);
+    const int lane = lane_set_any_lane(set);
     if (lane >= 0) {
         comm_unknown(set, (uint32_t)lane, comm->number, LANE_CLOSE_ABORT);
     }
@@ -248,14 +249,14 @@ static void copy_ordered(uint8_t *to, const uint8_t *from, size_t size)
     }
 }
 
-static uint8_t *slot_at(const struct set *set, uint32_t slot)
+static uint8_t *slot_at(const struct lane_set *set, uint32_t slot)
 {
     const uint32_t large = slot > SMALL_SLOTS ? slot - SMALL_SLOTS : 0;
 
     return set->slots + (slot - large) * LANE_EAGER_SIZE_MAX + large * LANE_LARGE_SIZE_MAX;
 }
 
-void in_copy(struct set *set, const struct ledger_copy *copy)
+void in_copy(struct lane_set *set, const struct ledger_copy *copy)
 {
     const uint8_t *from;
 
@@ -274,29 +275,31 @@ void in_copy(struct set *set, const struct ledger_copy *copy)
 
 /* -- chunks ----------------------------------------------------------------------------------- */
 
-static int broken(struct set *set)
+static int broken(struct lane_set *set)
 {
     const struct bug_note *bug = ledger_bug(set->ledger);
     char text[PEER_TEXT];
 
     if (bug != NULL) {
-        set_fail(set, -ENOTRECOVERABLE, "a bug of Foliot's own: %s does not hold (%s:%d); peer: %s",
-                 bug->condition, bug->file, bug->line, set_peer(set, text));
+        lane_set_fail(set, -ENOTRECOVERABLE,
+                      "a bug of Foliot's own: %s does not hold (%s:%d); peer: %s", bug->condition,
+                      bug->file, bug->line, lane_set_peer(set, text));
     } else {
-        set_fail(set, -EBADMSG,
-                 "%s sends what doesn't belong to the receives posted here: do both ends run the "
-                 "same program?",
-                 set_peer(set, text));
+        lane_set_fail(
+            set, -EBADMSG,
+            "%s sends what doesn't belong to the receives posted here: do both ends run the "
+            "same program?",
+            lane_set_peer(set, text));
     }
     return -EPROTO;
 }
 
-static int verdict_of(struct set *set, enum ledger_verdict verdict)
+static int verdict_of(struct lane_set *set, enum ledger_verdict verdict)
 {
     return verdict == LEDGER_OK ? 0 : verdict == LEDGER_LANE_DOWN ? -EPROTO : broken(set);
 }
 
-int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left)
+int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left)
 {
     struct stream *stream = set->streams[lane];
     struct ledger_target target;
@@ -328,7 +331,7 @@ int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_le
     return 0;
 }
 
-void in_slots_look(struct set *set, struct mono now)
+void in_slots_look(struct lane_set *set, struct mono now)
 {
     if (set->slots == NULL || ledger_slots_used(set->ledger) || set->slots_touched) {
         set->slots_at = now;
@@ -339,7 +342,7 @@ void in_slots_look(struct set *set, struct mono now)
     }
 }
 
-static void report_within(struct set *set, struct mono now, size_t size)
+static void report_within(struct lane_set *set, struct mono now, size_t size)
 {
     const bool late = set->scheduler.one_way && size <= LANE_EAGER_SIZE_MAX;
 
@@ -349,7 +352,7 @@ static void report_within(struct set *set, struct mono now, size_t size)
 
 /* A small message's sender is done already; what it lacks in time are bounce slots. One that sends large
  * messages waits for each, and so does its estimate of the lane. */
-static void note_chunk(struct set *set, struct mono now, const struct lane_chunk *chunk)
+static void note_chunk(struct lane_set *set, struct mono now, const struct lane_chunk *chunk)
 {
     if (chunk->size <= LANE_EAGER_SIZE_MAX) {
         set->report_eager++;
@@ -365,7 +368,7 @@ static void note_chunk(struct set *set, struct mono now, const struct lane_chunk
     report_within(set, now, chunk->size);
 }
 
-void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size)
+void in_posted(struct lane_set *set, struct mono now, struct transport_comm *comm, size_t size)
 {
     uint64_t placed = 0, posted = 0;
 
@@ -378,7 +381,7 @@ void in_posted(struct set *set, struct mono now, struct transport_comm *comm, si
     report_within(set, now, size);
 }
 
-static int finish_chunk(struct set *set, struct mono now, uint32_t lane,
+static int finish_chunk(struct lane_set *set, struct mono now, uint32_t lane,
                         const struct io_stamp *stamp)
 {
     struct stream *stream = set->streams[lane];
@@ -403,7 +406,7 @@ static int finish_chunk(struct set *set, struct mono now, uint32_t lane,
     return verdict_of(set, verdict);
 }
 
-int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
+int in_got(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
            const struct io_stamp *stamp)
 {
     struct stream *stream = set->streams[lane];
@@ -423,7 +426,7 @@ int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, u
 
 /* A chunk of a communicator that was here before, or in a set that is forgotten (a sender sends none before we said that
  * it is open): it is thrown away, and the sender hears why. */
-static void note_unknown(struct set *set, uint32_t lane, uint32_t number)
+static void note_unknown(struct lane_set *set, uint32_t lane, uint32_t number)
 {
     if (ledger_comm_progress(set->ledger, number, NULL, NULL)) {
         return;
@@ -436,7 +439,7 @@ static void note_unknown(struct set *set, uint32_t lane, uint32_t number)
     }
 }
 
-static int on_chunk(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+static int on_chunk(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                     size_t size)
 {
     struct stream *stream = set->streams[lane];
@@ -466,7 +469,7 @@ static int on_chunk(struct set *set, struct mono now, uint32_t lane, const uint8
 /* Gives the comm to the listener that it is for. False: nobody listens for it, or it was there before. */
 static bool hand_over(struct transport *t, struct transport_comm *comm)
 {
-    const struct set *set = comm->set;
+    const struct lane_set *set = comm->set;
     struct transport_listener *listener;
 
     pthread_mutex_lock(&t->listen_lock);
@@ -490,7 +493,7 @@ static bool hand_over(struct transport *t, struct transport_comm *comm)
     return listener != NULL;
 }
 
-static int on_open(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                    size_t size)
 {
     struct lane_open open;
@@ -523,7 +526,7 @@ static int on_open(struct set *set, struct mono now, uint32_t lane, const uint8_
     report.comm = open.comm;
     if (ledger_comm_progress(set->ledger, open.comm, &report.placed, &report.posted)) {
         report.granted = UINT64_MAX;
-        set_tell(set, &report, (int)lane);
+        lane_set_tell(set, &report, (int)lane);
     } else if (comm_find(set, open.comm) == NULL) {
         comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT); /* was here, and is forgotten */
     }
@@ -531,7 +534,8 @@ static int on_open(struct set *set, struct mono now, uint32_t lane, const uint8_
     return 0;
 }
 
-int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size)
+int in_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+             size_t size)
 {
     switch (frame[0]) {
     case LANE_CHUNK:
@@ -544,8 +548,8 @@ int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fra
 }
 
 /* What nobody waits for is said when there is nothing else to do: who got something is about to answer. The next call does
- * that, to whichever set (set_attend); there is one while any request is awaited. */
-static bool report_due(const struct set *set, struct mono now, bool came)
+ * that, to whichever set (lane_set_attend); there is one while any request is awaited. */
+static bool report_due(const struct lane_set *set, struct mono now, bool came)
 {
     const int64_t by = set->report_by.ns;
 
@@ -557,7 +561,7 @@ static bool report_due(const struct set *set, struct mono now, bool came)
             set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER));
 }
 
-void in_reports(struct set *set, struct mono now, bool all, bool came)
+void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
 {
     struct lane_report report;
     uint32_t said = 0;
@@ -571,7 +575,7 @@ void in_reports(struct set *set, struct mono now, bool all, bool came)
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
             set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
-            lane = set_any_lane(set);
+            lane = lane_set_any_lane(set);
         } else if (report.lane_count == 0 && said != 0) {
             lane = __builtin_ctz(said); /* along with another one */
         }
@@ -584,9 +588,9 @@ void in_reports(struct set *set, struct mono now, bool all, bool came)
                 comm->posted_told = report.posted;
             }
         }
-        said |= set_say(set, now, &report, lane);
+        said |= lane_set_say(set, now, &report, lane);
     }
     /* What isn't due yet: who polls all the time is never served by the housekeeping, and nothing else may come. */
     set->report_by = ledger_deadline(set->ledger);
-    set_flush(set, now, said);
+    lane_set_flush(set, now, said);
 }

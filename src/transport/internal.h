@@ -62,7 +62,7 @@ struct stream {
     bool shaken;     /* both ends know each other: frames flow */
     uint8_t armed;   /* events */
     bool blocked;    /* the kernel took less than we had */
-    bool dead;       /* nothing is read or written any more: waits for set_act to close it */
+    bool dead;       /* nothing is read or written any more: waits for lane_set_act to close it */
     uint8_t own_nic, peer_nic;
     struct io_address local, peer;
     struct mono began;              /* connecting, for the round trip */
@@ -153,7 +153,7 @@ struct yield {
 };
 
 struct own_nic;
-struct set {
+struct lane_set {
     struct transport *transport;
     pthread_mutex_t lock;
     uint32_t index; /* in transport.sets */
@@ -211,7 +211,7 @@ struct set {
     bool any_dead;               /* some stream waits to be closed */
     enum transport_mode mode;    /* as carried out here */
     uint8_t only;                /* OBSERVE: the lane that carries */
-    uint32_t lane_turn;          /* of set_any_lane */
+    uint32_t lane_turn;          /* of lane_set_any_lane */
     uint32_t polls, empty_polls; /* of them, since the last that brought something */
     uint64_t reads;              /* that brought something */
     struct lane_delay delays[LANE_MAX];
@@ -277,7 +277,7 @@ enum comm_state {
 };
 
 struct transport_comm {
-    struct set *set;
+    struct lane_set *set;
     struct transport_comm *next;       /* of the set */
     struct transport_comm *next_place; /* of those at its number's place */
     struct transport_comm *next_ready; /* of the listener */
@@ -341,7 +341,7 @@ struct own_nic {
     struct credit credit;
 };
 
-/* follow.c: a file of the agent's, mapped. */
+/* agent_page.c: a file of the agent's, mapped. */
 struct follow {
     const void *memory; /* NULL: there is none */
     size_t size;
@@ -369,10 +369,11 @@ struct transport {
     uint32_t forks; /* descriptor_forks() where it was made */
 
     pthread_mutex_t lock;
-    struct set *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
-    uint32_t set_count;         /* highest index used + 1 */
-    uint32_t sockets;           /* atomic: of lanes, both directions */
-    uint32_t parting;           /* atomic: of them, those that are to go */
+    struct lane_set
+        *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
+    uint32_t set_count;  /* highest index used + 1 */
+    uint32_t sockets;    /* atomic: of lanes, both directions */
+    uint32_t parting;    /* atomic: of them, those that are to go */
     uint32_t trim_turn;
     uint64_t comm_ids;
     uint32_t generations;
@@ -426,29 +427,29 @@ static inline bool stream_idle(const struct stream *stream)
     return !stream_chunk_waits(stream) && stream->control_begin == stream->control_end;
 }
 /* Writes what waits: 0 all of it, -EAGAIN, or why the connection is over. */
-int stream_flush(struct set *set, struct stream *stream);
+int stream_flush(struct lane_set *set, struct stream *stream);
 /* Reads and handles what is there, up to READ_BYTES_MAX; the number of bytes, or why the connection is
  * over (-EPIPE: its end; -EPROTO, -EBADMSG: what came is wrong). */
-ssize_t stream_read(struct set *set, uint32_t lane, struct mono now);
+ssize_t stream_read(struct lane_set *set, uint32_t lane, struct mono now);
 
-/* -- set.c, peer.c: what both ends have in common */
+/* -- lane_set.c, peer.c: what both ends have in common */
 
-int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
-            struct set **ret_set);
-void set_free(struct set *set);
+int lane_set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
+                 struct lane_set **ret_set);
+void lane_set_free(struct lane_set *set);
 /* Drains sockets, writes what may go, looks at the watch, carries out what it says. Under the lock. */
-void set_progress(struct set *set, struct mono now, bool all);
-/* Something is wrong with the lane: nothing more goes over it; set_act closes it and tells everybody. */
-void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason reason);
+void lane_set_progress(struct lane_set *set, struct mono now, bool all);
+/* Something is wrong with the lane: nothing more goes over it; lane_set_act closes it and tells everybody. */
+void lane_set_lost(struct lane_set *set, struct mono now, uint32_t lane, enum lane_reason reason);
 /* Why a connection is over that said so. */
 enum lane_reason set_reason(int rc);
-void set_act(struct set *set, struct mono now);
+void lane_set_act(struct lane_set *set, struct mono now);
 /* Serves the sets that have something to write and that nobody polls. No set may be locked by the caller. */
-void set_attend(struct transport *t, struct mono now);
+void lane_set_attend(struct transport *t, struct mono now);
 /* Does the set want that? Under the lock. */
-void set_note_unattended(struct set *set);
+void lane_set_note_unattended(struct lane_set *set);
 /* A request is done. */
-static inline void set_request_done(struct set *set, struct transport_request *request)
+static inline void set_request_done(struct lane_set *set, struct transport_request *request)
 {
     if (!request->done) {
         set->awaited--;
@@ -457,96 +458,101 @@ static inline void set_request_done(struct set *set, struct transport_request *r
     }
 }
 /* Ends everything on the set with that error; the text says why, for people. */
-void set_fail(struct set *set, int error, const char *format, ...)
+void lane_set_fail(struct lane_set *set, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A frame that both ends understand: PING, PONG, STATE's lanes, CLOSE. -ENOENT: not one of those. */
-int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
+int lane_set_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                   size_t size);
 /* A connection was made and both ends know each other. */
-void set_shaken(struct set *set, struct mono now, uint32_t lane);
+void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane);
 /* Our other NICs, for the peer's standbys; the peer's. */
-void set_tell_nics(struct set *set, struct stream *stream);
-int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size);
+void lane_set_tell_nics(struct lane_set *set, struct stream *stream);
+int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame, size_t size);
 /* An address of this machine: what goes there never leaves by a NIC. */
 bool peer_here(const struct transport *t, const struct io_address *peer);
 /* The device by which a connection should leave, NULL: as routed. Every other attempt goes as routed, for routes may know
  * better; and so does all to an address of our own, which never leaves by a NIC. */
-const char *peer_device(const struct set *set, const struct own_nic *nic,
+const char *peer_device(const struct lane_set *set, const struct own_nic *nic,
                         const struct io_address *to, uint32_t attempt);
 /* A receiver without a lane: is the peer's process still there? */
-void set_knock(struct set *set, struct mono now);
+void lane_set_knock(struct lane_set *set, struct mono now);
 /* A lane that frames can be written to, another one each time: what is repeated because it may be lost must not
  * take the same dead path again. -1: none. */
-int set_any_lane(struct set *set);
-void set_touch(struct set *set); /* the housekeeping shall look after it */
-void set_close_stream(struct set *set, uint32_t lane, bool reset);
-bool set_owes(const struct set *set);
+int lane_set_any_lane(struct lane_set *set);
+void lane_set_touch(struct lane_set *set); /* the housekeeping shall look after it */
+void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset);
+bool lane_set_owes(const struct lane_set *set);
 /* "host NIC (pid)" of the peer, for people. */
-const char *set_peer(const struct set *set, char text[static PEER_TEXT]);
+const char *lane_set_peer(const struct lane_set *set, char text[static PEER_TEXT]);
 
-/* -- tell.c */
+/* -- state.c */
 /* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */
-void set_tell(struct set *set, struct lane_report *report, int lane);
-/* The same, but it isn't written before set_flush: several go in one call of the kernel's. Returns the lanes that it waits on. */
-uint32_t set_say(struct set *set, struct mono now, struct lane_report *report, int lane);
-void set_flush(struct set *set, struct mono now, uint32_t lanes);
+void lane_set_tell(struct lane_set *set, struct lane_report *report, int lane);
+/* The same, but it isn't written before lane_set_flush(): several go in one call of the
+ * kernel's. Returns the lanes that it waits on. */
+uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report *report, int lane);
+void lane_set_flush(struct lane_set *set, struct mono now, uint32_t lanes);
 
 /* -- out.c, in.c: the two ends */
 
-void out_start_lanes(struct set *set, struct mono now);
-void out_connect(struct set *set, struct mono now, const struct watch_action *action);
-void out_pump(struct set *set, struct mono now);
-void out_openings(struct set *set, struct mono now);
+void out_start_lanes(struct lane_set *set, struct mono now);
+void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action);
+void out_pump(struct lane_set *set, struct mono now);
+void out_openings(struct lane_set *set, struct mono now);
 /* Connected yet? Then HELLO. */
-void out_handshake(struct set *set, struct mono now, uint32_t lane);
-int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
+void out_handshake(struct lane_set *set, struct mono now, uint32_t lane);
+int out_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+              size_t size);
 /* STATE, decoded: what was taken and placed. */
-void out_on_state(struct set *set, struct mono now, uint32_t lane,
+void out_on_state(struct lane_set *set, struct mono now, uint32_t lane,
                   const struct lane_report *report);
-void out_harvest(struct set *set);
+void out_harvest(struct lane_set *set);
 /* Now and then: what hangs on a lane goes once more. */
-void out_look(struct set *set, struct mono now);
+void out_look(struct lane_set *set, struct mono now);
 
-int in_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size);
+int in_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+             size_t size);
 /* Payload: where the next bytes of the lane's chunk go (NULL: nowhere) and how many are left. */
-int in_target(struct set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left);
-int in_got(struct set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
+int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *ret_left);
+int in_got(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
            const struct io_stamp *stamp);
 /* STATE, if it is time (all: whatever there is). came: something was read just now. */
-void in_reports(struct set *set, struct mono now, bool all, bool came);
+void in_reports(struct lane_set *set, struct mono now, bool all, bool came);
 /* A receive was posted: does its sender wait to hear of it? */
-void in_posted(struct set *set, struct mono now, struct transport_comm *comm, size_t size);
-void in_harvest(struct set *set);
+void in_posted(struct lane_set *set, struct mono now, struct transport_comm *comm, size_t size);
+void in_harvest(struct lane_set *set);
 /* Bounce slots that nothing came to for a while are given back. */
-void in_slots_look(struct set *set, struct mono now);
+void in_slots_look(struct lane_set *set, struct mono now);
 /* A communicator whose receive was too small fails, at both ends, and no other. */
-void in_misfit(struct set *set);
+void in_misfit(struct lane_set *set);
 /* delay.c: a chunk arrived whole. */
-void delay_on_chunk(struct set *set, struct mono now, uint32_t lane, const struct lane_chunk *chunk,
-                    const struct io_stamp *stamp);
+void delay_on_chunk(struct lane_set *set, struct mono now, uint32_t lane,
+                    const struct lane_chunk *chunk, const struct io_stamp *stamp);
 /* Of the last seconds, ns; JOB_PAGE_NS_NONE: none. */
 uint32_t delay_quantile(const struct lane_delay *delay, enum lane_stage stage, double q);
-void delay_free(struct set *set);
+void delay_free(struct lane_set *set);
 /* What STATE says of it. */
-void delay_report(const struct set *set, uint32_t lane, struct lane_state_lane *ret);
-void in_copy(struct set *set, const struct ledger_copy *copy);
+void delay_report(const struct lane_set *set, uint32_t lane, struct lane_state_lane *ret);
+void in_copy(struct lane_set *set, const struct ledger_copy *copy);
 /* An authenticated HELLO: the connection becomes a lane. 0, or -errno and the reason for HELLO_NO. */
 int in_hello(struct transport *t, struct pending *pending, const struct lane_hello *hello,
              uint32_t nic, enum lane_no *ret_no);
 
 /* -- comm.c */
 
-struct transport_comm *comm_find(const struct set *set, uint32_t number);
-struct transport_comm *comm_new(struct set *set, uint32_t number);
+struct transport_comm *comm_find(const struct lane_set *set, uint32_t number);
+struct transport_comm *comm_new(struct lane_set *set, uint32_t number);
 /* Pays what closed comms owe; frees nothing. Under the lock. */
-void comm_closings(struct set *set, struct mono now);
-void comm_on_close(struct set *set, struct mono now, uint32_t lane, const struct lane_close *close);
+void comm_closings(struct lane_set *set, struct mono now);
+void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
+                   const struct lane_close *close);
 /* "It isn't here (any more)": to a peer that speaks of what we don't know, lest it wait for ever. flags: LANE_CLOSE_ABORT:
  * whatever it thinks of it; 0: if it still waits for something. */
-void comm_unknown(struct set *set, uint32_t lane, uint32_t number, uint8_t flags);
+void comm_unknown(struct lane_set *set, uint32_t lane, uint32_t number, uint8_t flags);
 /* What closed comms still owe is owed no more: the transport ends. */
-void comm_write_off(struct set *set, struct mono now);
+void comm_write_off(struct lane_set *set, struct mono now);
 /* When comm_closings has something to do again. */
-struct mono comm_deadline(const struct set *set);
+struct mono comm_deadline(const struct lane_set *set);
 /* Nobody finds it by its number any more, and its memory is gone. */
 void comm_free(struct transport_comm *comm);
 
@@ -567,39 +573,39 @@ void page_open(struct transport *t);
 void page_write(struct transport *t, struct mono now);
 void page_close(struct transport *t);
 /* Adds what the set went through. Set locked. */
-void page_sum(const struct set *set, struct mono now, struct transport_summary *sum);
+void page_sum(const struct lane_set *set, struct mono now, struct transport_summary *sum);
 
 /* -- traffic.c */
-void traffic_init(struct set *set, struct mono now);
+void traffic_init(struct lane_set *set, struct mono now);
 /* What STATE says of a lane's delay. */
-void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
+void traffic_on_lane(struct lane_set *set, struct mono now, uint32_t lane,
                      const struct lane_state_lane *seen);
-void traffic_look(struct set *set, struct mono now);
+void traffic_look(struct lane_set *set, struct mono now);
 
 /* -- yield.c: sending sets */
-void yield_init(struct set *set, struct mono now);
+void yield_init(struct lane_set *set, struct mono now);
 /* What STATE says of a lane's delay; acked: of what is new there. */
-void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lane *seen,
+void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_state_lane *seen,
                    const struct sender_acked *acked);
 /* Bit k: lane k must not carry anything new now. */
-uint32_t yield_lanes(struct set *set, struct mono now);
+uint32_t yield_lanes(struct lane_set *set, struct mono now);
 /* Of the scheduler's size of a chunk, what a job that yields may make of it. */
-uint32_t yield_chunk_size(const struct set *set, uint32_t size);
-void yield_on_sent(struct set *set, struct mono now, uint32_t lane, uint32_t bytes);
+uint32_t yield_chunk_size(const struct lane_set *set, uint32_t size);
+void yield_on_sent(struct lane_set *set, struct mono now, uint32_t lane, uint32_t bytes);
 /* When one of those may again, if something waits. */
-struct mono yield_deadline(const struct set *set, struct mono now);
+struct mono yield_deadline(const struct lane_set *set, struct mono now);
 
 /* -- credit.c: receiving sets */
 /* A chunk arrived whole, so long above its lane's floor. */
-void credit_note(struct set *set, uint32_t lane, const struct lane_chunk *chunk,
+void credit_note(struct lane_set *set, uint32_t lane, const struct lane_chunk *chunk,
                  const struct io_stamp *stamp, int64_t queue_ns);
-void credit_look(struct set *set, struct mono now);
+void credit_look(struct lane_set *set, struct mono now);
 
 /* -- standby.c */
 /* Standbys, once the peer has named its NICs. */
-void standby_start(struct set *set, struct mono now);
+void standby_start(struct lane_set *set, struct mono now);
 /* Those that can't be made over their NICs try others. */
-void standby_look(struct set *set, struct mono now);
+void standby_look(struct lane_set *set, struct mono now);
 
 /* -- ceiling.c */
 uint32_t ceiling_of(const struct transport_config *config);
@@ -609,18 +615,18 @@ void ceiling_closed(struct transport *t, const struct stream *stream);
 uint32_t ceiling_lanes(const struct transport *t);
 bool ceiling_standbys(const struct transport *t);
 /* Standbys that were saved are needed now? */
-void ceiling_look(struct set *set, struct mono now);
+void ceiling_look(struct lane_set *set, struct mono now);
 /* A lane could not be had: 0, or the error that the set has failed with. */
-int ceiling_refused(struct set *set, int rc);
+int ceiling_refused(struct lane_set *set, int rc);
 /* Receiver: may this one come as well? */
-bool ceiling_admits(struct set *set, const struct lane_hello *hello);
+bool ceiling_admits(struct lane_set *set, const struct lane_hello *hello);
 /* Sender: the peer has too many connections for this lane; for this one that there is. */
-void ceiling_turned_away(struct set *set, struct mono now, uint32_t lane);
-void ceiling_asked(struct set *set, struct mono now, uint32_t lane, uint32_t epoch);
+void ceiling_turned_away(struct lane_set *set, struct mono now, uint32_t lane);
+void ceiling_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch);
 /* Housekeeping's. */
 void ceiling_trim(struct transport *t, struct mono now);
 
-/* -- follow.c */
+/* -- agent_page.c */
 /* Housekeeping's: every 5 s, is the path's file another one by now? True: it is, and at least so long, and mapped, so much of
  * it at most. */
 bool follow_look(struct follow *f, struct mono now, const char *path, size_t least, size_t most);
@@ -630,16 +636,16 @@ void follow_end(struct follow *f);
 /* Housekeeping's: what the agent says now. */
 void mesh_look(struct transport *t, struct mono now);
 /* Tells the watch of lanes between NICs whose ways are dead. Under the lock. */
-void mesh_hint(struct set *set, struct mono now);
+void mesh_hint(struct lane_set *set, struct mono now);
 
 /* -- mode.c */
 enum transport_mode mode_now(const struct transport *t);
 /* Housekeeping's: asks the switch. */
 void mode_look(struct transport *t, struct mono now);
 /* The set does as the mode says. Under the lock. */
-void mode_apply(struct set *set);
+void mode_apply(struct lane_set *set);
 /* Which of the usable lanes may carry. */
-uint32_t mode_lanes(struct set *set, uint32_t usable, uint32_t connected);
+uint32_t mode_lanes(struct lane_set *set, uint32_t usable, uint32_t connected);
 
 /* In a child of fork(): our descriptors are closed there, and our locks may be held by threads that it doesn't have. */
 static inline bool is_childs(const struct transport *t)

@@ -89,7 +89,7 @@ static bool dead(const struct mesh_view *v, const struct stream *stream, uint32_
     return false;
 }
 
-void mesh_hint(struct set *set, struct mono now)
+void mesh_hint(struct lane_set *set, struct mono now)
 {
     const struct mesh_view *v = &set->transport->mesh;
     const uint32_t dead_count = __atomic_load_n(&v->dead_count, __ATOMIC_ACQUIRE);

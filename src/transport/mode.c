@@ -49,7 +49,7 @@ void mode_look(struct transport *t, struct mono now)
     }
 }
 
-void mode_apply(struct set *set)
+void mode_apply(struct lane_set *set)
 {
     const enum transport_mode mode = mode_now(set->transport);
 
@@ -60,7 +60,7 @@ void mode_apply(struct set *set)
     }
 }
 
-uint32_t mode_lanes(struct set *set, uint32_t usable, uint32_t connected)
+uint32_t mode_lanes(struct lane_set *set, uint32_t usable, uint32_t connected)
 {
     if (set->mode != TRANSPORT_OBSERVE || usable == 0) {
         return usable;

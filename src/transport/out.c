@@ -22,7 +22,7 @@
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
-void out_start_lanes(struct set *set, struct mono now)
+void out_start_lanes(struct lane_set *set, struct mono now)
 {
     struct watch_lane_config lane = {.own_nic = (uint8_t)set->nic};
 
@@ -40,7 +40,7 @@ void out_start_lanes(struct set *set, struct mono now)
 }
 
 /* same_path: by the port of the last connection, which is hashed to the same links; if that is taken, by any. */
-static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch, bool same_path)
+static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, bool same_path)
 {
     struct transport *t = set->transport;
     struct io_connect connect = {.notsent = NOTSENT_BYTES,
@@ -77,19 +77,19 @@ static int connect_lane(struct set *set, uint32_t lane, uint32_t epoch, bool sam
 }
 
 /* Nobody listens there and no lane is left: the process is gone. */
-static void refused(struct set *set, struct mono now, int rc)
+static void refused(struct lane_set *set, struct mono now, int rc)
 {
     if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0) {
         watch_on_peer_dead(set->watch, now);
     }
 }
 
-void out_connect(struct set *set, struct mono now, const struct watch_action *action)
+void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action)
 {
     const uint32_t lane = action->lane, epoch = action->epoch;
     int rc;
 
-    set_close_stream(set, lane, true);
+    lane_set_close_stream(set, lane, true);
     set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
     rc = connect_lane(set, lane, epoch, action->same_path);
     if (rc < 0) {
@@ -101,10 +101,10 @@ void out_connect(struct set *set, struct mono now, const struct watch_action *ac
     }
     set->streams[lane]->began = now;
     out_handshake(set, now, lane);
-    set_touch(set);
+    lane_set_touch(set);
 }
 
-static void hello(struct set *set, uint32_t lane)
+static void hello(struct lane_set *set, uint32_t lane)
 {
     struct transport *t = set->transport;
     struct stream *stream = set->streams[lane];
@@ -131,7 +131,7 @@ static void hello(struct set *set, uint32_t lane)
     (void)stream_control(stream, bytes, sizeof(bytes));
 }
 
-void out_handshake(struct set *set, struct mono now, uint32_t lane)
+void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
     struct io *io = set->transport->io;
@@ -142,7 +142,7 @@ void out_handshake(struct set *set, struct mono now, uint32_t lane)
     }
     if (rc < 0) {
         refused(set, now, rc);
-        set_lost(set, now, lane, LANE_REASON_RESET);
+        lane_set_lost(set, now, lane, LANE_REASON_RESET);
         return;
     }
     stream->connecting = false;
@@ -153,7 +153,7 @@ void out_handshake(struct set *set, struct mono now, uint32_t lane)
 
 /* -- what the receiver says ------------------------------------------------------------------- */
 
-static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                        size_t size)
 {
     struct stream *stream = set->streams[lane];
@@ -183,13 +183,13 @@ static int on_hello_ok(struct set *set, struct mono now, uint32_t lane, const ui
     scheduler_lane_open(&set->scheduler, now, lane, mono_sub(now, stream->began));
     detector_lane_open(&set->traffic.detector, now, lane);
     detector_on_rtt(&set->traffic.detector, mono_sub(now, stream->began));
-    set_shaken(set, now, lane);
-    set_tell_nics(set, stream);
+    lane_set_shaken(set, now, lane);
+    lane_set_tell_nics(set, stream);
     return 0;
 }
 
 /* One refusal may be a damaged HELLO's. Many in a row, or some over seconds, are meant. */
-static bool refused_for_good(struct set *set, struct mono now)
+static bool refused_for_good(struct lane_set *set, struct mono now)
 {
     if (set->refusals++ == 0) {
         set->refused_since = now;
@@ -198,7 +198,7 @@ static bool refused_for_good(struct set *set, struct mono now)
            (set->refusals >= REFUSALS_MIN && mono_sub(now, set->refused_since).ns > REFUSED_NS);
 }
 
-static int on_hello_no(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+static int on_hello_no(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                        size_t size)
 {
     struct lane_refusal refusal;
@@ -216,20 +216,21 @@ static int on_hello_no(struct set *set, struct mono now, uint32_t lane, const ui
     }
     switch (refusal.reason) {
     case LANE_NO_VERSION:
-        set_fail(
+        lane_set_fail(
             set, -EPROTONOSUPPORT,
             "%s speaks versions %u to %u of Foliot's lanes, we speak %u to %u: upgrade one end",
-            set_peer(set, text), refusal.lowest, refusal.newest, LANE_VERSION_LOWEST, LANE_VERSION);
+            lane_set_peer(set, text), refusal.lowest, refusal.newest, LANE_VERSION_LOWEST,
+            LANE_VERSION);
         return 0;
     case LANE_NO_KEY:
-        set_fail(set, -EKEYREJECTED, "%s holds another job's key", set_peer(set, text));
+        lane_set_fail(set, -EKEYREJECTED, "%s holds another job's key", lane_set_peer(set, text));
         return 0;
     case LANE_NO_MODE:
-        set_fail(set, -EPROTONOSUPPORT, "%s has turned Foliot off", set_peer(set, text));
+        lane_set_fail(set, -EPROTONOSUPPORT, "%s has turned Foliot off", lane_set_peer(set, text));
         return 0;
     case LANE_NO_CONTEXT:
-        set_fail(set, -ECONNABORTED, "%s is gone: another process listens there",
-                 set_peer(set, text));
+        lane_set_fail(set, -ECONNABORTED, "%s is gone: another process listens there",
+                      lane_set_peer(set, text));
         return 0;
     default:
         return -ECONNREFUSED;
@@ -237,7 +238,7 @@ static int on_hello_no(struct set *set, struct mono now, uint32_t lane, const ui
 }
 
 /* by_itself: the report came by the lane that it speaks of. */
-static struct sender_acked on_taken(struct set *set, struct mono now,
+static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                     const struct lane_state_lane *lane, bool by_itself)
 {
     struct sender_acked acked = {0};
@@ -246,8 +247,8 @@ static struct sender_acked on_taken(struct set *set, struct mono now,
     char text[PEER_TEXT];
 
     if (rc < 0) {
-        set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
-                 set_peer(set, text));
+        lane_set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
+                      lane_set_peer(set, text));
         return (struct sender_acked){0};
     }
     if (acked.chunks > 0) {
@@ -267,7 +268,7 @@ static struct sender_acked on_taken(struct set *set, struct mono now,
 }
 
 /* Only for what may be cut: the rates of all lanes are asked. */
-static uint32_t wanted_size(const struct set *set)
+static uint32_t wanted_size(const struct lane_set *set)
 {
     const uint64_t pending = sender_pending_bytes(set->sender);
 
@@ -276,7 +277,8 @@ static uint32_t wanted_size(const struct set *set)
                : yield_chunk_size(set, scheduler_chunk_size(&set->scheduler, pending));
 }
 
-void out_on_state(struct set *set, struct mono now, uint32_t lane, const struct lane_report *report)
+void out_on_state(struct lane_set *set, struct mono now, uint32_t lane,
+                  const struct lane_report *report)
 {
     char text[PEER_TEXT];
 
@@ -287,8 +289,8 @@ void out_on_state(struct set *set, struct mono now, uint32_t lane, const struct 
         yield_on_lane(set, now, seen, &acked);
     }
     if (report->comm != LANE_COMM_NONE && sender_on_report(set->sender, now, report) < 0) {
-        set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
-                 set_peer(set, text));
+        lane_set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
+                      lane_set_peer(set, text));
     }
     if (report->comm != LANE_COMM_NONE && report->posted > report->placed &&
         !sender_comm_progress(set->sender, report->comm, NULL, NULL) &&
@@ -298,7 +300,8 @@ void out_on_state(struct set *set, struct mono now, uint32_t lane, const struct 
     out_harvest(set);
 }
 
-int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size)
+int out_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+              size_t size)
 {
     struct stream *stream = set->streams[lane];
 
@@ -318,7 +321,7 @@ int out_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
 }
 
 /* Messages placed: their requests are done, their copies free. */
-void out_harvest(struct set *set)
+void out_harvest(struct lane_set *set)
 {
     struct sender_done done;
 
@@ -335,7 +338,8 @@ void out_harvest(struct set *set)
 
 /* OPEN once on each new connection until the receiver has answered for the comm; and again when that connection is gone and
  * messages wait: what is posted may have been said in vain, and the comm given up unheard. */
-static bool wants_open(const struct set *set, const struct mono now, struct transport_comm *comm)
+static bool wants_open(const struct lane_set *set, const struct mono now,
+                       struct transport_comm *comm)
 {
     /* Nor may it wait for what the receiver forgot while a lane that lives on was dead one way. */
     if (comm->state != COMM_OPENING && mono_sub(now, comm->opened_at).ns >= NS_PER_S) {
@@ -345,7 +349,7 @@ static bool wants_open(const struct set *set, const struct mono now, struct tran
                                            !sender_comm_idle(set->sender, comm->number));
 }
 
-static void send_open(struct set *set, struct mono now, struct transport_comm *comm)
+static void send_open(struct lane_set *set, struct mono now, struct transport_comm *comm)
 {
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         struct stream *stream = set->streams[lane];
@@ -365,7 +369,7 @@ static void send_open(struct set *set, struct mono now, struct transport_comm *c
             comm->opened_at = now;
             const int rc = stream_flush(set, stream);
             if (rc < 0 && rc != -EAGAIN) {
-                set_lost(set, now, lane, LANE_REASON_RESET);
+                lane_set_lost(set, now, lane, LANE_REASON_RESET);
             }
         }
         return; /* one lane is enough; another one if that is lost */
@@ -373,7 +377,7 @@ static void send_open(struct set *set, struct mono now, struct transport_comm *c
 }
 
 /* Those that aren't open yet, and those that are at work: an idle one costs a poll nothing. */
-void out_openings(struct set *set, struct mono now)
+void out_openings(struct lane_set *set, struct mono now)
 {
     for (struct transport_comm *comm = set->opening > 0 ? set->comms : NULL; comm != NULL;
          comm = comm->next) {
@@ -392,7 +396,7 @@ void out_openings(struct set *set, struct mono now)
     }
 }
 
-static void ask_watch(struct set *set, struct mono now)
+static void ask_watch(struct lane_set *set, struct mono now)
 {
     struct scheduler_choice *seen = &set->seen;
 
@@ -409,7 +413,7 @@ static void ask_watch(struct set *set, struct mono now)
 }
 
 /* What the scheduler may choose from. Returns the lanes that can take a chunk at once. */
-static uint32_t look_at_lanes(struct set *set, struct mono now)
+static uint32_t look_at_lanes(struct lane_set *set, struct mono now)
 {
     struct scheduler_choice *seen = &set->seen;
 
@@ -430,7 +434,7 @@ static uint32_t look_at_lanes(struct set *set, struct mono now)
     return seen->room;
 }
 
-static void write_chunk(struct set *set, struct mono now, uint32_t lane,
+static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
                         const struct sender_chunk *chunk, struct lane_chunk *header)
 {
     struct io *io = set->transport->io;
@@ -459,13 +463,13 @@ static void write_chunk(struct set *set, struct mono now, uint32_t lane,
     watch_on_sent(set->watch, now, lane, 1, scheduler_backlog(&set->scheduler, lane));
     const int rc = stream_flush(set, stream);
     if (rc < 0 && rc != -EAGAIN) {
-        set_lost(set, now, lane, LANE_REASON_RESET);
+        lane_set_lost(set, now, lane, LANE_REASON_RESET);
     }
 }
 
 /* A lane for a message that another lane would bring hardly sooner: where the last one went, so that one read brings both,
  * and one report answers them. -1: there is none. */
-static int pick_together(const struct set *set, const struct sender_chunk *chunk,
+static int pick_together(const struct lane_set *set, const struct sender_chunk *chunk,
                          const struct scheduler_choice *choice, uint32_t good)
 {
     int64_t expected[LANE_MAX], least = INT64_MAX;
@@ -488,7 +492,7 @@ static int pick_together(const struct set *set, const struct sender_chunk *chunk
 
 /* Small messages stay together on one lane while it is nearly empty: the receiver's next look goes there
  * first. So do somewhat larger ones where lanes are fast. Everything else goes where it should arrive first. */
-static int pick(struct set *set, struct mono now, const struct sender_chunk *chunk,
+static int pick(struct lane_set *set, struct mono now, const struct sender_chunk *chunk,
                 const struct scheduler_choice *choice)
 {
     const uint32_t good = choice->usable & choice->room & ~choice->one;
@@ -512,7 +516,7 @@ static int pick(struct set *set, struct mono now, const struct sender_chunk *chu
     return together >= 0 ? together : scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 
-void out_pump(struct set *set, struct mono now)
+void out_pump(struct lane_set *set, struct mono now)
 {
     struct sender_chunk chunk;
     struct lane_chunk header;
@@ -558,7 +562,7 @@ void out_pump(struct set *set, struct mono now)
 /* Does the lane's oldest chunk hang on its path? Not if the peer's kernel has it, or takes nothing: to send it to the same
  * slow process by another way helps nobody. Nor if it only queues: what a lane is expected to take knows no queue that others
  * fill, and a burst after a pause makes its rate look high. Asked after once per HEDGE_ASK_NS at most. */
-static bool hangs(struct set *set, struct mono now, uint32_t lane,
+static bool hangs(struct lane_set *set, struct mono now, uint32_t lane,
                   const struct sender_lane_info *info)
 {
     struct stream *stream = set->streams[lane];
@@ -583,7 +587,7 @@ static bool hangs(struct set *set, struct mono now, uint32_t lane,
 
 /* Could another lane have brought that chunk many times over? Else all are slow: the network is full, and what goes twice
  * makes it worse. */
-static bool slow_alone(const struct set *set, struct mono now, uint32_t lane,
+static bool slow_alone(const struct lane_set *set, struct mono now, uint32_t lane,
                        const struct sender_lane_info *info)
 {
     const uint32_t others = watch_carriers(set->watch, now) & ~(1u << lane);
@@ -599,7 +603,7 @@ static bool slow_alone(const struct set *set, struct mono now, uint32_t lane,
     return false;
 }
 
-void out_look(struct set *set, struct mono now)
+void out_look(struct lane_set *set, struct mono now)
 {
     ceiling_look(set, now);
     standby_look(set, now);

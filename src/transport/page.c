@@ -76,7 +76,7 @@ static uint32_t whole(double ns)
     return ns < 0 ? 0 : ns < UINT32_MAX - 1 ? (uint32_t)ns : UINT32_MAX - 1;
 }
 
-static void describe(const struct set *set, struct mono now, uint32_t i,
+static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                      const struct watch_lane *state, struct job_page_lane *ret)
 {
     const struct transport *t = set->transport;
@@ -135,7 +135,7 @@ static void describe(const struct set *set, struct mono now, uint32_t i,
 }
 
 /* All lanes of one set, from entry *count on. */
-static void write_set(struct set *set, struct mono now, uint32_t *count,
+static void write_set(struct lane_set *set, struct mono now, uint32_t *count,
                       struct job_page_header *header)
 {
     struct job_page_memory *page = set->transport->page;
@@ -164,7 +164,7 @@ static void write_set(struct set *set, struct mono now, uint32_t *count,
     pthread_mutex_unlock(&set->lock);
 }
 
-void page_sum(const struct set *set, struct mono now, struct transport_summary *sum)
+void page_sum(const struct lane_set *set, struct mono now, struct transport_summary *sum)
 {
     sum->parted += set->parted;
     sum->parted_ns += set->parted_ns;
@@ -189,7 +189,7 @@ void page_sum(const struct set *set, struct mono now, struct transport_summary *
             sum->slowest_ns = above;
             snprintf(
                 sum->slowest, sizeof(sum->slowest), "lane %u from %s to %s NIC %s", i,
-                set_peer(set, text), set->transport->host,
+                lane_set_peer(set, text), set->transport->host,
                 set->transport->nics[set->streams[i] != NULL ? set->streams[i]->own_nic : set->nic]
                     .config.name);
         }
@@ -206,7 +206,7 @@ void transport_summary(struct transport *t, struct transport_summary *ret)
     ret->saved_ns = __atomic_load_n(&t->first_fault_ns, __ATOMIC_RELAXED);
     ret->saved_ns = ret->saved_ns != 0 ? now.ns - ret->saved_ns : 0;
     for (uint32_t i = 0; i < t->set_count; i++) {
-        struct set *set = t->sets[i];
+        struct lane_set *set = t->sets[i];
         if (set != NULL) {
             pthread_mutex_lock(&set->lock);
             page_sum(set, now, ret);
@@ -249,7 +249,7 @@ void page_write(struct transport *t, struct mono now)
     snprintf(header.job, sizeof(header.job), "%s", t->config.job != NULL ? t->config.job : "");
     header.synced = t->io->stamp(t->io).half_ns != IO_HALF_UNKNOWN;
     for (uint32_t i = 0; i < sets; i++) {
-        struct set *set = __atomic_load_n(&t->sets[i], __ATOMIC_ACQUIRE);
+        struct lane_set *set = __atomic_load_n(&t->sets[i], __ATOMIC_ACQUIRE);
         if (set != NULL) {
             write_set(set, now, &count, &header);
         }

@@ -12,7 +12,7 @@
 
 #define KNOCK_NS (250 * NS_PER_MS) /* between two knocks, and how long one may take */
 
-const char *set_peer(const struct set *set, char text[static PEER_TEXT])
+const char *lane_set_peer(const struct lane_set *set, char text[static PEER_TEXT])
 {
     char address[IO_ADDRESS_TEXT] = "?";
 
@@ -30,7 +30,7 @@ const char *set_peer(const struct set *set, char text[static PEER_TEXT])
 
 /* -- NICs ------------------------------------------------------------------------------------- */
 
-void set_tell_nics(struct set *set, struct stream *stream)
+void lane_set_tell_nics(struct lane_set *set, struct stream *stream)
 {
     const struct transport *t = set->transport;
     struct lane_nics nics = {.port = __atomic_load_n(&t->port, __ATOMIC_RELAXED)};
@@ -48,7 +48,7 @@ void set_tell_nics(struct set *set, struct stream *stream)
     (void)stream_control(stream, bytes, sizeof(bytes));
 }
 
-int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t size)
+int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame, size_t size)
 {
     struct lane_nics nics;
 
@@ -84,7 +84,7 @@ int set_on_nics(struct set *set, struct mono now, const uint8_t *frame, size_t s
 
 /* Another pair of NICs than last time, if there is one: the whole of that one may be dead. First round: lanes that
  * nobody doubts. */
-int set_any_lane(struct set *set)
+int lane_set_any_lane(struct lane_set *set)
 {
     const uint32_t connected = watch_connected(set->watch);
     const uint32_t good = connected & ~watch_doubted(set->watch);
@@ -108,7 +108,7 @@ int set_any_lane(struct set *set)
 
 /* -- is it there? ----------------------------------------------------------------------------- */
 
-static void end_knock(struct set *set)
+static void end_knock(struct lane_set *set)
 {
     if (set->knock >= 0) {
         set->transport->io->close(set->transport->io, set->knock, true);
@@ -126,7 +126,7 @@ bool peer_here(const struct transport *t, const struct io_address *peer)
     return false;
 }
 
-const char *peer_device(const struct set *set, const struct own_nic *nic,
+const char *peer_device(const struct lane_set *set, const struct own_nic *nic,
                         const struct io_address *to, uint32_t attempt)
 {
     return nic->config.bind_device && (attempt & 1) != 0 && !peer_here(set->transport, to)
@@ -134,7 +134,7 @@ const char *peer_device(const struct set *set, const struct own_nic *nic,
                : NULL;
 }
 
-static void begin_knock(struct set *set)
+static void begin_knock(struct lane_set *set)
 {
     struct transport *t = set->transport;
     const uint32_t peer = set->knocks++ % set->peer_count;
@@ -155,7 +155,7 @@ static void begin_knock(struct set *set)
     }
 }
 
-void set_knock(struct set *set, struct mono now)
+void lane_set_knock(struct lane_set *set, struct mono now)
 {
     struct io *io = set->transport->io;
     struct io_address local;

@@ -8,7 +8,7 @@
 #define COPY_SIZE_MIN 512
 #define SLOTS_MANY    20 /* of the receiver's bounce slots in use: it has reported by now */
 
-static struct mono polled(struct set *set)
+static struct mono polled(struct lane_set *set)
 {
     struct io *io = set->transport->io;
     const struct mono now = io->now(io);
@@ -17,7 +17,7 @@ static struct mono polled(struct set *set)
     return now;
 }
 
-static struct mono enter(struct set *set)
+static struct mono enter(struct lane_set *set)
 {
     pthread_mutex_lock(&set->lock);
     return polled(set);
@@ -25,7 +25,7 @@ static struct mono enter(struct set *set)
 
 static int leave(const struct transport_comm *comm, int rc)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
 
     if (rc < 0) {
         why("%s", comm->why != NULL  ? comm->why
@@ -38,7 +38,7 @@ static int leave(const struct transport_comm *comm, int rc)
 
 static int error_of(const struct transport_comm *comm)
 {
-    const struct set *set = comm->set;
+    const struct lane_set *set = comm->set;
 
     return comm->error != 0  ? comm->error
            : set->error != 0 ? set->error
@@ -104,7 +104,7 @@ static bool copy_small(struct outgoing *outgoing, const void *data, size_t size)
 static int send_message(struct transport_comm *comm, struct mono now, const void *data, size_t size,
                         int tag, void *parent, struct transport_request **ret_request)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
     struct outgoing *outgoing = free_outgoing(comm);
     struct sender_message message = {.source = data, .size = (uint32_t)size, .tag = tag};
     uint64_t number;
@@ -113,7 +113,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
 
     *ret_request = NULL;
     if (outgoing == NULL || comm->used == UINT32_MAX) {
-        set_progress(set, now, false); /* acknowledgements make room */
+        lane_set_progress(set, now, false); /* acknowledgements make room */
         return error_of(comm);
     }
     copied = size <= LANE_EAGER_SIZE_MAX && copy_small(outgoing, data, size);
@@ -121,7 +121,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     message.cookie = (uintptr_t)outgoing;
     rc = sender_send(set->sender, now, comm->number, &message, &number);
     if (rc == -EAGAIN) {
-        set_progress(set, now, false);
+        lane_set_progress(set, now, false);
         return error_of(comm);
     }
     if (rc < 0) {
@@ -137,10 +137,10 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     const bool reported =
         set->scheduler.one_way ? sender_slots(set->sender) >= SLOTS_MANY : (number & 7) == 7;
     if (__builtin_popcount(comm->used) > 8 || reported) {
-        set_progress(set, now, false); /* small ones are done at once: nobody polls for them */
+        lane_set_progress(set, now, false); /* small ones are done at once: nobody polls for them */
     } else {
-        set_act(set, now);
-        set_note_unattended(set);
+        lane_set_act(set, now);
+        lane_set_note_unattended(set);
     }
     return 0;
 }
@@ -148,7 +148,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
 int transport_send(struct transport_comm *comm, const void *data, size_t size, int tag,
                    void *parent, struct transport_request **ret_request)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
     if (is_childs(set->transport)) {
         return why_child();
     }
@@ -160,10 +160,10 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
     }
     if (rc == 0) {
         rc = send_message(comm, now, data, size, tag, parent, ret_request);
-        set_touch(set);
+        lane_set_touch(set);
     }
     rc = leave(comm, rc);
-    set_attend(comm->set->transport, now); /* what was got is reported after what it was for */
+    lane_set_attend(comm->set->transport, now); /* what was got is reported after what it was for */
     return rc;
 }
 
@@ -172,7 +172,7 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
 int transport_receive(struct transport_comm *comm, void *data, size_t size, int tag, bool staged,
                       void *parent, struct transport_request **ret_request)
 {
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
     if (is_childs(set->transport)) {
         return why_child();
     }
@@ -206,10 +206,10 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
             in_posted(set, now, comm, size); /* told with the next look: that of several at once */
             if (request->done) {             /* it came early: nobody looks for its sake */
                 in_reports(set, now, false, true);
-                set_note_unattended(set);
+                lane_set_note_unattended(set);
             }
         }
-        set_touch(set);
+        lane_set_touch(set);
     }
     *ret_request = request;
     return leave(comm, rc);
@@ -220,7 +220,7 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
 int transport_test(struct transport_request *request, bool *ret_done, size_t *ret_size)
 {
     struct transport_comm *comm = request->comm;
-    struct set *set = comm->set;
+    struct lane_set *set = comm->set;
     struct transport *t = set->transport;
     struct mono now = {0};
     int rc = 0;
@@ -233,7 +233,7 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
         rc = error_of(comm);
         now = polled(set);
         if (rc == 0) {
-            set_progress(set, now, false);
+            lane_set_progress(set, now, false);
             rc = request->done ? 0 : error_of(comm);
         }
     }
@@ -246,7 +246,7 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
     }
     rc = leave(comm, rc);
     if (now.ns != 0) {
-        set_attend(t, now);
+        lane_set_attend(t, now);
     }
     return rc;
 }

@@ -285,7 +285,7 @@ static bool on_pending(struct transport *t, struct pending *pending)
 
 /* -- sets ------------------------------------------------------------------------------------- */
 
-static struct set *set_at(struct transport *t, uint32_t index)
+static struct lane_set *lane_set_at(struct transport *t, uint32_t index)
 {
     return __atomic_load_n(&t->sets[index], __ATOMIC_ACQUIRE);
 }
@@ -295,7 +295,7 @@ static struct mono earlier(struct mono a, struct mono b)
     return mono_min(a, b);
 }
 
-static void arm(struct set *set)
+static void arm(struct lane_set *set)
 {
     struct transport *t = set->transport;
 
@@ -314,7 +314,7 @@ static void arm(struct set *set)
 }
 
 /* "We go": then the connections end orderly, so that it arrives. */
-static void take_leave(struct set *set)
+static void take_leave(struct lane_set *set)
 {
     const struct lane_close close = {.reason = LANE_REASON_CLOSE, .comm = LANE_COMM_NONE};
     uint8_t bytes[LANE_CLOSE_SIZE];
@@ -333,11 +333,11 @@ static void take_leave(struct set *set)
             }
             said = said && stream_idle(stream);
         }
-        set_close_stream(set, lane, !said);
+        lane_set_close_stream(set, lane, !said);
     }
 }
 
-static void free_comms(struct set *set, struct mono now)
+static void free_comms(struct lane_set *set, struct mono now)
 {
     struct transport_comm **at = &set->comms;
 
@@ -355,7 +355,7 @@ static void free_comms(struct set *set, struct mono now)
     }
 }
 
-static bool has_streams(const struct set *set)
+static bool has_streams(const struct lane_set *set)
 {
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL) {
@@ -366,7 +366,7 @@ static bool has_streams(const struct set *set)
 }
 
 /* Whether nobody will miss the set. Both locks held. */
-static bool is_over(const struct set *set, struct mono now)
+static bool is_over(const struct lane_set *set, struct mono now)
 {
     const bool lonely = now.ns - set->lonely.ns > SET_LINGER_NS ||
                         __atomic_load_n(&set->transport->leaving, __ATOMIC_RELAXED) != 0;
@@ -376,7 +376,7 @@ static bool is_over(const struct set *set, struct mono now)
 }
 
 /* Serves one set; false: it is gone. */
-static bool serve_set(struct transport *t, struct set *set, struct mono now)
+static bool serve_set(struct transport *t, struct lane_set *set, struct mono now)
 {
     pthread_mutex_lock(&t->lock);
     pthread_mutex_lock(&set->lock);
@@ -389,11 +389,11 @@ static bool serve_set(struct transport *t, struct set *set, struct mono now)
         pthread_mutex_unlock(&t->lock);
         take_leave(set);
         pthread_mutex_unlock(&set->lock);
-        set_free(set);
+        lane_set_free(set);
         return false;
     }
     pthread_mutex_unlock(&t->lock);
-    set_progress(set, now, true);
+    lane_set_progress(set, now, true);
     arm(set);
     set->deadline = earlier(watch_deadline(set->watch), comm_deadline(set));
     set->deadline = earlier(set->deadline,
@@ -401,7 +401,7 @@ static bool serve_set(struct transport *t, struct set *set, struct mono now)
     if (set->comm_count == 0) {
         set->deadline = earlier(set->deadline, mono_add(set->lonely, span_ns(SET_LINGER_NS + 1)));
     }
-    if (set_owes(set)) { /* somebody may begin to poll again, or stop to */
+    if (lane_set_owes(set)) { /* somebody may begin to poll again, or stop to */
         set->deadline = earlier(set->deadline, mono_add(now, span_ns(100 * NS_PER_MS)));
     }
     if (set->deadline.ns == INT64_MAX) {
@@ -422,7 +422,7 @@ static struct mono serve_sets(struct transport *t, struct mono now)
     for (uint32_t word = 0; word * 64 < count; word++) {
         uint64_t bits = __atomic_load_n(&t->active[word], __ATOMIC_SEQ_CST);
         for (; bits != 0; bits &= bits - 1) {
-            struct set *set = set_at(t, word * 64 + (uint32_t)__builtin_ctzll(bits));
+            struct lane_set *set = lane_set_at(t, word * 64 + (uint32_t)__builtin_ctzll(bits));
             const int64_t polled =
                 set != NULL ? __atomic_load_n(&set->polled_ns, __ATOMIC_RELAXED) : 0;
             if (set == NULL) {
@@ -449,7 +449,7 @@ static struct mono serve_sets(struct transport *t, struct mono now)
 
 static void on_set_event(struct transport *t, uint64_t tag)
 {
-    struct set *set = set_at(t, (uint32_t)(tag / LANE_MAX));
+    struct lane_set *set = lane_set_at(t, (uint32_t)(tag / LANE_MAX));
 
     if (set != NULL) {
         pthread_mutex_lock(&set->lock);
@@ -469,7 +469,7 @@ static void tell_carrier(struct transport *t, struct mono now, uint32_t nic)
     const uint32_t count = __atomic_load_n(&t->set_count, __ATOMIC_ACQUIRE);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct set *set = set_at(t, i);
+        struct lane_set *set = lane_set_at(t, i);
         if (set != NULL) {
             pthread_mutex_lock(&set->lock);
             watch_on_carrier(set->watch, now, true, nic, t->nics[nic].carrier != 0,
@@ -477,10 +477,10 @@ static void tell_carrier(struct transport *t, struct mono now, uint32_t nic)
             for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
                 struct stream *stream = set->streams[lane];
                 if (stream != NULL && stream->shaken && !stream->dead && stream->own_nic != nic) {
-                    set_tell_nics(set, stream);
+                    lane_set_tell_nics(set, stream);
                 }
             }
-            set_progress(set, now, true);
+            lane_set_progress(set, now, true);
             pthread_mutex_unlock(&set->lock);
         }
     }
@@ -641,7 +641,7 @@ bool serve_end(struct transport *t)
     follow_end(&t->host_switch);
     follow_end(&t->mesh.file);
     for (uint32_t i = 0; i < t->set_count; i++) {
-        struct set *set = t->sets[i];
+        struct lane_set *set = t->sets[i];
         if (set == NULL) {
             continue;
         }
@@ -659,7 +659,7 @@ bool serve_end(struct transport *t)
         }
         pthread_mutex_unlock(&set->lock);
         t->sets[i] = NULL;
-        set_free(set);
+        lane_set_free(set);
     }
     while (t->pending_count > 0) {
         forget(t, 0);

@@ -29,7 +29,7 @@ static const uint8_t *network(const struct io_address *address)
     return io_address_is_v4(address) ? address->ip + 12 : address->ip;
 }
 
-static uint8_t score(const struct set *set, uint32_t own, uint32_t peer)
+static uint8_t score(const struct lane_set *set, uint32_t own, uint32_t peer)
 {
     const struct transport_nic *nic = &set->transport->nics[own].config;
     const struct peer_nic *other = &set->peers[peer];
@@ -44,7 +44,8 @@ static uint8_t score(const struct set *set, uint32_t own, uint32_t peer)
 }
 
 /* All pairs but the set's own, the best first; how many share the best score. */
-static uint32_t list(const struct set *set, struct pair pairs[static PAIRS_MAX], uint32_t *ret_best)
+static uint32_t list(const struct lane_set *set, struct pair pairs[static PAIRS_MAX],
+                     uint32_t *ret_best)
 {
     uint32_t count = 0;
 
@@ -69,7 +70,7 @@ static uint32_t list(const struct set *set, struct pair pairs[static PAIRS_MAX],
     return count;
 }
 
-static int add(struct set *set, struct mono now, uint32_t lane, const struct pair *pair)
+static int add(struct lane_set *set, struct mono now, uint32_t lane, const struct pair *pair)
 {
     const struct watch_lane_config config = {
         .own_nic = pair->own, .peer_nic = pair->peer, .standby = true};
@@ -82,7 +83,7 @@ static int add(struct set *set, struct mono now, uint32_t lane, const struct pai
     return watch_lane_add(set->watch, now, lane, &config);
 }
 
-void standby_start(struct set *set, struct mono now)
+void standby_start(struct lane_set *set, struct mono now)
 {
     const struct transport_config *config = &set->transport->config;
     const uint64_t hash = hash_u64(set->own_context, set->peer_context);
@@ -109,7 +110,7 @@ void standby_start(struct set *set, struct mono now)
 }
 
 /* The pair after that of the lane; of the list's beginning after its end. */
-static const struct pair *after(const struct set *set, uint32_t lane, const struct pair *pairs,
+static const struct pair *after(const struct lane_set *set, uint32_t lane, const struct pair *pairs,
                                 uint32_t count)
 {
     uint32_t k = 0;
@@ -121,16 +122,17 @@ static const struct pair *after(const struct set *set, uint32_t lane, const stru
     return &pairs[k + 1 < count ? k + 1 : 0];
 }
 
-static void move_to(struct set *set, struct mono now, uint32_t lane, const struct pair *pair)
+static void move_to(struct lane_set *set, struct mono now, uint32_t lane, const struct pair *pair)
 {
     watch_lane_close(set->watch, now, lane);
-    set_act(set, now);
+    lane_set_act(set, now);
     watch_lane_remove(set->watch, lane);
     (void)!add(set, now, lane, pair);
-    set_act(set, now);
+    lane_set_act(set, now);
 }
 
-static bool is_home(const struct set *set, uint32_t lane, const struct pair *pairs, uint32_t best)
+static bool is_home(const struct lane_set *set, uint32_t lane, const struct pair *pairs,
+                    uint32_t best)
 {
     for (uint32_t k = 0; k < best; k++) {
         if (pairs[k].own == set->lane_nics[lane].own &&
@@ -142,7 +144,7 @@ static bool is_home(const struct set *set, uint32_t lane, const struct pair *pai
 }
 
 /* Does another standby live on one of the best pairs, for a while? Then it is good again. */
-static bool home_lives(const struct set *set, struct mono now, const struct pair *pairs,
+static bool home_lives(const struct lane_set *set, struct mono now, const struct pair *pairs,
                        uint32_t best)
 {
     struct watch_lane lane;
@@ -158,13 +160,13 @@ static bool home_lives(const struct set *set, struct mono now, const struct pair
 }
 
 /* Nothing is good for anything: what is left is doubted, or down. */
-static bool stranded(const struct set *set, struct mono now)
+static bool stranded(const struct lane_set *set, struct mono now)
 {
     return (watch_carriers(set->watch, now) & ~watch_doubted(set->watch)) == 0;
 }
 
 /* It has tried its pair in vain, or that is as dead as all the others. */
-static bool in_vain(const struct set *set, struct mono now, uint32_t i,
+static bool in_vain(const struct lane_set *set, struct mono now, uint32_t i,
                     const struct watch_lane *lane)
 {
     const bool keeps = i == set->transport->config.lanes && set->lane_nics[i].was_up;
@@ -176,7 +178,7 @@ static bool in_vain(const struct set *set, struct mono now, uint32_t i,
            mono_sub(now, lane->since).ns >= STRANDED_NS && stranded(set, now);
 }
 
-void standby_look(struct set *set, struct mono now)
+void standby_look(struct lane_set *set, struct mono now)
 {
     const bool home = set->standbys_added && now.ns >= set->standby_home.ns;
     struct pair pairs[PAIRS_MAX];

@@ -57,21 +57,21 @@ bool stream_control(struct stream *stream, const uint8_t *bytes, size_t size)
     return true;
 }
 
-static bool payload_is_void(const struct set *set, const struct stream *stream)
+static bool payload_is_void(const struct lane_set *set, const struct stream *stream)
 {
     return stream->payload_void ||
            sender_placed(set->sender, stream->payload_comm, stream->payload_message);
 }
 
 /* Either its message still is the sender's, or nobody reads it any more. */
-static bool payload_stands(const struct set *set, const struct stream *stream)
+static bool payload_stands(const struct lane_set *set, const struct stream *stream)
 {
     return stream->payload_left == 0 || payload_is_void(set, stream) ||
            sender_source_needed(set->sender, stream->payload_comm, stream->payload_message);
 }
 
 /* Where the rest of the payload may be read from. */
-static const uint8_t *payload_source(const struct set *set, const struct stream *stream,
+static const uint8_t *payload_source(const struct lane_set *set, const struct stream *stream,
                                      uint32_t *ret_size)
 {
     *ret_size = stream->payload_left;
@@ -83,7 +83,7 @@ static const uint8_t *payload_source(const struct set *set, const struct stream 
 }
 
 /* What to write next: at most three pieces, in the order in which the peer must see them. */
-static int gather(const struct set *set, struct stream *stream, struct iovec parts[3])
+static int gather(const struct lane_set *set, struct stream *stream, struct iovec parts[3])
 {
     const bool begun = stream->head_left < LANE_CHUNK_SIZE && stream_chunk_waits(stream);
     uint32_t size = 0;
@@ -135,7 +135,7 @@ static void took(struct stream *stream, size_t n)
     }
 }
 
-int stream_flush(struct set *set, struct stream *stream)
+int stream_flush(struct lane_set *set, struct stream *stream)
 {
     struct io *io = set->transport->io;
 
@@ -143,8 +143,9 @@ int stream_flush(struct set *set, struct stream *stream)
         struct iovec parts[3];
         size_t wanted = 0;
         if (!payload_stands(set, stream)) {
-            set_fail(set, -ENOTRECOVERABLE,
-                     "a bug of Foliot's own: a message was forgotten that a lane still writes");
+            lane_set_fail(
+                set, -ENOTRECOVERABLE,
+                "a bug of Foliot's own: a message was forgotten that a lane still writes");
             return -EPROTO;
         }
         const int count = gather(set, stream, parts);
@@ -168,10 +169,10 @@ int stream_flush(struct set *set, struct stream *stream)
 
 /* -- reading ---------------------------------------------------------------------------------- */
 
-static int handle_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+static int handle_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                         size_t size)
 {
-    const int rc = set_frame(set, now, lane, frame, size);
+    const int rc = lane_set_frame(set, now, lane, frame, size);
 
     if (rc != -ENOENT) {
         return rc;
@@ -181,7 +182,7 @@ static int handle_frame(struct set *set, struct mono now, uint32_t lane, const u
 }
 
 /* Payload that was read along with a header: to its place. */
-static int place_payload(struct set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
+static int place_payload(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
                          size_t size, const struct io_stamp *stamp, size_t *ret_used)
 {
     uint8_t *to;
@@ -200,7 +201,7 @@ static int place_payload(struct set *set, struct mono now, uint32_t lane, const 
 }
 
 /* All whole frames in `bytes`; *ret_used: how far it got. */
-static int handle_bytes(struct set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
+static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
                         size_t size, const struct io_stamp *stamp, size_t *ret_used)
 {
     struct stream *stream = set->streams[lane];
@@ -238,7 +239,7 @@ static int handle_bytes(struct set *set, struct mono now, uint32_t lane, const u
 
 /* How much is read before it is known where it goes: what is a chunk's payload must be copied once more. After a large
  * chunk another one is likely, and the same number of calls brings it to its place. */
-static size_t ahead(const struct set *set, const struct stream *stream)
+static size_t ahead(const struct lane_set *set, const struct stream *stream)
 {
     return !set->sending && set->large > 0 && stream->chunk.length > LARGE_CHUNK ? LANE_CHUNK_SIZE
                                                                                  : SCRATCH_SIZE;
@@ -246,7 +247,7 @@ static size_t ahead(const struct set *set, const struct stream *stream)
 
 /* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
  * lane that carries: more would have been worth another look else. */
-static ssize_t read_once(struct set *set, uint32_t lane, struct mono now, bool *ret_drained)
+static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, bool *ret_drained)
 {
     struct io *io = set->transport->io;
     struct stream *stream = set->streams[lane];
@@ -300,7 +301,7 @@ static ssize_t read_once(struct set *set, uint32_t lane, struct mono now, bool *
     return n;
 }
 
-ssize_t stream_read(struct set *set, uint32_t lane, struct mono now)
+ssize_t stream_read(struct lane_set *set, uint32_t lane, struct mono now)
 {
     bool drained = false;
     ssize_t all = 0;

@@ -12,7 +12,7 @@
 #define SETTLE_NS  (100 * NS_PER_MS) /* until the new path has shown what it is */
 #define GIVE_UP_NS (2 * NS_PER_S)
 
-void traffic_init(struct set *set, struct mono now)
+void traffic_init(struct lane_set *set, struct mono now)
 {
     uint64_t seed;
 
@@ -22,7 +22,7 @@ void traffic_init(struct set *set, struct mono now)
     set->traffic.from = set->traffic.to = -1;
 }
 
-void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
+void traffic_on_lane(struct lane_set *set, struct mono now, uint32_t lane,
                      const struct lane_state_lane *seen)
 {
     struct traffic *traffic = &set->traffic;
@@ -35,14 +35,14 @@ void traffic_on_lane(struct set *set, struct mono now, uint32_t lane,
     detector_on_owd(&traffic->detector, now, lane, seen->owd_ns);
 }
 
-static void move_over(struct set *set, struct mono now, int64_t excess_ns)
+static void move_over(struct lane_set *set, struct mono now, int64_t excess_ns)
 {
     repath_on_moved(&set->traffic.repath, now, excess_ns);
     set->traffic.from = set->traffic.to = -1;
 }
 
 /* A lane's number that nobody has: beyond the first ones, or of one of those that moved away. */
-static int free_lane(const struct set *set, struct mono now)
+static int free_lane(const struct lane_set *set, struct mono now)
 {
     const struct transport_config *config = &set->transport->config;
 
@@ -57,12 +57,12 @@ static int free_lane(const struct set *set, struct mono now)
     return -1;
 }
 
-static bool alike(const struct set *set)
+static bool alike(const struct lane_set *set)
 {
     return set->traffic.repath.why == REPATH_ALIKE;
 }
 
-static void begin_move(struct set *set, struct mono now, uint32_t from,
+static void begin_move(struct lane_set *set, struct mono now, uint32_t from,
                        const struct detector_finding *finding)
 {
     const struct watch_lane_config config = {.own_nic = set->lane_nics[from].own,
@@ -84,18 +84,18 @@ static void begin_move(struct set *set, struct mono now, uint32_t from,
     if (alike(set)) {
         say(set->transport, TRANSPORT_TRACE,
             "lanes to %s are all congested (%.1f ms): lane %d tries another path than lane %u's",
-            set_peer(set, text), (double)finding->base_ns / 1e6, to, from);
+            lane_set_peer(set, text), (double)finding->base_ns / 1e6, to, from);
         return;
     }
     say(set->transport, TRANSPORT_TRACE,
         "lane %u to %s is contended (%.1f ms over the best, %s): lane %d tries another path", from,
-        set_peer(set, text), (double)finding->excess_ns / 1e6,
+        lane_set_peer(set, text), (double)finding->excess_ns / 1e6,
         detector_verdict_name(finding->verdict), to);
 }
 
 /* May the old lane go? 1: the new one carries. Where nobody knew whether there is a better path it must also be better, while
  * the old one is well; 0: it isn't. -1: that isn't known yet. */
-static int new_is_better(const struct set *set, struct mono now, const struct watch_lane *lane)
+static int new_is_better(const struct lane_set *set, struct mono now, const struct watch_lane *lane)
 {
     const struct traffic *traffic = &set->traffic;
     struct watch_lane old;
@@ -111,7 +111,7 @@ static int new_is_better(const struct set *set, struct mono now, const struct wa
 }
 
 /* The new lane isn't wanted: what is on it still arrives, if it can. */
-static void leave_new(struct set *set, struct mono now, enum lane_state state)
+static void leave_new(struct lane_set *set, struct mono now, enum lane_state state)
 {
     const uint32_t to = (uint32_t)set->traffic.to;
 
@@ -124,7 +124,7 @@ static void leave_new(struct set *set, struct mono now, enum lane_state state)
     move_over(set, now, -1);
 }
 
-static void go_on(struct set *set, struct mono now, const struct detector_finding *finding)
+static void go_on(struct lane_set *set, struct mono now, const struct detector_finding *finding)
 {
     struct traffic *traffic = &set->traffic;
     const uint32_t to = (uint32_t)traffic->to;
@@ -153,7 +153,7 @@ static void go_on(struct set *set, struct mono now, const struct detector_findin
 }
 
 /* Lanes that have moved away: their numbers are free again once they are closed and that was told. */
-static void retire(struct set *set, struct mono now)
+static void retire(struct lane_set *set, struct mono now)
 {
     for (uint32_t lanes = set->traffic.retired; lanes != 0; lanes &= lanes - 1) {
         const uint32_t i = (uint32_t)__builtin_ctz(lanes);
@@ -171,7 +171,7 @@ static void retire(struct set *set, struct mono now)
 }
 
 /* Lanes that carry and may be moved. */
-static uint32_t movable(const struct set *set, struct mono now)
+static uint32_t movable(const struct lane_set *set, struct mono now)
 {
     uint32_t lanes = watch_carriers(set->watch, now) & ~set->traffic.retired;
 
@@ -181,7 +181,7 @@ static uint32_t movable(const struct set *set, struct mono now)
     return lanes;
 }
 
-void traffic_look(struct set *set, struct mono now)
+void traffic_look(struct lane_set *set, struct mono now)
 {
     struct traffic *traffic = &set->traffic;
     const struct detector_context context = {.peers = 1};

@@ -95,7 +95,7 @@ bool transport_owes(struct transport *t)
 
     pthread_mutex_lock(&t->lock);
     for (uint32_t i = 0; i < t->set_count; i++) {
-        struct set *set = t->sets[i];
+        struct lane_set *set = t->sets[i];
         if (set == NULL) {
             continue;
         }
@@ -366,9 +366,9 @@ static int read_handle(const uint8_t bytes[static TRANSPORT_HANDLE_SIZE], struct
 
 /* The set to that context, with its lanes on the way. Registry locked. */
 static int find_set(struct transport *t, uint32_t nic, const struct handle *handle,
-                    const struct io_address *address, struct set **ret_set)
+                    const struct io_address *address, struct lane_set **ret_set)
 {
-    struct set *set;
+    struct lane_set *set;
     int rc;
 
     for (uint32_t i = 0; i < t->set_count; i++) {
@@ -387,7 +387,7 @@ static int find_set(struct transport *t, uint32_t nic, const struct handle *hand
             return 0;
         }
     }
-    rc = set_new(t, true, nic, handle->context, &set);
+    rc = lane_set_new(t, true, nic, handle->context, &set);
     if (rc < 0) {
         return rc;
     }
@@ -406,7 +406,7 @@ static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
     struct handle handle;
     struct io_address address;
     struct transport_comm *comm = NULL;
-    struct set *set;
+    struct lane_set *set;
     int64_t number;
     int rc = read_handle(bytes, &handle, &address);
 
@@ -430,7 +430,7 @@ static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
             out_start_lanes(set, now);
         }
         pthread_mutex_unlock(&set->lock);
-        set_touch(set);
+        lane_set_touch(set);
     }
     pthread_mutex_unlock(&t->lock);
     *ret_comm = comm;
@@ -461,7 +461,7 @@ int transport_connect(struct transport *t, uint32_t nic,
                       struct transport_comm **ret_comm)
 {
     struct transport_comm *comm;
-    struct set *set;
+    struct lane_set *set;
     bool open;
     int rc = 0;
 
@@ -483,7 +483,7 @@ int transport_connect(struct transport *t, uint32_t nic,
     }
     set = comm->set;
     pthread_mutex_lock(&set->lock);
-    set_progress(set, t->io->now(t->io), true);
+    lane_set_progress(set, t->io->now(t->io), true);
     rc = comm->error != 0 ? comm->error : set->error;
     open = comm->state == COMM_OPEN;
     if (rc < 0) {

@@ -11,7 +11,7 @@
 #define CHUNK_NS                                                                                   \
     NS_PER_MS /* of the set's goodput: small ones, for what is on its way can't be held back */
 
-void yield_init(struct set *set, struct mono now)
+void yield_init(struct lane_set *set, struct mono now)
 {
     goodput_init(&set->yield.goodput, now);
     for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -24,14 +24,14 @@ void yield_init(struct set *set, struct mono now)
     }
 }
 
-static bool wanted(const struct set *set)
+static bool wanted(const struct lane_set *set)
 {
     return set->transport->config.priority == PRIORITY_LOW && set->mode == TRANSPORT_FULL;
 }
 
 /* The least that a chunk of about that size needed of late, by whichever lane: all between two NICs have about as far to go, and
  * a new one never saw its path empty. By size, for a large chunk's own time on each link is no queue. */
-static struct yield_floor *floor_of(struct set *set, uint32_t bytes)
+static struct yield_floor *floor_of(struct lane_set *set, uint32_t bytes)
 {
     const uint32_t log2 = bytes > 0 ? 31 - (uint32_t)__builtin_clz(bytes) : 0;
     const uint32_t size = log2 < YIELD_SIZE_MIN ? 0 : log2 - YIELD_SIZE_MIN;
@@ -39,7 +39,7 @@ static struct yield_floor *floor_of(struct set *set, uint32_t bytes)
     return &set->yield.floors[size < YIELD_SIZES ? size : YIELD_SIZES - 1];
 }
 
-void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lane *seen,
+void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_state_lane *seen,
                    const struct sender_acked *acked)
 {
     struct yield_lane *own = &set->yield.lanes[seen->lane];
@@ -79,7 +79,7 @@ void yield_on_lane(struct set *set, struct mono now, const struct lane_state_lan
 }
 
 /* May it carry one more, for all that others need? */
-static bool may_carry(const struct set *set, struct mono now, uint32_t lane)
+static bool may_carry(const struct lane_set *set, struct mono now, uint32_t lane)
 {
     const struct yield_lane *own = &set->yield.lanes[lane];
     const uint32_t chunks = set->scheduler.lanes[lane].chunks;
@@ -89,7 +89,7 @@ static bool may_carry(const struct set *set, struct mono now, uint32_t lane)
                : chunks < priority_window(&own->priority);
 }
 
-uint32_t yield_lanes(struct set *set, struct mono now)
+uint32_t yield_lanes(struct lane_set *set, struct mono now)
 {
     uint32_t lanes = 0;
 
@@ -107,7 +107,7 @@ uint32_t yield_lanes(struct set *set, struct mono now)
     return lanes;
 }
 
-uint32_t yield_chunk_size(const struct set *set, uint32_t size)
+uint32_t yield_chunk_size(const struct lane_set *set, uint32_t size)
 {
     const double most = set->yield.goodput.best * CHUNK_NS;
 
@@ -116,14 +116,14 @@ uint32_t yield_chunk_size(const struct set *set, uint32_t size)
                : size;
 }
 
-void yield_on_sent(struct set *set, struct mono now, uint32_t lane, uint32_t bytes)
+void yield_on_sent(struct lane_set *set, struct mono now, uint32_t lane, uint32_t bytes)
 {
     if ((set->yield.paced >> lane & 1) != 0) {
         pacing_spend(&set->yield.lanes[lane].pacing, now, bytes);
     }
 }
 
-struct mono yield_deadline(const struct set *set, struct mono now)
+struct mono yield_deadline(const struct lane_set *set, struct mono now)
 {
     struct mono at = MONO_NEVER;
 

@@ -22,7 +22,7 @@ enum world_kind { WORLD_ARRIVE, WORLD_STAMP, WORLD_HOP };
 struct world_packet {
     int64_t at; /* true time */
     uint32_t kind, host, order;
-    struct node_send send;
+    struct mesh_send send;
     struct node_transmit transmit;
     struct node_hop hop;
     uint32_t from_host;
@@ -46,8 +46,8 @@ struct world {
     int64_t now; /* true */
     uint32_t host_count, nic_count, spine_count, order;
     struct world_host hosts[WORLD_HOSTS];
-    struct node_peer peers[WORLD_HOSTS * WORLD_NICS];
-    struct node_router routers[2 * 2 + WORLD_SPINES * 2];
+    struct mesh_peer peers[WORLD_HOSTS * WORLD_NICS];
+    struct mesh_router routers[2 * 2 + WORLD_SPINES * 2];
     double trunk_loss[2][WORLD_SPINES][2];        /* leaf, spine, 0: up (leaf to spine), 1: down */
     double host_loss[WORLD_HOSTS][WORLD_NICS][2]; /* 0: to the fabric, 1: from it */
     int64_t trunk_delay[2][WORLD_SPINES][2];
@@ -129,7 +129,7 @@ static inline void world_init(struct world *w, uint64_t seed, uint32_t host_coun
     w->heap = calloc(WORLD_PACKETS, sizeof *w->heap);
     for (uint32_t h = 0; h < host_count; h++) {
         for (uint32_t i = 0; i < nic_count; i++) {
-            w->peers[h * nic_count + i] = (struct node_peer){.nic = {h * nic_count + i},
+            w->peers[h * nic_count + i] = (struct mesh_peer){.nic = {h * nic_count + i},
                                                              .host = {h},
                                                              .rail = (uint16_t)i,
                                                              .leaf = (uint16_t)world_leaf(w, h)};
@@ -187,7 +187,7 @@ static inline void world_start(struct world *w, uint32_t host)
     h->wake = w->now;
 }
 
-static inline uint32_t world_spine(const struct world *w, const struct node_send *s)
+static inline uint32_t world_spine(const struct world *w, const struct mesh_send *s)
 {
     return (uint32_t)(hash_u64(hash_u64(s->source_port, s->probe.src.index), s->probe.dst.index) %
                       w->spine_count);
@@ -203,7 +203,7 @@ static inline bool world_lost(struct world *w, double p)
     return lost;
 }
 
-static inline void world_hop(struct world *w, uint32_t host, const struct node_send *s, int64_t at,
+static inline void world_hop(struct world *w, uint32_t host, const struct mesh_send *s, int64_t at,
                              uint32_t tier, uint32_t number, uint32_t port)
 {
     struct world_packet p = {.at = at, .kind = WORLD_HOP, .host = host};
@@ -221,7 +221,7 @@ static inline void world_hop(struct world *w, uint32_t host, const struct node_s
 
 /* Where a packet goes: over its leaf, maybe a spine and the other leaf; may die on the way, or of
  * its hop limit. */
-static inline void world_send(struct world *w, uint32_t host, const struct node_send *s)
+static inline void world_send(struct world *w, uint32_t host, const struct mesh_send *s)
 {
     const uint32_t to = s->probe.dst.index / w->nic_count,
                    to_nic = s->probe.dst.index % w->nic_count;

@@ -1,4 +1,4 @@
-/* power_world.c: reports, cursors, events, chunks as ingest.c and seal.c write them; after each cut the file must hold
+/* power_world.c: reports, cursors, events, chunks as ingest.c and compaction.c write them; after each cut the file must hold
  * all that was committed, and of the commit under way all or nothing. */
 #include "power_world.h"
 

@@ -24,7 +24,7 @@ static struct clock *member(bool guarded)
     for (uint32_t peer = 1; peer <= PEERS; peer++) {
         const struct clock_edge_config edge = {
             .peer = peer, .local_nic = {0}, .peer_nic = {peer}, .path_count = 1};
-        struct edge *e = &c->edges[clock_edge_add(c, (struct nic_time){0}, &edge)];
+        struct clock_edge *e = &c->edges[clock_edge_add(c, (struct nic_time){0}, &edge)];
         e->heard = e->level_known = true;
         e->peer.phase = CLOCK_TRACK;
     }
@@ -43,7 +43,7 @@ static bool tick(struct clock *c, double off, double late)
         clock_on_guard(c, now, 500, 60e-6);
     }
     for (int i = 0; i < PEERS; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         e->heard_at = e->point_at = now;
         e->has_raw = true;
         e->raw_low[1] = off + late + 10 * i;

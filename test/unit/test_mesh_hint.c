@@ -146,7 +146,7 @@ static void an_agent_that_stands_still_says_nothing(void **state)
 }
 
 /* All that the watch wants to connect is connected, and gets a chunk to carry, of which the kernel has nothing to tell. */
-static void carry_out(struct set *set, struct mono now)
+static void carry_out(struct lane_set *set, struct mono now)
 {
     const struct watch_kernel says = {.known = true, .rtt = span_us(100)};
     struct watch_action action;
@@ -163,7 +163,7 @@ static void carry_out(struct set *set, struct mono now)
 static void lanes_between_them_are_doubted(void **state)
 {
     struct agent a;
-    struct set *set = calloc(1, sizeof(*set));
+    struct lane_set *set = calloc(1, sizeof(*set));
     struct stream streams[2] = {{.shaken = true}, {.shaken = true}};
 
     (void)state;

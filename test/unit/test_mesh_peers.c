@@ -14,19 +14,19 @@
 #define NICS  2
 #define COUNT (HOSTS * NICS)
 
-static struct node_peer list[COUNT];
+static struct mesh_peer list[COUNT];
 static bool edges[COUNT][COUNT];
 
-static struct node_fleet fleet(uint32_t hosts)
+static struct mesh_fleet fleet(uint32_t hosts)
 {
     for (uint32_t i = 0; i < COUNT; i++) {
-        list[i] = (struct node_peer){
+        list[i] = (struct mesh_peer){
             .nic = {3 * i}, .host = {i / NICS}, .rail = i % NICS, .leaf = (uint16_t)(i / 32)};
     }
-    return (struct node_fleet){.seed = 42, .peers = list, .peer_count = hosts * NICS};
+    return (struct mesh_fleet){.seed = 42, .peers = list, .peer_count = hosts * NICS};
 }
 
-static void choose_all(const struct node_fleet *f, bool ret[COUNT][COUNT])
+static void choose_all(const struct mesh_fleet *f, bool ret[COUNT][COUNT])
 {
     struct peer_choice choices[256];
 
@@ -42,7 +42,7 @@ static void choose_all(const struct node_fleet *f, bool ret[COUNT][COUNT])
 
 static void symmetric_bounded_and_connected(void **state)
 {
-    const struct node_fleet f = fleet(HOSTS);
+    const struct mesh_fleet f = fleet(HOSTS);
     bool reached[COUNT] = {true};
     uint32_t count = 1;
 
@@ -76,7 +76,7 @@ static void symmetric_bounded_and_connected(void **state)
 
 static void small_fleets_in_full(void **state)
 {
-    const struct node_fleet f = fleet(10);
+    const struct mesh_fleet f = fleet(10);
 
     choose_all(&f, edges);
     for (uint32_t i = 0; i < 20; i++) {
@@ -89,8 +89,8 @@ static void small_fleets_in_full(void **state)
 static void change_is_local(void **state)
 {
     static bool after[COUNT][COUNT];
-    const struct node_fleet f = fleet(HOSTS);
-    struct node_fleet less;
+    const struct mesh_fleet f = fleet(HOSTS);
+    struct mesh_fleet less;
     uint32_t changed = 0;
 
     choose_all(&f, edges);
@@ -109,7 +109,7 @@ static void change_is_local(void **state)
 /* The spare behind a neighbour is what the ring gives when that neighbour is gone. */
 static void spares_are_the_next_of_the_ring(void **state)
 {
-    const struct node_fleet f = fleet(HOSTS);
+    const struct mesh_fleet f = fleet(HOSTS);
     struct peer_choice choices[256];
     const uint32_t count = peers_choose(&f, 17, 16, 20, choices, 256);
     uint32_t spares = 0;

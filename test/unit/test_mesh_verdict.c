@@ -21,11 +21,11 @@
 struct flight {
     int64_t at;
     uint32_t to;
-    struct node_send send;
+    struct mesh_send send;
 };
 struct wire {
     struct mesh *meshes[SIDES];
-    struct node_peer peers[SIDES];
+    struct mesh_peer peers[SIDES];
     struct prng prng;
     int64_t now;
     struct flight *flights;
@@ -67,7 +67,7 @@ static void wire_start(uint64_t seed)
     assert_non_null(w.flights);
     prng_init(&w.prng, seed);
     for (uint32_t i = 0; i < SIDES; i++) {
-        w.peers[i] = (struct node_peer){.nic = {i}, .host = {i}, .leaf = LEAF_UNKNOWN};
+        w.peers[i] = (struct mesh_peer){.nic = {i}, .host = {i}, .leaf = LEAF_UNKNOWN};
     }
     for (uint32_t i = 0; i < SIDES; i++) {
         side_start(i, hash_u64(seed, i));
@@ -82,7 +82,7 @@ static void wire_done(void)
     free(w.flights);
 }
 
-static bool dropped(uint32_t from, const struct node_send *send)
+static bool dropped(uint32_t from, const struct mesh_send *send)
 {
     const uint32_t way = send->source_port % PATHS;
     const uint64_t turn = hash_u64((uint64_t)(w.now / (40 * NS_PER_MS)), way);
@@ -95,7 +95,7 @@ static bool dropped(uint32_t from, const struct node_send *send)
 
 static void side_send(uint32_t side)
 {
-    struct node_send send;
+    struct mesh_send send;
     int edge;
 
     while (mesh_next_send(w.meshes[side], (struct mono){w.now}, &send, &edge)) {

@@ -532,14 +532,14 @@ static uint32_t edges_of(const struct node *n)
 static void fewer_peers_while_it_runs(void **state)
 {
     enum { NICS = 80 };
-    static struct node_peer peers[NICS];
+    static struct mesh_peer peers[NICS];
     struct node_config config = {.host = {0}, .nic_count = 1, .nics = {{.stamps = STAMP_SOFTWARE}}};
     struct node *n = NULL;
 
     for (uint32_t i = 0; i < NICS; i++) {
-        peers[i] = (struct node_peer){.nic = {i}, .host = {i}, .leaf = LEAF_UNKNOWN};
+        peers[i] = (struct mesh_peer){.nic = {i}, .host = {i}, .leaf = LEAF_UNKNOWN};
     }
-    config.fleet = (struct node_fleet){.seed = 7, .peers = peers, .peer_count = NICS};
+    config.fleet = (struct mesh_fleet){.seed = 7, .peers = peers, .peer_count = NICS};
     assert_int_equal(node_new(&n, &config, (struct mono){NS_PER_S}), 0);
     const uint32_t before = edges_of(n);
     assert_int_equal(

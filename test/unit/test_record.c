@@ -19,7 +19,7 @@
 
 enum { ACTION_MAX = 1 << 17, QUEUE_MAX = 512 };
 
-static const struct node_peer peers[] = {
+static const struct mesh_peer peers[] = {
     {.nic = {0}, .host = {0}, .rail = 0, .leaf = 0},
     {.nic = {7}, .host = {1}, .rail = 0, .leaf = 1},
 };

@@ -196,7 +196,7 @@ static void messages_of_all_sizes_arrive(void **state)
 /* Lanes of the sender that new bytes went over, as a mask. */
 static uint32_t lanes_used(const struct pair *pair, uint64_t before[static LANE_MAX])
 {
-    const struct set *set = pair->sender.transport->sets[0];
+    const struct lane_set *set = pair->sender.transport->sets[0];
     uint32_t lanes = 0;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -283,7 +283,7 @@ static void lanes_without_carrier_are_shown_so(void **state)
 /* Until the sender's lanes are those, and no others. */
 static void serve_until(struct pair *pair, uint32_t lanes)
 {
-    const struct set *set = pair->sender.transport->sets[0];
+    const struct lane_set *set = pair->sender.transport->sets[0];
 
     for (int i = 0; i < STEPS_MAX && watch_connected(set->watch) != lanes; i++) {
         trouble_skipped_ns += NS_PER_MS;
@@ -309,7 +309,7 @@ static void lanes_come_back_by_the_path_they_had(void **state)
     exchange(&pair, 4 << 20, 4 << 20, true, 1);
     /* It waits for its receive: nobody asks for carriers while nothing is on its way. */
     assert_int_equal(transport_send(pair.out, from, sizeof(from), 7, NULL, &send), 0);
-    const struct set *set = pair.sender.transport->sets[0];
+    const struct lane_set *set = pair.sender.transport->sets[0];
     const uint32_t lanes = watch_connected(set->watch);
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         ports[i] = lanes >> i & 1 ? set->streams[i]->local.port : 0;
@@ -414,7 +414,7 @@ static void a_pair_of_nics_that_connects_is_found(void **state)
             serve(&pair);
         }
         for (uint32_t i = 0; i < LANE_MAX; i++) {
-            const struct set *set = pair.sender.transport->sets[0];
+            const struct lane_set *set = pair.sender.transport->sets[0];
             const struct stream *stream = set->streams[i];
             assert_true(stream == NULL || !stream->shaken || set->lane_nics[i].own + 1 != cut);
         }

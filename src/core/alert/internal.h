@@ -193,7 +193,7 @@ const char *name_of_host(const struct alerts *a, uint32_t host, char *text, size
 const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t size);
 const char *name_of_job(const struct alerts *a, uint64_t job, char *text, size_t size);
 
-/* ---- incident.c: grouping; told.c: who is told what ---- */
+/* ---- incident.c: grouping; notify.c: who is told what ---- */
 void incident_group(struct alerts *a, struct instance *i);
 /* The finding knows more: another suspect may mean another incident. */
 void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f);

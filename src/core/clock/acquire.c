@@ -149,7 +149,7 @@ static double least_squares(struct fit *f)
     return kept > 2 ? square / (kept - 2) : INFINITY;
 }
 
-static bool load(struct fit *f, const struct edge *e, int64_t since_local_ns)
+static bool load(struct fit *f, const struct clock_edge *e, int64_t since_local_ns)
 {
     const uint32_t first = e->written > RING_PACKETS ? e->written - RING_PACKETS : 0;
     double span[2][2] = {{INFINITY, -INFINITY}, {INFINITY, -INFINITY}};
@@ -178,7 +178,7 @@ static bool load(struct fit *f, const struct edge *e, int64_t since_local_ns)
            span[0][1] - span[0][0] >= SPAN_S_MIN && span[1][1] - span[1][0] >= SPAN_S_MIN;
 }
 
-bool acquire_solve(const struct edge *e, int64_t since_local_ns, struct solved *solved)
+bool acquire_solve(const struct clock_edge *e, int64_t since_local_ns, struct solved *solved)
 {
     struct fit f;
     double square = INFINITY, offset = 0, weight = 0;
@@ -278,7 +278,7 @@ static int keep_of(int count)
 }
 
 /* How far the peer's fleet time is ahead, whole clocks, to the delay of a packet. */
-static bool coarse_theta(const struct clock *c, const struct edge *e, int64_t *ret_ns)
+static bool coarse_theta(const struct clock *c, const struct clock_edge *e, int64_t *ret_ns)
 {
     int64_t sum = 0;
     int count = 0;
@@ -301,13 +301,13 @@ void coarse_round(struct clock *c, struct nic_time now)
     int settled_count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         settled_count += edge_live(c, e) && !e->config.witness && e->peer.settled &&
                          e->peer.phase == CLOCK_TRACK;
     }
     settled = settled_count >= 3 || (settled_count > 0 && 2 * settled_count >= c->edge_count);
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         int64_t theta;
         if (!edge_live(c, e) || e->config.witness || (settled && !e->peer.settled) ||
             !coarse_theta(c, e, &theta)) {
@@ -341,7 +341,7 @@ void coarse_round(struct clock *c, struct nic_time now)
 static bool first_of_peer(const struct clock *c, int edge)
 {
     for (int i = 0; i < edge; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (edge_live(c, e) && !e->config.witness && e->peer.phase == CLOCK_TRACK &&
             e->config.peer == c->edges[edge].config.peer) {
             return false;
@@ -357,7 +357,7 @@ static bool join_trackers(const struct clock *c)
     int tracking = 0, peers = 0, live = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!edge_live(c, e) || e->config.witness) {
             continue;
         }
@@ -375,7 +375,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
     int count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         e->consumed = e->written;
         e->level_known = false;
         e->level_ns = e->expected_ns = 0;
@@ -420,7 +420,7 @@ void acquire_round(struct clock *c, struct nic_time now)
     int count = 0, live = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         if (!edge_live(c, e) || e->config.witness) {
             continue;
         }

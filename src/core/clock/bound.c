@@ -26,7 +26,7 @@ double bound_growth_ns(const struct clock *c, double age_s)
                           fmax(0, age_s));
 }
 
-static void bound_edge(const struct clock *c, struct edge *e, struct nic_time now)
+static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     double best[2] = {INFINITY, INFINITY};
 
@@ -70,7 +70,7 @@ static int peers_within(const struct clock *c, enum claim claim)
         c->order[i] = 0;
     }
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (e->used && e->bounded && e->w_ns <= (double)c->config.edge_limit_ns &&
             (claim == ANY || e->peer.tight) && c->order[e->leader]++ == 0) {
             count++;
@@ -111,7 +111,7 @@ static bool leaf_bound(struct clock *c, double *ret_h)
     int count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!e->used || !e->bounded || !e->peer.core) {
             continue;
         }

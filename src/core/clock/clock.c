@@ -122,7 +122,7 @@ void clock_disrupt(struct clock *c, struct span hold)
 void clock_forget_stamps(struct clock *c)
 {
     for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         if (!e->used) {
             continue;
         }
@@ -278,7 +278,7 @@ int clock_edge_add(struct clock *c, struct nic_time now, const struct clock_edge
         return -EINVAL;
     }
     for (int i = c->capacity - 1; i >= 0; i--) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!e->used) {
             slot = i;
         } else if (nic_id_equal(e->config.local_nic, config->local_nic) &&
@@ -291,8 +291,8 @@ int clock_edge_add(struct clock *c, struct nic_time now, const struct clock_edge
         return -ENOSPC;
     }
     c->now = now;
-    c->edges[slot] =
-        (struct edge){.used = true, .config = *config, .added = now, .not_before_ns = INT64_MIN};
+    c->edges[slot] = (struct clock_edge){
+        .used = true, .config = *config, .added = now, .not_before_ns = INT64_MIN};
     count_edges(c);
     return slot;
 }
@@ -329,7 +329,7 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
         c->peers_refused++;
         return;
     }
-    struct edge *e = &c->edges[edge];
+    struct clock_edge *e = &c->edges[edge];
     c->now = now;
     if (e->heard && e->peer.map_seq - heard->map_seq < UINT32_MAX / 2 &&
         e->peer.map_seq != heard->map_seq && now.ns - e->heard_at.ns < NS_PER_S) {
@@ -381,7 +381,7 @@ static void find_queues(struct clock *c)
     int count = 0, over = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         double worst = 0;
         if (!edge_usable(c, e) || e->config.witness) {
             continue;
@@ -404,13 +404,14 @@ static void find_queues(struct clock *c)
  * between, and a fleet in one process even more. */
 static void fetch_edge(const struct clock *c, int edge)
 {
-    const struct edge *e = &c->edges[edge];
+    const struct clock_edge *e = &c->edges[edge];
 
     if (edge < c->capacity) {
-        cache_fetch(e, offsetof(struct edge, ring));
+        cache_fetch(e, offsetof(struct clock_edge, ring));
         cache_fetch(&e->ring[(e->written - 4) % RING_PACKETS], 4 * sizeof(struct packet));
-        cache_fetch(e->buckets, offsetof(struct edge, solved) - offsetof(struct edge, buckets));
-        cache_fetch(&e->solved_written, sizeof *e - offsetof(struct edge, solved_written));
+        cache_fetch(e->buckets,
+                    offsetof(struct clock_edge, solved) - offsetof(struct clock_edge, buckets));
+        cache_fetch(&e->solved_written, sizeof *e - offsetof(struct clock_edge, solved_written));
     }
 }
 
@@ -463,7 +464,7 @@ static bool restored_wait(struct clock *c)
     int agree = 0;
 
     for (int i = 0; i < c->capacity && c->restored; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         agree += e->used && !e->config.witness && e->in_gate && e->packets_in_gate > 0;
     }
     if (4 * agree >= 3 * c->edge_count && c->edge_count > 0) {

@@ -66,7 +66,7 @@ struct solved {
     double noise_ns; /* residual of one kept packet */
 };
 
-struct edge {
+struct clock_edge {
     bool used;
     int leader; /* the lowest edge to the same peer */
     struct clock_edge_config config;
@@ -156,7 +156,7 @@ struct line {
 struct clock {
     struct clock_config config;
     struct prng prng;
-    struct edge *edges;
+    struct clock_edge *edges;
     int capacity, edge_count;
     struct noise noise;
     struct nic_time noise_at;
@@ -269,20 +269,20 @@ void disturbance_merge(struct clock *c, struct nic_time now);
 void disturbance_check_lost(struct clock *c, double dt_s);
 
 /* edge.c */
-bool edge_take_point(struct clock *c, struct edge *e, const struct clock_point *p);
-void edge_track(struct clock *c, struct edge *e, struct nic_time now);
-bool edge_live(const struct clock *c, const struct edge *e);
-bool edge_usable(const struct clock *c, const struct edge *e);
-double edge_theta(const struct clock *c, const struct edge *e, const struct packet *p,
+bool edge_take_point(struct clock *c, struct clock_edge *e, const struct clock_point *p);
+void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now);
+bool edge_live(const struct clock *c, const struct clock_edge *e);
+bool edge_usable(const struct clock *c, const struct clock_edge *e);
+double edge_theta(const struct clock *c, const struct clock_edge *e, const struct packet *p,
                   bool *ret_forward);
-double edge_m_mean(const struct edge *e);
+double edge_m_mean(const struct clock_edge *e);
 /* How far theta is from `reference`, by the lowest innovations of both directions. */
 double edge_shift(const double low[2], double reference);
 /* Its packets contradict this member: parked or out of gate, and no queue can be why. */
-bool edge_against(const struct edge *e);
+bool edge_against(const struct clock_edge *e);
 
 /* acquire.c */
-bool acquire_solve(const struct edge *e, int64_t since_local_ns, struct solved *ret_solved);
+bool acquire_solve(const struct clock_edge *e, int64_t since_local_ns, struct solved *ret_solved);
 void acquire_round(struct clock *c, struct nic_time now);
 void coarse_round(struct clock *c, struct nic_time now);
 

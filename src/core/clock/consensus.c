@@ -38,7 +38,7 @@ void consensus_count(struct clock *c)
         c->order[i] = 0; /* bit 0: this peer counted, bit 1: counted as live */
     }
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!e->used || e->config.witness) {
             continue;
         }
@@ -65,7 +65,7 @@ void consensus_count(struct clock *c)
     ASSERT(c->needed > c->liars_max); /* or liars alone could carry a member off */
 }
 
-static bool takes_part(const struct clock *c, const struct edge *e)
+static bool takes_part(const struct clock *c, const struct clock_edge *e)
 {
     return edge_usable(c, e) && !e->config.witness && !e->parked && e->in_gate && !e->unsure;
 }
@@ -75,7 +75,7 @@ static void update_scale(struct clock *c)
     int count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1 &&
             !e->unsure) {
             c->values[count++] = fabs(e->level_ns);
@@ -108,7 +108,7 @@ double park_limit(const struct clock *c)
 }
 
 /* Its slow level says something about where this member is. */
-static bool has_vote(const struct clock *c, const struct edge *e)
+static bool has_vote(const struct clock *c, const struct clock_edge *e)
 {
     return edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure;
 }
@@ -120,7 +120,7 @@ static bool astray(const struct clock *c, double limit)
     int voting = 0, above = 0, below = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (has_vote(c, e)) {
             voting++;
             above += e->level_ns > limit;
@@ -147,7 +147,7 @@ static double middle_level(const struct clock *c, double limit)
     }
     const double middle = quantile(c->values, voting, 0.5);
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (has_vote(c, e) && fabs(e->level_ns - middle) <= limit) {
             sum += e->level_ns;
             around++;
@@ -165,7 +165,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
     int usable = 0, parked = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         const bool counts = edge_usable(c, e) && e->level_known && !e->config.witness;
         usable += counts;
         parked += counts && e->parked;
@@ -173,7 +173,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
 
     c->narrow = c->phase == CLOCK_TRACK && (double)(now.ns - c->phase_since.ns) * 1e-9 > WIDE_S;
     for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         if (!e->used || !e->level_known) {
             continue;
         }
@@ -209,7 +209,7 @@ static void regroup(struct clock *c, double dt_s)
     clock_disrupt(c, span_ms(300));
     clock_jump(c, (int64_t)centre);
     for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         e->level_ns -= centre;
         e->expected_ns -= centre;
         e->calm_s = UNPARK_S; /* those that fit now take part at once */
@@ -239,7 +239,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
     }
     const double middle = quantile(c->values, count, 0.5);
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!takes_part(c, e)) {
             continue;
         }
@@ -274,7 +274,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
 {
     for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         if (!e->used || !e->has_e || !edge_usable(c, e)) {
             continue;
         }

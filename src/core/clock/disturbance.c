@@ -38,7 +38,7 @@ static int sorted_shifts(struct clock *c, double limit, int *ret_out)
 
     *ret_out = 0;
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw ||
             !e->level_known) {
             continue;
@@ -163,7 +163,7 @@ void disturbance_merge(struct clock *c, struct nic_time now)
     int count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (edge_usable(c, e) && !e->config.witness && e->has_raw && !e->silent && !e->unsure &&
             e->out_since_s >= 0.3 && fabs(e->raw_ns) > noise_high_ns(&c->noise)) {
             c->values[count++] = e->raw_ns;
@@ -204,7 +204,7 @@ void disturbance_check_lost(struct clock *c, double dt_s)
     int measured = 0, silent = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!edge_usable(c, e) || e->config.witness) {
             continue;
         }

@@ -26,13 +26,13 @@
 #define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX  (4 * NS_PER_S)
 
-bool edge_live(const struct clock *c, const struct edge *e)
+bool edge_live(const struct clock *c, const struct clock_edge *e)
 {
     return e->used && e->heard && c->now.ns - e->heard_at.ns < PEER_SILENT_NS &&
            c->now.ns - e->point_at.ns < PEER_SILENT_NS;
 }
 
-bool edge_against(const struct edge *e)
+bool edge_against(const struct clock_edge *e)
 {
     const bool out = e->out_since_s >= 1;
 
@@ -50,12 +50,12 @@ double edge_shift(const double low[2], double reference)
     return ahead > 0 ? ahead : behind > 0 ? -behind : 0;
 }
 
-bool edge_usable(const struct clock *c, const struct edge *e)
+bool edge_usable(const struct clock *c, const struct clock_edge *e)
 {
     return edge_live(c, e) && e->peer.phase == CLOCK_TRACK;
 }
 
-double edge_m_mean(const struct edge *e)
+double edge_m_mean(const struct clock_edge *e)
 {
     double sum = 0;
     int count = 0;
@@ -70,7 +70,7 @@ double edge_m_mean(const struct edge *e)
 }
 
 /* p or p': one way between the two maps, queueing positive. */
-static double one_way(const struct clock *c, const struct edge *e, int64_t local_ns,
+static double one_way(const struct clock *c, const struct clock_edge *e, int64_t local_ns,
                       int64_t remote_ns, bool forward)
 {
     const double ahead = clock_map_difference(&e->peer.map, (struct nic_time){remote_ns}, &c->map,
@@ -79,7 +79,7 @@ static double one_way(const struct clock *c, const struct edge *e, int64_t local
     return forward ? ahead : -ahead;
 }
 
-static void remember(struct clock *c, struct edge *e, int64_t local_ns, int64_t remote_ns,
+static void remember(struct clock *c, struct clock_edge *e, int64_t local_ns, int64_t remote_ns,
                      uint8_t path, bool forward)
 {
     e->ring[e->written % RING_PACKETS] = (struct packet){local_ns, remote_ns, path, forward};
@@ -108,7 +108,7 @@ static void remember(struct clock *c, struct edge *e, int64_t local_ns, int64_t 
     }
 }
 
-bool edge_take_point(struct clock *c, struct edge *e, const struct clock_point *p)
+bool edge_take_point(struct clock *c, struct clock_edge *e, const struct clock_point *p)
 {
     const int64_t age = c->now.ns - p->local.ns;
     const bool pair = p->local_gap_ns != 0 || p->remote_gap_ns != 0;
@@ -155,7 +155,7 @@ static double low_mean(double *values, int count)
 }
 
 /* Who tracks undisturbed knows the time better than one path's first second. */
-static bool knows_time(const struct clock *c, const struct edge *e)
+static bool knows_time(const struct clock *c, const struct clock_edge *e)
 {
     return c->narrow && !c->disrupted && c->in_gate >= c->needed && e->peer.settled && !e->parked;
 }
@@ -164,7 +164,7 @@ static bool knows_time(const struct clock *c, const struct edge *e)
  * direction takes longer than the other and the time is known, then something waits there, a queue
  * most likely: the faster direction is what the way takes. Half of the round trip would make the
  * queue an error of time for as long as it stands, and one the other way when it ends. */
-static void learn_path(struct clock *c, struct edge *e, int index, struct nic_time now)
+static void learn_path(struct clock *c, struct clock_edge *e, int index, struct nic_time now)
 {
     struct path *path = &e->paths[index];
     double low[2][RING_PACKETS];
@@ -217,7 +217,7 @@ struct sums {
 };
 
 /* The level moved at once: so did what all its paths' lowest innovations were taken against. */
-static void shift_level(struct edge *e, double shift)
+static void shift_level(struct clock_edge *e, double shift)
 {
     e->expected_ns += shift;
     e->level_ns = e->expected_ns;
@@ -248,7 +248,8 @@ static void grow_sure(const struct clock *c, struct path *path, double excess, d
  * Queued packets reach into the gate, so an edge that is off by more than the gate would look as if
  * it were on: but then one direction's lowest is as much too low as the other's is too high, and
  * their sum is no larger than ever. */
-static void close_window(struct clock *c, struct edge *e, struct path *path, struct nic_time now)
+static void close_window(struct clock *c, struct clock_edge *e, struct path *path,
+                         struct nic_time now)
 {
     if (now.ns - path->window.ns < WINDOW_NS) {
         return;
@@ -284,7 +285,8 @@ struct batch {
     double low[2];
 };
 
-static void load_batch(const struct clock *c, struct edge *e, struct batch *b, struct nic_time now)
+static void load_batch(const struct clock *c, struct clock_edge *e, struct batch *b,
+                       struct nic_time now)
 {
     b->count = 0;
     b->low[0] = b->low[1] = INFINITY;
@@ -311,7 +313,7 @@ static void load_batch(const struct clock *c, struct edge *e, struct batch *b, s
 /* Far from where it was expected, both directions say the same, and neither queued: the score would
  * find it, but slowly, for its slope is flat out there. So far that this member's own clock may have
  * stepped, that is found first, before such an error moves anything. */
-static void follow_jump(const struct clock *c, struct edge *e, const struct batch *b)
+static void follow_jump(const struct clock *c, struct clock_edge *e, const struct batch *b)
 {
     if (!isfinite(b->low[0]) || !isfinite(b->low[1])) {
         return;
@@ -348,7 +350,7 @@ static void take_round(struct clock *c, struct path *path, const struct packet *
     }
 }
 
-static void take_packet(struct clock *c, struct edge *e, const struct packet *p, double way,
+static void take_packet(struct clock *c, struct clock_edge *e, const struct packet *p, double way,
                         struct nic_time now, double extra, struct sums path_sums[CLOCK_PATH_MAX])
 {
     struct path *path = &e->paths[p->path];
@@ -412,7 +414,7 @@ static void learn_m(const struct clock *c, struct path *path, const struct sums 
     path->count[0] = path->count[1] = 0;
 }
 
-static void judge_raw(const struct clock *c, struct edge *e, struct nic_time now)
+static void judge_raw(const struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     const double low = noise_low_ns(&c->noise), high = noise_high_ns(&c->noise);
     bool known = false;
@@ -432,7 +434,7 @@ static void judge_raw(const struct clock *c, struct edge *e, struct nic_time now
     }
 }
 
-void edge_track(struct clock *c, struct edge *e, struct nic_time now)
+void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     struct sums sums[CLOCK_PATH_MAX] = {0};
     struct sums all = {0};

@@ -27,7 +27,7 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
     int live = 0, against = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!e->used || e->config.peer != peer || !edge_usable(c, e)) {
             continue;
         }
@@ -218,7 +218,7 @@ static void replace_worst(struct clock *c, struct nic_time now)
     int worst = -1;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (e->used && !e->replacing && edge_against(e) &&
             (worst < 0 || fabs(e->level_ns) > fabs(c->edges[worst].level_ns))) {
             worst = i;
@@ -241,7 +241,7 @@ void liar_tick(struct clock *c, struct nic_time now, double dt_s)
         return;
     }
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (e->used && edge_usable(c, e) && edge_against(e)) {
             against++;
         }

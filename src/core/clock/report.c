@@ -126,7 +126,7 @@ bool clock_edge_report(const struct clock *c, struct nic_time now, int edge,
     if (edge < 0 || edge >= c->capacity || !c->edges[edge].used) {
         return false;
     }
-    const struct edge *e = &c->edges[edge];
+    const struct clock_edge *e = &c->edges[edge];
     const uint64_t packets = e->packets_in_gate + e->packets_out;
     double queue = 0;
     for (int p = 0; p < e->config.path_count; p++) {
@@ -171,7 +171,7 @@ void clock_save(const struct clock *c, struct nic_time now, struct clock_saved *
     s->scale_ns = c->scale_own_ns;
     s->noise_ns = noise_sigma_ns(&c->noise);
     for (int i = 0; i < c->capacity && s->edge_count < CLOCK_SAVED_EDGES; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!e->used || !e->level_known) {
             continue;
         }
@@ -202,7 +202,7 @@ static bool plausible(const struct clock *c, struct nic_time now, const struct c
 static void restore_edge(struct clock *c, const struct clock_saved_edge *from, struct nic_time now)
 {
     for (int i = 0; i < c->capacity; i++) {
-        struct edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         if (!e->used || e->config.peer != from->peer ||
             e->config.local_nic.index != from->local_nic ||
             e->config.peer_nic.index != from->peer_nic ||

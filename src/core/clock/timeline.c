@@ -52,7 +52,7 @@ static uint32_t median_age(const struct clock *c, uint64_t timeline)
     double *ages = c->values;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (edge_usable(c, e) && e->peer.timeline == timeline) {
             sample_insert(ages, (size_t)count++, e->peer.timeline_age_s);
         }
@@ -66,7 +66,7 @@ static struct vote strongest_other(const struct clock *c, int *ret_own)
 
     *ret_own = 0;
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!edge_usable(c, e) || e->config.witness) {
             continue;
         }
@@ -91,14 +91,14 @@ static struct vote strongest_other(const struct clock *c, int *ret_own)
 /* Unsettled: the smallest founder heard. */
 static void follow_smallest(struct clock *c, struct nic_time now)
 {
-    const struct edge *best = NULL;
+    const struct clock_edge *best = NULL;
     bool settled_seen = false;
 
     for (int i = 0; i < c->capacity; i++) {
         settled_seen |= edge_live(c, &c->edges[i]) && c->edges[i].peer.settled;
     }
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!edge_live(c, e) || e->config.witness || e->peer.timeline == CLOCK_TIMELINE_NONE ||
             (settled_seen && !e->peer.settled)) {
             continue;
@@ -147,7 +147,7 @@ void timeline_tick(struct clock *c, struct nic_time now)
     int on_label = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        const struct edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         on_label += edge_usable(c, e) && !e->config.witness && e->in_gate &&
                     e->peer.timeline == c->timeline;
     }

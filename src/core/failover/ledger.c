@@ -26,8 +26,8 @@ struct ledger *ledger_new(const struct ledger_config *config)
     }
     l->config = *config;
     ledger_report_init(l);
-    l->comms = calloc(config->comms, sizeof(struct comm *));
-    l->open = calloc(config->comms, sizeof(struct comm *));
+    l->comms = calloc(config->comms, sizeof(struct in_comm *));
+    l->open = calloc(config->comms, sizeof(struct in_comm *));
     if (l->comms == NULL || l->open == NULL) {
         ledger_free(l);
         return NULL;
@@ -67,7 +67,7 @@ void ledger_counters_get(const struct ledger *l, struct ledger_counters *ret_cou
 
 int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch)
 {
-    struct lane *x;
+    struct in_lane *x;
 
     if (lane >= LANE_MAX) {
         return -EINVAL;
@@ -79,7 +79,7 @@ int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch)
     if (x->open) {
         return -EBUSY;
     }
-    *x = (struct lane){.open = true, .epoch = epoch, .unreported_since = MONO_NEVER};
+    *x = (struct in_lane){.open = true, .epoch = epoch, .unreported_since = MONO_NEVER};
     ledger_report_all(l); /* what was said when there was no lane left, nobody heard */
     return 0;
 }
@@ -107,11 +107,11 @@ uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_
 
 /* ---- comms --------------------------------------------------------------------------------- */
 
-struct comm *ledger_comm_find(const struct ledger *l, uint32_t number)
+struct in_comm *ledger_comm_find(const struct ledger *l, uint32_t number)
 {
     /* Numbers go up, so most comms lie where their number says. */
     for (uint32_t i = 0; i < l->config.comms; i++) {
-        struct comm *c = l->comms[(number + i) % l->config.comms];
+        struct in_comm *c = l->comms[(number + i) % l->config.comms];
         if (c != NULL && c->number == number) {
             return c;
         }
@@ -151,7 +151,7 @@ static void comm_note(struct ledger *l, uint32_t number)
 
 int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
 {
-    struct comm *c;
+    struct in_comm *c;
     uint32_t place = number % l->config.comms, i;
     const uint32_t capacity = COMM_WINDOW * group_max;
 
@@ -167,7 +167,7 @@ int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
     if (l->comms[place] != NULL) {
         return -ENOBUFS;
     }
-    c = calloc(1, sizeof(*c) + capacity * sizeof(struct message));
+    c = calloc(1, sizeof(*c) + capacity * sizeof(struct in_message));
     if (c == NULL) {
         return -ENOMEM;
     }
@@ -215,7 +215,7 @@ bool ledger_slots_used(const struct ledger *l)
 
 bool ledger_comm_idle(const struct ledger *l, uint32_t number)
 {
-    const struct comm *c = ledger_comm_find(l, number);
+    const struct in_comm *c = ledger_comm_find(l, number);
 
     return c == NULL || c->placed == c->posted;
 }
@@ -223,7 +223,7 @@ bool ledger_comm_idle(const struct ledger *l, uint32_t number)
 bool ledger_comm_progress(const struct ledger *l, uint32_t number, uint64_t *ret_placed,
                           uint64_t *ret_posted)
 {
-    const struct comm *c = ledger_comm_find(l, number);
+    const struct in_comm *c = ledger_comm_find(l, number);
 
     if (c == NULL) {
         return false;
@@ -240,23 +240,23 @@ bool ledger_comm_progress(const struct ledger *l, uint32_t number, uint64_t *ret
 /* ---- receives ------------------------------------------------------------------------------ */
 
 /* Buffers of a group are filled in any order, messages complete in any order: done_mask is by message. */
-static bool is_complete(const struct comm *c, uint64_t message)
+static bool is_complete(const struct in_comm *c, uint64_t message)
 {
-    const struct message *m = &c->messages[message % c->capacity];
-    const struct message *first = &c->messages[m->first % c->capacity];
+    const struct in_message *m = &c->messages[message % c->capacity];
+    const struct in_message *first = &c->messages[m->first % c->capacity];
 
     return first->done_mask >> (message - m->first) & 1;
 }
 
 /* The entry of that number; NULL: not posted, or done and its entry used again. */
-struct message *ledger_message(struct comm *c, uint64_t number)
+struct in_message *ledger_message(struct in_comm *c, uint64_t number)
 {
-    struct message *m = &c->messages[number % c->capacity];
+    struct in_message *m = &c->messages[number % c->capacity];
 
     return number < c->posted && m->number == number && m->group_count != 0 ? m : NULL;
 }
 
-bool ledger_message_done(struct comm *c, uint64_t number)
+bool ledger_message_done(struct in_comm *c, uint64_t number)
 {
     return number < c->placed || (ledger_message(c, number) != NULL && is_complete(c, number));
 }
@@ -273,9 +273,9 @@ struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message)
 }
 
 /* A receive completes as a whole; `placed` goes over what is complete. */
-static void message_done(struct ledger *l, struct comm *c, struct message *m)
+static void message_done(struct ledger *l, struct in_comm *c, struct in_message *m)
 {
-    struct message *first = &c->messages[m->first % c->capacity];
+    struct in_message *first = &c->messages[m->first % c->capacity];
     const uint32_t bit = 1u << (m->sender_message - m->first);
     struct done *d;
 
@@ -305,7 +305,7 @@ static void message_done(struct ledger *l, struct comm *c, struct message *m)
     l->done_total++;
 }
 
-static int post_check(const struct ledger *l, const struct comm *c,
+static int post_check(const struct ledger *l, const struct in_comm *c,
                       const struct ledger_receive *receive)
 {
     if (l->bug.condition != NULL) {
@@ -328,7 +328,8 @@ static int post_check(const struct ledger *l, const struct comm *c,
 }
 
 /* The program's mistake, or its peer's: both ends of that comm learn of it, and nobody else suffers. */
-void ledger_misfit_note(struct ledger *l, struct comm *c, const struct message *m, uint32_t size)
+void ledger_misfit_note(struct ledger *l, struct in_comm *c, const struct in_message *m,
+                        uint32_t size)
 {
     if (!c->misfit) {
         l->misfit = (struct ledger_misfit){
@@ -349,7 +350,7 @@ bool ledger_next_misfit(struct ledger *l, struct ledger_misfit *ret_misfit)
 }
 
 /* The message came early: whole, it is done by one copy; half-read, its lane goes on in the slot. */
-static int post_early(struct ledger *l, struct comm *c, struct message *m,
+static int post_early(struct ledger *l, struct in_comm *c, struct in_message *m,
                       struct ledger_copy *ret_copy)
 {
     struct slot *s = ledger_slot_of(l, c->number, m->number);
@@ -380,7 +381,7 @@ int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
                 const struct ledger_receive *receive, uint64_t *ret_first,
                 struct ledger_copy *ret_copy)
 {
-    struct comm *c = ledger_comm_find(l, comm);
+    struct in_comm *c = ledger_comm_find(l, comm);
     int rc = post_check(l, c, receive);
 
     if (rc < 0) {
@@ -389,8 +390,8 @@ int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
     *ret_copy = (struct ledger_copy){.wanted = false};
     *ret_first = c->posted;
     for (uint32_t i = 0; i < receive->count; i++) {
-        struct message *m = &c->messages[(c->posted + i) % c->capacity];
-        *m = (struct message){
+        struct in_message *m = &c->messages[(c->posted + i) % c->capacity];
+        *m = (struct in_message){
             .number = c->posted + i,
             .first = c->posted,
             .group_count = (uint8_t)receive->count,
@@ -419,8 +420,8 @@ int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
 bool ledger_post_frame(const struct ledger *l, uint32_t comm, uint64_t message,
                        struct lane_post *ret_post)
 {
-    struct comm *c = ledger_comm_find(l, comm);
-    const struct message *m = c != NULL ? ledger_message(c, message) : NULL;
+    struct in_comm *c = ledger_comm_find(l, comm);
+    const struct in_message *m = c != NULL ? ledger_message(c, message) : NULL;
 
     if (m == NULL || m->seen || m->complete) {
         return false;
@@ -441,7 +442,7 @@ bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done)
         return false;
     }
     for (uint32_t i = 0; i < l->open_count; i++) {
-        struct comm *c = l->open[(l->done_turn + i) % l->open_count];
+        struct in_comm *c = l->open[(l->done_turn + i) % l->open_count];
         if (c->done_count == 0) {
             continue;
         }
@@ -461,7 +462,7 @@ bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done)
 /* ---- a chunk becomes true ------------------------------------------------------------------- */
 
 /* The one place where a bit goes from 0 to 1. */
-void ledger_chunk_set(struct ledger *l, struct comm *c, struct message *m, uint32_t index,
+void ledger_chunk_set(struct ledger *l, struct in_comm *c, struct in_message *m, uint32_t index,
                       uint32_t length)
 {
     if (!HOLDS(&l->bug,

@@ -25,7 +25,7 @@ static enum ledger_verdict refuse(struct ledger *l, uint32_t comm, uint64_t mess
 
 void ledger_chunk_forget(struct ledger *l, uint32_t lane)
 {
-    struct lane *x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
 
     if (x->place == READING_SLOT) {
         for (uint32_t i = 0; i < l->config.slots; i++) {
@@ -52,7 +52,7 @@ static bool claimed(const struct ledger *l, const struct lane_chunk *chunk)
     return false;
 }
 
-static bool is_set(const struct message *m, const struct lane_chunk *chunk)
+static bool is_set(const struct in_message *m, const struct lane_chunk *chunk)
 {
     const uint32_t index = chunk->offset >> chunk->grid;
 
@@ -60,9 +60,9 @@ static bool is_set(const struct message *m, const struct lane_chunk *chunk)
 }
 
 /* The posted buffer that the chunk is for; NULL: its message is done. */
-static struct message *buffer_of(struct comm *c, const struct lane_chunk *chunk)
+static struct in_message *buffer_of(struct in_comm *c, const struct lane_chunk *chunk)
 {
-    struct message *m;
+    struct in_message *m;
 
     if (ledger_message_done(c, chunk->message)) {
         return NULL;
@@ -72,7 +72,7 @@ static struct message *buffer_of(struct comm *c, const struct lane_chunk *chunk)
 }
 
 /* The first chunk of a message fixes how it is cut and, in a group, which buffer it fills. */
-static bool fits(struct comm *c, struct message *m, const struct lane_chunk *chunk)
+static bool fits(struct in_comm *c, struct in_message *m, const struct lane_chunk *chunk)
 {
     if (m->seen) {
         return m->sender_message == chunk->message && m->grid == chunk->grid &&
@@ -82,7 +82,7 @@ static bool fits(struct comm *c, struct message *m, const struct lane_chunk *chu
         return false;
     }
     for (uint32_t i = 0; i < m->group_count; i++) {
-        const struct message *other = &c->messages[(m->first + i) % c->capacity];
+        const struct in_message *other = &c->messages[(m->first + i) % c->capacity];
         if (other->seen && other->sender_message == chunk->message) {
             return false;
         }
@@ -96,7 +96,8 @@ static bool fits(struct comm *c, struct message *m, const struct lane_chunk *chu
 }
 
 /* Its first chunk tells that the message is larger than the receive that waits for it. */
-static bool is_misfit(const struct comm *c, const struct message *m, const struct lane_chunk *chunk)
+static bool is_misfit(const struct in_comm *c, const struct in_message *m,
+                      const struct lane_chunk *chunk)
 {
     return !m->seen && chunk->size > m->size && (c->group_max == 1 || chunk->tag == m->tag);
 }
@@ -111,10 +112,10 @@ static bool slot_holds(const struct ledger *l, const struct lane_chunk *chunk)
 }
 
 /* An eager chunk whose receive isn't posted yet. */
-static enum ledger_verdict begin_early(struct ledger *l, struct comm *c, uint32_t lane,
+static enum ledger_verdict begin_early(struct ledger *l, struct in_comm *c, uint32_t lane,
                                        const struct lane_chunk *chunk)
 {
-    struct lane *x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
     struct slot *s = ledger_slot_of(l, c->number, chunk->message);
 
     if (c->group_max != 1 || !slot_holds(l, chunk) || chunk->message - c->posted >= COMM_WINDOW) {
@@ -160,9 +161,9 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
                                  const struct lane_chunk *chunk, struct ledger_target *ret_target)
 {
     enum ledger_verdict verdict = check_header(l, lane, epoch, chunk);
-    struct comm *c;
-    struct message *m;
-    struct lane *x;
+    struct in_comm *c;
+    struct in_message *m;
+    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;
@@ -212,9 +213,9 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
 /* What became of the lane's place since the last turn: it may only become the bin. */
 static void look_again(struct ledger *l, uint32_t lane)
 {
-    struct lane *x = &l->lanes[lane];
-    struct comm *c = ledger_comm_find(l, x->chunk.comm);
-    const struct message *m;
+    struct in_lane *x = &l->lanes[lane];
+    struct in_comm *c = ledger_comm_find(l, x->chunk.comm);
+    const struct in_message *m;
     const struct slot *s;
 
     if (x->place == READING_BIN) {
@@ -256,7 +257,7 @@ enum ledger_verdict ledger_target(struct ledger *l, uint32_t lane, uint32_t epoc
                                                [READING_SLOT] = LEDGER_SLOT,
                                                [READING_BIN] = LEDGER_BIN};
     const enum ledger_verdict verdict = check_reading(l, lane, epoch);
-    struct lane *x;
+    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;
@@ -268,7 +269,7 @@ enum ledger_verdict ledger_target(struct ledger *l, uint32_t lane, uint32_t epoc
                                          .at = x->got,
                                          .left = x->chunk.length - x->got};
     if (x->place == READING_BUFFER) {
-        const struct message *m = buffer_of(ledger_comm_find(l, x->chunk.comm), &x->chunk);
+        const struct in_message *m = buffer_of(ledger_comm_find(l, x->chunk.comm), &x->chunk);
         if (!HOLDS(&l->bug, m != NULL && m->seen &&
                                 (uint64_t)x->chunk.offset + x->chunk.length <= m->size)) {
             return LEDGER_BROKEN;
@@ -295,7 +296,7 @@ enum ledger_verdict ledger_got(struct ledger *l, uint32_t lane, uint32_t epoch, 
 /* ---- whole ---------------------------------------------------------------------------------- */
 
 /* A verified eager chunk of a message that isn't posted: it waits in its slot. */
-static void settle_early(struct ledger *l, const struct lane *x, struct ledger_copy *copy)
+static void settle_early(struct ledger *l, const struct in_lane *x, struct ledger_copy *copy)
 {
     struct slot *s = ledger_slot_of(l, x->chunk.comm, x->chunk.message);
 
@@ -318,11 +319,11 @@ static void settle_early(struct ledger *l, const struct lane *x, struct ledger_c
     l->counters.eager_early++;
 }
 
-static enum ledger_verdict settle(struct ledger *l, struct lane *x, struct comm *c,
+static enum ledger_verdict settle(struct ledger *l, struct in_lane *x, struct in_comm *c,
                                   struct ledger_copy *copy)
 {
     struct slot *s;
-    struct message *m;
+    struct in_message *m;
 
     if (x->chunk.message >= c->posted) {
         settle_early(l, x, copy);
@@ -360,8 +361,8 @@ enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane,
 {
     enum ledger_verdict verdict = check_reading(l, lane, epoch);
     struct ledger_copy copy = {.wanted = false};
-    struct comm *c;
-    struct lane *x;
+    struct in_comm *c;
+    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;
@@ -401,10 +402,10 @@ enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane,
 /* ---- queue pairs ----------------------------------------------------------------------------- */
 
 /* The bytes are where the sender put them; it has this chunk on one queue pair at a time. */
-static enum ledger_verdict written(struct ledger *l, struct lane *x, struct ledger_copy *copy)
+static enum ledger_verdict written(struct ledger *l, struct in_lane *x, struct ledger_copy *copy)
 {
-    struct comm *c = ledger_comm_find(l, x->chunk.comm);
-    struct message *m;
+    struct in_comm *c = ledger_comm_find(l, x->chunk.comm);
+    struct in_message *m;
     struct slot *s;
 
     if (c == NULL) {
@@ -437,7 +438,7 @@ enum ledger_verdict ledger_on_written(struct ledger *l, struct mono now, uint32_
 {
     enum ledger_verdict verdict = check_header(l, lane, epoch, chunk);
     struct ledger_copy copy = {.wanted = false};
-    struct lane *x;
+    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;

@@ -14,7 +14,7 @@ enum reading_place {
     READING_BIN,
 };
 
-struct lane {
+struct in_lane {
     bool open;
     uint32_t epoch;
     uint64_t taken;
@@ -43,7 +43,7 @@ struct slot {
 
 /* A posted buffer. Entries are numbered like messages: a group of n takes n numbers. With one buffer a
  * group, entry and message are the same; else the sender says which message goes to which buffer. */
-struct message {
+struct in_message {
     uint64_t number, first;
     uint64_t sender_message; /* that goes here, if seen */
     uint32_t done_mask;      /* in the group's first entry: bit k: message first + k is complete */
@@ -66,7 +66,7 @@ struct done {
     uint32_t sizes[COMM_GROUP_MAX];
 };
 
-struct comm {
+struct in_comm {
     uint32_t number, group_max, capacity;
     uint32_t place; /* in ledger.open */
     uint64_t placed, posted;
@@ -80,7 +80,7 @@ struct comm {
     struct mono repeat_at;
     uint32_t done_head, done_count;
     struct done done[COMM_WINDOW];
-    struct message messages[]; /* capacity, by number */
+    struct in_message messages[]; /* capacity, by number */
 };
 
 struct refused {
@@ -91,11 +91,11 @@ struct refused {
 
 struct ledger {
     struct ledger_config config;
-    struct lane lanes[LANE_MAX];
+    struct in_lane lanes[LANE_MAX];
     struct slot slots[LANE_EAGER_SLOTS_MAX];
-    uint32_t slots_used; /* bit k: slots[k] isn't empty; for most messages all are */
-    struct comm **comms; /* config.comms places */
-    struct comm *
+    uint32_t slots_used;    /* bit k: slots[k] isn't empty; for most messages all are */
+    struct in_comm **comms; /* config.comms places */
+    struct in_comm *
         *open; /* the same ones, open_count of them, so that nobody looks at empty places */
     uint32_t open_count;
     bool displaced; /* some comm doesn't lie at its number's place */
@@ -121,15 +121,16 @@ static inline void slot_become(struct ledger *l, struct slot *s, enum slot_state
     l->slots_used = state == SLOT_EMPTY ? l->slots_used & ~bit : l->slots_used | bit;
 }
 
-struct comm *ledger_comm_find(const struct ledger *l, uint32_t number);
+struct in_comm *ledger_comm_find(const struct ledger *l, uint32_t number);
 bool ledger_comm_was(const struct ledger *l, uint32_t number);
-struct message *ledger_message(struct comm *c, uint64_t number);
+struct in_message *ledger_message(struct in_comm *c, uint64_t number);
 /* A message of that size came for that receive. */
-void ledger_misfit_note(struct ledger *l, struct comm *c, const struct message *m, uint32_t size);
+void ledger_misfit_note(struct ledger *l, struct in_comm *c, const struct in_message *m,
+                        uint32_t size);
 /* That message is complete: nothing may be written for it. */
-bool ledger_message_done(struct comm *c, uint64_t number);
+bool ledger_message_done(struct in_comm *c, uint64_t number);
 struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message);
-void ledger_chunk_set(struct ledger *l, struct comm *c, struct message *m, uint32_t index,
+void ledger_chunk_set(struct ledger *l, struct in_comm *c, struct in_message *m, uint32_t index,
                       uint32_t length);
 /* The lane reads nothing any more: its claims lapse. */
 void ledger_chunk_forget(struct ledger *l, uint32_t lane);
@@ -137,4 +138,4 @@ void ledger_report_init(struct ledger *l);
 /* Everything is news again. */
 void ledger_report_all(struct ledger *l);
 void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint32_t bytes);
-void ledger_window_update(struct ledger *l, struct comm *c);
+void ledger_window_update(struct ledger *l, struct in_comm *c);

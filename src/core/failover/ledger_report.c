@@ -34,7 +34,7 @@ void ledger_report_again(struct ledger *l)
 
 void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint32_t bytes)
 {
-    struct lane *x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
 
     if (x->unreported_chunks == 0) {
         x->unreported_since = now;
@@ -44,7 +44,7 @@ void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint3
 }
 
 /* What may be on its way is a window above what has arrived. */
-void ledger_window_update(struct ledger *l, struct comm *c)
+void ledger_window_update(struct ledger *l, struct in_comm *c)
 {
     const uint64_t granted =
         c->window > UINT64_MAX - c->unique ? UINT64_MAX : c->unique + c->window;
@@ -59,7 +59,7 @@ void ledger_window_update(struct ledger *l, struct comm *c)
 
 void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes)
 {
-    struct comm *c = ledger_comm_find(l, comm);
+    struct in_comm *c = ledger_comm_find(l, comm);
 
     if (c != NULL && c->window != bytes) {
         c->window = bytes;
@@ -69,7 +69,7 @@ void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes)
 
 bool ledger_comm_arrived(const struct ledger *l, uint32_t comm, uint64_t *ret_bytes)
 {
-    const struct comm *c = ledger_comm_find(l, comm);
+    const struct in_comm *c = ledger_comm_find(l, comm);
 
     if (c == NULL) {
         return false;
@@ -78,7 +78,7 @@ bool ledger_comm_arrived(const struct ledger *l, uint32_t comm, uint64_t *ret_by
     return true;
 }
 
-static bool lane_due(const struct ledger *l, const struct lane *x, struct mono now)
+static bool lane_due(const struct ledger *l, const struct in_lane *x, struct mono now)
 {
     return x->open && x->unreported_chunks > 0 &&
            (x->unreported_chunks >= l->config.report_chunks ||
@@ -92,7 +92,7 @@ static void repeats(struct ledger *l, struct mono now)
     struct mono next = MONO_NEVER;
 
     for (uint32_t i = 0; i < l->open_count; i++) {
-        struct comm *c = l->open[i];
+        struct in_comm *c = l->open[i];
         if (c->repeat_at.ns == INT64_MAX) {
             continue;
         }
@@ -111,10 +111,10 @@ static void repeats(struct ledger *l, struct mono now)
     l->repeat_at = next;
 }
 
-static struct comm *comm_with_news(struct ledger *l)
+static struct in_comm *comm_with_news(struct ledger *l)
 {
     for (uint32_t i = 0; l->news && i < l->open_count; i++) {
-        struct comm *c = l->open[(l->report_turn + i) % l->open_count];
+        struct in_comm *c = l->open[(l->report_turn + i) % l->open_count];
         if (c->news) {
             l->report_turn = c->place;
             return c;
@@ -127,7 +127,7 @@ static struct comm *comm_with_news(struct ledger *l)
 bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                         int *ret_lane)
 {
-    struct comm *c;
+    struct in_comm *c;
     bool due = false;
 
     if (!mono_before(now, l->repeat_at)) {
@@ -153,7 +153,7 @@ bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *r
         ret_report->granted = c->granted;
     }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        struct lane *x = &l->lanes[i];
+        struct in_lane *x = &l->lanes[i];
         if (!x->open || x->taken == x->taken_reported) {
             continue;
         }
@@ -183,7 +183,7 @@ struct mono ledger_deadline(const struct ledger *l)
         return (struct mono){INT64_MIN};
     }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct lane *x = &l->lanes[i];
+        const struct in_lane *x = &l->lanes[i];
         if (!x->open || x->unreported_chunks == 0) {
             continue;
         }

@@ -22,8 +22,8 @@ struct sender *sender_new(const struct sender_config *config)
         return NULL;
     }
     s->config = *config;
-    s->comms = calloc(config->comms, sizeof(struct comm *));
-    s->open = calloc(config->comms, sizeof(struct comm *));
+    s->comms = calloc(config->comms, sizeof(struct out_comm *));
+    s->open = calloc(config->comms, sizeof(struct out_comm *));
     if (s->comms == NULL || s->open == NULL) {
         sender_free(s);
         return NULL;
@@ -36,7 +36,7 @@ void sender_large(struct sender *s, bool on)
     s->large = on;
 }
 
-static void comm_free(struct comm *c)
+static void comm_free(struct out_comm *c)
 {
     if (c != NULL) {
         free(c->posts);
@@ -102,9 +102,9 @@ bool sender_on_their_way(const struct sender *s)
 
 /* ---- comms --------------------------------------------------------------------------------- */
 
-struct comm *sender_comm_find(const struct sender *s, uint32_t number)
+struct out_comm *sender_comm_find(const struct sender *s, uint32_t number)
 {
-    struct comm *c = s->comms[number % s->config.comms];
+    struct out_comm *c = s->comms[number % s->config.comms];
 
     return c != NULL && c->number == number ? c : NULL;
 }
@@ -113,7 +113,7 @@ struct comm *sender_comm_find(const struct sender *s, uint32_t number)
  * says. The receiver is told of none that was skipped. */
 int64_t sender_comm_open(struct sender *s, uint32_t group_max)
 {
-    struct comm *c;
+    struct out_comm *c;
 
     if (group_max == 0 || group_max > COMM_GROUP_MAX) {
         return -EINVAL;
@@ -144,9 +144,9 @@ int64_t sender_comm_open(struct sender *s, uint32_t group_max)
     return c->number;
 }
 
-static void move_to(struct sender *s, struct comm *c, uint32_t place)
+static void move_to(struct sender *s, struct out_comm *c, uint32_t place)
 {
-    struct comm *other = s->open[place];
+    struct out_comm *other = s->open[place];
 
     s->open[c->place] = other;
     other->place = c->place;
@@ -154,14 +154,14 @@ static void move_to(struct sender *s, struct comm *c, uint32_t place)
     c->place = place;
 }
 
-static void comm_busy(struct sender *s, struct comm *c)
+static void comm_busy(struct sender *s, struct out_comm *c)
 {
     if (c->place >= s->busy_count) {
         move_to(s, c, s->busy_count++);
     }
 }
 
-static void comm_idle(struct sender *s, struct comm *c)
+static void comm_idle(struct sender *s, struct out_comm *c)
 {
     if (c->place < s->busy_count) {
         move_to(s, c, --s->busy_count);
@@ -180,14 +180,14 @@ uint32_t sender_busy_comm(const struct sender *s, uint32_t index)
 
 bool sender_comm_confirmed(const struct sender *s, uint32_t number)
 {
-    const struct comm *c = sender_comm_find(s, number);
+    const struct out_comm *c = sender_comm_find(s, number);
 
     return c != NULL && c->confirmed;
 }
 
 bool sender_comm_idle(const struct sender *s, uint32_t number)
 {
-    const struct comm *c = sender_comm_find(s, number);
+    const struct out_comm *c = sender_comm_find(s, number);
 
     return c == NULL || c->placed == c->count;
 }
@@ -195,7 +195,7 @@ bool sender_comm_idle(const struct sender *s, uint32_t number)
 bool sender_comm_progress(const struct sender *s, uint32_t number, uint64_t *ret_sent,
                           uint64_t *ret_placed)
 {
-    const struct comm *c = sender_comm_find(s, number);
+    const struct out_comm *c = sender_comm_find(s, number);
 
     if (c == NULL) {
         return false;
@@ -210,7 +210,7 @@ bool sender_comm_progress(const struct sender *s, uint32_t number, uint64_t *ret
 }
 
 /* What the message still has in the pool. */
-static uint64_t message_pending(const struct message *m)
+static uint64_t message_pending(const struct out_message *m)
 {
     uint64_t bytes = 0;
 
@@ -223,7 +223,7 @@ static uint64_t message_pending(const struct message *m)
     return bytes;
 }
 
-static void message_end(struct sender *s, struct comm *c, struct message *m)
+static void message_end(struct sender *s, struct out_comm *c, struct out_message *m)
 {
     if (!m->used) {
         return;
@@ -240,14 +240,14 @@ static void message_end(struct sender *s, struct comm *c, struct message *m)
 
 void sender_comm_close(struct sender *s, uint32_t number)
 {
-    struct comm *c = sender_comm_find(s, number);
+    struct out_comm *c = sender_comm_find(s, number);
 
     if (c == NULL) {
         return;
     }
     s->undone -= c->placed - c->done;
     for (uint32_t i = 0; i < COMM_WINDOW; i++) {
-        struct message *m = &c->messages[i];
+        struct out_message *m = &c->messages[i];
         m->eager = m->eager && c->peer_closed; /* else the receiver may still hold its slot */
         message_end(s, c, m);
     }
@@ -259,7 +259,7 @@ void sender_comm_close(struct sender *s, uint32_t number)
 
 void sender_on_peer_close(struct sender *s, uint32_t number)
 {
-    struct comm *c = sender_comm_find(s, number);
+    struct out_comm *c = sender_comm_find(s, number);
 
     if (c != NULL) {
         c->peer_closed = true;
@@ -274,9 +274,9 @@ void sender_on_peer_close(struct sender *s, uint32_t number)
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-struct message *sender_message(struct comm *c, uint64_t number)
+struct out_message *sender_message(struct out_comm *c, uint64_t number)
 {
-    struct message *m = &c->messages[number % COMM_WINDOW];
+    struct out_message *m = &c->messages[number % COMM_WINDOW];
 
     return m->used && m->number == number ? m : NULL;
 }
@@ -284,8 +284,8 @@ struct message *sender_message(struct comm *c, uint64_t number)
 int sender_send(struct sender *s, struct mono now, uint32_t number,
                 const struct sender_message *message, uint64_t *ret_message)
 {
-    struct comm *c = sender_comm_find(s, number);
-    struct message *m;
+    struct out_comm *c = sender_comm_find(s, number);
+    struct out_message *m;
 
     if (c == NULL || message->size > LANE_MESSAGE_SIZE_MAX) {
         return -EINVAL;
@@ -297,7 +297,7 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
         return -EAGAIN;
     }
     m = &c->messages[c->count % COMM_WINDOW];
-    *m = (struct message){
+    *m = (struct out_message){
         .used = true,
         .number = c->count,
         .source = message->source,
@@ -318,11 +318,11 @@ bool sender_next_done(struct sender *s, struct sender_done *ret_done)
 {
     for (uint32_t i = 0; s->undone > 0 && i < s->busy_count; i++) {
         const uint32_t place = (s->done_turn + i) % s->busy_count;
-        struct comm *c = s->open[place];
+        struct out_comm *c = s->open[place];
         if (c->done == c->placed) {
             continue;
         }
-        const struct message *m = &c->messages[c->done % COMM_WINDOW];
+        const struct out_message *m = &c->messages[c->done % COMM_WINDOW];
         *ret_done =
             (struct sender_done){.comm = c->number, .message = m->number, .cookie = m->cookie};
         c->done++;
@@ -338,14 +338,14 @@ bool sender_next_done(struct sender *s, struct sender_done *ret_done)
 
 bool sender_source_needed(const struct sender *s, uint32_t number, uint64_t message)
 {
-    struct comm *c = sender_comm_find(s, number);
+    struct out_comm *c = sender_comm_find(s, number);
 
     return c != NULL && message >= c->placed && sender_message(c, message) != NULL;
 }
 
 bool sender_placed(const struct sender *s, uint32_t number, uint64_t message)
 {
-    const struct comm *c = sender_comm_find(s, number);
+    const struct out_comm *c = sender_comm_find(s, number);
 
     return c != NULL && message < c->placed;
 }
@@ -354,7 +354,7 @@ bool sender_placed(const struct sender *s, uint32_t number, uint64_t message)
 
 int sender_on_report(struct sender *s, struct mono now, const struct lane_report *r)
 {
-    struct comm *c = sender_comm_find(s, r->comm);
+    struct out_comm *c = sender_comm_find(s, r->comm);
 
     (void)now;
     if (r->comm == LANE_COMM_NONE || c == NULL) {
@@ -371,7 +371,7 @@ int sender_on_report(struct sender *s, struct mono now, const struct lane_report
     c->confirmed = true;
     c->posted = r->posted > c->posted ? r->posted : c->posted;
     for (; c->placed < r->placed; c->placed++) {
-        struct message *m = sender_message(c, c->placed);
+        struct out_message *m = sender_message(c, c->placed);
         if (!HOLDS(&s->bug, m != NULL) || m->fresh == 0 || m->fresh < m->chunks) {
             return -EPROTO; /* not even sent whole */
         }
@@ -385,7 +385,7 @@ int sender_on_report(struct sender *s, struct mono now, const struct lane_report
 int sender_on_progress(struct sender *s, struct mono now, uint32_t number, uint64_t placed,
                        uint64_t posted, uint64_t granted)
 {
-    const struct comm *c = sender_comm_find(s, number);
+    const struct out_comm *c = sender_comm_find(s, number);
 
     return c == NULL
                ? 0

@@ -6,8 +6,8 @@
 
 bool sender_return(struct sender *s, const struct entry *e)
 {
-    struct comm *c = sender_comm_find(s, e->comm);
-    struct message *m = c != NULL ? sender_message(c, e->message) : NULL;
+    struct out_comm *c = sender_comm_find(s, e->comm);
+    struct out_message *m = c != NULL ? sender_message(c, e->message) : NULL;
 
     if (m == NULL || bit_get(m->taken, e->index) || !bit_get(m->sent, e->index)) {
         return false; /* done, taken elsewhere, or in the pool already */
@@ -23,8 +23,8 @@ bool sender_return(struct sender *s, const struct entry *e)
 
 void sender_withdraw(struct sender *s, const struct entry *e)
 {
-    struct comm *c = sender_comm_find(s, e->comm);
-    struct message *m = c != NULL ? sender_message(c, e->message) : NULL;
+    struct out_comm *c = sender_comm_find(s, e->comm);
+    struct out_message *m = c != NULL ? sender_message(c, e->message) : NULL;
 
     if (m != NULL && !bit_get(m->sent, e->index)) {
         bit_set(m->sent, e->index);
@@ -37,7 +37,7 @@ void sender_withdraw(struct sender *s, const struct entry *e)
 
 /* ---- groups: which buffer is whose ----------------------------------------------------------- */
 
-static struct post *post_at(const struct comm *c, uint64_t number)
+static struct post *post_at(const struct out_comm *c, uint64_t number)
 {
     return &c->posts[number % ((uint64_t)COMM_WINDOW * 2 * c->group_max)];
 }
@@ -51,7 +51,7 @@ static bool post_equal(const struct lane_post *a, const struct lane_post *b)
 
 int sender_on_post(struct sender *s, const struct lane_post *post)
 {
-    struct comm *c = sender_comm_find(s, post->comm);
+    struct out_comm *c = sender_comm_find(s, post->comm);
     struct post *p;
 
     if (c == NULL || post->first + post->index < c->placed) {
@@ -70,7 +70,7 @@ int sender_on_post(struct sender *s, const struct lane_post *post)
 }
 
 /* Messages take, in their order, the first free buffer of their group with their tag. */
-static bool match(struct comm *c, struct message *m)
+static bool match(struct out_comm *c, struct out_message *m)
 {
     const struct post *any;
     uint64_t first = 0;
@@ -79,7 +79,7 @@ static bool match(struct comm *c, struct message *m)
         return true;
     }
     if (m->number > 0 && m->number > c->placed) {
-        const struct message *before = sender_message(c, m->number - 1);
+        const struct out_message *before = sender_message(c, m->number - 1);
         if (before != NULL && !before->matched) {
             return false; /* in order: else two of one tag could swap */
         }
@@ -128,14 +128,14 @@ static int slot_free(const struct sender *s, uint32_t size)
 
 /* Does what the receiver granted suffice? Small messages need no grant: they cost less than to ask. Nor does a chunk while
  * none is on its way: the receiver can't know how large the next one is, and it alone could grant more. */
-static bool is_granted(const struct comm *c, const struct message *m, uint32_t length)
+static bool is_granted(const struct out_comm *c, const struct out_message *m, uint32_t length)
 {
     return c->granted == UINT64_MAX || c->started + length <= c->granted || c->on_lanes == 0 ||
            m->size <= LANE_EAGER_SIZE_MAX;
 }
 
 /* May its next fresh chunk go? */
-static bool may_start(struct sender *s, struct comm *c, struct message *m, uint32_t wanted,
+static bool may_start(struct sender *s, struct out_comm *c, struct out_message *m, uint32_t wanted,
                       bool *ret_eager)
 {
     const uint8_t grid = m->grid != 0 ? m->grid : lane_grid(m->size, wanted);
@@ -160,7 +160,7 @@ static uint32_t lanes_of(const struct sender *s, uint32_t comm, uint64_t message
     uint32_t lanes = 0;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct lane *x = &s->lanes[i];
+        const struct out_lane *x = &s->lanes[i];
         for (uint32_t k = 0; k < x->count; k++) {
             const struct entry *e = &x->entries[(x->head + k) % SENDER_LANE_CHUNKS];
             if (e->comm == comm && e->message == message && e->index == index) {
@@ -171,8 +171,8 @@ static uint32_t lanes_of(const struct sender *s, uint32_t comm, uint64_t message
     return lanes;
 }
 
-static void describe(const struct comm *c, const struct message *m, uint32_t index, uint8_t grid,
-                     struct sender_chunk *ret)
+static void describe(const struct out_comm *c, const struct out_message *m, uint32_t index,
+                     uint8_t grid, struct sender_chunk *ret)
 {
     const uint32_t offset = index << grid;
 
@@ -191,11 +191,11 @@ static void describe(const struct comm *c, const struct message *m, uint32_t ind
     memcpy(ret->rkey, m->rkey, sizeof(m->rkey));
 }
 
-static bool next_returned(struct sender *s, struct comm *c, uint32_t usable,
+static bool next_returned(struct sender *s, struct out_comm *c, uint32_t usable,
                           struct sender_chunk *ret)
 {
     for (uint64_t number = c->placed; c->returned > 0 && number < c->count; number++) {
-        struct message *m = sender_message(c, number);
+        struct out_message *m = sender_message(c, number);
         if (m == NULL || m->returned == 0) {
             continue;
         }
@@ -216,10 +216,10 @@ static bool next_returned(struct sender *s, struct comm *c, uint32_t usable,
 }
 
 /* In a comm, messages go in order; small ones of others may go first. */
-static bool next_fresh(struct sender *s, struct comm *c, uint32_t wanted, bool small,
+static bool next_fresh(struct sender *s, struct out_comm *c, uint32_t wanted, bool small,
                        struct sender_chunk *ret)
 {
-    struct message *m;
+    struct out_message *m;
     bool eager;
 
     if (c->cursor >= c->count) {
@@ -243,14 +243,14 @@ bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
         return false;
     }
     for (uint32_t i = 0; s->returned > 0 && i < s->busy_count; i++) {
-        struct comm *c = s->open[i];
+        struct out_comm *c = s->open[i];
         if (c->returned > 0 && next_returned(s, c, usable, ret_chunk)) {
             return true;
         }
     }
     for (int small = 1; small >= 0; small--) {
         for (uint32_t i = 0; i < s->busy_count; i++) {
-            struct comm *c = s->open[(s->turn + i) % s->busy_count];
+            struct out_comm *c = s->open[(s->turn + i) % s->busy_count];
             if (next_fresh(s, c, wanted_size, small, ret_chunk)) {
                 return true;
             }
@@ -261,7 +261,7 @@ bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
 
 /* ---- binding ----------------------------------------------------------------------------------- */
 
-static void cut(struct sender *s, struct message *m, const struct sender_chunk *chunk)
+static void cut(struct sender *s, struct out_message *m, const struct sender_chunk *chunk)
 {
     m->grid = LANE_CHUNK_SHIFT_MIN;
     while (m->grid < LANE_CHUNK_SHIFT_MAX && chunk->length > 1u << m->grid) {
@@ -277,8 +277,8 @@ static void cut(struct sender *s, struct message *m, const struct sender_chunk *
     }
 }
 
-static void on_lane(struct sender *s, struct mono now, struct lane *x, struct comm *c,
-                    struct message *m, const struct sender_chunk *chunk)
+static void on_lane(struct sender *s, struct mono now, struct out_lane *x, struct out_comm *c,
+                    struct out_message *m, const struct sender_chunk *chunk)
 {
     const uint32_t index = chunk->offset >> m->grid;
     struct entry *e = &x->entries[(x->head + x->count) % SENDER_LANE_CHUNKS];
@@ -322,9 +322,9 @@ static void on_lane(struct sender *s, struct mono now, struct lane *x, struct co
 int sender_bind(struct sender *s, struct mono now, const struct sender_chunk *chunk, uint32_t lane,
                 struct lane_chunk *ret_header)
 {
-    struct comm *c = sender_comm_find(s, chunk->comm);
-    struct message *m = c != NULL ? sender_message(c, chunk->message) : NULL;
-    struct lane *x;
+    struct out_comm *c = sender_comm_find(s, chunk->comm);
+    struct out_message *m = c != NULL ? sender_message(c, chunk->message) : NULL;
+    struct out_lane *x;
 
     if (m == NULL || lane >= LANE_MAX || !s->lanes[lane].open || (chunk->not_on >> lane & 1)) {
         return -EINVAL;

@@ -6,7 +6,7 @@
 
 /* A chunk's bit in `sent`: needs no sending (now); in `taken`: the receiver has it. So the pool is what
  * is clear in `sent`, and returning a chunk is clearing its bit: nothing to queue, nothing to bound. */
-struct message {
+struct out_message {
     uint64_t number;
     bool used;
     bool eager;
@@ -33,7 +33,7 @@ struct post {
     struct lane_post post;
 };
 
-struct comm {
+struct out_comm {
     uint32_t number, group_max;
     uint32_t place; /* in sender.open */
     bool confirmed;
@@ -45,7 +45,7 @@ struct comm {
     uint64_t cursor;                         /* messages below are wholly sent once */
     uint64_t done;                           /* messages below were handed out as done */
     uint32_t returned;                       /* chunks that came back, in all its messages */
-    struct message messages[COMM_WINDOW];
+    struct out_message messages[COMM_WINDOW];
     struct post *posts; /* COMM_WINDOW * 2 * group_max, by message number; NULL: needs none */
 };
 
@@ -61,7 +61,7 @@ struct entry {
     struct mono bound;
 };
 
-struct lane {
+struct out_lane {
     bool open;
     bool held;    /* RC: down, waits for its fence */
     bool doubted; /* what is on it is on no lane that counts */
@@ -74,9 +74,10 @@ struct lane {
 
 struct sender {
     struct sender_config config;
-    struct lane lanes[LANE_MAX];
-    struct comm **comms; /* by number modulo config.comms */
-    struct comm **open;  /* the same ones, comm_count of them; first the busy ones: those whose */
+    struct out_lane lanes[LANE_MAX];
+    struct out_comm **comms; /* by number modulo config.comms */
+    struct out_comm *
+        *open;           /* the same ones, comm_count of them; first the busy ones: those whose */
     uint32_t busy_count; /* messages aren't all done. Nobody looks at empty places or idle comms */
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
@@ -91,8 +92,8 @@ struct sender {
     struct bug_note bug;
 };
 
-struct comm *sender_comm_find(const struct sender *s, uint32_t number);
-struct message *sender_message(struct comm *c, uint64_t number);
+struct out_comm *sender_comm_find(const struct sender *s, uint32_t number);
+struct out_message *sender_message(struct out_comm *c, uint64_t number);
 /* The chunk goes back to the pool. False: it is there, or needs no sending any more. */
 bool sender_return(struct sender *s, const struct entry *entry);
 /* It needs no sending any more: out of the pool, if it is there. */
@@ -110,7 +111,7 @@ static inline void bit_clear(uint64_t *bits, uint32_t index)
     bits[index / 64] &= ~(1ULL << index % 64);
 }
 /* Bytes of that chunk. */
-static inline uint32_t chunk_length(const struct message *m, uint32_t index)
+static inline uint32_t chunk_length(const struct out_message *m, uint32_t index)
 {
     const uint64_t offset = (uint64_t)index << m->grid;
 

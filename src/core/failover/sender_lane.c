@@ -9,7 +9,7 @@
 
 int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
 {
-    struct lane *x;
+    struct out_lane *x;
 
     if (lane >= LANE_MAX) {
         return -EINVAL;
@@ -38,17 +38,17 @@ int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
     return 0;
 }
 
-static struct entry *lane_entry(struct lane *x, uint32_t i)
+static struct entry *lane_entry(struct out_lane *x, uint32_t i)
 {
     return &x->entries[(x->head + i) % SENDER_LANE_CHUNKS];
 }
 
 /* Is a chunk of this lane's on another live lane that nobody doubts, and not only to ask how that one is? Only doubled ones can
  * be. */
-static bool elsewhere(struct sender *s, const struct lane *but, const struct entry *e)
+static bool elsewhere(struct sender *s, const struct out_lane *but, const struct entry *e)
 {
     for (uint32_t i = 0; e->doubled && i < LANE_MAX; i++) {
-        struct lane *x = &s->lanes[i];
+        struct out_lane *x = &s->lanes[i];
         for (uint32_t k = 0; x != but && !x->doubted && k < x->count; k++) {
             const struct entry *other = lane_entry(x, k);
             if (other->comm == e->comm && other->message == e->message &&
@@ -60,11 +60,11 @@ static bool elsewhere(struct sender *s, const struct lane *but, const struct ent
     return false;
 }
 
-static void lane_empty(struct sender *s, struct lane *x)
+static void lane_empty(struct sender *s, struct out_lane *x)
 {
     for (uint32_t i = 0; i < x->count; i++) {
         const struct entry *e = lane_entry(x, i);
-        struct comm *c = sender_comm_find(s, e->comm);
+        struct out_comm *c = sender_comm_find(s, e->comm);
         if (c != NULL) {
             c->on_lanes--;
         }
@@ -79,7 +79,7 @@ static void lane_empty(struct sender *s, struct lane *x)
 
 void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
 {
-    struct lane *x;
+    struct out_lane *x;
 
     if (lane >= LANE_MAX || s->lanes[lane].epoch != epoch || !s->lanes[lane].open) {
         return;
@@ -93,7 +93,7 @@ void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
     }
 }
 
-static uint32_t offer_again(struct sender *s, struct lane *x)
+static uint32_t offer_again(struct sender *s, struct out_lane *x)
 {
     uint32_t count = 0;
 
@@ -119,7 +119,7 @@ uint32_t sender_on_suspect(struct sender *s, uint32_t lane)
 
 void sender_on_trusted(struct sender *s, uint32_t lane)
 {
-    struct lane *x;
+    struct out_lane *x;
 
     if (lane >= LANE_MAX || !s->lanes[lane].open || !s->lanes[lane].doubted) {
         return;
@@ -160,7 +160,7 @@ bool sender_double(struct sender *s, uint32_t lane)
 
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)
 {
-    struct lane *x;
+    struct out_lane *x;
     struct entry *e;
 
     if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs || s->pending > 0 ||
@@ -177,7 +177,7 @@ bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)
 
 void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info)
 {
-    const struct lane *x;
+    const struct out_lane *x;
 
     if (lane >= LANE_MAX) {
         *ret_info = (struct sender_lane_info){.oldest = MONO_NEVER};
@@ -198,11 +198,11 @@ void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_
 
 /* ---- facts from the receiver ----------------------------------------------------------------- */
 
-static void take(struct sender *s, struct lane *x, struct sender_acked *acked)
+static void take(struct sender *s, struct out_lane *x, struct sender_acked *acked)
 {
     const struct entry *e = lane_entry(x, 0);
-    struct comm *c = sender_comm_find(s, e->comm);
-    struct message *m = c != NULL ? sender_message(c, e->message) : NULL;
+    struct out_comm *c = sender_comm_find(s, e->comm);
+    struct out_message *m = c != NULL ? sender_message(c, e->message) : NULL;
 
     acked->chunks++;
     acked->bytes += e->bytes;
@@ -226,7 +226,7 @@ int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t e
                     uint64_t taken, struct sender_acked *ret_acked)
 {
     struct sender_acked acked = {.sent = now};
-    struct lane *x;
+    struct out_lane *x;
 
     if (lane >= LANE_MAX || (epoch == s->lanes[lane].epoch && taken > s->lanes[lane].sent)) {
         return -EPROTO;
@@ -245,7 +245,7 @@ int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t e
 int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t taken)
 {
     struct sender_acked acked;
-    struct lane *x;
+    struct out_lane *x;
 
     if (lane >= LANE_MAX || !s->config.queue_pairs) {
         return -EPROTO;

@@ -22,7 +22,7 @@ uint32_t discovery_seq(uint32_t generation, uint8_t port, uint8_t ttl, uint32_t 
 
 void discovery_send(struct mesh *m, int edge, uint16_t source_port, uint32_t seq, uint8_t ttl)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
 
     mesh_send_push(m, &(struct send_entry){.edge = edge,
                                            .local = e->local,
@@ -38,7 +38,7 @@ void discovery_send(struct mesh *m, int edge, uint16_t source_port, uint32_t seq
 
 /* A dead way doesn't tell where it goes: to learn the ways now would be to forget it, and to say
  * that its fault is over. It is left for later; where nothing was ever learnt, not for ever. */
-static bool learn_later(const struct edge *e, struct mono now)
+static bool learn_later(const struct mesh_edge *e, struct mono now)
 {
     for (uint8_t p = 0; p < e->path_count; p++) {
         const struct path_half *half = &e->out[p].half;
@@ -52,7 +52,7 @@ static bool learn_later(const struct edge *e, struct mono now)
 
 static void adopt(struct mesh *m, struct mono now, int edge, const struct discovery *d)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     uint8_t ports[EDGE_PATH_MAX];
     uint32_t count;
 
@@ -108,7 +108,7 @@ static int next_edge(const struct mesh *m, struct mono now, uint32_t local)
 
     for (int edge = (int)local * m->config.edge_limit;
          edge < (int)(local + 1) * m->config.edge_limit; edge++) {
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
 
         if (e->used && !e->silent && e->fresh && e->discover_next.ns <= now.ns &&
             !learn_later(e, now) &&
@@ -184,7 +184,7 @@ static void verify(struct mesh *m, struct mono now, uint32_t local)
     for (uint32_t tries = 0; tries < count; tries++) {
         const uint32_t at = nic->verify_next++ % count;
         const int edge = (int)local * m->config.edge_limit + (int)(at / m->config.path_limit);
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
         const uint8_t p = (uint8_t)(at % m->config.path_limit);
         const struct path_out *out = &e->out[p];
         const uint8_t ttl = (uint8_t)(out->hop_count / 2 + 1); /* the middle: where ways differ */
@@ -201,7 +201,7 @@ static void verify(struct mesh *m, struct mono now, uint32_t local)
 
 static bool verify_answer(struct mesh *m, struct mono now, int edge, uint32_t seq, uint32_t router)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const uint8_t ttl = (uint8_t)seq, p = (uint8_t)(seq >> 8) & 0x3f;
 
     if ((seq & (TRACE_FLAG | VERIFY_FLAG)) != VERIFY_FLAG || p >= e->path_count || ttl == 0 ||
@@ -260,7 +260,7 @@ struct mono discovery_due(const struct mesh *m, uint32_t local)
 
 void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct discovery *d = &m->nics[e->local].discovery;
     const uint8_t ttl = (uint8_t)seq, port = (uint8_t)(seq >> 8) & 0x3f;
 

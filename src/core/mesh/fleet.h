@@ -8,7 +8,7 @@
 #define LEAF_UNKNOWN UINT16_MAX
 
 /* One NIC of the fleet. Ids ascend strictly. */
-struct node_peer {
+struct mesh_peer {
     struct nic_id nic;
     struct host_id host;
     uint16_t rail;
@@ -18,7 +18,7 @@ struct node_peer {
 /* A router's address with its place in the fabric, where the fleet file names routers: lets
  * findings say "trunk leaf 0 - spine 2" instead of two addresses. A router has as many entries as
  * addresses. */
-struct node_router {
+struct mesh_router {
     uint8_t address[16];
     uint32_t place; /* PLACE_LEAF or PLACE_SPINE */
     uint32_t number;
@@ -26,13 +26,13 @@ struct node_router {
 
 /* Borrowed: must stay valid and unchanged until the next list is given or node_free. Shared by all
  * nodes of a simulation. */
-struct node_fleet {
+struct mesh_fleet {
     uint64_t seed; /* of the rings: alike on every host */
-    const struct node_peer *peers;
+    const struct mesh_peer *peers;
     uint32_t peer_count; /* NICs of the whole fleet, own ones included */
     uint32_t router_count;
-    const struct node_router *routers;
+    const struct mesh_router *routers;
 };
 
 /* Index of a NIC in the list, UINT32_MAX when it isn't there. O(log N). */
-uint32_t fleet_find(const struct node_fleet *fleet, struct nic_id nic);
+uint32_t fleet_find(const struct mesh_fleet *fleet, struct nic_id nic);

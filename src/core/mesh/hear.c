@@ -5,14 +5,14 @@
 
 #define SEQ_WINDOW 64
 
-static struct sent_slot *sent_find(struct edge *e, uint8_t path, uint32_t seq)
+static struct sent_slot *sent_find(struct mesh_edge *e, uint8_t path, uint32_t seq)
 {
     struct sent_slot *slot = path < EDGE_PATH_MAX ? &e->out[path].sent[seq % SLOT_COUNT] : NULL;
 
     return slot && slot->seq == seq && slot->state != SENT_NONE ? slot : NULL;
 }
 
-static struct heard_slot *heard_find(struct edge *e, uint8_t path, uint32_t seq)
+static struct heard_slot *heard_find(struct mesh_edge *e, uint8_t path, uint32_t seq)
 {
     struct heard_slot *slot = path < EDGE_PATH_MAX ? &e->in[path].heard[seq % SLOT_COUNT] : NULL;
 
@@ -22,7 +22,7 @@ static struct heard_slot *heard_find(struct edge *e, uint8_t path, uint32_t seq)
 /* Proof that the packet was made after something that we sent in the last seconds: it can't be a
  * replay of old times.
  */
-static bool knows_us(struct edge *e, const struct probe *probe)
+static bool knows_us(struct mesh_edge *e, const struct probe *probe)
 {
     return probe->heard.present && sent_find(e, probe->heard.path, probe->heard.seq) != NULL;
 }
@@ -44,7 +44,7 @@ static void window_reset(struct path_in *in, uint32_t seq)
 /* False: a replay, or out of any window. */
 static bool window_accept(struct mesh *m, struct mono now, int edge, const struct probe *probe)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_in *in = &e->in[probe->path];
     const int32_t ahead = in->known ? seq_sub(probe->seq, in->highest) : 0;
 
@@ -86,8 +86,8 @@ static bool window_accept(struct mesh *m, struct mono now, int edge, const struc
     return false;
 }
 
-static void note_packet(struct edge *e, struct path_in *in, const struct probe *probe, bool stamped,
-                        struct nic_time rx)
+static void note_packet(struct mesh_edge *e, struct path_in *in, const struct probe *probe,
+                        bool stamped, struct nic_time rx)
 {
     in->heard[probe->seq % SLOT_COUNT] = (struct heard_slot){
         .seq = probe->seq, .valid = 1, .stamped = stamped, .second = probe->second, .rx = rx};
@@ -105,7 +105,7 @@ static void note_packet(struct edge *e, struct path_in *in, const struct probe *
 }
 
 /* The sender's stamps of an earlier packet or pair, with ours of its arrival: a backward point. */
-static void point_backward(struct edge *e, int edge, const struct probe *probe,
+static void point_backward(struct mesh_edge *e, int edge, const struct probe *probe,
                            struct mesh_heard *heard)
 {
     const struct probe_stamps *own = &probe->own;
@@ -136,7 +136,7 @@ static void point_backward(struct edge *e, int edge, const struct probe *probe,
 }
 
 /* What the sender heard of ours: a forward point. */
-static void point_forward(struct edge *e, int edge, const struct probe *probe,
+static void point_forward(struct mesh_edge *e, int edge, const struct probe *probe,
                           struct mesh_heard *heard)
 {
     const struct probe_stamps *theirs = &probe->heard;
@@ -161,7 +161,7 @@ static void point_forward(struct edge *e, int edge, const struct probe *probe,
 
 /* What a full queue drops is no gray loss: packets beside the lost ones waited. Where fleet time
  * can't tell delays nobody knows which it is. */
-static bool queue_drops(const struct mesh *m, struct mono now, const struct edge *e,
+static bool queue_drops(const struct mesh *m, struct mono now, const struct mesh_edge *e,
                         const struct path_out *out)
 {
     const struct delay_window *d = out->half.delay;
@@ -174,7 +174,7 @@ static bool queue_drops(const struct mesh *m, struct mono now, const struct edge
 /* The receiver's mask tells the fate of our packets; the newest few may still be on their way. */
 static void judge_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const uint8_t path = probe->heard.path;
     struct path_out *out = &e->out[path];
     const uint32_t last = probe->heard.seq - 6;
@@ -215,7 +215,7 @@ static void judge_mask(struct mesh *m, struct mono now, int edge, const struct p
 
 static void hear_echo(struct mesh *m, struct mono now, int edge, const struct probe *probe)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
 
     if (probe->heard.path == MESH_PATH_PROBE) {
         discovery_reached(m, now, edge, probe->heard.seq);
@@ -238,7 +238,7 @@ static void hear_echo(struct mesh *m, struct mono now, int edge, const struct pr
 /* The lower of both ends' newest versions is spoken. The newest that was heard within some seconds
  * counts, and at first the newest that we know is tried: so two that were upgraded one after the
  * other find back to it, whatever crossed on the way. */
-static void hear_version(struct edge *e, struct mono now, uint8_t version)
+static void hear_version(struct mesh_edge *e, struct mono now, uint8_t version)
 {
     if (mono_sub(now, e->version_start).ns >= 2 * NS_PER_S) {
         e->version = e->version_lately;
@@ -253,7 +253,7 @@ static void hear_version(struct edge *e, struct mono now, uint8_t version)
 static void touch(struct mesh *m, struct mono now, int edge, const struct probe *probe,
                   uint16_t source_port)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_in *in = &e->in[probe->path];
 
     if (in->half.port != source_port && in->half.port != 0) {
@@ -283,11 +283,11 @@ int mesh_expect(const struct mesh *m, uint32_t local, const struct probe *probe)
     if (edge < 0 || probe->path >= m->config.path_limit) {
         return -1;
     }
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
     const struct path_in *in = &e->in[probe->path];
     const struct delay_window *delays =
         &m->delays[((size_t)edge * m->config.path_limit + probe->path) * 2];
-    cache_fetch(e, offsetof(struct edge, out));
+    cache_fetch(e, offsetof(struct mesh_edge, out));
     cache_fetch(in, offsetof(struct path_in, heard));
     cache_fetch(&in->heard[probe->seq % SLOT_COUNT], 1);
     cache_fetch(&delays[1], DELAY_FETCH);
@@ -327,7 +327,7 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
                      bool stamped, struct nic_time rx, const struct probe *probe,
                      struct mesh_heard *ret_heard)
 {
-    struct edge *e;
+    struct mesh_edge *e;
     int edge;
 
     *ret_heard = (struct mesh_heard){.edge = -1};

@@ -109,7 +109,7 @@ struct path_in {
     struct heard_slot heard[SLOT_COUNT];
 };
 
-struct edge {
+struct mesh_edge {
     bool used, fresh, silent, peer_late, carrier_known;
     uint8_t reason, ring, forward, rank;
     uint8_t path_count, peer_path_count;
@@ -196,7 +196,7 @@ struct mesh {
     struct prng prng;
     int edge_capacity, edge_count;
     uint32_t table_mask, generation;
-    struct edge *edges;
+    struct mesh_edge *edges;
     struct mono *due; /* per edge: when it wants a tick */
     struct nic nics[HOST_NIC_MAX];
     struct mono promised, late_until, last_tick;
@@ -240,12 +240,12 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge);
 void prober_edge_tick(struct mesh *m, struct mono now, int edge);
 void prober_hear_pair(struct mesh *m, struct mono now, int edge);
 void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path);
-struct mono prober_due(const struct edge *e);
+struct mono prober_due(const struct mesh_edge *e);
 
 /* hear.c: what a packet tells */
 /* verdict.c: overdue, proofs, silence */
 void verdict_edge_tick(struct mesh *m, struct mono now, int edge);
-struct mono verdict_due(const struct mesh *m, const struct edge *e);
+struct mono verdict_due(const struct mesh *m, const struct mesh_edge *e);
 void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path);
 void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct probe_stamps *own);
 void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, uint8_t dead);

@@ -46,7 +46,7 @@ static struct box router_box(const struct router *r)
 /* The boxes of own path p. What comes in on path p is taken to go the same way: with named routers
  * both ends sort their paths alike (discovery.c), and a silent router in between makes the chain
  * unusable either way. */
-static void chain_of(const struct mesh *m, const struct edge *e, uint8_t p, struct chain *ret)
+static void chain_of(const struct mesh *m, const struct mesh_edge *e, uint8_t p, struct chain *ret)
 {
     const struct path_out *out = &e->out[p];
 
@@ -70,12 +70,12 @@ struct view {
     bool out, loss, slow;
 };
 
-static const struct path_half *half_of(const struct edge *e, uint8_t p, struct view view)
+static const struct path_half *half_of(const struct mesh_edge *e, uint8_t p, struct view view)
 {
     return view.out ? &e->out[p].half : &e->in[p].half;
 }
 
-static bool is_bad(const struct edge *e, uint8_t p, struct view view)
+static bool is_bad(const struct mesh_edge *e, uint8_t p, struct view view)
 {
     const struct path_half *half = half_of(e, p, view);
     const uint32_t lost = half->lost_now + half->lost_before,
@@ -92,7 +92,7 @@ static bool is_bad(const struct edge *e, uint8_t p, struct view view)
     return half->state == PATH_DEAD || half->state == PATH_LOSSY || half->state == PATH_SUSPECT;
 }
 
-static bool is_good(const struct edge *e, uint8_t p, struct view view)
+static bool is_good(const struct mesh_edge *e, uint8_t p, struct view view)
 {
     const struct path_half *half = half_of(e, p, view);
     const uint32_t lost = half->lost_now + half->lost_before,
@@ -122,7 +122,7 @@ static struct tally tally_segment(const struct mesh *m, uint64_t a, uint64_t b, 
     struct chain chain;
 
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
         uint32_t bad = 0;
 
         for (uint8_t p = 0; e->used && !e->silent && p < e->path_count; p++) {
@@ -146,7 +146,7 @@ static uint32_t bad_ways_into(const struct mesh *m, uint64_t at, struct view vie
     struct chain chain;
 
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && !e->silent && p < e->path_count; p++) {
             bool fresh = is_bad(e, p, view);
@@ -208,13 +208,13 @@ static void set_segment(struct mesh_location *where, const struct box *a, const 
 }
 
 /* Without hop lists only NICs can be told apart. */
-static void locate_by_ends(const struct mesh *m, const struct edge *bad, struct view view,
+static void locate_by_ends(const struct mesh *m, const struct mesh_edge *bad, struct view view,
                            struct mesh_location *where)
 {
     struct tally own = {0, 0, 0}, peer = {0, 0, 0};
 
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
         const uint8_t count = view.out ? e->path_count : e->peer_path_count;
 
         for (uint8_t p = 0; e->used && !e->silent && p < count && p < EDGE_PATH_MAX; p++) {
@@ -238,14 +238,14 @@ static void locate_by_ends(const struct mesh *m, const struct edge *bad, struct 
     }
 }
 
-static void rule_out(const struct mesh *m, const struct edge *bad, struct view view,
+static void rule_out(const struct mesh *m, const struct mesh_edge *bad, struct view view,
                      struct mesh_location *where)
 {
     const struct nic *nic = &m->nics[bad->local];
 
     where->rules_out |= nic->carrier_known && nic->carrier ? RULES_OUT_OWN_LINK : 0;
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && !e->silent && p < EDGE_PATH_MAX; p++) {
             if (!is_good(e, p, view)) {
@@ -284,7 +284,7 @@ static bool crossed_lately(const struct mesh *m, const struct path_out *path, ui
     struct chain chain;
 
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             const struct path_out *other = &e->out[p];
@@ -338,7 +338,7 @@ static int choose_segment(const struct mesh *m, const struct path_out *path,
 void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
                  struct mesh_location *ret_location)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
     struct view view = {.out = direction == DIRECTION_OUT};
     struct chain chain;
     int segment;

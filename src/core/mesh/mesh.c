@@ -154,8 +154,8 @@ static struct delay_window *edge_delay(struct mesh *m, int edge, uint32_t path, 
 
 int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct peer_choice *choice)
 {
-    const struct node_peer *peer = &m->config.fleet.peers[choice->index];
-    struct edge *e = NULL;
+    const struct mesh_peer *peer = &m->config.fleet.peers[choice->index];
+    struct mesh_edge *e = NULL;
     int edge;
 
     for (edge = (int)local * m->config.edge_limit; edge < (int)(local + 1) * m->config.edge_limit;
@@ -204,7 +204,7 @@ int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct 
 
 static void edge_remove(struct mesh *m, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
 
     e->used = false;
     m->due[edge] = MONO_NEVER;
@@ -222,7 +222,7 @@ static void choose(struct mesh *m, struct mono now, uint32_t local)
     nic->choice_count =
         peers_choose(&c->fleet, nic->peer, c->ring_peers, c->full_limit, nic->choices, CHOICE_MAX);
     for (int edge = (int)local * c->edge_limit; edge < (int)(local + 1) * c->edge_limit; edge++) {
-        struct edge *e = &m->edges[edge];
+        struct mesh_edge *e = &m->edges[edge];
         bool wanted = e->used && e->reason == EDGE_GUEST && e->peer != UINT32_MAX;
 
         for (uint32_t i = 0; e->used && i < nic->choice_count && nic->choices[i].rank == 0; i++) {
@@ -247,12 +247,12 @@ static void choose(struct mesh *m, struct mono now, uint32_t local)
     }
 }
 
-void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet)
+void mesh_on_peers(struct mesh *m, struct mono now, const struct mesh_fleet *fleet)
 {
     m->config.fleet = *fleet;
     m->router_count = 0; /* names may differ; hop lists are learned anew */
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        struct edge *e = &m->edges[edge];
+        struct mesh_edge *e = &m->edges[edge];
         e->discover_next = now;
         for (uint32_t p = 0; p < EDGE_PATH_MAX; p++) {
             memset(e->out[p].hops, 0, sizeof e->out[p].hops);
@@ -278,7 +278,7 @@ void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers)
 }
 
 /* The next of the ring behind that edge's peer who is not probed yet; NULL: there is none. */
-static const struct peer_choice *next_of_ring(const struct mesh *m, const struct edge *e)
+static const struct peer_choice *next_of_ring(const struct mesh *m, const struct mesh_edge *e)
 {
     const struct nic *nic = &m->nics[e->local];
     const bool ring = e->reason != EDGE_FULL && e->reason != EDGE_GUEST;
@@ -308,7 +308,7 @@ static uint32_t free_edges(const struct mesh *m, uint32_t local)
  * or he would believe that our NIC died. Without room for both nobody is given up. */
 bool mesh_replace(struct mesh *m, struct mono now, int edge)
 {
-    const struct edge *old = &m->edges[edge];
+    const struct mesh_edge *old = &m->edges[edge];
     const struct peer_choice *next = old->used ? next_of_ring(m, old) : NULL;
     const uint32_t local = old->local;
     const struct peer_choice guest = {.index = old->peer, .reason = EDGE_GUEST};
@@ -324,7 +324,7 @@ bool mesh_replace(struct mesh *m, struct mono now, int edge)
  * neighbour does the same, so the two that it leaves come to probe each other. */
 void mesh_spare_add(struct mesh *m, struct mono now, int edge)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
     const struct peer_choice *next = next_of_ring(m, e);
 
     if (next) {
@@ -337,12 +337,12 @@ void mesh_spare_add(struct mesh *m, struct mono now, int edge)
 
 void mesh_spare_remove(struct mesh *m, int edge)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
     const int first = (int)e->local * m->config.edge_limit;
 
     for (int other = first; other < first + m->config.edge_limit && e->reason != EDGE_FULL;
          other++) {
-        const struct edge *s = &m->edges[other];
+        const struct mesh_edge *s = &m->edges[other];
         if (s->used && s->reason == EDGE_SPARE && s->ring == e->ring && s->forward == e->forward &&
             s->rank > e->rank) {
             edge_remove(m, other);
@@ -459,9 +459,9 @@ static void tick_fetch(const struct mesh *m, struct mono now, int after)
 {
     for (int edge = after + 1; edge < m->edge_capacity; edge++) {
         if (m->due[edge].ns <= now.ns) {
-            const struct edge *e = &m->edges[edge];
+            const struct mesh_edge *e = &m->edges[edge];
 
-            cache_fetch(e, offsetof(struct edge, out));
+            cache_fetch(e, offsetof(struct mesh_edge, out));
             for (uint8_t p = 0; p < m->config.path_limit; p++) {
                 cache_fetch(&e->in[p], offsetof(struct path_in, half) + CACHE_LINE);
                 cache_fetch(&e->out[p], CACHE_LINE);
@@ -481,7 +481,7 @@ void mesh_tick(struct mesh *m, struct mono now)
             continue;
         }
         tick_fetch(m, now, edge);
-        struct edge *e = &m->edges[edge];
+        struct mesh_edge *e = &m->edges[edge];
         m->due[edge] = MONO_NEVER;
         if (e->used && e->reason == EDGE_GUEST &&
             mono_sub(now, e->heard.ns == MONO_NEVER.ns ? e->started : e->heard).ns > GUEST_NS) {
@@ -521,7 +521,7 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
     nic->carrier_known = true;
     for (int edge = (int)local * m->config.edge_limit;
          edge < (int)(local + 1) * m->config.edge_limit; edge++) {
-        struct edge *e = &m->edges[edge];
+        struct mesh_edge *e = &m->edges[edge];
 
         if (!e->used || (up && !was_down)) {
             continue;

@@ -46,7 +46,7 @@ struct mesh_config {
     uint32_t nic_count;
     struct nic_id nics[HOST_NIC_MAX];
     int64_t queue_ns[HOST_NIC_MAX]; /* who sees delays vary by more has queues on the way */
-    struct node_fleet fleet;
+    struct mesh_fleet fleet;
     uint64_t seed;
     uint16_t port_base;
     uint16_t edge_limit, ring_peers, full_limit, path_limit;
@@ -63,7 +63,7 @@ enum node_class {
 
 /* One packet. The two of a pair come as neighbours, probe.second false then true, to leave back to
  * back. */
-struct node_send {
+struct mesh_send {
     uint64_t token; /* handed back with the transmit stamp; unique per host */
     uint32_t local;
     struct nic_id peer;
@@ -117,7 +117,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now);
 void mesh_free(struct mesh *m);
 
 /* The list was reloaded: edges that are no longer chosen go, new ones come. */
-void mesh_on_peers(struct mesh *m, struct mono now, const struct node_fleet *fleet);
+void mesh_on_peers(struct mesh *m, struct mono now, const struct mesh_fleet *fleet);
 /* Another K: peers that both choices have are kept. */
 void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers);
 /* That packet will be told in a moment: fetches what it will touch, decides nothing. The edge that it may be of; -1. */
@@ -150,7 +150,7 @@ void mesh_tick(struct mesh *m, struct mono now);
 struct mono mesh_deadline(const struct mesh *m);
 
 /* Packets out; the caller fills the clock's part of the probe. False: none left. */
-bool mesh_next_send(struct mesh *m, struct mono now, struct node_send *ret_send, int *ret_edge);
+bool mesh_next_send(struct mesh *m, struct mono now, struct mesh_send *ret_send, int *ret_edge);
 bool mesh_next_verdict(struct mesh *m, struct mesh_verdict *ret_verdict);
 
 /* Ask `peer` about `subject`, or answer; false: no room or over the rate. */

@@ -15,7 +15,7 @@ struct ring {
     uint8_t reason;
 };
 
-uint32_t fleet_find(const struct node_fleet *fleet, struct nic_id nic)
+uint32_t fleet_find(const struct mesh_fleet *fleet, struct nic_id nic)
 {
     uint32_t low = 0, high = fleet->peer_count;
 
@@ -75,7 +75,7 @@ static uint32_t add(struct peer_choice *choices, uint32_t count, uint32_t capaci
     return count;
 }
 
-static uint32_t choose_full(const struct node_fleet *fleet, uint32_t self,
+static uint32_t choose_full(const struct mesh_fleet *fleet, uint32_t self,
                             struct peer_choice *ret_choices, uint32_t capacity)
 {
     uint32_t count = 0;
@@ -88,10 +88,10 @@ static uint32_t choose_full(const struct node_fleet *fleet, uint32_t self,
     return count;
 }
 
-static uint32_t rings_init(struct ring *rings, const struct node_fleet *fleet, uint32_t self,
+static uint32_t rings_init(struct ring *rings, const struct mesh_fleet *fleet, uint32_t self,
                            uint32_t ring_peers)
 {
-    const struct node_peer *own = &fleet->peers[self];
+    const struct mesh_peer *own = &fleet->peers[self];
     uint32_t count = 0;
 
     for (uint32_t r = 0; r < ring_peers / 2 && count < PEERS_RING_MAX - 2; r++) {
@@ -109,13 +109,13 @@ static uint32_t rings_init(struct ring *rings, const struct node_fleet *fleet, u
     return count;
 }
 
-static void rings_scan(struct ring *rings, uint32_t count, const struct node_fleet *fleet,
+static void rings_scan(struct ring *rings, uint32_t count, const struct mesh_fleet *fleet,
                        uint32_t self)
 {
-    const struct node_peer *own = &fleet->peers[self];
+    const struct mesh_peer *own = &fleet->peers[self];
 
     for (uint32_t i = 0; i < fleet->peer_count; i++) {
-        const struct node_peer *peer = &fleet->peers[i];
+        const struct mesh_peer *peer = &fleet->peers[i];
 
         if (i == self) {
             continue;
@@ -130,7 +130,7 @@ static void rings_scan(struct ring *rings, uint32_t count, const struct node_fle
     }
 }
 
-uint32_t peers_choose(const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers,
+uint32_t peers_choose(const struct mesh_fleet *fleet, uint32_t self, uint32_t ring_peers,
                       uint32_t full_limit, struct peer_choice *ret_choices, uint32_t capacity)
 {
     struct ring rings[PEERS_RING_MAX];

@@ -34,5 +34,5 @@ struct peer_choice {
 /* Who the NIC at `self` probes: chosen ones first (rank 0, each peer once), then spares by rank (a
  * spare may be named by several rings). Returns the count, at most `capacity`. ring_peers is K:
  * even, at most 32. */
-uint32_t peers_choose(const struct node_fleet *fleet, uint32_t self, uint32_t ring_peers,
+uint32_t peers_choose(const struct mesh_fleet *fleet, uint32_t self, uint32_t ring_peers,
                       uint32_t full_limit, struct peer_choice *ret_choices, uint32_t capacity);

@@ -18,7 +18,7 @@ static struct span jitter(struct mesh *m)
 
 void prober_edge_start(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const uint64_t spread = hash_u64(m->nics[e->local].id.index, e->nic.index);
 
     e->path_count = (uint8_t)m->config.path_limit;
@@ -38,7 +38,7 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge)
 /* The higher id sends half an interval after the lower: it turns its phase towards that. */
 void prober_hear_pair(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const int64_t interval = m->config.interval.ns;
     int64_t off;
 
@@ -53,7 +53,7 @@ void prober_hear_pair(struct mesh *m, struct mono now, int edge)
 static void push(struct mesh *m, int edge, enum probe_type type, uint8_t path, enum slots slots,
                  bool high)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
     struct send_entry entry = {.edge = edge,
                                .local = e->local,
                                .peer = e->nic,
@@ -69,7 +69,7 @@ static void push(struct mesh *m, int edge, enum probe_type type, uint8_t path, e
 
 static void push_pair(struct mesh *m, int edge, uint8_t path)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
     struct send_entry entry = {.edge = edge,
                                .local = e->local,
                                .peer = e->nic,
@@ -105,7 +105,7 @@ void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path)
 }
 
 /* An own path that is believed to work, for what must arrive; `avoid` last. */
-static uint8_t good_path(const struct edge *e, uint8_t avoid)
+static uint8_t good_path(const struct mesh_edge *e, uint8_t avoid)
 {
     for (uint8_t i = 0; i < e->path_count; i++) {
         const uint8_t p = (uint8_t)((e->round + i) % e->path_count);
@@ -119,7 +119,7 @@ static uint8_t good_path(const struct edge *e, uint8_t avoid)
 
 static void send_bursts(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct nic *nic = &m->nics[e->local];
 
     for (uint8_t p = 0; p < e->path_count; p++) {
@@ -159,7 +159,7 @@ static void send_bursts(struct mesh *m, struct mono now, int edge)
 
 static void send_wants(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     bool ask = false;
 
     for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
@@ -176,7 +176,7 @@ static void send_wants(struct mesh *m, struct mono now, int edge)
 
 static void send_regular(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const uint8_t count = e->path_count;
 
     if (e->single_next.ns <= now.ns) {
@@ -203,7 +203,7 @@ static void send_regular(struct mesh *m, struct mono now, int edge)
 
 void prober_edge_tick(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const struct nic *nic = &m->nics[e->local];
 
     if (nic->carrier_known && !nic->carrier) { /* nothing would leave */
@@ -222,7 +222,7 @@ void prober_edge_tick(struct mesh *m, struct mono now, int edge)
     send_regular(m, now, edge);
 }
 
-struct mono prober_due(const struct edge *e)
+struct mono prober_due(const struct mesh_edge *e)
 {
     struct mono due = mono_min(e->pair_next, e->single_next);
 
@@ -234,7 +234,7 @@ struct mono prober_due(const struct edge *e)
 
 /* ---- building a packet ---------------------------------------------------------------------- */
 
-static void fill_own(const struct edge *e, struct packet_ref ref, struct probe_stamps *ret)
+static void fill_own(const struct mesh_edge *e, struct packet_ref ref, struct probe_stamps *ret)
 {
     const struct path_out *out = &e->out[ref.path];
     const struct sent_slot *first = &out->sent[ref.seq % SLOT_COUNT];
@@ -253,7 +253,7 @@ static void fill_own(const struct edge *e, struct packet_ref ref, struct probe_s
     }
 }
 
-static void fill_heard(const struct edge *e, struct packet_ref ref, struct probe_stamps *ret)
+static void fill_heard(const struct mesh_edge *e, struct packet_ref ref, struct probe_stamps *ret)
 {
     const struct path_in *in = &e->in[ref.path];
     const struct heard_slot *first = &in->heard[ref.seq % SLOT_COUNT];
@@ -272,7 +272,7 @@ static void fill_heard(const struct edge *e, struct packet_ref ref, struct probe
     }
 }
 
-static uint32_t received_mask(const struct edge *e, const struct probe_stamps *heard)
+static uint32_t received_mask(const struct mesh_edge *e, const struct probe_stamps *heard)
 {
     const struct path_in *in = &e->in[heard->path];
     const int32_t behind = seq_sub(in->highest, heard->seq);
@@ -284,7 +284,7 @@ static uint32_t received_mask(const struct edge *e, const struct probe_stamps *h
 }
 
 /* The newest of both that has its stamps: what has just been sent can't report itself. */
-static struct packet_ref newest_stamped(const struct edge *e,
+static struct packet_ref newest_stamped(const struct mesh_edge *e,
                                         const struct packet_ref refs[static 2])
 {
     const struct sent_slot *slot = &e->out[refs[0].path].sent[refs[0].seq % SLOT_COUNT];
@@ -293,7 +293,8 @@ static struct packet_ref newest_stamped(const struct edge *e,
                                                                                     : refs[1];
 }
 
-static void fill_slots(const struct edge *e, const struct send_entry *entry, struct probe *probe)
+static void fill_slots(const struct mesh_edge *e, const struct send_entry *entry,
+                       struct probe *probe)
 {
     const struct packet_ref report = {.seq = entry->seq, .path = entry->report_path, .valid = 1};
     const bool pair = entry->slots == SLOTS_PAIR;
@@ -319,7 +320,7 @@ static void fill_slots(const struct edge *e, const struct send_entry *entry, str
     }
 }
 
-static void fill_states(const struct mesh *m, struct mono now, const struct edge *e,
+static void fill_states(const struct mesh *m, struct mono now, const struct mesh_edge *e,
                         struct probe *probe)
 {
     probe->late = mesh_is_late(m, now);
@@ -329,8 +330,8 @@ static void fill_states(const struct mesh *m, struct mono now, const struct edge
     }
 }
 
-static void remember(struct mesh *m, struct edge *e, const struct send_entry *entry, uint32_t seq,
-                     uint64_t token)
+static void remember(struct mesh *m, struct mesh_edge *e, const struct send_entry *entry,
+                     uint32_t seq, uint64_t token)
 {
     struct path_out *out = &e->out[entry->path];
     struct packet_ref *refs = entry->type == PROBE_PAIR ? e->pair_out : e->single_out;
@@ -362,7 +363,7 @@ static void remember(struct mesh *m, struct edge *e, const struct send_entry *en
 /* The lower of both ends' newest versions. A peer that was never heard may be unable to read the newest, and would
  * never answer: both are tried in turn. And once in a while the newest is tried again, so that an edge that was
  * stepped down by chance, or for a peer that was upgraded since, climbs again. */
-static uint8_t version_for(struct edge *e)
+static uint8_t version_for(struct mesh_edge *e)
 {
     const uint32_t n = e->version_count++;
 
@@ -373,10 +374,10 @@ static uint8_t version_for(struct edge *e)
 }
 
 static void build(struct mesh *m, struct mono now, const struct send_entry *entry,
-                  struct node_send *send)
+                  struct mesh_send *send)
 {
     struct probe *probe = &send->probe;
-    struct edge *e = entry->edge >= 0 ? &m->edges[entry->edge] : NULL;
+    struct mesh_edge *e = entry->edge >= 0 ? &m->edges[entry->edge] : NULL;
 
     probe->version = e ? version_for(e) : PROBE_VERSION;
     probe->version_lowest = PROBE_VERSION_LOWEST;
@@ -408,7 +409,7 @@ static void build(struct mesh *m, struct mono now, const struct send_entry *entr
     send->want_stamp = 1;
 }
 
-bool mesh_next_send(struct mesh *m, struct mono now, struct node_send *ret_send, int *ret_edge)
+bool mesh_next_send(struct mesh *m, struct mono now, struct mesh_send *ret_send, int *ret_edge)
 {
     while (m->send_count > 0) {
         const struct send_entry entry = m->sends[m->send_head];
@@ -453,7 +454,7 @@ void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t o
                       struct nic_time tx, bool rough)
 {
     const struct pending *p = &m->pending[token & m->pending_mask];
-    struct edge *e;
+    struct mesh_edge *e;
     struct sent_slot *slot;
 
     (void)now;

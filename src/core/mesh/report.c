@@ -14,7 +14,7 @@ uint32_t mesh_generation(const struct mesh *m)
 bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
                     struct mesh_edge_info *ret_info)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
 
     (void)now;
     if (edge < 0 || edge >= m->edge_capacity || !e->used) {
@@ -38,7 +38,7 @@ bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
 bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
                      struct path_report *ret_report)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
     const bool out = direction == DIRECTION_OUT;
     const struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
 
@@ -95,7 +95,7 @@ bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t p
     return true;
 }
 
-static void edge_minima(struct edge *e, struct mono now)
+static void edge_minima(struct mesh_edge *e, struct mono now)
 {
     if (mono_sub(now, e->min_start).ns < OWD_WINDOW_NS / 2) {
         return;
@@ -110,7 +110,7 @@ static void edge_minima(struct edge *e, struct mono now)
 void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
                    enum finding_direction direction, bool pair, int64_t owd_ns)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
     int64_t *low = direction == DIRECTION_OUT ? e->out_min : e->in_min;
 

@@ -5,7 +5,7 @@
 
 bool mesh_save_edge(const struct mesh *m, int edge, struct mesh_saved_edge *ret_saved)
 {
-    const struct edge *e = &m->edges[edge];
+    const struct mesh_edge *e = &m->edges[edge];
 
     memset(ret_saved, 0, sizeof *ret_saved);
     if (!e->used) {
@@ -31,7 +31,7 @@ bool mesh_save_edge(const struct mesh *m, int edge, struct mesh_saved_edge *ret_
 void mesh_restore_edge(struct mesh *m, struct mono now, const struct mesh_saved_edge *saved)
 {
     static const uint8_t none[16];
-    struct edge *e = NULL;
+    struct mesh_edge *e = NULL;
 
     (void)now;
     for (uint32_t local = 0; local < m->config.nic_count; local++) {

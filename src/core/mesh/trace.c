@@ -16,7 +16,7 @@ static const struct path_out *traced_alike(const struct mesh *m, struct mono now
     const int first = (int)local * m->config.edge_limit;
 
     for (int edge = first; edge < first + m->config.edge_limit; edge++) {
-        const struct edge *e = &m->edges[edge];
+        const struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             const struct path_out *other = &e->out[p];
@@ -32,7 +32,7 @@ static const struct path_out *traced_alike(const struct mesh *m, struct mono now
 
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_out *out = &e->out[path];
     const struct path_out *alike;
 
@@ -69,7 +69,7 @@ static void note_answer(struct mesh *m, struct mono now, uint32_t local, uint64_
     const int first = (int)local * m->config.edge_limit;
 
     for (int edge = first; edge < first + m->config.edge_limit; edge++) {
-        struct edge *e = &m->edges[edge];
+        struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             struct path_out *out = &e->out[p];
@@ -86,7 +86,7 @@ static void note_answer(struct mesh *m, struct mono now, uint32_t local, uint64_
 bool discovery_trace_answer(struct mesh *m, struct mono now, int edge, uint16_t source_port,
                             uint32_t router)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
 
     for (uint8_t p = 0; p < e->path_count; p++) {
         struct path_out *out = &e->out[p];

@@ -18,7 +18,7 @@ void path_half_trial(struct path_half *half, struct mono now, bool lost)
 void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
                     enum finding_direction direction, enum path_event event, uint32_t proof)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
     const enum path_state was = half->state, state = path_next(was, event);
 
@@ -50,7 +50,7 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
 /* ---- the peer's paths ----------------------------------------------------------------------- */
 
 /* The longest time between two packets on one of the peer's paths, jitter included. */
-static struct span touch_gap(const struct mesh *m, const struct edge *e)
+static struct span touch_gap(const struct mesh *m, const struct mesh_edge *e)
 {
     const int64_t rounds = (e->peer_path_count + 1) / 2;
 
@@ -58,7 +58,7 @@ static struct span touch_gap(const struct mesh *m, const struct edge *e)
 }
 
 /* Overdue is only what is silent while the same peer is heard. */
-static bool peer_talks(const struct mesh *m, const struct edge *e, struct mono now)
+static bool peer_talks(const struct mesh *m, const struct mesh_edge *e, struct mono now)
 {
     return e->heard.ns != MONO_NEVER.ns &&
            mono_sub(now, e->heard).ns < m->config.interval.ns + OVERDUE_NS;
@@ -73,7 +73,7 @@ static uint32_t counted_from(const struct path_in *in)
  * and proves nothing about one path: counting goes on at what is reported next. What was missing
  * before stays missing when the gap was short: queues that drop make one every half second, and a
  * hole beside them would never be proven. */
-static void verdict_gap(struct edge *e, struct mono now, bool brief)
+static void verdict_gap(struct mesh_edge *e, struct mono now, bool brief)
 {
     e->acked = now;
     e->stamped_since_ack = e->heard_since_ack = 0;
@@ -91,7 +91,7 @@ static void verdict_gap(struct edge *e, struct mono now, bool brief)
 
 void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_in *in = &e->in[path];
 
     if (e->silent || e->heard.ns == MONO_NEVER.ns) {
@@ -136,7 +136,7 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
 void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, double lost,
                    double sent)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
 
     if (e->in[path].half.state == PATH_DEAD || mesh_is_late(m, now)) {
         return; /* what a hole swallowed tells nothing of queues */
@@ -149,7 +149,7 @@ void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, doub
 /* The share that this path may be losing to queues. Where anything is lost at all a path may lose more than its few
  * packets tell; and while more is missing than usual it may have begun just now, as if one way of several lost it
  * all. */
-static double in_share(const struct mesh *m, const struct edge *e, const struct path_in *in)
+static double in_share(const struct mesh *m, const struct mesh_edge *e, const struct path_in *in)
 {
     const struct nic *nic = &m->nics[e->local];
     const double now = loss_share_get(&nic->share), usual = loss_share_get(&nic->share_usual);
@@ -174,7 +174,7 @@ static struct span proof_wait(const struct path_in *in)
  */
 void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct probe_stamps *own)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const uint8_t path = own->path;
     const uint32_t seq = own->seq + (own->gap_ns != 0);
     struct path_in *in = path < EDGE_PATH_MAX ? &e->in[path] : NULL;
@@ -227,7 +227,7 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct pr
 /* The peer no longer uses that path. */
 static void given_up(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
 
     path_half_move(m, now, edge, path, DIRECTION_IN, PATH_SILENCE, 0);
     e->in[path].known = false;
@@ -239,7 +239,7 @@ static void given_up(struct mesh *m, struct mono now, int edge, uint8_t path)
 
 static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_in *in = &e->in[path];
     const uint8_t bit = (uint8_t)(1u << path);
 
@@ -284,7 +284,7 @@ static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path
 
 void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     struct path_out *out = &e->out[path];
 
     e->acked = now;
@@ -301,7 +301,7 @@ void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path)
 /* The peer's word about our paths. */
 void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, uint8_t dead)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
 
     if (e->peer_late) {
         return;
@@ -324,7 +324,7 @@ void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, ui
 
 /* The share that this edge may be losing to queues: the worst of its paths, or what this NIC loses in either
  * direction. */
-static double out_share(const struct mesh *m, const struct edge *e)
+static double out_share(const struct mesh *m, const struct mesh_edge *e)
 {
     double share = loss_share_get(&m->nics[e->local].share_out);
     const double in = loss_share_get(&m->nics[e->local].share);
@@ -341,7 +341,7 @@ static double out_share(const struct mesh *m, const struct edge *e)
  * ourselves. */
 static void deaf_tick(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
 
     if (e->deaf || e->peer_late || mesh_is_late(m, now) || !e->fresh || !peer_talks(m, e, now) ||
         e->heard_since_ack < DEAF_PACKETS || e->stamped_since_ack < DEAF_PACKETS ||
@@ -360,10 +360,10 @@ static void deaf_tick(struct mesh *m, struct mono now, int edge)
 }
 
 /* The same host is heard elsewhere and is in time: its agent lives, and silence here means more. */
-static bool host_talks(const struct mesh *m, const struct edge *e, struct mono now)
+static bool host_talks(const struct mesh *m, const struct mesh_edge *e, struct mono now)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct edge *other = &m->edges[edge];
+        const struct mesh_edge *other = &m->edges[edge];
 
         if (other->used && other != e && host_id_equal(other->host, e->host) && !other->peer_late &&
             peer_talks(m, other, now)) {
@@ -375,7 +375,7 @@ static bool host_talks(const struct mesh *m, const struct edge *e, struct mono n
 
 static void silence_tick(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const struct mono since = e->heard.ns == MONO_NEVER.ns ? e->started : e->heard;
 
     if (e->silent || mono_sub(now, since).ns < NIC_SILENT_NS || mesh_is_late(m, now)) {
@@ -399,7 +399,7 @@ static void silence_tick(struct mesh *m, struct mono now, int edge)
 
 void verdict_edge_tick(struct mesh *m, struct mono now, int edge)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     const struct nic *nic = &m->nics[e->local];
 
     if (nic->carrier_known && !nic->carrier) {
@@ -415,7 +415,7 @@ void verdict_edge_tick(struct mesh *m, struct mono now, int edge)
     deaf_tick(m, now, edge);
 }
 
-struct mono verdict_due(const struct mesh *m, const struct edge *e)
+struct mono verdict_due(const struct mesh *m, const struct mesh_edge *e)
 {
     struct mono due = MONO_NEVER;
 
@@ -440,7 +440,7 @@ void verdict_late(struct mesh *m, struct mono now, struct span late)
     m->counters.late_ticks++;
     m->late_until = mono_add(now, span_ns(LATE_GRACE_NS));
     for (int edge = 0; edge < m->edge_capacity; edge++) {
-        struct edge *e = &m->edges[edge];
+        struct mesh_edge *e = &m->edges[edge];
 
         if (!e->used) {
             continue;

@@ -22,7 +22,8 @@ static double median_of(double *values, uint32_t count)
 }
 
 /* How far this edge's delays to the peer moved, in the middle. */
-static bool back_shift(const struct edge *e, struct mono now, struct mono since, double *ret_shift)
+static bool back_shift(const struct mesh_edge *e, struct mono now, struct mono since,
+                       double *ret_shift)
 {
     double shifts[EDGE_PATH_MAX];
     uint32_t count = 0;
@@ -39,14 +40,14 @@ static bool back_shift(const struct edge *e, struct mono now, struct mono since,
 
 /* How far delays from other peers to the same NIC moved, in the middle. */
 static bool others_shift(const struct mesh *m, struct mono now, struct mono since,
-                         const struct edge *e, double *ret_shift)
+                         const struct mesh_edge *e, double *ret_shift)
 {
     double shifts[WATCH_MAX];
     uint32_t count = 0;
     const int first = (int)e->local * m->config.edge_limit;
 
     for (int edge = first; edge < first + m->config.edge_limit; edge++) {
-        const struct edge *other = &m->edges[edge];
+        const struct mesh_edge *other = &m->edges[edge];
 
         for (uint8_t p = 0; other->used && other != e && p < m->config.path_limit; p++) {
             if (count < WATCH_MAX && other->in[p].half.state == PATH_ALIVE) {
@@ -62,7 +63,7 @@ static bool others_shift(const struct mesh *m, struct mono now, struct mono sinc
 }
 
 /* By baselines from before it began. */
-static bool is_the_path(const struct mesh *m, struct mono now, const struct edge *e,
+static bool is_the_path(const struct mesh *m, struct mono now, const struct mesh_edge *e,
                         const struct slow_watch *w, double *ret_back)
 {
     const double shift = w->median - w->base;
@@ -75,7 +76,7 @@ static bool is_the_path(const struct mesh *m, struct mono now, const struct edge
 void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
                       enum finding_direction direction, int64_t owd_ns, int64_t bound_ns)
 {
-    struct edge *e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     enum slow_change change;
     double back = 0;
 

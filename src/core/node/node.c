@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct finding) % 8 == 0, "recorded as bytes");
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-static bool fleet_valid(const struct node_fleet *fleet, const struct node_config *config)
+static bool fleet_valid(const struct mesh_fleet *fleet, const struct node_config *config)
 {
     if (fleet->peer_count > FLEET_NIC_MAX || (fleet->peer_count > 0 && !fleet->peers) ||
         (fleet->router_count > 0 && !fleet->routers)) {
@@ -295,7 +295,7 @@ void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_p
     n->bad_packet_error = event->error;
 }
 
-int node_on_peers(struct node *n, struct mono now, const struct node_fleet *fleet)
+int node_on_peers(struct node *n, struct mono now, const struct mesh_fleet *fleet)
 {
     n->now = now;
     if (!fleet_valid(fleet, &n->config)) {
@@ -410,7 +410,7 @@ size_t node_event_size(enum node_event_kind kind)
         [NODE_EVENT_CLOCK_FACT] = sizeof(struct node_clock_fact),
         [NODE_EVENT_ANCHOR] = sizeof(struct node_anchor),
         [NODE_EVENT_BAD_PACKET] = sizeof(struct node_bad_packet),
-        [NODE_EVENT_PEERS] = sizeof(struct node_fleet),
+        [NODE_EVENT_PEERS] = sizeof(struct mesh_fleet),
         [NODE_EVENT_SETTINGS] = sizeof(struct node_settings),
     };
 

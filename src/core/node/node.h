@@ -65,7 +65,7 @@ struct node_config {
     struct host_id host;
     uint32_t nic_count; /* 1..HOST_NIC_MAX */
     struct node_nic nics[HOST_NIC_MAX];
-    struct node_fleet fleet;
+    struct mesh_fleet fleet;
     uint64_t seed;      /* of this host's jitter; the agent draws one, the simulator derives one */
     uint16_t port_base; /* 0: NODE_PORT_BASE_DEFAULT */
     uint16_t
@@ -101,7 +101,7 @@ enum node_event_kind {
     NODE_EVENT_CLOCK_FACT,
     NODE_EVENT_ANCHOR,
     NODE_EVENT_BAD_PACKET,
-    NODE_EVENT_PEERS, /* struct node_fleet: store the arrays, not the pointers */
+    NODE_EVENT_PEERS, /* struct mesh_fleet: store the arrays, not the pointers */
     NODE_EVENT_SETTINGS,
     NODE_EVENT_KIND_COUNT
 };
@@ -223,7 +223,7 @@ struct node_action {
     uint32_t kind;
     uint32_t changed; /* of NODE_PUBLISH_MESH: 1: a verdict changed, 0: just time to look again */
     union {
-        struct node_send send;
+        struct mesh_send send;
         struct finding finding;
     };
 };
@@ -258,7 +258,7 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
 void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event);
 void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_packet *event);
 /* -EINVAL as node_new: the old list then stays. */
-MUST_CHECK int node_on_peers(struct node *n, struct mono now, const struct node_fleet *fleet);
+MUST_CHECK int node_on_peers(struct node *n, struct mono now, const struct mesh_fleet *fleet);
 /* -EINVAL: beyond its limits, and nothing changed. */
 MUST_CHECK int node_on_settings(struct node *n, struct mono now,
                                 const struct node_settings *settings);
@@ -268,7 +268,7 @@ bool node_next_action(struct node *n, struct node_action *ret_action);
 /* When to tick next; MONO_NEVER is never returned. */
 struct mono node_deadline(const struct node *n);
 
-/* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct node_fleet)),
+/* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct mesh_fleet)),
  * and delivery. */
 size_t node_event_size(enum node_event_kind kind);
 MUST_CHECK int node_on_event(struct node *n, struct mono now, enum node_event_kind kind,

@@ -108,7 +108,7 @@ bool node_member_time(const struct node *n, uint32_t member, struct mono now,
 
 static uint32_t peer_number(const struct node *n, uint32_t peer, bool software)
 {
-    const struct node_fleet *fleet = &n->config.fleet;
+    const struct mesh_fleet *fleet = &n->config.fleet;
     const struct host_id host = fleet->peers[peer].host;
 
     if (!software) {
@@ -136,9 +136,9 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
 {
     struct edge_link *link = &n->links[edge];
     const uint32_t member = n->member_of[info->local];
-    const struct node_peer *own =
+    const struct mesh_peer *own =
         &n->config.fleet.peers[fleet_find(&n->config.fleet, n->config.nics[info->local].nic)];
-    const struct node_peer *peer = &n->config.fleet.peers[info->peer];
+    const struct mesh_peer *peer = &n->config.fleet.peers[info->peer];
     struct nic_time at;
 
     *link = (struct edge_link){

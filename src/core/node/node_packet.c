@@ -154,7 +154,7 @@ void node_clock_ask(struct node *n, struct mono now, uint32_t member, uint32_t a
     count = peers_choose(&n->config.fleet, subject, n->config.ring_peers, n->config.full_limit,
                          choices, 64);
     for (uint32_t i = 0; i < count && choices[i].rank == 0 && asked < 15; i++) {
-        const struct node_peer *peer = &n->config.fleet.peers[choices[i].index];
+        const struct mesh_peer *peer = &n->config.fleet.peers[choices[i].index];
         struct node_query *q = &n->queries[(n->query_number + 1) % QUERY_MAX];
         const struct probe_query query = {.subject = {about}, .number = n->query_number + 1};
 

@@ -176,7 +176,7 @@ int agent_reload(struct agent *a, const char *fleet_file)
     sd_notify(0, "RELOADING=1");
     int r = load_fresh(a, fleet_file, &fresh, &keys, &error);
     if (r == 0) {
-        const struct node_fleet fleet = agent_config_fleet(fresh);
+        const struct mesh_fleet fleet = agent_config_fleet(fresh);
         recorder_append(a->recorder, NODE_EVENT_PEERS, a->now, &fleet);
         r = node_on_peers(a->node, a->now, &fleet); /* borrows fresh's lists from here on */
         a->node_config.fleet = r == 0 ? fleet : a->node_config.fleet;

@@ -9,7 +9,7 @@
  * that the node ever knew.
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
- * guard, anchors, facts; publish.c pages; state.c warm start; say.c findings to the journal; jobs.c,
+ * guard, anchors, facts; publish.c pages; state.c warm start; journal.c findings to the journal; jobs.c,
  * jobs_change.c what jobs on this host say; measure.c measurements on demand; server.c and answer_*.c
  * the JSON; uplink.c, report.c, spool.c the controller; settings.c what it configures; join.c the way
  * in. */
@@ -196,7 +196,7 @@ void agent_drain_actions(struct agent *a);
 /* The addresses by which one of our NICs and a peer reach each other, IPv4 as ::ffff:a.b.c.d. */
 void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
                           uint8_t ret_own[static 16], uint8_t ret_peer[static 16]);
-void agent_send(struct agent *a, const struct node_send *s); /* leaves with the next flush */
+void agent_send(struct agent *a, const struct mesh_send *s); /* leaves with the next flush */
 
 /* ---- measure.c: what the controller asks to be measured once (core/mesh/measure.h) ---- */
 struct Foliot__V1__Measure;
@@ -259,7 +259,7 @@ void agent_settings_publish(struct agent *a);
 void agent_state_save(struct agent *a);
 void agent_state_load(struct agent *a);
 
-/* ---- say.c ---- */
+/* ---- journal.c ---- */
 struct finding_names agent_names(const struct agent *a);
 /* "nic0", by itself; NULL: not in the fleet. */
 const char *agent_interface_name(const struct agent *a, struct nic_id nic);

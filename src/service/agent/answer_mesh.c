@@ -40,7 +40,7 @@ bool answer_router_name(const struct agent *a, const uint8_t router[16],
         return false;
     }
     for (uint32_t i = 0; i < a->config->router_count; i++) {
-        const struct node_router *known = &a->config->routers[i];
+        const struct mesh_router *known = &a->config->routers[i];
         if (memcmp(known->address, router, sizeof(known->address)) == 0) {
             snprintf(ret_text, INET6_ADDRSTRLEN, "%s%u",
                      known->place == PLACE_LEAF ? "leaf" : "spine", known->number);

@@ -220,7 +220,7 @@ static int load_routers(struct loader *l, const struct config_node *root)
     }
     struct agent_config *c = l->config;
     for (unsigned number = 1; r == 0 && fgets(line, sizeof(line), file) != NULL; number++) {
-        struct node_router router = {0};
+        struct mesh_router router = {0};
         unsigned place = 0;
         if (line[strspn(line, " \t\r\n")] == '#' || line[strspn(line, " \t\r\n")] == 0) {
             continue;
@@ -238,7 +238,7 @@ static int load_routers(struct loader *l, const struct config_node *root)
         }
         router.place = name[0] == 'l' ? PLACE_LEAF : PLACE_SPINE;
         router.number = place;
-        struct node_router *larger = realloc(c->routers, (c->router_count + 1) * sizeof(*larger));
+        struct mesh_router *larger = realloc(c->routers, (c->router_count + 1) * sizeof(*larger));
         r = larger == NULL ? -ENOMEM : 0;
         if (larger != NULL) {
             c->routers = larger;
@@ -291,9 +291,9 @@ static int move_to_arena(void **array, size_t count, size_t size)
     return 0;
 }
 
-struct node_fleet agent_config_fleet(const struct agent_config *config)
+struct mesh_fleet agent_config_fleet(const struct agent_config *config)
 {
-    return (struct node_fleet){.seed = 0x666f6c696f742e31ULL,
+    return (struct mesh_fleet){.seed = 0x666f6c696f742e31ULL,
                                .peers = config->peers,
                                .peer_count = config->peer_count,
                                .router_count = config->router_count,

@@ -21,7 +21,7 @@
 #define AGENT_PATH_SIZE       200
 #define AGENT_KEY_MAX         2
 
-/* Beside node_peer, at the same index: how to reach a NIC, and what it is called. */
+/* Beside mesh_peer, at the same index: how to reach a NIC, and what it is called. */
 struct agent_peer {
     struct in_addr address4;  /* 0: none */
     struct in6_addr address6; /* zero: none */
@@ -53,12 +53,12 @@ struct agent_config {
         char port_name[140];    /* "leaf3 port Ethernet1/4", as heard by LLDP; empty: not known */
     } nics[HOST_NIC_MAX];
     uint32_t peer_count;
-    struct node_peer *peers; /* by ascending id */
+    struct mesh_peer *peers; /* by ascending id */
     struct agent_peer *more; /* the same order */
     uint32_t host_count;
     char (*host_names)[AGENT_NAME_SIZE];
     uint32_t router_count;
-    struct node_router *routers;
+    struct mesh_router *routers;
 };
 
 /* -EINVAL, … with error->text set. runtime_dir: an override (FOLIOT_RUNTIME_DIR) or NULL. fleet_file: a list that is
@@ -67,7 +67,7 @@ MUST_CHECK int agent_config_load(const char *path, const char *runtime_dir, cons
                                  struct agent_config **ret_config, struct config_error *error);
 struct agent_config *agent_config_free(struct agent_config *config);
 /* What the node is told: it borrows the configuration's own peers and routers, which lie in the arena where there is one. */
-struct node_fleet agent_config_fleet(const struct agent_config *config);
+struct mesh_fleet agent_config_fleet(const struct agent_config *config);
 
 /* Index in peers of a NIC's id; false: not in the list. */
 bool agent_config_find(const struct agent_config *config, struct nic_id nic, uint32_t *ret_index);

@@ -106,7 +106,7 @@ static int load_peer(struct loader *l, const struct config_node *entry)
     static const char *const keys[] = {"id",   "host",    "nic",      "rail",
                                        "leaf", "address", "address6", NULL};
     struct agent_config *c = l->config;
-    struct node_peer *peer = &c->peers[c->peer_count];
+    struct mesh_peer *peer = &c->peers[c->peer_count];
     struct agent_peer *more = &c->more[c->peer_count];
     const struct config_node *node = NULL;
     char host[AGENT_NAME_SIZE];
@@ -172,7 +172,7 @@ static int sort_peers(struct loader *l, struct claim *claims)
                            "expected each NIC's id once, found %u again (first in line %u)",
                            c->peers[at].nic.index, config_line(l->places[claims[twice - 1].index]));
     }
-    struct node_peer *peers = calloc(c->peer_count, sizeof(*peers));
+    struct mesh_peer *peers = calloc(c->peer_count, sizeof(*peers));
     struct agent_peer *more = calloc(c->peer_count, sizeof(*more));
     const struct config_node **places = calloc(c->peer_count, sizeof(const struct config_node *));
     for (uint32_t i = 0; peers != NULL && more != NULL && places != NULL && i < c->peer_count;

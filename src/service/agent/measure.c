@@ -161,7 +161,7 @@ void agent_measure_take(struct agent *a, const Foliot__V1__Measure *wish)
 static void send_one(struct agent *a, const struct measure_send *s)
 {
     const struct agent_measure *m = a->measure;
-    const struct node_send send = {
+    const struct mesh_send send = {
         .token = TOKEN_MARK | (uint64_t)(m->run & INT32_MAX) << 32 | s->packet,
         .local = s->pair.local,
         .peer = s->pair.peer,
@@ -240,7 +240,7 @@ static void answer(struct agent *a, const struct node_receive *r)
         reply.bound_ns = PROBE_BOUND_NONE;
     }
     const uint16_t port = (uint16_t)(r->source_port - NODE_PORT_BASE_DEFAULT);
-    const struct node_send send = {.token = TOKEN_MARK, /* nobody asks for its stamp */
+    const struct mesh_send send = {.token = TOKEN_MARK, /* nobody asks for its stamp */
                                    .local = r->local,
                                    .peer = r->probe.src,
                                    .source_port =

@@ -309,7 +309,7 @@ void agent_pair_addresses(const struct agent *a, uint32_t local, const struct ag
     }
 }
 
-void agent_send(struct agent *a, const struct node_send *s)
+void agent_send(struct agent *a, const struct mesh_send *s)
 {
     struct endpoint_packet p = {.token = s->token,
                                 .source_port = s->source_port,

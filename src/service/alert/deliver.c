@@ -29,7 +29,7 @@ static bool expendable(const struct job *j)
 }
 
 /* Room for one more: the oldest repetition goes, else the oldest that isn't on its way. */
-static struct job *make_room(struct lane *l)
+static struct job *make_room(struct delivery_queue *l)
 {
     struct job **victim = l->first != NULL ? &l->first->next : NULL, *gone;
 
@@ -56,7 +56,7 @@ static struct job *make_room(struct lane *l)
 }
 
 /* attempts: at this notice; how many there were is the thread's alone to know. */
-static void trouble(struct deliver *d, struct lane *l, const char *key, const char *words,
+static void trouble(struct deliver *d, struct delivery_queue *l, const char *key, const char *words,
                     unsigned attempts, bool given_up)
 {
     const struct deliver_trouble t = {.receiver = l->receiver.name,
@@ -73,7 +73,7 @@ static void trouble(struct deliver *d, struct lane *l, const char *key, const ch
 void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notice *notice)
 {
     for (size_t k = 0; k < d->lane_count; k++) {
-        struct lane *l = &d->lanes[k];
+        struct delivery_queue *l = &d->lanes[k];
         struct job *j, *gone = NULL;
         if ((receivers >> k & 1) == 0 ||
             (!l->receiver.resolved && notice->event == ALERT_RESOLVED)) {
@@ -107,7 +107,7 @@ void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notic
 }
 
 /* Copies the head of the queue; it stays there until it is taken or given up. */
-static bool head(struct deliver *d, struct lane *l, struct alert_notice *ret)
+static bool head(struct deliver *d, struct delivery_queue *l, struct alert_notice *ret)
 {
     bool there;
 
@@ -120,7 +120,7 @@ static bool head(struct deliver *d, struct lane *l, struct alert_notice *ret)
     return there;
 }
 
-static void pop(struct deliver *d, struct lane *l, bool delivered)
+static void pop(struct deliver *d, struct delivery_queue *l, bool delivered)
 {
     struct job *j;
 
@@ -141,7 +141,7 @@ static void pop(struct deliver *d, struct lane *l, bool delivered)
 
 /* ---- an attempt's end ------------------------------------------------------------------------------------------- */
 
-static void clear(struct lane *l)
+static void clear(struct delivery_queue *l)
 {
     curl_slist_free_all(l->headers);
     curl_slist_free_all(l->to);
@@ -150,7 +150,7 @@ static void clear(struct lane *l)
     l->body = NULL;
 }
 
-void deliver_failed(struct deliver *d, struct lane *l, const char *words, bool final)
+void deliver_failed(struct deliver *d, struct delivery_queue *l, const char *words, bool final)
 {
     struct alert_notice n;
     unsigned shift;
@@ -172,7 +172,7 @@ void deliver_failed(struct deliver *d, struct lane *l, const char *words, bool f
         (BACKOFF_MS_MIN << shift < BACKOFF_MS_MAX ? BACKOFF_MS_MIN << shift : BACKOFF_MS_MAX);
 }
 
-void deliver_taken(struct deliver *d, struct lane *l)
+void deliver_taken(struct deliver *d, struct delivery_queue *l)
 {
     clear(l);
     pop(d, l, true);
@@ -180,7 +180,7 @@ void deliver_taken(struct deliver *d, struct lane *l)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------- */
 
-static void start(struct deliver *d, struct lane *l)
+static void start(struct deliver *d, struct delivery_queue *l)
 {
     struct alert_notice n;
 
@@ -215,7 +215,7 @@ static int timeout_ms(struct deliver *d)
     int64_t next = deliver_now_ms() + IDLE_MS;
 
     for (size_t k = 0; k < d->lane_count; k++) {
-        struct lane *l = &d->lanes[k];
+        struct delivery_queue *l = &d->lanes[k];
         struct alert_notice n;
         if (l->child != 0) {
             const int64_t look = deliver_now_ms() + (l->child_fd >= 0 ? 1000 : 20);
@@ -274,7 +274,7 @@ static void *run(void *context)
         while ((message = curl_multi_info_read(d->multi, &left)) != NULL) {
             if (message->msg == CURLMSG_DONE) {
                 const CURLcode code = message->data.result;
-                struct lane *l = NULL;
+                struct delivery_queue *l = NULL;
                 curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &l);
                 deliver_on_curl_done(d, l, code);
             }
@@ -294,7 +294,7 @@ static void *run(void *context)
 static void free_all(struct deliver *d)
 {
     for (size_t k = 0; k < d->lane_count; k++) {
-        struct lane *l = &d->lanes[k];
+        struct delivery_queue *l = &d->lanes[k];
         if (l->in_curl) {
             curl_multi_remove_handle(d->multi, l->easy);
         }

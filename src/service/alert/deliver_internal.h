@@ -14,7 +14,7 @@ struct job {
     struct job *next;
 };
 
-struct lane { /* to one receiver */
+struct delivery_queue { /* to one receiver */
     struct alert_receiver receiver;
     struct job *first, *last; /* under the lock */
     struct deliver_counters count;
@@ -42,19 +42,20 @@ struct deliver {
     deliver_on_trouble on_trouble;
     void *context;
     size_t lane_count;
-    struct lane lanes[];
+    struct delivery_queue lanes[];
 };
 
 int64_t deliver_now_ms(void);
 
 /* How an attempt ended. final: no other will be made for this notice. */
-void deliver_failed(struct deliver *d, struct lane *l, const char *words, bool final);
-void deliver_taken(struct deliver *d, struct lane *l);
+void deliver_failed(struct deliver *d, struct delivery_queue *l, const char *words, bool final);
+void deliver_taken(struct deliver *d, struct delivery_queue *l);
 
 /* An attempt over HTTP or SMTP: the body is there; ends when curl says so. */
-void deliver_start_curl(struct deliver *d, struct lane *l);
-void deliver_on_curl_done(struct deliver *d, struct lane *l, CURLcode code);
+void deliver_start_curl(struct deliver *d, struct delivery_queue *l);
+void deliver_on_curl_done(struct deliver *d, struct delivery_queue *l, CURLcode code);
 
 /* An attempt by a command, which has the body on its input: ends when a look finds it ended or late. */
-void deliver_start_command(struct deliver *d, struct lane *l, const struct alert_notice *n);
-void deliver_look_at_command(struct deliver *d, struct lane *l);
+void deliver_start_command(struct deliver *d, struct delivery_queue *l,
+                           const struct alert_notice *n);
+void deliver_look_at_command(struct deliver *d, struct delivery_queue *l);

@@ -16,7 +16,7 @@
 
 static size_t on_answer(char *bytes, size_t size, size_t count, void *context)
 {
-    struct lane *l = context;
+    struct delivery_queue *l = context;
 
     for (size_t k = 0; k < size * count && l->answer_size < ANSWER_KEPT; k++) {
         l->answer[l->answer_size++] = bytes[k] >= ' ' && bytes[k] < 127 ? bytes[k] : ' ';
@@ -27,7 +27,7 @@ static size_t on_answer(char *bytes, size_t size, size_t count, void *context)
 
 static size_t on_send(char *to, size_t size, size_t count, void *context)
 {
-    struct lane *l = context;
+    struct delivery_queue *l = context;
     const size_t left = l->size - l->sent, n = left < size * count ? left : size * count;
 
     memcpy(to, l->body + l->sent, n);
@@ -35,7 +35,7 @@ static size_t on_send(char *to, size_t size, size_t count, void *context)
     return n;
 }
 
-static void add_header(struct lane *l, const char *name, const char *value)
+static void add_header(struct delivery_queue *l, const char *name, const char *value)
 {
     char text[ALERT_SECRET_MAX + 64];
     struct curl_slist *more;
@@ -46,7 +46,7 @@ static void add_header(struct lane *l, const char *name, const char *value)
     explicit_bzero(text, sizeof(text));
 }
 
-static void set_http(struct lane *l)
+static void set_http(struct delivery_queue *l)
 {
     char url[ALERT_URL_MAX + 32];
 
@@ -67,7 +67,7 @@ static void set_http(struct lane *l)
     curl_easy_setopt(l->easy, CURLOPT_USERAGENT, "foliot/" FOLIOT_VERSION);
 }
 
-static void set_smtp(struct lane *l)
+static void set_smtp(struct delivery_queue *l)
 {
     curl_easy_setopt(l->easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
     curl_easy_setopt(l->easy, CURLOPT_URL, l->receiver.url);
@@ -88,7 +88,7 @@ static void set_smtp(struct lane *l)
                      (long)(l->receiver.user[0] != '\0' ? CURLUSESSL_ALL : CURLUSESSL_TRY));
 }
 
-void deliver_start_curl(struct deliver *d, struct lane *l)
+void deliver_start_curl(struct deliver *d, struct delivery_queue *l)
 {
     l->answer_size = l->sent = 0;
     l->answer[0] = l->words[0] = '\0';
@@ -114,7 +114,7 @@ void deliver_start_curl(struct deliver *d, struct lane *l)
     l->in_curl = true;
 }
 
-void deliver_on_curl_done(struct deliver *d, struct lane *l, CURLcode code)
+void deliver_on_curl_done(struct deliver *d, struct delivery_queue *l, CURLcode code)
 {
     char words[ANSWER_KEPT + 64];
     long status = 0;
@@ -140,7 +140,7 @@ void deliver_on_curl_done(struct deliver *d, struct lane *l, CURLcode code)
 
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
-static int body_fd(const struct lane *l)
+static int body_fd(const struct delivery_queue *l)
 {
     const int fd = memfd_create("foliot-notice", MFD_CLOEXEC);
 
@@ -152,7 +152,7 @@ static int body_fd(const struct lane *l)
     return fd;
 }
 
-static int spawn(struct lane *l, const struct alert_notice *n, int in, pid_t *ret_pid)
+static int spawn(struct delivery_queue *l, const struct alert_notice *n, int in, pid_t *ret_pid)
 {
     char *argv[ALERT_ARGUMENT_MAX + 1] = {NULL}, event[64], key[96], severity[48];
     char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -187,7 +187,8 @@ static int spawn(struct lane *l, const struct alert_notice *n, int in, pid_t *re
     return -r;
 }
 
-void deliver_start_command(struct deliver *d, struct lane *l, const struct alert_notice *n)
+void deliver_start_command(struct deliver *d, struct delivery_queue *l,
+                           const struct alert_notice *n)
 {
     const int in = body_fd(l);
     const int r = in < 0 ? -errno : spawn(l, n, in, &l->child);
@@ -205,7 +206,7 @@ void deliver_start_command(struct deliver *d, struct lane *l, const struct alert
     l->started_ms = deliver_now_ms();
 }
 
-void deliver_look_at_command(struct deliver *d, struct lane *l)
+void deliver_look_at_command(struct deliver *d, struct delivery_queue *l)
 {
     char words[64];
     int status = 0;

@@ -1,9 +1,9 @@
 /* alarm.c: what the fleet reports, told to the alert engine; what the engine says, kept and shown. The engine's hosts
  * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
+#include "service/controller/document.h"
 #include "service/controller/fleet_config.h"
 #include "service/controller/job.h"
 #include "service/controller/levels.h"
-#include "service/controller/stored.h"
 #include "service/controller/topology.h"
 
 #include <errno.h>
@@ -481,7 +481,7 @@ void alarm_save(struct controller *c)
     }
     json_writer_init(&j, SAVED_MAX);
     alerting_save(c->alerting, &j);
-    const int r = stored_save(c, SAVED_NAME, &j);
+    const int r = document_save(c, SAVED_NAME, &j);
     if (r < 0) {
         controller_say(LOG_WARNING, "open incidents can't be kept: %s", strerror(-r));
     } else {

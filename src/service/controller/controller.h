@@ -10,7 +10,7 @@
  * authority.c certificates, keys, tokens; rotate.c new ones; api_certificate.c the API's;
  * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; quota.c how much
  * of one host; state.c reports into state and events; measure.c, check.c what is measured on demand; topology.c what is declared,
- * fabric.c what is between the leaves; seal.c reports into chunks; series.c history out again;
+ * fabric.c what is between the leaves; compaction.c reports into chunks; series.c history out again;
  * latency.c the matrix now and then; api*.c and metrics.c what is served. */
 #pragma once
 #include <foliot.pb-c.h>
@@ -478,7 +478,7 @@ void alarm_reload(struct controller *c);
 /* Puts what survives a restart into the open transaction, if it changed. */
 void alarm_save(struct controller *c);
 
-/* ---- seal.c, series.c ---- */
+/* ---- compaction.c, series.c ---- */
 /* In the keeper: what is due is begun, and stored as it comes back. */
 void seal_some(struct controller *c);
 void seal_expire(struct controller *c);

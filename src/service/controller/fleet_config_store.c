@@ -8,7 +8,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "service/controller/stored.h"
+#include "service/controller/document.h"
 
 #define STORED_NAME "config"
 #define STORED_MAX  (8 << 20)
@@ -56,7 +56,7 @@ int fleet_config_save(struct controller *c)
     }
     json_put_end(&j);
     json_put_end(&j);
-    return stored_save(c, STORED_NAME, &j);
+    return document_save(c, STORED_NAME, &j);
 }
 
 /* ---- back ---- */
@@ -80,9 +80,9 @@ static int load_version(struct fleet_config *f, const json_t *o)
                                        .at_ns = number(o, "at_ns"),
                                        .ended_ns = number(o, "ended_ns"),
                                        .text = strdup(text)};
-    stored_words(o, "who", v->who, sizeof(v->who));
-    stored_words(o, "why", v->why, sizeof(v->why));
-    stored_words(o, "end_why", v->end_why, sizeof(v->end_why));
+    document_words(o, "who", v->who, sizeof(v->who));
+    document_words(o, "why", v->why, sizeof(v->why));
+    document_words(o, "end_why", v->end_why, sizeof(v->end_why));
     if (v->text == NULL) {
         return -ENOMEM;
     }
@@ -130,7 +130,7 @@ static int load_all(struct controller *c, const json_t *root)
     f->last = (uint64_t)number(root, "last");
     f->observe = json_is_true(json_object_get(root, "observe"));
     f->observe_ns = number(root, "observe_ns");
-    stored_words(root, "observe_by", f->observe_by, sizeof(f->observe_by));
+    document_words(root, "observe_by", f->observe_by, sizeof(f->observe_by));
     f->rolled_back = json_is_true(json_object_get(root, "rolled_back"));
     f->percent = (double)number(root, "percent_ppm") * 1e-4;
     f->tried_ns = number(root, "tried_ns");
@@ -157,7 +157,7 @@ int fleet_config_load(struct controller *c)
     if (c->fleet_config == NULL) {
         return -ENOMEM;
     }
-    int r = stored_load(c, STORED_NAME, &root);
+    int r = document_load(c, STORED_NAME, &root);
     if (r == -ENOENT) {
         return 0;
     }

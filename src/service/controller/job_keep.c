@@ -1,8 +1,8 @@
 /* job_keep.c: the book of jobs over a restart: one text a job in the store, under "job.SLOT": a line of JSON, then its past as
  * plain numbers, which read ten times as fast: everybody waits for a controller that starts. A job that goes on is kept every
  * five minutes and at the controller's end; after kill -9 its past has a gap of that length at most. */
+#include "service/controller/document.h"
 #include "service/controller/job.h"
-#include "service/controller/stored.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -159,7 +159,7 @@ static void take_samples(struct fleet_job *job, const char *at)
 
 static int take(const struct controller *c, struct fleet_job *job, const json_t *o)
 {
-    stored_words(o, "job", job->name, sizeof(job->name));
+    document_words(o, "job", job->name, sizeof(job->name));
     job->user = (uint32_t)number(o, "user");
     job->ranks = (uint32_t)number(o, "ranks");
     job->first_ns = number(o, "first_ns");

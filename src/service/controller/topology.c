@@ -8,7 +8,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "service/controller/stored.h"
+#include "service/controller/document.h"
 
 #define STORED_NAME "topology"
 #define STORED_MAX  (16 << 20)
@@ -215,7 +215,7 @@ static int save(struct controller *c)
     }
     json_put_end(&j);
     json_put_end(&j);
-    return stored_save(c, STORED_NAME, &j);
+    return document_save(c, STORED_NAME, &j);
 }
 
 static int load_versions(struct declared *d, const json_t *list)
@@ -233,8 +233,8 @@ static int load_versions(struct declared *d, const json_t *list)
             .version = (uint64_t)json_integer_value(json_object_get(o, "version")),
             .at_ns = json_integer_value(json_object_get(o, "at_ns")),
             .text = strdup(text)};
-        stored_words(o, "who", v->who, sizeof(v->who));
-        stored_words(o, "why", v->why, sizeof(v->why));
+        document_words(o, "who", v->who, sizeof(v->who));
+        document_words(o, "why", v->why, sizeof(v->why));
         if (v->text == NULL) {
             return -ENOMEM;
         }
@@ -251,7 +251,7 @@ int declared_load(struct controller *c)
     if (c->declared == NULL) {
         return -ENOMEM;
     }
-    int r = stored_load(c, STORED_NAME, &root);
+    int r = document_load(c, STORED_NAME, &root);
     if (r == -ENOENT) {
         return 0;
     }

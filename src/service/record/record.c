@@ -15,8 +15,8 @@ enum { FILE_SIZE_MAX = 1 << 30 };
 
 struct fleet_memory {
     struct fleet_memory *next;
-    struct node_peer *peers;
-    struct node_router *routers;
+    struct mesh_peer *peers;
+    struct mesh_router *routers;
 };
 
 struct record {
@@ -28,18 +28,18 @@ struct record {
     struct node_config config;
     const uint8_t *restored, *copy;
     struct fleet_memory *fleets;
-    struct node_fleet fleet; /* of the last peers event */
+    struct mesh_fleet fleet; /* of the last peers event */
     struct codec codec;
     uint64_t event[CODEC_WORD_MAX];
 };
 
-size_t record_fleet_size(const struct node_fleet *fleet)
+size_t record_fleet_size(const struct mesh_fleet *fleet)
 {
     return 16 + fleet->peer_count * sizeof(*fleet->peers) +
            fleet->router_count * sizeof(*fleet->routers);
 }
 
-void record_fleet_write(const struct node_fleet *fleet, uint8_t *bytes)
+void record_fleet_write(const struct mesh_fleet *fleet, uint8_t *bytes)
 {
     const size_t peers = fleet->peer_count * sizeof(*fleet->peers);
     memcpy(bytes, &fleet->seed, 8);
@@ -53,7 +53,7 @@ void record_fleet_write(const struct node_fleet *fleet, uint8_t *bytes)
     }
 }
 
-static bool fleet_good(const struct node_fleet *f)
+static bool fleet_good(const struct mesh_fleet *f)
 {
     for (uint32_t i = 0; i < f->peer_count; i++) {
         if (f->peers[i].nic.index >= FLEET_NIC_MAX ||
@@ -65,9 +65,9 @@ static bool fleet_good(const struct node_fleet *f)
 }
 
 /* Reads a fleet at r->at into memory of its own. */
-static int read_fleet(struct record *r, struct node_fleet *ret_fleet)
+static int read_fleet(struct record *r, struct mesh_fleet *ret_fleet)
 {
-    struct node_fleet f = {0};
+    struct mesh_fleet f = {0};
     if (r->size - r->at < 16) {
         return -ENODATA;
     }

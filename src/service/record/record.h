@@ -40,7 +40,7 @@ struct mono record_birth(const struct record *r);
 bool record_whole(const struct record *r);
 /* The next event (or CODEC_DRAIN, CODEC_FINDING), valid until the next call: 1; 0: the end;
  * -EPROTO: damaged here, or (at a segment's end) somewhere in this segment; -ENODATA: the file was
- * cut here. For NODE_EVENT_PEERS the event is a struct node_fleet whose arrays stay
+ * cut here. For NODE_EVENT_PEERS the event is a struct mesh_fleet whose arrays stay
  * valid until the record is closed. */
 MUST_CHECK int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *ret_now,
                            const void **ret_event);
@@ -65,5 +65,5 @@ record_play(struct record *r, bool trust_copy,
             void *context, struct node **ret_node, struct record_outcome *ret_outcome);
 
 /* Shared with the recorder. */
-size_t record_fleet_size(const struct node_fleet *fleet);
-void record_fleet_write(const struct node_fleet *fleet, uint8_t *bytes);
+size_t record_fleet_size(const struct mesh_fleet *fleet);
+void record_fleet_write(const struct mesh_fleet *fleet, uint8_t *bytes);

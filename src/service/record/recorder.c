@@ -204,7 +204,7 @@ void recorder_node(struct recorder *r, const struct node *node)
     }
 }
 
-static void keep_fleet(struct recorder *r, const struct node_fleet *fleet)
+static void keep_fleet(struct recorder *r, const struct mesh_fleet *fleet)
 {
     free(r->fleet);
     r->fleet_size = record_fleet_size(fleet);
@@ -221,7 +221,7 @@ void recorder_start(struct recorder *r, const struct node_config *config, struct
     }
     drop_all(r);
     r->config = *config;
-    r->config.fleet = (struct node_fleet){.seed = config->fleet.seed};
+    r->config.fleet = (struct mesh_fleet){.seed = config->fleet.seed};
     r->birth = now;
     r->whole = true;
     r->node = NULL;

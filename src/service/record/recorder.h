@@ -35,7 +35,7 @@ void recorder_restored(struct recorder *r, const void *bytes, size_t size);
 /* The node, when it lives in the arena in use: what copies are taken of. It must not be in the
  * middle of a call. */
 void recorder_node(struct recorder *r, const struct node *node);
-/* NODE_EVENT_PEERS: event is a struct node_fleet. NULL recorder is fine. */
+/* NODE_EVENT_PEERS: event is a struct mesh_fleet. NULL recorder is fine. */
 void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono now,
                      const void *event);
 /* The node gave this finding: for replays to compare with. Before recorder_drained. */

@@ -1,4 +1,4 @@
-/* say.c: what people are told. */
+/* journal.c: what people are told. */
 #include "service/agent/agent.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
-/* tell.c: STATE to the peer: what was taken, placed and posted, how the lanes are. */
+/* state.c: STATE to the peer: what was taken, placed and posted, how the lanes are. */
 #include <errno.h>
 
 #include "transport/internal.h"
 
 /* What the peer is told of it; a lane that is to go from here drains, whatever it is like. */
-static void add_state(struct set *set, const struct watch_lane *lane,
+static void add_state(struct lane_set *set, const struct watch_lane *lane,
                       struct lane_state_lane *ret_lane)
 {
     const struct stream *stream = set->streams[ret_lane->lane];
@@ -15,7 +15,7 @@ static void add_state(struct set *set, const struct watch_lane *lane,
     delay_report(set, ret_lane->lane, ret_lane);
 }
 
-static void add_lanes(struct set *set, struct mono now, struct lane_report *report)
+static void add_lanes(struct lane_set *set, struct mono now, struct lane_report *report)
 {
     struct watch_lane lane;
 
@@ -45,7 +45,7 @@ static void add_lanes(struct set *set, struct mono now, struct lane_report *repo
 }
 
 /* One comm's progress: the lanes that the ledger counted, with their states. */
-static void name_lanes(struct set *set, struct mono now, struct lane_report *report)
+static void name_lanes(struct lane_set *set, struct mono now, struct lane_report *report)
 {
     struct watch_lane lane;
 
@@ -56,16 +56,16 @@ static void name_lanes(struct set *set, struct mono now, struct lane_report *rep
 }
 
 /* What waits on that lane is written. */
-static void flush_lane(struct set *set, struct mono now, uint32_t lane)
+static void flush_lane(struct lane_set *set, struct mono now, uint32_t lane)
 {
     const int rc = stream_flush(set, set->streams[lane]);
 
     if (rc < 0 && rc != -EAGAIN) {
-        set_lost(set, now, lane, set_reason(rc));
+        lane_set_lost(set, now, lane, set_reason(rc));
     }
 }
 
-uint32_t set_say(struct set *set, struct mono now, struct lane_report *report, int lane)
+uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report *report, int lane)
 {
     struct io *io = set->transport->io;
     uint8_t bytes[LANE_STATE_SIZE_MAX];
@@ -99,7 +99,7 @@ uint32_t set_say(struct set *set, struct mono now, struct lane_report *report, i
     return said;
 }
 
-void set_flush(struct set *set, struct mono now, uint32_t lanes)
+void lane_set_flush(struct lane_set *set, struct mono now, uint32_t lanes)
 {
     for (; lanes != 0; lanes &= lanes - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
@@ -109,9 +109,9 @@ void set_flush(struct set *set, struct mono now, uint32_t lanes)
     }
 }
 
-void set_tell(struct set *set, struct lane_report *report, int lane)
+void lane_set_tell(struct lane_set *set, struct lane_report *report, int lane)
 {
     const struct mono now = set->transport->io->now(set->transport->io);
 
-    set_flush(set, now, set_say(set, now, report, lane));
+    lane_set_flush(set, now, lane_set_say(set, now, report, lane));
 }

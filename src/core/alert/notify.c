@@ -1,4 +1,4 @@
-/* told.c: who is told what and when; acknowledgements; what the outside sees of incidents and alerts. */
+/* notify.c: who is told what and when; acknowledgements; what the outside sees of incidents and alerts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

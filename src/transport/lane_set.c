@@ -1,4 +1,4 @@
-/* set.c: a lane set at either end: what the watch decides is carried out here. */
+/* lane_set.c: a lane set at either end: what the watch decides is carried out here. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 
 /* -- life ------------------------------------------------------------------------------------- */
 
-int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
-            struct set **ret_set)
+int lane_set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
+                 struct lane_set **ret_set)
 {
     const struct watch_config watch = {.receiver = !sending, .patience = t->config.patience};
     const struct ledger_config ledger = {
         .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
     const struct sender_config sender = {
         .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
-    struct set *set = calloc(1, sizeof(*set));
+    struct lane_set *set = calloc(1, sizeof(*set));
     uint32_t index = 0;
 
     if (set == NULL) {
@@ -52,7 +52,7 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     pthread_mutex_init(&set->lock, NULL);
     if (index == SETS_MAX || set->watch == NULL || (sending && set->sender == NULL) ||
         (!sending && set->ledger == NULL)) {
-        set_free(set);
+        lane_set_free(set);
         return index == SETS_MAX ? -ENOBUFS : -ENOMEM;
     }
     set->mode = TRANSPORT_FULL; /* what watch and scheduler begin with */
@@ -68,13 +68,13 @@ int set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_conte
     return 0;
 }
 
-void set_free(struct set *set)
+void lane_set_free(struct lane_set *set)
 {
     if (set->knock >= 0) {
         set->transport->io->close(set->transport->io, set->knock, true);
     }
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-        set_close_stream(set, lane, true);
+        lane_set_close_stream(set, lane, true);
     }
     while (set->comms != NULL) {
         struct transport_comm *comm = set->comms;
@@ -90,7 +90,7 @@ void set_free(struct set *set)
     free(set);
 }
 
-void set_touch(struct set *set)
+void lane_set_touch(struct lane_set *set)
 {
     struct transport *t = set->transport;
     uint64_t *word = &t->active[set->index / 64];
@@ -106,7 +106,7 @@ void set_touch(struct set *set)
     }
 }
 
-void set_fail(struct set *set, int error, const char *format, ...)
+void lane_set_fail(struct lane_set *set, int error, const char *format, ...)
 {
     va_list arguments;
 
@@ -125,12 +125,12 @@ void set_fail(struct set *set, int error, const char *format, ...)
             set->any_dead = true;
         }
     }
-    set_touch(set);
+    lane_set_touch(set);
 }
 
 /* -- lanes ------------------------------------------------------------------------------------ */
 
-void set_close_stream(struct set *set, uint32_t lane, bool reset)
+void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset)
 {
     struct stream *stream = set->streams[lane];
 
@@ -157,7 +157,7 @@ void set_close_stream(struct set *set, uint32_t lane, bool reset)
 }
 
 /* Would anybody miss a lane: is there a communicator that neither end has closed, or a message on its way? */
-static bool missed(const struct set *set)
+static bool missed(const struct lane_set *set)
 {
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         if (!comm->released && ((comm->state != COMM_CLOSING && !comm->close_heard) ||
@@ -168,7 +168,7 @@ static bool missed(const struct set *set)
     return false;
 }
 
-void set_lost(struct set *set, struct mono now, uint32_t lane, enum lane_reason reason)
+void lane_set_lost(struct lane_set *set, struct mono now, uint32_t lane, enum lane_reason reason)
 {
     struct stream *stream = set->streams[lane];
 
@@ -189,7 +189,7 @@ enum lane_reason set_reason(int rc)
                            : LANE_REASON_RESET;
 }
 
-void set_shaken(struct set *set, struct mono now, uint32_t lane)
+void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
     char text[PEER_TEXT], own[IO_ADDRESS_TEXT];
@@ -200,10 +200,10 @@ void set_shaken(struct set *set, struct mono now, uint32_t lane)
     watch_on_hello(set->watch, now, lane, stream->epoch,
                    set->sending ? mono_sub(now, stream->began) : span_ns(-1));
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s, %s: up", lane, stream->epoch,
-        set_peer(set, text), io_address_text(&stream->local, own));
+        lane_set_peer(set, text), io_address_text(&stream->local, own));
 }
 
-static void ping(struct set *set, const struct watch_action *action)
+static void ping(struct lane_set *set, const struct watch_action *action)
 {
     struct stream *stream = set->streams[action->lane];
     struct io *io = set->transport->io;
@@ -223,7 +223,7 @@ static void ping(struct set *set, const struct watch_action *action)
     }
 }
 
-static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
+static void ask_kernel(struct lane_set *set, struct mono now, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
     struct io *io = set->transport->io;
@@ -251,7 +251,7 @@ static void ask_kernel(struct set *set, struct mono now, uint32_t lane)
 }
 
 /* A communicator that hasn't been closed above, or whose messages are still on their way. */
-static bool in_use(const struct set *set)
+static bool in_use(const struct lane_set *set)
 {
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         if (comm->state != COMM_CLOSING ||
@@ -262,7 +262,7 @@ static bool in_use(const struct set *set)
     return false;
 }
 
-static void gave_up(struct set *set, const struct watch_action *action)
+static void gave_up(struct lane_set *set, const struct watch_action *action)
 {
     char text[PEER_TEXT];
 
@@ -270,13 +270,13 @@ static void gave_up(struct set *set, const struct watch_action *action)
         set->leaving = true;
         return;
     }
-    set_fail(set, -ECONNABORTED,
-             action->dead ? "%s is gone: its lanes ended and no process answers there"
-                          : "%s: not reached over any lane for the whole patience",
-             set_peer(set, text));
+    lane_set_fail(set, -ECONNABORTED,
+                  action->dead ? "%s is gone: its lanes ended and no process answers there"
+                               : "%s: not reached over any lane for the whole patience",
+                  lane_set_peer(set, text));
 }
 
-static void close_lane(struct set *set, struct mono now, const struct watch_action *action)
+static void close_lane(struct lane_set *set, struct mono now, const struct watch_action *action)
 {
     struct stream *stream = set->streams[action->lane];
     char text[PEER_TEXT];
@@ -292,21 +292,21 @@ static void close_lane(struct set *set, struct mono now, const struct watch_acti
         }
         say(set->transport, wanted ? TRANSPORT_TRACE : TRANSPORT_INFO,
             "lane %u.%u %s %s, NIC %s: down (%s)", action->lane, action->epoch,
-            set->sending ? "to" : "from", set_peer(set, text),
+            set->sending ? "to" : "from", lane_set_peer(set, text),
             set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason));
         if (action->closed && stream_idle(stream)) {
             /* Empty, and told so in order: what the peer reads before the end is that this is no fault. */
             struct lane_report report = {.comm = LANE_COMM_NONE};
-            set_tell(set, &report, -1);
-            set_close_stream(set, action->lane, false);
+            lane_set_tell(set, &report, -1);
+            lane_set_close_stream(set, action->lane, false);
             return;
         }
-        set_close_stream(set, action->lane, true);
+        lane_set_close_stream(set, action->lane, true);
     }
 }
 
 /* What hangs on the lane goes by another one as well; or no longer needs to. */
-static void doubt(struct set *set, const struct watch_action *action)
+static void doubt(struct lane_set *set, const struct watch_action *action)
 {
     const bool doubted = action->kind == WATCH_DOUBLE;
     char text[PEER_TEXT];
@@ -315,7 +315,8 @@ static void doubt(struct set *set, const struct watch_action *action)
         set->streams[action->lane]->doubted_at = set->streams[action->lane]->bytes_out;
     }
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u %s %s: %s", action->lane, action->epoch,
-        set->sending ? "to" : "from", set_peer(set, text), doubted ? "doubted" : "trusted again");
+        set->sending ? "to" : "from", lane_set_peer(set, text),
+        doubted ? "doubted" : "trusted again");
     if (!set->sending) {
         if (doubted) {
             ledger_report_again(set->ledger);
@@ -328,7 +329,7 @@ static void doubt(struct set *set, const struct watch_action *action)
     }
 }
 
-void set_act(struct set *set, struct mono now)
+void lane_set_act(struct lane_set *set, struct mono now)
 {
     struct watch_action action;
     bool tell = false;
@@ -361,13 +362,13 @@ void set_act(struct set *set, struct mono now)
             set->parted++;
             set->parted_at = now;
             say(set->transport, TRANSPORT_INFO, "no way to %s left: trying all of them",
-                set_peer(set, (char[PEER_TEXT]){0}));
+                lane_set_peer(set, (char[PEER_TEXT]){0}));
             break;
         case WATCH_REJOINED:
             set->parted_ns += set->parted_at.ns == INT64_MAX ? 0 : mono_sub(now, set->parted_at).ns;
             set->parted_at = MONO_NEVER;
             say(set->transport, TRANSPORT_INFO, "%s is reached again",
-                set_peer(set, (char[PEER_TEXT]){0}));
+                lane_set_peer(set, (char[PEER_TEXT]){0}));
             break;
         case WATCH_FAIL:
             gave_up(set, &action);
@@ -376,19 +377,19 @@ void set_act(struct set *set, struct mono now)
     }
     for (uint32_t lane = 0; set->any_dead && lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL && set->streams[lane]->dead) {
-            set_close_stream(set, lane, true);
+            lane_set_close_stream(set, lane, true);
         }
     }
     set->any_dead = false;
     if (tell) {
         struct lane_report report = {.comm = LANE_COMM_NONE};
-        set_tell(set, &report, -1);
+        lane_set_tell(set, &report, -1);
     }
 }
 
 /* -- frames of both ends ---------------------------------------------------------------------- */
 
-static void on_state(struct set *set, struct mono now, uint32_t by,
+static void on_state(struct lane_set *set, struct mono now, uint32_t by,
                      const struct lane_report *report)
 {
     const bool newer = (int32_t)(report->sequence - set->peer_sequence) > 0;
@@ -410,7 +411,8 @@ static void on_state(struct set *set, struct mono now, uint32_t by,
     }
 }
 
-static int on_ping(struct set *set, struct mono now, uint32_t lane, const struct lane_ping *ping)
+static int on_ping(struct lane_set *set, struct mono now, uint32_t lane,
+                   const struct lane_ping *ping)
 {
     struct io *io = set->transport->io;
     uint8_t bytes[LANE_PING_SIZE];
@@ -430,7 +432,8 @@ static int on_ping(struct set *set, struct mono now, uint32_t lane, const struct
     return 0;
 }
 
-int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *frame, size_t size)
+int lane_set_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+                   size_t size)
 {
     struct stream *stream = set->streams[lane];
     enum lane_error error = LANE_ERROR_TYPE;
@@ -467,7 +470,7 @@ int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
         break;
     }
     case LANE_NICS:
-        return set_on_nics(set, now, frame, size);
+        return lane_set_on_nics(set, now, frame, size);
     default:
         return -ENOENT;
     }
@@ -476,7 +479,7 @@ int set_frame(struct set *set, struct mono now, uint32_t lane, const uint8_t *fr
 
 /* -- progress --------------------------------------------------------------------------------- */
 
-static void read_lane(struct set *set, uint32_t lane, struct mono now)
+static void read_lane(struct lane_set *set, uint32_t lane, struct mono now)
 {
     struct stream *stream = set->streams[lane];
     ssize_t n;
@@ -490,7 +493,7 @@ static void read_lane(struct set *set, uint32_t lane, struct mono now)
         if (n == -EPIPE) {
             stream->ended = true;
         }
-        set_lost(set, now, lane, set->leaving ? LANE_REASON_CLOSE : set_reason((int)n));
+        lane_set_lost(set, now, lane, set->leaving ? LANE_REASON_CLOSE : set_reason((int)n));
     } else if (n > 0) {
         set->hot = (uint8_t)lane;
         set->reads++;
@@ -500,17 +503,17 @@ static void read_lane(struct set *set, uint32_t lane, struct mono now)
     }
 }
 
-static void write_lane(struct set *set, uint32_t lane, struct mono now)
+static void write_lane(struct lane_set *set, uint32_t lane, struct mono now)
 {
     struct stream *stream = set->streams[lane];
 
     if (!stream->connecting && !stream_idle(stream)) {
-        set_flush(set, now, 1u << lane);
+        lane_set_flush(set, now, 1u << lane);
     }
 }
 
 /* Anything that the peer must still hear from us, or we from it. */
-bool set_owes(const struct set *set)
+bool lane_set_owes(const struct lane_set *set)
 {
     if (set->sending) {
         return set->opening > 0 || set->parting_comms > 0 || sender_busy_count(set->sender) > 0;
@@ -526,7 +529,7 @@ bool set_owes(const struct set *set)
 /* Whether this poll looks at that lane, too. Spinning callers come millions of times a second. The lane that had
  * something last is looked at each time, and those that large messages are spread over; the others in turn, and none if
  * something came: that is what a round trip of 8 bytes consists of. */
-static bool due(const struct set *set, struct mono now, uint32_t lane, bool came)
+static bool due(const struct lane_set *set, struct mono now, uint32_t lane, bool came)
 {
     const struct stream *stream = set->streams[lane];
 
@@ -540,7 +543,7 @@ static bool due(const struct set *set, struct mono now, uint32_t lane, bool came
 }
 
 /* The lane that had something last goes first. */
-static void exchange(struct set *set, struct mono now, bool all)
+static void exchange(struct lane_set *set, struct mono now, bool all)
 {
     const uint64_t before = set->reads;
     uint32_t lanes = set->present, lane = set->hot;
@@ -562,21 +565,21 @@ static void exchange(struct set *set, struct mono now, bool all)
 
 /* A caller with many requests asks for each of them, and a lane's answer is a system call: the first one's is
  * good enough for the others. Not while only small messages are awaited. */
-static bool just_looked(const struct set *set, struct mono now)
+static bool just_looked(const struct lane_set *set, struct mono now)
 {
     return set->large > 0 && mono_sub(now, set->empty_at).ns < EMPTY_NS;
 }
 
 /* The watch looks at once after something came: whoever got it isn't waiting yet, and his answer takes its time. In the
  * middle of a wait it would make him late. */
-static bool look_due(const struct set *set, struct mono now, bool all)
+static bool look_due(const struct lane_set *set, struct mono now, bool all)
 {
     const int64_t late = now.ns - set->next_look.ns;
 
     return late >= 0 && (all || set->empty_polls == 0 || late >= LOOK_NS);
 }
 
-void set_progress(struct set *set, struct mono now, bool all)
+void lane_set_progress(struct lane_set *set, struct mono now, bool all)
 {
     const bool look = look_due(set, now, all);
     const uint64_t before = set->reads;
@@ -597,13 +600,13 @@ void set_progress(struct set *set, struct mono now, bool all)
             credit_look(set, now);
             in_slots_look(set, now);
         }
-        set_knock(set, now);
-        watch_on_owing(set->watch, now, set_owes(set));
+        lane_set_knock(set, now);
+        watch_on_owing(set->watch, now, lane_set_owes(set));
         watch_on_their_way(set->watch, set->sending && sender_on_their_way(set->sender));
         mesh_hint(set, now);
         watch_look(set->watch, now);
     }
-    set_act(set, now);
+    lane_set_act(set, now);
     if (set->error == 0) {
         if (set->sending) {
             out_openings(set, now);
@@ -613,19 +616,19 @@ void set_progress(struct set *set, struct mono now, bool all)
         }
     }
     comm_closings(set, now);
-    set_act(set, now);
+    lane_set_act(set, now);
     if (set->reads == before) {
         set->empty_at = now;
         set->empty_polls++;
     }
-    set_note_unattended(set);
+    lane_set_note_unattended(set);
 }
 
 /* -- sets that nobody polls -------------------------------------------------------------------- */
 
 /* A small message is done when it is copied and a receive when its bytes are there: from then on nobody polls the set for it,
  * but the message may wait for a bounce slot, and the sender for the report. */
-void set_note_unattended(struct set *set)
+void lane_set_note_unattended(struct lane_set *set)
 {
     const bool unattended = set->awaited == 0 && set->error == 0 && !set->leaving &&
                             (set->sending ? sender_waiting(set->sender) : set->report_soon);
@@ -640,7 +643,7 @@ void set_note_unattended(struct set *set)
 }
 
 /* Locks are only tried: somebody who holds one is at work there. */
-void set_attend(struct transport *t, struct mono now)
+void lane_set_attend(struct transport *t, struct mono now)
 {
     uint64_t bits = __atomic_load_n(&t->unattended, __ATOMIC_RELAXED);
 
@@ -652,12 +655,12 @@ void set_attend(struct transport *t, struct mono now)
         bool again = false;
         __atomic_fetch_and(&t->unattended, ~(1ull << bit), __ATOMIC_RELAXED);
         for (uint32_t i = bit; i < t->set_count; i += 64) {
-            struct set *set = t->sets[i];
+            struct lane_set *set = t->sets[i];
             if (set == NULL || !__atomic_load_n(&set->unattended, __ATOMIC_RELAXED)) {
                 continue;
             }
             if (pthread_mutex_trylock(&set->lock) == 0) {
-                set_progress(set, now, false);
+                lane_set_progress(set, now, false);
                 again = again || set->unattended;
                 pthread_mutex_unlock(&set->lock);
             } else {

@@ -1,4 +1,4 @@
-/* stored.h: what the controller keeps in its store as one JSON text under a name: the fleet's configuration, the declared
+/* document.h: what the controller keeps in its store as one JSON text under a name: the fleet's configuration, the declared
  * topology, open incidents. */
 #pragma once
 #include <jansson.h>
@@ -10,8 +10,8 @@ struct controller;
 
 /* The text under `name`, parsed; the caller's to release. -ENOENT: nothing is kept yet; -EUCLEAN: it isn't JSON;
  * else the store's error. */
-int stored_load(struct controller *c, const char *name, json_t **ret_root);
+int document_load(struct controller *c, const char *name, json_t **ret_root);
 /* Finishes what `j` has written, keeps it under `name`, and ends `j` in any case. */
-int stored_save(struct controller *c, const char *name, struct json_writer *j);
+int document_save(struct controller *c, const char *name, struct json_writer *j);
 /* The string under `key`, cut to `size`; "" if there is none. */
-void stored_words(const json_t *o, const char *key, char *ret, size_t size);
+void document_words(const json_t *o, const char *key, char *ret, size_t size);

@@ -1,4 +1,4 @@
-/* seal.c: reports into chunks, fine chunks into coarser ones, and what is old goes. A few hosts each
+/* compaction.c: reports into chunks, fine chunks into coarser ones, and what is old goes. A few hosts each
  * second, and in a thread: a chunk of 8 NICs takes as long as fifty reports. The loop only puts what
  * comes back into the store. Whatever is interrupted is found again by looking at what is there. */
 #include <errno.h>

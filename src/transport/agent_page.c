@@ -1,4 +1,5 @@
-/* follow.c: a file that the host's agent publishes in shared memory, under a path that may name another one after its restart. */
+/* agent_page.c: a file that the host's agent publishes in shared memory, under a path that may name
+ * another one after its restart. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-/* stored.c: see stored.h. */
-#include "service/controller/stored.h"
+/* document.c: see document.h. */
+#include "service/controller/document.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "service/controller/controller.h"
 
-int stored_load(struct controller *c, const char *name, json_t **ret_root)
+int document_load(struct controller *c, const char *name, json_t **ret_root)
 {
     char *text = NULL;
     size_t size = 0;
@@ -18,7 +18,7 @@ int stored_load(struct controller *c, const char *name, json_t **ret_root)
     return r < 0 ? r : *ret_root == NULL ? -EUCLEAN : 0;
 }
 
-int stored_save(struct controller *c, const char *name, struct json_writer *j)
+int document_save(struct controller *c, const char *name, struct json_writer *j)
 {
     const char *text = NULL;
     size_t size = 0;
@@ -29,7 +29,7 @@ int stored_save(struct controller *c, const char *name, struct json_writer *j)
     return r;
 }
 
-void stored_words(const json_t *o, const char *key, char *ret, size_t size)
+void document_words(const json_t *o, const char *key, char *ret, size_t size)
 {
     const char *text = json_string_value(json_object_get(o, key));
 
