@@ -1,4 +1,4 @@
-/* lanes_soak.c: the lanes' world (test/unit/lane_world.h) for as many faults as are asked for: prints what it
+/* lanes_soak.c: the lanes' world (test/unit/failover/lane_world.h) for as many faults as are asked for: prints what it
  * did and exits 1 with the seed if any promise is broken. `lanes_soak [FAULTS [FIRST_SEED]]` */
 #include <stdio.h>
 #include <stdlib.h>

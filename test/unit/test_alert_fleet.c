@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "alert_world.h"
+#include "alert/alert_world.h"
 
 static struct world world;
 

@@ -68,11 +68,11 @@ def played(binary):
 def main():
     source, compiler = sys.argv[1], os.environ.get("CC", "cc")
     base = [os.path.join(source, name) for name in
-            ("test/unit/test_lanes.c", "test/unit/lane_world.c", "test/unit/lane_world_app.c",
-             "test/unit/lane_world_lanes.c", "src/wire/lane.c", "src/wire/crc32c.c",
+            ("test/unit/failover/test_lanes.c", "test/unit/failover/lane_world.c", "test/unit/failover/lane_world_app.c",
+             "test/unit/failover/lane_world_lanes.c", "src/wire/lane.c", "src/wire/crc32c.c",
              "src/base/prng.c", "src/base/bug.c")]
     flags = ["-std=gnu17", "-D_GNU_SOURCE", "-O1", "-w", "-I" + os.path.join(source, "src"),
-             "-I" + os.path.join(source, "test/unit")]
+             "-I" + os.path.join(source, "test/unit/failover")]
     alive = []
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "failover")
