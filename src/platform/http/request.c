@@ -374,6 +374,9 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
         return take_body(r, data, size);
     }
     if (r->stage == STAGE_ARRIVING) {
+        if (s->closing) { /* the handler's own parts may be gone already */
+            return MHD_NO;
+        }
         r->stage = STAGE_HANDED;
         r->connection->since_ns = 0;
         if (r->refused != 0) {

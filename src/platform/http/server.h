@@ -52,7 +52,8 @@ struct http_server_config {
 /* -EADDRINUSE, -EINVAL (address, key or certificate), … */
 MUST_CHECK int http_server_open(const struct http_server_config *config,
                                 struct http_server **ret_server);
-void http_server_close(struct http_server *server); /* NULL is fine; all requests end */
+/* NULL is fine. All requests end; the handler gets no more. */
+void http_server_close(struct http_server *server);
 /* The same server on the same socket with another certificate and other authorities; connections end. After an error
  * it is closed, and *server is NULL. */
 MUST_CHECK int http_server_reopen(struct http_server **server, const char *certificate,

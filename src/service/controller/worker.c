@@ -69,6 +69,10 @@ static void *serve(void *context)
             pthread_cond_wait(&w->wanted, &w->lock);
             continue;
         }
+        if (w->stop) { /* too late */
+            append(&w->ended, job);
+            continue;
+        }
         pthread_mutex_unlock(&w->lock);
         const int64_t begin_ns = now_ns();
         job->run(job, w->store);

@@ -4,8 +4,8 @@
  * A job is a struct that begins with a worker_job. `run` is called in the thread with a store of the
  * thread's own, which sees what is committed, and touches nothing else of the controller; `done` is
  * called in the loop afterwards and owns the job. Jobs run one at a time, in order; `first` goes
- * before all that wait. Closing runs what waits to its end and calls every `done`; what is added
- * from then on is not run: let the job say so unless `run` says otherwise. */
+ * before all that wait. Closing waits for the one that runs, and calls every `done`; what waits then,
+ * and what is added from then on, is not run: let the job say so unless `run` says otherwise. */
 #pragma once
 #include <systemd/sd-event.h>
 
