@@ -140,6 +140,15 @@ class TestTenant(fleet.Fleet):
         guesses = [self.request("POST", "/api/v1/sign-in", {"code": f"{i:043}"}, token=None)[0] for i in range(60)]
         self.assertEqual(set(guesses), {401, 429})
 
+    def test_a_link_outlives_the_links_of_others(self):
+        self.start()
+        code = self.request("POST", "/api/v1/sign-in/codes", {})[2]["code"]
+        mine = self.token_for("h0")
+        codes = [self.request("POST", "/api/v1/sign-in/codes", {}, token=mine)[2]["code"] for _ in range(65)]
+        self.assertEqual(self.request("POST", "/api/v1/sign-in", {"code": code}, token=None)[0], 200)
+        status = [self.request("POST", "/api/v1/sign-in", {"code": c}, token=None)[0] for c in codes[-5:]]
+        self.assertEqual(status, [401, 200, 200, 200, 200])
+
     def test_two_hosts_of_one_tenant(self):
         self.start()
         self.fill()

@@ -9,15 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CODE_LIFE_S = 600 };
+enum { CODE_LIFE_S = 600, CODES_TOKEN_MAX = 4 };
 
-static struct sign_in_code *find_place(struct controller *c)
+/* The oldest goes: the token's own if it has its share, so that no one pushes out the others'. */
+static struct sign_in_code *find_place(struct controller *c, int64_t token)
 {
-    struct sign_in_code *oldest = &c->codes[0];
+    struct sign_in_code *oldest = &c->codes[0], *own = NULL;
+    unsigned count = 0;
     for (size_t i = 0; i < CONTROLLER_CODES_MAX; i++) {
-        oldest = c->codes[i].expires.ns < oldest->expires.ns ? &c->codes[i] : oldest;
+        struct sign_in_code *code = &c->codes[i];
+        oldest = code->expires.ns < oldest->expires.ns ? code : oldest;
+        if (code->id == token) {
+            own = own == NULL || code->expires.ns < own->expires.ns ? code : own;
+            count++;
+        }
     }
-    return oldest;
+    return count >= CODES_TOKEN_MAX ? own : oldest;
 }
 
 void api_post_sign_in_code(struct api_call *call)
@@ -28,7 +35,7 @@ void api_post_sign_in_code(struct api_call *call)
         api_error(call, 400, "no-token", "expected a token that the link is to sign in with");
         return;
     }
-    struct sign_in_code *code = find_place(call->c);
+    struct sign_in_code *code = find_place(call->c, call->token);
     if (token_random(text) < 0) {
         api_error(call, 503, "no-random", "no random numbers");
         return;
