@@ -135,7 +135,7 @@ class TestSecurity(fleet.Fleet):
         self.join(1)
         own, other = self.identity("h0"), self.identity("h1")
         rows, size = self.rows(), self.store_bytes()
-        text = "".join(random.Random(1).choices("abcdefghij\\\"", k=1000))
+        text = "".join(random.Random(1).choices("\\\"", k=1000))  # twice as long in JSON: the bytes are used up first
         report = wire.squeeze(wire.report([wire.link_event(0, "up", text)] * 256))
         number, wait, begin = 1, 0, time.monotonic()
         while wait == 0:
@@ -154,6 +154,23 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(self.said(again, own)[0], number - 1)
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), **own)[0], 200)
         self.assertEqual(self.said(wire.batch([(1, wire.report([wire.link_event(2, "up", "x")]))]), other)[:2], (1, 0))
+
+    def test_a_host_with_too_many_events_stays_fresh(self):
+        """A NIC that flaps without end: not all of its events are kept, but all else is."""
+        self.start()
+        self.join(0)
+        own, before = self.identity("h0"), self.rows()
+        report = wire.squeeze(wire.report([wire.link_event(0, "up", "x")] * 256, covers=1000, ports=[wire.number(1, 0) + wire.number(2, 1)]))
+        for number in range(1, 109, 12):
+            batch = wire.batch([(n, report) for n in range(number, number + 12)], oldest=number, sealed=bytes)
+            self.assertEqual(self.said(batch, own), (number + 11, 0, ""))  # taken, and none has to wait
+        dropped = self.counter("events_dropped")
+        self.assertGreater(dropped, 108 * 256 - 20000 - 256 - 600)
+        self.assertLessEqual(self.rows() - before + dropped, 108 * 256 + 2)
+        self.assertEqual(self.counter("reports_held"), 0)
+        told, = self.events(word="over-quota", host="h0")  # once
+        self.assertRegex(told["detail"]["text"], "more events come of it than are kept of one host: [0-9]+ were not")
+        self.assertEqual(self.host("h0")["freshness"], "live")
 
     def test_what_a_busy_host_needs(self):
         """A NIC that goes down and up as fast as it can be made to: a small part of the quota. So is the largest rollup."""

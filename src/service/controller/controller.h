@@ -169,6 +169,7 @@ struct fleet_host {
     } quota;
     char report_refused[200];    /* to be told with the next answer; empty: nothing */
     int64_t over_ns, refused_ns; /* when people were last told of it; 0: never */
+    uint64_t events_dropped;     /* and not yet told: quota.h */
     uint64_t reports, bytes, gaps;
     /* the fleet's configuration, as the host says it runs it */
     uint64_t config_version;
@@ -290,7 +291,8 @@ struct controller {
     struct {
         uint64_t batches, reports, duplicates, ahead, gaps, malformed, foreign_nics,
             samples_dropped, refused, limited, commits, commit_failures, joins, join_refusals,
-            sealed, api_requests, api_refused, api_limited, over, held, rows, row_bytes;
+            sealed, api_requests, api_refused, api_limited, over, held, rows, row_bytes,
+            events_dropped;
         int64_t commit_ns_max, commit_ns_last;
     } count;
 };
@@ -448,6 +450,9 @@ MUST_CHECK int state_apply(struct controller *c, struct fleet_host *h,
 void state_watch(struct controller *c);
 /* Writes an event row; it is shown to streams after the commit. */
 MUST_CHECK int state_event(struct controller *c, const struct store_event *event);
+/* One that the host itself tells; without rows left (quota.h) it is only counted. */
+MUST_CHECK int state_event_of(struct controller *c, struct fleet_host *h,
+                              const struct store_event *event);
 void state_committed(struct controller *c, bool ok);
 /* One event as JSON, for the API and streams. */
 void state_put_event(const struct controller *c, struct json_writer *j,

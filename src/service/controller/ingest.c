@@ -444,6 +444,21 @@ static int tell_of(struct controller *c, struct fleet_host *h, const char *word,
     return state_event(c, &event);
 }
 
+/* Of events that aren't kept: how many since it was told last. */
+static int tell_dropped(struct controller *c, struct fleet_host *h)
+{
+    const int64_t told_ns = h->over_ns;
+    char text[128];
+    if (h->events_dropped == 0) {
+        return 0;
+    }
+    snprintf(text, sizeof(text), "more events come of it than are kept of one host: %llu were not",
+             (unsigned long long)h->events_dropped);
+    const int r = tell_of(c, h, "over-quota", text, HELD_TOLD_NS, &h->over_ns);
+    h->events_dropped = h->over_ns == told_ns ? h->events_dropped : 0;
+    return r;
+}
+
 /* NULL: malformed, or over a ceiling; it is acknowledged all the same, for it comes again otherwise for ever. */
 static Foliot__V1__Report *open_report(struct controller *c, struct fleet_host *h,
                                        const Foliot__V1__SealedReport *sealed, char words[160])
@@ -505,7 +520,7 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
     c->count.reports++;
     r = r < 0 ? r : state_apply(c, h, report, at);
     quota_stored(h, c->count.rows - rows, c->count.row_bytes - row_bytes + stored);
-    return r;
+    return r < 0 ? r : tell_dropped(c, h);
 }
 
 static int take_gap(struct controller *c, struct fleet_host *h, uint64_t missing)

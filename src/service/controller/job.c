@@ -537,7 +537,7 @@ int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__E
                                       .kind = "job",
                                       .word = word_of(e->word),
                                       .body = copy};
-    r = state_event(c, &event);
+    r = state_event_of(c, h, &event);
     free(copy);
     return r;
 }

@@ -349,6 +349,9 @@ static void put_own(struct controller *c, struct metrics_text *t)
     metrics_counter(t, "reports_held",
                     "Times that reports had to wait: their host's quota was used up.",
                     c->count.held);
+    metrics_counter(t, "events_dropped",
+                    "Events that were not kept: their host's quota of rows was used up.",
+                    c->count.events_dropped);
     metrics_counter(t, "requests_refused", "Requests without a member's certificate.",
                     c->count.refused);
     metrics_counter(t, "requests_limited", "Requests that came too often.", c->count.limited);

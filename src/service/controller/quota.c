@@ -71,7 +71,12 @@ bool quota_left(struct fleet_host *h)
     h->quota.rows = refilled(h->quota.rows, minutes, QUOTA_ROWS_MINUTE, QUOTA_ROWS);
     h->quota.stored = refilled(h->quota.stored, minutes, QUOTA_STORED_MINUTE, QUOTA_STORED);
     h->quota.unpacked = refilled(h->quota.unpacked, minutes, QUOTA_UNPACKED_MINUTE, QUOTA_UNPACKED);
-    return h->quota.rows > 0 && h->quota.stored > 0 && h->quota.unpacked > 0;
+    return h->quota.stored > 0 && h->quota.unpacked > 0;
+}
+
+bool quota_keeps_events(const struct fleet_host *h)
+{
+    return h->quota.rows > 0;
 }
 
 static double wait_ms(double left, double a_minute)
@@ -81,11 +86,9 @@ static double wait_ms(double left, double a_minute)
 
 uint32_t quota_wait_ms(const struct fleet_host *h)
 {
-    double ms = wait_ms(h->quota.rows, QUOTA_ROWS_MINUTE);
     const double stored = wait_ms(h->quota.stored, QUOTA_STORED_MINUTE),
                  unpacked = wait_ms(h->quota.unpacked, QUOTA_UNPACKED_MINUTE);
-    ms = stored > ms ? stored : ms;
-    ms = unpacked > ms ? unpacked : ms;
+    const double ms = stored > unpacked ? stored : unpacked;
     return ms < QUOTA_WAIT_MS_MAX ? (uint32_t)ms : QUOTA_WAIT_MS_MAX;
 }
 
@@ -97,5 +100,6 @@ void quota_unpacked(struct fleet_host *h, size_t bytes)
 void quota_stored(struct fleet_host *h, uint64_t rows, uint64_t bytes)
 {
     h->quota.rows -= (double)rows;
+    h->quota.rows = h->quota.rows > -QUOTA_ROWS_DEBT ? h->quota.rows : -QUOTA_ROWS_DEBT;
     h->quota.stored -= (double)bytes;
 }

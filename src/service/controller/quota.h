@@ -2,9 +2,13 @@
  * have unpacked and stored. A member that was taken over may lie about itself; it can't fill the disk or hold up the
  * loop for the others.
  *
- * Of a report that is over a ceiling nothing is taken, and its host, the log and /metrics are told. Where a quota is
- * used up no more reports are taken for now: they wait at the agent, which is told when to come again. The last one
- * taken may leave a debt: no report is larger than its ceilings. */
+ * Of a report that is over a ceiling nothing is taken, and its host, the log and /metrics are told. Where the quota of
+ * bytes is used up no more reports are taken for now: they wait at the agent, which is told when to come again. The
+ * last one taken may leave a debt: no report is larger than its ceilings.
+ *
+ * Where only the rows are used up reports are taken, but their events are not kept: people are told how many. A host
+ * that makes more rows than are refilled, as one whose NIC flaps without end, would be held for ever otherwise, and
+ * with it its rollups. Its findings stay as they are now: their bytes count. */
 #pragma once
 #include "service/controller/controller.h"
 
@@ -18,10 +22,13 @@
 #define QUOTA_UNPACKED        (128 << 20) /* bytes that its requests may unpack to */
 #define QUOTA_UNPACKED_MINUTE (240 << 20)
 #define QUOTA_WAIT_MS_MAX     60000
+#define QUOTA_ROWS_DEBT       (2 * REPORT_EVENT_MAX) /* at most: what one report may leave */
 
 void quota_fill(struct fleet_host *h); /* of a host that is new to this run */
 /* Another report may be taken. Refills with time. */
 bool quota_left(struct fleet_host *h);
+/* Its events may be kept. */
+bool quota_keeps_events(const struct fleet_host *h);
 /* When there will be something left; 0: there is. */
 uint32_t quota_wait_ms(const struct fleet_host *h);
 void quota_unpacked(struct fleet_host *h, size_t bytes);

@@ -2,6 +2,7 @@
 #include "service/controller/claim.h"
 #include "service/controller/fabric.h"
 #include "service/controller/job.h"
+#include "service/controller/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,6 +63,16 @@ int state_event(struct controller *c, const struct store_event *event)
     recent->text = recent->body != NULL ? stream_text(c, &e) : NULL;
     c->revision++;
     controller_touch(c);
+    return 0;
+}
+
+int state_event_of(struct controller *c, struct fleet_host *h, const struct store_event *event)
+{
+    if (quota_keeps_events(h)) {
+        return state_event(c, event);
+    }
+    h->events_dropped++;
+    c->count.events_dropped++;
     return 0;
 }
 
@@ -233,7 +244,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     r = store_finding_put(c->store, &stored, &id);
     c->count.rows++;
     c->count.row_bytes += size + ROW_BYTES;
-    r = r < 0 ? r : state_event(c, &event);
+    r = r < 0 ? r : state_event_of(c, h, &event);
     free(copy);
     if (r == 0) {
         note_finding(h, f, id);
@@ -276,7 +287,7 @@ static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot_
                 : e->type == FOLIOT__V1__EVENT_TYPE__EVENT_REPORTS_LOST  ? "reports-lost"
                                                                          : "unknown",
         .body = copy};
-    r = state_event(c, &event);
+    r = state_event_of(c, h, &event);
     free(copy);
     return r;
 }
