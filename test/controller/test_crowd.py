@@ -70,7 +70,7 @@ class TestCrowd(fleet.Fleet):
         _, head = self.stream(viewers[-1])
         self.assertRegex(head, r"^HTTP/1\.1 503 (?s:.*)\r\nRetry-After: \d+\r\n")
         for role in ("operator", "admin"):
-            _, head = self.stream(self.make_token(role, role))
+            _, head = self.stream(self.make_token(f"one more {role}", role))
             self.assertRegex(head, "^HTTP/1.1 200 ")
         self.assertEqual(self.get("/api/v1/status", token=viewers[-1])["hosts"], 0)
         text = b""
