@@ -18,11 +18,28 @@ static void copy_text(char to[static 16], const struct rtattr *attribute)
     snprintf(to, 16, "%.*s", (int)(size < 15 ? size : 15), (const char *)RTA_DATA(attribute));
 }
 
+/* The kernel's macros for these two cast to a stricter alignment, which clang refuses; netlink aligns both to 4. */
+static const struct rtattr *next_attribute(const struct rtattr *attribute, int *left)
+{
+    const int size = RTA_ALIGN(attribute->rta_len);
+
+    *left -= size;
+    return (const void *)((const char *)attribute + size);
+}
+
+static const struct nlmsghdr *next_message(const struct nlmsghdr *message, int *left)
+{
+    const int size = (int)NLMSG_ALIGN(message->nlmsg_len);
+
+    *left -= size;
+    return (const void *)((const char *)message + size);
+}
+
 static void read_info(const struct rtattr *info, struct link *link)
 {
     int left = (int)RTA_PAYLOAD(info);
 
-    for (const struct rtattr *a = RTA_DATA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+    for (const struct rtattr *a = RTA_DATA(info); RTA_OK(a, left); a = next_attribute(a, &left)) {
         const int type = a->rta_type & NLA_TYPE_MASK;
         if (type == IFLA_INFO_KIND) {
             copy_text(link->kind, a);
@@ -37,8 +54,9 @@ static struct link read_link(const struct nlmsghdr *message)
     struct link link = {0};
     int left = (int)IFLA_PAYLOAD(message);
 
-    for (const struct rtattr *a = IFLA_RTA(NLMSG_DATA(message)); RTA_OK(a, left);
-         a = RTA_NEXT(a, left)) {
+    for (const struct rtattr *a = (const void *)((const char *)NLMSG_DATA(message) +
+                                                 NLMSG_ALIGN(sizeof(struct ifinfomsg)));
+         RTA_OK(a, left); a = next_attribute(a, &left)) {
         const int type = a->rta_type & NLA_TYPE_MASK;
         if (type == IFLA_IFNAME) {
             copy_text(link.name, a);
@@ -56,7 +74,7 @@ static bool read_answer(const char *bytes, size_t size, struct link *links, int 
     int left = (int)size;
 
     for (const struct nlmsghdr *m = (const void *)bytes; NLMSG_OK(m, (unsigned)left);
-         m = NLMSG_NEXT(m, left)) {
+         m = next_message(m, &left)) {
         if (m->nlmsg_type == NLMSG_DONE) {
             return true;
         }

@@ -57,14 +57,14 @@ static bool value_within(const struct walk *w, const ProtobufCFieldDescriptor *f
 static bool repeated_within(const struct walk *w, const ProtobufCFieldDescriptor *f,
                             const struct message_ceiling *c, const uint8_t *at)
 {
-    const size_t count = *(const size_t *)(at + f->quantifier_offset);
+    const size_t count = *(const size_t *)(const void *)(at + f->quantifier_offset);
     if (count > c->count) {
         return refuse(w, c, count, c->count, "");
     }
     if (f->type != PROTOBUF_C_TYPE_MESSAGE && f->type != PROTOBUF_C_TYPE_STRING) {
         return f->type != PROTOBUF_C_TYPE_BYTES || refuse(w, c, count, 0, ""); /* we have none */
     }
-    void *const *values = *(void *const *const *)(at + f->offset);
+    void *const *values = *(void *const *const *)(const void *)(at + f->offset);
     for (size_t i = 0; i < count; i++) {
         if (!value_within(w, f, c, &values[i])) {
             return false;
