@@ -2,6 +2,7 @@
 #include "app/foliot_api.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,12 @@ enum { ANSWER_MAX = 256 << 20, TIMEOUT_MS = 30000 };
 void api_init(struct api *a, const char *command)
 {
     const char *given = getenv("FOLIOT_API");
+    /* of a user who may connect: others have a token, and the port */
+    const bool local = faccessat(AT_FDCWD, CONTROLLER_SOCKET_PATH, W_OK, AT_EACCESS) == 0;
     *a = (struct api){.command = command,
-                      .url = given != NULL                               ? given
-                             : access(CONTROLLER_SOCKET_PATH, F_OK) == 0 ? SOCKET_DEFAULT
-                                                                         : API_DEFAULT,
+                      .url = given != NULL ? given
+                             : local       ? SOCKET_DEFAULT
+                                           : API_DEFAULT,
                       .token_path = TOKEN_DEFAULT};
 }
 
