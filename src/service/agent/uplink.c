@@ -461,8 +461,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *context)
         make_report(u, true, now);
         u->report_at = now + spread(u, u->agent->settings.report_ms);
     } else if (u->event_waits) {
-        make_report(u, false, now);
-        u->send_at = u->connected ? 0 : u->send_at;
+        make_report(u, false, now); /* sent at once, unless the controller told us to wait */
     }
     u->event_waits = false;
     if (!http_client_busy(u->client)) {
