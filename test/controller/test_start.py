@@ -2,6 +2,7 @@
 """test_start.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: what a start refuses, and whether it tells why."""
 import os
 import shutil
+import sqlite3
 import sys
 import unittest
 
@@ -50,6 +51,36 @@ class Start(fleet.Fleet):
         self.controller()
         self.join(1)
         self.assertEqual([n["nic"] for n in self.get("/api/v1/nics")["items"]], [0, 1, 2, 3])
+
+    def test_a_machine_id_of_this_boot_alone_is_not_compared(self):
+        """systemd mounts one over /etc/machine-id when it can't be kept: the next boot has another."""
+        self.assertEqual(self.start().stop(), 0)
+        self.write("machine-id", "0123456789abcdef0123456789abcdef\n")
+        c = self.started("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/machine-id && exec "$@"', self.path("machine-id"),
+                         self.CONTROLLER, "--config", self.path("controller.yaml"))
+        c.wait_log("agents on port")
+        self.assertEqual(c.stop(), 0)
+
+    def kept_as(self, change):
+        """The place in the store, changed; what it was."""
+        store = sqlite3.connect(self.path("data/store.db"))
+        was = bytes(store.execute("SELECT value FROM setting WHERE name = 'place'").fetchone()[0]).decode().split()
+        store.execute("UPDATE setting SET value = ? WHERE name = 'place'", (" ".join(change(list(was))).encode(),))
+        store.commit()
+        store.close()
+        return was
+
+    def test_inode_numbers_that_a_remount_changes(self):
+        self.assertEqual(self.start().stop(), 0)
+        inode, born, machine = self.kept_as(lambda p: [str(int(p[0]) + 1)] + p[1:])[:3]
+        if machine == "-" or born == "0":
+            self.assertEqual(self.refused("data")[0], 78)  # nothing else tells that it is the same
+            return
+        self.assertEqual(self.controller().stop(), 0)
+        self.kept_as(lambda p: [p[0], str(int(born) + 1)] + p[2:])
+        self.assertEqual(self.refused("data")[0], 78)
+        self.kept_as(lambda p: [p[0], born, "0" * 32] + p[3:])
+        self.assertEqual(self.refused("data")[0], 78)
 
     def test_a_restored_backup_starts(self):
         c = self.start()

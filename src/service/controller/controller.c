@@ -313,8 +313,8 @@ int controller_open(struct controller *c, const struct controller_options *optio
         controller_say(LOG_ERR, "%s", words);
         return r;
     }
-    r = read_only ? 0 : place_check(c->store, path);
-    if (r == -ESTALE) {
+    r = read_only ? 0 : place_check(c->store, path, &c->is_copy);
+    if (c->is_copy) {
         return r;
     }
     const char *what = "where it was last";
@@ -622,7 +622,7 @@ int controller_run(const struct controller_options *options)
     sd_event_source_disable_unref(c->second_timer);
     controller_close(c);
     sd_event_unref(c->loop);
-    const int code = r == -ESTALE                 ? CONTROLLER_EXIT_COPY
+    const int code = c->is_copy                   ? CONTROLLER_EXIT_COPY
                      : r < 0 || c->exit_code != 0 ? EXIT_FAILURE
                                                   : EXIT_SUCCESS;
     free(c);

@@ -241,6 +241,7 @@ struct controller {
     struct alerting *alerting; /* NULL: of a command line that doesn't serve */
     bool commit_armed, store_broken;
     bool api_plain; /* without TLS */
+    bool is_copy;   /* the store, which was logged */
     int exit_code;
     struct json_writer json;
     struct message_arena batch_arena, report_arena;
@@ -382,8 +383,8 @@ struct token *token_by_id(struct controller *c, int64_t id); /* NULL: no such, o
 /* ---- place.c ---- */
 #define CONTROLLER_EXIT_COPY 78 /* sysexits' EX_CONFIG: the unit doesn't start it again */
 /* Is the store at this path the file that the fleet's controller last had? A store without a place gets this one.
- * -ESTALE: it is a copy, which was logged. */
-MUST_CHECK int place_check(struct store *s, const char *path);
+ * -ESTALE with ret_copy: it is a copy, which was logged. */
+MUST_CHECK int place_check(struct store *s, const char *path, bool *ret_copy);
 /* From now on it is this one. */
 MUST_CHECK int place_take(struct store *s, const char *path);
 

@@ -1,16 +1,21 @@
 /* place.c: which copy of a store is the fleet's. Two controllers that serve copies of one store give the same NIC number to
  * two hosts, and their histories fork. So a store keeps which file it is, on which machine: a copy is another file.
  *
- * A file is known by its inode and its time of birth, which it keeps over restarts, remounts and a move of its disk. A
- * machine is known by its id. A copy of a whole disk on a machine with the same id, as of a virtual machine that is cloned,
+ * A file is known by its inode and its time of birth, which it keeps over restarts, remounts and a move of its disk. Some
+ * file systems number their files anew when they are mounted: on the same machine the time of birth is enough. A machine
+ * is known by its id, unless that lasts no longer than this boot or this container.
+ *
+ * A copy of a whole disk on a machine with the same id, as of a virtual machine that is cloned,
  * has both: that isn't found here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <syslog.h>
 #include <systemd/sd-id128.h>
 #include <time.h>
@@ -24,10 +29,24 @@
 
 struct store_place {
     uint64_t inode, born_ns; /* born 0: this file system doesn't tell */
-    char machine[33];        /* "-": it has no id */
+    char machine[33];        /* "-": it has no id that lasts */
     char host[65];
     int64_t since_s; /* UTC */
 };
+
+/* Does the machine's id last? One that systemd makes for this boot alone, or a container's runtime for this container, is
+ * mounted over the file, or is on a file system that goes with it. */
+static bool machine_lasts(void)
+{
+    static const char path[] = "/etc/machine-id";
+    struct statx file;
+    struct statfs on;
+    if (statx(AT_FDCWD, path, 0, STATX_TYPE, &file) < 0 || statfs(path, &on) < 0) {
+        return false;
+    }
+    return (file.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0 && on.f_type != TMPFS_MAGIC &&
+           on.f_type != RAMFS_MAGIC && on.f_type != OVERLAYFS_SUPER_MAGIC;
+}
 
 static int look(const char *path, struct store_place *ret)
 {
@@ -40,7 +59,7 @@ static int look(const char *path, struct store_place *ret)
     if ((file.stx_mask & STATX_BTIME) != 0) {
         ret->born_ns = (uint64_t)file.stx_btime.tv_sec * NS_PER_S + file.stx_btime.tv_nsec;
     }
-    if (sd_id128_get_machine_app_specific(PLACE_SALT, &id) == 0) {
+    if (machine_lasts() && sd_id128_get_machine_app_specific(PLACE_SALT, &id) == 0) {
         sd_id128_to_string(id, ret->machine);
     }
     if (gethostname(ret->host, sizeof(ret->host) - 1) < 0 || ret->host[0] == 0) {
@@ -51,9 +70,13 @@ static int look(const char *path, struct store_place *ret)
 
 static bool same(const struct store_place *x, const struct store_place *y)
 {
-    return x->inode == y->inode &&
-           (x->born_ns == y->born_ns || x->born_ns == 0 || y->born_ns == 0) &&
-           (strcmp(x->machine, y->machine) == 0 || x->machine[0] == '-' || y->machine[0] == '-');
+    const bool known = x->machine[0] != '-' && y->machine[0] != '-';
+    const bool here = known && strcmp(x->machine, y->machine) == 0;
+    const bool dated = x->born_ns != 0 && y->born_ns != 0;
+    if (dated && x->born_ns != y->born_ns) {
+        return false;
+    }
+    return x->inode == y->inode ? here || !known : here && dated;
 }
 
 /* -ENOENT: a new store, or one of before this was kept. */
@@ -89,11 +112,12 @@ int place_take(struct store *s, const char *path)
     return r < 0 ? r : store_commit(s);
 }
 
-int place_check(struct store *s, const char *path)
+int place_check(struct store *s, const char *path, bool *ret_copy)
 {
     struct store_place here, there;
     char since[32] = "";
     int r = kept(s, &there);
+    *ret_copy = false;
     if (r == -ENOENT) {
         return place_take(s, path);
     }
@@ -101,6 +125,7 @@ int place_check(struct store *s, const char *path)
     if (r < 0 || same(&here, &there)) {
         return r;
     }
+    *ret_copy = true;
     struct tm tm;
     const time_t at = (time_t)there.since_s;
     if (gmtime_r(&at, &tm) != NULL) {
