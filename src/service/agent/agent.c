@@ -188,8 +188,14 @@ int agent_reload(struct agent *a, const char *fleet_file)
         agent_say(LOG_ERR, "reload refused, the old configuration stays in force: %s", error.text);
         agent_config_free(fresh);
     } else {
+        /* a list of members that came changes no group */
+        const bool group =
+            fleet_file == NULL || strcmp(a->config->socket_group, fresh->socket_group) != 0;
         agent_config_free(a->config);
         a->config = fresh;
+        if (group) {
+            agent_server_group(a);
+        }
         a->keys = keys;
         a->config_error[0] = 0;
         agent_settings_publish(a);

@@ -278,6 +278,7 @@ MUST_CHECK int agent_metrics_open(struct agent *a);
 /* ---- server.c ---- */
 MUST_CHECK int agent_server_open(struct agent *a);
 void agent_server_close(struct agent *a);
+void agent_server_group(struct agent *a); /* looks the group up whose members may ask */
 void agent_server_finding(struct agent *a, const struct finding *f); /* to those who watch */
 void agent_server_link(struct agent *a, const struct agent_event *e);
 /* Writes the whole answer to one request kind; false: no such kind. */

@@ -45,6 +45,8 @@ struct agent_server {
     sd_event_source *source;
     int fd;
     char path[AGENT_PATH_SIZE + 16];
+    gid_t group; /* whose members may ask: looked up at start and at a reload */
+    bool group_found;
     struct client *clients[CLIENT_MAX];
     struct json_writer json;
 };
@@ -213,10 +215,10 @@ static bool answer_get(struct client *c, const char *what)
 
 static bool refuse_user(struct client *c)
 {
-    char text[200];
+    char text[300];
     snprintf(text, sizeof(text),
              "expected root or a member of group %s, found user %u. As root: groupadd -f %s && "
-             "usermod -aG %s USER",
+             "usermod -aG %s USER && systemctl reload foliot-agent",
              c->server->agent->config->socket_group, (unsigned)c->user,
              c->server->agent->config->socket_group, c->server->agent->config->socket_group);
     return answer_error(c, "not-allowed", text);
@@ -363,15 +365,42 @@ static bool in_group(int fd, gid_t own, gid_t wanted)
 
 /* What the agent tells names every user's jobs and every host of the fleet, and a recording is 64 MiB. The socket itself is
  * open to all, so that the others are told why. */
-static bool may_ask(const struct agent *a, int fd, const struct ucred *peer)
+static bool may_ask(const struct agent_server *s, int fd, const struct ucred *peer)
 {
+    return peer->uid == 0 || peer->uid == geteuid() ||
+           strcmp(s->agent->config->socket_group, "*") == 0 ||
+           (s->group_found && in_group(fd, peer->gid, s->group));
+}
+
+/* A directory service may take seconds to answer, so no user's connection causes this. */
+void agent_server_group(struct agent *a)
+{
+    enum { TEXT_SIZE_MAX = 16 << 20 }; /* of a group with all its members' names */
+    struct agent_server *s = a->server;
+    const char *name = a->config->socket_group;
     struct group group, *found = NULL;
-    char text[8192];
-    if (peer->uid == 0 || peer->uid == geteuid() || strcmp(a->config->socket_group, "*") == 0) {
-        return true;
+    if (s == NULL) {
+        return;
     }
-    return getgrnam_r(a->config->socket_group, &group, text, sizeof(text), &found) == 0 &&
-           found != NULL && in_group(fd, peer->gid, found->gr_gid);
+    s->group_found = false;
+    if (strcmp(name, "*") == 0) {
+        return;
+    }
+    char *text = NULL;
+    int r = ERANGE;
+    for (size_t size = 8192; r == ERANGE && size <= TEXT_SIZE_MAX; size *= 2) {
+        free(text);
+        text = malloc(size);
+        r = text == NULL ? ENOMEM : getgrnam_r(name, &group, text, size, &found);
+    }
+    if (r == 0 && found != NULL) {
+        s->group = found->gr_gid;
+        s->group_found = true;
+    } else if (r != 0) {
+        agent_say(LOG_WARNING, "group %s can't be looked up: %s: root alone may ask until a reload",
+                  name, strerror(r));
+    }
+    free(text);
 }
 
 static int on_connect(sd_event_source *source, int fd, uint32_t events, void *context)
@@ -397,7 +426,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *co
     c->server = s;
     c->fd = client_fd;
     c->user = peer.uid;
-    c->allowed = may_ask(s->agent, client_fd, &peer);
+    c->allowed = may_ask(s, client_fd, &peer);
     c->used_ns = s->agent->now.ns;
     c->recording.fd = -1;
     if (sd_event_add_io(s->agent->loop, &c->source, client_fd, EPOLLIN, on_client, c) < 0) {
@@ -420,6 +449,7 @@ int agent_server_open(struct agent *a)
     a->server = s;
     s->agent = a;
     json_writer_init(&s->json, ANSWER_SIZE_MAX);
+    agent_server_group(a);
     snprintf(s->path, sizeof(s->path), "%s/agent.sock", a->config->runtime_dir);
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd < 0) {
