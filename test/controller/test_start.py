@@ -82,6 +82,14 @@ class Start(fleet.Fleet):
         self.kept_as(lambda p: [p[0], born, "0" * 32] + p[3:])
         self.assertEqual(self.refused("data")[0], 78)
 
+    def test_a_file_that_is_no_socket_stays(self):
+        self.init()
+        self.write("data/api.sock", "precious")
+        c = self.controller()
+        c.wait_log("api.sock: expected a socket or nothing there, found another file")
+        self.assertEqual(c.stop(), 0)
+        self.assertEqual(self.read(self.path("data/api.sock")), "precious")
+
     def test_a_restored_backup_starts(self):
         c = self.start()
         self.command("backup", self.path("backup.db"))

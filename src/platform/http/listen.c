@@ -13,9 +13,16 @@
 
 enum { BACKLOG = 1024 };
 
-/* What a server left that was killed. -EADDRINUSE: somebody listens there. */
+/* What a server left that was killed. -EADDRINUSE: somebody listens there; -EEXIST: it is no socket, and stays. */
 static int remove_stale(const struct sockaddr_un *address)
 {
+    struct stat file;
+    if (lstat(address->sun_path, &file) < 0) {
+        return errno == ENOENT ? 0 : -errno;
+    }
+    if (!S_ISSOCK(file.st_mode)) {
+        return -EEXIST;
+    }
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return -errno;

@@ -486,8 +486,9 @@ static void open_api_local(struct controller *c)
     const int r =
         strcmp(c->config.api_socket, "none") == 0 ? 0 : http_server_open(&api, &c->api_local);
     if (r < 0) {
-        controller_say(LOG_WARNING, "api_socket %s: %s: the API is at api_listen alone",
-                       c->config.api_socket, strerror(-r));
+        controller_say(
+            LOG_WARNING, "api_socket %s: %s: the API is at api_listen alone", c->config.api_socket,
+            r == -EEXIST ? "expected a socket or nothing there, found another file" : strerror(-r));
     }
 }
 
