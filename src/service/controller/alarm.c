@@ -388,7 +388,7 @@ static void feed_fleet(struct controller *c)
     feed(&f, ALERT_LEVELS_BROKEN, levels_broken(c));
     feed_topology(c, &f);
     feed_members(c, &f);
-    feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)c->server_not_after - now) / 86400);
+    feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)api_certificate_end(c) - now) / 86400);
     feed(&f, ALERT_CERTIFICATE_AUTHORITY, ((double)c->authority_not_after - now) / 86400);
 }
 

@@ -169,14 +169,6 @@ static int load_key(struct controller *c)
     return r;
 }
 
-/* The alert is about whichever of our own certificates ends first. */
-static void note_end(struct controller *c, const struct tls_certificate *read)
-{
-    if (read->not_after != 0 && read->not_after < c->server_not_after) {
-        c->server_not_after = read->not_after;
-    }
-}
-
 /* Made anew when it is missing, ends soon, or lacks a name. */
 static int load_certificate(struct controller *c)
 {
@@ -188,7 +180,6 @@ static int load_certificate(struct controller *c)
     if (r == 0 && tls_certificate_read(c->api_certificate, &read) == 0 &&
         read.not_after > now + RENEW_DAYS * 86400LL &&
         tls_certificate_names(c->api_certificate, names.list)) {
-        note_end(c, &read);
         return 0;
     }
     free(c->api_certificate);
@@ -202,8 +193,6 @@ static int load_certificate(struct controller *c)
                                     .not_before = now - BACKDATE_S,
                                     .not_after = now + CERTIFICATE_DAYS * 86400LL};
     r = tls_issue(&issue, &c->api_certificate);
-    r = r < 0 ? r : tls_certificate_read(c->api_certificate, &read);
-    note_end(c, &read);
     return r < 0 ? r : write_text(c, "api-server.pem", c->api_certificate, 0644);
 }
 
@@ -217,6 +206,12 @@ int api_certificate_load(struct controller *c)
                        c->config.data_dir, strerror(-r));
     }
     return r;
+}
+
+int64_t api_certificate_end(const struct controller *c)
+{
+    return c->api_not_after != 0 && c->api_not_after < c->server_not_after ? c->api_not_after
+                                                                           : c->server_not_after;
 }
 
 void api_certificate_free(struct controller *c)

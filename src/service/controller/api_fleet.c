@@ -133,7 +133,7 @@ void api_get_status(struct api_call *call)
     json_put_end(j);
     json_put_uint(j, "findings_open", s.findings);
     json_put_uint(j, "certificates_ending", s.certificates_ending);
-    json_put_int(j, "server_certificate_not_after_utc_ns", c->server_not_after * NS_PER_S);
+    json_put_int(j, "server_certificate_not_after_utc_ns", api_certificate_end(c) * NS_PER_S);
     json_put_object(j, "store");
     json_put_bool(j, "writable", !c->store_broken);
     json_put_int_if(j, "file_bytes", all, sizes.file_bytes);

@@ -443,6 +443,10 @@ static int open_api(struct controller *c)
                                            .on_request = api_on_request,
                                            .on_gone = api_on_gone,
                                            .context = c};
+    struct tls_certificate shown;
+    if (api.certificate != NULL && tls_certificate_read(api.certificate, &shown) == 0) {
+        c->api_not_after = shown.not_after;
+    }
     r = r < 0 ? r : http_server_open(&api, &c->api);
     if (r < 0) {
         controller_say(LOG_ERR, "api_listen %s: %s", c->config.api_listen, strerror(-r));

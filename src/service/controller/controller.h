@@ -250,6 +250,7 @@ struct controller {
     /* authority */
     char *authority, *authority_key, *server_key, *server_certificate, *fleet_keys;
     int64_t server_not_after, authority_not_after;
+    int64_t api_not_after; /* of the certificate that the API shows; 0: none, or it isn't known */
     char *api_authority, *api_authority_key, *api_key, *api_certificate;
     char *authority_before, *server_before; /* while the agents' server still has them */
     bool reopen;                            /* that server, for another trust or certificate */
@@ -334,6 +335,8 @@ MUST_CHECK int authority_server(const struct controller *c, const char *authorit
 /* ---- api_certificate.c ---- */
 MUST_CHECK int api_certificate_load(struct controller *c);
 void api_certificate_free(struct controller *c);
+/* s, UTC: of whichever of our own certificates ends first, the agents' port's or the API's. */
+int64_t api_certificate_end(const struct controller *c);
 bool api_name_good(const char *name); /* a name or address that a certificate can be for */
 /* Of "NAME", "NAME:PORT", "[ADDRESS]:PORT". -EINVAL: it isn't one. */
 MUST_CHECK int api_name_of(const char *address, char ret_name[CONTROLLER_API_NAME_SIZE]);

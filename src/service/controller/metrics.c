@@ -334,7 +334,8 @@ static void put_own(struct controller *c, struct metrics_text *t)
     metrics_gauge(t, "store_commit_seconds", "seconds", "How long the last commit took.",
                   (double)c->count.commit_ns_last * 1e-9);
     metrics_gauge(t, "server_certificate_end_timestamp_seconds", "seconds",
-                  "When the controller's own certificate ends.", (double)c->server_not_after);
+                  "When the first of the controller's own certificates ends.",
+                  (double)api_certificate_end(c));
     metrics_gauge(t, "start_timestamp_seconds", "seconds", "When the controller started.",
                   (double)c->started_ns * 1e-9);
     metrics_counter(t, "received_bytes", "Bytes of bodies from agents.", agents.bytes_in);
