@@ -169,8 +169,9 @@ struct lane_set {
     uint32_t peer_count;
     char host[LANE_HOST_SIZE], peer_device[LANE_NIC_SIZE];
     uint32_t pid;
-    int knock; /* connection to the peer's listener, -1: none */
-    uint32_t knocks;
+    uint16_t carried[HOST_NIC_MAX]; /* by our NIC; bit k: a lane was up between it and peers[k] */
+    int knock;                      /* connection to the peer's listener, -1: none */
+    uint32_t knocks, knock_pair;
     struct mono next_knock;
 
     struct watch *watch;
@@ -474,6 +475,9 @@ bool peer_here(const struct transport *t, const struct io_address *peer);
  * better; and so does all to an address of our own, which never leaves by a NIC. */
 const char *peer_device(const struct lane_set *set, const struct own_nic *nic,
                         const struct io_address *to, uint32_t attempt);
+/* Whether a refusal between these two NICs tells that the peer's process is gone: a lane was up there, or ought to be. Of
+ * other pairs nobody knows who refuses: another host, a firewall, our own kernel. */
+bool peer_refuses(const struct lane_set *set, uint32_t own, uint32_t peer);
 /* A receiver without a lane: is the peer's process still there? */
 void lane_set_knock(struct lane_set *set, struct mono now);
 /* A lane that frames can be written to, another one each time: what is repeated because it may be lost must not

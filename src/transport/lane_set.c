@@ -195,6 +195,7 @@ void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane)
     char text[PEER_TEXT], own[IO_ADDRESS_TEXT];
 
     stream->shaken = true;
+    set->carried[stream->own_nic] |= (uint16_t)(1u << stream->peer_nic);
     scheduler_one_way(&set->scheduler, peer_here(set->transport, &stream->peer));
     /* Who was connected to has measured nothing. */
     watch_on_hello(set->watch, now, lane, stream->epoch,

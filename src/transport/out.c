@@ -77,9 +77,10 @@ static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, boo
 }
 
 /* Nobody listens there and no lane is left: the process is gone. */
-static void refused(struct lane_set *set, struct mono now, int rc)
+static void refused(struct lane_set *set, struct mono now, uint32_t lane, int rc)
 {
-    if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0) {
+    if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0 &&
+        peer_refuses(set, set->lane_nics[lane].own, set->lane_nics[lane].peer)) {
         watch_on_peer_dead(set->watch, now);
     }
 }
@@ -93,7 +94,7 @@ void out_connect(struct lane_set *set, struct mono now, const struct watch_actio
     set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
     rc = connect_lane(set, lane, epoch, action->same_path);
     if (rc < 0) {
-        refused(set, now, rc);
+        refused(set, now, lane, rc);
         if (ceiling_refused(set, rc) == 0) {
             watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
         }
@@ -141,7 +142,7 @@ void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
         return;
     }
     if (rc < 0) {
-        refused(set, now, rc);
+        refused(set, now, lane, rc);
         lane_set_lost(set, now, lane, LANE_REASON_RESET);
         return;
     }

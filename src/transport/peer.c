@@ -3,7 +3,7 @@
  * Each end names its NICs, and which of them have no carrier, over each new lane and when that changes: so a lane that
  * can't come up isn't tried, and one that can again is tried at once. A sender that can't connect learns from a
  * refusal that nobody listens there any more. A receiver waits to be connected to: with no lane left it knocks at the
- * peer's listener, now and then, and lets a connection that is taken go again. */
+ * peer's listener, now and then, and lets a connection that is taken go again. Refusals count where a lane was up. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,12 +134,42 @@ const char *peer_device(const struct lane_set *set, const struct own_nic *nic,
                : NULL;
 }
 
+bool peer_refuses(const struct lane_set *set, uint32_t own, uint32_t peer)
+{
+    const struct transport *t = set->transport;
+
+    if (peer_here(t, &set->peers[peer].address) && !peer_here(t, &set->peers[0].address)) {
+        return false; /* another host has an address that we have, too: our own kernel refused */
+    }
+    return (set->carried[own] >> peer & 1) != 0 || (set->sending && own == set->nic && peer == 0);
+}
+
+/* The next pair of NICs whose refusal would tell something; false: there is none. */
+static bool next_pair(struct lane_set *set, uint32_t *ret_own, uint32_t *ret_peer)
+{
+    const uint32_t nics = set->transport->config.nic_count;
+
+    for (uint32_t i = 0; i < nics * set->peer_count; i++) {
+        const uint32_t pair = set->knock_pair++ % (nics * set->peer_count);
+        *ret_own = (set->nic + pair / set->peer_count) % nics;
+        *ret_peer = pair % set->peer_count;
+        if (peer_refuses(set, *ret_own, *ret_peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void begin_knock(struct lane_set *set)
 {
     struct transport *t = set->transport;
-    const uint32_t peer = set->knocks++ % set->peer_count;
-    const struct own_nic *nic =
-        &t->nics[(set->nic + set->knocks / set->peer_count) % t->config.nic_count];
+    uint32_t own, peer;
+
+    if (!next_pair(set, &own, &peer)) {
+        return;
+    }
+    set->knocks++;
+    const struct own_nic *nic = &t->nics[own];
     const struct io_connect connect = {
         .from = nic->config.address,
         .to = set->peers[peer].address,
@@ -169,6 +199,8 @@ void lane_set_knock(struct lane_set *set, struct mono now)
         const int rc = io->connected(io, set->knock, &local);
         if (rc == -ECONNREFUSED) {
             watch_on_peer_dead(set->watch, now);
+        } else if (rc == 0) {
+            watch_on_peer_there(set->watch);
         }
         if (rc != -EAGAIN || now.ns >= set->next_knock.ns) {
             end_knock(set);

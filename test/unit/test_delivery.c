@@ -26,6 +26,7 @@
 
 static struct io *real; /* any of them: the functions are the same */
 static bool cut;
+static bool second; /* both have a second NIC, where somebody else refuses all connections */
 static size_t most = SIZE_MAX; /* what fits through: larger writes hang */
 static bool strangers;         /* connect without end, and say nothing */
 static int64_t skipped_ns;
@@ -40,6 +41,9 @@ static int wait_skipped(struct io *io, struct mono until, struct io_event *ret, 
 }
 static int connect_cut(struct io *io, const struct io_connect *connect_to, int *ret_conn)
 {
+    if (second && (connect_to->from.ip[15] != 1 || connect_to->to.ip[15] != 1)) {
+        return -ECONNREFUSED;
+    }
     return cut ? -EHOSTUNREACH : real->connect(io, connect_to, ret_conn);
 }
 static ssize_t send_cut(struct io *io, int conn, const struct iovec *parts, int count)
@@ -89,11 +93,13 @@ struct end {
 
 static void end_open(struct end *end)
 {
-    const struct transport_nic nic = {
-        .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
+    const struct transport_nic nics[] = {
+        {.name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}},
+        {.name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}}}};
     const struct transport_config config = {.io = &end->io,
-                                            .nics = &nic,
-                                            .nic_count = 1,
+                                            .nics = nics,
+                                            .nic_count = second ? 2 : 1,
+                                            .standbys = second ? 1 : 0,
                                             .mode = TRANSPORT_FULL,
                                             .priority = PRIORITY_NORMAL,
                                             .checksum = 2};
@@ -235,6 +241,29 @@ static void a_new_set_is_not_the_old_one(void **state)
     }
     transport_close(old_in);
     close_both(out, in);
+}
+
+/* The network ends for less than the patience, and where no lane ever was somebody else refuses: nobody is dead. */
+static void strangers_refusals_tell_nothing(void **state)
+{
+    struct transport_comm *out, *in;
+    struct transport_request *receive = NULL, *send = NULL;
+    static uint8_t from[20000], to[20000];
+
+    (void)state;
+    second = true;
+    open_both();
+    connect_comm(&out, &in);
+    exchange(out, in, 1, 20000);
+    cut = true;
+    assert_int_equal(transport_receive(in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(out, from, sizeof(from), 0, NULL, &send), 0);
+    assert_int_equal(outcome(send, 5 * NS_PER_S), -EINPROGRESS);
+    cut = false;
+    assert_int_equal(outcome(send, 10 * NS_PER_S), 0);
+    assert_int_equal(outcome(receive, 10 * NS_PER_S), 0);
+    close_both(out, in);
+    second = false;
 }
 
 /* Two communicators' last messages are taken in one report, and that the second is complete stands in another, which is
@@ -477,6 +506,7 @@ int main(void)
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_set_is_not_the_old_one),
+        cmocka_unit_test(strangers_refusals_tell_nothing),
         cmocka_unit_test(what_was_placed_is_said_again),
         cmocka_unit_test(numbers_run_far),
         cmocka_unit_test_prestate(who_was_forgotten_is_told, &yes),

@@ -623,6 +623,11 @@ void watch_on_peer_dead(struct watch *w, struct mono now)
     }
 }
 
+void watch_on_peer_there(struct watch *w)
+{
+    w->dead = false;
+}
+
 void watch_on_owing(struct watch *w, struct mono now, bool owing)
 {
     if (owing && !w->owing) {

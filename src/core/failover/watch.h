@@ -178,6 +178,8 @@ void watch_on_carrier(struct watch *w, struct mono now, bool own, uint32_t nic, 
                       uint32_t down_count);
 /* Its listener refuses, its lanes ended without CLOSE: the process is gone. Or its host says so. */
 void watch_on_peer_dead(struct watch *w, struct mono now);
+/* Its listener takes connections after all. No sign of life: its kernel takes them for a process that is stopped. */
+void watch_on_peer_there(struct watch *w);
 /* Requests wait (chunks unacknowledged, receives posted, CLOSE owed): silence counts. */
 void watch_on_owing(struct watch *w, struct mono now, bool owing);
 /* Sender: chunks are on their way, or must go once more. That none of them is taken for the patience is WATCH_FAIL, too,

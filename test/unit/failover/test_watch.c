@@ -567,6 +567,22 @@ static void test_dead_process(void **state)
     end(w);
 }
 
+/* Refused once, by whomever, and then a knock is taken: the process lives. */
+static void test_dead_no_more(void **state)
+{
+    struct world *w = start(true);
+
+    w->cut[0] = w->cut[1] = true;
+    for (uint32_t i = 0; i < LANES; i++) {
+        watch_on_lost(w->watch, at(w), i, w->paths[i].epoch, LANE_REASON_RESET);
+    }
+    watch_on_peer_dead(w->watch, at(w));
+    watch_on_peer_there(w->watch);
+    run(w, 3 * NS_PER_S);
+    assert_int_equal(w->failed, 0);
+    end(w);
+}
+
 static void test_goodbye_is_no_failure(void **state)
 {
     struct world *w = start(true);
@@ -725,6 +741,7 @@ int main(void)
         cmocka_unit_test(test_twenty_flaps),
         cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_dead_process),
+        cmocka_unit_test(test_dead_no_more),
         cmocka_unit_test(test_busy_process),
         cmocka_unit_test(test_old_epochs),
         cmocka_unit_test(test_loses_a_little),
