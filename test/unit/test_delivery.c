@@ -292,6 +292,48 @@ static void what_was_placed_is_said_again(void **state)
     ledger_free(ledger);
 }
 
+/* A communicator whose receive was too small leaves no slot taken: the sender gives its slots to others. */
+static void a_misfit_frees_its_slots(void **state)
+{
+    const struct ledger_config config = {.comms = 2, .slots = 4};
+    const struct mono now = {1};
+    struct ledger *ledger = ledger_new(&config);
+    uint8_t to[10];
+    const struct ledger_receive receive = {.count = 1, .buffers = {{.data = to, .size = 10}}};
+    struct lane_chunk chunk = {.flags = LANE_CHUNK_EAGER,
+                               .epoch = 1,
+                               .grid = LANE_CHUNK_SHIFT_MIN,
+                               .size = 20,
+                               .length = 20};
+    struct ledger_target target;
+    struct ledger_copy copy;
+    uint64_t first;
+
+    (void)state;
+    assert_non_null(ledger);
+    assert_int_equal(ledger_lane_open(ledger, 0, 1), 0);
+    for (uint32_t comm = 0; comm < 2; comm++) {
+        assert_int_equal(ledger_comm_open(ledger, comm, 1), 0);
+    }
+    for (uint32_t k = 0; k < 2; k++) { /* two come early, and the first doesn't fit */
+        chunk.message = chunk.slot = k;
+        assert_int_equal(ledger_begin(ledger, now, 0, 1, &chunk, &target), LEDGER_OK);
+        assert_int_equal(ledger_got(ledger, 0, 1, 20), LEDGER_OK);
+        assert_int_equal(ledger_end(ledger, now, 0, 1, true, &copy), LEDGER_OK);
+    }
+    assert_true(ledger_slots_used(ledger));
+    assert_int_equal(ledger_post(ledger, now, 0, &receive, &first, &copy), -EMSGSIZE);
+    assert_false(ledger_slots_used(ledger));
+    chunk.comm = 1;
+    for (uint32_t k = 0; k < 2; k++) {
+        chunk.message = chunk.slot = k;
+        assert_int_equal(ledger_begin(ledger, now, 0, 1, &chunk, &target), LEDGER_OK);
+        assert_int_equal(ledger_got(ledger, 0, 1, 20), LEDGER_OK);
+        assert_int_equal(ledger_end(ledger, now, 0, 1, true, &copy), LEDGER_OK);
+    }
+    ledger_free(ledger);
+}
+
 /* Communicators come and go for weeks; one stays. */
 static void numbers_run_far(void **state)
 {
@@ -508,6 +550,7 @@ int main(void)
         cmocka_unit_test(a_new_set_is_not_the_old_one),
         cmocka_unit_test(strangers_refusals_tell_nothing),
         cmocka_unit_test(what_was_placed_is_said_again),
+        cmocka_unit_test(a_misfit_frees_its_slots),
         cmocka_unit_test(numbers_run_far),
         cmocka_unit_test_prestate(who_was_forgotten_is_told, &yes),
         cmocka_unit_test_prestate(who_was_forgotten_is_told, &no),

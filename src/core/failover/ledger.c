@@ -188,17 +188,22 @@ int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
     return 0;
 }
 
+static void empty_slots(struct ledger *l, uint32_t number)
+{
+    for (uint32_t k = 0; k < LANE_EAGER_SLOTS_MAX; k++) {
+        if (l->slots[k].state != SLOT_EMPTY && l->slots[k].comm == number) {
+            slot_become(l, &l->slots[k], SLOT_EMPTY);
+        }
+    }
+}
+
 void ledger_comm_close(struct ledger *l, uint32_t number)
 {
     for (uint32_t i = 0; i < l->config.comms; i++) {
         if (l->comms[i] == NULL || l->comms[i]->number != number) {
             continue;
         }
-        for (uint32_t k = 0; k < LANE_EAGER_SLOTS_MAX; k++) {
-            if (l->slots[k].state != SLOT_EMPTY && l->slots[k].comm == number) {
-                slot_become(l, &l->slots[k], SLOT_EMPTY);
-            }
-        }
+        empty_slots(l, number);
         l->open[l->comms[i]->place] = l->open[--l->open_count];
         l->open[l->comms[i]->place]->place = l->comms[i]->place;
         free(l->comms[i]);
@@ -335,6 +340,7 @@ void ledger_misfit_note(struct ledger *l, struct in_comm *c, const struct in_mes
         l->misfit = (struct ledger_misfit){
             .comm = c->number, .message = m->number, .size = size, .room = m->size};
         l->misfit_news = c->misfit = true;
+        empty_slots(l, c->number); /* the sender hears of it, and takes them as free */
     }
 }
 
