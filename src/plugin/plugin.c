@@ -289,9 +289,7 @@ __attribute__((destructor)) static void unload(void)
     if (plugin.pid != getpid()) {
         return;
     }
-    if (plugin.transport != NULL) {
-        close_transport();
-    }
+    transport_leave(plugin.transport, EXIT_MS); /* it has users left, who may be in a call */
     for (int ms = 0; ms < EXIT_MS && __atomic_load_n(&plugin.alone, __ATOMIC_SEQ_CST) > 0; ms++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }

@@ -569,8 +569,9 @@ bool transport_end(struct transport *t);
 /* -- serve.c */
 void *serve_thread(void *transport);
 int serve_listen(struct transport *t);
-/* After the thread: leaves all sets, closes what is open. True: comms are still in use, free nothing. */
-bool serve_end(struct transport *t);
+/* After the thread: leaves all sets, closes what is open. True: comms are still in use, free nothing. keep: no set is freed,
+ * others may be looking at them. */
+bool serve_end(struct transport *t, bool keep);
 
 /* -- page.c: housekeeping's alone, but for page_open */
 void page_open(struct transport *t);

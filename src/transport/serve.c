@@ -633,7 +633,7 @@ void *serve_thread(void *transport)
     return NULL;
 }
 
-bool serve_end(struct transport *t)
+bool serve_end(struct transport *t, bool keep)
 {
     bool in_use = false;
 
@@ -647,12 +647,13 @@ bool serve_end(struct transport *t)
         }
         pthread_mutex_lock(&set->lock);
         comm_write_off(set, t->io->now(t->io));
-        free_comms(set, t->io->now(t->io));
+        if (!keep) {
+            free_comms(set, t->io->now(t->io));
+        }
         take_leave(set);
         set->leaving = true;
         in_use = in_use || set->comm_count > 0;
-        if (set->comm_count >
-            0) { /* the process exits under its communicators: calls may still come */
+        if (keep || set->comm_count > 0) { /* the process exits under it: calls may still come */
             set->error = set->error != 0 ? set->error : -ESHUTDOWN;
             pthread_mutex_unlock(&set->lock);
             continue;
@@ -664,6 +665,8 @@ bool serve_end(struct transport *t)
     while (t->pending_count > 0) {
         forget(t, 0);
     }
+    pthread_mutex_lock(&t->listen_lock);
     stop_listening(t);
+    pthread_mutex_unlock(&t->listen_lock);
     return in_use;
 }

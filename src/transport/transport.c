@@ -129,9 +129,9 @@ static void close_abandoned(struct transport *t)
 }
 
 /* Until all is paid, or it takes too long. */
-static void wait_for_debts(struct transport *t)
+static void wait_for_debts(struct transport *t, int64_t ms)
 {
-    const struct mono until = mono_add(t->io->now(t->io), span_ms(TRANSPORT_END_MS));
+    const struct mono until = mono_add(t->io->now(t->io), span_ms(ms));
 
     while (transport_owes(t) && t->io->now(t->io).ns < until.ns) {
         if (t->running) {
@@ -143,6 +143,27 @@ static void wait_for_debts(struct transport *t)
     }
 }
 
+static void stop_thread(struct transport *t)
+{
+    if (t->running) {
+        __atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
+        t->io->kick(t->io);
+        pthread_join(t->thread, NULL);
+        t->running = false;
+    }
+}
+
+void transport_leave(struct transport *t, int64_t ms)
+{
+    if (t == NULL || is_childs(t)) {
+        return;
+    }
+    __atomic_store_n(&t->leaving, 1, __ATOMIC_SEQ_CST);
+    wait_for_debts(t, ms);
+    stop_thread(t);
+    (void)serve_end(t, true);
+}
+
 enum transport_rest transport_free(struct transport *t)
 {
     if (t == NULL || is_childs(t)) {
@@ -150,7 +171,7 @@ enum transport_rest transport_free(struct transport *t)
     }
     close_abandoned(t);
     __atomic_store_n(&t->leaving, 1, __ATOMIC_SEQ_CST);
-    wait_for_debts(t);
+    wait_for_debts(t, TRANSPORT_END_MS);
     if (t->running && t->config.ended != NULL && transport_owes(t)) {
         pthread_detach(t->thread);
         struct io *const io = t->io; /* once it is alone, the thread may free `t` at any moment */
@@ -158,17 +179,13 @@ enum transport_rest transport_free(struct transport *t)
         io->kick(io);
         return TRANSPORT_PAYS;
     }
-    if (t->running) {
-        __atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
-        t->io->kick(t->io);
-        pthread_join(t->thread, NULL);
-    }
+    stop_thread(t);
     return transport_end(t) ? TRANSPORT_GONE : TRANSPORT_IN_USE;
 }
 
 bool transport_end(struct transport *t)
 {
-    if (serve_end(t)) {
+    if (serve_end(t, false)) {
         return false;
     }
     while (t->listeners != NULL) {

@@ -104,6 +104,9 @@ enum transport_rest {
     TRANSPORT_IN_USE, /* comms are open: the io must live on */
 };
 enum transport_rest transport_free(struct transport *transport);
+/* The process exits, and threads above may be in any call: waits for what is owed, no longer than so many ms, and takes leave
+ * of all peers. Frees nothing: calls that come still fail, and the io must live on. */
+void transport_leave(struct transport *transport, int64_t ms);
 
 /* Never blocks on a peer. handle: opaque, to be carried to the sender. */
 MUST_CHECK int transport_listen(struct transport *transport, uint32_t nic,
