@@ -122,6 +122,8 @@ int store_event_put(struct store *s, const struct store_event *e, int64_t *ret_i
     "id > ?1 AND id < ?2 AND at_ns >= ?3 AND at_ns < ?4 AND (?5 = 0 OR host = ?5) AND (?6 IS "     \
     "NULL OR kind = ?6) AND (?7 IS NULL OR word = ?7) AND ?9 IS ?9 ORDER BY id "
 #define EVENT_ALL EVENT_COLUMNS "WHERE " EVENT_WHERE
+/* Its plan has a "TEMP B-TREE FOR ORDER BY", but that holds ?8 rows: the index gives each host's by id, and SQLite leaves
+ * a host at the first row behind all that are held. So a host costs ?8 rows that match at most, however many it has. */
 #define EVENT_OF_HOSTS                                                                             \
     EVENT_COLUMNS                                                                                  \
     "INDEXED BY event_host WHERE host IN (SELECT value FROM json_each(?9)) AND " EVENT_WHERE
