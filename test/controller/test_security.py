@@ -193,6 +193,32 @@ class TestSecurity(fleet.Fleet):
         self.assertLess(minute, 20000 / 10)  # ten minutes of that without a pause
         self.assertLess(len(rollup) * 60, 2 << 20)  # once a second
 
+    def test_an_event_waits_as_long_as_the_controller_said(self):
+        """Out of the mouth of a controller with the true one's key."""
+        c = self.start()
+        self.members(0)
+        c.stop()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.path("data", "server.pem"), self.path("data", "server.key"))
+        server = self.listen("10.90.0.1", 7638)
+        server.settimeout(fleet.IO_S)
+        plain, _ = server.accept()
+        plain.settimeout(fleet.IO_S)
+        with context.wrap_socket(plain, server_side=True) as tls, tls.makefile("rb") as stream:
+            def reports():
+                """How many the next request brings; each is answered: come again in ten minutes."""
+                size = 0
+                while (line := stream.readline().strip().lower()) != b"":
+                    size = int(line.split(b":")[1]) if line.startswith(b"content-length:") else size
+                body, answer = stream.read(size), wire.number(1, 1) + wire.number(9, 600000)
+                tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+                return len(wire.fields(body).get(11, []))
+            reports()
+            for way in ("down", "up", "down", "up"):
+                self.ip("c", "link", "set", "p0x0", way)
+                self.assertEqual([reports() for _ in range(3)], [0, 0, 0])  # beats
+        server.close()
+
     def test_the_agent_says_what_is_not_taken(self):
         """Out of the mouth of a controller with the true one's key."""
         c = self.start()
