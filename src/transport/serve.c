@@ -609,6 +609,8 @@ static void pay_alone(struct transport *t)
     void (*const ended)(void *) = t->config.ended;
     void *const context = t->config.ended_context;
 
+    pthread_mutex_lock(&t->lock); /* transport_free kicks us under it */
+    pthread_mutex_unlock(&t->lock);
     page_close(t); /* the job is over */
     while (transport_owes(t)) {
         (void)transport_serve(t, MONO_NEVER);

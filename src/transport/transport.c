@@ -174,9 +174,11 @@ enum transport_rest transport_free(struct transport *t)
     wait_for_debts(t, TRANSPORT_END_MS);
     if (t->running && t->config.ended != NULL && transport_owes(t)) {
         pthread_detach(t->thread);
-        struct io *const io = t->io; /* once it is alone, the thread may free `t` at any moment */
+        pthread_mutex_lock(
+            &t->lock); /* the thread, once alone, takes it before it frees anything */
         __atomic_store_n(&t->alone, 1, __ATOMIC_SEQ_CST);
-        io->kick(io);
+        t->io->kick(t->io);
+        pthread_mutex_unlock(&t->lock);
         return TRANSPORT_PAYS;
     }
     stop_thread(t);
