@@ -205,10 +205,24 @@ static int open_transport(void)
     return rc;
 }
 
+/* Other threads of the parent may have held them. */
+static void in_child(void)
+{
+    pthread_mutex_init(&plugin.lock, NULL);
+    pthread_mutex_init(&plugin.words_lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    (void)!pthread_atfork(NULL, NULL, in_child);
+}
+
 enum nccl_result plugin_init(nccl_logger logger)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int rc = 0;
 
+    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&plugin.lock);
     if (plugin.transport != NULL && plugin.pid != getpid()) {
         /* Our parent's: its threads don't exist here, its sockets are its own. */
