@@ -291,6 +291,8 @@ void plugin_finalize(void)
     pthread_mutex_lock(&plugin.lock);
     if (plugin.users > 0 && --plugin.users == 0) {
         close_transport();
+        /* It lies in NCCL, which may be unloaded before our thread has paid. */
+        __atomic_store_n(&plugin.logger, NULL, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&plugin.lock);
 }
