@@ -146,9 +146,11 @@ static const char *agent_file(const char *name, char *path, size_t size)
 }
 
 /* What was owed is paid. From the transport's own thread, which ends with this. */
-static void ended(void *tcp)
+static void ended(void *tcp, enum transport_rest rest)
 {
-    tcp_close(tcp);
+    if (rest == TRANSPORT_GONE) {
+        tcp_close(tcp);
+    }
     __atomic_fetch_sub(&plugin.alone, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -224,7 +226,7 @@ enum nccl_result plugin_init(nccl_logger logger)
 
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&plugin.lock);
-    if (plugin.transport != NULL && plugin.pid != getpid()) {
+    if (plugin.pid != getpid()) {
         /* Our parent's: its threads don't exist here, its sockets are its own. */
         plugin.transport = NULL;
         plugin.tcp = NULL;
@@ -274,15 +276,9 @@ static void close_transport(void)
         return;
     }
     __atomic_fetch_add(&plugin.alone, 1, __ATOMIC_SEQ_CST);
-    switch (transport_free(transport)) {
-    case TRANSPORT_GONE:
-        ended(tcp);
-        break;
-    case TRANSPORT_IN_USE:
-        __atomic_fetch_sub(&plugin.alone, 1, __ATOMIC_SEQ_CST);
-        break;
-    case TRANSPORT_PAYS: /* then `ended` is called */
-        break;
+    const enum transport_rest rest = transport_free(transport);
+    if (rest != TRANSPORT_PAYS) { /* else the thread calls it */
+        ended(tcp, rest);
     }
 }
 

@@ -606,7 +606,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
 /* Nobody is left above: the thread pays what is owed, and is the last to go. */
 static void pay_alone(struct transport *t)
 {
-    void (*const ended)(void *) = t->config.ended;
+    void (*const ended)(void *, enum transport_rest) = t->config.ended;
     void *const context = t->config.ended_context;
 
     pthread_mutex_lock(&t->lock); /* transport_free kicks us under it */
@@ -615,9 +615,7 @@ static void pay_alone(struct transport *t)
     while (transport_owes(t)) {
         (void)transport_serve(t, MONO_NEVER);
     }
-    if (transport_end(t)) {
-        ended(context);
-    }
+    ended(context, transport_end(t) ? TRANSPORT_GONE : TRANSPORT_IN_USE);
 }
 
 void *serve_thread(void *transport)

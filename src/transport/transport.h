@@ -48,6 +48,12 @@ enum transport_mode {
     TRANSPORT_FAILOVER, /* lanes and failover; no repath, pacing, priority */
     TRANSPORT_FULL,
 };
+/* What transport_free() left. */
+enum transport_rest {
+    TRANSPORT_GONE,   /* all of it is gone */
+    TRANSPORT_PAYS,   /* config.ended will be called: until then the io must live on */
+    TRANSPORT_IN_USE, /* comms are open: the io must live on */
+};
 enum transport_level {
     TRANSPORT_WARN, /* once per failure, names host, NIC and process: NCCL keeps it as the last error */
     TRANSPORT_INFO, /* a lane was lost, came back */
@@ -85,9 +91,9 @@ struct transport_config {
     /* One line for people; may be called from any thread, with locks held: must not call back. */
     void (*say)(void *context, enum transport_level level, const char *text);
     void *say_context;
-    /* transport_free() returned TRANSPORT_PAYS, and now all of it is gone. Called by the thread.
-     * NULL: nothing is owed beyond transport_free(). */
-    void (*ended)(void *context);
+    /* transport_free() returned TRANSPORT_PAYS, and now that is over: TRANSPORT_GONE or TRANSPORT_IN_USE, as of that. Called
+     * by the thread. NULL: nothing is owed beyond transport_free(). */
+    void (*ended)(void *context, enum transport_rest rest);
     void *ended_context;
 };
 
@@ -98,11 +104,6 @@ MUST_CHECK int transport_new(struct transport **ret_transport,
  * last act is to call config.ended. Without, it is lost. Comms that are still open (a process that exits under them)
  * fail from now on, and their memory is left alone. NULL is fine. In a child of fork() it only forgets. */
 #define TRANSPORT_END_MS 200
-enum transport_rest {
-    TRANSPORT_GONE,   /* all of it is gone */
-    TRANSPORT_PAYS,   /* config.ended will be called: until then the io must live on */
-    TRANSPORT_IN_USE, /* comms are open: the io must live on */
-};
 enum transport_rest transport_free(struct transport *transport);
 /* The process exits, and threads above may be in any call: waits for what is owed, no longer than so many ms, and takes leave
  * of all peers. Frees nothing: calls that come still fail, and the io must live on. */
