@@ -43,7 +43,7 @@ static bool is_repeated(const struct transport *t, uint32_t nic)
 /* At the NICs' addresses and nowhere else, on one port. */
 static int listen_once(struct transport *t)
 {
-    uint16_t low = t->config.port_low, high = t->config.port_high;
+    uint16_t low = t->config.port_low, high = t->config.port_high, port = 0;
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < t->config.nic_count; i++) {
@@ -52,16 +52,18 @@ static int listen_once(struct transport *t)
             continue;
         }
         rc = t->io->listen(t->io, &t->nics[i].config.address, low, high, &t->listening[*count],
-                           &t->port);
+                           &port);
         if (rc == 0) {
             rc = t->io->arm(t->io, t->listening[*count], TAG_LISTENER + *count, IO_IN);
             (*count)++;
-            low = high = t->port;
+            low = high = port;
         }
     }
     if (rc < 0) {
         stop_listening(t);
+        port = 0;
     }
+    __atomic_store_n(&t->port, port, __ATOMIC_RELAXED); /* peers may be told it now */
     return rc;
 }
 
