@@ -12,13 +12,19 @@ const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIte
 
 export const patience = 120_000; // CI is slow; what is right comes long before
 let failed = 0;
+let opened; // the page opened last
+/** What it shows: that is most of why something on it wasn't found. */
+async function shown() {
+  const text = opened?.evaluate(() => `${location.href}\n${document.body.innerText}`).catch((error) => String(error.message ?? error));
+  return (await Promise.race([text, new Promise((done) => setTimeout(done, 5_000, "The page doesn't answer."))]) ?? "").slice(0, 1500);
+}
 export async function check(name, run) {
   try {
     const said = await run();
     console.log(`ok ${name}${said === undefined ? "" : `: ${said}`}`);
   } catch (error) {
     failed++;
-    console.log(`FAIL ${name}: ${String(error.message ?? error).slice(0, 1500)}`);
+    console.log(`FAIL ${name}: ${String(error.message ?? error).slice(0, 1500)}\n${await shown()}`);
   }
 }
 export function expect(true_, text) {
@@ -36,7 +42,7 @@ const complaints = [];
 export async function open(options) {
   const context = await browser.newContext({ bypassCSP: false, ...options });
   context.setDefaultTimeout(patience);
-  const page = await context.newPage();
+  const page = (opened = await context.newPage());
   page.on("console", (m) => m.type() === "error" && !/status of 40[14]/.test(m.text()) && complaints.push(m.text()));
   page.on("pageerror", (e) => complaints.push(String(e)));
   page.on("request", (r) => !r.url().startsWith(url) && !r.url().startsWith("data:") && complaints.push(`asked elsewhere: ${r.url()}`));
