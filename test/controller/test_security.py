@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The controller under those who mean harm: ten thousand idle connections, a full disk, a host with a wrong clock, somebody in
 the controller's place, nonsense at every address; and no secret in any log. usage: test_security.py CONTROLLER AGENT FOLIOT"""
+import contextlib
 import http.client
 import json
 import os
@@ -62,6 +63,28 @@ class TestSecurity(fleet.Fleet):
         print(f"{count} idle connections: {self.memory_mib(c):.0f} MiB at most")
         self.assertLess(self.memory_mib(c), 1024)
         self.assertIsNone(c.process.poll(), c.log())
+
+    def test_requests_at_the_stop(self):
+        """What arrives when the controller has been told to end gets no answer, or one; the controller ends well."""
+        c = self.start()
+        self.join(0)
+        report = wire.squeeze(wire.report([wire.link_event(0, "up", "x")] * 256))
+        self.assertEqual(self.said(wire.batch([(n, report) for n in range(1, 13)], sealed=bytes), self.identity("h0"))[0], 12)
+        asks = f"GET /api/v1/events?limit=1000 HTTP/1.1\r\nHost: c\r\nAuthorization: Bearer {self.admin}\r\n\r\n".encode()
+        clients = [fleet.connect(self.space("c"), "127.0.0.1", 7639) for _ in range(16)]
+        for sock in clients:  # a connection that is known: one turn takes its next request
+            sock.sendall(asks.replace(b"1000", b"1"))
+            self.assertIn(b"200 OK", sock.recv(1 << 16))
+        for sock in clients[:8]:  # the thread beside the store has to do
+            sock.sendall(asks)
+        c.process.send_signal(signal.SIGTERM)
+        for sock in clients[8:]:
+            time.sleep(0.0003)
+            with contextlib.suppress(ConnectionError):  # it was faster
+                sock.sendall(asks)
+        self.assertEqual(c.process.wait(fleet.IO_S), 0, c.log())
+        for sock in clients:
+            sock.close()
 
     # ---- a member that sends too much ----
 
