@@ -24,7 +24,7 @@ PLANTS = {
     "torn-bytes": ("hint", "torn"),
     "blocking-accept": ("early", "must not wait|hung: .*accept"),
     "blocking-connect": ("self", "must not wait|hung: .*connect"),
-    "early-done": ("stream", "after its send was done|wrong"),
+    "early-done": ("stream", "after its send was done|wrong|data: ncclRemoteError"),  # a peer may refuse what is sent late
     "zero-stuck": ("sizes", "hung|the plugin says|ncclInvalidUsage"),
     "deaf": ("killed", "hung"),
     "retry-sent": ("stream", "holds the bytes of|the plugin says|ncclInvalidUsage"),
