@@ -24,7 +24,7 @@ PLANTS = {
     "torn-bytes": ("hint", "torn"),
     "blocking-accept": ("early", "must not wait|hung: .*accept"),
     "blocking-connect": ("self", "must not wait|hung: .*connect"),
-    "early-done": ("stream", "after its send was done|wrong|data: ncclRemoteError"),  # a peer may refuse what is sent late
+    "early-done": ("stream", "after its send was done|wrong"),
     "zero-stuck": ("sizes", "hung|the plugin says|ncclInvalidUsage"),
     "deaf": ("killed", "hung"),
     "retry-sent": ("stream", "holds the bytes of|the plugin says|ncclInvalidUsage"),
@@ -47,7 +47,9 @@ def host(*arguments, timeout=600, **environment):
 def plants():
     missed = 0
     for plant, (case, says) in PLANTS.items():
-        for seconds in ("0.4", "2", "5"):  # some need two messages that wait: on a busy machine it may not come to that at once
+        # Some need two messages that wait: on a busy machine it may not come to that at once. Some break the protocol first, one
+        # time in eight, so that their peer is gone before a wrong byte is seen.
+        for seconds in ("0.4", "0.4", "0.4", "2", "2", "5"):
             status, text = host("--time", seconds, "--churn", "60", case, REFERENCE_PLANT=plant, REFERENCE_GROUP="1")
             found = status == 1 and re.search(says, text)
             if found:
