@@ -410,6 +410,21 @@ static bool stays_here(int fd)
            (address.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
 }
 
+/* What the API is wherever it is asked; where, and for whom, is the caller's to add. */
+static struct http_server_config api_config(struct controller *c)
+{
+    return (struct http_server_config){.loop = c->loop,
+                                       .body_max = API_BODY_MAX,
+                                       .arrive_ms = ARRIVE_MS,
+                                       .idle_s = 60,
+                                       .stream_max = STREAM_WAITING_MAX,
+                                       .web = true,
+                                       .on_head = api_on_head,
+                                       .on_request = api_on_request,
+                                       .on_gone = api_on_gone,
+                                       .context = c};
+}
+
 static int open_api(struct controller *c)
 {
     char *key = NULL, *certificate = NULL;
@@ -421,28 +436,14 @@ static int open_api(struct controller *c)
     const int handed = handed_socket("api");
     const bool plain = c->api_plain = handed == 0 ? controller_api_plain(&c->config)
                                                   : c->config.api_key[0] == 0 && stays_here(handed);
-    const struct http_server_config api = {.loop = c->loop,
-                                           .address = c->config.api_listen,
-                                           .socket = handed,
-                                           .key = plain         ? NULL
-                                                  : key != NULL ? key
-                                                                : c->api_key,
-                                           .certificate = plain ? NULL
-                                                          : certificate != NULL
-                                                              ? certificate
-                                                              : c->api_certificate,
-                                           .body_max = API_BODY_MAX,
-                                           .connection_max = API_CONNECTION_MAX,
-                                           .address_max = API_ADDRESS_MAX,
-                                           .head_ms = API_HEAD_MS,
-                                           .arrive_ms = ARRIVE_MS,
-                                           .idle_s = 60,
-                                           .stream_max = STREAM_WAITING_MAX,
-                                           .web = true,
-                                           .on_head = api_on_head,
-                                           .on_request = api_on_request,
-                                           .on_gone = api_on_gone,
-                                           .context = c};
+    struct http_server_config api = api_config(c);
+    api.address = c->config.api_listen;
+    api.socket = handed;
+    api.key = plain ? NULL : key != NULL ? key : c->api_key;
+    api.certificate = plain ? NULL : certificate != NULL ? certificate : c->api_certificate;
+    api.connection_max = API_CONNECTION_MAX;
+    api.address_max = API_ADDRESS_MAX;
+    api.head_ms = API_HEAD_MS;
     struct tls_certificate shown;
     if (api.certificate != NULL && tls_certificate_read(api.certificate, &shown) == 0) {
         c->api_not_after = shown.not_after;
@@ -475,18 +476,9 @@ static void place_socket(struct controller_config *config)
 static void open_api_local(struct controller *c)
 {
     place_socket(&c->config);
-    const struct http_server_config api = {.loop = c->loop,
-                                           .address = c->config.api_socket,
-                                           .body_max = API_BODY_MAX,
-                                           .connection_max = API_LOCAL_MAX,
-                                           .arrive_ms = ARRIVE_MS,
-                                           .idle_s = 60,
-                                           .stream_max = STREAM_WAITING_MAX,
-                                           .web = true,
-                                           .on_head = api_on_head,
-                                           .on_request = api_on_request,
-                                           .on_gone = api_on_gone,
-                                           .context = c};
+    struct http_server_config api = api_config(c);
+    api.address = c->config.api_socket;
+    api.connection_max = API_LOCAL_MAX;
     const int r =
         strcmp(c->config.api_socket, "none") == 0 ? 0 : http_server_open(&api, &c->api_local);
     if (r < 0) {
