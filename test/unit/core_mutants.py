@@ -24,7 +24,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
 TESTS = {
     "alert": ["alert", "alert_rules"],
-    "clock": ["clock_parts", "clock_steps", "clock_fleet"],
+    "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_fleet"],
     "fleet": ["fleet_rules", "blame", "admit"],
     "finding": ["finding"],
     "link": ["link"],

@@ -67,6 +67,31 @@ static void gray_loss_is_found_good_paths_are_not(void **state)
     assert_int_equal(pairs_until(&p, 0, 100000), 0);
 }
 
+/* What operators are told of it: 5 % is found in about 45 s, 2 % in 150 s, at 2.5 pairs a second; and who loses
+ * everything for four seconds waits for no more proof. */
+static void gray_loss_is_found_in_time(void **state)
+{
+    static const struct {
+        double loss, seconds;
+    } cases[] = {{0.05, 45}, {0.02, 150}};
+    enum { PATHS = 2000 };
+    struct loss_test test = {0};
+    struct prng p;
+
+    prng_init(&p, 12);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        double pairs = 0;
+        for (int k = 0; k < PATHS; k++) {
+            pairs += pairs_until(&p, cases[i].loss, 100000);
+        }
+        print_message("%.0f %%: %.1f s\n", 100 * cases[i].loss, pairs / PATHS / 2.5);
+        assert_true(pairs / PATHS / 2.5 < cases[i].seconds);
+    }
+    for (int pair = 1; pair <= 9; pair++) {
+        assert_int_equal(loss_test_pair(&test, true), pair < 9 ? PATH_EVENT_COUNT : PATH_LOSS);
+    }
+}
+
 static void loss_ends(void **state)
 {
     struct loss_test test = {0};
@@ -220,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_state_and_event_has_a_successor),
         cmocka_unit_test(gray_loss_is_found_good_paths_are_not),
+        cmocka_unit_test(gray_loss_is_found_in_time),
         cmocka_unit_test(loss_ends),
         cmocka_unit_test(quantiles_are_close),
         cmocka_unit_test(a_shift_is_likely_and_ends),

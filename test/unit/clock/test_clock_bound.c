@@ -1,0 +1,339 @@
+/* What a member promises about its error: the hard bound and whose word it rests on, the wait of a warm start, the
+ * smallest step that is marked, the bound of UTC. Numbers of this file come from the promise and from its physics. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/clock/clock_private.h"
+
+#define PEERS    16
+#define WIDTH_NS 8000
+#define HOPS     4
+#define DELAY_NS 1000
+#define TIMELINE 77
+
+static struct nic_time now;
+
+static struct clock *member(int64_t edge_limit_ns)
+{
+    const struct clock_config config = {
+        .edge_capacity = PEERS, .edge_limit_ns = edge_limit_ns, .hops = HOPS, .stamp_error_ns = 1};
+    now.ns = 100 * NS_PER_S;
+    struct clock *c = clock_new(&config, now);
+
+    assert_non_null(c);
+    for (uint32_t peer = 1; peer <= PEERS; peer++) {
+        const struct clock_edge_config edge = {
+            .peer = peer, .local_nic = {0}, .peer_nic = {peer}, .path_count = 1};
+        assert_int_equal(clock_edge_add(c, now, &edge), (int)peer - 1);
+    }
+    return c;
+}
+
+static struct clock *tracking_member(void)
+{
+    struct clock *c = member(WIDTH_NS);
+
+    c->phase = CLOCK_TRACK;
+    return c;
+}
+
+/* What all peers publish: the same time as this member's. */
+static struct clock_published header(bool tight, bool core)
+{
+    static uint32_t seq;
+
+    return (struct clock_published){.phase = CLOCK_TRACK,
+                                    .settled = true,
+                                    .tight = tight,
+                                    .core = core,
+                                    .timeline = TIMELINE,
+                                    .map_seq = ++seq,
+                                    .scale_ns = 5,
+                                    .h_ns = WIDTH_NS,
+                                    .anchor.member = UINT32_MAX};
+}
+
+/* A packet each way, `delay` on its way. */
+static void exchange(struct clock *c, int edge, int64_t delay)
+{
+    const struct clock_point there = {
+        .edge = edge, .forward = true, .local = {now.ns - 2 * delay}, .remote = {now.ns - delay}};
+    const struct clock_point back = {.edge = edge, .local = now, .remote = {now.ns - delay}};
+
+    clock_on_point(c, now, &there);
+    clock_on_point(c, now, &back);
+}
+
+/* A tick of the bound alone: the first `near` peers are well within the limit, the others far beyond it. */
+static void tick(struct clock *c, int near, bool tight, bool core)
+{
+    now.ns += CLOCK_TICK_NS;
+    for (int i = 0; i < PEERS; i++) {
+        const struct clock_published h = header(tight, core);
+        clock_on_peer(c, now, i, &h);
+        exchange(c, i, i < near ? DELAY_NS : 5 * WIDTH_NS);
+    }
+    consensus_count(c);
+    bound_tick(c, now);
+}
+
+static double hard_ns(const struct clock *c)
+{
+    struct clock_terms t;
+
+    clock_terms(c, &t);
+    return t.h_ns;
+}
+
+/* H hops, each as wide as an edge may be, lie between the two ends of a fleet: their bounds must meet. */
+static void bounds_of_both_ends_of_the_fleet_meet(void **state)
+{
+    for (int guarded = 0; guarded < 2; guarded++) {
+        struct clock *c = tracking_member();
+        for (int i = 0; i < 60; i++) {
+            if (guarded) {
+                clock_on_guard(c, now, 500, 60e-6);
+            }
+            tick(c, PEERS, true, true);
+        }
+        assert_true(c->core);
+        assert_true(2 * hard_ns(c) >= HOPS * WIDTH_NS);
+        /* nobody watches its rate: 0.2 s at 60 ppm more; and no more than that */
+        const double unwatched = guarded ? 0 : 12e3;
+        assert_true(hard_ns(c) >= HOPS * WIDTH_NS / 2.0 + unwatched);
+        assert_true(hard_ns(c) < HOPS * WIDTH_NS / 2.0 + unwatched + 500);
+        clock_free(c);
+    }
+}
+
+/* Too few of its edges are narrow: it hangs on core members, by edges that count. */
+static void a_leaf_adds_its_own_edges(void **state)
+{
+    struct clock *c = tracking_member();
+    double farthest = 0;
+
+    for (int i = 0; i < 20; i++) {
+        tick(c, 4, true, true);
+    }
+    assert_false(c->tight);
+    for (int i = 0; i < PEERS; i++) {
+        farthest = fmax(farthest, c->edges[i].w_ns);
+    }
+    assert_true(farthest > 4 * WIDTH_NS);
+    assert_true(hard_ns(c) >= HOPS * WIDTH_NS / 2.0 + farthest);
+    clock_free(c);
+}
+
+/* Both ends' rates leave the published ones by as much as they may, apart, for a second: the truth stays inside. */
+static void an_edge_holds_while_rates_drift(void **state)
+{
+    struct clock *c = tracking_member();
+    const double drifted = 2 * bound_growth_ns(c, 1); /* own and the peer's, 2 ppm each */
+    const struct clock_published h = header(true, true);
+
+    clock_on_peer(c, now, 0, &h);
+    exchange(c, 0, DELAY_NS);
+    now.ns += NS_PER_S;
+    clock_on_peer(c, now, 0, &h);
+    c->edges[0].point_at = now; /* what came since is slower */
+    bound_tick(c, now);
+    assert_true(drifted > 3 * DELAY_NS);
+    assert_true(c->edges[0].bounded);
+    /* the peer is ahead by the drift now, or behind; it was by up to the delay before */
+    assert_true(c->edges[0].upper_ns >= drifted + DELAY_NS);
+    assert_true(c->edges[0].lower_ns <= -drifted - DELAY_NS);
+    assert_true(c->edges[0].w_ns < drifted + DELAY_NS + 1000);
+    clock_free(c);
+}
+
+/* Nine of sixteen peers, so that two tight members share one that doesn't lie. */
+static void half_of_the_peers_make_nobody_tight(void **state)
+{
+    for (int near = 1; near <= PEERS; near++) {
+        struct clock *c = tracking_member();
+        bool tight = false;
+        for (int i = 0; i < 100; i++) {
+            tick(c, near, true, true);
+            tight |= c->tight;
+        }
+        assert_int_equal(tight, near >= 9);
+        assert_int_equal(c->core, near >= 9);
+        clock_free(c);
+    }
+}
+
+/* A claim of all in vain: a neighbour that isn't tight itself carries nobody for long. */
+static void claims_that_nobody_shares_are_withdrawn(void **state)
+{
+    struct clock *c = tracking_member();
+
+    for (int i = 0; i < 100; i++) {
+        tick(c, PEERS, false, false);
+        assert_false(c->core);
+    }
+    assert_false(c->tight);
+    clock_free(c);
+}
+
+/* What a member claims is heard by its neighbours within two ticks: core is who was tight for longer than a claim
+ * takes through the graph. */
+static void core_waits_for_the_width_of_the_graph(void **state)
+{
+    struct clock *c = tracking_member();
+    int ticks = 0;
+
+    for (; !c->core && ticks < 100; ticks++) {
+        tick(c, PEERS, true, true);
+    }
+    assert_true(ticks > 2 * HOPS && ticks < 4 * HOPS);
+    tick(c, 8, true, true);            /* and no longer than it holds */
+    for (int i = 0; i < 2 * 20; i++) { /* until the packets from before are too old */
+        tick(c, 8, true, true);
+    }
+    assert_false(c->core);
+    clock_free(c);
+}
+
+/* ---- a warm start ---- */
+
+static enum clock_status run(struct clock *c, double seconds, int talking)
+{
+    struct clock_report r;
+    enum clock_status best = CLOCK_UNKNOWN;
+
+    for (const int64_t end = now.ns + (int64_t)(seconds * 1e9); now.ns < end;) {
+        now.ns += CLOCK_TICK_NS;
+        for (int i = 0; i < talking; i++) {
+            const struct clock_published h = header(true, true);
+            clock_on_peer(c, now, i, &h);
+            exchange(c, i, DELAY_NS);
+        }
+        clock_tick(c, now);
+        clock_report(c, now, &r);
+        best = r.status == CLOCK_SYNCED ? CLOCK_SYNCED : best;
+    }
+    return best;
+}
+
+/* It was right when it was saved; whether it still is, three quarters of the neighbours must have said first. */
+static void who_starts_warm_is_synced_once_its_neighbours_agree(void **state)
+{
+    for (int talking = 11; talking <= 12; talking++) {
+        struct clock *before = member(WIDTH_NS), *c = member(WIDTH_NS);
+        struct clock_saved saved;
+        before->phase = CLOCK_TRACK;
+        before->settled = true;
+        before->timeline = TIMELINE;
+        before->h_known = true;
+        before->h_ns = WIDTH_NS;
+        before->h_at = now;
+        for (int i = 0; i < PEERS; i++) {
+            before->edges[i].level_known = true;
+            before->edges[i].paths[0].known = true;
+            before->edges[i].paths[0].m_ns = DELAY_NS;
+        }
+        clock_save(before, now, &saved);
+        assert_int_equal(clock_restore(c, now, &saved), 0);
+        assert_int_equal(run(c, 0.9, talking),
+                         talking < 12 ? CLOCK_UNKNOWN /* not SYNCED once */ : CLOCK_SYNCED);
+        assert_int_equal(c->status, talking < 12 ? CLOCK_HOLDOVER : CLOCK_SYNCED);
+        if (talking < 12) {
+            assert_int_equal(run(c, 4, PEERS), CLOCK_SYNCED);
+        }
+        clock_free(before);
+        clock_free(c);
+    }
+}
+
+/* ---- steps ---- */
+
+/* A clock that jumps by more than its packets' noise explains is marked within two ticks: ten microseconds with
+ * software stamps, one with hardware stamps. */
+static void a_small_step_is_a_step(void **state)
+{
+    static const struct {
+        enum clock_stamps stamps;
+        double noise_ns, step_ns;
+    } cases[] = {{CLOCK_STAMPS_SOFTWARE, 300, 10e3}, {CLOCK_STAMPS_HARDWARE, 20, 1.2e3}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct clock *c = tracking_member();
+        c->config.stamps = cases[i].stamps;
+        noise_init(&c->noise, cases[i].noise_ns * sqrt(2),
+                   cases[i].stamps == CLOCK_STAMPS_SOFTWARE);
+        c->settled = true;
+        for (int k = 0; k < PEERS; k++) {
+            c->edges[k].heard = c->edges[k].level_known = true;
+            c->edges[k].peer.phase = CLOCK_TRACK;
+        }
+        bool found = false;
+        for (int t = 0; t < 202; t++) {
+            const double off = t < 200 ? 0 : cases[i].step_ns;
+            now.ns += CLOCK_TICK_NS;
+            c->now = now;
+            for (int k = 0; k < PEERS; k++) {
+                struct clock_edge *e = &c->edges[k];
+                e->heard_at = e->point_at = now;
+                e->has_raw = true;
+                e->raw_low[1] = off;
+                e->raw_low[0] = -off;
+            }
+            consensus_count(c);
+            found = disturbance_find_step(c);
+            assert_true(!found || t == 201);
+        }
+        assert_true(found);
+        clock_free(c);
+    }
+}
+
+/* ---- UTC ---- */
+
+/* Whichever of the anchors is right, the bound reaches it. */
+static void utc_is_no_surer_than_its_anchors_agree(void **state)
+{
+    static const int64_t said[] = {-40000, 1000, 200000};
+    struct clock *c = tracking_member();
+    struct clock_terms t;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        struct clock_published h = header(true, true);
+        h.anchor = (struct clock_anchor){
+            .member = i + 1, .bound_ns = 100, .utc_minus_ns = said[i], .age_ms = 0};
+        clock_on_peer(c, now, (int)i, &h);
+    }
+    anchor_tick(c, now);
+    clock_terms(c, &t);
+    assert_true(t.utc_known);
+    for (int i = 0; i < 3; i++) {
+        assert_true(fabs((double)(t.utc_minus_ns - said[i])) + 100 <= t.utc_bound_ns);
+    }
+    now.ns += 10 * NS_PER_S; /* fleet time runs free: less is sure with every second */
+    const double before = t.utc_bound_ns;
+    anchor_tick(c, now);
+    clock_terms(c, &t);
+    assert_true(t.utc_bound_ns >= before + 10 * 100e3);
+    clock_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bounds_of_both_ends_of_the_fleet_meet),
+        cmocka_unit_test(a_leaf_adds_its_own_edges),
+        cmocka_unit_test(an_edge_holds_while_rates_drift),
+        cmocka_unit_test(half_of_the_peers_make_nobody_tight),
+        cmocka_unit_test(claims_that_nobody_shares_are_withdrawn),
+        cmocka_unit_test(core_waits_for_the_width_of_the_graph),
+        cmocka_unit_test(who_starts_warm_is_synced_once_its_neighbours_agree),
+        cmocka_unit_test(a_small_step_is_a_step),
+        cmocka_unit_test(utc_is_no_surer_than_its_anchors_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
