@@ -2,11 +2,11 @@
 import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { accessible, args, check, chromium, executablePath, expect, finish, open, patience, show, signIn, token, url, views, want } from "./page.mjs";
+import { accessible, args, check, chromium, executablePath, expect, finish, open, patience, show, signIn, token, url, views, visit, want } from "./page.mjs";
 
 const page = await open({});
 await check("a wrong token is told so, and nothing is shown", async () => {
-  await page.goto(`${url}/`);
+  await visit(page, `${url}/`);
   await page.getByLabel("Token").fill("fla_wrong");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByText("doesn't know this token").waitFor();

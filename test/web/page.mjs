@@ -48,8 +48,31 @@ export async function open(options) {
   page.on("request", (r) => !r.url().startsWith(url) && !r.url().startsWith("data:") && complaints.push(`asked elsewhere: ${r.url()}`));
   return page;
 }
+/** Chromium drops what it has begun when an address comes to the host or goes: the page itself, or a script of it, which leaves the
+ * page empty without an error. Such a visit is made again; any other error is the caller's. */
+export async function visit(page, at) {
+  for (let left = 20; ; left--) {
+    let dropped = false;
+    const note = (request) => (dropped ||= request.failure()?.errorText === "net::ERR_NETWORK_CHANGED");
+    page.on("requestfailed", note);
+    try {
+      await page.goto(at);
+    } catch (error) { // the error page of the first visit, or its reload, may come into the second one
+      if (left === 0 || !/ERR_NETWORK_CHANGED|interrupted by another navigation/.test(String(error))) {
+        throw error;
+      }
+      dropped = true;
+    } finally {
+      page.off("requestfailed", note);
+    }
+    if (!dropped || left === 0) {
+      return;
+    }
+    console.log(`ok the network changed: ${at} is visited again`);
+  }
+}
 export async function signIn(page) {
-  await page.goto(`${url}/`);
+  await visit(page, `${url}/`);
   await page.getByLabel("Token").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();

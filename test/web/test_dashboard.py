@@ -114,7 +114,9 @@ class TestDashboard(fleet.Fleet):
                     "https://10.90.0.3:7639")
 
     def browse(self, script, wishes, url="http://127.0.0.1:7639", *others):
-        """A script in the browser; what it says that it wants is done."""
+        """A script in the browser; what it says that it wants is done. The namespace's own addresses are there before: Chromium drops
+        what it has begun when one comes."""
+        self.wait(lambda: not self.ip("c", "-6", "address", "show", "tentative").stdout.strip(), 10, "addresses that are nobody else's")
         browser = subprocess.Popen(["ip", "netns", "exec", self.space("c"), "node", os.path.join(HERE, script),
                                     url, self.admin, os.path.join(WEB, "node_modules"), *others],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -1,6 +1,6 @@
 // tls.mjs URL TOKEN NODE_MODULES OTHER_URLS FOREIGN_URL: the dashboard over the controller's own TLS. No error of a certificate is
 // overlooked: at first nobody trusts the API's authority, then Chromium's own store (NSS) has it.
-import { args, check, chromium, executablePath, expect, finish, token, url, want } from "./page.mjs";
+import { args, check, chromium, executablePath, expect, finish, token, url, visit, want } from "./page.mjs";
 
 const others = process.argv.slice(5);
 const foreign = others.pop();
@@ -11,18 +11,6 @@ async function browse(run) { // a browser of its own: it reads the store when it
     await run(await (await browser.newContext()).newPage());
   } finally {
     await browser.close();
-  }
-}
-/** An address that came to the host a moment ago makes Chromium drop what it has begun, once. */
-async function visit(page, at) {
-  for (;;) {
-    try {
-      return await page.goto(at);
-    } catch (error) {
-      if (!String(error).includes("ERR_NETWORK_CHANGED")) {
-        throw error;
-      }
-    }
   }
 }
 const refused = (at, why) => browse(async (page) => {
