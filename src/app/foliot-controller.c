@@ -263,6 +263,7 @@ static int command_restore(const char *from)
     r = r < 0 ? r : store_open(&probe, &s, words);
     if (r == 0) {
         r = fleet_renumber(s);
+        r = r < 0 ? r : instance_take(s);
         r = r < 0 ? r : place_take(s, path);
         store_close(s);
     }
@@ -290,6 +291,7 @@ static int command_takeover(void)
     const struct store_options options_of = {.path = path};
     int r = store_open(&options_of, &s, words);
     r = r < 0 ? r : fleet_renumber(s);
+    r = r < 0 ? r : instance_take(s);
     r = r < 0 ? r : place_take(s, path);
     store_close(s);
     if (r < 0) {

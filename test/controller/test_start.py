@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """test_start.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: what a start refuses, and whether it tells why."""
 import os
+import re
 import shutil
 import sqlite3
 import sys
+import time
 import unittest
 
 import fleet
+import wire
 
 HANDED = """
 import os, socket, sys
@@ -51,6 +54,82 @@ class Start(fleet.Fleet):
         self.controller()
         self.join(1)
         self.assertEqual([n["nic"] for n in self.get("/api/v1/nics")["items"]], [0, 1, 2, 3])
+
+    def beside(self, folder, port):
+        """A second controller on the data of that folder, at ports of its own."""
+        self.write(f"{folder}.yaml", f"data_dir: {self.path(folder)}\nlisten: 10.90.0.1:{port}\napi_listen: 127.0.0.1:{port + 1}\n"
+                   "report: 1s\nbeat: 300ms\n")
+        return fleet.Process(self, folder, self.space("c"), self.CONTROLLER, "--config", self.path(f"{folder}.yaml"))
+
+    def goes_to(self, port):
+        """An agent whose controller is the one at that port."""
+        text = self.read(self.path("h0.yaml"))
+        self.write("h0.yaml", re.sub(r"(?m)^controller:.*$", f"controller: 10.90.0.1:{port}", text))
+        return self.agent(0)
+
+    def connected(self):
+        """h0 has had an answer of its controller."""
+        return os.path.exists(self.path("run-h0", "agent.sock")) and self.ask("h0")["controller"]["connected"]
+
+    def copied(self):
+        """Two copies of one store, each of which takes itself for the fleet's: as of a cloned virtual machine."""
+        c = self.start()
+        self.join(0)
+        self.assertEqual(c.stop(), 0)
+        shutil.copytree(self.path("data"), self.path("copy"))
+        self.command("takeover")
+        self.write("copy.yaml", f"data_dir: {self.path('copy')}\n")
+        fleet.run(self.CONTROLLER, "--config", self.path("copy.yaml"), "takeover")
+
+    def test_of_two_copies_that_serve_the_older_stops(self):
+        self.copied()
+        older = self.beside("data", 7638)
+        older.wait_log("agents on port")
+        newer = self.beside("copy", 7648)
+        newer.wait_log("agents on port")
+        agent = self.goes_to(7638)
+        self.wait(self.connected, 10, older.log)
+        time.sleep(11)  # served for less than ten seconds beside it, it may have been on its way out
+        agent.stop()
+        agent = self.goes_to(7648)  # the newer one goes on, and tells that there is another
+        newer.wait_log("host h0 spoke with another controller of this fleet")
+        newer.wait_log("two-controllers|other controllers that serve this fleet")
+        agent.stop()
+        agent = self.goes_to(7638)
+        older.wait_log("stopping: host h0 has spoken with a newer controller of this fleet")
+        self.assertEqual(older.process.wait(fleet.IO_S), 78)
+        agent.wait_log("a newer controller of this fleet serves|Connection refused|Could not connect|[Ff]ailed to connect")
+        agent.stop()
+        again = self.beside("data", 7638)  # not by a restart either
+        self.assertEqual(again.process.wait(fleet.IO_S), 78)
+        self.assertIn("is an older copy", again.log())
+        fleet.run(self.CONTROLLER, "--config", self.path("data.yaml"), "takeover")  # the operator decides
+        last = self.beside("data", 7638)
+        last.wait_log("agents on port")
+        agent = self.goes_to(7638)
+        self.wait(self.connected, 10, last.log)
+        agent.stop()
+        agent = self.goes_to(7648)
+        newer.wait_log("stopping: host h0 has spoken with a newer controller")
+        self.assertEqual(newer.process.wait(fleet.IO_S), 78)
+        self.assertEqual(last.stop(), 0)
+
+    def test_no_host_can_make_up_a_newer_controller(self):
+        c = self.start()
+        self.join(0)
+        token = wire.fields(self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))[1])[12][0]
+        self.assertEqual(len(token), 32)
+        later = bytes(8 * [0x7f]) + token[8:]
+        for made_up in (later, token[:31], token + b"x", bytes(32)):
+            body = wire.batch() + wire.data(21, made_up) + wire.number(22, 1)
+            self.assertEqual(self.post("/agent/v1/report", body, **self.identity("h0"))[0], 200)
+        self.assertEqual(c.stop(), 0)
+        self.assertNotIn("another controller", c.log())
+        c = self.controller()  # its own earlier start is no other controller
+        body = wire.batch() + wire.data(21, token) + wire.number(22, 1)
+        self.assertEqual(self.post("/agent/v1/report", body, **self.identity("h0"))[0], 200)
+        self.assertEqual(c.stop(), 0)
+        self.assertNotIn("another controller", c.log())
 
     def test_a_machine_id_of_this_boot_alone_is_not_compared(self):
         """systemd mounts one over /etc/machine-id when it can't be kept: the next boot has another."""

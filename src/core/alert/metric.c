@@ -68,6 +68,8 @@ static const struct alert_metric_info metrics[ALERT_METRIC_COUNT] = {
                                  ALERT_PER_FLEET, false, true},
     [ALERT_MEMBERS_REFUSED] = {"members.refused", "refusal of the list of members", ALERT_PLAIN,
                                ALERT_PER_HOST, false, true},
+    [ALERT_CONTROLLER_OTHERS] = {"controller.others", "other controllers that serve this fleet",
+                                 ALERT_PLAIN, ALERT_PER_FLEET, false, true},
 };
 
 static const char *const severity_words[ALERT_SEVERITY_COUNT] = {"info", "warning", "page"};

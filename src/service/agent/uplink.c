@@ -1,8 +1,5 @@
 /* uplink.c: when to say what to the controller, and what to do with its answer. */
-#include "service/agent/uplink.h"
-
 #include <errno.h>
-#include <foliot.pb-c.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,59 +9,19 @@
 
 #include "base/prng.h"
 #include "core/fleet/protocol.h"
-#include "platform/http/client.h"
-#include "platform/message/message.h"
 #include "platform/tls/tls.h"
-#include "service/agent/agent.h"
 #include "service/agent/fleet_file.h"
 #include "service/agent/spool.h"
+#include "service/agent/uplink_internal.h"
 
-enum {
-    TIMEOUT_MS = 15000,
-    RETRY_MS_MIN = 250,
-    RETRY_MS_MAX = 5000, /* a controller that is back is found within this */
-    REFUSED_MS = 60000,
-    RENEW_RETRY_MS_MIN = 500, /* doubled each time up to REFUSED_MS */
-    SEND_BYTES_MAX = 700 << 10,
-    ANSWER_MAX = 32 << 20,
-    ANSWER_UNPACKED = 64 << 20,
-    PATH_SIZE = AGENT_PATH_SIZE + 40,
-};
-
-struct uplink {
-    uint32_t protocol; /* spoken with this controller */
-    struct agent *agent;
-    struct http_client *client;
-    struct spool *spool;
-    struct report_maker *maker;
-    sd_event_source *timer; /* of the next deadline */
-    char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE];
-    uint64_t boot, lost_told, jobs_told;
-    uint32_t run, retry_ms, renew_retry_ms;
-    int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
-    int64_t reported_at;
-    uint64_t keys_version, authority_version, acknowledged;
-    struct { /* the last list of members that isn't in force */
-        uint64_t version;
-        int64_t again_at; /* to be tried: a disk may have been full */
-        char why[160];    /* empty: none is refused */
-    } refused;
-    int64_t not_after;
-    bool connected, said_trouble, said_renewal, renewing, event_waits, echo;
-    char trouble[200];
-    uint64_t prng;
-    struct message_buffer packed, encoded, unpacked;
-    struct message_arena arena; /* of an answer: made when one comes */
-};
-
-static int64_t mono_now(void)
+int64_t uplink_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-static void arm(struct uplink *u)
+void uplink_arm(struct uplink *u)
 {
     int64_t at = u->report_at < u->beat_at ? u->report_at : u->beat_at;
     if (!http_client_busy(u->client) && spool_count(u->spool) > 0 && u->send_at < at) {
@@ -78,7 +35,7 @@ static void arm(struct uplink *u)
 }
 
 /* Spread over +-10 %, so that a fleet that was started at once doesn't report at once for ever. */
-static int64_t spread(struct uplink *u, uint32_t ms)
+int64_t uplink_spread(struct uplink *u, uint32_t ms)
 {
     u->prng = hash_u64(u->prng, 1);
     const int64_t ns = ms * NS_PER_MS;
@@ -113,7 +70,7 @@ static void set_connected(struct uplink *u)
 
 static void back_off(struct uplink *u, uint32_t ms)
 {
-    u->send_at = mono_now() + spread(u, ms);
+    u->send_at = uplink_now() + uplink_spread(u, ms);
     u->beat_at = u->send_at;
     u->retry_ms = u->retry_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : u->retry_ms * 2;
 }
@@ -126,7 +83,7 @@ static void take_fleet(struct uplink *u, const Foliot__V1__Fleet *fleet)
 {
     struct agent *a = u->agent;
     char path[AGENT_PATH_SIZE + 8], words[200] = "";
-    const int64_t now = mono_now();
+    const int64_t now = uplink_now();
     if (a->config->fleet_file[0] == 0 || fleet->version == a->config->fleet_version ||
         (u->refused.version == fleet->version && now < u->refused.again_at)) {
         return;
@@ -173,13 +130,18 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
     if (m->report_refused[0] != 0) {
         agent_say(LOG_WARNING, "the controller: %s", m->report_refused);
     }
+    const int r =
+        controller_seen_take(&u->seen, m->controller.data, m->controller.len, uplink_now());
+    if (r < 0) {
+        agent_say(LOG_WARNING, "%s: can't be written: %s", u->seen.path, strerror(-r));
+    }
     if (m->tables_wanted) {
         report_want_table(u->maker);
     }
     if (m->settings != NULL) {
         const uint64_t before = u->agent->settings.version;
         agent_settings_take(u->agent, m->settings);
-        const int64_t report_at = mono_now() + u->agent->settings.report_ms * NS_PER_MS;
+        const int64_t report_at = uplink_now() + u->agent->settings.report_ms * NS_PER_MS;
         u->report_at = report_at < u->report_at ? report_at : u->report_at;
         u->echo = u->agent->settings.version != before; /* the controller waits to hear of it */
     }
@@ -191,13 +153,12 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
     }
     agent_measure_take(u->agent, m->measure);
     if (m->renew && u->renew_at == 0) {
-        u->renew_at = mono_now();
+        u->renew_at = uplink_now();
     }
 }
 
-/* NULL: it isn't one. In u->arena, to be given back by the caller. */
-static void *decode_answer(struct uplink *u, const struct http_result *result,
-                           const ProtobufCMessageDescriptor *descriptor)
+void *uplink_decode(struct uplink *u, const struct http_result *result,
+                    const ProtobufCMessageDescriptor *descriptor)
 {
     static const uint8_t zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
     const void *bytes = result->body;
@@ -216,7 +177,7 @@ static void *decode_answer(struct uplink *u, const struct http_result *result,
                : message_decode(&u->arena, descriptor, bytes, size);
 }
 
-static void explain(const struct http_result *r, char words[160])
+void uplink_explain(const struct http_result *r, char words[160])
 {
     if (r->error < 0) {
         snprintf(words, 160, "%s%.120s",
@@ -227,8 +188,7 @@ static void explain(const struct http_result *r, char words[160])
     }
 }
 
-/* What was encoded last, to our controller, with our certificate. */
-static struct http_call call_with(const struct uplink *u, const char *url)
+struct http_call uplink_call(const struct uplink *u, const char *url)
 {
     return (struct http_call){.url = url,
                               .connect_to = u->agent->config->controller,
@@ -248,7 +208,7 @@ static void on_reply(void *context, const struct http_result *result)
     struct uplink *u = context;
     char words[160];
     if (result->error < 0 || result->status != 200) {
-        explain(result, words);
+        uplink_explain(result, words);
         set_trouble(u, words);
         const uint32_t before = u->protocol;
         if (result->error == 0 && result->status == 409) { /* an older one? */
@@ -257,11 +217,11 @@ static void on_reply(void *context, const struct http_result *result)
         const bool refused =
             result->status == 403 || (result->status == 409 && u->protocol == before);
         back_off(u, refused ? REFUSED_MS : u->retry_ms);
-        arm(u);
+        uplink_arm(u);
         return;
     }
     const Foliot__V1__BatchReply *m =
-        decode_answer(u, result, &foliot__v1__batch_reply__descriptor);
+        uplink_decode(u, result, &foliot__v1__batch_reply__descriptor);
     if (m == NULL) {
         set_trouble(u, "its answer can't be read");
         back_off(u, u->retry_ms);
@@ -270,100 +230,13 @@ static void on_reply(void *context, const struct http_result *result)
         set_connected(u);
         u->protocol = protocol_after_reply(m->protocol, u->protocol, MESSAGE_PROTOCOL);
         take_reply(u, m);
-        u->send_at = mono_now() + wait_ms * NS_PER_MS;
-        u->beat_at = u->echo ? 0 : mono_now() + spread(u, u->agent->settings.beat_ms);
+        u->send_at = uplink_now() + wait_ms * NS_PER_MS;
+        u->beat_at = u->echo ? 0 : uplink_now() + uplink_spread(u, u->agent->settings.beat_ms);
         u->echo = false;
     }
     message_arena_done(&u->arena);
     message_buffer_done(&u->unpacked); /* the fleet's list is large and rare */
-    arm(u);
-}
-
-/* ---- renewing ---- */
-
-/* A renewal can be cut off by the controller itself: to change its authority it opens its port anew. So the next
- * try comes soon, unless we were refused. */
-static void renewal_failed(struct uplink *u, bool refused, const char *words)
-{
-    u->renew_at = mono_now() + spread(u, refused ? REFUSED_MS : u->renew_retry_ms);
-    u->renew_retry_ms = u->renew_retry_ms * 2 > REFUSED_MS ? REFUSED_MS : u->renew_retry_ms * 2;
-    if (!u->said_renewal) {
-        u->said_renewal = true;
-        agent_say(LOG_WARNING, "this host's certificate can't be renewed: %s. It is tried again",
-                  words);
-    }
-}
-
-/* Of a file's text; 0: it can't be read. */
-static uint64_t version_of(const char *path)
-{
-    char *text = NULL;
-    const uint64_t version = tls_read_file(path, &text) < 0 ? 0 : tls_text_version(text);
-    tls_wipe(text);
-    return version;
-}
-
-static void on_renewed(void *context, const struct http_result *result)
-{
-    struct uplink *u = context;
-    struct tls_certificate read;
-    char words[160] = "its answer can't be read", *text = NULL;
-    const Foliot__V1__RenewReply *m =
-        result->error == 0 && result->status == 200
-            ? decode_answer(u, result, &foliot__v1__renew_reply__descriptor)
-            : NULL;
-    bool renewed = false;
-    u->renewing = false;
-    if (m != NULL && m->certificate.len > 0) {
-        text = strndup((const char *)m->certificate.data, m->certificate.len);
-        int r = text == NULL ? -ENOMEM : tls_certificate_read(text, &read);
-        r = r < 0 ? r : tls_write_file(u->certificate, text, strlen(text), 0644);
-        r = r < 0 || m->authority.len == 0
-                ? r
-                : tls_write_file(u->authority, m->authority.data, m->authority.len, 0644);
-        if (r == 0) {
-            u->not_after = read.not_after;
-            u->authority_version = version_of(u->authority);
-            u->renew_at = 0;
-            u->renew_retry_ms = RENEW_RETRY_MS_MIN;
-            u->said_renewal = false;
-            renewed = true;
-            http_client_reset(u->client);
-            agent_say(LOG_INFO, "the controller renewed this host's certificate");
-        } else {
-            snprintf(words, sizeof(words), "%s", strerror(-r));
-        }
-    } else if (m == NULL) {
-        explain(result, words);
-    }
-    if (!renewed) {
-        renewal_failed(u, result->error == 0 && result->status < 500, words);
-    }
-    free(text);
-    message_arena_done(&u->arena);
-    arm(u);
-}
-
-/* The key stays: what changes is how long the authority vouches for it. */
-static void renew(struct uplink *u)
-{
-    Foliot__V1__RenewRequest m = FOLIOT__V1__RENEW_REQUEST__INIT;
-    char *key = NULL, *request = NULL;
-    int r = tls_read_file(u->key, &key);
-    r = r < 0 ? r : tls_request_new(key, u->agent->config->host, &request);
-    m.protocol = u->protocol;
-    if (r == 0) {
-        m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
-        r = message_encode(&m.base, &u->encoded);
-    }
-    const struct http_call call = call_with(u, "https://" TLS_SERVER_NAME "/agent/v1/renew");
-    r = r < 0 ? r : http_client_call(u->client, &call, on_renewed, u);
-    u->renewing = r == 0;
-    if (r < 0) {
-        renewal_failed(u, false, strerror(-r));
-    }
-    tls_wipe(key);
-    free(request);
+    uplink_arm(u);
 }
 
 /* ---- sending ---- */
@@ -401,7 +274,7 @@ static void send_batch(struct uplink *u)
     m.fleet_version = a->config->fleet_version;
     if (u->refused.why[0] != 0) {
         m.fleet_refused = u->refused.why;
-        m.fleet_refused_version = mono_now() < u->refused.again_at ? u->refused.version : 0;
+        m.fleet_refused_version = uplink_now() < u->refused.again_at ? u->refused.version : 0;
     }
     m.keys_version = u->keys_version;
     m.settings_version = a->settings.version;
@@ -411,14 +284,16 @@ static void send_batch(struct uplink *u)
     m.run = u->run;
     m.authority_version = u->authority_version;
     m.version = (char *)(uintptr_t)FOLIOT_VERSION;
+    m.controller = (ProtobufCBinaryData){u->seen.size, u->seen.token};
+    m.controller_ago_ms = controller_seen_ago_ms(&u->seen, uplink_now());
     m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE;
     m.measured = agent_measure_result(a);
     m.reports = pointers;
-    if (mono_now() >= u->send_at) { /* else it is a beat while they have to wait */
+    if (uplink_now() >= u->send_at) { /* else it is a beat while they have to wait */
         m.n_reports = add_reports(u, sealed, pointers);
     }
     int r = message_encode(&m.base, &u->encoded);
-    const struct http_call call = call_with(u, u->url);
+    const struct http_call call = uplink_call(u, u->url);
     r = r < 0 ? r : http_client_call(u->client, &call, on_reply, u);
     if (r < 0) {
         set_trouble(u, strerror(-r));
@@ -456,25 +331,25 @@ static void make_report(struct uplink *u, bool rollup, int64_t now)
 static int on_timer(sd_event_source *source, uint64_t at, void *context)
 {
     struct uplink *u = context;
-    const int64_t now = mono_now();
+    const int64_t now = uplink_now();
     if (now >= u->report_at) {
         make_report(u, true, now);
-        u->report_at = now + spread(u, u->agent->settings.report_ms);
+        u->report_at = now + uplink_spread(u, u->agent->settings.report_ms);
     } else if (u->event_waits) {
         make_report(u, false, now); /* sent at once, unless the controller told us to wait */
     }
     u->event_waits = false;
     if (!http_client_busy(u->client)) {
         if (u->renew_at != 0 && now >= u->renew_at && u->connected) {
-            renew(u);
+            uplink_renew(u);
         } else if ((spool_count(u->spool) > 0 && now >= u->send_at) || now >= u->beat_at) {
             send_batch(u);
         }
     }
     if (now >= u->beat_at) {
-        u->beat_at = now + spread(u, u->agent->settings.beat_ms);
+        u->beat_at = now + uplink_spread(u, u->agent->settings.beat_ms);
     }
-    arm(u);
+    uplink_arm(u);
     return 0;
 }
 
@@ -482,7 +357,7 @@ static void wake(struct uplink *u)
 {
     if (!u->event_waits && report_has_events(u->maker)) {
         u->event_waits = true;
-        arm(u);
+        uplink_arm(u);
     }
 }
 
@@ -522,7 +397,7 @@ void agent_uplink_beat(struct agent *a)
     if (a->uplink != NULL && a->uplink->connected) {
         a->uplink->beat_at = 0;
         a->uplink->echo = http_client_busy(a->uplink->client);
-        arm(a->uplink);
+        uplink_arm(a->uplink);
     }
 }
 
@@ -552,8 +427,8 @@ static int read_identity(struct uplink *u)
         return r;
     }
     u->not_after = read.not_after;
-    u->authority_version = version_of(u->authority);
-    u->keys_version = version_of(u->agent->config->key_file);
+    u->authority_version = uplink_file_version(u->authority);
+    u->keys_version = uplink_file_version(u->agent->config->key_file);
     return 0;
 }
 
@@ -583,10 +458,11 @@ int agent_uplink_open(struct agent *a)
     u->boot = boot_name(a);
     u->retry_ms = RETRY_MS_MIN;
     if (getrandom(&u->prng, sizeof(u->prng), 0) < 0 || getrandom(&run, sizeof(run), 0) < 0) {
-        u->prng = run = (uint32_t)mono_now();
+        u->prng = run = (uint32_t)uplink_now();
     }
     u->run = run;
     set_paths(u);
+    controller_seen_open(&u->seen, a->config->state_dir, uplink_now());
     int r = read_identity(u);
     if (r < 0) { /* the clock and the mesh don't need the controller */
         agent_uplink_close(a);
@@ -603,11 +479,11 @@ int agent_uplink_open(struct agent *a)
         return r;
     }
     u->lost_told = spool_lost(u->spool);
-    u->report_at = mono_now() + NS_PER_S;
-    u->beat_at = mono_now();
+    u->report_at = uplink_now() + NS_PER_S;
+    u->beat_at = uplink_now();
     report_add_note(u->maker, a, UPLINK_STARTED, "the agent started");
     wake(u);
-    arm(u);
+    uplink_arm(u);
     return 0;
 }
 
@@ -618,6 +494,7 @@ void agent_uplink_close(struct agent *a)
         return;
     }
     a->uplink = NULL;
+    (void)controller_seen_save(&u->seen, uplink_now()); /* the time of its last answer */
     sd_event_source_disable_unref(u->timer);
     http_client_close(u->client);
     spool_close(u->spool);

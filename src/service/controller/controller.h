@@ -6,9 +6,10 @@
  * is acknowledged never is. When a commit fails nobody is acknowledged, cursors go back to what the
  * disk has, and agents send again.
  *
- * Files: controller.c life, loop, commit; config.c its file; alarm.c facts into alerts;
+ * Files: controller.c life, loop, commit; listen.c where it is found; instance.c which copy is the newest; config.c its file;
+ * alarm.c facts into alerts;
  * authority.c certificates, keys, tokens; rotate.c new ones; api_certificate.c the API's;
- * fleet.c members; fleet_config.c what they are told to do; ingest.c agents; quota.c how much
+ * fleet.c members; fleet_config.c what they are told to do; admit.c, ingest.c agents; quota.c how much
  * of one host; state.c reports into state and events; measure.c, check.c what is measured on demand; topology.c what is declared,
  * fabric.c what is between the leaves; compaction.c reports into chunks; series.c history out again;
  * latency.c the matrix now and then; api*.c and metrics.c what is served. */
@@ -33,6 +34,7 @@
 #include "platform/store/store.h"
 #include "platform/tls/tls.h"
 #include "service/alert/alerting.h"
+#include "service/controller/instance.h"
 
 #define CONTROLLER_DATA_DEFAULT   "/var/lib/foliot-controller"
 #define CONTROLLER_CONFIG_DEFAULT "/etc/foliot/controller.yaml"
@@ -242,6 +244,7 @@ struct controller {
     bool commit_armed, store_broken;
     bool api_plain; /* without TLS */
     bool is_copy;   /* the store, which was logged */
+    struct instance instance;
     int exit_code;
     struct json_writer json;
     struct message_arena batch_arena, report_arena;
@@ -319,6 +322,12 @@ void controller_store_failed(struct controller *c, int rc, const char *doing);
 MUST_CHECK int controller_open(struct controller *c, const struct controller_options *options,
                                bool read_only);
 void controller_close(struct controller *c);
+
+/* ---- listen.c ---- */
+MUST_CHECK int listen_agents(struct controller *c);
+MUST_CHECK int listen_api(struct controller *c);
+void listen_local(struct controller *c);       /* the API's socket in the file system */
+void listen_write_ports(struct controller *c); /* data_dir/ports */
 
 /* ---- authority.c ---- */
 MUST_CHECK int authority_create(const char *data_dir, char ret_words[256]); /* of `init` */

@@ -1,10 +1,5 @@
-/* ingest.c: what agents ask: join, renew, report. A host speaks for itself only: whose a request is,
- * the certificate says, never the body. */
-#include "service/controller/api.h"
-#include "service/controller/fleet_config.h"
-#include "service/controller/measure.h"
-#include "service/controller/quota.h"
-
+/* ingest.c: what agents ask, and the reports that they send; join and renew are in admit.c. A host speaks for itself only: the
+ * certificate tells whose a request is, never the body. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +7,10 @@
 #include <syslog.h>
 
 #include "core/fleet/protocol.h"
+#include "service/controller/fleet_config.h"
+#include "service/controller/ingest_internal.h"
+#include "service/controller/measure.h"
+#include "service/controller/quota.h"
 
 enum {
     HOST_RATE = 10, /* requests a second and host, in the long run */
@@ -42,7 +41,7 @@ static bool allowed(double *allowance, int64_t *at_ns, double rate, double burst
 }
 
 /* The member whose certificate this is; NULL and a status: none. */
-static struct fleet_host *who(struct controller *c, const struct http_request *request,
+struct fleet_host *ingest_who(struct controller *c, const struct http_request *request,
                               unsigned *ret_status)
 {
     const struct tls_certificate *t = http_identity(request);
@@ -76,7 +75,7 @@ unsigned ingest_on_head(void *context, struct http_request *request)
         }
         return 0;
     }
-    struct fleet_host *h = who(c, request, &status);
+    struct fleet_host *h = ingest_who(c, request, &status);
     if (h == NULL) {
         c->count.refused++;
         return status;
@@ -90,7 +89,7 @@ unsigned ingest_on_head(void *context, struct http_request *request)
     return 0;
 }
 
-static void malformed(struct controller *c, struct http_request *request, const char *why)
+void ingest_malformed(struct controller *c, struct http_request *request, const char *why)
 {
     c->count.malformed++;
     http_answer_text(request, 400, why);
@@ -112,7 +111,7 @@ static void *decode_body(struct controller *c, struct http_request *request,
     const void *bytes = http_body(request, &size);
     const char *encoding = http_header(request, "Content-Encoding");
     if (encoding != NULL && strcmp(encoding, "zstd") != 0) {
-        malformed(c, request, "Content-Encoding: zstd or none");
+        ingest_malformed(c, request, "Content-Encoding: zstd or none");
         return NULL;
     }
     if (encoding != NULL) {
@@ -126,7 +125,7 @@ static void *decode_body(struct controller *c, struct http_request *request,
             return NULL;
         }
         if (r < 0) {
-            malformed(c, request, "not zstd");
+            ingest_malformed(c, request, "not zstd");
             return NULL;
         }
         bytes = c->body.bytes;
@@ -136,16 +135,16 @@ static void *decode_body(struct controller *c, struct http_request *request,
     void *message = message_decode(&c->batch_arena, descriptor, bytes, size);
     char words[160];
     if (message == NULL) {
-        malformed(c, request, "not the message that belongs here, or too much of it");
+        ingest_malformed(c, request, "not the message that belongs here, or too much of it");
     } else if (!quota_within(message, words)) {
-        malformed(c, request, words);
+        ingest_malformed(c, request, words);
         message = NULL;
     }
     return message;
 }
 
-static void answer_message(struct controller *c, struct http_request *request,
-                           const ProtobufCMessage *message, const struct message_buffer *more)
+void ingest_answer(struct controller *c, struct http_request *request,
+                   const ProtobufCMessage *message, const struct message_buffer *more)
 {
     static const struct http_header_field zstd[] = {{"Content-Encoding", "zstd"}, {NULL, NULL}};
     int r = message_encode(message, &c->encoded);
@@ -169,188 +168,16 @@ static void answer_message(struct controller *c, struct http_request *request,
     http_answer(request, 200, "application/x-protobuf", c->packed.bytes, c->packed.size, zstd);
 }
 
-/* ---- join and renew ---- */
-
-/* PEM with a 0 after it; NULL: not a text. */
-static char *text_of(struct message_arena *arena, const ProtobufCBinaryData *data)
-{
-    char *text = data->len < 16384 ? message_arena_take(arena, data->len + 1) : NULL;
-    if (text != NULL && data->len > 0) {
-        memcpy(text, data->data, data->len);
-    }
-    return text != NULL && strlen(text) == data->len ? text : NULL;
-}
-
-static ProtobufCBinaryData data_of(const char *text)
+ProtobufCBinaryData ingest_data(const char *text)
 {
     return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
 }
 
-static Foliot__V1__Settings settings_of(const struct controller *c, const struct fleet_host *h)
+Foliot__V1__Settings ingest_settings(const struct controller *c, const struct fleet_host *h)
 {
     Foliot__V1__Settings s = FOLIOT__V1__SETTINGS__INIT;
     fleet_config_of(c, h, &s);
     return s;
-}
-
-/* Membership changes go to the disk at once, alone: then memory and disk agree, or we start anew. */
-static int commit_now(struct controller *c)
-{
-    const int r = store_commit(c->store);
-    state_committed(c, r == 0);
-    ingest_answer_waiting(c, r);
-    return r;
-}
-
-static void note_join(struct controller *c, const struct fleet_host *h, const struct token *t,
-                      const char *peer)
-{
-    char detail[256], body[200];
-    snprintf(detail, sizeof(detail), "host %s (%u NICs) from %s by token %s", h->name, h->nic_count,
-             peer, t->name);
-    const struct store_audit audit = {.at_ns = controller_utc_ns(),
-                                      .who = t->name,
-                                      .what = "host.join",
-                                      .detail = detail,
-                                      .source = peer};
-    snprintf(body, sizeof(body), "{\"nics\":%u}", h->nic_count);
-    const struct store_event event = {
-        .at_ns = audit.at_ns, .host = h->id, .kind = "host", .word = "joined", .body = body};
-    int r = store_audit_put(c->store, &audit);
-    r = r < 0 ? r : state_event(c, &event);
-    if (r < 0) {
-        controller_store_failed(c, r, "a host's joining");
-    }
-    controller_say(LOG_INFO, "%s", detail);
-}
-
-static void answer_join(struct controller *c, struct http_request *request,
-                        const struct fleet_host *h, char *certificate)
-{
-    Foliot__V1__JoinReply reply = FOLIOT__V1__JOIN_REPLY__INIT;
-    Foliot__V1__Settings settings = settings_of(c, h);
-    reply.protocol = MESSAGE_PROTOCOL;
-    reply.certificate = data_of(certificate);
-    reply.authority = data_of(c->authority);
-    reply.keys = data_of(c->fleet_keys);
-    reply.keys_version = c->keys_version;
-    reply.settings = &settings;
-    message_arena_reset(&c->report_arena);
-    if (fleet_message(c, &c->report_arena, &reply.fleet) < 0) {
-        http_answer_text(request, 503, "out of memory");
-        return;
-    }
-    answer_message(c, request, &reply.base, NULL);
-}
-
-static void refuse_join(struct controller *c, struct http_request *request, unsigned status,
-                        const char *why)
-{
-    c->count.join_refusals++;
-    controller_say(LOG_NOTICE, "a join from %s is refused: %s", http_peer(request), why);
-    http_answer_text(request, status, why);
-}
-
-static void do_join(struct controller *c, struct http_request *request,
-                    const Foliot__V1__JoinRequest *m)
-{
-    struct fleet_host *h = NULL;
-    struct token *token = token_find(c, m->token.data, m->token.len, true, true);
-    struct tls_certificate read;
-    char *certificate = NULL, *text = text_of(&c->batch_arena, &m->request),
-         words[MEMBER_WORDS_SIZE] = "";
-    if (token == NULL) {
-        refuse_join(c, request, 403, "the token is unknown or has expired");
-        return;
-    }
-    if (!tls_name_good(m->host) || text == NULL) {
-        refuse_join(c, request, 400,
-                    "expected a host name of 1 to 63 of [a-z0-9.-], and a request");
-        return;
-    }
-    if (!scope_sees_name(token->scope, m->host)) {
-        snprintf(words, sizeof(words), "the token %.40s lets only hosts join that are named %.60s",
-                 token->name, token->scope);
-        refuse_join(c, request, 403, words);
-        return;
-    }
-    const struct fleet_host *before = fleet_find_host(c, m->host);
-    const bool again = before != NULL && before->member;
-    if (token->uses_left <= 0 && !again) { /* its own answer may have been lost: fleet_add checks */
-        refuse_join(c, request, 403, "the token was used already: foliot-controller token join");
-        return;
-    }
-    if (authority_sign(c, text, m->host, &certificate, &read) < 0) {
-        refuse_join(c, request, 400, "the certificate request is not one for an Ed25519 key");
-        return;
-    }
-    const struct fleet_join join = {.name = m->host,
-                                    .version = m->version,
-                                    .certificate = &read,
-                                    .nics = m->nics,
-                                    .nic_count = m->n_nics};
-    int r = commit_now(c);
-    r = r < 0 ? r : fleet_add(c, &join, &h, words);
-    if (r == -EEXIST || r == -EINVAL) {
-        refuse_join(c, request, r == -EEXIST ? 403 : 400, words);
-        free(certificate);
-        return;
-    }
-    r = r < 0 || again ? r : store_token_use(c->store, token->id, controller_utc_ns());
-    if (r == 0) {
-        token->uses_left -= !again;
-        note_join(c, h, token, http_peer(request));
-        r = commit_now(c);
-    }
-    if (r < 0) {
-        http_answer_text(request, 503, "can't be stored: try again later");
-        controller_say(LOG_ERR, "host %s can't be stored (%s): starting anew from the disk",
-                       m->host, strerror(-r));
-        c->exit_code = EXIT_FAILURE;
-        sd_event_exit(c->loop, EXIT_FAILURE);
-    } else {
-        c->count.joins++;
-        answer_join(c, request, h, certificate);
-    }
-    free(certificate);
-}
-
-static void do_renew(struct controller *c, struct http_request *request,
-                     const Foliot__V1__RenewRequest *m)
-{
-    unsigned status = 0;
-    struct fleet_host *h = who(c, request, &status);
-    struct tls_certificate read;
-    char *certificate = NULL, *text = text_of(&c->batch_arena, &m->request);
-    if (h == NULL) {
-        http_answer_text(request, status, "not a member");
-        return;
-    }
-    if (text == NULL || authority_sign(c, text, h->name, &certificate, &read) < 0) {
-        malformed(c, request, "the certificate request is not one for an Ed25519 key");
-        return;
-    }
-    struct fleet_host before = *h;
-    snprintf(h->serial_before, sizeof(h->serial_before), "%s", http_identity(request)->serial);
-    snprintf(h->serial, sizeof(h->serial), "%s", read.serial);
-    h->not_after = read.not_after;
-    for (size_t i = 0; i < TLS_PIN_SIZE; i++) {
-        snprintf(h->pin + 2 * i, 3, "%02x", read.pin[i]);
-    }
-    int r = commit_now(c);
-    r = r < 0 ? r : fleet_save_host(c, h);
-    r = r < 0 ? r : commit_now(c);
-    if (r < 0) {
-        *h = before;
-        http_answer_text(request, 503, "can't be stored: try again later");
-    } else {
-        Foliot__V1__RenewReply reply = FOLIOT__V1__RENEW_REPLY__INIT;
-        reply.certificate = data_of(certificate);
-        reply.authority = data_of(c->authority);
-        answer_message(c, request, &reply.base, NULL);
-        controller_say(LOG_INFO, "host %s has a new certificate", h->name);
-    }
-    free(certificate);
 }
 
 /* ---- reports ---- */
@@ -361,7 +188,7 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     static int64_t renew_at_ns;
     Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
     struct fleet_host *h = w->host;
-    Foliot__V1__Settings settings = settings_of(c, h);
+    Foliot__V1__Settings settings = ingest_settings(c, h);
     const struct message_buffer *fleet = NULL;
     static struct measure_request request;
     reply.measure = measure_for(c, h, &request);
@@ -377,7 +204,7 @@ static void answer_batch(struct controller *c, const struct waiting *w)
         reply.settings = &settings;
     }
     if (w->keys_version != c->keys_version) {
-        reply.keys = data_of(c->fleet_keys);
+        reply.keys = ingest_data(c->fleet_keys);
         reply.keys_version = c->keys_version;
     }
     if (w->fleet_version != c->fleet_version) {
@@ -385,7 +212,11 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     }
     reply.retry_ms = quota_wait_ms(h);
     reply.report_refused = h->report_refused;
-    answer_message(c, w->request, &reply.base, fleet);
+    uint8_t token[INSTANCE_TOKEN_SIZE];
+    if (instance_token(c, token) == 0) {
+        reply.controller = (ProtobufCBinaryData){sizeof(token), token};
+    }
+    ingest_answer(c, w->request, &reply.base, fleet);
     h->report_refused[0] = 0;
 }
 
@@ -604,13 +435,18 @@ static void do_report(struct controller *c, struct http_request *request,
                       const Foliot__V1__Batch *batch)
 {
     unsigned status = 0;
-    struct fleet_host *h = who(c, request, &status);
+    struct fleet_host *h = ingest_who(c, request, &status);
     if (h == NULL) {
         http_answer_text(request, status, "not a member");
         return;
     }
     if (!protocol_taken(batch->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
         refuse_protocol(request);
+        return;
+    }
+    if (instance_hear(c, h->name, batch->controller.data, batch->controller.len,
+                      batch->controller_ago_ms) == INSTANCE_STOP) {
+        http_answer_text(request, 503, "a newer controller of this fleet serves: this one stops");
         return;
     }
     c->count.batches++;
@@ -661,7 +497,7 @@ void ingest_on_request(void *context, struct http_request *request)
     struct controller *c = context;
     const char *what = http_path(request) + strlen("/agent/v1/");
     unsigned status = 0;
-    struct fleet_host *h = who(c, request, &status); /* NULL: no member yet, or no longer */
+    struct fleet_host *h = ingest_who(c, request, &status); /* NULL: no member yet, or no longer */
     if (strcmp(what, "report") == 0) {
         const Foliot__V1__Batch *m = decode_body(c, request, h, &foliot__v1__batch__descriptor);
         if (m != NULL) {
@@ -673,13 +509,13 @@ void ingest_on_request(void *context, struct http_request *request)
         if (m != NULL && !protocol_taken(m->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
             refuse_protocol(request);
         } else if (m != NULL) {
-            do_join(c, request, m);
+            ingest_join(c, request, m);
         }
     } else if (strcmp(what, "renew") == 0) {
         const Foliot__V1__RenewRequest *m =
             decode_body(c, request, h, &foliot__v1__renew_request__descriptor);
         if (m != NULL) {
-            do_renew(c, request, m);
+            ingest_renew(c, request, m);
         }
     } else {
         http_answer_text(request, 404, "no such thing");

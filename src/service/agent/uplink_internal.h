@@ -1,0 +1,64 @@
+/* uplink_internal.h: what uplink.c and uplink_renew.c share. */
+#pragma once
+#include <foliot.pb-c.h>
+#include <systemd/sd-event.h>
+
+#include "platform/http/client.h"
+#include "platform/message/message.h"
+#include "service/agent/agent.h"
+#include "service/agent/controller_seen.h"
+#include "service/agent/uplink.h"
+
+enum {
+    TIMEOUT_MS = 15000,
+    RETRY_MS_MIN = 250,
+    RETRY_MS_MAX = 5000, /* a controller that is back is found within this */
+    REFUSED_MS = 60000,
+    RENEW_RETRY_MS_MIN = 500, /* doubled each time up to REFUSED_MS */
+    SEND_BYTES_MAX = 700 << 10,
+    ANSWER_MAX = 32 << 20,
+    ANSWER_UNPACKED = 64 << 20,
+    PATH_SIZE = AGENT_PATH_SIZE + 40,
+};
+
+struct uplink {
+    uint32_t protocol; /* spoken with this controller */
+    struct agent *agent;
+    struct http_client *client;
+    struct spool *spool;
+    struct report_maker *maker;
+    sd_event_source *timer; /* of the next deadline */
+    char url[64], authority[PATH_SIZE], certificate[PATH_SIZE], key[PATH_SIZE];
+    uint64_t boot, lost_told, jobs_told;
+    uint32_t run, retry_ms, renew_retry_ms;
+    int64_t report_at, beat_at, send_at, renew_at; /* ns of CLOCK_MONOTONIC */
+    int64_t reported_at;
+    uint64_t keys_version, authority_version, acknowledged;
+    struct controller_seen seen;
+    struct { /* the last list of members that isn't in force */
+        uint64_t version;
+        int64_t again_at; /* to be tried: a disk may have been full */
+        char why[160];    /* empty: none is refused */
+    } refused;
+    int64_t not_after;
+    bool connected, said_trouble, said_renewal, renewing, event_waits, echo;
+    char trouble[200];
+    uint64_t prng;
+    struct message_buffer packed, encoded, unpacked;
+    struct message_arena arena; /* of an answer: made when one comes */
+};
+
+int64_t uplink_now(void);
+void uplink_arm(struct uplink *u);
+int64_t uplink_spread(struct uplink *u, uint32_t ms);
+/* NULL: it isn't one. In u->arena, to be given back by the caller. */
+void *uplink_decode(struct uplink *u, const struct http_result *result,
+                    const ProtobufCMessageDescriptor *descriptor);
+void uplink_explain(const struct http_result *result, char words[160]);
+/* What was encoded last, to our controller, with our certificate. */
+struct http_call uplink_call(const struct uplink *u, const char *url);
+
+/* ---- uplink_renew.c ---- */
+void uplink_renew(struct uplink *u);
+/* Of a file's text; 0: it can't be read. */
+uint64_t uplink_file_version(const char *path);
