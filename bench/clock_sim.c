@@ -280,8 +280,8 @@ static void bounds_over_all(void)
 
 static void liars(void)
 {
-    static const char *const names[] = {"",          "colluding", "drifting",
-                                        "two_faced", "random",    "oldest"};
+    static const char *const names[] = {"",       "colluding", "drifting", "two_faced",
+                                        "random", "oldest",    "denies"};
     struct clock_world_config g = idle();
     char id[64], note[128];
 
@@ -297,7 +297,7 @@ static void liars(void)
         g.lie = LIE_COLLUDING; /* of nothing: the same hosts, honest */
         g.lie_ns = 0;
         const double clean = p99(&g);
-        for (int kind = LIE_COLLUDING; kind < LIE_KINDS; kind++) {
+        for (int kind = LIE_COLLUDING; kind < LIE_FIELD; kind++) {
             g.lie = (enum clock_world_lie)kind;
             g.lie_ns = kind == LIE_RANDOM ? 20000 : 60;
             g.lie_ramp_s = 10;
@@ -333,6 +333,43 @@ static void liars(void)
             }
         }
     }
+}
+
+/* A tenth lies in one field of what it sends, each field in turn. */
+static void lying_fields(void)
+{
+    struct clock_world_config g = idle();
+    const char *worst = "", *unnamed = "";
+    double ratio = 0, accused = 0, named = 1;
+
+    if (!chosen("liar.fields")) {
+        return;
+    }
+    g.members = soak ? members : members / 4;
+    g.lie_from_s = 12;
+    g.judge_from_s = 14;
+    g.seconds = 34;
+    g.liar_share = 0.1;
+    g.lie = LIE_COLLUDING; /* of nothing: the same hosts, honest */
+    const struct clock_world_result clean = run(&g);
+    g.lie = LIE_FIELD;
+    for (int i = 0; clock_lie_field(i) != NULL; i++) {
+        g.lie_field = i;
+        const struct clock_world_result r = run(&g);
+        const double share = (double)r.liars_unnamed / (g.members * g.liar_share);
+        accused += (double)(r.false_liars + r.astray_named);
+        if (r.p99_ns > ratio * clean.p99_ns) {
+            ratio = r.p99_ns / clean.p99_ns;
+            worst = clock_lie_field(i);
+        }
+        if (r.max_ns > clean.max_ns + 10 && 1 - share < named) {
+            named = 1 - share;
+            unnamed = clock_lie_field(i);
+        }
+    }
+    row("liar.fields.ratio", ratio, "x", 1.2, 1.05, REPORT_LOWER, worst);
+    row("liar.fields.accused", accused, "verdicts", 0, 0, REPORT_LOWER, "honest hosts, all fields");
+    row("liar.fields.named", named, "share", 0.99, 1, REPORT_HIGHER, unnamed);
 }
 
 static void faults(void)
@@ -444,6 +481,7 @@ static void sections(void)
     wanders();
     bounds();
     liars();
+    lying_fields();
     faults();
     starts();
     side_by_side();

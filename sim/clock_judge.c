@@ -234,8 +234,8 @@ static double lie_ns(const struct clock_world *w, uint32_t liar)
         return 0;
     }
     return g->lie == LIE_DRIFTING ? g->lie_ns * fmin(1, since_s / g->lie_ramp_s)
-           : g->lie == LIE_OLDEST ? INFINITY
-                                  : fabs(g->lie_ns);
+           : g->lie == LIE_OLDEST || g->lie == LIE_FIELD ? INFINITY
+                                                         : fabs(g->lie_ns);
 }
 
 static void judge_liar(struct clock_world *w, int accuser, uint32_t peer)

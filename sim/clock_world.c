@@ -284,40 +284,10 @@ void clock_world_free(struct clock_world *w)
 static void speak(struct clock_world *w, int from, int to, struct nic_time now,
                   struct clock_published *p)
 {
-    const struct clock_world_config *g = &w->config;
-    const double t_s = (double)w->t_ns * 1e-9;
-    double lie = 0;
-
     clock_published(w->members[from].clock, now, p);
-    if (!w->members[from].liar || t_s < g->lie_from_s) {
-        return;
+    if (w->members[from].liar && (double)w->t_ns * 1e-9 >= w->config.lie_from_s) {
+        clock_lie(w, to, p);
     }
-    switch (g->lie) {
-    case LIE_COLLUDING:
-        lie = g->lie_ns;
-        break;
-    case LIE_DRIFTING:
-        lie = g->lie_ns * fmin(1, (t_s - g->lie_from_s) / g->lie_ramp_s);
-        break;
-    case LIE_TWO_FACED:
-        lie = (to & 1) != 0 ? g->lie_ns : -g->lie_ns;
-        break;
-    case LIE_RANDOM:
-        lie = g->lie_ns * (2 * prng_uniform(&w->prng) - 1);
-        break;
-    case LIE_OLDEST:
-        lie = 1e6;
-        p->timeline = 4711;
-        p->founder = 0;
-        p->timeline_age_s = 1000000000;
-        p->settled = true;
-        break;
-    default:
-        break;
-    }
-    const double moved = p->map.x_fraction + lie;
-    p->map.x_ns += (int64_t)floor(moved);
-    p->map.x_fraction = floor((moved - floor(moved)) * 0x1p32) * 0x1p-32;
 }
 
 /* One packet in flight: queueing drawn, both stamps. */
@@ -427,8 +397,7 @@ static void ask_others(struct clock_world *w, int asker, uint32_t about, struct 
         }
         struct clock_answer a = clock_answer(w->members[k].clock, about);
         if (w->members[k].liar) {
-            a.known = true;
-            a.parked = !w->members[about].liar;
+            clock_lie_answer(w, &a);
         }
         clock_on_answer(w->members[asker].clock, now, &a);
     }

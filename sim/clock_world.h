@@ -24,7 +24,8 @@ enum clock_world_lie {
     LIE_TWO_FACED, /* + to one half of its peers, - to the other */
     LIE_RANDOM,    /* uniform within +-lie_ns, anew in every packet */
     LIE_OLDEST,    /* another timeline, of great age, a millisecond off */
-    LIE_KINDS,
+    LIE_DENIES,    /* colluding, and denies being core */
+    LIE_FIELD,     /* `lie_field` alone is a lie */
 };
 
 struct clock_world_config {
@@ -47,6 +48,7 @@ struct clock_world_config {
     double asymmetric_uniform_ns;           /* every edge within +- */
     bool asymmetric_paths;                  /* ... drawn for every path, not edge */
     enum clock_world_lie lie;
+    int lie_field; /* of clock_lie_field() */
     double liar_share, lie_ns, lie_ramp_s, lie_from_s;
     double one_way_loss_share, one_way_loss_from_s; /* edges that lose one direction, and when */
     double parted_from_s, parted_until_s; /* no packet arrives between the halves of the members */
@@ -99,6 +101,9 @@ struct clock_world_result {
     uint64_t packets;
     double host_seconds_cpu_s; /* CPU seconds per member and second of fleet */
 };
+
+/* The lies that one field of what a peer sends allows: its ends, and noise. NULL: there are no more. */
+const char *clock_lie_field(int field);
 
 struct clock_world;
 struct clock_world *clock_world_new(const struct clock_world_config *config);

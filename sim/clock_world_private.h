@@ -61,6 +61,10 @@ double clock_world_baseline_ns(const struct clock_world *w, int member,
                                const struct baseline_map *map, double after_s);
 struct nic_time clock_world_now(const struct clock_world *w, int member, double after_s);
 
+/* clock_lie.c: what a liar makes of the truth. */
+void clock_lie(struct clock_world *w, int to, struct clock_published *p);
+void clock_lie_answer(const struct clock_world *w, struct clock_answer *answer);
+
 /* clock_judge.c */
 void judge_init(struct clock_world *w);
 void judge_done(struct clock_world *w);

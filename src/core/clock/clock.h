@@ -169,13 +169,13 @@ struct clock_answer {
 };
 
 enum clock_action_kind {
-    CLOCK_ACTION_PUBLISH,  /* the page's terms changed: clock_terms() */
-    CLOCK_ACTION_STATUS,   /* status changed: `status`, `was` */
-    CLOCK_ACTION_STEP,     /* own clock was seen to step by value_ns */
-    CLOCK_ACTION_TIMELINE, /* joined or founded a timeline: `timeline`; epoch changed: `epoch` */
-    CLOCK_ACTION_QUERY,    /* ask some of `peer`'s other neighbours about it: clock_on_answer() */
-    CLOCK_ACTION_LIAR, /* most of those asked don't believe `peer` either; value_ns: its level here
-                        */
+    CLOCK_ACTION_PUBLISH,   /* the page's terms changed: clock_terms() */
+    CLOCK_ACTION_STATUS,    /* status changed: `status`, `was` */
+    CLOCK_ACTION_STEP,      /* own clock was seen to step by value_ns */
+    CLOCK_ACTION_TIMELINE,  /* joined or founded a timeline: `timeline`; epoch changed: `epoch` */
+    CLOCK_ACTION_QUERY,     /* ask some of `peer`'s other neighbours about it: clock_on_answer() */
+    CLOCK_ACTION_LIAR,      /* most of those asked don't believe `peer` either; value_ns: its level
+                           here, or the error that it claims for itself and nobody sees */
     CLOCK_ACTION_ASYMMETRY, /* only this edge is off: asymmetric by about value_ns */
     CLOCK_ACTION_CLEARED, /* `peer` fits again, or is no peer any more: LIAR or ASYMMETRY is over */
     CLOCK_ACTION_REPLACE, /* give this edge up for the next peer of the list */

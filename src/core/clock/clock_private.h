@@ -111,6 +111,7 @@ struct clock_edge {
     struct nic_time jump_at; /* when its packets were last not far off */
     bool parked;
     double parked_s, calm_s;
+    double boast_s; /* how long it has claimed an error that nobody sees it make */
     bool replacing;
     /* bounds of theta on public lines at the last tick */
     bool bounded;
@@ -177,6 +178,7 @@ struct clock {
     /* consensus */
     double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
     double mean_age_s;
+    double p_limit_ns; /* no peer's standard deviation is taken to be larger */
     bool narrow;
     double lost_s;
     double regroup_s;
@@ -276,6 +278,8 @@ bool edge_usable(const struct clock *c, const struct clock_edge *e);
 double edge_theta(const struct clock *c, const struct clock_edge *e, const struct packet *p,
                   bool *ret_forward);
 double edge_m_mean(const struct clock_edge *e);
+/* The peer's variance, ns^2: what it claims, clipped by what the others claim. */
+double edge_peer_variance(const struct clock *c, const struct clock_edge *e);
 /* How far theta is from `reference`, by the lowest innovations of both directions. */
 double edge_shift(const double low[2], double reference);
 /* Its packets contradict this member: parked or out of gate, and no queue can be why. */
@@ -301,7 +305,8 @@ void bank_forget(struct bank *b);
 double bank_wander(const struct bank *b);
 
 /* consensus.c */
-double park_limit(const struct clock *c); /* an edge whose |level| is beyond is parked */
+bool consensus_boasts(const struct clock_edge *e); /* the peer claims an error that can't be */
+double park_limit(const struct clock *c);          /* an edge whose |level| is beyond is parked */
 void consensus_count(struct clock *c);
 void consensus_gather(struct clock *c, struct nic_time now);
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s);

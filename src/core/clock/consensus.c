@@ -8,19 +8,21 @@
 
 #include "stats/sample.h"
 
-#define LEVEL_GAIN   0.025 /* a tick: two seconds */
-#define EXPECT_GAIN  0.08
-#define WIDE_S       8.0
-#define PARK_SCALE   3.7
-#define PARK_NS      2.0
-#define PARK_NOISE   0.8
-#define UNPARK       0.8
-#define GROUP        1.5 /* parking limits: levels so near to each other agree */
-#define FAR          3.0 /* of those: nothing but another path or another clock can be so far off */
-#define REGROUP_S    1.0
-#define UNPARK_S     2.0
-#define CLIP         2.5
-#define PARKED_S_MAX 1e6
+#define LEVEL_GAIN  0.025 /* a tick: two seconds */
+#define EXPECT_GAIN 0.08
+#define WIDE_S      8.0
+#define PARK_SCALE  3.7
+#define PARK_NS     2.0
+#define PARK_NOISE  0.8
+#define UNPARK      0.8
+#define GROUP       1.5 /* parking limits: levels so near to each other agree */
+#define FAR         3.0 /* of those: nothing but another path or another clock can be so far off */
+#define REGROUP_S   1.0
+#define UNPARK_S    2.0
+#define CLIP        2.5
+#define P_CLIP      2    /* times the median of what peers claim */
+#define BOAST       10.0 /* times that, and times what is seen of it: no clock is so uncertain */
+#define BOAST_S     10.0
 
 /* Sorts; the value below which `share` of them lie. */
 static double quantile(double *values, int count, double share)
@@ -68,6 +70,37 @@ void consensus_count(struct clock *c)
 static bool takes_part(const struct clock *c, const struct clock_edge *e)
 {
     return edge_usable(c, e) && !e->config.witness && !e->parked && e->in_gate && !e->unsure;
+}
+
+/* What a peer claims to be off by widens the gate for its packets and this member's own filter. So no
+ * claim counts for more than twice the typical one. */
+static void update_p_limit(struct clock *c)
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        if (edge_usable(c, &c->edges[i]) && !c->edges[i].config.witness) {
+            c->values[count++] = c->edges[i].peer.sqrt_p_ns;
+        }
+    }
+    c->p_limit_ns = count > 0 ? P_CLIP * quantile(c->values, count, 0.5) : 0;
+}
+
+/* Who is uncertain is seen to err. A claim far above all others', of which nothing is seen for long, is no
+ * clock's. */
+static void note_boast(const struct clock *c, struct clock_edge *e, double dt_s)
+{
+    const double seen = fabs(e->level_ns) + fabs(e->e_ns - e->level_ns);
+    const bool boasts = c->p_limit_ns > 0 && e->level_known &&
+                        e->peer.sqrt_p_ns > BOAST / P_CLIP * c->p_limit_ns &&
+                        e->peer.sqrt_p_ns > BOAST * seen;
+
+    e->boast_s = boasts ? e->boast_s + dt_s : 0;
+}
+
+bool consensus_boasts(const struct clock_edge *e)
+{
+    return e->boast_s > BOAST_S;
 }
 
 static void update_scale(struct clock *c)
@@ -225,6 +258,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
     int members = 0, with_e = 0;
 
     update_scale(c);
+    update_p_limit(c);
     int count = 0;
     for (int i = 0; i < c->capacity; i++) {
         if (takes_part(c, &c->edges[i])) {
@@ -247,7 +281,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
         const double level = fmin(middle + CLIP * (wide + c->sigma_e_ns),
                                   fmax(middle - CLIP * (wide + c->sigma_e_ns), e->level_ns));
         level_sum += level;
-        p_sum += e->peer.sqrt_p_ns * e->peer.sqrt_p_ns;
+        p_sum += edge_peer_variance(c, e);
         members++;
         if (!e->has_e) {
             continue;
@@ -278,6 +312,7 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         if (!e->used || !e->has_e || !edge_usable(c, e)) {
             continue;
         }
+        note_boast(c, e, dt_s);
         e->info_mean = e->info_mean == 0 ? e->e_info : 0.99 * e->info_mean + 0.01 * e->e_info;
         e->level_weight = fmin(1 / LEVEL_GAIN, e->level_weight + 1);
         const double s = 1 / sqrt(e->info_mean), most = 3 * s;

@@ -55,6 +55,13 @@ bool edge_usable(const struct clock *c, const struct clock_edge *e)
     return edge_live(c, e) && e->peer.phase == CLOCK_TRACK;
 }
 
+double edge_peer_variance(const struct clock *c, const struct clock_edge *e)
+{
+    const double p = c->p_limit_ns > 0 ? fmin(c->p_limit_ns, e->peer.sqrt_p_ns) : e->peer.sqrt_p_ns;
+
+    return p * p;
+}
+
 double edge_m_mean(const struct clock_edge *e)
 {
     double sum = 0;
@@ -439,7 +446,7 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
     struct sums sums[CLOCK_PATH_MAX] = {0};
     struct sums all = {0};
     const double p_own = c->bank.p00[BANK_FILTERS / 2];
-    const double extra = 5 * sqrt(p_own + e->peer.sqrt_p_ns * e->peer.sqrt_p_ns);
+    const double extra = 5 * sqrt(p_own + edge_peer_variance(c, e));
     const uint32_t before = e->consumed;
 
     e->has_e = false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SUSPECT_S    1.0
+#define DENIER_S     10.0 /* of a peer that denies being core: honest ones find back sooner */
 #define LIAR_NS      8.0
 #define LIAR_MARGIN  1.5  /* times the parking limit */
 #define EDGE_NS      25.0 /* less isn't worth a sentence */
@@ -20,9 +21,10 @@
 #define CROWDED_S    5.0
 #define REPLACE_NS   (2500 * NS_PER_MS)
 
-/* Not believed: each of the peer's live edges is parked or out of gate. Returns -1 if nothing is
- * measured. */
-static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, int *ret_edge)
+/* Not believed: each of the peer's live edges is parked or out of gate, or it claims what can't be. Returns
+ * -1 if nothing is measured. ret_denies: it doesn't claim to be core. */
+static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, int *ret_edge,
+                     bool *ret_denies)
 {
     int live = 0, against = 0;
 
@@ -32,9 +34,6 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
             continue;
         }
         const bool out = e->out_since_s >= 1;
-        if (!e->peer.core) {
-            continue; /* it says itself that it isn't to be relied on: parked, but no liar */
-        }
         if (e->unsure || (out && e->silent && !e->parked)) {
             continue; /* held up, which is nobody's lie */
         }
@@ -42,7 +41,8 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
             continue;
         }
         live++;
-        against += out || e->parked;
+        against += out || e->parked || consensus_boasts(e);
+        *ret_denies = !e->peer.core;
         *ret_level = out ? e->raw_ns : e->level_ns;
         *ret_edge = i;
     }
@@ -53,7 +53,8 @@ struct clock_answer clock_answer(const struct clock *c, uint32_t about)
 {
     struct clock_answer answer = {.about = about, .from = c->config.member};
     int edge = -1;
-    const int against = disbelief(c, about, &answer.level_ns, &edge);
+    bool denies;
+    const int against = disbelief(c, about, &answer.level_ns, &edge, &denies);
 
     answer.known = against >= 0 && c->phase == CLOCK_TRACK && c->narrow && c->regroup_s == 0 &&
                    2 * c->parked <= c->live;
@@ -136,19 +137,21 @@ static void judge(struct clock *c, struct suspect *s, double level, int edge)
 {
     int against, asked;
     const double odds = weigh(c, s, &against, &asked);
+    const bool boasts = consensus_boasts(&c->edges[edge]);
 
     if (s->named || s->asymmetric) {
         return;
     }
-    if (odds > LIAR_ODDS && 2 * against >= asked && fabs(level) > lie_limit(c)) {
+    if (odds > LIAR_ODDS && 2 * against >= asked && (boasts || fabs(level) > lie_limit(c))) {
         s->named = true;
         s->edge = edge;
-        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_LIAR,
-                                            .edge = edge,
-                                            .peer = s->peer,
-                                            .value_ns = level,
-                                            .against = against,
-                                            .asked = asked});
+        clock_push(c,
+                   (struct clock_action){.kind = CLOCK_ACTION_LIAR,
+                                         .edge = edge,
+                                         .peer = s->peer,
+                                         .value_ns = boasts ? c->edges[edge].peer.sqrt_p_ns : level,
+                                         .against = against,
+                                         .asked = asked});
     } else if (odds < EDGE_ODDS && s->parked_s > EDGE_S && fabs(level) > 2 * park_limit(c) &&
                fabs(level) > EDGE_NS) {
         s->asymmetric = true;
@@ -188,7 +191,8 @@ static void watch_peer(struct clock *c, struct nic_time now, double dt_s, uint32
 {
     double level = 0;
     int edge = -1;
-    const int against = disbelief(c, peer, &level, &edge);
+    bool denies = false;
+    const int against = disbelief(c, peer, &level, &edge, &denies);
     struct suspect *s = suspect_of(c, peer, against == 1);
 
     if (s == NULL) {
@@ -202,7 +206,10 @@ static void watch_peer(struct clock *c, struct nic_time now, double dt_s, uint32
         return;
     }
     s->parked_s = fmax(0, s->parked_s) + dt_s;
-    if (s->parked_s > SUSPECT_S && !s->named && !s->asymmetric &&
+    if (s->parked_s <= (denies ? DENIER_S : SUSPECT_S)) {
+        return;
+    }
+    if (!s->named && !s->asymmetric &&
         (s->asked_at.ns == 0 || now.ns - s->asked_at.ns > ASK_AGAIN_NS)) {
         s->asked_at = now;
         clock_push(c,
