@@ -44,6 +44,9 @@ int check_new(struct check **ret, struct world *w)
     for (int i = 0; i < w->scenario->bound_count; i++) {
         const struct scenario_bound *b = &w->scenario->bound[i];
         c->bound_window[i] = window_of(c, b->from_ns, b->until_ns);
+        if (c->invariants == NULL && invariant_named(b->what)) {
+            c->invariants = invariant_new(w);
+        }
         if (c->bound_window[i] < 0) {
             check_free(c);
             return -E2BIG;
@@ -65,6 +68,7 @@ int check_new(struct check **ret, struct world *w)
 void check_free(struct check *c)
 {
     if (c != NULL) {
+        invariant_free(c->invariants);
         free(c->hosts);
         free(c->values);
         free(c);
@@ -84,7 +88,7 @@ static bool cut_off(const struct world *w, int host)
 }
 
 /* Somebody reads on that host: it isn't asleep. */
-static bool awake(const struct world *w, int host)
+bool check_awake(const struct world *w, int host)
 {
     for (int i = 0; i < w->scenario->fault_count; i++) {
         const struct scenario_fault *f = &w->scenario->fault[i];
@@ -104,7 +108,7 @@ static void read_host(struct world *w, int host)
     c->judged = c->claims = false;
     c->synced = false;
     c->last.status = CLOCK_PAGE_UNKNOWN;
-    if (!h->page_valid || !awake(w, host)) {
+    if (!h->page_valid || !check_awake(w, host)) {
         return;
     }
     c->last_raw = world_raw(w, host, w->now);
@@ -249,7 +253,7 @@ static void judge_synced(struct world *w, struct check_window *win)
     int running = 0, synced = 0;
 
     for (int i = 0; i < w->host_count; i++) {
-        if (w->hosts[i].node == NULL || w->hosts[i].lie != NULL || !awake(w, i)) {
+        if (w->hosts[i].node == NULL || w->hosts[i].lie != NULL || !check_awake(w, i)) {
             continue;
         }
         running++;
@@ -375,6 +379,9 @@ void check_instant(struct world *w)
     note_start(w, count);
     judge_faults(w, torn_now);
     check_delays(w);
+    if (c->invariants != NULL) {
+        invariant_instant(c->invariants, w);
+    }
     for (int i = 0; i < c->window_count; i++) {
         struct check_window *win = &c->windows[i];
         if (w->now < win->from || w->now > win->until) {

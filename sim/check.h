@@ -5,6 +5,7 @@
  * Liars, hosts without an agent and hosts cut off are not judged as honest members; whoever's clock a fault broke is
  * judged by its own marking until it says SYNCED again. */
 #pragma once
+#include "sim/invariant.h"
 #include "sim/reader.h"
 #include "sim/tally.h"
 #include "sim/world.h"
@@ -79,6 +80,7 @@ struct check {
     int64_t restarts, restart_back; /* agents that started again; worst until SYNCED */
     double utc_known_share;
     uint64_t flaps_missed;
+    struct invariants *invariants; /* NULL: no bound asks for one */
 };
 
 MUST_CHECK int check_new(struct check **ret, struct world *w);
@@ -99,6 +101,8 @@ void check_end(struct world *w);
 double check_value(struct world *w, int bound);
 bool check_holds(const struct scenario_bound *b, double value);
 
+/* Somebody reads on that host: it isn't asleep. */
+bool check_awake(const struct world *w, int host);
 /* inside: check_finding.c */
 /* Is a finding explained by a fault that was on, or off for less than a while, then? Index, or -1. */
 int check_explained(struct world *w, const struct world_finding *f);

@@ -38,6 +38,9 @@ void check_arrival(struct world *w, const struct packet *p)
     if (p->sent < 0) {
         return;
     }
+    if (w->check->invariants != NULL) {
+        invariant_arrival(w->check->invariants, w, p);
+    }
     struct check_flow *f = flow_of(w->check, flow_key(p->src, p->dst, p->source_port), true);
     if (f == NULL) {
         return;

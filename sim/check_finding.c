@@ -326,6 +326,9 @@ void check_fault(struct world *w, unsigned index, bool on)
     const struct scenario_fault *s = &w->scenario->fault[index];
     struct check_fault *cf = &w->check->faults[index];
 
+    if (w->check->invariants != NULL) {
+        invariant_fault(w->check->invariants, w, index, on);
+    }
     if (on && cf->on < 0) {
         cf->on = w->now;
     } else if (!on) {

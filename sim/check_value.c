@@ -37,6 +37,9 @@ void check_end(struct world *w)
         c->flaps_missed += h->downs > counted ? h->downs - counted : 0;
     }
     c->timelines = (uint64_t)count;
+    if (c->invariants != NULL) {
+        invariant_end(c->invariants, w);
+    }
 }
 
 /* ---- values ---- */
@@ -180,6 +183,9 @@ double check_value(struct world *w, int bound)
     }
     if (strcmp(b->what, "clock.utc_known_share") == 0) {
         return c->utc_known_share;
+    }
+    if (c->invariants != NULL && invariant_named(b->what)) {
+        return (double)invariant_count(c->invariants, b->what);
     }
     return in_window(w, b->what, &c->windows[c->bound_window[bound]]);
 }

@@ -7,6 +7,7 @@ int sim_main(int argc, char **argv);
 int sim_run(int argc, char **argv);
 int sim_replay(int argc, char **argv);
 int sim_scale(int argc, char **argv);
+int sim_swarm(int argc, char **argv);
 
 /* One fleet of `hosts` hosts with one NIC each, 16 edges of 4 paths, run for `seconds`; measured after a quarter. */
 struct sim_scale_point {

@@ -29,7 +29,7 @@ _foliot()
             jobs) words='compare' ;;
             lab) words='up status exec eval traffic fault run down' ;;
             perf) words='all_reduce all_gather reduce_scatter alltoall broadcast sendrecv pingpong gather' ;;
-            sim) words='run replay scale' ;;
+            sim) words='run replay swarm scale' ;;
             topology) words='show declare history' ;;
             esac
             words+=" $(foliot "$command" --help 2>/dev/null | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u) --help"

@@ -88,8 +88,9 @@ static const struct command commands[] = {
      command_perf},
     {NULL, "lab", "[--name NAME] up|status|exec|fault|run|down …",
      "a fleet on this machine: hosts, clocks, switches and faults", command_lab},
-    {NULL, "sim", "run SCENARIO… | replay FILE | scale",
-     "a fleet in a simulated world: scenarios, recorded hosts again, cost of size", command_sim},
+    {NULL, "sim", "run SCENARIO… | replay FILE | swarm | scale",
+     "a fleet in a simulated world: scenarios, recorded hosts again, random worlds, cost of size",
+     command_sim},
     {NULL, "help", "[COMMAND]", "this list, or one command's usage", command_help},
 };
 

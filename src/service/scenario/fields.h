@@ -24,6 +24,21 @@ struct field {
     const char *const *choices;
 };
 
+#define SPAN_MAX 1e18
+
+/* language.c */
+extern const struct field scenario_fabric_fields[], scenario_clocks_fields[],
+    scenario_traffic_fields[], scenario_fault_fields[];
+extern const size_t scenario_fabric_field_count, scenario_clocks_field_count,
+    scenario_traffic_field_count, scenario_fault_field_count;
+
+/* What a fault may be aimed at, bits of enum scenario_target_kind, and the field that it can't do without. */
+struct fault_rule {
+    unsigned targets;
+    const char *needs; /* NULL: none */
+};
+extern const struct fault_rule scenario_fault_rules[FAULT_KINDS];
+
 /* Refuses keys outside `fields` and `extra` (NULL-ended, may be NULL), reads the fields of `map`
  * into `base`. A missing key leaves what is there. */
 MUST_CHECK int scenario_fields_read(const struct config_node *map, const struct field *fields,

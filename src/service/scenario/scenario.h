@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
     SCENARIO_NAME_SIZE = 64,
@@ -252,6 +253,9 @@ struct scenario {
 
 /* The defaults: the lab's fabric of 8 hosts, no traffic, no faults. */
 void scenario_init(struct scenario *s);
+/* Of one line of traffic of s, of one fault. */
+void scenario_traffic_init(struct scenario_traffic *t, const struct scenario *s);
+void scenario_fault_init(struct scenario_fault *f);
 
 /* The rate of a trunk link: trunk_mbps, or link_mbps where nothing was said of trunks. */
 double scenario_trunk_mbps(const struct scenario_fabric *f);
@@ -261,6 +265,10 @@ double scenario_trunk_mbps(const struct scenario_fabric *f);
 MUST_CHECK int scenario_load(const char *path, struct scenario *ret, struct config_error *error);
 MUST_CHECK int scenario_parse(const char *name, const char *text, size_t size, struct scenario *ret,
                               struct config_error *error);
+
+/* Writes the file that scenario_load() would read to the same: keys that have their default are left out. Times of an
+ * int64_t are exact. 0, -EIO. */
+MUST_CHECK int scenario_write(const struct scenario *s, FILE *to);
 
 /* A metric that a bound may name. Every one is computed by the world's checkers against the truth.
  */

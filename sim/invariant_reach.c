@@ -1,0 +1,304 @@
+/* invariant_reach.c: who can hear whom, how long packets take, and what may be asked of a clock then. */
+#include "sim/invariant_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "stats/sample.h"
+
+#define LOSS_MOST   0.25    /* a way that loses more isn't counted on */
+#define FULL_MESH   21      /* fleets of at most so many NICs probe everybody: docs/clock.md */
+#define HOPS        4       /* else: edges between any two hosts */
+#define UNGUARDED   12000.0 /* half a width, without a second clock */
+#define WORST_SHARE 0.6     /* of a standing wait that may pass for time */
+#define MEAN_SHARE  0.02
+#define KEEP_NS     (500 * NS_PER_MS) /* what costs a look at all pairs is looked at that often */
+
+/* ---- ways ---- */
+static bool nic_is(const struct world *w, struct scenario_nic n, uint32_t nic)
+{
+    return world_nic(w, n.host, n.nic) == nic;
+}
+
+/* Does that fault take (nearly) all packets from src to dst by that spine? */
+static bool takes(const struct world *w, int index, uint32_t src, uint32_t dst, int spine)
+{
+    const struct scenario_fault *f = &w->scenario->fault[index];
+    const struct scenario_target *t = &f->target;
+    const bool bad = f->kind == FAULT_BLACKHOLE || f->kind == FAULT_NIC_VANISH ||
+                     (f->kind == FAULT_LOSS && f->loss > LOSS_MOST);
+
+    if (f->kind == FAULT_PARTITION) {
+        return w->fault_hosts[index][(int)src / w->nics_per_host] !=
+               w->fault_hosts[index][(int)dst / w->nics_per_host];
+    }
+    if (!bad) {
+        return false;
+    }
+    switch (t->kind) {
+    case TARGET_ALL:
+        return true;
+    case TARGET_NIC:
+        return nic_is(w, t->from, src) || nic_is(w, t->from, dst);
+    case TARGET_SPINE:
+        return spine == t->first;
+    case TARGET_TRUNK:
+        return spine == t->last && (network_leaf(&w->network, src) == t->first ||
+                                    network_leaf(&w->network, dst) == t->first);
+    case TARGET_EDGE:
+        return (nic_is(w, t->from, src) && nic_is(w, t->to, dst)) ||
+               (nic_is(w, t->from, dst) && nic_is(w, t->to, src));
+    default:
+        return false;
+    }
+}
+
+static bool spine_clear(const struct invariants *v, const struct world *w, uint32_t src,
+                        uint32_t dst, int spine)
+{
+    const struct network *n = &w->network;
+
+    if (spine >= 0 && n->trunk_down != NULL &&
+        (n->trunk_down[network_leaf(n, src) * n->spines + spine] != 0 ||
+         n->trunk_down[network_leaf(n, dst) * n->spines + spine] != 0)) {
+        return false;
+    }
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        if (v->on[i] && takes(w, i, src, dst, spine)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* At least half of the ways between two NICs carry, both ways. */
+static bool pair_clear(const struct invariants *v, const struct world *w, uint32_t src,
+                       uint32_t dst)
+{
+    const struct network *n = &w->network;
+    const bool across = w->scenario->fabric.network == NETWORK_FABRIC &&
+                        network_leaf(n, src) != network_leaf(n, dst);
+    int clear = 0;
+
+    if (n->carrier[src] == 0 || n->carrier[dst] == 0) {
+        return false;
+    }
+    if (!across) {
+        return spine_clear(v, w, src, dst, -1);
+    }
+    for (int spine = 0; spine < n->spines; spine++) {
+        clear += spine_clear(v, w, src, dst, spine);
+    }
+    return 2 * clear > n->spines;
+}
+
+/* ---- waits ---- */
+static double idle_ns(const struct network *n, const struct packet *p)
+{
+    const struct scenario_fabric *f = n->fabric;
+    const double link = PROBE_WIRE_BYTES * 8000.0 / f->link_mbps;
+    const double trunk = PROBE_WIRE_BYTES * 8000.0 / scenario_trunk_mbps(f);
+    const double hop = (double)(f->cable_ns + f->switch_ns);
+
+    if (f->network == NETWORK_ABSTRACT) {
+        return (double)network_fixed(n, p->src, p->dst, p->source_port);
+    }
+    return p->spine < 0 ? 2 * link + hop + (double)f->cable_ns
+                        : 2 * link + 2 * trunk + 3 * hop + (double)f->cable_ns;
+}
+
+void invariant_arrival(struct invariants *v, const struct world *w, const struct packet *p)
+{
+    const size_t from = (size_t)p->src / (size_t)w->nics_per_host;
+    const size_t to = (size_t)p->dst / (size_t)w->nics_per_host;
+    struct waits *s = &v->waits[from * (size_t)w->host_count + to];
+    const int64_t second = 1 + p->arrives / NS_PER_S;
+    const double delay = (double)(p->arrives - p->sent);
+    const double wait = fmax(0, delay - idle_ns(&w->network, p) - (double)p->extra_ns);
+    const size_t b = (size_t)(second % WAIT_BUCKETS);
+
+    v->wait_mean += 0.002 * (wait - v->wait_mean);
+    if (s->second[b] != second) {
+        s->second[b] = second;
+        s->least[b] = wait;
+        s->least_delay[b] = delay;
+    }
+    s->least[b] = fmin(s->least[b], wait);
+    s->least_delay[b] = fmin(s->least_delay[b], delay);
+}
+
+/* Of the last two whole seconds; INFINITY: nothing came. */
+static void least_of(const struct invariants *v, const struct world *w, int from, int to,
+                     double *ret_wait, double *ret_delay)
+{
+    const struct waits *s = &v->waits[from * w->host_count + to];
+    const int64_t second = 1 + w->now / NS_PER_S;
+
+    *ret_wait = *ret_delay = INFINITY;
+    for (int b = 0; b < WAIT_BUCKETS; b++) {
+        if (s->second[b] > second - WAIT_BUCKETS) {
+            *ret_wait = fmin(*ret_wait, s->least[b]);
+            *ret_delay = fmin(*ret_delay, s->least_delay[b]);
+        }
+    }
+}
+
+/* ---- who owes a status ---- */
+static bool answers(const struct invariants *v, const struct world *w, int host, bool honest)
+{
+    const struct judged_host *o = &v->hosts[host];
+
+    return o->running && !o->asleep && w->hosts[host].stopped_until <= w->now &&
+           w->hosts[host].starved_until <= w->now && (!honest || o->sound);
+}
+
+/* The largest share, over own NICs, of the others that can be heard: of hosts where everybody probes everybody, for a host
+ * is one neighbour however many NICs it has; of NICs where chance picks the neighbours. */
+static double heard_share(const struct invariants *v, const struct world *w, int host, bool honest)
+{
+    const bool sparse = w->host_count * w->nics_per_host > FULL_MESH;
+    double best = 0;
+
+    for (int nic = 0; nic < w->nics_per_host; nic++) {
+        double heard = 0;
+        for (int other = 0; other < w->host_count; other++) {
+            int clear = 0;
+            if (other == host || !answers(v, w, other, honest)) {
+                continue;
+            }
+            for (int k = 0; k < w->nics_per_host; k++) {
+                clear += pair_clear(v, w, world_nic(w, host, nic), world_nic(w, other, k));
+            }
+            heard += sparse ? (double)clear / w->nics_per_host : clear > 0;
+        }
+        best = fmax(best, heard / (w->host_count - 1));
+    }
+    return best;
+}
+
+/* Three quarters of the others are nearer than this. */
+static double reach_ns(struct invariants *v, const struct world *w, int host, double *scratch)
+{
+    int count = 0;
+
+    for (int other = 0; other < w->host_count; other++) {
+        double wait, there, back;
+        if (other == host) {
+            continue;
+        }
+        least_of(v, w, host, other, &wait, &there);
+        least_of(v, w, other, host, &wait, &back);
+        if (isfinite(there) && isfinite(back)) {
+            sample_insert(scratch, (size_t)count++, fmax(there, back));
+        }
+    }
+    return count > 0 ? scratch[3 * count / 4 < count ? 3 * count / 4 : count - 1] : INFINITY;
+}
+
+static bool can_sync(struct invariants *v, struct world *w, int host)
+{
+    const int nics = w->host_count * w->nics_per_host;
+    const bool sparse = nics > FULL_MESH;
+    const double hops = sparse ? HOPS : 1;
+    double *scratch = v->scratch + 2 * w->host_count;
+
+    if (heard_share(v, w, host, false) < (sparse ? 0.92 : 0.8) ||
+        heard_share(v, w, host, true) < (sparse ? 0.85 : 0.75)) {
+        return false;
+    }
+    const double half = hops * reach_ns(v, w, host, scratch) / 2;
+    return 1.5 * half + 2 * UNGUARDED < CLOCK_PAGE_HARD_NS_MAX;
+}
+
+bool invariant_can_sync(struct invariants *v, struct world *w, int host)
+{
+    struct judged_host *h = &v->hosts[host];
+
+    if (h->can_at <= v->changed_at || h->can_at <= v->restarted_at ||
+        w->now - h->can_at > KEEP_NS) {
+        h->can = can_sync(v, w, host);
+        h->can_at = w->now;
+    }
+    return h->can;
+}
+
+/* ---- the error ---- */
+bool invariant_error_judged(const struct invariants *v, const struct world *w)
+{
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        const enum scenario_fault_kind kind = w->scenario->fault[i].kind;
+        if (v->on[i] && (kind == FAULT_ASYMMETRY || kind == FAULT_DELAY || kind == FAULT_BROWNOUT ||
+                         kind == FAULT_LIAR || kind == FAULT_LOSS)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < w->scenario->traffic_count; i++) {
+        const struct scenario_traffic *t = &w->scenario->traffic[i];
+        if ((w->now >= t->start_ns && w->now - t->start_ns < INVARIANT_SETTLE_NS) ||
+            (w->now >= t->end_ns && w->now - t->end_ns < INVARIANT_SETTLE_NS)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* p99 of the error between two hosts is at most
+ *
+ *     (10 + 1.5 noise + 0.5 quantum + 0.25 jitter + 0.8 wander + serial / 125) (1 + 2 / sqrt(K))
+ *     + asymmetry + 0.6 standing + 0.02 mean wait                                              in ns
+ *
+ * with wander in ppb per root second, a probe's serialisation on a link, K other NICs (at most 16), what every edge is
+ * asymmetric by, the wait that nine tenths of the pairs see as their least in two seconds, and the mean wait. */
+static double allowed_ns(struct invariants *v, struct world *w, double *scratch)
+{
+    const struct scenario_clocks *c = &w->scenario->clocks;
+    const struct scenario_fabric *f = &w->scenario->fabric;
+    const double edges = fmin(16, (w->host_count - 1) * w->nics_per_host);
+    const double serial = PROBE_WIRE_BYTES * 8000.0 / f->link_mbps;
+    const double stamps = 10 + 1.5 * c->noise_ns + 0.5 * c->quantum_ns + 0.25 * c->jitter_ns +
+                          0.8 * c->wander + serial / 125;
+    double asymmetry = 0, standing = 0;
+    int count = 0;
+
+    if (f->network == NETWORK_ABSTRACT) {
+        asymmetry = (double)f->asymmetry_uniform_ns +
+                    f->asymmetric_share * (double)f->asymmetry_ns +
+                    0.1 * (double)f->queue_ns * f->queued_share;
+    }
+    for (int a = 0; a < w->host_count; a++) {
+        for (int b = 0; b < w->host_count; b++) {
+            double wait, delay;
+            if (a == b) {
+                continue;
+            }
+            least_of(v, w, a, b, &wait, &delay);
+            if (isfinite(wait)) {
+                scratch[count++] = wait;
+            }
+        }
+    }
+    if (count > 0) {
+        qsort(scratch, (size_t)count, sizeof(scratch[0]), sample_order);
+        standing = scratch[9 * count / 10];
+    }
+    return stamps * (1 + 2 / sqrt(edges)) + asymmetry + WORST_SHARE * standing +
+           MEAN_SHARE * v->wait_mean;
+}
+
+double invariant_allowed_ns(struct invariants *v, struct world *w, double *scratch)
+{
+    if (v->allowed == 0 || w->now - v->allowed_at > KEEP_NS) {
+        v->allowed = allowed_ns(v, w, scratch);
+        v->allowed_at = w->now;
+    }
+    return v->allowed;
+}
+
+/* ---- what has to be told ---- */
+bool invariant_must_be_told(const struct invariants *v, const struct world *w, int fault)
+{
+    (void)v;
+    (void)w;
+    (void)fault;
+    return false;
+}

@@ -1,0 +1,321 @@
+/* swarm.c: `foliot sim swarm`: world after world, each judged, the broken ones told by seed, counted by invariant and, if asked
+ * for, shrunk into a scenario file. */
+#include "sim/swarm.h"
+
+#include "sim/check.h"
+#include "sim/invariant_private.h"
+#include "sim/sim.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORLDS_USUAL 100
+#define SHRINK_TRIES 150
+#define SLICE_NS     (500 * NS_PER_MS) /* how soon a broken world is seen */
+
+/* ---- one world ---- */
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int swarm_play(const struct scenario *s, enum invariant until, struct swarm_result *ret)
+{
+    const double began = cpu_s();
+    struct world *w = NULL;
+    const int r = world_new(&w, s, s->seed);
+
+    if (r < 0) {
+        return r;
+    }
+    if (w->check->invariants == NULL) {
+        world_free(w);
+        return -ENOMEM;
+    }
+    for (int64_t at = 0; at < s->duration_ns;) {
+        at = at + SLICE_NS < s->duration_ns ? at + SLICE_NS : s->duration_ns;
+        world_run(w, at);
+        if (until < INVARIANT_COUNT && invariant_broken(w->check->invariants, until) > 0) {
+            break;
+        }
+    }
+    check_end(w);
+    const struct invariants *v = w->check->invariants;
+    *ret = (struct swarm_result){
+        .trace = world_trace(w), .probes = w->probes, .p99_ratio = v->p99_ratio};
+    for (int i = 0; i < INVARIANT_COUNT; i++) {
+        const char *text = "";
+        ret->broken[i] = invariant_broken(v, (enum invariant)i);
+        ret->first[i] = invariant_first(v, (enum invariant)i, &text);
+        snprintf(ret->text[i], sizeof(ret->text[i]), "%s", text);
+    }
+    world_free(w);
+    ret->seconds = cpu_s() - began;
+    return 0;
+}
+
+/* ---- the command ---- */
+struct swarm_options {
+    uint64_t first, last;
+    double minutes;
+    bool seeds_given, shrink, json, clock_only;
+    const char *folder; /* of scenario files */
+};
+
+struct swarm_sum {
+    uint64_t worlds, worlds_broken, clock_broken, probes;
+    uint64_t broken[INVARIANT_COUNT]; /* worlds */
+    double seconds, p99_ratio_worst;
+};
+
+static const char *short_name(int i)
+{
+    return invariant_name((enum invariant)i) + strlen("invariant.");
+}
+
+static bool write_file(const char *path, const struct scenario *s)
+{
+    FILE *to = fopen(path, "we");
+    bool good = to != NULL && scenario_write(s, to) == 0;
+
+    if (to != NULL && fclose(to) != 0) {
+        good = false;
+    }
+    if (!good) {
+        fprintf(stderr, "foliot sim swarm: %s can't be written: %s\n", path, strerror(errno));
+    }
+    return good;
+}
+
+/* The smallest world that still breaks it, as a file. */
+static bool shrink_to_file(const struct scenario *drawn, enum invariant i,
+                           const struct swarm_options *o, char *ret_path, size_t size)
+{
+    struct scenario *s = malloc(sizeof(*s));
+    bool good = false;
+
+    snprintf(ret_path, size, "%s/swarm-%s-%" PRIu64 ".yaml", o->folder, short_name((int)i),
+             drawn->seed);
+    if (s != NULL) {
+        *s = *drawn;
+        good = swarm_shrink(s, i, SHRINK_TRIES) >= 0 && write_file(ret_path, s);
+    }
+    free(s);
+    return good;
+}
+
+static void print_world(const struct scenario *s, const struct swarm_result *r, const char *file,
+                        const struct swarm_options *o)
+{
+    const char *before = "";
+    bool any = false;
+
+    if (o->json) {
+        printf("{\"seed\":%" PRIu64
+               ",\"hosts\":%d,\"nics_per_host\":%d,\"faults\":%d,\"simulated_s\":%.3f,"
+               "\"seconds\":%.3f,\"p99_ratio\":%.3f,\"trace\":\"%016" PRIx64 "\",\"broken\":{",
+               s->seed, s->fabric.hosts, s->fabric.nics_per_host, s->fault_count,
+               (double)s->duration_ns * 1e-9, r->seconds, r->p99_ratio, r->trace);
+        for (int i = 0; i < INVARIANT_COUNT; i++) {
+            if (r->broken[i] > 0) {
+                printf("%s\"%s\":{\"count\":%" PRIu64 ",\"at_s\":%.3f,\"text\":\"%s\"}", before,
+                       short_name(i), r->broken[i], (double)r->first[i] * 1e-9, r->text[i]);
+                before = ",";
+            }
+        }
+        printf("}%s%s%s}\n", file[0] != '\0' ? ",\"file\":\"" : "", file,
+               file[0] != '\0' ? "\"" : "");
+        fflush(stdout);
+        return;
+    }
+    for (int i = 0; i < INVARIANT_COUNT; i++) {
+        if (r->broken[i] > 0) {
+            printf("seed %" PRIu64 "  %d x %d NICs, %d faults  %s at %.3f s: %s (%" PRIu64 ")\n",
+                   s->seed, s->fabric.hosts, s->fabric.nics_per_host, s->fault_count, short_name(i),
+                   (double)r->first[i] * 1e-9, r->text[i], r->broken[i]);
+            any = true;
+        }
+    }
+    if (file[0] != '\0') {
+        printf("seed %" PRIu64 "  shrunk: %s\n", s->seed, file);
+    }
+    if (any) {
+        fflush(stdout);
+    }
+}
+
+static int one_world(uint64_t seed, const struct swarm_options *o, struct swarm_sum *sum)
+{
+    struct scenario *s = malloc(sizeof(*s));
+    struct swarm_result result;
+    char file[512] = "";
+    int worst = INVARIANT_COUNT;
+    bool clock = false;
+
+    if (s == NULL) {
+        return -ENOMEM;
+    }
+    swarm_draw(seed, s);
+    const int r = swarm_play(s, INVARIANT_COUNT, &result);
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    const int count = o->clock_only ? (int)INVARIANT_CLOCK_END : (int)INVARIANT_COUNT;
+    for (int i = count; i < INVARIANT_COUNT; i++) {
+        result.broken[i] = 0;
+    }
+    for (int i = count - 1; i >= 0; i--) {
+        if (result.broken[i] > 0) {
+            worst = i;
+            clock = clock || i < INVARIANT_CLOCK_END;
+            sum->broken[i]++;
+        }
+    }
+    sum->worlds++;
+    sum->worlds_broken += worst < INVARIANT_COUNT;
+    sum->clock_broken += clock;
+    sum->probes += result.probes;
+    sum->seconds += result.seconds;
+    if (result.p99_ratio > sum->p99_ratio_worst) {
+        sum->p99_ratio_worst = result.p99_ratio;
+    }
+    if (worst < INVARIANT_COUNT && o->shrink &&
+        !shrink_to_file(s, (enum invariant)worst, o, file, sizeof(file))) {
+        file[0] = '\0';
+    }
+    print_world(s, &result, file, o);
+    free(s);
+    return 0;
+}
+
+static void print_sum(const struct swarm_sum *sum, const struct swarm_options *o, uint64_t last)
+{
+    const double each = sum->worlds > 0 ? sum->seconds / (double)sum->worlds : 0;
+
+    if (o->json) {
+        printf("{\"worlds\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
+               ",\"broken\":%" PRIu64 ",\"clock_broken\":%" PRIu64 ",\"probes\":%" PRIu64
+               ",\"seconds\":%.3f,\"by\":{",
+               sum->worlds, o->first, last, sum->worlds_broken, sum->clock_broken, sum->probes,
+               sum->seconds);
+        for (int i = 0; i < INVARIANT_COUNT; i++) {
+            printf("%s\"%s\":%" PRIu64, i > 0 ? "," : "", short_name(i), sum->broken[i]);
+        }
+        printf("}}\n");
+        return;
+    }
+    printf("%" PRIu64 " worlds, seeds %" PRIu64 "..%" PRIu64 ": %" PRIu64 " broken, %" PRIu64
+           " of them by the clock; %.2f s of a processor each\n",
+           sum->worlds, o->first, last, sum->worlds_broken, sum->clock_broken, each);
+    for (int i = 0; i < INVARIANT_COUNT; i++) {
+        if (sum->broken[i] > 0) {
+            printf("  %-10s %" PRIu64 "\n", short_name(i), sum->broken[i]);
+        }
+    }
+}
+
+static bool take_seeds(const char *text, struct swarm_options *o)
+{
+    char *end = NULL;
+
+    o->first = strtoull(text, &end, 10);
+    o->last = o->first;
+    o->seeds_given = true;
+    if (end != text && strncmp(end, "..", 2) == 0) {
+        const char *second = end + 2;
+        o->last = strtoull(second, &end, 10);
+        return end != second && *end == '\0' && o->last >= o->first;
+    }
+    return end != text && *end == '\0';
+}
+
+static int take_options(int argc, char **argv, struct swarm_options *o)
+{
+    static const struct option options[] = {
+        {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, 's'},
+        {"minutes", required_argument, NULL, 'm'}, {"shrink", no_argument, NULL, 'k'},
+        {"json", no_argument, NULL, 'j'},          {"clock", no_argument, NULL, 'c'},
+        {"out", required_argument, NULL, 'o'},     {NULL, 0, NULL, 0}};
+    char *end = NULL;
+    int option;
+
+    optind = 1;
+    while ((option = getopt_long(argc, argv, "s:m:kjco:", options, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            if (!take_seeds(optarg, o)) {
+                fprintf(stderr, "foliot sim swarm: expected seeds N or A..B, found '%s'\n", optarg);
+                return -EINVAL;
+            }
+            break;
+        case 'm':
+            o->minutes = strtod(optarg, &end);
+            if (end == optarg || *end != '\0' || !(o->minutes > 0)) {
+                fprintf(stderr, "foliot sim swarm: expected minutes above 0, found '%s'\n", optarg);
+                return -EINVAL;
+            }
+            break;
+        case 'k':
+            o->shrink = true;
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        case 'c':
+            o->clock_only = true;
+            break;
+        case 'o':
+            o->folder = optarg;
+            break;
+        default:
+            return -EINVAL;
+        }
+    }
+    if (optind != argc) {
+        fprintf(stderr, "foliot sim swarm: expected options only, found '%s'\n", argv[optind]);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int sim_swarm(int argc, char **argv)
+{
+    struct swarm_options o = {.folder = "."};
+    struct swarm_sum sum = {0};
+    struct timespec began, now;
+    uint64_t seed;
+
+    if (take_options(argc, argv, &o) < 0) {
+        return 2;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    if (!o.seeds_given) { /* fresh ones, told at the end */
+        clock_gettime(CLOCK_REALTIME, &now);
+        o.first = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+        o.last = o.minutes > 0 ? UINT64_MAX : o.first + WORLDS_USUAL - 1;
+    }
+    for (seed = o.first;; seed++) {
+        if (one_world(seed, &o, &sum) < 0) {
+            fprintf(stderr, "foliot sim swarm: no memory for the world of seed %" PRIu64 "\n",
+                    seed);
+            return 2;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        const double took = (double)(now.tv_sec - began.tv_sec);
+        if (seed == o.last || (o.minutes > 0 && took > 60 * o.minutes)) {
+            break;
+        }
+    }
+    print_sum(&sum, &o, seed);
+    return sum.worlds_broken > 0 ? 1 : 0;
+}
