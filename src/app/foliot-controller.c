@@ -111,6 +111,10 @@ static int command_init(void)
     }
     const int64_t join_hours = hours != 0 ? hours : JOIN_HOURS;
     r = address != NULL ? api_name_keep(config.data_dir, name) : 0;
+    if (r < 0) {
+        fprintf(stderr, "foliot-controller: %s: the name of --address can't be kept: %s\n",
+                config.data_dir, strerror(-r));
+    }
     r = r < 0 ? r : controller_open(c, &options, false);
     r = r < 0 ? r : write_token("first", "join", join_hours * 3600, join, c);
     r = r < 0 ? r : write_token("admin", "admin", 0, admin, c);
@@ -221,55 +225,106 @@ static int command_backup(const char *to)
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The backup is copied beside, looked through, and only then put in the store's place. */
-static int command_restore(const char *from)
+/* The store there is the fleet's from now on, whatever was numbered elsewhere. */
+static int make_own(struct store *s, const char *path, const char **ret_step)
 {
-    struct controller_config config;
-    struct store *s = NULL, *running = NULL;
+    *ret_step = "the number of the list of members can't be stored";
+    int r = fleet_renumber(s);
+    if (r == 0) {
+        *ret_step = "that this controller is the newest can't be stored";
+        r = instance_take(s);
+    }
+    if (r == 0) {
+        *ret_step = "where the store is can't be stored";
+        r = place_take(s, path);
+    }
+    return r;
+}
+
+/* Opened, looked through and copied; `words` where the store has some of its own. */
+static int copy_backup(const char *from, const char *to, char words[256], const char **ret_step)
+{
+    const struct store_options options_of = {.path = from, .read_only = true};
+    struct store *s = NULL;
     struct store_backup *b = NULL;
-    char path[CONTROLLER_PATH_SIZE + 32], fresh[CONTROLLER_PATH_SIZE + 48],
-        aside[CONTROLLER_PATH_SIZE + 64], words[256] = "";
-    if (load_config(&config) < 0) {
-        return EXIT_FAILURE;
+    *ret_step = "the backup can't be opened";
+    int r = store_open(&options_of, &s, words);
+    if (r == 0) {
+        *ret_step = "the backup is damaged";
+        r = store_check(s, words);
     }
-    snprintf(path, sizeof(path), "%s/store.db", config.data_dir);
-    snprintf(fresh, sizeof(fresh), "%s.restored", path);
-    const struct store_options backup = {.path = from, .read_only = true}, probe = {.path = path};
-    int r = store_open(&probe, &running, words);
-    store_close(running);
-    if (r == -EBUSY) {
-        fprintf(stderr, "foliot-controller: %s\n", words);
-        return EXIT_FAILURE;
+    if (r == 0) {
+        *ret_step = "the backup can't be copied";
+        unlink(to);
+        r = store_backup_open(s, to, &b);
     }
-    unlink(fresh);
-    r = store_open(&backup, &s, words);
-    r = r < 0 ? r : store_check(s, words);
-    r = r < 0 ? r : store_backup_open(s, fresh, &b);
     while (r == 0 && (r = store_backup_step(b, BACKUP_PAGES)) > 0) {
         r = 0;
     }
     store_backup_close(b);
     store_close(s);
-    for (size_t i = 0; r == 0 && i < 3; i++) {
-        static const char *const parts[] = {"", "-wal", "-shm"};
-        char part[CONTROLLER_PATH_SIZE + 48];
+    return r;
+}
+
+/* The old store is kept beside it. */
+static int put_in_place(const char *fresh, const char *path, const char **ret_step)
+{
+    static const char *const parts[] = {"", "-wal", "-shm"};
+    char part[CONTROLLER_PATH_SIZE + 48], aside[CONTROLLER_PATH_SIZE + 64];
+    *ret_step = "the old store can't be put aside";
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         snprintf(part, sizeof(part), "%s%s", path, parts[i]);
         snprintf(aside, sizeof(aside), "%s.damaged%s", path, parts[i]);
         if (access(part, F_OK) == 0 && rename(part, aside) < 0) {
-            r = -errno;
+            return -errno;
         }
     }
-    r = r < 0 ? r : rename(fresh, path) < 0 ? -errno : 0;
-    r = r < 0 ? r : store_open(&probe, &s, words);
+    *ret_step = "the copy can't be put in the store's place";
+    return rename(fresh, path) < 0 ? -errno : 0;
+}
+
+static int failed(const char *what, const char *step, const char *words, int r)
+{
+    fprintf(stderr, "foliot-controller: %s: %s: %s\n", what, step,
+            words[0] != 0 ? words : strerror(-r));
+    return EXIT_FAILURE;
+}
+
+/* The backup is copied beside, looked through, and only then put in the store's place. */
+static int command_restore(const char *from)
+{
+    struct controller_config config;
+    struct store *s = NULL;
+    char path[CONTROLLER_PATH_SIZE + 32], fresh[CONTROLLER_PATH_SIZE + 48], words[256] = "";
+    const char *step = "the store can't be opened";
+    if (load_config(&config) < 0) {
+        return EXIT_FAILURE;
+    }
+    snprintf(path, sizeof(path), "%s/store.db", config.data_dir);
+    snprintf(fresh, sizeof(fresh), "%s.restored", path);
+    const struct store_options own = {.path = path};
+    int r = store_open(&own, &s, words);
+    store_close(s);
+    if (r == -EBUSY) {
+        fprintf(stderr, "foliot-controller: %s\n", words);
+        return EXIT_FAILURE;
+    }
+    words[0] = 0; /* a damaged one is what is being replaced */
+    s = NULL;
+    r = copy_backup(from, fresh, words, &step);
     if (r == 0) {
-        r = fleet_renumber(s);
-        r = r < 0 ? r : instance_take(s);
-        r = r < 0 ? r : place_take(s, path);
+        r = put_in_place(fresh, path, &step);
+    }
+    if (r == 0) {
+        step = "the restored store can't be opened";
+        r = store_open(&own, &s, words);
+    }
+    if (r == 0) {
+        r = make_own(s, path, &step);
         store_close(s);
     }
     if (r < 0) {
-        fprintf(stderr, "foliot-controller: %s: %s\n", from, words[0] != 0 ? words : strerror(-r));
-        return EXIT_FAILURE;
+        return failed(from, step, words, r);
     }
     printf("%s: restored; the old store is beside it as store.db.damaged. Hosts and tokens are "
            "those of the backup: what "
@@ -284,19 +339,19 @@ static int command_takeover(void)
     struct controller_config config;
     struct store *s = NULL;
     char path[CONTROLLER_PATH_SIZE + 32], words[256] = "";
+    const char *step = "the store can't be opened";
     if (load_config(&config) < 0) {
         return EXIT_FAILURE;
     }
     snprintf(path, sizeof(path), "%s/store.db", config.data_dir);
     const struct store_options options_of = {.path = path};
     int r = store_open(&options_of, &s, words);
-    r = r < 0 ? r : fleet_renumber(s);
-    r = r < 0 ? r : instance_take(s);
-    r = r < 0 ? r : place_take(s, path);
-    store_close(s);
+    if (r == 0) {
+        r = make_own(s, path, &step);
+        store_close(s);
+    }
     if (r < 0) {
-        fprintf(stderr, "foliot-controller: %s\n", words[0] != 0 ? words : strerror(-r));
-        return EXIT_FAILURE;
+        return failed(path, step, words, r);
     }
     printf("%s is the fleet's store from now on. Never start the controller that had it before: "
            "hosts that joined there since the copy must join again here\n",

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import sys
 import time
@@ -207,8 +208,55 @@ class Start(fleet.Fleet):
         self.join(0)
         agent = self.agent(0, runtime=self.path("run-" + 60 * "x"))
         agent.wait_log("cannot start: agent.sock: File name too long")
+        os.mkdir(self.path("data/authority.next.pem"))  # nor do requests of the API
+        status, _, answer = self.request("POST", "/api/v1/rotation", {"what": "authority"})
+        self.assertEqual((status, answer["error"]["message"]),
+                         (503, "the rotation of the authority fails: writing authority.next.pem: Is a directory"))
+        os.rmdir(self.path("data/authority.next.pem"))
         self.assertEqual(agent.process.wait(fleet.IO_S), 1)
         c.stop()
+        self.assertRegex(self.command("restore", self.path("none.db"), check=False).stderr, "none.db: the backup can't be opened: ")
+        self.write("none.db", "not a store")
+        self.assertRegex(self.command("restore", self.path("none.db"), check=False).stderr, "none.db: the backup (can't be opened|is damaged): ")
+
+    def test_log_lines_have_fields(self):
+        """A line of the journal is found by the host, the NIC, the incident that it is about, and by who asked."""
+        os.makedirs(self.path("journal"))
+        journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        journal.bind(self.path("journal/socket"))
+        journal.settimeout(fleet.IO_S)
+        here = ("unshare", "--mount", "sh", "-c", 'mkdir -p /run/systemd/journal && mount --bind "$0" /run/systemd/journal && exec "$@"',
+                self.path("journal"))
+        self.init()
+
+        def start(name, space, *program):
+            return fleet.Process(self, name, self.space(space), *here, *program, environment={"JOURNAL_STREAM": "1:1"})
+
+        def line(text):
+            while True:
+                entry = dict(f.split("=", 1) for f in journal.recv(65536).decode().strip().split("\n"))
+                if re.search(text, entry["MESSAGE"]):
+                    return entry
+        c = start("controller", "c", self.CONTROLLER, "--config", self.path("controller.yaml"))
+        self.assertEqual(line("agents on port")["PRIORITY"], "6")
+        stranger = wire.number(1, 1) + wire.data(2, 32 * "A") + wire.data(3, "h0") + wire.data(4, "x")
+        self.assertEqual(self.post("/agent/v1/join", stranger)[0], 403)
+        self.assertEqual(line("a join from .* is refused")["FOLIOT_SOURCE"], "10.90.0.10")
+        self.join(0)
+        self.assertNotIn("FOLIOT_WHO", line("host h0 .* by token"))
+        bad = wire.batch() + wire.data(19, "no room") + wire.number(20, 7)
+        self.assertEqual(self.post("/agent/v1/report", bad, **self.identity("h0"))[0], 200)
+        entry = line("refuses version 7 of the list of members")
+        self.assertEqual((entry["FOLIOT_HOST"], entry["FOLIOT_SOURCE"]), ("h0", "10.90.0.10"))
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/h0")[0], 200)
+        entry = line("host h0 is removed")
+        self.assertEqual((entry["FOLIOT_WHO"], entry["FOLIOT_SOURCE"]), ("admin", "127.0.0.1"))
+        self.assertEqual(c.stop(), 0)
+        agent = start("h0", "h0", "env", f"FOLIOT_RUNTIME_DIR={self.path('run-h0')}", self.AGENT, "--config", self.path("h0.yaml"))
+        entry = line("controller 10.90.0.1:7638: ")
+        self.assertEqual((entry["FOLIOT_HOST"], entry["SYSLOG_IDENTIFIER"]), ("h0", "foliot-agent"))
+        agent.stop()
+        journal.close()
 
 
 if __name__ == "__main__":

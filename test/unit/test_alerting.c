@@ -22,7 +22,7 @@ static char said[8192];
 static unsigned incidents, reloads;
 static struct mono now;
 
-static void say(void *context, int priority, const char *text)
+static void say(void *context, int priority, const struct alert_incident *about, const char *text)
 {
     const size_t used = strlen(said);
 

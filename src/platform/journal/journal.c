@@ -4,19 +4,55 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 
 #include "base/plain.h"
 
-enum { FIELDS_MAX = 8, FIELD_SIZE = 512 };
+enum { FIELDS_MAX = 8, FIELD_SIZE = 512, ABOUT_SIZE = 128 };
+
+/* What a thread is busy with: whose request, which host. */
+static _Thread_local struct {
+    const char *name; /* NULL: this place is free */
+    char value[ABOUT_SIZE];
+} about[FIELDS_MAX];
+
+void journal_about(const char *name, const char *value)
+{
+    int at = -1;
+    for (int i = 0; i < FIELDS_MAX; i++) {
+        if (about[i].name != NULL && strcmp(about[i].name, name) == 0) {
+            at = i;
+            break;
+        }
+        at = at < 0 && about[i].name == NULL ? i : at;
+    }
+    if (at < 0) {
+        return; /* the line itself is what counts */
+    }
+    about[at].name = value != NULL ? name : NULL;
+    if (value != NULL) {
+        plain_text(value, about[at].value, sizeof(about[at].value));
+    }
+}
+
+static bool has(const struct journal_field *fields, const char *name)
+{
+    for (int i = 0; fields != NULL && i < FIELDS_MAX && fields[i].name != NULL; i++) {
+        if (strcmp(fields[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* By the journal's own socket, which takes fields; false: there is none, or it is full. */
 static bool send_fields(const char *program, int priority, const struct journal_field *fields,
                         const char *text)
 {
-    char lines[FIELDS_MAX][FIELD_SIZE], message[4096 + 16], level[16], name[64];
-    struct iovec parts[FIELDS_MAX + 3];
+    char lines[2 * FIELDS_MAX][FIELD_SIZE], message[4096 + 16], level[16], name[64];
+    struct iovec parts[2 * FIELDS_MAX + 3];
     int count = 3;
     parts[0] =
         (struct iovec){message, (size_t)snprintf(message, sizeof(message), "MESSAGE=%s", text)};
@@ -24,10 +60,17 @@ static bool send_fields(const char *program, int priority, const struct journal_
         (struct iovec){level, (size_t)snprintf(level, sizeof(level), "PRIORITY=%d", priority)};
     parts[2] =
         (struct iovec){name, (size_t)snprintf(name, sizeof(name), "SYSLOG_IDENTIFIER=%s", program)};
-    for (int i = 0; i < FIELDS_MAX && fields[i].name != NULL; i++) {
+    for (int i = 0; fields != NULL && i < FIELDS_MAX && fields[i].name != NULL; i++) {
         const int n = snprintf(lines[i], FIELD_SIZE, "%s=%s", fields[i].name, fields[i].value);
         parts[count++] =
             (struct iovec){lines[i], n < FIELD_SIZE ? (size_t)n : (size_t)FIELD_SIZE - 1};
+    }
+    for (int i = 0; i < FIELDS_MAX; i++) {
+        if (about[i].name != NULL && !has(fields, about[i].name)) {
+            char *line = lines[FIELDS_MAX + i];
+            const int n = snprintf(line, FIELD_SIZE, "%s=%s", about[i].name, about[i].value);
+            parts[count++] = (struct iovec){line, (size_t)n};
+        }
     }
     return sd_journal_sendv(parts, count) >= 0;
 }
@@ -40,7 +83,7 @@ void journal_say(const char *program, int priority, const struct journal_field *
     plain_text(whole, text,
                sizeof(text)); /* hosts name things: no line, no screen of ours is theirs */
     const bool journal = getenv("JOURNAL_STREAM") != NULL;
-    if (journal && fields != NULL && send_fields(program, priority, fields, text)) {
+    if (journal && send_fields(program, priority, fields, text)) {
         return;
     }
     if (journal) {

@@ -11,7 +11,11 @@ struct journal_field {
     const char *name, *value; /* FOLIOT_…: A to Z and _ */
 };
 
+/* From now on every line of this thread has this field; value NULL: no longer. At most 8, `name` is a literal, of `value` the
+ * first 127 bytes. */
+void journal_about(const char *name, const char *value);
+
 /* `priority`: LOG_ERR, LOG_WARNING, LOG_INFO … of syslog.h. `fields`: NULL, or at most 8, ended by a NULL name; for the
- * journal alone. */
+ * journal alone, as those of journal_about. */
 void journal_say(const char *program, int priority, const struct journal_field *fields,
                  const char *format, va_list arguments) __attribute__((format(printf, 4, 0)));

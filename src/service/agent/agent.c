@@ -172,7 +172,7 @@ int agent_reload(struct agent *a, const char *fleet_file)
 {
     struct agent_config *fresh = NULL;
     struct agent_keys keys;
-    struct config_error error;
+    struct config_error error = {""};
     sd_notify(0, "RELOADING=1");
     int r = load_fresh(a, fleet_file, &fresh, &keys, &error);
     if (r == 0) {
@@ -180,10 +180,14 @@ int agent_reload(struct agent *a, const char *fleet_file)
         recorder_append(a->recorder, NODE_EVENT_PEERS, a->now, &fleet);
         r = node_on_peers(a->node, a->now, &fleet); /* borrows fresh's lists from here on */
         a->node_config.fleet = r == 0 ? fleet : a->node_config.fleet;
-        snprintf(error.text, sizeof(error.text), "%s: the peers list contradicts the running one",
-                 fresh->path);
+        snprintf(error.text, sizeof(error.text), "%s: %s", fresh->path,
+                 r == -EINVAL ? "the peers list contradicts the running one" : strerror(-r));
     }
     if (r < 0) {
+        if (error.text[0] == 0) { /* nothing of the files: this machine's */
+            snprintf(error.text, sizeof(error.text), "%s can't be read: %s", a->config->path,
+                     strerror(-r));
+        }
         snprintf(a->config_error, sizeof(a->config_error), "%s", error.text);
         agent_say(LOG_ERR, "reload refused, the old configuration stays in force: %s", error.text);
         agent_config_free(fresh);
@@ -285,11 +289,14 @@ static int open_loop(struct agent *a)
 
 static int load_files(struct agent *a, const struct agent_options *options)
 {
-    struct config_error error;
+    struct config_error error = {""};
     int r = agent_config_load(options->config_path, options->runtime_dir, NULL, &a->config, &error);
-    r = r < 0 ? r : agent_keys_load(a->config->key_file, &a->keys, &error);
+    if (r == 0) {
+        journal_about("FOLIOT_HOST", a->config->host);
+        r = agent_keys_load(a->config->key_file, &a->keys, &error);
+    }
     if (r < 0) {
-        agent_say(LOG_ERR, "%s", error.text);
+        agent_say(LOG_ERR, "%s", error.text[0] != 0 ? error.text : strerror(-r));
     }
     return r;
 }

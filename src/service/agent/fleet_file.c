@@ -86,7 +86,10 @@ int fleet_file_write(const char *path, const Foliot__V1__Fleet *fleet, char word
     }
     if (r == 0) {
         r = tls_write_file(path, text, size, 0644);
-        snprintf(words, 200, "%s", r < 0 ? strerror(-r) : "");
+        words[0] = 0;
+        if (r < 0) {
+            snprintf(words, 200, "%.120s can't be written: %s", path, strerror(-r));
+        }
     }
     free(text);
     return r;

@@ -1,6 +1,8 @@
 /* journal.c: what people are told. */
 #include "service/agent/agent.h"
 
+#include "platform/journal/journal.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
@@ -80,7 +82,9 @@ void agent_say_finding(struct agent *a, const struct finding *f)
     const struct finding_names names = agent_names(a);
     recorder_finding(a->recorder, f);
     finding_text(f, &names, text, sizeof(text));
+    journal_about("FOLIOT_FINDING", finding_kind_word(f->kind));
     agent_say(f->phase == FINDING_CLOSED ? LOG_NOTICE : LOG_WARNING, "%s", text);
+    journal_about("FOLIOT_FINDING", NULL);
     if (f->phase == FINDING_CLOSED) {
         a->closed[a->closed_count++ % AGENT_CLOSED_KEPT] = *f;
     }

@@ -2,6 +2,8 @@
  * addresses. */
 #include "service/agent/agent.h"
 
+#include "platform/journal/journal.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,7 +108,10 @@ static void trouble(struct agent *a, uint32_t local, const char *text)
     if (strcmp(nic->trouble, text) != 0) {
         snprintf(nic->trouble, sizeof(nic->trouble), "%s", text);
         if (text[0] != 0) {
-            agent_say(LOG_WARNING, "%s: %s", link_monitor_get(a->links, nic->slot)->name, text);
+            const char *name = link_monitor_get(a->links, nic->slot)->name;
+            journal_about("FOLIOT_NIC", name);
+            agent_say(LOG_WARNING, "%s: %s", name, text);
+            journal_about("FOLIOT_NIC", NULL);
         }
     }
 }

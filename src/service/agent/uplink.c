@@ -292,11 +292,17 @@ static void send_batch(struct uplink *u)
     if (uplink_now() >= u->send_at) { /* else it is a beat while they have to wait */
         m.n_reports = add_reports(u, sealed, pointers);
     }
+    const char *step = "the batch can't be encoded";
     int r = message_encode(&m.base, &u->encoded);
-    const struct http_call call = uplink_call(u, u->url);
-    r = r < 0 ? r : http_client_call(u->client, &call, on_reply, u);
+    if (r == 0) {
+        const struct http_call call = uplink_call(u, u->url);
+        step = "the request can't be made";
+        r = http_client_call(u->client, &call, on_reply, u);
+    }
     if (r < 0) {
-        set_trouble(u, strerror(-r));
+        char words[160];
+        snprintf(words, sizeof(words), "%s: %s", step, strerror(-r));
+        set_trouble(u, words);
         back_off(u, u->retry_ms);
     }
 }

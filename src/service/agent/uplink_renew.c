@@ -42,11 +42,16 @@ static void on_renewed(void *context, const struct http_result *result)
     u->renewing = false;
     if (m != NULL && m->certificate.len > 0) {
         text = strndup((const char *)m->certificate.data, m->certificate.len);
+        const char *step = "the new certificate can't be read";
         int r = text == NULL ? -ENOMEM : tls_certificate_read(text, &read);
-        r = r < 0 ? r : tls_write_file(u->certificate, text, strlen(text), 0644);
-        r = r < 0 || m->authority.len == 0
-                ? r
-                : tls_write_file(u->authority, m->authority.data, m->authority.len, 0644);
+        if (r == 0) {
+            step = "host.pem can't be written";
+            r = tls_write_file(u->certificate, text, strlen(text), 0644);
+        }
+        if (r == 0 && m->authority.len > 0) {
+            step = "authority.pem can't be written";
+            r = tls_write_file(u->authority, m->authority.data, m->authority.len, 0644);
+        }
         if (r == 0) {
             u->not_after = read.not_after;
             u->authority_version = uplink_file_version(u->authority);
@@ -57,7 +62,7 @@ static void on_renewed(void *context, const struct http_result *result)
             http_client_reset(u->client);
             agent_say(LOG_INFO, "the controller renewed this host's certificate");
         } else {
-            snprintf(words, sizeof(words), "%s", strerror(-r));
+            snprintf(words, sizeof(words), "%s: %s", step, strerror(-r));
         }
     } else if (m == NULL) {
         uplink_explain(result, words);
@@ -75,18 +80,27 @@ void uplink_renew(struct uplink *u)
 {
     Foliot__V1__RenewRequest m = FOLIOT__V1__RENEW_REQUEST__INIT;
     char *key = NULL, *request = NULL;
-    int r = tls_read_file(u->key, &key);
-    r = r < 0 ? r : tls_request_new(key, u->agent->config->host, &request);
+    const char *step = "host.key can't be read";
     m.protocol = u->protocol;
+    int r = tls_read_file(u->key, &key);
     if (r == 0) {
+        step = "the request can't be signed";
+        r = tls_request_new(key, u->agent->config->host, &request);
+    }
+    if (r == 0) {
+        step = "the request can't be made";
         m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
         r = message_encode(&m.base, &u->encoded);
     }
-    const struct http_call call = uplink_call(u, "https://" TLS_SERVER_NAME "/agent/v1/renew");
-    r = r < 0 ? r : http_client_call(u->client, &call, on_renewed, u);
+    if (r == 0) {
+        const struct http_call call = uplink_call(u, "https://" TLS_SERVER_NAME "/agent/v1/renew");
+        r = http_client_call(u->client, &call, on_renewed, u);
+    }
     u->renewing = r == 0;
     if (r < 0) {
-        renewal_failed(u, false, strerror(-r));
+        char words[160];
+        snprintf(words, sizeof(words), "%s: %s", step, strerror(-r));
+        renewal_failed(u, false, words);
     }
     tls_wipe(key);
     free(request);

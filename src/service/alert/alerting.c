@@ -25,7 +25,18 @@ __attribute__((format(printf, 3, 4))) static void say(const struct alerting *g, 
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     if (g->options.say != NULL) {
-        g->options.say(g->options.context, priority, text);
+        g->options.say(g->options.context, priority, NULL, text);
+    }
+}
+
+static void say_incident(const struct alerting *g, const struct alert_action *action)
+{
+    char text[1024];
+    snprintf(text, sizeof(text), "incident %" PRIu64 " %s%s: %s", action->incident.id,
+             alert_event_word(action->event), action->page ? " (page)" : "", action->incident.text);
+    if (g->options.say != NULL) {
+        g->options.say(g->options.context, action->page ? LOG_WARNING : LOG_NOTICE,
+                       &action->incident, text);
     }
 }
 
@@ -243,9 +254,7 @@ static void drain(struct alerting *g, struct mono now)
             alert_notice_init(&n, &action, g->file.link, now, g->utc_offset_ns, g->fleet_offset_ns);
             deliver_put(g->deliver, action.receivers, &n);
             if (action.event != ALERT_HEARTBEAT) {
-                say(g, action.page ? LOG_WARNING : LOG_NOTICE, "incident %" PRIu64 " %s%s: %s",
-                    action.incident.id, alert_event_word(action.event),
-                    action.page ? " (page)" : "", action.incident.text);
+                say_incident(g, &action);
             }
         }
         g->changed = g->changed || action.event != ALERT_HEARTBEAT;

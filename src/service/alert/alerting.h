@@ -26,8 +26,8 @@ struct alerting_options {
                         bool notified);
     /* After a reload the engine is a new one: feed it all open findings again. May be NULL. */
     void (*on_reload)(void *context);
-    /* A line for the journal; may come from the delivering thread. */
-    void (*say)(void *context, int priority, const char *text);
+    /* A line for the journal; may come from the delivering thread. about: the incident that it is of, or NULL. */
+    void (*say)(void *context, int priority, const struct alert_incident *about, const char *text);
     void *context;
 };
 

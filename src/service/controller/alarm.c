@@ -42,9 +42,20 @@ static const char *on_host(void *context, uint32_t host)
     return host < c->host_count ? c->hosts[host]->name : NULL;
 }
 
-static void on_say(void *context, int priority, const char *text)
+static void on_say(void *context, int priority, const struct alert_incident *about,
+                   const char *text)
 {
-    controller_say(priority, "%s", text);
+    char id[24];
+    if (about == NULL) {
+        controller_say(priority, "%s", text);
+        return;
+    }
+    snprintf(id, sizeof(id), "%llu", (unsigned long long)about->id);
+    const struct journal_field fields[] = {
+        {"FOLIOT_INCIDENT", id},
+        {"FOLIOT_SEVERITY", alert_severity_word(about->severity)},
+        {NULL, NULL}};
+    controller_note(priority, fields, "%s", text);
 }
 
 static void on_incident(void *context, const struct alert_incident *incident, uint32_t event,

@@ -223,7 +223,8 @@ bool api_audit(struct api_call *call, const char *what, const char *detail)
     const char *from = http_peer(call->request);
     const struct journal_field fields[] = {
         {"FOLIOT_WHAT", what}, {"FOLIOT_WHO", call->who}, {"FOLIOT_SOURCE", from}, {NULL, NULL}};
-    controller_note(fields, "audit: %s: %s, by %s from %s", what, detail, call->who, from);
+    controller_note(LOG_NOTICE, fields, "audit: %s: %s, by %s from %s", what, detail, call->who,
+                    from);
     return true;
 }
 
@@ -400,12 +401,8 @@ unsigned api_on_head(void *context, struct http_request *request)
     return token != NULL && role_of(token->role) >= ROLE_ADMIN ? 0 : 413;
 }
 
-void api_on_request(void *context, struct http_request *request)
+static void answer(struct controller *c, struct http_request *request)
 {
-    struct controller *c = context;
-    if (page_answer(request)) {
-        return;
-    }
     struct api_call call = {.c = c, .request = request, .j = &c->json, .who = "-", .scope = ""};
     const struct route *route =
         find_route(http_method(request), http_path(request), &call.rest, call.allow);
@@ -432,6 +429,7 @@ void api_on_request(void *context, struct http_request *request)
         (token != NULL && !admit(&call, token, route))) {
         return;
     }
+    journal_about("FOLIOT_WHO", call.who);
     const struct mono before = controller_mono();
     if (filters_good(&call, http_path(request)) &&
         (strcmp(route->method, "POST") != 0 || parse_body(&call))) {
@@ -441,4 +439,14 @@ void api_on_request(void *context, struct http_request *request)
     scope_close(&call);
     json_decref(call.body);
     ASSERT(call.answered);
+}
+
+void api_on_request(void *context, struct http_request *request)
+{
+    if (!page_answer(request)) {
+        journal_about("FOLIOT_SOURCE", http_peer(request));
+        answer(context, request);
+        journal_about("FOLIOT_SOURCE", NULL);
+        journal_about("FOLIOT_WHO", NULL);
+    }
 }

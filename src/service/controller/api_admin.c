@@ -33,7 +33,7 @@ void api_delete_host(struct api_call *call)
     r = r < 0 ? r : state_event(c, &event);
     if (r < 0) {
         controller_store_failed(c, r, "a host's removal");
-        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        api_error(call, 503, "not-stored", "the host's removal can't be stored: %s", strerror(-r));
         return;
     }
     if (!api_audit(call, "host.remove", detail)) {
@@ -106,7 +106,7 @@ static void make(struct api_call *call, const struct token_wish *wish)
     }
     if (r < 0) {
         controller_store_failed(call->c, r, "a token");
-        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        api_error(call, 503, "not-stored", "the token can't be stored: %s", strerror(-r));
         return;
     }
     snprintf(detail, sizeof(detail), "token %lld %s (%s%s%s)", (long long)id, wish->name,
@@ -202,7 +202,7 @@ void api_delete_token(struct api_call *call)
     snprintf(detail, sizeof(detail), "token %lld", id);
     if (r < 0) {
         controller_store_failed(call->c, r, "a token's end");
-        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        api_error(call, 503, "not-stored", "the token's end can't be stored: %s", strerror(-r));
         return;
     }
     if (!api_audit(call, "token.remove", detail)) {
@@ -253,7 +253,7 @@ void api_get_audit(struct api_call *call)
     json_put_array(call->j, "items");
     const int r = store_audits(call->c->store, cursor, (int)limit, put_audit, &l);
     if (r < 0) {
-        api_error(call, 503, "store", "the store can't be read: %s", strerror(-r));
+        api_error(call, 503, "store", "the audit trail can't be read: %s", strerror(-r));
         return;
     }
     json_put_end(call->j);

@@ -122,7 +122,8 @@ static void finish(struct api_call *call, int r, const char *what, const char *d
     struct controller *c = call->c;
     if (r < 0) {
         controller_store_failed(c, r, "the fleet's configuration");
-        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        api_error(call, 503, "not-stored", "the fleet's configuration can't be stored: %s",
+                  strerror(-r));
     }
     if (r < 0 || !api_audit(call, what, detail)) {
         fleet_config_reload(c);

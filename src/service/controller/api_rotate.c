@@ -46,7 +46,7 @@ void api_get_rotation(struct api_call *call)
     api_answer(call);
 }
 
-static void finish(struct api_call *call, int r, const char *what)
+static void finish(struct api_call *call, int r, const char *what, const char *step)
 {
     if (r == -EBUSY) {
         api_error(call, 409, "rotating", "the last %s rotation isn't over: foliot host rotate",
@@ -54,8 +54,9 @@ static void finish(struct api_call *call, int r, const char *what)
         return;
     }
     if (r < 0) {
-        controller_say(LOG_ERR, "the rotation of the %s fails: %s", what, strerror(-r));
-        api_error(call, 503, "not-stored", "it can't be kept: %s", strerror(-r));
+        controller_say(LOG_ERR, "the rotation of the %s fails: %s: %s", what, step, strerror(-r));
+        api_error(call, 503, "not-stored", "the rotation of the %s fails: %s: %s", what, step,
+                  strerror(-r));
         return;
     }
     if (api_audit(call, "rotate", what)) {
@@ -68,7 +69,7 @@ static void finish(struct api_call *call, int r, const char *what)
 void api_post_rotation(struct api_call *call)
 {
     struct controller *c = call->c;
-    const char *what = json_string_value(json_object_get(call->body, "what"));
+    const char *step = NULL, *what = json_string_value(json_object_get(call->body, "what"));
     const json_t *after = json_object_get(call->body, "after_s");
     const bool end = json_is_true(json_object_get(call->body, "finish"));
     const int64_t after_s = after == NULL ? AFTER_S : json_integer_value(after);
@@ -77,10 +78,12 @@ void api_post_rotation(struct api_call *call)
             api_error(call, 409, "not-rotating", "no authority is being left");
             return;
         }
-        finish(call, end ? rotate_finish(c) : rotate_authority(c), "authority");
+        const int r = end ? rotate_finish(c, &step) : rotate_authority(c, &step);
+        finish(call, r, "authority", step);
     } else if (what != NULL && strcmp(what, "fleet-key") == 0 && after_s >= 1 &&
                after_s <= 30 * 86400) {
-        finish(call, rotate_fleet_key(c, after_s), "fleet key");
+        const int r = rotate_fleet_key(c, after_s, &step);
+        finish(call, r, "fleet key", step);
     } else {
         api_error(call, 400, "bad-body",
                   "expected what: authority or fleet-key; after_s: 1 to 2592000");

@@ -169,7 +169,8 @@ void api_post_topology(struct api_call *call)
         return;
     }
     if (r < 0) {
-        api_error(call, 503, "not-stored", "can't be stored: %s", strerror(-r));
+        api_error(call, 503, "not-stored", "the declared topology can't be stored: %s",
+                  strerror(-r));
         return;
     }
     snprintf(detail, sizeof(detail), "version %llu: %u hosts, %u NICs",

@@ -40,11 +40,11 @@ void controller_say(int priority, const char *format, ...)
     va_end(arguments);
 }
 
-void controller_note(const struct journal_field *fields, const char *format, ...)
+void controller_note(int priority, const struct journal_field *fields, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    journal_say("foliot-controller", LOG_NOTICE, fields, format, arguments);
+    journal_say("foliot-controller", priority, fields, format, arguments);
     va_end(arguments);
 }
 
@@ -277,6 +277,42 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
 
 /* ---- opening ---- */
 
+static int read_place(struct controller *c)
+{
+    char path[CONTROLLER_PATH_SIZE + 32];
+    snprintf(path, sizeof(path), "%s/store.db", c->config.data_dir);
+    return place_check(c->store, path, &c->is_copy);
+}
+
+/* What memory has of the store; a step that fails is named. */
+static int read_store(struct controller *c, const char *path, bool read_only)
+{
+    static const struct {
+        const char *what;
+        int (*read)(struct controller *c);
+        bool writes; /* not of a store that is only looked at */
+    } steps[] = {{"where it was last", read_place, true},
+                 {"which controller it was", instance_load, true},
+                 {"jobs", job_open, false},
+                 {"hosts and NICs", fleet_load, false},
+                 {"jobs' pasts", job_keep_load, true},
+                 {"tokens", tokens_load, false},
+                 {"tenants", tenant_refresh, false},
+                 {"the fleet's configuration", fleet_config_load, false},
+                 {"the authority's rotation", rotate_load, false}};
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        const int r = read_only && steps[i].writes ? 0 : steps[i].read(c);
+        if (r < 0) {
+            if (!c->is_copy) { /* that was logged */
+                controller_say(LOG_ERR, "%s: %s can't be read: %s", path, steps[i].what,
+                               strerror(-r));
+            }
+            return r;
+        }
+    }
+    return 0;
+}
+
 int controller_open(struct controller *c, const struct controller_options *options, bool read_only)
 {
     struct config_error error;
@@ -292,10 +328,16 @@ int controller_open(struct controller *c, const struct controller_options *optio
         snprintf(c->config.data_dir, sizeof(c->config.data_dir), "%s", dir);
     }
     snprintf(path, sizeof(path), "%s/store.db", c->config.data_dir);
-    r = message_arena_init(&c->batch_arena, ARENA_SIZE);
-    r = r < 0 ? r : message_arena_init(&c->report_arena, ARENA_SIZE);
-    r = r < 0 ? r : authority_load(c);
-    r = r < 0 ? r : api_certificate_load(c);
+    if (message_arena_init(&c->batch_arena, ARENA_SIZE) < 0 ||
+        message_arena_init(&c->report_arena, ARENA_SIZE) < 0) {
+        controller_say(LOG_ERR, "cannot start: room for agents' messages: out of memory");
+        return -ENOMEM;
+    }
+    r = authority_load(c);
+    if (r < 0) {
+        return r;
+    }
+    r = api_certificate_load(c);
     if (r < 0) {
         return r;
     }
@@ -305,23 +347,7 @@ int controller_open(struct controller *c, const struct controller_options *optio
         controller_say(LOG_ERR, "%s", words);
         return r;
     }
-    r = read_only ? 0 : place_check(c->store, path, &c->is_copy);
-    r = r < 0 || read_only ? r : instance_load(c);
-    if (c->is_copy) {
-        return r;
-    }
-    const char *what = "where it was last";
-    r = r < 0 ? r : (what = "jobs", job_open(c));
-    r = r < 0 ? r : (what = "hosts and NICs", fleet_load(c));
-    r = r < 0 || read_only ? r : (what = "jobs' pasts", job_keep_load(c));
-    r = r < 0 ? r : (what = "tokens", tokens_load(c));
-    r = r < 0 ? r : (what = "tenants", tenant_refresh(c));
-    r = r < 0 ? r : (what = "the fleet's configuration", fleet_config_load(c));
-    r = r < 0 ? r : (what = "the authority's rotation", rotate_load(c));
-    if (r < 0) {
-        controller_say(LOG_ERR, "%s: %s can't be read: %s", path, what, strerror(-r));
-    }
-    return r;
+    return read_store(c, path, read_only);
 }
 
 void controller_close(struct controller *c)

@@ -310,8 +310,8 @@ struct controller_options {
 int controller_run(const struct controller_options *options);
 void controller_say(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same with fields for the journal (platform/journal/journal.h). */
-void controller_note(const struct journal_field *fields, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void controller_note(int priority, const struct journal_field *fields, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 int64_t controller_utc_ns(void);
 struct mono controller_mono(void);
 /* Something was written: commit soon. */
@@ -358,10 +358,12 @@ MUST_CHECK int rotate_load(struct controller *c);
 bool rotate_in_progress(const struct controller *c); /* two authorities are trusted */
 /* It has the new list and a certificate of the new authority, and showed it; or is no member. */
 bool rotate_done_by(const struct controller *c, const struct fleet_host *h);
-MUST_CHECK int rotate_authority(struct controller *c); /* -EBUSY: the last one isn't over */
-MUST_CHECK int rotate_finish(struct controller *c);    /* whoever isn't done must join again */
+/* -EBUSY: the last one isn't over. ret_step: what failed, "writing fleet.key", of another error of these three. */
+MUST_CHECK int rotate_authority(struct controller *c, const char **ret_step);
+/* Whoever isn't done must join again. */
+MUST_CHECK int rotate_finish(struct controller *c, const char **ret_step);
 /* Used from after_s on; the old one is taken out after as long again. -EBUSY: there are two. */
-MUST_CHECK int rotate_fleet_key(struct controller *c, int64_t after_s);
+MUST_CHECK int rotate_fleet_key(struct controller *c, int64_t after_s, const char **ret_step);
 struct rotate_keys {
     unsigned count, id, next_id;
     int64_t next_at, retire_at; /* s, UTC */

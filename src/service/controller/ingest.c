@@ -492,12 +492,9 @@ static void do_report(struct controller *c, struct http_request *request,
     alarm_run(c);
 }
 
-void ingest_on_request(void *context, struct http_request *request)
+static void take(struct controller *c, struct http_request *request, struct fleet_host *h)
 {
-    struct controller *c = context;
     const char *what = http_path(request) + strlen("/agent/v1/");
-    unsigned status = 0;
-    struct fleet_host *h = ingest_who(c, request, &status); /* NULL: no member yet, or no longer */
     if (strcmp(what, "report") == 0) {
         const Foliot__V1__Batch *m = decode_body(c, request, h, &foliot__v1__batch__descriptor);
         if (m != NULL) {
@@ -520,6 +517,18 @@ void ingest_on_request(void *context, struct http_request *request)
     } else {
         http_answer_text(request, 404, "no such thing");
     }
+}
+
+void ingest_on_request(void *context, struct http_request *request)
+{
+    unsigned status = 0;
+    struct fleet_host *h =
+        ingest_who(context, request, &status); /* NULL: no member yet, or no longer */
+    journal_about("FOLIOT_HOST", h != NULL ? h->name : NULL);
+    journal_about("FOLIOT_SOURCE", http_peer(request));
+    take(context, request, h);
+    journal_about("FOLIOT_HOST", NULL);
+    journal_about("FOLIOT_SOURCE", NULL);
 }
 
 void ingest_on_gone(void *context, struct http_request *request)

@@ -89,7 +89,7 @@ static int adopt(struct controller *c, char *bundle)
     return 0;
 }
 
-int rotate_authority(struct controller *c)
+int rotate_authority(struct controller *c, const char **ret_step)
 {
     char *key = NULL, *own = NULL, *bundle = NULL, name[40];
     const time_t now = time(NULL);
@@ -97,19 +97,28 @@ int rotate_authority(struct controller *c)
         return -EBUSY;
     }
     snprintf(name, sizeof(name), "foliot-authority-%llx", (unsigned long long)now);
+    const time_t end = now + AUTHORITY_YEARS * 365 * 86400LL;
+    *ret_step = "making its key";
     int r = tls_key_new(TLS_KEY_ED25519, &key);
-    r = r < 0 ? r
-              : tls_authority_new(key, name, now - BACKDATE_S,
-                                  now + AUTHORITY_YEARS * 365 * 86400LL, &own);
+    r = r < 0 ? r : tls_authority_new(key, name, now - BACKDATE_S, end, &own);
     r = r < 0 ? r : asprintf(&bundle, "%s%s", own, c->authority) < 0 ? -ENOMEM : 0;
-    r = r < 0 ? r : write_text(c, "authority.next.pem", bundle, 0644);
-    r = r < 0 ? r : write_text(c, "authority.next.key", key, 0600);
-    r = r < 0 ? r
-              : move(c, "authority.next.key", "authority.key"); /* from here on it is the new one */
+    if (r == 0) {
+        *ret_step = "writing authority.next.pem";
+        r = write_text(c, "authority.next.pem", bundle, 0644);
+    }
+    if (r == 0) {
+        *ret_step = "writing authority.next.key";
+        r = write_text(c, "authority.next.key", key, 0600);
+    }
+    if (r == 0) { /* from here on it is the new one */
+        *ret_step = "replacing authority.key";
+        r = move(c, "authority.next.key", "authority.key");
+    }
     if (r == 0) {
         tls_wipe(c->authority_key);
         c->authority_key = key;
         key = NULL;
+        *ret_step = "replacing authority.pem";
         r = move(c, "authority.next.pem", "authority.pem");
         r = r < 0 ? r : adopt(c, bundle);
         bundle = NULL;
@@ -125,17 +134,24 @@ bool rotate_done_by(const struct controller *c, const struct fleet_host *h)
     return !h->member || (h->authority_version == c->authority_version && h->newest_shown);
 }
 
-int rotate_finish(struct controller *c)
+int rotate_finish(struct controller *c, const char **ret_step)
 {
     char *certificate = NULL, *alone = strndup(c->authority, first_size(c->authority));
     struct tls_certificate read = {0};
     char *text = NULL;
     int r = alone == NULL || asprintf(&text, "%s\n", alone) < 0 ? -ENOMEM : 0;
     free(alone);
+    *ret_step = "signing server.pem";
     r = r < 0 ? r : authority_server(c, text, &certificate);
     r = r < 0 ? r : tls_certificate_read(certificate, &read);
-    r = r < 0 ? r : write_text(c, "server.pem", certificate, 0644);
-    r = r < 0 ? r : write_text(c, "authority.pem", text, 0644);
+    if (r == 0) {
+        *ret_step = "writing server.pem";
+        r = write_text(c, "server.pem", certificate, 0644);
+    }
+    if (r == 0) {
+        *ret_step = "writing authority.pem";
+        r = write_text(c, "authority.pem", text, 0644);
+    }
     if (r < 0) {
         free(text);
         free(certificate);
@@ -208,7 +224,7 @@ void rotate_keys(const struct controller *c, struct rotate_keys *ret)
     gnutls_memset(keys, 0, sizeof(keys));
 }
 
-int rotate_fleet_key(struct controller *c, int64_t after_s)
+int rotate_fleet_key(struct controller *c, int64_t after_s, const char **ret_step)
 {
     struct key_line keys[2] = {0};
     unsigned char secret[16];
@@ -219,6 +235,7 @@ int rotate_fleet_key(struct controller *c, int64_t after_s)
     if (count != 1) {
         return -EBUSY;
     }
+    *ret_step = "drawing the key";
     if (gnutls_rnd(GNUTLS_RND_KEY, secret, sizeof(secret)) < 0) {
         return -EIO;
     }
@@ -230,8 +247,12 @@ int rotate_fleet_key(struct controller *c, int64_t after_s)
     strftime(keys[1].when, sizeof(keys[1].when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     c->key_retire = at + after_s;
     const int n = snprintf(value, sizeof(value), "%lld", (long long)c->key_retire);
+    *ret_step = "storing when the older one goes";
     int r = store_put(c->store, RETIRE_NAME, value, (size_t)n);
-    r = r < 0 ? r : write_keys(c, keys, 2);
+    if (r == 0) {
+        *ret_step = "writing fleet.key";
+        r = write_keys(c, keys, 2);
+    }
     gnutls_memset(secret, 0, sizeof(secret));
     gnutls_memset(keys, 0, sizeof(keys));
     return r;
@@ -243,8 +264,12 @@ static void retire_key(struct controller *c)
     if (read_keys(c->fleet_keys, keys) == 2 && time(NULL) >= keys[1].at &&
         time(NULL) >= c->key_retire) {
         const int r = write_keys(c, &keys[1], 1);
-        controller_say(r < 0 ? LOG_ERR : LOG_NOTICE, "fleet key %u is taken out%s%s", keys[0].id,
-                       r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+        if (r < 0) {
+            controller_say(LOG_ERR, "fleet key %u can't be taken out: writing fleet.key: %s",
+                           keys[0].id, strerror(-r));
+        } else {
+            controller_say(LOG_NOTICE, "fleet key %u is taken out", keys[0].id);
+        }
     }
     gnutls_memset(keys, 0, sizeof(keys));
 }
@@ -274,10 +299,13 @@ void rotate_watch(struct controller *c)
         left += !rotate_done_by(c, c->hosts[i]);
     }
     if (rotate_in_progress(c) && !c->reopen && left == 0) {
-        const int r = rotate_finish(c);
-        controller_say(r < 0 ? LOG_ERR : LOG_NOTICE, "%s%s",
-                       r < 0 ? "the authority before can't be left: "
-                             : "all hosts trust the new authority: the one before is left",
-                       r < 0 ? strerror(-r) : "");
+        const char *step = NULL;
+        const int r = rotate_finish(c, &step);
+        if (r < 0) {
+            controller_say(LOG_ERR, "the authority before can't be left: %s: %s", step,
+                           strerror(-r));
+        } else {
+            controller_say(LOG_NOTICE, "all hosts trust the new authority: the one before is left");
+        }
     }
 }
