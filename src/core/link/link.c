@@ -168,7 +168,7 @@ static void judge_flapping(struct link *l, struct mono now)
         l->flapping = false;
         say(l, LINK_MESSAGE_CALM, now, hour, 3600, l->flap_limit);
     }
-    l->flapping_next = l->flapping || hour > 0 ? mono_add(now, span_s(60)) : MONO_NEVER;
+    l->flapping_next = l->flapping ? mono_add(now, span_s(60)) : MONO_NEVER;
 }
 
 /* A port that flaps is said to flap; its single downs are said only when they last. */

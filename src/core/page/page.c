@@ -109,11 +109,11 @@ static bool same_line(const struct clock_line *a, const struct clock_line *b)
            !(a->y > b->y);
 }
 
-/* The distance between the page and the clock's own line over the next tick: both are straight between the
- * instants at which one of them turns, so it is largest at one of these. */
+/* The distance between the page and the clock's own line from now on: both are straight between the instants at which
+ * one of them turns and alike after the last, so it is largest at one of these. */
 static double apart_ns(const struct clock_page_terms *t, const struct clock_line *line, int64_t now)
 {
-    const int64_t turns[] = {now, t->line_from, t->map_from, line->until.ns, now + PAGE_MEET_NS};
+    const int64_t turns[] = {now, t->line_from, t->map_from, line->until.ns};
     struct linear_map slewing, after;
     double worst = 0;
 
@@ -196,7 +196,7 @@ static void follow(struct page_maker *maker, const struct clock_terms *terms, in
                        t->epoch == terms->epoch + maker->raised;
     bool resumes = !known && shown->status != CLOCK_PAGE_UNKNOWN &&
                    shown->timeline == terms->timeline &&
-                   shown->epoch - terms->epoch - maker->raised < EPOCH_RAISED_MAX;
+                   shown->epoch - terms->epoch < EPOCH_RAISED_MAX;
 
     if (known && (same_line(&maker->line, &terms->line) || join(t, &terms->line, now))) {
         return;

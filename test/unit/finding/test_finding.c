@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -12,6 +13,16 @@
 static const char *nic_name(void *context, struct nic_id nic)
 {
     return nic.index == 2 ? "host1/nic0" : nic.index == 10 ? "host5/nic0" : NULL;
+}
+
+static const char *host_name(void *context, struct host_id host)
+{
+    return host.index == 1 ? "host1" : host.index == 5 ? "host5" : NULL;
+}
+
+static const char *port_name(void *context, struct nic_id nic)
+{
+    return nic.index == 2 ? "leaf0 port 7" : NULL;
 }
 
 static struct finding dead_path(void)
@@ -140,6 +151,8 @@ static void what_of_every_kind(void **state)
         {FINDING_PATH_DEAD,
          {7, 82, 3},
          "silent black hole (7 probes proven lost), 82 paths of 3 NIC pairs"},
+        {FINDING_PATH_DEAD, {7, 82, 1}, "silent black hole (7 probes proven lost), 82 paths"},
+        {FINDING_PATH_DEAD, {7, 1, 3}, "silent black hole (7 probes proven lost) of 3 NIC pairs"},
         {FINDING_PATH_LOSSY, {0, 0, 1, 1}, "gray loss"},
         {FINDING_PATH_LOSSY,
          {7, 8200, 3, 4},
@@ -176,6 +189,160 @@ static void what_of_every_kind(void **state)
         finding_what_text(&f, text, sizeof(text));
         assert_string_equal(text, cases[i].text);
     }
+}
+
+/* Who and what it is about, with the fleet file's names, without, and where only some are known. */
+static void both_ends_by_their_names(void **state)
+{
+    static const struct finding_names none = {0}, all = {.nic = nic_name, .host = host_name};
+    const struct {
+        struct nic_id from, to;
+        struct host_id from_host, to_host;
+        const struct finding_names *names;
+        const char *text;
+    } cases[] = {
+        {{2}, {10}, {1}, {5}, &all, "host1/nic0 -> host5/nic0: "},
+        {NIC_NONE, NIC_NONE, {1}, {5}, &all, "host1 -> host5: "},
+        {NIC_NONE, {3}, {1}, {7}, &all, "host1 -> nic 3: "},
+        {{3}, NIC_NONE, {1}, {7}, &all, "nic 3 -> host 7: "},
+        {NIC_NONE, NIC_NONE, {1}, {5}, NULL, "host 1 -> host 5: "},
+        {NIC_NONE, NIC_NONE, {1}, {5}, &none, "host 1 -> host 5: "},
+        {{2}, {10}, {1}, {5}, &none, "nic 2 -> nic 10: "},
+        {NIC_NONE, NIC_NONE, HOST_NONE, HOST_NONE, &all, "this host: "},
+        {NIC_NONE, NIC_NONE, {1}, HOST_NONE, &all, "host1: "},
+        {NIC_NONE, {10}, HOST_NONE, HOST_NONE, &all, "this host -> host5/nic0: "},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct finding f;
+        char text[300];
+        finding_init(&f, FINDING_PATH_DEAD, (struct mono){5});
+        f.from = cases[i].from;
+        f.to = cases[i].to;
+        f.from_host = cases[i].from_host;
+        f.to_host = cases[i].to_host;
+        finding_text(&f, cases[i].names, text, sizeof(text));
+        assert_memory_equal(text, cases[i].text, strlen(cases[i].text));
+    }
+}
+
+/* Boxes by name, by number, by address, or as good as nothing is known. */
+static void suspects_in_words(void **state)
+{
+    static const struct finding_names names = {
+        .nic = nic_name, .host = host_name, .port = port_name};
+    static const struct {
+        struct element e;
+        const char *text;
+    } cases[] = {
+        {{.kind = ELEMENT_UNKNOWN}, "unknown"},
+        {{.kind = 99}, "unknown"},
+        {{.kind = ELEMENT_HOST, .a = {PLACE_HOST, 1, {0}}}, "host1"},
+        {{.kind = ELEMENT_HOST, .a = {PLACE_HOST, 9, {0}}}, "host 9"},
+        {{.kind = ELEMENT_HOST, .a = {PLACE_HOST, UINT32_MAX, {0}}}, "host"},
+        {{.kind = ELEMENT_NIC, .a = {PLACE_NIC, 2, {0}}}, "host1/nic0 or its link"},
+        {{.kind = ELEMENT_NIC, .a = {PLACE_NIC, 9, {0}}}, "nic 9 or its link"},
+        {{.kind = ELEMENT_NIC, .a = {PLACE_NIC, UINT32_MAX, {0}}}, "nic or its link"},
+        {{.kind = ELEMENT_LEAF, .a = {PLACE_LEAF, 3, {0}}}, "leaf3"},
+        {{.kind = ELEMENT_SPINE, .a = {PLACE_SPINE, 0, {0}}}, "spine0"},
+        {{.kind = ELEMENT_ROUTER, .a = {PLACE_NONE, 4, {0}}}, "somewhere"},
+        {{.kind = ELEMENT_TRUNK, .a = {PLACE_LEAF, 3, {0}}, .b = {PLACE_SPINE, UINT32_MAX, {0}}},
+         "trunk leaf3 - spine"},
+    };
+    struct finding f;
+    char text[600];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        element_text(&cases[i].e, &names, text, sizeof(text));
+        assert_string_equal(text, cases[i].text);
+    }
+    /* the switch's port that a NIC hangs on, where somebody knows it; and a guess is told as one */
+    finding_init(&f, FINDING_LINK_ERRORS, (struct mono){5});
+    f.suspect = (struct element){.kind = ELEMENT_NIC, .a = {PLACE_NIC, 2, {0}}};
+    f.confident = 1;
+    f.advice = ADVICE_CHECK_CABLE;
+    finding_text(&f, &names, text, sizeof(text));
+    assert_non_null(strstr(text, "; suspect: host1/nic0 or its link (leaf0 port 7); check cable"));
+    f.confident = 0;
+    finding_text(&f, &names, text, sizeof(text));
+    assert_non_null(strstr(text, " or its link (leaf0 port 7) (a guess); check cable"));
+    f.suspect.a.number = 9; /* its port isn't known */
+    finding_text(&f, &names, text, sizeof(text));
+    assert_non_null(strstr(text, "; suspect: nic 9 or its link (a guess); check cable"));
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, "; suspect: nic 9 or its link (a guess); check cable"));
+    f.suspect = (struct element){.kind = ELEMENT_HOST, .a = {PLACE_HOST, 2, {0}}};
+    finding_text(&f, &names, text, sizeof(text)); /* number 2 is a host here, and has no port */
+    assert_non_null(strstr(text, "; suspect: host 2 (a guess); check cable"));
+    f.suspect.kind = ELEMENT_UNKNOWN;
+    f.advice = ADVICE_NONE;
+    finding_text(&f, &names, text, sizeof(text));
+    assert_string_equal(strstr(text, "; suspect"), "; suspect: unknown");
+    f.advice = ADVICE_CHECK_CABLE;
+    f.phase = FINDING_CLOSED; /* nothing is left to do */
+    finding_text(&f, &names, text, sizeof(text));
+    assert_string_equal(strstr(text, "; suspect"), "; suspect: unknown");
+}
+
+/* The other direction of what has a direction, and only of that. */
+static void the_other_direction(void **state)
+{
+    static const char *const words[] = {"unknown", "fine", "lossy", "dead", "unknown"};
+    char text[600], expected[64];
+
+    for (uint8_t other = 0; other < sizeof(words) / sizeof(words[0]); other++) {
+        for (uint8_t direction = DIRECTION_NONE; direction <= DIRECTION_BOTH; direction++) {
+            struct finding f = dead_path();
+            f.other = other;
+            f.direction = direction;
+            finding_text(&f, NULL, text, sizeof(text));
+            snprintf(expected, sizeof(expected), "; the other direction: %s; ", words[other]);
+            assert_int_equal(strstr(text, expected) != NULL,
+                             direction == DIRECTION_OUT || direction == DIRECTION_IN);
+            assert_int_equal(strstr(text, "the other direction") != NULL,
+                             direction == DIRECTION_OUT || direction == DIRECTION_IN);
+            assert_int_equal(strstr(text, " <-> ") != NULL, direction == DIRECTION_BOTH);
+        }
+    }
+}
+
+/* Fleet time stands in for UTC, the host's clock for both. */
+static void since_by_the_best_clock_there_is(void **state)
+{
+    struct finding f = dead_path();
+    char text[600];
+
+    f.since_utc_ns = FINDING_NO_TIME;
+    f.since_fleet_ns = 7 * NS_PER_S + 5;
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, ", since: UTC unknown (fleet time 7.000000005);"));
+    f.since_fleet_ns = FINDING_NO_TIME;
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, ", since: UTC unknown (host clock 5.000000000);"));
+    f.since_utc_ns = 86400 * NS_PER_S;
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, ", since 1970-01-02 00:00:00.000000 UTC;"));
+}
+
+/* A newer agent's kinds and advice, in the words of an older one. */
+static void numbers_of_later_versions(void **state)
+{
+    struct finding f;
+    char text[300];
+
+    assert_string_equal(finding_kind_word(FINDING_KIND_COUNT), "unknown");
+    assert_string_equal(finding_kind_word(UINT32_MAX), "unknown");
+    assert_string_equal(finding_advice_text(ADVICE_ASK_ITS_CLOCK + 1), "");
+    assert_string_equal(finding_advice_text(UINT32_MAX), "");
+    finding_init(&f, (enum finding_kind)(FINDING_KIND_COUNT + 5), (struct mono){5});
+    finding_what_text(&f, text, sizeof(text));
+    assert_memory_equal(text, "unknown finding ", 16);
+    f.rules_out = 0xffff;
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, ", clock, network; suspect: unknown"));
+    finding_init(&f, FINDING_LINK_DOWN, (struct mono){5});
+    assert_int_equal(f.suspect.a.number, UINT32_MAX); /* nothing is known of the suspect yet */
+    assert_int_equal(f.suspect.b.number, UINT32_MAX);
 }
 
 static void a_closed_one_tells_how_long(void **state)
@@ -228,6 +395,11 @@ int main(void)
         cmocka_unit_test(every_kind_has_words_and_fits_any_size),
         cmocka_unit_test(addresses_name_routers_without_numbers),
         cmocka_unit_test(what_of_every_kind),
+        cmocka_unit_test(both_ends_by_their_names),
+        cmocka_unit_test(suspects_in_words),
+        cmocka_unit_test(the_other_direction),
+        cmocka_unit_test(since_by_the_best_clock_there_is),
+        cmocka_unit_test(numbers_of_later_versions),
         cmocka_unit_test(a_closed_one_tells_how_long),
         cmocka_unit_test(days_of_the_calendar),
     };

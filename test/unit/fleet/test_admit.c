@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -270,6 +271,237 @@ static void near_paths_are_judged_by_near_ones(void **state)
     assert_in_range(said(ADMIT_SLOW)->cohort, 1000, 1120);
 }
 
+/* All paths of the cohort alike, of the host's NIC 0 sending too. */
+static void level_out(int64_t p50, int64_t p99)
+{
+    fill();
+    for (uint32_t i = 0; i < count; i++) {
+        paths[i].owd_ns_p50 = p50;
+        paths[i].owd_ns_p99 = p99;
+    }
+}
+
+static uint32_t reasons_of(uint32_t nic, bool out)
+{
+    uint32_t found = 0;
+    for (size_t i = 0; i < reason_count; i++) {
+        found += reasons[i].nic == nic && reasons[i].out == out;
+    }
+    return found;
+}
+
+/* Half again as slow as the cohort, the tail three times, and 2 and 20 us more: up to there it is well. */
+static void the_limit_itself_is_well(void **state)
+{
+    static const struct {
+        int64_t p50, p99;
+        enum admit_kind kind;
+    } cases[] = {{7000, 7000, ADMIT_WELL},
+                 {8000, 8000, ADMIT_WELL},
+                 {8001, 8001, ADMIT_SLOW},
+                 {4000, 41000, ADMIT_WELL},
+                 {4000, 41001, ADMIT_TAIL}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        level_out(4000, 7000);
+        EACH_OWN(0, true)
+        {
+            p->owd_ns_p50 = cases[i].p50;
+            p->owd_ns_p99 = cases[i].p99;
+        }
+        assert_int_equal(judge(), admit_answer_of(cases[i].kind));
+        assert_non_null(said(cases[i].kind));
+    }
+    uint32_t k = 0;
+    level_out(4000, 7000); /* only those beyond it are counted as slow */
+    EACH_OWN(0, true)
+    {
+        p->owd_ns_p50 = k++ < 5 ? 8000 : 9000;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(said(ADMIT_SLOW)->paths_bad, k - 5);
+    level_out(4000, 7000); /* what others' clocks can't tell excuses nobody */
+    EACH_OWN(0, true)
+    {
+        p->bound_ns = 100000;
+    }
+    uint32_t widest = UINT32_MAX;
+    EACH_OWN(1, true)
+    {
+        p->owd_ns_p50 = 90000;
+        widest = widest == UINT32_MAX ? (uint32_t)(p - paths) : widest;
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    paths[widest].bound_ns = 100000; /* its own can't tell: the widest of them counts */
+    assert_int_equal(judge(), ADMIT_YES);
+}
+
+static enum admit_kind dead_of(uint32_t cohort_dead, uint32_t own_dead)
+{
+    level_out(4000, 7000);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!paths[i].own && cohort_dead > 0) {
+            paths[i].answered = 0;
+            cohort_dead--;
+        }
+    }
+    EACH_OWN(0, true)
+    {
+        p->answered = own_dead > 0 ? 0 : 100;
+        own_dead -= own_dead > 0;
+    }
+    (void)judge();
+    for (size_t i = 0; i < reason_count; i++) {
+        if (reasons[i].kind == ADMIT_DEAD || reasons[i].kind == ADMIT_SHARED) {
+            assert_false(reasons[i].near);
+            return reasons[i].kind;
+        }
+    }
+    return ADMIT_WELL;
+}
+
+/* Its own: three times its cohort's share and three more, or the better half of the ways that are left to others. */
+static void how_many_dead_paths_are_its_own(void **state)
+{
+    static const struct {
+        uint32_t cohort, own;
+        enum admit_kind kind;
+    } cases[] = {
+        {0, 0, ADMIT_WELL},  {0, 1, ADMIT_DEAD},    {1, 4, ADMIT_SHARED}, /* 1 of 24: 4.5 of 12 */
+        {1, 5, ADMIT_DEAD},  {12, 8, ADMIT_SHARED},                       /* half: 9 of 12 */
+        {12, 9, ADMIT_DEAD}, {24, 12, ADMIT_DEAD},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        assert_int_equal(dead_of(cases[i].cohort, cases[i].own), cases[i].kind);
+    }
+    assert_int_equal(dead_of(0, 8), ADMIT_DEAD);
+    EACH_OWN(0, true)
+    {
+        p->owd_ns_p50 = p->answered == 0 ? 90000 : 4000; /* of a round before: says nothing now */
+    }
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_null(said(ADMIT_SLOW));
+    assert_int_equal(reasons_of(0, true), 1); /* and nobody calls it well as well */
+}
+
+static void lose(uint32_t sent, int32_t own, int32_t cohort)
+{
+    level_out(4000, 7000);
+    for (uint32_t i = 0; i < count; i++) {
+        paths[i].sent = sent;
+        paths[i].lost = paths[i].own ? 0 : cohort;
+    }
+    EACH_OWN(0, true)
+    {
+        p->lost = own;
+    }
+}
+
+/* Three lost packets, more than one in a thousand, and more than twice what others lose. */
+static void how_much_loss_is_its_own(void **state)
+{
+    lose(100, 0, 0);
+    paths[2].lost = ADMIT_LOST_MIN;
+    assert_int_equal(judge(), ADMIT_NO);
+    assert_int_equal(reason_count, 4); /* lossy, and not well as well */
+    lose(1000, 1, 0);                  /* 1000 ppm */
+    assert_int_equal(judge(), ADMIT_YES);
+    lose(999, 1, 0);
+    assert_int_equal(judge(), ADMIT_NO);
+    lose(100, 2, 1);
+    assert_int_equal(judge(), ADMIT_YES);
+    lose(100, 3, 1);
+    assert_int_equal(judge(), ADMIT_NO);
+    lose(100, 0, 0);
+    paths[2].lost = -1; /* not known */
+    assert_int_equal(judge(), ADMIT_YES);
+    paths[2].measured = false; /* and of what wasn't measured nothing is */
+    paths[2].lost = 50;
+    assert_int_equal(judge(), ADMIT_UNKNOWN);
+    assert_null(said(ADMIT_LOSSY));
+}
+
+/* How many weren't measured, which one for example, and nothing else is said of that NIC and direction. */
+static void what_is_missing_is_counted(void **state)
+{
+    static const enum admit_kind kinds[] = {ADMIT_UNMEASURED, ADMIT_TIMELESS};
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        uint32_t k = 0, first = 0;
+        fill();
+        EACH_OWN(1, false)
+        {
+            if (k == 3 || k == 5) {
+                first = k == 3 ? (uint32_t)(p - paths) : first;
+                p->measured = kinds[i] != ADMIT_UNMEASURED;
+                p->owd_ns_p50 = ADMIT_NO_DELAY;
+            }
+            k++;
+        }
+        assert_int_equal(judge(), ADMIT_UNKNOWN);
+        assert_int_equal(said(kinds[i])->paths, k);
+        assert_int_equal(said(kinds[i])->paths_bad, 2);
+        assert_int_equal(said(kinds[i])->worst, first);
+        assert_int_equal(reasons_of(1, false), 1);
+    }
+    fill(); /* nothing was sent there: that it didn't answer says nothing */
+    paths[0].sent = paths[0].answered = 0;
+    assert_int_equal(judge(), ADMIT_UNKNOWN);
+    assert_null(said(ADMIT_DEAD));
+    uint32_t k = 0, slowest = 0;
+    fill(); /* alone: what there is is told */
+    EACH_OWN(0, true)
+    {
+        p->near = true;
+        p->owd_ns_p50 += k == 6 ? 900 : 0;
+        slowest = k++ == 6 ? (uint32_t)(p - paths) : slowest;
+    }
+    assert_int_equal(judge(), ADMIT_UNKNOWN);
+    assert_int_equal(said(ADMIT_ALONE)->paths, k);
+    assert_int_equal(said(ADMIT_ALONE)->worst, slowest);
+    assert_int_equal(reasons_of(0, true), 1);
+}
+
+/* The slowest path of a NIC and direction is one of its own, by its middle and not by its tail. */
+static void well_names_its_own_slowest(void **state)
+{
+    for (int near = 0; near < 2; near++) {
+        uint32_t k = 0, slowest = 0;
+        level_out(4000, 7000);
+        for (uint32_t i = 0; i < count; i++) {
+            paths[i].near = near;
+        }
+        paths[0].owd_ns_p50 = 4900; /* another's */
+        EACH_OWN(1, true)
+        {
+            p->owd_ns_p50 = k == 4 ? 4500 : 4000;
+            p->owd_ns_p99 = k == 7 ? 9000 : 7000;
+            slowest = k++ == 4 ? (uint32_t)(p - paths) : slowest;
+        }
+        assert_int_equal(judge(), ADMIT_YES);
+        for (size_t i = 0; i < reason_count; i++) {
+            const struct admit_path *worst = &paths[reasons[i].worst];
+            assert_true(worst->own && worst->nic == reasons[i].nic && worst->out == reasons[i].out);
+            if (reasons[i].nic == 1 && reasons[i].out) {
+                assert_int_equal(reasons[i].worst, slowest);
+            }
+        }
+    }
+}
+
+static void no_more_reasons_than_there_is_room_for(void **state)
+{
+    fill();
+    memset(reasons, 0x55, sizeof(reasons));
+    const struct admit_reason untouched = reasons[1];
+    paths[count - 1].measured = false;
+    EACH_OWN(1, true)
+    {
+        p->answered = 0;
+    }
+    assert_int_equal(admit_judge(paths, count, 2, scratch, reasons, 1, &reason_count), ADMIT_NO);
+    assert_int_equal(reason_count, 1);
+    assert_memory_equal(&reasons[1], &untouched, sizeof(untouched));
+}
+
 static void a_dead_path_is_a_no(void **state)
 {
     fill();
@@ -321,6 +553,12 @@ int main(void)
         cmocka_unit_test(loss_counts_beside_the_cohorts),
         cmocka_unit_test(the_worst_path_is_named),
         cmocka_unit_test(near_paths_are_judged_by_near_ones),
+        cmocka_unit_test(the_limit_itself_is_well),
+        cmocka_unit_test(how_many_dead_paths_are_its_own),
+        cmocka_unit_test(how_much_loss_is_its_own),
+        cmocka_unit_test(what_is_missing_is_counted),
+        cmocka_unit_test(well_names_its_own_slowest),
+        cmocka_unit_test(no_more_reasons_than_there_is_room_for),
         cmocka_unit_test(a_dead_path_is_a_no),
         cmocka_unit_test(what_nobody_measured_is_unknown),
     };

@@ -39,6 +39,20 @@ static void who_waits_in_the_network_says_so(void **state)
     assert_int_equal(blame_judge(&s), BLAME_NOT);
 }
 
+/* Longer between hosts than at both of them together. */
+static void what_waits_at_the_ends_is_not_the_network(void **state)
+{
+    struct blame_signals s = quiet;
+    s.floor_ns = 0;
+    s.network_ns = BLAME_WAIT_NS;
+    s.sender_ns = s.receiver_ns = BLAME_WAIT_NS / 2 - 1;
+    assert_int_equal(blame_judge(&s), BLAME_LOADED);
+    s.sender_ns = s.receiver_ns = BLAME_WAIT_NS / 2;
+    assert_int_equal(blame_judge(&s), BLAME_NOT);
+    s.sender_ns = s.receiver_ns = BLAME_WAIT_NS * 2 / 3;
+    assert_int_equal(blame_judge(&s), BLAME_NOT);
+}
+
 static void a_lane_that_it_took_is_evidence(void **state)
 {
     struct blame_signals s = quiet;
@@ -74,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quiet_network_is_innocent),
         cmocka_unit_test(who_waits_in_the_network_says_so),
+        cmocka_unit_test(what_waits_at_the_ends_is_not_the_network),
         cmocka_unit_test(a_lane_that_it_took_is_evidence),
         cmocka_unit_test(what_is_not_known_is_not_no),
     };

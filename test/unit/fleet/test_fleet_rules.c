@@ -32,6 +32,9 @@ static void takes_each_once_in_order(void **state)
     assert_int_equal(missing, 3);
     assert_int_equal(report_judge(&c, 8, 5, 3, NULL), REPORT_AHEAD);
     assert_int_equal(report_judge(&c, 8, 1, 1, &missing), REPORT_TAKE);
+    struct report_cursor late = {.stream = 7, .number = 6}; /* a new stream, its first ones gone */
+    assert_int_equal(report_judge(&late, 9, 5, 5, &missing), REPORT_TAKE_GAP);
+    assert_int_equal(missing, 4);
     assert_int_equal(report_judge(&c, 0, 1, 1, NULL), REPORT_BAD);
     assert_int_equal(report_judge(&c, 8, 0, 0, NULL), REPORT_BAD);
     assert_int_equal(report_judge(&c, 8, 1, 2, NULL), REPORT_BAD);
@@ -71,14 +74,21 @@ static void silence_is_never_health(void **state)
     const struct {
         int64_t age_ms;
         enum freshness expected;
-    } cases[] = {{0, FRESHNESS_LIVE},     {5999, FRESHNESS_LIVE},   {6001, FRESHNESS_LATE},
-                 {29999, FRESHNESS_LATE}, {30001, FRESHNESS_STALE}, {9000000, FRESHNESS_STALE}};
+    } cases[] = {{0, FRESHNESS_LIVE},     {6000, FRESHNESS_LIVE},   {6001, FRESHNESS_LATE},
+                 {30000, FRESHNESS_LATE}, {30001, FRESHNESS_STALE}, {9000000, FRESHNESS_STALE}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(
             freshness_of(mono_add(heard, span_ms(cases[i].age_ms)), heard, beat, report),
             cases[i].expected);
     }
     assert_int_equal(freshness_of((struct mono){5}, MONO_NEVER, beat, report), FRESHNESS_NEVER);
+    /* a beat that is slower than the reports: three of it may be missed all the same */
+    assert_int_equal(freshness_of(mono_add(heard, span_ms(30000)), heard, report, beat),
+                     FRESHNESS_LIVE);
+    assert_int_equal(freshness_of(mono_add(heard, span_ms(30001)), heard, report, beat),
+                     FRESHNESS_STALE);
+    assert_string_equal(freshness_word((enum freshness)(FRESHNESS_STALE + 1)), "never");
+    assert_string_equal(health_word((enum health)(HEALTH_BAD + 1)), "unknown");
     struct health_facts f = {.freshness = FRESHNESS_LIVE, .reported = true, .clock_synced = true};
     assert_int_equal(health_of(&f), HEALTH_OK);
     f.findings = 1;
@@ -159,6 +169,37 @@ static void a_level_is_met_or_broken_or_unknown(void **state)
     assert_int_equal(round_of(&s, 92, -1), LEVEL_UNKNOWN); /* silence is never health */
     assert_int_equal(s.unmeasured, 2);
     assert_int_equal(round_of(&s, 93, 94000), LEVEL_BROKEN);
+}
+
+/* Which paths, how many, and the one that is named; nothing lost and no hop are values like others. */
+static void a_round_of_a_level_is_told(void **state)
+{
+    static const struct level level = {.kind = LEVEL_LOSS, .limit = 100, .hold = {0}};
+    static const struct level_path paths[] = {
+        {1, 2, 7640, 0}, {3, 4, 7641, 101}, {5, 6, 7642, 101}, {7, 8, 7643, -1}};
+    static const bool beyond[] = {false, true, true, false};
+    struct level_state s = {0};
+    level_begin(&s);
+    for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
+        assert_int_equal(level_add(&s, &level, &paths[i]), beyond[i]);
+    }
+    assert_true(level_end(&s, &level, (struct mono){1}));
+    assert_int_equal(s.verdict, LEVEL_BROKEN);
+    assert_int_equal(s.paths, 4);
+    assert_int_equal(s.unmeasured, 1);
+    assert_int_equal(s.beyond, 2);
+    assert_int_equal(s.worst_from, 3); /* the first of equals, in each round the same */
+    assert_int_equal(s.worst_to, 4);
+    assert_int_equal(s.worst_port, 7641);
+    assert_false(level_end(&s, &level, (struct mono){2})); /* no news */
+    assert_int_equal(s.since.ns, 1);
+    level_begin(&s);
+    assert_false(level_add(&s, &level, &paths[0]));
+    assert_true(level_end(&s, &level, (struct mono){3}));
+    assert_int_equal(s.verdict, LEVEL_MET); /* nothing was lost */
+    assert_int_equal(s.paths, 1);
+    assert_int_equal(s.unmeasured, 0);
+    assert_int_equal(s.worst, 0);
 }
 
 static enum rollout_verdict judge(struct rollout_facts facts)
@@ -265,6 +306,27 @@ static void a_member_is_what_agents_take(void **state)
     refuse(nic, "interface");
 }
 
+/* What the operator reads: what was expected, and what was found as far as it prints. */
+static void a_refusal_tells_what_was_found(void **state)
+{
+    static const uint8_t good4[4] = {10, 0, 0, 1};
+    char words[MEMBER_WORDS_SIZE];
+    struct member_nic nic = {.interface = "a ~\x7f\x1b", .leaf = "", .address4 = good4};
+    assert_false(member_nic_good(&nic, words));
+    assert_string_equal(words,
+                        "expected an interface of 1 to 15 of [A-Za-z0-9._-@+:], found 'a ~?\?'");
+    nic = (struct member_nic){
+        .interface = "eth0",
+        .leaf = "0123456789012345678901234567890123456789 and much more than an operator reads",
+        .address4 = good4};
+    assert_false(member_nic_good(&nic, words));
+    assert_string_equal(words, "NIC eth0: expected a leaf of 1 to 63 of [A-Za-z0-9._-@+:], found "
+                               "'0123456789012345678901234567890123456789'");
+    nic.leaf = "rack12";
+    assert_true(member_nic_good(&nic, words));
+    assert_string_equal(words, ""); /* nothing is wrong any more */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +336,8 @@ int main(void)
         cmocka_unit_test(delays_keep_their_order_and_size),
         cmocka_unit_test(canaries_decide),
         cmocka_unit_test(a_member_is_what_agents_take),
+        cmocka_unit_test(a_refusal_tells_what_was_found),
+        cmocka_unit_test(a_round_of_a_level_is_told),
         cmocka_unit_test(a_level_is_met_or_broken_or_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,122 @@ static void ten_thousand_flaps_count_by_the_minute(void **state)
     assert_int_equal(report(end + 3 * 86400 * NS_PER_S).downs, 10001);
 }
 
+/* Minutes without flaps push the old ones out; and a minute may hold more than are remembered. */
+static void minutes_without_flaps_pass_too(void **state)
+{
+    start();
+    for (int minute = 0; minute < 100; minute++) {
+        look((minute * 60 + 30) * NS_PER_S, true, 100);
+    }
+    assert_int_equal(report((100 * 60 + 40) * NS_PER_S).flaps_hour, 5900);
+    assert_int_equal(report((109 * 60 + 40) * NS_PER_S).flaps_hour, 5000);
+    start();
+    look(10 * NS_PER_S, true, 5000);
+    assert_int_equal(report(15 * NS_PER_S).flaps_minute, 5000);
+    assert_int_equal(report(15 * NS_PER_S).flaps_hour, 5000);
+}
+
+/* Each up that followed a down is counted, too, as the kernel does. */
+static void ups_are_counted_with_the_downs(void **state)
+{
+    static const struct {
+        bool carrier;
+        uint32_t downs;
+        uint64_t downs_after, ups_after;
+    } looks[] = {
+        {true, 3, 3, 3},   /* three times gone and back between two looks */
+        {false, 1, 4, 3},  /* gone */
+        {false, 2, 6, 5},  /* back twice, and gone again */
+        {true, 0, 6, 6},   /* back */
+        {false, 3, 9, 8},  /* gone, back, gone, back, gone */
+        {true, 2, 11, 11}, /* back, and twice more */
+    };
+
+    start();
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+        const int64_t at = (int64_t)(i + 1) * NS_PER_S;
+        look(at, looks[i].carrier, looks[i].downs);
+        assert_int_equal(report(at).downs, looks[i].downs_after);
+        assert_int_equal(report(at).ups, looks[i].ups_after);
+    }
+}
+
+/* Drivers that don't count, and devices made anew between two looks, which count from 0. */
+static void downs_without_the_kernels_count(void **state)
+{
+    start();
+    look(NS_PER_S, false, 0); /* the carrier goes, the count stays */
+    assert_int_equal(report(NS_PER_S).downs, 1);
+    look(2 * NS_PER_S, true, 0);
+    assert_int_equal(report(2 * NS_PER_S).downs, 1);
+    facts.carrier_down_count = 2; /* of 5: another device; the old one went, this one did twice */
+    look(3 * NS_PER_S, true, 0);
+    assert_int_equal(report(3 * NS_PER_S).downs, 4);
+    look(4 * NS_PER_S, false, 1);
+    facts.carrier_down_count = 2; /* it was down already */
+    look(5 * NS_PER_S, false, 0);
+    assert_int_equal(report(5 * NS_PER_S).downs, 7);
+}
+
+/* Down and up again within the two seconds: nothing lasts, and nothing is said later. */
+static void a_short_down_of_a_flapping_port_is_not_said(void **state)
+{
+    start();
+    look(NS_PER_S, true, 9);
+    drain();
+    look(10 * NS_PER_S, false, 1);
+    look(11 * NS_PER_S, true, 0);
+    link_tick(port, (struct mono){15 * NS_PER_S});
+    drain();
+    assert_int_equal(drained[LINK_MESSAGE_DOWN], 0);
+}
+
+/* Half of the limit is calm. */
+static void half_the_limit_is_calm(void **state)
+{
+    start();
+    look(NS_PER_S, true, 5);
+    look(30 * NS_PER_S, true, 4);
+    drain();
+    link_tick(port, (struct mono){90 * NS_PER_S});
+    assert_true(link_deadline(port).ns > 90 * NS_PER_S); /* looked at, not to be looked at again */
+    link_tick(port, (struct mono){3601 * NS_PER_S});     /* four of eight are left */
+    assert_int_equal(last_of(LINK_MESSAGE_CALM).numbers[0], 4);
+}
+
+/* An agent that starts late: times are of its start, not of the host's. */
+static void times_begin_with_the_agent(void **state)
+{
+    const int64_t begin = 5000 * NS_PER_S;
+
+    link_free(port);
+    port = link_new(0, (struct mono){begin});
+    assert_int_equal(report(begin).since.ns, begin);
+    facts = (struct link_facts){.present = 1, .carrier = 1, .at = {begin}};
+    link_on_facts(port, (struct mono){begin}, &facts);
+    facts.rx_errors = 10;
+    look(begin + 3 * NS_PER_S, true, 0);
+    const struct link_message m = last_of(LINK_MESSAGE_ERRORS);
+    assert_int_equal(m.since.ns, begin);
+    assert_int_equal(m.numbers[1], 4);
+}
+
+/* A device that is gone has no errors, and isn't well for that. */
+static void errors_of_what_is_gone_do_not_end(void **state)
+{
+    start();
+    facts.rx_errors = 100;
+    look(NS_PER_S, true, 0);
+    facts.present = 0;
+    link_on_facts(port, (struct mono){2 * NS_PER_S}, &facts);
+    drain();
+    for (int minute = 1; minute < 5; minute++) {
+        link_tick(port, (struct mono){minute * 60 * NS_PER_S + NS_PER_S});
+    }
+    drain();
+    assert_int_equal(drained[LINK_MESSAGE_ERRORS_END], 0);
+}
+
 static void calm_ends_it_and_it_may_begin_again(void **state)
 {
     start();
@@ -400,6 +516,13 @@ int main(void)
         cmocka_unit_test(errors_while_down_and_drops_are_not),
         cmocka_unit_test(the_windows_slide),
         cmocka_unit_test(ten_thousand_flaps_count_by_the_minute),
+        cmocka_unit_test(minutes_without_flaps_pass_too),
+        cmocka_unit_test(ups_are_counted_with_the_downs),
+        cmocka_unit_test(downs_without_the_kernels_count),
+        cmocka_unit_test(a_short_down_of_a_flapping_port_is_not_said),
+        cmocka_unit_test(half_the_limit_is_calm),
+        cmocka_unit_test(times_begin_with_the_agent),
+        cmocka_unit_test(errors_of_what_is_gone_do_not_end),
         cmocka_unit_test(calm_ends_it_and_it_may_begin_again),
         cmocka_unit_test(what_changed_is_told_whole),
         cmocka_unit_test(the_oldest_messages_give_way),

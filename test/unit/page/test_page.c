@@ -63,6 +63,7 @@ static void never_backwards(double correction_ns, uint64_t seed)
             const double off = (double)(r.estimate_ns - c - line.x_ns) - line_value(&line, c);
             assert_true(r.estimate_ns >= shown);
             assert_true(fabs(off) <= maker.page.terms.h_ns - 5000 + 1.5);
+            assert_true(fabs(off) <= (double)r.statistical_ns + 1.5);
             shown = r.estimate_ns;
         }
         now = next;
@@ -169,20 +170,30 @@ static void lines_far_apart_slew_or_raise_the_epoch(void **state)
         old.page.terms.magic = CLOCK_PAGE_MAGIC;
         page_maker_init(&maker);
         page_maker_resume(&maker, &old.page.terms);
+        if (meets) { /* what the old page's readers saw last */
+            shown = clock_page_at(&old.page.terms, now, now).estimate_ns;
+        }
         terms.line.x_ns += aparts[i];
         for (int64_t t = now; t < now + 4 * NS_PER_S; t += 25 * NS_PER_MS) {
             terms.line.r.ns = terms.line.until.ns = t;
             page_maker_update(&maker, &terms, (struct mono){t});
             maker.page.terms.magic = CLOCK_PAGE_MAGIC;
             assert_int_equal(maker.page.terms.epoch, terms.epoch + !meets);
+            assert_true(maker.page.terms.since == now); /* stamps since then have a time */
             for (int64_t c = t + PAGE_LEAD_NS; c < t + 25 * NS_PER_MS; c += 999983) {
                 const struct clock_page_reading r = clock_page_at(&maker.page.terms, c, c);
+                if (r.status == CLOCK_PAGE_UNKNOWN) {
+                    continue; /* the bound is too wide to be of use */
+                }
                 assert_true(r.estimate_ns >= shown);
                 assert_true(llabs(r.estimate_ns - c - terms.line.x_ns) <= r.hard_ns);
                 shown = r.estimate_ns;
             }
         }
         assert_true(llabs(shown - (now + 4 * NS_PER_S) - terms.line.x_ns) < 30 * NS_PER_MS);
+        const int64_t end = now + 4 * NS_PER_S;
+        assert_true(llabs(clock_page_at(&maker.page.terms, end, end).estimate_ns - end -
+                          terms.line.x_ns) < 1000); /* they have met */
         if (!meets) {
             struct page_maker third;
 
@@ -195,6 +206,179 @@ static void lines_far_apart_slew_or_raise_the_epoch(void **state)
             assert_int_equal(third.page.terms.epoch, terms.epoch + 1);
         }
     }
+}
+
+/* Each of what makes a line is looked at: who sees an older line in a newer one shows a time that is off. */
+static void another_line_is_followed(void **state)
+{
+    for (int what = 0; what < 8; what++) {
+        const double sign = what % 2 == 0 ? 1 : -1;
+        struct page_maker maker;
+        struct clock_line line = {
+            .r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .x_fraction = 0.5, .until = {NS_PER_S}};
+        struct clock_terms terms = terms_of(&line);
+        const int64_t now = NS_PER_S + 50 * NS_PER_MS, met = now + 2 * PAGE_MEET_NS;
+        page_maker_init(&maker);
+        page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+        terms.line.x_ns += what / 2 == 0 ? (int64_t)sign * 1000 : 0;
+        terms.line.x_fraction += what / 2 == 1 ? 0.4 * sign : 0;
+        terms.line.y += what / 2 == 2 ? 1e-6 * sign : 0;
+        if (what / 2 == 3) { /* it slews on for longer; the end of the slew is not where it was */
+            terms.line.slew = 1e-6 * sign;
+            terms.line.until.ns = NS_PER_S + 20 * NS_PER_MS;
+        }
+        const struct linear_map before = maker.page.terms.map;
+        page_maker_update(&maker, &terms, (struct mono){now});
+        maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+        assert_memory_not_equal(&before, &maker.page.terms.map, sizeof(before));
+        const double off = (double)(clock_page_at(&maker.page.terms, met, met).estimate_ns - met -
+                                    terms.line.x_ns) -
+                           line_value(&terms.line, met);
+        assert_true(fabs(off) <= 1.5);
+    }
+}
+
+/* A first page shows the clock's line as it is: it slews, and ends to. */
+static void a_first_page_slews_as_the_clock_does(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S},
+                              .x_ns = 5 * NS_PER_S,
+                              .y = 20e-6,
+                              .slew = 500e-6,
+                              .until = {NS_PER_S + 80 * NS_PER_MS}};
+    const struct clock_terms terms = terms_of(&line);
+
+    page_maker_init(&maker);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+    for (int64_t c = NS_PER_S; c < NS_PER_S + 200 * NS_PER_MS; c += NS_PER_MS) {
+        const int64_t f = clock_page_at(&maker.page.terms, c, c).estimate_ns;
+        assert_true(fabs((double)(f - c - line.x_ns) - line_value(&line, c)) <= 1.5);
+    }
+}
+
+/* A page that is on the clock's line stays on it, however long the clock slews. */
+static void a_long_slew_is_followed(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+    const int64_t now = NS_PER_S + 100 * NS_PER_MS;
+
+    page_maker_init(&maker);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    line.r.ns = now;
+    line.slew = 500e-6;
+    line.until.ns = now + 2 * NS_PER_S;
+    terms = terms_of(&line);
+    page_maker_update(&maker, &terms, (struct mono){now});
+    maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+    for (int64_t c = now + PAGE_LEAD_NS; c < now + 3 * NS_PER_S; c += 10 * NS_PER_MS) {
+        const int64_t f = clock_page_at(&maker.page.terms, c, c).estimate_ns;
+        /* nothing is slewed during the lead: 100 ns */
+        assert_true(fabs((double)(f - c - line.x_ns) - line_value(&line, c)) <= 101.5);
+    }
+}
+
+/* The agent before may have been joining two lines when it ended: the next one goes on from wherever that was. */
+static void a_restart_goes_on_amid_a_join(void **state)
+{
+    static const int64_t after_ms[] = {1, 20, 100, 149, 160, 400};
+
+    for (size_t i = 0; i < ARRAY_COUNT(after_ms); i++) {
+        struct page_maker old, maker;
+        struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+        struct clock_terms terms = terms_of(&line);
+        const int64_t joined = 2 * NS_PER_S, now = joined + after_ms[i] * NS_PER_MS;
+        const int64_t from = now + PAGE_LEAD_NS;
+        page_maker_init(&old);
+        page_maker_update(&old, &terms, (struct mono){NS_PER_S});
+        terms.line.x_ns -= 200000;
+        page_maker_update(&old, &terms, (struct mono){joined});
+        old.page.terms.magic = CLOCK_PAGE_MAGIC;
+
+        page_maker_init(&maker);
+        page_maker_resume(&maker, &old.page.terms);
+        page_maker_update(&maker, &terms, (struct mono){now});
+        maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+        for (int64_t c = now; c <= from; c += 50000) {
+            assert_true(llabs(clock_page_at(&maker.page.terms, c, c).estimate_ns -
+                              clock_page_at(&old.page.terms, c, c).estimate_ns) <= 1);
+        }
+    }
+}
+
+/* What an earlier agent showed is owed once: a clock that lost its time and found it again shows its own. */
+static void the_old_page_is_owed_once(void **state)
+{
+    struct page_maker old, maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+
+    page_maker_init(&old);
+    page_maker_update(&old, &terms, (struct mono){NS_PER_S});
+    old.page.terms.magic = CLOCK_PAGE_MAGIC;
+    page_maker_init(&maker);
+    page_maker_resume(&maker, &old.page.terms);
+    terms.line.x_ns += 50000;
+    page_maker_update(&maker, &terms, (struct mono){2 * NS_PER_S});
+    terms.status = CLOCK_UNKNOWN;
+    page_maker_update(&maker, &terms, (struct mono){3 * NS_PER_S});
+    terms.status = CLOCK_SYNCED;
+    page_maker_update(&maker, &terms, (struct mono){4 * NS_PER_S});
+    maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+    assert_int_equal(maker.page.terms.epoch, 1);
+    assert_true(clock_page_at(&maker.page.terms, 4 * NS_PER_S, 4 * NS_PER_S).estimate_ns ==
+                4 * NS_PER_S + terms.line.x_ns);
+}
+
+/* Too fast for a reader's arithmetic: no line is bent that far, the epoch is raised instead. */
+static void no_line_is_bent_beyond_what_readers_take(void **state)
+{
+    for (int sign = -1; sign <= 1; sign += 2) {
+        struct page_maker maker;
+        struct clock_line line = {
+            .r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .y = sign * 2000e-6, .until = {NS_PER_S}};
+        struct clock_terms terms = terms_of(&line);
+        page_maker_init(&maker);
+        page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+        terms.line.x_ns += sign * 600000; /* within 150 ms: 4,000 ppm more */
+        page_maker_update(&maker, &terms, (struct mono){NS_PER_S + NS_PER_MS});
+        assert_true(linear_map_valid(&maker.page.terms.line));
+        assert_int_equal(maker.page.terms.epoch, 2);
+    }
+}
+
+/* A fleet of one has nobody to differ from: its bound is 0 and known. */
+static void a_bound_of_zero_is_a_bound(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+
+    page_maker_init(&maker);
+    assert_true(maker.page.terms.void_after == INT64_MAX);
+    assert_true(maker.page.terms.guard == INT64_MAX);
+    terms.h_ns = 0;
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    assert_int_equal(maker.page.terms.status, CLOCK_PAGE_SYNCED);
+    terms.h_ns = -1;
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    assert_int_equal(maker.page.terms.status, CLOCK_PAGE_UNKNOWN);
+}
+
+/* A fraction may have been rounded up to a whole nanosecond, and a line that no longer slews has one piece. */
+static void lines_as_integers(void **state)
+{
+    struct clock_line line = {
+        .r = {NS_PER_S}, .x_ns = 5, .x_fraction = 1, .slew = 1e-3, .until = {NS_PER_S}};
+    struct linear_map slewing, after;
+
+    page_line_maps(&line, &slewing, &after);
+    assert_int_equal(slewing.x, 6);
+    assert_int_equal(slewing.x_fraction, 0);
+    assert_memory_equal(&slewing, &after, sizeof(slewing));
 }
 
 static void a_guard_pass_keeps_the_line(void **state)
@@ -303,6 +487,14 @@ int main(void)
         cmocka_unit_test(a_new_epoch_starts_afresh),
         cmocka_unit_test(a_restart_goes_on_from_the_old_page),
         cmocka_unit_test(lines_far_apart_slew_or_raise_the_epoch),
+        cmocka_unit_test(another_line_is_followed),
+        cmocka_unit_test(a_first_page_slews_as_the_clock_does),
+        cmocka_unit_test(a_long_slew_is_followed),
+        cmocka_unit_test(a_restart_goes_on_amid_a_join),
+        cmocka_unit_test(the_old_page_is_owed_once),
+        cmocka_unit_test(no_line_is_bent_beyond_what_readers_take),
+        cmocka_unit_test(a_bound_of_zero_is_a_bound),
+        cmocka_unit_test(lines_as_integers),
         cmocka_unit_test(a_guard_pass_keeps_the_line),
         cmocka_unit_test(page_and_terms_tell_one_bound),
         cmocka_unit_test(a_set_realtime_is_on_the_page),
