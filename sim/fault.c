@@ -231,6 +231,7 @@ static void host_fault(struct world *w, const struct scenario_fault *f, int host
     case FAULT_LIAR:
         h->lie = on ? f : NULL;
         h->lie_since = w->now;
+        h->frozen_known = false;
         break;
     case FAULT_ANCHOR_LOST:
         h->anchor = !on && host < w->scenario->clocks.anchors;

@@ -408,6 +408,8 @@ static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
         send->probe.settled = true;
         send->probe.state = PROBE_TRACK;
         break;
+    default: /* only in bytes */
+        break;
     }
     send->probe.map.map.x += by;
 }
@@ -462,7 +464,8 @@ static void launch(struct world *w, int host, const struct mesh_send *send, int6
     p->sent = sent;
     p->receive = (struct node_receive){.probe = send->probe};
     p->encoded = false;
-    if (w->scenario->wire || w->hosts[peer].version < PROBE_VERSION) {
+    if (w->scenario->wire || w->hosts[peer].version < PROBE_VERSION ||
+        world_lies_in_field(&w->hosts[host])) {
         world_wire(w, i, peer);
     } else {
         world_launch(w, i);
@@ -482,7 +485,7 @@ static void send_one(struct world *w, int host, struct mesh_send *send, int64_t 
     *at = *at > nic->tx_free ? *at : nic->tx_free; /* behind what the NIC sends already */
     nic->tx_free = *at + (int64_t)(PROBE_WIRE_BYTES * 8000.0 / w->scenario->fabric.link_mbps);
     *first = *at;
-    if (h->lie != NULL) {
+    if (h->lie != NULL && !world_lies_in_field(h)) {
         lie(w, h, send);
     }
     if (h->version < PROBE_VERSION) {

@@ -4,6 +4,7 @@
 
 #include "base/prng.h"
 #include "base/time.h"
+#include "wire/probe_field.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -264,6 +265,17 @@ static void draw_lie(struct prng *p, struct scenario_fault *x)
 {
     const int sign = chance(p, 0.5) ? 1 : -1;
 
+    if (chance(p, 0.6)) { /* in any field that a peer can send */
+        static const int ways[] = {LIE_RANDOM,    LIE_COLLUDING, LIE_DRIFTING,
+                                   LIE_TWO_FACED, LIE_FROZEN,    LIE_ENDS};
+        x->field = pick(p, 0, PROBE_FIELD_COUNT - 1);
+        x->lie = (enum scenario_lie)one_of(p, ways, ARRAY_COUNT(ways));
+        const double most = pow(2, fmin(40, 8.0 * probe_fields[x->field].size - 1));
+        if (x->lie < LIE_FROZEN) {
+            x->amount = (int64_t)rounded(spread(p, 1, most)) * sign;
+        }
+        return;
+    }
     x->lie = (enum scenario_lie)pick(p, 0, LIE_OLDEST);
     x->size_ns = (int64_t)rounded(spread(p, 30, 1e8));
     if (x->lie == LIE_DRIFTING) {

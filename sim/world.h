@@ -51,6 +51,8 @@ struct world_host {
     int64_t suspended_ns;  /* to be told */
     const struct scenario_fault *lie;
     int64_t lie_since;
+    uint64_t frozen; /* what it sent first since */
+    bool frozen_known;
     int version;
     bool anchor;
     int held;      /* faults that keep its agent from starting */
@@ -121,6 +123,8 @@ enum world_event {
     WORLD_START, /* subject: host: an agent starts */
     WORLD_EVERY, /* subject: fault: its next turn */
 };
+/* A lie in a field of the packet, which only its bytes can hold. */
+bool world_lies_in_field(const struct world_host *h);
 /* Through the codec: encoded by the sender, decoded with the receiver's keys and version; then launched. */
 void world_wire(struct world *w, uint32_t packet, int receiver);
 void world_found(struct world *w, int host, const struct finding *finding);

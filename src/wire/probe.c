@@ -107,6 +107,12 @@ static void put_anchor(uint8_t *at, const struct probe_anchor *anchor)
     le32_put(at + 16, anchor->age_ms);
 }
 
+void probe_seal(uint8_t bytes[static PROBE_SIZE], const struct probe_key *key)
+{
+    le32_put(bytes + 12, key->id);
+    crypto_shorthash_siphashx24(bytes + TAG_OFFSET, bytes, LENGTH, key->bytes);
+}
+
 void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
                   const struct probe_key *key)
 {
@@ -126,7 +132,6 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
                          (probe->tight ? STATE_TIGHT : 0) | (probe->core ? STATE_CORE : 0));
     bytes[7] = (uint8_t)((probe->path & PROBE_PATH_MAX) | (probe->second ? PATH_SECOND : 0));
     le16_put(bytes + 8, LENGTH);
-    le32_put(bytes + 12, key->id);
     le32_put(bytes + 16, probe->src.index);
     le32_put(bytes + 20, probe->dst.index);
     le64_put(bytes + 24, probe->timeline);
@@ -153,7 +158,7 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
     le32_put(bytes + 136, probe->received);
     bytes[142] = probe->wanted;
     bytes[143] = probe->dead;
-    crypto_shorthash_siphashx24(bytes + TAG_OFFSET, bytes, LENGTH, key->bytes);
+    probe_seal(bytes, key);
 }
 
 /* -- decode

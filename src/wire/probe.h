@@ -188,6 +188,9 @@ enum probe_error {
 void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
                   const struct probe_key *key);
 
+/* Key id and tag anew, over bytes that somebody changed since: what a host that holds the key could send. */
+void probe_seal(uint8_t bytes[static PROBE_SIZE], const struct probe_key *key);
+
 /* Checks and reads. keys: those that are valid now, at most a few. *ret only set on PROBE_OK. */
 MUST_CHECK enum probe_error probe_decode(const uint8_t *bytes, size_t size,
                                          const struct probe_key *keys, size_t key_count,

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "sim/swarm.h"
+#include "wire/probe_field.h"
 
 #define DRAWN 300
 
@@ -59,11 +60,11 @@ static void the_whole_space_is_drawn(void **state)
 {
     struct scenario *s = calloc(1, sizeof(*s));
     unsigned kinds[FAULT_KINDS] = {0}, traffic[TRAFFIC_STANDING + 1] = {0},
-             lies[LIE_OLDEST + 1] = {0};
+             lies[LIE_ENDS + 1] = {0}, fields[PROBE_FIELD_COUNT] = {0};
     int hosts_most = 0, nics_most = 0, abstract = 0, rail = 0, nic_stamps = 0, classless = 0;
     (void)state;
 
-    for (uint64_t seed = 1; seed <= 3000; seed++) {
+    for (uint64_t seed = 1; seed <= 20000; seed++) {
         swarm_draw(seed, s);
         hosts_most = s->fabric.hosts > hosts_most ? s->fabric.hosts : hosts_most;
         nics_most = s->fabric.nics_per_host > nics_most ? s->fabric.nics_per_host : nics_most;
@@ -73,7 +74,8 @@ static void the_whole_space_is_drawn(void **state)
         classless += !s->fabric.probe_class;
         for (int i = 0; i < s->fault_count; i++) {
             kinds[s->fault[i].kind]++;
-            lies[s->fault[i].kind == FAULT_LIAR ? s->fault[i].lie : LIE_RANDOM]++;
+            lies[s->fault[i].lie] += s->fault[i].kind == FAULT_LIAR;
+            fields[s->fault[i].field] += s->fault[i].kind == FAULT_LIAR;
         }
         for (int i = 0; i < s->traffic_count; i++) {
             traffic[s->traffic[i].kind]++;
@@ -88,8 +90,11 @@ static void the_whole_space_is_drawn(void **state)
     for (int i = 0; i <= TRAFFIC_STANDING; i++) {
         assert_true(traffic[i] > 100);
     }
-    for (int i = 0; i <= LIE_OLDEST; i++) {
+    for (int i = 0; i <= LIE_ENDS; i++) {
         assert_true(lies[i] > 10);
+    }
+    for (int i = 0; i < PROBE_FIELD_COUNT; i++) {
+        assert_true(fields[i] > 0);
     }
     free(s);
 }

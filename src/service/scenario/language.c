@@ -3,6 +3,9 @@
 #include "service/scenario/fields.h"
 
 #include "base/time.h"
+#include "wire/probe_field.h"
+
+#include <string.h>
 
 /* ---- fabric, clocks ---- */
 static const char *const network_words[] = {"fabric", "abstract", NULL};
@@ -83,8 +86,8 @@ const size_t scenario_traffic_field_count = ARRAY_COUNT(scenario_traffic_fields)
 
 /* ---- faults ---- */
 static const char *const direction_words[] = {"both", "up", "down", NULL};
-static const char *const lie_words[] = {"random",    "colluding", "drifting",
-                                        "two-faced", "oldest",    NULL};
+static const char *const lie_words[] = {"random", "colluding", "drifting", "two-faced",
+                                        "oldest", "frozen",    "ends",     NULL};
 #define FAULT(member) offsetof(struct scenario_fault, member)
 const struct field scenario_fault_fields[] = {
     {"target", FIELD_TARGET, FAULT(target)},
@@ -100,6 +103,8 @@ const struct field scenario_fault_fields[] = {
     {"lie", FIELD_CHOICE, FAULT(lie), .choices = lie_words},
     {"size", FIELD_SPAN, FAULT(size_ns), -1e16, 1e16},
     {"rate_ppb", FIELD_NUMBER, FAULT(rate_ppb), -1e6, 1e6},
+    {"field", FIELD_CHOICE, FAULT(field), .choices = probe_field_names},
+    {"amount", FIELD_BYTES, FAULT(amount), -9e18, 9e18},
     {"count", FIELD_INT, FAULT(count), 1, 1000000},
     {"down", FIELD_SPAN, FAULT(down_ns), 1, SPAN_MAX},
     {"up", FIELD_SPAN, FAULT(up_ns), 1, SPAN_MAX},
@@ -205,4 +210,7 @@ void scenario_fault_init(struct scenario_fault *f)
                                  .turn_ns = 100 * NS_PER_MS,
                                  .every_ns = 100 * NS_PER_MS,
                                  .target = {.kind = TARGET_NONE, .path = -1}};
+    while (strcmp(probe_field_names[f->field], "map_x") != 0) {
+        f->field++;
+    }
 }

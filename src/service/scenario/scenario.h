@@ -185,11 +185,13 @@ enum scenario_direction {
     TOWARDS_DOWN, /* nic: towards the host; trunk: spine to leaf */
 };
 enum scenario_lie {
-    LIE_RANDOM,    /* another value in each probe, ± size_ns */
+    LIE_RANDOM,    /* another value in each probe, ± size_ns (or amount, where a field is given) */
     LIE_COLLUDING, /* all liars of one mind: + size_ns */
     LIE_DRIFTING,  /* + rate_ppb, up to size_ns: stays inside the gate */
     LIE_TWO_FACED, /* + size_ns to half of the peers, - size_ns to the others */
     LIE_OLDEST,    /* claims to be of the oldest timeline */
+    LIE_FROZEN,    /* what it sent first, again and again */
+    LIE_ENDS,      /* the ends of what the field can hold, at random */
 };
 
 struct scenario_fault {
@@ -206,7 +208,9 @@ struct scenario_fault {
     enum scenario_lie lie;
     int64_t size_ns;
     double rate_ppb;
-    int count; /* default 1 */
+    int field;      /* what of its probes it lies in: index into probe_fields; default map_x */
+    int64_t amount; /* by how much, in the field's own units; 0: size_ns */
+    int count;      /* default 1 */
     int64_t down_ns, up_ns;
     int64_t every_ns;
     double share; /* agent-starve */

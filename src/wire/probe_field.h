@@ -1,0 +1,31 @@
+/* probe_field.h: the fields of the probe packet as data: name, place, size. What probe.h draws, for who treats every field
+ * alike: a simulated liar lies in each of them. test_probe proves it complete: no byte that the encoder writes is
+ * outside of it. What frames the packet (magic, length, key id, tag) is no field. */
+#pragma once
+#include <stdint.h>
+
+#include "wire/probe.h"
+
+/* Which packets have it: bits. */
+#define PROBE_FIELD_STAMPS  1u /* pair, single, burst, discovery */
+#define PROBE_FIELD_QUERY   2u /* query, answer */
+#define PROBE_FIELD_MEASURE 4u /* measure, measured */
+#define PROBE_FIELD_ALL     7u
+
+struct probe_field {
+    const char *name;
+    uint8_t offset, size; /* bytes, little endian */
+    uint8_t in;           /* PROBE_FIELD_* */
+};
+
+enum { PROBE_FIELD_COUNT = 46 };
+extern const struct probe_field probe_fields[PROBE_FIELD_COUNT];
+/* Their names in the same order, ended by NULL. */
+extern const char *const probe_field_names[PROBE_FIELD_COUNT + 1];
+
+/* The bit of a packet's type. */
+uint8_t probe_field_kind(enum probe_type type);
+uint64_t probe_field_get(const uint8_t bytes[static PROBE_SIZE], const struct probe_field *field);
+/* Bits that the field doesn't have are cut off. */
+void probe_field_put(uint8_t bytes[static PROBE_SIZE], const struct probe_field *field,
+                     uint64_t value);
