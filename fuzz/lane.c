@@ -85,6 +85,17 @@ static void hello(const uint8_t *bytes, size_t size)
     }
 }
 
+static void proof(const uint8_t *bytes, size_t size)
+{
+    static const uint8_t greeting[LANE_HELLO_SIZE] = {LANE_HELLO, LANE_VERSION, 1};
+    uint8_t again[LANE_PROOF_SIZE];
+
+    if (lane_proof_decode(bytes, size, greeting, nonce, key) == LANE_ERROR_NONE) {
+        lane_proof_encode(again, greeting, nonce, key);
+        ASSERT(memcmp(again, bytes, sizeof(again)) == 0);
+    }
+}
+
 static void nics(const uint8_t *bytes, size_t size)
 {
     uint8_t again[LANE_NICS_SIZE];
@@ -92,6 +103,7 @@ static void nics(const uint8_t *bytes, size_t size)
 
     if (lane_nics_decode(bytes, size, &n) == LANE_ERROR_NONE) {
         ASSERT(n.count <= LANE_NICS_MAX && (n.down >> n.count) == 0);
+        ASSERT(n.small_slots <= LANE_SMALL_SLOTS && n.large_slots <= LANE_LARGE_SLOTS);
         for (uint8_t i = 0; i < n.count; i++) {
             ASSERT(strnlen(n.nics[i].name, LANE_NIC_SIZE) < LANE_NIC_SIZE);
         }
@@ -107,6 +119,7 @@ static void all(const uint8_t *bytes, size_t size)
     report(bytes, size);
     control(bytes, size);
     hello(bytes, size);
+    proof(bytes, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

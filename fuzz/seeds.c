@@ -186,12 +186,17 @@ static void lanes(const char *folder)
         .port = 4791,
         .count = 2,
         .down = 2,
+        .small_slots = LANE_SMALL_SLOTS,
+        .large_slots = LANE_LARGE_SLOTS,
         .nics = {{.address = {[15] = 1}, .name = "eth0"}, {.address = {[15] = 2}, .name = "eth1"}}};
     const struct handle handle = {.cookie = 0xff, .newest = 2, .lowest = 1, .group_max = 1};
     uint8_t bytes[LANE_FRAME_SIZE_MAX];
 
     lane_hello_encode(bytes, &hello, nonce, key);
     save(folder, "lane", "hello", bytes, LANE_HELLO_SIZE);
+    lane_proof_encode(bytes, (const uint8_t[LANE_HELLO_SIZE]){LANE_HELLO, LANE_VERSION, 1}, nonce,
+                      key);
+    save(folder, "lane", "proof", bytes, LANE_PROOF_SIZE);
     lane_chunk_encode(bytes, &chunk, LANE_VERSION);
     save(folder, "lane", "chunk", bytes, LANE_CHUNK_SIZE);
     save(folder, "lane", "report", bytes, lane_report_encode(bytes, &report, LANE_VERSION));

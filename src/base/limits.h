@@ -30,9 +30,10 @@
 #define LANE_MESSAGE_CHUNKS_MAX 4096
 #define LANE_EAGER_SIZE_MAX     (1u << LANE_CHUNK_SHIFT_MIN) /* one chunk */
 #define LANE_EAGER_SLOTS_MAX    32                           /* bounce slots of a set */
-#define COMM_REQUESTS_MAX       32    /* of NCCL's, in flight, per comm and direction */
-#define COMM_GROUP_MAX          8     /* buffers of one receive */
-#define SET_COMMS_MAX           1024  /* comms of one set at a time */
+#define PROCESS_SLOT_BYTES_MAX  (64u << 20) /* bounce slots of all sets of a process */
+#define COMM_REQUESTS_MAX       32          /* of NCCL's, in flight, per comm and direction */
+#define COMM_GROUP_MAX          8           /* buffers of one receive */
+#define SET_COMMS_MAX           1024        /* comms of one set at a time */
 #define PROCESS_LANES_MAX       16384 /* sockets or queue pairs, unless FOLIOT_LANES says else */
 
 /* What an agent keeps of jobs on its host (service/agent/jobs.h). */

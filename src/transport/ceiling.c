@@ -31,9 +31,14 @@ void ceiling_opened(struct transport *t)
     __atomic_fetch_add(&t->sockets, 1, __ATOMIC_RELAXED);
 }
 
-void ceiling_closed(struct transport *t, const struct stream *stream)
+void ceiling_left(struct transport *t)
 {
     __atomic_fetch_sub(&t->sockets, 1, __ATOMIC_RELAXED);
+}
+
+void ceiling_closed(struct transport *t, const struct stream *stream)
+{
+    ceiling_left(t);
     if (stream->parting) {
         __atomic_fetch_sub(&t->parting, 1, __ATOMIC_RELAXED);
     }
@@ -126,14 +131,19 @@ static void let_go(struct lane_set *set, struct mono now, uint32_t lane)
     give_up(set, lane);
 }
 
-bool ceiling_admits(struct lane_set *set, const struct lane_hello *hello)
+bool ceiling_admits(const struct transport *t, struct lane_set *set, const struct lane_hello *hello,
+                    uint32_t waiting)
 {
-    const uint32_t lanes = staying(set) & ~(1u << hello->lane) & ~watch_doubted(set->watch);
-    const bool plenty = ceiling_standbys(set->transport);
-    const bool fits = plenty || (!hello->standby && (uint32_t)__builtin_popcount(lanes) <
-                                                        ceiling_lanes(set->transport));
+    const uint32_t lanes =
+        set != NULL ? staying(set) & ~(1u << hello->lane) & ~watch_doubted(set->watch) : 0;
+    const uint32_t others = (uint32_t)__builtin_popcount(lanes) + waiting;
+    const bool fits =
+        others == 0 || ceiling_standbys(t) || (!hello->standby && others < ceiling_lanes(t));
 
-    if (lanes == 0 || fits || (set->turned_away >> hello->lane & 1) != 0) {
+    if (set == NULL) {
+        return fits;
+    }
+    if (fits || (set->turned_away >> hello->lane & 1) != 0) {
         set->turned_away &= ~(1u << hello->lane);
         return true;
     }

@@ -18,9 +18,6 @@
     65536 /* done, up to this size: the next may be here already, and both go in one */
 #define REPORT_NS      (200 * NS_PER_US)
 #define REPORT_HERE_NS NS_PER_MS /* of small ones to this machine: their senders are done already */
-#define SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS)
-#define SLOTS_SIZE     (SMALL_SLOTS * LANE_EAGER_SIZE_MAX + LANE_LARGE_SLOTS * LANE_LARGE_SIZE_MAX)
-#define SLOTS_KEPT_NS  NS_PER_S /* without use: the next message costs an allocation */
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
 
@@ -75,35 +72,36 @@ static uint8_t own_number(const struct transport *t, const struct io_address *lo
     return (uint8_t)nic;
 }
 
-static void answer(struct lane_set *set, struct stream *stream, const struct lane_hello *hello)
+void in_answer(const struct transport *t, const struct pending *pending, uint8_t version,
+               uint8_t bytes[static LANE_HELLO_SIZE])
 {
-    struct transport *t = set->transport;
+    const struct lane_hello *hello = &pending->hello;
+    const uint8_t own = own_number(t, &pending->local, pending->nic);
     struct lane_hello ok = {.answer = true,
-                            .newest = set->version,
+                            .newest = version,
                             .lowest = LANE_VERSION_LOWEST,
                             .lane = hello->lane,
                             .lanes = hello->lanes,
                             .epoch = hello->epoch,
-                            .own_context = set->own_context,
-                            .peer_context = set->peer_context,
+                            .own_context = t->nics[pending->nic].context,
+                            .peer_context = hello->own_context,
                             .pid = t->pid,
                             .rank = LANE_RANK_UNKNOWN};
-    uint8_t bytes[LANE_HELLO_SIZE];
 
-    t->io->random(t->io, ok.nonce, sizeof(ok.nonce));
-    memcpy(ok.own_address, stream->local.ip, 16);
-    memcpy(ok.peer_address, stream->peer.ip, 16);
+    memcpy(ok.nonce, pending->nonce, sizeof(ok.nonce));
+    memcpy(ok.own_address, pending->local.ip, 16);
+    memcpy(ok.peer_address, pending->peer.ip, 16);
     memcpy(ok.host, t->host, sizeof(ok.host));
-    memcpy(ok.nic, t->nics[stream->own_nic].config.name, sizeof(ok.nic));
+    memcpy(ok.nic, t->nics[own].config.name, sizeof(ok.nic));
     lane_hello_encode(bytes, &ok, hello->nonce, t->key);
-    (void)stream_control(stream, bytes, sizeof(bytes));
 }
 
 /* The connection takes the lane's place; what was there goes. */
-static int attach(struct lane_set *set, struct pending *pending, const struct lane_hello *hello)
+static int attach(struct lane_set *set, struct pending *pending)
 {
     struct io *io = set->transport->io;
     const struct mono now = io->now(io);
+    const struct lane_hello *hello = &pending->hello;
     struct stream *stream = stream_new(pending->conn, hello->epoch);
     struct watch_lane_config config = {0};
     struct watch_lane lane;
@@ -147,26 +145,57 @@ static int attach(struct lane_set *set, struct pending *pending, const struct la
     memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
     set->pid = hello->pid;
     lane_set_shaken(set, now, hello->lane);
-    answer(set, stream, hello);
+    if (!pending->greeted) {
+        uint8_t bytes[LANE_HELLO_SIZE];
+        in_answer(set->transport, pending, set->version, bytes);
+        (void)stream_control(stream, bytes, sizeof(bytes));
+    }
     lane_set_tell_nics(set, stream);
     lane_set_progress(set, now, true);
     return 0;
 }
 
-int in_hello(struct transport *t, struct pending *pending, const struct lane_hello *hello,
-             uint32_t nic, enum lane_no *ret_no)
+static enum lane_no no_for(int rc)
 {
-    const uint8_t newest = hello->newest < t->config.version ? hello->newest : t->config.version;
-    const uint8_t version = lane_version_agree(newest, hello->lowest);
-    struct lane_set *set;
+    return rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL : LANE_NO_LANE;
+}
+
+int in_admit(struct transport *t, const struct pending *pending, uint8_t version, uint32_t waiting,
+             enum lane_no *ret_no)
+{
     int rc = 0;
 
     pthread_mutex_lock(&t->lock);
-    set = find(t, t->nics[nic].context, hello);
+    struct lane_set *set = find(t, t->nics[pending->nic].context, &pending->hello);
+    if (set != NULL) {
+        pthread_mutex_lock(&set->lock);
+    }
+    if (set != NULL && set->version != version) {
+        rc = -EPROTO;
+    } else if (!ceiling_admits(t, set, &pending->hello, waiting)) {
+        rc = -ENOBUFS;
+    }
+    if (set != NULL) {
+        pthread_mutex_unlock(&set->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+    *ret_no = no_for(rc);
+    return rc;
+}
+
+int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no)
+{
+    const struct lane_hello *hello = &pending->hello;
+    int rc = 0;
+
+    pthread_mutex_lock(&t->lock);
+    struct lane_set *set = find(t, t->nics[pending->nic].context, hello);
     if (set == NULL) {
-        rc = lane_set_new(t, false, nic, hello->own_context, &set);
+        rc = lane_set_new(t, false, pending->nic, hello->own_context, &set);
         if (rc == 0) {
             set->number = hello->set;
+            set->version = version;
+            slots_promise(set);
         }
     }
     pthread_mutex_unlock(&t->lock);
@@ -175,15 +204,10 @@ int in_hello(struct transport *t, struct pending *pending, const struct lane_hel
         return rc;
     }
     pthread_mutex_lock(&set->lock);
-    if (set->version == 0) {
-        set->version = version;
-    }
-    rc = set->version != version       ? -EPROTO
-         : !ceiling_admits(set, hello) ? -ENOBUFS
-                                       : attach(set, pending, hello);
+    rc = set->version != version ? -EPROTO : attach(set, pending);
     pthread_mutex_unlock(&set->lock);
     lane_set_touch(set);
-    *ret_no = rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL : LANE_NO_LANE;
+    *ret_no = no_for(rc);
     return rc;
 }
 
@@ -249,13 +273,6 @@ static void copy_ordered(uint8_t *to, const uint8_t *from, size_t size)
     }
 }
 
-static uint8_t *slot_at(const struct lane_set *set, uint32_t slot)
-{
-    const uint32_t large = slot > SMALL_SLOTS ? slot - SMALL_SLOTS : 0;
-
-    return set->slots + (slot - large) * LANE_EAGER_SIZE_MAX + large * LANE_LARGE_SIZE_MAX;
-}
-
 void in_copy(struct lane_set *set, const struct ledger_copy *copy)
 {
     const uint8_t *from;
@@ -263,9 +280,9 @@ void in_copy(struct lane_set *set, const struct ledger_copy *copy)
     if (!copy->wanted) {
         return;
     }
-    from = copy->staging ? set->streams[copy->lane]->staging : slot_at(set, copy->slot);
+    from = copy->staging ? set->streams[copy->lane]->staging : slots_at(set, copy->slot);
     uint8_t *to = copy->to != NULL ? copy->to /* else it came early, by way of a second lane */
-                                   : slot_at(set, copy->slot);
+                                   : slots_at(set, copy->slot);
     if (copy->ordered) {
         copy_ordered(to, from, copy->size);
     } else {
@@ -314,11 +331,10 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
             return -ENOMEM;
         }
     }
-    if (set->slots == NULL &&
-        (target.place == LEDGER_SLOT || (stream->chunk.flags & LANE_CHUNK_EAGER) != 0)) {
-        set->slots = calloc(1, SLOTS_SIZE);
-        if (set->slots == NULL) {
-            return -ENOMEM;
+    if (target.place == LEDGER_SLOT || (stream->chunk.flags & LANE_CHUNK_EAGER) != 0) {
+        const int ready = slots_ready(set, stream->chunk.slot);
+        if (ready < 0) {
+            return ready;
         }
     }
     set->slots_touched = set->slots_touched || target.place == LEDGER_SLOT;
@@ -326,20 +342,9 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
     *ret_left = target.left;
     *ret_to = target.place == LEDGER_BUFFER    ? target.to
               : target.place == LEDGER_STAGING ? stream->staging + target.at
-              : target.place == LEDGER_SLOT    ? slot_at(set, target.slot) + target.at
+              : target.place == LEDGER_SLOT    ? slots_at(set, target.slot) + target.at
                                                : NULL;
     return 0;
-}
-
-void in_slots_look(struct lane_set *set, struct mono now)
-{
-    if (set->slots == NULL || ledger_slots_used(set->ledger) || set->slots_touched) {
-        set->slots_at = now;
-        set->slots_touched = false;
-    } else if (mono_sub(now, set->slots_at).ns >= SLOTS_KEPT_NS) {
-        free(set->slots);
-        set->slots = NULL;
-    }
 }
 
 static void report_within(struct lane_set *set, struct mono now, size_t size)
@@ -348,6 +353,14 @@ static void report_within(struct lane_set *set, struct mono now, size_t size)
 
     set->report_by =
         mono_min(set->report_by, mono_add(now, span_ns(late ? REPORT_HERE_NS : REPORT_NS)));
+}
+
+/* So many small messages, and their sender may lack slots. */
+static uint32_t eager_late(const struct lane_set *set)
+{
+    const uint32_t late = set->small_slots * REPORT_EAGER_LATE / LANE_SMALL_SLOTS;
+
+    return late > 0 ? late : REPORT_EAGER_LATE;
 }
 
 /* A small message's sender is done already; what it lacks in time are bounce slots. One that sends large
@@ -361,7 +374,7 @@ static void note_chunk(struct lane_set *set, struct mono now, const struct lane_
         set->report_bytes += chunk->length;
         set->whole = chunk->size <= LANE_LARGE_SIZE_MAX ? chunk->length == chunk->size : set->whole;
     }
-    set->report_urgent = set->report_urgent || set->report_eager >= REPORT_EAGER_LATE ||
+    set->report_urgent = set->report_urgent || set->report_eager >= eager_late(set) ||
                          (set->scheduler.one_way ? set->report_bytes >= REPORT_BYTES_HERE
                                                  : set->report_chunks >= REPORT_CHUNKS ||
                                                        set->report_bytes >= REPORT_BYTES);
@@ -373,8 +386,11 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
     uint64_t placed = 0, posted = 0;
 
     /* What may come into a bounce slot doesn't wait for this. */
-    if (size > (set->version >= 3 && set->whole ? LANE_LARGE_SIZE_MAX : LANE_EAGER_SIZE_MAX) &&
-        ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
+    const size_t early = set->version >= 3 && set->whole && set->large_slots > 0
+                             ? LANE_LARGE_SIZE_MAX
+                         : set->small_slots > 0 ? LANE_EAGER_SIZE_MAX
+                                                : 0;
+    if (size > early && ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
         comm->posted_told < placed + REPORT_CREDIT) {
         set->report_urgent = true;
     }
@@ -558,7 +574,8 @@ static bool report_due(const struct lane_set *set, struct mono now, bool came)
             (!came || __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 0)) ||
            (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
            (set->empty_polls >= REPORT_POLLS &&
-            set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER));
+            (set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER) ||
+             set->report_eager >= eager_late(set)));
 }
 
 void in_reports(struct lane_set *set, struct mono now, bool all, bool came)

@@ -45,7 +45,7 @@
     10000000 /* until it looks again whether somebody does: it takes a processor from who polls */
 #define CARRIER_NS    10000000
 #define HANDSHAKE_NS  (1 * NS_PER_S)
-#define PENDING_MAX   64 /* connections that haven't said yet who they are, */
+#define PENDING_MAX   64 /* connections that haven't shown the key yet, */
 #define PENDING_MIN   8  /* or a sixteenth of what the process may open; and a quarter of that */
 #define SETS_MAX      16384
 #define COMM_PLACES   64             /* of a set's comms, by number */
@@ -181,10 +181,11 @@ struct lane_set {
     struct mono seen_until;
     struct traffic traffic;
     struct yield yield;
-    struct ledger *ledger; /* receiving */
-    uint8_t *slots;        /* receiving: bounce slots, while they are used */
-    struct mono slots_at;  /* when they were last */
-    bool slots_touched;    /* since then */
+    struct ledger *ledger;            /* receiving */
+    uint8_t small_slots, large_slots; /* receiving: bounce slots that the sender may use */
+    uint8_t *slots;                   /* receiving: their memory, while they are used */
+    struct mono slots_at;             /* when they were last */
+    bool slots_touched;               /* since then */
     struct stream *streams[LANE_MAX];
     uint32_t present; /* bit k: streams[k] is there */
     struct {
@@ -328,9 +329,13 @@ struct transport_listener {
 struct pending {
     int conn;
     struct io_address local, peer;
-    uint8_t bytes[LANE_HELLO_SIZE];
-    uint32_t size;
+    uint8_t bytes[LANE_HELLO_SIZE], proof[LANE_PROOF_SIZE];
+    uint32_t size; /* of what it is about to say: HELLO, then PROOF */
     struct mono until;
+    bool greeted; /* it showed the key, and was answered: what is below is known */
+    struct lane_hello hello;
+    uint32_t nic;                   /* our own that it is for */
+    uint8_t nonce[LANE_NONCE_SIZE]; /* of our answer */
 };
 
 struct own_nic {
@@ -373,7 +378,8 @@ struct transport {
     struct lane_set
         *sets[SETS_MAX]; /* read without the lock by the housekeeping, which alone frees */
     uint32_t set_count;  /* highest index used + 1 */
-    uint32_t sockets;    /* atomic: of lanes, both directions */
+    uint32_t sockets;    /* atomic: of lanes, both directions, and of who is about to be one */
+    size_t slot_bytes;   /* atomic: promised to all sets' senders */
     uint32_t parting;    /* atomic: of them, those that are to go */
     uint32_t trim_turn;
     uint64_t comm_ids;
@@ -391,8 +397,8 @@ struct transport {
     uint16_t port;
 
     /* housekeeping only */
-    struct pending *pending[PENDING_MAX];
-    uint32_t pending_count;
+    struct pending **pending;
+    uint32_t pending_count, pending_capacity;
     struct mono next_carrier;
     struct job_page_memory *page; /* NULL: there is none */
     char page_path[256];
@@ -525,8 +531,6 @@ void in_reports(struct lane_set *set, struct mono now, bool all, bool came);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct lane_set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct lane_set *set);
-/* Bounce slots that nothing came to for a while are given back. */
-void in_slots_look(struct lane_set *set, struct mono now);
 /* A communicator whose receive was too small fails, at both ends, and no other. */
 void in_misfit(struct lane_set *set);
 /* delay.c: a chunk arrived whole. */
@@ -538,9 +542,30 @@ void delay_free(struct lane_set *set);
 /* What STATE says of it. */
 void delay_report(const struct lane_set *set, uint32_t lane, struct lane_state_lane *ret);
 void in_copy(struct lane_set *set, const struct ledger_copy *copy);
-/* An authenticated HELLO: the connection becomes a lane. 0, or -errno and the reason for HELLO_NO. */
-int in_hello(struct transport *t, struct pending *pending, const struct lane_hello *hello,
-             uint32_t nic, enum lane_no *ret_no);
+/* A HELLO that holds the key: may it become a lane? waiting: others of its set that may, and aren't yet. */
+int in_admit(struct transport *t, const struct pending *pending, uint8_t version, uint32_t waiting,
+             enum lane_no *ret_no);
+/* Its HELLO_OK. */
+void in_answer(const struct transport *t, const struct pending *pending, uint8_t version,
+               uint8_t bytes[static LANE_HELLO_SIZE]);
+/* The connection becomes a lane, of a new set if there is none. Both: 0, or -errno and the reason for HELLO_NO. */
+int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no);
+
+/* -- greeting.c */
+/* Who connected says more. True: nothing more is to be expected of it here, its connection is a lane's or refused. */
+bool greeting_read(struct transport *t, struct pending *pending);
+
+/* -- slots.c: what comes before it is posted */
+/* What one more set may have, if others were promised so much. */
+void slots_share(size_t promised, uint8_t *ret_small, uint8_t *ret_large);
+/* A receiving set is born, of that version; and goes. */
+void slots_promise(struct lane_set *set);
+void slots_free(struct lane_set *set);
+/* Is there memory for the slot? -EPROTO: the set has no such slot; -ENOMEM. */
+int slots_ready(struct lane_set *set, uint32_t slot);
+uint8_t *slots_at(const struct lane_set *set, uint32_t slot);
+/* Memory that nothing came to for a while is given back. */
+void slots_look(struct lane_set *set, struct mono now);
 
 /* -- comm.c */
 
@@ -623,8 +648,11 @@ bool ceiling_standbys(const struct transport *t);
 void ceiling_look(struct lane_set *set, struct mono now);
 /* A lane could not be had: 0, or the error that the set has failed with. */
 int ceiling_refused(struct lane_set *set, int rc);
-/* Receiver: may this one come as well? */
-bool ceiling_admits(struct lane_set *set, const struct lane_hello *hello);
+/* Receiver: may this one come as well? set: NULL if it is to be the first. */
+bool ceiling_admits(const struct transport *t, struct lane_set *set, const struct lane_hello *hello,
+                    uint32_t waiting);
+/* One that was counted as opened is none of a set's. */
+void ceiling_left(struct transport *t);
 /* Sender: the peer has too many connections for this lane; for this one that there is. */
 void ceiling_turned_away(struct lane_set *set, struct mono now, uint32_t lane);
 void ceiling_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch);

@@ -84,7 +84,7 @@ void lane_set_free(struct lane_set *set)
     watch_free(set->watch);
     sender_free(set->sender);
     ledger_free(set->ledger);
-    free(set->slots);
+    slots_free(set);
     delay_free(set);
     pthread_mutex_destroy(&set->lock);
     free(set);
@@ -599,7 +599,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         }
         if (!set->sending) {
             credit_look(set, now);
-            in_slots_look(set, now);
+            slots_look(set, now);
         }
         lane_set_knock(set, now);
         watch_on_owing(set->watch, now, lane_set_owes(set));

@@ -105,10 +105,12 @@ void out_connect(struct lane_set *set, struct mono now, const struct watch_actio
     lane_set_touch(set);
 }
 
-static void hello(struct lane_set *set, uint32_t lane)
+/* The same each time, but for the nonce. */
+static void hello_encode(const struct lane_set *set, uint32_t lane,
+                         uint8_t bytes[static LANE_HELLO_SIZE])
 {
-    struct transport *t = set->transport;
-    struct stream *stream = set->streams[lane];
+    const struct transport *t = set->transport;
+    const struct stream *stream = set->streams[lane];
     struct lane_hello hello = {.newest = t->config.version,
                                .lowest = LANE_VERSION_LOWEST,
                                .lane = (uint16_t)lane,
@@ -120,16 +122,34 @@ static void hello(struct lane_set *set, uint32_t lane)
                                .set = set->number,
                                .pid = t->pid,
                                .rank = LANE_RANK_UNKNOWN};
-    uint8_t bytes[LANE_HELLO_SIZE];
 
-    t->io->random(t->io, stream->nonce, sizeof(stream->nonce));
     memcpy(hello.nonce, stream->nonce, sizeof(hello.nonce));
     memcpy(hello.own_address, stream->local.ip, 16);
     memcpy(hello.peer_address, stream->peer.ip, 16);
     memcpy(hello.host, t->host, sizeof(hello.host));
     memcpy(hello.nic, t->nics[stream->own_nic].config.name, sizeof(hello.nic));
     lane_hello_encode(bytes, &hello, set->nonce, set->key);
+}
+
+static void greet(struct lane_set *set, uint32_t lane)
+{
+    struct io *io = set->transport->io;
+    struct stream *stream = set->streams[lane];
+    uint8_t bytes[LANE_HELLO_SIZE];
+
+    io->random(io, stream->nonce, sizeof(stream->nonce));
+    hello_encode(set, lane, bytes);
     (void)stream_control(stream, bytes, sizeof(bytes));
+}
+
+/* That the HELLO was said now, and not recorded once. */
+static void prove(struct lane_set *set, uint32_t lane, const struct lane_hello *answer)
+{
+    uint8_t hello[LANE_HELLO_SIZE], bytes[LANE_PROOF_SIZE];
+
+    hello_encode(set, lane, hello);
+    lane_proof_encode(bytes, hello, answer->nonce, set->key);
+    (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
 }
 
 void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
@@ -148,11 +168,22 @@ void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
     }
     stream->connecting = false;
     watch_on_answered(set->watch, lane, stream->epoch);
-    hello(set, lane);
+    greet(set, lane);
     (void)stream_flush(set, stream); /* an error shows again at the next turn */
 }
 
 /* -- what the receiver says ------------------------------------------------------------------- */
+
+/* What the peer's version has of bounce slots; from version 4 on NICS tells, before it can confirm a communicator. */
+static void begin_version(struct lane_set *set, uint8_t version)
+{
+    set->version = version;
+    if (version >= 4) {
+        sender_slots_granted(set->sender, 0, 0);
+    } else if (version == 3) {
+        sender_slots_granted(set->sender, LANE_SMALL_SLOTS, LANE_LARGE_SLOTS);
+    }
+}
 
 static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                        size_t size)
@@ -170,8 +201,9 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
     if (sender_lane_open(set->sender, lane, stream->epoch) < 0) {
         return -EPROTO;
     }
-    set->version = answer.newest;
-    sender_large(set->sender, set->version >= 3);
+    if (set->version == 0) {
+        begin_version(set, answer.newest);
+    }
     set->refusals = 0;
     set->lane_nics[lane].tries = 0;
     set->lane_nics[lane].was_up = true;
@@ -184,6 +216,9 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
     scheduler_lane_open(&set->scheduler, now, lane, mono_sub(now, stream->began));
     detector_lane_open(&set->traffic.detector, now, lane);
     detector_on_rtt(&set->traffic.detector, mono_sub(now, stream->began));
+    if (set->version >= 4) {
+        prove(set, lane, &answer);
+    }
     lane_set_shaken(set, now, lane);
     lane_set_tell_nics(set, stream);
     return 0;

@@ -44,6 +44,10 @@ void lane_set_tell_nics(struct lane_set *set, struct stream *stream)
         memcpy(nics.nics[nics.count].name, t->nics[i].config.name, LANE_NIC_SIZE);
         nics.count++;
     }
+    if (set->version >= 4) {
+        nics.small_slots = set->small_slots;
+        nics.large_slots = set->large_slots;
+    }
     lane_nics_encode(bytes, &nics);
     (void)stream_control(stream, bytes, sizeof(bytes));
 }
@@ -54,6 +58,9 @@ int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame
 
     if (lane_nics_decode(frame, size, &nics) != LANE_ERROR_NONE) {
         return -EPROTO;
+    }
+    if (set->sending && set->version >= 4) {
+        sender_slots_granted(set->sender, nics.small_slots, nics.large_slots);
     }
     for (uint8_t i = 0; i < nics.count; i++) {
         struct peer_nic peer = {.address.port = nics.port};

@@ -85,6 +85,9 @@ static void forget(struct transport *t, uint32_t i)
     if (t->pending[i]->conn >= 0) {
         t->io->close(t->io, t->pending[i]->conn, true);
     }
+    if (t->pending[i]->greeted) {
+        ceiling_left(t);
+    }
     free(t->pending[i]);
     t->pending[i] = t->pending[--t->pending_count];
     if (i < t->pending_count) { /* it has a new number: its event shall find it */
@@ -99,14 +102,15 @@ static uint32_t pending_max(const struct transport *t)
     return share < PENDING_MIN ? PENDING_MIN : share < PENDING_MAX ? share : PENDING_MAX;
 }
 
-/* The one that has said nothing for the longest: of that address, or of all (NULL). */
+/* The one that has said nothing for the longest: of that address, or of all (NULL). Who showed the key isn't counted. */
 static uint32_t oldest(const struct transport *t, const struct io_address *of, uint32_t *ret_count)
 {
     uint32_t found = 0;
 
     *ret_count = 0;
     for (uint32_t i = 0; i < t->pending_count; i++) {
-        if (of == NULL || io_address_same_ip(&t->pending[i]->peer, of)) {
+        if (!t->pending[i]->greeted &&
+            (of == NULL || io_address_same_ip(&t->pending[i]->peer, of))) {
             found = *ret_count == 0 || t->pending[i]->until.ns < t->pending[found]->until.ns
                         ? i
                         : found;
@@ -131,7 +135,21 @@ static bool is_full(struct transport *t, struct mono now)
     return false;
 }
 
-static bool on_pending(struct transport *t, struct pending *pending);
+/* Room for one more in the list. */
+static bool has_place(struct transport *t)
+{
+    if (t->pending_count < t->pending_capacity) {
+        return true;
+    }
+    const uint32_t capacity = t->pending_capacity > 0 ? t->pending_capacity * 2 : PENDING_MIN;
+    struct pending **list = realloc(t->pending, capacity * sizeof(struct pending *));
+    if (list == NULL) {
+        return false;
+    }
+    t->pending = list;
+    t->pending_capacity = capacity;
+    return true;
+}
 
 /* Somebody connected. What it says is mostly there already. */
 static void welcome(struct transport *t, struct mono now, const struct pending *one)
@@ -139,18 +157,19 @@ static void welcome(struct transport *t, struct mono now, const struct pending *
     struct pending *pending = malloc(sizeof(*pending));
     uint32_t count, i = oldest(t, &one->peer, &count);
 
-    if (pending == NULL) {
-        t->io->close(t->io, one->conn, true);
-        return;
-    }
     if (count >= pending_max(t) / 4) {
         forget(t, i);
+    }
+    if (pending == NULL || !has_place(t)) {
+        t->io->close(t->io, one->conn, true);
+        free(pending);
+        return;
     }
     *pending = *one;
     pending->until = mono_add(now, span_ns(HANDSHAKE_NS));
     i = t->pending_count++;
     t->pending[i] = pending;
-    if (on_pending(t, pending)) {
+    if (greeting_read(t, pending)) {
         forget(t, i);
     } else {
         (void)!t->io->arm(t->io, pending->conn, TAG_PENDING + i, IO_IN);
@@ -180,109 +199,6 @@ static void on_listener(struct transport *t, struct mono now, uint32_t index)
         welcome(t, now, &one);
     }
     (void)!t->io->arm(t->io, t->listening[index], TAG_LISTENER + index, IO_IN);
-}
-
-static void refuse(struct transport *t, struct pending *pending, enum lane_no reason,
-                   uint64_t context)
-{
-    const struct lane_refusal refusal = {.newest = t->config.version,
-                                         .lowest = LANE_VERSION_LOWEST,
-                                         .reason = reason,
-                                         .context = context};
-    uint8_t bytes[LANE_NO_SIZE];
-    const struct iovec part = {bytes, sizeof(bytes)};
-    char text[IO_ADDRESS_TEXT];
-
-    lane_refusal_encode(bytes, &refusal);
-    (void)!t->io->send(t->io, pending->conn, &part, 1);
-    t->io->close(t->io, pending->conn, false);
-    pending->conn = -1;
-    say(t, reason == LANE_NO_FULL ? TRANSPORT_TRACE : TRANSPORT_INFO, "refused a lane from %s: %s",
-        io_address_text(&pending->peer, text), lane_no_name(reason));
-}
-
-/* NCCL's own socket transport, or another plugin made like it, begins with the cookie it found in our handle. */
-static bool is_foreign(struct transport *t, const struct pending *pending)
-{
-    bool found = false;
-    uint64_t cookie;
-
-    memcpy(&cookie, pending->bytes, sizeof(cookie));
-    pthread_mutex_lock(&t->listen_lock);
-    for (struct transport_listener *l = t->listeners; l != NULL; l = l->next) {
-        if (l->cookie == cookie) {
-            char text[IO_ADDRESS_TEXT];
-            snprintf(l->why, sizeof(l->why),
-                     "%s connects with another network plugin or NCCL's own: set "
-                     "NCCL_NET_PLUGIN=foliot there, too",
-                     io_address_text(&pending->peer, text));
-            l->error = -EPROTONOSUPPORT;
-            found = true;
-            say(t, TRANSPORT_WARN, "%s", l->why);
-        }
-    }
-    pthread_mutex_unlock(&t->listen_lock);
-    return found;
-}
-
-static void introduce(struct transport *t, struct pending *pending)
-{
-    struct lane_hello hello;
-    uint64_t context = 0;
-    uint32_t nic = 0;
-    enum lane_no no = LANE_NO_LANE;
-    enum lane_error error = lane_hello_context(pending->bytes, pending->size, &context);
-
-    while (nic < t->config.nic_count && t->nics[nic].context != context) {
-        nic++;
-    }
-    if (error == LANE_ERROR_NONE && nic == t->config.nic_count) {
-        refuse(t, pending, LANE_NO_CONTEXT, 0);
-        return;
-    }
-    if (error == LANE_ERROR_NONE) {
-        error = lane_hello_decode(pending->bytes, pending->size, t->nonce, t->key, &hello, NULL);
-    }
-    if (error != LANE_ERROR_NONE) {
-        refuse(t, pending,
-               error == LANE_ERROR_VERSION ? LANE_NO_VERSION
-               : error == LANE_ERROR_TAG   ? LANE_NO_KEY
-                                           : LANE_NO_LANE,
-               context);
-        return;
-    }
-    if (hello.answer || memcmp(hello.own_address, pending->peer.ip, 16) != 0) {
-        refuse(t, pending, LANE_NO_KEY, context); /* not the NIC that it says it is */
-        return;
-    }
-    if (in_hello(t, pending, &hello, nic, &no) < 0 && pending->conn >= 0) {
-        refuse(t, pending, no, context);
-    }
-}
-
-/* True: nothing more is to be expected of it here. */
-static bool on_pending(struct transport *t, struct pending *pending)
-{
-    const struct iovec part = {pending->bytes + pending->size,
-                               sizeof(pending->bytes) - pending->size};
-    const ssize_t n = t->io->receive(t->io, pending->conn, &part, 1, NULL);
-
-    if (n <= 0) {
-        return n != -EAGAIN;
-    }
-    pending->size += (uint32_t)n;
-    if (pending->bytes[0] != LANE_HELLO) {
-        if (pending->size < sizeof(uint64_t)) {
-            return false;
-        }
-        (void)is_foreign(t, pending);
-        return true;
-    }
-    if (pending->size < LANE_HELLO_SIZE) {
-        return false;
-    }
-    introduce(t, pending);
-    return true;
 }
 
 /* -- sets ------------------------------------------------------------------------------------- */
@@ -545,7 +461,7 @@ static void on_events(struct transport *t, struct mono now, const struct io_even
             t->next_carrier = t->next_page = now;
         } else if (tag - TAG_PENDING < t->pending_count) {
             const uint32_t k = (uint32_t)(tag - TAG_PENDING);
-            if (on_pending(t, t->pending[k])) {
+            if (greeting_read(t, t->pending[k])) {
                 forget(t, k);
             } else {
                 (void)!t->io->arm(t->io, t->pending[k]->conn, tag, IO_IN);
@@ -667,6 +583,9 @@ bool serve_end(struct transport *t, bool keep)
     while (t->pending_count > 0) {
         forget(t, 0);
     }
+    free(t->pending);
+    t->pending = NULL;
+    t->pending_capacity = 0;
     pthread_mutex_lock(&t->listen_lock);
     stop_listening(t);
     pthread_mutex_unlock(&t->listen_lock);

@@ -7,6 +7,7 @@
  *
  *   sender ── HELLO ─────────────────► receiver     the sender of messages always connects
  *          ◄── HELLO_OK | HELLO_NO ──
+ *          ── PROOF ─────────────────►              version 4; what follows goes along with it
  *          ── OPEN(comm) ────────────►              one per communicator, over any lane of the set
  *          ── CHUNK … CHUNK … ───────►
  *          ◄── STATE ────────────────               what was taken, placed, posted; lanes' states
@@ -57,13 +58,23 @@
  * 160 u32 queue pair   164 u32 PSN   168 u8[16] GID   184 u8 log2 of MTU   185-239: 0
  * 240 u8[16] SipHash-2-4-128 under the job's key over the other end's nonce, then bytes 0-239
  *
- * Who is asked to prove what: HELLO's tag covers the handle's nonce, HELLO_OK's that of the HELLO;
- * so neither can be replayed to another listener or in answer to another HELLO; and a (lane, epoch)
- * is accepted once (core/failover/ledger.h). Frames after that are not authenticated one by one.
+ * PROOF, 64 bytes
+ *   0 u8  type    1 u8 0   2 u16 lane   4 u32 epoch   8 u64 set   16-47: 0
+ *  48 u8[16] SipHash-2-4-128 under the connection's key over bytes 0-47. That key is
+ *     SipHash-2-4-128 under the job's key over HELLO_OK's nonce and the whole HELLO
+ *
+ * Who is asked to prove what: HELLO's tag covers the handle's nonce, HELLO_OK's that of the HELLO,
+ * PROOF's that of HELLO_OK, which is drawn for this connection. So nothing recorded is good for
+ * another listener, another HELLO or another connection. The receiver makes no lane, and no set,
+ * before the PROOF; the sender waits for nothing: OPEN and chunks go behind it. Up to version 3 there is
+ * no PROOF: a recorded HELLO is good again once its set is forgotten. In all versions a (lane,
+ * epoch) is accepted once (core/failover/ledger.h). Frames after that are not authenticated one by
+ * one.
  *
  * Versions: HELLO names the newest and the lowest that its sender speaks; the answer names the one
  * agreed, the highest common; everything after is encoded in it. Version 1 lacks the fields marked
- * v1; in versions 1 and 2 an eager message is at most LANE_EAGER_SIZE_MAX bytes long.
+ * v1; in versions 1 and 2 an eager message is at most LANE_EAGER_SIZE_MAX bytes long. From version 4
+ * on a sender may use the bounce slots that the receiver's NICS names (wire/lane_nics.h), before all.
  *
  * Trust: all decoders are total. Whatever the bytes: an error and nothing set, or a struct whose
  * every field is in range and consistent with the others (a chunk lies on its message's grid). Only
@@ -78,11 +89,12 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-#define LANE_VERSION        3 /* newest that we speak */
+#define LANE_VERSION        4 /* newest that we speak */
 #define LANE_VERSION_LOWEST 1 /* oldest that we speak */
 #define LANE_LARGE_SLOTS    4 /* the last of a set's bounce slots hold, from version 3 on, */
-#define LANE_LARGE_SIZE_MAX (1u << 16)  /* so much, for messages of one chunk */
-#define LANE_MAGIC          0x4e414c46u /* "FLAN" */
+#define LANE_LARGE_SIZE_MAX (1u << 16) /* so much, for messages of one chunk */
+#define LANE_SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS) /* the others, 0 and up */
+#define LANE_MAGIC          0x4e414c46u                               /* "FLAN" */
 #define LANE_KEY_SIZE       16
 #define LANE_NONCE_SIZE     16
 #define LANE_HOST_SIZE      48 /* with the 0 at its end */
@@ -94,6 +106,8 @@
 
 #define LANE_HELLO_SIZE      256
 #define LANE_NO_SIZE         32
+#define LANE_PROOF           0xccu /* after enum lane_frame and NICS */
+#define LANE_PROOF_SIZE      64
 #define LANE_OPEN_SIZE       64
 #define LANE_CHUNK_SIZE      64 /* of the header */
 #define LANE_STATE_HEAD_SIZE 48
@@ -318,6 +332,16 @@ MUST_CHECK enum lane_error lane_hello_decode(const uint8_t *bytes, size_t size,
                                              const uint8_t other_nonce[static LANE_NONCE_SIZE],
                                              const uint8_t key[static LANE_KEY_SIZE],
                                              struct lane_hello *ret, uint8_t ret_version[2]);
+/* hello: as it was sent, whole. nonce: HELLO_OK's. Decoding says whether these bytes are the PROOF of that HELLO on that
+ * connection. */
+void lane_proof_encode(uint8_t bytes[static LANE_PROOF_SIZE],
+                       const uint8_t hello[static LANE_HELLO_SIZE],
+                       const uint8_t nonce[static LANE_NONCE_SIZE],
+                       const uint8_t key[static LANE_KEY_SIZE]);
+MUST_CHECK enum lane_error lane_proof_decode(const uint8_t *bytes, size_t size,
+                                             const uint8_t hello[static LANE_HELLO_SIZE],
+                                             const uint8_t nonce[static LANE_NONCE_SIZE],
+                                             const uint8_t key[static LANE_KEY_SIZE]);
 /* Which context a HELLO is for, before any key is known: the listener looks up the key by it. */
 MUST_CHECK enum lane_error lane_hello_context(const uint8_t *bytes, size_t size,
                                               uint64_t *ret_peer_context);

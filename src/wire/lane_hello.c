@@ -6,11 +6,15 @@
 #include "base/endian.h"
 #include "wire/lane.h"
 
-#define TAG_OFFSET      240
-#define FLAG_QUEUE_PAIR 1
-#define FLAG_STANDBY    2
+#define TAG_OFFSET       240
+#define PROOF_TAG_OFFSET 48
+#define FLAG_QUEUE_PAIR  1
+#define FLAG_STANDBY     2
 
 _Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_HELLO_SIZE - TAG_OFFSET, "tag size");
+_Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_PROOF_SIZE - PROOF_TAG_OFFSET &&
+                   crypto_shorthash_siphashx24_BYTES == LANE_KEY_SIZE,
+               "a tag is a key");
 _Static_assert(crypto_shorthash_siphashx24_KEYBYTES == LANE_KEY_SIZE, "key size");
 
 static void tag_make(uint8_t tag[static 16], const uint8_t *bytes, const uint8_t *other_nonce,
@@ -163,6 +167,48 @@ enum lane_error lane_hello_decode(const uint8_t *bytes, size_t size,
         *ret = hello;
     }
     return error;
+}
+
+/* All that PROOF names is in the HELLO. */
+static void proof_make(uint8_t bytes[static LANE_PROOF_SIZE], const uint8_t *hello,
+                       const uint8_t *nonce, const uint8_t *key)
+{
+    uint8_t greetings[LANE_NONCE_SIZE + LANE_HELLO_SIZE], connection_key[LANE_KEY_SIZE];
+
+    memcpy(greetings, nonce, LANE_NONCE_SIZE);
+    memcpy(greetings + LANE_NONCE_SIZE, hello, LANE_HELLO_SIZE);
+    crypto_shorthash_siphashx24(connection_key, greetings, sizeof(greetings), key);
+    memset(bytes, 0, LANE_PROOF_SIZE);
+    bytes[0] = LANE_PROOF;
+    memcpy(bytes + 2, hello + 8, 2);  /* lane */
+    memcpy(bytes + 4, hello + 12, 4); /* epoch */
+    memcpy(bytes + 8, hello + 32, 8); /* set */
+    crypto_shorthash_siphashx24(bytes + PROOF_TAG_OFFSET, bytes, PROOF_TAG_OFFSET, connection_key);
+}
+
+void lane_proof_encode(uint8_t bytes[static LANE_PROOF_SIZE],
+                       const uint8_t hello[static LANE_HELLO_SIZE],
+                       const uint8_t nonce[static LANE_NONCE_SIZE],
+                       const uint8_t key[static LANE_KEY_SIZE])
+{
+    proof_make(bytes, hello, nonce, key);
+}
+
+enum lane_error lane_proof_decode(const uint8_t *bytes, size_t size,
+                                  const uint8_t hello[static LANE_HELLO_SIZE],
+                                  const uint8_t nonce[static LANE_NONCE_SIZE],
+                                  const uint8_t key[static LANE_KEY_SIZE])
+{
+    uint8_t wanted[LANE_PROOF_SIZE];
+
+    if (size < LANE_PROOF_SIZE) {
+        return LANE_ERROR_SHORT;
+    }
+    if (bytes[0] != LANE_PROOF) {
+        return LANE_ERROR_TYPE;
+    }
+    proof_make(wanted, hello, nonce, key);
+    return sodium_memcmp(wanted, bytes, LANE_PROOF_SIZE) == 0 ? LANE_ERROR_NONE : LANE_ERROR_TAG;
 }
 
 enum lane_error lane_hello_context(const uint8_t *bytes, size_t size, uint64_t *ret_peer_context)

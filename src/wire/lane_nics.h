@@ -1,11 +1,14 @@
-/* lane_nics.h: NICS: a process tells its peer by which other NICs it can be reached, once per connection.
+/* lane_nics.h: NICS: a process tells its peer by which other NICs it can be reached, once per connection, and
+ * how many bounce slots it has for the set.
  *
  * The handle that NCCL carries has room for one address. Standby lanes run over other NICs, of both ends; so each
  * end names its own after the handshake, over the lane it just authenticated. The port is that of the process's
  * listener (0: it doesn't listen): where new lanes go, and whose refusal says that the process is dead.
  *
  *   0 u8 type   1 u8 count, <= LANE_NICS_MAX   2 u16 port   4 u32 down (version 2; else 0): bit k: the k-th has no carrier
- *   8 u64 0
+ *   8 u8 small bounce slots, <= LANE_SMALL_SLOTS   9 u8 large ones, <= LANE_LARGE_SLOTS (version 4; else 0): what the other
+ *     end may send before it is posted, by the slots' numbers: small ones from 0, large ones from LANE_SMALL_SLOTS
+ *  10 u8[6] 0
  *  16 count times, the rest 0: u8[16] address (IPv4 mapped), char[16] name
  * 272 u32 * 3: 0    284 u32 crc32c of bytes 0-283
  */
@@ -20,6 +23,7 @@ struct lane_nics {
     uint16_t port;
     uint8_t count;
     uint32_t down;
+    uint8_t small_slots, large_slots;
     struct {
         uint8_t address[16];
         char name[LANE_NIC_SIZE];

@@ -314,6 +314,35 @@ static void test_hello(void **state)
     assert_int_equal(lane_version_agree(1, 2), 0);
 }
 
+/* Good for that HELLO and that answer to it, under that key; and no bit of it is free. */
+static void test_proof(void **state)
+{
+    struct lane_hello hello = {
+        .newest = LANE_VERSION, .lowest = 1, .lane = 2, .lanes = 4, .epoch = 3, .set = 5};
+    uint8_t greeting[LANE_HELLO_SIZE], other[LANE_HELLO_SIZE], bytes[LANE_PROOF_SIZE];
+
+    lane_hello_encode(greeting, &hello, nonce, key);
+    hello.epoch = 4;
+    lane_hello_encode(other, &hello, nonce, key);
+    lane_proof_encode(bytes, greeting, nonce, key);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, key),
+                     LANE_ERROR_NONE);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes) - 1, greeting, nonce, key),
+                     LANE_ERROR_SHORT);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), other, nonce, key), LANE_ERROR_TAG);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, other_nonce, key),
+                     LANE_ERROR_TAG);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, other_key),
+                     LANE_ERROR_TAG);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] ^= 1;
+        assert_int_not_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, key),
+                             LANE_ERROR_NONE);
+        bytes[i] ^= 1;
+    }
+    (void)state;
+}
+
 static void test_handle(void **state)
 {
     struct handle handle = {.cookie = handle_cookie(0x1234567812345678),
@@ -356,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_proof),
         cmocka_unit_test(test_handle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

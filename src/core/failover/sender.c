@@ -22,6 +22,7 @@ struct sender *sender_new(const struct sender_config *config)
         return NULL;
     }
     s->config = *config;
+    s->small = config->slots;
     s->comms = calloc(config->comms, sizeof(struct out_comm *));
     s->open = calloc(config->comms, sizeof(struct out_comm *));
     if (s->comms == NULL || s->open == NULL) {
@@ -31,9 +32,13 @@ struct sender *sender_new(const struct sender_config *config)
     return s;
 }
 
-void sender_large(struct sender *s, bool on)
+void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large)
 {
-    s->large = on;
+    if (HOLDS(&s->bug, large <= s->config.large &&
+                           small <= s->config.slots - (large > 0 ? s->config.large : 0))) {
+        s->small = small;
+        s->large = large;
+    }
 }
 
 static void comm_free(struct out_comm *c)

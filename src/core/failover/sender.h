@@ -105,8 +105,9 @@ struct sender_counters {
 /* NULL: no memory, or the configuration is out of range. */
 struct sender *sender_new(const struct sender_config *config);
 void sender_free(struct sender *s); /* accepts NULL */
-/* The peer's last slots are large: older versions' aren't. */
-void sender_large(struct sender *s, bool on);
+/* The slots that the peer has for this set: the first `small` ones, and of the config.large last ones, which are large,
+ * the first `large`. Until then all are, none of them large. */
+void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large);
 
 /* -- lanes. -ESTALE: epoch not above the last; -EBUSY: open, or its chunks still wait for the
  * fence; -EINVAL; -ENOMEM. */

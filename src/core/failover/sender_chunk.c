@@ -112,10 +112,10 @@ static bool match(struct out_comm *c, struct out_message *m)
 /* One that holds so much; the large ones are kept for who needs them. */
 static int slot_free(const struct sender *s, uint32_t size)
 {
-    const uint32_t large = s->large ? s->config.slots - s->config.large : s->config.slots;
+    const uint32_t large = s->config.slots - s->config.large;
     const uint32_t begin = size <= LANE_EAGER_SIZE_MAX ? 0 : large;
-    const uint32_t end = size <= LANE_EAGER_SIZE_MAX   ? large
-                         : size <= LANE_LARGE_SIZE_MAX ? s->config.slots
+    const uint32_t end = size <= LANE_EAGER_SIZE_MAX   ? s->small
+                         : size <= LANE_LARGE_SIZE_MAX ? large + s->large
                                                        : 0;
 
     for (uint32_t i = begin; i < end; i++) {

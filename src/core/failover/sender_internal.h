@@ -81,7 +81,8 @@ struct sender {
     uint32_t busy_count; /* messages aren't all done. Nobody looks at empty places or idle comms */
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
-    bool large;          /* the last config.large of them are */
+    uint32_t small,
+        large; /* that the peer has: numbers from 0 and from config.slots - config.large */
     uint32_t slot_comm[LANE_EAGER_SLOTS_MAX];
     uint32_t returned; /* chunks, in all comms */
     uint32_t unsent;   /* messages not yet wholly sent once */

@@ -29,7 +29,7 @@ MUTANTS = [
     ("an old epoch is accepted", "ledger.c", "    if (epoch <= x->epoch) {\n        return -ESTALE;", "    if (epoch < x->epoch) {\n        return -ESTALE;"),
     ("a bounce slot is placed before it is consumed", "sender_chunk.c", "if (!(s->slots_used >> i & 1)) {", "if (s->slots_used != UINT32_MAX) {"),
     ("a message comes early in two", "sender_chunk.c", "length == m->size && slot_free", "slot_free",
-     "sender_chunk.c", "size <= LANE_LARGE_SIZE_MAX ? s->config.slots", "size > 0 ? s->config.slots"),
+     "sender_chunk.c", "size <= LANE_LARGE_SIZE_MAX ? large + s->large", "size > 0 ? large + s->large"),
     ("a dead lane keeps its chunks", "sender_lane.c", "        if (!elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    x->count = 0;",
      "        if (elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    x->count = 0;"),
     ("queue pairs: resent without the fence", "sender_lane.c", "    if (s->config.queue_pairs) {\n        x->held = true;",

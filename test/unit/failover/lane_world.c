@@ -209,7 +209,10 @@ void lane_world_run(const struct lane_world_config *config, struct lane_world_re
     if (w->sender == NULL || w->ledger == NULL) {
         world_wrong(w, "no memory");
     } else {
-        sender_large(w->sender, config->seed % 4 != 0); /* else the peer is an older version */
+        if (config->seed % 4 != 0) { /* else the peer is an older version */
+            sender_slots_granted(w->sender, config->seed % 8 == 1 ? 1 : SLOTS - LARGE,
+                                 config->seed % 8 == 2 ? 0 : LARGE);
+        }
         for (uint32_t i = 0; i < LANES; i++) {
             world_connect_lane(w, i);
         }

@@ -1,0 +1,88 @@
+/* slots.c: bounce slots of receiving sets: what comes before it is posted waits there.
+ *
+ * A sender may use as many as the set was promised when it began (NICS tells), and nobody takes them back. All promises
+ * of a process stay within PROCESS_SLOT_BYTES_MAX. Below half of that a set gets all slots; up to three quarters eight
+ * small ones; then two; then none: messages then wait until they are posted. The memory is there only while a set uses
+ * it. Peers of version 3 and less take all slots for granted: theirs are promised whatever the sum is. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transport/internal.h"
+
+#define KEPT_NS     NS_PER_S /* without use: the next message costs an allocation */
+#define SMALL_SOME  8
+#define SMALL_LEAST 2
+
+static size_t bytes_of(uint32_t small, uint32_t large)
+{
+    return small * LANE_EAGER_SIZE_MAX + large * LANE_LARGE_SIZE_MAX;
+}
+
+void slots_share(size_t promised, uint8_t *ret_small, uint8_t *ret_large)
+{
+    const size_t max = PROCESS_SLOT_BYTES_MAX;
+
+    *ret_small = *ret_large = 0;
+    if (promised + bytes_of(LANE_SMALL_SLOTS, LANE_LARGE_SLOTS) <= max / 2) {
+        *ret_small = LANE_SMALL_SLOTS;
+        *ret_large = LANE_LARGE_SLOTS;
+    } else if (promised + bytes_of(SMALL_SOME, 0) <= max / 4 * 3) {
+        *ret_small = SMALL_SOME;
+    } else if (promised + bytes_of(SMALL_LEAST, 0) <= max) {
+        *ret_small = SMALL_LEAST;
+    }
+}
+
+/* Under the registry's lock: promises are made one after the other. */
+void slots_promise(struct lane_set *set)
+{
+    struct transport *t = set->transport;
+
+    if (set->version >= 4) {
+        slots_share(__atomic_load_n(&t->slot_bytes, __ATOMIC_RELAXED), &set->small_slots,
+                    &set->large_slots);
+    } else {
+        set->small_slots = LANE_SMALL_SLOTS;
+        set->large_slots = LANE_LARGE_SLOTS;
+    }
+    __atomic_fetch_add(&t->slot_bytes, bytes_of(set->small_slots, set->large_slots),
+                       __ATOMIC_RELAXED);
+}
+
+void slots_free(struct lane_set *set)
+{
+    __atomic_fetch_sub(&set->transport->slot_bytes, bytes_of(set->small_slots, set->large_slots),
+                       __ATOMIC_RELAXED);
+    free(set->slots);
+    set->slots = NULL;
+}
+
+int slots_ready(struct lane_set *set, uint32_t slot)
+{
+    if (slot < LANE_SMALL_SLOTS ? slot >= set->small_slots
+                                : slot - LANE_SMALL_SLOTS >= set->large_slots) {
+        return -EPROTO;
+    }
+    if (set->slots == NULL) {
+        set->slots = calloc(1, bytes_of(set->small_slots, set->large_slots));
+    }
+    return set->slots != NULL ? 0 : -ENOMEM;
+}
+
+uint8_t *slots_at(const struct lane_set *set, uint32_t slot)
+{
+    return set->slots + (slot < LANE_SMALL_SLOTS
+                             ? bytes_of(slot, 0)
+                             : bytes_of(set->small_slots, slot - LANE_SMALL_SLOTS));
+}
+
+void slots_look(struct lane_set *set, struct mono now)
+{
+    if (set->slots == NULL || ledger_slots_used(set->ledger) || set->slots_touched) {
+        set->slots_at = now;
+        set->slots_touched = false;
+    } else if (mono_sub(now, set->slots_at).ns >= KEPT_NS) {
+        free(set->slots);
+        set->slots = NULL;
+    }
+}
