@@ -1,0 +1,210 @@
+/* test_plugin.c: what the tables make of NCCL's calls, and what the plugin takes from the environment and tells the log. The
+ * linker puts this file's functions in the place of the transport's. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bug.h"
+#include "plugin/plugin.h"
+
+#define LL_SIZE    (64 << 10)      /* of a step of LL, at most */
+#define LL128_SIZE (120 * 640 * 8) /* and of LL128 */
+#define HINT       NCCL_OPTIONAL_COMPLETION
+
+extern const struct nccl_net_v6 ncclNetPlugin_v6;
+extern const struct nccl_net_v7 ncclNetPlugin_v7;
+extern const struct nccl_net_v8 ncclNetPlugin_v8;
+extern const struct nccl_net_v9 ncclNetPlugin_v9;
+extern const struct nccl_net_v10 ncclNetPlugin_v10;
+extern const struct nccl_net_v11 ncclNetPlugin_v11;
+extern const struct nccl_net_v12 ncclNetPlugin_v12;
+
+/* -- in the transport's place ----------------------------------------------------------------- */
+
+static int was_staged; /* by the last receive; -1: there was none */
+static const char *reason;
+
+int __wrap_transport_receive(struct transport_comm *comm, void *data, size_t size, int tag,
+                             bool staged, void *parent, struct transport_request **ret_request);
+int __wrap_transport_accept(struct transport_listener *listener, struct transport_comm **ret_comm);
+const char *__wrap_transport_why(void);
+
+int __wrap_transport_receive(struct transport_comm *comm, void *data, size_t size, int tag,
+                             bool staged, void *parent, struct transport_request **ret_request)
+{
+    (void)comm;
+    (void)data;
+    (void)size;
+    (void)tag;
+    (void)parent;
+    was_staged = staged;
+    *ret_request = NULL;
+    return 0;
+}
+
+int __wrap_transport_accept(struct transport_listener *listener, struct transport_comm **ret_comm)
+{
+    (void)listener;
+    (void)ret_comm;
+    return -ECONNABORTED;
+}
+
+const char *__wrap_transport_why(void)
+{
+    return reason != NULL ? reason : "";
+}
+
+/* -- receives --------------------------------------------------------------------------------- */
+
+static int warnings;
+
+static void count_warnings(int level, unsigned long flags, const char *file, int line,
+                           const char *format, ...)
+{
+    (void)flags;
+    (void)file;
+    (void)line;
+    (void)format;
+    warnings += level == NCCL_LOG_WARN;
+}
+
+static bool
+staged_v8(enum nccl_result (*irecv)(void *, int, void **, int *, int *, void **, void **), int size)
+{
+    void *data = NULL, *mhandle = NULL, *request = NULL;
+    int tag = 0;
+
+    was_staged = -1;
+    assert_int_equal(irecv(NULL, 1, &data, &size, &tag, &mhandle, &request), NCCL_SUCCESS);
+    assert_true(was_staged >= 0);
+    return was_staged;
+}
+
+/* Without a hint what LL and LL128 receive is told by its size. */
+static void before_v9_small_receives_are_staged(void **state)
+{
+    static const int sizes[] = {0, 8, LL_SIZE, LL_SIZE + 1, LL128_SIZE};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+        assert_true(staged_v8(ncclNetPlugin_v6.irecv, sizes[i]));
+        assert_true(staged_v8(ncclNetPlugin_v7.irecv, sizes[i]));
+        assert_true(staged_v8(ncclNetPlugin_v8.irecv, sizes[i]));
+    }
+    assert_false(staged_v8(ncclNetPlugin_v6.irecv, LL128_SIZE + 1));
+    assert_false(staged_v8(ncclNetPlugin_v8.irecv, 4 << 20));
+}
+
+static bool staged(size_t size, void *hint)
+{
+    void *data = NULL, *mhandle = NULL, *parent = NULL, *requests[4] = {hint, hint, hint, hint};
+    int tag = 0, all = 0;
+
+    was_staged = -1;
+    assert_int_equal(ncclNetPlugin_v9.irecv(NULL, 1, &data, &size, &tag, &mhandle, &requests[0]),
+                     0);
+    all += was_staged;
+    assert_int_equal(
+        ncclNetPlugin_v10.irecv(NULL, 1, &data, &size, &tag, &mhandle, &parent, &requests[1]), 0);
+    all += was_staged;
+    assert_int_equal(
+        ncclNetPlugin_v11.irecv(NULL, 1, &data, &size, &tag, &mhandle, &parent, &requests[2]), 0);
+    all += was_staged;
+    assert_int_equal(
+        ncclNetPlugin_v12.irecv(NULL, 1, &data, &size, &tag, &mhandle, &parent, &requests[3]), 0);
+    all += was_staged;
+    assert_true(all == 0 || all == 4);
+    return all == 4;
+}
+
+/* From v9 on NCCL says which they are, unless its user has turned that off. */
+static void hints_are_taken_and_their_lack_is_known(void **state)
+{
+    void *context;
+
+    (void)state;
+    setenv("FOLIOT_NIC", "lo", 1);
+    unsetenv("NCCL_NET_OPTIONAL_RECV_COMPLETION");
+    assert_int_equal(ncclNetPlugin_v11.init(&context, 0, NULL, NULL, NULL), NCCL_SUCCESS);
+    assert_true(staged(8, HINT));
+    assert_true(staged(4 << 20, HINT));
+    assert_false(staged(8, NULL));
+    ncclNetPlugin_v11.finalize(context);
+    setenv("NCCL_NET_OPTIONAL_RECV_COMPLETION", "0", 1);
+    assert_int_equal(ncclNetPlugin_v11.init(&context, 0, NULL, NULL, NULL), NCCL_SUCCESS);
+    assert_true(staged(8, NULL));
+    assert_true(staged(LL128_SIZE, NULL));
+    assert_false(staged(LL128_SIZE + 1, NULL));
+    ncclNetPlugin_v11.finalize(context);
+    unsetenv("NCCL_NET_OPTIONAL_RECV_COMPLETION");
+}
+
+/* -- words ------------------------------------------------------------------------------------ */
+
+/* Who set a variable may write over it, or free it. */
+static void nothing_is_read_from_the_environment_later(void **state)
+{
+    static char nic[] = "FOLIOT_NIC=lo", sysfs[] = "FOLIOT_SYSFS=/sys",
+                folder[] = "FOLIOT_JOB_DIR=/tmp", job[] = "FOLIOT_JOB=seven";
+    static char *const variables[] = {nic, sysfs, folder, job};
+    struct settings settings;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(variables); i++) {
+        assert_int_equal(putenv(variables[i]), 0);
+    }
+    settings_read(&settings, NULL);
+    const struct job_words words = job_words();
+    for (size_t i = 0; i < ARRAY_COUNT(variables); i++) {
+        char *value = strchr(variables[i], '=') + 1;
+        memset(value, '#', strlen(value));
+    }
+    assert_string_equal(settings.nic, "lo");
+    assert_string_equal(settings.sysfs, "/sys");
+    assert_string_equal(words.folder, "/tmp");
+    assert_string_equal(words.name, "seven");
+    for (size_t i = 0; i < ARRAY_COUNT(variables); i++) {
+        *strchr(variables[i], '=') = 0;
+        unsetenv(variables[i]);
+    }
+}
+
+/* Whoever finds it tells it, and each request that ends by it. */
+static void a_failure_is_logged_once(void **state)
+{
+    void *context, *comm;
+
+    (void)state;
+    setenv("FOLIOT_NIC", "lo", 1);
+    assert_int_equal(ncclNetPlugin_v11.init(&context, 0, NULL, count_warnings, NULL), NCCL_SUCCESS);
+    warnings = 0;
+    reason = "host a is gone";
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(ncclNetPlugin_v11.accept(NULL, &comm, NULL), NCCL_REMOTE_ERROR);
+    }
+    assert_int_equal(warnings, 1);
+    reason = "host b is gone";
+    assert_int_equal(ncclNetPlugin_v11.accept(NULL, &comm, NULL), NCCL_REMOTE_ERROR);
+    assert_int_equal(warnings, 2);
+    reason = NULL;
+    ncclNetPlugin_v11.finalize(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(before_v9_small_receives_are_staged),
+        cmocka_unit_test(hints_are_taken_and_their_lack_is_known),
+        cmocka_unit_test(nothing_is_read_from_the_environment_later),
+        cmocka_unit_test(a_failure_is_logged_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/* test_tcp.c: what the transport asks of Linux's sockets, as the kernel then does it. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/bug.h"
+#include "transport/io.h"
+#include "transport/tcp.h"
+
+#ifndef SO_TXREHASH
+#define SO_TXREHASH 74
+#endif
+
+#define LOOPBACK(last)                                                                             \
+    ((struct io_address){.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = (last)}})
+
+/* Connections from one address to two others, while there is one port for both: a port is taken for a pair of ends, not
+ * for an address. A rank that talks to thousands would run out of ports. Exits with 0 if it is so. */
+static void connect_by_one_port(void)
+{
+    struct io_connect to = {.from = LOOPBACK(1)};
+    struct tcp *tcp;
+    int listener, conn;
+
+    if (unshare(CLONE_NEWNET) < 0) {
+        _exit(77);
+    }
+    if (system("ip link set lo up && echo 40000 40000 > /proc/sys/net/ipv4/ip_local_port_range") !=
+            0 ||
+        tcp_open(&tcp, "/sys") < 0) {
+        _exit(2);
+    }
+    struct io *io = tcp_io(tcp);
+    for (uint8_t peer = 2; peer < 6; peer++) {
+        to.to = LOOPBACK(peer);
+        if (io->listen(io, &to.to, 30000, 30000, &listener, &to.to.port) < 0) {
+            _exit(2);
+        }
+        if (io->connect(io, &to, &conn) < 0) {
+            _exit(3);
+        }
+    }
+    _exit(0);
+}
+
+static void peers_share_a_port(void **state)
+{
+    const pid_t child = fork();
+    int status;
+
+    (void)state;
+    if (child == 0) {
+        connect_by_one_port();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void assert_no_rehash(int fd)
+{
+    socklen_t size = sizeof(int);
+    int value = -1;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_TXREHASH, &value, &size) < 0 && errno == ENOPROTOOPT) {
+        skip(); /* before Linux 5.19 */
+    }
+    assert_int_equal(value, 0);
+}
+
+/* Linux draws a new flow label after a timeout, and with it another path: which one a lane has is for us to say. Both ends
+ * send. */
+static void the_kernel_moves_no_lane(void **state)
+{
+    struct io_connect to = {.from = LOOPBACK(1), .to = LOOPBACK(1)};
+    struct io_address local, peer;
+    int listener, conn, accepted = -EAGAIN;
+    struct tcp *tcp;
+
+    (void)state;
+    assert_int_equal(tcp_open(&tcp, "/sys"), 0);
+    struct io *io = tcp_io(tcp);
+    assert_int_equal(io->listen(io, &to.to, 0, 0, &listener, &to.to.port), 0);
+    assert_int_equal(io->connect(io, &to, &conn), 0);
+    assert_int_equal(send(conn, "x", 1, 0), 1); /* the listener waits for that */
+    for (int i = 0; i < 1000 && accepted < 0; i++) {
+        if (io->accept(io, listener, &accepted, &local, &peer) < 0) {
+            accepted = -EAGAIN;
+            usleep(1000);
+        }
+    }
+    assert_true(accepted >= 0);
+    assert_no_rehash(conn);
+    assert_no_rehash(accepted);
+    io->close(io, conn, true);
+    io->close(io, accepted, true);
+    io->close(io, listener, true);
+    tcp_close(tcp);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peers_share_a_port),
+        cmocka_unit_test(the_kernel_moves_no_lane),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
