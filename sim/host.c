@@ -408,6 +408,12 @@ static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
         send->probe.settled = true;
         send->probe.state = PROBE_TRACK;
         break;
+    case LIE_UTC:
+        send->probe.anchor = (struct probe_anchor){
+            .nic = {(uint32_t)prng_below(&h->random, 8)},
+            .bound_ns = 144000,
+            .utc_minus_fleet_ns = send->probe.anchor.utc_minus_fleet_ns + f->size_ns};
+        break;
     default: /* only in bytes */
         break;
     }

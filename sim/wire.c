@@ -40,7 +40,7 @@ static size_t keys_of(const struct world *w, int host, struct probe_key keys[2],
 
 bool world_lies_in_field(const struct world_host *h)
 {
-    return h->lie != NULL && h->lie->lie != LIE_OLDEST &&
+    return h->lie != NULL && h->lie->lie != LIE_OLDEST && h->lie->lie != LIE_UTC &&
            (h->lie->lie >= LIE_FROZEN || strcmp(probe_fields[h->lie->field].name, "map_x") != 0);
 }
 

@@ -225,6 +225,8 @@ static int make_fleet(struct world *w)
             .nic = {(uint32_t)i},
             .host = {(uint32_t)(i / w->nics_per_host)},
             .rail = (uint16_t)(i % w->nics_per_host),
+            .anchor = w->scenario->clocks.anchors_named &&
+                      i / w->nics_per_host < w->scenario->clocks.anchors,
             .leaf = fabric ? (uint16_t)network_leaf(&w->network, (uint32_t)i) : LEAF_UNKNOWN};
     }
     for (int i = 0; i < routers; i++) {

@@ -1,114 +1,156 @@
-/* anchor.c: UTC. Members with an upstream publish UTC - F and a bound; all hand the freshest on and
- * steer alike, slowly: the fleet's one timeline leans towards UTC without anybody leading it. */
+/* anchor.c: UTC. Members with an upstream measure UTC - F; all tell their neighbours what they know of it, with
+ * a bound, and steer alike, slowly: the fleet's one timeline leans towards UTC without anybody leading it.
+ *
+ * What a peer tells is its own word, and one vote, whatever name stands on it: a value that was handed on can be
+ * forged by who hands it on. Up to f peers lie, so UTC lies below the (f + 1)-th lowest upper end of all votes
+ * and above the (f + 1)-th highest lower end; fewer than f + 1 votes are worth nothing. Peers that the fleet's file
+ * names as anchors are believed instead of all others, the majority of them. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
 
 #include "stats/sample.h"
 
-#define ANCHORS    8
 #define AGE_MS_MAX 60000
+#define BOUND_MAX  4e9 /* ns: what 32 bits hold */
 #define STEER_MAX  100e-9
 #define STEER_S    100.0
 /* Fleet time runs at the mean of free oscillators (100 ppm each at worst), UTC at its own rate: what an anchor said
  * is worth less with every second. */
 #define UTC_RATE 200e-6
 
-static int find_slot(const struct clock *c, uint32_t member, struct nic_time now)
-{
-    int oldest = 0;
-
-    for (int i = 0; i < ANCHORS; i++) {
-        if (c->anchors[i].member == member) {
-            return i;
-        }
-        if (c->anchors[i].member == UINT32_MAX) {
-            oldest = i;
-        } else if (c->anchors[oldest].member != UINT32_MAX &&
-                   c->anchor_at[i].ns < c->anchor_at[oldest].ns) {
-            oldest = i;
-        }
-    }
-    return oldest;
-}
-
 /* anchor_at is when it was measured, by the own clock. */
-void anchor_hear(struct clock *c, struct nic_time now, const struct clock_anchor *a)
+void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_anchor *a)
 {
-    if (a->member == UINT32_MAX || a->age_ms > AGE_MS_MAX || a->member == c->config.member) {
+    if (a->member == UINT32_MAX || a->age_ms > AGE_MS_MAX) {
         return;
     }
-    const struct nic_time measured = {now.ns - (int64_t)a->age_ms * NS_PER_MS};
-    const int i = find_slot(c, a->member, now);
-
-    if (c->anchors[i].member == a->member && c->anchor_at[i].ns >= measured.ns) {
-        return;
-    }
-    c->anchors[i] = *a;
-    c->anchor_at[i] = measured;
+    e->anchor = *a;
+    e->anchor_at.ns = now.ns - (int64_t)a->age_ms * NS_PER_MS;
+    e->anchor_known = true;
 }
 
 void clock_on_utc(struct clock *c, struct nic_time now, int64_t utc_minus_ns, double bound_ns)
 {
-    const int i = find_slot(c, c->config.member, now);
-
-    if (bound_ns < 0 || bound_ns > 4e9) {
-        if (c->anchors[i].member == c->config.member) {
-            c->anchors[i].member = UINT32_MAX;
-        }
-        return;
+    c->own_utc_known = bound_ns >= 0 && bound_ns <= BOUND_MAX;
+    if (c->own_utc_known) {
+        c->own_utc = (struct clock_anchor){.bound_ns = (uint32_t)ceil(bound_ns),
+                                           .utc_minus_ns = utc_minus_ns};
+        c->own_utc_at = now;
     }
-    c->anchors[i] =
-        (struct clock_anchor){c->config.member, (uint32_t)ceil(bound_ns), utc_minus_ns, 0};
-    c->anchor_at[i] = now;
+}
+
+struct votes {
+    int64_t value[MEMBER_EDGE_MAX + 1], lower[MEMBER_EDGE_MAX + 1], upper[MEMBER_EDGE_MAX + 1],
+        age[MEMBER_EDGE_MAX + 1]; /* each ascending */
+    int count;
+};
+
+static void cast_vote(struct votes *v, struct nic_time now, const struct clock_anchor *a,
+                      struct nic_time at)
+{
+    const int64_t age = now.ns - at.ns > 0 ? now.ns - at.ns : 0;
+    const int64_t half = (int64_t)a->bound_ns + (int64_t)ceil(UTC_RATE * (double)age);
+    const size_t n = (size_t)v->count++;
+
+    sample_insert_int(v->value, n, a->utc_minus_ns);
+    sample_insert_int(v->lower, n, a->utc_minus_ns - half);
+    sample_insert_int(v->upper, n, a->utc_minus_ns + half);
+    sample_insert_int(v->age, n, age);
+}
+
+static bool fresh(struct nic_time now, struct nic_time at)
+{
+    return now.ns - at.ns <= (int64_t)AGE_MS_MAX * NS_PER_MS;
+}
+
+/* One vote a peer, however many edges lead to it; and the own one. */
+static void gather_votes(struct clock *c, struct nic_time now, bool named, struct votes *v)
+{
+    v->count = 0;
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = -1; /* the freshest edge of that leader */
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (!e->used || e->config.witness || !e->anchor_known || !fresh(now, e->anchor_at) ||
+            (named && !e->config.anchor)) {
+            continue;
+        }
+        int *best = &c->order[e->leader];
+        *best = *best < 0 || e->anchor_at.ns > c->edges[*best].anchor_at.ns ? i : *best;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        if (c->order[i] >= 0) {
+            const struct clock_edge *e = &c->edges[c->order[i]];
+            cast_vote(v, now, &e->anchor, e->anchor_at);
+        }
+    }
+    if (c->own_utc_known && (!named || c->config.anchor)) {
+        cast_vote(v, now, &c->own_utc, c->own_utc_at);
+    }
+}
+
+/* How many votes leave room for UTC to lie from `lower` to `upper`. */
+static int agreeing(const struct votes *v, int64_t lower, int64_t upper)
+{
+    int count = v->count;
+
+    for (int i = 0; i < v->count; i++) {
+        count -= (v->lower[i] > upper) + (v->upper[i] < lower);
+    }
+    return count;
+}
+
+/* `liars` of them may be anything. Where more disagree, the bound is as wide as all of them together. */
+static void conclude(struct clock *c, const struct votes *v, int liars)
+{
+    int64_t lower = v->lower[v->count - 1 - liars], upper = v->upper[liars];
+
+    if (lower > upper || agreeing(v, lower, upper) < v->count - liars) {
+        lower = v->lower[0];
+        upper = v->upper[v->count - 1];
+    }
+    const int64_t middle = v->value[(v->count - 1) / 2];
+    c->utc_known = true;
+    c->utc_minus_ns = middle < lower ? lower : middle > upper ? upper : middle;
+    c->utc_bound_ns = fmax((double)(upper - c->utc_minus_ns), (double)(c->utc_minus_ns - lower));
+    c->utc_age_ns = v->age[liars];
+    c->steer = fmin(STEER_MAX, fmax(-STEER_MAX, (double)c->utc_minus_ns * 1e-9 / STEER_S));
 }
 
 void anchor_tick(struct clock *c, struct nic_time now)
 {
-    int64_t offsets[ANCHORS];
-    int count = 0;
-    double bound = 0;
+    struct votes v;
 
-    for (int i = 0; i < ANCHORS; i++) {
-        if (c->anchors[i].member == UINT32_MAX) {
-            continue;
-        }
-        if (now.ns - c->anchor_at[i].ns > (int64_t)AGE_MS_MAX * NS_PER_MS) {
-            c->anchors[i].member = UINT32_MAX;
-            continue;
-        }
-        sample_insert_int(offsets, (size_t)count++, c->anchors[i].utc_minus_ns);
-        bound =
-            fmax(bound, c->anchors[i].bound_ns + UTC_RATE * (double)(now.ns - c->anchor_at[i].ns));
-    }
-    c->utc_known = count > 0;
+    c->utc_known = false;
     c->steer = 0;
-    if (count == 0) {
+    c->own_utc_known = c->own_utc_known && fresh(now, c->own_utc_at);
+    gather_votes(c, now, true, &v);
+    if (v.count > 0) {
+        conclude(c, &v, (v.count - 1) / 2);
         return;
     }
-    c->utc_minus_ns = offsets[(count - 1) / 2];
-    c->utc_bound_ns = bound + (double)(offsets[count - 1] - offsets[0]);
-    c->steer = fmin(STEER_MAX, fmax(-STEER_MAX, (double)c->utc_minus_ns * 1e-9 / STEER_S));
+    gather_votes(c, now, false, &v);
+    if (v.count > c->liars_max) {
+        conclude(c, &v, c->liars_max);
+    } else if (c->own_utc_known) {
+        v.count = 0;
+        cast_vote(&v, now, &c->own_utc, c->own_utc_at);
+        conclude(c, &v, 0);
+    }
 }
 
-/* The known ones in turn. */
-struct clock_anchor anchor_publish(const struct clock *c, struct nic_time now)
+/* What this member makes of it, under its own name. */
+struct clock_anchor anchor_publish(const struct clock *c)
 {
-    struct clock_anchor none = {.member = UINT32_MAX};
-    int known[ANCHORS], count = 0;
+    const double bound = ceil(c->utc_bound_ns - UTC_RATE * (double)c->utc_age_ns);
 
-    for (int i = 0; i < ANCHORS; i++) {
-        const int64_t age = now.ns - c->anchor_at[i].ns;
-        if (c->anchors[i].member != UINT32_MAX && age >= 0 &&
-            age <= (int64_t)AGE_MS_MAX * NS_PER_MS) {
-            known[count++] = i;
-        }
+    if (!c->utc_known || bound > BOUND_MAX) {
+        return (struct clock_anchor){.member = UINT32_MAX};
     }
-    if (count == 0) {
-        return none;
-    }
-    const int i = known[c->map_seq % (uint32_t)count];
-    struct clock_anchor a = c->anchors[i];
-    a.age_ms = (uint32_t)((now.ns - c->anchor_at[i].ns) / NS_PER_MS);
-    return a;
+    return (struct clock_anchor){.member = c->config.member,
+                                 .bound_ns = (uint32_t)fmax(0, bound),
+                                 .utc_minus_ns = c->utc_minus_ns,
+                                 .age_ms = (uint32_t)(c->utc_age_ns / NS_PER_MS)};
 }

@@ -220,9 +220,6 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
     c->now = c->started = c->ticked = c->noise_at = c->phase_since = c->deadline = now;
     c->map.r = now;
     c->map.x_ns = config->wall_minus_ns;
-    for (int i = 0; i < (int)ARRAY_COUNT(c->anchors); i++) {
-        c->anchors[i].member = UINT32_MAX;
-    }
     c->sigma_e_ns = c->config.stamp_noise_ns;
     timeline_found(c, now);
     return c;
@@ -347,7 +344,7 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
     e->peer = *heard;
     e->heard = true;
     e->heard_at = now;
-    anchor_hear(c, now, &heard->anchor);
+    anchor_hear(e, now, &heard->anchor);
 }
 
 void clock_on_point(struct clock *c, struct nic_time now, const struct clock_point *point)

@@ -86,9 +86,9 @@ struct clock_map {
 /* The founder's number is its low bits, so that a packet needs no field of its own for it. */
 #define CLOCK_TIMELINE_FOUNDER(timeline) ((uint32_t)((timeline) & (FLEET_NIC_MAX - 1)))
 
-/* One upstream truth about UTC, handed on by members so that every one of them steers alike. */
+/* What a member knows of UTC, by its own upstream or by its peers' votes. */
 struct clock_anchor {
-    uint32_t member;      /* who measured it; UINT32_MAX: none */
+    uint32_t member;      /* whose word it is; UINT32_MAX: none */
     uint32_t bound_ns;    /* |error| <= bound when it was measured */
     int64_t utc_minus_ns; /* UTC - F */
     uint32_t age_ms;
@@ -130,6 +130,7 @@ struct clock_config {
     double rate_drift_ppb_s; /* and by no more than this a second; 0: 100 */
     double
         wander_ppb; /* known wander, ppb per root second: no bank; 0: not known (evaluation only) */
+    bool anchor;    /* the fleet's file names this host's UTC as one to go by */
     bool
         guard_is_own; /* what clock_on_guard tells is of this very clock, not of the host's beside it */
     bool alone_is_fine; /* a fleet of one: SYNCED without peers (tests, foliot selftest) */
@@ -145,6 +146,7 @@ struct clock_edge_config {
     uint8_t distance;     /* class: 0 rail, 1 leaf (rack), 2 cross; floors are shared within one */
     bool witness;         /* measured, reported, never used */
     bool chosen;          /* on the member's own list of K; both kinds are used */
+    bool anchor;          /* the fleet's file names the peer as one whose UTC to go by */
 };
 
 /* One packet or coded pair in one direction, both ends' stamps known. Times are of the pair's first

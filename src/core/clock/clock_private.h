@@ -78,6 +78,9 @@ struct clock_edge {
     bool tracking;
     struct nic_time tracking_since; /* the peer, by its own word */
     struct clock_published peer;
+    bool anchor_known; /* what it last told of UTC, and when that was measured */
+    struct clock_anchor anchor;
+    struct nic_time anchor_at;
     /* packets */
     struct packet ring[RING_PACKETS];
     uint32_t written;  /* ever; ring index = written % RING_PACKETS */
@@ -229,10 +232,11 @@ struct clock {
     double crowded_s;
 
     /* UTC */
-    struct clock_anchor anchors[8];
-    struct nic_time anchor_at[8];
+    bool own_utc_known; /* an upstream of its own */
+    struct clock_anchor own_utc;
+    struct nic_time own_utc_at;
     bool utc_known;
-    int64_t utc_minus_ns;
+    int64_t utc_minus_ns, utc_age_ns;
     double utc_bound_ns;
     double steer;   /* rate, no unit */
     double steered; /* what of it the map already has */
@@ -334,6 +338,6 @@ void timeline_found(struct clock *c, struct nic_time now);
 void liar_tick(struct clock *c, struct nic_time now, double dt_s);
 
 /* anchor.c */
-void anchor_hear(struct clock *c, struct nic_time now, const struct clock_anchor *a);
+void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_anchor *a);
 void anchor_tick(struct clock *c, struct nic_time now);
-struct clock_anchor anchor_publish(const struct clock *c, struct nic_time now);
+struct clock_anchor anchor_publish(const struct clock *c);

@@ -27,7 +27,7 @@ void clock_published(const struct clock *c, struct nic_time now, struct clock_pu
         .sqrt_p_ns = sqrt(c->bank.p00[BANK_FILTERS / 2]),
         .scale_ns = c->scale_own_ns,
         .h_ns = c->h_known ? (uint32_t)fmin(4e9, ceil(c->h_ns)) : UINT32_MAX,
-        .anchor = anchor_publish(c, now),
+        .anchor = anchor_publish(c),
     };
 }
 

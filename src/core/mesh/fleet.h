@@ -12,7 +12,9 @@ struct mesh_peer {
     struct nic_id nic;
     struct host_id host;
     uint16_t rail;
-    uint16_t leaf; /* LEAF_UNKNOWN where the list does not say */
+    uint16_t leaf;   /* LEAF_UNKNOWN where the list does not say */
+    uint16_t anchor; /* 1: its host's UTC is one to go by */
+    uint16_t reserved;
 };
 
 /* A router's address with its place in the fabric, where the fleet file names routers: lets

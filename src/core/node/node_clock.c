@@ -29,6 +29,8 @@ static int member_start(struct node *n, uint32_t index, struct nic_time now, int
     struct member *m = &n->members[index];
     const uint32_t edge_count = n->config.nic_count * n->config.edge_limit;
     const bool hardware = n->config.nics[m->local].stamps == STAMP_HARDWARE;
+    const struct mesh_peer *own =
+        &n->config.fleet.peers[fleet_find(&n->config.fleet, n->config.nics[m->local].nic)];
     const struct clock_config config = {
         .member = m->number,
         .stamps = hardware ? CLOCK_STAMPS_HARDWARE : CLOCK_STAMPS_SOFTWARE,
@@ -38,6 +40,7 @@ static int member_start(struct node *n, uint32_t index, struct nic_time now, int
         .hops = hops(n),
         /* two stamps a point; with hardware the noise that is learned sets it */
         .guard_is_own = m->domain == 0,
+        .anchor = own->anchor != 0,
         .stamp_error_ns = hardware ? 0 : 2 * (int64_t)n->config.stamp_error_ns,
         .seed = hash_u64(n->config.seed, 100 + index),
     };
@@ -156,6 +159,7 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
                     : peer->leaf == own->leaf && own->leaf != LEAF_UNKNOWN ? 1
                                                                            : 2,
         .chosen = info->reason != EDGE_GUEST,
+        .anchor = peer->anchor != 0,
     };
     link->peer = config.peer;
     link->clock_edge = clock_edge_add(n->members[member].clock, at, &config);

@@ -81,12 +81,10 @@ static int load_folder(const struct config_node *map, const char *key, char *pat
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
     static const char *const keys[] = {
-        "host",        "key_file",     "port",        "nics",
-        "peers",       "routers",      "stamps",      "edge_limit",
-        "runtime_dir", "state_dir",    "delay_floor", "diameter",
-        "flap_limit",  "paths",        "ring_peers",  "record_mib",
-        "controller",  "identity_dir", "fleet_file",  "metrics_listen",
-        "mode",        "socket_group", NULL};
+        "host",       "key_file",       "port",        "nics",       "peers",        "routers",
+        "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor",  "diameter",
+        "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",   "identity_dir",
+        "fleet_file", "metrics_listen", "anchors",     "mode",       "socket_group", NULL};
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
@@ -249,6 +247,36 @@ static int load_routers(struct loader *l, const struct config_node *root)
     return r;
 }
 
+/* The hosts whose UTC the fleet goes by. */
+static int load_anchors(struct loader *l, const struct config_node *root)
+{
+    struct agent_config *c = l->config;
+    const struct config_node *list = config_get(root, "anchors");
+
+    if (list != NULL && config_kind(list) != CONFIG_LIST) {
+        return config_expected(list, l->error, "a list of hosts");
+    }
+    for (const struct config_node *n = list != NULL ? config_first(list) : NULL; n != NULL;
+         n = config_next(n)) {
+        const char *name = NULL;
+        bool found = false;
+        const int r = config_node_string(n, &name, l->error);
+        if (r < 0) {
+            return r;
+        }
+        for (uint32_t i = 0; i < c->peer_count; i++) {
+            if (strcmp(c->host_names[c->peers[i].host.index], name) == 0) {
+                c->peers[i].anchor = 1;
+                found = true;
+            }
+        }
+        if (!found && c->fleet_file[0] == 0) { /* a host that joins later may be named before */
+            return config_expected(n, l->error, "a host that 'peers' lists");
+        }
+    }
+    return 0;
+}
+
 /* The root that has `peers`: the file's own, or that of the file that it names. */
 static int find_fleet(struct loader *l, const struct config_node *root, struct config **ret_tree,
                       const struct config_node **ret_fleet)
@@ -316,6 +344,7 @@ int agent_config_load(const char *path, const char *runtime_dir, const char *fle
     r = r < 0 ? r : find_fleet(&l, config_root(tree), &fleet_tree, &fleet);
     r = r < 0 ? r : config_load_peers(l.config, fleet, error);
     r = r < 0 ? r : load_nics(&l, config_root(tree));
+    r = r < 0 ? r : load_anchors(&l, config_root(tree));
     r = r < 0 ? r : load_routers(&l, config_root(tree));
     if (r == 0) {
         r = move_to_arena((void **)&l.config->peers, l.config->peer_count,

@@ -60,6 +60,7 @@ const struct field scenario_clocks_fields[] = {
     {"nic_read_noise", FIELD_SPAN_DOUBLE, CLOCKS(nic_read_noise_ns), 0, 1e6},
     {"one_tx_stamp", FIELD_BOOL, CLOCKS(one_tx_stamp)},
     {"anchors", FIELD_INT, CLOCKS(anchors), 0, 1e6},
+    {"anchors_named", FIELD_BOOL, CLOCKS(anchors_named)},
     {"anchor_bound", FIELD_SPAN, CLOCKS(anchor_bound_ns), 0, 1e12},
     {"edge_limit", FIELD_SPAN, CLOCKS(edge_limit_ns), 0, 1e9},
     {"guard", FIELD_BOOL, CLOCKS(guard)},
@@ -86,8 +87,8 @@ const size_t scenario_traffic_field_count = ARRAY_COUNT(scenario_traffic_fields)
 
 /* ---- faults ---- */
 static const char *const direction_words[] = {"both", "up", "down", NULL};
-static const char *const lie_words[] = {"random", "colluding", "drifting", "two-faced",
-                                        "oldest", "frozen",    "ends",     NULL};
+static const char *const lie_words[] = {"random", "colluding", "drifting", "two-faced", "oldest",
+                                        "frozen", "ends",      "utc",      NULL};
 #define FAULT(member) offsetof(struct scenario_fault, member)
 const struct field scenario_fault_fields[] = {
     {"target", FIELD_TARGET, FAULT(target)},
@@ -183,6 +184,7 @@ void scenario_init(struct scenario *s)
                    .nic_read_ns = 700,
                    .nic_read_noise_ns = 100,
                    .anchor_bound_ns = 1000000,
+                   .anchors_named = true,
                    .guard = true,
                    .warm_start = true},
     };

@@ -97,6 +97,7 @@ struct scenario_clocks {
     double nic_read_noise_ns; /* ... and its one-sided noise */
     bool one_tx_stamp;        /* a NIC holds one transmit stamp: the second of a pair gets none */
     int anchors;              /* hosts that know UTC */
+    bool anchors_named;       /* the fleet's file names them */
     int64_t anchor_bound_ns;
     int64_t edge_limit_ns; /* the fleet's edge limit; 0: what doctor would propose */
     bool guard;            /* hosts have a second clock to compare with; default true */
@@ -192,6 +193,7 @@ enum scenario_lie {
     LIE_OLDEST,    /* claims to be of the oldest timeline */
     LIE_FROZEN,    /* what it sent first, again and again */
     LIE_ENDS,      /* the ends of what the field can hold, at random */
+    LIE_UTC,       /* forges eight anchors, size_ns off */
 };
 
 struct scenario_fault {

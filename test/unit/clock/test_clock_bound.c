@@ -294,7 +294,7 @@ static void a_small_step_is_a_step(void **state)
 
 /* ---- UTC ---- */
 
-/* Whichever of the anchors is right, the bound reaches it. */
+/* Whichever of the named anchors is right, the bound reaches it. */
 static void utc_is_no_surer_than_its_anchors_agree(void **state)
 {
     static const int64_t said[] = {-40000, 1000, 200000};
@@ -305,6 +305,7 @@ static void utc_is_no_surer_than_its_anchors_agree(void **state)
         struct clock_published h = header(true, true);
         h.anchor = (struct clock_anchor){
             .member = i + 1, .bound_ns = 100, .utc_minus_ns = said[i], .age_ms = 0};
+        c->edges[i].config.anchor = true;
         clock_on_peer(c, now, (int)i, &h);
     }
     anchor_tick(c, now);
@@ -321,6 +322,47 @@ static void utc_is_no_surer_than_its_anchors_agree(void **state)
     clock_free(c);
 }
 
+/* UTC as `sane` peers know it, while `liars` forge a day: each all the time under other names. */
+static bool voted(int sane, int liars, struct clock_terms *ret)
+{
+    struct clock *c = tracking_member();
+
+    for (uint32_t i = 0; (int)i < sane + liars; i++) {
+        struct clock_published h = header(true, true);
+        const bool lies = (int)i < liars;
+        for (uint32_t name = 0; name < 8; name++) {
+            h.map_seq++;
+            h.anchor = (struct clock_anchor){.member = 500 + name,
+                                             .bound_ns = lies ? 144000 : 1000000,
+                                             .utc_minus_ns = lies ? 86400 * NS_PER_S : 70000 * i};
+            clock_on_peer(c, now, (int)i, &h);
+        }
+    }
+    consensus_count(c);
+    anchor_tick(c, now);
+    clock_terms(c, ret);
+    clock_free(c);
+    return ret->utc_known;
+}
+
+/* The truth is 0 +- 1 ms for all who don't lie. */
+static void few_hosts_move_no_utc(void **state)
+{
+    struct clock_terms t;
+
+    assert_false(voted(4, 0, &t));
+    assert_false(voted(0, 4, &t));
+    for (int liars = 0; liars <= 4; liars++) {
+        for (int sane = 5 - liars > 0 ? 5 - liars : 1; sane + liars <= PEERS; sane++) {
+            assert_true(voted(sane, liars, &t));
+            assert_true(fabs((double)t.utc_minus_ns) <= t.utc_bound_ns);
+            if (sane > liars + 4) {
+                assert_true(t.utc_bound_ns < 2.5e6);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +375,7 @@ int main(void)
         cmocka_unit_test(who_starts_warm_is_synced_once_its_neighbours_agree),
         cmocka_unit_test(a_small_step_is_a_step),
         cmocka_unit_test(utc_is_no_surer_than_its_anchors_agree),
+        cmocka_unit_test(few_hosts_move_no_utc),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
