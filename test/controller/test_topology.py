@@ -42,6 +42,30 @@ class TestTopology(fleet.Fleet):
         status, body = self.post("/agent/v1/report", wire.batch([(number, report)], oldest=number), **self.identity(f"h{i}"))
         self.assertEqual(status, 200, body)
 
+    def name(self, i, names, number):
+        """h<i> reports ways that pass so many switches, two each."""
+        rows = [(2 * i, other, port) for other in range(6) if other // 2 != i for port in range(7640, 7690)][:len(names) // 2]
+        table = (wire.fixed64(1, 7000 + number) + wire.packed(6, [r[0] for r in rows]) + wire.packed(7, [r[1] for r in rows]) +
+                 wire.packed(8, [r[2] for r in rows]) + wire.packed(9, [2] * len(rows)) +
+                 wire.packed(10, range(1, 2 * len(rows) + 1)) + b"".join(wire.data(11, n) for n in names))
+        report = wire.report(covers=1000, extra=wire.data(7, table))
+        status, body = self.post("/agent/v1/report", wire.batch([(number, report)], oldest=number, sealed=wire.squeeze), **self.identity(f"h{i}"))
+        self.assertEqual(status, 200, body)
+
+    def test_one_host_does_not_fill_the_table_of_switches(self):
+        c = self.start(report="20s", beat="10s")
+        for i in (0, 1, 2):
+            self.join(i)
+        for n in range(3):
+            self.name(1, [f"made-up-{n}-{k}" for k in range(200)], n + 1)
+        c.wait_log("host h1 names more than 256 switches")
+        self.name(2, ["leaf1", "spine1"], 1)
+        self.wait(lambda: {"leaf1", "spine1"} <= {s["name"] for s in self.get("/api/v1/fabric")["switches"]}, 6,
+                  lambda: str(len(self.get("/api/v1/fabric")["switches"])))
+        made_up = [s for s in self.get("/api/v1/fabric?limit=1000")["switches"] if s["name"].startswith("made-up")]
+        self.assertLessEqual(len(made_up), 256)
+        self.assertEqual(c.stop(), 0)
+
     def differences(self):
         return {(d["difference"], d["host"], d["name"]): d for d in self.get("/api/v1/topology")["differences"]}
 

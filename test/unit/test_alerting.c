@@ -212,6 +212,34 @@ static void a_refused_file_leaves_the_rules_in_force_and_is_an_alert(void **stat
     alerting_free(g);
 }
 
+/* A bad file on the disk must not stop a controller that restarts at night. */
+static void a_start_with_a_bad_file_takes_the_rules_of_the_last_run(void **state)
+{
+    struct alerting *g;
+    struct alert alert;
+    size_t cursor = 0;
+    char *saved;
+
+    write_file("rules:\n- {name: own, finding: link-down, severity: page}\n");
+    g = start(NULL);
+    saved = save(g);
+    alerting_free(g);
+    write_file("rules:\n- {name: x, vlaue: 1}\n");
+    said[0] = '\0';
+    g = start(saved);
+    assert_non_null(strstr(said, ":2:13: expected one of the keys"));
+    assert_non_null(strstr(said, "the alert rules of the last run stay in force"));
+    run(g, NS_PER_S);
+    do {
+        assert_true(alerts_next_alert(alerting_engine(g), &cursor, &alert));
+    } while (strcmp(alert.rule_name, "rules-refused") != 0);
+    free(saved);
+    saved = save(g); /* and so does the start after that */
+    assert_non_null(strstr(saved, "name: own"));
+    alerting_free(g);
+    free(saved);
+}
+
 static void silences_survive_and_go(void **state)
 {
     struct alerting *g = start(NULL);
@@ -282,6 +310,7 @@ int main(void)
         cmocka_unit_test_setup(a_fact_becomes_a_notice, begin),
         cmocka_unit_test_setup(a_restart_tells_nobody_twice_and_numbers_go_on, begin),
         cmocka_unit_test_setup(a_refused_file_leaves_the_rules_in_force_and_is_an_alert, begin),
+        cmocka_unit_test_setup(a_start_with_a_bad_file_takes_the_rules_of_the_last_run, begin),
         cmocka_unit_test_setup(silences_survive_and_go, begin),
         cmocka_unit_test_setup(what_is_shown_is_json_and_metrics_have_their_families, begin),
     };

@@ -149,6 +149,34 @@ static void a_killed_process_is_known_by_its_lock(void **state)
     assert_int_equal(access(page.path, F_OK), -1); /* nothing is left behind */
 }
 
+/* /dev/shm is everybody's: a dead process's page goes, once, and nothing else. */
+static void a_killed_process_leaves_no_page_in_a_shared_folder(void **state)
+{
+    const char *folders[] = {"/nowhere", folder};
+    struct page page, living;
+    char foreign[128];
+    int fd;
+
+    (void)state;
+    jobs_free(jobs);
+    assert_int_equal(jobs_new(&jobs, folders, 2), 0);
+    open_page(&page, "job-1-a.page");
+    open_page(&living, "job-2-b.page");
+    snprintf(foreign, sizeof(foreign), "%s/job-3-c.page", folder);
+    fd = open(foreign, O_RDWR | O_CREAT | O_EXCL, 0644); /* as large as a page, and none */
+    assert_int_equal(ftruncate(fd, sizeof(*page.memory)), 0);
+    close(fd);
+    look(1);
+    close_page(&page, false);
+    look(1);
+    assert_int_equal(newest()->kind, JOB_EVENT_KILLED);
+    assert_int_equal(access(page.path, F_OK), -1);
+    assert_int_equal(access(living.path, F_OK), 0);
+    assert_int_equal(access(foreign, F_OK), 0);
+    close_page(&living, true);
+    unlink(foreign);
+}
+
 static void what_failover_did_is_told_with_its_reason(void **state)
 {
     struct page page;
@@ -267,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_process_lives_and_ends),
         TEST(a_killed_process_is_known_by_its_lock),
+        TEST(a_killed_process_leaves_no_page_in_a_shared_folder),
         TEST(what_failover_did_is_told_with_its_reason),
         TEST(what_is_no_page_is_refused),
         TEST(any_bytes_are_safe),

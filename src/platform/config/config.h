@@ -44,6 +44,9 @@ struct config_error {
 /* Reads a file. -EINVAL: not what it should be (text has the place); other -Exxx: it can't be read
  * (text says so too). An empty file is an empty map. */
 MUST_CHECK int config_load(const char *path, struct config **ret, struct config_error *error);
+/* The file's text, with a 0 after it; the caller frees. Errors as of config_load. */
+MUST_CHECK int config_read(const char *path, char **ret_text, size_t *ret_size,
+                           struct config_error *error);
 /* The same from memory; `name` stands where the file name would. */
 MUST_CHECK int config_parse(const char *name, const char *text, size_t size, struct config **ret,
                             struct config_error *error);

@@ -323,19 +323,28 @@ static int read_all(const char *path, char **ret_text, size_t *ret_size)
         free(text);
         return r;
     }
+    text[size] = 0; /* the last read wanted room for more */
     *ret_text = text;
     *ret_size = size;
     return 0;
+}
+
+int config_read(const char *path, char **ret_text, size_t *ret_size, struct config_error *error)
+{
+    const int r = read_all(path, ret_text, ret_size);
+    if (r < 0) {
+        snprintf(error->text, sizeof(error->text), "%s: expected a readable file, found: %s", path,
+                 strerror(-r));
+    }
+    return r;
 }
 
 int config_load(const char *path, struct config **ret, struct config_error *error)
 {
     char *text = NULL;
     size_t size = 0;
-    int r = read_all(path, &text, &size);
+    int r = config_read(path, &text, &size, error);
     if (r < 0) {
-        snprintf(error->text, sizeof(error->text), "%s: expected a readable file, found: %s", path,
-                 strerror(-r));
         return r;
     }
     r = config_parse(path, text, size, ret, error);

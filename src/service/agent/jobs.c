@@ -77,7 +77,7 @@ static struct job_process *find(const struct jobs *jobs, const struct stat *stat
 {
     for (uint32_t i = 0; i < jobs->count; i++) {
         struct job_process *p = jobs->processes[i];
-        if (p->fd >= 0 && p->inode == status->st_ino && p->device == status->st_dev) {
+        if ((p->fd >= 0 || p->left) && p->inode == status->st_ino && p->device == status->st_dev) {
             return p;
         }
     }
@@ -254,6 +254,27 @@ static void take_page(struct jobs *jobs, struct job_process *p, struct mono now)
     p->changed = now;
 }
 
+/* Its file, and no other that has its name by now. What was never read as a page is removed from our own folder only: /dev/shm is
+ * everybody's, and a process that is just starting has no lock yet. true: it is still there. */
+static bool remove_page(const struct jobs *jobs, const struct job_process *p)
+{
+    struct stat status;
+    if (p->folder != 0 && !p->known) {
+        return false;
+    }
+    const int folder =
+        open(jobs->folders[p->folder], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) {
+        return true;
+    }
+    const bool same = fstatat(folder, p->file, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      status.st_ino == p->inode && status.st_dev == p->device;
+    const bool left = same && unlinkat(folder, p->file, 0) < 0;
+    close(folder);
+    return left;
+}
+
+/* Nobody holds its lock, so the process is gone: that holds in all name spaces of processes, and no number is used again. */
 static void on_death(struct jobs *jobs, struct job_process *p, struct mono now)
 {
     struct stat status;
@@ -262,11 +283,7 @@ static void on_death(struct jobs *jobs, struct job_process *p, struct mono now)
     p->ended = now;
     p->rate_in_bps = p->rate_out_bps = 0;
     p->state = left ? JOB_KILLED : JOB_ENDED;
-    if (left && p->folder == 0) {
-        char path[sizeof(jobs->folders[0]) + sizeof(p->file) + 2];
-        snprintf(path, sizeof(path), "%s/%s", jobs->folders[0], p->file);
-        (void)unlink(path);
-    }
+    p->left = left && remove_page(jobs, p);
     close(p->fd);
     p->fd = -1;
     if (p->known) {

@@ -38,7 +38,8 @@ struct job_lane {
 struct job_process {
     char file[64];
     uint8_t folder;
-    int fd; /* -1: it ended */
+    int fd;    /* -1: it ended */
+    bool left; /* it ended, and its page can't be removed */
     dev_t device;
     ino_t inode;
     uid_t user;
@@ -79,7 +80,8 @@ struct job_event {
 
 struct jobs;
 
-/* folders: at most JOBS_FOLDER_MAX, copied; the first is ours to clean up. */
+/* folders: at most JOBS_FOLDER_MAX, copied. In each the pages of dead processes are removed; the first is ours, and
+ * there whatever lies there without a process. */
 MUST_CHECK int jobs_new(struct jobs **ret_jobs, const char *const folders[], uint32_t count);
 void jobs_free(struct jobs *jobs);
 /* Looks at folders and pages when it is their time: at most `pages` of them. Called often. */

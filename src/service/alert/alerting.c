@@ -78,14 +78,48 @@ static struct alerts *make_engine(struct alerting *g, const struct alert_file *f
     return engine;
 }
 
-static int load_file(const struct alerting *g, struct alert_file *file, struct config_error *error)
+/* ret_text: the caller's to free; NULL: there is no file, and needs to be none. */
+static int load_file(const struct alerting *g, struct alert_file *file, char **ret_text,
+                     struct config_error *error)
 {
     struct stat st;
+    char *text = NULL;
+    size_t size = 0;
 
+    *ret_text = NULL;
     if (!g->options.must_be && stat(g->path, &st) < 0 && errno == ENOENT) {
         return alert_file_parse(g->path, NULL, 0, file, error);
     }
-    return alert_file_load(g->path, file, error);
+    int r = config_read(g->path, &text, &size, error);
+    if (r == 0) {
+        r = alert_file_parse(g->path, text, size, file, error);
+    }
+    if (r < 0) {
+        free(text);
+        return r;
+    }
+    *ret_text = text;
+    return 0;
+}
+
+/* At the start, when the file is refused: the rules that were in force when the last run ended. */
+static int load_last(struct alerting *g, const json_t *saved, const struct config_error *refused)
+{
+    const json_t *rules = json_object_get(saved, "rules");
+    const char *text = json_string_value(rules);
+    struct config_error error;
+
+    if (rules == NULL) { /* of a version before this, or the first start */
+        return -ENOENT;
+    }
+    const int r = alert_file_parse(g->path, text, json_string_length(rules), &g->file, &error);
+    if (r < 0) {
+        say(g, LOG_ERR, "the alert rules of the last run can't be used either: %s", error.text);
+        return r;
+    }
+    g->rules = text != NULL ? strdup(text) : NULL;
+    say(g, LOG_ERR, "%s; the alert rules of the last run stay in force", refused->text);
+    return 0;
 }
 
 /* ---- what an earlier run left ----------------------------------------------------------------------------------- */
@@ -190,13 +224,16 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
     g->next_silence = 1;
     g->refresh_due = now;
     snprintf(g->path, sizeof(g->path), "%s", options->path);
-    r = load_file(g, &g->file, &error);
-    if (r < 0) {
+    saved = parse_saved(g);
+    r = load_file(g, &g->file, &g->rules, &error);
+    const bool refused = r < 0;
+    if (refused && load_last(g, saved, &error) < 0) {
         say(g, LOG_ERR, "%s", error.text);
+        json_decref(saved);
         free(g);
         return r;
     }
-    saved = parse_saved(g);
+    g->changed = true; /* the rules that the next start falls back on */
     g->engine = make_engine(g, &g->file, now, g->first_incident);
     r = g->engine == NULL
             ? -ENOMEM
@@ -213,6 +250,9 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
     }
     json_decref(saved);
     g->options.saved = NULL;
+    if (refused) {
+        alerts_on_rules_refused(g->engine, now, error.text);
+    }
     if (g->file.receiver_count > 0 && g->file.route_count == 0) {
         say(g, LOG_WARNING, "%s has receivers but no routes: nobody will be told of anything",
             g->path);
@@ -234,6 +274,10 @@ void alerting_free(struct alerting *g)
     }
     alerts_free(g->engine);
     explicit_bzero(&g->file, sizeof(g->file));
+    if (g->rules != NULL) {
+        explicit_bzero(g->rules, strlen(g->rules));
+    }
+    free(g->rules);
     free(g);
 }
 
@@ -373,17 +417,24 @@ int alerting_reload(struct alerting *g, struct mono now, int64_t utc_ns)
 {
     struct alert_file *file = malloc(sizeof(*file));
     struct config_error error;
+    char *text = NULL;
     int r;
 
     if (file == NULL) {
         return -ENOMEM;
     }
-    r = load_file(g, file, &error);
+    r = load_file(g, file, &text, &error);
     if (r < 0) {
         say(g, LOG_ERR, "%s; the rules before it stay in force", error.text);
         alerts_on_rules_refused(g->engine, now, error.text);
     } else {
         r = use_file(g, file, now, utc_ns);
+        if (r == 0) {
+            char *before = g->rules;
+            g->rules = text;
+            text = before;
+            g->changed = true;
+        }
         if (r < 0) {
             say(g, LOG_ERR, "the new alert rules can't be used: %s; those before them stay",
                 strerror(-r));
@@ -394,6 +445,7 @@ int alerting_reload(struct alerting *g, struct mono now, int64_t utc_ns)
     }
     explicit_bzero(file, sizeof(*file));
     free(file);
+    free(text);
     return r;
 }
 

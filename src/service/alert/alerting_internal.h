@@ -21,5 +21,7 @@ struct alerting {
     uint64_t first_incident, next_silence;
     struct kept_silence silences[KEPT_SILENCE_MAX];
     size_t silence_count;
+    char
+        *rules; /* text of the file in force, which a restart falls back on; NULL: there was none */
     bool changed;
 };

@@ -204,6 +204,7 @@ void alerting_save(struct alerting *g, struct json_writer *j)
     g->changed = false;
     json_put_object(j, NULL);
     json_put_int(j, "version", 1);
+    json_put_string(j, "rules", g->rules);
     json_put_array(j, "incidents");
     while (alerts_next_incident(g->engine, &cursor, &c)) {
         next = c.id >= next ? c.id + 1 : next;

@@ -123,8 +123,9 @@ struct fleet_host {
     uint32_t index;
     char name[TLS_NAME_MAX + 1], serial[TLS_SERIAL_SIZE], serial_before[TLS_SERIAL_SIZE];
     char pin[2 * TLS_PIN_SIZE + 1], version[32], why[160], peer[INET6_ADDRSTRLEN];
-    bool member;
-    uint64_t tenant; /* tenant.h */
+    bool member, switches_told;
+    uint32_t switches_named; /* of fabric.h, first by this host */
+    uint64_t tenant;         /* tenant.h */
     int64_t joined_ns, removed_ns, not_after;
     struct report_cursor cursor, committed;
     bool cursor_dirty;

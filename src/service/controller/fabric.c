@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "base/prng.h"
 
@@ -54,8 +55,8 @@ uint32_t fabric_find_switch(const struct fabric *f, const char *name)
     return 0;
 }
 
-/* Its number + 1; 0: there are too many, or it has no name. */
-static uint32_t switch_of(struct fabric *f, const char *name)
+/* Its number + 1; 0: there are too many, this host has named too many, or it has no name. */
+static uint32_t switch_of(struct fabric *f, struct fleet_host *h, const char *name)
 {
     if (name[0] == 0 || strlen(name) >= sizeof(f->switches[0].name)) {
         return 0;
@@ -64,6 +65,17 @@ static uint32_t switch_of(struct fabric *f, const char *name)
     if (known != 0 || f->switch_count == FABRIC_SWITCH_MAX) {
         return known;
     }
+    if (h->switches_named >= FABRIC_SWITCH_HOST_MAX) {
+        if (!h->switches_told) {
+            h->switches_told = true;
+            controller_say(LOG_WARNING,
+                           "host %s names more than %d switches that no other host has named: "
+                           "the rest of them is left out",
+                           h->name, FABRIC_SWITCH_HOST_MAX);
+        }
+        return 0;
+    }
+    h->switches_named++;
     memcpy(f->switches[f->switch_count].name, name, strlen(name) + 1);
     hash_index_put(&f->by_name, hash_text(name), f->switch_count);
     return ++f->switch_count;
@@ -85,8 +97,8 @@ static const char *name_of(const char *said, const struct fleet_nic *beside)
     return leaf[0] != 0 && is_address(said) ? leaf : said;
 }
 
-void fabric_name_ways(struct controller *c, const struct fleet_host *h,
-                      const Foliot__V1__PathTable *t, struct fleet_hops *hops)
+void fabric_name_ways(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *t,
+                      struct fleet_hops *hops)
 {
     size_t places = 0, at = 0;
     for (size_t i = 0; i < t->n_out_hops; i++) {
@@ -107,7 +119,7 @@ void fabric_name_ways(struct controller *c, const struct fleet_host *h,
             const struct fleet_nic *beside = k == 0           ? own
                                              : k + 1 == count ? fleet_find_nic(c, t->out_peer[i])
                                                               : NULL;
-            hops[i].switches[k] = (uint16_t)switch_of(c->fabric, name_of(said, beside));
+            hops[i].switches[k] = (uint16_t)switch_of(c->fabric, h, name_of(said, beside));
         }
     }
 }

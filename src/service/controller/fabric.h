@@ -15,8 +15,10 @@
 #include "service/controller/controller.h"
 
 #define FABRIC_SWITCH_MAX 4096
-#define FABRIC_TRUNK_MAX  65536
-#define FABRIC_GONE_NS    (24 * 3600 * NS_PER_S)
+/* First named by one host, since the controller started: a host can't fill the table for the others. */
+#define FABRIC_SWITCH_HOST_MAX 256
+#define FABRIC_TRUNK_MAX       65536
+#define FABRIC_GONE_NS         (24 * 3600 * NS_PER_S)
 #define FABRIC_LOOK_PATHS                                                                          \
     100000 /* good paths looked at in one look; of more an even part. All that are bad are */
 
@@ -54,7 +56,7 @@ bool fabric_names_way(const struct fleet_hops *way);
 const char *fabric_first_switch(const struct controller *c, const struct fleet_nic *nic);
 /* The switches of a host's ways, in the order of the table, into `hops`, one for each way; a table that
  * isn't consistent names none. */
-void fabric_name_ways(struct controller *c, const struct fleet_host *h,
+void fabric_name_ways(struct controller *c, struct fleet_host *h,
                       const Foliot__V1__PathTable *table, struct fleet_hops *hops);
 /* A host's ways are these now, or are no more. */
 void fabric_add_ways(struct controller *c, const struct fleet_hops *hops, uint32_t count);
