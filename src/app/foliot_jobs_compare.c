@@ -76,7 +76,7 @@ static int load(struct run *run, const char *path)
     json_t *answers;
     size_t count;
     json_t **list;
-    int rc;
+    int r;
 
     run->file = json_load_file(path, 0, &error);
     foreign_show(run->file, NULL);
@@ -97,9 +97,9 @@ static int load(struct run *run, const char *path)
         jobs_drop_earlier_runs(list, count);
         count_processes(run, list, count);
     }
-    rc = list == NULL ? -ENOMEM : flows_collect(&run->flows, list, count, run->job);
+    r = list == NULL ? -ENOMEM : flows_collect(&run->flows, list, count, run->job);
     free(list);
-    return rc;
+    return r;
 }
 
 /* What counts of a stage: its median; between unsynchronised clocks what lies above the least. FLOW_UNKNOWN. */
@@ -480,31 +480,31 @@ static int print_json(const struct comparison *c, const char *verdict, FILE *out
 }
 
 /* Both runs are loaded, or rc says why not. */
-static int compare(struct comparison *c, int rc, bool json, FILE *out)
+static int compare(struct comparison *c, int r, bool json, FILE *out)
 {
     char verdict[640];
 
-    rc = rc < 0 ? rc : match(c);
-    if (rc == 0) {
+    r = r < 0 ? r : match(c);
+    if (r == 0) {
         find_odd(c);
         say_verdict(c, verdict, sizeof(verdict));
-        rc = json ? print_json(c, verdict, out) : print_text(c, verdict, out);
+        r = json ? print_json(c, verdict, out) : print_text(c, verdict, out);
     }
     free(c->pairs);
     for (int i = 0; i < 2; i++) {
         flows_done(&c->runs[i].flows);
         json_decref(c->runs[i].file);
     }
-    return rc < 0 ? EXIT_UNREACHABLE : EXIT_WELL;
+    return r < 0 ? EXIT_UNREACHABLE : EXIT_WELL;
 }
 
 int jobs_compare_files(const char *first, const char *second, bool json, FILE *out)
 {
     struct comparison c = {0};
-    int rc = load(&c.runs[0], first);
+    int r = load(&c.runs[0], first);
 
-    rc = rc < 0 ? rc : load(&c.runs[1], second);
-    return compare(&c, rc, json, out);
+    r = r < 0 ? r : load(&c.runs[1], second);
+    return compare(&c, r, json, out);
 }
 
 static int64_t get(const json_t *object, const char *name)
@@ -514,9 +514,11 @@ static int64_t get(const json_t *object, const char *name)
     return field_get(object, name, &value) ? value : FLOW_UNKNOWN;
 }
 
-static struct flow_end end_of(const json_t *flow, const char *host, const char *nic)
+/* rank: null where it isn't known, and missing in the answer of an older controller. */
+static struct flow_end end_of(const json_t *flow, const char *host, const char *nic,
+                              const char *rank)
 {
-    struct flow_end end = {.pid = 0, .port = 0, .rank = FLOW_UNKNOWN};
+    struct flow_end end = {.pid = 0, .port = 0, .rank = get(flow, rank)};
 
     snprintf(end.host, sizeof(end.host), "%s", field_string(flow, host));
     snprintf(end.nic, sizeof(end.nic), "%s", field_string(flow, nic));
@@ -541,8 +543,8 @@ static int take_detail(struct run *run, const json_t *detail)
     for (size_t i = 0; i < count; i++) {
         const json_t *flow = json_array_get(list, i);
         run->flows.list[run->flows.count++] =
-            (struct flow){.from = end_of(flow, "from_host", "from_nic"),
-                          .to = end_of(flow, "to_host", "to_nic"),
+            (struct flow){.from = end_of(flow, "from_host", "from_nic", "from_rank"),
+                          .to = end_of(flow, "to_host", "to_nic", "to_rank"),
                           .lane = get(flow, "lane"),
                           .rate_bps = get(flow, "rate_bps"),
                           .owd_ns_floor = get(flow, "owd_ns_floor"),
@@ -559,8 +561,8 @@ static int take_detail(struct run *run, const json_t *detail)
 int jobs_compare_details(const json_t *first, const json_t *second, bool json, FILE *out)
 {
     struct comparison c = {0};
-    int rc = take_detail(&c.runs[0], first);
+    int r = take_detail(&c.runs[0], first);
 
-    rc = rc < 0 ? rc : take_detail(&c.runs[1], second);
-    return compare(&c, rc, json, out);
+    r = r < 0 ? r : take_detail(&c.runs[1], second);
+    return compare(&c, r, json, out);
 }

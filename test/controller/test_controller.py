@@ -423,6 +423,18 @@ class TestFleet(fleet.Fleet):
         names = [job["job"] for job in self.get("/api/v1/jobs")["items"]]
         self.assertTrue(all(len(name) < 72 and "\x1b" not in name for name in names), names)
 
+        # the same job twice, its ranks on each other's host the second time: flows go by their ranks
+        def run(job, n, rank):
+            delay = 94000 if rank else 4000
+            return wire.data(11, wire.job_process(job, rank, 2, pid=9 - rank, flows=[wire.job_flow(f"h{1 - n}", 3, delay)]))
+        for n in (0, 1):
+            say(n, 8, wire.report(covers=10000, extra=run("first", n, n) + run("second", n, 1 - n)))
+        flows = self.get("/api/v1/jobs/first")["flows"]
+        self.assertEqual({(f["from_host"], f["from_rank"], f["to_host"], f["to_rank"]) for f in flows}, {("h0", 0, "h1", 1), ("h1", 1, "h0", 0)})
+        compared = json.loads(foliot("compare", "first", "second", "--json").stdout)["flows"]
+        self.assertEqual([(f["first"] or {}).get("owd_ns_p50") for f in compared], [f["second"]["owd_ns_p50"] for f in compared])
+        self.assertEqual({f["to"].split(" ", 1)[1] for f in compared}, {"(rank 0)", "(rank 1)"})
+
     def test_exactly_once_in_order(self):
         c = self.start()
         self.join(0)

@@ -240,8 +240,10 @@ export function big(ns: Ns): bigint {
 export interface JobFlow {
   from_host: string;
   from_nic: string;
+  from_rank: number | null;
   to_host: string;
   to_nic: string;
+  to_rank: number | null;
   lane: number;
   state: string;
   reason: string | null;

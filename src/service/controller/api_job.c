@@ -31,6 +31,7 @@ struct job_sums {
     uint32_t owd_p50_ns;
     const struct fleet_job_flow *worst;
     const struct fleet_host *worst_host;
+    const struct fleet_job_process *worst_process;
 };
 
 /* What the job is, by its processes: the one to worry about most. */
@@ -54,6 +55,7 @@ static void add_flows(struct job_sums *s, const struct fleet_host *h,
                                      (int64_t)s->worst->owd_p99_ns - s->worst->owd_floor_ns)) {
             s->worst = f;
             s->worst_host = h;
+            s->worst_process = p;
         }
     }
 }
@@ -95,14 +97,39 @@ static struct job_sums add_up(const struct controller *c, const struct fleet_job
     return s;
 }
 
-static void put_flow(struct json_writer *j, const char *key, const struct fleet_host *h,
+/* Of the flow's other end, + 1; 0: it isn't known, or two processes of that number in containers of one host differ in it. */
+static uint32_t peer_rank(const struct controller *c, const struct fleet_job *job,
+                          const struct fleet_job_flow *f)
+{
+    const struct fleet_host *h = fleet_find_host(c, f->peer_host);
+    uint32_t rank = 0;
+
+    for (uint32_t k = 0; h != NULL && k < h->job_count; k++) {
+        const struct fleet_job_process *p = &h->jobs[k];
+        if (p->pid == f->peer_pid && job_has(job, h, p)) {
+            if (rank != 0 && rank != p->rank) {
+                return 0;
+            }
+            rank = p->rank;
+        }
+    }
+    return rank;
+}
+
+static void put_flow(const struct controller *c, const struct fleet_job *job, struct json_writer *j,
+                     const char *key, const struct fleet_host *h, const struct fleet_job_process *p,
                      const struct fleet_job_flow *f)
 {
+    const uint32_t other = peer_rank(c, job, f), from = f->sending ? p->rank : other,
+                   to = f->sending ? other : p->rank;
+
     json_put_object(j, key);
     json_put_string(j, "from_host", f->sending ? h->name : f->peer_host);
     json_put_string(j, "from_nic", f->sending ? f->own_nic : f->peer_nic);
+    json_put_int_if(j, "from_rank", from != 0, (int64_t)from - 1);
     json_put_string(j, "to_host", f->sending ? f->peer_host : h->name);
     json_put_string(j, "to_nic", f->sending ? f->peer_nic : f->own_nic);
+    json_put_int_if(j, "to_rank", to != 0, (int64_t)to - 1);
     json_put_uint(j, "lane", f->lane);
     json_put_string(j, "state", f->state);
     json_put_string(j, "reason", f->reason[0] != 0 ? f->reason : NULL);
@@ -187,7 +214,7 @@ static void put_job_fields(const struct api_call *call, struct json_writer *j,
                     s.stalled_ns < INT64_MAX ? (int64_t)s.stalled_ns : INT64_MAX);
     json_put_int_if(j, "owd_ns_p50", s.owd_p50_ns != 0, s.owd_p50_ns);
     if (s.worst != NULL) {
-        put_flow(j, "worst", s.worst_host, s.worst);
+        put_flow(c, job, j, "worst", s.worst_host, s.worst_process, s.worst);
     } else {
         json_put_null(j, "worst");
     }
@@ -316,7 +343,7 @@ static void put_parts(const struct controller *c, struct json_writer *j,
             }
             for (uint32_t f = 0;
                  flows && h->member && fleet_current(c, h, now) && f < p->flow_count; f++) {
-                put_flow(j, NULL, h, &p->flows[f]);
+                put_flow(c, job, j, NULL, h, p, &p->flows[f]);
             }
         }
     }
