@@ -155,9 +155,9 @@ static bool add_answers(FILE *tar, const struct target *target)
     for (size_t i = 0; done && i < ARRAY_COUNT(kinds); i++) {
         json_t *answer = NULL;
         char name[64], *text;
-        const int rc = client_ask(target->path, kinds[i], true, &answer);
-        if (rc < 0) {
-            answer = json_pack("{s:s, s:s}", "kind", "error", "message", strerror(-rc));
+        const int r = client_ask(target->path, kinds[i], true, &answer);
+        if (r < 0) {
+            answer = json_pack("{s:s, s:s}", "kind", "error", "message", strerror(-r));
         }
         text = json_dumps(answer, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
         snprintf(name, sizeof(name), "%s.json", kinds[i]);

@@ -18,7 +18,7 @@
 int client_open(struct client *client, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd, rc;
+    int fd, r;
 
     if (strlen(path) >= sizeof(address.sun_path)) {
         return -ENAMETOOLONG;
@@ -29,9 +29,9 @@ int client_open(struct client *client, const char *path)
         return -errno;
     }
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-        rc = -errno;
+        r = -errno;
         close(fd);
-        return rc;
+        return r;
     }
     *client = (struct client){.fd = fd};
     return 0;
@@ -49,19 +49,19 @@ void client_close(struct client *client)
 static int wait_for(int fd, short events, int timeout_ms)
 {
     struct pollfd p = {.fd = fd, .events = events};
-    int rc;
+    int r;
 
     do {
-        rc = poll(&p, 1, timeout_ms);
-    } while (rc < 0 && errno == EINTR && timeout_ms >= 0);
-    return rc < 0 ? -errno : rc == 0 ? -ETIMEDOUT : 0;
+        r = poll(&p, 1, timeout_ms);
+    } while (r < 0 && errno == EINTR && timeout_ms >= 0);
+    return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
 }
 
 int client_send(struct client *client, const char *verb, const char *what)
 {
     char line[256];
     size_t sent = 0, size;
-    int rc;
+    int r;
 
     size = (size_t)snprintf(line, sizeof(line), "{\"%s\":\"%s\",\"version\":1}\n", verb, what);
     ASSERT(size < sizeof(line));
@@ -72,9 +72,9 @@ int client_send(struct client *client, const char *verb, const char *what)
         } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
             return -errno;
         } else {
-            rc = wait_for(client->fd, POLLOUT, TIMEOUT_MS);
-            if (rc < 0) {
-                return rc;
+            r = wait_for(client->fd, POLLOUT, TIMEOUT_MS);
+            if (r < 0) {
+                return r;
             }
         }
     }
@@ -85,7 +85,7 @@ int client_send(struct client *client, const char *verb, const char *what)
 static ssize_t fill(struct client *client, int timeout_ms)
 {
     ssize_t n;
-    int rc;
+    int r;
 
     if (client->size == client->capacity) {
         const size_t capacity = client->capacity == 0 ? 65536 : client->capacity * 2;
@@ -96,9 +96,9 @@ static ssize_t fill(struct client *client, int timeout_ms)
         client->buffer = grown;
         client->capacity = capacity;
     }
-    rc = wait_for(client->fd, POLLIN, timeout_ms);
-    if (rc < 0) {
-        return rc;
+    r = wait_for(client->fd, POLLIN, timeout_ms);
+    if (r < 0) {
+        return r;
     }
     n = recv(client->fd, client->buffer + client->size, client->capacity - client->size, 0);
     if (n == 0) {
@@ -156,9 +156,9 @@ int client_receive(struct client *client, int timeout_ms, json_t **ret_answer)
 
         if (end != NULL) {
             const size_t size = (size_t)(end - client->buffer);
-            const int rc = parse(client->buffer, size, client->raw, ret_answer);
+            const int r = parse(client->buffer, size, client->raw, ret_answer);
             drop_front(client, size + 1);
-            return rc;
+            return r;
         }
         looked = client->size;
         n = fill(client, timeout_ms);
@@ -188,12 +188,12 @@ int client_copy(struct client *client, size_t size, int timeout_ms, int to_fd)
     while (size > 0) {
         const size_t part = client->size < size ? client->size : size;
         ssize_t n;
-        int rc;
+        int r;
 
         if (part > 0) {
-            rc = write_all(to_fd, client->buffer, part);
-            if (rc < 0) {
-                return rc;
+            r = write_all(to_fd, client->buffer, part);
+            if (r < 0) {
+                return r;
             }
             drop_front(client, part);
             size -= part;
@@ -210,25 +210,25 @@ int client_copy(struct client *client, size_t size, int timeout_ms, int to_fd)
 int client_ask(const char *path, const char *what, bool raw, json_t **ret_answer)
 {
     struct client client;
-    int rc = client_open(&client, path);
+    int r = client_open(&client, path);
 
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     client.raw = raw;
-    rc = client_send(&client, "get", what);
-    if (rc == 0 || rc == -EPIPE) { /* who hangs up may have said why */
-        rc = client_receive(&client, TIMEOUT_MS, ret_answer);
+    r = client_send(&client, "get", what);
+    if (r == 0 || r == -EPIPE) { /* who hangs up may have said why */
+        r = client_receive(&client, TIMEOUT_MS, ret_answer);
     }
     client_close(&client);
-    return rc;
+    return r;
 }
 
-void client_explain(const struct target *target, int rc)
+void client_explain(const struct target *target, int r)
 {
     const char *who = target->name[0] != '\0' ? target->name : "this host";
 
-    switch (rc) {
+    switch (r) {
     case -ENOENT:
     case -ECONNREFUSED:
         fprintf(stderr,
@@ -236,7 +236,7 @@ void client_explain(const struct target *target, int rc)
                 "in a lab: foliot lab up, then --lab NAME; the whole fleet: foliot alerts, foliot "
                 "changes, "
                 "foliot host list, foliot jobs --controller URL ask the controller\n",
-                who, target->path, strerror(-rc));
+                who, target->path, strerror(-r));
         break;
     case -EACCES:
     case -EPERM:
@@ -251,7 +251,7 @@ void client_explain(const struct target *target, int rc)
     case -EPROTO:
         break; /* said where it was seen */
     default:
-        fprintf(stderr, "foliot: the agent of %s (%s): %s\n", who, target->path, strerror(-rc));
+        fprintf(stderr, "foliot: the agent of %s (%s): %s\n", who, target->path, strerror(-r));
         break;
     }
 }
@@ -262,11 +262,11 @@ size_t client_ask_all(const struct options *options, const char *what, bool loud
     size_t answered = 0;
 
     for (size_t i = 0; i < options->target_count; i++) {
-        const int rc = client_ask(options->targets[i].path, what, options->json, &ret_answers[i]);
-        if (rc < 0) {
+        const int r = client_ask(options->targets[i].path, what, options->json, &ret_answers[i]);
+        if (r < 0) {
             ret_answers[i] = NULL;
             if (loud) {
-                client_explain(&options->targets[i], rc);
+                client_explain(&options->targets[i], r);
             }
         } else {
             answered++;

@@ -30,7 +30,7 @@ MUST_CHECK int client_copy(struct client *client, size_t size, int timeout_ms, i
 /* open, send, receive, close. raw: as in struct client. */
 MUST_CHECK int client_ask(const char *path, const char *what, bool raw, json_t **ret_answer);
 /* Says on stderr why an agent could not be asked and what to do. */
-void client_explain(const struct target *target, int rc);
+void client_explain(const struct target *target, int r);
 
 /* Asks every target; ret_answers has one entry per target, NULL where it could not be asked (said
  * on stderr when `loud`). Returns how many answered. */

@@ -75,17 +75,17 @@ static void check_config(json_t *checks)
     add_check(checks, "configuration", "ok", CONFIG_PATH, "there", "");
 }
 
-static void check_agent_found(json_t *checks, const struct target *target, int rc)
+static void check_agent_found(json_t *checks, const struct target *target, int r)
 {
     char found[256];
 
     snprintf(found, sizeof(found), "%.120s: %.100s", target->path,
-             rc == 0 ? "answers" : strerror(-rc));
-    add_check(checks, "agent", rc == 0 ? "ok" : "fail", "an agent that answers", found,
-              rc == 0         ? ""
-              : rc == -EACCES ? "be root or in group foliot"
-                              : "systemctl start foliot-agent; journalctl -u foliot-agent has the "
-                                "reason for its end");
+             r == 0 ? "answers" : strerror(-r));
+    add_check(checks, "agent", r == 0 ? "ok" : "fail", "an agent that answers", found,
+              r == 0         ? ""
+              : r == -EACCES ? "be root or in group foliot"
+                             : "systemctl start foliot-agent; journalctl -u foliot-agent has the "
+                               "reason for its end");
 }
 
 /* NICs whose events come late or whose queue length hides a standing queue are the agent's to see;
@@ -154,15 +154,15 @@ static int print_checks(const json_t *checks, const char *host, FILE *out)
 static int doctor_one(const struct options *options, const struct target *target, bool local)
 {
     json_t *status_answer = NULL, *answer = NULL, *checks = json_array(), *whole;
-    int rc = client_ask(target->path, "status", options->json, &status_answer), status;
+    int r = client_ask(target->path, "status", options->json, &status_answer), status;
 
     if (local) {
         check_config(checks);
         check_interfaces(checks);
     }
     check_clocksource(checks);
-    check_agent_found(checks, target, rc);
-    if (rc == 0) {
+    check_agent_found(checks, target, r);
+    if (r == 0) {
         check_versions(checks, status_answer);
         if (client_ask(target->path, "doctor", options->json, &answer) == 0) {
             json_array_extend(checks, json_object_get(answer, "checks"));
@@ -174,9 +174,9 @@ static int doctor_one(const struct options *options, const struct target *target
         json_object_set(whole, "checks", checks);
         foreign_print(whole, stdout);
         json_decref(whole);
-        status = rc == 0 ? EXIT_WELL : EXIT_NOT_WELL;
+        status = r == 0 ? EXIT_WELL : EXIT_NOT_WELL;
     } else {
-        status = print_checks(checks, rc == 0 ? answer_host(status_answer) : target->name, stdout);
+        status = print_checks(checks, r == 0 ? answer_host(status_answer) : target->name, stdout);
     }
     json_decref(checks);
     json_decref(answer);

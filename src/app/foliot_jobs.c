@@ -305,12 +305,11 @@ static int show_flows(const struct options *options, json_t *const answers[], FI
                                          NULL};
     struct libscols_table *table = table_new(titles);
     struct flows flows;
-    int rc =
-        table != NULL ? flows_collect(&flows, answers, options->target_count, wanted) : -ENOMEM;
+    int r = table != NULL ? flows_collect(&flows, answers, options->target_count, wanted) : -ENOMEM;
 
-    if (rc < 0) {
+    if (r < 0) {
         scols_unref_table(table);
-        return rc;
+        return r;
     }
     for (size_t i = 0; i < flows.count; i++) {
         put_flow(table, &flows.list[i]);
@@ -387,21 +386,21 @@ static int save(const struct options *options, json_t *const answers[])
 {
     json_t *run = json_pack("{s:i,s:s,s:s,s:I,s:[]}", "version", 1, "kind", "job-run", "job",
                             wanted, "saved_utc_s", (json_int_t)time(NULL), "answers");
-    int rc = run == NULL ? -ENOMEM : 0;
+    int r = run == NULL ? -ENOMEM : 0;
 
-    for (size_t i = 0; rc == 0 && i < options->target_count; i++) {
+    for (size_t i = 0; r == 0 && i < options->target_count; i++) {
         if (answers[i] != NULL) {
-            rc = json_array_append(json_object_get(run, "answers"), answers[i]) < 0 ? -ENOMEM : 0;
+            r = json_array_append(json_object_get(run, "answers"), answers[i]) < 0 ? -ENOMEM : 0;
         }
     }
-    if (rc == 0 && json_dump_file(run, save_file, JSON_COMPACT | JSON_PRESERVE_ORDER) < 0) {
-        rc = -EIO;
+    if (r == 0 && json_dump_file(run, save_file, JSON_COMPACT | JSON_PRESERVE_ORDER) < 0) {
+        r = -EIO;
     }
     json_decref(run);
-    if (rc < 0) {
+    if (r < 0) {
         fprintf(stderr, "foliot jobs: %s could not be written\n", save_file);
     }
-    return rc;
+    return r;
 }
 
 static int render_job(const struct options *options, json_t *const answers[], FILE *out)

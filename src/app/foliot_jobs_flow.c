@@ -181,21 +181,21 @@ static int add_process(struct flows *flows, const json_t *process)
 
 int flows_collect(struct flows *flows, json_t *const answers[], size_t count, const char *id)
 {
-    int rc = 0;
+    int r = 0;
 
     *flows = (struct flows){0};
     for (size_t i = 0; i < count; i++) {
         const json_t *processes = json_object_get(answers[i], "processes");
-        for (size_t k = 0; rc == 0 && k < json_array_size(processes); k++) {
+        for (size_t k = 0; r == 0 && k < json_array_size(processes); k++) {
             const json_t *process = json_array_get(processes, k);
             if (strcmp(job_id(process).text, id) == 0) {
-                rc = add_process(flows, process);
+                r = add_process(flows, process);
             }
         }
     }
-    if (rc < 0) {
+    if (r < 0) {
         flows_done(flows);
-        return rc;
+        return r;
     }
     if (flows->count > 0) {
         join_ends(flows);

@@ -100,7 +100,7 @@ static int key_line(uint32_t id, time_t not_before, char *buffer, size_t size)
 static int replace_file(const char *path, const char *text, bool must_be_new)
 {
     char temporary[4096];
-    int fd, rc = 0;
+    int fd, r = 0;
 
     if ((size_t)snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= sizeof(temporary)) {
         return -ENAMETOOLONG;
@@ -111,35 +111,35 @@ static int replace_file(const char *path, const char *text, bool must_be_new)
     }
     if (fchmod(fd, 0600) < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
         fsync(fd) < 0) {
-        rc = errno != 0 ? -errno : -EIO;
+        r = errno != 0 ? -errno : -EIO;
     }
     close(fd);
-    if (rc == 0 && (must_be_new ? link(temporary, path) : rename(temporary, path)) < 0) {
-        rc = -errno; /* link fails where the file exists: no race between looking and writing */
+    if (r == 0 && (must_be_new ? link(temporary, path) : rename(temporary, path)) < 0) {
+        r = -errno; /* link fails where the file exists: no race between looking and writing */
     }
-    if (rc < 0 || must_be_new) {
+    if (r < 0 || must_be_new) {
         unlink(temporary);
     }
-    return rc;
+    return r;
 }
 
 static int make_new(const struct keygen *k)
 {
     char line[128];
-    int rc;
+    int r;
 
     key_line(k->id_given ? k->id : 1, time(NULL), line, sizeof(line));
-    rc = replace_file(k->path, line, true);
+    r = replace_file(k->path, line, true);
     sodium_memzero(line, sizeof(line));
-    if (rc == -EEXIST) {
+    if (r == -EEXIST) {
         fprintf(stderr,
                 "foliot keygen: %s is there: a fleet that uses it would fall apart. "
                 "--rotate adds the next key\n",
                 k->path);
         return EXIT_NOT_WELL;
     }
-    if (rc < 0) {
-        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-rc));
+    if (r < 0) {
+        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-r));
         return EXIT_UNREACHABLE;
     }
     printf(
@@ -178,11 +178,11 @@ static int rotate(const struct keygen *k)
 {
     char text[KEY_FILE_MAX], next[128];
     uint32_t newest = 0, id;
-    int rc = read_newest(k->path, text, sizeof(text) / 2, &newest);
+    int r = read_newest(k->path, text, sizeof(text) / 2, &newest);
 
-    if (rc < 0) {
+    if (r < 0) {
         fprintf(stderr, "foliot keygen: %s: %s\n", k->path,
-                rc == -ENODATA ? "no line 'key ID HEX NOT-BEFORE' in it" : strerror(-rc));
+                r == -ENODATA ? "no line 'key ID HEX NOT-BEFORE' in it" : strerror(-r));
         return EXIT_UNREACHABLE;
     }
     id = k->id_given ? k->id : newest + 1;
@@ -192,11 +192,11 @@ static int rotate(const struct keygen *k)
     }
     key_line(id, time(NULL) + ROTATE_SECONDS, next, sizeof(next));
     snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", next);
-    rc = replace_file(k->path, text, false);
+    r = replace_file(k->path, text, false);
     sodium_memzero(text, sizeof(text));
     sodium_memzero(next, sizeof(next));
-    if (rc < 0) {
-        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-rc));
+    if (r < 0) {
+        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-r));
         return EXIT_UNREACHABLE;
     }
     printf("%s: key %" PRIu32
@@ -209,10 +209,10 @@ static int rotate(const struct keygen *k)
 int command_keygen(int argc, char *argv[])
 {
     struct keygen k = {0};
-    const int rc = parse(&k, argc, argv);
+    const int r = parse(&k, argc, argv);
 
-    if (rc != 0) {
-        return rc < 0 ? EXIT_WELL : rc;
+    if (r != 0) {
+        return r < 0 ? EXIT_WELL : r;
     }
     if (sodium_init() < 0) {
         fputs("foliot keygen: no source of random numbers\n", stderr);

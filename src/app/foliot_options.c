@@ -65,7 +65,7 @@ static int add_lab(struct options *o)
     char directory[TARGET_PATH_MAX + 256], path[sizeof(directory) + 300];
     struct dirent **entries;
     struct stat status;
-    int count, rc = 0;
+    int count, r = 0;
 
     snprintf(directory, sizeof(directory), LAB_DIRECTORY "/%s", o->lab);
     count = scandir(directory, &entries, not_hidden, versionsort);
@@ -76,17 +76,17 @@ static int add_lab(struct options *o)
     }
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof(path), "%s/%s/agent.sock", directory, entries[i]->d_name);
-        if (rc == 0 && stat(path, &status) == 0) {
-            rc = add_lab_host(o, entries[i]->d_name);
+        if (r == 0 && stat(path, &status) == 0) {
+            r = add_lab_host(o, entries[i]->d_name);
         }
         free(entries[i]);
     }
     free(entries);
-    if (rc == 0 && o->target_count == 0) {
+    if (r == 0 && o->target_count == 0) {
         fprintf(stderr, "foliot: no agent runs in lab '%s'\n", o->lab);
-        rc = EXIT_UNREACHABLE;
+        r = EXIT_UNREACHABLE;
     }
-    return rc;
+    return r;
 }
 
 /* The only lab that runs here, when there is exactly one. */
@@ -187,7 +187,7 @@ int options_parse(struct options *options, const struct command *command, int ar
 {
     struct option table[ARRAY_COUNT(common) + EXTRA_MAX + 1] = {0};
     size_t count = ARRAY_COUNT(common);
-    int letter, rc = 0;
+    int letter, r = 0;
     unsigned flags = 0;
 
     *options = (struct options){.interval_ms = 1000};
@@ -197,24 +197,24 @@ int options_parse(struct options *options, const struct command *command, int ar
         table[count++] = (struct option){extra[i], no_argument, NULL, EXTRA_FIRST + i};
     }
     optind = 1;
-    while (rc == 0 && (letter = getopt_long(argc, argv, "jwH:l:s:api:h", table, NULL)) != -1) {
+    while (r == 0 && (letter = getopt_long(argc, argv, "jwH:l:s:api:h", table, NULL)) != -1) {
         if (letter >= EXTRA_FIRST) {
             flags |= 1U << (letter - EXTRA_FIRST);
         } else {
-            rc = parse_one(options, letter, optarg);
+            r = parse_one(options, letter, optarg);
         }
     }
-    if (rc == 0 && options->help) {
+    if (r == 0 && options->help) {
         command_usage(command, stdout);
         return 0;
     }
-    if (rc == 0 && optind < argc) {
+    if (r == 0 && optind < argc) {
         fprintf(stderr, "foliot %s: what is '%s'?\n", command->name, argv[optind]);
-        rc = EXIT_USAGE;
+        r = EXIT_USAGE;
     }
-    if (rc == EXIT_USAGE) {
+    if (r == EXIT_USAGE) {
         command_usage(command, stderr);
-        return rc;
+        return r;
     }
     if (ret_extra != NULL) {
         *ret_extra = flags;

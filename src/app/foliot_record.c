@@ -40,7 +40,7 @@ static void default_name(const char *host, char *buffer, size_t size)
 static int save(struct client *client, const json_t *answer, const char *path)
 {
     int64_t size = 0;
-    int fd, rc;
+    int fd, r;
 
     if (!field_get(answer, "size_bytes", &size) || size < 0) {
         return -EPROTO;
@@ -50,16 +50,16 @@ static int save(struct client *client, const json_t *answer, const char *path)
         fprintf(stderr, "foliot record: %s: %s\n", path, strerror(errno));
         return -EPROTO; /* said */
     }
-    rc = client_copy(client, (size_t)size, TIMEOUT_MS, fd);
-    if (rc == 0 && fsync(fd) < 0) {
-        rc = -errno;
+    r = client_copy(client, (size_t)size, TIMEOUT_MS, fd);
+    if (r == 0 && fsync(fd) < 0) {
+        r = -errno;
     }
     close(fd);
-    if (rc < 0) {
-        fprintf(stderr, "foliot record: %s: %s; removed\n", path, strerror(-rc));
+    if (r < 0) {
+        fprintf(stderr, "foliot record: %s: %s; removed\n", path, strerror(-r));
         unlink(path);
     }
-    return rc;
+    return r;
 }
 
 static int record(const struct options *options, const char *file)
@@ -67,22 +67,22 @@ static int record(const struct options *options, const char *file)
     struct client client;
     json_t *answer = NULL;
     char name[128];
-    int rc = client_open(&client, options->targets[0].path);
+    int r = client_open(&client, options->targets[0].path);
 
-    if (rc < 0) {
-        client_explain(&options->targets[0], rc);
+    if (r < 0) {
+        client_explain(&options->targets[0], r);
         return EXIT_UNREACHABLE;
     }
-    rc = client_send(&client, "get", "record");
-    if (rc == 0) {
-        rc = client_receive(&client, TIMEOUT_MS, &answer);
+    r = client_send(&client, "get", "record");
+    if (r == 0) {
+        r = client_receive(&client, TIMEOUT_MS, &answer);
     }
-    if (rc == 0) {
+    if (r == 0) {
         default_name(field_string(answer, "host"), name, sizeof(name));
         file = file != NULL ? file : name;
-        rc = save(&client, answer, file);
+        r = save(&client, answer, file);
     }
-    if (rc == 0) {
+    if (r == 0) {
         int64_t oldest = 0, newest = 0;
         (void)field_get(answer, "oldest_mono_ns", &oldest);
         (void)field_get(answer, "newest_mono_ns", &newest);
@@ -90,11 +90,11 @@ static int record(const struct options *options, const char *file)
                field_integer(answer, "events").text, text_age(newest - oldest).text,
                field_integer(answer, "size_bytes").text, file);
     } else {
-        client_explain(&options->targets[0], rc);
+        client_explain(&options->targets[0], r);
     }
     json_decref(answer);
     client_close(&client);
-    return rc == 0 ? EXIT_WELL : EXIT_UNREACHABLE;
+    return r == 0 ? EXIT_WELL : EXIT_UNREACHABLE;
 }
 
 int command_record(int argc, char *argv[])

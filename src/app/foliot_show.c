@@ -99,17 +99,17 @@ int show_follow(const struct options *options, const char *what,
 {
     struct client client;
     json_t *answer;
-    int rc = client_open(&client, options->targets[0].path);
+    int r = client_open(&client, options->targets[0].path);
 
-    if (rc < 0) {
-        client_explain(&options->targets[0], rc);
+    if (r < 0) {
+        client_explain(&options->targets[0], r);
         return EXIT_UNREACHABLE;
     }
     client.raw = options->json;
-    rc = client_send(&client, "watch", what);
-    while (rc == 0) {
-        rc = client_receive(&client, -1, &answer);
-        if (rc < 0) {
+    r = client_send(&client, "watch", what);
+    while (r == 0) {
+        r = client_receive(&client, -1, &answer);
+        if (r < 0) {
             break;
         }
         if (options->json) {
@@ -120,12 +120,12 @@ int show_follow(const struct options *options, const char *what,
         json_decref(answer);
         fflush(stdout);
         if (ferror(stdout)) {
-            rc = -EPIPE;
+            r = -EPIPE;
         }
     }
     client_close(&client);
-    if (rc != -EPIPE) {
-        client_explain(&options->targets[0], rc);
+    if (r != -EPIPE) {
+        client_explain(&options->targets[0], r);
     }
     return EXIT_UNREACHABLE;
 }

@@ -256,9 +256,9 @@ int foliot_utc(int64_t fleet_ns, int64_t *ret_utc_ns, int64_t *ret_bound_ns)
 int foliot_clock_open(void)
 {
     for (;;) {
-        const int rc = page_map_refresh(&page_map);
-        if (rc != -EBUSY) {
-            return rc;
+        const int r = page_map_refresh(&page_map);
+        if (r != -EBUSY) {
+            return r;
         }
         /* Another thread is at it: microseconds. */
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);

@@ -12,10 +12,10 @@ int main(int argc, char **argv)
 {
     static const char *const names[] = {"not synchronised", "synced", "holdover", "disrupted"};
     const long times = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
-    const int rc = foliot_clock_open(); /* optional: only to say why there is no time */
+    const int r = foliot_clock_open(); /* optional: only to say why there is no time */
 
-    if (rc < 0) {
-        fprintf(stderr, "no fleet time on this host: %s\n", strerror(-rc));
+    if (r < 0) {
+        fprintf(stderr, "no fleet time on this host: %s\n", strerror(-r));
     }
     for (long i = 0; i < times; i++) {
         struct foliot_time now;

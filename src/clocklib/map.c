@@ -95,20 +95,20 @@ static int replace(struct page_map *map, int fd, const struct stat *found)
     void **slot = &map->slots[map->opened % PAGE_MAP_SLOTS];
     void *memory =
         mmap(*slot, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED | (*slot ? MAP_FIXED : 0), fd, 0);
-    int rc;
+    int r;
 
     if (memory == MAP_FAILED) {
         return -errno;
     }
     *slot = memory; /* a bad one's slot is used again */
-    rc = check(memory);
-    if (rc == 0) {
+    r = check(memory);
+    if (r == 0) {
         map->opened++;
         map->device = found->st_dev;
         map->inode = found->st_ino;
         __atomic_store_n(&map->memory, memory, __ATOMIC_RELEASE);
     }
-    return rc;
+    return r;
 }
 
 static int open_locked(struct page_map *map)
@@ -116,7 +116,7 @@ static int open_locked(struct page_map *map)
     const char *dir = secure_getenv("FOLIOT_RUNTIME_DIR");
     char path[PATH_SIZE];
     struct stat found;
-    int fd, rc;
+    int fd, r;
 
     if (dir == NULL || *dir == 0) {
         dir = RUNTIME_DIR;
@@ -128,9 +128,9 @@ static int open_locked(struct page_map *map)
     if (map->memory == NULL) { /* once: before any reader uses them */
         read_offsets(map);
         if (secure_getenv(OSCILLATOR_ENV) != NULL && map->oscillator.host == NULL) {
-            rc = oscillator_open_env(&map->oscillator);
-            if (rc < 0) {
-                return rc;
+            r = oscillator_open_env(&map->oscillator);
+            if (r < 0) {
+                return r;
             }
         }
     }
@@ -139,16 +139,16 @@ static int open_locked(struct page_map *map)
         return -errno;
     }
     if (fstat(fd, &found) < 0) {
-        rc = -errno;
+        r = -errno;
     } else if (!S_ISREG(found.st_mode) || found.st_size < CLOCK_PAGE_SIZE) {
-        rc = -EPROTO;
+        r = -EPROTO;
     } else if (map->memory != NULL && found.st_dev == map->device && found.st_ino == map->inode) {
-        rc = check(map->memory);
+        r = check(map->memory);
     } else {
-        rc = replace(map, fd, &found);
+        r = replace(map, fd, &found);
     }
     close(fd);
-    return rc;
+    return r;
 }
 
 int page_map_refresh(struct page_map *map)
@@ -156,16 +156,16 @@ int page_map_refresh(struct page_map *map)
     const int saved = errno; /* a reading is no reason to lose the caller's */
     const int32_t self = getpid();
     int32_t owner = __atomic_load_n(&map->owner, __ATOMIC_RELAXED);
-    int rc = -EBUSY;
+    int r = -EBUSY;
 
     /* An owner other than us is our parent's thread as it was at fork(): it doesn't exist here. */
     if (owner != self && __atomic_compare_exchange_n(&map->owner, &owner, self, false,
                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        rc = open_locked(map);
+        r = open_locked(map);
         __atomic_store_n(&map->owner, 0, __ATOMIC_RELEASE);
     }
     errno = saved;
-    return rc;
+    return r;
 }
 
 void page_map_retry(struct page_map *map, int64_t raw_ns)

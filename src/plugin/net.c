@@ -75,27 +75,27 @@ static enum nccl_result isend(void *comm, void *data, size_t size, int tag, void
                               void *parent, void **request)
 {
     struct transport_request *out = NULL;
-    const int rc = transport_send(comm, data, size, tag, parent, &out);
+    const int r = transport_send(comm, data, size, tag, parent, &out);
 
     (void)mhandle;
     *request = out;
-    return rc == 0 ? NCCL_SUCCESS : plugin_failed(rc);
+    return r == 0 ? NCCL_SUCCESS : plugin_failed(r);
 }
 
 static enum nccl_result irecv(void *comm, int n, void **data, const size_t *sizes, const int *tags,
                               bool staged, void *parent, void **request)
 {
     struct transport_request *out = NULL;
-    int rc;
+    int r;
 
     *request = NULL;
     if (n != 1) {
         return NCCL_INVALID_ARGUMENT; /* maxRecvs says 1 */
     }
-    rc = transport_receive(comm, data[0], sizes[0], tags != NULL ? tags[0] : 0, staged, parent,
-                           &out);
+    r = transport_receive(comm, data[0], sizes[0], tags != NULL ? tags[0] : 0, staged, parent,
+                          &out);
     *request = out;
-    return rc == 0 ? NCCL_SUCCESS : plugin_failed(rc);
+    return r == 0 ? NCCL_SUCCESS : plugin_failed(r);
 }
 
 static enum nccl_result isend_v9(void *comm, void *data, size_t size, int tag, void *mhandle,
@@ -140,13 +140,13 @@ static enum nccl_result test(void *request, int *done, int *sizes)
 {
     bool is_done = false;
     size_t size = 0;
-    const int rc = transport_test(request, &is_done, &size);
+    const int r = transport_test(request, &is_done, &size);
 
     *done = is_done;
     if (is_done && sizes != NULL) {
         sizes[0] = (int)size;
     }
-    return rc == 0 ? NCCL_SUCCESS : plugin_failed(rc);
+    return r == 0 ? NCCL_SUCCESS : plugin_failed(r);
 }
 
 /* -- devices ---------------------------------------------------------------------------------- */

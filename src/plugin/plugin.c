@@ -65,18 +65,18 @@ static void say(void *context, enum transport_level level, const char *text)
     }
 }
 
-enum nccl_result plugin_failed(int rc)
+enum nccl_result plugin_failed(int r)
 {
     const char *text = transport_why();
 
-    if (rc == 0) {
+    if (r == 0) {
         return NCCL_SUCCESS;
     }
     if (text[0] == 0) {
-        text = strerror(-rc);
+        text = strerror(-r);
     }
     say(NULL, TRANSPORT_WARN, text);
-    switch (rc) {
+    switch (r) {
     case -ECONNABORTED:
     case -EBADMSG:
         return NCCL_REMOTE_ERROR;
@@ -186,25 +186,25 @@ static int open_transport(void)
         .say = say,
         .ended = ended,
     };
-    int rc;
+    int r;
 
     for (uint32_t i = 0; i < plugin.device_count; i++) {
         nics[i] = (struct transport_nic){.address = plugin.devices[i].address,
                                          .bind_device = plugin.device_count > 1};
         memcpy(nics[i].name, plugin.devices[i].name, sizeof(nics[i].name));
     }
-    rc = tcp_open(&plugin.tcp, plugin.settings.sysfs);
-    if (rc < 0) {
-        return rc;
+    r = tcp_open(&plugin.tcp, plugin.settings.sysfs);
+    if (r < 0) {
+        return r;
     }
     config.io = tcp_io(plugin.tcp);
     config.ended_context = plugin.tcp;
-    rc = transport_new(&plugin.transport, &config);
-    if (rc < 0) {
+    r = transport_new(&plugin.transport, &config);
+    if (r < 0) {
         tcp_close(plugin.tcp);
         plugin.tcp = NULL;
     }
-    return rc;
+    return r;
 }
 
 /* Other threads of the parent may have held them. */
@@ -222,7 +222,7 @@ static void watch_forks(void)
 enum nccl_result plugin_init(nccl_logger logger)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int rc = 0;
+    int r = 0;
 
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&plugin.lock);
@@ -237,16 +237,16 @@ enum nccl_result plugin_init(nccl_logger logger)
     if (plugin.transport == NULL) {
         settings_read(&plugin.settings, logger);
         if (plugin.settings.mode != PLUGIN_OFF) {
-            rc = find_devices();
-            rc = rc == 0 && plugin.device_count > 0 ? open_transport() : rc;
+            r = find_devices();
+            r = r == 0 && plugin.device_count > 0 ? open_transport() : r;
         }
         plugin.pid = getpid();
     }
-    if (rc == 0) {
+    if (r == 0) {
         plugin.users++;
     }
     pthread_mutex_unlock(&plugin.lock);
-    return plugin_failed(rc);
+    return plugin_failed(r);
 }
 
 static void say_farewell(void)
@@ -348,22 +348,22 @@ enum nccl_result plugin_describe(int device, struct nic_description *ret)
 enum nccl_result plugin_listen(int device, void *handle, void **listen_comm)
 {
     struct transport_listener *listener = NULL;
-    int rc;
+    int r;
 
     *listen_comm = NULL;
     if (!known(device) || plugin.transport == NULL) {
         return NCCL_INVALID_ARGUMENT;
     }
-    rc = transport_listen(plugin.transport, (uint32_t)device, handle, &listener);
+    r = transport_listen(plugin.transport, (uint32_t)device, handle, &listener);
     *listen_comm = listener;
-    return plugin_failed(rc);
+    return plugin_failed(r);
 }
 
 enum nccl_result plugin_connect(int device, void *handle, void **send_comm)
 {
     struct transport_comm *comm = NULL;
     uint64_t state;
-    int rc;
+    int r;
 
     *send_comm = NULL;
     if (!known(device) || plugin.transport == NULL) {
@@ -371,17 +371,17 @@ enum nccl_result plugin_connect(int device, void *handle, void **send_comm)
     }
     /* NCCL passes the same bytes at each poll; where we are in connecting lies among them. */
     memcpy(&state, (char *)handle + STATE_OFFSET, sizeof(state));
-    rc = transport_connect(plugin.transport, (uint32_t)device, handle, &state, &comm);
+    r = transport_connect(plugin.transport, (uint32_t)device, handle, &state, &comm);
     memcpy((char *)handle + STATE_OFFSET, &state, sizeof(state));
     *send_comm = comm;
-    return plugin_failed(rc);
+    return plugin_failed(r);
 }
 
 enum nccl_result plugin_accept(void *listen_comm, void **receive_comm)
 {
     struct transport_comm *comm = NULL;
-    const int rc = transport_accept(listen_comm, &comm);
+    const int r = transport_accept(listen_comm, &comm);
 
     *receive_comm = comm;
-    return plugin_failed(rc);
+    return plugin_failed(r);
 }

@@ -57,4 +57,4 @@ enum nccl_result plugin_connect(int device, void *handle, void **send_comm);
 enum nccl_result plugin_accept(void *listen_comm, void **receive_comm);
 
 /* Logs a failure at WARN, once per text, and says what NCCL is to be told. */
-enum nccl_result plugin_failed(int rc);
+enum nccl_result plugin_failed(int r);

@@ -29,11 +29,11 @@ static void name_meeting(struct perf_launch *l, int job)
 static int enter_lab(struct perf_launch *l, int rank)
 {
     static struct lab lab;
-    int host, rc = lab_open(&lab, l->lab);
+    int host, r = lab_open(&lab, l->lab);
 
-    if (rc < 0) {
+    if (r < 0) {
         fprintf(stderr, "foliot perf: there is no lab '%s': `foliot lab up` makes one\n", l->lab);
-        return rc;
+        return r;
     }
     host = rank % lab.scenario.fabric.hosts;
     if (l->host_count > 0) {
@@ -44,10 +44,10 @@ static int enter_lab(struct perf_launch *l, int rank)
             return -EINVAL;
         }
     }
-    rc = lab_host_enter(&lab, host);
-    if (rc < 0) {
-        fprintf(stderr, "foliot perf: host%d: %s\n", host, strerror(-rc));
-        return rc;
+    r = lab_host_enter(&lab, host);
+    if (r < 0) {
+        fprintf(stderr, "foliot perf: host%d: %s\n", host, strerror(-r));
+        return r;
     }
     char name[32];
     snprintf(name, sizeof(name), "host%d", host);

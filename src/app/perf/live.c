@@ -23,17 +23,17 @@ int perf_live_open(struct perf_live **ret_live)
 {
     struct perf_live *live = calloc(1, sizeof(*live));
     const char *folders[1];
-    int rc = -ENOMEM;
+    int r = -ENOMEM;
 
     if (live != NULL) {
         snprintf(live->folder, sizeof(live->folder), "/tmp/foliot-perf-XXXXXX");
-        rc = mkdtemp(live->folder) == NULL ? -errno : 0;
+        r = mkdtemp(live->folder) == NULL ? -errno : 0;
         folders[0] = live->folder;
-        rc = rc < 0 ? rc : jobs_new(&live->jobs, folders, 1);
+        r = r < 0 ? r : jobs_new(&live->jobs, folders, 1);
     }
-    if (rc < 0) {
+    if (r < 0) {
         free(live);
-        return rc;
+        return r;
     }
     setenv("FOLIOT_JOB_DIR", live->folder, 1);
     live->next_ns = perf_now_ns() + LOOK_NS;

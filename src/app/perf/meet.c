@@ -106,7 +106,7 @@ static int lead(struct meet *m, const struct place *place, int64_t end_ns)
 {
     const int one = 1;
     const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc = 0;
+    int r = 0;
 
     if (fd < 0) {
         return -errno;
@@ -118,14 +118,14 @@ static int lead(struct meet *m, const struct place *place, int64_t end_ns)
     }
     if (bind(fd, (const struct sockaddr *)&place->address, place->size) < 0 ||
         listen(fd, m->ranks) < 0) {
-        rc = -errno;
+        r = -errno;
     }
-    rc = rc < 0 ? rc : wait_for_all(m, fd, end_ns);
+    r = r < 0 ? r : wait_for_all(m, fd, end_ns);
     close(fd);
     if (place->is_unix) {
         unlink(((const struct sockaddr_un *)&place->address)->sun_path);
     }
-    return rc;
+    return r;
 }
 
 static int follow(struct meet *m, const struct place *place, int64_t end_ns)
@@ -151,7 +151,7 @@ int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeou
 {
     const int64_t end_ns = perf_now_ns() + timeout_s * 1000000000LL;
     struct place place;
-    int rc;
+    int r;
 
     *m = (struct meet){rank, ranks, calloc((size_t)ranks, sizeof(int))};
     if (m->sockets == NULL) {
@@ -163,37 +163,37 @@ int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeou
     if (ranks == 1) {
         return 0;
     }
-    rc = find_place(where, &place);
-    if (rc < 0) {
-        return rc;
+    r = find_place(where, &place);
+    if (r < 0) {
+        return r;
     }
-    rc = rank == 0 ? lead(m, &place, end_ns) : follow(m, &place, end_ns);
+    r = rank == 0 ? lead(m, &place, end_ns) : follow(m, &place, end_ns);
     for (int i = 0; i < ranks && !place.is_unix; i++) {
         const int one = 1;
         if (m->sockets[i] >= 0) {
             setsockopt(m->sockets[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         }
     }
-    return rc;
+    return r;
 }
 
 int meet_exchange(struct meet *m, const void *mine, size_t size, void *all)
 {
     char *place = all;
-    int rc = 0;
+    int r = 0;
 
     memcpy(place + (size_t)m->rank * size, mine, size);
     if (m->rank != 0) {
-        rc = move_all(m->sockets[0], place + (size_t)m->rank * size, size, true);
-        return rc < 0 ? rc : move_all(m->sockets[0], all, size * (size_t)m->ranks, false);
+        r = move_all(m->sockets[0], place + (size_t)m->rank * size, size, true);
+        return r < 0 ? r : move_all(m->sockets[0], all, size * (size_t)m->ranks, false);
     }
-    for (int i = 1; i < m->ranks && rc == 0; i++) {
-        rc = move_all(m->sockets[i], place + (size_t)i * size, size, false);
+    for (int i = 1; i < m->ranks && r == 0; i++) {
+        r = move_all(m->sockets[i], place + (size_t)i * size, size, false);
     }
-    for (int i = 1; i < m->ranks && rc == 0; i++) {
-        rc = move_all(m->sockets[i], all, size * (size_t)m->ranks, true);
+    for (int i = 1; i < m->ranks && r == 0; i++) {
+        r = move_all(m->sockets[i], all, size * (size_t)m->ranks, true);
     }
-    return rc;
+    return r;
 }
 
 int meet_barrier(struct meet *m)

@@ -144,7 +144,7 @@ static int ring_step(const struct turn *t, int step, int k, int *after)
     const struct plan_wish *w = t->wish;
     const int out = send_block(t, step), in = wrap(t, out - 1);
     struct transfer x = {.after = -1};
-    int rc = 0;
+    int r = 0;
 
     if (slice(t, out, k, &x.offset, &x.size)) {
         x.after = step > 0 ? *after : -1;
@@ -154,15 +154,15 @@ static int ring_step(const struct turn *t, int step, int k, int *after)
         if (w->operation == ALL_GATHER && step == 0) {
             x.offset -= (size_t)w->rank * t->stride; /* the input is one block */
         }
-        rc = add(t->send, &x);
+        r = add(t->send, &x);
     }
-    if (rc >= 0 && slice(t, in, k, &x.offset, &x.size)) {
+    if (r >= 0 && slice(t, in, k, &x.offset, &x.size)) {
         x.kind = receive_kind(w, step);
         x.after = -1;
         x.to = x.offset - (w->operation == REDUCE_SCATTER ? (size_t)w->rank * t->stride : 0);
-        rc = *after = add(t->receive, &x);
+        r = *after = add(t->receive, &x);
     }
-    return rc;
+    return r;
 }
 
 static int ring_turn(const struct turn *t)
@@ -173,9 +173,9 @@ static int ring_turn(const struct turn *t)
 
     for (int step = 0; step < steps; step++) {
         for (int k = 0; k < SLICES; k++) {
-            const int rc = ring_step(t, step, k, &after[k]);
-            if (rc < 0) {
-                return rc;
+            const int r = ring_step(t, step, k, &after[k]);
+            if (r < 0) {
+                return r;
             }
         }
     }
@@ -210,9 +210,9 @@ static int fill_ring(struct plan *plan, const struct plan_wish *w)
             if (!whole && t.base < w->bytes) {
                 t.size = smaller(piece, w->bytes - t.base);
             }
-            const int rc = t.base < w->bytes ? ring_turn(&t) : 0;
-            if (rc < 0) {
-                return rc;
+            const int r = t.base < w->bytes ? ring_turn(&t) : 0;
+            if (r < 0) {
+                return r;
             }
         }
         at += piece * parts;
@@ -236,9 +236,9 @@ static int fill_run(struct line *line, const struct transfer *like, const struct
         if (like->after >= 0) {
             x.after = line->count; /* message by message behind the neighbour */
         }
-        const int rc = add(line, &x);
-        if (rc < 0) {
-            return rc;
+        const int r = add(line, &x);
+        if (r < 0) {
+            return r;
         }
     }
     return 0;
@@ -269,9 +269,9 @@ static int fill_runs(struct plan *plan, const struct plan_wish *w)
         } else if (w->operation == ALL_TO_ALL || w->operation == GATHER) {
             like.offset = (size_t)line->peer * w->bytes;
         }
-        const int rc = line->peer >= 0 ? fill_run(line, &like, w, line->channel) : 0;
-        if (rc < 0) {
-            return rc;
+        const int r = line->peer >= 0 ? fill_run(line, &like, w, line->channel) : 0;
+        if (r < 0) {
+            return r;
         }
     }
     return 0;

@@ -245,7 +245,7 @@ static int write_json(const struct perf_report *report, const struct perf_member
     const char *text;
     char end[32];
     size_t size;
-    int rc;
+    int r;
 
     now_text(end, sizeof(end));
     json_writer_init(&j, 64 << 20);
@@ -269,21 +269,21 @@ static int write_json(const struct perf_report *report, const struct perf_member
     json_put_end(&j);
     json_put_string(&j, "end_time", end);
     json_put_end(&j);
-    rc = json_writer_finish(&j, &text, &size);
-    if (rc == 0) {
+    r = json_writer_finish(&j, &text, &size);
+    if (r == 0) {
         fwrite(text, 1, size, out);
     }
     json_writer_done(&j);
-    return rc;
+    return r;
 }
 
 int report_perf_end(struct perf_report *report, const struct perf_member *members)
 {
     const struct perf_options *o = report->options;
-    int rc = 0;
+    int r = 0;
 
     if (o->json) {
-        rc = write_json(report, members, report->out);
+        r = write_json(report, members, report->out);
     } else {
         fprintf(report->out, "# %-20s : %d %s\n", "Out of bounds values", (int)report->wrong,
                 report->wrong == 0 ? "OK" : "FAILED");
@@ -294,13 +294,13 @@ int report_perf_end(struct perf_report *report, const struct perf_member *member
     }
     if (o->json_file != NULL) {
         FILE *f = fopen(o->json_file, "we");
-        rc = f == NULL ? -errno : write_json(report, members, f);
+        r = f == NULL ? -errno : write_json(report, members, f);
         if (f == NULL || fclose(f) != 0) {
             fprintf(stderr, "foliot perf: %s: %s\n", o->json_file, strerror(errno));
-            rc = rc < 0 ? rc : -EIO;
+            r = r < 0 ? r : -EIO;
         }
     }
     fflush(report->out);
     free(report->rows);
-    return rc < 0 || report->wrong > 0 ? 1 : 0;
+    return r < 0 || report->wrong > 0 ? 1 : 0;
 }

@@ -228,22 +228,22 @@ static int page_open(const char *file, bool is_writable, struct oscillator *ret_
     }
     struct stat st;
     struct oscillator o = {0};
-    int rc = fstat(fd, &st) < 0 ? -errno : 0;
-    if (rc == 0 && (size_t)st.st_size < page_size(0)) {
-        rc = -EPROTO;
+    int r = fstat(fd, &st) < 0 ? -errno : 0;
+    if (r == 0 && (size_t)st.st_size < page_size(0)) {
+        r = -EPROTO;
     }
-    if (rc == 0) {
-        rc = page_map(fd, (size_t)st.st_size, PROT_READ | (is_writable ? PROT_WRITE : 0), &o);
+    if (r == 0) {
+        r = page_map(fd, (size_t)st.st_size, PROT_READ | (is_writable ? PROT_WRITE : 0), &o);
     }
     close(fd);
-    if (rc == 0 && !page_is_sound(&o)) {
+    if (r == 0 && !page_is_sound(&o)) {
         oscillator_close(&o);
-        rc = -EPROTO;
+        r = -EPROTO;
     }
-    if (rc == 0) {
+    if (r == 0) {
         *ret_oscillator = o;
     }
-    return rc;
+    return r;
 }
 
 int oscillator_open(const char *spec, struct oscillator *ret_oscillator)
@@ -257,10 +257,10 @@ int oscillator_open(const char *spec, struct oscillator *ret_oscillator)
         return -ENOMEM;
     }
     struct oscillator o;
-    int rc = page_open(file, false, &o);
+    int r = page_open(file, false, &o);
     free(file);
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     o.host = oscillator_find(&o, colon + 1);
     if (o.host == NULL) {
@@ -291,18 +291,18 @@ int oscillator_create(const char *file, uint32_t host_count, struct oscillator *
     if (fd < 0) {
         return -errno;
     }
-    int rc = ftruncate(fd, (off_t)page_size(host_count)) < 0 ? -errno : 0;
-    if (rc == 0) {
-        rc = page_map(fd, page_size(host_count), PROT_READ | PROT_WRITE, ret_oscillator);
+    int r = ftruncate(fd, (off_t)page_size(host_count)) < 0 ? -errno : 0;
+    if (r == 0) {
+        r = page_map(fd, page_size(host_count), PROT_READ | PROT_WRITE, ret_oscillator);
     }
     close(fd);
-    if (rc == 0) {
+    if (r == 0) {
         struct oscillator_page *p = ret_oscillator->page;
         p->magic = OSCILLATOR_MAGIC;
         p->version = OSCILLATOR_VERSION;
         p->host_count = host_count;
     }
-    return rc;
+    return r;
 }
 
 void oscillator_close(struct oscillator *o)

@@ -65,9 +65,9 @@ static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3};
 
 /* ---- sql ---- */
 
-int sql_rc(struct store *s, int rc)
+int sql_rc(struct store *s, int r)
 {
-    switch (rc & 0xff) {
+    switch (r & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:
     case SQLITE_DONE:
@@ -102,10 +102,10 @@ static sqlite3_stmt *find(struct store *s, int *ret_rc, const char *text)
     ASSERT(i < SQL_MAX);
     if (s->cache[i].text == NULL) {
         sqlite3_stmt *statement = NULL;
-        const int rc =
+        const int r =
             sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL);
-        if (rc != SQLITE_OK) {
-            *ret_rc = sql_rc(s, rc);
+        if (r != SQLITE_OK) {
+            *ret_rc = sql_rc(s, r);
             return NULL;
         }
         s->cache[i].text = text;
@@ -118,21 +118,20 @@ static sqlite3_stmt *prepare(struct store *s, int *ret_rc, const char *text, con
                              va_list arguments)
 {
     sqlite3_stmt *statement = find(s, ret_rc, text);
-    int rc = SQLITE_OK;
-    for (int i = 1; statement != NULL && rc == SQLITE_OK && *types != 0; i++, types++) {
+    int r = SQLITE_OK;
+    for (int i = 1; statement != NULL && r == SQLITE_OK && *types != 0; i++, types++) {
         if (*types == 'i') {
-            rc = sqlite3_bind_int64(statement, i, va_arg(arguments, int64_t));
+            r = sqlite3_bind_int64(statement, i, va_arg(arguments, int64_t));
         } else if (*types == 's') {
-            rc =
-                sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
+            r = sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
         } else {
             const void *bytes = va_arg(arguments, const void *);
             const size_t size = va_arg(arguments, size_t);
-            rc = sqlite3_bind_blob64(statement, i, bytes, size, SQLITE_STATIC);
+            r = sqlite3_bind_blob64(statement, i, bytes, size, SQLITE_STATIC);
         }
     }
-    if (rc != SQLITE_OK) {
-        *ret_rc = sql_rc(s, rc);
+    if (r != SQLITE_OK) {
+        *ret_rc = sql_rc(s, r);
         return NULL;
     }
     return statement;
@@ -183,9 +182,9 @@ int sql_write(struct store *s)
     if (s->dirty) {
         return 0;
     }
-    const int rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-    s->dirty = rc == SQLITE_OK;
-    return sql_rc(s, rc);
+    const int r = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    s->dirty = r == SQLITE_OK;
+    return sql_rc(s, r);
 }
 
 int sql_run(struct store *s, const char *text, const char *types, ...)
@@ -289,11 +288,11 @@ uint32_t store_log_pages(const struct store *s)
 int store_checkpoint(struct store *s)
 {
     int pages = 0, done = 0;
-    const int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &done);
-    if (rc == SQLITE_OK && pages == done) {
+    const int r = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &done);
+    if (r == SQLITE_OK && pages == done) {
         s->log_pages = 0;
     }
-    return sql_rc(s, rc);
+    return sql_rc(s, r);
 }
 
 static int look_through(struct store *s, const char *how, char words[256])
@@ -485,17 +484,17 @@ int store_backup_open(struct store *s, const char *path, struct store_backup **r
     }
     b->from = s;
     const mode_t mask = umask(077);
-    int rc = access(path, F_OK) == 0
-                 ? SQLITE_CONSTRAINT
-                 : sqlite3_open_v2(path, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    int r = access(path, F_OK) == 0
+                ? SQLITE_CONSTRAINT
+                : sqlite3_open_v2(path, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     umask(mask);
-    if (rc == SQLITE_OK) {
+    if (r == SQLITE_OK) {
         b->backup = sqlite3_backup_init(b->to, "main", s->db, "main");
-        rc = b->backup == NULL ? sqlite3_errcode(b->to) : SQLITE_OK;
+        r = b->backup == NULL ? sqlite3_errcode(b->to) : SQLITE_OK;
     }
-    if (rc != SQLITE_OK) {
+    if (r != SQLITE_OK) {
         store_backup_close(b);
-        return sql_rc(s, rc);
+        return sql_rc(s, r);
     }
     *ret = b;
     return 0;
@@ -503,13 +502,13 @@ int store_backup_open(struct store *s, const char *path, struct store_backup **r
 
 int store_backup_step(struct store_backup *b, int pages)
 {
-    const int rc = sqlite3_backup_step(b->backup, pages);
-    if (rc == SQLITE_DONE) {
+    const int r = sqlite3_backup_step(b->backup, pages);
+    if (r == SQLITE_DONE) {
         const int end = sqlite3_backup_finish(b->backup);
         b->backup = NULL;
         return sql_rc(b->from, end);
     }
-    return rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED ? 1 : sql_rc(b->from, rc);
+    return r == SQLITE_OK || r == SQLITE_BUSY || r == SQLITE_LOCKED ? 1 : sql_rc(b->from, r);
 }
 
 void store_backup_close(struct store_backup *b)

@@ -71,10 +71,10 @@ static int write_matrix(struct json_writer *j, struct message_buffer *bytes, boo
 }
 
 static void answer_matrix(struct api_call *call, const struct message_buffer *bytes, bool binary,
-                          int rc)
+                          int r)
 {
-    if (rc < 0) {
-        api_store_error(call, rc);
+    if (r < 0) {
+        api_store_error(call, r);
     } else if (binary) {
         api_answer_bytes(call, "application/octet-stream", bytes->bytes, bytes->size);
     } else {

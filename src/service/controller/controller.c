@@ -196,20 +196,20 @@ void controller_touch(struct controller *c)
     }
 }
 
-void controller_store_failed(struct controller *c, int rc, const char *doing)
+void controller_store_failed(struct controller *c, int r, const char *doing)
 {
     c->count.commit_failures++;
     store_rollback(c->store);
     state_committed(c, false);
-    ingest_answer_waiting(c, rc);
+    ingest_answer_waiting(c, r);
     if (!c->store_broken) {
         c->store_broken = true;
         controller_say(LOG_ERR,
                        "%s can't be stored: %s. Nothing is acknowledged until it can; agents keep "
                        "their reports",
-                       doing, strerror(-rc));
+                       doing, strerror(-r));
     }
-    if (rc == -EUCLEAN) {
+    if (r == -EUCLEAN) {
         controller_say(LOG_CRIT,
                        "%s/store.db is damaged: stopping. Restore: foliot-controller restore "
                        "BACKUP",

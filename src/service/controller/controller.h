@@ -318,7 +318,7 @@ struct mono controller_mono(void);
 /* Something was written: commit soon. */
 void controller_touch(struct controller *c);
 /* After a write that failed: says so; the transaction is given up, nobody is acknowledged. */
-void controller_store_failed(struct controller *c, int rc, const char *doing);
+void controller_store_failed(struct controller *c, int r, const char *doing);
 /* Opens store, authority and fleet without serving: for command lines too. */
 MUST_CHECK int controller_open(struct controller *c, const struct controller_options *options,
                                bool read_only);
@@ -456,7 +456,7 @@ unsigned ingest_on_head(void *context, struct http_request *request);
 void ingest_on_request(void *context, struct http_request *request);
 void ingest_on_gone(void *context, struct http_request *request);
 /* After a commit: 0, or why it failed. */
-void ingest_answer_waiting(struct controller *c, int rc);
+void ingest_answer_waiting(struct controller *c, int r);
 
 /* ---- state.c ---- */
 /* One report of a host, decoded, at a moment of our clock. Writes events and findings. */

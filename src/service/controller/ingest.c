@@ -220,14 +220,14 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     h->report_refused[0] = 0;
 }
 
-void ingest_answer_waiting(struct controller *c, int rc)
+void ingest_answer_waiting(struct controller *c, int r)
 {
     const size_t count = c->wait_count;
     c->wait_count = 0;
     for (size_t i = 0; i < count; i++) {
         const struct waiting w = c->waits[i];
         w.host->cursor_dirty = false;
-        if (rc == 0) {
+        if (r == 0) {
             w.host->committed = w.host->cursor;
             w.host->committed_at_ns = w.host->last_at_ns;
         } else {
@@ -236,7 +236,7 @@ void ingest_answer_waiting(struct controller *c, int rc)
         }
     }
     for (size_t i = 0; i < count; i++) {
-        if (rc == 0) {
+        if (r == 0) {
             answer_batch(c, &c->waits[i]);
         } else {
             http_answer_text(c->waits[i].request, 503, "can't be stored: try again later");

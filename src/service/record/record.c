@@ -356,10 +356,10 @@ static int play_event(struct player *p, enum node_event_kind kind, struct mono n
         return 0;
     }
     p->outcome.events++;
-    const int rc = node_on_event(p->node, now, kind, event);
-    return rc == -EINVAL && (kind == NODE_EVENT_PEERS || kind == NODE_EVENT_SETTINGS)
+    const int r = node_on_event(p->node, now, kind, event);
+    return r == -EINVAL && (kind == NODE_EVENT_PEERS || kind == NODE_EVENT_SETTINGS)
                ? 0
-               : rc; /* refused there, refused here */
+               : r; /* refused there, refused here */
 }
 
 /* No more can be read: the end, or damage, which is part of the outcome. */
