@@ -2,11 +2,11 @@
 """core_mutants.py BUILD [--sample N] [--seed N] [--jobs N] [FOLDER…]: would the unit tests of a folder of src/core notice?
 
 Breaks one place at a time (a comparison, a sign, a constant of one, a condition turned round, a statement left out), links
-the folder's unit tests with it and runs them, the quickest first. A mutant that they all pass is alive: a test is missing, or
-the place doesn't matter. Those that were looked at and don't matter stand in core_mutants.txt with the reason; the others are
-printed. What the compiler makes the same code of is no mutant. The sample is the same for the same seed and text, wherever else
-the file changes: try another seed, for one that was mended tells nothing any more. With FOLIOT_BENCH (make soak) a row for each
-folder is written.
+the folder's unit tests with it and runs them, the quickest first. What they all pass is tried again with the sanitizers, for
+the tests run there, too. A mutant that passes that as well is alive: a test is missing, or the place doesn't matter. Those
+that were looked at and don't matter stand in core_mutants.txt with the reason; the others are printed. What the compiler makes
+the same code of is no mutant. The sample is the same for the same seed and text, wherever else the file changes: try another
+seed, for one that was mended tells nothing any more. With FOLIOT_BENCH (make soak) a row for each folder is written.
 """
 import argparse
 import concurrent.futures
@@ -24,7 +24,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
 TESTS = {
-    "alert": ["alert", "alert_rules"],
+    "alert": ["alert", "alert_rules", "alert_told", "alert_sees", "alert_one"],
     "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_fleet"],
     "fleet": ["fleet_rules", "blame", "admit"],
     "finding": ["finding"],
@@ -32,12 +32,13 @@ TESTS = {
     "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "measure", "node", "sim_world"],
     "node": ["bad_packets", "node"],
     "page": ["page"],
-    "traffic": ["traffic", "scheduler", "repath"],
+    "traffic": ["traffic", "traffic_steps", "scheduler", "repath"],
 }
 SWAPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
          (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " / "), (r" \+= ", " -= "),
          (r" -= ", " += "), (r"\+\+", "--"), (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r" \+ 1\b", ""), (r" - 1\b", ""),
          (r"\bfmin\(", "fmax("), (r"\bfmax\(", "fmin(")]
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 # A whole statement that does something, on a line of its own: left out.
 STATEMENT = re.compile(r"^(\s+)((?:[\w.>\[\]-]|->)+(?:\+\+|--|\([^;]*\)| [-+|&^]?= [^;]+);|continue;|break;|return;)$")
 
@@ -53,10 +54,13 @@ def mutants_of(path):
     """(line number, old line, new line) of a file; its functions only."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    lines, code, inside = text.split("\n"), blank(text).split("\n"), False
+    lines, code, inside, asserts = text.split("\n"), blank(text).split("\n"), False, False
     for number, (line, bare) in enumerate(zip(lines, code)):
         inside = bare.startswith("{") or (inside and not bare.startswith("}"))
-        if not inside or "ASSERT(" in bare or bare.lstrip().startswith(("static const", "case ")):
+        if asserts or "ASSERT(" in bare:
+            asserts = ";" not in bare
+            continue
+        if not inside or bare.lstrip().startswith(("static const", "case ")):
             continue
         for pattern, new in SWAPS:
             for at in re.finditer(pattern, bare):
@@ -84,17 +88,17 @@ class Folder:
             self.links[test] = shlex.split(command.strip().split("\n")[-1])
         self.lock, self.originals = threading.Lock(), {}
 
-    def compiled(self, command, source, made):
+    def compiled(self, command, source, made, how=()):
         words = [w for w in shlex.split(command) if w not in ("ccache", "-MD", "-g")]
         for option in ("-MQ", "-MF", "-o", "-c"):
             del words[words.index(option):words.index(option) + 2]
-        return subprocess.run([*words, "-O1", "-g0", "-w", "-c", source, "-o", made], cwd=self.build, capture_output=True, check=False).returncode == 0
+        return subprocess.run([*words, "-O1", "-g0", "-w", *how, "-c", source, "-o", made], cwd=self.build, capture_output=True, check=False).returncode == 0
 
-    def passes(self, test, folder, objects):
+    def passes(self, test, folder, objects, how=()):
         """Does the test pass with these objects in the place of its own?"""
         words, binary = list(self.links[test]), os.path.join(folder, "test")
         at = words.index("-o")
-        words[at + 1:at + 2] = [binary, *objects]
+        words[at + 1:at + 2] = [binary, *objects, *how]
         subprocess.run(words, cwd=self.build, check=True, capture_output=True)
         begin = time.monotonic()
         try:
@@ -127,7 +131,11 @@ class Folder:
                     return None
                 with open(made, "rb") as file:
                     digests.append(hashlib.sha256(file.read()).digest())
-            return None if digests[0] == digests[1] else all(self.passes(test, folder, [made]) for test in self.tests)
+            if digests[0] == digests[1]:
+                return None
+            return (all(self.passes(test, folder, [made]) for test in self.tests) and
+                    self.compiled(self.files[path], source, made, SANITIZED) and
+                    all(self.passes(test, folder, [made], SANITIZED) for test in self.tests))
 
 
 def key_of(path, old, new):

@@ -239,11 +239,13 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     if (fresh) {
         c->since = i->since;
         c->due = mono_add(a->now, rule->wait);
+    }
+    c->since = mono_min(c->since, i->since);
+    if (c->common_count == 0) { /* new, or back: it may be part of something larger again */
         for (uint32_t k = 0; k < i->cause_count; k++) {
             common_add(a, c, i->causes[k]);
         }
     } else {
-        c->since = mono_min(c->since, i->since);
         common_narrow(a, c, i);
     }
     link_alert(a, c, i);
@@ -330,6 +332,16 @@ static void absorb(struct alerts *a, struct incident *into, struct incident *c)
     incident_changed(a, c, true);
 }
 
+/* People know a part of it: they hear that it is larger than that, and not of something new. */
+static void tell_larger(struct alerts *a, struct incident *into)
+{
+    if (into->state == INCIDENT_NEW) {
+        into->state = INCIDENT_OPEN;
+    }
+    incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud) | into->told_receivers,
+                 into->loud == ALERT_PAGE && into->pages == 0);
+}
+
 /* The one that goes on: whose cause the element is already, else who was told first, else the oldest. */
 static struct incident *survivor(struct alerts *a, const struct incident *c, uint32_t element)
 {
@@ -350,7 +362,6 @@ static struct incident *survivor(struct alerts *a, const struct incident *c, uin
 static void merge(struct alerts *a, struct incident *c, uint32_t element)
 {
     struct incident *into = survivor(a, c, element);
-    const bool told = into->told;
 
     element_hold(a, element); /* while its last users change hands */
     for (uint32_t k = 0; k < a->incident_max; k++) {
@@ -374,12 +385,8 @@ static void merge(struct alerts *a, struct incident *c, uint32_t element)
         into->state = INCIDENT_OPEN;
         into->quiet_until = MONO_NEVER;
     }
-    if (into->told && into->state == INCIDENT_NEW) {
-        into->state = INCIDENT_OPEN;
-    }
-    if (told || into->told) { /* the cause is larger than what people were told */
-        incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud) | into->told_receivers,
-                     into->loud == ALERT_PAGE && into->pages == 0);
+    if (into->told) {
+        tell_larger(a, into);
     }
     a->deadline = mono_min(a->deadline, incident_deadline(a, into));
     incident_changed(a, into, true);
@@ -465,6 +472,9 @@ static void gather_unplaced(struct alerts *a, struct incident *into)
             absorb(a, into, c);
         }
     }
+    if (into->told && into->state == INCIDENT_NEW) {
+        tell_larger(a, into);
+    }
 }
 
 void incident_group(struct alerts *a, struct instance *i)
@@ -522,7 +532,11 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
             incident_group(a, i);
             if (c->firing == 0 && incident_is_open(c)) {
                 if (i->incident != NONE) {
-                    absorb(a, &a->incidents[i->incident], c); /* it was this all along */
+                    struct incident *into = &a->incidents[i->incident];
+                    absorb(a, into, c); /* it was this all along */
+                    if (into->told && into->state == INCIDENT_NEW) {
+                        tell_larger(a, into);
+                    }
                 } else {
                     fall_quiet(a, c);
                 }

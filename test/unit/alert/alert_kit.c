@@ -68,6 +68,7 @@ void kit_drain(void)
             told.notifications++;
             told.receivers = action.receivers;
             told.incident = action.incident.id;
+            told.sequence = action.sequence;
             snprintf(told.text, sizeof(told.text), "%s", action.incident.text);
             snprintf(told.cause, sizeof(told.cause), "%s", action.incident.cause);
         }

@@ -22,6 +22,7 @@ struct alert_told {
     uint32_t receivers;
     char text[ALERT_TEXT_MAX], cause[ALERT_ELEMENT_MAX];
     uint64_t incident;
+    uint32_t sequence; /* of the last one */
 };
 extern struct alert_told told;
 

@@ -1,0 +1,404 @@
+/* One cause, one incident: what is joined to what, what it takes over, and what stays apart. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "alert_kit.h"
+
+static struct alert_incident shown(uint64_t id)
+{
+    struct alert_incident i;
+
+    assert_true(alerts_find_incident(engine, id, &i));
+    return i;
+}
+
+static struct alert_finding down(uint32_t nic)
+{
+    const struct alert_finding f = kit_link_finding(nic, FINDING_LINK_DOWN);
+
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(NS_PER_S);
+    return f;
+}
+
+/* Three links of a host: the first incident goes on, and is all that the others were. */
+static void the_first_takes_over_what_the_others_were(void **state)
+{
+    kit_finding_rules();
+    config.route_count = 2;
+    config.routes[1] = (struct alert_route){.severity = ALERT_PAGE, .receivers = 2};
+    kit_rule(2, "gone", ALERT_ON_FINDING)->findings = 1ULL << FINDING_NIC_GONE;
+    alerts_free(engine);
+    engine = alerts_new(&config, now);
+    memset(&told, 0, sizeof(told));
+    const struct mono begin = now;
+    const struct alert_finding first = down(8); /* a warning */
+    struct alert_finding gone = kit_link_finding(9, FINDING_NIC_GONE);
+    gone.since.ns = begin.ns - 5 * NS_PER_S; /* a page, and older */
+    kit_say(&gone, FINDING_OPENED);
+    kit_pass(NS_PER_S);
+    assert_int_equal(told.incident, 2);
+    assert_int_equal(told.receivers, 1 | 2);
+    assert_int_equal(alerts_acknowledge(engine, now, 2, "ada"), 0);
+    const struct alert_finding third = down(10);
+    assert_int_equal(shown(2).state, INCIDENT_MERGED);
+    assert_int_equal(shown(2).merged_into, 1);
+    assert_int_equal(told.events[ALERT_ABSORBED], 1);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    const struct alert_incident i = shown(1);
+    assert_string_equal(i.cause, "host1");
+    assert_string_equal(i.acknowledged_by, "ada");
+    assert_int_equal(i.severity, ALERT_PAGE);
+    assert_int_equal(i.pages, 1);
+    assert_int_equal(i.since.ns, gone.since.ns);
+    assert_int_equal(i.alerts_total, 3);
+    assert_int_equal(i.alerts_firing, 3);
+    assert_int_equal(told.events[ALERT_WORSE], 1); /* it is larger than what people were told */
+    assert_int_equal(told.pages, 1);               /* and nobody is woken twice */
+    kit_say(&first, FINDING_CLOSED);
+    kit_say(&gone, FINDING_CLOSED);
+    kit_say(&third, FINDING_CLOSED);
+    kit_pass(70 * NS_PER_S);
+    assert_int_equal(told.events[ALERT_RESOLVED], 1);
+    assert_int_equal(told.incident, 1);
+    assert_int_equal(told.receivers, 1 | 2); /* who heard of a part hears of the end */
+    struct alert_incident gone_one;
+    assert_false(alerts_find_incident(engine, 2, &gone_one));
+    assert_int_equal(kit_counters().incidents_open, 0);
+}
+
+static void whoever_has_the_first_one_keeps_it(void **state)
+{
+    kit_finding_rules();
+    (void)down(8);
+    assert_int_equal(alerts_acknowledge(engine, now, 1, "bob"), 0);
+    (void)down(9);
+    assert_int_equal(alerts_acknowledge(engine, now, 2, "ada"), 0);
+    assert_string_equal(shown(2).acknowledged_by, "ada");
+    (void)down(10);
+    assert_string_equal(shown(1).acknowledged_by, "bob");
+}
+
+/* Two of a host are two; and three that began too far apart are three. */
+static void what_did_not_begin_together_stays_apart(void **state)
+{
+    kit_finding_rules();
+    (void)down(8);
+    (void)down(9);
+    assert_int_equal(kit_counters().incidents_open, 2);
+    kit_pass(35 * NS_PER_S);
+    (void)down(10);
+    kit_pass(35 * NS_PER_S);
+    (void)down(11);
+    assert_int_equal(kit_counters().incidents_open, 4);
+    size_t cursor = 0;
+    struct alert_incident i;
+    uint64_t ids = 0;
+    while (alerts_next_incident(engine, &cursor, &i)) {
+        ids = ids * 10 + i.id;
+        assert_int_equal(i.alerts_firing, 1);
+    }
+    assert_int_equal(ids, 1234);
+    assert_int_equal(alerts_acknowledge(engine, now, 3, "ada"), 0);
+    assert_string_equal(shown(3).acknowledged_by, "ada");
+    assert_null(shown(1).acknowledged_by);
+    (void)down(12); /* with the last one they are two in 30 s */
+    assert_int_equal(kit_counters().incidents_open, 5);
+    (void)down(13); /* and now three */
+    assert_int_equal(kit_counters().incidents_open, 4);
+    assert_string_equal(shown(4).cause, "host1");
+}
+
+/* The whole fleet is blamed for no less than ten. */
+static void nine_hosts_are_hosts_and_ten_are_the_fleet(void **state)
+{
+    for (uint32_t silent = 9; silent <= 10; silent++) {
+        kit_rule(0, "silent", ALERT_ON_ABSENCE)->metric = ALERT_HOST_REPORT;
+        rules[0].scope = ALERT_PER_HOST;
+        rules[0].within = span_s(60);
+        kit_start();
+        living = 20;
+        kit_pass(20 * NS_PER_S);
+        living = 20 - silent;
+        kit_pass(80 * NS_PER_S);
+        assert_int_equal(kit_counters().firing, silent);
+        assert_int_equal(kit_counters().incidents_open, silent == 10 ? 1 : 9);
+        assert_string_equal(told.cause, silent == 10 ? "the fleet" : "host19");
+    }
+}
+
+static struct alert_finding unplaced(uint32_t from, uint32_t to)
+{
+    return kit_path_finding(from, to, ELEMENT_UNKNOWN, NULL, false);
+}
+
+/* A dead path of which nobody knows more is the switch's that died in the same second, whichever is told first. */
+static void dead_paths_go_with_the_switch_of_that_second(void **state)
+{
+    for (int first = 0; first < 2; first++) {
+        for (int apart_ms = 900; apart_ms <= 1100; apart_ms += 200) {
+            struct alert_finding spine, path;
+            kit_finding_rules();
+            spine = kit_path_finding(0, 512, ELEMENT_SPINE, "spine1", true);
+            path = unplaced(80, 600);
+            path.since = mono_add(spine.since, span_ms(-apart_ms));
+            kit_say(first ? &path : &spine, FINDING_OPENED);
+            kit_pass(200 * NS_PER_MS);
+            kit_say(first ? &spine : &path, FINDING_OPENED);
+            kit_pass(10 * NS_PER_S);
+            assert_int_equal(kit_counters().incidents_open, apart_ms < 1000 ? 1 : 2);
+            if (apart_ms < 1000) {
+                assert_string_equal(told.cause, "spine1");
+                assert_int_equal(told.pages, 1);
+            }
+        }
+    }
+    kit_finding_rules(); /* the path was told of long before anybody knew why */
+    rules[1].severity = ALERT_PAGE;
+    kit_start();
+    const struct alert_finding known = unplaced(80, 600);
+    struct alert_finding cause = kit_path_finding(0, 512, ELEMENT_SPINE, "spine1", true);
+    kit_say(&known, FINDING_OPENED);
+    kit_pass(60 * NS_PER_S);
+    assert_int_equal(told.pages, 1);
+    kit_say(&cause, FINDING_OPENED);
+    kit_pass(10 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_int_equal(told.events[ALERT_ABSORBED], 1);
+    assert_int_equal(told.events[ALERT_WORSE], 1);
+    assert_string_equal(shown(2).cause, "spine1");
+    assert_int_equal(told.pages, 1); /* nobody is woken twice */
+    kit_finding_rules();             /* a host is no switch */
+    const struct alert_finding host = kit_path_finding(0, 512, ELEMENT_HOST, "host0", true),
+                               path = unplaced(80, 600);
+    kit_say(&host, FINDING_OPENED);
+    kit_say(&path, FINDING_OPENED);
+    kit_pass(10 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 2);
+}
+
+/* A rail that got worse while a switch is down needs no cause of its own; nor is a host's figure explained by it. */
+static void a_figure_of_many_goes_with_the_fabric(void **state)
+{
+    for (int fabric = 0; fabric < 2; fabric++) {
+        kit_finding_rules();
+        struct alert_rule *r = kit_rule(2, "rail-loss", ALERT_ON_THRESHOLD);
+        r->metric = ALERT_PATH_LOSS;
+        r->scope = ALERT_PER_RAIL;
+        r->aggregate = ALERT_MAX;
+        r->limit = 100;
+        kit_start();
+        if (fabric) {
+            const struct alert_finding spine =
+                kit_path_finding(0, 512, ELEMENT_SPINE, "spine1", true);
+            kit_say(&spine, FINDING_OPENED);
+        } else {
+            (void)down(80);
+        }
+        kit_pass(50 * NS_PER_S);
+        for (int i = 0; i < 15; i++) {
+            kit_sample(ALERT_PATH_LOSS, 3, 5000);
+            kit_pass(NS_PER_S);
+        }
+        assert_int_equal(kit_counters().firing, 2);
+        assert_int_equal(kit_counters().incidents_open, fabric ? 1 : 2);
+        config.rule_count = 2;
+    }
+}
+
+/* What becomes known of an alert moves it only where its incident no longer explains it. */
+static void a_better_suspect_of_the_same_thing_stays(void **state)
+{
+    struct alert_finding f = kit_path_finding(3, 80, ELEMENT_HOST, "host0", false);
+
+    kit_finding_rules();
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    assert_string_equal(told.cause, "host0");
+    f.suspect_kind = ELEMENT_NIC; /* one of that host's */
+    f.suspect = "host0/ib3 or its link";
+    f.confident = true;
+    kit_say(&f, FINDING_UPDATED);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_int_equal(told.events[ALERT_ABSORBED], 0);
+    assert_int_equal(shown(1).alerts_firing, 1);
+    assert_int_equal(shown(1).alerts_total, 1);
+    f.suspect_kind = ELEMENT_SPINE; /* something else */
+    f.suspect = "spine1";
+    kit_say(&f, FINDING_UPDATED);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_int_equal(told.events[ALERT_ABSORBED], 1); /* it was this all along */
+    assert_string_equal(shown(2).cause, "spine1");
+    assert_int_equal(shown(2).alerts_total, 1);
+    assert_int_equal(told.pages, 1); /* nobody is woken twice for it */
+    assert_int_equal(told.events[ALERT_OPENED], 1);
+    assert_int_equal(told.events[ALERT_WORSE], 1);
+}
+
+/* An alert that began before the others dates the incident. */
+static void an_incident_is_as_old_as_its_oldest_alert(void **state)
+{
+    struct alert_finding f, older;
+
+    kit_finding_rules();
+    f = kit_path_finding(3, 80, ELEMENT_SPINE, "spine1", true);
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    older = kit_path_finding(11, 88, ELEMENT_SPINE, "spine1", true);
+    older.since.ns = f.since.ns - 7 * NS_PER_S;
+    kit_say(&older, FINDING_OPENED);
+    assert_int_equal(shown(1).since.ns, older.since.ns);
+    kit_say(&older, FINDING_CLOSED);
+    kit_say(&f, FINDING_CLOSED);
+    kit_pass(300 * NS_PER_S);
+    f = kit_path_finding(3, 80, ELEMENT_SPINE, "spine1", true);
+    kit_say(&f, FINDING_OPENED); /* comes back: since then */
+    assert_int_equal(shown(1).since.ns, f.since.ns);
+    assert_int_equal(shown(1).reopened, 1);
+}
+
+/* It came back, went, and came back for a moment: it never lasted, so nobody is woken. */
+static void a_page_needs_one_stretch_that_lasts(void **state)
+{
+    kit_finding_rules();
+    rules[0].severity = ALERT_PAGE;
+    kit_start();
+    struct alert_finding f = down(3);
+    kit_say(&f, FINDING_CLOSED);
+    kit_pass(600 * NS_PER_S);
+    f = down(3);
+    assert_int_equal(told.events[ALERT_REOPENED], 1);
+    kit_pass(200 * NS_PER_S);
+    kit_say(&f, FINDING_CLOSED);
+    kit_pass(30 * NS_PER_S);
+    f = down(3);
+    kit_pass(120 * NS_PER_S); /* 350 s after it came back */
+    assert_int_equal(told.pages, 1);
+    assert_int_equal(told.events[ALERT_OPENED], 1);
+    assert_int_equal(kit_counters().incidents_open, 1);
+}
+
+/* What came back long after counts as begun when it came back. */
+static void what_comes_back_may_be_part_of_something_larger(void **state)
+{
+    kit_finding_rules();
+    const struct alert_finding f = down(8);
+    kit_say(&f, FINDING_CLOSED);
+    kit_pass(600 * NS_PER_S);
+    (void)down(8);
+    (void)down(9);
+    (void)down(10);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_string_equal(told.cause, "host1");
+}
+
+/* Another rule's evidence, and another link that is down for certain, are news; the ninth link is not. */
+static void news_is_told_and_the_rest_counts(void **state)
+{
+    kit_finding_rules();
+    const struct alert_finding host = kit_path_finding(600, 8, ELEMENT_HOST, "host1", true);
+    kit_say(&host, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    for (uint32_t k = 0; k < 8; k++) {
+        (void)down(8 + k);
+    }
+    assert_int_equal(told.events[ALERT_WORSE], 8);
+    const struct alert_finding again = kit_link_finding(8, FINDING_LINK_DOWN);
+    kit_say(&again, FINDING_OPENED);
+    kit_pass(NS_PER_S);
+    assert_int_equal(told.events[ALERT_WORSE], 8);
+    assert_int_equal(told.pages, 1);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_int_equal(shown(1).alerts_firing, 10);
+    assert_int_equal(shown(1).links, 9); /* those, and the one that saw the path */
+}
+
+/* A storm of alerts of one cause is passed on once a second, and its last count arrives. */
+static void a_growing_incident_is_passed_on_once_a_second(void **state)
+{
+    struct alert_action action;
+    unsigned changes = 0;
+    uint32_t firing = 0;
+
+    kit_finding_rules();
+    for (uint32_t k = 0; k < 300; k++) {
+        struct alert_finding f = kit_path_finding(k, 512 + k, ELEMENT_SPINE, "spine1", true);
+        f.phase = FINDING_OPENED;
+        alerts_on_finding(engine, now, &f);
+        now = mono_add(now, span_ms(10));
+        if (!mono_before(now, alerts_deadline(engine))) {
+            alerts_tick(engine, now);
+        }
+        while (alerts_next_action(engine, &action)) {
+            changes += action.kind == ALERT_ACTION_INCIDENT;
+            firing = action.incident.alerts_firing;
+        }
+    }
+    assert_in_range(changes, 3, 8);
+    for (const struct mono end = mono_add(now, span_ms(1100)); mono_before(now, end);) {
+        now = mono_min(alerts_deadline(engine), end);
+        alerts_tick(engine, now);
+        while (alerts_next_action(engine, &action)) {
+            firing = action.incident.alerts_firing;
+        }
+    }
+    assert_int_equal(firing, 300);
+}
+
+/* Room for the resolved is room for the new; the open ones stay. */
+static void the_oldest_resolved_incident_makes_room(void **state)
+{
+    struct alert_incident i;
+
+    config.incident_max = 3;
+    kit_finding_rules();
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct alert_finding f = down(8 * k);
+        kit_pass(35 * NS_PER_S);
+        kit_say(&f, FINDING_CLOSED);
+    }
+    (void)down(16);
+    kit_pass(70 * NS_PER_S);
+    assert_int_equal(shown(1).state, INCIDENT_RESOLVED);
+    assert_int_equal(shown(2).state, INCIDENT_RESOLVED);
+    (void)down(24);
+    assert_false(alerts_find_incident(engine, 1, &i));
+    assert_int_equal(shown(2).state, INCIDENT_RESOLVED);
+    (void)down(32 + 8 * 16);
+    assert_false(alerts_find_incident(engine, 2, &i));
+    (void)down(40 + 8 * 32); /* three are open: no room */
+    assert_true(kit_counters().incidents_dropped > 0);
+    assert_int_equal(kit_counters().incidents_open, 3);
+    assert_int_equal(shown(3).state, INCIDENT_OPEN);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
+    const struct CMUnitTest tests[] = {
+        T(the_first_takes_over_what_the_others_were),
+        T(whoever_has_the_first_one_keeps_it),
+        T(what_did_not_begin_together_stays_apart),
+        T(nine_hosts_are_hosts_and_ten_are_the_fleet),
+        T(dead_paths_go_with_the_switch_of_that_second),
+        T(a_figure_of_many_goes_with_the_fabric),
+        T(a_better_suspect_of_the_same_thing_stays),
+        T(an_incident_is_as_old_as_its_oldest_alert),
+        T(a_page_needs_one_stretch_that_lasts),
+        T(what_comes_back_may_be_part_of_something_larger),
+        T(news_is_told_and_the_rest_counts),
+        T(a_growing_incident_is_passed_on_once_a_second),
+        T(the_oldest_resolved_incident_makes_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
