@@ -53,8 +53,13 @@ int check_new(struct check **ret, struct world *w)
         }
     }
     for (int i = 0; i < SCENARIO_FAULT_MAX; i++) {
-        c->faults[i] = (struct check_fault){
-            .on = -1, .off = -1, .detected = -1, .marked = -1, .back = -1, .named_at = -1};
+        c->faults[i] = (struct check_fault){.on = -1,
+                                            .off = -1,
+                                            .detected = -1,
+                                            .told = -1,
+                                            .marked = -1,
+                                            .back = -1,
+                                            .named_at = -1};
     }
     for (int i = 0; i < w->host_count; i++) {
         c->hosts[i].watched_fault = -1;

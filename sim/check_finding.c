@@ -96,7 +96,8 @@ static uint64_t leads_to(const struct scenario_fault *s)
     case FAULT_NIC_STEER:
         return K(CLOCK_STEP) | K(CLOCK_DISRUPTED);
     case FAULT_LIAR:
-        return K(CLOCK_LIAR) | K(PATH_SLOW);
+        return K(CLOCK_LIAR) | K(PATH_SLOW) |
+               (s->lie >= LIE_FROZEN || s->amount != 0 ? PATH_KINDS | K(PEER_SILENT) : 0);
     case FAULT_AGENT_KILL:
     case FAULT_AGENT_STOP:
     case FAULT_AGENT_STARVE:
@@ -299,17 +300,31 @@ void check_finding(struct world *w, const struct world_finding *f)
     }
     if (check_explained(w, f) < 0) {
         count_false(w, f);
+        if (w->check->invariants != NULL &&
+            ((PATH_KINDS | LINK_KINDS) >> x->kind & 1 || accuses_nic(x))) {
+            invariant_unexplained(w->check->invariants, w, f);
+        }
         return;
     }
-    for (int i = 0; i < w->scenario->fault_count; i++) {
-        const struct scenario_fault *s = &w->scenario->fault[i];
-        struct check_fault *cf = &w->check->faults[i];
-        if (!active(w, i, f->at) || !names(s, x) || !touches(w, s, w->fault_hosts[i], f)) {
-            continue;
-        }
-        cf->detected = cf->detected < 0 ? f->at : cf->detected;
-        if ((PATH_KINDS >> x->kind & 1) != 0 && (!right_way(w, s, x) || !right_element(w, s, x))) {
-            cf->wrong = true;
+    bool right = false; /* of several faults at a time it is about one */
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < w->scenario->fault_count; i++) {
+            const struct scenario_fault *s = &w->scenario->fault[i];
+            struct check_fault *cf = &w->check->faults[i];
+            if (!active(w, i, f->at) || !touches(w, s, w->fault_hosts[i], f)) {
+                continue;
+            }
+            if (cf->told < 0 && (leads_to(s) >> x->kind & 1) != 0) {
+                cf->told = f->at;
+            }
+            if (!names(s, x)) {
+                continue;
+            }
+            cf->detected = cf->detected < 0 ? f->at : cf->detected;
+            const bool fits =
+                (PATH_KINDS >> x->kind & 1) == 0 || (right_way(w, s, x) && right_element(w, s, x));
+            right = right || fits;
+            cf->wrong = cf->wrong || (pass == 1 && !right);
         }
     }
 }

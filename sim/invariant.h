@@ -48,6 +48,9 @@ void invariant_free(struct invariants *v);
 void invariant_instant(struct invariants *v, struct world *w);
 void invariant_fault(struct invariants *v, struct world *w, unsigned index, bool on);
 void invariant_arrival(struct invariants *v, const struct world *w, const struct packet *p);
+/* A finding of a path or a link that no fault of the scenario explains. */
+struct world_finding;
+void invariant_unexplained(struct invariants *v, struct world *w, const struct world_finding *f);
 void invariant_end(struct invariants *v, struct world *w);
 
 uint64_t invariant_count(const struct invariants *v, const char *metric);

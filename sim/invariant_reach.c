@@ -295,10 +295,42 @@ double invariant_allowed_ns(struct invariants *v, struct world *w, double *scrat
 }
 
 /* ---- what has to be told ---- */
+/* Nothing else was on around it: what two faults at a time hide from each other isn't asked. */
+static bool alone(const struct world *w, int fault, int64_t on, int64_t off)
+{
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        const struct check_fault *c = &w->check->faults[i];
+        if (i != fault && c->on >= 0 && c->on < off &&
+            (c->off < 0 || c->off > on - INVARIANT_SETTLE_NS)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool invariant_must_be_told(const struct invariants *v, const struct world *w, int fault)
 {
-    (void)v;
-    (void)w;
-    (void)fault;
-    return false;
+    const struct scenario_fault *f = &w->scenario->fault[fault];
+    const struct check_fault *c = &w->check->faults[fault];
+    const int64_t off = v->on[fault] ? w->now : c->off, lasted = off - c->on;
+    const int64_t lost = w->network.faults[fault].lost;
+
+    if (c->on < INVARIANT_START_NS || c->on > w->now - 5 * NS_PER_S ||
+        !alone(w, fault, c->on, off)) {
+        return false;
+    }
+    switch (f->kind) {
+    case FAULT_CARRIER:
+    case FAULT_NIC_VANISH:
+        return lasted > 2 * NS_PER_S;
+    case FAULT_BLACKHOLE:
+        return lasted > 3 * NS_PER_S && lost > 30;
+    case FAULT_PARTITION:
+        return lasted > 5 * NS_PER_S && lost > 30;
+    case FAULT_LOSS: /* where full queues lose as well it is nothing new */
+        return lasted > 15 * NS_PER_S && lost > 100 && f->loss >= 0.2 &&
+               (w->scenario->traffic_count == 0 || !w->scenario->fabric.drops);
+    default:
+        return false;
+    }
 }

@@ -67,7 +67,9 @@ int swarm_play(const struct scenario *s, enum invariant until, struct swarm_resu
 struct swarm_options {
     uint64_t first, last;
     double minutes;
-    bool seeds_given, shrink, json, clock_only;
+    int tries; /* of one shrinking */
+    bool seeds_given, shrink, json;
+    bool judged[INVARIANT_COUNT];
     const char *folder; /* of scenario files */
 };
 
@@ -107,7 +109,7 @@ static bool shrink_to_file(const struct scenario *drawn, enum invariant i,
              drawn->seed);
     if (s != NULL) {
         *s = *drawn;
-        good = swarm_shrink(s, i, SHRINK_TRIES) >= 0 && write_file(ret_path, s);
+        good = swarm_shrink(s, i, o->tries) >= 0 && write_file(ret_path, s);
     }
     free(s);
     return good;
@@ -170,11 +172,8 @@ static int one_world(uint64_t seed, const struct swarm_options *o, struct swarm_
         free(s);
         return r;
     }
-    const int count = o->clock_only ? (int)INVARIANT_CLOCK_END : (int)INVARIANT_COUNT;
-    for (int i = count; i < INVARIANT_COUNT; i++) {
-        result.broken[i] = 0;
-    }
-    for (int i = count - 1; i >= 0; i--) {
+    for (int i = INVARIANT_COUNT - 1; i >= 0; i--) {
+        result.broken[i] = o->judged[i] ? result.broken[i] : 0;
         if (result.broken[i] > 0) {
             worst = i;
             clock = clock || i < INVARIANT_CLOCK_END;
@@ -239,18 +238,36 @@ static bool take_seeds(const char *text, struct swarm_options *o)
     return end != text && *end == '\0';
 }
 
+static bool take_only(const char *text, struct swarm_options *o)
+{
+    bool any = false;
+
+    for (int i = 0; i < INVARIANT_COUNT; i++) {
+        const bool clock = i < INVARIANT_CLOCK_END;
+        o->judged[i] = strcmp(text, short_name(i)) == 0 || (clock && strcmp(text, "clock") == 0) ||
+                       (!clock && strcmp(text, "findings") == 0);
+        any = any || o->judged[i];
+    }
+    return any;
+}
+
 static int take_options(int argc, char **argv, struct swarm_options *o)
 {
-    static const struct option options[] = {
-        {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, 's'},
-        {"minutes", required_argument, NULL, 'm'}, {"shrink", no_argument, NULL, 'k'},
-        {"json", no_argument, NULL, 'j'},          {"clock", no_argument, NULL, 'c'},
-        {"out", required_argument, NULL, 'o'},     {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"minutes", required_argument, NULL, 'm'},
+                                            {"shrink", no_argument, NULL, 'k'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"only", required_argument, NULL, 'c'},
+                                            {"tries", required_argument, NULL, 't'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {NULL, 0, NULL, 0}};
     char *end = NULL;
     int option;
 
+    memset(o->judged, true, sizeof(o->judged));
     optind = 1;
-    while ((option = getopt_long(argc, argv, "s:m:kjco:", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "s:m:kjc:t:o:", options, NULL)) != -1) {
         switch (option) {
         case 's':
             if (!take_seeds(optarg, o)) {
@@ -272,7 +289,21 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
             o->json = true;
             break;
         case 'c':
-            o->clock_only = true;
+            if (!take_only(optarg, o)) {
+                fprintf(stderr,
+                        "foliot sim swarm: expected clock, findings or an invariant such as hard, "
+                        "found '%s'\n",
+                        optarg);
+                return -EINVAL;
+            }
+            break;
+        case 't':
+            o->tries = (int)strtol(optarg, &end, 10);
+            if (end == optarg || *end != '\0' || o->tries < 1) {
+                fprintf(stderr, "foliot sim swarm: expected tries of 1 or more, found '%s'\n",
+                        optarg);
+                return -EINVAL;
+            }
             break;
         case 'o':
             o->folder = optarg;
@@ -290,7 +321,7 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
 
 int sim_swarm(int argc, char **argv)
 {
-    struct swarm_options o = {.folder = "."};
+    struct swarm_options o = {.folder = ".", .tries = SHRINK_TRIES};
     struct swarm_sum sum = {0};
     struct timespec began, now;
     uint64_t seed;

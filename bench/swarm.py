@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""swarm.py BUILD [--worlds N] [--first SEED]: the swarm's soak: so many fresh worlds, a process per processor.
+
+Rows: worlds played, those with an invariant of the clock broken, those with one of findings, and what one costs. Seeds of broken
+worlds go to $FOLIOT_BENCH/swarm-broken.txt, each with what broke; `foliot sim swarm --seeds N --shrink` makes a scenario of one.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import time
+
+SLICE = 20
+
+
+def play(binary, first):
+    out = subprocess.run([binary, "swarm", "--json", "--seeds", f"{first}..{first + SLICE - 1}"], capture_output=True, text=True, check=False).stdout
+    lines = [json.loads(line) for line in out.splitlines()]
+    if len(lines) != SLICE + 1:
+        sys.exit(f"foliot sim swarm ended early in the worlds {first} to {first + SLICE - 1}")
+    return lines[:-1]
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("build")
+    options.add_argument("--worlds", type=int, default=20000)
+    options.add_argument("--first", type=int, default=int(time.time()) * 1000)
+    arguments = options.parse_args()
+    binary = os.path.join(arguments.build, "sim", "foliot-sim")
+    folder = os.environ.get("FOLIOT_BENCH", os.path.join(arguments.build, "bench"))
+    count = -(-arguments.worlds // SLICE) * SLICE
+    names, clock, finding, seconds, done = {}, 0, 0, 0.0, 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, \
+            open(os.path.join(folder, "swarm-broken.txt"), "w", encoding="utf-8") as list_of_broken:
+        for worlds in pool.map(lambda first: play(binary, first), range(arguments.first, arguments.first + count, SLICE)):
+            for world in worlds:
+                done += 1
+                seconds += world["seconds"]
+                broken = set(world["broken"])
+                clock += bool(broken - {"false", "wrong", "missed"})
+                finding += bool(broken & {"false", "wrong", "missed"})
+                for name in broken:
+                    names[name] = names.get(name, 0) + 1
+                    print(world["seed"], name, world["broken"][name]["text"], sep="\t", file=list_of_broken, flush=True)
+            print(f"{done} worlds, clock broken in {clock}, findings in {finding}", flush=True)
+    by = ", ".join(f"{name} {n}" for name, n in sorted(names.items()))
+    note = f"simulated; seeds {arguments.first} to {arguments.first + count - 1}; {by}"[:159]
+    command = f"bench/swarm.py build --worlds {count} --first {arguments.first}"
+    rows = [{"id": "swarm.worlds", "value": done, "unit": "worlds", "must": 20000, "aim": 200000, "better": "higher"},
+            {"id": "swarm.clock_broken", "value": clock, "unit": "worlds", "must": 0, "aim": 0, "better": "lower"},
+            {"id": "swarm.findings_broken", "value": finding, "unit": "worlds", "better": "lower"},
+            {"id": "swarm.world_s", "value": seconds / max(1, done), "unit": "s of a processor", "better": "lower"}]
+    for row in rows:
+        row.update({"runs": 1, "note": note, "command": command})
+    with open(os.path.join(folder, "swarm.json"), "w", encoding="utf-8") as file:
+        json.dump(rows, file)
+    print(f"{done} worlds: clock broken in {clock}, findings in {finding} ({by}); {seconds / max(1, done):.2f} s each")
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""swarm_mutants.py BUILD [--worlds N] [--jobs N] [NAME…]: would the swarm notice a bug in the clock?
+
+Plants one bug at a time in core/clock or core/node, builds the simulator with it, and plays drawn worlds until one breaks an
+invariant of the clock that the intact program keeps in that world. The world is then shrunk. A bug counts as found if that takes
+at most --worlds worlds and at most two faults are left. With FOLIOT_BENCH (make soak) the row swarm.mutants is written.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CORE = os.path.join(TOP, "src", "core")
+SLICE = 5
+TRIES = 15  # leaving out faults comes first
+# name, file of src/core, what stands there, what is put in its place
+MUTANTS = [
+    ("bound-without-growth", "clock/bound.c", "+ 2 * bound_growth_ns(c, age + HORIZON_S)", "+ 0 * age"),
+    ("bound-from-one-direction", "clock/bound.c", "if (!isfinite(best[0]) || !isfinite(best[1])) {", "if (!isfinite(best[1])) {"),
+    ("bound-halves-the-edge", "clock/bound.c", "e->w_ns = fmax(fabs(e->upper_ns), fabs(e->lower_ns));",
+     "e->w_ns = fmin(fabs(e->upper_ns), fabs(e->lower_ns)) / 8;"),
+    ("hard-bound-a-tenth", "clock/report.c", "t->h_ns = c->h_ns + bound_growth_ns(c, age_s);", "t->h_ns = 0.002 * c->h_ns;"),
+    ("bound-sign-of-delay", "clock/bound.c", "(d == 1 ? ahead : -ahead)", "(d == 1 ? -ahead : ahead)"),
+    ("core-without-neighbours", "clock/bound.c", "4 * c->peers_live >= 3 * c->peers_chosen", "c->peers_live >= 0"),
+    ("stays-synced-alone", "clock/clock.c", "(c->core || now.ns - c->h_at.ns < NS_PER_S)", "(c->core || c->h_known)"),
+    ("step-not-taken", "clock/disturbance.c", "    clock_jump(c, whole);\n    clock_forget_stamps(c);", "    clock_forget_stamps(c);"),
+    ("step-the-wrong-way", "clock/disturbance.c", "    clock_jump(c, whole);\n    clock_forget_stamps(c);",
+     "    clock_jump(c, -whole);\n    clock_forget_stamps(c);"),
+    ("step-not-disrupted", "clock/disturbance.c",
+     "    clock_disrupt(c, span_ns(DISRUPT_NS));\n    clock_jump(c, whole);", "    clock_jump(c, whole);"),
+    ("step-limit-far", "clock/disturbance.c", "return 8 * sqrt", "return 1e6 + 8 * sqrt"),
+    ("merge-never", "clock/disturbance.c", "if (++c->merge_ticks < MERGE_TICKS) {", "if (++c->merge_ticks > 0) {"),
+    ("line-jumps-to-the-map", "clock/line.c", "    if (!c->line.valid) {\n        line_restart(c, now);\n        return;\n    }\n    int64_t ns;",
+     "    if (c->line.valid || !c->line.valid) {\n        line_restart(c, now);\n        return;\n    }\n    int64_t ns;"),
+    ("line-slews-away", "clock/line.c", "fmin(most, fmax(-most, -ahead / (MEET_S * 1e9)))", "fmin(most, fmax(-most, ahead / (MEET_S * 1e9)))"),
+    ("timeline-never-adopted", "clock/timeline.c", "    if (c->timeline == timeline) {\n        return;",
+     "    if (c->timeline == timeline || c->settled) {\n        return;"),
+    ("timeline-largest-founder", "clock/timeline.c", "(best->peer.founder < c->founder ||", "(best->peer.founder > c->founder ||"),
+    ("guard-deaf", "node/node_clock.c", "        fault_all(n, now, CLOCK_FAULT_GUARD);\n        return;", "        return;"),
+    ("suspend-not-told", "node/node_clock.c", "    case CLOCK_FACT_SUSPENDED:\n        fault_all(n, now, CLOCK_FAULT_SUSPEND);",
+     "    case CLOCK_FACT_SUSPENDED:"),
+    ("guard-says-fine-for-ever", "clock/report.c", "t->guarded = c->guard_seen && t->line.r.ns - c->guard_at.ns < NS_PER_S;", "t->guarded = false;"),
+    ("mean-of-levels-doubled", "clock/consensus.c", "c->mean_ns = level_sum / members + new_sum / info_sum;",
+     "c->mean_ns = 2.5 * level_sum / members + new_sum / info_sum;"),
+    ("clip-nothing", "clock/consensus.c", "#define CLIP        2.5", "#define CLIP        1e12"),
+    ("liar-limit-zero", "clock/liar.c", "return fmax(fmax(LIAR_NS, stray), LIAR_MARGIN * park_limit(c));", "return 0;"),
+    ("everybody-is-a-liar", "clock/liar.c", "odds > LIAR_ODDS && 2 * against >= asked", "odds > -1e9 && 2 * against >= 0 * asked"),
+    ("steps-without-calm", "clock/disturbance.c",
+     "return c->step_sudden && fabs(c->step_ns) > SCATTER * sqrt(c->shift_ms) && !vouched;", "(void)vouched;\n    return true;"),
+    ("leaf-bracket-left-out", "clock/host_leaf.c", "reading.hard_ns + bracket;", "reading.hard_ns * 0.01 + 0 * bracket;"),
+    ("leaf-rate-left-out", "clock/host_leaf.c", "ret->line.y = y + at.rate * 1e-9 + y * at.rate * 1e-9;", "ret->line.y = y;"),
+    ("epoch-kept-after-a-step", "clock/disturbance.c", "        c->epoch++;\n        line_restart(c, now);\n        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_TIMELINE,",
+     "        line_restart(c, now);\n        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_TIMELINE,"),
+]
+
+
+class Simulator:
+    """How the simulator is compiled and linked."""
+
+    def __init__(self, build):
+        self.build = build
+        with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+            self.commands = {os.path.realpath(os.path.join(c["directory"], c["file"])): c["command"] for c in json.load(file)}
+        commands = subprocess.check_output(["ninja", "-C", build, "-t", "commands", "sim/foliot-sim"], text=True)
+        self.link = shlex.split(commands.strip().split("\n")[-1])
+        self.intact = os.path.join(build, "sim", "foliot-sim")
+        self.known, self.lock = {}, threading.Lock()
+
+    def breaks_anyway(self, seed):
+        """What is broken in that world without any planted bug."""
+        with self.lock:
+            if seed not in self.known:
+                self.known[seed] = broken(self.intact, seed, seed)[seed]
+            return self.known[seed]
+
+    def mutated(self, mutant, folder):
+        """The simulator with that bug; None: it can't be planted any more."""
+        _, name, old, new = mutant
+        path = os.path.join(CORE, name)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if text.count(old) != 1:
+            return None
+        source, made, binary = (os.path.join(folder, n) for n in (os.path.basename(name), "made.o", "foliot-sim"))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text.replace(old, new))
+        words = [w for w in shlex.split(self.commands[path]) if w not in ("ccache", "-MD")]
+        for option in ("-MQ", "-MF", "-o", "-c"):
+            del words[words.index(option):words.index(option) + 2]
+        words = [f"-I{os.path.dirname(path)}" if w == f"-I{folder}" else w for w in words]
+        subprocess.run([*words, "-w", "-c", source, "-o", made], cwd=self.build, check=True)
+        link = list(self.link)
+        link[link.index("-o") + 1:link.index("-o") + 2] = [binary, made]
+        subprocess.run(link, cwd=self.build, check=True, capture_output=True)
+        return binary
+
+
+def broken(binary, first, last):
+    """{seed: names of the clock's invariants that are broken there}"""
+    out = subprocess.run([binary, "swarm", "--json", "--only", "clock", "--seeds", f"{first}..{last}"], capture_output=True, text=True,
+                         check=False).stdout
+    worlds = [json.loads(line) for line in out.splitlines()]
+    if len(worlds) != last - first + 2:  # it died: that is seen, too
+        return {first: {"abort"}}
+    return {w["seed"]: set(w["broken"]) for w in worlds[:-1]}
+
+
+def shrunk(binary, seed, invariant, folder):
+    """How many faults are left in the smallest world."""
+    subprocess.run([binary, "swarm", "--only", invariant, "--shrink", "--tries", str(TRIES), "--out", folder, "--seeds", str(seed)], capture_output=True, check=False)
+    with open(os.path.join(folder, f"swarm-{invariant}-{seed}.yaml"), encoding="utf-8") as file:
+        return len(re.findall(r"^  - \{kind: .* at: |^  - \{kind: .*target: ", file.read(), re.M))
+
+
+def find(simulator, mutant, most):
+    """(found, worlds played, invariant, faults left)"""
+    with tempfile.TemporaryDirectory(prefix="swarm-mutant") as folder:
+        binary = simulator.mutated(mutant, folder)
+        if binary is None:
+            return False, 0, "can't be planted: the code has changed", 0
+        for first in range(1, most + 1, SLICE):
+            bad = {s: names for s, names in broken(binary, first, first + SLICE - 1).items() if names}
+            for seed, names in sorted(bad.items()):
+                new = names - simulator.breaks_anyway(seed) if "abort" not in names else names
+                if not new:
+                    continue
+                name = sorted(new)[0]
+                faults = 0 if name == "abort" else shrunk(binary, seed, name, folder)
+                return faults <= 2, seed, name, faults
+    return False, most, "nothing broken", 0
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("build")
+    options.add_argument("names", nargs="*")
+    options.add_argument("--worlds", type=int, default=500)
+    options.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments = options.parse_intermixed_args()
+    simulator = Simulator(os.path.abspath(arguments.build))
+    chosen = [m for m in MUTANTS if not arguments.names or m[0] in arguments.names]
+    caught, begin = 0, time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        waiting = {pool.submit(find, simulator, m, arguments.worlds): m for m in chosen}
+        for future in concurrent.futures.as_completed(waiting):
+            mutant, (found, worlds, name, faults) = waiting[future], future.result()
+            caught += found
+            print(f"{'found ' if found else 'MISSED'}  {mutant[0]:28} world {worlds:3}  {name}, {faults} faults left", flush=True)
+    print(f"{caught} of {len(chosen)} planted bugs found in {time.monotonic() - begin:.0f} s")
+    if os.environ.get("FOLIOT_BENCH") and not arguments.names:
+        row = {"id": "swarm.mutants", "value": caught, "unit": f"of {len(chosen)}", "must": len(chosen), "better": "higher", "runs": len(chosen),
+               "note": f"simulated; planted in core/clock and core/node, each found within {arguments.worlds} worlds, shrunk to two faults or fewer",
+               "command": "bench/swarm_mutants.py build"}
+        with open(os.path.join(os.environ["FOLIOT_BENCH"], "swarm-mutants.json"), "w", encoding="utf-8") as file:
+            json.dump([row], file)
+    return 0 if caught == len(chosen) else 1
+
+
+sys.exit(main())
