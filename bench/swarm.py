@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""swarm.py BUILD [--worlds N] [--first SEED]: the swarm's soak: so many fresh worlds, a process per processor.
+"""swarm.py BUILD [--worlds N] [--first SEED] [--lab]: the swarm's soak: so many fresh worlds, a process per processor.
 
 Rows: worlds played, those with an invariant of the clock broken, those with one of findings, and what one costs. Seeds of broken
 worlds go to $FOLIOT_BENCH/swarm-broken.txt, each with what broke; `foliot sim swarm --seeds N --shrink` makes a scenario of one.
+--lab: 300 worlds with real packets, one after another.
 """
 import argparse
 import concurrent.futures
@@ -23,15 +24,39 @@ def play(binary, first):
     return lines[:-1]
 
 
+def lab(build, folder, first, count):
+    """Worlds on real packets, one after another, half a minute each; the files of broken ones stay in the folder."""
+    if os.geteuid() != 0:
+        print("needs root for the lab")
+        return 77
+    words = [os.path.join(build, "src", "app", "foliot"), "sim", "swarm", "--lab", "--json", "--out", folder, "--seeds", f"{first}..{first + count - 1}"]
+    lines = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False).stdout.splitlines()
+    end = json.loads(lines[-1])
+    if "worlds" not in end:
+        sys.exit("foliot sim swarm --lab ended early")
+    note = f"real packets, at most 8 hosts; seeds {first} to {first + count - 1}"
+    rows = [{"id": "swarm.lab.worlds", "value": end["worlds"], "unit": "worlds", "must": 300, "aim": 1000, "better": "higher"},
+            {"id": "swarm.lab.broken", "value": end["broken"], "unit": "worlds", "must": 0, "aim": 0, "better": "lower"}]
+    for row in rows:
+        row.update({"runs": 1, "note": note, "command": f"bench/swarm.py build --lab --worlds {count} --first {first}"})
+    with open(os.path.join(folder, "swarm-lab.json"), "w", encoding="utf-8") as file:
+        json.dump(rows, file)
+    print(f"{end['worlds']} worlds on real packets, {end['broken']} broken")
+    return 0
+
+
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("build")
-    options.add_argument("--worlds", type=int, default=20000)
+    options.add_argument("--worlds", type=int, default=None)
+    options.add_argument("--lab", action="store_true")
     options.add_argument("--first", type=int, default=int(time.time()) * 1000)
     arguments = options.parse_args()
     binary = os.path.join(arguments.build, "sim", "foliot-sim")
     folder = os.environ.get("FOLIOT_BENCH", os.path.join(arguments.build, "bench"))
-    count = -(-arguments.worlds // SLICE) * SLICE
+    if arguments.lab:
+        return lab(arguments.build, folder, arguments.first, arguments.worlds or 300)
+    count = -(-(arguments.worlds or 20000) // SLICE) * SLICE
     names, clock, finding, seconds, done = {}, 0, 0, 0.0, 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, \
             open(os.path.join(folder, "swarm-broken.txt"), "w", encoding="utf-8") as list_of_broken:

@@ -8,7 +8,8 @@ static const char usage[] =
     "usage: foliot sim run SCENARIO... [--seed N | --seeds A..B] [--json] [--trace] [--quiet]\n"
     "                      [--record HOST:FILE]\n"
     "       foliot sim replay [--trust] FILE\n"
-    "       foliot sim swarm [--seeds A..B] [--minutes M] [--shrink] [--tries N] [--out DIR] "
+    "       foliot sim swarm [--seeds A..B] [--minutes M] [--shrink] [--lab] [--tries N] [--out "
+    "DIR] "
     "[--only NAME] "
     "[--json]\n"
     "       foliot sim scale [--hosts N,N,...] [--seconds S] [--json]\n"
@@ -21,7 +22,8 @@ static const char usage[] =
     "writes "
     "the\n"
     "        smallest world that still breaks it as a scenario file into DIR (here)\n"
-    "        --only: judged by clock, findings or one invariant alone\n"
+    "        --lab: with real packets, up to eight hosts; --only: judged by clock, findings or one "
+    "invariant alone\n"
     "scale   how cost per host grows with the fleet\n";
 
 int sim_main(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include "sim/check.h"
 #include "sim/invariant_private.h"
 #include "sim/sim.h"
+#include "sim/swarm_lab.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -68,7 +69,7 @@ struct swarm_options {
     uint64_t first, last;
     double minutes;
     int tries; /* of one shrinking */
-    bool seeds_given, shrink, json;
+    bool seeds_given, shrink, json, lab;
     bool judged[INVARIANT_COUNT];
     const char *folder; /* of scenario files */
 };
@@ -197,6 +198,24 @@ static int one_world(uint64_t seed, const struct swarm_options *o, struct swarm_
     return 0;
 }
 
+/* False: it couldn't be played, and no other could. */
+static bool lab_world(uint64_t seed, const struct swarm_options *o, struct swarm_sum *sum)
+{
+    const int r = swarm_lab_world(seed, o->folder);
+
+    if (r != 0 && r != 1) {
+        fprintf(stderr,
+                "foliot sim swarm: the lab can't play the world of seed %" PRIu64
+                ": expected root and the program foliot, found %s\n",
+                seed, r < 0 ? strerror(-r) : "an error of foliot lab");
+        return false;
+    }
+    sum->worlds++;
+    sum->worlds_broken += (uint64_t)r;
+    sum->clock_broken += (uint64_t)r;
+    return true;
+}
+
 static void print_sum(const struct swarm_sum *sum, const struct swarm_options *o, uint64_t last)
 {
     const double each = sum->worlds > 0 ? sum->seconds / (double)sum->worlds : 0;
@@ -214,8 +233,13 @@ static void print_sum(const struct swarm_sum *sum, const struct swarm_options *o
         return;
     }
     printf("%" PRIu64 " worlds, seeds %" PRIu64 "..%" PRIu64 ": %" PRIu64 " broken, %" PRIu64
-           " of them by the clock; %.2f s of a processor each\n",
-           sum->worlds, o->first, last, sum->worlds_broken, sum->clock_broken, each);
+           " of them by the clock",
+           sum->worlds, o->first, last, sum->worlds_broken, sum->clock_broken);
+    if (o->lab) {
+        printf("\n");
+    } else {
+        printf("; %.2f s of a processor each\n", each);
+    }
     for (int i = 0; i < INVARIANT_COUNT; i++) {
         if (sum->broken[i] > 0) {
             printf("  %-10s %" PRIu64 "\n", short_name(i), sum->broken[i]);
@@ -253,21 +277,18 @@ static bool take_only(const char *text, struct swarm_options *o)
 
 static int take_options(int argc, char **argv, struct swarm_options *o)
 {
-    static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"minutes", required_argument, NULL, 'm'},
-                                            {"shrink", no_argument, NULL, 'k'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"only", required_argument, NULL, 'c'},
-                                            {"tries", required_argument, NULL, 't'},
-                                            {"out", required_argument, NULL, 'o'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, 's'},
+        {"minutes", required_argument, NULL, 'm'}, {"shrink", no_argument, NULL, 'k'},
+        {"json", no_argument, NULL, 'j'},          {"lab", no_argument, NULL, 'l'},
+        {"only", required_argument, NULL, 'c'},    {"tries", required_argument, NULL, 't'},
+        {"out", required_argument, NULL, 'o'},     {NULL, 0, NULL, 0}};
     char *end = NULL;
     int option;
 
     memset(o->judged, true, sizeof(o->judged));
     optind = 1;
-    while ((option = getopt_long(argc, argv, "s:m:kjc:t:o:", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "s:m:kjlc:t:o:", options, NULL)) != -1) {
         switch (option) {
         case 's':
             if (!take_seeds(optarg, o)) {
@@ -287,6 +308,9 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
             break;
         case 'j':
             o->json = true;
+            break;
+        case 'l':
+            o->lab = true;
             break;
         case 'c':
             if (!take_only(optarg, o)) {
@@ -336,7 +360,10 @@ int sim_swarm(int argc, char **argv)
         o.last = o.minutes > 0 ? UINT64_MAX : o.first + WORLDS_USUAL - 1;
     }
     for (seed = o.first;; seed++) {
-        if (one_world(seed, &o, &sum) < 0) {
+        if (o.lab && !lab_world(seed, &o, &sum)) {
+            return 2;
+        }
+        if (!o.lab && one_world(seed, &o, &sum) < 0) {
             fprintf(stderr, "foliot sim swarm: no memory for the world of seed %" PRIu64 "\n",
                     seed);
             return 2;

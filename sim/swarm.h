@@ -16,6 +16,8 @@ struct swarm_result {
 
 /* Draws the world of that seed, its bounds being all invariants. */
 void swarm_draw(uint64_t seed, struct scenario *ret);
+/* One that the lab can play with real packets, up to eight hosts; its bounds are metrics that the lab measures. */
+void swarm_draw_lab(uint64_t seed, struct scenario *ret);
 /* Plays it; stops early when `until` is broken (INVARIANT_COUNT: never). -ENOMEM. */
 MUST_CHECK int swarm_play(const struct scenario *s, enum invariant until, struct swarm_result *ret);
 /* Makes it as small as it can be while `broken` is still broken: fewer faults, less load, fewer hosts and NICs, plainer fabric

@@ -68,6 +68,24 @@ static void draw_size(struct prng *p, struct scenario_fabric *f)
     f->hosts = f->hosts < 2 ? pick(p, 2, 4) : f->hosts > 64 ? 64 : f->hosts;
 }
 
+/* What a machine of two processors can carry: docs/scenarios.md, and up to eight hosts. */
+static void draw_lab_fabric(struct prng *p, struct scenario_fabric *f)
+{
+    f->hosts = pick(p, 2, 8);
+    f->nics_per_host = f->hosts > 4 ? pick(p, 1, 2) : pick(p, 1, 3);
+    f->ip = (enum scenario_ip)ONE_OF(p, IP_V4, IP_V6, IP_BOTH);
+    f->link_mbps = ONE_OF(p, 100, 200, 200);
+    f->leaves = pick(p, 1, f->hosts < 4 ? f->hosts : 4);
+    f->spines = pick(p, 1, 4);
+    if (f->nics_per_host > 1 && chance(p, 0.3)) {
+        f->wiring = WIRING_RAIL;
+        f->leaves = f->leaves > f->nics_per_host ? f->nics_per_host : f->leaves;
+    }
+    f->buffer_bytes = (int64_t)rounded(spread(p, 100000, 1e6));
+    f->probe_class = chance(p, 0.7);
+    f->routers_answer = chance(p, 0.85);
+}
+
 static void draw_fabric(struct prng *p, struct scenario_fabric *f)
 {
     draw_size(p, f);
@@ -285,11 +303,10 @@ static void draw_lie(struct prng *p, struct scenario_fault *x)
     }
 }
 
-/* Where it is, and by how much. False: this fabric has no such place. */
-static bool draw_place(struct prng *p, const struct scenario *s, struct scenario_fault *x,
-                       int *liars)
+/* Where in the network it is, and by how much. False: this fabric has no such place. */
+static bool draw_network_place(struct prng *p, const struct scenario_fabric *f,
+                               struct scenario_fault *x)
 {
-    const struct scenario_fabric *f = &s->fabric;
     const bool tiers = f->network == NETWORK_FABRIC && f->leaves > 1;
 
     switch (x->kind) {
@@ -327,6 +344,46 @@ static bool draw_place(struct prng *p, const struct scenario *s, struct scenario
         x->target = spine_target(p, f);
         x->reroute_ns = chance(p, 0.5) ? span(p, 0.01, 3) : 0;
         return tiers;
+    case FAULT_ASYMMETRY:
+        x->target = edge_target(p, f);
+        x->target.path = -1;
+        x->delay_ns = (int64_t)rounded(spread(p, 10,
+                                              f->network == NETWORK_FABRIC
+                                                  ? (double)(f->cable_ns + f->switch_ns)
+                                                  : (double)f->delay_ns_min));
+        return true;
+    case FAULT_REPLAY:
+    case FAULT_FORGE:
+        x->target = edge_target(p, f);
+        x->target.path = -1;
+        x->target.both_ways = false;
+        x->every_ns = span(p, 0.002, 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of which hosts it is, and by how much; other faults are the network's. */
+static bool draw_place(struct prng *p, const struct scenario *s, struct scenario_fault *x,
+                       int *liars)
+{
+    const struct scenario_fabric *f = &s->fabric;
+
+    switch (x->kind) {
+    case FAULT_CARRIER:
+    case FAULT_NIC_VANISH:
+    case FAULT_FLAP:
+    case FAULT_BLACKHOLE:
+    case FAULT_LOSS:
+    case FAULT_BROWNOUT:
+    case FAULT_DELAY:
+    case FAULT_TRUNK:
+    case FAULT_SPINE:
+    case FAULT_ASYMMETRY:
+    case FAULT_REPLAY:
+    case FAULT_FORGE:
+        return draw_network_place(p, f, x);
     case FAULT_AGENT_STARVE:
         x->share = rounded(uniform(p, 0.1, 0.95));
         x->turn_ns = span(p, 0.02, 1);
@@ -353,23 +410,8 @@ static bool draw_place(struct prng *p, const struct scenario *s, struct scenario
         *liars -= x->target.last - x->target.first + 1;
         draw_lie(p, x);
         return true;
-    case FAULT_ASYMMETRY:
-        x->target = edge_target(p, f);
-        x->target.path = -1;
-        x->delay_ns = (int64_t)rounded(spread(p, 10,
-                                              f->network == NETWORK_FABRIC
-                                                  ? (double)(f->cable_ns + f->switch_ns)
-                                                  : (double)f->delay_ns_min));
-        return true;
     case FAULT_PARTITION:
         x->target = host_target(p, f, f->hosts - 1);
-        return true;
-    case FAULT_REPLAY:
-    case FAULT_FORGE:
-        x->target = edge_target(p, f);
-        x->target.path = -1;
-        x->target.both_ways = false;
-        x->every_ns = span(p, 0.002, 1);
         return true;
     case FAULT_KEY_ROTATE:
         x->target = (struct scenario_target){.kind = TARGET_ALL, .path = -1};
@@ -410,6 +452,12 @@ static int64_t ends(const struct scenario_fault *x, const struct scenario_fabric
     return x->at_ns + (x->kind == FAULT_KEY_ROTATE ? 2 : 1) * x->for_ns;
 }
 
+/* What can be done to real processes and packets. */
+static bool lab_can(const struct scenario_fault *x)
+{
+    return x->kind <= FAULT_CLOCK_FREQ || x->kind == FAULT_SUSPEND;
+}
+
 static bool hands_key(const struct scenario *s)
 {
     for (int i = 0; i < s->fault_count; i++) {
@@ -435,7 +483,8 @@ static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
         if (must_end(x.kind) || chance(p, 0.8)) {
             x.for_ns = span(p, 0.1, x.kind == FAULT_AGENT_RESTART ? 2 : seconds / 2);
         }
-        if (!draw_place(p, s, &x, &liars) || (x.kind == FAULT_KEY_ROTATE && hands_key(s))) {
+        if ((s->world == SCENARIO_LAB && !lab_can(&x)) || !draw_place(p, s, &x, &liars) ||
+            (x.kind == FAULT_KEY_ROTATE && hands_key(s))) {
             continue;
         }
         const int64_t over = ends(&x, &s->fabric);
@@ -449,16 +498,58 @@ static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
 }
 
 /* ---- the world ---- */
-static void add_bounds(struct scenario *s)
+static void add_bound(struct scenario *s, const char *what, double equals)
 {
-    for (int i = 0; i < INVARIANT_COUNT; i++) {
-        struct scenario_bound *b = &s->bound[s->bound_count++];
-        snprintf(b->what, sizeof(b->what), "%s", invariant_name((enum invariant)i));
-        b->until_ns = s->duration_ns;
-        b->relation = BOUND_EQUALS;
-        b->fault = -1;
-        b->world = SCENARIO_SIM;
+    struct scenario_bound *b = &s->bound[s->bound_count++];
+
+    *b = (struct scenario_bound){.until_ns = s->duration_ns,
+                                 .relation = BOUND_EQUALS,
+                                 .limit = equals,
+                                 .fault = -1,
+                                 .world = s->world};
+    snprintf(b->what, sizeof(b->what), "%s", what);
+}
+
+static void begin(uint64_t seed, struct scenario *s, unsigned world, const char *how)
+{
+    scenario_init(s);
+    s->world = world;
+    s->seed = seed;
+    snprintf(s->name, sizeof(s->name), "swarm-%llu", (unsigned long long)seed);
+    snprintf(s->why, sizeof(s->why), "Drawn at random; foliot sim swarm %s--seeds %llu", how,
+             (unsigned long long)seed);
+}
+
+void swarm_draw_lab(uint64_t seed, struct scenario *s)
+{
+    static const char *const none[] = {"clock.hard.outside", "clock.backwards", "clock.stale",
+                                       "false.step", "false.liar"};
+    struct prng random, *p = &random;
+
+    prng_init(p, hash_u64(seed, 0x6c6162));
+    begin(seed, s, SCENARIO_LAB, "--lab ");
+    draw_lab_fabric(p, &s->fabric);
+    s->clocks.stamps = chance(p, 0.5) ? STAMPS_NIC : STAMPS_SOFTWARE;
+    s->clocks.offset_ns = (int64_t)rounded(spread(p, 1e3, 3600e9));
+    s->clocks.ppm = rounded(spread(p, 0.5, 200));
+    s->clocks.wander = rounded(spread(p, 0.5, 60));
+    const int64_t end = draw_faults(p, s, 20);
+    s->duration_ns = end + SETTLE_NS + span(p, 1, 5);
+    s->duration_ns = s->duration_ns < 25 * NS_PER_S ? 25 * NS_PER_S : s->duration_ns;
+    if (chance(p, 0.5)) {
+        struct scenario_traffic *t = &s->traffic[s->traffic_count++];
+        scenario_traffic_init(t, s);
+        t->kind = (enum scenario_traffic_kind)pick(p, TRAFFIC_FLOW, TRAFFIC_ALL_TO_ALL);
+        t->load = rounded(uniform(p, 0.05, 0.6));
+        t->from = host_target(p, &s->fabric, 1);
+        t->fan =
+            t->kind == TRAFFIC_INCAST && s->fabric.hosts > 2 ? pick(p, 2, s->fabric.hosts - 1) : 2;
+        t->to = host_target(p, &s->fabric, 1);
     }
+    for (size_t i = 0; i < ARRAY_COUNT(none); i++) {
+        add_bound(s, none[i], 0);
+    }
+    add_bound(s, "clock.timelines", 1);
 }
 
 void swarm_draw(uint64_t seed, struct scenario *ret)
@@ -467,12 +558,7 @@ void swarm_draw(uint64_t seed, struct scenario *ret)
     struct scenario *s = ret;
 
     prng_init(p, hash_u64(seed, 0x737761726d));
-    scenario_init(s);
-    s->world = SCENARIO_SIM;
-    s->seed = seed;
-    snprintf(s->name, sizeof(s->name), "swarm-%llu", (unsigned long long)seed);
-    snprintf(s->why, sizeof(s->why), "Drawn at random; foliot sim swarm --seeds %llu",
-             (unsigned long long)seed);
+    begin(seed, s, SCENARIO_SIM, "");
     draw_fabric(p, &s->fabric);
     draw_clocks(p, &s->clocks, s->fabric.hosts);
     const double nics = s->fabric.hosts * s->fabric.nics_per_host;
@@ -485,5 +571,7 @@ void swarm_draw(uint64_t seed, struct scenario *ret)
     }
     draw_traffic(p, s);
     s->wire = hands_key(s) || chance(p, 0.2);
-    add_bounds(s);
+    for (int i = 0; i < INVARIANT_COUNT; i++) {
+        add_bound(s, invariant_name((enum invariant)i), 0);
+    }
 }
