@@ -54,6 +54,7 @@ uint32_t element_take(struct alerts *a, uint32_t kind, const char *name)
 
 void element_hold(struct alerts *a, uint32_t element)
 {
+    ASSERT(a->elements[element].uses > 0); /* nobody's place may be another's by now */
     a->elements[element].uses++;
 }
 
@@ -62,9 +63,11 @@ void element_drop(struct alerts *a, uint32_t element)
     struct cause_element *e = &a->elements[element];
     uint32_t *link;
 
+    ASSERT(e->uses > 0);
     if (--e->uses > 0) {
         return;
     }
+    ASSERT(e->incidents == 0 && e->owner == NONE); /* each of them holds it */
     link = &a->element_hash.heads[e->key & a->element_hash.mask];
     while (*link != element) {
         link = &a->elements[*link].next;

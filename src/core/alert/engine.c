@@ -198,6 +198,7 @@ static struct instance *instance_new(struct alerts *a, uint64_t key)
         return NULL;
     }
     i = &a->instances[at];
+    ASSERT(i->state == ALERT_FREE);
     a->instance_free = i->chain;
     memset(i, 0, sizeof(*i));
     i->key = key;

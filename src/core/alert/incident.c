@@ -132,6 +132,7 @@ static void link_alert(struct alerts *a, struct incident *c, struct instance *i)
 {
     const uint32_t at = (uint32_t)(i - a->instances);
 
+    ASSERT(i->incident == NONE && i->state == ALERT_FIRING); /* one alert, one incident */
     i->incident = number(a, c);
     i->sibling_before = NONE;
     i->sibling_after = c->first;
@@ -298,6 +299,7 @@ static void absorb(struct alerts *a, struct incident *into, struct incident *c)
         unlink_alert(a, c, i);
         link_alert(a, into, i);
     }
+    ASSERT(c != into && c->firing == 0 && c->audible == 0);
     into->since = mono_min(into->since, c->since);
     into->severity = c->severity > into->severity ? c->severity : into->severity;
     into->loud = c->loud > into->loud ? c->loud : into->loud;

@@ -145,6 +145,7 @@ bool alerts_next_action(struct alerts *a, struct alert_action *ret)
         return false;
     }
     c = &a->incidents[a->queue_head];
+    ASSERT(c->queued && c->state != INCIDENT_FREE);
     text_of_incident(a, c);
     incident_show(a, c, &ret->incident);
     if (c->notify) {

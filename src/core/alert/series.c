@@ -378,6 +378,7 @@ static void round_end(struct alerts *a, struct round *r)
     double value = 0;
     int beyond;
 
+    ASSERT(r->count > 0 && r->beyond <= r->count && r->min <= r->max);
     switch ((enum alert_aggregate)rule->aggregate) {
     case ALERT_MIN:
         value = r->min;

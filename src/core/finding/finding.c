@@ -85,7 +85,8 @@ const char *finding_advice_text(uint32_t advice)
 
 void finding_init(struct finding *f, enum finding_kind kind, struct mono now)
 {
-    memset(f, 0, sizeof(*f)); /* compared as bytes: every one is set */
+    ASSERT((unsigned)kind < FINDING_KIND_COUNT); /* a host finds what it has words for */
+    memset(f, 0, sizeof(*f));                    /* compared as bytes: every one is set */
     f->kind = kind;
     f->from = f->to = NIC_NONE;
     f->from_host = f->to_host = HOST_NONE;

@@ -1,6 +1,7 @@
 /* admit.c: may this host join? The comparison. */
 #include "core/fleet/admit.h"
 
+#include "base/bug.h"
 #include "stats/sample.h"
 
 struct judge {
@@ -34,6 +35,7 @@ enum admit_answer admit_answer_of(enum admit_kind kind)
 static void say(struct judge *j, const struct admit_reason *reason)
 {
     const enum admit_answer answer = admit_answer_of(reason->kind);
+    ASSERT(reason->paths_bad <= reason->paths && (reason->worst < j->count || j->count == 0));
     j->answer = answer > j->answer ? answer : j->answer;
     if (j->reason_count < j->capacity) {
         j->reasons[j->reason_count++] = *reason;
@@ -291,6 +293,7 @@ static void judge_group(struct judge *j, const struct group *g)
             well.worst = near.worst;
         }
         well.paths += near.paths;
+        ASSERT(well.paths > 0 && belongs(g, &j->paths[well.worst])); /* "yes" takes evidence */
         well.value = j->paths[well.worst].owd_ns_p50;
         say(j, &well);
     }

@@ -1,6 +1,8 @@
 /* blame.c: is it the network? */
 #include "core/fleet/blame.h"
 
+#include "base/bug.h"
+
 enum blame blame_judge(const struct blame_signals *s)
 {
     const int64_t wait_ns = s->network_ns - s->floor_ns;
@@ -29,5 +31,6 @@ const char *blame_answer(enum blame blame)
 const char *blame_word(enum blame blame)
 {
     static const char *const words[] = {"unheard", "untimed", "well", "loaded", "hurt", "broken"};
+    ASSERT((unsigned)blame < ARRAY_COUNT(words));
     return words[blame];
 }

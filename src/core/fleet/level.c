@@ -1,6 +1,8 @@
 /* level.c: one round of a service level. */
 #include "core/fleet/level.h"
 
+#include "base/bug.h"
+
 void level_begin(struct level_state *s)
 {
     s->paths = s->unmeasured = s->beyond = 0;
@@ -29,6 +31,7 @@ bool level_add(struct level_state *s, const struct level *level, const struct le
 
 bool level_end(struct level_state *s, const struct level *level, struct mono now)
 {
+    ASSERT(s->unmeasured + s->beyond <= s->paths && (s->beyond == 0 || s->worst > level->limit));
     const enum level_verdict is = s->worst < 0    ? LEVEL_UNKNOWN
                                   : s->beyond > 0 ? LEVEL_BROKEN
                                                   : LEVEL_MET;
@@ -52,17 +55,20 @@ bool level_end(struct level_state *s, const struct level *level, struct mono now
 const char *level_kind_word(enum level_kind kind)
 {
     static const char *const words[] = {"owd_p50", "owd_p99", "loss", "hops"};
+    ASSERT((unsigned)kind < ARRAY_COUNT(words));
     return words[kind];
 }
 
 const char *level_within_word(enum level_within within)
 {
     static const char *const words[] = {"leaf", "pod", "rail", "fleet"};
+    ASSERT((unsigned)within < ARRAY_COUNT(words));
     return words[within];
 }
 
 const char *level_verdict_word(enum level_verdict verdict)
 {
     static const char *const words[] = {"unknown", "met", "broken"};
+    ASSERT((unsigned)verdict < ARRAY_COUNT(words));
     return words[verdict];
 }

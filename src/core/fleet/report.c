@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/bug.h"
+
 enum report_verdict report_judge(struct report_cursor *cursor, uint64_t stream, uint64_t number,
                                  uint64_t oldest, uint64_t *ret_missing)
 {
@@ -25,6 +27,8 @@ enum report_verdict report_judge(struct report_cursor *cursor, uint64_t stream, 
         }
         missing = number - cursor->number - 1;
     }
+    ASSERT(missing <
+           number); /* and the cursor never goes back within a stream: below it is a duplicate */
     verdict = missing > 0 ? REPORT_TAKE_GAP : REPORT_TAKE;
     cursor->stream = stream;
     cursor->number = number;

@@ -3,8 +3,11 @@
 
 #include <stddef.h>
 
+#include "base/bug.h"
+
 enum rollout_verdict rollout_judge(const struct rollout_facts *f, const char **ret_why)
 {
+    ASSERT(f->watch.ns >= 0 && f->confirmed <= f->hosts);
     const char *why = f->hosts == 0      ? "no canary is a member any more"
                       : f->refused > 0   ? "a canary refused it"
                       : f->restarted > 0 ? "an agent of a canary started anew"

@@ -1,6 +1,7 @@
 /* delay.c: see delay.h. */
 #include "core/mesh/delay.h"
 
+#include "base/bug.h"
 #include "stats/sample.h"
 
 #define LONGER_COUNT 3000 /* about 5 minutes at 10 a second */
@@ -27,6 +28,7 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
 {
     const int64_t age = mono_sub(now, w->start).ns;
 
+    ASSERT(window.ns > 0); /* else each sample would be a window of its own */
     if (age >= window.ns) {
         if (w->before.head.count > 0) {
             if (w->longer.head.count > LONGER_COUNT) {
@@ -70,6 +72,8 @@ void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_
 static void select_rank(int64_t *values, uint32_t count, uint32_t rank)
 {
     int64_t low = 0, high = (int64_t)count - 1;
+
+    ASSERT(rank < count);
 
     while (low < high) {
         const int64_t pivot = values[(low + high) / 2];

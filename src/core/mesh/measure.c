@@ -103,6 +103,7 @@ bool measure_on_answer(struct measure *m, const struct measure_answer *answer)
         note_bound(m, answer->bound_ns);
     }
     m->answered++;
+    ASSERT(m->answered <= m->sent && m->sent <= m->packet_count);
     return true;
 }
 
@@ -142,6 +143,7 @@ void measure_path_get(const struct measure *m, uint32_t path, struct measure_pat
         }
     }
     ret_path->sent = left;
+    ASSERT(ret_path->timed <= ret_path->answered && ret_path->answered <= left);
     if (ret_path->timed > 0) {
         ret_path->owd_ns_min = delays[0];
         ret_path->owd_ns_p50 = sample_quantile_int(delays, ret_path->timed, 0.5);

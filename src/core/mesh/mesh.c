@@ -168,6 +168,7 @@ int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct 
     if (!e) {
         return -1;
     }
+    ASSERT(mesh_edge_find(m, local, peer->nic) < 0); /* else two edges count one pair's packets */
     memset(e, 0, sizeof *e);
     e->used = true;
     e->reason = choice->reason;
@@ -198,6 +199,7 @@ int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct 
     }
     table_insert(m, local, edge);
     m->edge_count++;
+    ASSERT(m->edge_count <= m->edge_capacity);
     prober_edge_start(m, now, edge);
     return edge;
 }
@@ -206,6 +208,7 @@ static void edge_remove(struct mesh *m, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
 
+    ASSERT(e->used);
     e->used = false;
     m->due[edge] = MONO_NEVER;
     ASSERT(m->edge_count > 0);

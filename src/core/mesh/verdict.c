@@ -13,6 +13,7 @@ void path_half_trial(struct path_half *half, struct mono now, bool lost)
     half->sent_now++;
     half->lost += lost;
     half->lost_now += lost;
+    ASSERT(half->lost <= half->sent && half->lost_now <= half->sent_now); /* a share of them */
 }
 
 void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,

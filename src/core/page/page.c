@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bug.h"
+
 static struct linear_map map_from(int64_t r, int64_t f_ns, double fraction, double rate)
 {
     const double whole = floor(fraction);
@@ -87,6 +89,7 @@ static bool join(struct clock_page_terms *t, const struct clock_line *line, int6
         }
         meet = from + (int64_t)(fabs(apart) / JOIN_RATE);
     }
+    ASSERT(meet > from); /* they meet after they part: a rate, and pieces in order */
     rate = difference(&after, &prior, meet) / (double)(meet - from);
     start.y += (int64_t)(rate * (double)LINEAR_MAP_Y_ONE);
     if (start.y > LINEAR_MAP_Y_MAX || start.y < -LINEAR_MAP_Y_MAX) {
@@ -134,6 +137,7 @@ static double clamp(double value, double lowest, double highest)
 
 static void fill_bounds(struct clock_page_terms *t, const struct clock_terms *terms, double apart)
 {
+    ASSERT(apart >= 0 && terms->h_ns >= 0); /* bounds that shrink by it would be lies */
     t->h_ns = clamp(terms->h_ns + apart, 0, 1e12);
     t->rate_limit = clamp(terms->rate_limit, 0, 1);
     t->rate_drift = clamp(terms->rate_drift, 0, 1);
@@ -235,5 +239,6 @@ void page_maker_update(struct page_maker *maker, const struct clock_terms *terms
     }
     maker->shown.status = CLOCK_PAGE_UNKNOWN;
     maker->line = terms->line;
+    ASSERT(t->since <= t->line_from && t->line_from <= t->map_from); /* readers go by these */
     fill_bounds(t, terms, apart_ns(t, &terms->line, now.ns));
 }

@@ -334,7 +334,8 @@ static void numbers_of_later_versions(void **state)
     assert_string_equal(finding_kind_word(UINT32_MAX), "unknown");
     assert_string_equal(finding_advice_text(ADVICE_ASK_ITS_CLOCK + 1), "");
     assert_string_equal(finding_advice_text(UINT32_MAX), "");
-    finding_init(&f, (enum finding_kind)(FINDING_KIND_COUNT + 5), (struct mono){5});
+    finding_init(&f, FINDING_NONE, (struct mono){5});
+    f.kind = FINDING_KIND_COUNT + 5;
     finding_what_text(&f, text, sizeof(text));
     assert_memory_equal(text, "unknown finding ", 16);
     f.rules_out = 0xffff;
