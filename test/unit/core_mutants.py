@@ -32,7 +32,7 @@ TESTS = {
     "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "measure", "node", "sim_world"],
     "node": ["bad_packets", "node"],
     "page": ["page"],
-    "traffic": ["traffic", "traffic_steps", "scheduler", "repath"],
+    "traffic": ["traffic", "traffic_steps", "scheduler_steps", "scheduler", "repath"],
 }
 SWAPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
          (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " / "), (r" \+= ", " -= "),

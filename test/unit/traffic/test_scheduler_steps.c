@@ -1,0 +1,358 @@
+/* Scheduler, detector and repath at their edges: lanes that aren't there, counts that can't be, what each is known by. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/traffic/detector.h"
+#include "core/traffic/repath.h"
+#include "core/traffic/scheduler.h"
+
+#define CHUNK 32768u
+
+static struct mono at;
+
+static void open_lanes(struct scheduler *s, const int64_t *rtt_ns, uint32_t lanes)
+{
+    at.ns = NS_PER_S;
+    scheduler_init(s, at);
+    for (uint32_t i = 0; i < lanes; i++) {
+        scheduler_lane_open(s, at, i, span_ns(rtt_ns[i]));
+    }
+}
+
+/* A chunk there and its acknowledgement after `life_ns`. */
+static void carry(struct scheduler *s, uint32_t lane, int64_t life_ns, bool alone)
+{
+    const struct scheduler_acked acked = {
+        .chunks = 1, .bytes = CHUNK, .sent = at, .load = CHUNK, .alone = alone};
+
+    scheduler_on_bound(s, at, lane, CHUNK);
+    at.ns += life_ns;
+    scheduler_on_acked(s, at, lane, &acked);
+}
+
+static const int64_t rtts[4] = {100000, 100000, 100000, 100000};
+
+static void a_lane_that_is_not_there_carries_nothing(void **state)
+{
+    const struct scheduler_acked some = {.chunks = 1, .bytes = CHUNK}, none = {.bytes = 5};
+    const struct scheduler_choice all = {
+        .usable = UINT32_MAX, .room = UINT32_MAX, .weights = {1, 1, 1, 1}};
+    struct scheduler s;
+
+    open_lanes(&s, rtts, 2);
+    scheduler_lane_open(&s, at, LANE_MAX, span_ns(5));
+    scheduler_lane_down(&s, LANE_MAX);
+    scheduler_on_bound(&s, at, LANE_MAX, CHUNK);
+    scheduler_on_bound(&s, at, 3, CHUNK);
+    scheduler_on_acked(&s, at, LANE_MAX, &some);
+    scheduler_on_acked(&s, at, 3, &some);
+    scheduler_on_acked(&s, at, 0, &none);
+    assert_null(scheduler_bug(&s));
+    assert_int_equal(scheduler_backlog(&s, LANE_MAX).ns, 0);
+    assert_true(scheduler_expected(&s, LANE_MAX, CHUNK).ns > 0);
+    assert_true(scheduler_hedge_before(&s, at, LANE_MAX).ns == INT64_MIN);
+    assert_true(scheduler_rate_bps(&s, LANE_MAX) <= 0);
+    assert_in_range(scheduler_pick(&s, at, CHUNK, &all), 0, 1);
+}
+
+/* pending / (4 lanes) */
+static void chunks_are_cut_for_the_lanes_that_there_are(void **state)
+{
+    struct scheduler s;
+
+    open_lanes(&s, rtts, 4);
+    assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 65536);
+    scheduler_lane_open(&s, at, 3, span_ns(-1)); /* a new epoch, no more lanes */
+    assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 65536);
+    scheduler_lane_down(&s, 3);
+    scheduler_lane_down(&s, 3);
+    scheduler_lane_down(&s, 9);
+    scheduler_lane_down(&s, 2);
+    assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 131072);
+}
+
+/* What can't be was our own bug: no more choosing, and the lane is as good as empty. */
+static void more_back_than_went_is_a_bug(void **state)
+{
+    static const struct scheduler_acked wrong[] = {{.chunks = 2, .bytes = CHUNK},
+                                                   {.chunks = 1, .bytes = CHUNK + 1}};
+    const struct scheduler_choice choice = {
+        .usable = 3, .room = 3, .one = 3, .weights = {1, 1, 1, 1}};
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct scheduler s;
+        open_lanes(&s, rtts, 2);
+        scheduler_on_bound(&s, at, 0, CHUNK);
+        scheduler_on_acked(&s, at, 0, &wrong[i]);
+        assert_non_null(scheduler_bug(&s));
+        for (int turn = 0; turn < 4; turn++) { /* in turns */
+            assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), turn % 2);
+        }
+    }
+}
+
+/* Rates are what was delivered while there was enough to deliver; who had less only learns that more is possible. */
+static void rates_of_lanes_that_had_little_do_not_fall(void **state)
+{
+    struct scheduler s;
+
+    open_lanes(&s, rtts, 1);
+    carry(&s, 0, 100000, false);
+    const double fast = 8e9 * CHUNK / 100000;
+    assert_true(fabs(scheduler_rate_bps(&s, 0) / fast - 1) < 1e-9);
+    carry(&s, 0, 1000000, true); /* it found the lane empty */
+    assert_true(fabs(scheduler_rate_bps(&s, 0) / fast - 1) < 1e-9);
+    scheduler_on_bound(&s, at, 0, CHUNK);
+    scheduler_on_idle(&s); /* nothing more was there to send */
+    at.ns += NS_PER_MS;
+    scheduler_on_acked(
+        &s, at, 0,
+        &(struct scheduler_acked){
+            .chunks = 1, .bytes = CHUNK, .sent = {at.ns - NS_PER_MS}, .load = CHUNK});
+    assert_true(fabs(scheduler_rate_bps(&s, 0) / fast - 1) < 1e-9);
+    carry(&s, 0, 1000000, false); /* there was enough: an eighth of the way */
+    assert_true(fabs(scheduler_rate_bps(&s, 0) / (fast * (7 + 0.1) / 8) - 1) < 1e-9);
+}
+
+/* As good as its floor until it has one chunk to tell; then by how late its chunks came. */
+static void when_a_lane_should_deliver(void **state)
+{
+    struct scheduler s;
+
+    open_lanes(&s, rtts, 2);
+    assert_int_equal(scheduler_expected(&s, 0, CHUNK).ns, 100000);
+    scheduler_on_bound(&s, at, 0, CHUNK);
+    assert_int_equal(scheduler_expected(&s, 0, CHUNK).ns, 200000);
+    assert_int_equal(scheduler_backlog(&s, 0).ns, 0); /* nobody knows */
+    at.ns += 300000;
+    scheduler_on_acked(&s, at, 0,
+                       &(struct scheduler_acked){
+                           .chunks = 1, .bytes = CHUNK, .sent = {at.ns - 300000}, .load = CHUNK});
+    /* no sooner than all lanes together work it off: 300 us, and the floor */
+    assert_in_range(scheduler_expected(&s, 0, CHUNK).ns, 399990, 400010);
+    carry(&s, 1, 100000, false);
+    /* 200 us late behind 32 KiB: as late again for the next */
+    assert_in_range(scheduler_expected(&s, 0, CHUNK).ns, 299990, 300010);
+    scheduler_on_bound(&s, at, 0, CHUNK);
+    assert_in_range(scheduler_expected(&s, 0, CHUNK).ns, 499990, 500010);
+    assert_in_range(scheduler_backlog(&s, 0).ns, 299990, 300010); /* 32 KiB in 300 us */
+    scheduler_lane_down(&s, 0);
+    scheduler_lane_open(&s, at, 0, span_ns(100000));
+    assert_int_equal(scheduler_expected(&s, 0, CHUNK).ns, 100000); /* all anew */
+    assert_int_equal(scheduler_backlog(&s, 0).ns, 0);
+}
+
+/* After 200 ms of nothing one chunk at a time, until it came back. */
+static void a_lane_that_was_idle_for_long_begins_with_one(void **state)
+{
+    const struct scheduler_choice only = {.usable = 1, .room = 1, .weights = {1}};
+    struct scheduler s;
+
+    open_lanes(&s, rtts, 1);
+    carry(&s, 0, 100000, false);
+    for (int idle = 0; idle < 2; idle++) {
+        at.ns += (idle ? 200 : 199) * NS_PER_MS;
+        scheduler_on_bound(&s, at, 0, CHUNK);
+        assert_int_equal(scheduler_pick(&s, at, CHUNK, &only), idle ? -1 : 0);
+        at.ns += 100000;
+        scheduler_on_acked(
+            &s, at, 0,
+            &(struct scheduler_acked){
+                .chunks = 1, .bytes = CHUNK, .sent = {at.ns - 100000}, .load = CHUNK});
+        scheduler_on_bound(&s, at, 0, CHUNK);
+        assert_int_equal(scheduler_pick(&s, at, CHUNK, &only), 0); /* it carries again */
+        at.ns += 100000;
+        scheduler_on_acked(
+            &s, at, 0,
+            &(struct scheduler_acked){
+                .chunks = 1, .bytes = CHUNK, .sent = {at.ns - 100000}, .load = CHUNK});
+    }
+}
+
+/* Three times what a further one would take; for one that is there alone to tell, of the quickest lane. */
+static void what_is_late_goes_again(void **state)
+{
+    static const int64_t slow_but_one[3] = {10000000, 10000000, 100000};
+    struct scheduler s;
+
+    open_lanes(&s, slow_but_one, 3);
+    assert_true(scheduler_hedge_before(&s, at, 1).ns == INT64_MIN); /* nothing is known of it */
+    for (uint32_t lane = 0; lane < 3; lane++) {
+        carry(&s, lane, slow_but_one[lane], false);
+    }
+    scheduler_on_bound(&s, at, 1, CHUNK);
+    assert_in_range(at.ns - scheduler_hedge_before(&s, at, 1).ns, 299000, 301000);
+    scheduler_on_bound(&s, at, 1, CHUNK);
+    assert_true(at.ns - scheduler_hedge_before(&s, at, 1).ns >= 3 * 10000000);
+    scheduler_lane_down(&s, 2);
+    scheduler_lane_down(&s, 1);
+    assert_true(scheduler_hedge_before(&s, at, 1).ns == INT64_MIN);
+}
+
+/* ---- detector ---- */
+
+static void detector_begin(struct detector *d, int64_t rtt_ns, uint32_t lanes)
+{
+    at.ns = 0;
+    detector_init(d, at);
+    detector_on_rtt(d, span_ns(rtt_ns));
+    for (uint32_t i = 0; i < lanes; i++) {
+        detector_lane_open(d, at, i);
+    }
+}
+
+static void hear(struct detector *d, const int64_t *owd_ns, uint32_t lanes, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        at.ns += NS_PER_MS;
+        for (uint32_t lane = 0; lane < lanes; lane++) {
+            detector_on_owd(d, at, lane, owd_ns[lane]);
+        }
+    }
+}
+
+static uint32_t contended(const struct detector *d)
+{
+    static const struct detector_context alone = {.peers = 1};
+    struct detector_finding f;
+
+    detector_judge(d, at, &alone, &f);
+    return f.contended;
+}
+
+/* A longer way isn't a queue, and a queue that all share is none of one lane's. */
+static void what_all_share_is_not_contention_of_the_longer_path(void **state)
+{
+    const int64_t empty[2] = {20000, 520000}, full[2] = {420000, 920000};
+    struct detector d;
+
+    detector_begin(&d, 50000, 2);
+    hear(&d, empty, 2, 20);
+    hear(&d, full, 2, 40);
+    assert_int_equal(contended(&d), 0);
+    assert_true(detector_base_over(&d));
+    assert_in_range(d.base_ns, 390000, 400000);
+}
+
+/* The least of lanes that are open and have told enough. */
+static void who_counts_for_what_lanes_share(void **state)
+{
+    const int64_t empty[3] = {20000, 20000, 20000}, one[2] = {20000, 420000};
+    struct detector d;
+
+    detector_begin(&d, 50000, 2);
+    hear(&d, empty, 2, 20);
+    hear(&d, one, 2, 40);
+    assert_int_equal(d.base_ns, 0);
+    detector_lane_down(&d, 0);
+    detector_on_owd(&d, at, 1, 420000);
+    assert_in_range(d.base_ns, 390000, 400000);
+    detector_lane_open(&d, at, 0); /* three samples say nothing, four do */
+    for (int sample = 1; sample <= 4; sample++) {
+        detector_on_owd(&d, at, 0, 20000);
+        assert_int_equal(d.base_ns > 0, sample < 4);
+    }
+}
+
+static void contention_holds_for_two_round_trips(void **state)
+{
+    const int64_t empty[2] = {20000, 20000}, one[2] = {20000, 90000000};
+    struct detector d;
+
+    detector_begin(&d, 50 * NS_PER_MS, 2);
+    hear(&d, empty, 2, 20);
+    hear(&d, one, 2, 90);
+    assert_int_equal(contended(&d), 0);
+    hear(&d, one, 2, 20);
+    assert_int_equal(contended(&d), 2);
+}
+
+static void lanes_that_are_not_there_are_not_compared(void **state)
+{
+    const int64_t empty[2] = {20000, 20000};
+    struct detector d;
+
+    detector_begin(&d, 50000, 2);
+    assert_int_equal(detector_better(&d, 0, 1), -1);
+    hear(&d, empty, 2, 7);
+    assert_int_equal(detector_better(&d, 0, 1), -1); /* eight samples of the new one */
+    hear(&d, empty, 2, 1);
+    assert_int_equal(detector_better(&d, 0, 1), 0);
+    assert_int_equal(detector_better(&d, 0, 5), -1);
+    assert_int_equal(detector_better(&d, 5, 0), -1);
+    (void)detector_better(&d, LANE_MAX, 0);
+    (void)detector_better(&d, 0, LANE_MAX);
+    detector_lane_down(&d, 1);
+    assert_int_equal(detector_better(&d, 0, 1), -1);
+}
+
+/* ---- repath ---- */
+
+/* A starved lane goes as such, also the first of all: what it is frozen by after is another thing. */
+static void the_first_lane_is_a_lane(void **state)
+{
+    const struct detector_finding f = {.verdict = DETECTOR_CONTENTION,
+                                       .contended = 1,
+                                       .starved = 1,
+                                       .worst = 0,
+                                       .excess_ns = 1000,
+                                       .base_ns = 1000};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct repath r;
+        int lane = -1;
+        repath_init(&r, seed, (struct mono){0});
+        for (int64_t now = 0; lane < 0 && now < 5 * NS_PER_S; now += NS_PER_MS) {
+            repath_on_acked(&r, 0, 1);
+            lane = repath_decide(&r, (struct mono){now}, &f, 1);
+        }
+        assert_int_equal(lane, 0);
+        assert_int_equal(r.why, REPATH_STARVED);
+    }
+}
+
+/* All wait alike, and there is nowhere to go. */
+static void nobody_moves_where_nothing_is_better(void **state)
+{
+    const struct detector_finding f = {.verdict = DETECTOR_INCAST, .risen = true, .worst = 0};
+    struct repath r;
+    int moved = 0;
+
+    repath_init(&r, 5, (struct mono){0});
+    for (int64_t now = 0; now < 10 * NS_PER_S; now += NS_PER_MS) {
+        moved += repath_decide(&r, (struct mono){now}, &f, 0) >= 0;
+    }
+    assert_int_equal(moved, 0);
+    for (int64_t now = 10 * NS_PER_S; now < 20 * NS_PER_S && moved == 0; now += NS_PER_MS) {
+        const int lane = repath_decide(&r, (struct mono){now}, &f, 4);
+        assert_true(lane == -1 || lane == 2);
+        moved += lane >= 0;
+    }
+    assert_int_equal(moved, 1);
+    assert_int_equal(r.why, REPATH_ALIKE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lane_that_is_not_there_carries_nothing),
+        cmocka_unit_test(chunks_are_cut_for_the_lanes_that_there_are),
+        cmocka_unit_test(more_back_than_went_is_a_bug),
+        cmocka_unit_test(rates_of_lanes_that_had_little_do_not_fall),
+        cmocka_unit_test(when_a_lane_should_deliver),
+        cmocka_unit_test(a_lane_that_was_idle_for_long_begins_with_one),
+        cmocka_unit_test(what_is_late_goes_again),
+        cmocka_unit_test(what_all_share_is_not_contention_of_the_longer_path),
+        cmocka_unit_test(who_counts_for_what_lanes_share),
+        cmocka_unit_test(contention_holds_for_two_round_trips),
+        cmocka_unit_test(lanes_that_are_not_there_are_not_compared),
+        cmocka_unit_test(the_first_lane_is_a_lane),
+        cmocka_unit_test(nobody_moves_where_nothing_is_better),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
