@@ -58,12 +58,9 @@ static void sum_up(struct job_world *w, struct sums *ret)
         const struct transport *t = w->processes[p].transport;
         for (uint32_t k = 0; t != NULL && k < t->set_count && k < SETS; k++) {
             for (uint32_t lane = 0; t->sets[k] != NULL && lane < LANE_MAX; lane++) {
-                if (t->sets[k]->sending) {
-                    sum_lane(w, t->sets[k], lane,
-                             &w->brown.before[(p * SETS + k) * LANE_MAX + lane], ret);
-                } else {
-                    ret->received += t->sets[k]->delays[lane].bytes;
-                }
+                sum_lane(w, t->sets[k], lane, &w->brown.before[(p * SETS + k) * LANE_MAX + lane],
+                         ret);
+                ret->received += t->sets[k]->delays[lane].bytes;
             }
         }
     }

@@ -123,7 +123,7 @@ static void part(struct lane_set *set, uint32_t lane)
     __atomic_fetch_add(&set->transport->parting, 1, __ATOMIC_RELAXED);
 }
 
-/* Sender: what is on it arrives, then it is gone; lane_set_act is the caller's. */
+/* Who connects: what is on it arrives, then it is gone; lane_set_act is the caller's. */
 static void let_go(struct lane_set *set, struct mono now, uint32_t lane)
 {
     part(set, lane);
@@ -197,7 +197,7 @@ static void give_up_one(struct lane_set *set, struct mono now)
             worst = (int)i;
         }
     }
-    if (set->sending) {
+    if (set->connects) {
         let_go(set, now, (uint32_t)worst);
         lane_set_act(set, now);
     } else {

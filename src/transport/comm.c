@@ -16,17 +16,17 @@
 #define CLOSE_GAP_NS_MAX (200 * NS_PER_MS)
 #define ABORT_NS         (2 * NS_PER_S) /* so long we tell the peer of an abort */
 
-struct transport_comm *comm_find(const struct lane_set *set, uint32_t number)
+struct transport_comm *comm_find(const struct lane_set *set, bool sending, uint32_t number)
 {
     struct transport_comm *comm = set->by_number[number % COMM_PLACES];
 
-    while (comm != NULL && (comm->number != number || comm->released)) {
+    while (comm != NULL && (comm->number != number || comm->sending != sending || comm->released)) {
         comm = comm->next_place;
     }
     return comm;
 }
 
-struct transport_comm *comm_new(struct lane_set *set, uint32_t number)
+struct transport_comm *comm_new(struct lane_set *set, bool sending, uint32_t number)
 {
     struct transport_comm *comm = calloc(1, sizeof(*comm));
 
@@ -35,13 +35,15 @@ struct transport_comm *comm_new(struct lane_set *set, uint32_t number)
     }
     comm->set = set;
     comm->number = number;
-    comm->sending = set->sending;
+    comm->sending = sending;
     comm->next = set->comms;
     set->comms = comm;
     comm->next_place = set->by_number[number % COMM_PLACES];
     set->by_number[number % COMM_PLACES] = comm;
     set->comm_count++;
+    set->had_comms = true;
     set->opening += comm->sending;
+    set->receiving_comms += !comm->sending;
     return comm;
 }
 
@@ -103,10 +105,17 @@ static void close_book(struct transport_comm *comm, struct mono now)
     sender_comm_close(set->sender, comm->number);
 }
 
+/* Up to version 3 a set has one direction, and its number says all. */
+static uint8_t flags_of(const struct lane_set *set, bool sending)
+{
+    return lane_set_both(set) ? halves_close_flag(sending) : 0;
+}
+
 static void tell_close(struct transport_comm *comm)
 {
     struct lane_set *set = comm->set;
-    struct lane_close close = {.flags = comm->abort ? LANE_CLOSE_ABORT : 0,
+    struct lane_close close = {.flags = flags_of(set, comm->sending) |
+                                        (comm->abort ? LANE_CLOSE_ABORT : 0),
                                .reason = LANE_REASON_CLOSE,
                                .comm = comm->number};
     const int lane = lane_set_any_lane(set);
@@ -191,19 +200,21 @@ struct mono comm_deadline(const struct lane_set *set)
     return deadline;
 }
 
-static void echo(struct lane_set *set, uint32_t lane, const struct lane_close *close)
+static void echo(struct lane_set *set, uint32_t lane, bool sending, const struct lane_close *close)
 {
-    struct lane_close answer = {
-        .flags = LANE_CLOSE_ECHO, .reason = LANE_REASON_CLOSE, .comm = close->comm};
+    struct lane_close answer = {.flags = flags_of(set, sending) | LANE_CLOSE_ECHO,
+                                .reason = LANE_REASON_CLOSE,
+                                .comm = close->comm};
     uint8_t bytes[LANE_CLOSE_SIZE];
 
     lane_close_encode(bytes, &answer);
     (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
 }
 
-void comm_unknown(struct lane_set *set, uint32_t lane, uint32_t number, uint8_t flags)
+void comm_unknown(struct lane_set *set, uint32_t lane, bool sending, uint32_t number, uint8_t flags)
 {
-    const struct lane_close close = {.flags = flags, .reason = LANE_REASON_CLOSE, .comm = number};
+    const struct lane_close close = {
+        .flags = flags_of(set, sending) | flags, .reason = LANE_REASON_CLOSE, .comm = number};
     uint8_t bytes[LANE_CLOSE_SIZE];
 
     lane_close_encode(bytes, &close);
@@ -266,25 +277,27 @@ static void on_close_of(struct transport_comm *comm, struct mono now,
 void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
                    const struct lane_close *close)
 {
+    const bool sending = lane_set_both(set) ? halves_of_close(close) == HALF_SENDER : set->connects;
     struct transport_comm *comm;
 
     if ((close->flags & LANE_CLOSE_ECHO) == 0) {
-        echo(set, lane, close);
+        echo(set, lane, sending, close);
     }
     if (close->comm == LANE_COMM_NONE) {
         set->leaving = true;
         for (comm = set->comms; comm != NULL; comm = comm->next) {
             /* Of one that it closed before and that has nothing on its way, all is as it should be. */
-            if (!comm->released && comm->state != COMM_CLOSING &&
+            const bool elsewhere = comm->state == COMM_OPENING && comm->sending && !set->connects;
+            if (!comm->released && comm->state != COMM_CLOSING && !elsewhere &&
                 (!comm->close_heard || in_flight(comm))) {
                 fail_comm(comm);
             }
         }
         return;
     }
-    comm = comm_find(set, close->comm);
+    comm = comm_find(set, sending, close->comm);
     if (comm == NULL) {
-        if (set->sending && (close->flags & LANE_CLOSE_ECHO) == 0) {
+        if (sending && set->sender != NULL && (close->flags & LANE_CLOSE_ECHO) == 0) {
             sender_on_peer_close(set->sender, close->comm); /* forgotten here: its bounce slots */
         }
         return;

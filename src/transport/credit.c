@@ -39,7 +39,8 @@ static uint32_t count_comms(struct lane_set *set, struct mono now)
 
     for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         uint64_t bytes;
-        if (ledger_comm_arrived(set->ledger, comm->number, &bytes) && bytes != comm->arrived) {
+        if (!comm->sending && ledger_comm_arrived(set->ledger, comm->number, &bytes) &&
+            bytes != comm->arrived) {
             comm->arrived = bytes;
             comm->arrived_at = now;
             count++;
@@ -66,9 +67,12 @@ static void ask_round_trip(struct lane_set *set, struct mono now, struct credit 
 
 static void grant(struct lane_set *set, struct mono now, uint64_t window)
 {
-    const bool old = set->version < LANE_VERSION && window < STALLED_MIN;
+    const bool old = set->version < 3 && window < STALLED_MIN;
 
     for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (comm->sending) {
+            continue;
+        }
         const bool stalled = old && mono_sub(now, comm->arrived_at).ns > STALLED_NS;
         ledger_comm_window(set->ledger, comm->number, stalled ? STALLED_MIN : window);
     }

@@ -131,7 +131,7 @@ void delay_report(const struct lane_set *set, uint32_t lane, struct lane_state_l
     const struct lane_delay *delay = &set->delays[lane];
 
     ret->owd_ns = ret->owd_min_ns = LANE_OWD_UNKNOWN;
-    if (!set->sending && delay->chunks > 0 && set->version >= 2) {
+    if (set->ledger != NULL && delay->chunks > 0 && set->version >= 2) {
         ret->owd_ns = delay->owd_ns;
         ret->owd_min_ns = clamp_ns(least_get(&delay->floor_ns));
     }

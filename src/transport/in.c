@@ -33,7 +33,7 @@ static struct lane_set *find(struct transport *t, uint64_t own_context,
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct lane_set *set = t->sets[i];
         bool fits;
-        if (set == NULL || set->sending || set->own_context != own_context ||
+        if (set == NULL || set->connects || set->own_context != own_context ||
             set->peer_context != hello->own_context || set->number != hello->set) {
             continue;
         }
@@ -122,21 +122,28 @@ static int attach(struct lane_set *set, struct pending *pending)
         lane_set_act(set, now);
     }
     watch_lane_get(set->watch, now, hello->lane, &lane);
-    rc = ledger_lane_open(set->ledger, hello->lane, hello->epoch);
-    if (rc == 0 && lane.used &&
-        lane.state == LANE_CLOSED) { /* moved away once; its number is used again */
-        watch_lane_remove(set->watch, hello->lane);
-        lane.used = false;
-    }
-    if (rc == 0 && !lane.used) {
-        rc = watch_lane_add(set->watch, now, hello->lane, &config);
-    } else if (rc == 0) { /* a standby that tries another pair of NICs keeps its number */
-        watch_lane_nics(set->watch, hello->lane, &config);
-    }
+    rc = lane_set_open_lane(set, now, hello->lane, hello->epoch, span_ns(-1));
     if (rc < 0) {
         stream_free(stream);
         return rc;
     }
+    if (lane.used && lane.state == LANE_CLOSED) { /* moved away once; its number is used again */
+        watch_lane_remove(set->watch, hello->lane);
+        lane.used = false;
+    }
+    if (!lane.used) {
+        rc = watch_lane_add(set->watch, now, hello->lane, &config);
+    } else { /* a standby that tries another pair of NICs keeps its number */
+        watch_lane_nics(set->watch, hello->lane, &config);
+    }
+    if (rc < 0) {
+        halves_lane_down(set->sender, set->ledger, hello->lane, hello->epoch);
+        stream_free(stream);
+        return rc;
+    }
+    set->lane_nics[hello->lane].own = config.own_nic;
+    set->lane_nics[hello->lane].peer = config.peer_nic;
+    set->lane_nics[hello->lane].standby = config.standby;
     set->streams[hello->lane] = stream;
     set->present |= 1u << hello->lane;
     ceiling_opened(set->transport);
@@ -155,9 +162,33 @@ static int attach(struct lane_set *set, struct pending *pending)
     return 0;
 }
 
+/* Both ends began a set at once. One that the peer answered stays, and else that of the smaller context. Who is refused waits for
+ * it (transport_connect); no longer than this one may need: perhaps only the other one can connect. */
+static bool ours_stays(struct transport *t, uint32_t nic, const struct lane_hello *hello)
+{
+    const struct mono now = t->io->now(t->io);
+
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct lane_set *set = t->sets[i];
+        if (set == NULL || !set->connects || set->nic != nic ||
+            set->peer_context != hello->own_context) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        const bool stays = lane_set_stays(set, now);
+        pthread_mutex_unlock(&set->lock);
+        if (stays) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum lane_no no_for(int rc)
 {
-    return rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL : LANE_NO_LANE;
+    return rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL
+           : rc == -EALREADY               ? LANE_NO_YOURS
+                                           : LANE_NO_LANE;
 }
 
 int in_admit(struct transport *t, const struct pending *pending, uint8_t version, uint32_t waiting,
@@ -170,7 +201,10 @@ int in_admit(struct transport *t, const struct pending *pending, uint8_t version
     if (set != NULL) {
         pthread_mutex_lock(&set->lock);
     }
-    if (set != NULL && set->version != version) {
+    if (set == NULL && version >= LANE_BOTH_VERSION && !pending->hello.joined &&
+        ours_stays(t, pending->nic, &pending->hello)) {
+        rc = -EALREADY;
+    } else if (set != NULL && set->version != version) {
         rc = -EPROTO;
     } else if (!ceiling_admits(t, set, &pending->hello, waiting)) {
         rc = -ENOBUFS;
@@ -196,6 +230,7 @@ int in_attach(struct transport *t, struct pending *pending, uint8_t version, enu
             set->number = hello->set;
             set->version = version;
             slots_promise(set);
+            set->remade = hello->joined;
         }
     }
     pthread_mutex_unlock(&t->lock);
@@ -237,7 +272,7 @@ void in_misfit(struct lane_set *set)
     if (!ledger_next_misfit(set->ledger, &misfit)) {
         return;
     }
-    comm = comm_find(set, misfit.comm);
+    comm = comm_find(set, false, misfit.comm);
     if (comm == NULL || comm->error != 0) {
         return;
     }
@@ -252,7 +287,7 @@ void in_misfit(struct lane_set *set)
     say(set->transport, TRANSPORT_WARN, "%s", comm->why != NULL ? comm->why : "no memory");
     const int lane = lane_set_any_lane(set);
     if (lane >= 0) {
-        comm_unknown(set, (uint32_t)lane, comm->number, LANE_CLOSE_ABORT);
+        comm_unknown(set, (uint32_t)lane, false, comm->number, LANE_CLOSE_ABORT);
     }
 }
 
@@ -450,8 +485,8 @@ static void note_unknown(struct lane_set *set, uint32_t lane, uint32_t number)
     if (ledger_comm_open(set->ledger, number, 1) == 0) {
         ledger_comm_close(set->ledger, number);
     }
-    if (comm_find(set, number) == NULL) { /* else its own CLOSE is on its way */
-        comm_unknown(set, lane, number, 0);
+    if (comm_find(set, false, number) == NULL) { /* else its own CLOSE is on its way */
+        comm_unknown(set, lane, false, number, 0);
     }
 }
 
@@ -493,12 +528,14 @@ static bool hand_over(struct transport *t, struct transport_comm *comm)
     while (listener != NULL && listener->cookie != comm->cookie) {
         listener = listener->next;
     }
-    if (listener != NULL && listener->last.any && listener->last.context == set->peer_context &&
-        listener->last.set == set->number && listener->last.comm == comm->number) {
+    if (listener != NULL && listener->last.any && listener->last.connects == set->connects &&
+        listener->last.context == set->peer_context && listener->last.set == set->number &&
+        listener->last.comm == comm->number) {
         listener = NULL;
     }
     if (listener != NULL) {
         listener->last.any = true;
+        listener->last.connects = set->connects;
         listener->last.context = set->peer_context;
         listener->last.set = set->number;
         listener->last.comm = comm->number;
@@ -509,6 +546,26 @@ static bool hand_over(struct transport *t, struct transport_comm *comm)
     return listener != NULL;
 }
 
+/* The first that comes against the direction of the connect. What slots there are is told before anything is confirmed. */
+static int begin_ledger(struct lane_set *set)
+{
+    int r = 0;
+
+    if (set->ledger == NULL) {
+        r = lane_set_add_ledger(set);
+        if (r == 0) {
+            slots_promise(set);
+        }
+        for (uint32_t lanes = r == 0 ? set->present : 0; lanes != 0; lanes &= lanes - 1) {
+            struct stream *stream = set->streams[__builtin_ctz(lanes)];
+            if (stream->shaken && !stream->dead) {
+                lane_set_tell_nics(set, stream);
+            }
+        }
+    }
+    return r;
+}
+
 static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                    size_t size)
 {
@@ -517,12 +574,12 @@ static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const u
     struct lane_report report = {0};
     int rc;
 
-    if (lane_open_decode(frame, size, &open) != LANE_ERROR_NONE) {
+    if (lane_open_decode(frame, size, &open) != LANE_ERROR_NONE || begin_ledger(set) < 0) {
         return -EPROTO;
     }
     rc = ledger_comm_open(set->ledger, open.comm, open.group_max);
     if (rc == 0) {
-        comm = comm_new(set, open.comm);
+        comm = comm_new(set, false, open.comm);
         if (comm != NULL) {
             comm->cookie = open.cookie;
         }
@@ -532,19 +589,20 @@ static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const u
                 set->parting_comms++;
             }
             ledger_comm_close(set->ledger, open.comm);
-            comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT);
+            comm_unknown(set, lane, false, open.comm, LANE_CLOSE_ABORT);
             return 0;
         }
     } else if (rc != -EALREADY) {
-        comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT);
+        comm_unknown(set, lane, false, open.comm, LANE_CLOSE_ABORT);
         return 0;
     }
     report.comm = open.comm;
     if (ledger_comm_progress(set->ledger, open.comm, &report.placed, &report.posted)) {
         report.granted = UINT64_MAX;
         lane_set_tell(set, &report, (int)lane);
-    } else if (comm_find(set, open.comm) == NULL) {
-        comm_unknown(set, lane, open.comm, LANE_CLOSE_ABORT); /* was here, and is forgotten */
+    } else if (comm_find(set, false, open.comm) == NULL) {
+        comm_unknown(set, lane, false, open.comm,
+                     LANE_CLOSE_ABORT); /* was here, and is forgotten */
     }
     (void)now;
     return 0;
@@ -553,14 +611,12 @@ static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const u
 int in_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
              size_t size)
 {
-    switch (frame[0]) {
-    case LANE_CHUNK:
+    if (frame[0] == LANE_CHUNK && set->ledger != NULL) {
         return on_chunk(set, now, lane, frame, size);
-    case LANE_OPEN:
-        return on_open(set, now, lane, frame, size);
-    default:
-        return -EPROTO;
     }
+    return frame[0] == LANE_OPEN && (!set->connects || lane_set_both(set))
+               ? on_open(set, now, lane, frame, size)
+               : -EPROTO;
 }
 
 /* What nobody waits for is said when there is nothing else to do: who got something is about to answer. The next call does
@@ -578,20 +634,21 @@ static bool report_due(const struct lane_set *set, struct mono now, bool came)
              set->report_eager >= eager_late(set)));
 }
 
-void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
+/* All that there is, each by the lane that the ledger names, or all by `along` (-1: no such lane). Returns the lanes that it
+ * waits on. */
+static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
 {
     struct lane_report report;
     uint32_t said = 0;
     int lane;
 
-    if (!all && !report_due(set, now, came)) {
-        return;
-    }
     set->report_urgent = set->report_soon = false;
     set->report_eager = set->report_chunks = set->report_bytes = 0;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
-        if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
-            set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
+        if (along >= 0) {
+            lane = along;
+        } else if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
+                   set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
             lane = lane_set_any_lane(set);
         } else if (report.lane_count == 0 && said != 0) {
             lane = __builtin_ctz(said); /* along with another one */
@@ -600,7 +657,7 @@ void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
             break;
         }
         if (report.comm != LANE_COMM_NONE) {
-            struct transport_comm *comm = comm_find(set, report.comm);
+            struct transport_comm *comm = comm_find(set, false, report.comm);
             if (comm != NULL) {
                 comm->posted_told = report.posted;
             }
@@ -609,5 +666,23 @@ void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
     }
     /* What isn't due yet: who polls all the time is never served by the housekeeping, and nothing else may come. */
     set->report_by = ledger_deadline(set->ledger);
-    lane_set_flush(set, now, said);
+    return said;
+}
+
+void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
+{
+    if (all || report_due(set, now, came)) {
+        lane_set_flush(set, now, say_reports(set, now, -1));
+    }
+}
+
+void in_reports_along(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    const bool any = set->report_urgent || set->report_soon || set->report_chunks > 0 ||
+                     set->report_eager >= REPORT_EAGER;
+
+    /* The one that delivered last: what comes back by it shows that it is well. */
+    if (any && (lane == set->hot || set->scheduler.one_way)) {
+        (void)say_reports(set, now, (int)lane);
+    }
 }

@@ -1,7 +1,8 @@
 /* internal.h: what the files of src/transport share: sets, streams, comms, and who may touch them when.
  *
  *   transport   one per process (or per simulated host): listener, registry of sets, housekeeping
- *   set         the lanes between two contexts in one direction; its lock guards all that is in it
+ *   set         the lanes between two contexts; its lock guards all that is in it. One end connects them, either may send:
+ *               what it sends is its sender's, what it receives its ledger's (core/failover/halves.h)
  *   stream      one lane of a set: its connection and the bytes on their way in and out
  *   comm        one of NCCL's, on a set; its requests
  *
@@ -13,8 +14,7 @@
 #include <stdarg.h>
 
 #include "base/limits.h"
-#include "core/failover/ledger.h"
-#include "core/failover/sender.h"
+#include "core/failover/halves.h"
 #include "core/failover/watch.h"
 #include "core/traffic/credit.h"
 #include "core/traffic/detector.h"
@@ -58,8 +58,9 @@
 struct stream {
     int conn; /* -1: none */
     uint32_t epoch;
-    bool connecting; /* sender: not connected yet; then waiting for HELLO_OK */
+    bool connecting; /* not connected yet; then waiting for HELLO_OK */
     bool shaken;     /* both ends know each other: frames flow */
+    bool joined;     /* as HELLO said */
     uint8_t armed;   /* events */
     bool blocked;    /* the kernel took less than we had */
     bool dead;       /* nothing is read or written any more: waits for lane_set_act to close it */
@@ -129,7 +130,9 @@ struct lane_delay {
 struct traffic {
     struct detector detector;
     struct repath repath;
-    int from, to;     /* a move on its way; -1: none */
+    int from, to; /* a move on its way; -1: none */
+    bool asked;   /* it is the peer's that sends over `from`; or ours, that asked for it */
+    uint32_t from_epoch;
     bool drained;     /* the old lane takes nothing new */
     uint32_t retired; /* lanes that moved away and aren't gone yet */
     uint32_t moves;   /* lanes that left their path for another, ever */
@@ -156,13 +159,15 @@ struct own_nic;
 struct lane_set {
     struct transport *transport;
     pthread_mutex_t lock;
-    uint32_t index; /* in transport.sets */
-    bool sending;
-    uint32_t nic; /* our own that it belongs to */
+    uint32_t index;            /* in transport.sets */
+    bool connects;             /* its lanes; else the peer does */
+    struct mono began, joined; /* joined: the first lane came up */
+    uint32_t nic;              /* our own that it belongs to */
     uint64_t own_context, peer_context;
-    uint64_t
-        number; /* sending: ours; receiving: the sender's. Contexts stay, a set may begin anew */
-    uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE]; /* sending: from the handle */
+    uint64_t number; /* of who connects. Contexts stay, a set may begin anew */
+    bool
+        remade; /* who accepts: it was forgotten here once, and the peer has received from what was sent on it */
+    uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE]; /* who connects: from the handle */
     uint8_t version;                                    /* agreed; 0: not yet */
     bool lanes_added;
     struct peer_nic peers[WATCH_NIC_MAX];
@@ -175,17 +180,18 @@ struct lane_set {
     struct mono next_knock;
 
     struct watch *watch;
-    struct sender *sender; /* sending */
+    struct sender *sender; /* NULL: nothing was ever sent from here */
     struct scheduler scheduler;
     struct scheduler_choice seen; /* what the watch said of the lanes, good until then */
     struct mono seen_until;
     struct traffic traffic;
     struct yield yield;
-    struct ledger *ledger;            /* receiving */
-    uint8_t small_slots, large_slots; /* receiving: bounce slots that the sender may use */
-    uint8_t *slots;                   /* receiving: their memory, while they are used */
-    struct mono slots_at;             /* when they were last */
-    bool slots_touched;               /* since then */
+    struct ledger *ledger;            /* NULL: nothing ever came */
+    uint8_t small_slots, large_slots; /* of ours: bounce slots that the peer's sender may use */
+    uint8_t peer_small_slots, peer_large_slots; /* of the peer's: those that our sender may use */
+    uint8_t *slots;                             /* memory of ours, while they are used */
+    struct mono slots_at;                       /* when they were last */
+    bool slots_touched;                         /* since then */
     struct stream *streams[LANE_MAX];
     uint32_t present; /* bit k: streams[k] is there */
     struct {
@@ -201,6 +207,8 @@ struct lane_set {
     struct transport_comm *comms;
     struct transport_comm *by_number[COMM_PLACES];
     uint32_t comm_count;
+    uint32_t receiving_comms;
+    bool had_comms;
     uint32_t opening,
         parting_comms;  /* of them: not open yet; closed above or released, not yet freed */
     struct mono lonely; /* since when it has none */
@@ -226,7 +234,7 @@ struct lane_set {
     struct mono standby_home; /* standbys on lesser pairs of NICs look for better ones then */
     struct span standby_gap;
     bool standbys_late;   /* saved; when no lane is left they are opened */
-    uint32_t turned_away; /* receiving: lanes that were, once */
+    uint32_t turned_away; /* who accepts: lanes that were, once */
     uint32_t lanes;       /* that it began with */
     uint32_t refusals;    /* in a row */
     struct mono refused_since;
@@ -317,7 +325,7 @@ struct transport_listener {
     struct {
         uint64_t context, set;
         uint32_t comm;
-        bool any;
+        bool any, connects;
     } last;    /* that was handed over: its OPEN may come to a set that forgot it */
     int error; /* somebody else's plugin came, by name */
     char why[WHY_SIZE];
@@ -441,8 +449,26 @@ ssize_t stream_read(struct lane_set *set, uint32_t lane, struct mono now);
 
 /* -- lane_set.c, peer.c: what both ends have in common */
 
-int lane_set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
+int lane_set_new(struct transport *t, bool connects, uint32_t nic, uint64_t peer_context,
                  struct lane_set **ret_set);
+/* Frames go both ways over it, and either end may send. */
+static inline bool lane_set_both(const struct lane_set *set)
+{
+    return set->version >= LANE_BOTH_VERSION;
+}
+/* The peer wants to connect one as well, which it began before it knew of this: this one is enough. */
+bool lane_set_stays(const struct lane_set *set, struct mono now);
+/* There is a communicator that neither end has closed. */
+bool lane_set_used(const struct lane_set *set, struct mono now);
+/* The half that nobody needed so far. -ENOMEM. */
+MUST_CHECK int lane_set_add_sender(struct lane_set *set, struct mono now);
+MUST_CHECK int lane_set_add_ledger(struct lane_set *set);
+/* The sender learns how many bounce slots the peer has: up to version 3 by that; then by NICS, before a communicator is
+ * confirmed. */
+void lane_set_grant(struct lane_set *set);
+/* The lane is good for both halves. rtt < 0: not measured. What halves_lane_open returns. */
+MUST_CHECK int lane_set_open_lane(struct lane_set *set, struct mono now, uint32_t lane,
+                                  uint32_t epoch, struct span rtt);
 void lane_set_free(struct lane_set *set);
 /* Drains sockets, writes what may go, looks at the watch, carries out what it says. Under the lock. */
 void lane_set_progress(struct lane_set *set, struct mono now, bool all);
@@ -484,7 +510,7 @@ const char *peer_device(const struct lane_set *set, const struct own_nic *nic,
 /* Whether a refusal between these two NICs tells that the peer's process is gone: a lane was up there, or ought to be. Of
  * other pairs nobody knows who refuses: another host, a firewall, our own kernel. */
 bool peer_refuses(const struct lane_set *set, uint32_t own, uint32_t peer);
-/* A receiver without a lane: is the peer's process still there? */
+/* Who accepts, without a lane: is the peer's process still there? */
 void lane_set_knock(struct lane_set *set, struct mono now);
 /* A lane that frames can be written to, another one each time: what is repeated because it may be lost must not
  * take the same dead path again. -1: none. */
@@ -528,6 +554,8 @@ int in_got(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *
            const struct io_stamp *stamp);
 /* STATE, if it is time (all: whatever there is). came: something was read just now. */
 void in_reports(struct lane_set *set, struct mono now, bool all, bool came);
+/* A chunk is about to be written to that lane: what there is to tell goes in front of it, in one call of the kernel's. */
+void in_reports_along(struct lane_set *set, struct mono now, uint32_t lane);
 /* A receive was posted: does its sender wait to hear of it? */
 void in_posted(struct lane_set *set, struct mono now, struct transport_comm *comm, size_t size);
 void in_harvest(struct lane_set *set);
@@ -558,7 +586,7 @@ bool greeting_read(struct transport *t, struct pending *pending);
 /* -- slots.c: what comes before it is posted */
 /* What one more set may have, if others were promised so much. */
 void slots_share(size_t promised, uint8_t *ret_small, uint8_t *ret_large);
-/* A receiving set is born, of that version; and goes. */
+/* The set receives, and its version is known; it goes. */
 void slots_promise(struct lane_set *set);
 void slots_free(struct lane_set *set);
 /* Is there memory for the slot? -EPROTO: the set has no such slot; -ENOMEM. */
@@ -569,15 +597,17 @@ void slots_look(struct lane_set *set, struct mono now);
 
 /* -- comm.c */
 
-struct transport_comm *comm_find(const struct lane_set *set, uint32_t number);
-struct transport_comm *comm_new(struct lane_set *set, uint32_t number);
+/* Each direction has its own numbers. */
+struct transport_comm *comm_find(const struct lane_set *set, bool sending, uint32_t number);
+struct transport_comm *comm_new(struct lane_set *set, bool sending, uint32_t number);
 /* Pays what closed comms owe; frees nothing. Under the lock. */
 void comm_closings(struct lane_set *set, struct mono now);
 void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
                    const struct lane_close *close);
 /* "It isn't here (any more)": to a peer that speaks of what we don't know, lest it wait for ever. flags: LANE_CLOSE_ABORT:
  * whatever it thinks of it; 0: if it still waits for something. */
-void comm_unknown(struct lane_set *set, uint32_t lane, uint32_t number, uint8_t flags);
+void comm_unknown(struct lane_set *set, uint32_t lane, bool sending, uint32_t number,
+                  uint8_t flags);
 /* What closed comms still owe is owed no more: the transport ends. */
 void comm_write_off(struct lane_set *set, struct mono now);
 /* When comm_closings has something to do again. */
@@ -611,6 +641,9 @@ void traffic_init(struct lane_set *set, struct mono now);
 void traffic_on_lane(struct lane_set *set, struct mono now, uint32_t lane,
                      const struct lane_state_lane *seen);
 void traffic_look(struct lane_set *set, struct mono now);
+/* Who accepts: does it ask the peer to move that lane? And who connects: it is asked. */
+bool traffic_asks(const struct lane_set *set, uint32_t lane);
+void traffic_on_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch);
 
 /* -- yield.c: sending sets */
 void yield_init(struct lane_set *set, struct mono now);
@@ -648,12 +681,12 @@ bool ceiling_standbys(const struct transport *t);
 void ceiling_look(struct lane_set *set, struct mono now);
 /* A lane could not be had: 0, or the error that the set has failed with. */
 int ceiling_refused(struct lane_set *set, int rc);
-/* Receiver: may this one come as well? set: NULL if it is to be the first. */
+/* Who accepts: may this one come as well? set: NULL if it is to be the first. */
 bool ceiling_admits(const struct transport *t, struct lane_set *set, const struct lane_hello *hello,
                     uint32_t waiting);
 /* One that was counted as opened is none of a set's. */
 void ceiling_left(struct transport *t);
-/* Sender: the peer has too many connections for this lane; for this one that there is. */
+/* Who connects: the peer has too many connections for this lane; for this one that there is. */
 void ceiling_turned_away(struct lane_set *set, struct mono now, uint32_t lane);
 void ceiling_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch);
 /* Housekeeping's. */

@@ -11,14 +11,10 @@
 
 /* -- life ------------------------------------------------------------------------------------- */
 
-int lane_set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_context,
+int lane_set_new(struct transport *t, bool connects, uint32_t nic, uint64_t peer_context,
                  struct lane_set **ret_set)
 {
-    const struct watch_config watch = {.receiver = !sending, .patience = t->config.patience};
-    const struct ledger_config ledger = {
-        .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
-    const struct sender_config sender = {
-        .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
+    const struct watch_config watch = {.accepts = !connects, .patience = t->config.patience};
     struct lane_set *set = calloc(1, sizeof(*set));
     uint32_t index = 0;
 
@@ -29,11 +25,11 @@ int lane_set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_
         index++;
     }
     set->transport = t;
-    set->sending = sending;
+    set->connects = connects;
     set->nic = nic;
     set->own_context = t->nics[nic].context;
     set->peer_context = peer_context;
-    set->lonely = t->io->now(t->io);
+    set->began = set->lonely = t->io->now(t->io);
     set->unsynced_base = INT64_MIN;
     set->report_by = MONO_NEVER;
     set->parted_at = MONO_NEVER;
@@ -44,14 +40,9 @@ int lane_set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_
     scheduler_init(&set->scheduler, set->lonely);
     traffic_init(set, set->lonely);
     yield_init(set, set->lonely);
-    if (sending) {
-        set->sender = sender_new(&sender);
-    } else {
-        set->ledger = ledger_new(&ledger);
-    }
+    const int r = connects ? lane_set_add_sender(set, set->began) : lane_set_add_ledger(set);
     pthread_mutex_init(&set->lock, NULL);
-    if (index == SETS_MAX || set->watch == NULL || (sending && set->sender == NULL) ||
-        (!sending && set->ledger == NULL)) {
+    if (index == SETS_MAX || set->watch == NULL || r < 0) {
         lane_set_free(set);
         return index == SETS_MAX ? -ENOBUFS : -ENOMEM;
     }
@@ -59,7 +50,7 @@ int lane_set_new(struct transport *t, bool sending, uint32_t nic, uint64_t peer_
     mode_apply(set);
     set->index = index;
     set->generation = ++t->generations;
-    set->number = sending ? set->generation : 0;
+    set->number = connects ? set->generation : 0;
     __atomic_store_n(&t->sets[index], set, __ATOMIC_RELEASE);
     if (index >= t->set_count) {
         __atomic_store_n(&t->set_count, index + 1, __ATOMIC_RELEASE);
@@ -143,13 +134,9 @@ void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset)
     if (stream->conn >= 0) {
         set->transport->io->close(set->transport->io, stream->conn, reset);
     }
-    if (set->sending) {
-        sender_on_lane_down(set->sender, lane, stream->epoch);
-        scheduler_lane_down(&set->scheduler, lane);
-        detector_lane_down(&set->traffic.detector, lane);
-    } else {
-        ledger_lane_down(set->ledger, lane, stream->epoch);
-    }
+    halves_lane_down(set->sender, set->ledger, lane, stream->epoch);
+    scheduler_lane_down(&set->scheduler, lane);
+    detector_lane_down(&set->traffic.detector, lane);
     for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         comm->opened_on &= ~(1u << lane);
     }
@@ -161,7 +148,7 @@ static bool missed(const struct lane_set *set)
 {
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         if (!comm->released && ((comm->state != COMM_CLOSING && !comm->close_heard) ||
-                                (set->sending && !sender_comm_idle(set->sender, comm->number)))) {
+                                (comm->sending && !sender_comm_idle(set->sender, comm->number)))) {
             return true;
         }
     }
@@ -199,7 +186,7 @@ void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane)
     scheduler_one_way(&set->scheduler, peer_here(set->transport, &stream->peer));
     /* Who was connected to has measured nothing. */
     watch_on_hello(set->watch, now, lane, stream->epoch,
-                   set->sending ? mono_sub(now, stream->began) : span_ns(-1));
+                   set->connects ? mono_sub(now, stream->began) : span_ns(-1));
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s, %s: up", lane, stream->epoch,
         lane_set_peer(set, text), io_address_text(&stream->local, own));
 }
@@ -256,7 +243,7 @@ static bool in_use(const struct lane_set *set)
 {
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         if (comm->state != COMM_CLOSING ||
-            (set->sending && !comm->abort && !sender_comm_idle(set->sender, comm->number))) {
+            (comm->sending && !comm->abort && !sender_comm_idle(set->sender, comm->number))) {
             return true;
         }
     }
@@ -293,7 +280,7 @@ static void close_lane(struct lane_set *set, struct mono now, const struct watch
         }
         say(set->transport, wanted ? TRANSPORT_TRACE : TRANSPORT_INFO,
             "lane %u.%u %s %s, NIC %s: down (%s)", action->lane, action->epoch,
-            set->sending ? "to" : "from", lane_set_peer(set, text),
+            set->connects ? "to" : "from", lane_set_peer(set, text),
             set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason));
         if (action->closed && stream_idle(stream)) {
             /* Empty, and told so in order: what the peer reads before the end is that this is no fault. */
@@ -316,14 +303,16 @@ static void doubt(struct lane_set *set, const struct watch_action *action)
         set->streams[action->lane]->doubted_at = set->streams[action->lane]->bytes_out;
     }
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u %s %s: %s", action->lane, action->epoch,
-        set->sending ? "to" : "from", lane_set_peer(set, text),
+        set->connects ? "to" : "from", lane_set_peer(set, text),
         doubted ? "doubted" : "trusted again");
-    if (!set->sending) {
-        if (doubted) {
-            ledger_report_again(set->ledger);
-            set->report_urgent = true;
-        }
-    } else if (!doubted) {
+    if (set->ledger != NULL && doubted) {
+        ledger_report_again(set->ledger);
+        set->report_urgent = true;
+    }
+    if (set->sender == NULL) {
+        return;
+    }
+    if (!doubted) {
         sender_on_trusted(set->sender, action->lane);
     } else if (set->mode != TRANSPORT_OBSERVE) {
         (void)sender_on_suspect(set->sender, action->lane);
@@ -339,7 +328,7 @@ void lane_set_act(struct lane_set *set, struct mono now)
         set->seen_until.ns = INT64_MIN;
         switch (action.kind) {
         case WATCH_CONNECT:
-            if (set->sending && set->error == 0) {
+            if (set->connects && set->error == 0) {
                 out_connect(set, now, &action);
             }
             break;
@@ -390,6 +379,12 @@ void lane_set_act(struct lane_set *set, struct mono now)
 
 /* -- frames of both ends ---------------------------------------------------------------------- */
 
+static bool is_sent_on(const struct lane_set *set, uint32_t comm)
+{
+    return (set->sender != NULL && sender_comm_progress(set->sender, comm, NULL, NULL)) ||
+           comm_find(set, true, comm) != NULL;
+}
+
 static void on_state(struct lane_set *set, struct mono now, uint32_t by,
                      const struct lane_report *report)
 {
@@ -402,13 +397,20 @@ static void on_state(struct lane_set *set, struct mono now, uint32_t by,
         const struct lane_state_lane *lane = &report->lanes[k];
         if (newer) { /* an older one that came by a slower lane: only what is cumulative counts */
             watch_on_peer(set->watch, now, lane->lane, lane->epoch, lane->state, lane->reason);
-            if (set->sending && lane->state == LANE_DRAINING) {
+            if (set->connects && lane->state == LANE_DRAINING) {
                 ceiling_asked(set, now, lane->lane, lane->epoch);
+            } else if (set->connects && lane->state == LANE_SUSPECT &&
+                       lane->reason == LANE_REASON_REPATH) {
+                traffic_on_asked(set, now, lane->lane, lane->epoch);
             }
         }
     }
-    if (set->sending) { /* the sender has more to learn from it */
+    if (set->sender != NULL) { /* it has more to learn from it */
         out_on_state(set, now, by, report);
+    }
+    if (report->comm != LANE_COMM_NONE && report->posted > report->placed &&
+        (set->connects || lane_set_both(set)) && !is_sent_on(set, report->comm)) {
+        comm_unknown(set, by, true, report->comm, 0); /* given up here: nothing more will come */
     }
 }
 
@@ -516,11 +518,14 @@ static void write_lane(struct lane_set *set, uint32_t lane, struct mono now)
 /* Anything that the peer must still hear from us, or we from it. */
 bool lane_set_owes(const struct lane_set *set)
 {
-    if (set->sending) {
-        return set->opening > 0 || set->parting_comms > 0 || sender_busy_count(set->sender) > 0;
+    if (set->opening > 0 || set->parting_comms > 0 ||
+        (set->sender != NULL && sender_busy_count(set->sender) > 0)) {
+        return true;
     }
-    for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
-        if (comm->state != COMM_OPEN || !ledger_comm_idle(set->ledger, comm->number)) {
+    for (const struct transport_comm *comm = set->ledger != NULL ? set->comms : NULL; comm != NULL;
+         comm = comm->next) {
+        if (!comm->sending &&
+            (comm->state != COMM_OPEN || !ledger_comm_idle(set->ledger, comm->number))) {
             return true;
         }
     }
@@ -593,26 +598,32 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
     if (look) {
         set->next_look = mono_add(now, span_ns(LOOK_NS));
         mode_apply(set);
-        if (set->sending && set->mode != TRANSPORT_OBSERVE) {
+        if (set->connects && set->mode != TRANSPORT_OBSERVE) {
+            ceiling_look(set, now);
+            standby_look(set, now);
+        }
+        if (set->sender != NULL && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
             traffic_look(set, now);
         }
-        if (!set->sending) {
+        if (set->ledger != NULL) {
             credit_look(set, now);
             slots_look(set, now);
         }
         lane_set_knock(set, now);
         watch_on_owing(set->watch, now, lane_set_owes(set));
-        watch_on_their_way(set->watch, set->sending && sender_on_their_way(set->sender));
+        watch_on_their_way(set->watch, set->sender != NULL && sender_on_their_way(set->sender));
+        watch_on_kept(set->watch, set->connects && set->receiving_comms > 0);
         mesh_hint(set, now);
         watch_look(set->watch, now);
     }
     lane_set_act(set, now);
     if (set->error == 0) {
-        if (set->sending) {
+        if (set->sender != NULL) {
             out_openings(set, now);
             out_pump(set, now);
-        } else {
+        }
+        if (set->ledger != NULL) {
             in_reports(set, now, all, set->reads != before);
         }
     }
@@ -631,8 +642,9 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
  * but the message may wait for a bounce slot, and the sender for the report. */
 void lane_set_note_unattended(struct lane_set *set)
 {
-    const bool unattended = set->awaited == 0 && set->error == 0 && !set->leaving &&
-                            (set->sending ? sender_waiting(set->sender) : set->report_soon);
+    const bool unattended =
+        set->awaited == 0 && set->error == 0 && !set->leaving &&
+        ((set->sender != NULL && sender_waiting(set->sender)) || set->report_soon);
 
     if (unattended != set->unattended) {
         __atomic_store_n(&set->unattended, unattended, __ATOMIC_RELAXED);

@@ -115,6 +115,7 @@ static void hello_encode(const struct lane_set *set, uint32_t lane,
                                .lowest = LANE_VERSION_LOWEST,
                                .lane = (uint16_t)lane,
                                .standby = set->lane_nics[lane].standby,
+                               .joined = stream->joined,
                                .lanes = (uint16_t)(t->config.lanes + t->config.standbys),
                                .epoch = stream->epoch,
                                .own_context = set->own_context,
@@ -138,6 +139,7 @@ static void greet(struct lane_set *set, uint32_t lane)
     uint8_t bytes[LANE_HELLO_SIZE];
 
     io->random(io, stream->nonce, sizeof(stream->nonce));
+    stream->joined = set->ledger != NULL;
     hello_encode(set, lane, bytes);
     (void)stream_control(stream, bytes, sizeof(bytes));
 }
@@ -174,17 +176,6 @@ void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
 
 /* -- what the receiver says ------------------------------------------------------------------- */
 
-/* What the peer's version has of bounce slots; from version 4 on NICS tells, before it can confirm a communicator. */
-static void begin_version(struct lane_set *set, uint8_t version)
-{
-    set->version = version;
-    if (version >= 4) {
-        sender_slots_granted(set->sender, 0, 0);
-    } else if (version == 3) {
-        sender_slots_granted(set->sender, LANE_SMALL_SLOTS, LANE_LARGE_SLOTS);
-    }
-}
-
 static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                        size_t size)
 {
@@ -198,11 +189,13 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
         (set->version != 0 && set->version != answer.newest)) {
         return -EPROTO;
     }
-    if (sender_lane_open(set->sender, lane, stream->epoch) < 0) {
+    if (lane_set_open_lane(set, now, lane, stream->epoch, mono_sub(now, stream->began)) < 0) {
         return -EPROTO;
     }
     if (set->version == 0) {
-        begin_version(set, answer.newest);
+        set->joined = now;
+        set->version = answer.newest;
+        lane_set_grant(set);
     }
     set->refusals = 0;
     set->lane_nics[lane].tries = 0;
@@ -213,9 +206,6 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
         memcpy(set->peer_device, answer.nic, sizeof(set->peer_device));
     }
     set->pid = answer.pid;
-    scheduler_lane_open(&set->scheduler, now, lane, mono_sub(now, stream->began));
-    detector_lane_open(&set->traffic.detector, now, lane);
-    detector_on_rtt(&set->traffic.detector, mono_sub(now, stream->began));
     if (set->version >= 4) {
         prove(set, lane, &answer);
     }
@@ -247,7 +237,7 @@ static int on_hello_no(struct lane_set *set, struct mono now, uint32_t lane, con
         ceiling_turned_away(set, now, lane);
     }
     if (refusal.reason == LANE_NO_LANE || refusal.reason == LANE_NO_FULL ||
-        !refused_for_good(set, now)) {
+        refusal.reason == LANE_NO_YOURS || !refused_for_good(set, now)) {
         return -ECONNREFUSED; /* this lane, this time */
     }
     switch (refusal.reason) {
@@ -328,11 +318,6 @@ void out_on_state(struct lane_set *set, struct mono now, uint32_t lane,
         lane_set_fail(set, -ENOTRECOVERABLE, "%s claims to have placed what was never sent",
                       lane_set_peer(set, text));
     }
-    if (report->comm != LANE_COMM_NONE && report->posted > report->placed &&
-        !sender_comm_progress(set->sender, report->comm, NULL, NULL) &&
-        comm_find(set, report->comm) == NULL) {
-        comm_unknown(set, lane, report->comm, 0); /* given up here: nothing more will come */
-    }
     out_harvest(set);
 }
 
@@ -346,7 +331,7 @@ int out_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_
                : frame[0] == LANE_HELLO_NO ? on_hello_no(set, now, lane, frame, size)
                                            : -EPROTO;
     }
-    if (frame[0] == LANE_POST) {
+    if (frame[0] == LANE_POST && set->sender != NULL) {
         struct lane_post post;
         return lane_post_decode(frame, size, &post) == LANE_ERROR_NONE &&
                        sender_on_post(set->sender, &post) == 0
@@ -417,6 +402,9 @@ void out_openings(struct lane_set *set, struct mono now)
 {
     for (struct transport_comm *comm = set->opening > 0 ? set->comms : NULL; comm != NULL;
          comm = comm->next) {
+        if (!comm->sending) {
+            continue;
+        }
         if (comm->state == COMM_OPENING && sender_comm_confirmed(set->sender, comm->number)) {
             comm->state = COMM_OPEN;
             set->opening--;
@@ -425,7 +413,7 @@ void out_openings(struct lane_set *set, struct mono now)
         }
     }
     for (uint32_t i = 0; i < sender_busy_count(set->sender); i++) {
-        struct transport_comm *comm = comm_find(set, sender_busy_comm(set->sender, i));
+        struct transport_comm *comm = comm_find(set, true, sender_busy_comm(set->sender, i));
         if (comm != NULL && comm->state != COMM_OPENING && wants_open(set, now, comm)) {
             send_open(set, now, comm);
         }
@@ -485,6 +473,9 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     if (set->transport->config.checksum > (set->scheduler.one_way ? 1 : 0) && chunk->length > 0) {
         header->flags |= LANE_CHUNK_PAYLOAD_CRC;
         header->payload_crc = crc32c(0, chunk->source, chunk->length);
+    }
+    if (set->ledger != NULL) {
+        in_reports_along(set, now, lane);
     }
     lane_chunk_encode(stream->head, header, set->version);
     stream->head_left = LANE_CHUNK_SIZE;
@@ -641,8 +632,6 @@ static bool slow_alone(const struct lane_set *set, struct mono now, uint32_t lan
 
 void out_look(struct lane_set *set, struct mono now)
 {
-    ceiling_look(set, now);
-    standby_look(set, now);
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         struct sender_lane_info info;
         if (set->streams[lane] == NULL || !set->streams[lane]->shaken) {

@@ -76,12 +76,14 @@ static uint32_t whole(double ns)
     return ns < 0 ? 0 : ns < UINT32_MAX - 1 ? (uint32_t)ns : UINT32_MAX - 1;
 }
 
+/* Of the direction that ret->sending names. */
 static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                      const struct watch_lane *state, struct job_page_lane *ret)
 {
     const struct transport *t = set->transport;
     const struct stream *stream = set->streams[i];
     const struct lane_delay *delay = &set->delays[i];
+    const bool sending = ret->sending != 0;
     const uint8_t own = stream != NULL ? stream->own_nic : set->lane_nics[i].own;
     const int64_t floor = least_get(&delay->floor_ns);
     const int64_t since_ms = mono_sub(now, state->since).ns / NS_PER_MS;
@@ -91,7 +93,7 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
     *ret = (struct job_page_lane){
         .set = set->index,
         .lane = (uint16_t)i,
-        .sending = set->sending,
+        .sending = sending,
         .state = (uint8_t)(cut ? LANE_DOWN : state->state),
         .reason = cut                                 ? LANE_REASON_CARRIER
                   : state->reason != LANE_REASON_NONE ? (uint8_t)state->reason
@@ -100,9 +102,9 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
         .epoch = state->epoch,
         .peer_pid = set->pid,
         .failovers = state->failovers,
-        .chunks = set->sending ? set->sent[i].chunks : delay->chunks,
-        .bytes = set->sending ? set->sent[i].bytes : delay->bytes,
-        .resent = set->sending ? set->sent[i].resent : delay->resent,
+        .chunks = sending ? set->sent[i].chunks : delay->chunks,
+        .bytes = sending ? set->sent[i].bytes : delay->bytes,
+        .resent = sending ? set->sent[i].resent : delay->resent,
         .owd_ns = delay->chunks > 0 ? delay->owd_ns : JOB_PAGE_NS_NONE,
         .owd_ns_floor = delay->chunks > 0 ? whole((double)floor) : JOB_PAGE_NS_NONE,
         .owd_ns_mean = delay->chunks > 0 ? whole(delay->owd_mean_ns) : JOB_PAGE_NS_NONE,
@@ -120,7 +122,7 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                     : since_ms < UINT32_MAX ? (uint32_t)since_ms
                                             : UINT32_MAX,
     };
-    if (set->sending) {
+    if (sending) {
         ret->rate_bps = (uint64_t)scheduler_rate_bps(&set->scheduler, i);
     }
     memcpy(ret->own_nic, t->nics[own].config.name, sizeof(ret->own_nic));
@@ -134,12 +136,29 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
     }
 }
 
-/* All lanes of one set, from entry *count on. */
+/* All lanes of one set in one direction, from entry *count on. */
+static void write_lanes(struct lane_set *set, struct mono now, bool sending, uint32_t *count,
+                        struct job_page_header *header)
+{
+    for (uint32_t i = 0; i < LANE_MAX && *count < JOB_PAGE_LANES_MAX; i++) {
+        struct job_page_lane lane = {.sending = sending};
+        struct watch_lane state;
+        watch_lane_get(set->watch, now, i, &state);
+        if (!state.used) {
+            continue;
+        }
+        describe(set, now, i, &state, &lane);
+        lane.generation = set->generation;
+        *(sending ? &header->bytes_out : &header->bytes_in) += lane.bytes;
+        header->resent += lane.resent;
+        header->failovers += sending || set->sender == NULL ? lane.failovers : 0;
+        job_page_write_lane(set->transport->page, (*count)++, &lane);
+    }
+}
+
 static void write_set(struct lane_set *set, struct mono now, uint32_t *count,
                       struct job_page_header *header)
 {
-    struct job_page_memory *page = set->transport->page;
-
     pthread_mutex_lock(&set->lock);
     header->sets++;
     header->comms += set->comm_count;
@@ -147,19 +166,11 @@ static void write_set(struct lane_set *set, struct mono now, uint32_t *count,
     header->repaths += set->traffic.moves;
     header->stalled_ns +=
         set->parted_ns + (set->parted_at.ns == INT64_MAX ? 0 : mono_sub(now, set->parted_at).ns);
-    for (uint32_t i = 0; i < LANE_MAX && *count < JOB_PAGE_LANES_MAX; i++) {
-        struct watch_lane state;
-        struct job_page_lane lane;
-        watch_lane_get(set->watch, now, i, &state);
-        if (!state.used) {
-            continue;
-        }
-        describe(set, now, i, &state, &lane);
-        lane.generation = set->generation;
-        *(set->sending ? &header->bytes_out : &header->bytes_in) += lane.bytes;
-        header->resent += lane.resent;
-        header->failovers += lane.failovers;
-        job_page_write_lane(page, (*count)++, &lane);
+    if (set->sender != NULL) {
+        write_lanes(set, now, true, count, header);
+    }
+    if (set->ledger != NULL) {
+        write_lanes(set, now, false, count, header);
     }
     pthread_mutex_unlock(&set->lock);
 }

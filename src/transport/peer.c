@@ -59,8 +59,10 @@ int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame
     if (lane_nics_decode(frame, size, &nics) != LANE_ERROR_NONE) {
         return -EPROTO;
     }
-    if (set->sending && set->version >= 4) {
-        sender_slots_granted(set->sender, nics.small_slots, nics.large_slots);
+    set->peer_small_slots = nics.small_slots;
+    set->peer_large_slots = nics.large_slots;
+    if (set->sender != NULL) {
+        lane_set_grant(set);
     }
     for (uint8_t i = 0; i < nics.count; i++) {
         struct peer_nic peer = {.address.port = nics.port};
@@ -75,7 +77,7 @@ int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame
         }
         if (k == set->peer_count) {
             set->peer_count++;
-        } else if (set->sending) {
+        } else if (set->connects) {
             peer.address.port = set->peers[k].address.port; /* the handle's word counts */
         }
         set->peers[k] = peer;
@@ -83,7 +85,7 @@ int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame
             watch_on_carrier(set->watch, now, false, k, (nics.down >> i & 1) == 0, 0);
         }
     }
-    if (set->sending && !set->standbys_late) { /* else ceiling_look says when */
+    if (set->connects && !set->standbys_late) { /* else ceiling_look says when */
         standby_start(set, now);
     }
     return 0;
@@ -148,7 +150,7 @@ bool peer_refuses(const struct lane_set *set, uint32_t own, uint32_t peer)
     if (peer_here(t, &set->peers[peer].address) && !peer_here(t, &set->peers[0].address)) {
         return false; /* another host has an address that we have, too: our own kernel refused */
     }
-    return (set->carried[own] >> peer & 1) != 0 || (set->sending && own == set->nic && peer == 0);
+    return (set->carried[own] >> peer & 1) != 0 || (set->connects && own == set->nic && peer == 0);
 }
 
 /* The next pair of NICs whose refusal would tell something; false: there is none. */
@@ -197,7 +199,7 @@ void lane_set_knock(struct lane_set *set, struct mono now)
     struct io *io = set->transport->io;
     struct io_address local;
 
-    if (set->sending || set->peer_count == 0 || watch_connected(set->watch) != 0 ||
+    if (set->connects || set->peer_count == 0 || watch_connected(set->watch) != 0 ||
         set->comm_count == 0 || set->error != 0 || set->leaving) {
         end_knock(set);
         return;

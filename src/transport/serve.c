@@ -265,6 +265,7 @@ static void free_comms(struct lane_set *set, struct mono now)
             *at = comm->next;
             comm_free(comm);
             set->comm_count--;
+            set->receiving_comms -= !comm->sending;
             set->parting_comms--;
             set->lonely = now;
         } else {
@@ -290,7 +291,7 @@ static bool is_over(const struct lane_set *set, struct mono now)
                         __atomic_load_n(&set->transport->leaving, __ATOMIC_RELAXED) != 0;
 
     return set->comm_count == 0 &&
-           (set->leaving || set->error != 0 || (lonely && (set->sending || !has_streams(set))));
+           (set->leaving || set->error != 0 || (lonely && (set->connects || !has_streams(set))));
 }
 
 /* Serves one set; false: it is gone. */
@@ -314,8 +315,12 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     lane_set_progress(set, now, true);
     arm(set);
     set->deadline = earlier(watch_deadline(set->watch), comm_deadline(set));
-    set->deadline = earlier(set->deadline,
-                            set->sending ? yield_deadline(set, now) : ledger_deadline(set->ledger));
+    if (set->sender != NULL) {
+        set->deadline = earlier(set->deadline, yield_deadline(set, now));
+    }
+    if (set->ledger != NULL) {
+        set->deadline = earlier(set->deadline, ledger_deadline(set->ledger));
+    }
     if (set->comm_count == 0) {
         set->deadline = earlier(set->deadline, mono_add(set->lonely, span_ns(SET_LINGER_NS + 1)));
     }

@@ -33,20 +33,19 @@ void slots_share(size_t promised, uint8_t *ret_small, uint8_t *ret_large)
     }
 }
 
-/* Under the registry's lock: promises are made one after the other. */
 void slots_promise(struct lane_set *set)
 {
-    struct transport *t = set->transport;
+    size_t *all = &set->transport->slot_bytes, before = __atomic_load_n(all, __ATOMIC_RELAXED);
 
-    if (set->version >= 4) {
-        slots_share(__atomic_load_n(&t->slot_bytes, __ATOMIC_RELAXED), &set->small_slots,
-                    &set->large_slots);
-    } else {
+    do { /* promises of several threads are made one after the other */
         set->small_slots = LANE_SMALL_SLOTS;
         set->large_slots = LANE_LARGE_SLOTS;
-    }
-    __atomic_fetch_add(&t->slot_bytes, bytes_of(set->small_slots, set->large_slots),
-                       __ATOMIC_RELAXED);
+        if (set->version >= 4) {
+            slots_share(before, &set->small_slots, &set->large_slots);
+        }
+    } while (!__atomic_compare_exchange_n(all, &before,
+                                          before + bytes_of(set->small_slots, set->large_slots),
+                                          false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 void slots_free(struct lane_set *set)

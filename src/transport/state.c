@@ -12,6 +12,10 @@ static void add_state(struct lane_set *set, const struct watch_lane *lane,
 
     ret_lane->state = parting ? LANE_DRAINING : lane->used ? lane->state : LANE_CLOSED;
     ret_lane->reason = parting ? LANE_REASON_REPATH : lane->used ? lane->reason : LANE_REASON_NONE;
+    if (ret_lane->state == LANE_ACTIVE && traffic_asks(set, ret_lane->lane)) {
+        ret_lane->state = LANE_SUSPECT;
+        ret_lane->reason = LANE_REASON_REPATH;
+    }
     delay_report(set, ret_lane->lane, ret_lane);
 }
 
@@ -33,11 +37,7 @@ static void add_lanes(struct lane_set *set, struct mono now, struct lane_report 
                                                         .epoch = lane.epoch,
                                                         .owd_min_ns = LANE_OWD_UNKNOWN,
                                                         .owd_ns = LANE_OWD_UNKNOWN};
-            if (!set->sending) {
-                uint32_t epoch;
-                const uint64_t taken = ledger_lane_taken(set->ledger, i, &epoch);
-                report->lanes[k].taken = epoch == lane.epoch ? taken : 0;
-            }
+            report->lanes[k].taken = halves_taken(set->ledger, i, lane.epoch);
             report->lane_count++;
         }
         add_state(set, &lane, &report->lanes[k]);
@@ -91,7 +91,7 @@ uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report 
             flush_lane(set, now, i);
             (void)stream_control(stream, bytes, size); /* full: it may be lost */
         }
-        if (!set->sending) {
+        if (set->ledger != NULL) {
             watch_on_told(set->watch, i);
         }
         said |= 1u << i;

@@ -177,8 +177,9 @@ static int handle_frame(struct lane_set *set, struct mono now, uint32_t lane, co
     if (rc != -ENOENT) {
         return rc;
     }
-    return set->sending ? out_frame(set, now, lane, frame, size)
-                        : in_frame(set, now, lane, frame, size);
+    return set->streams[lane]->shaken && halves_of_frame(frame[0]) == HALF_LEDGER
+               ? in_frame(set, now, lane, frame, size)
+               : out_frame(set, now, lane, frame, size);
 }
 
 /* Payload that was read along with a header: to its place. */
@@ -237,12 +238,20 @@ static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, co
     return rc;
 }
 
+/* A header; and what the peer tells of what we sent goes in front of it. */
+static size_t ahead_small(const struct lane_set *set)
+{
+    return LANE_CHUNK_SIZE +
+           (set->sender != NULL ? LANE_STATE_HEAD_SIZE + LANE_STATE_LANE_SIZE : 0);
+}
+
 /* How much is read before it is known where it goes: what is a chunk's payload must be copied once more. After a large
  * chunk another one is likely, and the same number of calls brings it to its place. */
 static size_t ahead(const struct lane_set *set, const struct stream *stream)
 {
-    return !set->sending && set->large > 0 && stream->chunk.length > LARGE_CHUNK ? LANE_CHUNK_SIZE
-                                                                                 : SCRATCH_SIZE;
+    return set->ledger != NULL && set->large > 0 && stream->chunk.length > LARGE_CHUNK
+               ? ahead_small(set)
+               : SCRATCH_SIZE;
 }
 
 /* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
@@ -270,7 +279,7 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
         } else {
             parts[count++] = (struct iovec){to, left};
             parts[count++] = (struct iovec){
-                scratch, stream->chunk.length > LARGE_CHUNK ? LANE_CHUNK_SIZE : SCRATCH_SIZE};
+                scratch, stream->chunk.length > LARGE_CHUNK ? ahead_small(set) : SCRATCH_SIZE};
         }
     } else {
         memcpy(scratch, stream->part, carried);
@@ -279,7 +288,8 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     for (int i = 0; i < count; i++) {
         room += parts[i].iov_len;
     }
-    const ssize_t n = io->receive(io, stream->conn, parts, count, set->sending ? NULL : &stamp);
+    const ssize_t n =
+        io->receive(io, stream->conn, parts, count, set->ledger == NULL ? NULL : &stamp);
     if (n <= 0) {
         return n == 0 ? -EPIPE : n == -EAGAIN ? 0 : n;
     }

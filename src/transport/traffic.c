@@ -1,10 +1,12 @@
-/* traffic.c: a sending set's lanes leave contended paths: what core/traffic says is carried out here.
+/* traffic.c: lanes leave contended paths: what core/traffic says is carried out here.
  *
  *   delays in STATE ─► detector ─► repath: this lane ─► a new lane beside it, from another port ─► the old one drains
  *
  * A lane's path is its port's luck, so a new connection is a new draw. Make before break: the old lane takes
  * chunks until the new one carries, then it empties and closes; nothing is sent twice. Where all lanes wait alike the new one
- * is only tried: of the two the better one stays. One at a time per set. */
+ * is only tried: of the two the better one stays. One at a time per set.
+ *
+ * Only the end that connects can make a lane. The other one asks for it in STATE: suspect, because of its path. */
 #include "transport/internal.h"
 
 #define FEED_NS    NS_PER_MS /* a sample per lane and millisecond will do: judging is not free */
@@ -38,6 +40,7 @@ void traffic_on_lane(struct lane_set *set, struct mono now, uint32_t lane,
 static void move_over(struct lane_set *set, struct mono now, int64_t excess_ns)
 {
     repath_on_moved(&set->traffic.repath, now, excess_ns);
+    set->traffic.asked = false;
     set->traffic.from = set->traffic.to = -1;
 }
 
@@ -59,7 +62,7 @@ static int free_lane(const struct lane_set *set, struct mono now)
 
 static bool alike(const struct lane_set *set)
 {
-    return set->traffic.repath.why == REPATH_ALIKE;
+    return !set->traffic.asked && set->traffic.repath.why == REPATH_ALIKE;
 }
 
 static void begin_move(struct lane_set *set, struct mono now, uint32_t from,
@@ -181,6 +184,54 @@ static uint32_t movable(const struct lane_set *set, struct mono now)
     return lanes;
 }
 
+/* Who accepts: it is the peer that moves the lane; or doesn't, for it has reasons of its own. */
+static void ask_move(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    struct lane_report report = {.comm = LANE_COMM_NONE};
+    char text[PEER_TEXT];
+
+    set->traffic.from = (int)lane;
+    set->traffic.from_epoch = set->streams[lane] != NULL ? set->streams[lane]->epoch : 0;
+    set->traffic.asked = true;
+    set->traffic.drained = false;
+    set->traffic.began = now;
+    say(set->transport, TRANSPORT_TRACE, "lane %u to %s is contended: it is asked to move it", lane,
+        lane_set_peer(set, text));
+    lane_set_tell(set, &report, -1);
+}
+
+bool traffic_asks(const struct lane_set *set, uint32_t lane)
+{
+    return !set->connects && set->traffic.asked && set->traffic.from == (int)lane &&
+           set->streams[lane] != NULL && set->streams[lane]->epoch == set->traffic.from_epoch;
+}
+
+static void await_move(struct lane_set *set, struct mono now,
+                       const struct detector_finding *finding)
+{
+    struct traffic *traffic = &set->traffic;
+    const int64_t waited = mono_sub(now, traffic->began).ns;
+
+    if (!traffic->drained && !traffic_asks(set, (uint32_t)traffic->from)) {
+        traffic->drained = true;
+        traffic->began = now;
+    } else if (traffic->drained ? waited > SETTLE_NS : waited > GIVE_UP_NS) {
+        move_over(set, now, traffic->drained ? finding->excess_ns : -1);
+    }
+}
+
+void traffic_on_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch)
+{
+    const struct stream *stream = set->streams[lane];
+
+    if (set->mode == TRANSPORT_FULL && set->traffic.to < 0 && set->traffic.from < 0 &&
+        stream != NULL && stream->epoch == epoch && !stream->parting &&
+        (movable(set, now) >> lane & 1) != 0 && ceiling_standbys(set->transport)) {
+        set->traffic.asked = true;
+        begin_move(set, now, lane, &(struct detector_finding){.verdict = DETECTOR_CONTENTION});
+    }
+}
+
 void traffic_look(struct lane_set *set, struct mono now)
 {
     struct traffic *traffic = &set->traffic;
@@ -197,11 +248,19 @@ void traffic_look(struct lane_set *set, struct mono now)
         go_on(set, now, &finding);
         return;
     }
-    /* To a process of this machine there is one path only; and with too many connections no further one. */
-    finding.risen = finding.risen && !set->scheduler.one_way && ceiling_standbys(set->transport);
+    if (!set->connects && traffic->from >= 0) {
+        await_move(set, now, &finding);
+        return;
+    }
+    /* To a process of this machine there is one path only; and with too many connections no further one. Which of two is better
+     * only the end that makes them can tell. */
+    finding.risen = finding.risen && !set->scheduler.one_way && ceiling_standbys(set->transport) &&
+                    set->connects;
     if (set->mode == TRANSPORT_FULL) {
         const int lane = repath_decide(&traffic->repath, now, &finding, movable(set, now));
-        if (lane >= 0) {
+        if (lane >= 0 && !set->connects) {
+            ask_move(set, now, (uint32_t)lane);
+        } else if (lane >= 0) {
             begin_move(set, now, (uint32_t)lane, &finding);
         }
     }

@@ -383,28 +383,49 @@ static int read_handle(const uint8_t bytes[static TRANSPORT_HANDLE_SIZE], struct
     }
 }
 
+/* May another communicator to the holder of that key begin on it? One that the peer connects must be in use, or the peer
+ * may just be about to leave it, and have a lane; and not be made anew, for what we send is numbered from the first
+ * communicator on. Locked. */
+static bool fits(const struct lane_set *set, struct mono now, const struct handle *handle)
+{
+    if (set->error != 0 || set->leaving) {
+        return false;
+    }
+    return set->connects ? memcmp(set->key, handle->key, LANE_KEY_SIZE) == 0
+                         : lane_set_both(set) && !set->remade && watch_connected(set->watch) != 0 &&
+                               lane_set_used(set, now);
+}
+
+/* A set between that NIC and that context, NULL: none. accepted: of those that the peer connects only. Registry locked. */
+static struct lane_set *present_set(struct transport *t, uint32_t nic, const struct handle *handle,
+                                    bool accepted)
+{
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct lane_set *set = t->sets[i];
+        if (set == NULL || set->nic != nic || set->peer_context != handle->context ||
+            (accepted && set->connects)) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        const bool found = fits(set, t->io->now(t->io), handle);
+        pthread_mutex_unlock(&set->lock);
+        if (found) {
+            return set;
+        }
+    }
+    return NULL;
+}
+
 /* The set to that context, with its lanes on the way. Registry locked. */
 static int find_set(struct transport *t, uint32_t nic, const struct handle *handle,
                     const struct io_address *address, struct lane_set **ret_set)
 {
-    struct lane_set *set;
+    struct lane_set *set = present_set(t, nic, handle, false);
     int rc;
 
-    for (uint32_t i = 0; i < t->set_count; i++) {
-        bool fits;
-        set = t->sets[i];
-        if (set == NULL || !set->sending || set->nic != nic ||
-            set->peer_context != handle->context) {
-            continue;
-        }
-        pthread_mutex_lock(&set->lock);
-        fits =
-            set->error == 0 && !set->leaving && memcmp(set->key, handle->key, LANE_KEY_SIZE) == 0;
-        pthread_mutex_unlock(&set->lock);
-        if (fits) {
-            *ret_set = set;
-            return 0;
-        }
+    if (set != NULL) {
+        *ret_set = set;
+        return 0;
     }
     rc = lane_set_new(t, true, nic, handle->context, &set);
     if (rc < 0) {
@@ -438,15 +459,18 @@ static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
     if (rc == 0) {
         const struct mono now = t->io->now(t->io);
         pthread_mutex_lock(&set->lock);
-        number = sender_comm_open(set->sender, handle.group_max);
-        comm = number >= 0 ? comm_new(set, (uint32_t)number) : NULL;
+        rc = lane_set_add_sender(set, now);
+        number = rc == 0 ? sender_comm_open(set->sender, handle.group_max) : rc;
+        comm = number >= 0 ? comm_new(set, true, (uint32_t)number) : NULL;
         rc = number < 0 ? (int)number : comm == NULL ? -ENOMEM : 0;
         if (comm != NULL) {
             comm->cookie = handle.cookie;
             comm->id = ++t->comm_ids;
             comm->next_ready = t->connecting;
             t->connecting = comm;
-            out_start_lanes(set, now);
+            if (set->connects) {
+                out_start_lanes(set, now);
+            }
         }
         pthread_mutex_unlock(&set->lock);
         lane_set_touch(set);
@@ -475,6 +499,43 @@ static struct transport_comm *connecting(struct transport *t, uint64_t id, bool 
     return comm;
 }
 
+/* Whether another set would be better for a communicator that nobody has answered for: the peer left this one, or lost it before
+ * it heard of us; or both ends began one at once, and the peer's is there. */
+static bool begins_anew(struct transport *t, uint32_t nic, const uint8_t *bytes,
+                        const struct transport_comm *comm)
+{
+    struct lane_set *set = comm->set;
+    struct io_address address;
+    struct handle handle;
+
+    pthread_mutex_lock(&set->lock);
+    const bool opening = comm->state == COMM_OPENING && comm->error == 0 && set->error == 0;
+    const bool left =
+        !set->connects &&
+        (set->leaving || (comm->opened_at.ns == 0 && watch_connected(set->watch) == 0));
+    const bool alone = set->connects && set->version == 0;
+    pthread_mutex_unlock(&set->lock);
+    if (!opening || !alone || read_handle(bytes, &handle, &address) < 0) {
+        return opening && left;
+    }
+    pthread_mutex_lock(&t->lock);
+    const bool there = present_set(t, nic, &handle, true) != NULL;
+    pthread_mutex_unlock(&t->lock);
+    return there;
+}
+
+/* Nothing was sent on it, and nobody knows of it. */
+static void forsake(struct transport *t, struct transport_comm *comm)
+{
+    struct lane_set *set = comm->set;
+
+    (void)connecting(t, comm->id, true);
+    pthread_mutex_lock(&set->lock);
+    set->leaving = set->leaving || (set->connects && set->version == 0);
+    pthread_mutex_unlock(&set->lock);
+    transport_close(comm);
+}
+
 int transport_connect(struct transport *t, uint32_t nic,
                       const uint8_t handle[static TRANSPORT_HANDLE_SIZE], uint64_t *state,
                       struct transport_comm **ret_comm)
@@ -493,6 +554,10 @@ int transport_connect(struct transport *t, uint32_t nic,
         return -EINVAL;
     }
     comm = *state != 0 ? connecting(t, *state, false) : NULL;
+    if (comm != NULL && begins_anew(t, nic, handle, comm)) {
+        forsake(t, comm);
+        comm = NULL;
+    }
     if (comm == NULL) {
         rc = begin(t, nic, handle, &comm);
         if (rc < 0) {

@@ -418,7 +418,7 @@ enum lane_error lane_ping_decode(const uint8_t *bytes, size_t size, struct lane_
     return LANE_ERROR_NONE;
 }
 
-#define CLOSE_FLAGS_KNOWN (LANE_CLOSE_ABORT | LANE_CLOSE_ECHO)
+#define CLOSE_FLAGS_KNOWN (LANE_CLOSE_ABORT | LANE_CLOSE_ECHO | LANE_CLOSE_SENDER)
 
 void lane_close_encode(uint8_t bytes[static LANE_CLOSE_SIZE], const struct lane_close *close)
 {

@@ -5,7 +5,7 @@
  * type first, and after a CHUNK its payload. Control frames are *state, not events*: cumulative,
  * idempotent, may be lost or come twice or on another lane than expected.
  *
- *   sender ── HELLO ─────────────────► receiver     the sender of messages always connects
+ *   sender ── HELLO ─────────────────► receiver     the sender of the first communicator connects
  *          ◄── HELLO_OK | HELLO_NO ──
  *          ── PROOF ─────────────────►              version 4; what follows goes along with it
  *          ── OPEN(comm) ────────────►              one per communicator, over any lane of the set
@@ -13,6 +13,9 @@
  *          ◄── STATE ────────────────               what was taken, placed, posted; lanes' states
  *          ◄── POST ─────────────────               where and with which tag a message goes: groups, RC
  *          ◄─► PING, PONG, CLOSE ────►
+ *
+ * From version 4 on frames go both ways: either end opens communicators and sends on them, each numbers
+ * its own (core/failover/halves.h).
  *
  * CHUNK, 64 bytes + payload            STATE, 48 bytes + 32 per lane
  *   0 u8  type                           0 u8  type
@@ -91,6 +94,7 @@
 
 #define LANE_VERSION        4 /* newest that we speak */
 #define LANE_VERSION_LOWEST 1 /* oldest that we speak */
+#define LANE_BOTH_VERSION   4 /* from here on both ends of a set may send */
 #define LANE_LARGE_SLOTS    4 /* the last of a set's bounce slots hold, from version 3 on, */
 #define LANE_LARGE_SIZE_MAX (1u << 16) /* so much, for messages of one chunk */
 #define LANE_SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS) /* the others, 0 and up */
@@ -177,6 +181,7 @@ enum lane_reason {
 struct lane_hello {
     bool answer; /* HELLO_OK */
     bool queue_pair, standby;
+    bool joined;    /* version 4: it has received over the set: who does not know that forgot it */
     uint8_t newest; /* HELLO_OK: the version agreed */
     uint8_t lowest;
     uint16_t lane;  /* < LANE_MAX */
@@ -200,6 +205,7 @@ enum lane_no {
     LANE_NO_LANE,    /* (lane, epoch) was there already, or too many lanes */
     LANE_NO_MODE,    /* this end's plugin is off */
     LANE_NO_FULL,    /* no descriptors or memory: try again */
+    LANE_NO_YOURS,   /* version 4: both ends began a set at once, and that of who refuses stays */
     LANE_NO_COUNT
 };
 struct lane_refusal {
@@ -277,8 +283,9 @@ struct lane_ping {
 };
 
 enum lane_close_flag {
-    LANE_CLOSE_ABORT = 1, /* requests were in flight: nothing more will come or be asked for */
-    LANE_CLOSE_ECHO = 2,  /* an answer to a CLOSE: needs none itself */
+    LANE_CLOSE_ABORT = 1,  /* requests were in flight: nothing more will come or be asked for */
+    LANE_CLOSE_ECHO = 2,   /* an answer to a CLOSE: needs none itself */
+    LANE_CLOSE_SENDER = 4, /* version 4: its writer sends on that comm, else it receives */
 };
 struct lane_close {
     uint8_t flags;

@@ -10,6 +10,7 @@
 #define PROOF_TAG_OFFSET 48
 #define FLAG_QUEUE_PAIR  1
 #define FLAG_STANDBY     2
+#define FLAG_JOINED      4 /* to who agreed on version 4 before, only */
 
 _Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_HELLO_SIZE - TAG_OFFSET, "tag size");
 _Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_PROOF_SIZE - PROOF_TAG_OFFSET &&
@@ -40,8 +41,8 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
     bytes[0] = hello->answer ? LANE_HELLO_OK : LANE_HELLO;
     bytes[1] = hello->newest;
     bytes[2] = hello->lowest;
-    bytes[3] =
-        (uint8_t)((hello->queue_pair ? FLAG_QUEUE_PAIR : 0) | (hello->standby ? FLAG_STANDBY : 0));
+    bytes[3] = (uint8_t)((hello->queue_pair ? FLAG_QUEUE_PAIR : 0) |
+                         (hello->standby ? FLAG_STANDBY : 0) | (hello->joined ? FLAG_JOINED : 0));
     le32_put(bytes + 4, LANE_MAGIC);
     le16_put(bytes + 8, hello->lane);
     le16_put(bytes + 10, hello->lanes);
@@ -108,6 +109,7 @@ static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
         .answer = bytes[0] == LANE_HELLO_OK,
         .queue_pair = bytes[3] & FLAG_QUEUE_PAIR,
         .standby = bytes[3] & FLAG_STANDBY,
+        .joined = bytes[3] & FLAG_JOINED,
         .newest = bytes[1],
         .lowest = bytes[2],
         .lane = le16_get(bytes + 8),
@@ -126,8 +128,8 @@ static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
     memcpy(h->peer_address, bytes + 56, 16);
     memcpy(h->nonce, bytes + 72, LANE_NONCE_SIZE);
     memcpy(h->gid, bytes + 168, 16);
-    if ((bytes[3] & ~(FLAG_QUEUE_PAIR | FLAG_STANDBY)) != 0 || !zeros(bytes + 185, 55) ||
-        (!h->queue_pair && !zeros(bytes + 160, 25))) {
+    if ((bytes[3] & ~(FLAG_QUEUE_PAIR | FLAG_STANDBY | FLAG_JOINED)) != 0 ||
+        !zeros(bytes + 185, 55) || (!h->queue_pair && !zeros(bytes + 160, 25))) {
         return LANE_ERROR_RESERVED;
     }
     if (h->lane >= LANE_MAX || h->lanes == 0 || h->lanes > LANE_MAX || h->epoch == 0 ||
@@ -260,8 +262,8 @@ const char *lane_reason_name(enum lane_reason reason)
 const char *lane_no_name(enum lane_no no)
 {
     static const char *const names[LANE_NO_COUNT] = {
-        "unknown",     "version",      "no such process", "another job's key",
-        "lane in use", "switched off", "out of resources"};
+        "unknown",     "version",      "no such process",  "another job's key",
+        "lane in use", "switched off", "out of resources", "that end's set stays"};
 
     return (unsigned)no < LANE_NO_COUNT ? names[no] : "unknown";
 }

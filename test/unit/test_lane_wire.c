@@ -230,12 +230,13 @@ static void test_others(void **state)
         .group_max = 8, .traffic_class = 2, .comm = 6, .cookie = 7, .job = 8, .rank = 9};
     const struct lane_ping pong = {
         .answer = true, .lane = 2, .epoch = 3, .sequence = 4, .sent.ns = 5, .received.ns = 6};
-    const struct lane_close close = {.flags = LANE_CLOSE_ABORT,
+    const struct lane_close close = {.flags = LANE_CLOSE_ABORT | LANE_CLOSE_SENDER,
                                      .reason = LANE_REASON_CLOSE,
                                      .comm = 1,
                                      .messages = 9,
                                      .placed = 8};
-    const struct lane_refusal no = {.newest = 2, .lowest = 1, .reason = LANE_NO_KEY, .context = 99};
+    const struct lane_refusal no = {
+        .newest = 2, .lowest = 1, .reason = LANE_NO_YOURS, .context = 99};
     uint8_t bytes[LANE_FRAME_SIZE_MAX];
     struct lane_post post_read;
     struct lane_open open_read;
@@ -257,10 +258,11 @@ static void test_others(void **state)
     assert_true(ping_read.answer && ping_read.sequence == 4 && ping_read.received.ns == 6);
     lane_close_encode(bytes, &close);
     assert_int_equal(lane_close_decode(bytes, LANE_CLOSE_SIZE, &close_read), LANE_ERROR_NONE);
-    assert_true(close_read.flags == LANE_CLOSE_ABORT && close_read.messages == 9);
+    assert_true(close_read.flags == (LANE_CLOSE_ABORT | LANE_CLOSE_SENDER) &&
+                close_read.messages == 9);
     lane_refusal_encode(bytes, &no);
     assert_int_equal(lane_refusal_decode(bytes, LANE_NO_SIZE, &no_read), LANE_ERROR_NONE);
-    assert_true(no_read.reason == LANE_NO_KEY && no_read.context == 99);
+    assert_true(no_read.reason == LANE_NO_YOURS && no_read.context == 99);
     assert_int_equal(lane_frame_size((const uint8_t *)"GET / HTTP", 10), 0);
 }
 
@@ -269,6 +271,7 @@ static void test_hello(void **state)
     struct lane_hello hello = {.newest = LANE_VERSION,
                                .lowest = 1,
                                .lane = 2,
+                               .joined = true,
                                .lanes = 6,
                                .epoch = 3,
                                .own_context = 11,
@@ -288,6 +291,7 @@ static void test_hello(void **state)
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
                      LANE_ERROR_NONE);
     assert_true(read.epoch == 3 && read.lanes == 6 && read.pid == 4242);
+    assert_true(read.joined && !read.standby && !read.queue_pair);
     assert_string_equal(read.host, "node7");
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, other_key, &read, version),
                      LANE_ERROR_TAG);

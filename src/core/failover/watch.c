@@ -301,8 +301,8 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
     const enum lane_state was = x->state;
     const enum lane_state next = lane_next(was, event, guards(w, now, x));
 
-    if (next == was || (next == LANE_CONNECTING && w->config.receiver)) {
-        return; /* a receiver's lane waits for HELLO */
+    if (next == was || (next == LANE_CONNECTING && w->config.accepts)) {
+        return; /* who accepts waits for HELLO */
     }
     const struct mono since = x->since;
     x->state = next;
@@ -339,13 +339,13 @@ int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                         .standby = config->standby,
                         .own_nic = config->own_nic,
                         .peer_nic = config->peer_nic,
-                        .state = w->config.receiver ? LANE_DOWN : LANE_CONNECTING,
+                        .state = w->config.accepts ? LANE_DOWN : LANE_CONNECTING,
                         .epoch = epoch,
                         .since = now,
                         .loss = -1,
                         .asked_at = now,
                         .ping_at = now};
-    if (!w->config.receiver) {
+    if (!w->config.accepts) {
         connect_now(w, lane);
     }
     return 0;
@@ -434,16 +434,16 @@ void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t ep
         return;
     }
     x = &w->lanes[lane];
-    if (w->config.receiver) {
+    if (w->config.accepts) {
         if (epoch <= x->epoch) {
             return;
         }
-        if (x->state != LANE_DOWN) { /* the sender has given the old one up */
+        if (x->state != LANE_DOWN) { /* who connects has given the old one up */
             watch_event(w, now, lane, LANE_EVENT_LOST, LANE_REASON_PEER);
         }
         x->epoch = epoch;
         x->leaving = false;
-        x->state = LANE_ACTIVE; /* whether it is on trial is the sender's affair */
+        x->state = LANE_ACTIVE; /* whether it is on trial is the affair of who connects */
         x->since = now;
         entered(w, now, lane, LANE_CONNECTING);
     } else if (epoch != x->epoch || x->state != LANE_CONNECTING) {
@@ -635,6 +635,14 @@ void watch_on_owing(struct watch *w, struct mono now, bool owing)
         w->unheard_ns = 0;
     }
     w->owing = owing;
+}
+
+void watch_on_kept(struct watch *w, bool kept)
+{
+    if (kept && !w->kept) {
+        w->kept_at = w->looked;
+    }
+    w->kept = kept;
 }
 
 void watch_on_their_way(struct watch *w, bool any)

@@ -33,8 +33,10 @@
  * `patience` after the last sign of life while something is owed: WATCH_FAIL. At once (<= 2 s) if
  * the peer's process is known to be dead.
  *
- * Who connects: the sender. The receiving end runs the same machine; its lanes wait for HELLO
- * instead (watch_on_hello), and it never emits WATCH_CONNECT.
+ * Who connects: one end of the set. The other one, which accepts, runs the same machine; its lanes
+ * wait for HELLO instead (watch_on_hello), and it never emits WATCH_CONNECT. Either end may send. As
+ * an end that accepts can't make a lane, the other one keeps watch for it (watch_on_kept): a ping now
+ * and then though nothing is owed.
  *
  * Lanes are numbered alike at both ends; own_nic and peer_nic are small numbers that the caller
  * gives; lanes that share one fall together when its carrier does. Bounded, no allocation after
@@ -54,7 +56,7 @@
 struct watch;
 
 struct watch_config {
-    bool receiver;
+    bool accepts;            /* lanes; else it connects them */
     bool queue_pairs;        /* limit 2 T */
     struct span patience;    /* 0: 60 s */
     struct span timeout_min; /* 0: 5 ms */
@@ -71,10 +73,10 @@ enum watch_action_kind {
                          watch_on_lost */
     WATCH_CLOSE, /* (lane, epoch): close it now, hard (TCP: linger 0; RC: to ERR), tell ledger or sender.
                          reason says why; closed: for good */
-    WATCH_PING, /* (lane, epoch): send PING with `sequence` */
-    WATCH_DOUBLE, /* lane is suspect: sender_on_suspect; receiver: say everything again by another one */
-    WATCH_TRUST, /* no longer: sender_on_trusted */
-    WATCH_TELL,  /* send a STATE with lane states (watch_lane) on every lane that can carry it */
+    WATCH_PING,   /* (lane, epoch): send PING with `sequence` */
+    WATCH_DOUBLE, /* lane is suspect: sender_on_suspect, ledger_report_again */
+    WATCH_TRUST,  /* no longer: sender_on_trusted */
+    WATCH_TELL,   /* send a STATE with lane states (watch_lane) on every lane that can carry it */
     WATCH_ASK_KERNEL, /* lane: read TCP_INFO, then watch_on_kernel */
     WATCH_PARTED,     /* no way to the peer; for people. Retries go on */
     WATCH_REJOINED,   /* there is one again */
@@ -114,13 +116,13 @@ void watch_free(struct watch *w); /* accepts NULL */
 /* Observe: measure and accuse nobody. Lanes go down only when their connection does. */
 void watch_observe(struct watch *w, bool on);
 
-/* A lane joins. Sender: WATCH_CONNECT with epoch 1 follows (delayed: not at once,
- * for standbys on demand). Receiver: waits for HELLO. */
+/* A lane joins. Who connects: WATCH_CONNECT with epoch 1 follows (delayed: not at once,
+ * for standbys on demand). Who accepts: waits for HELLO. */
 MUST_CHECK int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                               const struct watch_lane_config *config);
-/* Receiver: the lane comes by other NICs than last time; before watch_on_hello. */
+/* Who accepts: the lane comes by other NICs than last time; before watch_on_hello. */
 void watch_lane_nics(struct watch *w, uint32_t lane, const struct watch_lane_config *config);
-/* Sender: move the lane to another path, or leave the set. repath: make before break is the
+/* Who connects: move the lane to another path, or leave the set. repath: make before break is the
  * caller's: connect a new lane number first, then this one drains and closes. close: at once. */
 void watch_lane_repath(struct watch *w, struct mono now, uint32_t lane);
 void watch_lane_close(struct watch *w, struct mono now, uint32_t lane);
@@ -128,11 +130,11 @@ void watch_lane_close(struct watch *w, struct mono now, uint32_t lane);
 void watch_lane_remove(struct watch *w, uint32_t lane);
 
 /* -- facts about one lane; those of an epoch that isn't the present one are ignored. */
-/* Sender: HELLO_OK came. Receiver: HELLO was accepted; its epoch may be any above the present one.
+/* Who connects: HELLO_OK came. Who accepts: HELLO was accepted; its epoch may be any above the present one.
  * */
 void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                     struct span rtt); /* < 0: not measured */
-/* Sender: the peer's kernel took the connection; its process has yet to say hello, and may be busy with those of a
+/* Who connects: the peer's kernel took the connection; its process has yet to say hello, and may be busy with those of a
  * thousand others: no sooner by being asked again. */
 void watch_on_answered(struct watch *w, uint32_t lane, uint32_t epoch);
 /* backlog: (unacknowledged bytes) / rate, as the scheduler knows it. */
@@ -144,7 +146,7 @@ void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t ch
                     struct span rtt, struct span backlog, bool by_itself);
 void watch_on_pong(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                    uint32_t sequence);
-/* Receiver: a report was written to it, whose arrival its kernel alone can tell. */
+/* A report was written to it, whose arrival its kernel alone can tell. */
 void watch_on_told(struct watch *w, uint32_t lane);
 /* Anything at all arrived on it: the peer is alive. */
 void watch_on_heard(struct watch *w, struct mono now, uint32_t lane);
@@ -182,7 +184,10 @@ void watch_on_peer_dead(struct watch *w, struct mono now);
 void watch_on_peer_there(struct watch *w);
 /* Requests wait (chunks unacknowledged, receives posted, CLOSE owed): silence counts. */
 void watch_on_owing(struct watch *w, struct mono now, bool owing);
-/* Sender: chunks are on their way, or must go once more. That none of them is taken for the patience is WATCH_FAIL, too,
+/* Who connects: the peer may have something to send at any time, and can't make a lane itself. One lane is pinged each
+ * eighth of the patience, every 5 s at least, each time another one. */
+void watch_on_kept(struct watch *w, bool kept);
+/* Chunks are on their way, or must go once more. That none of them is taken for the patience is WATCH_FAIL, too,
  * though the peer be heard: its path loses whatever is large. */
 void watch_on_their_way(struct watch *w, bool any);
 

@@ -61,8 +61,10 @@ struct watch {
     int64_t untaken_ns; /* observed, while chunks are on their way, are owed, and none is taken */
     bool on_their_way;
     bool observe;
-    bool owing, parted, failed, dead, tell;
+    bool owing, kept, parted, failed, dead, tell;
     struct mono dead_at, forced_at;
+    struct mono kept_at; /* the last ping for its sake */
+    uint32_t kept_turn;
     uint32_t
         caution; /* doubts were mistaken of late: so many times doubled is the silence that one takes */
     struct mono mistaken_at;

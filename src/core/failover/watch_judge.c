@@ -18,6 +18,8 @@
 #define ALONE_RETRY  (2 * NS_PER_MS)
 #define DEAD_NS      (10 * NS_PER_MS) /* refused for so long, and nothing heard */
 #define OBSERVED_MAX NS_PER_S         /* of one look, for patience; and a quarter of that */
+#define KEPT_SHARE   8
+#define KEPT_MAX_NS  (5 * NS_PER_S)
 
 struct span watch_timeout(const struct watch *w, const struct wlane *x)
 {
@@ -222,6 +224,30 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
     }
 }
 
+/* When it is time for a ping though nothing is owed. */
+static struct mono keep_at(const struct watch *w)
+{
+    const int64_t share = w->config.patience.ns / KEPT_SHARE;
+
+    return w->kept && !w->owing
+               ? mono_add(w->kept_at, span_ns(share < KEPT_MAX_NS ? share : KEPT_MAX_NS))
+               : MONO_NEVER;
+}
+
+/* The next lane in turn: if none lives, any of them shows it. */
+static void keep(struct watch *w, struct mono now)
+{
+    w->kept_at = now;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const uint32_t lane = ++w->kept_turn % LANE_MAX;
+        const struct wlane *x = &w->lanes[lane];
+        if (x->used && lane_connected(x->state) && !watch_waiting(x)) {
+            watch_ping(w, now, lane);
+            return;
+        }
+    }
+}
+
 static void look_whole(struct watch *w, struct mono now, int64_t gap)
 {
     const int64_t quarter = w->config.patience.ns / 4;
@@ -268,6 +294,9 @@ void watch_look(struct watch *w, struct mono now)
             look_at(w, now, i, gap);
         }
     }
+    if (!mono_before(now, keep_at(w))) {
+        keep(w, now);
+    }
     look_whole(w, now, gap);
 }
 
@@ -276,6 +305,7 @@ struct mono watch_deadline(const struct watch *w)
     struct mono at =
         w->owing || w->unusable_ns > 0 ? mono_add(w->looked, span_ms(100)) : MONO_NEVER;
 
+    at = mono_min(at, keep_at(w));
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct wlane *x = &w->lanes[i];
         const int64_t t = watch_timeout(w, x).ns;
@@ -285,7 +315,7 @@ struct mono watch_deadline(const struct watch *w)
         if (x->state == LANE_CONNECTING) {
             at = mono_min(at, mono_add(x->since, connect_limit(x)));
         } else if (x->state == LANE_DOWN) {
-            at = w->config.receiver ? at : mono_min(at, mono_add(w->looked, span_ms(10)));
+            at = w->config.accepts ? at : mono_min(at, mono_add(w->looked, span_ms(10)));
         } else if (x->state == LANE_TRIAL) {
             at = mono_min(at, mono_add(w->looked, span_ms(1)));
         } else if (watch_waiting(x)) {

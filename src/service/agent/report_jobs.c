@@ -140,7 +140,8 @@ static void count_lanes(const struct job_process *p, Foliot__V1__JobProcess *m)
         const struct job_page_lane *lane = &p->lanes[i].page;
         const struct job_page_lane *before = i > 0 ? &p->lanes[i - 1].page : NULL;
         m->lanes_usable += lane->state == LANE_ACTIVE || lane->state == LANE_TRIAL;
-        peers[lane->sending != 0] += before == NULL || before->set != lane->set;
+        peers[lane->sending != 0] +=
+            before == NULL || before->set != lane->set || before->sending != lane->sending;
     }
     m->peers = peers[0] > peers[1] ? peers[0] : peers[1];
 }

@@ -37,6 +37,10 @@ MUTANTS = [
     ("done one chunk early", "ledger.c", "    if (m->left == 0) {\n        for", "    if (m->left <= 1) {\n        for"),
     ("messages match in order of arrival", "sender_chunk.c", "p->matched || (c->group_max > 1 && p->post.tag != m->tag)", "p->matched"),
     ("an aborted comm's slots are free before the receiver closed it", "sender.c", "m->eager && c->peer_closed", "m->eager"),
+    ("a report is counted in the wrong direction", "halves.c", "type == LANE_OPEN ? HALF_LEDGER", "type == LANE_OPEN || type == LANE_STATE ? HALF_LEDGER"),
+    ("an epoch is used again by one direction", "sender_lane.c", "    if (epoch <= x->epoch) {\n        return -ESTALE;", "    if (epoch < x->epoch) {\n        return -ESTALE;"),
+    ("a lane goes on in one direction", "halves.c", "    if (s != NULL) {\n        sender_on_lane_down(s, lane, epoch);\n    }\n    if (l", "    if (l"),
+    ("a CLOSE of the wrong direction", "halves.c", "return sending ? LANE_CLOSE_SENDER : 0;", "return sending ? 0 : LANE_CLOSE_SENDER;"),
     ("a closed comm's number opens again", "ledger.c", "    if (ledger_comm_was(l, number)) {", "    if (ledger_comm_find(l, number) != NULL) {"),
 ]
 
@@ -87,7 +91,7 @@ def main():
                     alive.append(what)
                 open(path, "w", encoding="utf-8").write(text.replace(old, new, 1))
             files = base + [os.path.join(copy, part) for part in sorted(os.listdir(copy))
-                            if part.startswith(("ledger", "sender")) and part.endswith(".c")]
+                            if part.startswith(("ledger", "sender", "halves")) and part.endswith(".c")]
             binary = os.path.join(folder, "test")
             subprocess.run([compiler, *(compiled(compiler, flags, path, folder) for path in files), "-lcmocka", "-lm", "-o", binary],
                            check=True)

@@ -12,7 +12,7 @@ void world_wrong(struct world *w, const char *what)
 
 uint32_t world_below(struct world *w, uint32_t bound)
 {
-    return (uint32_t)prng_below(&w->prng, bound);
+    return (uint32_t)prng_below(w->prng, bound);
 }
 
 /* ---- faults ------------------------------------------------------------------------------------ */
@@ -21,15 +21,16 @@ static void fault(struct world *w)
 {
     const uint32_t lane = world_below(w, LANES);
     struct conn *c = &w->conns[lane];
+    struct line *line = &w->lines[lane];
 
     w->result->faults++;
     switch (world_below(w, 10)) {
     case 0: /* a black hole, or half of one */
-        c->cut_there = true;
-        c->cut_back = world_below(w, 2);
+        line->cut[w->here] = true;
+        line->cut[!w->here] = world_below(w, 2);
         break;
     case 1:
-        c->cut_back = true;
+        line->cut[!w->here] = true;
         break;
     case 2: /* both ends at once */
         world_sender_down(w, lane);
@@ -61,8 +62,8 @@ static void fault(struct world *w)
         break;
     default: /* double fault */
         world_sender_down(w, lane);
-        c = &w->conns[world_below(w, LANES)];
-        c->cut_there = c->cut_back = true;
+        line = &w->lines[world_below(w, LANES)];
+        line->cut[0] = line->cut[1] = true;
         break;
     }
 }
@@ -71,15 +72,15 @@ static void fault(struct world *w)
 static void detect(struct world *w)
 {
     const uint32_t lane = world_below(w, LANES);
-    struct conn *c = &w->conns[lane];
+    struct line *line = &w->lines[lane];
 
-    if ((c->cut_there || c->cut_back || !c->receiver_open) && world_below(w, 4) == 0) {
-        world_sender_down(w, lane);
+    if ((line->cut[0] || line->cut[1] || !line->open[1]) && world_below(w, 4) == 0) {
+        world_end_down(w, lane, 0);
     }
-    if ((c->cut_there || c->cut_back || !c->sender_open) && world_below(w, 8) == 0) {
-        world_receiver_down(w, lane);
+    if ((line->cut[0] || line->cut[1] || !line->open[0]) && world_below(w, 8) == 0) {
+        world_end_down(w, lane, 1);
     }
-    if (!c->sender_open && world_below(w, 6) == 0) {
+    if (!line->open[0] && world_below(w, 6) == 0) {
         world_connect_lane(w, lane);
     }
 }
@@ -134,6 +135,15 @@ static void step(struct world *w)
     world_dones(w);
 }
 
+/* Both directions in turn, in no order. */
+static void step_any(struct world *w)
+{
+    struct world *one = w->other != NULL && world_below(w, 2) ? w->other : w;
+
+    step(one);
+    (one == w && w->other != NULL ? w->other : w)->now = one->now;
+}
+
 static bool all_done(const struct world *w)
 {
     for (uint32_t i = 0; i < w->traffic_count; i++) {
@@ -144,24 +154,33 @@ static bool all_done(const struct world *w)
     return true;
 }
 
-static void finish(struct world *w)
+/* The fabric is whole again; ends find out, and in time everything arrives. */
+static void calm_down(struct world *w)
 {
-    struct ledger_counters ledger;
-    struct sender_counters sender;
-
-    for (uint32_t i = 0; i < LANES; i++) { /* the fabric is whole again; ends find out */
-        if (w->conns[i].cut_there || w->conns[i].cut_back || !w->conns[i].sender_open ||
-            !w->conns[i].receiver_open) {
-            world_sender_down(w, i);
-            world_receiver_down(w, i);
+    for (uint32_t i = 0; i < LANES; i++) {
+        const struct line *line = &w->lines[i];
+        if (line->cut[0] || line->cut[1] || !line->open[0] || !line->open[1]) {
+            world_end_down(w, i, 0);
+            world_end_down(w, i, 1);
             world_connect_lane(w, i);
         }
     }
     w->chaos = false;
-    w->traffic_count = w->traffic_count > 0 ? w->traffic_count : 0;
-    for (uint32_t i = 0; i < 60000 && w->result->wrong == NULL && !all_done(w); i++) {
-        step(w);
+    if (w->other != NULL) {
+        w->other->chaos = false;
     }
+    for (uint32_t i = 0; i < 120000 && w->result->wrong == NULL &&
+                         !(all_done(w) && (w->other == NULL || all_done(w->other)));
+         i++) {
+        step_any(w);
+    }
+}
+
+static void judge(struct world *w)
+{
+    struct ledger_counters ledger;
+    struct sender_counters sender;
+
     if (!all_done(w)) {
         world_wrong(w, "not everything arrived after the faults ended");
     }
@@ -184,43 +203,71 @@ static void finish(struct world *w)
     if (w->result->wrong == NULL && sender_pending_bytes(w->sender) != 0) {
         world_wrong(w, "the sender's pool is not empty at the end");
     }
-    w->result->resent = sender.resent;
-    w->result->binned = ledger.binned;
-    w->result->staged = ledger.staged;
-    w->result->eager_early = ledger.eager_early;
-    w->result->damaged = ledger.damaged;
+    w->result->resent += sender.resent;
+    w->result->binned += ledger.binned;
+    w->result->staged += ledger.staged;
+    w->result->eager_early += ledger.eager_early;
+    w->result->damaged += ledger.damaged;
 }
 
-void lane_world_run(const struct lane_world_config *config, struct lane_world_result *ret_result)
+/* A direction, from that end. False: no memory. */
+static bool begin(struct world *w, const struct lane_world_config *config, uint32_t here)
 {
-    static struct world memory; /* large; one world at a time */
-    struct world *w = &memory;
-
-    memset(w, 0, sizeof(*w));
-    *ret_result = (struct lane_world_result){.wrong = NULL};
     w->config = *config;
-    w->result = ret_result;
+    w->here = here;
     w->chaos = true;
-    prng_init(&w->prng, config->seed);
     w->sender = sender_new(&(struct sender_config){
         .slots = SLOTS, .large = LARGE, .comms = COMMS, .queue_pairs = config->queue_pairs});
     w->ledger = ledger_new(&(struct ledger_config){
         .slots = SLOTS, .large = LARGE, .comms = COMMS, .queue_pairs = config->queue_pairs});
     if (w->sender == NULL || w->ledger == NULL) {
-        world_wrong(w, "no memory");
-    } else {
-        if (config->seed % 4 != 0) { /* else the peer is an older version */
-            sender_slots_granted(w->sender, config->seed % 8 == 1 ? 1 : SLOTS - LARGE,
-                                 config->seed % 8 == 2 ? 0 : LARGE);
-        }
-        for (uint32_t i = 0; i < LANES; i++) {
-            world_connect_lane(w, i);
-        }
-        for (uint32_t i = 0; i < config->steps && ret_result->wrong == NULL; i++) {
-            step(w);
-        }
-        finish(w);
+        return false;
     }
-    sender_free(w->sender);
-    ledger_free(w->ledger);
+    if (config->seed % 4 != 0) { /* else the peer is an older version */
+        sender_slots_granted(w->sender, config->seed % 8 == 1 ? 1 : SLOTS - LARGE,
+                             config->seed % 8 == 2 ? 0 : LARGE);
+    }
+    return true;
+}
+
+static void play(struct world *w, uint32_t steps)
+{
+    for (uint32_t i = 0; i < LANES; i++) {
+        world_connect_lane(w, i);
+    }
+    for (uint32_t i = 0; i < steps && w->result->wrong == NULL; i++) {
+        step_any(w);
+    }
+    calm_down(w);
+    judge(w);
+    if (w->other != NULL) {
+        judge(w->other);
+    }
+}
+
+void lane_world_run(const struct lane_world_config *config, struct lane_world_result *ret_result)
+{
+    static struct world memory[2]; /* large; one world at a time */
+    struct line lines[LANES] = {0};
+    struct world *w = &memory[0];
+    struct prng prng;
+
+    memset(memory, 0, sizeof(memory));
+    *ret_result = (struct lane_world_result){.wrong = NULL};
+    prng_init(&prng, config->seed);
+    for (uint32_t i = 0; i < 2; i++) {
+        memory[i].result = ret_result;
+        memory[i].prng = &prng;
+        memory[i].lines = lines;
+        memory[i].other = config->both ? &memory[!i] : NULL;
+    }
+    if (begin(w, config, 0) && (!config->both || begin(w->other, config, 1))) {
+        play(w, config->both ? 2 * config->steps : config->steps);
+    } else {
+        world_wrong(w, "no memory");
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        sender_free(memory[i].sender);
+        ledger_free(memory[i].ledger);
+    }
 }

@@ -8,9 +8,10 @@
 
 /* ---- the truth ---------------------------------------------------------------------------------- */
 
-uint8_t world_truth(uint32_t comm, uint64_t message, uint32_t cell)
+uint8_t world_truth(const struct world *w, uint32_t comm, uint64_t message, uint32_t cell)
 {
-    return (uint8_t)(hash_u64(comm * 1000ULL + message, cell) % 199); /* none of the marks above */
+    return (uint8_t)(hash_u64(((uint64_t)w->here << 40) + comm * 1000ULL + message, cell) %
+                     199); /* none of the marks above */
 }
 
 uint32_t world_cells_of(uint32_t size)
@@ -33,7 +34,7 @@ uint8_t world_source(struct world *w, uint32_t comm, uint64_t message, uint32_t 
 {
     const struct traffic *t = traffic_of(w, comm);
 
-    return t->ended_here || message < t->send_done ? REUSED : world_truth(comm, message, cell);
+    return t->ended_here || message < t->send_done ? REUSED : world_truth(w, comm, message, cell);
 }
 
 /* Which message the posted place must get: the nth message of a tag goes to the nth buffer of that tag. */
@@ -274,7 +275,7 @@ static void receive_check(struct world *w, const struct ledger_done *done)
         }
         for (uint32_t k = 0; k < CELLS; k++) {
             if (b->cells[k] !=
-                (k < world_cells_of(size) ? world_truth(t->number, message, k) : FRESH)) {
+                (k < world_cells_of(size) ? world_truth(w, t->number, message, k) : FRESH)) {
                 world_wrong(w, "a receive has wrong bytes");
             }
         }
@@ -285,7 +286,7 @@ static void receive_check(struct world *w, const struct ledger_done *done)
 }
 
 /* One of a group whose other messages are still on their way. */
-static bool arrived(struct world *w, const struct traffic *t, uint32_t message)
+static bool arrived(const struct world *w, const struct traffic *t, uint32_t message)
 {
     for (uint32_t place = 0; place < t->posted; place++) {
         const struct buffer *b = &w->buffers[t->buffers[place]];
@@ -293,7 +294,7 @@ static bool arrived(struct world *w, const struct traffic *t, uint32_t message)
             continue;
         }
         for (uint32_t k = 0; k < world_cells_of(t->sizes[message]); k++) {
-            if (b->cells[k] != world_truth(t->number, message, k)) {
+            if (b->cells[k] != world_truth(w, t->number, message, k)) {
                 return false;
             }
         }
@@ -357,6 +358,24 @@ static void traffic_end(struct world *w, struct traffic *t, bool abort)
     }
 }
 
+/* CLOSE, that the end `from` writes about a communicator on which it sends (or receives), is read at the other end: by that
+ * half of it which knows this one. */
+static void close_comes(struct world *w, const struct traffic *t, uint32_t from)
+{
+    const struct lane_close close = {.flags = halves_close_flag(from == w->here),
+                                     .comm = t->number};
+
+    if (world_for(w, !from, halves_of_close(&close)) != w) {
+        world_wrong(w, "a CLOSE was taken for one of the other direction");
+    }
+}
+
+static void tell_sender(struct world *w, const struct traffic *t)
+{
+    close_comes(w, t, !w->here);
+    sender_on_peer_close(w->sender, t->number);
+}
+
 /* The other end follows; CLOSE tells the sender when the receiver has. */
 static void app_follow(struct world *w)
 {
@@ -367,13 +386,14 @@ static void app_follow(struct world *w)
         }
         if (!t->ended_here) {
             if (world_below(w, 2)) {
-                sender_on_peer_close(w->sender, t->number);
+                tell_sender(w, t);
             }
             end_here(w, t);
         } else if (!t->ended_there) {
+            close_comes(w, t, w->here);
             end_there(w, t);
         } else {
-            sender_on_peer_close(w->sender, t->number);
+            tell_sender(w, t);
             t->ending = false;
         }
     }
@@ -392,12 +412,11 @@ void world_app_close(struct world *w)
     } else if (w->chaos && !w->config.queue_pairs && world_below(w, 60) == 0) {
         /* An abort resets lanes that owe the rest of a frame: here simply all that have any. */
         for (uint32_t i = 0; i < LANES; i++) {
-            struct conn *c = &w->conns[i];
-            if (c->sender_open && c->count > 0 &&
+            const struct conn *c = &w->conns[i];
+            if (sender_open(w, i) && c->count > 0 &&
                 c->frames[(c->head + c->count - 1) % FRAMES].written <
                     c->frames[(c->head + c->count - 1) % FRAMES].cells) {
-                c->sender_open = false;
-                sender_on_lane_down(w->sender, i, c->epoch);
+                world_sender_down(w, i);
             }
         }
         traffic_end(w, t, true);

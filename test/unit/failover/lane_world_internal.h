@@ -5,8 +5,7 @@
  * and ours name a buffer and a place in it. */
 #pragma once
 #include "base/prng.h"
-#include "core/failover/ledger.h"
-#include "core/failover/sender.h"
+#include "core/failover/halves.h"
 #include "lane_world.h"
 
 #define LANES        4
@@ -35,17 +34,18 @@ struct frame {
     uint8_t data[CHUNK_CELLS];
 };
 struct message_back {
-    bool post, fence; /* a POST; or a report, or the end of (lane, epoch) with its count */
+    bool post; /* a POST; or a report */
     struct lane_report report;
     struct lane_post frame;
-    uint32_t lane, epoch;
-    uint64_t taken;
 };
-/* One connection, (lane, epoch). */
-struct conn {
+/* One connection, (lane, epoch); end 0 connects. */
+struct line {
     uint32_t epoch;
-    bool sender_open, receiver_open;
-    bool cut_there, cut_back; /* nothing passes any more */
+    bool open[2]; /* at that end */
+    bool cut[2];  /* nothing passes any more from that end */
+};
+/* What is on its way there: one direction's chunks, and back: their reports. */
+struct conn {
     uint32_t head, count;
     struct frame frames[FRAMES];
     uint32_t back_head, back_count;
@@ -69,10 +69,14 @@ struct buffer {
     uint32_t size;
     uint8_t cells[CELLS];
 };
+/* One direction: its sender is at one end, its ledger at the other. */
 struct world {
     struct lane_world_config config;
-    struct prng prng;
+    struct prng *prng;
     struct mono now;
+    uint32_t here;       /* the sender's end */
+    struct world *other; /* the other direction, over the same lines; NULL: there is none */
+    struct line *lines;
     struct sender *sender;
     struct ledger *ledger;
     struct conn conns[LANES];
@@ -90,10 +94,33 @@ struct world {
 void world_wrong(struct world *w, const char *what);
 uint32_t world_below(struct world *w, uint32_t bound);
 
+/* Lanes as this direction sees them. */
+static inline bool sender_open(const struct world *w, uint32_t lane)
+{
+    return w->lines[lane].open[w->here];
+}
+static inline bool receiver_open(const struct world *w, uint32_t lane)
+{
+    return w->lines[lane].open[!w->here];
+}
+static inline bool cut_there(const struct world *w, uint32_t lane)
+{
+    return w->lines[lane].cut[w->here];
+}
+static inline bool cut_back(const struct world *w, uint32_t lane)
+{
+    return w->lines[lane].cut[!w->here];
+}
+/* What came for that half of an end: of which direction is it? */
+static inline struct world *world_for(struct world *w, uint32_t end, enum half half)
+{
+    return w->other == NULL || (half == HALF_SENDER) == (w->here == end) ? w : w->other;
+}
+
 /* ---- the application ---- */
 uint32_t world_cells_of(uint32_t size);
 /* What a cell of a message must be at its receiver; and what is in the source now. */
-uint8_t world_truth(uint32_t comm, uint64_t message, uint32_t cell);
+uint8_t world_truth(const struct world *w, uint32_t comm, uint64_t message, uint32_t cell);
 uint8_t world_source(struct world *w, uint32_t comm, uint64_t message, uint32_t cell);
 struct traffic *world_any_open(struct world *w); /* NULL: none */
 /* Where an address of ours points to; one outside of all buffers is wrong, and points to waste. */
@@ -112,6 +139,8 @@ void world_dones(struct world *w);
 void world_connect_lane(struct world *w, uint32_t lane);
 void world_sender_down(struct world *w, uint32_t lane);
 void world_receiver_down(struct world *w, uint32_t lane);
+void world_end_down(struct world *w, uint32_t lane, uint32_t end);
+void world_refuses(struct world *w, uint32_t lane, uint32_t epoch);
 int world_any_lane_there(struct world *w); /* that a report fits on; -1: none */
 void world_send_back(struct world *w, uint32_t lane, const struct message_back *message);
 /* A turn of each kind: a chunk to a lane, bytes written, bytes read, a report sent, a report heard. */

@@ -9,7 +9,7 @@ void world_send_back(struct world *w, uint32_t lane, const struct message_back *
 {
     struct conn *c = &w->conns[lane];
 
-    if (c->receiver_open && c->back_count < REPORTS) {
+    if (receiver_open(w, lane) && c->back_count < REPORTS) {
         c->back[(c->back_head + c->back_count++) % REPORTS] = *message;
     }
 }
@@ -18,71 +18,119 @@ int world_any_lane_there(struct world *w)
 {
     for (uint32_t i = 0, from = world_below(w, LANES); i < LANES; i++) {
         const uint32_t lane = (from + i) % LANES;
-        if (w->conns[lane].receiver_open && w->conns[lane].back_count < REPORTS) {
+        if (receiver_open(w, lane) && w->conns[lane].back_count < REPORTS) {
             return (int)lane;
         }
     }
     return -1;
 }
 
-void world_connect_lane(struct world *w, uint32_t lane)
+static struct sender *sender_at(struct world *w, uint32_t end)
 {
-    struct conn *c = &w->conns[lane];
-    const uint32_t epoch = c->epoch + 1;
+    return w->here == end ? w->sender : w->other != NULL ? w->other->sender : NULL;
+}
 
-    if (c->sender_open) {
-        return;
+static struct ledger *ledger_at(struct world *w, uint32_t end)
+{
+    return w->here != end ? w->ledger : w->other != NULL ? w->other->ledger : NULL;
+}
+
+static void empty(struct world *w, uint32_t lane)
+{
+    if (w != NULL) {
+        w->conns[lane].head = w->conns[lane].count = 0;
+        w->conns[lane].back_head = w->conns[lane].back_count = 0;
     }
-    /* HELLO with a higher epoch tells the receiver that the old one is over. */
-    if (c->receiver_open) {
-        world_receiver_down(w, lane);
-    }
-    if (sender_lane_open(w->sender, lane, epoch) != 0) {
-        return; /* queue pairs: its fence has not been told yet */
-    }
-    if (ledger_lane_open(w->ledger, lane, epoch) != 0) {
+}
+
+/* Opens it in both halves of that end; no half may open it twice. */
+static void open_at(struct world *w, uint32_t lane, uint32_t epoch, uint32_t end)
+{
+    if (halves_lane_open(sender_at(w, end), ledger_at(w, end), lane, epoch) != 0) {
         world_wrong(w, "a new epoch was refused");
     }
-    if (ledger_lane_open(w->ledger, lane, epoch) != -ESTALE) {
-        world_wrong(w, "an epoch was accepted twice");
+    w->lines[lane].open[end] = true;
+}
+
+void world_connect_lane(struct world *w, uint32_t lane)
+{
+    struct line *line = &w->lines[lane];
+    const uint32_t epoch = line->epoch + 1;
+
+    if (line->open[0]) {
+        return;
     }
-    *c = (struct conn){.epoch = epoch, .sender_open = true, .receiver_open = true};
+    /* HELLO with a higher epoch tells the end that accepts that the old one is over. */
+    if (line->open[1]) {
+        world_end_down(w, lane, 1);
+    }
+    if (w->config.queue_pairs) {
+        if (sender_lane_open(w->sender, lane, epoch) != 0) {
+            return; /* its fence has not been told yet */
+        }
+        if (ledger_lane_open(w->ledger, lane, epoch) != 0) {
+            world_wrong(w, "a new epoch was refused");
+        }
+        line->open[0] = line->open[1] = true;
+    } else {
+        open_at(w, lane, epoch, 1);
+        open_at(w, lane, epoch, 0);
+    }
+    line->epoch = epoch;
+    line->cut[0] = line->cut[1] = false;
+    empty(w, lane);
+    empty(w->other, lane);
+    world_refuses(w, lane, epoch);
+}
+
+/* A HELLO played again: refused by each half. */
+void world_refuses(struct world *w, uint32_t lane, uint32_t epoch)
+{
+    for (struct world *each = w; each != NULL; each = each == w ? w->other : NULL) {
+        if (ledger_lane_open(each->ledger, lane, epoch) != -ESTALE) {
+            world_wrong(w, "an epoch was accepted twice");
+        }
+        if (!w->config.queue_pairs && sender_lane_open(each->sender, lane, epoch) != -ESTALE) {
+            world_wrong(w, "an epoch was accepted twice by a sender");
+        }
+    }
+}
+
+/* That end gives up: from here nothing of that connection is read there. Queue pairs: what has landed before
+ * the flush is booked first; then the count may be told. */
+void world_end_down(struct world *w, uint32_t lane, uint32_t end)
+{
+    struct line *line = &w->lines[lane];
+
+    if (!line->open[end]) {
+        return;
+    }
+    line->open[end] = false;
+    halves_lane_down(sender_at(w, end), ledger_at(w, end), lane, line->epoch);
+    for (struct world *each = w; each != NULL; each = each == w ? w->other : NULL) {
+        if (each->here != end) {
+            each->conns[lane].count = 0;
+        }
+    }
+    world_refuses(w, lane, line->epoch);
+    if (w->config.queue_pairs && end != w->here) {
+        /* Told over and over until it is known; here: at once, over a way that may be long. */
+        if (sender_on_fenced(w->sender, lane, line->epoch,
+                             ledger_lane_taken(w->ledger, lane, NULL)) != 0) {
+            world_wrong(w, "the fence's count was refused");
+        }
+        line->open[w->here] = false;
+    }
 }
 
 void world_sender_down(struct world *w, uint32_t lane)
 {
-    struct conn *c = &w->conns[lane];
-
-    if (c->sender_open) {
-        c->sender_open = false;
-        sender_on_lane_down(w->sender, lane, c->epoch);
-    }
+    world_end_down(w, lane, w->here);
 }
 
-/* The receiver gives up: from here nothing of that connection is read. Queue pairs: what has landed before
- * the flush is booked first; then the count may be told. */
 void world_receiver_down(struct world *w, uint32_t lane)
 {
-    struct conn *c = &w->conns[lane];
-    struct message_back back = {.fence = true, .lane = lane, .epoch = c->epoch};
-
-    if (!c->receiver_open) {
-        return;
-    }
-    ledger_lane_down(w->ledger, lane, c->epoch);
-    c->receiver_open = false;
-    c->count = 0;
-    if (ledger_lane_open(w->ledger, lane, c->epoch) != -ESTALE) { /* a HELLO played again */
-        world_wrong(w, "an epoch came back");
-    }
-    if (w->config.queue_pairs) {
-        back.taken = ledger_lane_taken(w->ledger, lane, NULL);
-        /* Told over and over until it is known; here: at once, over a way that may be long. */
-        if (sender_on_fenced(w->sender, lane, c->epoch, back.taken) != 0) {
-            world_wrong(w, "the fence's count was refused");
-        }
-        c->sender_open = false;
-    }
+    world_end_down(w, lane, !w->here);
 }
 
 void world_pump(struct world *w)
@@ -93,7 +141,7 @@ void world_pump(struct world *w)
     int rc;
 
     for (uint32_t i = 0; i < LANES; i++) {
-        usable |= w->conns[i].sender_open && w->conns[i].count < FRAMES - 1 ? 1u << i : 0;
+        usable |= sender_open(w, i) && w->conns[i].count < FRAMES - 1 ? 1u << i : 0;
     }
     if (!sender_next(w->sender, usable, 8192u << world_below(w, 2), &chunk)) {
         return;
@@ -109,7 +157,7 @@ void world_pump(struct world *w)
             world_wrong(w, "a chunk could not be bound");
             return;
         }
-        if (c->receiver_open || !c->sender_open) {
+        if (receiver_open(w, lane) || !sender_open(w, lane)) {
             struct frame *f = &c->frames[(c->head + c->count++) % FRAMES];
             *f = (struct frame){.chunk = header, .cells = world_cells_of(header.length)};
             f->chunk.flags |= header.offset + header.length == header.size ? LANE_CHUNK_LAST : 0;
@@ -131,7 +179,7 @@ void world_write_some(struct world *w, uint32_t lane)
 {
     struct conn *c = &w->conns[lane];
 
-    for (uint32_t i = 0; i < c->count && c->sender_open; i++) {
+    for (uint32_t i = 0; i < c->count && sender_open(w, lane); i++) {
         struct frame *f = &c->frames[(c->head + i) % FRAMES];
         uint32_t n = f->cells - f->written;
         if (n == 0) {
@@ -152,11 +200,11 @@ void world_write_some(struct world *w, uint32_t lane)
     }
 }
 
-static bool crc_fits(const struct frame *f)
+static bool crc_fits(const struct world *w, const struct frame *f)
 {
     for (uint32_t k = 0; k < f->cells; k++) {
         if (f->data[k] !=
-            world_truth(f->chunk.comm, f->chunk.message, f->chunk.offset / CELL + k)) {
+            world_truth(w, f->chunk.comm, f->chunk.message, f->chunk.offset / CELL + k)) {
             return false;
         }
     }
@@ -192,7 +240,8 @@ static void deliver_written(struct world *w, uint32_t lane)
             return;
         }
     }
-    verdict = ledger_on_written(w->ledger, w->now, lane, c->epoch, &f->chunk, true, &copy);
+    verdict =
+        ledger_on_written(w->ledger, w->now, lane, w->lines[lane].epoch, &f->chunk, true, &copy);
     if (verdict != LEDGER_OK) {
         world_wrong(w, "the ledger refused what was written");
         return;
@@ -203,7 +252,6 @@ static void deliver_written(struct world *w, uint32_t lane)
 static void read_piece(struct world *w, uint32_t lane, struct frame *f,
                        const struct ledger_target *target)
 {
-    struct conn *c = &w->conns[lane];
     const uint32_t n = f->written - f->read < 1 ? 0
                        : world_below(w, 3)      ? f->written - f->read
                                                 : 1 + world_below(w, f->written - f->read);
@@ -226,7 +274,7 @@ static void read_piece(struct world *w, uint32_t lane, struct frame *f,
         to[k] = f->data[f->read + k];
     }
     f->read += n;
-    if (n > 0 && ledger_got(w->ledger, lane, c->epoch, after - before) != LEDGER_OK) {
+    if (n > 0 && ledger_got(w->ledger, lane, w->lines[lane].epoch, after - before) != LEDGER_OK) {
         world_wrong(w, "the ledger refused bytes that it asked for");
     }
 }
@@ -240,15 +288,16 @@ void world_deliver(struct world *w, uint32_t lane)
     struct ledger_copy copy;
     enum ledger_verdict verdict;
 
-    if (c->count == 0 || !c->receiver_open || c->cut_there) {
+    if (c->count == 0 || !receiver_open(w, lane) || cut_there(w, lane)) {
         return;
     }
     if (w->config.queue_pairs) {
         deliver_written(w, lane);
         return;
     }
-    verdict = f->begun ? ledger_target(w->ledger, lane, c->epoch, &target)
-                       : ledger_begin(w->ledger, w->now, lane, c->epoch, &f->chunk, &target);
+    verdict = f->begun
+                  ? ledger_target(w->ledger, lane, w->lines[lane].epoch, &target)
+                  : ledger_begin(w->ledger, w->now, lane, w->lines[lane].epoch, &f->chunk, &target);
     if (verdict != LEDGER_OK) {
         world_wrong(w, "the ledger refused a chunk");
         return;
@@ -258,7 +307,7 @@ void world_deliver(struct world *w, uint32_t lane)
     if (f->read < f->cells || f->written < f->cells) {
         return;
     }
-    verdict = ledger_end(w->ledger, w->now, lane, c->epoch, crc_fits(f), &copy);
+    verdict = ledger_end(w->ledger, w->now, lane, w->lines[lane].epoch, crc_fits(w, f), &copy);
     if (verdict == LEDGER_LANE_DOWN) { /* damaged */
         world_receiver_down(w, lane);
     } else if (verdict != LEDGER_OK) {
@@ -297,15 +346,16 @@ void world_hear(struct world *w, uint32_t lane)
     struct sender_acked acked;
     struct message_back back;
 
-    if (c->back_count == 0 || c->cut_back) {
+    if (c->back_count == 0 || cut_back(w, lane)) {
         return;
     }
     back = c->back[c->back_head];
     c->back_head = (c->back_head + 1) % REPORTS;
     c->back_count--;
-    if (!c->sender_open) {
+    if (!sender_open(w, lane)) {
         return;
     }
+    w = world_for(w, w->here, halves_of_frame(back.post ? LANE_POST : LANE_STATE));
     if (back.post) {
         if (sender_on_post(w->sender, &back.frame) != 0) {
             world_wrong(w, "a POST was refused");

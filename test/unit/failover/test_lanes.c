@@ -13,7 +13,8 @@
 
 static uint64_t scale = 1; /* `test_lanes N`: N times the seeds */
 
-static void play(bool queue_pairs, uint32_t group_max, uint32_t damage_every, uint64_t seeds)
+static void play(bool queue_pairs, bool both, uint32_t group_max, uint32_t damage_every,
+                 uint64_t seeds)
 {
     struct lane_world_result sum = {0}, one;
 
@@ -21,6 +22,7 @@ static void play(bool queue_pairs, uint32_t group_max, uint32_t damage_every, ui
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         lane_world_run(&(struct lane_world_config){.seed = seed,
                                                    .queue_pairs = queue_pairs,
+                                                   .both = both,
                                                    .group_max = group_max,
                                                    .steps = 1200,
                                                    .fault_every = 20,
@@ -45,27 +47,33 @@ static void play(bool queue_pairs, uint32_t group_max, uint32_t damage_every, ui
 
 static void test_byte_streams(void **state)
 {
-    play(false, 1, 0, 350);
+    play(false, false, 1, 0, 350);
 }
 
 static void test_byte_streams_groups(void **state)
 {
-    play(false, 4, 0, 150);
+    play(false, false, 4, 0, 150);
 }
 
 static void test_damage(void **state)
 {
-    play(false, 1, 25, 200);
+    play(false, false, 1, 25, 200);
 }
 
 static void test_queue_pairs(void **state)
 {
-    play(true, 1, 0, 150);
+    play(true, false, 1, 0, 150);
 }
 
 static void test_queue_pairs_groups(void **state)
 {
-    play(true, 4, 0, 100);
+    play(true, false, 4, 0, 100);
+}
+
+static void test_both_directions(void **state)
+{
+    play(false, true, 1, 0, 150);
+    play(false, true, 4, 25, 60);
 }
 
 /* A chunk whose lane is doubted goes by another; is that doubted, too, by a third, though two carry it; and not at all any more
@@ -120,6 +128,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_queue_pairs),
         cmocka_unit_test(test_queue_pairs_groups),
+        cmocka_unit_test(test_both_directions),
         cmocka_unit_test(test_doubts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

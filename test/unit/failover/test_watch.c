@@ -656,9 +656,9 @@ static void test_loses_a_little(void **state)
     end(w);
 }
 
-static void test_receiver(void **state)
+static void test_accepts(void **state)
 {
-    struct watch *w = watch_new(&(struct watch_config){.receiver = true}, (struct mono){1});
+    struct watch *w = watch_new(&(struct watch_config){.accepts = true}, (struct mono){1});
     struct watch_action a;
     struct watch_lane lane;
 
@@ -675,6 +675,49 @@ static void test_receiver(void **state)
     watch_lane_get(w, (struct mono){NS_PER_S}, 0, &lane);
     assert_true(lane.state == LANE_ACTIVE && lane.epoch == 4);
     watch_free(w);
+}
+
+/* Who accepts can't make a lane anew, and nothing is owed here: lanes that died in silence are found all the same, and replaced;
+ * for a peer that can help itself nobody asks. */
+static void test_an_idle_set_is_kept(void **state)
+{
+    for (int kept = 0; kept < 2; kept++) {
+        struct watch *w =
+            watch_new(&(struct watch_config){.patience = span_ms(8000)}, (struct mono){1});
+        uint32_t pings[2] = {0}, connects = 0;
+        struct watch_action a;
+
+        for (uint32_t lane = 0; lane < 2; lane++) {
+            assert_int_equal(
+                watch_lane_add(w, (struct mono){1}, lane, &(struct watch_lane_config){0}), 0);
+            watch_on_hello(w, (struct mono){1}, lane, 1, span_ns(100000));
+        }
+        while (watch_next_action(w, &a)) {
+        }
+        watch_on_kept(w, kept);
+        for (int64_t ms = 1; ms < 20000; ms++) {
+            const struct mono now = {ms * NS_PER_MS};
+            watch_look(w, now);
+            assert_true(kept || watch_deadline(w).ns == INT64_MAX);
+            assert_true(!kept || watch_deadline(w).ns <= now.ns + 1001 * NS_PER_MS);
+            while (watch_next_action(w, &a)) {
+                connects += a.kind == WATCH_CONNECT;
+                if (a.kind == WATCH_ASK_KERNEL) { /* what was written isn't acknowledged */
+                    watch_on_kernel(w, now, a.lane,
+                                    &(struct watch_kernel){.known = true, .rtt = span_ns(100000)});
+                } else if (a.kind == WATCH_PING) {
+                    pings[a.lane]++;
+                    if (ms < 10000) { /* later both are dead */
+                        watch_on_pong(w, now, a.lane, a.epoch, a.sequence);
+                    }
+                }
+            }
+            assert_true(ms >= 10000 || connects == 0);
+        }
+        assert_true(kept ? pings[0] >= 4 && pings[1] >= 4 && connects > 0
+                         : pings[0] + pings[1] + connects == 0);
+        watch_free(w);
+    }
 }
 
 static void test_damping(void **state)
@@ -696,11 +739,11 @@ static void test_damping(void **state)
     assert_true(damping_ramp(span_ms(0)) <= 0.05 && damping_ramp(span_ms(100)) >= 1);
 }
 
-/* A standby that tries another pair of NICs keeps its number: the receiver judges it by the new ones. */
-static void test_receiver_of_other_nics(void **state)
+/* A standby that tries another pair of NICs keeps its number: who accepts it judges it by the new ones. */
+static void test_accepts_from_other_nics(void **state)
 {
     const struct watch_lane_config one = {.own_nic = 0}, other = {.own_nic = 1, .peer_nic = 1};
-    struct watch *w = watch_new(&(struct watch_config){.receiver = true}, (struct mono){1});
+    struct watch *w = watch_new(&(struct watch_config){.accepts = true}, (struct mono){1});
     const struct mono now = {NS_PER_S};
     struct watch_lane lane;
 
@@ -745,8 +788,9 @@ int main(void)
         cmocka_unit_test(test_busy_process),
         cmocka_unit_test(test_old_epochs),
         cmocka_unit_test(test_loses_a_little),
-        cmocka_unit_test(test_receiver),
-        cmocka_unit_test(test_receiver_of_other_nics),
+        cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_an_idle_set_is_kept),
+        cmocka_unit_test(test_accepts_from_other_nics),
         cmocka_unit_test(test_damping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
