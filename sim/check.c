@@ -8,6 +8,8 @@
 
 #include "stats/sample.h"
 
+#define RATE_NS (2 * NS_PER_S)
+
 /* ---- life ---- */
 static int window_of(struct check *c, int64_t from, int64_t until)
 {
@@ -342,6 +344,25 @@ static void judge_utc(struct world *w, struct check_window *win)
     w->check->utc_known_share = running > 0 ? (double)known / running : 0;
 }
 
+/* The fleet's rate in the window's first and last two seconds. */
+static void judge_rate(const struct world *w, struct check_window *win)
+{
+    const struct check_centre now = {w->now, w->check->centre_ns};
+
+    if (!w->check->centre_known) {
+        return;
+    }
+    if (win->first.at == 0) {
+        win->first = win->last = now;
+    } else if (win->then.at == 0 && now.at - win->first.at >= RATE_NS) {
+        win->then = now;
+    }
+    if (now.at - win->now.at >= RATE_NS) {
+        win->last = win->now.at != 0 ? win->now : now;
+        win->now = now;
+    }
+}
+
 static void note_start(struct world *w, int count)
 {
     struct check *c = w->check;
@@ -404,6 +425,7 @@ void check_instant(struct world *w)
         judge_window(w, win, count);
         judge_synced(w, win);
         judge_nics(w, win);
+        judge_rate(w, win);
         judge_utc(w, win);
     }
 }

@@ -21,6 +21,11 @@ struct check_flow {
     double delay[CHECK_DELAYS];
 };
 
+/* The fleet's time at one instant. */
+struct check_centre {
+    int64_t at, ns; /* at 0: none */
+};
+
 struct check_window {
     int64_t from, until;
     struct tally pair, nic_pair, hard_width, statistical_width, owd;
@@ -32,6 +37,7 @@ struct check_window {
     uint64_t probes_at_start, refused_at_start, probes, refused;
     double utc_error_ns;
     bool begun;
+    struct check_centre first, then, last, now; /* where fleet time's rate is seen: 2 s apart */
 };
 
 /* What became of one injected fault. */

@@ -115,6 +115,17 @@ static double over_faults(struct world *w, const struct scenario_bound *b)
     return value;
 }
 
+static double common_ppm(const struct check_window *win)
+{
+    if (win->then.at == 0 || win->now.at <= win->last.at) {
+        return NAN;
+    }
+    const double first =
+        (double)(win->then.ns - win->first.ns) / (double)(win->then.at - win->first.at);
+    const double last = (double)(win->now.ns - win->last.ns) / (double)(win->now.at - win->last.at);
+    return fabs(last - first) * 1e6;
+}
+
 static double in_window(struct world *w, const char *what, const struct check_window *win)
 {
     const double seconds = (double)(win->until - win->from) * 1e-9;
@@ -126,6 +137,7 @@ static double in_window(struct world *w, const char *what, const struct check_wi
         {"clock.error.p99_ns", tally_quantile(&win->pair, 0.99)},
         {"clock.error.max_ns", win->pair.head.count > 0 ? win->pair_ns_max : NAN},
         {"clock.nic_error.p99_ns", tally_quantile(&win->nic_pair, 0.99)},
+        {"clock.rate.common_ppm", common_ppm(win)},
         {"clock.hard.outside", (double)win->hard_outside},
         {"clock.hard.width_ns", tally_quantile(&win->hard_width, 0.5)},
         {"clock.statistical.outside_share",

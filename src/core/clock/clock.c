@@ -417,6 +417,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     double dx, dy;
 
     bank_predict(&c->bank, dt_s);
+    c->deviation_ns = bank_deviation_ns(&c->bank);
     for (int i = 0; i < c->capacity; i++) {
         fetch_edge(c, i + 1);
         if (edge_usable(c, &c->edges[i])) {

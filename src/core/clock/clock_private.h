@@ -181,7 +181,8 @@ struct clock {
     /* consensus */
     double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
     double mean_age_s;
-    double p_limit_ns; /* no peer's standard deviation is taken to be larger */
+    double p_limit_ns;   /* no peer's standard deviation is taken to be larger */
+    double deviation_ns; /* of the own estimate, before this tick's packets */
     bool narrow;
     double lost_s;
     double regroup_s;
@@ -305,12 +306,14 @@ void bank_shift(struct bank *b, double dx, double dy);
 /* The variance terms of the heaviest plausible filter. */
 void bank_variance(const struct bank *b, double *ret_p00, double *ret_p01, double *ret_p11,
                    double *ret_q2);
+double bank_deviation_ns(const struct bank *b); /* of the estimate, by that filter */
 void bank_forget(struct bank *b);
 double bank_wander(const struct bank *b);
 
 /* consensus.c */
 bool consensus_boasts(const struct clock_edge *e); /* the peer claims an error that can't be */
 double park_limit(const struct clock *c);          /* an edge whose |level| is beyond is parked */
+double clock_stray_ns(const struct clock *c);
 void consensus_count(struct clock *c);
 void consensus_gather(struct clock *c, struct nic_time now);
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s);

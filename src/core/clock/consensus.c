@@ -14,6 +14,7 @@
 #define PARK_SCALE  3.7
 #define PARK_NS     2.0
 #define PARK_NOISE  0.8
+#define PARK_SIGMAS 3.0
 #define UNPARK      0.8
 #define GROUP       1.5 /* parking limits: levels so near to each other agree */
 #define FAR         3.0 /* of those: nothing but another path or another clock can be so far off */
@@ -135,9 +136,18 @@ static void update_scale(struct clock *c)
     }
 }
 
+/* By how much two honest clocks that wander like this one differ, one sigma. */
+double clock_stray_ns(const struct clock *c)
+{
+    return sqrt(2) * c->deviation_ns;
+}
+
 double park_limit(const struct clock *c)
 {
-    return fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns + PARK_NS);
+    const double stray = clock_stray_ns(c);
+
+    return fmax(PARK_SIGMAS * stray,
+                fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns + PARK_NS));
 }
 
 /* Its slow level says something about where this member is. */

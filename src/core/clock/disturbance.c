@@ -27,7 +27,7 @@ bool disturbance_watched(const struct clock *c)
 
 double disturbance_step_limit(const struct clock *c)
 {
-    return 8 * sqrt(c->bank.p00[BANK_FILTERS / 2]) + 100 + 6 * noise_sigma_ns(&c->noise);
+    return 8 * c->deviation_ns + 100 + 6 * noise_sigma_ns(&c->noise);
 }
 
 /* What each edge says that this member is off by, sorted, in c->values. Levels are slow, so they

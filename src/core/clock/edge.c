@@ -445,8 +445,7 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     struct sums sums[CLOCK_PATH_MAX] = {0};
     struct sums all = {0};
-    const double p_own = c->bank.p00[BANK_FILTERS / 2];
-    const double extra = 5 * sqrt(p_own + edge_peer_variance(c, e));
+    const double extra = 5 * sqrt(c->deviation_ns * c->deviation_ns + edge_peer_variance(c, e));
     const uint32_t before = e->consumed;
 
     e->has_e = false;

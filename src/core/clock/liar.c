@@ -10,6 +10,7 @@
 #define DENIER_S     10.0 /* of a peer that denies being core: honest ones find back sooner */
 #define LIAR_NS      8.0
 #define LIAR_MARGIN  1.5  /* times the parking limit */
+#define LIAR_SIGMAS  6.0  /* of what honest clocks stray */
 #define EDGE_NS      25.0 /* less isn't worth a sentence */
 #define EDGE_S       10.0
 #define PEER_AGE_NS  (20 * NS_PER_S) /* a peer that has just come may still be finding itself */
@@ -130,7 +131,8 @@ static double lie_limit(const struct clock *c)
 {
     const double stray = c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
 
-    return fmax(fmax(LIAR_NS, stray), LIAR_MARGIN * park_limit(c));
+    return fmax(fmax(LIAR_NS, LIAR_SIGMAS * clock_stray_ns(c)),
+                fmax(stray, LIAR_MARGIN * park_limit(c)));
 }
 
 static void judge(struct clock *c, struct suspect *s, double level, int edge)

@@ -11,6 +11,8 @@ static const struct scenario_metric metrics[] = {
     {"clock.error.p99_ns", BOTH, false, "the same, 99th percentile"},
     {"clock.error.max_ns", BOTH, false, "the same, worst"},
     {"clock.nic_error.p99_ns", SCENARIO_SIM, false, "between any two NIC clocks, 99th percentile"},
+    {"clock.rate.common_ppm", SCENARIO_SIM, false,
+     "what fleet time's own rate changed by from the window's start to its end"},
     {"clock.hard.outside", BOTH, false, "judged readings whose hard bound the truth left; a count"},
     {"clock.hard.width_ns", BOTH, false, "median of latest - earliest"},
     {"clock.statistical.outside_share", BOTH, false,
