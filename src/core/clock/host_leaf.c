@@ -12,6 +12,8 @@
 #define WANDER2_MAX    (1e5 * WANDER2)
 #define BRACKET_NS_MAX (1 * NS_PER_MS)
 #define JUMP_NS        100e3
+#define LINE_JUMP_NS   1e6
+#define DISRUPT_NS     (300 * NS_PER_MS)
 
 void host_leaf_init(struct host_leaf *leaf, double rate_limit_ppm, double rate_drift_ppb_s)
 {
@@ -30,21 +32,26 @@ static void start(struct host_leaf_nic *n, struct mono r, int64_t offset_ns, dou
     n->p00 = width_ns * width_ns / 12 + 1;
     n->p01 = 0;
     n->p11 = 1e5 * 1e5; /* ns/s: 100 ppm */
-    n->width_ns = width_ns;
+    n->lower_ns = -width_ns / 2;
+    n->upper_ns = width_ns / 2;
+    drift_init(&n->drift);
     n->noise2 = width_ns * width_ns / 12 + 1;
     n->wander2 = WANDER2;
     n->strain = 1;
     n->before_count = 0;
 }
 
-/* Carries the filter's origin to `r`. State: offset in ns, rate in ns/s. */
-static void predict(struct host_leaf_nic *n, struct mono r)
+/* Carries the filter's origin to `r`. State: offset in ns, rate in ns/s. Both clocks may have changed their rates
+ * by `limit` since the brackets that tell them. */
+static void predict(struct host_leaf_nic *n, struct mono r, double limit)
 {
     const double t = (double)(r.ns - n->r.ns) * 1e-9;
 
     if (t <= 0) {
         return;
     }
+    n->lower_ns += ((n->drift.low - 2 * limit) * 1e9 - n->rate) * t;
+    n->upper_ns += ((n->drift.high + 2 * limit) * 1e9 - n->rate) * t;
     const double moved = n->fraction + n->rate * t;
     const double whole = floor(moved);
     n->nic_minus_ns += (int64_t)whole;
@@ -90,6 +97,18 @@ static void learn_wander(struct host_leaf_nic *n, double innovation, double expe
     }
 }
 
+/* The read lies within its bracket, wherever the filter thinks it does; so the filter stays there, too. False: bracket
+ * and what is known contradict each other. */
+static bool learn_bounds(struct host_leaf_nic *n, const struct host_leaf_bracket *b,
+                         double innovation, double width, double change)
+{
+    drift_add(&n->drift, b->before.ns, b->nic.ns + 1 - b->before.ns, true); /* reads are whole ns */
+    drift_add(&n->drift, b->after.ns, b->nic.ns - b->after.ns, false);
+    n->lower_ns = fmax(n->lower_ns, innovation - width / 2 - 1);
+    n->upper_ns = fmin(n->upper_ns, innovation + width / 2 + 1);
+    return drift_judge(&n->drift, b->after.ns, change) && n->lower_ns <= n->upper_ns;
+}
+
 void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
                           const struct host_leaf_bracket *b)
 {
@@ -109,21 +128,23 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
         n->last = middle;
         return;
     }
-    predict(n, middle);
+    predict(n, middle, leaf->rate_limit);
     const double innovation = (double)(offset - n->nic_minus_ns) - n->fraction;
-    if (fabs(innovation) > JUMP_NS + 6 * sqrt(n->p00)) { /* the NIC's clock was stepped */
-        start(n, middle, offset, width);
+    if (fabs(innovation) > JUMP_NS + 6 * sqrt(n->p00) ||
+        !learn_bounds(n, b, innovation, width, 2 * leaf->rate_limit)) {
+        start(n, middle, offset, width); /* the NIC's clock was stepped, or the host's */
         n->last = middle;
         return;
     }
-    /* a narrow bracket knows more: the read lies somewhere within it */
-    n->width_ns = fmin(width, n->width_ns * 1.01 + 1);
     learn_noise(n, middle, (double)(offset - n->origin_ns), width);
     const double r = n->noise2;
     ASSERT(n->p00 + r > 0); /* variances: the gains below are shares of them */
     learn_wander(n, innovation, n->p00 + r);
     const double k0 = n->p00 / (n->p00 + r), k1 = n->p01 / (n->p00 + r);
-    const double moved = n->fraction + k0 * innovation, whole = floor(moved);
+    const double by = fmin(n->upper_ns, fmax(n->lower_ns, k0 * innovation));
+    const double moved = n->fraction + by, whole = floor(moved);
+    n->lower_ns -= by;
+    n->upper_ns -= by;
     n->nic_minus_ns += (int64_t)whole;
     n->fraction = moved - whole;
     n->rate += k1 * innovation;
@@ -151,7 +172,7 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
         return false;
     }
     struct host_leaf_nic at = *n;
-    predict(&at, r);
+    predict(&at, r, leaf->rate_limit);
     const struct nic_time nic_now = {r.ns + at.nic_minus_ns};
     const struct clock_line *line = &n->terms.line;
     const int64_t slewed_ns =
@@ -159,7 +180,6 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
     const double moved = line->x_fraction + line->y * (double)(nic_now.ns - line->r.ns) +
                          line->slew * (double)slewed_ns + at.fraction;
     const struct clock_reading reading = clock_terms_read(&n->terms, nic_now);
-    const double since_s = (double)(r.ns - n->last.ns) * 1e-9;
 
     *ret = n->terms;
     ret->line.r.ns = r.ns;
@@ -170,12 +190,37 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
     ret->line.y = y + at.rate * 1e-9 + y * at.rate * 1e-9;
     ret->line.slew = 0;
     ret->line.until = ret->line.r;
-    const double bracket = at.width_ns / 2 + leaf->rate_limit * since_s * 1e9;
+    const double bracket = fmax(at.upper_ns, -at.lower_ns);
     ret->h_ns = reading.hard_ns < 0 ? -1 : reading.hard_ns + bracket;
     ret->guarded = false;
     ret->shift_ns = 0;
     ret->spread2_ns += at.p00 + pow(n->terms.shift_ns / 6, 2);
     return true;
+}
+
+/* Never backwards within an epoch: meets the new line from the old one over a tick, and what is left counts in both
+ * bounds. Further off than what slewing can bridge it jumps: this host's clock stood still or was stepped while its
+ * NICs' ran on. */
+static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *chosen)
+{
+    const struct clock_line *old = &leaf->terms.line;
+    const int64_t slewed_ns = (now.ns < old->until.ns ? now.ns : old->until.ns) - old->r.ns;
+    const double moved =
+        old->x_fraction + old->y * (double)(now.ns - old->r.ns) + old->slew * (double)slewed_ns;
+    const double gap = (double)(chosen->line.x_ns - old->x_ns) + chosen->line.x_fraction - moved;
+
+    if (fabs(gap) > LINE_JUMP_NS) {
+        leaf->raised++;
+        chosen->epoch++;
+        leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
+        return;
+    }
+    chosen->line.x_ns = old->x_ns + (int64_t)floor(moved);
+    chosen->line.x_fraction = moved - floor(moved);
+    chosen->line.slew = fmin(500e-6, fmax(-500e-6, gap / (double)CLOCK_TICK_NS));
+    chosen->line.until.ns = now.ns + CLOCK_TICK_NS;
+    chosen->shift_ns += fabs(gap);
+    chosen->h_ns += chosen->h_ns >= 0 ? fabs(gap) : 0;
 }
 
 /* Median by fleet time at `r` of the NICs that are SYNCED, of all if none is. */
@@ -203,20 +248,13 @@ void host_leaf_tick(struct host_leaf *leaf, struct mono now)
         return;
     }
     struct clock_terms chosen = opinions[(count - 1) / 2];
+    chosen.epoch += leaf->raised;
     if (leaf->terms.epoch == chosen.epoch && leaf->terms.timeline == chosen.timeline &&
         leaf->terms.line.r.ns != 0 && now.ns >= leaf->terms.line.r.ns) {
-        /* never backwards within an epoch: meet the new line from the old one over a tick */
-        const struct clock_line *old = &leaf->terms.line;
-        const int64_t slewed_ns = (now.ns < old->until.ns ? now.ns : old->until.ns) - old->r.ns;
-        const double moved =
-            old->x_fraction + old->y * (double)(now.ns - old->r.ns) + old->slew * (double)slewed_ns;
-        const double gap = (double)(chosen.line.x_ns - old->x_ns) + chosen.line.x_fraction - moved;
-        const double slew = fmin(500e-6, fmax(-500e-6, gap / (double)CLOCK_TICK_NS));
-        chosen.line.x_ns = old->x_ns + (int64_t)floor(moved);
-        chosen.line.x_fraction = moved - floor(moved);
-        chosen.line.slew = slew;
-        chosen.line.until.ns = now.ns + CLOCK_TICK_NS;
-        chosen.shift_ns += fabs(gap);
+        meet(leaf, now, &chosen);
+    }
+    if (now.ns < leaf->disrupted_until.ns) {
+        chosen.status = CLOCK_DISRUPTED;
     }
     leaf->terms = chosen;
 }
@@ -238,7 +276,7 @@ bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic,
         return false;
     }
     struct host_leaf_nic at = leaf->nics[nic];
-    predict(&at, now);
+    predict(&at, now, 0);
     ret_now->ns = now.ns + at.nic_minus_ns;
     return true;
 }

@@ -4,13 +4,18 @@
  * nic_time, mono after) says that the NIC's clock was read between two readings of the host's. Time
  * flows from NICs to the host only, so the asymmetry of PCIe never enters the consensus. The host's
  * line is the median over its NICs of F_nic(nic clock), taken at the brackets, with one small
- * filter per NIC for offset and rate; its hard bound is the NIC's plus half a bracket and what
- * rates may have done since.
+ * filter per NIC for offset and rate; its hard bound is the NIC's plus how far from the
+ * filter the NIC's clock can be by the last brackets alone: the filter is a mean, and one way over
+ * PCIe can grow longer by microseconds.
  *
- * Cost: under 1 KiB a NIC, all in place; a bracket is O(1), a tick O(NICs). */
+ * A line that is more than a millisecond off (the host's clock stood still in a suspend) jumps, in a new
+ * epoch and DISRUPTED; less is met slowly and added to both bounds.
+ *
+ * Cost: under 2 KiB a NIC, all in place; a bracket is O(1), a tick O(NICs). */
 #pragma once
 #include "base/limits.h"
 #include "core/clock/clock.h"
+#include "core/clock/drift.h"
 
 struct host_leaf_bracket {
     struct mono before;
@@ -25,7 +30,8 @@ struct host_leaf_nic {
     int64_t nic_minus_ns;  /* nic clock - host clock at r, whole ns */
     double fraction, rate; /* and its fraction and rate */
     double p00, p01, p11;
-    double width_ns;   /* of the narrowest recent bracket */
+    double lower_ns, upper_ns; /* NIC clock - filter at r, by brackets alone */
+    struct drift drift;
     double noise2;     /* of one bracket's middle, ns^2: from second differences */
     double wander2;    /* what the filter allows the rate, ns^2/s^3: from its own surprises */
     double strain;     /* mean of innovation^2 over what was expected of it */
@@ -42,6 +48,8 @@ struct host_leaf {
     double rate_limit, rate_drift;
     struct clock_terms terms; /* of the host's clock; stamped with `nic_time` == mono */
     bool have_terms;
+    uint32_t raised; /* own epochs on top of the NICs' */
+    struct mono disrupted_until;
     uint64_t refused;
 };
 

@@ -1,0 +1,151 @@
+/* The host's clock as a leaf on its NICs': brackets that change, suspends; and rates from stamps alone. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/clock/drift.h"
+#include "core/clock/host_leaf.h"
+
+/* Fleet time is the NIC's clock, exactly: all that the host is off by is the leaf's. */
+static void read_nic(struct host_leaf *leaf, int64_t host, int64_t there, int64_t back, double ppm,
+                     int64_t ahead)
+{
+    const int64_t at = host + there;
+    const struct host_leaf_bracket b = {
+        {host}, {at + ahead + (int64_t)floor(ppm * 1e-6 * (double)at)}, {at + back}};
+    const struct clock_terms terms = {.status = CLOCK_SYNCED,
+                                      .h_ns = 0,
+                                      .rate_limit = 2e-6,
+                                      .rate_drift = 100e-9,
+                                      .line = {b.nic, 0, 0, 0, 0, b.nic}};
+
+    host_leaf_on_bracket(leaf, b.after, 0, &b);
+    host_leaf_on_terms(leaf, b.after, 0, &terms);
+    host_leaf_tick(leaf, (struct mono){b.after.ns + 1000});
+}
+
+/* Off by how much, and the bound, at host time `at`. */
+static bool outside(const struct host_leaf *leaf, int64_t at, double ppm, double *ret_worst)
+{
+    const double truth = (double)at * ppm * 1e-6;
+    struct clock_terms t;
+
+    assert_true(host_leaf_terms(leaf, &t));
+    const struct clock_reading r = clock_terms_read(&t, (struct nic_time){at});
+    const double off = (double)(r.time.ns - at) - truth;
+    *ret_worst = fmax(*ret_worst, fabs(off));
+    return r.hard_ns < fabs(off) - 2;
+}
+
+/* Completions over PCIe that take ever longer, one way: 150 ns at first, 2,500 in the end. */
+static void brackets_that_grow_stay_within_the_bound(void **state)
+{
+    static const double rates[] = {0, 40, -40}; /* ppm */
+
+    (void)state;
+    for (int kind = 0; kind < 9; kind++) {
+        const double ppm = rates[kind % 3], over_s = kind / 3 == 0 ? 0.1 : kind / 3 == 1 ? 3 : 30;
+        struct host_leaf leaf;
+        struct prng p;
+        double worst = 0;
+        int judged = 0, bad = 0;
+        prng_init(&p, 5);
+        host_leaf_init(&leaf, 2, 100);
+        for (int tick = 0; tick < 600; tick++) {
+            const int64_t host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+            const double grown = fmin(1, fmax(0, (tick * 0.1 - 15) / over_s));
+            const int64_t there = 75 + (int64_t)prng_below(&p, 20);
+            const int64_t back =
+                75 + (int64_t)(2350 * grown * (kind % 2 == 0 ? 1 : prng_uniform(&p)));
+            read_nic(&leaf, host, there, back, ppm, 0);
+            for (int64_t at = host + 5 * NS_PER_MS; at < host + 100 * NS_PER_MS && tick > 10;
+                 at += 10 * NS_PER_MS) {
+                bad += outside(&leaf, at, ppm, &worst);
+                judged++;
+            }
+        }
+        print_message("%+.0f ppm, over %.1f s: %d of %d outside, off by %.0f ns\n", ppm, over_s,
+                      bad, judged, worst);
+        assert_int_equal(bad, 0);
+        assert_true(worst > 300); /* or nothing was tried */
+    }
+}
+
+/* The host's clock stood still for a while, its NICs' ran on. */
+static void a_host_that_slept_jumps_and_says_so(void **state)
+{
+    static const int64_t slept[] = {100 * NS_PER_US, 900 * NS_PER_US, 5 * NS_PER_MS, 5 * NS_PER_S};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(slept) / sizeof(slept[0]); i++) {
+        struct host_leaf leaf;
+        struct clock_terms before, t;
+        int late = 0;
+        host_leaf_init(&leaf, 2, 100);
+        for (int tick = 0; tick < 100; tick++) {
+            read_nic(&leaf, 10 * NS_PER_S + tick * 100 * NS_PER_MS, 75, 75, 0, 0);
+        }
+        assert_true(host_leaf_terms(&leaf, &before));
+        for (int tick = 100; tick < 200; tick++) {
+            const int64_t host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+            read_nic(&leaf, host, 75, 75, 0, slept[i]);
+            assert_true(host_leaf_terms(&leaf, &t));
+            const struct clock_reading r =
+                clock_terms_read(&t, (struct nic_time){host + 50 * NS_PER_MS});
+            const double off = (double)(r.time.ns - host - 50 * NS_PER_MS - slept[i]);
+            late += r.status == CLOCK_SYNCED && r.hard_ns < fabs(off) - 2;
+            assert_true(tick < 160 || fabs(off) < 10);
+        }
+        assert_int_equal(late, 0);
+        assert_int_equal(t.epoch, before.epoch + (slept[i] > NS_PER_MS));
+        assert_int_equal(t.status, CLOCK_SYNCED);
+    }
+}
+
+/* Stamps of two clocks 30 ppm apart, through queues: the rate lies within what is found, whatever waits. */
+static void a_rate_lies_between_its_bounds(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct drift d;
+        struct prng p;
+        prng_init(&p, seed);
+        drift_init(&d);
+        for (int i = 0; i < 2000; i++) {
+            const int64_t at = 100 * NS_PER_S + i * 10 * NS_PER_MS;
+            const double phi = 30e-6 * (double)at;
+            const double queue = 5000 + 60000 * prng_exponential(&p);
+            const bool up = prng_uniform(&p) < 0.5;
+            drift_add(&d, at, (int64_t)(up ? ceil(phi + queue) : floor(phi - queue)), up);
+            assert_true(drift_judge(&d, at, 0));
+            assert_true(d.low <= 30e-6 && d.high >= 30e-6);
+        }
+        assert_true(d.high - d.low < 8e-6);
+        /* a step of 10 ms contradicts all that was known */
+        bool held = true;
+        for (int i = 2000; i < 2400; i++) {
+            const int64_t at = 100 * NS_PER_S + i * 10 * NS_PER_MS;
+            const double phi = 30e-6 * (double)at + 10e6;
+            drift_add(&d, at, (int64_t)(phi + (i % 2 == 0 ? 5000 : -5000)), i % 2 == 0);
+            held = drift_judge(&d, at, 0) && held;
+        }
+        assert_false(held);
+        assert_true(d.low <= 30e-6 && d.high >= 30e-6);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(brackets_that_grow_stay_within_the_bound),
+        cmocka_unit_test(a_host_that_slept_jumps_and_says_so),
+        cmocka_unit_test(a_rate_lies_between_its_bounds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
