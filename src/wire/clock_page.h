@@ -44,7 +44,7 @@
 
 #define CLOCK_PAGE_HOLDOVER_NS 2000000000LL    /* unwritten for longer: HOLDOVER */
 #define CLOCK_PAGE_UNKNOWN_NS  3600000000000LL /* for longer: UNKNOWN */
-#define CLOCK_PAGE_HARD_NS_MAX 1000000         /* a wider hard bound: UNKNOWN */
+#define CLOCK_PAGE_HARD_NS_MAX 4000000         /* a wider hard bound: UNKNOWN */
 #define CLOCK_PAGE_EARLY_NS    1000000000LL    /* raw further before `written`: not our page */
 
 enum clock_page_status {

@@ -121,7 +121,7 @@ static void status_ages(void **state)
     assert_int_equal(r.status, CLOCK_PAGE_UNKNOWN);
     t.void_after = start + 5;
     assert_int_equal(clock_page_at(&t, start, start + 6).status, CLOCK_PAGE_DISRUPTED);
-    t.h_ns = 2e6;
+    t.h_ns = 5e6;
     assert_int_equal(clock_page_at(&t, start, start).status, CLOCK_PAGE_UNKNOWN);
 }
 

@@ -410,7 +410,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
     }
     bank_start(&c->bank, 50.0 * 50.0, 300.0 * 300.0);
     clock_set_phase(c, CLOCK_TRACK);
-    line_restart(c, now);
+    line_rejoin(c, now);
 }
 
 void acquire_round(struct clock *c, struct nic_time now)

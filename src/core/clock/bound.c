@@ -1,21 +1,37 @@
 /* bound.c: how wrong the readers' line can be: hard, from the fastest packets and the graph's width
  * alone; statistical, from the filter and from how much the edges disagree.
  *
- * Hard. An edge: theta <= min(p_k + g(age_k)) - D_min + delta, and likewise below; points, never
- * fitted lines. A member is tight if 9 of 16 of its peers are tight and within W of it; core, if it
- * has been for longer than the graph is wide and 3/4 of its peers answer. Core members differ by no
- * more than H W along honest edges, so by Helly all F_i +- H W / 2 share a common time. No liar's
- * word enters; it can only cost edges. */
+ * Hard. An edge: theta is carried from its fastest points to now by the rate of one raw clock against the other, which
+ * stamps alone bound (drift.h): what the maps' rates are, and whether they are right, doesn't matter. Points, never
+ * fitted lines.
+ *
+ * Levels. W_L = W 2^(L/4), W the fleet's edge limit. A member is tight at the lowest level at which 9 of 16 of its peers
+ * are tight, at that level or below, over edges no wider than W_L; core, if it has been for longer than the graph is
+ * wide and 3/4 of its peers answer. Members core at level a are so at any b above, and differ there by at most H W_b
+ * along honest edges. So one at level L says h = H W_L - H W / 2, and H W / 2 at level 0: the bounds of any two add up
+ * to no less than what they may differ by, and by Helly all F_i +- h_i share a common time. Who stands behind full
+ * queues is wide and pays for that; nobody needs to know the widest. A liar's level can only cost edges.
+ *
+ * The h of a probe tells the level that its sender claims. Higher counts at once; lower is claimed on own edges first,
+ * and counts for the own bound when enough neighbours have claimed it for long enough. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "stats/sample.h"
 
 #define HORIZON_S      0.15 /* an edge's bound holds until the next tick at the latest */
 #define TICKS_PER_HOP  2    /* a claim is heard by all neighbours within that */
-#define GRACE_TICKS    40
+#define GRACE_TICKS    60
 #define REST_TICKS     10
+#define FALL_TICKS     20
+#define LEVELS         64
+#define LEVEL_NONE     LEVELS
+#define LEVEL_STEPS    4.0 /* a factor of two */
+#define RESTLESS_S     0.5
+#define RESTLESS_DT_S  0.05
+#define PEER_H_NS      (4 * NS_PER_S) /* longer than a claim that isn't held */
 #define SCATTER        0.15
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
@@ -26,6 +42,12 @@ double bound_growth_ns(const struct clock *c, double age_s)
                           fmax(0, age_s));
 }
 
+/* How fast theta moves by the maps of now if the peer's raw clock runs by `drift` faster than the own. */
+static double rate_of_theta(const struct clock *c, const struct clock_edge *e, double drift)
+{
+    return (1 + e->peer.map.y) * (1 + drift) - (1 + c->map.y);
+}
+
 static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     double best[2] = {INFINITY, INFINITY};
@@ -34,6 +56,15 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     if (!edge_live(c, e) || e->config.witness || e->peer.phase < CLOCK_TRACK) {
         return;
     }
+    /* by how much both clocks' rates may be others than when the stamps were taken */
+    const double change =
+        2e-6 * fmax(c->config.rate_limit_ppm, c->config.rate_drift_ppb_s * 1e-3 * DRIFT_SLOTS);
+    if (!drift_judge(&e->drift, now.ns, change)) { /* one of the clocks stepped: begin anew */
+        memset(e->buckets, 0, sizeof(e->buckets));
+        return;
+    }
+    const double rate[2] = {change - rate_of_theta(c, e, e->drift.low),
+                            change + rate_of_theta(c, e, e->drift.high)};
     for (int i = 0; i < BOUND_BUCKETS; i++) {
         const struct bucket *b = &e->buckets[i];
         for (int d = 0; d < 2; d++) {
@@ -44,14 +75,17 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
             const double ahead =
                 clock_map_difference(&e->peer.map, (struct nic_time){b->remote_ns[d]}, &c->map,
                                      (struct nic_time){b->local_ns[d]});
-            const double p = (d == 1 ? ahead : -ahead) + 2 * bound_growth_ns(c, age + HORIZON_S);
+            const double p =
+                (d == 1 ? ahead : -ahead) + (age * rate[d] + HORIZON_S * fmax(0, rate[d])) * 1e9;
             best[d] = p < best[d] ? p : best[d];
         }
     }
     if (!isfinite(best[0]) || !isfinite(best[1])) {
         return;
     }
-    const double slack = (double)(c->config.stamp_error_ns - e->config.delay_ns_min);
+    const double header_s = (double)(now.ns - e->heard_at.ns) * 1e-9;
+    const double slack = (double)(c->config.stamp_error_ns - e->config.delay_ns_min) +
+                         e->restless * (header_s + HORIZON_S);
     const double own = line_minus_map(c, now), peer = e->peer.line_minus_map_ns;
     /* lines lie between map and their last published distance */
     e->upper_ns = best[1] + slack + fmax(0, peer) - fmin(0, own);
@@ -60,51 +94,172 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     e->bounded = e->upper_ns >= e->lower_ns;
 }
 
-/* Peers (not edges) within the limit; `claims`: only those that say tight, or core. */
-enum claim { ANY, SAYS_TIGHT };
-static int peers_within(const struct clock *c, enum claim claim)
+/* ---- levels ---- */
+
+static double width_of(const struct clock *c, int level)
 {
-    int count = 0;
+    return (double)c->config.edge_limit_ns * exp2(level / LEVEL_STEPS);
+}
+
+static double bound_of(const struct clock *c, int level)
+{
+    const double half = c->config.hops * (double)c->config.edge_limit_ns / 2;
+
+    return level == 0 ? half : c->config.hops * width_of(c, level) - half;
+}
+
+/* The lowest whose edges may be so wide; LEVEL_NONE: no bound could be shown. */
+static int level_of(const struct clock *c, double width_ns)
+{
+    const double level =
+        ceil(LEVEL_STEPS * log2(width_ns / (double)c->config.edge_limit_ns) - 1e-6);
+
+    if (!(level > 0)) {
+        return 0;
+    }
+    return level < LEVELS && bound_of(c, (int)level) <= BOUND_H_NS_MAX ? (int)level : LEVEL_NONE;
+}
+
+/* What a tight peer claims, by its bound. */
+static int level_claimed(const struct clock *c, const struct clock_published *peer)
+{
+    const double half = bound_of(c, 0);
+
+    if (peer->h_ns == UINT32_MAX || peer->h_ns <= half + 1) {
+        return 0;
+    }
+    return level_of(c, (peer->h_ns - 1 + half) / c->config.hops);
+}
+
+/* The lowest level at which enough peers (not edges) are within reach; `claim`: and claim it. */
+enum claim { ANY, SAYS_TIGHT };
+static int lowest_level(const struct clock *c, enum claim claim)
+{
+    const int need = (9 * c->peers_chosen + 15) / 16;
+    int at[LEVELS + 1] = {0}, count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0;
+        c->order[i] = LEVEL_NONE;
     }
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
-        if (e->used && e->bounded && e->w_ns <= (double)c->config.edge_limit_ns &&
-            (claim == ANY || e->peer.tight) && c->order[e->leader]++ == 0) {
-            count++;
+        if (!e->used || !e->bounded || (claim == SAYS_TIGHT && !e->peer.tight)) {
+            continue;
+        }
+        const int wide = level_of(c, e->w_ns);
+        const int said = claim == SAYS_TIGHT ? level_claimed(c, &e->peer) : 0;
+        const int level = wide > said ? wide : said;
+        c->order[e->leader] = level < c->order[e->leader] ? level : c->order[e->leader];
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        at[c->order[i]]++;
+    }
+    for (int level = 0; level < LEVEL_NONE; level++) {
+        count += at[level];
+        if (count >= need) {
+            return level;
         }
     }
-    return count;
+    return LEVEL_NONE;
+}
+
+/* Claim, then withdraw: a claim stands for a while on own edges alone, so that a fleet can begin to be tight or come
+ * down; then it needs enough neighbours that claim it too. */
+static void claim_level(struct clock *c, int own, int held)
+{
+    c->claim = c->claim > own ? c->claim : own;
+    c->calm_edges = own < c->claim ? c->calm_edges + 1 : 0;
+    if (held <= c->claim) {
+        c->claim_ticks = 0;
+        if (c->calm_edges > FALL_TICKS) {
+            c->claim = own;
+            c->calm_edges = 0;
+        }
+    } else if (++c->claim_ticks > GRACE_TICKS) {
+        c->claim = held; /* none: the caller lets go */
+        c->claim_ticks = c->calm_edges = 0;
+    }
+}
+
+static void follow_level(struct clock *c, int held)
+{
+    c->held_ticks = held != LEVEL_NONE ? c->held_ticks + 1 : 0;
+    c->lower_ticks = held <= c->claim ? c->lower_ticks + 1 : 0;
+    if (held > c->level && held != LEVEL_NONE) {
+        c->level = held;
+    } else if (c->lower_ticks > TICKS_PER_HOP * (c->config.hops + 1)) {
+        c->level = c->claim;
+    }
 }
 
 static void update_core(struct clock *c)
 {
-    const int need = (9 * c->peers_chosen + 15) / 16;
     const bool fine = c->phase == CLOCK_TRACK && !c->disrupted && c->peers_chosen > 0;
+    const int own = fine ? lowest_level(c, ANY) : LEVEL_NONE;
+    const int held = own != LEVEL_NONE ? lowest_level(c, SAYS_TIGHT) : LEVEL_NONE;
 
     if (!fine) {
+        c->tight_ticks = 0;
+    }
+    if (own == LEVEL_NONE || c->tight_ticks < 0) {
+        c->tight_ticks = c->tight && fine     ? -REST_TICKS
+                         : c->tight_ticks < 0 ? c->tight_ticks + 1
+                                              : 0;
         c->tight = c->core = false;
-        c->tight_ticks = c->held_ticks = 0;
+        c->held_ticks = c->lower_ticks = 0;
         return;
     }
-    /* Claim, then withdraw: a claim stands for a while on own edges alone, so that a fleet can
-     * begin to be tight; then it needs enough neighbours that claim it too. A claim that fell rests
-     * a little. */
-    if (c->tight_ticks < 0) {
-        c->tight_ticks++;
-        c->held_ticks = 0;
-    } else {
-        const bool held = peers_within(c, SAYS_TIGHT) >= need;
-        const bool may = held || (c->tight_ticks <= GRACE_TICKS && peers_within(c, ANY) >= need);
-        c->held_ticks = held ? c->held_ticks + 1 : 0;
-        c->tight_ticks = may ? (held ? 1 : c->tight_ticks + 1) : c->tight ? -REST_TICKS : 0;
+    if (!c->tight) {
+        c->tight = true;
+        c->claim = c->level = own;
+        c->claim_ticks = c->calm_edges = 0;
     }
-    c->tight = c->tight_ticks > 0;
-    c->core = c->tight && c->held_ticks > TICKS_PER_HOP * (c->config.hops + 1) &&
+    claim_level(c, own, held);
+    if (c->claim == LEVEL_NONE) { /* nobody shares it: a claim that fell rests a little */
+        c->tight = c->core = false;
+        c->tight_ticks = -REST_TICKS;
+        c->held_ticks = c->lower_ticks = 0;
+        return;
+    }
+    follow_level(c, held);
+    c->core = c->held_ticks > TICKS_PER_HOP * (c->config.hops + 1) &&
               4 * c->peers_live >= 3 * c->peers_chosen;
 }
+
+double bound_published_ns(const struct clock *c)
+{
+    return c->tight ? bound_of(c, c->claim) : c->h_known ? c->h_ns : -1;
+}
+
+/* ---- what peers say ---- */
+
+/* Its line lies between its map and the line's distance to it, as last said; how far the new ones reach beyond. */
+static double reaches_beyond(const struct clock_published *was, const struct clock_published *is)
+{
+    const double moved = clock_map_difference(&is->map, is->map.r, &was->map, is->map.r);
+    const double high = moved + fmax(0, is->line_minus_map_ns) - fmax(0, was->line_minus_map_ns);
+    const double low = moved + fmin(0, is->line_minus_map_ns) - fmin(0, was->line_minus_map_ns);
+
+    return fmax(0, fmax(high, -low));
+}
+
+void bound_hear(struct clock_edge *e, const struct clock_published *heard, struct nic_time now)
+{
+    const double dt_s = (double)(now.ns - e->heard_at.ns) * 1e-9;
+
+    if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK || dt_s > RESTLESS_S) {
+        e->restless = 0; /* not bounded, or nothing to compare with */
+    } else if (heard->map_seq != e->peer.map_seq) {
+        const double rate = reaches_beyond(&e->peer, heard) / fmax(dt_s, RESTLESS_DT_S);
+        e->restless = fmax(rate, e->restless * exp(-dt_s / RESTLESS_S));
+    }
+    if (heard->h_ns >= e->peer_h_ns || !e->heard || now.ns - e->peer_h_at.ns > PEER_H_NS) {
+        e->peer_h_ns = heard->h_ns;
+        e->peer_h_at = now;
+    }
+}
+
+/* ---- the member ---- */
 
 static bool leaf_bound(struct clock *c, double *ret_h)
 {
@@ -115,14 +270,14 @@ static bool leaf_bound(struct clock *c, double *ret_h)
         if (!e->used || !e->bounded || !e->peer.core) {
             continue;
         }
-        sample_insert(c->values, (size_t)count++, e->w_ns);
+        sample_insert(c->values, (size_t)count++, e->w_ns + fmax(bound_of(c, 0), e->peer_h_ns));
     }
     const int need = (3 * c->edge_count + 3) / 4;
     if (count < need || need == 0) {
         return false;
     }
-    *ret_h = c->config.hops * (double)c->config.edge_limit_ns / 2 + c->values[need - 1];
-    return true;
+    *ret_h = c->values[need - 1];
+    return *ret_h <= BOUND_H_NS_MAX;
 }
 
 void bound_tick(struct clock *c, struct nic_time now)
@@ -138,7 +293,7 @@ void bound_tick(struct clock *c, struct nic_time now)
     const bool guarded = c->guard_seen && now.ns - c->guard_at.ns < NS_PER_S;
     const double unguarded = guarded ? 0 : UNGUARDED_RATE * UNGUARDED_S * 1e9;
     if (c->core) {
-        h = c->config.hops * (double)c->config.edge_limit_ns / 2 + unguarded;
+        h = bound_of(c, c->level) + unguarded;
     } else if (c->phase == CLOCK_TRACK && !c->disrupted && leaf_bound(c, &h)) {
         h += unguarded;
     } else if (c->h_known) {

@@ -11,7 +11,7 @@
 
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
-#define HOLD_H_NS_MAX     1e6
+#define HOLD_H_NS_MAX     BOUND_H_NS_MAX
 #define LINE_CALM_NS      20e3
 #define QUEUE_SIGMAS      4 /* not the gate: a host that took queues for noise has a wide one */
 
@@ -129,6 +129,7 @@ void clock_forget_stamps(struct clock *c)
         e->written = e->consumed = e->solved_written = 0;
         e->solved.valid = false;
         memset(e->buckets, 0, sizeof e->buckets);
+        drift_init(&e->drift);
         memset(e->coarse_seen, 0, sizeof e->coarse_seen);
         memset(e->raw_seen, 0, sizeof e->raw_seen);
         e->has_e = e->has_raw = e->bounded = e->silent = false;
@@ -290,6 +291,7 @@ int clock_edge_add(struct clock *c, struct nic_time now, const struct clock_edge
     c->now = now;
     c->edges[slot] = (struct clock_edge){
         .used = true, .config = *config, .added = now, .not_before_ns = INT64_MIN};
+    drift_init(&c->edges[slot].drift);
     count_edges(c);
     return slot;
 }
@@ -337,6 +339,7 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
             clock_map_difference(&heard->map, heard->map.r, &e->peer.map, heard->map.r);
         e->expected_ns += fabs(moved) < 1e4 ? moved : 0;
     }
+    bound_hear(e, heard, now);
     if ((heard->phase == CLOCK_TRACK) != e->tracking) {
         e->tracking = !e->tracking;
         e->tracking_since = now;

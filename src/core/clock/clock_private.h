@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/prng.h"
 #include "core/clock/clock.h"
+#include "core/clock/drift.h"
 #include "core/clock/noise.h"
 
 #define EARLY_NS        (4 * NS_PER_S)
@@ -17,8 +18,10 @@
 #define RING_PACKETS    128 /* a power of two: more than 2 s of an edge's packets */
 #define BOUND_BUCKETS   10  /* of 200 ms */
 #define BOUND_BUCKET_NS (200 * NS_PER_MS)
-#define BANK_FILTERS    6
-#define PEER_SILENT_NS  (2 * NS_PER_S)
+/* Wider is not SYNCED; a reader adds some, until its own limit of 4 ms. */
+#define BOUND_H_NS_MAX 3.9e6
+#define BANK_FILTERS   6
+#define PEER_SILENT_NS (2 * NS_PER_S)
 
 /* One packet's two stamps. */
 struct packet {
@@ -87,6 +90,10 @@ struct clock_edge {
     uint32_t consumed; /* up to here by track */
     struct nic_time point_at;
     struct bucket buckets[BOUND_BUCKETS];
+    struct drift drift; /* the peer's clock against the own, stamps alone */
+    double restless;    /* how fast the peer's line left what it had said, ns/s: worst of late */
+    double peer_h_ns;   /* what the peer said for its bound: higher at once, lower after a while */
+    struct nic_time peer_h_at;
     struct path paths[CLOCK_PATH_MAX];
     struct solved solved;
     uint32_t solved_written;
@@ -216,8 +223,13 @@ struct clock {
 
     /* bounds */
     bool tight, core;
-    int tight_ticks; /* of a claim on own edges alone; below zero: resting */
-    int held_ticks;  /* with enough neighbours that claim it */
+    int tight_ticks; /* below zero: resting */
+    int claim_ticks; /* of a claim that not enough neighbours share yet */
+    int held_ticks;  /* with enough neighbours that claim it, at any level */
+    int lower_ticks; /* ... at the claimed one, which is below the level */
+    int calm_edges;  /* ticks in which own edges would do for a lower claim */
+    int claim;       /* level that is published */
+    int level;       /* that the own bound is of */
     double h_ns;
     struct nic_time h_at;
     bool h_known;
@@ -321,11 +333,17 @@ double shortest_half(double *values, int count, int keep); /* sorts values */
 
 /* line.c */
 void line_restart(struct clock *c, struct nic_time now);
+/* The map was learned anew. Within a millisecond the line goes on and meets it, else it jumps; back only into another
+ * epoch. */
+void line_rejoin(struct clock *c, struct nic_time now);
 void line_follow(struct clock *c, struct nic_time now);
 double line_minus_map(const struct clock *c, struct nic_time at);
 
 /* bound.c */
 void bound_tick(struct clock *c, struct nic_time now);
+void bound_hear(struct clock_edge *e, const struct clock_published *heard, struct nic_time now);
+/* What peers are told: while it is tight the level that it claims, as a bound. < 0: none. */
+double bound_published_ns(const struct clock *c);
 /* How far a clock may have left its published rate after age_s: the integral of max(limit, drift
  * s). */
 double clock_drift_ns(double rate_limit, double rate_drift, double age_s);

@@ -97,6 +97,8 @@ static void remember(struct clock *c, struct clock_edge *e, int64_t local_ns, in
     e->coarse_local[forward] = local_ns;
     e->coarse_remote[forward] = remote_ns;
     e->coarse_seen[forward] = true;
+    const int64_t slack = c->config.stamp_error_ns - e->config.delay_ns_min;
+    drift_add(&e->drift, local_ns, remote_ns - local_ns + (forward ? slack : -slack), forward);
     if (!e->heard) {
         return;
     }

@@ -8,6 +8,7 @@
 #define SLEW_MAX 500e-6  /* |slew|: the line runs at 1 + y +- this at worst */
 #define SLEW_FAR 2000e-6 /* and while it is further off than a reader is told SYNCED with */
 #define FAR_NS   20e3
+#define JUMP_NS  1e6
 #define MEET_S   0.1
 
 static void line_at(const struct line *line, int64_t at_ns, int64_t *ret_ns, double *ret_fraction)
@@ -41,6 +42,17 @@ void line_restart(struct clock *c, struct nic_time now)
     c->line = (struct line){.r = now, .y = c->map.y, .until = now, .valid = true};
     c->line.x_ns = c->map.x_ns + (int64_t)floor(moved);
     c->line.x_fraction = moved - floor(moved);
+}
+
+void line_rejoin(struct clock *c, struct nic_time now)
+{
+    const double ahead = line_minus_map(c, now);
+
+    if (c->line.valid && fabs(ahead) <= JUMP_NS) {
+        return; /* it is met slowly */
+    }
+    c->epoch += c->line.valid && ahead > 0; /* back */
+    line_restart(c, now);
 }
 
 void line_follow(struct clock *c, struct nic_time now)

@@ -11,6 +11,7 @@
 void clock_published(const struct clock *c, struct nic_time now, struct clock_published *p)
 {
     const double line = c->line.valid ? line_minus_map(c, now) : 0;
+    const double h = bound_published_ns(c);
 
     *p = (struct clock_published){
         .phase = c->phase,
@@ -26,7 +27,7 @@ void clock_published(const struct clock *c, struct nic_time now, struct clock_pu
         .line_minus_map_ns = floor(fmin(1e8, fmax(-1e8, line)) * 16 + 0.5) / 16,
         .sqrt_p_ns = bank_deviation_ns(&c->bank),
         .scale_ns = c->scale_own_ns,
-        .h_ns = c->h_known ? (uint32_t)fmin(4e9, ceil(c->h_ns)) : UINT32_MAX,
+        .h_ns = h < 0 ? UINT32_MAX : (uint32_t)fmin(4e9, ceil(h)),
         .anchor = anchor_publish(c),
     };
 }

@@ -14,6 +14,7 @@
 #define WIDTH_NS 8000
 #define HOPS     4
 #define DELAY_NS 1000
+#define FAR_NS   1200000 /* four such hops are more than any bound that is shown as SYNCED */
 #define TIMELINE 77
 
 static struct nic_time now;
@@ -76,7 +77,7 @@ static void tick(struct clock *c, int near, bool tight, bool core)
     for (int i = 0; i < PEERS; i++) {
         const struct clock_published h = header(tight, core);
         clock_on_peer(c, now, i, &h);
-        exchange(c, i, i < near ? DELAY_NS : 5 * WIDTH_NS);
+        exchange(c, i, i < near ? DELAY_NS : FAR_NS);
     }
     consensus_count(c);
     bound_tick(c, now);
@@ -136,9 +137,12 @@ static void an_edge_holds_while_rates_drift(void **state)
     const double drifted = 2 * bound_growth_ns(c, 1); /* own and the peer's, 2 ppm each */
     const struct clock_published h = header(true, true);
 
-    clock_on_peer(c, now, 0, &h);
-    exchange(c, 0, DELAY_NS);
-    now.ns += NS_PER_S;
+    for (int i = 0; i < 30; i++) { /* how the clocks ran until now is known */
+        clock_on_peer(c, now, 0, &h);
+        exchange(c, 0, DELAY_NS);
+        now.ns += NS_PER_S / 2;
+    }
+    now.ns += NS_PER_S / 2;
     clock_on_peer(c, now, 0, &h);
     c->edges[0].point_at = now; /* what came since is slower */
     bound_tick(c, now);
@@ -148,6 +152,64 @@ static void an_edge_holds_while_rates_drift(void **state)
     assert_true(c->edges[0].upper_ns >= drifted + DELAY_NS);
     assert_true(c->edges[0].lower_ns <= -drifted - DELAY_NS);
     assert_true(c->edges[0].w_ns < drifted + DELAY_NS + 1000);
+    clock_free(c);
+}
+
+/* Its map says one rate, stamps another, for the map is wrong: the bound goes by the stamps, and holds. */
+static void an_edge_holds_while_its_map_runs_wrong(void **state)
+{
+    struct clock *c = tracking_member();
+    struct clock_published h = header(true, true);
+
+    for (int i = 0; i < 30; i++) {
+        clock_on_peer(c, now, 0, &h);
+        exchange(c, 0, DELAY_NS);
+        now.ns += NS_PER_S / 2;
+    }
+    h.map.r = now; /* from here on it runs away by 33 us a second, the clocks do not */
+    h.map.y = 33e-6;
+    h.map_seq++;
+    now.ns += NS_PER_S;
+    clock_on_peer(c, now, 0, &h);
+    c->edges[0].point_at = now;
+    bound_tick(c, now);
+    assert_true(c->edges[0].bounded);
+    assert_true(c->edges[0].lower_ns <= 33000 && c->edges[0].upper_ns >= 33000);
+    assert_true(c->edges[0].upper_ns - c->edges[0].lower_ns < 100000);
+    clock_free(c);
+}
+
+/* Behind full queues its edges are wide, and so are its neighbours': all stay core, with a bound for it; and come back
+ * when the queues are gone. */
+static void a_bound_widens_and_narrows_again(void **state)
+{
+    struct clock *c = tracking_member();
+    double wide = 0;
+
+    for (int i = 0; i < 100; i++) {
+        clock_on_guard(c, now, 500, 60e-6);
+        tick(c, PEERS, true, true);
+    }
+    const double rest = hard_ns(c);
+    assert_true(c->core && c->level == 0);
+    for (int i = 0; i < 400; i++) {
+        struct clock_published h = header(true, true);
+        now.ns += CLOCK_TICK_NS;
+        clock_on_guard(c, now, 500, 60e-6);
+        h.h_ns = (uint32_t)bound_published_ns(c); /* as this member's */
+        for (int k = 0; k < PEERS; k++) {
+            clock_on_peer(c, now, k, &h);
+            exchange(c, k, i < 200 ? 3 * WIDTH_NS : DELAY_NS);
+            h.map_seq++;
+        }
+        consensus_count(c);
+        bound_tick(c, now);
+        assert_true(c->core);
+        wide = fmax(wide, hard_ns(c));
+    }
+    assert_true(wide >= HOPS * 3 * WIDTH_NS - HOPS * WIDTH_NS / 2.0);
+    assert_true(wide < HOPS * 5 * WIDTH_NS);
+    assert_true(hard_ns(c) < rest + 500);
     clock_free(c);
 }
 
@@ -171,12 +233,15 @@ static void half_of_the_peers_make_nobody_tight(void **state)
 static void claims_that_nobody_shares_are_withdrawn(void **state)
 {
     struct clock *c = tracking_member();
+    int claims = 0;
 
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 400; i++) {
+        const bool was = c->tight;
         tick(c, PEERS, false, false);
         assert_false(c->core);
+        claims += c->tight && !was;
     }
-    assert_false(c->tight);
+    assert_true(claims >= 2 && claims <= 8); /* withdrawn, and tried again */
     clock_free(c);
 }
 
@@ -369,6 +434,8 @@ int main(void)
         cmocka_unit_test(bounds_of_both_ends_of_the_fleet_meet),
         cmocka_unit_test(a_leaf_adds_its_own_edges),
         cmocka_unit_test(an_edge_holds_while_rates_drift),
+        cmocka_unit_test(an_edge_holds_while_its_map_runs_wrong),
+        cmocka_unit_test(a_bound_widens_and_narrows_again),
         cmocka_unit_test(half_of_the_peers_make_nobody_tight),
         cmocka_unit_test(claims_that_nobody_shares_are_withdrawn),
         cmocka_unit_test(core_waits_for_the_width_of_the_graph),
