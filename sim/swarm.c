@@ -69,6 +69,7 @@ struct swarm_options {
     uint64_t first, last;
     double minutes;
     int tries; /* of one shrinking */
+    int nics;  /* worlds of more are left out; 0: none is */
     bool seeds_given, shrink, json, lab;
     bool judged[INVARIANT_COUNT];
     const char *folder; /* of scenario files */
@@ -168,6 +169,10 @@ static int one_world(uint64_t seed, const struct swarm_options *o, struct swarm_
         return -ENOMEM;
     }
     swarm_draw(seed, s);
+    if (o->nics > 0 && s->fabric.hosts * s->fabric.nics_per_host > o->nics) {
+        free(s);
+        return 0;
+    }
     const int r = swarm_play(s, INVARIANT_COUNT, &result);
     if (r < 0) {
         free(s);
@@ -277,18 +282,23 @@ static bool take_only(const char *text, struct swarm_options *o)
 
 static int take_options(int argc, char **argv, struct swarm_options *o)
 {
-    static const struct option options[] = {
-        {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, 's'},
-        {"minutes", required_argument, NULL, 'm'}, {"shrink", no_argument, NULL, 'k'},
-        {"json", no_argument, NULL, 'j'},          {"lab", no_argument, NULL, 'l'},
-        {"only", required_argument, NULL, 'c'},    {"tries", required_argument, NULL, 't'},
-        {"out", required_argument, NULL, 'o'},     {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"minutes", required_argument, NULL, 'm'},
+                                            {"shrink", no_argument, NULL, 'k'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"lab", no_argument, NULL, 'l'},
+                                            {"only", required_argument, NULL, 'c'},
+                                            {"nics", required_argument, NULL, 'n'},
+                                            {"tries", required_argument, NULL, 't'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {NULL, 0, NULL, 0}};
     char *end = NULL;
     int option;
 
     memset(o->judged, true, sizeof(o->judged));
     optind = 1;
-    while ((option = getopt_long(argc, argv, "s:m:kjlc:t:o:", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "s:m:kjlc:n:t:o:", options, NULL)) != -1) {
         switch (option) {
         case 's':
             if (!take_seeds(optarg, o)) {
@@ -318,6 +328,13 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
                         "foliot sim swarm: expected clock, findings or an invariant such as hard, "
                         "found '%s'\n",
                         optarg);
+                return -EINVAL;
+            }
+            break;
+        case 'n':
+            o->nics = (int)strtol(optarg, &end, 10);
+            if (end == optarg || *end != '\0' || o->nics < 2) {
+                fprintf(stderr, "foliot sim swarm: expected 2 NICs or more, found '%s'\n", optarg);
                 return -EINVAL;
             }
             break;
