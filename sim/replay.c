@@ -1,4 +1,5 @@
 /* replay.c: `foliot sim replay`: what a host was told, told to the same code again: the same decisions, bit for bit. */
+#include "base/plain.h"
 #include "core/finding/finding.h"
 #include "service/record/record.h"
 #include "sim/sim.h"
@@ -29,6 +30,18 @@ static void on_action(void *context, struct mono now, const struct node_action *
     }
 }
 
+/* A recording comes from somebody, and so may its name. */
+struct shown {
+    char text[512];
+};
+static struct shown shown(const char *path)
+{
+    struct shown s;
+
+    (void)plain_text(path, s.text, sizeof(s.text));
+    return s;
+}
+
 static int complain(const char *path, int r)
 {
     const char *why =
@@ -40,7 +53,7 @@ static int complain(const char *path, int r)
         : r == -EACCES ? "it begins with a copy of an agent's memory, which could hold "
                          "anything: give --trust if you trust its maker"
                        : strerror(-r);
-    fprintf(stderr, "foliot sim replay: %s: %s\n", path, why);
+    fprintf(stderr, "foliot sim replay: %s: %s\n", shown(path).text, why);
     return 2;
 }
 
@@ -55,14 +68,14 @@ static int tell(const char *path, const struct replay *replay, const struct reco
             "foliot sim replay: %s: %s at byte %zu: nothing is known of what came after. Of the "
             "%ld recorded findings before it %ld differ (%ld events): %s. Save or copy it "
             "again: expected a file that ends with foliot record's end mark\n",
-            path, o->damage == -ENODATA ? "cut short, it ends" : "damaged", o->damage_at,
-            o->findings, o->different, o->events, same);
+            shown(path).text, o->damage == -ENODATA ? "cut short, it ends" : "damaged",
+            o->damage_at, o->findings, o->different, o->events, same);
         return o->different == 0 ? 2 : 1;
     }
     printf("%s: %ld events, %ld actions (%ld probes sent, %ld findings); of %ld recorded findings "
            "%ld differ: %s\n",
-           path, o->events, o->actions, replay->sends, replay->findings, o->findings, o->different,
-           same);
+           shown(path).text, o->events, o->actions, replay->sends, replay->findings, o->findings,
+           o->different, same);
     return o->different == 0 ? 0 : 1;
 }
 

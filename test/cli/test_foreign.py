@@ -190,6 +190,19 @@ class Foreign(unittest.TestCase):
             with self.subTest(status=Controller.refuse):
                 self.asked(API_COMMANDS, self.api(), None)
 
+    def test_a_recording_of_somebody(self):
+        """What a finding's sentence holds in a replay are numbers; the name of the file is whoever's."""
+        name = "r" + POISON
+        for content in None, b"", POISON.encode() * 50, b"foliot recording" + bytes(range(256)) * 20:
+            if content is not None:
+                with open(os.path.join(self.folder.name, name), "wb") as file:
+                    file.write(content)
+            for words in ["sim", "replay", name], ["sim", "replay", "--trust", "--quiet", name]:
+                code, out, err = self.foliot(*words)
+                self.assertEqual((code, out), (2, b""), err)
+                self.assertIn(b"FORGED", err)
+                self.clean(words, err)
+
     def test_no_command_is_forgotten(self):
         listing = self.foliot("help")[1].decode()
         names = set(re.findall(r"^  ([a-z][a-z-]+)  ", listing, re.M))
