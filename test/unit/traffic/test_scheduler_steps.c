@@ -194,6 +194,25 @@ static void what_is_late_goes_again(void **state)
     assert_true(scheduler_hedge_before(&s, at, 1).ns == INT64_MIN);
 }
 
+/* That a lane is asked beside another is said of that pick alone. */
+static void slow_is_said_of_one_pick(void **state)
+{
+    static const int64_t one_slow[2] = {100000, 5000000};
+    struct scheduler_choice choice = {.usable = 3, .room = 3, .weights = {1, 1}};
+    struct scheduler s;
+
+    open_lanes(&s, one_slow, 2);
+    carry(&s, 0, 100000, false);
+    carry(&s, 1, 50000000, false);
+    scheduler_on_bound(&s, at, 0, CHUNK); /* it isn't its turn to be asked */
+    at.ns += 20 * NS_PER_MS;
+    assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 1);
+    assert_true(s.slow);
+    choice.urgent = true;
+    assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 0);
+    assert_false(s.slow);
+}
+
 /* ---- detector ---- */
 
 static void detector_begin(struct detector *d, int64_t rtt_ns, uint32_t lanes)
@@ -272,6 +291,46 @@ static void contention_holds_for_two_round_trips(void **state)
     assert_int_equal(contended(&d), 2);
 }
 
+/* Who has but one peer can't tell its own host from that peer's link. */
+static void one_peer_alone_accuses_no_host(void **state)
+{
+    static const struct detector_context one = {.peers = 1, .peers_over = 1},
+                                         two = {.peers = 2, .peers_over = 2};
+    const int64_t empty[2] = {20000, 20000}, full[2] = {420000, 420000};
+    struct detector_finding f;
+    struct detector d;
+
+    detector_begin(&d, 50000, 2);
+    hear(&d, empty, 2, 3);
+    detector_judge(&d, at, &one, &f);
+    assert_int_equal(f.verdict, DETECTOR_UNKNOWN);
+    hear(&d, empty, 2, 1); /* four samples of a lane */
+    detector_judge(&d, at, &one, &f);
+    assert_int_equal(f.verdict, DETECTOR_CLEAR);
+    hear(&d, empty, 2, 16);
+    hear(&d, full, 2, 40);
+    detector_judge(&d, at, &one, &f);
+    assert_int_equal(f.verdict, DETECTOR_INCAST);
+    detector_judge(&d, at, &two, &f);
+    assert_int_equal(f.verdict, DETECTOR_OWN_HOST);
+}
+
+/* Four times the scatter of the quietest lane is noise. */
+static void noise_is_measured(void **state)
+{
+    struct detector d;
+
+    detector_begin(&d, 50000, 2);
+    for (int i = 0; i < 40; i++) {
+        const int64_t owd[2] = {i % 2 ? 220000 : 20000, i % 2 ? 420000 : 20000};
+        hear(&d, owd, 2, 1);
+    }
+    assert_int_equal(d.theta_ns, 800000);
+    detector_lane_down(&d, 0);
+    detector_on_owd(&d, at, 1, 20000);
+    assert_int_equal(d.theta_ns, 1600000);
+}
+
 static void lanes_that_are_not_there_are_not_compared(void **state)
 {
     const int64_t empty[2] = {20000, 20000};
@@ -315,6 +374,26 @@ static void the_first_lane_is_a_lane(void **state)
     }
 }
 
+/* Sixteen chunks of a lane that is contended, whatever the time. */
+static void fifteen_chunks_tell_too_little(void **state)
+{
+    const struct detector_finding f = {
+        .verdict = DETECTOR_CONTENTION, .contended = 1, .worst = 0, .excess_ns = 1000};
+
+    for (uint32_t chunks = 15; chunks <= 16; chunks++) {
+        struct repath r;
+        int lane = -1;
+        repath_init(&r, 3, (struct mono){0});
+        repath_on_acked(&r, 0, 100); /* before it was contended */
+        (void)repath_decide(&r, (struct mono){0}, &f, 1);
+        repath_on_acked(&r, 0, chunks);
+        for (int64_t now = 0; lane < 0 && now < 5 * NS_PER_S; now += NS_PER_MS) {
+            lane = repath_decide(&r, (struct mono){now}, &f, 1);
+        }
+        assert_int_equal(lane, chunks == 16 ? 0 : -1);
+    }
+}
+
 /* All wait alike, and there is nowhere to go. */
 static void nobody_moves_where_nothing_is_better(void **state)
 {
@@ -346,6 +425,10 @@ int main(void)
         cmocka_unit_test(when_a_lane_should_deliver),
         cmocka_unit_test(a_lane_that_was_idle_for_long_begins_with_one),
         cmocka_unit_test(what_is_late_goes_again),
+        cmocka_unit_test(slow_is_said_of_one_pick),
+        cmocka_unit_test(one_peer_alone_accuses_no_host),
+        cmocka_unit_test(noise_is_measured),
+        cmocka_unit_test(fifteen_chunks_tell_too_little),
         cmocka_unit_test(what_all_share_is_not_contention_of_the_longer_path),
         cmocka_unit_test(who_counts_for_what_lanes_share),
         cmocka_unit_test(contention_holds_for_two_round_trips),

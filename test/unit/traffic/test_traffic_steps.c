@@ -297,6 +297,13 @@ static void intervals_are_long_enough_to_tell(void **state)
     credit_on_rtt(&c, span_s(1));
     credit_tick(&c, (struct mono){now.ns + 200 * NS_PER_MS});
     assert_int_equal(c.interval, 2);
+    (void)limited(&c); /* what was asked for last must show: a round trip and the queue */
+    (void)interval(&c, 2, 1, 5 * NS_PER_MS, 0);
+    const uint32_t before = c.interval;
+    credit_tick(&c, (struct mono){now.ns + 5 * NS_PER_MS + RTT_NS - 1});
+    assert_int_equal(c.interval, before);
+    credit_tick(&c, (struct mono){now.ns + 5 * NS_PER_MS + RTT_NS});
+    assert_int_equal(c.interval, before + 1);
     credit_begin(&c); /* sixteen chunks at the rate, or two for each communicator */
     const struct credit_arrivals slow = {.bytes = 10000,
                                          .queue_ns = CREDIT_QUEUE_UNKNOWN,
