@@ -75,6 +75,28 @@ static void the_first_takes_over_what_the_others_were(void **state)
     assert_int_equal(kit_counters().incidents_open, 0);
 }
 
+/* One of them was a page: the whole is one, for those who are told again. */
+static void the_whole_is_as_loud_as_its_loudest(void **state)
+{
+    kit_finding_rules();
+    kit_rule(2, "gone", ALERT_ON_FINDING)->findings = 1ULL << FINDING_NIC_GONE;
+    config.route_count = 2;
+    config.routes[1] =
+        (struct alert_route){.severity = ALERT_PAGE, .receivers = 2, .repeat = span_s(60)};
+    alerts_free(engine);
+    engine = alerts_new(&config, now);
+    memset(&told, 0, sizeof(told));
+    (void)down(8);
+    const struct alert_finding gone = kit_link_finding(9, FINDING_NIC_GONE);
+    kit_say(&gone, FINDING_OPENED);
+    kit_pass(NS_PER_S);
+    (void)down(10);
+    kit_pass(130 * NS_PER_S);
+    assert_in_range(told.events[ALERT_REPEATED], 1, 3);
+    assert_int_equal(told.receivers, 2);
+    assert_int_equal(told.incident, 1);
+}
+
 static void whoever_has_the_first_one_keeps_it(void **state)
 {
     kit_finding_rules();
@@ -160,6 +182,24 @@ static void dead_paths_go_with_the_switch_of_that_second(void **state)
                 assert_int_equal(told.pages, 1);
             }
         }
+    }
+    static const struct {
+        enum element_kind kind;
+        const char *name;
+    } switches[] = {{ELEMENT_LEAF, "leaf3"},
+                    {ELEMENT_SPINE, "spine1"},
+                    {ELEMENT_ROUTER, "router 10.0.4.1"},
+                    {ELEMENT_TRUNK, "trunk leaf3 - spine1"}};
+    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+        kit_finding_rules();
+        const struct alert_finding box = kit_path_finding(0, 512, switches[i].kind,
+                                                          switches[i].name, true),
+                                   far = unplaced(80, 600);
+        kit_say(&box, FINDING_OPENED);
+        kit_say(&far, FINDING_OPENED);
+        kit_pass(10 * NS_PER_S);
+        assert_int_equal(kit_counters().incidents_open, 1);
+        assert_string_equal(told.cause, switches[i].name);
     }
     kit_finding_rules(); /* the path was told of long before anybody knew why */
     rules[1].severity = ALERT_PAGE;
@@ -387,6 +427,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
     const struct CMUnitTest tests[] = {
         T(the_first_takes_over_what_the_others_were),
+        T(the_whole_is_as_loud_as_its_loudest),
         T(whoever_has_the_first_one_keeps_it),
         T(what_did_not_begin_together_stays_apart),
         T(nine_hosts_are_hosts_and_ten_are_the_fleet),

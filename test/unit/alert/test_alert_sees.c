@@ -362,6 +362,37 @@ static void a_series_that_stops_is_stale_and_then_over(void **state)
     assert_false(any_alert());
 }
 
+/* What waits for a host that is silent now wakes the caller for nothing. */
+static void a_frozen_alert_has_no_deadline(void **state)
+{
+    threshold(ALERT_LINK_SPEED, ALERT_PER_LINK, 10)->hold = span_s(40);
+    kit_start();
+    living = 0;
+    kit_sample(ALERT_LINK_SPEED, 11, 20);
+    kit_pass(45 * NS_PER_S);
+    assert_int_equal(the_alert().state, ALERT_PENDING);
+    assert_true(the_alert().stale);
+    alerts_tick(engine, now);
+    assert_true(mono_before(now, alerts_deadline(engine)));
+}
+
+/* Names come and go: those of alerts that are over make room. */
+static void elements_are_given_back(void **state)
+{
+    config.alert_max = 16;
+    config.incident_max = 4;
+    kit_finding_rules();
+    rules[0].hold = span_s(100);
+    kit_start();
+    for (uint32_t nic = 0; nic < 1000; nic++) {
+        const struct alert_finding f = kit_link_finding(nic, FINDING_LINK_DOWN);
+        kit_say(&f, FINDING_OPENED);
+        kit_say(&f, FINDING_CLOSED);
+    }
+    assert_int_equal(kit_counters().alerts_dropped, 0);
+    assert_int_equal(kit_counters().pending, 0);
+}
+
 /* Below a floor; between limit and clear nothing changes; what is no number is no value. */
 static void floors_and_hysteresis(void **state)
 {
@@ -770,6 +801,8 @@ int main(void)
         T(findings_of_a_silent_host_are_stale),
         T(hearsay_wakes_nobody_alone),
         T(a_series_that_stops_is_stale_and_then_over),
+        T(a_frozen_alert_has_no_deadline),
+        T(elements_are_given_back),
         T(floors_and_hysteresis),
         T(aggregates_of_a_rail_of_members),
         T(counts_within_a_sliding_window),
