@@ -286,6 +286,11 @@ static void intervals_are_long_enough_to_tell(void **state)
     assert_int_equal(c.interval, 1);
     credit_tick(&c, (struct mono){now.ns + 2 * NS_PER_MS});
     assert_int_equal(c.interval, 2);
+    const struct credit_arrivals late = {.bytes = 1000, .queue_ns = 1, .chunk = 1000};
+    credit_on_arrivals(&c, (struct mono){now.ns + 4 * NS_PER_MS}, &late);
+    assert_int_equal(c.interval, 3); /* what comes after its end is the next one's */
+    assert_int_equal(c.bytes, 1000);
+    assert_true(c.rate <= 0);
     now.ns = NS_PER_S;
     credit_init(&c, now);
     credit_on_rtt(&c, span_ms(10)); /* four round trips */
