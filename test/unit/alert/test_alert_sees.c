@@ -533,6 +533,7 @@ static void refused_rules_are_an_alert_until_they_are_mended(void **state)
                         "alert rules: refused: line 3: no such metric; suspect: the rule "
                         "file; mend the rule file: the rules before it are in force");
     assert_string_equal(the_alert().rule_name, "rules-refused");
+    assert_false(the_alert().stale);
     assert_int_equal(the_alert().severity, ALERT_WARNING);
     kit_pass(5000 * NS_PER_S);
     assert_true(any_alert());

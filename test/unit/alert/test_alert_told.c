@@ -260,8 +260,10 @@ static unsigned told_under(const char *rule, const char *host, const char *eleme
     snprintf(s.match.host, sizeof(s.match.host), "%s", host);
     snprintf(s.match.element, sizeof(s.match.element), "%s", element);
     assert_int_equal(alerts_silence(engine, now, &s), 0);
+    kit_pass(1050 * NS_PER_MS); /* it is told before all is looked at again */
     const struct alert_finding f = kit_link_finding(11, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
+    assert_int_equal(the_alert().silenced, shown(1).silenced);
     kit_pass(10 * NS_PER_S);
     assert_int_equal(the_alert().silenced, told.notifications == 0);
     assert_int_equal(shown(1).silenced, told.notifications == 0);
@@ -442,7 +444,9 @@ static void a_restored_incident_is_as_it_was(void **state)
     r.cause = "host10/ib3";
     assert_int_equal(alerts_restore(engine, now, &r), -ENOSPC);
     const struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
+    assert_string_equal(shown(41).host, ""); /* a name alone */
     kit_say(&f, FINDING_OPENED); /* it is still so: nobody hears of it, for ada has it */
+    assert_string_equal(shown(41).host, "host0");
     kit_pass(400 * NS_PER_S);
     assert_int_equal(told.events[ALERT_REPEATED] + told.events[ALERT_OPENED], 0);
     assert_int_equal(told.events[ALERT_RESOLVED], 1); /* the other one wasn't confirmed */
