@@ -4,7 +4,7 @@
  *   job_io.c      io.h's table: descriptors, events, clocks  job_tcp.c    connections, as a kernel keeps them
  *   job_net.c     links and paths                            job_rank.c   the application and its checker
  *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does
- *   job_content.c what messages hold */
+ *   job_content.c what messages hold                         job_socket.c what a process calls on its connections */
 #pragma once
 #include "sim/agenda.h"
 #include "sim/job_net.h"
@@ -206,7 +206,20 @@ void process_ready(struct job_world *w, uint32_t conn, uint8_t end);
 int process_file(struct process *p, uint32_t conn, uint8_t end);
 
 /* -- job_tcp.c */
+#define TCP_SEGMENT 1448u /* bytes */
 struct conn *tcp_conn(struct job_world *w, uint32_t conn);
+uint32_t tcp_new_conn(struct job_world *w);
+void tcp_maybe_free(struct job_world *w, uint32_t conn); /* once both ends are through with it */
+void tcp_die(struct job_world *w, uint32_t conn, uint8_t end, int error);
+void tcp_set_timer(struct job_world *w, uint32_t conn, uint8_t end);
+void tcp_pump(struct job_world *w, uint32_t conn, uint8_t end); /* sends what may go */
+void tcp_transmit(struct job_world *w, uint32_t conn, uint8_t from, struct packet packet);
+void tcp_acknowledge(struct job_world *w, uint32_t conn, uint8_t from, bool gap, int64_t sent_at);
+void tcp_send_reset(struct job_world *w, uint32_t conn, uint8_t from);
+void sim_packet(struct job_world *w, uint32_t packet);
+void sim_timer(struct job_world *w, uint32_t subject);
+
+/* -- job_socket.c */
 int sim_connect(struct job_world *w, struct process *p, const struct io_connect *to,
                 uint32_t *ret_conn);
 ssize_t sim_send(struct job_world *w, uint32_t conn, uint8_t end, const struct iovec *parts,
@@ -215,9 +228,7 @@ ssize_t sim_receive(struct job_world *w, uint32_t conn, uint8_t end, const struc
                     int count);
 void sim_close(struct job_world *w, uint32_t conn, uint8_t end, bool reset);
 uint32_t sim_poll(struct job_world *w, uint32_t conn, uint8_t end); /* IO_IN, IO_OUT */
-void sim_packet(struct job_world *w, uint32_t packet);
-void sim_timer(struct job_world *w, uint32_t subject);
-void sim_reset(struct job_world *w, uint32_t conn); /* by somebody between */
+void sim_reset(struct job_world *w, uint32_t conn);                 /* by somebody between */
 /* Somebody connects to a process and says nothing, or nonsense. */
 bool sim_stranger(struct job_world *w, uint32_t process);
 void sim_info(struct job_world *w, uint32_t conn, uint8_t end, struct io_info *ret);

@@ -4,21 +4,20 @@
  * segment after a timeout), cumulative acknowledgements, retransmission timeouts that double, TCP_USER_TIMEOUT, resets
  * (received, sent, lost), orderly ends, bytes lost at a close with unread input, TCP_NOTSENT_LOWAT. So a connection
  * over a path that swallows everything stays silent until the timeout, and goes on in order if the path comes
- * back before. Not kept: selective acknowledgements (all after a gap goes again), delayed ones, keep-alive. */
+ * back before. What a process calls is in job_socket.c. Not kept: selective acknowledgements (all after a gap goes again), delayed ones, keep-alive. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/job_private.h"
 
-#define SEGMENT      1448u
+#define SEGMENT      TCP_SEGMENT
 #define WINDOW_FIRST (10 * SEGMENT)
 #define ACK_BYTES    0u
 #define SYN_RTO_NS   NS_PER_S
 #define USER_TIMEOUT (2 * NS_PER_S)
 #define ORPHAN_NS    (60 * NS_PER_S)
 #define RTO_MAX_NS   (120 * NS_PER_S)
-#define LOWAT        NOTSENT_BYTES
 
 struct conn *tcp_conn(struct job_world *w, uint32_t conn)
 {
@@ -56,7 +55,7 @@ static void forward(struct job_world *w, uint32_t index)
 }
 
 /* From that end to the other one. */
-static void transmit(struct job_world *w, uint32_t conn, uint8_t from, struct packet packet)
+void tcp_transmit(struct job_world *w, uint32_t conn, uint8_t from, struct packet packet)
 {
     const struct conn *c = w->conns[conn];
     const struct end *a = &c->ends[from], *b = &c->ends[!from];
@@ -72,29 +71,29 @@ static void transmit(struct job_world *w, uint32_t conn, uint8_t from, struct pa
     forward(w, index);
 }
 
-static void acknowledge(struct job_world *w, uint32_t conn, uint8_t from, bool gap, int64_t sent_at)
+void tcp_acknowledge(struct job_world *w, uint32_t conn, uint8_t from, bool gap, int64_t sent_at)
 {
     struct end *end = &w->conns[conn]->ends[from];
 
     end->advertised = end->read + w->buffer_bytes / 2;
-    transmit(w, conn, from,
-             (struct packet){.kind = PACKET_ACK,
-                             .gap = gap,
-                             .fin = end->fin_taken,
-                             .sequence = end->received,
-                             .edge = end->advertised,
-                             .length = ACK_BYTES,
-                             .sent_at = sent_at});
+    tcp_transmit(w, conn, from,
+                 (struct packet){.kind = PACKET_ACK,
+                                 .gap = gap,
+                                 .fin = end->fin_taken,
+                                 .sequence = end->received,
+                                 .edge = end->advertised,
+                                 .length = ACK_BYTES,
+                                 .sent_at = sent_at});
 }
 
-static void send_reset(struct job_world *w, uint32_t conn, uint8_t from)
+void tcp_send_reset(struct job_world *w, uint32_t conn, uint8_t from)
 {
-    transmit(w, conn, from, (struct packet){.kind = PACKET_RESET});
+    tcp_transmit(w, conn, from, (struct packet){.kind = PACKET_RESET});
 }
 
 /* -- birth and end ---------------------------------------------------------------------------- */
 
-static uint32_t new_conn(struct job_world *w)
+uint32_t tcp_new_conn(struct job_world *w)
 {
     uint32_t index;
 
@@ -127,7 +126,7 @@ static bool gone(const struct end *end)
 }
 
 /* Both ends have forgotten it. What is still under way goes nowhere. */
-static void maybe_free(struct job_world *w, uint32_t conn)
+void tcp_maybe_free(struct job_world *w, uint32_t conn)
 {
     struct conn *c = w->conns[conn];
 
@@ -141,7 +140,7 @@ static void maybe_free(struct job_world *w, uint32_t conn)
     }
 }
 
-static void die(struct job_world *w, uint32_t conn, uint8_t end, int error)
+void tcp_die(struct job_world *w, uint32_t conn, uint8_t end, int error)
 {
     struct end *e = &w->conns[conn]->ends[end];
 
@@ -152,7 +151,7 @@ static void die(struct job_world *w, uint32_t conn, uint8_t end, int error)
     e->error = error;
     e->timer = 0;
     process_ready(w, conn, end);
-    maybe_free(w, conn);
+    tcp_maybe_free(w, conn);
 }
 
 /* -- timers ----------------------------------------------------------------------------------- */
@@ -167,7 +166,7 @@ static int64_t rto(const struct job_world *w, const struct end *e)
     return base < RTO_MAX_NS ? base : RTO_MAX_NS;
 }
 
-static void set_timer(struct job_world *w, uint32_t conn, uint8_t end)
+void tcp_set_timer(struct job_world *w, uint32_t conn, uint8_t end)
 {
     struct end *e = &w->conns[conn]->ends[end];
 
@@ -199,21 +198,21 @@ static void burst(struct job_world *w, uint32_t conn, uint8_t end)
             break; /* no silly windows */
         }
         e->segments += 1 + length / SEGMENT;
-        transmit(w, conn, end,
-                 (struct packet){.kind = PACKET_DATA,
-                                 .sequence = e->next,
-                                 .length = (uint32_t)length,
-                                 .sent_at = w->now});
+        tcp_transmit(w, conn, end,
+                     (struct packet){.kind = PACKET_DATA,
+                                     .sequence = e->next,
+                                     .length = (uint32_t)length,
+                                     .sent_at = w->now});
         e->next += length;
     }
     if (e->state == END_OPEN && e->fin && e->next == e->written) {
-        transmit(w, conn, end,
-                 (struct packet){.kind = PACKET_DATA, .sequence = e->next, .fin = true});
+        tcp_transmit(w, conn, end,
+                     (struct packet){.kind = PACKET_DATA, .sequence = e->next, .fin = true});
     }
 }
 
 /* Sends what may go; starts the clock of what waits. */
-static void pump(struct job_world *w, uint32_t conn, uint8_t end)
+void tcp_pump(struct job_world *w, uint32_t conn, uint8_t end)
 {
     struct end *e = &w->conns[conn]->ends[end];
 
@@ -224,7 +223,7 @@ static void pump(struct job_world *w, uint32_t conn, uint8_t end)
     if (e->written > e->acked || fin_waits(e, &w->conns[conn]->ends[!end])) {
         e->waiting_since = e->waiting_since != 0 ? e->waiting_since : w->now;
         if (e->timer == 0) {
-            set_timer(w, conn, end);
+            tcp_set_timer(w, conn, end);
         }
     } else {
         e->waiting_since = 0;
@@ -253,17 +252,17 @@ void sim_timer(struct job_world *w, uint32_t subject)
     }
     e->timer = 0;
     if (e->waiting_since == 0) { /* an orphan whose peer never ended its side */
-        die(w, conn, end, 0);
+        tcp_die(w, conn, end, 0);
         return;
     }
     if (w->now - e->waiting_since >= USER_TIMEOUT) {
-        die(w, conn, end, -ETIMEDOUT);
+        tcp_die(w, conn, end, -ETIMEDOUT);
         return;
     }
     e->backoff++;
     e->resent++;
     if (e->state == END_OPENING) {
-        transmit(w, conn, end, (struct packet){.kind = PACKET_SYN});
+        tcp_transmit(w, conn, end, (struct packet){.kind = PACKET_SYN});
     } else if (e->next > e->acked || e->edge > e->acked) { /* lost, or not yet begun: one more */
         e->threshold = e->window / 2 > 2 * SEGMENT ? e->window / 2 : 2 * SEGMENT;
         e->window = SEGMENT;
@@ -271,10 +270,10 @@ void sim_timer(struct job_world *w, uint32_t subject)
         e->next = e->acked;
         burst(w, conn, end);
     } else { /* is the window still shut? */
-        transmit(w, conn, end,
-                 (struct packet){.kind = PACKET_DATA, .sequence = e->acked, .sent_at = 0});
+        tcp_transmit(w, conn, end,
+                     (struct packet){.kind = PACKET_DATA, .sequence = e->acked, .sent_at = 0});
     }
-    set_timer(w, conn, end);
+    tcp_set_timer(w, conn, end);
     /* The user's timeout doesn't wait for a timer that has doubled beyond it. */
     if (e->timer > e->waiting_since + USER_TIMEOUT) {
         e->timer = e->waiting_since + USER_TIMEOUT;
@@ -291,15 +290,15 @@ static void on_syn(struct job_world *w, uint32_t conn)
     struct process *p = &w->processes[w->net.nics == NULL ? 0 : e->nic / w->net.config.nics];
 
     if (e->state == END_OPEN) { /* our answer was lost */
-        transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
+        tcp_transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
         return;
     }
     if (e->state == END_DEAD) {
-        send_reset(w, conn, 1);
+        tcp_send_reset(w, conn, 1);
         return;
     }
     if (p->killed || p->listener < 0 || p->port != e->port) {
-        send_reset(w, conn, 1);
+        tcp_send_reset(w, conn, 1);
         return;
     }
     e->state = END_OPEN;
@@ -313,7 +312,7 @@ static void on_syn(struct job_world *w, uint32_t conn)
     if (p->listener_armed) {
         world_wake(w, p, w->now + 10 * NS_PER_US);
     }
-    transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
+    tcp_transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
 }
 
 /* Bytes that are new go on; *ret_gap: some before them are missing. */
@@ -349,17 +348,17 @@ static void on_data(struct job_world *w, uint32_t conn, uint8_t to, const struct
         return;
     }
     if (e->state != END_OPEN || (e->closed && packet->length > 0)) {
-        send_reset(w, conn, to);
-        die(w, conn, to, -ECONNRESET);
+        tcp_send_reset(w, conn, to);
+        tcp_die(w, conn, to, -ECONNRESET);
         return;
     }
     take(w, e, peer, packet, &gap);
-    acknowledge(w, conn, to, gap, packet->sent_at);
+    tcp_acknowledge(w, conn, to, gap, packet->sent_at);
     if (e->received != before || e->fin_taken != fin_before) {
         process_ready(w, conn, to);
     }
     if (e->closed && e->fin_taken && e->acked == e->written && peer->fin_taken) {
-        die(w, conn, to, 0); /* TIME-WAIT is of no interest here */
+        tcp_die(w, conn, to, 0); /* TIME-WAIT is of no interest here */
     }
 }
 
@@ -417,7 +416,7 @@ static void on_ack(struct job_world *w, uint32_t conn, uint8_t to, const struct 
         e->edge = packet->edge;
     }
     if (e->written > e->acked || !packet->fin) {
-        pump(w, conn, to);
+        tcp_pump(w, conn, to);
     } else {
         e->waiting_since = 0;
         e->timer = 0;
@@ -427,7 +426,7 @@ static void on_ack(struct job_world *w, uint32_t conn, uint8_t to, const struct 
     }
     if (e->closed && packet->fin && e->acked == e->written &&
         (e->fin_taken || peer->state == END_DEAD)) {
-        die(w, conn, to, 0);
+        tcp_die(w, conn, to, 0);
     } else if (e->closed && packet->fin && e->acked == e->written) {
         e->timer = w->now + ORPHAN_NS;
         world_add(w, e->timer, EVENT_TIMER, conn * 2 + to);
@@ -462,7 +461,7 @@ void sim_packet(struct job_world *w, uint32_t index)
             e->backoff = 0;
             e->waiting_since = 0;
             process_ready(w, packet.conn, packet.to);
-            pump(w, packet.conn, packet.to);
+            tcp_pump(w, packet.conn, packet.to);
         }
         break;
     case PACKET_DATA:
@@ -475,222 +474,7 @@ void sim_packet(struct job_world *w, uint32_t index)
         if (e->state == END_OPEN && prng_below(&w->prng, 2) == 0) {
             e->received = e->read; /* what wasn't read is lost as well, or not */
         }
-        die(w, packet.conn, packet.to, e->state == END_OPENING ? -ECONNREFUSED : -ECONNRESET);
+        tcp_die(w, packet.conn, packet.to, e->state == END_OPENING ? -ECONNREFUSED : -ECONNRESET);
         break;
     }
-}
-
-/* -- calls ------------------------------------------------------------------------------------ */
-
-int sim_connect(struct job_world *w, struct process *p, const struct io_connect *to,
-                uint32_t *ret_conn)
-{
-    const int from_nic = job_net_nic(&w->net, &to->from), to_nic = job_net_nic(&w->net, &to->to);
-    uint32_t conn;
-    struct end *e;
-
-    if (from_nic < 0 || to_nic < 0) {
-        return -EADDRNOTAVAIL;
-    }
-    if (!w->net.nics[from_nic].carrier && prng_below(&w->prng, 4) == 0) {
-        return -ENETUNREACH; /* the route went with the carrier, or not */
-    }
-    conn = new_conn(w);
-    e = &w->conns[conn]->ends[0];
-    e->state = END_OPENING;
-    e->process = (int)p->index;
-    e->nic = (uint32_t)from_nic;
-    e->port = (uint16_t)(32768 + prng_below(&w->prng, 28000));
-    e->port = to->from.port != 0 ? to->from.port : e->port;
-    e->waiting_since = w->now;
-    w->conns[conn]->ends[1].nic = (uint32_t)to_nic;
-    w->conns[conn]->ends[1].port = to->to.port;
-    set_timer(w, conn, 0);
-    transmit(w, conn, 0, (struct packet){.kind = PACKET_SYN});
-    *ret_conn = conn;
-    return 0;
-}
-
-bool sim_stranger(struct job_world *w, uint32_t process)
-{
-    struct process *p = &w->processes[process],
-                   *from = &w->processes[(process + 1) % w->config.hosts];
-    struct io_connect to = {.from = job_net_address(&w->net, from->index * w->config.nics),
-                            .to = job_net_address(&w->net, process * w->config.nics)};
-    uint32_t conn;
-
-    to.to.port = p->port;
-    if (p->listener < 0 || sim_connect(w, from, &to, &conn) < 0) {
-        return false;
-    }
-    struct end *e = &w->conns[conn]->ends[0];
-    e->closed = false;
-    e->written = prng_below(&w->prng, 2) == 0 ? 0 : prng_below(&w->prng, 400);
-    e->ring = e->written > 0 ? malloc(w->buffer_bytes) : NULL;
-    for (uint64_t i = 0; i < e->written; i++) {
-        e->ring[i] = i == 0 ? LANE_HELLO : (uint8_t)prng_u64(&w->prng);
-    }
-    e->fin = prng_below(&w->prng, 2) == 0;
-    return true;
-}
-
-static int error_of(struct end *e)
-{
-    const int error = e->error != 0 ? e->error : -EPIPE;
-
-    e->error = 0; /* told once */
-    return error;
-}
-
-static uint64_t room(const struct job_world *w, const struct end *e)
-{
-    const uint64_t queued = e->written - e->acked, unsent = e->written - e->next;
-    const uint64_t buffer = w->buffer_bytes / 2;
-
-    if (queued >= buffer || unsent >= LOWAT) {
-        return 0;
-    }
-    return buffer - queued < LOWAT - unsent ? buffer - queued : LOWAT - unsent;
-}
-
-static void copy_ring(const struct job_world *w, uint8_t *ring, uint64_t at, uint8_t *bytes,
-                      size_t size, bool in)
-{
-    while (size > 0) {
-        const size_t offset = at & (w->buffer_bytes - 1);
-        const size_t part = size < w->buffer_bytes - offset ? size : w->buffer_bytes - offset;
-        if (in) {
-            memcpy(ring + offset, bytes, part);
-        } else {
-            memcpy(bytes, ring + offset, part);
-        }
-        at += part;
-        bytes += part;
-        size -= part;
-    }
-}
-
-ssize_t sim_send(struct job_world *w, uint32_t conn, uint8_t end, const struct iovec *parts,
-                 int count)
-{
-    struct end *e = &w->conns[conn]->ends[end];
-    uint64_t left;
-    ssize_t sum = 0;
-
-    if (e->state == END_DEAD) {
-        return error_of(e);
-    }
-    left = e->state == END_OPEN ? room(w, e) : 0;
-    if (left > 1 && prng_below(&w->prng, 16) == 0) {
-        left = 1 + prng_below(&w->prng, left); /* a kernel may take less */
-    }
-    if (left == 0) {
-        return -EAGAIN;
-    }
-    if (e->ring == NULL && (e->ring = malloc(w->buffer_bytes)) == NULL) {
-        return -EAGAIN;
-    }
-    for (int i = 0; i < count && left > 0; i++) {
-        const size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
-        copy_ring(w, e->ring, e->written, parts[i].iov_base, part, true);
-        e->written += part;
-        left -= part;
-        sum += (ssize_t)part;
-    }
-    pump(w, conn, end);
-    return sum;
-}
-
-ssize_t sim_receive(struct job_world *w, uint32_t conn, uint8_t end, const struct iovec *parts,
-                    int count)
-{
-    struct end *e = &w->conns[conn]->ends[end], *peer = &w->conns[conn]->ends[!end];
-    uint64_t left = e->received - e->read;
-    ssize_t sum = 0;
-
-    if (left == 0) {
-        return e->state == END_DEAD ? (e->fin_taken && e->error == 0 ? 0 : error_of(e))
-               : e->fin_taken       ? 0
-                                    : -EAGAIN;
-    }
-    if (left > 1 && prng_below(&w->prng, 16) == 0) {
-        left = 1 + prng_below(&w->prng, left);
-    }
-    for (int i = 0; i < count && left > 0; i++) {
-        const size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
-        copy_ring(w, peer->ring, e->read, parts[i].iov_base, part, false);
-        e->read += part;
-        left -= part;
-        sum += (ssize_t)part;
-    }
-    if (e->state == END_OPEN &&
-        e->read + w->buffer_bytes / 2 > e->advertised + w->buffer_bytes / 4) {
-        acknowledge(w, conn, end, false, 0); /* there is room again */
-    }
-    if (w->config.hosts > 16 &&
-        e->read == peer->written) { /* many connections: none keeps memory */
-        free(peer->ring);
-        peer->ring = NULL;
-    }
-    return sum;
-}
-
-void sim_close(struct job_world *w, uint32_t conn, uint8_t end, bool reset)
-{
-    struct end *e = &w->conns[conn]->ends[end];
-
-    e->closed = true;
-    e->fd = -1;
-    e->armed = 0;
-    if (e->state == END_OPEN && !reset && e->received == e->read) {
-        e->fin = true;
-        pump(w, conn, end);
-        if (e->fin_taken && w->conns[conn]->ends[!end].state == END_DEAD) {
-            die(w, conn, end, 0);
-        }
-    } else if (e->state == END_OPEN) { /* asked for, or input that nobody will read */
-        send_reset(w, conn, end);
-        die(w, conn, end, 0);
-    } else {
-        e->state = END_DEAD;
-        e->timer = 0;
-    }
-    if (w->conns[conn]->used) {
-        maybe_free(w, conn);
-    }
-}
-
-uint32_t sim_poll(struct job_world *w, uint32_t conn, uint8_t end)
-{
-    const struct end *e = &w->conns[conn]->ends[end];
-
-    if (e->state == END_DEAD) {
-        return IO_IN | IO_OUT;
-    }
-    return (e->received > e->read || e->fin_taken ? IO_IN : 0) |
-           (e->state == END_OPEN && room(w, e) > 0 ? IO_OUT : 0);
-}
-
-void sim_reset(struct job_world *w, uint32_t conn)
-{
-    for (uint8_t end = 0; end < 2 && w->conns[conn]->used; end++) {
-        die(w, conn, end, -ECONNRESET);
-    }
-}
-
-void sim_info(struct job_world *w, uint32_t conn, uint8_t end, struct io_info *ret)
-{
-    const struct end *e = &w->conns[conn]->ends[end];
-
-    *ret = (struct io_info){.known = true,
-                            .shut = e->edge < e->acked + SEGMENT && e->backoff <= 2,
-                            .segments_out = e->segments,
-                            .retransmits = e->resent,
-                            .bytes_acked = e->acked,
-                            .rtt_ns = (uint32_t)e->srtt_ns,
-                            .rtt_var_ns = (uint32_t)e->var_ns,
-                            .rtt_ns_min = (uint32_t)e->rtt_min_ns,
-                            .unacked = (uint32_t)((e->next - e->acked + SEGMENT - 1) / SEGMENT),
-                            .backoff = e->backoff,
-                            .notsent = (uint32_t)(e->written - e->next)};
 }

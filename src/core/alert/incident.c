@@ -1,5 +1,5 @@
 /* incident.c: which alerts have one cause. An alert joins the incident that its candidates name; incidents that
- * share an element with enough others, and began together, become one. */
+ * share an element with enough others, and began together, become one. Their elements: incident_elements.c. */
 #include <string.h>
 
 #include "core/alert/internal.h"
@@ -8,90 +8,6 @@
 #define FLEET_PROMOTE  10              /* the whole fleet is blamed for no less than this */
 #define NEWS_MAX       8               /* links of one incident that are told one by one */
 #define CHANGE_STEP_NS (1 * NS_PER_S)  /* counts of a growing incident are passed on so often */
-
-static uint32_t number(const struct alerts *a, const struct incident *c)
-{
-    return (uint32_t)(c - a->incidents);
-}
-
-/* ---- its elements ----------------------------------------------------------------------------------------------- */
-
-static bool in_common(const struct incident *c, uint32_t element)
-{
-    for (uint32_t k = 0; k < c->common_count; k++) {
-        if (c->common[k] == element) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void common_add(struct alerts *a, struct incident *c, uint32_t element)
-{
-    if (c->common_count < ALERT_CAUSE_MAX && !in_common(c, element)) {
-        element_hold(a, element);
-        a->elements[element].incidents++;
-        c->common[c->common_count++] = element;
-    }
-}
-
-static void common_remove(struct alerts *a, struct incident *c, uint32_t k)
-{
-    const uint32_t element = c->common[k];
-
-    c->common[k] = c->common[--c->common_count];
-    ASSERT(a->elements[element].incidents > 0); /* at 0 its place is given away */
-    a->elements[element].incidents--;
-    element_drop(a, element);
-}
-
-static void common_clear(struct alerts *a, struct incident *c)
-{
-    while (c->common_count > 0) {
-        common_remove(a, c, c->common_count - 1);
-    }
-}
-
-/* Only what could explain the new one as well remains; the cause always does. */
-static void common_narrow(struct alerts *a, struct incident *c, const struct instance *i)
-{
-    for (uint32_t k = c->common_count; k-- > 0;) {
-        bool shared = c->common[k] == c->cause;
-        for (uint32_t n = 0; n < i->cause_count && !shared; n++) {
-            shared = i->causes[n] == c->common[k];
-        }
-        if (!shared) {
-            common_remove(a, c, k);
-        }
-    }
-}
-
-static void set_cause(struct alerts *a, struct incident *c, uint32_t element)
-{
-    const uint32_t before = c->cause;
-
-    element_hold(a, element);
-    a->elements[element].owner = number(a, c);
-    c->cause = element;
-    if (before != NONE) {
-        if (before != element && a->elements[before].owner == number(a, c)) {
-            a->elements[before].owner = NONE;
-        }
-        element_drop(a, before);
-    }
-}
-
-static void release(struct alerts *a, struct incident *c)
-{
-    common_clear(a, c);
-    if (c->cause != NONE) {
-        if (a->elements[c->cause].owner == number(a, c)) {
-            a->elements[c->cause].owner = NONE;
-        }
-        element_drop(a, c->cause);
-        c->cause = NONE;
-    }
-}
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
@@ -115,7 +31,7 @@ static struct incident *incident_new(struct alerts *a, uint32_t cause)
         return NULL;
     }
     if (c->state != INCIDENT_FREE) {
-        release(a, c);
+        incident_release(a, c);
     }
     memset(c, 0, sizeof(*c));
     c->id = a->next_incident++;
@@ -123,7 +39,7 @@ static struct incident *incident_new(struct alerts *a, uint32_t cause)
     c->cause = c->first = NONE;
     c->created = c->changed = c->change_next = a->now;
     c->quiet_until = c->repage = MONO_NEVER;
-    set_cause(a, c, cause);
+    incident_set_cause(a, c, cause);
     a->counters.incidents_open++;
     return c;
 }
@@ -133,7 +49,7 @@ static void link_alert(struct alerts *a, struct incident *c, struct instance *i)
     const uint32_t at = (uint32_t)(i - a->instances);
 
     ASSERT(i->incident == NONE && i->state == ALERT_FIRING); /* one alert, one incident */
-    i->incident = number(a, c);
+    i->incident = incident_number(a, c);
     i->sibling_before = NONE;
     i->sibling_after = c->first;
     if (c->first != NONE) {
@@ -244,10 +160,10 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     c->since = mono_min(c->since, i->since);
     if (c->common_count == 0) { /* new, or back: it may be part of something larger again */
         for (uint32_t k = 0; k < i->cause_count; k++) {
-            common_add(a, c, i->causes[k]);
+            incident_add_element(a, c, i->causes[k]);
         }
     } else {
-        common_narrow(a, c, i);
+        incident_narrow(a, c, i);
     }
     link_alert(a, c, i);
     c->total++;
@@ -287,7 +203,7 @@ static uint32_t count_sharing(const struct alerts *a, const struct incident *c, 
 
     for (uint32_t k = 0; k < a->incident_max; k++) {
         const struct incident *x = &a->incidents[k];
-        count += incident_is_open(x) && in_common(x, element) && together(a, x, c);
+        count += incident_is_open(x) && incident_has(x, element) && together(a, x, c);
     }
     return count;
 }
@@ -330,7 +246,7 @@ static void absorb(struct alerts *a, struct incident *into, struct incident *c)
     c->resolved = a->now;
     ASSERT(a->counters.incidents_open > 0);
     a->counters.incidents_open--;
-    release(a, c);
+    incident_release(a, c);
     incident_changed(a, c, true);
 }
 
@@ -352,7 +268,7 @@ static struct incident *survivor(struct alerts *a, const struct incident *c, uin
 
     for (uint32_t k = 0; owner == NONE && k < a->incident_max; k++) {
         struct incident *x = &a->incidents[k];
-        if (incident_is_open(x) && in_common(x, element) && together(a, x, c) &&
+        if (incident_is_open(x) && incident_has(x, element) && together(a, x, c) &&
             (best == NULL || (x->told && !best->told) ||
              (x->told == best->told && x->id < best->id))) {
             best = x;
@@ -368,20 +284,20 @@ static void merge(struct alerts *a, struct incident *c, uint32_t element)
     element_hold(a, element); /* while its last users change hands */
     for (uint32_t k = 0; k < a->incident_max; k++) {
         struct incident *x = &a->incidents[k];
-        if (x != into && incident_is_open(x) && in_common(x, element) && together(a, x, c)) {
+        if (x != into && incident_is_open(x) && incident_has(x, element) && together(a, x, c)) {
             if (into->state == INCIDENT_RESOLVED) {
                 reopen(a, into, x->since);
             }
             absorb(a, into, x);
         }
     }
-    set_cause(a, into, element);
+    incident_set_cause(a, into, element);
     for (uint32_t k = into->common_count; k-- > 0;) {
         if (into->common[k] != element) {
-            common_remove(a, into, k);
+            incident_remove_element(a, into, k);
         }
     }
-    common_add(a, into, element);
+    incident_add_element(a, into, element);
     element_drop(a, element);
     if (into->state == INCIDENT_QUIET && into->firing > 0) {
         into->state = INCIDENT_OPEN;
@@ -526,7 +442,7 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
             fits = fits || i->causes[k] == c->cause;
         }
         if (fits) {
-            common_narrow(a, c, i);
+            incident_narrow(a, c, i);
             promote(a, c);
         } else {
             unlink_alert(a, c, i);
@@ -602,7 +518,7 @@ void incident_tick(struct alerts *a, struct incident *c)
         if (!mono_before(a->now, c->quiet_until)) {
             c->state = INCIDENT_RESOLVED;
             c->resolved = a->now;
-            common_clear(a, c);
+            incident_clear_elements(a, c);
             ASSERT(c->firing == 0 &&
                    a->counters.incidents_open > 0); /* nobody is silent about an alert */
             a->counters.incidents_open--;
@@ -616,7 +532,7 @@ void incident_tick(struct alerts *a, struct incident *c)
     case INCIDENT_MERGED:
         if (!c->queued && mono_sub(a->now, c->resolved).ns >=
                               (c->state == INCIDENT_MERGED ? MERGED_NS : a->config.reopen.ns)) {
-            release(a, c);
+            incident_release(a, c);
             c->state = INCIDENT_FREE;
         }
         break;
@@ -641,10 +557,10 @@ void incident_changed(struct alerts *a, struct incident *c, bool at_once)
         c->queued = true;
         c->queue_next = NONE;
         if (a->queue_tail != NONE) {
-            a->incidents[a->queue_tail].queue_next = number(a, c);
+            a->incidents[a->queue_tail].queue_next = incident_number(a, c);
         } else {
-            a->queue_head = number(a, c);
+            a->queue_head = incident_number(a, c);
         }
-        a->queue_tail = number(a, c);
+        a->queue_tail = incident_number(a, c);
     }
 }

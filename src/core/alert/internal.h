@@ -207,6 +207,10 @@ void incident_changed(struct alerts *a, struct incident *c, bool at_once);
 void incident_told(struct alerts *a, struct incident *c); /* tells what is due */
 uint32_t receivers_of(const struct alerts *a, uint32_t severity);
 struct mono incident_deadline(const struct alerts *a, const struct incident *c);
+static inline uint32_t incident_number(const struct alerts *a, const struct incident *c)
+{
+    return (uint32_t)(c - a->incidents);
+}
 static inline bool incident_is_open(const struct incident *c)
 {
     return c->state == INCIDENT_NEW || c->state == INCIDENT_OPEN || c->state == INCIDENT_QUIET;
@@ -214,6 +218,16 @@ static inline bool incident_is_open(const struct incident *c)
 
 /* ---- silence.c ---- */
 bool silence_covers(const struct alerts *a, const struct instance *i);
+
+/* ---- incident_elements.c ---- */
+bool incident_has(const struct incident *c, uint32_t element);
+void incident_add_element(struct alerts *a, struct incident *c, uint32_t element);
+void incident_remove_element(struct alerts *a, struct incident *c, uint32_t k); /* by its place */
+void incident_clear_elements(struct alerts *a, struct incident *c);
+/* Keeps what could explain the new alert as well, and the cause. */
+void incident_narrow(struct alerts *a, struct incident *c, const struct instance *i);
+void incident_set_cause(struct alerts *a, struct incident *c, uint32_t element);
+void incident_release(struct alerts *a, struct incident *c); /* holds no element any more */
 
 /* ---- text.c ---- */
 void text_of_series(const struct alerts *a, struct instance *i);

@@ -1,0 +1,79 @@
+/* incident_elements.c: what the alerts of an incident have in common: its cause is one of these elements. */
+#include "core/alert/internal.h"
+
+bool incident_has(const struct incident *c, uint32_t element)
+{
+    for (uint32_t k = 0; k < c->common_count; k++) {
+        if (c->common[k] == element) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void incident_add_element(struct alerts *a, struct incident *c, uint32_t element)
+{
+    if (c->common_count < ALERT_CAUSE_MAX && !incident_has(c, element)) {
+        element_hold(a, element);
+        a->elements[element].incidents++;
+        c->common[c->common_count++] = element;
+    }
+}
+
+void incident_remove_element(struct alerts *a, struct incident *c, uint32_t k)
+{
+    const uint32_t element = c->common[k];
+
+    c->common[k] = c->common[--c->common_count];
+    ASSERT(a->elements[element].incidents > 0); /* at 0 its place is given away */
+    a->elements[element].incidents--;
+    element_drop(a, element);
+}
+
+void incident_clear_elements(struct alerts *a, struct incident *c)
+{
+    while (c->common_count > 0) {
+        incident_remove_element(a, c, c->common_count - 1);
+    }
+}
+
+/* Only what could explain the new one as well remains; the cause always does. */
+void incident_narrow(struct alerts *a, struct incident *c, const struct instance *i)
+{
+    for (uint32_t k = c->common_count; k-- > 0;) {
+        bool shared = c->common[k] == c->cause;
+        for (uint32_t n = 0; n < i->cause_count && !shared; n++) {
+            shared = i->causes[n] == c->common[k];
+        }
+        if (!shared) {
+            incident_remove_element(a, c, k);
+        }
+    }
+}
+
+void incident_set_cause(struct alerts *a, struct incident *c, uint32_t element)
+{
+    const uint32_t before = c->cause;
+
+    element_hold(a, element);
+    a->elements[element].owner = incident_number(a, c);
+    c->cause = element;
+    if (before != NONE) {
+        if (before != element && a->elements[before].owner == incident_number(a, c)) {
+            a->elements[before].owner = NONE;
+        }
+        element_drop(a, before);
+    }
+}
+
+void incident_release(struct alerts *a, struct incident *c)
+{
+    incident_clear_elements(a, c);
+    if (c->cause != NONE) {
+        if (a->elements[c->cause].owner == incident_number(a, c)) {
+            a->elements[c->cause].owner = NONE;
+        }
+        element_drop(a, c->cause);
+        c->cause = NONE;
+    }
+}
