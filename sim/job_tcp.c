@@ -4,7 +4,8 @@
  * segment after a timeout), cumulative acknowledgements, retransmission timeouts that double, TCP_USER_TIMEOUT, resets
  * (received, sent, lost), orderly ends, bytes lost at a close with unread input, TCP_NOTSENT_LOWAT. So a connection
  * over a path that swallows everything stays silent until the timeout, and goes on in order if the path comes
- * back before. What a process calls is in job_socket.c. Not kept: selective acknowledgements (all after a gap goes again), delayed ones, keep-alive. */
+ * back before. Not kept: selective acknowledgements (all after a gap goes again), delayed ones, keep-alive. What a process
+ * calls is in job_socket.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -293,9 +293,9 @@ class TestTenant(fleet.Fleet):
         self.assertNotIn("FORGED", json.dumps([self.get(f"/api/v1/{what}") for what in ("findings", "events", "alerts", "incidents")]))
         since = r", since 20[-:. 0-9]+ UTC by the controller's clock"
         for number, text in ((11, rf"h1/nic0 -> h0/nic0: silent black hole{since}; suspect: unknown; reported by h0"),
-                             (12, rf"h0/nic0: link is down \(down number 0 since the agent started\){since}; suspect: unknown"),
+                             (12, rf"h0/nic0: link is down \(0 times since the agent started\){since}; suspect: unknown"),
                              (13, r".*; suspect: trunk leaf0 - spine1; reported by h0"), (14, r".*; suspect: unknown; reported by h0"),
-                             (15, r".*; suspect: h1/nic0 or its link; reported by h0"), (16, r"h1: clock lies or is broken.*; suspect: h1; reported by h0"),
+                             (15, r".*; suspect: h1/nic0 or its link; reported by h0"), (16, r"h1: clock is wrong.*; suspect: h1; reported by h0"),
                              (17, r"h0: clock is disrupted.*; suspect: unknown")):
             self.assertRegex(said[number]["text"], "^" + text + "$")
         self.assertEqual(said[11]["suspect"], {"kind": "unknown", "name": None, "confident": True})

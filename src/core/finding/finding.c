@@ -61,15 +61,15 @@ static const char *const advice_texts[] = {
     [ADVICE_CHECK_PEER_AGENT] = "check that the agent runs there",
     [ADVICE_CHECK_PEER_HOST] = "check that host",
     [ADVICE_CHECK_OWN_HOST] = "check this host",
-    [ADVICE_GIVE_CPU] = "give the agent CPU time: until then nothing is judged from here",
-    [ADVICE_CHECK_CLOCK] = "check the clock hardware and who else steers it",
+    [ADVICE_GIVE_CPU] = "give the agent CPU time: it judges nothing until then",
+    [ADVICE_CHECK_CLOCK] = "check the clock hardware, and which programs set or steer the clock",
     [ADVICE_CHECK_DRIVER] = "check the NIC's driver and its time stamping settings",
     [ADVICE_CHECK_KEYS] = "compare the key files of both hosts",
     [ADVICE_STOP_OTHER_AGENT] = "stop the other agent, or give it its own NIC id",
-    [ADVICE_WAIT] = "no action: it cures itself",
+    [ADVICE_WAIT] = "nothing to do: it ends by itself",
     [ADVICE_UPGRADE] =
-        "upgrade the older agents: two wire versions beside each other are spoken, more are not",
-    [ADVICE_ASK_ITS_CLOCK] = "foliot clock on that host says why",
+        "upgrade the older agents: an agent understands its own wire version and the one before",
+    [ADVICE_ASK_ITS_CLOCK] = "run foliot clock on that host: it prints the reason",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
 
@@ -301,7 +301,7 @@ static void add_what_link(struct strbuf *t, const struct finding *f)
 
     switch ((enum finding_kind)f->kind) {
     case FINDING_LINK_DOWN:
-        strbuf_add(t, "link is down (down number %lld since the agent started)", n0);
+        strbuf_add(t, "link is down (%lld time%s since the agent started)", n0, n0 == 1 ? "" : "s");
         break;
     case FINDING_LINK_FLAPPING:
         if (f->phase == FINDING_CLOSED) {
@@ -338,14 +338,14 @@ static void add_what_path(struct strbuf *t, const struct finding *f)
     case FINDING_PATH_DEAD:
         strbuf_add(t, "silent black hole");
         if (n0 > 0) {
-            strbuf_add(t, " (%lld probes proven lost)", n0);
+            strbuf_add(t, " (%lld probe%s proven lost)", n0, n0 == 1 ? "" : "s");
         }
         add_many(t, f, 1);
         break;
     case FINDING_PATH_LOSSY:
-        strbuf_add(t, "gray loss");
+        strbuf_add(t, "packets are lost");
         if (n1 > 0) {
-            strbuf_add(t, ", %lld of %lld probes lost (%.1f %%)", n0, n1,
+            strbuf_add(t, ", %lld of %lld probes (%.1f %%)", n0, n1,
                        100.0 * (double)n0 / (double)n1);
         }
         add_many(t, f, 2);
@@ -384,7 +384,7 @@ static void add_what_host(struct strbuf *t, const struct finding *f)
         strbuf_add(t, "clock stepped by %+.3f us", (double)n0 * 1e-3);
         break;
     case FINDING_CLOCK_LIAR:
-        strbuf_add(t, "clock lies or is broken: %+.3f us, say %lld of %lld neighbours asked",
+        strbuf_add(t, "clock is wrong by %+.3f us, as %lld of %lld neighbours measure it",
                    (double)n0 * 1e-3, n1, n2);
         break;
     case FINDING_CLOCK_ASTRAY:
@@ -408,7 +408,7 @@ static void add_what_host(struct strbuf *t, const struct finding *f)
                    refused_for((enum probe_error)n0));
         break;
     case FINDING_TWO_AGENTS:
-        strbuf_add(t, "somebody else sends with this NIC's id");
+        strbuf_add(t, "another agent sends with this NIC's id");
         break;
     default:
         strbuf_add(t, "unknown finding %u", f->kind);
