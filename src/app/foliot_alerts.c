@@ -307,44 +307,19 @@ static int run(struct arguments *a, int count, char **words)
 
 static int parse(struct arguments *a, int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS,
-                                          {"all", no_argument, NULL, 'A'},
-                                          {"prometheus", no_argument, NULL, 'p'},
-                                          {"maintenance", no_argument, NULL, 'm'},
-                                          {"file", required_argument, NULL, 'f'},
-                                          {"rule", required_argument, NULL, 'r'},
-                                          {"host", required_argument, NULL, 'H'},
-                                          {"element", required_argument, NULL, 'e'},
-                                          {"why", required_argument, NULL, 'w'},
-                                          {"for", required_argument, NULL, 'd'},
-                                          {"since", required_argument, NULL, 's'},
-                                          {NULL, 0, NULL, 0}};
-    const char **const texts[] = {['f'] = &a->call.file,
-                                  ['r'] = &a->silence.rule,
-                                  ['H'] = &a->silence.host,
-                                  ['e'] = &a->silence.element,
-                                  ['w'] = &a->silence.why};
+    const struct api_option own[] = {{"all", API_FLAG, &a->all},
+                                     {"prometheus", API_FLAG, &a->prometheus},
+                                     {"maintenance", API_FLAG, &a->silence.maintenance},
+                                     {"file", API_WORD, &a->call.file},
+                                     {"rule", API_WORD, &a->silence.rule},
+                                     {"host", API_WORD, &a->silence.host},
+                                     {"element", API_WORD, &a->silence.element},
+                                     {"why", API_WORD, &a->silence.why},
+                                     {"for", API_SPAN, &a->silence.for_ns},
+                                     {"since", API_SPAN, &a->since_ns},
+                                     {0}};
 
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("alerts"), stdout);
-            return -1;
-        }
-        if (o == '?' ||
-            ((o == 'd' || o == 's') &&
-             !span_parse("alerts", optarg, o == 'd' ? &a->silence.for_ns : &a->since_ns))) {
-            return EXIT_USAGE;
-        }
-        (void)api_option(&a->call.api, o, optarg);
-        a->all = a->all || o == 'A';
-        a->prometheus = a->prometheus || o == 'p';
-        a->silence.maintenance = a->silence.maintenance || o == 'm';
-        if ((size_t)o < ARRAY_COUNT(texts) && texts[o] != NULL) {
-            *texts[o] = optarg;
-        }
-    }
-    return 0;
+    return api_parse(&a->call.api, own, argc, argv);
 }
 
 int command_alerts(int argc, char *argv[])

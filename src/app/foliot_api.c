@@ -38,26 +38,6 @@ void api_done(struct api *a)
     tls_wipe(a->token);
 }
 
-bool api_option(struct api *a, int option, const char *value)
-{
-    switch (option) {
-    case 'j':
-        a->json = true;
-        return true;
-    case 'c':
-        a->url = value;
-        return true;
-    case 'a':
-        a->authority = value;
-        return true;
-    case 't':
-        a->token_path = value;
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool is_unix(const struct api *a)
 {
     return strncmp(a->url, UNIX, strlen(UNIX)) == 0;

@@ -21,12 +21,18 @@ struct api {
 };
 
 /* --json, --controller, --authority, --token-file, --help: to be put into a command's own table. */
-#define API_OPTIONS                                                                                \
-    {"json", no_argument, NULL, 'j'}, {"controller", required_argument, NULL, 'c'},                \
-        {"authority", required_argument, NULL, 'a'}, {"token-file", required_argument, NULL, 't'}, \
-    {                                                                                              \
-        "help", no_argument, NULL, 'h'                                                             \
-    }
+/* What a command takes beside --json, --controller, --authority, --token-file and --help. Each is in the command's usage in
+ * foliot.c, with or without a value. A list ends with {0}. */
+enum api_option_kind { API_FLAG, API_WORD, API_SPAN };
+struct api_option {
+    const char *name;
+    enum api_option_kind kind;
+    void *to; /* bool; const char *; int64_t, ns */
+};
+#define API_HELPED (-1)
+/* 0: argv[optind] is the first word. API_HELPED: the usage was printed, for --help; EXIT_USAGE: what is wrong was. own may be
+ * NULL. */
+int api_parse(struct api *a, const struct api_option *own, int argc, char *argv[]);
 
 /* Where the controller is: FOLIOT_API, else this machine's socket, else http://127.0.0.1:7639. Its forms:
  *     unix:/PATH           a Unix socket; root needs no token there
@@ -35,8 +41,6 @@ struct api {
  * A token goes to nobody else: not to a program of another user of this machine, and not in the clear to another one. */
 void api_init(struct api *a, const char *command);
 void api_done(struct api *a);
-/* True: it was one of API_OPTIONS (but help). */
-bool api_option(struct api *a, int option, const char *value);
 /* An exit status; the answer is in a->answer. Else said on stderr: EXIT_UNREACHABLE: nobody answers, or not to this token
  * (401, 403, 429, 5xx); EXIT_USAGE: what was asked for isn't there or isn't right (400, 404);
  * EXIT_NOT_WELL: something is in the way (409). */

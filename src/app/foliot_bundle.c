@@ -245,7 +245,7 @@ int command_support_bundle(int argc, char *argv[])
 {
     const char *file = take(&argc, argv, "-o"), *config = take(&argc, argv, "--config");
     struct options options;
-    int status = options_parse(&options, command_find("support-bundle"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("support-bundle"), argc, argv);
 
     if (status == 0 && !options.help) {
         if (options.target_count != 1) {

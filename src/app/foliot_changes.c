@@ -343,28 +343,17 @@ static int show(struct api *a, const struct wishes *w)
 
 int command_changes(int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS,
-                                          {"since", required_argument, NULL, 's'},
-                                          {"host", required_argument, NULL, 'H'},
-                                          {"all", no_argument, NULL, 'A'},
-                                          {NULL, 0, NULL, 0}};
     struct wishes w = {.since_ns = 3600 * NS_PER_S};
     struct api api;
     api_init(&api, "changes");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("changes"), stdout);
-            return EXIT_WELL;
-        }
-        if (o == 'A') {
-            w.all = true;
-        } else if (o == 'H') {
-            w.host = optarg;
-        } else if (o == 's' ? !span_parse("changes", optarg, &w.since_ns)
-                            : !api_option(&api, o, optarg)) {
-            return EXIT_USAGE;
-        }
+    const int r = api_parse(&api,
+                            (const struct api_option[]){{"since", API_SPAN, &w.since_ns},
+                                                        {"host", API_WORD, &w.host},
+                                                        {"all", API_FLAG, &w.all},
+                                                        {0}},
+                            argc, argv);
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     if (optind < argc) {
         command_usage(command_find("changes"), stderr);

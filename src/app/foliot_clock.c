@@ -190,7 +190,7 @@ static int render_clock(const struct options *options, json_t *const answers[], 
 int command_clock(int argc, char *argv[])
 {
     struct options options;
-    int status = options_parse(&options, command_find("clock"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("clock"), argc, argv);
 
     if (status == 0 && !options.help) {
         status = show_run(&options, "clock", render_clock);

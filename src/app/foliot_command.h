@@ -48,16 +48,16 @@ struct options {
     size_t target_count;
 };
 
-/* Parses the common options. 0, or an exit status after saying what is wrong; --help prints usage
- * and sets options->help. `extra` (may be NULL) lists further long options that are flags, ended by
- * NULL; a flag found sets the bit of its index in ret_extra. */
-int options_parse(struct options *options, const struct command *command, int argc, char *argv[],
-                  const char *const extra[], unsigned *ret_extra);
+/* Parses the common options that the command's usage has. 0, or an exit status after printing what is wrong; --help prints
+ * the usage and sets options->help. */
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[]);
 void options_done(struct options *options);
 /* Is the controller meant? --controller says so; and so does FOLIOT_API, where nothing says which agent
  * (or, `files`, which files) is. */
 bool options_mean_fleet(int argc, char *argv[], bool files);
 
+/* Is this option in the command's usage, which is what it takes? no_argument or required_argument, as of getopt_long; -1: no. */
+int command_option(const struct command *command, const char *name);
 /* "usage: foliot NAME ARGUMENTS" and the summary. */
 void command_usage(const struct command *command, FILE *out);
 

@@ -315,31 +315,17 @@ static int run(struct config_call *c, int argc, char **argv)
 
 int command_config(int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS,
-                                          {"canary", required_argument, NULL, 'n'},
-                                          {"watch", required_argument, NULL, 'w'},
-                                          {"why", required_argument, NULL, 'y'},
-                                          {"wait", no_argument, NULL, 'W'},
-                                          {NULL, 0, NULL, 0}};
     struct config_call c = {0};
     api_init(&c.api, "config");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("config"), stdout);
-            return EXIT_WELL;
-        }
-        if (o == 'n') {
-            c.canary = optarg;
-        } else if (o == 'w') {
-            c.watch = optarg;
-        } else if (o == 'y') {
-            c.why = optarg;
-        } else if (o == 'W') {
-            c.wait = true;
-        } else if (!api_option(&c.api, o, optarg)) {
-            return EXIT_USAGE;
-        }
+    const int r = api_parse(&c.api,
+                            (const struct api_option[]){{"canary", API_WORD, &c.canary},
+                                                        {"watch", API_WORD, &c.watch},
+                                                        {"why", API_WORD, &c.why},
+                                                        {"wait", API_FLAG, &c.wait},
+                                                        {0}},
+                            argc, argv);
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     const int status = run(&c, argc - optind, argv + optind);
     api_done(&c.api);

@@ -187,7 +187,7 @@ static int doctor_one(const struct options *options, const struct target *target
 int command_doctor(int argc, char *argv[])
 {
     struct options options;
-    int status = options_parse(&options, command_find("doctor"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("doctor"), argc, argv);
 
     for (size_t i = 0; status != EXIT_USAGE && !options.help && i < options.target_count; i++) {
         const int one = doctor_one(&options, &options.targets[i], options.lab == NULL);
@@ -271,7 +271,7 @@ int command_selftest(int argc, char *argv[])
         command_usage(command, stderr);
         return EXIT_USAGE;
     }
-    status = options_parse(&options, command, argc, argv, NULL, NULL);
+    status = options_parse(&options, command, argc, argv);
     if (status == 0 && !options.help) {
         status = show_run(&options, "selftest", render_selftest);
     }

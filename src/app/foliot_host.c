@@ -150,32 +150,18 @@ static int run(struct api *c, int argc, char **argv, const struct wishes *w)
 
 int command_host(int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS,
-                                          {"uses", required_argument, NULL, 'u'},
-                                          {"after", required_argument, NULL, 'A'},
-                                          {"finish", no_argument, NULL, 'f'},
-                                          {"seconds", required_argument, NULL, 's'},
-                                          {NULL, 0, NULL, 0}};
     struct wishes wishes = {.uses = "1"};
     struct api api;
     api_init(&api, "host");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("host"), stdout);
-            return EXIT_WELL;
-        }
-        if (o == 'u') {
-            wishes.uses = optarg;
-        } else if (o == 'A') {
-            wishes.after = optarg;
-        } else if (o == 'f') {
-            wishes.finish = true;
-        } else if (o == 's') {
-            wishes.seconds = optarg;
-        } else if (!api_option(&api, o, optarg)) {
-            return EXIT_USAGE;
-        }
+    const int r = api_parse(&api,
+                            (const struct api_option[]){{"uses", API_WORD, &wishes.uses},
+                                                        {"after", API_WORD, &wishes.after},
+                                                        {"finish", API_FLAG, &wishes.finish},
+                                                        {"seconds", API_WORD, &wishes.seconds},
+                                                        {0}},
+                            argc, argv);
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     const int status = run(&api, argc - optind, argv + optind, &wishes);
     api_done(&api);

@@ -507,7 +507,7 @@ int command_jobs(int argc, char *argv[])
         fputs("foliot jobs: --save: of which job?\n", stderr);
         return EXIT_USAGE;
     }
-    status = options_parse(&options, command_find("jobs"), argc, argv, NULL, NULL);
+    status = options_parse(&options, command_find("jobs"), argc, argv);
     if (status == 0 && !options.help) {
         status = compare ? jobs_compare_files(words.list[1], words.list[2], options.json, stdout)
                  : wanted != NULL ? show_run(&options, "lanes", render_job)

@@ -1,6 +1,5 @@
 /* foliot_jobs_fleet.c: `foliot jobs --controller`: the fleet's jobs, as the controller puts them together. */
 #include <ctype.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "app/foliot_api.h"
@@ -191,21 +190,16 @@ static int compare(struct api *a, const char *first, const char *second)
 
 int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_count)
 {
-    static const struct option options[] = {API_OPTIONS, {0}};
     struct api a;
-    int option, status = EXIT_WELL;
+    int status;
 
     api_init(&a, "jobs");
-    optind = 1;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (option == 'h') {
-            command_usage(command_find("jobs"), stdout);
-            return EXIT_WELL;
-        }
-        if (!api_option(&a, option, optarg)) {
-            command_usage(command_find("jobs"), stderr);
-            return EXIT_USAGE;
-        }
+    const int r = api_parse(&a, NULL, argc, argv);
+    if (r == EXIT_USAGE) {
+        command_usage(command_find("jobs"), stderr);
+    }
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     status = word_count == 0   ? list(&a)
              : word_count == 1 ? one(&a, words[0])

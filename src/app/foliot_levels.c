@@ -78,18 +78,11 @@ static int show(struct api *api)
 
 int command_levels(int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS, {NULL, 0, NULL, 0}};
     struct api api;
     api_init(&api, "levels");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("levels"), stdout);
-            return EXIT_WELL;
-        }
-        if (!api_option(&api, o, optarg)) {
-            return EXIT_USAGE;
-        }
+    const int r = api_parse(&api, NULL, argc, argv);
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     if (optind < argc) {
         command_usage(command_find("levels"), stderr);

@@ -102,7 +102,7 @@ static void print_change(const struct options *options, json_t *answer, FILE *ou
 int command_links(int argc, char *argv[])
 {
     struct options options;
-    int status = options_parse(&options, command_find("links"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("links"), argc, argv);
 
     if (status == 0 && !options.help) {
         status = options.watch && options.target_count == 1

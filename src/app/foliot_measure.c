@@ -258,29 +258,20 @@ bool measure_is_full(int argc, char *argv[])
 
 int measure_full(int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS,
-                                          {"full", no_argument, NULL, 'F'},
-                                          {"rail", required_argument, NULL, 'r'},
-                                          {NULL, 0, NULL, 0}};
     const char *rail = NULL;
+    bool all = false;
+    char *end = NULL;
     struct api api;
     api_init(&api, "mesh");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("mesh"), stdout);
-            return EXIT_WELL;
-        }
-        if (o == 'r') {
-            char *end = NULL;
-            rail = optarg;
-            if (strtol(rail, &end, 10) < 0 || end == rail || *end != 0) {
-                fprintf(stderr, "foliot mesh: --rail: expected a number from 0 on\n");
-                return EXIT_USAGE;
-            }
-        } else if (o != 'F' && !api_option(&api, o, optarg)) {
-            return EXIT_USAGE;
-        }
+    const int r = api_parse(
+        &api, (const struct api_option[]){{"full", API_FLAG, &all}, {"rail", API_WORD, &rail}, {0}},
+        argc, argv);
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
+    }
+    if (rail != NULL && (strtol(rail, &end, 10) < 0 || end == rail || *end != 0)) {
+        fprintf(stderr, "foliot mesh: --rail: expected a number from 0 on\n");
+        return EXIT_USAGE;
     }
     if (optind < argc) {
         command_usage(command_find("mesh"), stderr);

@@ -439,7 +439,7 @@ int command_mesh(int argc, char *argv[])
     if (measure_is_full(argc, argv)) {
         return measure_full(argc, argv);
     }
-    int status = options_parse(&options, command_find("mesh"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("mesh"), argc, argv);
 
     if (status == 0 && !options.help) {
         status = show_run(&options, "mesh", render_mesh);

@@ -1,5 +1,6 @@
 /* foliot_options.c: the options common to all commands that ask an agent, and which agents they
  * mean. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -13,8 +14,6 @@
 
 #define RUNTIME_DIRECTORY "/run/foliot"
 #define LAB_DIRECTORY     "/run/foliot-lab"
-#define EXTRA_FIRST       1000
-#define EXTRA_MAX         8
 
 static const struct option common[] = {
     {"json", no_argument, NULL, 'j'},         {"watch", no_argument, NULL, 'w'},
@@ -182,27 +181,54 @@ static int parse_one(struct options *o, int letter, const char *value)
     }
 }
 
-int options_parse(struct options *options, const struct command *command, int argc, char *argv[],
-                  const char *const extra[], unsigned *ret_extra)
+int command_option(const struct command *command, const char *name)
 {
-    struct option table[ARRAY_COUNT(common) + EXTRA_MAX + 1] = {0};
-    size_t count = ARRAY_COUNT(common);
+    const char *usage = command->arguments;
+    const size_t size = strlen(name);
+
+    for (const char *at = strstr(usage, "--"); at != NULL; at = strstr(at + 2, "--")) {
+        const char *behind = at + 2 + size;
+        if (strncmp(at + 2, name, size) == 0 && strchr(" ]|", *behind) != NULL) {
+            return *behind == ' ' && isalnum((unsigned char)behind[1]) ? required_argument
+                                                                       : no_argument;
+        }
+    }
+    return -1;
+}
+
+/* The options that the usage has, and --help; their letters as getopt wants them. */
+static void fill(struct option *table, char letters[2 * ARRAY_COUNT(common) + 1],
+                 const struct command *command)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < ARRAY_COUNT(common); i++) {
+        const bool help = common[i].val == 'h';
+        const int value = help ? no_argument : command_option(command, common[i].name);
+        if (value < 0) {
+            continue;
+        }
+        ASSERT(value == common[i].has_arg);
+        table[count++] = common[i];
+        *letters++ = (char)common[i].val;
+        if (value == required_argument) {
+            *letters++ = ':';
+        }
+    }
+    *letters = '\0';
+}
+
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[])
+{
+    struct option table[ARRAY_COUNT(common) + 1] = {0};
+    char letters[2 * ARRAY_COUNT(common) + 1];
     int letter, r = 0;
-    unsigned flags = 0;
 
     *options = (struct options){.interval_ms = 1000};
-    memcpy(table, common, sizeof(common));
-    for (int i = 0; extra != NULL && extra[i] != NULL; i++) {
-        ASSERT(i < EXTRA_MAX);
-        table[count++] = (struct option){extra[i], no_argument, NULL, EXTRA_FIRST + i};
-    }
+    fill(table, letters, command);
     optind = 1;
-    while (r == 0 && (letter = getopt_long(argc, argv, "jwH:l:s:api:h", table, NULL)) != -1) {
-        if (letter >= EXTRA_FIRST) {
-            flags |= 1U << (letter - EXTRA_FIRST);
-        } else {
-            r = parse_one(options, letter, optarg);
-        }
+    while (r == 0 && (letter = getopt_long(argc, argv, letters, table, NULL)) != -1) {
+        r = parse_one(options, letter, optarg);
     }
     if (r == 0 && options->help) {
         command_usage(command, stdout);
@@ -215,9 +241,6 @@ int options_parse(struct options *options, const struct command *command, int ar
     if (r == EXIT_USAGE) {
         command_usage(command, stderr);
         return r;
-    }
-    if (ret_extra != NULL) {
-        *ret_extra = flags;
     }
     return find_targets(options);
 }

@@ -101,7 +101,7 @@ int command_record(int argc, char *argv[])
 {
     const char *file = take_output(&argc, argv);
     struct options options;
-    int status = options_parse(&options, command_find("record"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("record"), argc, argv);
 
     if (status == 0 && !options.help) {
         if (options.target_count != 1) {

@@ -154,7 +154,7 @@ static int render_status(const struct options *options, json_t *const answers[],
 int command_status(int argc, char *argv[])
 {
     struct options options;
-    int status = options_parse(&options, command_find("status"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("status"), argc, argv);
 
     if (status == 0 && !options.help) {
         status = show_run(&options, "status", render_status);
@@ -194,19 +194,18 @@ static void print_change(const struct options *options, json_t *answer, FILE *ou
 /* What is open in the whole fleet, as the controller knows it. */
 static int findings_of_fleet(int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS, {NULL, 0, NULL, 0}};
     struct api api;
     int status;
     size_t i;
     json_t *finding;
 
     api_init(&api, "findings");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h' || !api_option(&api, o, optarg)) {
-            command_usage(command_find("findings"), o == 'h' ? stdout : stderr);
-            return o == 'h' ? EXIT_WELL : EXIT_USAGE;
-        }
+    const int r = api_parse(&api, NULL, argc, argv);
+    if (r == EXIT_USAGE) {
+        command_usage(command_find("findings"), stderr);
+    }
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     status = api_ask(&api, "GET", "/api/v1/findings?open=true&limit=1000", NULL);
     if (status == EXIT_WELL && api.json) {
@@ -235,7 +234,7 @@ int command_findings(int argc, char *argv[])
     if (options_mean_fleet(argc, argv, false)) {
         return findings_of_fleet(argc, argv);
     }
-    int status = options_parse(&options, command_find("findings"), argc, argv, NULL, NULL);
+    int status = options_parse(&options, command_find("findings"), argc, argv);
 
     if (status == 0 && !options.help) {
         status = options.watch && options.target_count == 1

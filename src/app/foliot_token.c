@@ -144,29 +144,17 @@ static int run(struct api *c, int argc, char **argv, const struct wishes *w)
 
 int command_token(int argc, char *argv[])
 {
-    static const struct option table[] = {API_OPTIONS,
-                                          {"hours", required_argument, NULL, 'H'},
-                                          {"uses", required_argument, NULL, 'u'},
-                                          {"scope", required_argument, NULL, 's'},
-                                          {NULL, 0, NULL, 0}};
     struct wishes wishes = {0};
     struct api api;
     api_init(&api, "token");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("token"), stdout);
-            return EXIT_WELL;
-        }
-        if (o == 'H') {
-            wishes.hours = optarg;
-        } else if (o == 'u') {
-            wishes.uses = optarg;
-        } else if (o == 's') {
-            wishes.scope = optarg;
-        } else if (!api_option(&api, o, optarg)) {
-            return EXIT_USAGE;
-        }
+    const int r = api_parse(&api,
+                            (const struct api_option[]){{"hours", API_WORD, &wishes.hours},
+                                                        {"uses", API_WORD, &wishes.uses},
+                                                        {"scope", API_WORD, &wishes.scope},
+                                                        {0}},
+                            argc, argv);
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     const int status = run(&api, argc - optind, argv + optind, &wishes);
     api_done(&api);

@@ -89,23 +89,14 @@ static int history(struct api *api)
 
 int command_topology(int argc, char *argv[])
 {
-    static const struct option table[] = {
-        API_OPTIONS, {"why", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
     const char *why = NULL;
     struct api api;
     int status = EXIT_USAGE;
     api_init(&api, "topology");
-    optind = 1;
-    for (int o; (o = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
-        if (o == 'h') {
-            command_usage(command_find("topology"), stdout);
-            return EXIT_WELL;
-        }
-        if (o == 'w') {
-            why = optarg;
-        } else if (!api_option(&api, o, optarg)) {
-            return EXIT_USAGE;
-        }
+    const int r =
+        api_parse(&api, (const struct api_option[]){{"why", API_WORD, &why}, {0}}, argc, argv);
+    if (r != 0) {
+        return r == API_HELPED ? EXIT_WELL : r;
     }
     const int count = argc - optind;
     char **words = argv + optind;

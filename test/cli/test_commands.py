@@ -91,6 +91,17 @@ class Commands(unittest.TestCase):
         described = set(re.findall(r"\*(--[a-z]+(?:-[a-z]+)*)\*", manual)) - {"--help", "--version"}
         self.assertEqual(described, helped - {"--help"})
 
+    def test_a_command_takes_what_its_help_has(self):
+        """An option of another command is refused, and nothing is done."""
+        names = set(re.findall(r"^  ([a-z-]+) ", self.foliot("help").stdout, re.M)) - {"lab", "perf", "sim", "help"}
+        helped = {name: set(re.findall(r"--[a-z]+(?:-[a-z]+)*", self.foliot(name, "--help").stdout)) for name in names}
+        self.assertGreater(len(helped), 15)
+        for name, own in sorted(helped.items()):
+            for option in sorted(set().union(*helped.values()) - own):
+                if not any(known.startswith(option) for known in own):  # else it is an abbreviation
+                    done = self.foliot(name, option, "1")
+                    self.assertEqual(done.returncode, 2, (name, option, done.stdout, done.stderr))
+
     def test_the_other_manuals_say_what_help_says(self):
         """Each option that a program's help has is in its manual, and no manual has one that the help lacks."""
         folder = os.path.dirname(FOLIOT)
