@@ -81,7 +81,7 @@ static const struct command commands[] = {
      command_levels},
     {NULL, "topology", "[show] | declare FILE [--why TEXT] | history" API,
      "the declared topology, and where what is seen differs from it", command_topology},
-    {"tools", "keygen", "[--rotate] [--id ID] FILE",
+    {"tools", "keygen", "[--rotate] [--id ID] FILE | --host FILE",
      "make the fleet's key file, or add the next key to it", command_keygen},
     {NULL, "perf", "[OPERATION] [OPTIONS]",
      "collectives through a network plugin, measured and checked, as nccl-tests print them",

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "app/foliot_command.h"
+#include "platform/tls/tls.h"
+#include "wire/pair_key.h"
 
 #define KEY_BYTES      16
 #define ROTATE_SECONDS 3600 /* until the new key is used: time to hand the file out */
@@ -26,11 +28,12 @@
 struct keygen {
     const char *path;
     uint32_t id;
-    bool id_given, rotate;
+    bool id_given, rotate, host;
 };
 
 static const struct option table[] = {
     {"rotate", no_argument, NULL, 'r'},
+    {"host", no_argument, NULL, 'H'},
     {"id", required_argument, NULL, 'i'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -44,10 +47,13 @@ static int parse(struct keygen *k, int argc, char *argv[])
     int letter;
 
     optind = 1;
-    while ((letter = getopt_long(argc, argv, "ri:h", table, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, "rHi:h", table, NULL)) != -1) {
         switch (letter) {
         case 'r':
             k->rotate = true;
+            break;
+        case 'H':
+            k->host = true;
             break;
         case 'i':
             errno = 0;
@@ -206,6 +212,43 @@ static int rotate(const struct keygen *k)
     return EXIT_WELL;
 }
 
+/* A host's own key, as its agent would make it; its public half is for all hosts' lists. */
+static int make_host(const struct keygen *k)
+{
+    uint8_t secret[PAIR_SECRET_SIZE], public[PAIR_PUBLIC_SIZE];
+    char hex[2 * PAIR_SECRET_SIZE + 2], name[256];
+    char *text = NULL;
+    int r = tls_read_file(k->path, &text);
+
+    if (r == 0) {
+        size_t size = 0;
+        r = sodium_hex2bin(secret, sizeof(secret), text, strcspn(text, "\n"), NULL, &size, NULL) ==
+                        0 &&
+                    size == sizeof(secret)
+                ? 0
+                : -EINVAL;
+        tls_wipe(text);
+    } else if (r == -ENOENT) {
+        pair_secret_new(secret);
+        sodium_bin2hex(hex, sizeof(hex), secret, sizeof(secret));
+        snprintf(hex + 2 * PAIR_SECRET_SIZE, 2, "\n");
+        r = replace_file(k->path, hex, true);
+        sodium_memzero(hex, sizeof(hex));
+    }
+    if (r < 0 || !pair_public(secret, public)) {
+        fprintf(stderr, "foliot keygen: %s: %s\n", k->path,
+                r == -EINVAL ? "expected 64 hexadecimal digits" : strerror(r < 0 ? -r : EIO));
+        return EXIT_UNREACHABLE;
+    }
+    sodium_memzero(secret, sizeof(secret));
+    sodium_bin2hex(hex, sizeof(hex), public, sizeof(public));
+    if (gethostname(name, sizeof(name)) < 0) {
+        snprintf(name, sizeof(name), "HOST");
+    }
+    printf("host_keys: {\"%s\": \"%s\"}\n", name, hex);
+    return EXIT_WELL;
+}
+
 int command_keygen(int argc, char *argv[])
 {
     struct keygen k = {0};
@@ -218,5 +261,5 @@ int command_keygen(int argc, char *argv[])
         fputs("foliot keygen: no source of random numbers\n", stderr);
         return EXIT_UNREACHABLE;
     }
-    return k.rotate ? rotate(&k) : make_new(&k);
+    return k.host ? make_host(&k) : k.rotate ? rotate(&k) : make_new(&k);
 }

@@ -16,7 +16,8 @@
 #define FLAG_OWN      0x02 /* own.first, gap are stamps */
 #define FLAG_HEARD    0x04
 #define FLAG_LATE     0x08
-#define FLAGS_KNOWN   0x0f
+#define FLAG_PAIR     0x10 /* the tag is under the two hosts' key */
+#define FLAGS_KNOWN   0x1f
 
 #define STATE_MASK    0x07
 #define STATE_SETTLED 0x20
@@ -109,6 +110,7 @@ static void put_anchor(uint8_t *at, const struct probe_anchor *anchor)
 
 void probe_seal(uint8_t bytes[static PROBE_SIZE], const struct probe_key *key)
 {
+    bytes[5] = (uint8_t)((bytes[5] & ~FLAG_PAIR) | (key->pair ? FLAG_PAIR : 0));
     le32_put(bytes + 12, key->id);
     crypto_shorthash_siphashx24(bytes + TAG_OFFSET, bytes, LENGTH, key->bytes);
 }
@@ -167,10 +169,11 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
 static enum probe_error check_tag(const uint8_t *bytes, const struct probe_key *keys, size_t count)
 {
     const uint32_t id = le32_get(bytes + 12);
+    const bool pair = (bytes[5] & FLAG_PAIR) != 0;
 
     for (size_t i = 0; i < count; i++) {
         uint8_t tag[crypto_shorthash_siphashx24_BYTES];
-        if (keys[i].id != id) {
+        if (keys[i].id != id || keys[i].pair != pair) {
             continue;
         }
         crypto_shorthash_siphashx24(tag, bytes, LENGTH, keys[i].bytes);
@@ -293,6 +296,7 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
         .core = bytes[6] & STATE_CORE,
         .hardware = bytes[5] & FLAG_HARDWARE,
         .late = bytes[5] & FLAG_LATE,
+        .pair = bytes[5] & FLAG_PAIR,
         .wanted = bytes[142],
         .dead = bytes[143],
         .second = bytes[7] & PATH_SECOND,
@@ -377,6 +381,17 @@ enum probe_error probe_decode(const uint8_t *bytes, size_t size, const struct pr
         *ret = probe;
     }
     return error;
+}
+
+bool probe_claim_read(const uint8_t *bytes, size_t size, struct probe_claim *ret)
+{
+    if (size != PROBE_SIZE || le16_get(bytes) != MAGIC) {
+        return false;
+    }
+    *ret = (struct probe_claim){.src.index = le32_get(bytes + 16),
+                                .dst.index = le32_get(bytes + 20),
+                                .pair = bytes[5] & FLAG_PAIR};
+    return true;
 }
 
 const char *probe_error_name(enum probe_error error)

@@ -2,16 +2,16 @@
  *
  * A UDP payload of 160 bytes, the same size in both directions (a size difference would be an
  * asymmetry of the path), fixed layout, little endian, authenticated by a SipHash-2-4-128 tag under
- * the fleet's key. It carries the sender's *earlier* stamps (a packet can't hold its own transmit
- * stamp), what the sender heard last from the receiver, and the sender's clock map, so that both
- * ends see the same points.
+ * the key of the two hosts (pair_key.h), or the fleet's key while one of them has none. It carries
+ * the sender's *earlier* stamps (a packet can't hold its own transmit stamp), what the sender heard
+ * last from the receiver, and the sender's clock map, so that both ends see the same points.
  *
  * offset  type  field                             unit, sign, meaning
  *   0     u16   magic 0x4f46 ("FO")
  *   2     u8    version of this packet
  *   3     u8    lowest version the sender accepts  <= version
  *   4     u8    type                              enum probe_type
- *   5     u8    flags                             0 hardware, 1 own, 2 heard, 3 late
+ *   5     u8    flags                             0 hardware, 1 own, 2 heard, 3 late, 4 pair key
  *   6     u8    state                             0-2 enum probe_state, 5 settled 6 tight 7 core
  *   7     u8    path, bit 7: second of a pair     the sender's number of the path taken
  *   8     u16   length, 10 u16 0                  144: bytes that mean something before the tag
@@ -140,6 +140,7 @@ struct probe {
     bool second;               /* of a pair */
     uint8_t path;
     uint32_t key_id; /* set by decode: the key that the tag fits */
+    bool pair;       /* set by decode: that key is the two hosts' own, so src is proven */
     struct nic_id src, dst;
     uint64_t timeline;
     uint32_t epoch;
@@ -161,6 +162,7 @@ struct probe {
 struct probe_key {
     uint32_t id; /* never 0 */
     uint8_t bytes[PROBE_KEY_SIZE];
+    bool pair; /* of two hosts, made from the fleet's key of that id */
 };
 
 /* Why a packet was dropped; each is counted on its own. */
@@ -195,6 +197,13 @@ void probe_seal(uint8_t bytes[static PROBE_SIZE], const struct probe_key *key);
 MUST_CHECK enum probe_error probe_decode(const uint8_t *bytes, size_t size,
                                          const struct probe_key *keys, size_t key_count,
                                          struct probe *ret);
+
+/* Before the tag is checked: which key it would need. False: no probe. Nothing of it is proven. */
+struct probe_claim {
+    struct nic_id src, dst;
+    bool pair;
+};
+MUST_CHECK bool probe_claim_read(const uint8_t *bytes, size_t size, struct probe_claim *ret);
 
 /* A short English name, for counters in JSON: "size", "magic", "version_newer", ... */
 const char *probe_error_name(enum probe_error error);

@@ -438,6 +438,69 @@ class AgentCase(unittest.TestCase):
         heard = a.ask("links")["nics"][1]["rx_packets"]
         self.wait(lambda: a.ask("links")["nics"][1]["rx_packets"] > heard + 5, 8, "answers at the new address")
 
+    # ---- who sent it ----
+
+    def host_key(self, host, name):
+        """A key for a host's state folder, as `foliot keygen --host` makes it; its public half."""
+        os.makedirs(self.path(f"state{host}"), 0o700, exist_ok=True)
+        told = run(os.path.join(os.path.dirname(AGENT), "foliot"), "keygen", "--host", self.path(name)).stdout
+        return re.search(r'"([0-9a-f]{64})"', told).group(1)
+
+    def prove(self, keys, hosts=(0, 1)):
+        for host in hosts:
+            path = self.configure(host, extra=f"state_dir: {self.path(f'state{host}')}\n")
+            with open(path, "a", encoding="utf-8") as file:
+                file.write("host_keys: {" + ", ".join(f"h{i}: {key}" for i, key in keys.items()) + "}\n")
+            os.utime(path, (0, 0))  # known for long: binding at once
+
+    def test_only_a_host_itself_speaks_for_it(self):
+        keys = {host: self.host_key(host, f"state{host}/pair.key") for host in (0, 1)}
+        self.assertEqual(self.host_key(0, "state0/pair.key"), keys[0])  # it stays
+        self.prove(keys)
+        a, b = self.start(0), self.start(1)
+        self.wait(lambda: a.ask()["clock"]["edges_live"] >= 2 and b.ask()["clock"]["edges_live"] >= 2, 10, "live edges")
+        self.assertEqual(b.ask()["bad_packets"]["forged"], 0)
+        self.assertEqual(a.stop(), 0)
+        self.wait(lambda: b.ask()["clock"]["edges_live"] == 0, 10, "the host is gone")
+        # somebody with the fleet's key and the list, but without that host's own key
+        os.rename(self.path("state0/pair.key"), self.path("kept.key"))
+        a = self.start(0)
+        a.wait_log("host_keys has another key for this host: others can't read its probes")
+        self.wait(lambda: b.ask()["bad_packets"]["forged"] > 50, 10, "its probes are refused")
+        self.assertEqual(b.ask()["clock"]["edges_live"], 0)
+        self.assertEqual(a.stop(), 0)
+        os.rename(self.path("kept.key"), self.path("state0/pair.key"))
+        a = self.start(0)
+        self.wait(lambda: b.ask()["clock"]["edges_live"] >= 2, 10, "itself again")
+        # an agent of a version without such keys: its probes come under the fleet's key
+        self.assertEqual(a.stop(), 0)
+        self.configure(0, extra=f"state_dir: {self.path('state0')}\n")
+        heard = b.ask()["bad_packets"]["forged"]
+        a = self.start(0)
+        self.wait(lambda: b.ask()["bad_packets"]["forged"] > heard + 50, 10, "refused while the list has its key")
+        self.prove({1: keys[1]}, hosts=(1,))
+        b.process.send_signal(signal.SIGHUP)
+        self.wait(lambda: b.ask()["clock"]["edges_live"] >= 2, 10, "heard when the list has none any more")
+
+    def test_keys_come_while_agents_run(self):
+        keys = {host: self.host_key(host, f"state{host}/pair.key") for host in (0, 1)}
+        for host in (0, 1):
+            self.configure(host, extra=f"state_dir: {self.path(f'state{host}')}\n")
+        a, b = self.start(0), self.start(1)
+        self.wait(lambda: a.ask()["clock"]["edges_live"] >= 2 and b.ask()["clock"]["edges_live"] >= 2, 10, "live edges")
+        self.prove(keys, hosts=(1,))
+        b.process.send_signal(signal.SIGHUP)
+        b.wait_log("reloaded")
+        time.sleep(1)  # only one of them has the keys
+        self.prove(keys, hosts=(0,))
+        a.process.send_signal(signal.SIGHUP)
+        a.wait_log("reloaded")
+        heard = b.ask("links")["nics"][0]["rx_packets"]
+        self.wait(lambda: b.ask("links")["nics"][0]["rx_packets"] > heard + 50, 10, "packets go on")
+        for agent in (a, b):
+            self.assertEqual(agent.ask()["clock"]["edges_live"], 2)
+            self.assertEqual(agent.ask()["bad_packets"]["forged"], 0)
+
     def test_a_nic_whose_transmit_stamps_never_come(self):
         """What one macvlan hands to its neighbour on the same device no driver ever stamps."""
         self.ip(0, "link", "del", "nic0")

@@ -6,6 +6,7 @@ with such a host leaves every agent with the list before, which the operator is 
 """
 import http.server
 import os
+import re
 import sqlite3
 import ssl
 import subprocess
@@ -167,6 +168,29 @@ class Members(fleet.Fleet):
             self.assertIsNone(self.ask("h0")["config"]["error"])
         finally:
             impostor.stop()
+
+    def test_keys_of_probes_reach_all(self):
+        """Each agent makes its key; all lists have it; it outlives the controller. An agent without one takes it out again."""
+        c = self.start()
+        agents = self.members(0, 1)
+        own = {host: self.read(self.path(f"state-{host}", "pair.key")).strip() for host in ("h0", "h1")}
+
+        def listed(host):
+            text = self.read(self.path(f"state-{host}", "fleet.yaml"))
+            return dict(re.findall(r'"(h\d)": "([0-9a-f]{64})"', text))
+        for host in ("h0", "h1"):
+            self.wait(lambda: set(listed(host)) == {"h0", "h1"}, 20, lambda: str(listed(host)))
+            self.assertFalse(set(own.values()) & set(listed(host).values()), "a secret half is in the list")
+        self.assertEqual(listed("h0"), listed("h1"))
+        before = listed("h0")
+        c.stop()
+        self.controller()
+        for i, agent in enumerate(agents):
+            agent.stop()
+            os.unlink(self.path("state-h0", "pair.key")) if i == 0 else None  # a host made anew
+            self.agent(i)
+        self.wait(lambda: listed("h1").get("h0") not in (None, before["h0"]), 20, lambda: str(listed("h1")))
+        self.assertEqual(listed("h1")["h1"], before["h1"])
 
     def test_a_store_of_before_has_one(self):
         """Such a member was let in by an older controller: the others go on without it, and the operator is told."""

@@ -48,6 +48,11 @@ static bool window_accept(struct mesh *m, struct mono now, int edge, const struc
     struct path_in *in = &e->in[probe->path];
     const int32_t ahead = in->known ? seq_sub(probe->seq, in->highest) : 0;
 
+    /* Before the edge is fresh nothing that the peer tells counts, so its first packets may be anything. From
+     * then on a path's first number is proven by an echo of ours. */
+    if (!in->known && e->fresh && !knows_us(e, probe)) {
+        return false;
+    }
     if (!in->known || (ahead > SEQ_LIFE && knows_us(e, probe))) {
         window_reset(in, probe->seq);
         return true;

@@ -201,6 +201,7 @@ int agent_reload(struct agent *a, const char *fleet_file)
             agent_server_group(a);
         }
         a->keys = keys;
+        agent_pair_follow(a);
         a->config_error[0] = 0;
         agent_settings_publish(a);
         a->config_loaded_utc_ns = time_source_wall_ns(a->source);
@@ -373,6 +374,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     }
     a->config_loaded_utc_ns = a->started_utc_ns = time_source_wall_ns(a->source);
     a->started = a->now = time_source_now(a->source);
+    agent_pair_open(a);
     r = recorder_open(&a->recorder, a->config->state_dir, a->config->record_bytes_max);
     if (r < 0) {
         agent_say(LOG_WARNING, "%s: no recording: %s", a->config->state_dir, strerror(-r));
@@ -400,6 +402,7 @@ static void close_all(struct agent *a)
     agent_config_free(a->config);
     arena_close();
     time_source_close(a->source);
+    pair_table_free(a->pairs);
     sd_event_unref(a->loop);
     if (a->timer_fd >= 0) {
         close(a->timer_fd);

@@ -106,6 +106,14 @@ struct agent_settings {                /* the fleet's configuration as this host
 #define AGENT_LINKS_UNREAD "link state can't be read"
 #define AGENT_HOPS_REFUSED "routers can't be heard: expected CAP_NET_RAW; findings name no switch"
 
+struct agent_move { /* a NIC that sends from another address than it is sent to */
+    struct nic_id nic;
+    uint32_t number; /* of the question sent there; 0: free */
+    uint8_t address[16];
+    struct mono asked;
+};
+#define AGENT_MOVE_MAX 16
+
 struct agent_server;
 struct http_server;
 
@@ -114,6 +122,10 @@ struct agent {
     struct time_source *source;
     struct agent_config *config;
     struct agent_keys keys;
+    bool pairs_followed;
+    struct pair_table *pairs; /* NULL: this host has no key of its own */
+    uint8_t pair_public[PAIR_PUBLIC_SIZE];
+    struct agent_move moves[AGENT_MOVE_MAX];
     char config_error[512]; /* of a refused reload; empty: none */
     int64_t config_loaded_utc_ns;
     struct node *node;
@@ -191,6 +203,22 @@ int agent_reload(struct agent *a, const char *fleet_file);
 void agent_say(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- round.c ---- */
+/* pair.c: which key a packet is proven with. Opens or makes state_dir/pair.key. */
+#define AGENT_PAIR_FILE "pair.key"
+void agent_pair_open(struct agent *a);
+/* The host's secret half; made where there is none. */
+MUST_CHECK int agent_pair_secret(const char *path, uint8_t ret_secret[static PAIR_SECRET_SIZE],
+                                 bool *ret_made);
+/* The list or the fleet's keys are others. */
+void agent_pair_follow(struct agent *a);
+/* Decodes a packet that came, or (own) one that this host sent and a router quotes. */
+enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t size, bool own,
+                                   struct probe *ret);
+const struct probe_key *agent_pair_key(struct agent *a, struct nic_id peer);
+
+/* address.c: NICs that moved to another address. True: the packet was an answer to a question of this module. */
+bool agent_address_on_packet(struct agent *a, const struct agent_receive *r);
+
 void agent_round(struct agent *a);
 void agent_drain_actions(struct agent *a);
 /* The addresses by which one of our NICs and a peer reach each other, IPv4 as ::ffff:a.b.c.d. */

@@ -23,6 +23,7 @@ struct agent_config *agent_config_free(struct agent_config *config)
         arena_free(config->routers);
         free(config->more);
         free(config->host_names);
+        free(config->host_keys);
         free(config);
     }
     return NULL;
@@ -81,10 +82,11 @@ static int load_folder(const struct config_node *map, const char *key, char *pat
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
     static const char *const keys[] = {
-        "host",       "key_file",       "port",        "nics",       "peers",        "routers",
-        "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor",  "diameter",
-        "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",   "identity_dir",
-        "fleet_file", "metrics_listen", "anchors",     "mode",       "socket_group", NULL};
+        "host",        "key_file",   "port",         "nics",         "peers",
+        "routers",     "stamps",     "edge_limit",   "runtime_dir",  "state_dir",
+        "delay_floor", "diameter",   "flap_limit",   "paths",        "ring_peers",
+        "record_mib",  "controller", "identity_dir", "fleet_file",   "metrics_listen",
+        "anchors",     "host_keys",  "mode",         "socket_group", NULL};
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
@@ -281,7 +283,7 @@ static int load_anchors(struct loader *l, const struct config_node *root)
 static int find_fleet(struct loader *l, const struct config_node *root, struct config **ret_tree,
                       const struct config_node **ret_fleet)
 {
-    static const char *const keys[] = {"version", "hosts", "peers", NULL};
+    static const char *const keys[] = {"version", "hosts", "peers", "host_keys", NULL};
     struct agent_config *c = l->config;
     int64_t version = 0;
     *ret_fleet = root;

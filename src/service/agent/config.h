@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "core/node/node.h"
 #include "platform/config/config.h"
+#include "wire/pair_key.h"
 #include "wire/probe.h"
 #include "wire/switch_page.h"
 
@@ -57,6 +58,8 @@ struct agent_config {
     struct agent_peer *more; /* the same order */
     uint32_t host_count;
     char (*host_names)[AGENT_NAME_SIZE];
+    uint8_t (*host_keys)[PAIR_PUBLIC_SIZE]; /* public halves, by host; all zero: none in the list */
+    time_t host_keys_at;                    /* when the file that has them was written */
     uint32_t router_count;
     struct mesh_router *routers;
 };

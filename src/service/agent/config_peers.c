@@ -7,9 +7,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct loader {
     struct agent_config *config;
@@ -265,6 +267,50 @@ static int load_hosts(struct loader *l, const struct config_node *hosts)
     return r;
 }
 
+/* host_keys: {host: 64 hexadecimal digits}. */
+static int load_keys(struct loader *l, const struct config_node *root)
+{
+    struct agent_config *c = l->config;
+    const struct config_node *map = config_get(root, "host_keys");
+    struct stat st;
+
+    c->host_keys = calloc(c->host_count, sizeof(*c->host_keys));
+    if (c->host_keys == NULL) {
+        return -ENOMEM;
+    }
+    if (map == NULL) {
+        return 0;
+    }
+    if (config_kind(map) != CONFIG_MAP) {
+        return config_expected(map, l->error, "a map of hosts to their public keys");
+    }
+    c->host_keys_at = stat(config_file(map), &st) == 0 ? st.st_mtime : 0;
+    for (const struct config_node *n = config_first(map); n != NULL; n = config_next(n)) {
+        const char *hex = NULL;
+        size_t size = 0;
+        const int r = config_node_string(n, &hex, l->error);
+        if (r < 0) {
+            return r;
+        }
+        for (uint32_t at = hash_index_first(&l->hosts, hash_text(config_key(n))), i;
+             (i = hash_index_entry(&l->hosts, at)) != HASH_INDEX_NONE;
+             at = hash_index_next(&l->hosts, at)) {
+            if (strcmp(c->host_names[i], config_key(n)) != 0) {
+                continue;
+            }
+            if (strlen(hex) != 2 * PAIR_PUBLIC_SIZE ||
+                sodium_hex2bin(c->host_keys[i], PAIR_PUBLIC_SIZE, hex, strlen(hex), NULL, &size,
+                               NULL) != 0 ||
+                size != PAIR_PUBLIC_SIZE) {
+                return config_expected(n, l->error,
+                                       "64 hexadecimal digits (foliot keygen --host prints them)");
+            }
+            break;
+        }
+    }
+    return 0;
+}
+
 static int load_list(struct loader *l, const struct config_node *root)
 {
     struct agent_config *c = l->config;
@@ -295,6 +341,7 @@ static int load_list(struct loader *l, const struct config_node *root)
         r = load_peer(l, n);
     }
     r = r < 0 ? r : check_peers(l);
+    r = r < 0 ? r : load_keys(l, root);
     if (r == 0) {
         number_leaves(l);
     }

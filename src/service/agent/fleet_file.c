@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/limits.h"
 #include "core/fleet/member.h"
 #include "platform/tls/tls.h"
+#include "wire/pair_key.h"
 
 static bool nic_good(const Foliot__V1__Nic *n, char words[MEMBER_WORDS_SIZE])
 {
@@ -45,6 +47,21 @@ static void put_nic(FILE *out, const char *host, const Foliot__V1__Nic *n)
     fputs("}\n", out);
 }
 
+static void put_keys(FILE *out, const Foliot__V1__Fleet *fleet)
+{
+    char hex[2 * PAIR_PUBLIC_SIZE + 1];
+    fputs("host_keys:\n  {", out);
+    for (size_t i = 0, some = 0; i < fleet->n_hosts; i++) {
+        const ProtobufCBinaryData *key = &fleet->hosts[i]->pair_key;
+        if (key->len == PAIR_PUBLIC_SIZE) {
+            sodium_bin2hex(hex, sizeof(hex), key->data, key->len);
+            fprintf(out, "%s\"%s\": \"%s\"", some++ > 0 ? ",\n   " : "", fleet->hosts[i]->name,
+                    hex);
+        }
+    }
+    fputs("}\n", out);
+}
+
 static int put_hosts(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
 {
     fprintf(out,
@@ -69,6 +86,7 @@ static int put_hosts(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
             put_nic(out, fleet->hosts[i]->name, fleet->hosts[i]->nics[k]);
         }
     }
+    put_keys(out, fleet);
     return 0;
 }
 

@@ -13,26 +13,10 @@ enum {
 
 /* ---- in ---- */
 
-/* The keys that are accepted: the older of two goes when the newer's time has come and it was
- * unused for 10 minutes. */
-static const struct probe_key *accepted_keys(const struct agent *a, size_t *ret_count)
-{
-    const int64_t since =
-        time_source_kernel_wall_ns() / NS_PER_S - a->keys.not_before[a->keys.count - 1];
-    const bool dropped = a->keys.count == 2 && since > 600 &&
-                         mono_sub(a->now, a->old_key_used).ns > 600 * NS_PER_S &&
-                         mono_sub(a->now, a->started).ns > 600 * NS_PER_S;
-    *ret_count = a->keys.count - dropped;
-    return a->keys.keys + dropped;
-}
-
 static void take_packet(struct agent *a, uint32_t local, const struct endpoint_received *p)
 {
     struct agent_receive *r = &a->received[a->received_count];
-    size_t key_count = 0;
-    const struct probe_key *keys = accepted_keys(a, &key_count);
-    const enum probe_error error =
-        probe_decode(p->bytes, p->size, keys, key_count, &r->event.probe);
+    const enum probe_error error = agent_pair_decode(a, p->bytes, p->size, false, &r->event.probe);
     if (error != PROBE_OK) {
         a->bad[local][error]++;
         a->bad_total[error]++;
@@ -46,10 +30,6 @@ static void take_packet(struct agent *a, uint32_t local, const struct endpoint_r
     r->hardware_ns = p->hardware_ns;
     memcpy(r->from, p->from, sizeof(r->from));
     a->received_count++;
-    a->peer_key[r->event.probe.src.index % 256] = r->event.probe.key_id;
-    if (r->event.probe.key_id == a->keys.keys[0].id) {
-        a->old_key_used = a->now;
-    }
 }
 
 /* The stamp as the node knows it: kind, time, error. */
@@ -69,45 +49,6 @@ static uint8_t place_stamp(struct agent *a, uint32_t local, int64_t software_ns,
     return time_source_lab_nic_stamps(a->source) ? STAMP_HARDWARE : STAMP_SOFTWARE;
 }
 
-/* The peer whose packet came from another address than it is sent to; NULL: none. */
-static struct agent_peer *moved_peer(struct agent *a, const struct agent_receive *r)
-{
-    static const uint8_t prefix4[12] = {[10] = 0xff, [11] = 0xff};
-    uint32_t index = 0;
-    if (!agent_config_find(a->config, r->event.probe.src, &index)) {
-        return NULL;
-    }
-    struct agent_peer *peer = &a->config->more[index];
-    const bool is4 = memcmp(r->from, prefix4, sizeof(prefix4)) == 0;
-    const bool same = is4 ? memcmp(&peer->address4, r->from + 12, 4) == 0
-                          : memcmp(&peer->address6, r->from, 16) == 0;
-    return same ? NULL : peer;
-}
-
-/* Tells the node, and if it took the packet for good and new, answers a peer that moved where it is
- * now. */
-static void deliver_moved(struct agent *a, const struct agent_receive *r, struct agent_peer *peer)
-{
-    struct node_counters before, after;
-    node_counters_get(a->node, &before);
-    agent_feed(a, NODE_EVENT_RECEIVE, &r->event);
-    node_counters_get(a->node, &after);
-    if (after.replayed != before.replayed || after.stale != before.stale ||
-        after.unknown_sender != before.unknown_sender) {
-        return;
-    }
-    if (r->from[10] == 0xff && r->from[11] == 0xff) {
-        memcpy(&peer->address4, r->from + 12, 4);
-    } else {
-        memcpy(&peer->address6, r->from, 16);
-    }
-    const uint32_t index = (uint32_t)(peer - a->config->more);
-    agent_say(
-        LOG_NOTICE,
-        "NIC %u (host %s) sends from another address than the peers list has: probes follow it",
-        r->event.probe.src.index, agent_config_host_name(a->config, a->config->peers[index].host));
-}
-
 static void deliver_received(struct agent *a)
 {
     for (size_t i = 0; i < a->received_count; i++) {
@@ -117,10 +58,7 @@ static void deliver_received(struct agent *a)
         if (agent_measure_on_packet(a, &r->event)) { /* the node knows nothing of these */
             continue;
         }
-        struct agent_peer *moved = moved_peer(a, r);
-        if (moved != NULL) {
-            deliver_moved(a, r, moved);
-        } else {
+        if (!agent_address_on_packet(a, r)) {
             agent_feed(a, NODE_EVENT_RECEIVE, &r->event);
         }
     }
@@ -206,12 +144,11 @@ static void deliver_bad(struct agent *a)
 
 /* Which probe a router's answer is about: by its number where the quote is long enough, else if
  * only one can be meant. */
-static void find_discovery(const struct agent *a, const struct hop_answer *h,
-                           struct node_hop *event)
+static void find_discovery(struct agent *a, const struct hop_answer *h, struct node_hop *event)
 {
     struct probe probe;
-    const bool known = h->quoted >= PROBE_SIZE && probe_decode(h->payload, PROBE_SIZE, a->keys.keys,
-                                                               a->keys.count, &probe) == PROBE_OK;
+    const bool known = h->quoted >= PROBE_SIZE &&
+                       agent_pair_decode(a, h->payload, PROBE_SIZE, true, &probe) == PROBE_OK;
     for (uint32_t i = 0; i < AGENT_DISCOVERY_KEPT; i++) {
         const struct agent_discovery *d = &a->discovery[i];
         if (d->ttl == 0 || d->local != event->local || d->peer.index != event->peer.index ||
@@ -287,16 +224,6 @@ static void take_hops(struct agent *a)
 
 /* ---- out ---- */
 
-/* With two keys: the newer from its time on, or once the peer uses it. */
-static const struct probe_key *key_for(const struct agent *a, struct nic_id peer)
-{
-    if (a->keys.count < 2) {
-        return &a->keys.keys[0];
-    }
-    const bool due = time_source_kernel_wall_ns() / NS_PER_S >= a->keys.not_before[1];
-    return &a->keys.keys[due || a->peer_key[peer.index % 256] == a->keys.keys[1].id];
-}
-
 void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
                           uint8_t ret_own[static 16], uint8_t ret_peer[static 16])
 {
@@ -330,7 +257,7 @@ void agent_send(struct agent *a, const struct mesh_send *s)
         a->discovery[a->discovery_count++ % AGENT_DISCOVERY_KEPT] = (struct agent_discovery){
             s->token, a->now, s->peer, s->local, s->probe.seq, s->source_port, s->ttl};
     }
-    probe_encode(p.bytes, &s->probe, key_for(a, s->peer));
+    probe_encode(p.bytes, &s->probe, agent_pair_key(a, s->peer));
     endpoint_queue(e, &p);
 }
 

@@ -288,6 +288,9 @@ static void send_batch(struct uplink *u)
     m.controller_ago_ms = controller_seen_ago_ms(&u->seen, uplink_now());
     m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE;
     m.measured = agent_measure_result(a);
+    if (a->pairs != NULL) {
+        m.pair_key = (ProtobufCBinaryData){sizeof(a->pair_public), a->pair_public};
+    }
     m.reports = pointers;
     if (uplink_now() >= u->send_at) { /* else it is a beat while they have to wait */
         m.n_reports = add_reports(u, sealed, pointers);

@@ -35,6 +35,7 @@
 #include "platform/tls/tls.h"
 #include "service/alert/alerting.h"
 #include "service/controller/instance.h"
+#include "wire/pair_key.h"
 
 #define CONTROLLER_DATA_DEFAULT   "/var/lib/foliot-controller"
 #define CONTROLLER_CONFIG_DEFAULT "/etc/foliot/controller.yaml"
@@ -185,7 +186,9 @@ struct fleet_host {
     /* what it trusts and signs with; newest_shown: it came with the last certificate that we made */
     uint64_t authority_version, keys_version;
     bool newest_shown;
-    uint32_t features; /* enum Feature, as bits */
+    uint32_t features;                  /* enum Feature, as bits */
+    uint8_t pair_key[PAIR_PUBLIC_SIZE]; /* public half of the key that its probes are proven with */
+    bool has_pair_key;
 };
 
 struct token {
@@ -279,6 +282,8 @@ struct controller {
     struct fleet_nic **nics;      /* by id */
     uint32_t nic_count, nic_capacity;
     struct message_buffer fleet_packed; /* zstd of a BatchReply with the fleet alone */
+    bool pair_keys_changed;             /* since the list's last version */
+    struct mono pair_keys_told;
     uint64_t fleet_packed_version;
     uint64_t revision; /* of the state, for ETags: + 1 with every change */
 
@@ -430,6 +435,9 @@ MUST_CHECK int fleet_remove(struct controller *c, struct fleet_host *host);
 /* Of a store that was put back: agents have had lists of members by the numbers that would come next, and would take
  * the new ones for those. Goes on from a number that is above all that counting has reached. */
 MUST_CHECK int fleet_renumber(struct store *s);
+/* The public half of the key that a host's probes are proven with, as its agent tells it; size 0: it has none. All
+ * agents learn of it. */
+void fleet_pair_key(struct controller *c, struct fleet_host *host, const uint8_t *key, size_t size);
 MUST_CHECK int fleet_save_host(struct controller *c, const struct fleet_host *host);
 /* Fills `reply` with the whole membership, out of the arena. -ENOMEM. */
 MUST_CHECK int fleet_message(struct controller *c, struct message_arena *arena,

@@ -102,6 +102,25 @@ static int place_nic(struct controller *c, uint32_t id, struct fleet_nic *nic)
     return 0;
 }
 
+/* ---- keys of probes ---- */
+
+static void pair_key_name(const struct fleet_host *h, char name[static 32])
+{
+    snprintf(name, 32, "pair_key.%lld", (long long)h->id);
+}
+
+static void load_pair_key(struct controller *c, struct fleet_host *h)
+{
+    char name[32], *value = NULL;
+    size_t size = 0;
+    pair_key_name(h, name);
+    if (store_get(c->store, name, &value, &size) == 0 && size == sizeof(h->pair_key)) {
+        memcpy(h->pair_key, value, size);
+        h->has_pair_key = true;
+    }
+    free(value);
+}
+
 /* ---- from the store ---- */
 
 static int load_host(void *context, const struct store_host *s)
@@ -124,6 +143,7 @@ static int load_host(void *context, const struct store_host *s)
     snprintf(h->pin, sizeof(h->pin), "%s", s->pin);
     snprintf(h->version, sizeof(h->version), "%s", s->version);
     h->tables_wanted = true;
+    load_pair_key(c, h);
     const int r = add_host(c, h);
     if (r < 0) {
         free(h);
@@ -236,6 +256,32 @@ static int bump(struct controller *c)
         c->revision++;
     }
     return r;
+}
+
+/* A whole fleet is upgraded within minutes: its list changes every few seconds then, not with each host. */
+#define PAIR_BUMP_NS (5 * NS_PER_S)
+
+void fleet_pair_key(struct controller *c, struct fleet_host *h, const uint8_t *key, size_t size)
+{
+    char name[32];
+    const bool has = size == sizeof(h->pair_key);
+    if (has != h->has_pair_key || (has && memcmp(h->pair_key, key, size) != 0)) {
+        pair_key_name(h, name);
+        if (store_put(c->store, name, has ? key : (const uint8_t *)"", has ? size : 0) < 0) {
+            return; /* it comes again with the next batch */
+        }
+        h->has_pair_key = has;
+        if (has) {
+            memcpy(h->pair_key, key, size);
+        }
+        c->pair_keys_changed = true;
+    }
+    const struct mono now = controller_mono();
+    if (c->pair_keys_changed && mono_sub(now, c->pair_keys_told).ns >= PAIR_BUMP_NS &&
+        bump(c) == 0) {
+        c->pair_keys_changed = false;
+        c->pair_keys_told = now;
+    }
 }
 
 int fleet_save_host(struct controller *c, const struct fleet_host *h)
@@ -429,6 +475,9 @@ static Foliot__V1__FleetHost *host_message(struct controller *c, struct message_
     foliot__v1__fleet_host__init(m);
     m->name = h->name;
     m->nics = nics;
+    if (h->has_pair_key) {
+        m->pair_key = (ProtobufCBinaryData){sizeof(h->pair_key), h->pair_key};
+    }
     for (uint32_t i = 0; i < h->nic_count && h->left_out[0] == 0; i++) {
         nics[i] = nic_message(arena, c->nics[h->nics[i]]);
         if (nics[i] == NULL) {

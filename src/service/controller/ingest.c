@@ -460,6 +460,7 @@ static void do_report(struct controller *c, struct http_request *request,
     fleet_config_heard(c, h, batch);
     measure_heard(c, h, batch);
     hear_of_members(h, batch);
+    fleet_pair_key(c, h, batch->pair_key.data, batch->pair_key.len);
     h->authority_version = batch->authority_version;
     h->keys_version = batch->keys_version;
     h->newest_shown = strcmp(http_identity(request)->serial, h->serial) == 0;

@@ -55,7 +55,8 @@ struct world {
     struct world_packet *heap;
     uint32_t heap_count;
     bool trace_hops, routers_silent;
-    uint32_t astray; /* bits of hosts whose packets say that they aren't in step */
+    uint16_t path_limit[WORLD_HOSTS]; /* of a host; 0: the usual */
+    uint32_t astray;                  /* bits of hosts whose packets say that they aren't in step */
     uint64_t sends, losses;
 };
 
@@ -168,6 +169,7 @@ static inline void world_start(struct world *w, uint32_t host)
                                            .peer_count = w->host_count * w->nic_count,
                                            .routers = w->routers,
                                            .router_count = 4 + 2 * WORLD_SPINES},
+                                 .path_limit = w->path_limit[host],
                                  .seed = prng_u64(&w->prng)};
 
     if (w->now == 0) {

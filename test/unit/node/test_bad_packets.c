@@ -13,7 +13,8 @@
 static const struct probe_key key = {.id = 1, .bytes = "the fleet's key"};
 static const struct probe_key stranger = {.id = 1, .bytes = "another one    "};
 
-#define KEPT 64 /* packets that the victim got last */
+#define PATHS 4
+#define KEPT  64 /* packets that the victim got last */
 
 static struct attacker {
     const struct node *victim;
@@ -22,6 +23,7 @@ static struct attacker {
     uint32_t count;
     uint64_t errors[PROBE_ERROR_COUNT];
     uint64_t authentic; /* accepted by the decoder: for the node to refuse */
+    uint32_t heard;     /* bits: paths of genuine packets */
 } attacker;
 
 /* The attacker hears all that the victim gets. */
@@ -31,6 +33,7 @@ static void listen_in(struct node *n, struct mono now, const struct node_receive
         const uint32_t slot = attacker.count++ % KEPT;
         probe_encode(attacker.bytes[slot], &event->probe, &key);
         attacker.seen[slot] = *event;
+        attacker.heard |= 1u << event->probe.path;
     }
     node_on_receive(n, now, event);
 }
@@ -78,6 +81,22 @@ static void attack(struct world *w, struct attacker *a, struct prng *p)
     }
 }
 
+/* An old packet under the number of a path that the peer doesn't use, as a holder of the key can make it. */
+static void replay_elsewhere(struct world *w, struct attacker *a, struct prng *p)
+{
+    const uint32_t slot = (uint32_t)prng_below(p, a->count < KEPT ? a->count : KEPT);
+    struct node_receive as = a->seen[slot];
+    uint8_t bytes[PROBE_SIZE];
+
+    as.probe.path = 2; /* of four */
+    assert_int_equal(a->heard & (1u << as.probe.path), 0);
+    as.probe.heard.seq -= 1000;
+    as.probe.map.map.x += NS_PER_MS;
+    as.rx = (struct nic_time){world_mono(w, 0).ns};
+    probe_encode(bytes, &as.probe, &key);
+    receive(w, a, bytes, PROBE_SIZE, &as);
+}
+
 static void an_attacked_world_is_the_same_world(void **state)
 {
     static struct world quiet, attacked;
@@ -88,6 +107,8 @@ static void an_attacked_world_is_the_same_world(void **state)
     prng_init(&p, 1);
     world_init(&quiet, 5, 2, 1);
     world_init(&attacked, 5, 2, 1);
+    quiet.path_limit[0] = attacked.path_limit[0] = PATHS;
+    quiet.path_limit[1] = attacked.path_limit[1] = 2;
     for (uint32_t h = 0; h < 2; h++) {
         world_start(&quiet, h);
         world_start(&attacked, h);
@@ -98,6 +119,7 @@ static void an_attacked_world_is_the_same_world(void **state)
         world_run(&attacked, 20 * NS_PER_MS);
         if (attacker.count >= KEPT) {
             attack(&attacked, a, &p);
+            replay_elsewhere(&attacked, a, &p);
         }
         assert_true(quiet.hosts[0].digest == attacked.hosts[0].digest);
         assert_true(quiet.hosts[1].digest == attacked.hosts[1].digest);

@@ -1,0 +1,164 @@
+/* pair.c: which key a packet is proven with: the two hosts' own, or the fleet's while one of them has none. */
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "platform/tls/tls.h"
+#include "service/agent/agent.h"
+
+#define NO_HOST UINT32_MAX
+
+static int64_t now_s(const struct agent *a)
+{
+    return a->now.ns / NS_PER_S;
+}
+
+static bool parse_secret(const char *text, uint8_t secret[static PAIR_SECRET_SIZE])
+{
+    size_t size = 0;
+
+    return sodium_hex2bin(secret, PAIR_SECRET_SIZE, text, strcspn(text, "\n"), NULL, &size, NULL) ==
+               0 &&
+           size == PAIR_SECRET_SIZE;
+}
+
+int agent_pair_secret(const char *path, uint8_t secret[static PAIR_SECRET_SIZE], bool *ret_made)
+{
+    char *text = NULL, hex[2 * PAIR_SECRET_SIZE + 2];
+    int r = tls_read_file(path, &text);
+
+    *ret_made = r == -ENOENT;
+    if (r == 0) {
+        r = parse_secret(text, secret) ? 0 : -EINVAL;
+        tls_wipe(text);
+        return r;
+    }
+    if (r != -ENOENT) {
+        return r;
+    }
+    pair_secret_new(secret);
+    sodium_bin2hex(hex, sizeof(hex), secret, PAIR_SECRET_SIZE);
+    snprintf(hex + 2 * PAIR_SECRET_SIZE, 2, "\n");
+    r = tls_write_file(path, hex, strlen(hex), 0600);
+    sodium_memzero(hex, sizeof(hex));
+    return r;
+}
+
+void agent_pair_open(struct agent *a)
+{
+    uint8_t secret[PAIR_SECRET_SIZE];
+    char path[AGENT_PATH_SIZE + 16];
+    bool made = false;
+    int r;
+
+    snprintf(path, sizeof(path), "%s/" AGENT_PAIR_FILE, a->config->state_dir);
+    r = agent_pair_secret(path, secret, &made);
+    r = r < 0 ? r : pair_table_new(secret, &a->pairs);
+    if (r < 0 || !pair_public(secret, a->pair_public)) {
+        agent_say(LOG_ERR,
+                  "%s: expected 64 hexadecimal digits, found: %s. Probes are proven with the "
+                  "fleet's key only: remove the file and start the agent again",
+                  path, strerror(r < 0 ? -r : EINVAL));
+    }
+    sodium_memzero(secret, sizeof(secret));
+    agent_pair_follow(a);
+}
+
+void agent_pair_follow(struct agent *a)
+{
+    static const uint8_t none[PAIR_PUBLIC_SIZE];
+    const struct agent_config *c = a->config;
+    const bool start = !a->pairs_followed;
+    const int64_t age = time_source_kernel_wall_ns() / NS_PER_S - c->host_keys_at;
+    const int64_t since = start && age > PAIR_BIND_S ? PAIR_LONG_AGO : now_s(a);
+    const uint8_t *own = c->host_keys[c->host_id.index];
+
+    if (a->pairs == NULL || pair_table_resize(a->pairs, c->host_count) < 0) {
+        return;
+    }
+    a->pairs_followed = true;
+    pair_table_fleet(a->pairs, a->keys.keys, a->keys.count);
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const bool some = memcmp(c->host_keys[i], none, sizeof(none)) != 0;
+        pair_table_set(a->pairs, i, some ? c->host_keys[i] : NULL, since);
+    }
+    if (memcmp(own, none, sizeof(none)) != 0 && memcmp(own, a->pair_public, sizeof(none)) != 0) {
+        char hex[2 * PAIR_PUBLIC_SIZE + 1];
+        sodium_bin2hex(hex, sizeof(hex), a->pair_public, sizeof(a->pair_public));
+        agent_say(LOG_ERR,
+                  "host_keys has another key for this host: others can't read its probes. Expected "
+                  "%s, of %s/" AGENT_PAIR_FILE,
+                  hex, c->state_dir);
+    }
+}
+
+/* The older of two goes when the newer's time has come and it was unused for 10 minutes. */
+static bool old_key_gone(const struct agent *a)
+{
+    const int64_t since =
+        time_source_kernel_wall_ns() / NS_PER_S - a->keys.not_before[a->keys.count - 1];
+
+    return a->keys.count == 2 && since > 600 &&
+           mono_sub(a->now, a->old_key_used).ns > 600 * NS_PER_S &&
+           mono_sub(a->now, a->started).ns > 600 * NS_PER_S;
+}
+
+static uint32_t host_of(const struct agent *a, struct nic_id nic)
+{
+    uint32_t index = 0;
+
+    return agent_config_find(a->config, nic, &index) ? a->config->peers[index].host.index : NO_HOST;
+}
+
+enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t size, bool own,
+                                   struct probe *ret)
+{
+    const struct probe_key *keys = a->keys.keys;
+    const size_t skip = old_key_gone(a) && !own;
+    struct probe_claim claim = {0};
+    size_t count = a->keys.count;
+    uint32_t host = NO_HOST;
+
+    if (a->pairs != NULL && probe_claim_read(bytes, size, &claim)) {
+        host = host_of(a, own ? claim.dst : claim.src);
+        if (claim.pair) {
+            count = pair_table_keys(a->pairs, host, now_s(a), false, &keys);
+        }
+    }
+    const enum probe_error error =
+        probe_decode(bytes, size, keys + (count > 0 ? skip : 0), count > 0 ? count - skip : 0, ret);
+    if (error != PROBE_OK || own) {
+        return error;
+    }
+    if (!ret->pair && a->pairs != NULL && pair_table_binds(a->pairs, host, now_s(a))) {
+        return PROBE_ERROR_TAG; /* that host proves itself by its own key: this is somebody else */
+    }
+    if (ret->pair) {
+        pair_table_heard(a->pairs, host);
+    }
+    a->peer_key[ret->src.index % 256] = ret->key_id;
+    if (ret->key_id == a->keys.keys[0].id) {
+        a->old_key_used = a->now;
+    }
+    return error;
+}
+
+/* With two keys of the fleet: the newer from its time on, or once the peer uses it. */
+const struct probe_key *agent_pair_key(struct agent *a, struct nic_id peer)
+{
+    const struct probe_key *keys = a->keys.keys, *pair = NULL;
+    const uint32_t host = a->pairs != NULL ? host_of(a, peer) : NO_HOST;
+
+    if (host != NO_HOST && pair_table_speak(a->pairs, host, now_s(a)) &&
+        pair_table_keys(a->pairs, host, now_s(a), true, &pair) > 0) {
+        keys = pair;
+    }
+    if (a->keys.count < 2) {
+        return &keys[0];
+    }
+    const bool due = time_source_kernel_wall_ns() / NS_PER_S >= a->keys.not_before[1];
+    return &keys[due || a->peer_key[peer.index % 256] == a->keys.keys[1].id];
+}
