@@ -170,7 +170,7 @@ class Members(fleet.Fleet):
             impostor.stop()
 
     def test_keys_of_probes_reach_all(self):
-        """Each agent makes its key; all lists have it; it outlives the controller. An agent without one takes it out again."""
+        """Each agent makes its key; all lists have it; it outlives the controller, and follows a host that is made anew."""
         c = self.start()
         agents = self.members(0, 1)
         own = {host: self.read(self.path(f"state-{host}", "pair.key")).strip() for host in ("h0", "h1")}

@@ -12,6 +12,7 @@
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     BOUND_H_NS_MAX
+#define STEERED_SHARE     0.25 /* of what rates may depart by: the rest is the oscillator's */
 #define LINE_CALM_NS      20e3
 #define QUEUE_SIGMAS      4 /* not the gate: a host that took queues for noise has a wide one */
 
@@ -160,6 +161,17 @@ void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault
         }
     }
     c->deadline = now;
+    c->publish = true;
+}
+
+void clock_on_steered(struct clock *c, struct nic_time now, double ppb)
+{
+    c->now = now;
+    if (ppb == 0 || fabs(ppb) > STEERED_SHARE * c->config.rate_limit_ppm * 1000) {
+        clock_on_fault(c, now, CLOCK_FAULT_STEP);
+        return;
+    }
+    clock_move(c, now, 0, -ppb * 1e-9); /* what ran faster counts for less */
     c->publish = true;
 }
 

@@ -315,6 +315,9 @@ void clock_on_peer(struct clock *clock, struct nic_time now, int edge,
 void clock_on_point(struct clock *clock, struct nic_time now, const struct clock_point *point);
 void clock_on_answer(struct clock *clock, struct nic_time now, const struct clock_answer *answer);
 void clock_on_fault(struct clock *clock, struct nic_time now, enum clock_fault fault);
+/* Somebody changed the member's own rate by so much; 0: not known by how much. A little is followed, as far as the premise
+ * on rates reaches; more is a fault (CLOCK_FAULT_STEP). */
+void clock_on_steered(struct clock *clock, struct nic_time now, double ppb);
 /* The member's clock was compared with another local one and lay within guard_ns of their class
  * line. */
 void clock_on_guard(struct clock *clock, struct nic_time now, double guard_ns, double guard_rate);

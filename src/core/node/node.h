@@ -176,10 +176,10 @@ struct node_guard {
 };
 
 enum clock_fact_kind {
-    CLOCK_FACT_SUSPENDED,     /* BOOTTIME - MONOTONIC grew; amount: by how much */
-    CLOCK_FACT_SOURCE,        /* the kernel's clocksource changed */
-    CLOCK_FACT_VM_MARKER,     /* VMClock's disruption marker changed: the machine was moved */
-    CLOCK_FACT_STEERED,       /* somebody steers a NIC clock; local says which */
+    CLOCK_FACT_SUSPENDED, /* BOOTTIME - MONOTONIC grew; amount: by how much */
+    CLOCK_FACT_SOURCE,    /* the kernel's clocksource changed */
+    CLOCK_FACT_VM_MARKER, /* VMClock's disruption marker changed: the machine was moved */
+    CLOCK_FACT_STEERED, /* somebody steers a NIC clock; local says which; amount: by how many ppb, 0: unknown */
     CLOCK_FACT_REALTIME_STEP, /* CLOCK_REALTIME was set; amount: by how much */
 };
 struct node_clock_fact {

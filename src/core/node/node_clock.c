@@ -253,7 +253,7 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
         if (event->local < n->config.nic_count) {
             const uint32_t member = n->member_of[event->local];
             if (n->members[member].clock && node_member_time(n, member, now, &at)) {
-                clock_on_fault(n->members[member].clock, at, CLOCK_FAULT_STEP);
+                clock_on_steered(n->members[member].clock, at, (double)event->amount_ns);
             }
         }
         break;

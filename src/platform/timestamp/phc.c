@@ -23,8 +23,9 @@ enum phc_way { WAY_PRECISE, WAY_EXTENDED, WAY_CLOCK };
 struct phc {
     int fd;
     enum phc_way way;
+    bool proven; /* this way has worked */
     bool frequency_known;
-    long frequency;
+    long frequency; /* as the kernel has it: 2^-16 ppm */
 };
 
 static int ask_interface(const char *interface, unsigned long question, void *data)
@@ -94,7 +95,11 @@ int phc_open(struct phc **ret_phc, int index)
 {
     char path[32];
     snprintf(path, sizeof(path), "/dev/ptp%d", index);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    /* Older kernels tell the frequency to those only that may set it. It is never set here. */
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    }
     if (fd < 0) {
         return -errno;
     }
@@ -190,44 +195,55 @@ static int read_clock(const struct phc *p, unsigned samples, struct reading *ret
     return best == INT64_MAX ? -EAGAIN : 0;
 }
 
+/* The driver says that it can't do it, or has refused each time so far. */
+static bool try_next(const struct phc *p, int r)
+{
+    const bool never = r == -EOPNOTSUPP || r == -ENOTTY || r == -EINVAL;
+
+    return p->way != WAY_CLOCK &&
+           (never || (!p->proven && (r == -EBUSY || r == -ENODEV || r == -EIO)));
+}
+
 int phc_read(struct phc *p, struct time_source *source, unsigned samples, struct mono *ret_before,
              struct nic_time *ret_nic, struct mono *ret_after)
 {
-    struct reading r = {0};
-    int rc = -EAGAIN;
+    struct reading read = {0};
+    int r = -EAGAIN;
     for (;;) {
         switch (p->way) {
         case WAY_PRECISE:
-            rc = read_precise(p, &r);
+            r = read_precise(p, &read);
             break;
         case WAY_EXTENDED:
-            rc = read_extended(p, source, samples, &r);
+            r = read_extended(p, source, samples, &read);
             break;
         case WAY_CLOCK:
-            rc = read_clock(p, samples, &r);
+            r = read_clock(p, samples, &read);
             break;
         }
-        if ((rc != -EOPNOTSUPP && rc != -ENOTTY && rc != -EINVAL) || p->way == WAY_CLOCK) {
+        if (!try_next(p, r)) {
             break;
         }
         p->way++;
+        p->proven = false;
     }
-    if (rc == 0) {
-        *ret_before = (struct mono){r.before};
-        *ret_nic = (struct nic_time){r.nic};
-        *ret_after = (struct mono){r.after};
+    if (r == 0) {
+        p->proven = true;
+        *ret_before = (struct mono){read.before};
+        *ret_nic = (struct nic_time){read.nic};
+        *ret_after = (struct mono){read.after};
     }
-    return rc;
+    return r;
 }
 
-bool phc_was_steered(struct phc *p)
+int phc_steering(struct phc *p, double *ret_ppb)
 {
     struct timex t = {0}; /* modes 0: only asks */
     if (clock_adjtime(clock_of(p), &t) < 0) {
-        return false;
+        return -errno;
     }
-    const bool steered = p->frequency_known && t.freq != p->frequency;
+    *ret_ppb = p->frequency_known ? (double)(t.freq - p->frequency) * 1000 / 65536 : 0;
     p->frequency_known = true;
     p->frequency = t.freq;
-    return steered;
+    return 0;
 }

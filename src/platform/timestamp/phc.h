@@ -3,7 +3,9 @@
  * The clock is only read, never steered. A read is a bracket: host's raw clock before, NIC's clock,
  * host's raw clock after. Best first: the cross timestamp of the platform (no width at all), the
  * driver's extended offset (narrowest of several), clock_gettime between two raw readings. Which
- * one works is found at the first read.
+ * one works is found at the first reads: drivers offer what they then refuse (-EBUSY: mlx5 without
+ * PCIe time measurement; -ENODEV: the kernel's clock source is not the one that the NIC's time is
+ * compared with).
  *
  * Hardware stamps are used where the NIC stamps *every* packet that comes (rx filter ALL): those
  * that stamp PTP packets only can't stamp ours. Switching them on takes CAP_NET_ADMIN and is left
@@ -30,5 +32,6 @@ struct phc *phc_close(struct phc *p); /* NULL is fine; returns NULL */
 /* One bracket, the narrowest of `samples`. */
 MUST_CHECK int phc_read(struct phc *p, struct time_source *source, unsigned samples,
                         struct mono *ret_before, struct nic_time *ret_nic, struct mono *ret_after);
-/* Somebody changed the clock's rate since the last call. */
-bool phc_was_steered(struct phc *p);
+/* By how much somebody changed the clock's rate since the last call, ppb: 0 at the first. -EACCES: an older kernel tells it to
+ * those only that may steer, and this clock could be opened for reading only. */
+MUST_CHECK int phc_steering(struct phc *p, double *ret_ppb);

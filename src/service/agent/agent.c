@@ -412,13 +412,16 @@ static void close_all(struct agent *a)
     }
 }
 
-int agent_run(const struct agent_options *options)
+/* software_nics: what an earlier run found out. */
+static int run_once(const struct agent_options *options, uint32_t *software_nics, bool *ret_again)
 {
     struct agent *a = calloc(1, sizeof(*a));
+    *ret_again = false;
     if (a == NULL) {
         return EXIT_FAILURE;
     }
     a->lock_fd = a->timer_fd = -1;
+    a->software_nics = *software_nics;
     a->hops = (struct hop_listener){-1, -1};
     a->lldp.fd = -1;
     int r = open_all(a, options);
@@ -429,9 +432,23 @@ int agent_run(const struct agent_options *options)
                   a->config->host_count);
         agent_nics_follow(a);
         r = sd_event_loop(a->loop);
-        sd_notify(0, "STOPPING=1");
+        sd_notify(0, a->again ? "RELOADING=1" : "STOPPING=1");
     }
     close_all(a);
+    *software_nics = a->software_nics;
+    *ret_again = r >= 0 && a->again;
     free(a);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int agent_run(const struct agent_options *options)
+{
+    uint32_t software_nics = 0;
+    bool again = false;
+    int r;
+
+    do {
+        r = run_once(options, &software_nics, &again);
+    } while (again);
+    return r;
 }

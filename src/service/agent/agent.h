@@ -24,6 +24,7 @@
 #include "platform/timestamp/hop.h"
 #include "platform/timestamp/phc.h"
 #include "platform/timestamp/source.h"
+#include "platform/timestamp/stamp_watch.h"
 #include "service/agent/config.h"
 #include "service/agent/jobs.h"
 #include "service/agent/uplink.h"
@@ -45,17 +46,18 @@ struct agent_nic {
     struct endpoint *endpoint; /* NULL: not open; why is in `trouble` */
     char trouble[160];         /* said once; empty: none */
     bool hardware;
-    int phc_index;           /* the NIC's clock, -1: none */
-    struct phc *phc;         /* open for the first NIC of each clock only */
-    uint8_t domain;          /* of the node: 0 the host's raw clock */
-    struct in_addr address4; /* that the sockets are bound to */
+    struct stamp_watch watch; /* of hardware stamps */
+    int phc_index;            /* the NIC's clock, -1: none */
+    struct phc *phc;          /* open for the first NIC of each clock only */
+    uint8_t domain;           /* of the node: 0 the host's raw clock */
+    struct in_addr address4;  /* that the sockets are bound to */
     struct in6_addr address6;
     int64_t retry_ns;       /* mono: when to try to open again */
     unsigned slot;          /* of the link monitor */
     struct mono down_since; /* of the present carrier state */
     struct link_facts said; /* last facts given to the node */
     int64_t facts_ns;       /* when */
-    bool facts_known, started, ports_said;
+    bool facts_known, started, ports_said, steering_said;
     struct lldp neighbour; /* the switch, as it says */
     int64_t neighbour_until_ns;
     uint32_t lldp_interface; /* that is listened at; 0: none */
@@ -187,6 +189,8 @@ struct agent {
     struct http_server *metrics;
     bool ready_said, state_trouble;
     int exit_code;
+    uint32_t software_nics; /* bits: whose hardware stamps didn't come */
+    bool again;             /* start anew, with those */
 };
 
 /* ---- agent.c ---- */
@@ -258,6 +262,7 @@ void agent_clocks_close(struct agent *a);
  * none). */
 uint32_t agent_member_of_nic(const struct agent *a, uint32_t local);
 uint32_t agent_nic_of_member(const struct agent *a, uint32_t member);
+void agent_clocks_watch(struct agent *a); /* do stamps come? Once a second */
 void agent_clocks_round(struct agent *a); /* guard, facts: each round */
 void agent_clocks_slow(struct agent *a);  /* anchor, brackets: ten times a second */
 

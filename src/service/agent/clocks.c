@@ -3,6 +3,7 @@
 #include "service/agent/agent.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <syslog.h>
 
@@ -35,6 +36,9 @@ static const char *try_hardware(struct agent *a, uint32_t local, const char *nam
     }
     if (a->config->software_stamps) {
         return "by the configuration";
+    }
+    if ((a->software_nics & (1u << local)) != 0) {
+        return "its hardware stamps didn't come";
     }
     if (!abilities.hardware) {
         return abilities.index < 0 ? "it has no clock" : "it can't stamp every packet that comes";
@@ -210,13 +214,59 @@ static bool read_bracket(struct agent *a, uint32_t local, struct node_bracket *r
     return found;
 }
 
+void agent_clocks_watch(struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        struct agent_nic *n = &a->nics[i];
+        const char *name = link_monitor_get(a->links, n->slot)->name;
+        switch (n->hardware ? stamp_watch_judge(&n->watch, a->now) : STAMP_FINE) {
+        case STAMP_FINE:
+            break;
+        case STAMP_SET_AGAIN:
+            agent_say(
+                LOG_WARNING,
+                "%s: expected a hardware stamp of each packet, found most without one: another "
+                "program may have changed what the NIC stamps. It is set up again%s",
+                name, phc_enable(name) < 0 ? ", which it refuses" : "");
+            break;
+        case STAMP_GIVE_UP:
+            agent_say(LOG_WARNING,
+                      "%s: its hardware stamps still don't come: the agent goes on with software "
+                      "stamps. To try again, restart it; to be sure, set stamps: software",
+                      name);
+            a->software_nics |= 1u << i;
+            a->again = true;
+            (void)sd_event_exit(a->loop, 0);
+            break;
+        }
+    }
+}
+
 static void watch_steering(struct agent *a)
 {
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
-        if (a->nics[i].phc != NULL && phc_was_steered(a->nics[i].phc)) {
-            const struct node_clock_fact fact = {.kind = CLOCK_FACT_STEERED, .local = i};
-            tell_fact(a, &fact);
+        struct agent_nic *n = &a->nics[i];
+        double ppb = 0;
+        const int r = n->phc != NULL ? phc_steering(n->phc, &ppb) : 0;
+        if (r < 0 && !n->steering_said) {
+            n->steering_said = true;
+            agent_say(LOG_WARNING,
+                      "%s: expected to be told the rate of the NIC's clock, found: %s. If another "
+                      "program steers it, this host falls out of step without telling why",
+                      a->config->nics[i].name, strerror(-r));
         }
+        if (r < 0 || fabs(ppb) < 0.5) {
+            continue;
+        }
+        const struct node_clock_fact fact = {
+            .kind = CLOCK_FACT_STEERED, .local = i, .amount_ns = llround(ppb)};
+        if (!n->steering_said) {
+            n->steering_said = true;
+            agent_say(LOG_NOTICE,
+                      "%s: another program steers the NIC's clock: its changes are followed",
+                      a->config->nics[i].name);
+        }
+        agent_feed(a, NODE_EVENT_CLOCK_FACT, &fact);
     }
 }
 
@@ -233,6 +283,6 @@ void agent_clocks_slow(struct agent *a)
         a->anchor_ns = a->now.ns;
         time_source_anchor(a->source, &a->anchor);
         agent_feed(a, NODE_EVENT_ANCHOR, &a->anchor);
-        watch_steering(a);
     }
+    watch_steering(a);
 }

@@ -29,6 +29,9 @@ static void take_packet(struct agent *a, uint32_t local, const struct endpoint_r
     r->software_ns = p->software_ns;
     r->hardware_ns = p->hardware_ns;
     memcpy(r->from, p->from, sizeof(r->from));
+    if (a->nics[local].hardware) {
+        stamp_watch_packet(&a->nics[local].watch, STAMP_RECEIVED, p->hardware_ns != 0);
+    }
     a->received_count++;
 }
 
@@ -79,6 +82,10 @@ static void deliver_transmitted(struct agent *a)
         const struct endpoint_stamp *s = &t->stamp;
         struct node_transmit event = {.token = s->token, .local = t->local};
         event.outcome = s->outcome == ENDPOINT_NOT_SENT ? TRANSMIT_NOT_SENT : TRANSMIT_NO_STAMP;
+        if (a->nics[t->local].hardware && s->outcome != ENDPOINT_NOT_SENT) {
+            stamp_watch_packet(&a->nics[t->local].watch, STAMP_SENT,
+                               s->outcome == ENDPOINT_STAMPED && s->hardware);
+        }
         if (s->outcome == ENDPOINT_STAMPED) {
             event.stamps = place_stamp(a, t->local, s->hardware ? 0 : s->ns,
                                        s->hardware ? s->ns : 0, &event.tx, &event.error_ns);
@@ -339,6 +346,7 @@ void agent_round(struct agent *a)
     }
     if (due(a, &a->next_poll, span_s(1))) {
         agent_nics_poll(a);
+        agent_clocks_watch(a);
         agent_nics_follow(a);
         agent_lldp_poll(a);
     }

@@ -428,6 +428,31 @@ static void few_hosts_move_no_utc(void **state)
     }
 }
 
+/* ---- a steered clock ---- */
+
+/* ptp4l changes the NIC's rate by little: fleet time runs on as it did. By much, or nobody knows by how much: DISRUPTED. */
+static void steering_is_followed(void **state)
+{
+    static const double ppbs[] = {120, -400, 501, -5000, 0};
+
+    for (size_t i = 0; i < sizeof ppbs / sizeof ppbs[0]; i++) {
+        struct clock *c = tracking_member();
+        const bool followed = i < 2;
+        const struct clock_map before = c->map;
+        clock_on_steered(c, now, ppbs[i]);
+        assert_int_equal(c->disrupted, !followed);
+        assert_int_equal(c->fault_seen, !followed);
+        if (followed) {
+            /* a second later the clock shows ppbs[i] ns more than it would have */
+            const struct nic_time free = {now.ns + NS_PER_S},
+                                  steered = {free.ns + (int64_t)ppbs[i]};
+            assert_true(fabs(clock_map_difference(&c->map, steered, &before, free)) < 1);
+            assert_true(fabs(clock_map_difference(&c->map, now, &before, now)) < 1e-6);
+        }
+        clock_free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_small_step_is_a_step),
         cmocka_unit_test(utc_is_no_surer_than_its_anchors_agree),
         cmocka_unit_test(few_hosts_move_no_utc),
+        cmocka_unit_test(steering_is_followed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,322 @@
+/* A NIC's clock as drivers have it: the kernel's calls are answered by a fake that does what drivers were seen to do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/net_tstamp.h>
+#include <linux/ptp_clock.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+/* cmocka wants those first */
+#include <cmocka.h>
+
+#include "platform/timestamp/phc.h"
+#include "platform/timestamp/stamp_watch.h"
+
+#define FAKE_FD 1000
+
+static struct fake {
+    int precise, extended; /* errno of the ioctl; 0: it works */
+    int precise_asked, extended_asked;
+    bool read_only;         /* the device can't be opened for writing */
+    bool ask_needs_writing; /* kernels before 6.14 */
+    bool writable;          /* as it was opened */
+    long frequency;
+    struct ethtool_ts_info info;
+    struct hwtstamp_config agreed; /* what the driver makes of a request; all 0: what was asked */
+} fake;
+
+/* ---- the kernel ---- */
+
+/* Instead of the C library's, for the whole program. */
+int open(const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    const int mode = (flags & O_CREAT) != 0 ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    if (strncmp(path, "/dev/ptp", 8) != 0) {
+        return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    }
+    fake.writable = (flags & O_ACCMODE) == O_RDWR;
+    if (fake.writable && fake.read_only) {
+        errno = EACCES;
+        return -1;
+    }
+    return FAKE_FD;
+}
+
+static int refuse(int error)
+{
+    errno = error;
+    return -1;
+}
+
+static int answer_precise(struct ptp_sys_offset_precise *offset)
+{
+    fake.precise_asked++;
+    if (fake.precise != 0) {
+        return refuse(fake.precise);
+    }
+    offset->device = (struct ptp_clock_time){.sec = 5, .nsec = 7};
+    offset->sys_monoraw = (struct ptp_clock_time){.sec = 3};
+    return 0;
+}
+
+static int64_t wall_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/* Brackets of 3, 2 and 1 us; the last one ran backwards. */
+static int answer_extended(struct ptp_sys_offset_extended *offset)
+{
+    fake.extended_asked++;
+    if (fake.extended != 0) {
+        return refuse(fake.extended);
+    }
+    for (unsigned i = 0; i < offset->n_samples; i++) {
+        const int64_t now = wall_ns(),
+                      width = i + 1 < offset->n_samples ? (3 - (int)i % 3) * 1000 : -1;
+        offset->ts[i][0] = (struct ptp_clock_time){now / NS_PER_S, (uint32_t)(now % NS_PER_S), 0};
+        offset->ts[i][1] = (struct ptp_clock_time){.sec = 9, .nsec = i};
+        offset->ts[i][2] = (struct ptp_clock_time){(now + width) / NS_PER_S,
+                                                   (uint32_t)((now + width) % NS_PER_S), 0};
+    }
+    return 0;
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+    va_list arguments;
+    va_start(arguments, request);
+    void *data = va_arg(arguments, void *);
+    va_end(arguments);
+    if (fd == FAKE_FD) {
+        return request == PTP_SYS_OFFSET_PRECISE    ? answer_precise(data)
+               : request == PTP_SYS_OFFSET_EXTENDED ? answer_extended(data)
+                                                    : refuse(ENOTTY);
+    }
+    struct ifreq *r = data;
+    if (request == SIOCETHTOOL) {
+        memcpy(r->ifr_data, &fake.info, sizeof(fake.info));
+        return 0;
+    }
+    if (request == SIOCSHWTSTAMP) {
+        if (fake.agreed.rx_filter != 0) {
+            memcpy(r->ifr_data, &fake.agreed, sizeof(fake.agreed));
+        }
+        return 0;
+    }
+    return (int)syscall(SYS_ioctl, fd, request, data);
+}
+
+int clock_adjtime(clockid_t clock, struct timex *t)
+{
+    assert_int_equal(t->modes, 0); /* it is never steered from here */
+    if (fake.ask_needs_writing && !fake.writable) {
+        return refuse(EACCES);
+    }
+    t->freq = fake.frequency;
+    return 0;
+}
+
+/* ---- the tests ---- */
+
+static struct phc *opened(struct fake f)
+{
+    struct phc *p = NULL;
+    fake = f;
+    assert_int_equal(phc_open(&p, 9), 0);
+    return p;
+}
+
+static int read_it(struct phc *p, struct time_source *source, int64_t *ret_nic, int64_t *ret_width)
+{
+    struct mono before, after;
+    struct nic_time nic;
+    const int r = phc_read(p, source, 7, &before, &nic, &after);
+    if (r == 0) {
+        *ret_nic = nic.ns;
+        *ret_width = mono_sub(after, before).ns;
+    }
+    return r;
+}
+
+/* Sandwiches before and after, so that the wall clock's times can be placed. */
+static int read_placed(struct phc *p, struct time_source *source, int64_t *ret_nic,
+                       int64_t *ret_width)
+{
+    int r = -EAGAIN;
+    for (int i = 0; i < 200 && r == -EAGAIN; i++) {
+        time_source_sandwich(source);
+        r = read_it(p, source, ret_nic, ret_width);
+    }
+    return r;
+}
+
+static void a_cross_timestamp_has_no_width(void **state)
+{
+    struct phc *p = opened((struct fake){0});
+    int64_t nic = 0, width = -1;
+    assert_int_equal(read_it(p, NULL, &nic, &width), 0);
+    assert_int_equal(nic, 5 * NS_PER_S + 7);
+    assert_int_equal(width, 0);
+    phc_close(p);
+}
+
+/* Drivers offer it and then refuse: the next best is taken, and the first is not asked again. */
+static void a_refused_cross_timestamp_falls_back(void **state)
+{
+    static const int errors[] = {EBUSY, ENODEV, EOPNOTSUPP, ENOTTY, EINVAL, EIO};
+    struct time_source *source = NULL;
+
+    assert_int_equal(time_source_open(&source), 0);
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        struct phc *p = opened((struct fake){.precise = errors[i]});
+        int64_t nic = 0, width = -1;
+        assert_int_equal(read_placed(p, source, &nic, &width), 0);
+        assert_in_range(nic, 9 * NS_PER_S, 9 * NS_PER_S + 6);
+        assert_in_range(width, 1000, 200000); /* the narrowest, and the sandwich's error */
+        assert_int_equal(read_placed(p, source, &nic, &width), 0);
+        assert_int_equal(fake.precise_asked, 1);
+        phc_close(p);
+    }
+    time_source_close(source);
+}
+
+/* What has worked is not given up for being busy once. */
+static void a_busy_moment_changes_nothing(void **state)
+{
+    struct phc *p = opened((struct fake){0});
+    int64_t nic = 0, width = -1;
+
+    assert_int_equal(read_it(p, NULL, &nic, &width), 0);
+    fake.precise = EBUSY;
+    assert_int_equal(read_it(p, NULL, &nic, &width), -EBUSY);
+    fake.precise = 0;
+    assert_int_equal(read_it(p, NULL, &nic, &width), 0);
+    assert_int_equal(width, 0);
+    assert_int_equal(fake.extended_asked, 0);
+    phc_close(p);
+}
+
+/* ptp4l's servo: the change is told in ppb, once. */
+static void steering_is_told(void **state)
+{
+    for (int ask_needs_writing = 0; ask_needs_writing < 2; ask_needs_writing++) {
+        struct phc *p =
+            opened((struct fake){.frequency = 65536, .ask_needs_writing = ask_needs_writing != 0});
+        double ppb = -1;
+        assert_int_equal(phc_steering(p, &ppb), 0);
+        assert_true(ppb == 0);
+        fake.frequency += 65536 / 8;
+        assert_int_equal(phc_steering(p, &ppb), 0);
+        assert_true(ppb == 125);
+        assert_int_equal(phc_steering(p, &ppb), 0);
+        assert_true(ppb == 0);
+        phc_close(p);
+    }
+}
+
+/* An older kernel, and a device for reading only: nobody knows whether it is steered, which is not the same as free. */
+static void who_may_not_ask_is_told_so(void **state)
+{
+    struct phc *p = opened((struct fake){.read_only = true, .ask_needs_writing = true});
+    double ppb = 0;
+    int64_t nic, width;
+
+    assert_int_equal(phc_steering(p, &ppb), -EACCES);
+    assert_int_equal(read_it(p, NULL, &nic, &width), 0); /* it can be read all the same */
+    phc_close(p);
+}
+
+/* NICs that stamp PTP packets only, at the question or at the switch. */
+static void only_all_packets_are_enough(void **state)
+{
+    const uint32_t can =
+        SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
+    struct phc_abilities has;
+
+    fake = (struct fake){.info = {.so_timestamping = can,
+                                  .phc_index = 2,
+                                  .tx_types = 1u << HWTSTAMP_TX_ON,
+                                  .rx_filters = 1u << HWTSTAMP_FILTER_PTP_V2_L4_EVENT}};
+    assert_int_equal(phc_abilities_get("eth0", &has), 0);
+    assert_false(has.hardware);
+    fake.info.rx_filters |= 1u << HWTSTAMP_FILTER_ALL;
+    assert_int_equal(phc_abilities_get("eth0", &has), 0);
+    assert_true(has.hardware);
+    assert_int_equal(has.index, 2);
+    assert_int_equal(phc_enable("eth0"), 0);
+    fake.agreed = (struct hwtstamp_config){.tx_type = HWTSTAMP_TX_ON,
+                                           .rx_filter = HWTSTAMP_FILTER_PTP_V2_L4_EVENT};
+    assert_int_equal(phc_enable("eth0"), -ERANGE);
+    fake.info.phc_index = -1; /* stamps without a clock to read: ENA, gVNIC, a VF */
+    assert_int_equal(phc_abilities_get("eth0", &has), 0);
+    assert_false(has.hardware);
+}
+
+/* `share` of 960 packets a second have a stamp, of those sent and of those received. */
+static enum stamp_verdict after(struct stamp_watch *w, struct mono *now, int seconds, int received,
+                                int sent)
+{
+    enum stamp_verdict worst = STAMP_FINE;
+    for (int s = 0; s < seconds; s++) {
+        for (int i = 0; i < 100; i++) {
+            stamp_watch_packet(w, STAMP_RECEIVED, i < received);
+            stamp_watch_packet(w, STAMP_SENT, i < sent);
+        }
+        now->ns += NS_PER_S;
+        const enum stamp_verdict v = stamp_watch_judge(w, *now);
+        worst = v > worst ? v : worst;
+    }
+    return worst;
+}
+
+/* A NIC that claims all and stamps PTP only; one whose filter another program changed; one that skips the second of a
+ * pair, which is no reason. */
+static void missing_stamps_are_noticed(void **state)
+{
+    struct mono now = {NS_PER_S};
+    struct stamp_watch w = {0};
+
+    (void)after(&w, &now, 1, 100, 100);
+    assert_int_equal(after(&w, &now, 60, 100, 50), STAMP_FINE);
+    assert_int_equal(after(&w, &now, 10, 0, 100), STAMP_SET_AGAIN);
+    assert_int_equal(after(&w, &now, 60, 100, 100), STAMP_FINE); /* that helped */
+    assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_SET_AGAIN);
+    assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_FINE);
+    assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_GIVE_UP);
+    w = (struct stamp_watch){0};
+    for (int s = 0; s < 60; s++) { /* hardly any packets */
+        stamp_watch_packet(&w, STAMP_SENT, false);
+        now.ns += NS_PER_S;
+        assert_int_equal(stamp_watch_judge(&w, now), STAMP_FINE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cross_timestamp_has_no_width),
+        cmocka_unit_test(a_refused_cross_timestamp_falls_back),
+        cmocka_unit_test(a_busy_moment_changes_nothing),
+        cmocka_unit_test(steering_is_told),
+        cmocka_unit_test(who_may_not_ask_is_told_so),
+        cmocka_unit_test(only_all_packets_are_enough),
+        cmocka_unit_test(missing_stamps_are_noticed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
