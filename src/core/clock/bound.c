@@ -33,6 +33,8 @@
 #define RESTLESS_DT_S  0.05
 #define PEER_H_NS      (4 * NS_PER_S) /* longer than a claim that isn't held */
 #define SCATTER        0.15
+#define ISLAND         4
+#define SILENT_S       1.0
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 
@@ -280,6 +282,30 @@ static bool leaf_bound(struct clock *c, double *ret_h)
     return *ret_h <= BOUND_H_NS_MAX;
 }
 
+/* Behind full queues edges say nothing of time for long. If a quarter of them or more don't, those that still do may be
+ * an island: together they wander off from the rest, and nobody among them sees it. */
+static double island2(const struct clock *c)
+{
+    double p00, p01, p11, q2;
+    int usable = 0, silent = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness && e->level_known) {
+            usable++;
+            if (e->hush_s >= SILENT_S) {
+                sample_insert(c->values, (size_t)silent++, e->hush_s);
+            }
+        }
+    }
+    if (silent <= c->liars_max || ISLAND * silent < usable) {
+        return 0;
+    }
+    const double t = c->values[3 * silent / 4];
+    bank_variance(&c->bank, &p00, &p01, &p11, &q2);
+    return t * t * (p11 + q2 * t / 3);
+}
+
 void bound_tick(struct clock *c, struct nic_time now)
 {
     double h;
@@ -290,6 +316,7 @@ void bound_tick(struct clock *c, struct nic_time now)
         }
     }
     update_core(c);
+    c->island2 = island2(c);
     const bool guarded = c->guard_seen && now.ns - c->guard_at.ns < NS_PER_S;
     const double unguarded = guarded ? 0 : UNGUARDED_RATE * UNGUARDED_S * 1e9;
     if (c->core) {
@@ -317,7 +344,7 @@ double bound_spread2(const struct clock *c)
     const double rho2 = c->level_q75_ns * c->level_q75_ns + SCATTER * c->rms_ns * c->rms_ns;
     const double early = c->now.ns - c->phase_since.ns < 2 * EARLY_NS ? 4 : 1;
 
-    return early * 2 * rho2 / fmax(1, c->in_gate);
+    return early * 2 * rho2 / fmax(1, c->in_gate) + c->island2;
 }
 
 double bound_statistical_ns(const struct clock *c)

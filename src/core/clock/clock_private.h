@@ -118,6 +118,7 @@ struct clock_edge {
     double level_weight;
     double info_mean;        /* slow mean of e_info */
     double out_since_s;      /* how long out of gate */
+    double hush_s;           /* the same, but a few packets in gate don't end it at once */
     struct nic_time jump_at; /* when its packets were last not far off */
     bool parked;
     double parked_s, calm_s;
@@ -230,6 +231,7 @@ struct clock {
     int calm_edges;  /* ticks in which own edges would do for a lower claim */
     int claim;       /* level that is published */
     int level;       /* that the own bound is of */
+    double island2;  /* how far those that still hear each other may have wandered off, ns^2 */
     double h_ns;
     struct nic_time h_at;
     bool h_known;

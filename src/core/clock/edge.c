@@ -25,6 +25,7 @@
 #define JUMP_NS        (250 * NS_PER_MS)
 #define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX  (4 * NS_PER_S)
+#define HUSH_KEPT      0.95
 
 bool edge_live(const struct clock *c, const struct clock_edge *e)
 {
@@ -481,8 +482,10 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
         e->e_ns = e->expected_ns + (all.score[1] - all.score[0]) / e->e_info;
         e->e_age_s = all.age / count;
         e->out_since_s = 0;
+        e->hush_s *= HUSH_KEPT;
     } else if (e->consumed != before) {
         e->out_since_s += (double)CLOCK_TICK_NS * 1e-9;
+        e->hush_s += (double)CLOCK_TICK_NS * 1e-9;
     }
     e->in_gate = e->level_known && e->out_since_s < 1;
 }
