@@ -34,6 +34,7 @@
 #define PEER_H_NS      (4 * NS_PER_S) /* longer than a claim that isn't held */
 #define SCATTER        0.15
 #define ISLAND         4
+#define CALM_RATE      1e-6
 #define SILENT_S       1.0
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
@@ -42,6 +43,19 @@ double bound_growth_ns(const struct clock *c, double age_s)
 {
     return clock_drift_ns(c->config.rate_limit_ppm * 1e-6, c->config.rate_drift_ppb_s * 1e-9,
                           fmax(0, age_s));
+}
+
+static void rate_note(struct steady_rate *s, double y, struct nic_time now)
+{
+    if (fabs(y - s->y) > CALM_RATE) {
+        s->y = y;
+        s->since = now;
+    }
+}
+
+static bool rate_is_calm(const struct steady_rate *s, struct nic_time now)
+{
+    return s->since.ns != 0 && now.ns - s->since.ns >= DRIFT_SLOTS * NS_PER_S;
 }
 
 /* How fast theta moves by the maps of now if the peer's raw clock runs by `drift` faster than the own. */
@@ -65,8 +79,11 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
         memset(e->buckets, 0, sizeof(e->buckets));
         return;
     }
-    const double rate[2] = {change - rate_of_theta(c, e, e->drift.low),
-                            change + rate_of_theta(c, e, e->drift.high)};
+    /* rates that both ends have published for long are what their clocks run at: they change by no more */
+    const bool calm = rate_is_calm(&c->own_rate, now) && rate_is_calm(&e->peer_rate, now);
+    const double most = calm ? 2e-6 * c->config.rate_limit_ppm : INFINITY;
+    const double rate[2] = {fmin(most, change - rate_of_theta(c, e, e->drift.low)),
+                            fmin(most, change + rate_of_theta(c, e, e->drift.high))};
     for (int i = 0; i < BOUND_BUCKETS; i++) {
         const struct bucket *b = &e->buckets[i];
         for (int d = 0; d < 2; d++) {
@@ -249,6 +266,7 @@ void bound_hear(struct clock_edge *e, const struct clock_published *heard, struc
 {
     const double dt_s = (double)(now.ns - e->heard_at.ns) * 1e-9;
 
+    rate_note(&e->peer_rate, heard->phase == CLOCK_TRACK ? heard->map.y : INFINITY, now);
     if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK || dt_s > RESTLESS_S) {
         e->restless = 0; /* not bounded, or nothing to compare with */
     } else if (heard->map_seq != e->peer.map_seq) {
@@ -310,6 +328,7 @@ void bound_tick(struct clock *c, struct nic_time now)
 {
     double h;
 
+    rate_note(&c->own_rate, c->phase == CLOCK_TRACK ? c->map.y : INFINITY, now);
     for (int i = 0; i < c->capacity; i++) {
         if (c->edges[i].used) {
             bound_edge(c, &c->edges[i], now);

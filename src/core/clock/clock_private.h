@@ -69,6 +69,12 @@ struct solved {
     double noise_ns; /* residual of one kept packet */
 };
 
+/* A map's rate, and since when it has been within 1 ppm of that. */
+struct steady_rate {
+    double y;
+    struct nic_time since;
+};
+
 struct clock_edge {
     bool used;
     int leader; /* the lowest edge to the same peer */
@@ -90,6 +96,7 @@ struct clock_edge {
     uint32_t consumed; /* up to here by track */
     struct nic_time point_at;
     struct bucket buckets[BOUND_BUCKETS];
+    struct steady_rate peer_rate;
     struct drift drift; /* the peer's clock against the own, stamps alone */
     double restless;    /* how fast the peer's line left what it had said, ns/s: worst of late */
     double peer_h_ns;   /* what the peer said for its bound: higher at once, lower after a while */
@@ -231,7 +238,8 @@ struct clock {
     int calm_edges;  /* ticks in which own edges would do for a lower claim */
     int claim;       /* level that is published */
     int level;       /* that the own bound is of */
-    double island2;  /* how far those that still hear each other may have wandered off, ns^2 */
+    struct steady_rate own_rate;
+    double island2; /* how far those that still hear each other may have wandered off, ns^2 */
     double h_ns;
     struct nic_time h_at;
     bool h_known;
