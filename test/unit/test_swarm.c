@@ -13,6 +13,7 @@
 #include "wire/probe_field.h"
 
 #define DRAWN        300
+#define PLAYED       12 /* of them, as drawn and as read: the same packets */
 #define SMALL_WORLDS 40
 #define SMALL_NICS   10
 
@@ -31,6 +32,7 @@ static char *text_of(const struct scenario *s, size_t *ret_size)
 static void a_drawn_world_is_the_same_as_a_file(void **state)
 {
     struct scenario *drawn = calloc(1, sizeof(*drawn)), *read = calloc(1, sizeof(*read));
+    int played = 0;
     (void)state;
 
     for (uint64_t seed = 1; seed <= DRAWN; seed++) {
@@ -44,12 +46,13 @@ static void a_drawn_world_is_the_same_as_a_file(void **state)
         }
         char *again = text_of(read, &again_size);
         assert_string_equal(again, text);
-        assert_memory_equal(&read->fabric, &drawn->fabric, sizeof(read->fabric));
-        assert_memory_equal(&read->clocks, &drawn->clocks, sizeof(read->clocks));
         assert_int_equal(read->fault_count, drawn->fault_count);
-        for (int i = 0; i < read->fault_count; i++) {
-            read->fault[i].line = drawn->fault[i].line;
-            assert_memory_equal(&read->fault[i], &drawn->fault[i], sizeof(read->fault[i]));
+        if (drawn->fabric.hosts * drawn->fabric.nics_per_host <= SMALL_NICS && played < PLAYED) {
+            struct swarm_result first, second;
+            played++;
+            assert_int_equal(swarm_play(drawn, INVARIANT_COUNT, &first), 0);
+            assert_int_equal(swarm_play(read, INVARIANT_COUNT, &second), 0);
+            assert_true(first.trace == second.trace);
         }
         free(text);
         free(again);
