@@ -1,6 +1,7 @@
 /* test_transport.c: two transports in one process over real loopback sockets: messages, closing, faults. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -657,6 +658,47 @@ static void what_came_early_is_reported_at_once(void **state)
     pair_close(&pair);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_HEAP 0
+#elif defined(__has_feature)
+#define OWN_HEAP (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define OWN_HEAP 1
+#endif
+
+static size_t allocated(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Both ends of a pair with four lanes, and of one more communicator on them. Not counted: what small messages need while they
+ * come (slots.c). */
+static void a_peer_costs_so_much_memory(void **state)
+{
+    struct pair pair, more;
+
+    (void)state;
+    end_open(&pair.sender, "sender", false);
+    end_open(&pair.receiver, "receiver", false);
+    const size_t before = allocated();
+    connect_comm(&pair);
+    exchange(&pair, 1 << 20, 1 << 20, true, 1);
+    const size_t one = allocated();
+    more = pair;
+    connect_comm(&more);
+    const size_t two = allocated();
+    print_message("%zu bytes, %zu for a second communicator\n", one - before, two - one);
+    if (OWN_HEAP) { /* a sanitizer has another */
+        assert_in_range(one - before, 60000, 130000);
+        assert_in_range(two - one, 10000, 25000);
+    }
+    transport_close(more.out);
+    transport_close(more.in);
+    pair_close(&pair);
+}
+
 static void housekeeping_thread_does_it_alone(void **state)
 {
     struct pair pair;
@@ -762,6 +804,7 @@ static void lanes_may_fail_at_any_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_costs_so_much_memory),
         cmocka_unit_test(lanes_may_fail_at_any_byte),
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(many_in_flight_keep_their_order),

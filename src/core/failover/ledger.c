@@ -26,13 +26,22 @@ struct ledger *ledger_new(const struct ledger_config *config)
     }
     l->config = *config;
     ledger_report_init(l);
-    l->comms = calloc(config->comms, sizeof(struct in_comm *));
-    l->open = calloc(config->comms, sizeof(struct in_comm *));
+    l->places = comm_places(config->comms);
+    l->comms = calloc(l->places, sizeof(struct in_comm *));
+    l->open = calloc(l->places, sizeof(struct in_comm *));
     if (l->comms == NULL || l->open == NULL) {
         ledger_free(l);
         return NULL;
     }
     return l;
+}
+
+static void comm_free(struct in_comm *c)
+{
+    for (uint32_t i = 0; i < c->capacity; i++) {
+        free(c->messages[i].bits.more);
+    }
+    free(c);
 }
 
 void ledger_free(struct ledger *l)
@@ -41,7 +50,7 @@ void ledger_free(struct ledger *l)
         return;
     }
     for (uint32_t i = 0; i < l->open_count; i++) {
-        free(l->open[i]);
+        comm_free(l->open[i]);
     }
     free(l->comms);
     free(l->open);
@@ -110,8 +119,8 @@ uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_
 struct in_comm *ledger_comm_find(const struct ledger *l, uint32_t number)
 {
     /* Numbers go up, so most comms lie where their number says. */
-    for (uint32_t i = 0; i < l->config.comms; i++) {
-        struct in_comm *c = l->comms[(number + i) % l->config.comms];
+    for (uint32_t i = 0; i < l->places; i++) {
+        struct in_comm *c = l->comms[(number + i) % l->places];
         if (c != NULL && c->number == number) {
             return c;
         }
@@ -149,10 +158,45 @@ static void comm_note(struct ledger *l, uint32_t number)
     }
 }
 
+/* To its number's place, or the next free one; there is one. */
+static void put(struct ledger *l, struct in_comm *c)
+{
+    uint32_t place = c->number % l->places;
+
+    while (l->comms[place] != NULL) {
+        place = (place + 1) % l->places;
+        l->displaced = true;
+    }
+    l->comms[place] = c;
+}
+
+static int more_places(struct ledger *l)
+{
+    const uint32_t places = l->places * 2;
+    struct in_comm **open = calloc(places, sizeof(struct in_comm *));
+    struct in_comm **comms = calloc(places, sizeof(struct in_comm *));
+
+    if (open == NULL || comms == NULL) {
+        free(open);
+        free(comms);
+        return -ENOMEM;
+    }
+    memcpy(open, l->open, l->open_count * sizeof(struct in_comm *));
+    free(l->open);
+    l->open = open;
+    free(l->comms);
+    l->comms = comms;
+    l->places = places;
+    l->displaced = false;
+    for (uint32_t i = 0; i < l->open_count; i++) {
+        put(l, l->open[i]);
+    }
+    return 0;
+}
+
 int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
 {
     struct in_comm *c;
-    uint32_t place = number % l->config.comms, i;
     const uint32_t capacity = COMM_WINDOW * group_max;
 
     if (group_max == 0 || group_max > COMM_GROUP_MAX || number == LANE_COMM_NONE) {
@@ -161,11 +205,11 @@ int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
     if (ledger_comm_was(l, number)) {
         return -EALREADY;
     }
-    for (i = 0; i < l->config.comms && l->comms[place] != NULL; i++) {
-        place = (place + 1) % l->config.comms;
-    }
-    if (l->comms[place] != NULL) {
+    if (l->open_count == l->config.comms) {
         return -ENOBUFS;
+    }
+    if (l->open_count * 2 >= l->places && l->places < l->config.comms && more_places(l) < 0) {
+        return -ENOMEM;
     }
     c = calloc(1, sizeof(*c) + capacity * sizeof(struct in_message));
     if (c == NULL) {
@@ -179,10 +223,9 @@ int ledger_comm_open(struct ledger *l, uint32_t number, uint32_t group_max)
     c->news = true;
     c->repeat_at = MONO_NEVER;
     c->lane = -1;
-    l->comms[place] = c;
+    put(l, c);
     c->place = l->open_count++;
     l->open[c->place] = c;
-    l->displaced = l->displaced || i > 0;
     comm_note(l, number);
     l->news = true;
     return 0;
@@ -199,14 +242,14 @@ static void empty_slots(struct ledger *l, uint32_t number)
 
 void ledger_comm_close(struct ledger *l, uint32_t number)
 {
-    for (uint32_t i = 0; i < l->config.comms; i++) {
+    for (uint32_t i = 0; i < l->places; i++) {
         if (l->comms[i] == NULL || l->comms[i]->number != number) {
             continue;
         }
         empty_slots(l, number);
         l->open[l->comms[i]->place] = l->open[--l->open_count];
         l->open[l->comms[i]->place]->place = l->comms[i]->place;
-        free(l->comms[i]);
+        comm_free(l->comms[i]);
         l->comms[i] = NULL;
         l->displaced = true; /* others may lie beyond the gap */
         return;
@@ -390,6 +433,10 @@ int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
     struct in_comm *c = ledger_comm_find(l, comm);
     int rc = post_check(l, c, receive);
 
+    for (uint32_t i = 0; rc == 0 && i < receive->count; i++) {
+        rc = chunk_bits_begin(&c->messages[(c->posted + i) % c->capacity].bits,
+                              receive->buffers[i].size);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -398,6 +445,7 @@ int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
     for (uint32_t i = 0; i < receive->count; i++) {
         struct in_message *m = &c->messages[(c->posted + i) % c->capacity];
         *m = (struct in_message){
+            .bits = m->bits,
             .number = c->posted + i,
             .first = c->posted,
             .group_count = (uint8_t)receive->count,
@@ -471,11 +519,10 @@ bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done)
 void ledger_chunk_set(struct ledger *l, struct in_comm *c, struct in_message *m, uint32_t index,
                       uint32_t length)
 {
-    if (!HOLDS(&l->bug,
-               index < m->chunks && m->left > 0 && !(m->bits[index / 64] >> index % 64 & 1))) {
+    if (!HOLDS(&l->bug, index < m->chunks && m->left > 0 && !bit_get(&m->bits, index))) {
         return;
     }
-    m->bits[index / 64] |= 1ULL << index % 64;
+    bit_set(&m->bits, index);
     m->left--;
     c->unique += length;
     l->counters.chunks++;
@@ -484,7 +531,7 @@ void ledger_chunk_set(struct ledger *l, struct in_comm *c, struct in_message *m,
     if (m->left == 0) {
         for (uint32_t i = 0; i < m->chunks; i += 64) {
             const uint32_t count = m->chunks - i < 64 ? m->chunks - i : 64;
-            if (!HOLDS(&l->bug, m->bits[i / 64] == ALL_BELOW(count))) {
+            if (!HOLDS(&l->bug, *chunk_bits_word(&m->bits, i) == ALL_BELOW(count))) {
                 return;
             }
         }

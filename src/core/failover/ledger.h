@@ -37,8 +37,8 @@
  * ncclInternalError, deliver nothing more.
  *
  * Cost: about 20 ns a chunk. Memory: ledger_new claims all but comms; ledger_comm_open claims about
- * 600 bytes per message in flight (COMM_REQUESTS_MAX * 2 * group_max of them); nothing else
- * allocates. */
+ * 120 bytes per message in flight (COMM_REQUESTS_MAX * 2 * group_max of them), and ledger_post 500 for
+ * the first receive of more than 512 KiB in each of those places; nothing else allocates. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -168,7 +168,7 @@ void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes);
 
 /* -- receives. -EAGAIN: too many in flight (answer *request = NULL); -EINVAL: count or size out of
  * range, comm not open; -EMSGSIZE: the message came early and is larger (ledger_next_misfit); -EIO: the
- * ledger is broken. If the message has come early, *ret_copy says
+ * ledger is broken; -ENOMEM: larger than 512 KiB. If the message has come early, *ret_copy says
  * what to copy, and it is done. ret_first: number of the group's first message. */
 MUST_CHECK int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
                            const struct ledger_receive *receive, uint64_t *ret_first,

@@ -56,7 +56,7 @@ static bool is_set(const struct in_message *m, const struct lane_chunk *chunk)
 {
     const uint32_t index = chunk->offset >> chunk->grid;
 
-    return m->bits[index / 64] >> index % 64 & 1;
+    return bit_get(&m->bits, index);
 }
 
 /* The posted buffer that the chunk is for; NULL: its message is done. */

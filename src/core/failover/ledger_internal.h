@@ -1,6 +1,8 @@
 /* ledger_internal.h: what the ledger's files share. */
 #pragma once
+#include "core/failover/chunk_bits.h"
 #include "core/failover/ledger.h"
+#include "core/failover/places.h"
 
 #define COMM_AHEAD  4096                    /* numbers above the lowest not opened */
 #define COMM_WINDOW (2 * COMM_REQUESTS_MAX) /* receives from the oldest unfinished to the newest */
@@ -57,7 +59,7 @@ struct in_message {
     int32_t tag;
     uint32_t chunks, left;
     uint64_t cookie;
-    uint64_t bits[LANE_MESSAGE_CHUNKS_MAX / 64];
+    struct chunk_bits bits;
 };
 
 struct done {
@@ -94,7 +96,8 @@ struct ledger {
     struct in_lane lanes[LANE_MAX];
     struct slot slots[LANE_EAGER_SLOTS_MAX];
     uint32_t slots_used;    /* bit k: slots[k] isn't empty; for most messages all are */
-    struct in_comm **comms; /* config.comms places */
+    uint32_t places;        /* for comms, doubled as they come */
+    struct in_comm **comms; /* by number, or after it */
     struct in_comm *
         *open; /* the same ones, open_count of them, so that nobody looks at empty places */
     uint32_t open_count;

@@ -23,8 +23,9 @@ struct sender *sender_new(const struct sender_config *config)
     }
     s->config = *config;
     s->small = config->slots;
-    s->comms = calloc(config->comms, sizeof(struct out_comm *));
-    s->open = calloc(config->comms, sizeof(struct out_comm *));
+    s->places = comm_places(config->comms);
+    s->comms = calloc(s->places, sizeof(struct out_comm *));
+    s->open = calloc(s->places, sizeof(struct out_comm *));
     if (s->comms == NULL || s->open == NULL) {
         sender_free(s);
         return NULL;
@@ -44,6 +45,10 @@ void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large)
 static void comm_free(struct out_comm *c)
 {
     if (c != NULL) {
+        for (uint32_t i = 0; i < COMM_WINDOW; i++) {
+            free(c->messages[i].sent.more);
+            free(c->messages[i].taken.more);
+        }
         free(c->posts);
         free(c);
     }
@@ -109,9 +114,33 @@ bool sender_on_their_way(const struct sender *s)
 
 struct out_comm *sender_comm_find(const struct sender *s, uint32_t number)
 {
-    struct out_comm *c = s->comms[number % s->config.comms];
+    struct out_comm *c = s->comms[number % s->places];
 
     return c != NULL && c->number == number ? c : NULL;
+}
+
+/* Twice as many places: numbers that had different ones still have. */
+static int more_places(struct sender *s)
+{
+    const uint32_t places = s->places * 2;
+    struct out_comm **open = calloc(places, sizeof(struct out_comm *));
+    struct out_comm **comms = calloc(places, sizeof(struct out_comm *));
+
+    if (open == NULL || comms == NULL) {
+        free(open);
+        free(comms);
+        return -ENOMEM;
+    }
+    memcpy(open, s->open, s->comm_count * sizeof(struct out_comm *));
+    free(s->open);
+    s->open = open;
+    for (uint32_t i = 0; i < s->comm_count; i++) {
+        comms[s->open[i]->number % places] = s->open[i];
+    }
+    free(s->comms);
+    s->comms = comms;
+    s->places = places;
+    return 0;
 }
 
 /* Numbers are never used again, so one whose place is taken is skipped: each comm lies where its number
@@ -126,6 +155,9 @@ int64_t sender_comm_open(struct sender *s, uint32_t group_max)
     if (s->comm_count == s->config.comms || s->next_comm >= LANE_COMM_NONE - SET_COMMS_MAX) {
         return -ENOBUFS;
     }
+    if (s->comm_count * 2 >= s->places && s->places < s->config.comms && more_places(s) < 0) {
+        return -ENOMEM;
+    }
     c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return -ENOMEM;
@@ -137,13 +169,13 @@ int64_t sender_comm_open(struct sender *s, uint32_t group_max)
             return -ENOMEM;
         }
     }
-    while (s->comms[s->next_comm % s->config.comms] != NULL) {
+    while (s->comms[s->next_comm % s->places] != NULL) {
         s->next_comm++;
     }
     c->number = s->next_comm++;
     c->group_max = group_max;
     c->granted = UINT64_MAX;
-    s->comms[c->number % s->config.comms] = c;
+    s->comms[c->number % s->places] = c;
     c->place = s->comm_count++;
     s->open[c->place] = c;
     return c->number;
@@ -223,7 +255,7 @@ static uint64_t message_pending(const struct out_message *m)
         return m->size;
     }
     for (uint32_t i = m->first_clear; i < m->chunks; i++) {
-        bytes += bit_get(m->sent, i) ? 0 : chunk_length(m, i);
+        bytes += bit_get(&m->sent, i) ? 0 : chunk_length(m, i);
     }
     return bytes;
 }
@@ -256,7 +288,7 @@ void sender_comm_close(struct sender *s, uint32_t number)
         m->eager = m->eager && c->peer_closed; /* else the receiver may still hold its slot */
         message_end(s, c, m);
     }
-    s->comms[number % s->config.comms] = NULL;
+    s->comms[number % s->places] = NULL;
     comm_idle(s, c);
     move_to(s, c, --s->comm_count);
     comm_free(c);
@@ -302,7 +334,13 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
         return -EAGAIN;
     }
     m = &c->messages[c->count % COMM_WINDOW];
+    if (chunk_bits_begin(&m->sent, message->size) < 0 ||
+        chunk_bits_begin(&m->taken, message->size) < 0) {
+        return -ENOMEM;
+    }
     *m = (struct out_message){
+        .sent = m->sent,
+        .taken = m->taken,
         .used = true,
         .number = c->count,
         .source = message->source,

@@ -25,8 +25,8 @@
  *
  * Order: returned chunks first (oldest message), then messages that fit one chunk, then comms in
  * turn, messages in order. Bounded: SENDER_LANE_CHUNKS on a lane, COMM_REQUESTS_MAX messages per
- * comm. Memory: sender_new, sender_comm_open (about 700 bytes a message), a
- * lane's first sender_lane_open (5 kB); nothing else allocates.
+ * comm. Memory: sender_new, sender_comm_open (4 kB), a lane's first sender_lane_open (6 kB), the first
+ * message of more than 512 KiB in each of a comm's places (1 kB); nothing else allocates.
  *
  * The caller holds the set's lock around every call. -EPROTO from on_* functions: the peer claims
  * what it can't know (more taken than was sent): treat like the ledger's BROKEN. sender_bug: our
@@ -147,7 +147,7 @@ void sender_comm_close(struct sender *s, uint32_t comm);
  * again. Without this they stay taken: the receiver may still hold what was sent there. */
 void sender_on_peer_close(struct sender *s, uint32_t comm);
 
-/* -- messages. -EAGAIN: COMM_REQUESTS_MAX are in flight (answer *request = NULL); -EINVAL. */
+/* -- messages. -EAGAIN: COMM_REQUESTS_MAX are in flight (answer *request = NULL); -EINVAL; -ENOMEM: larger than 512 KiB. */
 MUST_CHECK int sender_send(struct sender *s, struct mono now, uint32_t comm,
                            const struct sender_message *message, uint64_t *ret_message);
 /* Each once, when placed; within a comm in order. Source, copy and slot are free. */

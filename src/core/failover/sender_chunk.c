@@ -9,10 +9,10 @@ bool sender_return(struct sender *s, const struct entry *e)
     struct out_comm *c = sender_comm_find(s, e->comm);
     struct out_message *m = c != NULL ? sender_message(c, e->message) : NULL;
 
-    if (m == NULL || bit_get(m->taken, e->index) || !bit_get(m->sent, e->index)) {
+    if (m == NULL || bit_get(&m->taken, e->index) || !bit_get(&m->sent, e->index)) {
         return false; /* done, taken elsewhere, or in the pool already */
     }
-    bit_clear(m->sent, e->index);
+    bit_clear(&m->sent, e->index);
     m->first_clear = e->index < m->first_clear ? e->index : m->first_clear;
     m->returned++;
     c->returned++;
@@ -26,8 +26,8 @@ void sender_withdraw(struct sender *s, const struct entry *e)
     struct out_comm *c = sender_comm_find(s, e->comm);
     struct out_message *m = c != NULL ? sender_message(c, e->message) : NULL;
 
-    if (m != NULL && !bit_get(m->sent, e->index)) {
-        bit_set(m->sent, e->index);
+    if (m != NULL && !bit_get(&m->sent, e->index)) {
+        bit_set(&m->sent, e->index);
         m->returned--;
         c->returned--;
         s->returned--;
@@ -200,7 +200,7 @@ static bool next_returned(struct sender *s, struct out_comm *c, uint32_t usable,
             continue;
         }
         for (uint32_t i = m->first_clear; i < m->fresh; i++) {
-            if (bit_get(m->sent, i)) {
+            if (bit_get(&m->sent, i)) {
                 continue;
             }
             const uint32_t on = lanes_of(s, c->number, number, i);
@@ -295,8 +295,8 @@ static void on_lane(struct sender *s, struct mono now, struct out_lane *x, struc
     x->bytes += chunk->length;
     e->load = (uint32_t)x->bytes;
     c->on_lanes++;
-    bit_set(m->sent, index);
-    while (m->first_clear < m->chunks && bit_get(m->sent, m->first_clear)) {
+    bit_set(&m->sent, index);
+    while (m->first_clear < m->chunks && bit_get(&m->sent, m->first_clear)) {
         m->first_clear++;
     }
     s->pending -= chunk->length;
@@ -337,7 +337,7 @@ int sender_bind(struct sender *s, struct mono now, const struct sender_chunk *ch
         cut(s, m, chunk);
     }
     if (m->grid == 0 || chunk->offset >> m->grid > m->fresh ||
-        bit_get(m->sent, chunk->offset >> m->grid) ||
+        chunk->offset >> m->grid >= m->chunks || bit_get(&m->sent, chunk->offset >> m->grid) ||
         chunk->length != chunk_length(m, chunk->offset >> m->grid)) {
         return -EINVAL;
     }

@@ -1,5 +1,7 @@
 /* sender_internal.h: what the sender's files share. */
 #pragma once
+#include "core/failover/chunk_bits.h"
+#include "core/failover/places.h"
 #include "core/failover/sender.h"
 
 #define COMM_WINDOW COMM_REQUESTS_MAX
@@ -24,8 +26,7 @@ struct out_message {
     uint32_t returned;      /* clear bits of `sent` below fresh */
     uint64_t address;       /* from POST */
     uint32_t rkey[4];
-    uint64_t sent[LANE_MESSAGE_CHUNKS_MAX / 64];
-    uint64_t taken[LANE_MESSAGE_CHUNKS_MAX / 64];
+    struct chunk_bits sent, taken;
 };
 
 struct post {
@@ -75,7 +76,8 @@ struct out_lane {
 struct sender {
     struct sender_config config;
     struct out_lane lanes[LANE_MAX];
-    struct out_comm **comms; /* by number modulo config.comms */
+    uint32_t places;         /* for comms, doubled as they come */
+    struct out_comm **comms; /* by number modulo places */
     struct out_comm *
         *open;           /* the same ones, comm_count of them; first the busy ones: those whose */
     uint32_t busy_count; /* messages aren't all done. Nobody looks at empty places or idle comms */
@@ -99,18 +101,6 @@ struct out_message *sender_message(struct out_comm *c, uint64_t number);
 bool sender_return(struct sender *s, const struct entry *entry);
 /* It needs no sending any more: out of the pool, if it is there. */
 void sender_withdraw(struct sender *s, const struct entry *entry);
-static inline bool bit_get(const uint64_t *bits, uint32_t index)
-{
-    return bits[index / 64] >> index % 64 & 1;
-}
-static inline void bit_set(uint64_t *bits, uint32_t index)
-{
-    bits[index / 64] |= 1ULL << index % 64;
-}
-static inline void bit_clear(uint64_t *bits, uint32_t index)
-{
-    bits[index / 64] &= ~(1ULL << index % 64);
-}
 /* Bytes of that chunk. */
 static inline uint32_t chunk_length(const struct out_message *m, uint32_t index)
 {

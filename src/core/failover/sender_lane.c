@@ -213,8 +213,8 @@ static void take(struct sender *s, struct out_lane *x, struct sender_acked *acke
     if (c != NULL) {
         c->on_lanes--;
     }
-    if (m != NULL && !bit_get(m->taken, e->index)) {
-        bit_set(m->taken, e->index);
+    if (m != NULL && !bit_get(&m->taken, e->index)) {
+        bit_set(&m->taken, e->index);
         sender_withdraw(s, e); /* waited in the pool to go elsewhere, too */
     }
     x->head = (x->head + 1) % SENDER_LANE_CHUNKS;

@@ -11,7 +11,7 @@ import tempfile
 import threading
 
 LOOK = "    if ((m != NULL && m->seen && is_set(m, &x->chunk)) || (s != NULL && s->state == SLOT_FULL)) {"
-COUNT = "index < m->chunks && m->left > 0 && !(m->bits[index / 64] >> index % 64 & 1))) {"
+COUNT = "index < m->chunks && m->left > 0 && !bit_get(&m->bits, index))) {"
 
 MUTANTS = [
     # what is broken, then for each edit: file, old text, new text

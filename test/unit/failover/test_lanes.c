@@ -1,5 +1,6 @@
 /* Sender and ledger against each other over lanes that do their worst (lane_world.h): each message is
  * delivered exactly once, whole, in the order of its matching, and memory given back stays untouched. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/failover/ledger.h"
 #include "core/failover/sender.h"
 #include "lane_world.h"
 
@@ -118,18 +120,53 @@ static void test_doubts(void **state)
     sender_free(s);
 }
 
+/* The list of communicators grows as they come, up to its limit, and each stays where its number finds it. */
+static void test_many_comms(void **state)
+{
+    const struct ledger_config in = {.comms = SET_COMMS_MAX};
+    const struct sender_config out = {.comms = SET_COMMS_MAX};
+    struct ledger *ledger = ledger_new(&in);
+    struct sender *sender = sender_new(&out);
+    uint32_t numbers[SET_COMMS_MAX];
+
+    (void)state;
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < SET_COMMS_MAX; i++) {
+            if (round > 0 && i % 3 != 0) {
+                continue; /* open since the round before */
+            }
+            const int64_t number = sender_comm_open(sender, 1);
+            assert_true(number >= 0);
+            numbers[i] = (uint32_t)number;
+            assert_int_equal(ledger_comm_open(ledger, numbers[i], 1), 0);
+            assert_int_equal(ledger_comm_open(ledger, numbers[i], 1), -EALREADY);
+        }
+        assert_int_equal(sender_comm_open(sender, 1), -ENOBUFS);
+        assert_int_equal(ledger_comm_open(ledger, 3000000, 1), -ENOBUFS);
+        for (uint32_t i = 0; i < SET_COMMS_MAX; i++) {
+            assert_true(sender_comm_progress(sender, numbers[i], NULL, NULL));
+            assert_true(ledger_comm_progress(ledger, numbers[i], NULL, NULL));
+        }
+        for (uint32_t i = 0; i < SET_COMMS_MAX; i += 3) {
+            sender_comm_close(sender, numbers[i]);
+            ledger_comm_close(ledger, numbers[i]);
+            assert_false(sender_comm_progress(sender, numbers[i], NULL, NULL));
+            assert_false(ledger_comm_progress(ledger, numbers[i], NULL, NULL));
+        }
+    }
+    sender_free(sender);
+    ledger_free(ledger);
+}
+
 int main(int argc, char **argv)
 {
     scale = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
 
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_byte_streams),
-        cmocka_unit_test(test_byte_streams_groups),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_queue_pairs),
-        cmocka_unit_test(test_queue_pairs_groups),
-        cmocka_unit_test(test_both_directions),
-        cmocka_unit_test(test_doubts),
+        cmocka_unit_test(test_many_comms),          cmocka_unit_test(test_byte_streams),
+        cmocka_unit_test(test_byte_streams_groups), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_queue_pairs),         cmocka_unit_test(test_queue_pairs_groups),
+        cmocka_unit_test(test_both_directions),     cmocka_unit_test(test_doubts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
