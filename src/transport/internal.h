@@ -238,6 +238,7 @@ struct lane_set {
     uint32_t lanes;       /* that it began with */
     uint32_t refusals;    /* in a row */
     struct mono refused_since;
+    struct mono unrouted_since; /* 0: our host knew a way to it, or wasn't asked */
     uint32_t parted;
     struct mono parted_at; /* MONO_NEVER: there is a way */
     int64_t parted_ns;

@@ -85,6 +85,26 @@ static void refused(struct lane_set *set, struct mono now, uint32_t lane, int rc
     }
 }
 
+/* Our host has no way there, and there never was a lane: a wrong choice of NICs, most likely. Patience is for what may come
+ * back. */
+static void no_route(struct lane_set *set, struct mono now, uint32_t lane, int rc)
+{
+    const struct transport_nic *nic = &set->transport->nics[set->lane_nics[lane].own].config;
+    char peer[PEER_TEXT], own[IO_ADDRESS_TEXT];
+
+    if (rc != -ENETUNREACH || set->version != 0) {
+        return;
+    }
+    if (set->unrouted_since.ns == 0) {
+        set->unrouted_since = now;
+    } else if (mono_sub(now, set->unrouted_since).ns > REFUSED_NS) {
+        lane_set_fail(set, rc,
+                      "no route from NIC %s (%s) to %s: name NICs that reach each other, at both "
+                      "ends (FOLIOT_NIC or NCCL_SOCKET_IFNAME)",
+                      nic->name, io_address_text(&nic->address, own), lane_set_peer(set, peer));
+    }
+}
+
 void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action)
 {
     const uint32_t lane = action->lane, epoch = action->epoch;
@@ -95,6 +115,7 @@ void out_connect(struct lane_set *set, struct mono now, const struct watch_actio
     rc = connect_lane(set, lane, epoch, action->same_path);
     if (rc < 0) {
         refused(set, now, lane, rc);
+        no_route(set, now, lane, rc);
         if (ceiling_refused(set, rc) == 0) {
             watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
         }

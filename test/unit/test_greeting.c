@@ -1,16 +1,20 @@
 /* test_greeting.c: who connects to a receiving process, byte by byte: greetings, recorded ones, and what a sender may send
  * before it is asked to. The peers here are plain sockets that hold the job's key. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <malloc.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -341,6 +345,66 @@ static void shares_of_slots_add_up(void **state)
     }
 }
 
+/* Exits with 0 if it is told in time and by name: on this host there is no way to the address that the handle names. */
+static void connect_without_a_route(void)
+{
+    const struct transport_nic nic = {
+        .name = "v0", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, 9, 0, 1}}};
+    struct transport_config config = {
+        .nics = &nic, .nic_count = 1, .mode = TRANSPORT_FULL, .priority = PRIORITY_NORMAL};
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport_comm *comm = NULL;
+    struct handle words;
+    uint64_t connecting = 0;
+    struct end end = {0};
+    int rc = 0;
+
+    if (unshare(CLONE_NEWNET) < 0) {
+        _exit(77);
+    }
+    if (system("ip link add v0 type veth peer v1 && ip link set v0 up && ip link set v1 up && "
+               "ip address add 10.9.0.1/24 dev v0") != 0 ||
+        tcp_open(&end.tcp, "/sys") < 0) {
+        _exit(2);
+    }
+    config.io = trouble_io(&end.trouble, tcp_io(end.tcp));
+    if (transport_new(&end.transport, &config) < 0 ||
+        transport_listen(end.transport, 0, handle, &listener) < 0 ||
+        handle_decode(handle, &words) != LANE_ERROR_NONE) {
+        _exit(2);
+    }
+    memcpy(words.address + 4, (const uint8_t[]){10, 7, 0, 2}, 4); /* of another network */
+    words.context++;
+    handle_encode(handle, &words);
+    trouble_skipped_ns = 0;
+    while (rc == 0 && trouble_skipped_ns < 20 * NS_PER_S) {
+        trouble_skipped_ns += 10 * NS_PER_MS;
+        rc = transport_connect(end.transport, 0, handle, &connecting, &comm);
+        (void)transport_serve(end.transport, (struct mono){0});
+    }
+    fprintf(stderr, "%d after %.1f s: %s\n", rc, (double)trouble_skipped_ns / 1e9, transport_why());
+    _exit(rc == -ENETUNREACH && strstr(transport_why(), "no route from NIC v0") != NULL ? 0 : 3);
+}
+
+/* Not after the patience, as if somebody could come back. */
+static void a_peer_without_a_route_is_told(void **state)
+{
+    const pid_t child = fork();
+    int status;
+
+    (void)state;
+    if (child == 0) {
+        connect_without_a_route();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +413,7 @@ int main(void)
         cmocka_unit_test(older_versions_greet_as_ever),
         cmocka_unit_test(slots_of_many_peers_have_a_ceiling),
         cmocka_unit_test(shares_of_slots_add_up),
+        cmocka_unit_test(a_peer_without_a_route_is_told),
     };
     const struct rlimit files = {4096, 4096};
 
