@@ -9,6 +9,7 @@
  * star    one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all talk to each other:
  *         that one in full, with all its lane sets: how many connections it has
  * brownout   one link of four carries a tenth, five times (alone: job_sim 0 0 0 0 0)
+ * slow NIC   all-to-all in 12 fabrics by chance while one NIC carries 1/5 to 1/40 of its rate (with it)
  * contended  two all-reduces of NICS NICs (0: not), against ECMP and against spraying
  * late    LATE worlds of senders that closed, were stopped, and of receivers that come after the patience */
 #include <math.h>
@@ -23,6 +24,7 @@
 #include "sim/job_world.h"
 
 #define BROWN_SEEDS  5
+#define SLOW_SEEDS   12
 #define STEP         262144 /* of a connection; half of NCCL's, for 1,024 NICs' memory */
 #define CHAOS_SLICES 16     /* of the faults by chance, a process each */
 #define STEPS        8      /* under way, as NCCL has them */
@@ -349,6 +351,29 @@ static void brownout(struct report *report)
                      note);
 }
 
+/* -- a NIC that carries little ------------------------------------------------------------------ */
+
+static void slow_nic(struct report *report)
+{
+    double settled = 0, before = 0, least = 1;
+    struct job_world_config config;
+    struct job_world_result one;
+    char note[160];
+
+    for (uint64_t seed = 1; seed <= SLOW_SEEDS; seed++) {
+        job_world_slow(&config, seed);
+        play(&config, "slow NIC", &one);
+        settled += one.slow_settled / SLOW_SEEDS;
+        before += one.slow_before / SLOW_SEEDS;
+        least = one.slow_settled < least ? one.slow_settled : least;
+    }
+    snprintf(note, sizeof(note),
+             "mean of %d fabrics by chance, least %.3f; %.3f of the bound of all links before",
+             SLOW_SEEDS, least, before);
+    report_simulated(report, "sim.job.nic_brownout", settled, "of the bound", REPORT_NONE,
+                     REPORT_NONE, REPORT_HIGHER, note);
+}
+
 /* -- all of them, a process per processor ------------------------------------------------------ */
 
 static struct {
@@ -362,6 +387,7 @@ static int *wrong_parts; /* shared with the processes */
 enum part {
     PART_LATE,
     PART_BROWNOUT,
+    PART_SLOW_NIC,
     PART_STAR_512,
     PART_STAR_64,
     PART_QUIET,
@@ -382,6 +408,9 @@ static void measure(struct report *report, int part)
         break;
     case PART_BROWNOUT:
         brownout(report);
+        break;
+    case PART_SLOW_NIC:
+        slow_nic(report);
         break;
     case PART_STAR_512:
     case PART_STAR_64:

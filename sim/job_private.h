@@ -4,7 +4,8 @@
  *   job_io.c      io.h's table: descriptors, events, clocks  job_tcp.c    connections, as a kernel keeps them
  *   job_net.c     links and paths                            job_rank.c   the application and its checker
  *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does
- *   job_content.c what messages hold                         job_socket.c what a process calls on its connections */
+ *   job_content.c what messages hold                         job_socket.c what a process calls on its connections
+ *   job_slow.c    what a NIC that carries little does */
 #pragma once
 #include "sim/agenda.h"
 #include "sim/job_net.h"
@@ -184,6 +185,9 @@ struct job_world {
 };
 
 /* -- job_world.c */
+#define START_NS NS_PER_S /* the world's clock when it begins: no time is 0 */
+/* Lets happen what does until then. */
+void world_until(struct job_world *w, int64_t until);
 void world_add(struct job_world *w, int64_t at, enum event_kind kind, uint32_t subject);
 /* The process shall run at that time, or before. */
 void world_wake(struct job_world *w, struct process *p, int64_t at);
@@ -262,6 +266,9 @@ void brown_begin(struct job_world *w);
 void brown_look(struct job_world *w);
 void brown_end(struct job_world *w);
 #define BROWN_WINDOW_NS (10 * NS_PER_MS)
+
+/* -- job_slow.c: from the beginning to the end of the run */
+void slow_run(struct job_world *w);
 
 /* -- job_rank.c */
 MUST_CHECK int rank_start(struct job_world *w);

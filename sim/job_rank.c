@@ -198,11 +198,24 @@ static void again(struct job_world *w, struct flow *f)
 
 /* -- sending ---------------------------------------------------------------------------------- */
 
-/* What this one passes on has come. */
+/* What this one passes on has come; of all-to-all: the process has had that much from everybody. */
 static bool passed(const struct job_world *w, const struct flow *f, uint32_t message)
 {
-    return w->config.chain == 0 || message < w->config.chain ||
-           message - w->config.chain < w->flows[f->before].in.over;
+    const struct process *p = &w->processes[f->from];
+
+    if (w->config.chain == 0 || message < w->config.chain) {
+        return true;
+    }
+    if (w->config.pattern == JOB_RING) {
+        return message - w->config.chain < w->flows[f->before].in.over;
+    }
+    for (uint32_t i = 0; i < p->flow_count; i++) {
+        const struct flow *other = &w->flows[p->flows[i]];
+        if (other->to == f->from && message - w->config.chain >= other->in.over) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* The burst before is done; with its last message the rest began. */

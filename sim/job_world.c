@@ -8,7 +8,6 @@
 
 #include "sim/job_private.h"
 
-#define START_NS    NS_PER_S        /* the world's clock when it begins: no time is 0 */
 #define RUN_GAP_NS  (2 * NS_PER_US) /* a process does no two things at once */
 #define QUIET_NS    (3 * NS_PER_S)
 #define BUFFER_LOG2 20
@@ -427,6 +426,11 @@ static void finish(struct job_world *w)
     job_net_done(&w->net);
 }
 
+void world_until(struct job_world *w, int64_t until)
+{
+    run_until(w, until, NULL);
+}
+
 static void run_brown(struct job_world *w)
 {
     const int64_t end = START_NS + w->config.run_ns;
@@ -472,6 +476,9 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     }
     if (config->brown_ns > 0) {
         run_brown(w);
+    }
+    if (config->slow_nic > 0) {
+        slow_run(w);
     }
     run_until(w, START_NS + config->run_ns, NULL);
     w->over = true;

@@ -70,7 +70,8 @@ struct job_world_config {
     uint32_t depth; /* requests in flight */
     int64_t gap_ns; /* mean, between two messages of a communicator; 0: none */
     uint32_t
-        chain; /* JOB_RING: message k goes once k - chain came from the one before; 0: at once */
+        chain; /* JOB_RING: message k goes once k - chain came from the one before; JOB_PAIRS: from all;
+                  0: at once */
     uint32_t burst;  /* who isn't of low priority rests after so many messages; 0: never */
     int64_t rest_ns; /* for so long */
     int64_t poll_ns; /* the application polls about this often, at events too if it is below 1 ms */
@@ -85,6 +86,10 @@ struct job_world_config {
     int64_t run_ns; /* of chaos, before the faults end */
     int64_t
         brown_ns; /* from then on the link of the first leaf and spine carries a tenth; 0: never */
+    /* JOB_PAIRS with a chain: the last NIC of host 0 carries one part in `slow_nic` of its rate from slow_ns to slow_until_ns.
+     * 0: never */
+    uint32_t slow_nic;
+    int64_t slow_ns, slow_until_ns;
     int64_t warm_ns; /* of that, delays and bytes are counted from here on */
     /* the kernel */
     uint32_t buffer_log2; /* of a connection's buffers, together; 0: 20 */
@@ -126,6 +131,9 @@ struct job_world_result {
     int64_t brown_share_ns, brown_rate_ns;
     double brown_share, brown_rate,
         brown_before; /* before: of the bound of all links, in the second half of that time */
+    /* slow_nic: of the bound of all links, in the second half of the time before; of what is left, from a second after it began;
+     * of all links again, from a second after it ended */
+    double slow_before, slow_settled, slow_healed;
     uint64_t steps;
     int64_t steps_ns, step_ns_max; /* step_ns: what they took */
     int64_t error_ns;              /* KILL, PART: from then to the last error */
@@ -133,6 +141,8 @@ struct job_world_result {
 
 /* Closed senders and late receivers, by chance from the seed. */
 void job_world_late(struct job_world_config *ret_config, uint64_t seed);
+/* All-to-all while one NIC carries a small part of its rate: the fabric and that part by chance from the seed. */
+void job_world_slow(struct job_world_config *ret_config, uint64_t seed);
 /* What anybody may try: everything by chance from the seed, `intensity` faults per second. */
 void job_world_chance(struct job_world_config *ret_config, uint64_t seed);
 void job_world_run(const struct job_world_config *config, struct job_world_result *ret_result);

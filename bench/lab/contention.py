@@ -21,6 +21,7 @@ import sys
 import time
 
 from balance import Balance
+from bound import Fabric, pairs
 from job import FABRIC as JOB_FABRIC
 from job import NS, PLUGIN, REFERENCE, Job
 from world import ASKED, Lab, Missing, Rows, median, need_root, quantile, runs, seconds, spread
@@ -213,10 +214,34 @@ def gray_loss(rows):
                  "bench/lab/contention.py gray_loss", "the bound of three of four paths is 0.75 of before, or more where host links limit")
 
 
+def nic_brownout(rows):
+    """one NIC of eight at 5 % of its rate for 20 s under an all-to-all: the job's rate against the bound of what is left"""
+    flows, shares, before = pairs("alltoall", range(4)), [], []
+    whole = Fabric(FABRIC)
+    rate = 0.05 * whole.link_mbps
+    with Lab(NAME, FABRIC, agents=False) as lab:
+        for turn in range(runs(5, 2)):
+            last, host, nic = seconds(20), turn % 4, turn // 4 % 2 ^ 1
+            with Job(lab, last + seconds(12), "alltoall", size="64M", wait_us=WAIT_US, iterations=1) as job:
+                time.sleep(seconds(9))
+                lab.fault("brownout", f"host{host}/nic{nic}", "--rate_mbps", str(rate), "--for", f"{last:.0f}s")
+            onset = [e["after_raw_ns"] + job.shift for e in lab.events("brownout", "on")][-1]
+            end = min(onset + int(last * NS), job.span()[1])
+            left, cut = Fabric(FABRIC, {f"nic {host}.{nic}": rate}).bound(flows)
+            got = [job.rate(*when) * 8e-6 / len(flows) for when in ((onset - int(seconds(5) * NS), onset), (onset + NS, end))]
+            before.append(got[0] / whole.bound(flows)[0])
+            shares.append(got[1] / left)
+            print(f"    host {host}, NIC {nic}: {got[1]:.1f} of {left:.1f} Mbit/s a pair ({cut})", flush=True)
+    rows.add("contention.nic_brownout", median(shares), "of the bound", 0.9, 0.97, "higher", len(shares), spread(shares),
+             "bench/lab/contention.py nic_brownout", f"{left:.1f} Mbit/s a pair of ranks, by {cut}; from 1 s after its onset; "
+             f"{median(before):.2f} of the bound of all links before")
+
+
 MEASURES = {
     "all_to_all": (all_to_all, row_list("all_to_all")),
     "all_reduce": (all_reduce, row_list("all_reduce")),
     "brownout": (brownout, [("contention.brownout", "of before", 0.736, None, "higher")]),
+    "nic_brownout": (nic_brownout, [("contention.nic_brownout", "of the bound", 0.9, 0.97, "higher")]),
     "gray_loss": (gray_loss, [("contention.grayloss.1pct", "of 3 clean paths", 0.9, 0.97, "higher"),
                               ("contention.grayloss.10pct", "of 3 clean paths", 0.9, 0.97, "higher")]),
 }

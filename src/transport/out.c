@@ -446,12 +446,16 @@ static void ask_watch(struct lane_set *set, struct mono now)
     struct scheduler_choice *seen = &set->seen;
 
     *seen = (struct scheduler_choice){
-        .usable = mode_lanes(set, watch_carriers(set->watch, now), watch_connected(set->watch))};
+        .usable = mode_lanes(set, watch_carriers(set->watch, now), watch_connected(set->watch)),
+        .spare = set->mode == TRANSPORT_FULL && !set->scheduler.one_way
+                     ? watch_spares(set->watch, now)
+                     : 0};
+    seen->usable |= seen->spare;
     for (uint32_t lanes = seen->usable; lanes != 0; lanes &= lanes - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
         struct watch_lane state;
         watch_lane_get(set->watch, now, lane, &state);
-        seen->weights[lane] = state.weight;
+        seen->weights[lane] = seen->spare >> lane & 1 ? 1 : state.weight;
         seen->one |= state.probe_only ? 1u << lane : 0;
     }
     set->seen_until = mono_add(now, span_ns(SEEN_NS));
@@ -543,7 +547,9 @@ static int pick_together(const struct lane_set *set, const struct sender_chunk *
 static int pick(struct lane_set *set, struct mono now, const struct sender_chunk *chunk,
                 const struct scheduler_choice *choice)
 {
-    const uint32_t good = choice->usable & choice->room & ~choice->one;
+    const uint32_t good =
+        choice->usable & choice->room & ~choice->one &
+        (set->scheduler.away && choice->spare != 0 ? choice->spare : ~choice->spare);
     int together;
 
     set->scheduler.slow = false;
@@ -638,7 +644,9 @@ static bool hangs(struct lane_set *set, struct mono now, uint32_t lane,
 static bool slow_alone(const struct lane_set *set, struct mono now, uint32_t lane,
                        const struct sender_lane_info *info)
 {
-    const uint32_t others = watch_carriers(set->watch, now) & ~(1u << lane);
+    const uint32_t others =
+        (watch_carriers(set->watch, now) | (set->scheduler.away ? set->scheduler.spare : 0)) &
+        ~(1u << lane);
     const int64_t age = mono_sub(now, info->oldest).ns;
 
     for (uint32_t lanes = others; lanes != 0; lanes &= lanes - 1) {
@@ -660,9 +668,10 @@ void out_look(struct lane_set *set, struct mono now)
         }
         const struct mono before = scheduler_hedge_before(&set->scheduler, now, lane);
         sender_lane_info(set->sender, lane, &info);
+        const bool left = set->scheduler.away && (set->scheduler.spare >> lane & 1) == 0;
         if (mono_before(info.oldest, before) && slow_alone(set, now, lane, &info) &&
-            hangs(set, now, lane, &info)) {
-            (void)sender_hedge(set->sender, lane, before);
+            (left || hangs(set, now, lane, &info))) {
+            (void)sender_hedge(set->sender, lane, before, left);
         }
     }
 }

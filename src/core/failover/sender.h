@@ -168,8 +168,9 @@ bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
 MUST_CHECK int sender_bind(struct sender *s, struct mono now, const struct sender_chunk *chunk,
                            uint32_t lane, struct lane_chunk *ret_header);
 /* TCP: the lane's oldest unacknowledged chunk, if bound before `before`, on this lane only, and the
- * pool has nothing to send: returns it to the pool as well as leaving it. False: none. */
-bool sender_hedge(struct sender *s, uint32_t lane, struct mono before);
+ * pool has nothing to send: returns it to the pool as well as leaving it; more: if it goes twice already,
+ * the oldest behind it that doesn't. False: none. */
+bool sender_hedge(struct sender *s, uint32_t lane, struct mono before, bool more);
 /* TCP: the newest chunk of the lane is there to ask how that one is, and goes by another as well. False: it does already, or
  * can't. */
 bool sender_double(struct sender *s, uint32_t lane);

@@ -158,21 +158,23 @@ bool sender_double(struct sender *s, uint32_t lane)
     return double_entry(s, e);
 }
 
-bool sender_hedge(struct sender *s, uint32_t lane, struct mono before)
+bool sender_hedge(struct sender *s, uint32_t lane, struct mono before, bool more)
 {
     struct out_lane *x;
-    struct entry *e;
 
     if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs || s->pending > 0 ||
-        s->returned > 0 || s->lanes[lane].count == 0) {
+        s->returned > 0) {
         return false;
     }
     x = &s->lanes[lane];
-    e = lane_entry(x, 0);
-    if (!mono_before(e->bound, before) || e->doubled) {
-        return false;
+    for (uint32_t i = 0;
+         i < (more ? x->count : x->count > 0) && mono_before(lane_entry(x, i)->bound, before);
+         i++) {
+        if (!lane_entry(x, i)->doubled) {
+            return double_entry(s, lane_entry(x, i));
+        }
     }
-    return double_entry(s, e);
+    return false;
 }
 
 void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info)

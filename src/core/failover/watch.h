@@ -201,6 +201,8 @@ void watch_lane_get(const struct watch *w, struct mono now, uint32_t lane,
                     struct watch_lane *ret_lane);
 /* Bit k: lane k takes chunks and has weight > 0. */
 uint32_t watch_carriers(const struct watch *w, struct mono now);
+/* Bit k: lane k is a standby that is well and isn't needed now: a way over other NICs. */
+uint32_t watch_spares(const struct watch *w, struct mono now);
 /* Bit k: frames can be written to lane k (STATE, PING, OPEN). */
 uint32_t watch_connected(const struct watch *w);
 /* Bit k: lane k is doubted. */

@@ -48,6 +48,16 @@ uint32_t watch_carriers(const struct watch *w, struct mono now)
     return lanes != 0 ? lanes : watch_doubted(w); /* better than nothing */
 }
 
+uint32_t watch_spares(const struct watch *w, struct mono now)
+{
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX && !standbys_wanted(w, now); i++) {
+        lanes |= w->lanes[i].standby && own_weight(now, &w->lanes[i]) >= 1 ? 1u << i : 0;
+    }
+    return lanes;
+}
+
 uint32_t watch_doubted(const struct watch *w)
 {
     uint32_t lanes = 0;

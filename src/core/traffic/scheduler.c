@@ -1,6 +1,7 @@
 /* scheduler.c: see scheduler.h. */
 #include "core/traffic/scheduler.h"
 
+#include <math.h>
 #include <string.h>
 
 #define BUCKET_NS    (5 * NS_PER_S)
@@ -14,6 +15,10 @@
 #define SLOW         2                 /* E of the best */
 #define DOUBLE_EACH  50                /* of so many chunks one may go twice, */
 #define DOUBLE_MOST  256               /* so many in a row */
+#define AWAY         4 /* times as slow as another NIC are the set's own before it carries, */
+#define HOME         2 /* and no more than so often when it ceases to */
+#define AWAY_NS      (50 * NS_PER_MS)
+#define AWAY_CHUNKS  4 /* and for the time that the other NIC takes for so many */
 #define WEIGHT_MIN   0.01
 #define CHUNK_LEAST  32768 /* where a lane takes no longer than 1 ms for it */
 #define CHUNK_FAST   65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
@@ -23,6 +28,7 @@ void scheduler_init(struct scheduler *s, struct mono now)
     (void)now;
     memset(s, 0, sizeof(*s));
     s->owed = DOUBLE_MOST * DOUBLE_EACH;
+    s->away_since = MONO_NEVER;
 }
 
 void scheduler_round_robin(struct scheduler *s, bool on)
@@ -86,6 +92,7 @@ void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane, uin
         x->cold = mono_sub(now, x->acked_at).ns >= COLD_NS;
         x->run_at = now;
         x->run_bytes = 0;
+        x->silent_at = now;
     }
     x->unacked += bytes;
     x->chunks++;
@@ -144,7 +151,7 @@ void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
     floor_sample(x, now, mono_sub(now, acked->sent).ns);
     late_sample(x, mono_sub(now, acked->sent).ns, acked->load);
     rate_sample(x, now, acked->bytes);
-    x->acked_at = now;
+    x->acked_at = x->silent_at = now;
     x->cold = false;
     x->spare += x->spare < SPARE_CHUNKS;
 }
@@ -193,6 +200,12 @@ static double expected(const struct scheduler_lane *x, uint32_t size, double wei
     return (double)(x->unacked + size) * (slow > least ? slow : least) / w + (double)floor_of(x);
 }
 
+/* Whoever has owed an answer for so long takes at least as long: what he took before is no longer true. */
+static double silent(const struct scheduler_lane *x, struct mono now)
+{
+    return x->chunks > 0 ? (double)mono_sub(now, x->silent_at).ns : 0;
+}
+
 struct span scheduler_expected(const struct scheduler *s, uint32_t lane, uint32_t size)
 {
     return span_ns((int64_t)expected(&s->lanes[lane < LANE_MAX ? lane : 0], size, 1, all_rates(s)));
@@ -223,6 +236,43 @@ static int pick_first(const struct scheduler *s, uint32_t size, const struct sch
     return -1;
 }
 
+/* What an empty lane takes. */
+static double alone(const struct scheduler_lane *x, uint32_t size)
+{
+    const double slow = x->late_bytes > 0 ? x->late_ns / x->late_bytes : 0;
+
+    return (double)size * slow + (double)floor_of(x);
+}
+
+/* Is the set's own pair of NICs so slow that another one shall carry, or no longer? */
+static void look_away(struct scheduler *s, struct mono now, uint32_t size,
+                      const struct scheduler_choice *c)
+{
+    double own = INFINITY, other = INFINITY;
+
+    for (uint32_t lanes = c->usable; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(lanes);
+        const struct scheduler_lane *x = &s->lanes[i];
+        const bool spare = c->spare >> i & 1;
+        if (!x->open || (spare && x->late_bytes <= 0)) {
+            continue;
+        }
+        const double e = fmax(alone(x, size), silent(x, now));
+        own = !spare && e < own ? e : own;
+        other = spare && e < other ? e : other;
+    }
+    const bool change = s->away ? own < HOME * other : own < INFINITY && own > AWAY * other;
+    if (!change) {
+        s->away_since = MONO_NEVER;
+    } else if (s->away_since.ns == INT64_MAX) {
+        s->away_since = now;
+    } else if (mono_sub(now, s->away_since).ns >=
+               AWAY_NS + (int64_t)(other < INFINITY ? AWAY_CHUNKS * other : 0)) {
+        s->away = !s->away;
+        s->away_since = MONO_NEVER;
+    }
+}
+
 int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
                    const struct scheduler_choice *choice)
 {
@@ -238,9 +288,13 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         return best;
     }
     rates = all_rates(s);
+    s->spare = choice->spare;
+    if (choice->spare != 0) {
+        look_away(s, now, chunk, choice);
+    }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct scheduler_lane *x = &s->lanes[i];
-        const bool one = choice->one >> i & 1;
+        const bool one = choice->one >> i & 1, spare = choice->spare >> i & 1;
         double e;
         if (!x->open || !(choice->usable >> i & 1)) {
             continue;
@@ -248,8 +302,13 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         if (one && full(x, chunk, true)) {
             continue; /* a suspect with its one chunk is nobody's first choice */
         }
-        e = expected(x, chunk, choice->weights[i], rates);
-        if (stale < 0 && !choice->urgent && x->chunks == 0 &&
+        if (spare && (x->cold || x->late_bytes <= 0) &&
+            (full(x, chunk, false) || !(choice->room >> i & 1))) {
+            continue; /* nobody waits for what nobody knows */
+        }
+        e = expected(x, chunk, choice->weights[i], rates) * (spare && !s->away ? AWAY : 1);
+        e = choice->spare != 0 ? fmax(e, silent(x, now)) : e;
+        if (stale < 0 && !choice->urgent && !spare && x->chunks == 0 &&
             mono_sub(now, x->bound_at).ns >= FRESH_NS && choice->room >> i & 1) {
             stale = (int)i;
             asked = e;
@@ -259,8 +318,9 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
             least = e;
         }
     }
-    if (stale >= 0) { /* so that a lane that got better is noticed */
-        s->slow = s->owed >= DOUBLE_EACH && asked > SLOW * least;
+    if (stale >= 0 && (asked <= SLOW * least ||
+                       s->owed >= DOUBLE_EACH)) { /* so that a lane that got better is noticed */
+        s->slow = asked > SLOW * least;
         s->owed -= s->slow ? DOUBLE_EACH : 0;
         return stale;
     }
@@ -293,8 +353,8 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
                                                          : (uint32_t)wanted;
 }
 
-/* One chunk alone is there to tell how a lane is that chunks of messages avoid: who waits for it needn't wait for longer than
- * any other lane takes. */
+/* One chunk alone is there to tell how a lane is that chunks of messages avoid, and so is what is left on NICs that others
+ * stand in for: who waits for it needn't wait for longer than any other lane takes. */
 struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, uint32_t lane)
 {
     const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
@@ -305,7 +365,8 @@ struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, u
     }
     rates = all_rates(s);
     e = expected(x, 0, 1, rates);
-    for (uint32_t i = 0; i < LANE_MAX && x->chunks == 1; i++) {
+    const bool left = s->away && (s->spare >> lane & 1) == 0;
+    for (uint32_t i = 0; i < LANE_MAX && (x->chunks == 1 || left); i++) {
         const double other = s->lanes[i].open ? expected(&s->lanes[i], 0, 1, rates) : e;
         e = other < e ? other : e;
     }

@@ -13,10 +13,18 @@
  *
  * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh, but none
  * that somebody waits for; if the lane takes twice the best one's time, `slow` says that the chunk
- * should go by another lane as well (one in 50 at most, 256 in a row). After 200 ms idle, and while
+ * should go by another lane as well. One chunk in 50 at most is spent so, 256 in a row; beyond that such
+ * a lane isn't asked. After 200 ms idle, and while
  * suspect, one chunk at a time. A lane that comes to others that are known begins with one, and has
  * 4 after three acknowledgements. If a broken invariant is found the scheduler goes on as round
  * robin (scheduler_bug says which).
+ *
+ * Spare lanes are the standbys: over other NICs, which have their own sets to carry. A chunk goes by
+ * one only if it brings the chunk four times sooner than the set's own lanes. Where those have been four
+ * times as slow for 50 ms and four chunks, empty or not, their NIC carries little, and no path over it
+ * is better: `away`, all lanes are equal then, and what is left on the set's own may go twice. It ends
+ * when they are less than twice as slow. Lanes that owe an answer are at least as slow as they have been
+ * silent.
  *
  * One per lane set, sender's end. No allocation; plain struct. About 30 ns a pick with 4 lanes. */
 #pragma once
@@ -38,6 +46,7 @@ struct scheduler_lane {
     struct least floor_ns; /* of round trips */
     struct mono bound_at;  /* last chunk bound */
     struct mono acked_at;  /* last acknowledgement */
+    struct mono silent_at; /* it owes an answer, and nothing came since then */
     bool limited; /* the sender had less to send than the lane would take, since the last sample */
     bool cold;    /* idle for 200 ms: one chunk until something is acknowledged */
     uint32_t spare;     /* chunks beyond rate * floor */
@@ -49,9 +58,12 @@ struct scheduler {
     uint32_t lane_count; /* of those that carry */
     uint32_t turn;       /* round robin, if broken */
     bool round_robin;
-    bool slow;     /* the last pick asks how a lane is that takes twice the best one's time */
-    uint32_t owed; /* in 1/50 of a chunk: what may be sent twice */
-    bool one_way;  /* all lanes lead over the same memory: the first carries all it can */
+    bool slow;      /* the last pick asks how a lane is that takes twice the best one's time */
+    uint32_t owed;  /* in 1/50 of a chunk: what may be sent twice */
+    bool away;      /* spare lanes carry as much as any: the set's own NICs are far slower */
+    uint32_t spare; /* of the last pick */
+    struct mono away_since; /* how slow they are says the opposite since; MONO_NEVER: it doesn't */
+    bool one_way;           /* all lanes lead over the same memory: the first carries all it can */
     struct bug_note bug;
 };
 
@@ -59,6 +71,7 @@ struct scheduler {
 struct scheduler_choice {
     uint32_t usable;          /* bit k: takes chunks (watch_carriers) */
     uint32_t room;            /* bit k: its socket takes bytes now */
+    uint32_t spare;           /* bit k: of those, over other NICs than the set's own */
     uint32_t one;             /* bit k: one chunk at a time (suspect, on probation) */
     double weights[LANE_MAX]; /* 0..1 */
     bool urgent;              /* somebody waits for it: not to find out how a lane is */

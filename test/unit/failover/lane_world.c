@@ -46,8 +46,9 @@ static void fault(struct world *w)
         (void)sender_on_suspect(w->sender, lane);
         break;
     case 6:
-        (void)(world_below(w, 2) == 0 ? sender_hedge(w->sender, lane, w->now)
-                                      : sender_double(w->sender, lane));
+        (void)(world_below(w, 2) == 0
+                   ? sender_hedge(w->sender, lane, w->now, world_below(w, 2) == 0)
+                   : sender_double(w->sender, lane));
         break;
     case 7: /* the doubt is over */
         sender_on_trusted(w->sender, lane);
