@@ -12,6 +12,8 @@ full        ours
 balanced    as ecmp, in a fabric that balances load itself (balance.bpf.c)
 slow_full, slow_balanced: the same two with one uplink at 10 %
 
+parts: round robin over lanes, then choice by lateness, credit and repath, each with those before it.
+
 Two draws; `contention.py NAME… soak`: ten of ecmp and full, whose worst is asked for, three of all variants.
 """
 import contextlib
@@ -33,8 +35,16 @@ LANES = 4
 SIZES = {"alltoall": "8M", "all_reduce": "4M"}  # a connection of the reference has 1 and 3 MB of it each time
 WAIT_US = 500  # between two looks when nothing moves: eight ranks that look each 50 us take a processor
 SLOW_UPLINK = 1
+SHORT = {"alltoall": "all_to_all", "all_reduce": "all_reduce"}
 ECMP = (REFERENCE, {})
 FULL = (PLUGIN, {"FOLIOT_MODE": "full", "FOLIOT_LANES_PER_SET": str(LANES)})
+# One part of traffic control after the other, each with those above it. Pacing acts on jobs of low priority only: `job.priority`.
+PARTS = {
+    "round_robin": (PLUGIN, {"FOLIOT_MODE": "failover", "FOLIOT_LANES_PER_SET": str(LANES)}),
+    "lateness": (PLUGIN, {"FOLIOT_LANES_PER_SET": str(LANES), "FOLIOT_CREDIT": "0", "FOLIOT_REPATH": "0"}),
+    "credit": (PLUGIN, {"FOLIOT_LANES_PER_SET": str(LANES), "FOLIOT_REPATH": "0"}),
+    "repath": FULL,
+}
 VARIANTS = {
     "ecmp": ECMP,
     "spread": (REFERENCE, {"REFERENCE_NTHREADS": "1", "REFERENCE_NSOCKS_PERTHREAD": str(LANES)}),
@@ -63,7 +73,7 @@ class Trial:
     """One run of one variant: its ranks' rates in Mbit/s, of both jobs; in-band delays and message times in ms, p50 and p99."""
 
     def __init__(self, lab, operation, variant, jobs=2, hosts="0,1,2,3"):
-        plugin, environment = VARIANTS[variant]
+        plugin, environment = VARIANTS[variant] if variant in VARIANTS else PARTS[variant]
         last = seconds(6)
         with fabric_of(lab, variant), Busy() as busy, \
                 Job(lab, last, operation, hosts, plugin, jobs=jobs, true=True, iterations=1, wait_us=WAIT_US, size=SIZES[operation],
@@ -173,6 +183,30 @@ def all_reduce(rows):
     two_jobs(rows, "all_reduce", "all_reduce")
 
 
+def parts(rows):
+    """two all-to-all jobs, then two all-reduces, with one part of traffic control after the other; and of the bound by links"""
+    order = random.Random(1)
+    for operation, name in SHORT.items():
+        found = {part: [] for part in ("ecmp", *PARTS)}
+        with Lab(NAME, FABRIC, agents=False) as lab:
+            for _ in range(runs(5, 2)):
+                turn = list(found)
+                order.shuffle(turn)
+                for part in turn:
+                    found[part].append(Trial(lab, operation, part))
+        flows = pairs(operation, range(4))
+        bound, cut = Fabric(FABRIC).bound(2 * flows)
+        whole = bound * len(flows) / 4
+        rates = [trial.mean / whole for trial in found["repath"]]
+        rows.add(f"contention.of_bound.{name}", median(rates), "of the bound", 0.9, 0.95, "higher", len(rates), spread(rates),
+                 "bench/lab/contention.py parts", f"mean of all ranks; {whole:.1f} Mbit/s a rank and job, by {cut}")
+        for before, part in zip(("ecmp", *PARTS), PARTS):
+            ratios = [a.mean / b.mean for a, b in zip(found[part], found[before])]
+            rows.add(f"contention.parts.{name}.{part}", median(ratios), "ratio", None if before == "ecmp" else 0.98, None, "higher",
+                     len(ratios), spread(ratios), "bench/lab/contention.py parts",
+                     f"against {before}; {median([t.mean for t in found[before]]):.1f} → {median([t.mean for t in found[part]]):.1f} Mbit/s a rank")
+
+
 def row_list(name):
     higher = (("ecmp_mean", 1.5, None), ("ecmp_slowest", 2.36, None), ("spread", 1.15, 1.35), ("spread.no_repath", None, None),
               ("repath", None, None), ("fairness", 0.9, 0.97), ("balanced", 0.97, 1.15), ("balanced.slow_uplink", 1.25, 1.4))
@@ -228,10 +262,12 @@ def nic_brownout(rows):
             onset = [e["after_raw_ns"] + job.shift for e in lab.events("brownout", "on")][-1]
             end = min(onset + int(last * NS), job.span()[1])
             left, cut = Fabric(FABRIC, {f"nic {host}.{nic}": rate}).bound(flows)
-            got = [job.rate(*when) * 8e-6 / len(flows) for when in ((onset - int(seconds(5) * NS), onset), (onset + NS, end))]
-            before.append(got[0] / whole.bound(flows)[0])
-            shares.append(got[1] / left)
-            print(f"    host {host}, NIC {nic}: {got[1]:.1f} of {left:.1f} Mbit/s a pair ({cut})", flush=True)
+            # Only pairs with the slow host: the others are ahead of it within a step, and wait for it at its end.
+            its = [r for rank, came in enumerate(job.arrivals) for r in came if host in (rank, r[3])]
+            got = sum(r[1] for r in its if onset + NS <= r[0] < end) * 8e3 / (end - onset - NS) / 6
+            before.append(job.rate(onset - int(seconds(5) * NS), onset) * 8e-6 / len(flows) / whole.bound(flows)[0])
+            shares.append(got / left)
+            print(f"    host {host}, NIC {nic}: {got:.1f} of {left:.1f} Mbit/s a pair ({cut})", flush=True)
     rows.add("contention.nic_brownout", median(shares), "of the bound", 0.9, 0.97, "higher", len(shares), spread(shares),
              "bench/lab/contention.py nic_brownout", f"{left:.1f} Mbit/s a pair of ranks, by {cut}; from 1 s after its onset; "
              f"{median(before):.2f} of the bound of all links before")
@@ -241,6 +277,9 @@ MEASURES = {
     "all_to_all": (all_to_all, row_list("all_to_all")),
     "all_reduce": (all_reduce, row_list("all_reduce")),
     "brownout": (brownout, [("contention.brownout", "of before", 0.736, None, "higher")]),
+    "parts": (parts, [(f"contention.of_bound.{name}", "of the bound", 0.9, 0.95, "higher") for name in SHORT.values()] +
+              [(f"contention.parts.{name}.{part}", "ratio", None if part == "round_robin" else 0.98, None, "higher")
+               for name in SHORT.values() for part in PARTS]),
     "nic_brownout": (nic_brownout, [("contention.nic_brownout", "of the bound", 0.9, 0.97, "higher")]),
     "gray_loss": (gray_loss, [("contention.grayloss.1pct", "of 3 clean paths", 0.9, 0.97, "higher"),
                               ("contention.grayloss.10pct", "of 3 clean paths", 0.9, 0.97, "higher")]),

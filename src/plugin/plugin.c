@@ -172,6 +172,7 @@ static int open_transport(void)
         .patience = plugin.settings.patience,
         .checksum = plugin.settings.checksum,
         .no_credit = !plugin.settings.credit,
+        .no_repath = !plugin.settings.repath,
         .priority = plugin.settings.priority,
         .traffic_class = plugin.settings.traffic_class,
         .port_low = plugin.settings.port_low,

@@ -19,6 +19,7 @@ struct settings {
     struct span patience;
     uint8_t checksum;
     bool credit;
+    bool repath;
     uint8_t priority;
     uint8_t traffic_class; /* DSCP << 2 */
     uint16_t port_low, port_high;

@@ -114,6 +114,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
             span_ns((int64_t)(number(logger, "FOLIOT_PATIENCE", 0.1, 86400, 60) * NS_PER_S)),
         .checksum = (uint8_t)number(logger, "FOLIOT_CHECKSUM", 0, 2, 1),
         .credit = number(logger, "FOLIOT_CREDIT", 0, 1, 1) > 0,
+        .repath = number(logger, "FOLIOT_REPATH", 0, 1, 1) > 0,
         .priority = (uint8_t)choice(logger, "FOLIOT_PRIORITY", priorities, 1),
         .traffic_class = (uint8_t)(choice(logger, "FOLIOT_MARK", marks, 0) == 1
                                        ? priority_dscp((enum priority_class)choice(

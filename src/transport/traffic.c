@@ -256,7 +256,7 @@ void traffic_look(struct lane_set *set, struct mono now)
      * only the end that makes them can tell. */
     finding.risen = finding.risen && !set->scheduler.one_way && ceiling_standbys(set->transport) &&
                     set->connects;
-    if (set->mode == TRANSPORT_FULL) {
+    if (set->mode == TRANSPORT_FULL && !set->transport->config.no_repath) {
         const int lane = repath_decide(&traffic->repath, now, &finding, movable(set, now));
         if (lane >= 0 && !set->connects) {
             ask_move(set, now, (uint32_t)lane);

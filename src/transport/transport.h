@@ -77,6 +77,7 @@ struct transport_config {
     struct span patience;  /* 0: 60 s */
     uint8_t checksum;      /* 0: headers only, 1: payload to other machines, 2: all payload */
     bool no_credit;        /* no incast control */
+    bool no_repath;        /* lanes stay on the paths that they drew */
     uint8_t priority;      /* 0 low, 1 normal, 2 high */
     uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
     uint16_t port_low, port_high; /* of the listener; 0: any */
