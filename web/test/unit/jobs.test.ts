@@ -6,7 +6,7 @@ import { open } from "./page.ts";
 import { drawn } from "./uplot.ts";
 
 const flow = (lane: number, p50: number, p99: number): JobFlow => ({
-  from_host: "h0", from_nic: "nic0", to_host: "h1", to_nic: "nic0", lane, state: "active", reason: null, rate_bps: 1e9,
+  from_host: "h0", from_nic: "nic0", from_rank: 0, to_host: "h1", to_nic: "nic0", to_rank: 1, lane, state: "active", reason: null, rate_bps: 1e9,
   owd_ns_p50: p50, owd_ns_p99: p99, owd_ns_floor: null, queued_ns_p50: null, consumed_ns_p50: null, bound_ns: 500,
 });
 const job = (name: string, user: number, change: Partial<Job>): Job => ({
