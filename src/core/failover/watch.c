@@ -172,6 +172,14 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
     }
 }
 
+/* What the kernel said was of the last connection: the next one's counts begin at zero. */
+static void new_connection(struct wlane *x)
+{
+    x->sampled = x->kernel = false;
+    x->loss = -1;
+    x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
+}
+
 static void connect_now(struct watch *w, uint32_t lane)
 {
     struct wlane *x = &w->lanes[lane];
@@ -181,9 +189,8 @@ static void connect_now(struct watch *w, uint32_t lane)
     if (x->connect_limit.ns < CONNECT_MIN_NS) {
         x->connect_limit.ns = rtts > CONNECT_MIN_NS ? rtts : CONNECT_MIN_NS;
     }
-    x->answered = x->sampled = x->kernel = false;
-    x->loss = -1;
-    x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
+    x->answered = false;
+    new_connection(x);
     watch_push(w, (struct watch_action){.kind = WATCH_CONNECT,
                                         .lane = (uint8_t)lane,
                                         .epoch = x->epoch,
@@ -443,6 +450,7 @@ void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t ep
         }
         x->epoch = epoch;
         x->leaving = false;
+        new_connection(x);
         x->state = LANE_ACTIVE; /* whether it is on trial is the affair of who connects */
         x->since = now;
         entered(w, now, lane, LANE_CONNECTING);

@@ -677,6 +677,36 @@ static void test_accepts(void **state)
     watch_free(w);
 }
 
+/* Who accepts may send, too: its lane's next connection is counted from its own first segment on. */
+static void test_accepts_and_loses_a_little(void **state)
+{
+    struct watch *w = watch_new(&(struct watch_config){.accepts = true}, (struct mono){1});
+    const struct mono now = {NS_PER_S};
+    struct watch_action a;
+    uint32_t lost = 0;
+
+    for (uint32_t lane = 0; lane < 2; lane++) {
+        assert_int_equal(watch_lane_add(w, now, lane, &(struct watch_lane_config){0}), 0);
+        watch_on_hello(w, now, lane, 1, span_ns(-1));
+        watch_on_kernel(w, now, lane,
+                        &(struct watch_kernel){.known = true, .acked = true, .segments = 10000});
+    }
+    watch_on_hello(w, now, 0, 2, span_ns(-1));
+    while (watch_next_action(w, &a)) {
+    }
+    watch_on_kernel(w, now, 1,
+                    &(struct watch_kernel){.known = true, .acked = true, .segments = 12500});
+    watch_on_kernel(
+        w, now, 0,
+        &(struct watch_kernel){.known = true, .acked = true, .segments = 2500, .resent = 250});
+    while (watch_next_action(w, &a)) {
+        lost +=
+            a.kind == WATCH_CLOSE && a.lane == 0 && a.epoch == 2 && a.reason == LANE_REASON_LOSS;
+    }
+    assert_int_equal(lost, 1);
+    watch_free(w);
+}
+
 /* Who accepts can't make a lane anew, and nothing is owed here: lanes that died in silence are found all the same, and replaced;
  * for a peer that can help itself nobody asks. */
 static void test_an_idle_set_is_kept(void **state)
@@ -789,6 +819,7 @@ int main(void)
         cmocka_unit_test(test_old_epochs),
         cmocka_unit_test(test_loses_a_little),
         cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_accepts_and_loses_a_little),
         cmocka_unit_test(test_an_idle_set_is_kept),
         cmocka_unit_test(test_accepts_from_other_nics),
         cmocka_unit_test(test_damping),
