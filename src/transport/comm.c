@@ -43,7 +43,6 @@ struct transport_comm *comm_new(struct lane_set *set, bool sending, uint32_t num
     set->comm_count++;
     set->had_comms = true;
     set->opening += comm->sending;
-    set->receiving_comms += !comm->sending;
     return comm;
 }
 

@@ -207,7 +207,6 @@ struct lane_set {
     struct transport_comm *comms;
     struct transport_comm *by_number[COMM_PLACES];
     uint32_t comm_count;
-    uint32_t receiving_comms;
     bool had_comms;
     uint32_t opening,
         parting_comms;  /* of them: not open yet; closed above or released, not yet freed */

@@ -263,7 +263,6 @@ static void free_comms(struct lane_set *set, struct mono now)
         struct transport_comm *comm = *at;
         if (comm->released && comm->book_closed) {
             *at = comm->next;
-            set->receiving_comms -= !comm->sending;
             comm_free(comm);
             set->comm_count--;
             set->parting_comms--;

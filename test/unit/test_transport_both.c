@@ -388,6 +388,33 @@ static void a_set_that_was_forgotten_is_another_one(void **state)
     world_close();
 }
 
+/* All lanes died in silence while nothing was sent. Who accepted them wants to send for the first time, and can't replace
+ * them. */
+static void a_first_message_back_finds_dead_lanes(void **state)
+{
+    (void)state;
+    prng_init(&prng, 4);
+    world_open(0);
+    struct way ways[] = {way_from(0), way_from(1)};
+    ways_open(&ways[0], 1);
+    exchange((struct way[]){ways[0], ways[0]}, 70000, 9);
+    pass(300);
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            const struct lane_set *set = ends[i].transport->sets[0];
+            ends[i].trouble.mute[set->streams[lane]->conn % 256] = true;
+        }
+    }
+    ways_open(&ways[1], 1);
+    exchange(ways, 300000, 3);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sets_of(i), 1);
+    }
+    way_close(&ways[0]);
+    way_close(&ways[1]);
+    world_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +423,7 @@ int main(void)
         cmocka_unit_test(an_abort_is_of_one_direction),
         cmocka_unit_test(lanes_may_fail_under_both),
         cmocka_unit_test(a_set_that_was_forgotten_is_another_one),
+        cmocka_unit_test(a_first_message_back_finds_dead_lanes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

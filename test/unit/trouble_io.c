@@ -13,6 +13,17 @@ static bool is_cut(const struct trouble *trouble, int conn)
     return trouble->cut != 0 && trouble->via[conn % 256] == trouble->cut;
 }
 
+/* Its kernel takes it, and sends it again and again. */
+static ssize_t swallow(const struct iovec *parts, int count)
+{
+    size_t size = 0;
+
+    for (int i = 0; i < count; i++) {
+        size += parts[i].iov_len;
+    }
+    return (ssize_t)size;
+}
+
 static ssize_t trouble_send(struct io *io, int conn, const struct iovec *parts, int count)
 {
     struct trouble *trouble = (struct trouble *)(void *)io;
@@ -21,6 +32,9 @@ static ssize_t trouble_send(struct io *io, int conn, const struct iovec *parts, 
     if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
         trouble->resets++;
         return -ECONNRESET;
+    }
+    if (trouble->mute[conn % 256]) {
+        return swallow(parts, count);
     }
     if (!trouble->trickle || prng_below(&trouble->prng, 2) == 0) {
         return trouble->real->send(trouble->real, conn, parts, count);
@@ -39,6 +53,9 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
     if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
         trouble->resets++;
         return -ECONNRESET;
+    }
+    if (trouble->mute[conn % 256]) {
+        return -EAGAIN;
     }
     if (trouble->trickle && prng_below(&trouble->prng, 2) == 0) {
         part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
@@ -101,6 +118,7 @@ static int real_connected(struct io *io, int conn, struct io_address *ret_local)
 }
 static void real_close(struct io *io, int conn, bool reset)
 {
+    ((struct trouble *)(void *)io)->mute[conn % 256] = false;
     REAL(io)->close(REAL(io), conn, reset);
 }
 static void real_info(struct io *io, int conn, struct io_info *ret)
@@ -108,6 +126,7 @@ static void real_info(struct io *io, int conn, struct io_info *ret)
     const struct trouble *trouble = (struct trouble *)(void *)io;
 
     REAL(io)->info(REAL(io), conn, ret);
+    ret->unacked += trouble->mute[conn % 256];
     if (trouble->rtt_ns > 0) {
         ret->rtt_ns = trouble->rtt_ns;
         ret->unacked = 5;

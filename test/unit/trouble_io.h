@@ -19,6 +19,7 @@ struct trouble {
     bool no_carrier;  /* of any NIC, as the kernel says */
     uint8_t cut;      /* third byte of the addresses of a NIC that is dead; 0: none */
     uint8_t via[256]; /* of connections made here: that byte */
+    bool mute[256];   /* connections that died in silence: nothing goes out or comes in */
 };
 
 /* How much faster time passes here than outside, ns: waiting is dull. */
