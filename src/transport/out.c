@@ -216,6 +216,7 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
     if (set->version == 0) {
         set->joined = now;
         set->version = answer.newest;
+        set->leaving = false; /* one of its communicators may have gone to the peer's set */
         lane_set_grant(set);
     }
     set->refusals = 0;
