@@ -5,6 +5,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -95,6 +97,8 @@ static void says_where(void **state)
 
 static void refuses_what_surprises(void **state)
 {
+    refuse("{b: {c: 1, d: 2, c: 3}}",
+           "f.yaml:1:18: expected each key once, found 'c' again (first in line 1)");
     refuse("a: 1\na: 2\n", "f.yaml:2:1: expected each key once, found 'a' again (first in line 1)");
     refuse("a: &x 1\n", "f.yaml:1:4: expected a value, found an anchor (&name isn't supported)");
     refuse("a: *x\n", "f.yaml:1:4: expected a value, found an alias (*name isn't supported)");
@@ -120,6 +124,28 @@ static void an_empty_file_is_an_empty_map(void **state)
     config_free(config);
 }
 
+/* A fleet's hosts as keys. Where each is compared with each, this takes minutes. */
+static void a_map_may_have_many_keys(void **state)
+{
+    enum { COUNT = 200000 };
+    struct config *config = NULL;
+    struct config_error error;
+    char *text = malloc(24 * COUNT);
+    size_t size = 0;
+    assert_non_null(text);
+    for (int i = 0; i < COUNT; i++) {
+        size += (size_t)sprintf(text + size, "host-%06d: %d\n", COUNT - i, i);
+    }
+    assert_int_equal(config_parse("f.yaml", text, size, &config, &error), 0);
+    assert_int_equal(config_count(config_root(config)), COUNT);
+    config_free(config);
+    size += (size_t)sprintf(text + size, "host-%06d: 1\nhost-%06d: 1\n", 3, COUNT);
+    assert_int_equal(config_parse("f.yaml", text, size, &config, &error), -EINVAL);
+    assert_string_equal(error.text, "f.yaml:200001:1: expected each key once, found 'host-000003' "
+                                    "again (first in line 199998)");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +153,7 @@ int main(void)
         cmocka_unit_test(says_where),
         cmocka_unit_test(refuses_what_surprises),
         cmocka_unit_test(an_empty_file_is_an_empty_map),
+        cmocka_unit_test(a_map_may_have_many_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

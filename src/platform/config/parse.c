@@ -16,6 +16,7 @@ enum {
     FILE_SIZE_MAX = 256 << 20, /* a peers list of 2^20 NICs is about 100 MiB */
     NODE_COUNT_MAX = 16 << 20,
     CHUNK_SIZE = 64 << 10,
+    FEW_KEYS = 32,
 };
 
 struct chunk {
@@ -182,12 +183,6 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
     }
     struct config_node *parent = b->depth > 0 ? b->stack[b->depth - 1] : NULL;
     if (parent != NULL && parent->kind == CONFIG_MAP && b->pending_key[b->depth - 1] == NULL) {
-        if (config_get(parent, copy) != NULL) {
-            return config_say(b->error, b->config->name, (unsigned)event->start_mark.line + 1,
-                              (unsigned)event->start_mark.column + 1,
-                              "expected each key once, found '%s' again (first in line %u)", copy,
-                              config_get(parent, copy)->line);
-        }
         b->pending_key[b->depth - 1] = copy;
         b->key_mark[b->depth - 1] = event->start_mark;
         return 0;
@@ -200,6 +195,47 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
     node->text = copy;
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     return 0;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct config_node *x = *(const struct config_node *const *)a,
+                             *y = *(const struct config_node *const *)b;
+    const int order = strcmp(x->key, y->key);
+    return order != 0 ? order
+           : x->key_line != y->key_line
+               ? (x->key_line > y->key_line) - (x->key_line < y->key_line)
+               : (x->key_column > y->key_column) - (x->key_column < y->key_column);
+}
+
+/* Each key once. Sorted: the keys may be a fleet's hosts. */
+static int close_map(struct builder *b, const struct config_node *map)
+{
+    const struct config_node *few[FEW_KEYS], **keys = few, *again = NULL;
+    size_t count = 0;
+    unsigned first = 0;
+    if (map->count > FEW_KEYS &&
+        (keys = malloc(map->count * sizeof(const struct config_node *))) == NULL) {
+        return say_no_memory(b);
+    }
+    for (const struct config_node *n = map->first; n != NULL; n = n->next) {
+        keys[count++] = n;
+    }
+    qsort(keys, count, sizeof(const struct config_node *), compare_keys);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(keys[i]->key, keys[i - 1]->key) == 0 &&
+            (again == NULL || keys[i]->key_line < again->key_line)) {
+            again = keys[i];
+            first = keys[i - 1]->line;
+        }
+    }
+    if (keys != few) {
+        free(keys);
+    }
+    return again == NULL ? 0
+                         : config_say(b->error, b->config->name, again->key_line, again->key_column,
+                                      "expected each key once, found '%s' again (first in line %u)",
+                                      again->key, first);
 }
 
 static int on_event(struct builder *b, const yaml_event_t *event)
@@ -224,9 +260,10 @@ static int on_event(struct builder *b, const yaml_event_t *event)
         }
         return open_node(b, mark, CONFIG_MAP);
     case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
         b->depth--;
         return 0;
+    case YAML_MAPPING_END_EVENT:
+        return close_map(b, b->stack[--b->depth]);
     case YAML_DOCUMENT_START_EVENT:
         if (b->config->root != NULL) {
             return say_mark(b, mark, "expected one document, found a second");
