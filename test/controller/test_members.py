@@ -176,12 +176,14 @@ class Members(fleet.Fleet):
         own = {host: self.read(self.path(f"state-{host}", "pair.key")).strip() for host in ("h0", "h1")}
 
         def listed(host):
-            text = self.read(self.path(f"state-{host}", "fleet.yaml"))
+            text = self.read(self.path(f"state-{host}", "fleet.yaml.keys"))
             return dict(re.findall(r'"(h\d)": "([0-9a-f]{64})"', text))
         for host in ("h0", "h1"):
             self.wait(lambda: set(listed(host)) == {"h0", "h1"}, 20, lambda: str(listed(host)))
             self.assertFalse(set(own.values()) & set(listed(host).values()), "a secret half is in the list")
         self.assertEqual(listed("h0"), listed("h1"))
+        # an agent of before them refuses a list with more than these, and wouldn't start
+        self.assertEqual(re.findall(r"^(\w+):", self.read(self.path("state-h0", "fleet.yaml")), re.M), ["version", "hosts", "peers"])
         before = listed("h0")
         c.stop()
         self.controller()

@@ -111,6 +111,46 @@ static void test_a_long_list_backwards(void **state)
     free(text);
 }
 
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* As an agent and one of before it leave them: the list has what both read, keys count for the list of their version. */
+static void test_keys_beside_the_list(void **state)
+{
+    static const char *const keys =
+        "host_keys: {a: "
+        "0101010101010101010101010101010101010101010101010101010101010101}\n";
+    static const int versions[] = {3, 2};
+    char folder[] = "/tmp/foliot-keys-XXXXXX", list[64], beside[64], text[256];
+    struct config_error error;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(list, sizeof(list), "%s/fleet.yaml", folder);
+    snprintf(beside, sizeof(beside), "%s/fleet.yaml" FLEET_KEYS_SUFFIX, folder);
+    write_file(list, "version: 3\nhosts: [b, a]\n" PEERS);
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text), "version: %d\n%s", versions[i], keys);
+        write_file(beside, text);
+        snprintf(text, sizeof(text), "host: a\nkey_file: /k\nfleet_file: %s\n", list);
+        struct agent_config *c = load(text, &error);
+        assert_non_null(c);
+        assert_int_equal(c->host_keys[1][31], versions[i] == 3);
+        assert_int_equal(c->host_keys[0][31], 0);
+        agent_config_free(c);
+    }
+    write_file(beside, "version: 3\nhost_keys: {a: 01}\n");
+    refused(text, "fleet.yaml.keys:2:16: expected 64 hexadecimal digits");
+    unlink(beside);
+    unlink(list);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_addresses_of_no_single_nic_are_refused),
         cmocka_unit_test(test_values_are_refused_where_they_stand),
         cmocka_unit_test(test_a_long_list_backwards),
+        cmocka_unit_test(test_keys_beside_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

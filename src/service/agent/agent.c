@@ -146,13 +146,22 @@ static bool same_nics(const struct agent_config *x, const struct agent_config *y
     return true;
 }
 
+/* The list that was tried, and the hosts' keys beside it. */
+static int put_in_force(const char *tried, const char *path)
+{
+    char from[AGENT_PATH_SIZE + 24], to[AGENT_PATH_SIZE + 24];
+    snprintf(from, sizeof(from), "%s" FLEET_KEYS_SUFFIX, tried);
+    snprintf(to, sizeof(to), "%s" FLEET_KEYS_SUFFIX, path);
+    return rename(from, to) < 0 || rename(tried, path) < 0 ? -errno : 0;
+}
+
 static int load_fresh(struct agent *a, const char *fleet_file, struct agent_config **ret_fresh,
                       struct agent_keys *ret_keys, struct config_error *error)
 {
     int r = agent_config_load(a->config->path, getenv("FOLIOT_RUNTIME_DIR"), fleet_file, ret_fresh,
                               error);
-    if (r == 0 && fleet_file != NULL && rename(fleet_file, (*ret_fresh)->fleet_file) < 0) {
-        r = -errno;
+    if (r == 0 && fleet_file != NULL &&
+        (r = put_in_force(fleet_file, (*ret_fresh)->fleet_file)) < 0) {
         snprintf(error->text, sizeof(error->text), "%.200s: %s", (*ret_fresh)->fleet_file,
                  strerror(-r));
     }

@@ -31,6 +31,10 @@ struct agent_peer {
                    IF_NAMESIZE]; /* "host1/nic0": what a sentence calls it; made when first said */
 };
 
+/* Beside fleet_file, by its name and this: the hosts' keys of the same version. A file of its own, for agents from before
+ * the keys refuse a list that has more than they know. */
+#define FLEET_KEYS_SUFFIX ".keys"
+
 struct agent_config {
     char path[AGENT_PATH_SIZE], host[AGENT_NAME_SIZE];
     char key_file[AGENT_PATH_SIZE], runtime_dir[AGENT_PATH_SIZE], state_dir[AGENT_PATH_SIZE];

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct loader {
     struct agent_config *config;
@@ -267,20 +268,12 @@ static int load_hosts(struct loader *l, const struct config_node *hosts)
     return r;
 }
 
-/* host_keys: {host: 64 hexadecimal digits}. */
-static int load_keys(struct loader *l, const struct config_node *root)
+/* {host: 64 hexadecimal digits} */
+static int take_keys(struct loader *l, const struct config_node *map)
 {
     struct agent_config *c = l->config;
-    const struct config_node *map = config_get(root, "host_keys");
     struct stat st;
 
-    c->host_keys = calloc(c->host_count, sizeof(*c->host_keys));
-    if (c->host_keys == NULL) {
-        return -ENOMEM;
-    }
-    if (map == NULL) {
-        return 0;
-    }
     if (config_kind(map) != CONFIG_MAP) {
         return config_expected(map, l->error, "a map of hosts to their public keys");
     }
@@ -309,6 +302,47 @@ static int load_keys(struct loader *l, const struct config_node *root)
         }
     }
     return 0;
+}
+
+/* Keys of another version count for nothing: an agent of before has changed the list, and left them. */
+static int load_keys_beside(struct loader *l, const char *fleet_file)
+{
+    static const char *const keys[] = {"version", "host_keys", NULL};
+    char path[AGENT_PATH_SIZE + 24];
+    struct config *tree = NULL;
+    int64_t version = 0;
+
+    snprintf(path, sizeof(path), "%s" FLEET_KEYS_SUFFIX, fleet_file);
+    if (access(path, F_OK) < 0) {
+        return 0;
+    }
+    int r = config_load(path, &tree, l->error);
+    if (r < 0) {
+        return r;
+    }
+    const struct config_node *root = config_root(tree), *map = config_get(root, "host_keys");
+    r = config_allow(root, keys, l->error);
+    r = r < 0 ? r : config_int(root, "version", 0, INT64_MAX, &version, l->error);
+    if (r == 0 && map != NULL && (uint64_t)version == l->config->fleet_version) {
+        r = take_keys(l, map);
+    }
+    config_free(tree);
+    return r;
+}
+
+static int load_keys(struct loader *l, const struct config_node *root)
+{
+    struct agent_config *c = l->config;
+    const struct config_node *map = config_get(root, "host_keys");
+
+    c->host_keys = calloc(c->host_count, sizeof(*c->host_keys));
+    if (c->host_keys == NULL) {
+        return -ENOMEM;
+    }
+    if (map != NULL) {
+        return take_keys(l, map);
+    }
+    return c->fleet_file[0] != 0 ? load_keys_beside(l, config_file(root)) : 0;
 }
 
 static int load_list(struct loader *l, const struct config_node *root)

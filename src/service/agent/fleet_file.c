@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "core/fleet/member.h"
 #include "platform/tls/tls.h"
+#include "service/agent/config.h"
 #include "wire/pair_key.h"
 
 static bool nic_good(const Foliot__V1__Nic *n, char words[MEMBER_WORDS_SIZE])
@@ -47,10 +48,13 @@ static void put_nic(FILE *out, const char *host, const Foliot__V1__Nic *n)
     fputs("}\n", out);
 }
 
-static void put_keys(FILE *out, const Foliot__V1__Fleet *fleet)
+static const char written[] =
+    "# Written by foliot-agent from the controller's list: changes here are lost.\n";
+
+static int put_keys(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
 {
     char hex[2 * PAIR_PUBLIC_SIZE + 1];
-    fputs("host_keys:\n  {", out);
+    fprintf(out, "%sversion: %llu\nhost_keys:\n  {", written, (unsigned long long)fleet->version);
     for (size_t i = 0, some = 0; i < fleet->n_hosts; i++) {
         const ProtobufCBinaryData *key = &fleet->hosts[i]->pair_key;
         if (key->len == PAIR_PUBLIC_SIZE) {
@@ -60,14 +64,12 @@ static void put_keys(FILE *out, const Foliot__V1__Fleet *fleet)
         }
     }
     fputs("}\n", out);
+    return 0;
 }
 
 static int put_hosts(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
 {
-    fprintf(out,
-            "# Written by foliot-agent from the controller's list: changes here are lost.\n"
-            "version: %llu\nhosts:\n",
-            (unsigned long long)fleet->version);
+    fprintf(out, "%sversion: %llu\nhosts:\n", written, (unsigned long long)fleet->version);
     for (size_t i = 0; i < fleet->n_hosts; i++) { /* removed ones too: they keep their number */
         if (!tls_name_good(fleet->hosts[i]->name)) {
             snprintf(words, 200, "host %zu has no good name", i);
@@ -86,11 +88,11 @@ static int put_hosts(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
             put_nic(out, fleet->hosts[i]->name, fleet->hosts[i]->nics[k]);
         }
     }
-    put_keys(out, fleet);
     return 0;
 }
 
-int fleet_file_write(const char *path, const Foliot__V1__Fleet *fleet, char words[200])
+static int write_one(const char *path, const Foliot__V1__Fleet *fleet, char words[200],
+                     int (*put)(FILE *out, const Foliot__V1__Fleet *fleet, char words[200]))
 {
     char *text = NULL;
     size_t size = 0;
@@ -98,7 +100,7 @@ int fleet_file_write(const char *path, const Foliot__V1__Fleet *fleet, char word
     if (out == NULL) {
         return -ENOMEM;
     }
-    int r = put_hosts(out, fleet, words);
+    int r = put(out, fleet, words);
     if (fclose(out) != 0) {
         r = -ENOMEM;
     }
@@ -111,4 +113,12 @@ int fleet_file_write(const char *path, const Foliot__V1__Fleet *fleet, char word
     }
     free(text);
     return r;
+}
+
+int fleet_file_write(const char *path, const Foliot__V1__Fleet *fleet, char words[200])
+{
+    char keys[AGENT_PATH_SIZE + 80];
+    snprintf(keys, sizeof(keys), "%s" FLEET_KEYS_SUFFIX, path);
+    const int r = write_one(path, fleet, words, put_hosts); /* looks at the names */
+    return r < 0 ? r : write_one(keys, fleet, words, put_keys);
 }

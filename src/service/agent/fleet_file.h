@@ -1,5 +1,6 @@
 /* fleet_file.h: the controller's list of members as the file that the agent's configuration names
- * (`fleet_file:`): written whole, read by agent_config_load like a person's list. */
+ * (`fleet_file:`): written whole, read by agent_config_load like a person's list. The hosts' keys lie beside it
+ * (FLEET_KEYS_SUFFIX). */
 #pragma once
 #include <foliot.pb-c.h>
 
