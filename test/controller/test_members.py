@@ -194,6 +194,19 @@ class Members(fleet.Fleet):
         self.wait(lambda: listed("h1").get("h0") not in (None, before["h0"]), 20, lambda: str(listed("h1")))
         self.assertEqual(listed("h1")["h1"], before["h1"])
 
+    def test_a_key_that_changes_all_the_time(self):
+        """Each change gives every agent a new list to read: of one host a few an hour count."""
+        c = self.start()
+        agents = self.members(0, 1)
+        keys = self.path("state-h0", "fleet.yaml.keys")
+        self.wait(lambda: len(re.findall("[0-9a-f]{64}", self.read(keys))) == 2, 20, c.log)
+        agents[1].stop()
+        for n in range(9):  # and the first, of its agent
+            status = self.post("/agent/v1/report", wire.batch() + wire.data(23, bytes([n] * 32)), **self.identity("h1"))[0]
+            self.assertEqual(status, 200)
+        self.wait(lambda: f'"h1": "{"04" * 32}"' in self.read(keys), 20, lambda: self.read(keys))
+        self.assertEqual(c.log().count("host h1 changes the key of its probes"), 1)
+
     def test_a_store_of_before_has_one(self):
         """Such a member was let in by an older controller: the others go on without it, and the operator is told."""
         c = self.start()

@@ -189,6 +189,8 @@ struct fleet_host {
     uint32_t features;                  /* enum Feature, as bits */
     uint8_t pair_key[PAIR_PUBLIC_SIZE]; /* public half of the key that its probes are proven with */
     bool has_pair_key;
+    struct mono pair_key_since; /* the hour in which it changed so often */
+    uint32_t pair_key_changes;
 };
 
 struct token {
@@ -436,7 +438,7 @@ MUST_CHECK int fleet_remove(struct controller *c, struct fleet_host *host);
  * the new ones for those. Goes on from a number that is above all that counting has reached. */
 MUST_CHECK int fleet_renumber(struct store *s);
 /* The public half of the key that a host's probes are proven with, as its agent tells it; size 0: it has none. All
- * agents learn of it. */
+ * agents learn of it. A few changes an hour count. */
 void fleet_pair_key(struct controller *c, struct fleet_host *host, const uint8_t *key, size_t size);
 MUST_CHECK int fleet_save_host(struct controller *c, const struct fleet_host *host);
 /* Fills `reply` with the whole membership, out of the arena. -ENOMEM. */

@@ -261,11 +261,35 @@ static int bump(struct controller *c)
 /* A whole fleet is upgraded within minutes: its list changes every few seconds then, not with each host. */
 #define PAIR_BUMP_NS (5 * NS_PER_S)
 
+/* A host is made anew, or taken to another version and back. One that changed its key all the time would have every
+ * agent read a new list every few seconds. */
+#define PAIR_CHANGES_MAX 6 /* an hour */
+
+static bool may_change_key(struct fleet_host *h, struct mono now)
+{
+    if (mono_sub(now, h->pair_key_since).ns > 3600 * NS_PER_S) {
+        h->pair_key_since = now;
+        h->pair_key_changes = 0;
+    }
+    if (h->pair_key_changes == PAIR_CHANGES_MAX) {
+        controller_say(
+            LOG_WARNING,
+            "host %s changes the key of its probes: expected %d changes an hour at most, "
+            "found more. The list keeps the one before. If two machines run under this "
+            "name, stop one",
+            h->name, PAIR_CHANGES_MAX);
+    }
+    h->pair_key_changes += h->pair_key_changes <= PAIR_CHANGES_MAX;
+    return h->pair_key_changes <= PAIR_CHANGES_MAX;
+}
+
 void fleet_pair_key(struct controller *c, struct fleet_host *h, const uint8_t *key, size_t size)
 {
     char name[32];
     const bool has = size == sizeof(h->pair_key);
-    if (has != h->has_pair_key || (has && memcmp(h->pair_key, key, size) != 0)) {
+    const struct mono now = controller_mono();
+    const bool other = has != h->has_pair_key || (has && memcmp(h->pair_key, key, size) != 0);
+    if (other && may_change_key(h, now)) {
         pair_key_name(h, name);
         if (store_put(c->store, name, has ? key : (const uint8_t *)"", has ? size : 0) < 0) {
             return; /* it comes again with the next batch */
@@ -276,7 +300,6 @@ void fleet_pair_key(struct controller *c, struct fleet_host *h, const uint8_t *k
         }
         c->pair_keys_changed = true;
     }
-    const struct mono now = controller_mono();
     if (c->pair_keys_changed && mono_sub(now, c->pair_keys_told).ns >= PAIR_BUMP_NS &&
         bump(c) == 0) {
         c->pair_keys_changed = false;
