@@ -28,6 +28,9 @@ static int make_file(struct transport *t, const char *folder)
     if (fd < 0) {
         return -errno;
     }
+    /* Goes when we do, however that comes about. Before it has its size: agents look at nothing smaller, and take a page
+     * without a lock for a dead process's. */
+    (void)flock(fd, LOCK_EX | LOCK_NB);
     rc = -posix_fallocate(fd, 0, sizeof(*t->page));
     t->page = rc == 0 ? calloc(1, sizeof(*t->page)) : NULL;
     rc = rc == 0 && t->page == NULL ? -ENOMEM : rc;
@@ -36,7 +39,6 @@ static int make_file(struct transport *t, const char *folder)
         unlink(t->page_path);
         return rc;
     }
-    (void)flock(fd, LOCK_EX | LOCK_NB); /* goes when we do, however that comes about */
     t->page_fd = fd;
     descriptor_add(fd); /* a child would hold the lock */
     return 0;

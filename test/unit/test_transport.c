@@ -1,6 +1,7 @@
 /* test_transport.c: two transports in one process over real loopback sockets: messages, closing, faults. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -277,6 +279,42 @@ static void lanes_without_carrier_are_shown_so(void **state)
     page_write(t, t->io->now(t->io));
     assert_true(lanes_shown(t, LANE_ACTIVE) == 0 && lanes_shown(t, LANE_DOWN) == lanes);
     pair.receiver.trouble.no_carrier = false;
+    pair_close(&pair);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static int pages_made, pages_without_lock;
+
+/* libc's, with an agent that looks at the page just then. */
+int posix_fallocate(int fd, off_t offset, off_t size)
+{
+    char path[40];
+
+    if (ftruncate(fd, offset + size) < 0) {
+        return errno;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    const int reader = open(path, O_RDONLY | O_CLOEXEC);
+    pages_made++;
+    pages_without_lock += reader < 0 || flock(reader, LOCK_SH | LOCK_NB) == 0;
+    close(reader);
+    return 0;
+}
+
+/* The agent removes pages that nobody holds. */
+static void a_page_is_held_from_the_start(void **state)
+{
+    char folder[] = "/tmp/foliot-page-XXXXXX";
+    struct pair pair;
+
+    (void)state;
+    pages_made = pages_without_lock = 0;
+    assert_non_null(mkdtemp(folder));
+    page_folder = folder;
+    pair_open(&pair);
+    page_folder = NULL;
+    assert_int_equal(pages_made, 2);
+    assert_int_equal(pages_without_lock, 0);
     pair_close(&pair);
     assert_int_equal(rmdir(folder), 0);
 }
@@ -815,6 +853,7 @@ int main(void)
         cmocka_unit_test(what_nobody_polls_goes_with_the_next_call),
         cmocka_unit_test(the_host_switch_is_obeyed),
         cmocka_unit_test(lanes_without_carrier_are_shown_so),
+        cmocka_unit_test(a_page_is_held_from_the_start),
         cmocka_unit_test(lanes_come_back_by_the_path_they_had),
         cmocka_unit_test(the_ceiling_holds),
         cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
