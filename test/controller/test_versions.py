@@ -68,6 +68,7 @@ class TestVersions(fleet.Fleet):
                 agents[i].stop()
                 self.use(False, old)
                 agents[i] = self.agent(i)
+                agents[i].wait_log("fleet of .* NICs on")  # without it the host is told to be live for some seconds, too
             self.live(["h0", "h1"], lambda: c.log() + agents[0].log())
         self.assertEqual(self.events(word="history-gap"), [])
         self.assertEqual(self.get("/api/v1/incidents?open=true")["items"], [])
