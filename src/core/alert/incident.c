@@ -256,8 +256,10 @@ static void tell_larger(struct alerts *a, struct incident *into)
     if (into->state == INCIDENT_NEW) {
         into->state = INCIDENT_OPEN;
     }
-    incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud) | into->told_receivers,
-                 into->loud == ALERT_PAGE && into->pages == 0);
+    if (into->audible > 0) { /* else all of it is silenced */
+        incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud) | into->told_receivers,
+                     into->loud == ALERT_PAGE && into->pages == 0);
+    }
 }
 
 /* The one that goes on: whose cause the element is already, else who was told first, else the oldest. */

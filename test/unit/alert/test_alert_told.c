@@ -298,6 +298,32 @@ static void a_silence_covers_what_all_its_patterns_fit(void **state)
     }
 }
 
+/* People were told, then it was silenced, then its switch becomes known: the silence holds. */
+static void a_silenced_incident_moves_in_silence(void **state)
+{
+    struct alert_finding f = kit_path_finding(3, 80, ELEMENT_HOST, "host0", true);
+    struct alert_silence s = silence(1, 600);
+
+    kit_finding_rules();
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(told.notifications, 1);
+    snprintf(s.match.rule, sizeof(s.match.rule), "path-*");
+    assert_int_equal(alerts_silence(engine, now, &s), 0);
+    kit_pass(2 * NS_PER_S);
+    assert_true(shown(1).silenced);
+    f.suspect_kind = ELEMENT_SPINE;
+    f.suspect = "spine1";
+    kit_say(&f, FINDING_UPDATED);
+    kit_pass(10 * NS_PER_S);
+    assert_string_equal(shown(2).cause, "spine1");
+    assert_int_equal(told.events[ALERT_WORSE], 0);
+    assert_int_equal(told.pages, 1);
+    kit_say(&f, FINDING_CLOSED);
+    kit_pass(120 * NS_PER_S);
+    assert_int_equal(told.events[ALERT_RESOLVED], 1); /* that it is over is told, as of any */
+}
+
 static void what_is_no_longer_silenced_is_told_at_once(void **state)
 {
     struct alert_silence s = silence(5, 600), other = silence(6, 600);
@@ -500,6 +526,7 @@ int main(void)
         T(what_is_shown),
         T(an_incident_of_many_counts_each_once),
         T(a_silence_covers_what_all_its_patterns_fit),
+        T(a_silenced_incident_moves_in_silence),
         T(what_is_no_longer_silenced_is_told_at_once),
         T(unsound_silences_are_refused_and_old_ones_make_room),
         T(silences_begin_end_and_come_back_on_time),
