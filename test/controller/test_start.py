@@ -248,6 +248,9 @@ class Start(fleet.Fleet):
         self.assertEqual(self.post("/agent/v1/report", bad, **self.identity("h0"))[0], 200)
         entry = line("refuses version 7 of the list of members")
         self.assertEqual((entry["FOLIOT_HOST"], entry["FOLIOT_SOURCE"]), ("h0", "10.90.0.10"))
+        entry = line("incident 1 opened")  # about a host, whoever's request it came with
+        self.assertEqual((entry["FOLIOT_HOST"], entry["FOLIOT_INCIDENT"], entry["FOLIOT_SEVERITY"]), ("h0", "1", "warning"))
+        self.assertNotIn("FOLIOT_SOURCE", entry)
         self.assertEqual(self.request("DELETE", "/api/v1/hosts/h0")[0], 200)
         entry = line("host h0 is removed")
         self.assertEqual((entry["FOLIOT_WHO"], entry["FOLIOT_SOURCE"]), ("admin", "127.0.0.1"))

@@ -61,6 +61,9 @@ static bool send_fields(const char *program, int priority, const struct journal_
     parts[2] =
         (struct iovec){name, (size_t)snprintf(name, sizeof(name), "SYSLOG_IDENTIFIER=%s", program)};
     for (int i = 0; fields != NULL && i < FIELDS_MAX && fields[i].name != NULL; i++) {
+        if (fields[i].value == NULL) {
+            continue;
+        }
         const int n = snprintf(lines[i], FIELD_SIZE, "%s=%s", fields[i].name, fields[i].value);
         parts[count++] =
             (struct iovec){lines[i], n < FIELD_SIZE ? (size_t)n : (size_t)FIELD_SIZE - 1};

@@ -1,14 +1,15 @@
 /* journal.h: a daemon's words, a line each on stderr.
  *
  * Where systemd reads it (JOURNAL_STREAM) a line begins with its priority, "<4>", else with the program's name. What
- * others wrote, a switch's name say, can't forge a line: control characters become '?'. At most 2047 bytes. */
+ * others wrote, a switch's name say, can't forge a line: it is shown with its escapes (base/plain.h). At most 2047 bytes. */
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>
 
 /* What to find a line by: `journalctl FOLIOT_WHAT=token.make`. */
 struct journal_field {
-    const char *name, *value; /* FOLIOT_…: A to Z and _ */
+    const char *name,
+        *value; /* FOLIOT_…: A to Z and _; value NULL: the line has none, whatever journal_about told */
 };
 
 /* From now on every line of this thread has this field; value NULL: no longer. At most 8, `name` is a literal, of `value` the

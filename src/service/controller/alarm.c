@@ -54,6 +54,8 @@ static void on_say(void *context, int priority, const struct alert_incident *abo
     const struct journal_field fields[] = {
         {"FOLIOT_INCIDENT", id},
         {"FOLIOT_SEVERITY", alert_severity_word(about->severity)},
+        {"FOLIOT_HOST", about->host[0] != 0 ? about->host : NULL}, /* not whose report it took */
+        {"FOLIOT_SOURCE", NULL},
         {NULL, NULL}};
     controller_note(priority, fields, "%s", text);
 }

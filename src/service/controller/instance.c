@@ -200,9 +200,9 @@ static void note_other(struct instance *n, const char *host, struct instance_sta
 {
     const struct mono now = controller_mono();
     const int64_t served_ns = mono_sub(now, n->since).ns;
-    if (ago_ms > (uint64_t)(served_ns / NS_PER_MS) ||
+    if (ago_ms == 0 || ago_ms > (uint64_t)(served_ns / NS_PER_MS) ||
         served_ns - (int64_t)ago_ms * NS_PER_MS < OVERLAP_NS) {
-        return; /* it served before this one did: a restore or a takeover */
+        return; /* when isn't known, or before this one served: a restore or a takeover */
     }
     if (!n->other_known) {
         controller_say(LOG_ERR,
