@@ -8,12 +8,14 @@
 #include "sim/swarm_lab.h"
 #include "sim/world.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,10 +70,11 @@ int swarm_play(const struct scenario *s, enum invariant until, struct swarm_resu
 struct swarm_options {
     uint64_t first, last;
     double minutes;
-    int tries; /* of one shrinking */
+    int tries; /* of one shrinking; 0: as usual */
     int nics;  /* worlds of more are left out; 0: none is */
     bool seeds_given, shrink, json, lab;
     bool judged[INVARIANT_COUNT];
+    const char *only;   /* as it was given */
     const char *folder; /* of scenario files */
 };
 
@@ -256,15 +259,16 @@ static bool take_seeds(const char *text, struct swarm_options *o)
 {
     char *end = NULL;
 
+    errno = 0;
     o->first = strtoull(text, &end, 10);
     o->last = o->first;
     o->seeds_given = true;
-    if (end != text && strncmp(end, "..", 2) == 0) {
-        const char *second = end + 2;
-        o->last = strtoull(second, &end, 10);
-        return end != second && *end == '\0' && o->last >= o->first;
+    bool good = isdigit((unsigned char)text[0]); /* strtoull takes a sign, too */
+    if (strncmp(end, "..", 2) == 0) {
+        good = good && isdigit((unsigned char)end[2]);
+        o->last = strtoull(end + 2, &end, 10);
     }
-    return end != text && *end == '\0';
+    return good && *end == '\0' && errno == 0 && o->last >= o->first;
 }
 
 static bool take_only(const char *text, struct swarm_options *o)
@@ -323,6 +327,7 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
             o->lab = true;
             break;
         case 'c':
+            o->only = optarg;
             if (!take_only(optarg, o)) {
                 fprintf(stderr,
                         "foliot sim swarm: expected clock, findings or an invariant such as hard, "
@@ -360,14 +365,37 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
     return 0;
 }
 
+/* What can't be is said before the first world, not after the last. */
+static int check_options(struct swarm_options *o)
+{
+    struct stat st;
+
+    if (o->lab && (o->shrink || o->tries > 0 || o->nics > 0 || o->only != NULL)) {
+        fprintf(stderr, "foliot sim swarm: expected --lab without --shrink, --tries, --nics and "
+                        "--only: they are for simulated worlds\n");
+        return -EINVAL;
+    }
+    if ((o->lab || o->shrink) && (stat(o->folder, &st) < 0 || access(o->folder, W_OK | X_OK) < 0)) {
+        fprintf(stderr, "foliot sim swarm: --out %s: expected a folder to write to: %s\n",
+                o->folder, strerror(errno));
+        return -errno;
+    }
+    if ((o->lab || o->shrink) && !S_ISDIR(st.st_mode)) {
+        fprintf(stderr, "foliot sim swarm: --out %s: expected a folder, found a file\n", o->folder);
+        return -ENOTDIR;
+    }
+    o->tries = o->tries > 0 ? o->tries : SHRINK_TRIES;
+    return 0;
+}
+
 int sim_swarm(int argc, char **argv)
 {
-    struct swarm_options o = {.folder = ".", .tries = SHRINK_TRIES};
+    struct swarm_options o = {.folder = "."};
     struct swarm_sum sum = {0};
     struct timespec began, now;
     uint64_t seed;
 
-    if (take_options(argc, argv, &o) < 0) {
+    if (take_options(argc, argv, &o) < 0 || check_options(&o) < 0) {
         return 2;
     }
     clock_gettime(CLOCK_MONOTONIC, &began);

@@ -20,7 +20,6 @@ struct api {
     bool json;     /* answers are printed as they came, not shown */
 };
 
-/* --json, --controller, --authority, --token-file, --help: to be put into a command's own table. */
 /* What a command takes beside --json, --controller, --authority, --token-file and --help. Each is in the command's usage in
  * foliot.c, with or without a value. A list ends with {0}. */
 enum api_option_kind { API_FLAG, API_WORD, API_SPAN };

@@ -78,6 +78,16 @@ class Commands(unittest.TestCase):
             self.assertEqual(one.returncode, 2, words)
             self.assertIn("one argument too many", one.stderr)
 
+    def test_the_swarm_refuses_what_it_cannot_do_before_the_first_world(self):
+        self.assertEqual(self.foliot("sim", "swarm", "--seeds", "18446744073709551615", "--nics", "2").returncode, 0)
+        for words in (["--seeds", "-5"], ["--seeds", "1..-3"], ["--seeds", "1.."], ["--seeds", "5..4"], ["--seeds", "18446744073709551616"],
+                      ["--seeds", "1", "--shrink", "--out", self.path("none")], ["--seeds", "1", "--shrink", "--out", FOLIOT],
+                      ["--lab", "--shrink"], ["--lab", "--only", "clock"], ["--lab", "--nics", "8"], ["--lab", "--out", self.path("none")]):
+            done = self.foliot("sim", "swarm", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn("foliot sim swarm: ", done.stderr)
+            self.assertIn("expected ", done.stderr)
+
     def test_the_manual_says_what_help_says(self):
         listing = self.foliot("help").stdout
         names = set(re.findall(r"^  ([a-z][a-z-]+)  ", listing, re.M))
