@@ -34,6 +34,7 @@ void traffic_on_lane(struct lane_set *set, struct mono now, uint32_t lane,
         return;
     }
     traffic->fed[lane] = now;
+    detector_on_load(&traffic->detector, scheduler_unacked(&set->scheduler));
     detector_on_owd(&traffic->detector, now, lane, seen->owd_ns);
 }
 

@@ -14,6 +14,7 @@
 #define RISEN        4 /* times the usual */
 #define USUAL_NS     (30 * NS_PER_S)
 #define LEARN_NS     NS_PER_S
+#define LOAD_GAIN    (1.0 / 16) /* a few samples of each lane */
 
 void detector_init(struct detector *d, struct mono now)
 {
@@ -85,11 +86,18 @@ static void base_update(struct detector *d)
     d->base_ns = least;
 }
 
+/* By how much fewer bytes than usual the queue is made: as many would wait for so much longer. */
+static double shrunk(const struct detector *d)
+{
+    return d->load_bytes > 0 && d->load_bytes < d->usual_bytes ? d->usual_bytes / d->load_bytes : 1;
+}
+
 static bool risen(const struct detector *d)
 {
     const double least = (double)(d->rtt_floor_ns > THETA_MIN_NS ? d->rtt_floor_ns : THETA_MIN_NS);
+    const double usual = d->usual_ns > least ? d->usual_ns : least, now = (double)d->base_ns;
 
-    return (double)d->base_ns > RISEN * (d->usual_ns > least ? d->usual_ns : least);
+    return now > usual && now * shrunk(d) > RISEN * usual;
 }
 
 /* The mean of what was before, up to USUAL_NS of it; what has risen becomes usual only after so long. Pauses don't count. */
@@ -104,8 +112,14 @@ static void usual_update(struct detector *d, struct mono now)
         const double over =
             (double)(d->usual_age_ns < USUAL_NS && learning ? d->usual_age_ns : USUAL_NS);
         d->usual_ns += ((double)d->base_ns - d->usual_ns) * (double)elapsed / over;
+        d->usual_bytes += (d->load_bytes - d->usual_bytes) * (double)elapsed / over;
     }
     d->usual_at = now;
+}
+
+void detector_on_load(struct detector *d, uint64_t bytes)
+{
+    d->load_bytes += ((double)bytes - d->load_bytes) * (d->load_bytes > 0 ? LOAD_GAIN : 1);
 }
 
 void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns)

@@ -19,7 +19,8 @@
  * they do, but not so much longer than on all other paths, so this one carries less than they.
  *
  * Risen: c is beyond four times what it was on average of late (the mean of 30 s; at least the floor of the round trip): if
- * all lanes have one path, they wait alike, and none is contended beside the others.
+ * all lanes have one path, they wait alike, and none is contended beside the others. A queue is bytes over rate, and a sender
+ * whose path becomes slow has fewer bytes on their way (smaller chunks): c is set against the usual one for as many bytes.
  *
  * Only stamps of one kind are compared: samples that woke a process up late are not for here. One
  * per set, sender's end (delays come back in STATE); plain struct, no allocation. */
@@ -64,6 +65,8 @@ struct detector {
     struct mono base_since;
     int64_t theta_ns, base_ns;
     double usual_ns;      /* of c */
+    double load_bytes;    /* of this set on their way, smoothed; 0: not known */
+    double usual_bytes;   /* of load_bytes, as usual_ns */
     int64_t usual_age_ns; /* of the mean: time in which there were samples */
     struct mono usual_at;
     bool off;
@@ -93,6 +96,8 @@ void detector_lane_open(struct detector *d, struct mono now, uint32_t lane);
 void detector_lane_down(struct detector *d, uint32_t lane);
 /* A round trip that was measured: the least of them counts. */
 void detector_on_rtt(struct detector *d, struct span rtt);
+/* Bytes that all lanes have on their way now: before the delay that is told with it. */
+void detector_on_load(struct detector *d, uint64_t bytes);
 /* One chunk's one-way delay, less length / rate (serialisation) if it is known. */
 void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns);
 /* c > theta has held: counts for the NIC's other sets. */

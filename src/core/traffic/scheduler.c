@@ -373,6 +373,16 @@ struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, u
     return mono_add(now, span_ns(-HEDGE * (int64_t)e));
 }
 
+uint64_t scheduler_unacked(const struct scheduler *s)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        sum += s->lanes[i].open ? s->lanes[i].unacked : 0;
+    }
+    return sum;
+}
+
 double scheduler_rate_bps(const struct scheduler *s, uint32_t lane)
 {
     return lane < LANE_MAX ? s->lanes[lane].rate * 8e9 : 0;

@@ -287,6 +287,38 @@ static void test_all_lanes_on_one_path(void **state)
     assert_int_equal(detector_better(&d, 1, 0), -1); /* nothing is known of it yet */
 }
 
+/* A path falls to a tenth of its rate, and the sender has a quarter of the bytes on their way: they wait three times as long.
+ * As many as before would wait for twelve times. Fewer bytes in a shorter queue are no slower path. */
+static void test_fewer_bytes_hide_a_slow_path(void **state)
+{
+    const struct detector_context alone = {.peers = 1};
+    const int64_t before[LANES] = {5000000, 5000000, 5000000, 5000000};
+    const int64_t slow[LANES] = {15000000, 15000000, 15000000, 15000000};
+    const int64_t less[LANES] = {4000000, 4000000, 4000000, 4000000};
+    struct detector_finding f;
+    struct detector d;
+    struct prng p;
+    int64_t now = 0;
+
+    (void)state;
+    prng_init(&p, 3);
+    detector_init(&d, (struct mono){0});
+    detector_on_rtt(&d, span_us(50));
+    for (uint32_t i = 0; i < LANES; i++) {
+        detector_lane_open(&d, (struct mono){0}, i);
+    }
+    for (int i = 0; i < 400; i++) {
+        const int64_t *const queue = i < 200 ? before : i < 300 ? less : slow;
+        for (int k = 0; k < 16; k++) {
+            detector_on_load(&d, i < 200 ? 1000000 : 200000);
+        }
+        feed(&d, &p, &now, (const int64_t[LANES]){0}, 1);
+        feed(&d, &p, &now, queue, 99);
+        detector_judge(&d, (struct mono){now}, &alone, &f);
+        assert_int_equal(f.risen, i >= 300);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_repath_is_slow_to_move),
         cmocka_unit_test(test_the_starved_leave_at_once),
         cmocka_unit_test(test_all_lanes_on_one_path),
+        cmocka_unit_test(test_fewer_bytes_hide_a_slow_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
