@@ -157,6 +157,13 @@ static int io_accept(struct io *io, int listener, int *ret_conn, struct io_addre
     return 0;
 }
 
+static void io_carry(struct io *io, int conn, const struct io_connect *how)
+{
+    (void)io; /* its sockets have none of these */
+    (void)conn;
+    (void)how;
+}
+
 static int io_connect_to(struct io *io, const struct io_connect *connect, int *ret_conn)
 {
     struct process *p = io->driver;
@@ -388,6 +395,7 @@ void process_io(struct process *p)
                         .random = io_random,
                         .listen = io_listen,
                         .accept = io_accept,
+                        .carry = io_carry,
                         .connect = io_connect_to,
                         .connected = io_connected,
                         .send = io_send,

@@ -151,6 +151,13 @@ static int attach(struct lane_set *set, struct pending *pending)
     memcpy(set->host, hello->host, sizeof(set->host));
     memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
     set->pid = hello->pid;
+    if (lane_set_both(set)) {
+        const struct io_connect how = {.to = stream->peer,
+                                       .notsent = NOTSENT_BYTES,
+                                       .traffic_class = set->transport->config.traffic_class,
+                                       .here = peer_here(set->transport, &stream->peer)};
+        io->carry(io, stream->conn, &how);
+    }
     lane_set_shaken(set, now, hello->lane);
     if (!pending->greeted) {
         uint8_t bytes[LANE_HELLO_SIZE];

@@ -83,6 +83,8 @@ struct io {
     /* -EAGAIN: nobody there; -EMFILE and the like. */
     int (*accept)(struct io *io, int listener, int *ret_conn, struct io_address *ret_local,
                   struct io_address *ret_peer);
+    /* What was accepted carries our own bytes, too: as connect would have set it (notsent, traffic_class, here). */
+    void (*carry)(struct io *io, int conn, const struct io_connect *how);
     /* Begins to connect. */
     int (*connect)(struct io *io, const struct io_connect *connect, int *ret_conn);
     /* 0: it is connected, and from which port; -EAGAIN: not yet; else why it will not be. */

@@ -128,7 +128,7 @@ static void set_int(int fd, int level, int option, int value)
     (void)!setsockopt(fd, level, option, &value, sizeof(value)); /* each is a help, none a need */
 }
 
-static void tune(int fd, uint32_t notsent)
+static void tune(int fd)
 {
     set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_int(fd, SOL_SOCKET, SO_TXREHASH, 0); /* its path is ours to change */
@@ -137,8 +137,20 @@ static void tune(int fd, uint32_t notsent)
     set_int(fd, IPPROTO_TCP, TCP_DELACK_MAX_US, DELACK_MAX_US);
     set_int(fd, SOL_SOCKET, SO_TIMESTAMPING,
             SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE);
-    if (notsent != 0) {
-        set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)notsent);
+}
+
+/* Of the end that sends chunks. */
+static void tune_sender(int fd, const struct io_connect *how)
+{
+    if (how->notsent != 0) {
+        set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)how->notsent);
+    }
+    if (how->here) { /* others pace, and find out by timers what a copy in memory carries */
+        (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1);
+    }
+    if (how->traffic_class != 0) {
+        set_int(fd, io_address_is_v4(&how->to) ? IPPROTO_IP : IPPROTO_IPV6,
+                io_address_is_v4(&how->to) ? IP_TOS : IPV6_TCLASS, how->traffic_class);
     }
 }
 
@@ -211,10 +223,16 @@ static int tcp_accept(struct io *io, int listener, int *ret_conn, struct io_addr
         descriptor_close(fd);
         return -EINTR;
     }
-    tune(fd, 0);
+    tune(fd);
     name_of(fd, false, ret_local);
     *ret_conn = fd;
     return 0;
+}
+
+static void tcp_carry(struct io *io, int conn, const struct io_connect *how)
+{
+    (void)io;
+    tune_sender(conn, how);
 }
 
 static int connect_by(const struct io_connect *connect_to, const char *device, int *ret_conn)
@@ -226,14 +244,8 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
     if (fd < 0) {
         return fd;
     }
-    tune(fd, connect_to->notsent);
-    if (connect_to->here) { /* others pace, and find out by timers what a copy in memory carries */
-        (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1);
-    }
-    if (connect_to->traffic_class != 0) {
-        set_int(fd, to.ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
-                to.ss_family == AF_INET ? IP_TOS : IPV6_TCLASS, connect_to->traffic_class);
-    }
+    tune(fd);
+    tune_sender(fd, connect_to);
     if (device != NULL) {
         (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
     }
@@ -475,6 +487,7 @@ int tcp_open(struct tcp **ret_tcp, const char *sysfs)
                           .random = tcp_random,
                           .listen = tcp_listen,
                           .accept = tcp_accept,
+                          .carry = tcp_carry,
                           .connect = tcp_connect,
                           .connected = tcp_connected,
                           .send = tcp_send,

@@ -1,6 +1,7 @@
 /* test_tcp.c: what the transport asks of Linux's sockets, as the kernel then does it. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,11 +114,64 @@ static void the_kernel_moves_no_lane(void **state)
     tcp_close(tcp);
 }
 
+static int option(int fd, int level, int name)
+{
+    socklen_t size = sizeof(int);
+    int value = -1;
+
+    assert_int_equal(getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+}
+
+/* Both ends send over it: who accepted does it with the same class, queue and congestion control as who connected. */
+static void who_accepts_sends_as_who_connects(void **state)
+{
+    struct io_connect to = {.from = LOOPBACK(1),
+                            .to = LOOPBACK(1),
+                            .notsent = 4711,
+                            .traffic_class = 0x68,
+                            .here = true};
+    struct io_address local, peer;
+    int listener, conn, accepted = -EAGAIN;
+    struct tcp *tcp;
+
+    (void)state;
+    assert_int_equal(tcp_open(&tcp, "/sys"), 0);
+    struct io *io = tcp_io(tcp);
+    assert_int_equal(io->listen(io, &to.to, 0, 0, &listener, &to.to.port), 0);
+    assert_int_equal(io->connect(io, &to, &conn), 0);
+    assert_int_equal(send(conn, "x", 1, 0), 1);
+    for (int i = 0; i < 1000 && accepted < 0; i++) {
+        if (io->accept(io, listener, &accepted, &local, &peer) < 0) {
+            accepted = -EAGAIN;
+            usleep(1000);
+        }
+    }
+    assert_true(accepted >= 0);
+    to.to = peer;
+    io->carry(io, accepted, &to);
+    for (int i = 0; i < 2; i++) {
+        const int fd = i == 0 ? conn : accepted;
+        char control[16] = "";
+        socklen_t size = sizeof(control);
+
+        assert_int_equal(option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 4711);
+        assert_int_equal(option(fd, IPPROTO_IP, IP_TOS), 0x68);
+        assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &size), 0);
+        assert_string_equal(control, "reno");
+    }
+    io->close(io, conn, true);
+    io->close(io, accepted, true);
+    io->close(io, listener, true);
+    tcp_close(tcp);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peers_share_a_port),
         cmocka_unit_test(the_kernel_moves_no_lane),
+        cmocka_unit_test(who_accepts_sends_as_who_connects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,10 @@ static int real_connect(struct io *io, const struct io_connect *connect_to, int 
     }
     return rc;
 }
+static void real_carry(struct io *io, int conn, const struct io_connect *how)
+{
+    REAL(io)->carry(REAL(io), conn, how);
+}
 static int real_connected(struct io *io, int conn, struct io_address *ret_local)
 {
     return REAL(io)->connected(REAL(io), conn, ret_local);
@@ -168,6 +172,7 @@ struct io *trouble_io(struct trouble *trouble, struct io *real)
                               .random = real_random,
                               .listen = real_listen,
                               .accept = real_accept,
+                              .carry = real_carry,
                               .connect = real_connect,
                               .connected = real_connected,
                               .send = trouble_send,
