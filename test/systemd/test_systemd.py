@@ -90,6 +90,9 @@ class Units(unittest.TestCase):
         for machine in self.machines:
             self.wait(lambda: machine.run("foliot", "status", check=False).returncode == 0,
                       lambda: machine.run("foliot", "status", check=False).stdout)
+        # two hosts measure once their clocks are in step, which the controller learns with the next report
+        members = lambda: self.alpha.run("foliot", "host", "list", check=False).stdout  # noqa: E731
+        self.wait(lambda: members().count("SYNCED") == 2, members)
         for machine, unit in self.both():
             self.assertEqual(machine.unit(unit, "NRestarts"), "0", machine.journal(unit))
             self.assertNotRegex(machine.journal(unit), "status=31/SYS|Permission denied|not permitted")
