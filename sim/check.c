@@ -8,7 +8,8 @@
 
 #include "stats/sample.h"
 
-#define RATE_NS (2 * NS_PER_S)
+#define RATE_NS  (2 * NS_PER_S)
+#define UTC_RATE 200e-6
 
 /* ---- life ---- */
 static int window_of(struct check *c, int64_t from, int64_t until)
@@ -321,24 +322,26 @@ static void judge_nics(struct world *w, struct check_window *win)
     }
 }
 
+/* What foliot_utc() tells: the page's bound, and more with every second since it was written. */
 static void judge_utc(struct world *w, struct check_window *win)
 {
     int known = 0, running = 0;
 
     for (int i = 0; i < w->host_count && w->scenario->clocks.anchors > 0; i++) {
-        struct world_host *h = &w->hosts[i];
-        struct clock_terms terms;
-        if (h->node == NULL || !w->check->hosts[i].synced) {
+        const struct check_host *h = &w->check->hosts[i];
+        const struct clock_page *page = &w->hosts[i].page.page;
+        if (w->hosts[i].node == NULL || !h->synced) {
             continue;
         }
         running++;
-        clock_terms(node_member_clock(h->node, 0), &terms);
-        if (terms.utc_known) {
-            const int64_t utc = w->check->hosts[i].last.fleet_ns + terms.utc_minus_ns;
+        if (page->utc_bound_ns >= 0) {
+            const int64_t utc = h->last.fleet_ns + page->utc_minus_fleet_ns;
+            const double bound =
+                (double)page->utc_bound_ns + UTC_RATE * (double)(h->last_raw - page->terms.written);
             known++;
             const double error = fabs((double)(utc - WORLD_UTC_NS - w->now));
             win->utc_error_ns = fmax(win->utc_error_ns, error);
-            win->utc_outside += error > terms.utc_bound_ns;
+            win->utc_outside += error > bound;
         }
     }
     w->check->utc_known_share = running > 0 ? (double)known / running : 0;

@@ -1,6 +1,9 @@
 /* anchor.c: UTC. Members with an upstream measure UTC - F; all tell their neighbours what they know of it, with
  * a bound, and steer alike, slowly: the fleet's one timeline leans towards UTC without anybody leading it.
  *
+ * F is the own map's. A neighbour's may differ by what its edge is bounded by, so its word is worth that much less, and
+ * nothing before both are on one timeline.
+ *
  * What a peer tells is its own word, and one vote, whatever name stands on it: a value that was handed on can be
  * forged by who hands it on. Up to f peers lie, so UTC lies below the (f + 1)-th lowest upper end of all votes
  * and above the (f + 1)-th highest lower end; fewer than f + 1 votes are worth nothing. Peers that the fleet's file
@@ -30,13 +33,29 @@ void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_a
     e->anchor_known = true;
 }
 
-void clock_on_utc(struct clock *c, struct nic_time now, int64_t utc_minus_ns, double bound_ns)
+void clock_on_utc(struct clock *c, struct nic_time at, int64_t utc_ns, double bound_ns)
 {
     c->own_utc_known = bound_ns >= 0 && bound_ns <= BOUND_MAX;
-    if (c->own_utc_known) {
-        c->own_utc = (struct clock_anchor){.bound_ns = (uint32_t)ceil(bound_ns),
-                                           .utc_minus_ns = utc_minus_ns};
-        c->own_utc_at = now;
+    c->own_utc_ns = utc_ns;
+    c->own_utc_bound_ns = bound_ns;
+    c->own_utc_at = at;
+}
+
+/* By the map of now: what was measured is UTC at a time of the own clock, whatever F has done since. */
+static struct clock_anchor own_anchor(const struct clock *c)
+{
+    const int64_t fleet_ns = clock_map_apply(&c->map, c->own_utc_at).ns;
+
+    return (struct clock_anchor){.bound_ns = (uint32_t)ceil(c->own_utc_bound_ns),
+                                 .utc_minus_ns = c->own_utc_ns - fleet_ns};
+}
+
+/* F is another one now. */
+void anchor_forget_peers(struct clock *c)
+{
+    c->utc_known = false;
+    for (int i = 0; i < c->capacity; i++) {
+        c->edges[i].anchor_known = c->edges[i].apart_known = false;
     }
 }
 
@@ -46,11 +65,12 @@ struct votes {
     int count;
 };
 
+/* apart_ns: how far the two members' F may differ. */
 static void cast_vote(struct votes *v, struct nic_time now, const struct clock_anchor *a,
-                      struct nic_time at)
+                      struct nic_time at, double apart_ns)
 {
     const int64_t age = now.ns - at.ns > 0 ? now.ns - at.ns : 0;
-    const int64_t half = (int64_t)a->bound_ns + (int64_t)ceil(UTC_RATE * (double)age);
+    const int64_t half = (int64_t)a->bound_ns + (int64_t)ceil(UTC_RATE * (double)age + apart_ns);
     const size_t n = (size_t)v->count++;
 
     sample_insert_int(v->value, n, a->utc_minus_ns);
@@ -64,6 +84,13 @@ static bool fresh(struct nic_time now, struct nic_time at)
     return now.ns - at.ns <= (int64_t)AGE_MS_MAX * NS_PER_MS;
 }
 
+static void cast_own(const struct clock *c, struct nic_time now, struct votes *v)
+{
+    const struct clock_anchor own = own_anchor(c);
+
+    cast_vote(v, now, &own, c->own_utc_at, 0);
+}
+
 /* One vote a peer, however many edges lead to it; and the own one. */
 static void gather_votes(struct clock *c, struct nic_time now, bool named, struct votes *v)
 {
@@ -72,9 +99,16 @@ static void gather_votes(struct clock *c, struct nic_time now, bool named, struc
         c->order[i] = -1; /* the freshest edge of that leader */
     }
     for (int i = 0; i < c->capacity; i++) {
-        const struct clock_edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         if (!e->used || e->config.witness || !e->anchor_known || !fresh(now, e->anchor_at) ||
             (named && !e->config.anchor)) {
+            continue;
+        }
+        if (e->bounded && e->peer.timeline == c->timeline) {
+            e->apart_known = true;
+            e->apart_ns = e->w_ns;
+        }
+        if (!e->apart_known) {
             continue;
         }
         int *best = &c->order[e->leader];
@@ -83,11 +117,11 @@ static void gather_votes(struct clock *c, struct nic_time now, bool named, struc
     for (int i = 0; i < c->capacity; i++) {
         if (c->order[i] >= 0) {
             const struct clock_edge *e = &c->edges[c->order[i]];
-            cast_vote(v, now, &e->anchor, e->anchor_at);
+            cast_vote(v, now, &e->anchor, e->anchor_at, e->apart_ns);
         }
     }
     if (c->own_utc_known && (!named || c->config.anchor)) {
-        cast_vote(v, now, &c->own_utc, c->own_utc_at);
+        cast_own(c, now, v);
     }
 }
 
@@ -136,7 +170,7 @@ void anchor_tick(struct clock *c, struct nic_time now)
         conclude(c, &v, c->liars_max);
     } else if (c->own_utc_known) {
         v.count = 0;
-        cast_vote(&v, now, &c->own_utc, c->own_utc_at);
+        cast_own(c, now, &v);
         conclude(c, &v, 0);
     }
 }
@@ -152,5 +186,5 @@ struct clock_anchor anchor_publish(const struct clock *c)
     return (struct clock_anchor){.member = c->config.member,
                                  .bound_ns = (uint32_t)fmax(0, bound),
                                  .utc_minus_ns = c->utc_minus_ns,
-                                 .age_ms = (uint32_t)(c->utc_age_ns / NS_PER_MS)};
+                                 .age_ms = (uint32_t)((c->utc_age_ns + NS_PER_MS - 1) / NS_PER_MS)};
 }

@@ -115,6 +115,7 @@ void clock_disrupt(struct clock *c, struct span hold)
         c->disrupted_until.ns = until;
     }
     c->h_known = false; /* void now */
+    anchor_forget_peers(c);
     c->tight = c->core = false;
     c->tight_ticks = 0;
 }
@@ -154,6 +155,7 @@ void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault
     c->fault_seen = true;
     clock_disrupt(c, span_ns(DISRUPT_NS));
     clock_forget_stamps(c);
+    c->own_utc_known = false; /* it was told at a time of another clock */
     if (c->ever_tracked) {
         clock_set_phase(c, fault == CLOCK_FAULT_GUARD ? CLOCK_ACQUIRE : CLOCK_COLD);
         if (fault != CLOCK_FAULT_GUARD) {
@@ -580,7 +582,6 @@ void clock_tick(struct clock *c, struct nic_time now)
     c->now = now;
     c->ticked = now;
     consensus_count(c);
-    anchor_tick(c, now);
     run_phase(c, now, dt_s);
     follow_steer(c);
     update_hold(c, now);
@@ -589,6 +590,7 @@ void clock_tick(struct clock *c, struct nic_time now)
         line_follow(c, now);
     }
     bound_tick(c, now);
+    anchor_tick(c, now);
     update_status(c, now);
     c->publish = true;
     const bool fast = c->phase == CLOCK_COLD || c->phase == CLOCK_ACQUIRE;

@@ -321,8 +321,8 @@ void clock_on_steered(struct clock *clock, struct nic_time now, double ppb);
 /* The member's clock was compared with another local one and lay within guard_ns of their class
  * line. */
 void clock_on_guard(struct clock *clock, struct nic_time now, double guard_ns, double guard_rate);
-/* Own measurement of UTC - F from an upstream server, or bound_ns < 0: no longer. */
-void clock_on_utc(struct clock *clock, struct nic_time now, int64_t utc_minus_ns, double bound_ns);
+/* An upstream server's word: at `at` of the own clock UTC was utc_ns; bound_ns < 0: not known any longer. */
+void clock_on_utc(struct clock *clock, struct nic_time at, int64_t utc_ns, double bound_ns);
 
 /* Time in: call at clock_deadline() or soon after. */
 void clock_tick(struct clock *clock, struct nic_time now);

@@ -90,6 +90,8 @@ struct clock_edge {
     bool anchor_known; /* what it last told of UTC, and when that was measured */
     struct clock_anchor anchor;
     struct nic_time anchor_at;
+    bool apart_known; /* how far its F and the own may differ, as last bounded */
+    double apart_ns;
     /* packets */
     struct packet ring[RING_PACKETS];
     uint32_t written;  /* ever; ring index = written % RING_PACKETS */
@@ -256,7 +258,8 @@ struct clock {
 
     /* UTC */
     bool own_utc_known; /* an upstream of its own */
-    struct clock_anchor own_utc;
+    int64_t own_utc_ns; /* at own_utc_at */
+    double own_utc_bound_ns;
     struct nic_time own_utc_at;
     bool utc_known;
     int64_t utc_minus_ns, utc_age_ns;
@@ -370,5 +373,6 @@ void liar_tick(struct clock *c, struct nic_time now, double dt_s);
 
 /* anchor.c */
 void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_anchor *a);
+void anchor_forget_peers(struct clock *c);
 void anchor_tick(struct clock *c, struct nic_time now);
 struct clock_anchor anchor_publish(const struct clock *c);

@@ -128,6 +128,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
         c->steps++;
         c->fault = CLOCK_FAULT_STEP;
         c->fault_seen = true;
+        c->own_utc_known = false;
         clock_push(c, (struct clock_action){
                           .kind = CLOCK_ACTION_STEP, .edge = -1, .value_ns = c->step_ns});
     }

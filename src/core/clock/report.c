@@ -59,7 +59,7 @@ void clock_terms(const struct clock *c, struct clock_terms *t)
     t->guard_rate = c->guard_rate;
     t->utc_known = c->utc_known;
     t->utc_minus_ns = c->utc_minus_ns;
-    t->utc_bound_ns = c->utc_bound_ns;
+    t->utc_bound_ns = c->utc_bound_ns + fabs(line_minus_map(c, t->line.r));
 }
 
 struct fleet_time clock_stamp(const struct clock *c, struct nic_time stamp)

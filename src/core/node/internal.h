@@ -109,8 +109,6 @@ struct node {
     struct clock_terms terms; /* of the host clock */
     bool terms_changed, mesh_changed;
     struct mono mesh_page_due;
-    bool utc_known;
-    struct node_anchor utc;
     struct guard_line guards[GUARD_SOURCES];
     struct open_finding open[FINDING_OPEN_MAX];
     uint32_t open_count, finding_number;

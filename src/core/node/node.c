@@ -281,13 +281,6 @@ void node_on_bracket(struct node *n, struct mono now, const struct node_bracket 
     }
 }
 
-void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event)
-{
-    n->now = now;
-    n->utc = *event;
-    n->utc_known = event->bound_ns >= 0;
-}
-
 void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_packet *event)
 {
     n->now = now;

@@ -316,21 +316,15 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-static void feed_utc(struct node *n, struct mono now, uint32_t member)
+/* A source that is lost tells nothing: what it last told is worth less with every second. */
+void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event)
 {
-    struct member *m = &n->members[member];
-    struct clock_reading reading;
-    struct clock_terms terms;
-    struct nic_time at;
+    const uint32_t member = node_host_member(n);
 
-    if (!n->utc_known || n->utc.trusted == 0 || member != node_host_member(n) || m->domain != 0 ||
-        mono_sub(now, n->utc.at).ns > 60 * NS_PER_S || !node_member_time(n, member, now, &at)) {
-        return;
-    }
-    clock_terms(m->clock, &terms);
-    reading = clock_terms_read(&terms, (struct nic_time){n->utc.at.ns});
-    if (reading.status != CLOCK_UNKNOWN) {
-        clock_on_utc(m->clock, at, n->utc.utc_ns - reading.time.ns, (double)n->utc.bound_ns);
+    n->now = now;
+    if (event->trusted != 0 && event->bound_ns >= 0 && member != UINT32_MAX) {
+        clock_on_utc(n->members[member].clock, (struct nic_time){event->at.ns}, event->utc_ns,
+                     (double)event->bound_ns);
     }
 }
 
@@ -416,7 +410,6 @@ void node_clock_tick(struct node *n, struct mono now)
         m->last = at;
         m->last_mono = now;
         if (clock_deadline(m->clock).ns <= at.ns) {
-            feed_utc(n, now, i);
             clock_tick(m->clock, at);
             note_bound(m, at);
         }

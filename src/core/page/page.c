@@ -232,13 +232,15 @@ void page_maker_update(struct page_maker *maker, const struct clock_terms *terms
     t->timeline = terms->timeline;
     t->epoch = terms->epoch + maker->raised;
     t->status = known ? status[terms->status] : CLOCK_PAGE_UNKNOWN;
+    const double apart = known ? apart_ns(t, &terms->line, now.ns) : 0;
     maker->page.utc_minus_fleet_ns = terms->utc_known ? terms->utc_minus_ns : 0;
-    maker->page.utc_bound_ns = terms->utc_known ? (int64_t)clamp(terms->utc_bound_ns, 0, 1e18) : -1;
+    maker->page.utc_bound_ns =
+        terms->utc_known ? (int64_t)clamp(ceil(terms->utc_bound_ns + apart), 0, 1e18) : -1;
     if (!known) {
         return;
     }
     maker->shown.status = CLOCK_PAGE_UNKNOWN;
     maker->line = terms->line;
     ASSERT(t->since <= t->line_from && t->line_from <= t->map_from); /* readers go by these */
-    fill_bounds(t, terms, apart_ns(t, &terms->line, now.ns));
+    fill_bounds(t, terms, apart);
 }

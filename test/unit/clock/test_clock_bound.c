@@ -360,6 +360,72 @@ static void a_small_step_is_a_step(void **state)
 /* ---- UTC ---- */
 
 /* Whichever of the named anchors is right, the bound reaches it. */
+/* An edge whose ends' F differ by up to `apart`. */
+static void meet(struct clock *c, int edge, double apart)
+{
+    c->timeline = TIMELINE;
+    c->edges[edge].bounded = true;
+    c->edges[edge].w_ns = apart;
+}
+
+static struct clock_terms utc_now(struct clock *c)
+{
+    struct clock_terms t;
+
+    anchor_tick(c, now);
+    clock_terms(c, &t);
+    assert_true(t.utc_known);
+    return t;
+}
+
+/* A measurement is as old as it is, and F's jumps don't move UTC. */
+static void utc_is_as_old_as_its_measurement(void **state)
+{
+    struct clock *c = tracking_member();
+    const int64_t utc_ns = clock_map_apply(&c->map, now).ns + 5000;
+
+    clock_on_utc(c, now, utc_ns, 100);
+    assert_true(utc_now(c).utc_minus_ns == 5000);
+    assert_true(utc_now(c).utc_bound_ns < 101);
+    now.ns += 10 * NS_PER_S;
+    assert_true(utc_now(c).utc_bound_ns >= 100 + 10 * 200e3);
+    clock_jump(c, 3 * NS_PER_MS);
+    assert_true(utc_now(c).utc_minus_ns == 5000 - 3 * NS_PER_MS);
+    line_restart(c, now);
+    const double met = utc_now(c).utc_bound_ns;
+    clock_jump(c, 3 * NS_PER_MS); /* readers are still on the old line */
+    assert_true(utc_now(c).utc_bound_ns >= met + 3 * NS_PER_MS - 1);
+    clock_on_fault(c, now, CLOCK_FAULT_STEP); /* the clock that it was told by is gone */
+    anchor_tick(c, now);
+    assert_false(c->utc_known);
+    clock_free(c);
+}
+
+/* A peer's word is of its own F: worth what the edge to it is, and nothing while it may be anywhere. */
+static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
+{
+    struct clock *c = tracking_member();
+    struct clock_published h = header(true, true);
+
+    h.anchor = (struct clock_anchor){.member = 1, .bound_ns = 100};
+    c->edges[0].config.anchor = true;
+    clock_on_peer(c, now, 0, &h);
+    anchor_tick(c, now);
+    assert_false(c->utc_known);
+    meet(c, 0, 30000);
+    c->timeline = TIMELINE + 1;
+    anchor_tick(c, now);
+    assert_false(c->utc_known);
+    c->timeline = TIMELINE;
+    assert_true(utc_now(c).utc_bound_ns >= 30100);
+    c->edges[0].bounded = false; /* silent: what was known of it stays */
+    assert_true(utc_now(c).utc_bound_ns >= 30100);
+    clock_disrupt(c, span_ns(NS_PER_S));
+    anchor_tick(c, now);
+    assert_false(c->utc_known);
+    clock_free(c);
+}
+
 static void utc_is_no_surer_than_its_anchors_agree(void **state)
 {
     static const int64_t said[] = {-40000, 1000, 200000};
@@ -371,6 +437,7 @@ static void utc_is_no_surer_than_its_anchors_agree(void **state)
         h.anchor = (struct clock_anchor){
             .member = i + 1, .bound_ns = 100, .utc_minus_ns = said[i], .age_ms = 0};
         c->edges[i].config.anchor = true;
+        meet(c, (int)i, 0);
         clock_on_peer(c, now, (int)i, &h);
     }
     anchor_tick(c, now);
@@ -395,6 +462,7 @@ static bool voted(int sane, int liars, struct clock_terms *ret)
     for (uint32_t i = 0; (int)i < sane + liars; i++) {
         struct clock_published h = header(true, true);
         const bool lies = (int)i < liars;
+        meet(c, (int)i, 0);
         for (uint32_t name = 0; name < 8; name++) {
             h.map_seq++;
             h.anchor = (struct clock_anchor){.member = 500 + name,
@@ -466,6 +534,8 @@ int main(void)
         cmocka_unit_test(core_waits_for_the_width_of_the_graph),
         cmocka_unit_test(who_starts_warm_is_synced_once_its_neighbours_agree),
         cmocka_unit_test(a_small_step_is_a_step),
+        cmocka_unit_test(utc_is_as_old_as_its_measurement),
+        cmocka_unit_test(utc_of_a_peer_is_as_sure_as_the_edge),
         cmocka_unit_test(utc_is_no_surer_than_its_anchors_agree),
         cmocka_unit_test(few_hosts_move_no_utc),
         cmocka_unit_test(steering_is_followed),
