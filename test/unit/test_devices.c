@@ -1,5 +1,4 @@
 /* test_devices.c: which interfaces count, and what sysfs says of them. */
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "own_network.h"
 #include "plugin/devices.h"
 
 static void filters_choose_by_beginning_name_or_exception(void **state)
@@ -82,7 +81,20 @@ static void the_loopback_is_described_from_sysfs(void **state)
     assert_int_equal(system(path), 0);
 }
 
-/* What a host with containers and a VPN has beside its NICs. Needs root: a network name space of its own. */
+/* 0 if the one that can carry is found alone, and any other by its name. */
+static int find_what_can_carry(void)
+{
+    struct device devices[8];
+    const int count = devices_find("/sys", NULL, devices, 8);
+    const bool one = count == 1 && strcmp(devices[0].name, "v0") == 0;
+    const bool named = devices_find("/sys", "br0", devices, 8) == 1; /* who names it has it */
+    const int rest = devices_find("/sys", "^v0", devices, 8);
+    const bool loop = rest == 1 && strcmp(devices[0].name, "lo") == 0;
+
+    return one && named && loop ? 0 : 3;
+}
+
+/* What a host with containers and a VPN has beside its NICs. */
 static void what_cannot_carry_is_left_out(void **state)
 {
     static const char *const setup =
@@ -96,31 +108,9 @@ static void what_cannot_carry_is_left_out(void **state)
         "ip tuntap add eth9 mode tap && ip link set eth9 up && ip address add 10.7.0.1/24 dev eth9 "
         "&& "
         "ip link add v4 type veth peer v5 && ip link set v4 up && ip link set v5 up"; /* fe80:: only */
-    struct device devices[8];
-    const pid_t child = fork();
-    int status;
 
     (void)state;
-    if (child == 0) {
-        if (unshare(CLONE_NEWNET) < 0) {
-            _exit(77);
-        }
-        if (system(setup) != 0) {
-            _exit(2);
-        }
-        const int count = devices_find("/sys", NULL, devices, 8);
-        const bool one = count == 1 && strcmp(devices[0].name, "v0") == 0;
-        const bool named = devices_find("/sys", "br0", devices, 8) == 1; /* who names it has it */
-        const int rest = devices_find("/sys", "^v0", devices, 8);
-        const bool loop = rest == 1 && strcmp(devices[0].name, "lo") == 0;
-        _exit(one && named && loop ? 0 : 3);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) {
-        skip();
-    }
-    assert_int_equal(WEXITSTATUS(status), 0);
+    in_own_network(setup, find_what_can_carry);
 }
 
 int main(void)

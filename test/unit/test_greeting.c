@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,12 +13,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/endian.h"
+#include "own_network.h"
 #include "transport/internal.h"
 #include "transport/tcp.h"
 #include "trouble_io.h"
@@ -345,8 +344,8 @@ static void shares_of_slots_add_up(void **state)
     }
 }
 
-/* Exits with 0 if it is told in time and by name: on this host there is no way to the address that the handle names. */
-static void connect_without_a_route(void)
+/* 0 if it is told in time and by name: on this host there is no way to the address that the handle names. */
+static int connect_without_a_route(void)
 {
     const struct transport_nic nic = {
         .name = "v0", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, 9, 0, 1}}};
@@ -360,19 +359,14 @@ static void connect_without_a_route(void)
     struct end end = {0};
     int rc = 0;
 
-    if (unshare(CLONE_NEWNET) < 0) {
-        _exit(77);
-    }
-    if (system("ip link add v0 type veth peer v1 && ip link set v0 up && ip link set v1 up && "
-               "ip address add 10.9.0.1/24 dev v0") != 0 ||
-        tcp_open(&end.tcp, "/sys") < 0) {
-        _exit(2);
+    if (tcp_open(&end.tcp, "/sys") < 0) {
+        return 2;
     }
     config.io = trouble_io(&end.trouble, tcp_io(end.tcp));
     if (transport_new(&end.transport, &config) < 0 ||
         transport_listen(end.transport, 0, handle, &listener) < 0 ||
         handle_decode(handle, &words) != LANE_ERROR_NONE) {
-        _exit(2);
+        return 2;
     }
     memcpy(words.address + 4, (const uint8_t[]){10, 7, 0, 2}, 4); /* of another network */
     words.context++;
@@ -384,25 +378,16 @@ static void connect_without_a_route(void)
         (void)transport_serve(end.transport, (struct mono){0});
     }
     fprintf(stderr, "%d after %.1f s: %s\n", rc, (double)trouble_skipped_ns / 1e9, transport_why());
-    _exit(rc == -ENETUNREACH && strstr(transport_why(), "no route from NIC v0") != NULL ? 0 : 3);
+    return rc == -ENETUNREACH && strstr(transport_why(), "no route from NIC v0") != NULL ? 0 : 3;
 }
 
 /* Not after the patience, as if somebody could come back. */
 static void a_peer_without_a_route_is_told(void **state)
 {
-    const pid_t child = fork();
-    int status;
-
     (void)state;
-    if (child == 0) {
-        connect_without_a_route();
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) {
-        skip();
-    }
-    assert_int_equal(WEXITSTATUS(status), 0);
+    in_own_network("ip link add v0 type veth peer v1 && ip link set v0 up && ip link set v1 up && "
+                   "ip address add 10.9.0.1/24 dev v0",
+                   connect_without_a_route);
 }
 
 int main(void)

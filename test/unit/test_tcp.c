@@ -2,21 +2,19 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/bug.h"
+#include "own_network.h"
 #include "transport/io.h"
 #include "transport/tcp.h"
 
@@ -28,49 +26,34 @@
     ((struct io_address){.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = (last)}})
 
 /* Connections from one address to two others, while there is one port for both: a port is taken for a pair of ends, not
- * for an address. A rank that talks to thousands would run out of ports. Exits with 0 if it is so. */
-static void connect_by_one_port(void)
+ * for an address. A rank that talks to thousands would run out of ports. 0 if it is so. */
+static int connect_by_one_port(void)
 {
     struct io_connect to = {.from = LOOPBACK(1)};
     struct tcp *tcp;
     int listener, conn;
 
-    if (unshare(CLONE_NEWNET) < 0) {
-        _exit(77);
-    }
-    if (system("ip link set lo up && echo 40000 40000 > /proc/sys/net/ipv4/ip_local_port_range") !=
-            0 ||
-        tcp_open(&tcp, "/sys") < 0) {
-        _exit(2);
+    if (tcp_open(&tcp, "/sys") < 0) {
+        return 2;
     }
     struct io *io = tcp_io(tcp);
     for (uint8_t peer = 2; peer < 6; peer++) {
         to.to = LOOPBACK(peer);
         if (io->listen(io, &to.to, 30000, 30000, &listener, &to.to.port) < 0) {
-            _exit(2);
+            return 2;
         }
         if (io->connect(io, &to, &conn) < 0) {
-            _exit(3);
+            return 3;
         }
     }
-    _exit(0);
+    return 0;
 }
 
 static void peers_share_a_port(void **state)
 {
-    const pid_t child = fork();
-    int status;
-
     (void)state;
-    if (child == 0) {
-        connect_by_one_port();
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) {
-        skip();
-    }
-    assert_int_equal(WEXITSTATUS(status), 0);
+    in_own_network("ip link set lo up && echo 40000 40000 > /proc/sys/net/ipv4/ip_local_port_range",
+                   connect_by_one_port);
 }
 
 static void assert_no_rehash(int fd)
@@ -84,34 +67,54 @@ static void assert_no_rehash(int fd)
     assert_int_equal(value, 0);
 }
 
+/* Two ends of one connection over the loopback. */
+struct ends {
+    struct tcp *tcp;
+    int listener, conn, accepted;
+    struct io_address peer; /* of who accepted */
+};
+
+static void ends_open(struct ends *e, struct io_connect *to)
+{
+    struct io_address local;
+
+    assert_int_equal(tcp_open(&e->tcp, "/sys"), 0);
+    struct io *io = tcp_io(e->tcp);
+    assert_int_equal(io->listen(io, &to->to, 0, 0, &e->listener, &to->to.port), 0);
+    assert_int_equal(io->connect(io, to, &e->conn), 0);
+    assert_int_equal(send(e->conn, "x", 1, 0), 1); /* the listener waits for that */
+    e->accepted = -EAGAIN;
+    for (int i = 0; i < 1000 && e->accepted < 0; i++) {
+        if (io->accept(io, e->listener, &e->accepted, &local, &e->peer) < 0) {
+            e->accepted = -EAGAIN;
+            usleep(1000);
+        }
+    }
+    assert_true(e->accepted >= 0);
+}
+
+static void ends_close(struct ends *e)
+{
+    struct io *io = tcp_io(e->tcp);
+
+    io->close(io, e->conn, true);
+    io->close(io, e->accepted, true);
+    io->close(io, e->listener, true);
+    tcp_close(e->tcp);
+}
+
 /* Linux draws a new flow label after a timeout, and with it another path: which one a lane has is for us to say. Both ends
  * send. */
 static void the_kernel_moves_no_lane(void **state)
 {
     struct io_connect to = {.from = LOOPBACK(1), .to = LOOPBACK(1)};
-    struct io_address local, peer;
-    int listener, conn, accepted = -EAGAIN;
-    struct tcp *tcp;
+    struct ends e;
 
     (void)state;
-    assert_int_equal(tcp_open(&tcp, "/sys"), 0);
-    struct io *io = tcp_io(tcp);
-    assert_int_equal(io->listen(io, &to.to, 0, 0, &listener, &to.to.port), 0);
-    assert_int_equal(io->connect(io, &to, &conn), 0);
-    assert_int_equal(send(conn, "x", 1, 0), 1); /* the listener waits for that */
-    for (int i = 0; i < 1000 && accepted < 0; i++) {
-        if (io->accept(io, listener, &accepted, &local, &peer) < 0) {
-            accepted = -EAGAIN;
-            usleep(1000);
-        }
-    }
-    assert_true(accepted >= 0);
-    assert_no_rehash(conn);
-    assert_no_rehash(accepted);
-    io->close(io, conn, true);
-    io->close(io, accepted, true);
-    io->close(io, listener, true);
-    tcp_close(tcp);
+    ends_open(&e, &to);
+    assert_no_rehash(e.conn);
+    assert_no_rehash(e.accepted);
+    ends_close(&e);
 }
 
 static int option(int fd, int level, int name)
@@ -131,27 +134,14 @@ static void who_accepts_sends_as_who_connects(void **state)
                             .notsent = 4711,
                             .traffic_class = 0x68,
                             .here = true};
-    struct io_address local, peer;
-    int listener, conn, accepted = -EAGAIN;
-    struct tcp *tcp;
+    struct ends e;
 
     (void)state;
-    assert_int_equal(tcp_open(&tcp, "/sys"), 0);
-    struct io *io = tcp_io(tcp);
-    assert_int_equal(io->listen(io, &to.to, 0, 0, &listener, &to.to.port), 0);
-    assert_int_equal(io->connect(io, &to, &conn), 0);
-    assert_int_equal(send(conn, "x", 1, 0), 1);
-    for (int i = 0; i < 1000 && accepted < 0; i++) {
-        if (io->accept(io, listener, &accepted, &local, &peer) < 0) {
-            accepted = -EAGAIN;
-            usleep(1000);
-        }
-    }
-    assert_true(accepted >= 0);
-    to.to = peer;
-    io->carry(io, accepted, &to);
+    ends_open(&e, &to);
+    to.to = e.peer;
+    tcp_io(e.tcp)->carry(tcp_io(e.tcp), e.accepted, &to);
     for (int i = 0; i < 2; i++) {
-        const int fd = i == 0 ? conn : accepted;
+        const int fd = i == 0 ? e.conn : e.accepted;
         char control[16] = "";
         socklen_t size = sizeof(control);
 
@@ -160,10 +150,7 @@ static void who_accepts_sends_as_who_connects(void **state)
         assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &size), 0);
         assert_string_equal(control, "reno");
     }
-    io->close(io, conn, true);
-    io->close(io, accepted, true);
-    io->close(io, listener, true);
-    tcp_close(tcp);
+    ends_close(&e);
 }
 
 int main(void)

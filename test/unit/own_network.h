@@ -1,0 +1,33 @@
+/* own_network.h: a test in a network namespace of its own, where links and addresses can be made. */
+#pragma once
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Runs the shell's commands, then run(), in a child with a namespace of its own; run() returns what is wrong, 0: nothing.
+ * Skips the test who may not make namespaces. */
+static inline void in_own_network(const char *setup, int (*run)(void))
+{
+    const pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        if (unshare(CLONE_NEWNET) < 0) {
+            _exit(77);
+        }
+        _exit(system(setup) != 0 ? 2 : run());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
