@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/controller/fleet_config.h"
-#include "service/controller/levels.h"
-#include "service/controller/topology.h"
+#include "service/controller/fleet/fleet_config.h"
+#include "service/controller/fleet/levels.h"
+#include "service/controller/fleet/topology.h"
 
 #include "fuzz.h"
 

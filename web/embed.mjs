@@ -1,4 +1,4 @@
-// node embed.mjs OUT.c: builds the dashboard and writes it as C: src/service/controller/page.h says how it reads.
+// node embed.mjs OUT.c: builds the dashboard and writes it as C: src/service/controller/api/page.h says how it reads.
 import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ try {
   }
   const files = ["index.html", "app.js", "app.css", "icon.svg"].map((name) => [name === "index.html" ? "/" : `/${name}`, path.join(folder, name)]);
   files.push(["/api/v1/openapi.yaml", path.join(here, "..", "docs", "openapi.yaml")]);
-  let text = "/* Written by web/embed.mjs: don't edit. */\n#include \"service/controller/page.h\"\n\n";
+  let text = "/* Written by web/embed.mjs: don't edit. */\n#include \"service/controller/api/page.h\"\n\n";
   let table = "";
   for (const [i, [at, file]] of files.entries()) {
     const bytes = await readFile(file);

@@ -7,7 +7,11 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "service/controller/api.h"
+#include "service/controller/api/api.h"
+#include "service/controller/api/scope.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/place.h"
+#include "service/controller/trust/trust.h"
 
 enum { BACKUP_PAGES = 1024, JOIN_HOURS = 24 };
 

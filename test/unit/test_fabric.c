@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/controller/fabric.h"
+#include "core/fleet/delay_code.h"
+#include "service/controller/fleet/fabric.h"
 
 /* NIC 0 of h0 hangs on leafA, NIC 1 of h1 on leafB; two spines between them. */
 enum { WAYS = 2, HOPS = 3 };

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "base/endian.h"
-#include "service/controller/latency.h"
+#include "core/fleet/delay_code.h"
+#include "service/controller/fleet/latency.h"
 
 enum { NICS = 4, SLOTS = 60 };
 #define HOUR  (3600 * NS_PER_S)

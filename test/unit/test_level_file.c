@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "service/controller/levels.h"
+#include "service/controller/fleet/levels.h"
 
 static struct levels levels;
 

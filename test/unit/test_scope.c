@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "service/controller/api.h"
+#include "service/controller/api/api.h"
+#include "service/controller/api/scope.h"
 
 enum { HOSTS = 4 };
 static const char *const names[HOSTS] = {"red-1", "blue-1", "red-2", "blue-2"};

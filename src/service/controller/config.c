@@ -1,10 +1,11 @@
 /* config.c: the controller's YAML file. */
-#include "service/controller/controller.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "service/controller/controller.h"
+#include "service/controller/trust/trust.h"
 
 static int load_span(const struct config_node *map, const char *key, struct span min,
                      struct span max, int64_t *ret_ns, struct config_error *error)

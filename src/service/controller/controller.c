@@ -1,15 +1,4 @@
 /* controller.c: the controller's life: opening, the loop, commits. */
-#include "service/controller/fabric.h"
-#include "service/controller/fleet_config.h"
-#include "service/controller/job.h"
-#include "service/controller/levels.h"
-#include "service/controller/measure.h"
-#include "service/controller/tenant.h"
-#include "service/controller/topology.h"
-
-#include "base/paths.h"
-#include "platform/journal/journal.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,8 +11,25 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "service/controller/remote.h"
-#include "service/controller/worker.h"
+#include "base/paths.h"
+#include "platform/journal/journal.h"
+#include "service/controller/api/live.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/fleet_config.h"
+#include "service/controller/fleet/levels.h"
+#include "service/controller/fleet/measure.h"
+#include "service/controller/fleet/state.h"
+#include "service/controller/fleet/topology.h"
+#include "service/controller/history/remote.h"
+#include "service/controller/history/seal.h"
+#include "service/controller/history/worker.h"
+#include "service/controller/job/job.h"
+#include "service/controller/listen.h"
+#include "service/controller/place.h"
+#include "service/controller/trust/tenant.h"
+#include "service/controller/trust/trust.h"
 
 enum {
     JSON_MAX = 256 << 20,

@@ -1,6 +1,4 @@
 /* instance.c: see instance.h. */
-#include "service/controller/instance.h"
-
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <inttypes.h>
@@ -12,6 +10,9 @@
 #include <time.h>
 
 #include "service/controller/controller.h"
+#include "service/controller/fleet/state.h"
+#include "service/controller/instance.h"
+#include "service/controller/place.h"
 
 #define SAVED_NAME   "instance"
 #define MAC_SIZE     16 /* of the 32 that SHA-256 gives */

@@ -8,7 +8,11 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/paths.h"
-#include "service/controller/api.h"
+#include "service/controller/api/api.h"
+#include "service/controller/api/live.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/state.h"
+#include "service/controller/listen.h"
 
 enum {
     AGENT_CONNECTION_MAX = 30000,

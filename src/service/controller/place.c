@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "service/controller/controller.h"
+#include "service/controller/place.h"
 
 #define PLACE_NAME "place"
 /* Of this program alone: what is kept here tells nothing of the machine to others. */

@@ -1,0 +1,536 @@
+/* api_fleet.c: the fleet as it is now. What a silent host said last is not what is: it reads as
+ * unknown, with when it was heard. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/fleet/delay_code.h"
+#include "service/controller/api/api.h"
+#include "service/controller/api/routes.h"
+#include "service/controller/api/scope.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/trust/trust.h"
+#include "wire/switch_page.h"
+
+static const char *clock_word(uint32_t status)
+{
+    static const char *const words[] = {"UNKNOWN", "SYNCED", "HOLDOVER", "DISRUPTED"};
+    return status < ARRAY_COUNT(words) ? words[status] : "UNKNOWN";
+}
+
+static const char *port_word(uint32_t state)
+{
+    static const char *const words[] = {"unknown", "up", "down", "gone"};
+    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
+}
+
+/* ---- status ---- */
+
+struct sums {
+    uint32_t hosts, fresh[4], health[4], ports[4], clocks[4], findings, certificates_ending;
+    uint32_t nics, nics_unwatched, nics_unknown, hosts_sensors_off;
+    uint64_t paths, paths_dead, paths_lossy;
+    int64_t hard_ns_max, statistical_ns_max;
+};
+
+static void add_up(const struct api_call *call, struct sums *s, struct mono now)
+{
+    struct controller *c = call->c;
+    const int64_t soon = controller_utc_ns() / NS_PER_S + 30 * 86400LL;
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const struct fleet_host *h = c->hosts[i];
+        if (!h->member || !api_sees(call, h)) {
+            continue;
+        }
+        const bool known = fleet_current(c, h, now);
+        s->hosts++;
+        s->fresh[fleet_freshness(c, h, now)]++;
+        s->health[fleet_health(c, h, now)]++;
+        s->clocks[known ? h->clock.status & 3 : 0]++;
+        s->findings += h->finding_count;
+        s->certificates_ending +=
+            h->not_after < soon && c->config.certificate_s > 30 * 86400 && h->not_after != 0;
+        s->nics += h->nic_count;
+        for (uint32_t n = 0; n < h->nic_count; n++) {
+            const struct fleet_nic *nic = c->nics[h->nics[n]];
+            s->ports[known ? nic->state & 3 : 0]++;
+            s->nics_unknown += !known || !nic->reported;
+        }
+        if (known) {
+            s->nics_unwatched += fleet_nics_unwatched(c, h);
+            s->hosts_sensors_off += h->sensor_off_count > 0;
+            s->paths += h->path_count;
+            s->paths_dead += h->paths_dead;
+            s->paths_lossy += h->paths_lossy;
+            if (h->clock.hard_ns > s->hard_ns_max) {
+                s->hard_ns_max = h->clock.hard_ns;
+            }
+            if (h->clock.statistical_ns > s->statistical_ns_max) {
+                s->statistical_ns_max = h->clock.statistical_ns;
+            }
+        }
+    }
+}
+
+static void put_counts(struct json_writer *j, const char *key, const uint32_t counts[4],
+                       const char *const names[4])
+{
+    json_put_object(j, key);
+    for (unsigned i = 0; i < 4; i++) {
+        json_put_uint(j, names[i], counts[i]);
+    }
+    json_put_end(j);
+}
+
+static void put_ingest(struct controller *c, struct json_writer *j)
+{
+    json_put_object(j, "ingest");
+    json_put_uint(j, "batches", c->count.batches);
+    json_put_uint(j, "reports", c->count.reports);
+    json_put_uint(j, "duplicates", c->count.duplicates);
+    json_put_uint(j, "gaps", c->count.gaps);
+    json_put_uint(j, "malformed", c->count.malformed);
+    json_put_uint(j, "refused", c->count.refused);
+    json_put_uint(j, "limited", c->count.limited);
+    json_put_uint(j, "foreign_nics", c->count.foreign_nics);
+    json_put_uint(j, "samples_dropped", c->count.samples_dropped);
+    json_put_end(j);
+}
+
+void api_get_status(struct api_call *call)
+{
+    static const char *const fresh[] = {"never", "live", "late", "stale"},
+                             *const health[] = {"unknown", "ok", "warn", "bad"},
+                             *const ports[] = {"unknown", "up", "down", "gone"},
+                             *const clocks[] = {"unknown", "synced", "holdover", "disrupted"};
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
+    struct sums s = {.hard_ns_max = -1, .statistical_ns_max = -1};
+    struct store_sizes sizes;
+    const bool all = call->visible == NULL; /* the rest is the operator's */
+    add_up(call, &s, controller_mono());
+    store_sizes(c->store, &sizes);
+    json_put_object(j, NULL);
+    json_put_int(j, "version", 1);
+    json_put_string(j, "controller_version", FOLIOT_VERSION);
+    json_put_int(j, "started_utc_ns", c->started_ns);
+    json_put_int(j, "now_utc_ns", controller_utc_ns());
+    json_put_int_if(j, "fleet_version", all, (int64_t)c->fleet_version);
+    json_put_uint(j, "hosts", s.hosts);
+    put_counts(j, "freshness", s.fresh, fresh);
+    put_counts(j, "health", s.health, health);
+    put_counts(j, "ports", s.ports, ports);
+    put_counts(j, "clocks", s.clocks, clocks);
+    json_put_int_if(j, "clock_hard_ns_max", s.hard_ns_max >= 0, s.hard_ns_max);
+    json_put_int_if(j, "clock_statistical_ns_max", s.statistical_ns_max >= 0, s.statistical_ns_max);
+    json_put_object(j, "paths");
+    json_put_uint(j, "measured", s.paths);
+    json_put_uint(j, "dead", s.paths_dead);
+    json_put_uint(j, "lossy", s.paths_lossy);
+    json_put_end(j);
+    json_put_object(j, "watching");
+    json_put_uint(j, "nics", s.nics);
+    json_put_uint(j, "nics_unwatched", s.nics_unwatched);
+    json_put_uint(j, "nics_unknown", s.nics_unknown);
+    json_put_uint(j, "hosts_sensors_off", s.hosts_sensors_off);
+    json_put_end(j);
+    json_put_uint(j, "findings_open", s.findings);
+    json_put_uint(j, "certificates_ending", s.certificates_ending);
+    json_put_int(j, "server_certificate_not_after_utc_ns", api_certificate_end(c) * NS_PER_S);
+    json_put_object(j, "store");
+    json_put_bool(j, "writable", !c->store_broken);
+    json_put_int_if(j, "file_bytes", all, sizes.file_bytes);
+    json_put_int_if(j, "commit_ns_last", all, c->count.commit_ns_last);
+    json_put_int_if(j, "commit_ns_max", all, c->count.commit_ns_max);
+    json_put_end(j);
+    if (all) {
+        put_ingest(c, j);
+    } else {
+        json_put_null(j, "ingest");
+    }
+    json_put_end(j);
+    api_answer(call);
+}
+
+/* ---- hosts ---- */
+
+static void put_clock(struct json_writer *j, const struct fleet_host *h, bool known)
+{
+    json_put_object(j, "clock");
+    json_put_string(j, "status", clock_word(known ? h->clock.status : 0));
+    json_put_string(j, "why",
+                    !known      ? "nothing current is heard of it"
+                    : h->why[0] ? h->why
+                                : NULL);
+    json_put_int_if(j, "hard_ns", known && h->clock.hard_ns >= 0, h->clock.hard_ns);
+    json_put_int_if(j, "statistical_ns", known && h->clock.statistical_ns >= 0,
+                    h->clock.statistical_ns);
+    json_put_int_if(j, "offset_ns", known && h->clock.status != 0, h->clock.offset_ns);
+    json_put_int_if(j, "rate_ppb", known && h->clock.status != 0, h->clock.rate_ppb);
+    if (known && h->clock.timeline != 0) {
+        json_put_hex64(j, "timeline", h->clock.timeline);
+    } else {
+        json_put_null(j, "timeline");
+    }
+    json_put_int_if(j, "edges_live", known, h->clock.edges_live);
+    json_put_int_if(j, "edges_chosen", known, h->clock.edges_chosen);
+    json_put_end(j);
+}
+
+static void put_cost(struct json_writer *j, const struct fleet_host *h)
+{
+    json_put_object(j, "agent");
+    json_put_string(j, "version", h->version[0] != 0 ? h->version : NULL);
+    json_put_int_if(j, "cpu_ppm", h->reported, h->cost.cpu_ppm);
+    json_put_int_if(j, "memory_bytes", h->reported, (int64_t)h->cost.memory_bytes);
+    json_put_int_if(j, "late_ticks", h->reported, (int64_t)h->cost.late_ticks);
+    json_put_int_if(j, "packets_bad", h->reported, (int64_t)h->cost.packets_bad);
+    json_put_int_if(j, "reports_lost", h->reported, (int64_t)h->cost.reports_lost);
+    json_put_uint(j, "report_bytes", h->bytes);
+    json_put_end(j);
+}
+
+static void put_host_fields(struct controller *c, struct json_writer *j, const struct fleet_host *h,
+                            struct mono now)
+{
+    uint32_t up = 0;
+    const bool known = fleet_current(c, h, now);
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        up += c->nics[h->nics[i]]->state == FOLIOT__V1__PORT_STATE__PORT_UP;
+    }
+    json_put_string(j, "name", h->name);
+    json_put_uint(j, "index", h->index);
+    json_put_bool(j, "member", h->member);
+    json_put_string(j, "health", h->member ? health_word(fleet_health(c, h, now)) : "unknown");
+    json_put_string(j, "freshness", freshness_word(fleet_freshness(c, h, now)));
+    json_put_int(j, "joined_utc_ns", h->joined_ns);
+    json_put_int_if(j, "removed_utc_ns", h->removed_ns != 0, h->removed_ns);
+    json_put_int_if(j, "heard_utc_ns", h->heard_utc_ns != 0, h->heard_utc_ns);
+    json_put_string(j, "address", h->peer[0] != 0 ? h->peer : NULL);
+    json_put_int(j, "certificate_not_after_utc_ns", h->not_after * NS_PER_S);
+    json_put_uint(j, "nics", h->nic_count);
+    json_put_int_if(j, "nics_up", known, up);
+    json_put_int_if(j, "nics_unwatched", known, fleet_nics_unwatched(c, h));
+    json_put_int_if(j, "paths", known, h->path_count);
+    json_put_int_if(j, "paths_dead", known, h->paths_dead);
+    json_put_int_if(j, "paths_lossy", known, h->paths_lossy);
+    json_put_uint(j, "findings_open", h->finding_count);
+    json_put_array(j, "sensors_off");
+    for (uint32_t i = 0; known && i < h->sensor_off_count; i++) {
+        json_put_string(j, NULL, h->sensors_off[i]);
+    }
+    json_put_end(j);
+    json_put_string(j, "members_refused",
+                    h->left_out[0] != 0          ? h->left_out
+                    : h->members_refused[0] != 0 ? h->members_refused
+                                                 : NULL);
+    put_clock(j, h, known);
+    put_cost(j, h);
+    json_put_object(j, "config");
+    json_put_int_if(j, "version", h->config_version != 0, (int64_t)h->config_version);
+    json_put_string(j, "refused", h->refused[0] != 0 ? h->refused : NULL);
+    json_put_string(j, "mode", switch_mode_word((enum switch_mode)h->mode));
+    json_put_bool(j, "canary", h->canary);
+    json_put_end(j);
+}
+
+static void put_next(struct json_writer *j, bool more, int64_t next)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)next);
+    json_put_string(j, "next", more ? text : NULL);
+}
+
+static bool host_wanted(struct api_call *call, const struct fleet_host *h, struct mono now)
+{
+    const char *health = http_query(call->request, "health"),
+               *fresh = http_query(call->request, "freshness"),
+               *part = http_query(call->request, "q"),
+               *off = http_query(call->request, "sensors_off"),
+               *member = http_query(call->request, "member");
+    const bool removed_too = member != NULL && strcmp(member, "any") == 0;
+    return (h->member || removed_too) && api_sees(call, h) &&
+           (health == NULL || strcmp(health, health_word(fleet_health(call->c, h, now))) == 0) &&
+           (fresh == NULL ||
+            strcmp(fresh, freshness_word(fleet_freshness(call->c, h, now))) == 0) &&
+           (off == NULL || strcmp(off, "true") != 0 ||
+            (h->sensor_off_count > 0 && fleet_current(call->c, h, now))) &&
+           (part == NULL || strstr(h->name, part) != NULL);
+}
+
+void api_get_hosts(struct api_call *call)
+{
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
+    const struct mono now = controller_mono();
+    int64_t limit, cursor, count = 0;
+    uint32_t i;
+    if (!api_page(call, &limit, &cursor)) {
+        return;
+    }
+    json_put_object(j, NULL);
+    json_put_array(j, "items");
+    for (i = cursor < c->host_count ? (uint32_t)cursor : c->host_count;
+         i < c->host_count && count < limit; i++) {
+        if (host_wanted(call, c->hosts[i], now)) {
+            json_put_object(j, NULL);
+            put_host_fields(c, j, c->hosts[i], now);
+            json_put_end(j);
+            count++;
+        }
+    }
+    while (i < c->host_count && !host_wanted(call, c->hosts[i], now)) {
+        i++; /* whether there is more is told by what the caller may see */
+    }
+    json_put_end(j);
+    put_next(j, i < c->host_count, i);
+    json_put_end(j);
+    api_answer(call);
+}
+
+/* ---- NICs and links ---- */
+
+static void put_address(struct json_writer *j, const char *key, int family, const uint8_t *bytes)
+{
+    static const uint8_t none[16];
+    char text[INET6_ADDRSTRLEN];
+    const bool known = memcmp(bytes, none, family == AF_INET ? 4 : 16) != 0;
+    json_put_string(j, key,
+                    known && inet_ntop(family, bytes, text, sizeof(text)) != NULL ? text : NULL);
+}
+
+/* What the switch at the other end said of itself. */
+static void put_neighbour(struct json_writer *j, const struct fleet_nic *n, bool known)
+{
+    const bool heard = known && n->neighbour[0] != 0;
+    json_put_string(j, "switch", heard ? n->neighbour : NULL);
+    json_put_string(j, "switch_port", heard ? n->neighbour_port : NULL);
+}
+
+static void put_nic(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
+                    struct mono now)
+{
+    const bool known = n->reported && fleet_current(c, n->host, now);
+    json_put_object(j, NULL);
+    json_put_uint(j, "nic", n->id);
+    json_put_string(j, "host", n->host->name);
+    json_put_string(j, "name", n->name);
+    json_put_uint(j, "rail", n->rail);
+    json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
+    put_neighbour(j, n, known);
+    put_address(j, "address", AF_INET, n->address4);
+    put_address(j, "address6", AF_INET6, n->address6);
+    json_put_string(j, "state", port_word(known ? n->state : 0));
+    json_put_string(j, "stamps",
+                    !known           ? NULL
+                    : n->stamps == 2 ? "hardware"
+                    : n->stamps == 1 ? "software"
+                                     : "none");
+    json_put_string(j, "trouble", known && n->trouble[0] != 0 ? n->trouble : NULL);
+    if (known) {
+        json_put_bool(j, "watched", !fleet_nic_unwatched(n));
+    } else {
+        json_put_null(j, "watched");
+    }
+    json_put_string(j, "freshness", freshness_word(fleet_freshness(c, n->host, now)));
+    json_put_end(j);
+}
+
+static void put_link(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
+                     struct mono now)
+{
+    const bool known = n->reported && fleet_current(c, n->host, now);
+    json_put_object(j, NULL);
+    json_put_uint(j, "nic", n->id);
+    json_put_string(j, "host", n->host->name);
+    json_put_string(j, "name", n->name);
+    json_put_uint(j, "rail", n->rail);
+    json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
+    put_neighbour(j, n, known);
+    json_put_string(j, "first_switch", known ? fabric_first_switch(c, n) : NULL);
+    json_put_string(j, "state", port_word(known ? n->state : 0));
+    json_put_int_if(j, "since_utc_ns", known && n->since_utc_ns != 0, n->since_utc_ns);
+    json_put_int_if(j, "speed_bps", n->speed_mbps != 0, (int64_t)n->speed_mbps * 1000000);
+    json_put_int_if(j, "width", n->width != 0, n->width);
+    json_put_int_if(j, "carrier_down_count", n->reported, (int64_t)n->carrier_downs);
+    json_put_int_if(j, "flaps_hour", known, n->flaps_hour);
+    json_put_int_if(j, "flaps_day", known, n->flaps_day);
+    json_put_int_if(j, "rx_bps", known && n->rx_bps >= 0, n->rx_bps);
+    json_put_int_if(j, "tx_bps", known && n->tx_bps >= 0, n->tx_bps);
+    json_put_int_if(j, "rx_errors", n->reported, (int64_t)n->rx_errors);
+    json_put_int_if(j, "tx_errors", n->reported, (int64_t)n->tx_errors);
+    json_put_int_if(j, "rx_dropped", n->reported, (int64_t)n->rx_drops);
+    json_put_int_if(j, "tx_dropped", n->reported, (int64_t)n->tx_drops);
+    json_put_string(j, "freshness", freshness_word(fleet_freshness(c, n->host, now)));
+    json_put_end(j);
+}
+
+void api_get_host(struct api_call *call)
+{
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
+    const struct mono now = controller_mono();
+    const struct fleet_host *h = fleet_find_host(c, call->rest);
+    if (h == NULL || !api_sees(call, h)) {
+        api_error(call, 404, "no-such-host", "no such host");
+        return;
+    }
+    json_put_object(j, NULL);
+    put_host_fields(c, j, h, now);
+    json_put_array(j, "links");
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        put_link(c, j, c->nics[h->nics[i]], now);
+    }
+    json_put_end(j);
+    json_put_end(j);
+    api_answer(call);
+}
+
+static bool nic_wanted(struct api_call *call, const struct fleet_nic *n, struct mono now)
+{
+    const char *leaf = http_query(call->request, "leaf"),
+               *state = http_query(call->request, "state"),
+               *unwatched = http_query(call->request, "unwatched");
+    const bool known = n->reported && fleet_current(call->c, n->host, now);
+    return (leaf == NULL || strcmp(leaf, n->leaf) == 0) &&
+           (state == NULL || strcmp(state, port_word(known ? n->state : 0)) == 0) &&
+           (unwatched == NULL || strcmp(unwatched, "true") != 0 ||
+            (known && fleet_nic_unwatched(n)));
+}
+
+static void list_nics(struct api_call *call,
+                      void (*put)(struct controller *c, struct json_writer *j,
+                                  const struct fleet_nic *n, struct mono now))
+{
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
+    const struct mono now = controller_mono();
+    int64_t limit, cursor, rail = -1, flaps = 0, count = 0;
+    struct fleet_host *host = NULL;
+    uint32_t i;
+    if (!api_page(call, &limit, &cursor) || !api_number(call, "rail", 0, UINT16_MAX, &rail) ||
+        !api_number(call, "flaps_hour_min", 0, UINT32_MAX, &flaps) ||
+        !api_host(call, "host", &host)) {
+        return;
+    }
+    json_put_object(j, NULL);
+    json_put_array(j, "items");
+    for (i = cursor < c->nic_count ? (uint32_t)cursor : c->nic_count; i < c->nic_count; i++) {
+        const struct fleet_nic *n = c->nics[i];
+        if (n == NULL || !api_sees(call, n->host) || (host != NULL && n->host != host) ||
+            (rail >= 0 && n->rail != rail) || n->flaps_hour < flaps || !nic_wanted(call, n, now)) {
+            continue;
+        }
+        if (count++ == limit) {
+            break;
+        }
+        put(c, j, n, now);
+    }
+    json_put_end(j);
+    put_next(j, i < c->nic_count, i);
+    json_put_end(j);
+    api_answer(call);
+}
+
+void api_get_nics(struct api_call *call)
+{
+    list_nics(call, put_nic);
+}
+
+void api_get_links(struct api_call *call)
+{
+    list_nics(call, put_link);
+}
+
+/* ---- paths ---- */
+
+const char *api_path_word(uint32_t state)
+{
+    static const char *const words[] = {"unknown", "alive", "suspect", "lossy", "dead"};
+    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
+}
+
+/* The switches of a way, null for one that keeps silent; null where nothing is known of them. */
+static void put_switches(const struct controller *c, struct json_writer *j,
+                         const struct fleet_path *p)
+{
+    const struct fleet_hops *way = fleet_way(c, p->peer, p->local, p->port);
+    if (!fabric_names_way(way)) {
+        json_put_null(j, "switches");
+        return;
+    }
+    json_put_array(j, "switches");
+    for (uint32_t k = 0; k < way->hops; k++) {
+        json_put_string(j, NULL, fabric_switch_name(c->fabric, way->switches[k]));
+    }
+    json_put_end(j);
+}
+
+static void put_path(const struct controller *c, struct json_writer *j, const struct fleet_host *h,
+                     const struct fleet_path *p, bool known)
+{
+    json_put_object(j, NULL);
+    json_put_uint(j, "from", p->peer);
+    json_put_uint(j, "to", p->local);
+    json_put_uint(j, "port", p->port);
+    if (p->signature != 0) {
+        json_put_hex64(j, "signature", p->signature);
+    } else {
+        json_put_null(j, "signature");
+    }
+    put_switches(c, j, p);
+    json_put_string(j, "state", api_path_word(known ? p->state : 0));
+    json_put_int_if(j, "owd_ns_p50", known && p->p50 != DELAY_CODE_NONE, delay_decode(p->p50));
+    json_put_int_if(j, "owd_ns_p99", known && p->p99 != DELAY_CODE_NONE, delay_decode(p->p99));
+    json_put_int_if(j, "bound_ns", known && h->bound_ns != 0, h->bound_ns);
+    json_put_int_if(j, "loss_ppm", known, p->loss_ppm);
+    json_put_end(j);
+}
+
+/* By the receiving host: cursor is the number of the path among those that the caller may see. */
+void api_get_paths(struct api_call *call)
+{
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
+    const struct mono now = controller_mono();
+    const char *state = http_query(call->request, "state");
+    int64_t limit, cursor, from = -1, to = -1, number = 0, count = 0;
+    struct fleet_host *host = NULL;
+    if (!api_page(call, &limit, &cursor) || !api_host(call, "host", &host) ||
+        !api_number(call, "from", 0, FLEET_NIC_MAX, &from) ||
+        !api_number(call, "to", 0, FLEET_NIC_MAX, &to)) {
+        return;
+    }
+    json_put_object(j, NULL);
+    json_put_array(j, "items");
+    for (uint32_t i = 0; i < c->host_count && count < limit; i++) {
+        const struct fleet_host *h = c->hosts[i];
+        const bool known = fleet_current(c, h, now);
+        if (!api_sees(call, h)) {
+            continue;
+        }
+        if ((host != NULL && h != host) ||
+            (call->visible == NULL && number + h->path_count <= cursor)) {
+            number += h->path_count;
+            continue;
+        }
+        for (uint32_t k = 0; k < h->path_count && count < limit; k++) {
+            const struct fleet_path *p = &h->paths[k];
+            if (!api_sees_nic(call, p->peer)) {
+                continue;
+            }
+            if (number++ >= cursor && p->local != UINT32_MAX && (from < 0 || p->peer == from) &&
+                (to < 0 || p->local == to) &&
+                (state == NULL || strcmp(state, api_path_word(known ? p->state : 0)) == 0)) {
+                put_path(c, j, h, p, known);
+                count++;
+            }
+        }
+    }
+    json_put_end(j);
+    put_next(j, count == limit, number);
+    json_put_end(j);
+    api_answer(call);
+}

@@ -1,0 +1,40 @@
+/* live.h: the API's two ports, its live events, and links that sign in once. */
+#pragma once
+#include "base/time.h"
+#include "service/controller/trust/trust.h"
+
+#define CONTROLLER_STREAM_MAX 256 /* readers of live events */
+#define CONTROLLER_RECENT     1024
+#define CONTROLLER_CODES_MAX  64
+
+struct controller;
+struct http_request;
+
+struct event_reader {             /* of live events */
+    struct http_request *request; /* NULL: free */
+    int64_t token;
+    bool viewer;
+    struct mono written; /* last */
+    char scope[TOKEN_SCOPE_SIZE];
+};
+
+struct sign_in_code { /* of a link that signs in once */
+    uint8_t hash[STORE_HASH_SIZE];
+    int64_t id; /* the token's */
+    char token[TOKEN_TEXT_SIZE];
+    struct mono expires; /* 0: free */
+};
+
+struct recent_event {
+    int64_t id, host;
+    char kind[16];
+    char *body; /* the detail, as JSON */
+    char *text; /* of the event stream: "id: …\nevent: …\ndata: …\n\n" */
+};
+
+unsigned api_on_head(void *context, struct http_request *request);
+void api_on_request(void *context, struct http_request *request);
+void api_on_gone(void *context, struct http_request *request);
+void api_stream_event(struct controller *c, const struct recent_event *event);
+/* Once a second, and when one is revoked: ends the streams of tokens that are no more; a comment to quiet ones. */
+void api_watch_streams(struct controller *c);

@@ -1,0 +1,406 @@
+/* metrics.c: /metrics in OpenMetrics: the fleet in sums and the controller's own health. Bounded:
+ * per-host figures only, and those of few kinds; per-path history is /api/v1/series. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "core/fleet/delay_code.h"
+#include "platform/metrics/openmetrics.h"
+#include "platform/metrics/own.h"
+#include "service/controller/api/api.h"
+#include "service/controller/api/routes.h"
+#include "service/controller/api/scope.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/history/remote.h"
+#include "service/controller/trust/trust.h"
+#include "wire/switch_page.h"
+
+/* A tenant's token sees its own. */
+static bool shown(const struct api_call *call, const struct fleet_host *h)
+{
+    return h->member && api_sees(call, h);
+}
+
+static void put_hosts(const struct api_call *call, struct metrics_text *t, struct mono now)
+{
+    struct controller *c = call->c;
+    metrics_family(t, "host_health", "stateset", NULL,
+                   "Health of a host; unknown when it is silent.");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        for (int s = HEALTH_UNKNOWN; shown(call, c->hosts[i]) && s <= HEALTH_BAD; s++) {
+            const struct metrics_label labels[] = {
+                {"host", c->hosts[i]->name}, {"foliot_host_health", health_word((enum health)s)}};
+            metrics_sample_n(t, "host_health", labels, 2,
+                             fleet_health(c, c->hosts[i], now) == (enum health)s);
+        }
+    }
+    metrics_family(t, "host_heard_timestamp_seconds", "gauge", "seconds",
+                   "When a host was last heard.");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        if (shown(call, c->hosts[i]) && c->hosts[i]->heard_utc_ns != 0) {
+            metrics_sample(t, "host_heard_timestamp_seconds", "host", c->hosts[i]->name,
+                           (double)(c->hosts[i]->heard_utc_ns / NS_PER_MS) * 1e-3);
+        }
+    }
+}
+
+static void put_per_host(const struct api_call *call, struct metrics_text *t, const char *name,
+                         const char *help, uint32_t (*value)(const struct fleet_host *h))
+{
+    const struct controller *c = call->c;
+    metrics_family(t, name, "gauge", NULL, help);
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        if (shown(call, c->hosts[i])) {
+            metrics_sample(t, name, "host", c->hosts[i]->name, value(c->hosts[i]));
+        }
+    }
+}
+
+static void put_unwatched(const struct api_call *call, struct metrics_text *t)
+{
+    const struct controller *c = call->c;
+    metrics_family(t, "host_nics_unwatched", "gauge", NULL,
+                   "NICs of a host that are up and can't be probed from, or whose link can't be "
+                   "read.");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        if (shown(call, c->hosts[i])) {
+            metrics_sample(t, "host_nics_unwatched", "host", c->hosts[i]->name,
+                           fleet_nics_unwatched(c, c->hosts[i]));
+        }
+    }
+}
+
+static uint32_t paths_dead(const struct fleet_host *h)
+{
+    return h->paths_dead;
+}
+
+static uint32_t findings_open(const struct fleet_host *h)
+{
+    return h->finding_count;
+}
+
+static uint32_t sensors_off(const struct fleet_host *h)
+{
+    return h->sensor_off_count;
+}
+
+/* ---- what hosts report: the names and labels that agents' own /metrics and remote write have, too ---- */
+
+/* A silent host's figures are of the past. */
+static bool current(const struct api_call *call, const struct fleet_host *h)
+{
+    return shown(call, h) && h->reported &&
+           fleet_freshness(call->c, h, controller_mono()) != FRESHNESS_STALE;
+}
+
+static void put_clocks(const struct api_call *call, struct metrics_text *t)
+{
+    static const char *const words[] = {"UNKNOWN", "SYNCED", "HOLDOVER", "DISRUPTED"};
+    const struct controller *c = call->c;
+    metrics_family(t, "clock_status", "stateset", NULL, "Status of a host's clock.");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        for (uint32_t s = 0; current(call, c->hosts[i]) && s < ARRAY_COUNT(words); s++) {
+            const struct metrics_label labels[] = {{"host", c->hosts[i]->name},
+                                                   {"foliot_clock_status", words[s]}};
+            metrics_sample_n(t, "clock_status", labels, 2, c->hosts[i]->clock.status == s);
+        }
+    }
+}
+
+/* A family of one value per host; NaN: none. */
+static void put_reported(const struct api_call *call, struct metrics_text *t, const char *name,
+                         const char *type, const char *unit, const char *help,
+                         double (*value)(const struct controller *c, const struct fleet_host *h))
+{
+    const struct controller *c = call->c;
+    char sample[96];
+    snprintf(sample, sizeof(sample), "%s%s", name, strcmp(type, "counter") == 0 ? "_total" : "");
+    metrics_family(t, name, type, unit, help);
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const double v = current(call, c->hosts[i]) ? value(c, c->hosts[i]) : NAN;
+        if (!isnan(v)) {
+            metrics_sample(t, sample, "host", c->hosts[i]->name, v);
+        }
+    }
+}
+
+static double hard_bound(const struct controller *c, const struct fleet_host *h)
+{
+    return h->clock.hard_ns >= 0 ? (double)h->clock.hard_ns * 1e-9 : NAN;
+}
+
+static double agent_cpu(const struct controller *c, const struct fleet_host *h)
+{
+    return h->cost.cpu_ppm * 1e-6;
+}
+
+static double reports_lost(const struct controller *c, const struct fleet_host *h)
+{
+    return (double)h->cost.reports_lost;
+}
+
+static double ticks_late(const struct controller *c, const struct fleet_host *h)
+{
+    return (double)h->cost.late_ticks;
+}
+
+static double packets_bad(const struct controller *c, const struct fleet_host *h)
+{
+    return (double)h->cost.packets_bad;
+}
+
+enum port_sum { SUM_RX_BYTES, SUM_TX_BYTES, SUM_ERRORS, SUM_DROPS };
+
+static double sum_of_ports(const struct controller *c, const struct fleet_host *h, enum port_sum of)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        const struct fleet_nic *n = c->nics[h->nics[i]];
+        sum += of == SUM_RX_BYTES   ? n->rx_bytes
+               : of == SUM_TX_BYTES ? n->tx_bytes
+               : of == SUM_ERRORS   ? n->rx_errors + n->tx_errors
+                                    : n->rx_drops + n->tx_drops;
+    }
+    return (double)sum;
+}
+
+static double rx_bytes(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_RX_BYTES);
+}
+
+static double tx_bytes(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_TX_BYTES);
+}
+
+static double port_errors(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_ERRORS);
+}
+
+static double port_drops(const struct controller *c, const struct fleet_host *h)
+{
+    return sum_of_ports(c, h, SUM_DROPS);
+}
+
+static double worst_delay(const struct controller *c, const struct fleet_host *h)
+{
+    double worst = NAN;
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        if (h->paths[i].p99 != DELAY_CODE_NONE) {
+            worst = fmax(worst, (double)delay_decode(h->paths[i].p99) * 1e-9);
+        }
+    }
+    return worst;
+}
+
+/* On a dead path nothing arrives that would prove what was lost: its share isn't reported, and is all. */
+static double worst_loss(const struct controller *c, const struct fleet_host *h)
+{
+    double worst = NAN;
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        const struct fleet_path *p = &h->paths[i];
+        if (p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN) {
+            const bool dead = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
+            worst = fmax(worst, dead ? 1 : p->loss_ppm * 1e-6);
+        }
+    }
+    return worst;
+}
+
+/* Two figures a NIC and no more: 100,000 of them are one scrape. Traffic is a sum per host. */
+static void put_ports(const struct api_call *call, struct metrics_text *t)
+{
+    const struct controller *c = call->c;
+    for (int downs = 0; downs < 2; downs++) {
+        metrics_family(t, downs ? "port_carrier_downs" : "port_up", downs ? "counter" : "gauge",
+                       NULL, downs ? "Times that carrier was lost." : "1: the port has carrier.");
+        for (uint32_t i = 0; i < c->host_count; i++) {
+            const struct fleet_host *h = c->hosts[i];
+            for (uint32_t k = 0; current(call, h) && k < h->nic_count; k++) {
+                const struct fleet_nic *n = c->nics[h->nics[k]];
+                const struct metrics_label labels[] = {{"host", h->name}, {"nic", n->name}};
+                if (!n->reported || n->state == FOLIOT__V1__PORT_STATE__PORT_UNKNOWN) {
+                    continue;
+                }
+                metrics_sample_n(t, downs ? "port_carrier_downs_total" : "port_up", labels, 2,
+                                 downs ? (double)n->carrier_downs
+                                       : n->state == FOLIOT__V1__PORT_STATE__PORT_UP);
+            }
+        }
+    }
+}
+
+static void put_all_reported(const struct api_call *call, struct metrics_text *t)
+{
+    put_clocks(call, t);
+    put_reported(call, t, "clock_hard_bound_seconds", "gauge", "seconds",
+                 "Half width of the hard bound of a host's clock.", hard_bound);
+    put_reported(call, t, "host_clock_bound_seconds", "gauge", "seconds",
+                 "The same as clock_hard_bound_seconds, by its earlier name.", hard_bound);
+    put_reported(call, t, "agent_cpu_ratio", "gauge", "ratio",
+                 "Share of one core that a host's agent takes.", agent_cpu);
+    put_reported(call, t, "reports_lost", "counter", NULL,
+                 "Reports that an agent gave up for room.", reports_lost);
+    put_reported(call, t, "ticks_late", "counter", NULL,
+                 "Times that an agent was late and judged nothing.", ticks_late);
+    put_reported(call, t, "packets_bad", "counter", NULL, "Packets that are no good probes.",
+                 packets_bad);
+    put_reported(call, t, "host_receive_bytes", "counter", "bytes",
+                 "Received by all NICs of a host.", rx_bytes);
+    put_reported(call, t, "host_transmit_bytes", "counter", "bytes", "Sent by all NICs of a host.",
+                 tx_bytes);
+    put_reported(call, t, "host_port_errors", "counter", NULL,
+                 "Receive and transmit errors of all NICs of a host.", port_errors);
+    put_reported(call, t, "host_port_drops", "counter", NULL,
+                 "Receive and transmit drops of all NICs of a host.", port_drops);
+    put_reported(call, t, "host_worst_path_owd_seconds", "gauge", "seconds",
+                 "p99 one-way delay of the slowest path into a host.", worst_delay);
+    put_reported(call, t, "host_worst_path_loss_ratio", "gauge", "ratio",
+                 "Loss of the worst path into a host.", worst_loss);
+    put_ports(call, t);
+}
+
+/* What it takes to run it. */
+static void put_cost(struct metrics_text *t)
+{
+    struct rusage usage;
+    const uint64_t memory = own_memory_bytes();
+
+    getrusage(RUSAGE_SELF, &usage);
+    metrics_family(t, "controller_cpu_seconds", "counter", "seconds",
+                   "Processor time of the controller.");
+    metrics_sample(t, "controller_cpu_seconds_total", NULL, NULL,
+                   (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6);
+    if (memory > 0) {
+        metrics_gauge(t, "controller_memory_bytes", "bytes", "Resident memory of the controller.",
+                      (double)memory);
+    }
+}
+
+/* A sensor that fell silent is none that says that all is well. */
+static void put_freshness(struct controller *c, struct metrics_text *t)
+{
+    const struct mono now = controller_mono();
+    uint32_t counts[FRESHNESS_STALE + 1] = {0};
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        if (c->hosts[i]->member) {
+            counts[fleet_freshness(c, c->hosts[i], now)]++;
+        }
+    }
+    metrics_family(t, "hosts_by_freshness", "gauge", NULL,
+                   "Members by how lately they were heard; a stale one's health is unknown.");
+    for (int f = 0; f <= FRESHNESS_STALE; f++) {
+        metrics_sample(t, "hosts_by_freshness", "freshness", freshness_word((enum freshness)f),
+                       counts[f]);
+    }
+}
+
+/* Where jobs are not looked after: somebody turned it off, here or there. */
+static void put_modes(struct controller *c, struct metrics_text *t)
+{
+    uint32_t counts[SWITCH_FULL + 1] = {0};
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const uint32_t mode = c->hosts[i]->mode;
+        if (c->hosts[i]->member && mode < SWITCH_FULL + 1) {
+            counts[mode]++;
+        }
+    }
+    metrics_family(t, "hosts_by_mode", "gauge", NULL,
+                   "Members by the most that their switch lets jobs do; none: what they were "
+                   "started for.");
+    for (uint32_t m = 0; m < SWITCH_FULL + 1; m++) {
+        const char *word = switch_mode_word((enum switch_mode)m);
+        metrics_sample(t, "hosts_by_mode", "mode", word != NULL ? word : "none", counts[m]);
+    }
+}
+
+static void put_own(struct controller *c, struct metrics_text *t)
+{
+    struct store_sizes sizes;
+    struct http_counters agents;
+    store_sizes(c->store, &sizes);
+    http_server_counters(c->agents, &agents);
+    metrics_gauge(t, "hosts", NULL, "Members of the fleet.", c->member_count);
+    put_freshness(c, t);
+    put_modes(c, t);
+    put_cost(t);
+    metrics_gauge(t, "agent_connections", NULL, "Connections of agents.",
+                  (double)agents.connections_now);
+    metrics_gauge(t, "store_bytes", "bytes", "Size of the store.", (double)sizes.file_bytes);
+    metrics_gauge(t, "store_writable", NULL, "0: nothing can be stored, nothing is acknowledged.",
+                  !c->store_broken);
+    metrics_gauge(t, "store_commit_seconds", "seconds", "How long the last commit took.",
+                  (double)c->count.commit_ns_last * 1e-9);
+    metrics_gauge(t, "server_certificate_end_timestamp_seconds", "seconds",
+                  "When the first of the controller's own certificates ends.",
+                  (double)api_certificate_end(c));
+    metrics_gauge(t, "start_timestamp_seconds", "seconds", "When the controller started.",
+                  (double)c->started_ns * 1e-9);
+    metrics_counter(t, "received_bytes", "Bytes of bodies from agents.", agents.bytes_in);
+    metrics_counter(t, "batches", "Batches of reports, empty ones too.", c->count.batches);
+    metrics_counter(t, "reports", "Reports taken.", c->count.reports);
+    metrics_counter(t, "reports_duplicate", "Reports that came again.", c->count.duplicates);
+    metrics_counter(t, "report_gaps", "Times that reports were lost for good.", c->count.gaps);
+    metrics_counter(t, "messages_malformed", "Bodies and reports that can't be read.",
+                    c->count.malformed);
+    metrics_counter(t, "reports_over", "Reports over a ceiling, of which nothing was taken.",
+                    c->count.over);
+    metrics_counter(t, "reports_held",
+                    "Times that reports had to wait: their host's quota was used up.",
+                    c->count.held);
+    metrics_counter(t, "events_dropped",
+                    "Events that were not kept: their host's quota of rows was used up.",
+                    c->count.events_dropped);
+    metrics_counter(t, "requests_refused", "Requests without a member's certificate.",
+                    c->count.refused);
+    metrics_counter(t, "requests_limited", "Requests that came too often.", c->count.limited);
+    metrics_counter(t, "foreign_nics", "Reports about NICs that are another host's.",
+                    c->count.foreign_nics);
+    metrics_counter(t, "samples_dropped", "Values without a table that names their path.",
+                    c->count.samples_dropped);
+    metrics_counter(t, "commits", "Commits to the store.", c->count.commits);
+    metrics_counter(t, "commit_failures", "Commits that failed.", c->count.commit_failures);
+    metrics_counter(t, "chunks_sealed", "Chunks of history written.", c->count.sealed);
+    metrics_counter(t, "api_requests", "Requests to the API.", c->count.api_requests);
+    metrics_counter(t, "api_limited", "Requests of tokens that asked too often or for too much.",
+                    c->count.api_limited);
+    metrics_counter(t, "api_refused", "Requests to the API that were refused.",
+                    c->count.api_refused);
+}
+
+void api_get_metrics(struct api_call *call)
+{
+    struct metrics_text t = {0};
+    struct controller *c = call->c;
+    const char *type = metrics_negotiate(&t, http_header(call->request, "Accept"));
+    if (call->visible == NULL) {
+        put_own(c, &t);
+    }
+    put_hosts(call, &t, controller_mono());
+    put_per_host(call, &t, "host_paths_dead", "Paths into a host that are dead.", paths_dead);
+    put_per_host(call, &t, "host_findings_open", "Open findings of a host.", findings_open);
+    put_per_host(call, &t, "host_sensors_off", "What a host's agent can't watch.", sensors_off);
+    put_unwatched(call, &t);
+    put_all_reported(call, &t);
+    const struct alerting_view view = {.incident = scope_sees_incident, .context = call};
+    alerting_put_incident_metrics(c->alerting, &t, &view);
+    if (call->visible == NULL) {
+        alerting_metrics(c->alerting, &t);
+        remote_metrics(c->remote, &t);
+    }
+    metrics_end(&t);
+    call->answered = true;
+    if (t.failed) {
+        http_answer_text(call->request, 503, "out of memory");
+    } else {
+        http_answer(call->request, 200, type, t.bytes, t.size, NULL);
+    }
+    metrics_done(&t);
+}

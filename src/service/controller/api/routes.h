@@ -1,0 +1,81 @@
+/* routes.h: what answers each route of api.c's table. */
+#pragma once
+
+struct api_call;
+
+/* ---- api_fleet.c ---- */
+void api_get_status(struct api_call *call);
+void api_get_hosts(struct api_call *call);
+void api_get_host(struct api_call *call);
+void api_get_nics(struct api_call *call);
+void api_get_links(struct api_call *call);
+void api_get_paths(struct api_call *call);
+
+/* ---- api_latency.c ---- */
+void api_get_latency(struct api_call *call);
+
+/* ---- api_history.c ---- */
+void api_get_findings(struct api_call *call);
+void api_get_events(struct api_call *call);
+void api_get_series(struct api_call *call);
+
+/* ---- api_stream.c ---- */
+void api_get_event_stream(struct api_call *call);
+
+/* ---- api_sign_in.c ---- */
+void api_post_sign_in_code(struct api_call *call);
+void api_post_sign_in(struct api_call *call);
+
+/* ---- api_admin.c ---- */
+void api_delete_host(struct api_call *call);
+void api_get_tokens(struct api_call *call);
+void api_post_token(struct api_call *call);
+void api_delete_token(struct api_call *call);
+void api_post_join_token(struct api_call *call);
+void api_get_audit(struct api_call *call);
+
+/* ---- api_alert.c ---- */
+void api_get_alerts(struct api_call *call);
+void api_get_alert_rules(struct api_call *call);
+void api_get_incidents(struct api_call *call);
+void api_get_incident(struct api_call *call);
+void api_post_incident(struct api_call *call);
+void api_get_silences(struct api_call *call);
+void api_post_silence(struct api_call *call);
+void api_delete_silence(struct api_call *call);
+
+/* ---- api_job.c ---- */
+void api_get_jobs(struct api_call *call);
+void api_get_job(struct api_call *call);
+void api_get_savings(struct api_call *call);
+
+/* ---- api_config.c ---- */
+void api_get_config(struct api_call *call);
+void api_get_config_versions(struct api_call *call);
+void api_post_config(struct api_call *call);
+void api_post_config_rollback(struct api_call *call);
+void api_post_config_observe(struct api_call *call);
+
+/* ---- api_level.c ---- */
+void api_get_levels(struct api_call *call);
+
+/* ---- api_measure.c ---- */
+void api_get_measurements(struct api_call *call);
+void api_get_measurement(struct api_call *call);
+void api_post_measurement(struct api_call *call);
+void api_delete_measurement(struct api_call *call);
+
+/* ---- api_rotate.c ---- */
+void api_get_rotation(struct api_call *call);
+void api_post_rotation(struct api_call *call);
+
+/* ---- api_fabric.c ---- */
+void api_get_fabric(struct api_call *call);
+
+/* ---- api_topology.c ---- */
+void api_get_topology(struct api_call *call);
+void api_get_topology_versions(struct api_call *call);
+void api_post_topology(struct api_call *call);
+
+/* ---- metrics.c ---- */
+void api_get_metrics(struct api_call *call);

@@ -1,0 +1,183 @@
+/* scope.c: what a tenant's token sees: hosts whose names fit its patterns, and what lies between those. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/controller/api/api.h"
+#include "service/controller/api/scope.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fleet.h"
+
+/* Patterns with * and ?, apart by commas; empty: all. */
+bool scope_sees_name(const char *scope, const char *name)
+{
+    char pattern[TOKEN_SCOPE_SIZE];
+    if (scope[0] == 0) {
+        return true;
+    }
+    while (*scope != 0) {
+        const size_t length = strcspn(scope, ",");
+        memcpy(pattern, scope, length);
+        pattern[length] = 0;
+        if (alert_glob(pattern, name)) {
+            return true;
+        }
+        scope += length + (scope[length] == ',');
+    }
+    return false;
+}
+
+bool scope_good(const char *scope)
+{
+    return strlen(scope) < TOKEN_SCOPE_SIZE &&
+           strspn(scope, "abcdefghijklmnopqrstuvwxyz0123456789.-*?,") == strlen(scope) &&
+           scope[0] != ',' && strstr(scope, ",,") == NULL &&
+           (scope[0] == 0 || scope[strlen(scope) - 1] != ',');
+}
+
+int scope_open(struct api_call *call, const char *scope)
+{
+    const struct controller *c = call->c;
+    call->scope = scope;
+    if (scope[0] == 0) {
+        return 0;
+    }
+    call->visible = calloc(c->host_count + 1, sizeof(*call->visible));
+    call->host_ids = calloc(c->host_count + 1, 21);
+    if (call->visible == NULL || call->host_ids == NULL) {
+        scope_close(call);
+        return -ENOMEM;
+    }
+    char *at = call->host_ids;
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        call->visible[i] = scope_sees_name(scope, c->hosts[i]->name);
+        if (call->visible[i]) {
+            at += snprintf(at, 21, "%c%lld", at == call->host_ids ? '[' : ',',
+                           (long long)c->hosts[i]->id);
+        }
+    }
+    snprintf(at, 3, "%s", at == call->host_ids ? "[]" : "]");
+    return 0;
+}
+
+void scope_close(struct api_call *call)
+{
+    free(call->visible);
+    free(call->host_ids);
+    call->visible = NULL;
+    call->host_ids = NULL;
+}
+
+bool api_sees(const struct api_call *call, const struct fleet_host *h)
+{
+    return call->visible == NULL || (h != NULL && call->visible[h->index]);
+}
+
+bool api_sees_nic(const struct api_call *call, uint32_t nic)
+{
+    const struct fleet_nic *n = fleet_find_nic(call->c, nic);
+    return call->visible == NULL || (n != NULL && api_sees(call, n->host));
+}
+
+/* ---- what was stored ---- */
+
+/* "h1", "h1/nic0 or its link": a thing of a host that isn't its own? Fabric has names of its own. */
+static bool names_other(const struct controller *c, const char *scope, const char *text)
+{
+    char name[TLS_NAME_MAX + 1];
+    const size_t length = strcspn(text, "/ ");
+    if (length == 0 || length >= sizeof(name)) {
+        return length != 0;
+    }
+    memcpy(name, text, length);
+    name[length] = 0;
+    return fleet_find_host(c, name) != NULL && !scope_sees_name(scope, name);
+}
+
+static bool end_seen(const char *scope, const json_t *end)
+{
+    const char *host = json_string_value(json_object_get(end, "host"));
+    return json_is_null(end) || end == NULL || (host != NULL && scope_sees_name(scope, host));
+}
+
+bool scope_sees_finding(const struct controller *c, const char *scope, int64_t host,
+                        const char *body)
+{
+    const struct fleet_host *h = fleet_host_by_id(c, host);
+    if (scope[0] == 0) {
+        return true;
+    }
+    if (h == NULL || !scope_sees_name(scope, h->name)) {
+        return false;
+    }
+    json_t *o = json_loads(body, 0, NULL);
+    const char *suspect = json_string_value(json_object_get(json_object_get(o, "suspect"), "name"));
+    const bool seen = o != NULL && end_seen(scope, json_object_get(o, "from")) &&
+                      end_seen(scope, json_object_get(o, "to")) &&
+                      (suspect == NULL || !names_other(c, scope, suspect));
+    json_decref(o);
+    return seen;
+}
+
+/* What a process says of its peer names a host, too. */
+static bool job_event_seen(const char *scope, const struct fleet_host *h, const char *body)
+{
+    json_t *o = json_loads(body, 0, NULL);
+    const char *peer = json_string_value(json_object_get(o, "peer_host"));
+    const bool seen = o != NULL && h != NULL && scope_sees_name(scope, h->name) &&
+                      (peer == NULL || scope_sees_name(scope, peer));
+    json_decref(o);
+    return seen;
+}
+
+/* Incidents and the controller's own doings are about more than one tenant's hosts. */
+bool scope_sees_event(const struct controller *c, const char *scope, const char *kind, int64_t host,
+                      const char *body)
+{
+    const struct fleet_host *h = host != 0 ? fleet_host_by_id(c, host) : NULL;
+    if (scope[0] == 0) {
+        return true;
+    }
+    if (strcmp(kind, "finding") == 0) {
+        return scope_sees_finding(c, scope, host, body);
+    }
+    if (strcmp(kind, "job") == 0) {
+        return job_event_seen(scope, h, body);
+    }
+    return (strcmp(kind, "link") == 0 || strcmp(kind, "host") == 0) && h != NULL &&
+           scope_sees_name(scope, h->name);
+}
+
+/* ---- alerts ---- */
+
+bool scope_sees_alert(void *context, const struct alert *a)
+{
+    const struct api_call *call = context;
+    const struct controller *c = call->c;
+    return call->visible == NULL || (a->host < c->host_count && call->visible[a->host] &&
+                                     (a->nic == ALERT_NO_ID || api_sees_nic(call, a->nic)) &&
+                                     (a->peer == ALERT_NO_ID || api_sees_nic(call, a->peer)));
+}
+
+/* All of what fires in it is the tenant's own; one whose alerts are over can't be told any more. */
+bool scope_sees_incident(void *context, const struct alert_incident *i)
+{
+    struct api_call *call = context;
+    struct alert alert;
+    size_t cursor = 0;
+    uint32_t seen = 0;
+    if (call->visible == NULL) {
+        return true;
+    }
+    while (alerts_next_alert(alerting_engine(call->c->alerting), &cursor, &alert)) {
+        if (alert.incident == i->id) {
+            if (!scope_sees_alert(call, &alert)) {
+                return false;
+            }
+            seen++;
+        }
+    }
+    return seen > 0 && !names_other(call->c, call->scope, i->cause);
+}

@@ -1,0 +1,45 @@
+/* config.h: the controller's file, what it may contain, and its sizes. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "base/time.h"
+#include "platform/config/config.h"
+
+#define CONTROLLER_DATA_DEFAULT   "/var/lib/foliot-controller"
+#define CONTROLLER_CONFIG_DEFAULT "/etc/foliot/controller.yaml"
+#define CONTROLLER_PORT           7638
+#define CONTROLLER_API_PORT       7639
+#define CONTROLLER_COMMIT_MS      50
+#define CONTROLLER_PATH_SIZE      256
+#define CONTROLLER_SLOT_NS        (10 * NS_PER_S)
+#define CONTROLLER_SEAL_NS        (600 * NS_PER_S)
+#define CONTROLLER_API_NAMES_MAX  16
+#define CONTROLLER_API_NAME_SIZE  254
+
+struct controller_config {
+    char path[CONTROLLER_PATH_SIZE], data_dir[CONTROLLER_PATH_SIZE];
+    char listen[80], api_listen[80];
+    char api_socket[CONTROLLER_PATH_SIZE + 16]; /* empty: the default place; "none" */
+    char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
+    char levels[CONTROLLER_PATH_SIZE]; /* levels.yaml; likewise */
+    char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
+    char api_names[CONTROLLER_API_NAMES_MAX][CONTROLLER_API_NAME_SIZE]; /* further ones, of ours */
+    size_t api_name_count;
+    bool metrics_open; /* /metrics without a token */
+    struct {
+        char url[512], authorization_file[CONTROLLER_PATH_SIZE], authority[CONTROLLER_PATH_SIZE];
+        bool paths;
+    } remote; /* where samples are written to; url empty: nowhere */
+    uint32_t report_ms, beat_ms;
+    int64_t certificate_s; /* life of a host's certificate */
+    int64_t keep_fine_ns, keep_middle_ns, keep_coarse_ns, keep_events_ns;
+};
+/* path NULL or missing (and not asked for): defaults. -EINVAL with error->text. */
+MUST_CHECK int controller_config_load(const char *path, bool must_be, struct controller_config *ret,
+                                      struct config_error *error);
+
+/* The API without TLS, where the address is ours to choose: only on the loopback address, and only without a key of its own. */
+bool controller_api_plain(const struct controller_config *config);

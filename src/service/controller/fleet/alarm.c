@@ -1,0 +1,507 @@
+/* alarm.c: what the fleet reports, told to the alert engine; what the engine says, kept and shown. The engine's hosts
+ * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "core/fleet/delay_code.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/fleet_config.h"
+#include "service/controller/fleet/levels.h"
+#include "service/controller/fleet/state.h"
+#include "service/controller/fleet/topology.h"
+#include "service/controller/history/document.h"
+#include "service/controller/job/job.h"
+#include "service/controller/trust/trust.h"
+
+#define SAVED_NAME   "alerts"
+#define SAVED_MAX    (8 << 20)
+#define OLD_NS       (60 * NS_PER_S) /* values that waited out an outage say nothing of now */
+#define FINDINGS_MAX 65536
+
+/* ---- the engine's tables ---- */
+
+static bool on_nic(void *context, uint32_t nic, struct alert_nic *ret)
+{
+    static char name[TLS_NAME_MAX + IF_NAMESIZE + 2];
+    const struct fleet_nic *n = fleet_find_nic(context, nic);
+    if (n == NULL) {
+        return false;
+    }
+    snprintf(name, sizeof(name), "%s/%s", n->host->name, n->name);
+    *ret =
+        (struct alert_nic){.name = name, .leaf = n->leaf, .host = n->host->index, .rail = n->rail};
+    return true;
+}
+
+static const char *on_host(void *context, uint32_t host)
+{
+    const struct controller *c = context;
+    return host < c->host_count ? c->hosts[host]->name : NULL;
+}
+
+static void on_say(void *context, int priority, const struct alert_incident *about,
+                   const char *text)
+{
+    char id[24];
+    if (about == NULL) {
+        controller_say(priority, "%s", text);
+        return;
+    }
+    snprintf(id, sizeof(id), "%llu", (unsigned long long)about->id);
+    const struct journal_field fields[] = {
+        {"FOLIOT_INCIDENT", id},
+        {"FOLIOT_SEVERITY", alert_severity_word(about->severity)},
+        {"FOLIOT_HOST", about->host[0] != 0 ? about->host : NULL}, /* not whose report it took */
+        {"FOLIOT_SOURCE", NULL},
+        {NULL, NULL}};
+    controller_note(priority, fields, "%s", text);
+}
+
+static void on_incident(void *context, const struct alert_incident *incident, uint32_t event,
+                        bool notified)
+{
+    struct controller *c = context;
+    struct json_writer j;
+    const char *body = NULL;
+    size_t size = 0;
+    c->revision++;
+    if (!notified) {
+        return;
+    }
+    json_writer_init(&j, 1 << 16);
+    alerting_put_incident(c->alerting, &j, NULL, incident);
+    int r = json_writer_finish(&j, &body, &size);
+    char *copy = r < 0 ? NULL : strndup(body, size - 1);
+    const struct store_event stored = {.at_ns = controller_utc_ns(),
+                                       .kind = "incident",
+                                       .word = alert_event_word(event),
+                                       .body = copy};
+    r = copy == NULL ? -ENOMEM : state_event(c, &stored);
+    if (r < 0) { /* the disk: said by whoever commits; people are told by other ways */
+        controller_say(LOG_WARNING, "incident %llu: its event can't be stored: %s",
+                       (unsigned long long)incident->id, strerror(-r));
+    }
+    free(copy);
+    json_writer_done(&j);
+}
+
+/* ---- findings ---- */
+
+static uint32_t kind_of(const char *word)
+{
+    uint32_t kind = FINDING_NONE + 1;
+    while (kind < FINDING_KIND_COUNT && strcmp(finding_kind_word(kind), word) != 0) {
+        kind++;
+    }
+    return kind < FINDING_KIND_COUNT ? kind : FINDING_NONE; /* of a newer agent */
+}
+
+static uint32_t element_of(const char *word)
+{
+    static const char *const words[] = {"unknown", "host",   "nic",  "leaf",
+                                        "spine",   "router", "trunk"};
+    uint32_t kind = 0;
+    while (kind < ARRAY_COUNT(words) && strcmp(words[kind], word) != 0) {
+        kind++;
+    }
+    return kind < ARRAY_COUNT(words) ? kind : ELEMENT_UNKNOWN;
+}
+
+/* Of our clock's time; what lies before our own boot, too. */
+static struct mono mono_of(int64_t utc_ns)
+{
+    return (struct mono){controller_mono().ns - (controller_utc_ns() - utc_ns)};
+}
+
+static uint32_t host_of(const struct controller *c, uint32_t nic, const char *name)
+{
+    const struct fleet_nic *n = nic != ALERT_NO_ID ? fleet_find_nic(c, nic) : NULL;
+    const struct fleet_host *h = n != NULL      ? n->host
+                                 : name[0] != 0 ? fleet_find_host(c, name)
+                                                : NULL;
+    return h != NULL ? h->index : ALERT_NO_ID;
+}
+
+/* Does it accuse another tenant's host? */
+static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
+                       const struct alert_finding *f)
+{
+    const struct fleet_host *accused = NULL;
+    char name[TLS_NAME_MAX + 1];
+    if (f->suspect != NULL && (f->suspect_kind == ELEMENT_HOST || f->suspect_kind == ELEMENT_NIC)) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(f->suspect, "/"), f->suspect);
+        accused = fleet_find_host(c, name);
+    } else if (f->kind == FINDING_PEER_SILENT && f->from_host != ALERT_NO_ID) {
+        accused = c->hosts[f->from_host];
+    }
+    return accused != NULL && accused != h && accused->tenant != h->tenant;
+}
+
+static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
+{
+    f->hearsay = is_hearsay(c, h, f);
+    alerts_on_finding(alerting_engine(c->alerting), controller_mono(), f);
+}
+
+void alarm_on_finding(struct controller *c, const struct fleet_host *h,
+                      const Foliot__V1__Finding *f, const char *text, int64_t since_ns)
+{
+    struct alert_finding finding = {.said_by = h->index,
+                                    .run = f->run,
+                                    .number = f->number,
+                                    .kind = kind_of(f->kind),
+                                    .phase = f->phase == 2   ? FINDING_CLOSED
+                                             : f->phase == 1 ? FINDING_UPDATED
+                                                             : FINDING_OPENED,
+                                    .from_nic = f->from_nic - 1, /* 0, none, becomes ALERT_NO_ID */
+                                    .to_nic = f->to_nic - 1,
+                                    .from_host = host_of(c, f->from_nic - 1, f->from_host),
+                                    .to_host = host_of(c, f->to_nic - 1, f->to_host),
+                                    .port = f->port,
+                                    .suspect_kind = element_of(f->suspect_kind),
+                                    .suspect = f->suspect[0] != 0 ? f->suspect : NULL,
+                                    .confident = f->confident != 0,
+                                    .since = mono_of(since_ns),
+                                    .text = text[0] != 0 ? text : f->what};
+    if (c->alerting != NULL) {
+        tell_finding(c, h, &finding);
+    }
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "";
+}
+
+static uint32_t nic_of(const json_t *end)
+{
+    const json_t *nic = json_object_get(end, "nic");
+    return json_is_integer(nic) ? (uint32_t)json_integer_value(nic) : ALERT_NO_ID;
+}
+
+/* One that was open when we stopped, or when the rules changed: as state.c wrote it. */
+static int on_stored(void *context, const struct store_finding *stored)
+{
+    struct controller *c = context;
+    const struct fleet_host *h = fleet_host_by_id(c, stored->host);
+    json_t *body = json_loads(stored->body, 0, NULL);
+    if (h != NULL && h->member && body != NULL) {
+        const json_t *from = json_object_get(body, "from"), *to = json_object_get(body, "to"),
+                     *suspect = json_object_get(body, "suspect");
+        struct alert_finding finding = {
+            .said_by = h->index,
+            .run = stored->run,
+            .number = stored->number,
+            .kind = kind_of(stored->kind),
+            .phase = FINDING_OPENED,
+            .from_nic = nic_of(from),
+            .to_nic = nic_of(to),
+            .from_host = host_of(c, nic_of(from), text_of(from, "host")),
+            .to_host = host_of(c, nic_of(to), text_of(to, "host")),
+            .port = (uint32_t)json_integer_value(json_object_get(body, "port")),
+            .suspect_kind = element_of(text_of(suspect, "kind")),
+            .suspect = text_of(suspect, "name")[0] != 0 ? text_of(suspect, "name") : NULL,
+            .confident = json_is_true(json_object_get(suspect, "confident")),
+            .since = mono_of(stored->opened_ns),
+            .text = text_of(body, "text")};
+        tell_finding(c, h, &finding);
+    }
+    json_decref(body);
+    return 0;
+}
+
+static void feed_open(void *context)
+{
+    struct controller *c = context;
+    const struct store_finding_filter filter = {.open = 1, .limit = FINDINGS_MAX};
+    const int r = store_findings(c->store, &filter, on_stored, c);
+    if (r < 0) {
+        controller_say(LOG_WARNING, "open findings can't be read for alerts: %s", strerror(-r));
+    }
+    for (uint32_t i = 0; i < c->host_count; i++) { /* whoever doesn't come back is missed */
+        if (c->hosts[i]->member) {
+            alerts_on_host(alerting_engine(c->alerting), controller_mono(), i);
+        }
+    }
+}
+
+/* ---- hosts and values ---- */
+
+void alarm_on_host(struct controller *c, const struct fleet_host *h)
+{
+    if (c->alerting != NULL) {
+        alerts_on_host(alerting_engine(c->alerting), controller_mono(), h->index);
+    }
+}
+
+void alarm_on_run(struct controller *c, const struct fleet_host *h, uint32_t run)
+{
+    if (c->alerting != NULL) {
+        alerts_on_run(alerting_engine(c->alerting), controller_mono(), h->index, run);
+    }
+}
+
+void alarm_on_removed(struct controller *c, const struct fleet_host *h)
+{
+    if (c->alerting != NULL) {
+        alerts_on_host_removed(alerting_engine(c->alerting), controller_mono(), h->index);
+    }
+}
+
+struct feed {
+    struct alerts *engine;
+    struct mono now;
+    struct alert_sample sample;
+};
+
+static void feed(struct feed *f, enum alert_metric metric, double value)
+{
+    f->sample.metric = metric;
+    f->sample.value = value;
+    alerts_on_sample(f->engine, f->now, &f->sample);
+}
+
+static void feed_ports(struct controller *c, struct feed *f, const struct fleet_host *h,
+                       const Foliot__V1__Report *report)
+{
+    for (size_t i = 0; i < report->n_ports && i < HOST_NIC_MAX; i++) {
+        const Foliot__V1__Port *p = report->ports[i];
+        const struct fleet_nic *n = fleet_find_nic(c, p->nic);
+        if (n == NULL || n->host != h) {
+            continue;
+        }
+        f->sample.nic = p->nic;
+        if (report->covers_ms > 0) {
+            feed(f, ALERT_LINK_WATCHED, !fleet_nic_unwatched(n));
+        }
+        if (p->state == FOLIOT__V1__PORT_STATE__PORT_UNKNOWN) {
+            continue;
+        }
+        feed(f, ALERT_LINK_UP, p->state == FOLIOT__V1__PORT_STATE__PORT_UP);
+        feed(f, ALERT_LINK_DOWNS, (double)p->carrier_downs);
+        if (report->covers_ms > 0) {
+            feed(f, ALERT_LINK_SPEED, p->speed_mbps);
+            feed(f, ALERT_LINK_RX_ERRORS, (double)p->rx_errors);
+            feed(f, ALERT_LINK_TX_ERRORS, (double)p->tx_errors);
+            feed(f, ALERT_LINK_RX_DROPS, (double)p->rx_drops);
+            feed(f, ALERT_LINK_TX_DROPS, (double)p->tx_drops);
+            feed(f, ALERT_LINK_RX_BYTES, (double)p->rx_bytes);
+            feed(f, ALERT_LINK_TX_BYTES, (double)p->tx_bytes);
+        }
+    }
+    f->sample.nic = ALERT_NO_ID;
+}
+
+static void feed_paths(struct feed *f, const struct fleet_host *h)
+{
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        const struct fleet_path *p = &h->paths[i];
+        if (p->local == UINT32_MAX || p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN) {
+            continue;
+        }
+        f->sample.nic = p->local;
+        f->sample.peer = p->peer;
+        f->sample.port = p->port;
+        if (p->p50 != DELAY_CODE_NONE) {
+            feed(f, ALERT_PATH_OWD_P50, (double)delay_decode(p->p50));
+        }
+        if (p->p99 != DELAY_CODE_NONE) {
+            feed(f, ALERT_PATH_OWD_P99, (double)delay_decode(p->p99));
+        }
+        feed(f, ALERT_PATH_LOSS, p->loss_ppm);
+    }
+    f->sample.nic = f->sample.peer = f->sample.port = ALERT_NO_ID;
+}
+
+static void feed_host(struct feed *f, const struct fleet_host *h, const Foliot__V1__Report *report)
+{
+    if (report->clock != NULL) {
+        feed(f, ALERT_CLOCK_SYNCED,
+             h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED);
+        if (h->clock.hard_ns >= 0) {
+            feed(f, ALERT_CLOCK_HARD, (double)h->clock.hard_ns);
+        }
+        if (h->clock.statistical_ns >= 0) {
+            feed(f, ALERT_CLOCK_STATISTICAL, (double)h->clock.statistical_ns);
+        }
+    }
+    if (report->cost != NULL) {
+        feed(f, ALERT_AGENT_CPU, h->cost.cpu_ppm);
+        feed(f, ALERT_AGENT_MEMORY, (double)h->cost.memory_bytes);
+        feed(f, ALERT_AGENT_REPORTS_LOST, (double)h->cost.reports_lost);
+        feed(f, ALERT_AGENT_LATE_TICKS, (double)h->cost.late_ticks);
+        feed(f, ALERT_AGENT_BAD_PACKETS, (double)h->cost.packets_bad);
+        feed(f, ALERT_AGENT_STAMPS_MISSING, h->cost.stamps_missing_ppm);
+    }
+    if (report->covers_ms > 0 && h->not_after != 0) {
+        const double left = (double)h->not_after - (double)controller_utc_ns() * 1e-9;
+        feed(f, ALERT_CERTIFICATE_DAYS, left / 86400);
+    }
+}
+
+void alarm_on_report(struct controller *c, const struct fleet_host *h,
+                     const Foliot__V1__Report *report, int64_t at_ns)
+{
+    if (c->alerting == NULL || controller_utc_ns() - at_ns > OLD_NS) {
+        return;
+    }
+    struct feed f = {
+        .engine = alerting_engine(c->alerting),
+        .now = controller_mono(),
+        .sample = {.host = h->index, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
+    feed_ports(c, &f, h, report);
+    if (report->covers_ms > 0) {
+        feed_host(&f, h, report);
+    }
+    if (report->paths != NULL) {
+        feed_paths(&f, h);
+    }
+}
+
+/* All NICs are compared for it: once in ten seconds is enough for a rule that waits minutes. */
+static void feed_topology(struct controller *c, struct feed *f)
+{
+    static uint32_t second, differences;
+    struct topology_view v;
+    if (second++ % 10 == 0 && topology_compare(c, &v) == 0) {
+        differences = (uint32_t)v.count;
+        topology_view_done(&v);
+    }
+    feed(f, ALERT_TOPOLOGY_DIFFERENCES, differences);
+}
+
+/* What is of no host: once a second, so that its rules can be judged. */
+static void feed_members(struct controller *c, struct feed *f)
+{
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        struct fleet_host *h = c->hosts[i];
+        const bool refused = h->left_out[0] != 0 || h->members_refused[0] != 0;
+        if (h->member && (refused || h->members_alarm)) {
+            f->sample.host = i;
+            feed(f, ALERT_MEMBERS_REFUSED, refused);
+            h->members_alarm = refused;
+        }
+    }
+    f->sample.host = ALERT_NO_ID;
+}
+
+static void feed_fleet(struct controller *c)
+{
+    const double now = (double)controller_utc_ns() * 1e-9;
+    struct feed f = {
+        .engine = alerting_engine(c->alerting),
+        .now = controller_mono(),
+        .sample = {
+            .host = ALERT_NO_ID, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
+    feed(&f, ALERT_CONFIG_TAKEN_BACK, c->fleet_config->rolled_back);
+    feed(&f, ALERT_LEVELS_BROKEN, levels_broken(c));
+    feed(&f, ALERT_CONTROLLER_OTHERS, instance_others(c));
+    feed_topology(c, &f);
+    feed_members(c, &f);
+    feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)api_certificate_end(c) - now) / 86400);
+    feed(&f, ALERT_CERTIFICATE_AUTHORITY, ((double)c->authority_not_after - now) / 86400);
+}
+
+void alarm_second(struct controller *c)
+{
+    if (c->alerting != NULL) {
+        feed_fleet(c);
+        job_alarm_second(c, alerting_engine(c->alerting));
+        alarm_run(c);
+    }
+}
+
+/* ---- life ---- */
+
+static void set_timer(struct controller *c)
+{
+    const struct mono due = alerting_deadline(c->alerting);
+    if (c->alert_timer != NULL) {
+        sd_event_source_set_time(c->alert_timer, (uint64_t)((due.ns + 999) / 1000));
+        sd_event_source_set_enabled(c->alert_timer, SD_EVENT_ONESHOT);
+    }
+}
+
+void alarm_run(struct controller *c)
+{
+    if (c->alerting != NULL) {
+        alerting_run(c->alerting, controller_mono(), controller_utc_ns(), FINDING_NO_TIME);
+        set_timer(c);
+    }
+}
+
+static int on_timer(sd_event_source *source, uint64_t at, void *context)
+{
+    alarm_run(context);
+    return 0;
+}
+
+int alarm_open(struct controller *c)
+{
+    char *saved = NULL;
+    size_t size = 0;
+    int r = store_get(c->store, SAVED_NAME, &saved, &size);
+    char *text = r == 0 ? strndup(saved, size) : NULL;
+    free(saved);
+    const char *own = c->config.alerts;
+    const struct alerting_options options = {
+        .path = own[0] != 0 ? own : ALERTING_CONFIG_DEFAULT,
+        .must_be = own[0] != 0,
+        .fleet = {.nic = on_nic, .host = on_host, .job = job_alarm_name, .context = c},
+        .saved = text,
+        .on_incident = on_incident,
+        .on_reload = feed_open,
+        .say = on_say,
+        .context = c};
+    r = alerting_new(&options, controller_mono(), controller_utc_ns(), &c->alerting);
+    free(text);
+    if (r < 0) {
+        return r;
+    }
+    feed_open(c);
+    r = sd_event_add_time(c->loop, &c->alert_timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_timer, c);
+    if (r >= 0) {
+        alarm_run(c);
+    }
+    return r < 0 ? r : 0;
+}
+
+void alarm_close(struct controller *c)
+{
+    sd_event_source_disable_unref(c->alert_timer);
+    c->alert_timer = NULL;
+    alerting_free(c->alerting);
+    c->alerting = NULL;
+    job_alarm_close(c);
+}
+
+void alarm_reload(struct controller *c)
+{
+    if (c->alerting != NULL) {
+        (void)alerting_reload(c->alerting, controller_mono(), controller_utc_ns());
+        alarm_run(c);
+    }
+}
+
+void alarm_save(struct controller *c)
+{
+    struct json_writer j;
+    if (c->alerting == NULL || c->store_broken || !alerting_changed(c->alerting)) {
+        return;
+    }
+    json_writer_init(&j, SAVED_MAX);
+    alerting_save(c->alerting, &j);
+    const int r = document_save(c, SAVED_NAME, &j);
+    if (r < 0) {
+        controller_say(LOG_WARNING, "open incidents can't be kept: %s", strerror(-r));
+    } else {
+        controller_touch(c);
+    }
+}

@@ -1,0 +1,608 @@
+/* fleet.c: who belongs to the fleet: hosts, their NICs, and what all agents are told of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "base/prng.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/quota.h"
+#include "service/controller/job/job.h"
+#include "service/controller/trust/tenant.h"
+
+/* ---- tables ---- */
+
+static int index_names(struct controller *c)
+{
+    const int r = hash_index_room(&c->host_names, c->host_count);
+
+    for (uint32_t i = 0; r == 0 && i < c->host_count; i++) {
+        hash_index_put(&c->host_names, hash_text(c->hosts[i]->name), i);
+    }
+    return r;
+}
+
+/* A name may have been a removed host's before: the member is meant. */
+struct fleet_host *fleet_find_host(const struct controller *c, const char *name)
+{
+    struct fleet_host *removed = NULL;
+
+    for (uint32_t at = hash_index_first(&c->host_names, hash_text(name)), i;
+         (i = hash_index_entry(&c->host_names, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&c->host_names, at)) {
+        if (strcmp(c->hosts[i]->name, name) == 0) {
+            if (c->hosts[i]->member) {
+                return c->hosts[i];
+            }
+            removed = c->hosts[i];
+        }
+    }
+    return removed;
+}
+
+struct fleet_host *fleet_host_by_id(const struct controller *c, int64_t id)
+{
+    uint32_t low = 0, high = c->host_count; /* ids ascend with the order of joining */
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (c->hosts[middle]->id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < c->host_count && c->hosts[low]->id == id ? c->hosts[low] : NULL;
+}
+
+struct fleet_nic *fleet_find_nic(const struct controller *c, uint32_t id)
+{
+    return id < c->nic_count ? c->nics[id] : NULL;
+}
+
+static int add_host(struct controller *c, struct fleet_host *h)
+{
+    if (c->host_count == c->host_capacity) {
+        const uint32_t capacity = c->host_capacity * 2 + 64;
+        struct fleet_host **larger = realloc(c->hosts, capacity * sizeof(struct fleet_host *));
+        if (larger == NULL) {
+            return -ENOMEM;
+        }
+        c->hosts = larger;
+        c->host_capacity = capacity;
+    }
+    h->index = c->host_count;
+    h->heard = h->rolled = MONO_NEVER;
+    quota_fill(h);
+    tenant_place(c, h);
+    c->hosts[c->host_count++] = h;
+    c->member_count += h->member;
+    return index_names(c);
+}
+
+static int place_nic(struct controller *c, uint32_t id, struct fleet_nic *nic)
+{
+    if (id >= FLEET_NIC_MAX) {
+        return -ENOSPC;
+    }
+    if (id >= c->nic_capacity) {
+        const uint32_t capacity = id * 2 + 64;
+        struct fleet_nic **larger = realloc(c->nics, capacity * sizeof(struct fleet_nic *));
+        if (larger == NULL) {
+            return -ENOMEM;
+        }
+        memset(larger + c->nic_capacity, 0,
+               (capacity - c->nic_capacity) * sizeof(struct fleet_nic *));
+        c->nics = larger;
+        c->nic_capacity = capacity;
+    }
+    c->nics[id] = nic;
+    c->nic_count = id >= c->nic_count ? id + 1 : c->nic_count;
+    return 0;
+}
+
+/* ---- keys of probes ---- */
+
+static void pair_key_name(const struct fleet_host *h, char name[static 32])
+{
+    snprintf(name, 32, "pair_key.%lld", (long long)h->id);
+}
+
+static void load_pair_key(struct controller *c, struct fleet_host *h)
+{
+    char name[32], *value = NULL;
+    size_t size = 0;
+    pair_key_name(h, name);
+    if (store_get(c->store, name, &value, &size) == 0 && size == sizeof(h->pair_key)) {
+        memcpy(h->pair_key, value, size);
+        h->has_pair_key = true;
+    }
+    free(value);
+}
+
+/* ---- from the store ---- */
+
+static int load_host(void *context, const struct store_host *s)
+{
+    struct controller *c = context;
+    struct fleet_host *h = calloc(1, sizeof(*h));
+    if (h == NULL) {
+        return -ENOMEM;
+    }
+    h->id = s->id;
+    h->member = s->state == STORE_HOST_MEMBER;
+    h->joined_ns = s->joined_ns;
+    h->removed_ns = s->removed_ns;
+    h->not_after = s->not_after;
+    h->cursor = h->committed = (struct report_cursor){s->stream, s->number};
+    h->sealed_ns = s->sealed_ns;
+    snprintf(h->name, sizeof(h->name), "%s", s->name);
+    snprintf(h->serial, sizeof(h->serial), "%s", s->serial);
+    snprintf(h->serial_before, sizeof(h->serial_before), "%s", s->serial_before);
+    snprintf(h->pin, sizeof(h->pin), "%s", s->pin);
+    snprintf(h->version, sizeof(h->version), "%s", s->version);
+    h->tables_wanted = true;
+    load_pair_key(c, h);
+    const int r = add_host(c, h);
+    if (r < 0) {
+        free(h);
+    }
+    return r;
+}
+
+static struct fleet_nic *new_nic(struct fleet_host *h, const struct store_nic *s)
+{
+    struct fleet_nic *n = calloc(1, sizeof(*n));
+    if (n != NULL) {
+        n->id = s->id;
+        n->host = h;
+        n->rail = s->rail;
+        n->configured_mbps = s->speed_mbps;
+        n->rx_bps = n->tx_bps = -1;
+        snprintf(n->name, sizeof(n->name), "%s", s->name);
+        snprintf(n->leaf, sizeof(n->leaf), "%s", s->leaf);
+        memcpy(n->address4, s->address4, sizeof(n->address4));
+        memcpy(n->address6, s->address6, sizeof(n->address6));
+    }
+    return n;
+}
+
+static int load_nic(void *context, const struct store_nic *s)
+{
+    struct controller *c = context;
+    struct fleet_host *h = fleet_host_by_id(c, s->host);
+    if (s->removed || h == NULL || !h->member || h->nic_count == HOST_NIC_MAX) {
+        /* its number stays taken */
+        return s->id >= c->nic_count ? place_nic(c, s->id, NULL) : 0;
+    }
+    struct fleet_nic *n = new_nic(h, s);
+    const int r = n == NULL ? -ENOMEM : place_nic(c, s->id, n);
+    if (r < 0) {
+        free(n);
+        return r;
+    }
+    h->nics[h->nic_count++] = s->id;
+    member_look(h, n);
+    return 0;
+}
+
+static int load_finding(void *context, const struct store_finding *f)
+{
+    struct fleet_host *h = fleet_host_by_id(context, f->host);
+    if (h != NULL && h->finding_count < CONTROLLER_HOST_FINDINGS) {
+        h->findings[h->finding_count++] = (struct open_finding){f->run, f->number, f->id};
+    }
+    return 0;
+}
+
+int fleet_renumber(struct store *s)
+{
+    char text[24];
+    const int n = snprintf(text, sizeof(text), "%lld", (long long)(controller_utc_ns() / NS_PER_S));
+    const int r = store_put(s, "fleet_version", text, (size_t)n);
+    return r < 0 ? r : store_commit(s);
+}
+
+static int load_version(struct controller *c)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int r = store_get(c->store, "fleet_version", &text, &size);
+    if (r == 0) {
+        c->fleet_version = strtoull(text, NULL, 10);
+        free(text);
+    }
+    return r == -ENOENT ? 0 : r;
+}
+
+int fleet_load(struct controller *c)
+{
+    const struct store_finding_filter open = {.open = 1, .limit = INT32_MAX};
+    int r = store_hosts(c->store, load_host, c);
+    r = r < 0 ? r : store_nics(c->store, load_nic, c);
+    r = r < 0 ? r : store_findings(c->store, &open, load_finding, c);
+    r = r < 0 ? r : load_version(c);
+    c->revision = 1;
+    return r;
+}
+
+void fleet_free(struct controller *c)
+{
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        free(c->hosts[i]->paths);
+        free(c->hosts[i]->hops);
+        job_forget_host(c->hosts[i]);
+        free(c->hosts[i]);
+    }
+    for (uint32_t i = 0; i < c->nic_count; i++) {
+        free(c->nics[i]);
+    }
+    free(c->hosts);
+    free(c->nics);
+    hash_index_done(&c->host_names);
+    message_buffer_done(&c->fleet_packed);
+}
+
+/* ---- changes ---- */
+
+static int bump(struct controller *c)
+{
+    char text[24];
+    const int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)c->fleet_version + 1);
+    const int r = store_put(c->store, "fleet_version", text, (size_t)n);
+    if (r == 0) {
+        c->fleet_version++;
+        c->revision++;
+    }
+    return r;
+}
+
+/* A whole fleet is upgraded within minutes: its list changes every few seconds then, not with each host. */
+#define PAIR_BUMP_NS (5 * NS_PER_S)
+
+/* A host is made anew, or taken to another version and back. One that changed its key all the time would have every
+ * agent read a new list every few seconds. */
+#define PAIR_CHANGES_MAX 6 /* an hour */
+
+static bool may_change_key(struct fleet_host *h, struct mono now)
+{
+    if (mono_sub(now, h->pair_key_since).ns > 3600 * NS_PER_S) {
+        h->pair_key_since = now;
+        h->pair_key_changes = 0;
+    }
+    if (h->pair_key_changes == PAIR_CHANGES_MAX) {
+        controller_say(
+            LOG_WARNING,
+            "host %s changes the key of its probes: expected %d changes an hour at most, "
+            "found more. The list keeps the one before. If two machines run under this "
+            "name, stop one",
+            h->name, PAIR_CHANGES_MAX);
+    }
+    h->pair_key_changes += h->pair_key_changes <= PAIR_CHANGES_MAX;
+    return h->pair_key_changes <= PAIR_CHANGES_MAX;
+}
+
+void fleet_pair_key(struct controller *c, struct fleet_host *h, const uint8_t *key, size_t size)
+{
+    char name[32];
+    const bool has = size == sizeof(h->pair_key);
+    const struct mono now = controller_mono();
+    const bool other = has != h->has_pair_key || (has && memcmp(h->pair_key, key, size) != 0);
+    if (other && may_change_key(h, now)) {
+        pair_key_name(h, name);
+        if (store_put(c->store, name, has ? key : (const uint8_t *)"", has ? size : 0) < 0) {
+            return; /* it comes again with the next batch */
+        }
+        h->has_pair_key = has;
+        if (has) {
+            memcpy(h->pair_key, key, size);
+        }
+        c->pair_keys_changed = true;
+    }
+    if (c->pair_keys_changed && mono_sub(now, c->pair_keys_told).ns >= PAIR_BUMP_NS &&
+        bump(c) == 0) {
+        c->pair_keys_changed = false;
+        c->pair_keys_told = now;
+    }
+}
+
+int fleet_save_host(struct controller *c, const struct fleet_host *h)
+{
+    const struct store_host s = {.id = h->id,
+                                 .name = h->name,
+                                 .state = h->member ? STORE_HOST_MEMBER : STORE_HOST_REMOVED,
+                                 .joined_ns = h->joined_ns,
+                                 .removed_ns = h->removed_ns,
+                                 .serial = h->serial,
+                                 .serial_before = h->serial_before,
+                                 .pin = h->pin,
+                                 .not_after = h->not_after,
+                                 .stream = h->cursor.stream,
+                                 .number = h->cursor.number,
+                                 .sealed_ns = h->sealed_ns,
+                                 .version = h->version};
+    int64_t id = 0;
+    return store_host_put(c->store, &s, &id);
+}
+
+static int add_nics(struct controller *c, struct fleet_host *h, const struct fleet_join *join)
+{
+    int r = 0;
+    for (size_t i = 0; i < join->nic_count && r == 0; i++) {
+        const Foliot__V1__Nic *n = join->nics[i];
+        struct store_nic s = {.id = c->nic_count,
+                              .host = h->id,
+                              .name = n->name,
+                              .leaf = n->leaf,
+                              .rail = n->rail,
+                              .speed_mbps = n->speed_mbps};
+        if (n->address4.len == 4) {
+            memcpy(s.address4, n->address4.data, 4);
+        }
+        if (n->address6.len == 16) {
+            memcpy(s.address6, n->address6.data, 16);
+        }
+        struct fleet_nic *nic = new_nic(h, &s);
+        r = nic == NULL ? -ENOMEM : store_nic_put(c->store, &s);
+        r = r < 0 ? r : place_nic(c, s.id, nic);
+        if (r < 0) {
+            free(nic);
+        } else {
+            h->nics[h->nic_count++] = s.id;
+        }
+    }
+    return r;
+}
+
+static void set_certificate(struct fleet_host *h, const struct tls_certificate *t)
+{
+    snprintf(h->serial_before, sizeof(h->serial_before), "%s", h->serial);
+    snprintf(h->serial, sizeof(h->serial), "%s", t->serial);
+    for (size_t i = 0; i < TLS_PIN_SIZE; i++) {
+        snprintf(h->pin + 2 * i, 3, "%02x", t->pin[i]);
+    }
+    h->not_after = t->not_after;
+}
+
+static bool same_pin(const struct fleet_host *h, const struct tls_certificate *t)
+{
+    char pin[2 * TLS_PIN_SIZE + 1];
+    for (size_t i = 0; i < TLS_PIN_SIZE; i++) {
+        snprintf(pin + 2 * i, 3, "%02x", t->pin[i]);
+    }
+    return strcmp(pin, h->pin) == 0;
+}
+
+int fleet_add(struct controller *c, const struct fleet_join *join, struct fleet_host **ret_host,
+              char words[MEMBER_WORDS_SIZE])
+{
+    struct fleet_host *h = fleet_find_host(c, join->name);
+    int r = member_check(c, join, words);
+    if (r < 0) {
+        return r;
+    }
+    if (h != NULL && h->member) {
+        /* the answer to its first try was lost: the same key proves that it is the same host */
+        if (!same_pin(h, join->certificate)) {
+            snprintf(words, 160,
+                     "a host %s is a member already, with another key: foliot host remove it first",
+                     join->name);
+            return -EEXIST;
+        }
+        set_certificate(h, join->certificate);
+        *ret_host = h;
+        return fleet_save_host(c, h);
+    }
+    h = calloc(1, sizeof(*h));
+    if (h == NULL) {
+        return -ENOMEM;
+    }
+    h->member = true;
+    h->joined_ns = controller_utc_ns();
+    h->tables_wanted = true;
+    snprintf(h->name, sizeof(h->name), "%s", join->name);
+    snprintf(h->version, sizeof(h->version), "%.31s", join->version);
+    set_certificate(h, join->certificate);
+    const struct store_host s = {.name = h->name,
+                                 .state = STORE_HOST_MEMBER,
+                                 .joined_ns = h->joined_ns,
+                                 .serial = h->serial,
+                                 .serial_before = "",
+                                 .pin = h->pin,
+                                 .not_after = h->not_after,
+                                 .version = h->version};
+    r = store_host_put(c->store, &s, &h->id);
+    r = r < 0 ? r : add_host(c, h);
+    if (r < 0) {
+        free(h);
+        return r;
+    }
+    r = add_nics(c, h, join);
+    r = r < 0 ? r : bump(c);
+    *ret_host = h;
+    return r;
+}
+
+int fleet_remove(struct controller *c, struct fleet_host *h)
+{
+    struct fleet_host after = *h;
+    after.member = false;
+    after.removed_ns = controller_utc_ns();
+    int r = fleet_save_host(c, &after);
+    for (uint32_t i = 0; i < h->nic_count && r == 0; i++) {
+        const struct fleet_nic *n = c->nics[h->nics[i]];
+        struct store_nic s = {.id = n->id,
+                              .host = h->id,
+                              .name = n->name,
+                              .leaf = n->leaf,
+                              .rail = n->rail,
+                              .removed = true};
+        r = store_nic_put(c->store, &s);
+    }
+    r = r < 0 ? r : store_findings_close_others(c->store, h->id, UINT32_MAX, after.removed_ns);
+    r = r < 0 ? r : bump(c);
+    if (r < 0) {
+        return r;
+    }
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        free(c->nics[h->nics[i]]);
+        c->nics[h->nics[i]] = NULL;
+    }
+    free(h->paths);
+    job_forget_host(h);
+    fabric_take_ways(c, h->hops, h->hop_count);
+    free(h->hops);
+    h->hops = NULL;
+    h->hop_count = 0;
+    h->paths = NULL;
+    h->path_count = h->nic_count = h->finding_count = h->paths_dead = h->paths_lossy = 0;
+    h->member = h->reported = false;
+    h->removed_ns = after.removed_ns;
+    c->member_count--;
+    return 0;
+}
+
+/* ---- downwards ---- */
+
+static Foliot__V1__Nic *nic_message(struct message_arena *arena, struct fleet_nic *n)
+{
+    static const uint8_t none[16];
+    Foliot__V1__Nic *m = message_arena_take(arena, sizeof(*m));
+    if (m == NULL) {
+        return NULL;
+    }
+    foliot__v1__nic__init(m);
+    m->id = n->id;
+    m->name = n->name;
+    m->rail = n->rail;
+    m->leaf = n->leaf;
+    m->speed_mbps = n->configured_mbps;
+    if (memcmp(n->address4, none, 4) != 0) {
+        m->address4 = (ProtobufCBinaryData){4, n->address4};
+    }
+    if (memcmp(n->address6, none, 16) != 0) {
+        m->address6 = (ProtobufCBinaryData){16, n->address6};
+    }
+    return m;
+}
+
+static Foliot__V1__FleetHost *host_message(struct controller *c, struct message_arena *arena,
+                                           struct fleet_host *h)
+{
+    Foliot__V1__FleetHost *m = message_arena_take(arena, sizeof(*m));
+    Foliot__V1__Nic **nics = message_arena_take(arena, (h->nic_count + 1) * sizeof(*nics));
+    if (m == NULL || nics == NULL) {
+        return NULL;
+    }
+    foliot__v1__fleet_host__init(m);
+    m->name = h->name;
+    m->nics = nics;
+    if (h->has_pair_key) {
+        m->pair_key = (ProtobufCBinaryData){sizeof(h->pair_key), h->pair_key};
+    }
+    for (uint32_t i = 0; i < h->nic_count && h->left_out[0] == 0; i++) {
+        nics[i] = nic_message(arena, c->nics[h->nics[i]]);
+        if (nics[i] == NULL) {
+            return NULL;
+        }
+        m->n_nics++;
+    }
+    return m;
+}
+
+int fleet_message(struct controller *c, struct message_arena *arena, Foliot__V1__Fleet **ret_fleet)
+{
+    Foliot__V1__Fleet *m = message_arena_take(arena, sizeof(*m));
+    Foliot__V1__FleetHost **hosts = message_arena_take(arena, (c->host_count + 1) * sizeof(*hosts));
+    if (m == NULL || hosts == NULL) {
+        return -ENOMEM;
+    }
+    foliot__v1__fleet__init(m);
+    m->version = c->fleet_version;
+    m->hosts = hosts;
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        hosts[i] = host_message(c, arena, c->hosts[i]);
+        if (hosts[i] == NULL) {
+            return -ENOMEM;
+        }
+        m->n_hosts++;
+    }
+    *ret_fleet = m;
+    return 0;
+}
+
+const struct message_buffer *fleet_packed(struct controller *c)
+{
+    struct message_arena arena;
+    struct message_buffer encoded = {0};
+    Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
+    if (c->fleet_packed_version == c->fleet_version) {
+        return &c->fleet_packed;
+    }
+    if (message_arena_init(&arena, ((size_t)c->host_count * 256) + c->nic_count * 160 + 65536) <
+        0) {
+        return NULL;
+    }
+    int r = fleet_message(c, &arena, &reply.fleet);
+    r = r < 0 ? r : message_encode(&reply.base, &encoded);
+    r = r < 0 ? r : message_pack(encoded.bytes, encoded.size, &c->fleet_packed);
+    message_arena_done(&arena);
+    message_buffer_done(&encoded);
+    if (r < 0) {
+        return NULL;
+    }
+    c->fleet_packed_version = c->fleet_version;
+    return &c->fleet_packed;
+}
+
+/* ---- judgements ---- */
+
+enum freshness fleet_freshness(const struct controller *c, const struct fleet_host *h,
+                               struct mono now)
+{
+    return freshness_of(now, h->heard, span_ms(h->beat_ms != 0 ? h->beat_ms : c->config.beat_ms),
+                        span_ms(h->report_ms != 0 ? h->report_ms : c->config.report_ms));
+}
+
+bool fleet_current(const struct controller *c, const struct fleet_host *h, struct mono now)
+{
+    const enum freshness f = fleet_freshness(c, h, now);
+    return h->reported && (f == FRESHNESS_LIVE || f == FRESHNESS_LATE);
+}
+
+bool fleet_nic_unwatched(const struct fleet_nic *n)
+{
+    return n->reported && (n->state == FOLIOT__V1__PORT_STATE__PORT_UNKNOWN ||
+                           (n->state == FOLIOT__V1__PORT_STATE__PORT_UP && n->stamps == 0));
+}
+
+uint32_t fleet_nics_unwatched(const struct controller *c, const struct fleet_host *h)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        count += fleet_nic_unwatched(c->nics[h->nics[i]]);
+    }
+    return count;
+}
+
+enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now)
+{
+    uint32_t down = 0;
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        const uint32_t state = c->nics[h->nics[i]]->state;
+        down += state == FOLIOT__V1__PORT_STATE__PORT_DOWN ||
+                state == FOLIOT__V1__PORT_STATE__PORT_GONE;
+    }
+    const struct health_facts facts = {
+        .freshness = fleet_freshness(c, h, now),
+        .reported = h->reported,
+        .clock_synced = h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED,
+        .clock_holdover = h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER,
+        .findings = h->finding_count,
+        .ports_down = down,
+        .paths_dead = h->paths_dead,
+        .nics_unwatched = fleet_nics_unwatched(c, h)};
+    return health_of(&facts);
+}

@@ -1,0 +1,7 @@
+/* fleet_config_store.h: the configuration's versions as one value of the store. */
+#pragma once
+#include "service/controller/fleet/fleet_config.h"
+
+MUST_CHECK int fleet_config_save(struct controller *c);
+/* After a write that failed: memory as the disk has it. */
+void fleet_config_reload(struct controller *c);

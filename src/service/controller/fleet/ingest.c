@@ -1,0 +1,546 @@
+/* ingest.c: what agents ask, and the reports that they send; join and renew are in admit.c. A host speaks for itself only: the
+ * certificate tells whose a request is, never the body. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "core/fleet/protocol.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/fleet_config.h"
+#include "service/controller/fleet/ingest_internal.h"
+#include "service/controller/fleet/measure.h"
+#include "service/controller/fleet/quota.h"
+#include "service/controller/fleet/state.h"
+
+enum {
+    HOST_RATE = 10, /* requests a second and host, in the long run */
+    HOST_BURST = 40,
+    JOIN_RATE = 20, /* of all strangers together */
+    JOIN_BURST = 200,
+    RENEW_RATE = 20, /* told to renew for another authority: each is a commit */
+};
+
+#define REFUSED_TOLD_NS (60 * NS_PER_S) /* people hear of it once in so long, a host */
+#define HELD_TOLD_NS    (3600 * NS_PER_S)
+
+/* ---- who ---- */
+
+static bool allowed(double *allowance, int64_t *at_ns, double rate, double burst)
+{
+    const int64_t now = controller_mono().ns;
+    *allowance += (double)(now - *at_ns) * 1e-9 * rate;
+    *at_ns = now;
+    if (*allowance > burst) {
+        *allowance = burst;
+    }
+    if (*allowance < 1) {
+        return false;
+    }
+    *allowance -= 1;
+    return true;
+}
+
+/* The member whose certificate this is; NULL and a status: none. */
+struct fleet_host *ingest_who(struct controller *c, const struct http_request *request,
+                              unsigned *ret_status)
+{
+    const struct tls_certificate *t = http_identity(request);
+    if (t == NULL) {
+        *ret_status = 401;
+        return NULL;
+    }
+    struct fleet_host *h = fleet_find_host(c, t->name);
+    if (h == NULL || !h->member ||
+        (strcmp(t->serial, h->serial) != 0 && strcmp(t->serial, h->serial_before) != 0)) {
+        *ret_status = 403;
+        return NULL;
+    }
+    return h;
+}
+
+unsigned ingest_on_head(void *context, struct http_request *request)
+{
+    static double join_allowance = JOIN_BURST;
+    static int64_t join_at_ns;
+    struct controller *c = context;
+    const char *path = http_path(request);
+    unsigned status = 0;
+    if (strcmp(http_method(request), "POST") != 0 || strncmp(path, "/agent/v1/", 10) != 0) {
+        return 404;
+    }
+    if (strcmp(path, "/agent/v1/join") == 0) {
+        if (!allowed(&join_allowance, &join_at_ns, JOIN_RATE, JOIN_BURST)) {
+            c->count.limited++;
+            return 429;
+        }
+        return 0;
+    }
+    struct fleet_host *h = ingest_who(c, request, &status);
+    if (h == NULL) {
+        c->count.refused++;
+        return status;
+    }
+    (void)quota_left(h);
+    if (h->quota.unpacked <= 0 ||
+        !allowed(&h->allowance, &h->allowance_ns, HOST_RATE, HOST_BURST)) {
+        c->count.limited++;
+        return 429;
+    }
+    return 0;
+}
+
+void ingest_malformed(struct controller *c, struct http_request *request, const char *why)
+{
+    c->count.malformed++;
+    http_answer_text(request, 400, why);
+}
+
+static void refuse_protocol(struct http_request *request)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "this controller speaks protocol %d, and %d", MESSAGE_PROTOCOL,
+             MESSAGE_PROTOCOL_OLDEST);
+    http_answer_text(request, 409, text);
+}
+
+/* The body, unpacked if it says that it is packed. host: whose quota that is; NULL: nobody's yet. */
+static void *decode_body(struct controller *c, struct http_request *request,
+                         struct fleet_host *host, const ProtobufCMessageDescriptor *descriptor)
+{
+    size_t size = 0;
+    const void *bytes = http_body(request, &size);
+    const char *encoding = http_header(request, "Content-Encoding");
+    if (encoding != NULL && strcmp(encoding, "zstd") != 0) {
+        ingest_malformed(c, request, "Content-Encoding: zstd or none");
+        return NULL;
+    }
+    if (encoding != NULL) {
+        const int r = message_unpack(bytes, size, MESSAGE_BODY_UNPACKED, &c->body);
+        if (host != NULL) {
+            quota_unpacked(host, c->body.size);
+        }
+        if (r == -EMSGSIZE) {
+            c->count.malformed++;
+            http_answer_text(request, 413, "too large when unpacked");
+            return NULL;
+        }
+        if (r < 0) {
+            ingest_malformed(c, request, "not zstd");
+            return NULL;
+        }
+        bytes = c->body.bytes;
+        size = c->body.size;
+    }
+    message_arena_reset(&c->batch_arena);
+    void *message = message_decode(&c->batch_arena, descriptor, bytes, size);
+    char words[160];
+    if (message == NULL) {
+        ingest_malformed(c, request, "not the message that belongs here, or too much of it");
+    } else if (!quota_within(message, words)) {
+        ingest_malformed(c, request, words);
+        message = NULL;
+    }
+    return message;
+}
+
+void ingest_answer(struct controller *c, struct http_request *request,
+                   const ProtobufCMessage *message, const struct message_buffer *more)
+{
+    static const struct http_header_field zstd[] = {{"Content-Encoding", "zstd"}, {NULL, NULL}};
+    int r = message_encode(message, &c->encoded);
+    if (r == 0 && more == NULL && c->encoded.size < 512) {
+        http_answer(request, 200, "application/x-protobuf", c->encoded.bytes, c->encoded.size,
+                    NULL);
+        return;
+    }
+    r = r < 0 ? r : message_pack(c->encoded.bytes, c->encoded.size, &c->packed);
+    if (r == 0 && more != NULL) {
+        r = message_buffer_reserve(&c->packed, c->packed.size + more->size);
+        if (r == 0) {
+            memcpy(c->packed.bytes + c->packed.size, more->bytes, more->size);
+            c->packed.size += more->size;
+        }
+    }
+    if (r < 0) {
+        http_answer_text(request, 503, "out of memory");
+        return;
+    }
+    http_answer(request, 200, "application/x-protobuf", c->packed.bytes, c->packed.size, zstd);
+}
+
+ProtobufCBinaryData ingest_data(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+Foliot__V1__Settings ingest_settings(const struct controller *c, const struct fleet_host *h)
+{
+    Foliot__V1__Settings s = FOLIOT__V1__SETTINGS__INIT;
+    fleet_config_of(c, h, &s);
+    return s;
+}
+
+/* ---- reports ---- */
+
+static void answer_batch(struct controller *c, const struct waiting *w)
+{
+    static double renew_allowance = RENEW_RATE;
+    static int64_t renew_at_ns;
+    Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
+    struct fleet_host *h = w->host;
+    Foliot__V1__Settings settings = ingest_settings(c, h);
+    const struct message_buffer *fleet = NULL;
+    static struct measure_request request;
+    reply.measure = measure_for(c, h, &request);
+    reply.protocol = MESSAGE_PROTOCOL;
+    reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
+    reply.tables_wanted = h->tables_wanted;
+    /* Connections end when the port is opened anew: nobody is sent into that. */
+    reply.renew = !c->reopen &&
+                  (h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3 ||
+                   (w->authority_version != 0 && w->authority_version != c->authority_version &&
+                    allowed(&renew_allowance, &renew_at_ns, RENEW_RATE, RENEW_RATE)));
+    if (w->settings_version != settings.version) {
+        reply.settings = &settings;
+    }
+    if (w->keys_version != c->keys_version) {
+        reply.keys = ingest_data(c->fleet_keys);
+        reply.keys_version = c->keys_version;
+    }
+    if (w->fleet_version != c->fleet_version) {
+        fleet = fleet_packed(c);
+    }
+    reply.retry_ms = quota_wait_ms(h);
+    reply.report_refused = h->report_refused;
+    uint8_t token[INSTANCE_TOKEN_SIZE];
+    if (instance_token(c, token) == 0) {
+        reply.controller = (ProtobufCBinaryData){sizeof(token), token};
+    }
+    ingest_answer(c, w->request, &reply.base, fleet);
+    h->report_refused[0] = 0;
+}
+
+void ingest_answer_waiting(struct controller *c, int r)
+{
+    const size_t count = c->wait_count;
+    c->wait_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct waiting w = c->waits[i];
+        w.host->cursor_dirty = false;
+        if (r == 0) {
+            w.host->committed = w.host->cursor;
+            w.host->committed_at_ns = w.host->last_at_ns;
+        } else {
+            w.host->cursor = w.host->committed;
+            w.host->tables_wanted = true;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (r == 0) {
+            answer_batch(c, &c->waits[i]);
+        } else {
+            http_answer_text(c->waits[i].request, 503, "can't be stored: try again later");
+        }
+    }
+}
+
+/* Where a report lies on our clock: by its age, on the agent's own clock. */
+static int64_t place(const struct fleet_host *h, const Foliot__V1__Batch *batch,
+                     const Foliot__V1__Report *report, int64_t now_ns)
+{
+    int64_t at = now_ns;
+    if (report->boot == batch->boot) {
+        at = controller_back(now_ns, batch->now_mono, report->at_mono);
+    } else if (report->at_fleet > 0 && batch->now_fleet > 0) { /* of the boot before */
+        at = controller_back(now_ns, batch->now_fleet, report->at_fleet);
+    }
+    const int64_t floor = h->last_at_ns > h->sealed_ns ? h->last_at_ns + 1 : h->sealed_ns;
+    return at < floor ? floor : at;
+}
+
+/* What people are told of a host that sends too much, and not more often. */
+static int tell_of(struct controller *c, struct fleet_host *h, const char *word, const char *text,
+                   int64_t every_ns, int64_t *told_ns)
+{
+    const int64_t now = controller_utc_ns();
+    if (*told_ns != 0 && now - *told_ns < every_ns && now >= *told_ns) {
+        return 0;
+    }
+    *told_ns = now;
+    controller_say(LOG_WARNING, "host %s: %s", h->name, text);
+    char body[256];
+    snprintf(body, sizeof(body), "{\"text\":\"%s\"}", text); /* of our own words */
+    const struct store_event event = {
+        .at_ns = now, .host = h->id, .kind = "host", .word = word, .body = body};
+    return state_event(c, &event);
+}
+
+/* Of events that aren't kept: how many since it was told last. */
+static int tell_dropped(struct controller *c, struct fleet_host *h)
+{
+    const int64_t told_ns = h->over_ns;
+    char text[128];
+    if (h->events_dropped == 0) {
+        return 0;
+    }
+    snprintf(text, sizeof(text), "more events come of it than are kept of one host: %llu were not",
+             (unsigned long long)h->events_dropped);
+    const int r = tell_of(c, h, "over-quota", text, HELD_TOLD_NS, &h->over_ns);
+    h->events_dropped = h->over_ns == told_ns ? h->events_dropped : 0;
+    return r;
+}
+
+/* NULL: malformed, or over a ceiling; it is acknowledged all the same, for it comes again otherwise for ever. */
+static Foliot__V1__Report *open_report(struct controller *c, struct fleet_host *h,
+                                       const Foliot__V1__SealedReport *sealed, char words[160])
+{
+    Foliot__V1__Report *report = NULL;
+    int r = sealed->body.len <= MESSAGE_REPORT_MAX ? 0 : -EMSGSIZE;
+    message_arena_reset(&c->report_arena);
+    if (r == 0) {
+        r = message_unpack(sealed->body.data, sealed->body.len, MESSAGE_REPORT_UNPACKED,
+                           &c->unpacked);
+        quota_unpacked(h, c->unpacked.size);
+    }
+    if (r == 0) {
+        report = message_decode(&c->report_arena, &foliot__v1__report__descriptor,
+                                c->unpacked.bytes, c->unpacked.size);
+    }
+    if (report == NULL) {
+        snprintf(words, 160, "%s", r == -EMSGSIZE ? "it is too large" : "it can't be read");
+        c->count.malformed++;
+    } else if (!quota_within(&report->base, words)) {
+        c->count.over++;
+        report = NULL;
+    }
+    return report;
+}
+
+/* 0, or < 0: the store's. */
+static int take_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch,
+                       const Foliot__V1__SealedReport *sealed, int64_t now_ns)
+{
+    char words[160];
+    const uint64_t rows = c->count.rows, row_bytes = c->count.row_bytes;
+    size_t stored = 0;
+    const Foliot__V1__Report *report = open_report(c, h, sealed, words);
+    if (report == NULL) {
+        snprintf(h->report_refused, sizeof(h->report_refused), "report %llu is not taken: %s",
+                 (unsigned long long)sealed->number, words);
+        return tell_of(c, h, "report-refused", h->report_refused, REFUSED_TOLD_NS, &h->refused_ns);
+    }
+    const int64_t at = place(h, batch, report, now_ns);
+    h->last_at_ns = at;
+    int r = 0;
+    if (report->table != NULL) {
+        r = protobuf_c_message_get_packed_size(&report->table->base) > 0
+                ? message_encode(&report->table->base, &c->encoded)
+                : 0;
+        r = r < 0 ? r : message_pack(c->encoded.bytes, c->encoded.size, &c->packed);
+        r = r < 0 ? r
+                  : store_table_put(c->store, h->id, report->table->generation, now_ns,
+                                    c->packed.bytes, c->packed.size);
+        stored += c->packed.size;
+    }
+    if (r == 0 && report->covers_ms > 0) { /* events have rows of their own */
+        r = store_report_put(c->store, h->id, at, sealed->body.data, sealed->body.len);
+        stored += sealed->body.len;
+    }
+    h->bytes += sealed->body.len;
+    h->reports++;
+    c->count.reports++;
+    r = r < 0 ? r : state_apply(c, h, report, at);
+    quota_stored(h, c->count.rows - rows, c->count.row_bytes - row_bytes + stored);
+    return r < 0 ? r : tell_dropped(c, h);
+}
+
+static int take_gap(struct controller *c, struct fleet_host *h, uint64_t missing)
+{
+    char body[80];
+    c->count.gaps++;
+    h->gaps++;
+    snprintf(body, sizeof(body), "{\"reports_missing\":%llu}", (unsigned long long)missing);
+    const struct store_event event = {.at_ns = controller_utc_ns(),
+                                      .host = h->id,
+                                      .kind = "host",
+                                      .word = "history-gap",
+                                      .body = body};
+    return state_event(c, &event);
+}
+
+static int take_reports(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch)
+{
+    const int64_t now_ns = controller_utc_ns();
+    const bool first = h->cursor.stream == 0;
+    int r = 0;
+    for (size_t i = 0; i < batch->n_reports && i < MESSAGE_BATCH_REPORT_MAX && r == 0; i++) {
+        uint64_t missing = 0;
+        if (!quota_left(h)) { /* it waits at the agent, which answer_batch tells for how long */
+            c->count.held++;
+            r = tell_of(c, h, "over-quota",
+                        "more comes of it than is kept of one host: its reports wait there",
+                        HELD_TOLD_NS, &h->over_ns);
+            break;
+        }
+        const enum report_verdict verdict = report_judge(
+            &h->cursor, batch->stream, batch->reports[i]->number, batch->oldest, &missing);
+        if (verdict == REPORT_DUPLICATE) {
+            c->count.duplicates++;
+            continue;
+        }
+        if (verdict == REPORT_AHEAD || verdict == REPORT_BAD) {
+            c->count.ahead++;
+            break;
+        }
+        h->cursor_dirty = true;
+        r = verdict == REPORT_TAKE_GAP && !first ? take_gap(c, h, missing) : 0;
+        r = r < 0 ? r : take_report(c, h, batch, batch->reports[i], now_ns);
+    }
+    if (r == 0 && h->cursor_dirty) {
+        r = store_host_cursor(c->store, h->id, h->cursor.stream, h->cursor.number);
+    }
+    return r;
+}
+
+static bool add_waiting(struct controller *c, const struct waiting *w)
+{
+    if (c->wait_count == c->wait_capacity) {
+        const size_t capacity = c->wait_capacity * 2 + 64;
+        struct waiting *larger = realloc(c->waits, capacity * sizeof(*larger));
+        if (larger == NULL) {
+            return false;
+        }
+        c->waits = larger;
+        c->wait_capacity = capacity;
+    }
+    c->waits[c->wait_count++] = *w;
+    return true;
+}
+
+/* Why the host doesn't follow the list of members; said once. */
+static void hear_of_members(struct fleet_host *h, const Foliot__V1__Batch *batch)
+{
+    const char *why = batch->fleet_refused;
+    if (why[0] != 0 && h->members_refused[0] == 0) {
+        controller_say(LOG_WARNING,
+                       "host %s refuses version %llu of the list of members and goes on with "
+                       "version %llu; members_refused of /api/v1/hosts/%s tells why",
+                       h->name, (unsigned long long)batch->fleet_refused_version,
+                       (unsigned long long)batch->fleet_version, h->name);
+    }
+    snprintf(h->members_refused, sizeof(h->members_refused), "%.159s", why);
+}
+
+static void do_report(struct controller *c, struct http_request *request,
+                      const Foliot__V1__Batch *batch)
+{
+    unsigned status = 0;
+    struct fleet_host *h = ingest_who(c, request, &status);
+    if (h == NULL) {
+        http_answer_text(request, status, "not a member");
+        return;
+    }
+    if (!protocol_taken(batch->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
+        refuse_protocol(request);
+        return;
+    }
+    if (instance_hear(c, h->name, batch->controller.data, batch->controller.len,
+                      batch->controller_ago_ms) == INSTANCE_STOP) {
+        http_answer_text(request, 503, "a newer controller of this fleet serves: this one stops");
+        return;
+    }
+    c->count.batches++;
+    h->heard = controller_mono();
+    h->heard_utc_ns = controller_utc_ns();
+    alarm_on_host(c, h);
+    snprintf(h->peer, sizeof(h->peer), "%s", http_peer(request));
+    if (strcmp(h->version, batch->version) != 0) {
+        snprintf(h->version, sizeof(h->version), "%.31s", batch->version);
+    }
+    fleet_config_heard(c, h, batch);
+    measure_heard(c, h, batch);
+    hear_of_members(h, batch);
+    fleet_pair_key(c, h, batch->pair_key.data, batch->pair_key.len);
+    h->authority_version = batch->authority_version;
+    h->keys_version = batch->keys_version;
+    h->newest_shown = strcmp(http_identity(request)->serial, h->serial) == 0;
+    if (h->boot != batch->boot) {
+        h->boot = batch->boot;
+        h->tables_wanted = true;
+    }
+    const struct waiting w = {request,
+                              h,
+                              batch->fleet_refused_version != 0 ? batch->fleet_refused_version
+                                                                : batch->fleet_version,
+                              batch->keys_version,
+                              batch->settings_version,
+                              batch->authority_version,
+                              batch->stream};
+    if (batch->n_reports == 0) {
+        answer_batch(c, &w);
+        return;
+    }
+    const int r = take_reports(c, h, batch);
+    if (!add_waiting(c, &w)) {
+        http_answer_text(request, 503, "out of memory");
+        return;
+    }
+    if (r < 0) {
+        controller_store_failed(c, r, "a report");
+    } else {
+        controller_touch(c);
+    }
+    alarm_run(c);
+}
+
+static void take(struct controller *c, struct http_request *request, struct fleet_host *h)
+{
+    const char *what = http_path(request) + strlen("/agent/v1/");
+    if (strcmp(what, "report") == 0) {
+        const Foliot__V1__Batch *m = decode_body(c, request, h, &foliot__v1__batch__descriptor);
+        if (m != NULL) {
+            do_report(c, request, m);
+        }
+    } else if (strcmp(what, "join") == 0) {
+        const Foliot__V1__JoinRequest *m =
+            decode_body(c, request, h, &foliot__v1__join_request__descriptor);
+        if (m != NULL && !protocol_taken(m->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
+            refuse_protocol(request);
+        } else if (m != NULL) {
+            ingest_join(c, request, m);
+        }
+    } else if (strcmp(what, "renew") == 0) {
+        const Foliot__V1__RenewRequest *m =
+            decode_body(c, request, h, &foliot__v1__renew_request__descriptor);
+        if (m != NULL) {
+            ingest_renew(c, request, m);
+        }
+    } else {
+        http_answer_text(request, 404, "no such thing");
+    }
+}
+
+void ingest_on_request(void *context, struct http_request *request)
+{
+    unsigned status = 0;
+    struct fleet_host *h =
+        ingest_who(context, request, &status); /* NULL: no member yet, or no longer */
+    journal_about("FOLIOT_HOST", h != NULL ? h->name : NULL);
+    journal_about("FOLIOT_SOURCE", http_peer(request));
+    take(context, request, h);
+    journal_about("FOLIOT_HOST", NULL);
+    journal_about("FOLIOT_SOURCE", NULL);
+}
+
+void ingest_on_gone(void *context, struct http_request *request)
+{
+    struct controller *c = context;
+    for (size_t i = 0; i < c->wait_count; i++) {
+        if (c->waits[i].request == request) {
+            c->waits[i] = c->waits[--c->wait_count];
+        }
+    }
+}

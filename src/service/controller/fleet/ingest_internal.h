@@ -1,0 +1,19 @@
+/* ingest_internal.h: what ingest.c and admit.c share: whose a request is, and answers. */
+#pragma once
+#include "service/controller/api/api.h"
+
+/* The member whose certificate this is; NULL and a status: none. */
+struct fleet_host *ingest_who(struct controller *c, const struct http_request *request,
+                              unsigned *ret_status);
+void ingest_malformed(struct controller *c, struct http_request *request, const char *why);
+/* more: appended as it is, packed; may be NULL. */
+void ingest_answer(struct controller *c, struct http_request *request,
+                   const ProtobufCMessage *message, const struct message_buffer *more);
+ProtobufCBinaryData ingest_data(const char *text);
+Foliot__V1__Settings ingest_settings(const struct controller *c, const struct fleet_host *h);
+
+/* ---- admit.c ---- */
+void ingest_join(struct controller *c, struct http_request *request,
+                 const Foliot__V1__JoinRequest *m);
+void ingest_renew(struct controller *c, struct http_request *request,
+                  const Foliot__V1__RenewRequest *m);

@@ -1,0 +1,40 @@
+/* nic.h: a NIC of a member, the paths that arrive at it and the ways of those that leave it. */
+#pragma once
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+struct fleet_host;
+
+struct fleet_path { /* one that arrives at a NIC of the host */
+    uint32_t local, peer;
+    uint64_t signature;
+    uint16_t port;
+    uint8_t state;    /* PathState */
+    int32_t p50, p99; /* delay codes */
+    uint32_t loss_ppm;
+};
+
+struct fleet_hops { /* how many switches a host's own packets pass, and which */
+    uint32_t local, peer;
+    uint16_t port, hops;
+    uint16_t switches[PATH_HOP_MAX]; /* of fabric.h, + 1; 0: not known */
+};
+
+struct fleet_nic {
+    uint32_t id;
+    struct fleet_host *host;
+    char name[IF_NAMESIZE], leaf[64], trouble[160];
+    char neighbour[64], neighbour_port[64]; /* by LLDP; empty: not known */
+    uint32_t rail, configured_mbps;
+    uint8_t address4[4], address6[16];
+    /* as reported */
+    uint32_t state, speed_mbps, width, stamps, flaps_hour, flaps_day;
+    int64_t since_utc_ns; /* 0: not known */
+    uint64_t carrier_downs, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_drops, tx_drops;
+    int64_t bytes_at_ns;
+    int64_t rx_bps, tx_bps; /* -1: not known */
+    bool reported;
+};

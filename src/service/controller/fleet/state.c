@@ -1,0 +1,595 @@
+/* state.c: reports into what is now, and into events. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "core/finding/finding.h"
+#include "core/fleet/delay_code.h"
+#include "service/controller/api/live.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/claim.h"
+#include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/quota.h"
+#include "service/controller/fleet/state.h"
+#include "service/controller/history/remote.h"
+#include "service/controller/job/job.h"
+
+enum { ROW_BYTES = 128 }; /* of a row and its places in indexes, beside its body */
+
+/* ---- events ---- */
+
+void state_put_event(const struct controller *c, struct json_writer *j, const struct store_event *e)
+{
+    const struct fleet_host *h = e->host != 0 ? fleet_host_by_id(c, e->host) : NULL;
+    json_put_object(j, NULL);
+    json_put_int(j, "id", e->id);
+    json_put_int(j, "at_utc_ns", e->at_ns);
+    json_put_int_if(j, "at_fleet_ns", e->fleet_ns != 0, e->fleet_ns);
+    json_put_string(j, "host", h != NULL ? h->name : NULL);
+    json_put_string(j, "kind", e->kind);
+    json_put_string(j, "word", e->word);
+    json_put_raw(j, "detail", e->body);
+    json_put_end(j);
+}
+
+static char *stream_text(struct controller *c, const struct store_event *e)
+{
+    const char *json = NULL;
+    size_t size = 0;
+    char *text = NULL;
+    json_writer_reset(&c->json);
+    state_put_event(c, &c->json, e);
+    if (json_writer_finish(&c->json, &json, &size) == 0 &&
+        asprintf(&text, "id: %lld\nevent: %s\ndata: %.*s\n\n", (long long)e->id, e->kind,
+                 (int)size - 1, json) < 0) {
+        text = NULL;
+    }
+    return text;
+}
+
+int state_event(struct controller *c, const struct store_event *event)
+{
+    struct store_event e = *event;
+    const int r = store_event_put(c->store, &e, &e.id);
+    if (r < 0) {
+        return r;
+    }
+    c->count.rows++;
+    c->count.row_bytes += strlen(e.body) + ROW_BYTES;
+    struct recent_event *recent = &c->recent[c->recent_count++ % CONTROLLER_RECENT];
+    free(recent->text);
+    free(recent->body);
+    *recent = (struct recent_event){.id = e.id, .host = e.host, .body = strdup(e.body)};
+    snprintf(recent->kind, sizeof(recent->kind), "%s", e.kind);
+    recent->text = recent->body != NULL ? stream_text(c, &e) : NULL;
+    c->revision++;
+    controller_touch(c);
+    return 0;
+}
+
+int state_event_of(struct controller *c, struct fleet_host *h, const struct store_event *event)
+{
+    if (quota_keeps_events(h)) {
+        return state_event(c, event);
+    }
+    h->events_dropped++;
+    c->count.events_dropped++;
+    return 0;
+}
+
+void state_committed(struct controller *c, bool ok)
+{
+    if (!ok) {
+        c->recent_count = c->recent_committed; /* what wasn't stored didn't happen */
+        return;
+    }
+    if (c->recent_count - c->recent_committed > CONTROLLER_RECENT) {
+        c->recent_committed = c->recent_count - CONTROLLER_RECENT;
+    }
+    while (c->recent_committed < c->recent_count) {
+        api_stream_event(c, &c->recent[c->recent_committed++ % CONTROLLER_RECENT]);
+    }
+}
+
+/* ---- findings ---- */
+
+static void forget_finding(struct fleet_host *h, uint32_t at)
+{
+    h->findings[at] = h->findings[--h->finding_count];
+}
+
+static void note_finding(struct fleet_host *h, const Foliot__V1__Finding *f, int64_t id)
+{
+    uint32_t at = 0;
+    while (at < h->finding_count && h->findings[at].number != f->number) {
+        at++;
+    }
+    if (f->phase == 2) {
+        if (at < h->finding_count) {
+            forget_finding(h, at);
+        }
+    } else if (at == h->finding_count && at < CONTROLLER_HOST_FINDINGS) {
+        h->findings[h->finding_count++] = (struct open_finding){f->run, f->number, id};
+    }
+}
+
+static void put_end_point(const struct controller *c, struct json_writer *j, const char *key,
+                          uint32_t nic_plus_1, const char *host)
+{
+    const struct fleet_nic *n = nic_plus_1 != 0 ? fleet_find_nic(c, nic_plus_1 - 1) : NULL;
+    if (nic_plus_1 == 0 && host[0] == 0) {
+        json_put_null(j, key);
+        return;
+    }
+    json_put_object(j, key);
+    json_put_string(j, "host", n != NULL ? n->host->name : host[0] != 0 ? host : NULL);
+    json_put_int_if(j, "nic", nic_plus_1 != 0, (int64_t)nic_plus_1 - 1);
+    json_put_string(j, "name", n != NULL ? n->name : NULL);
+    json_put_end(j);
+}
+
+/* A word is one of ours, and short. */
+static const char *word_of(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length < 32 && strspn(text, "abcdefghijklmnopqrstuvwxyz-") == length
+               ? text
+               : "unknown";
+}
+
+static const char *or_null(const char *text)
+{
+    return text[0] != 0 ? text : NULL;
+}
+
+static void put_finding(const struct controller *c, struct json_writer *j,
+                        const Foliot__V1__Event *e)
+{
+    static const char *const directions[] = {NULL, "out", "in", "both"};
+    const Foliot__V1__Finding *f = e->finding;
+    json_put_object(j, NULL);
+    json_put_uint(j, "run", f->run);
+    json_put_uint(j, "number", f->number);
+    json_put_string(j, "finding", word_of(f->kind));
+    json_put_string(j, "phase", f->phase == 0 ? "opened" : f->phase == 1 ? "updated" : "closed");
+    put_end_point(c, j, "from", f->from_nic, f->from_host);
+    put_end_point(c, j, "to", f->to_nic, f->to_host);
+    json_put_string(j, "direction", f->direction < 4 ? directions[f->direction] : NULL);
+    json_put_int_if(j, "port", f->port != 0, f->port);
+    if (f->signature != 0) {
+        json_put_hex64(j, "signature", f->signature);
+    } else {
+        json_put_null(j, "signature");
+    }
+    json_put_int_if(j, "since_fleet_ns", f->since_fleet != 0, f->since_fleet);
+    json_put_string(j, "what", or_null(f->what));
+    json_put_string(j, "other_direction", or_null(f->other_direction));
+    json_put_object(j, "suspect");
+    json_put_string(j, "kind", f->suspect_kind[0] != 0 ? f->suspect_kind : "unknown");
+    json_put_string(j, "name", or_null(f->suspect));
+    json_put_bool(j, "confident", f->confident != 0);
+    json_put_end(j);
+    json_put_string(j, "advice", or_null(f->advice));
+    json_put_array(j, "numbers");
+    for (size_t i = 0; i < f->n_numbers && i < 8; i++) {
+        json_put_int(j, NULL, f->numbers[i]);
+    }
+    json_put_end(j);
+    json_put_string(j, "text", or_null(e->text));
+    json_put_end(j);
+}
+
+/* Findings of a run before are over, and one host has as many open ones as an agent keeps. 1: not taken. */
+static int make_room(struct controller *c, struct fleet_host *h, const Foliot__V1__Finding *f,
+                     int64_t at_ns)
+{
+    int r = 0;
+    if (h->finding_count > 0 && h->findings[0].run != f->run) {
+        h->finding_count = 0;
+        r = store_findings_close_others(c->store, h->id, f->run, at_ns);
+        alarm_on_run(c, h, f->run);
+    }
+    if (h->finding_count < CONTROLLER_HOST_FINDINGS || f->phase == 2) {
+        return r;
+    }
+    for (uint32_t i = 0; i < h->finding_count; i++) {
+        if (h->findings[i].number == f->number) {
+            return r;
+        }
+    }
+    c->count.over++;
+    return 1;
+}
+
+static int apply_finding(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *said,
+                         int64_t at_ns, int64_t since_ns)
+{
+    struct claim claim;
+    if (!claim_take(c, h, said, since_ns, &claim)) {
+        c->count.foreign_nics++;
+        return 0;
+    }
+    const Foliot__V1__Finding *f = &claim.finding;
+    Foliot__V1__Event placed = *said;
+    const Foliot__V1__Event *e = &placed;
+    placed.finding = &claim.finding;
+    placed.text = claim.text;
+    int r = make_room(c, h, f, at_ns);
+    if (r != 0) {
+        return r < 0 ? r : 0;
+    }
+    const char *body = NULL;
+    size_t size = 0;
+    int64_t id = 0;
+    json_writer_reset(&c->json);
+    put_finding(c, &c->json, e);
+    r = json_writer_finish(&c->json, &body, &size);
+    char *copy = r < 0 ? NULL : strndup(body, size - 1);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    const struct store_finding stored = {.host = h->id,
+                                         .opened_ns = since_ns,
+                                         .updated_ns = at_ns,
+                                         .closed_ns = f->phase == 2 ? at_ns : 0,
+                                         .run = f->run,
+                                         .number = f->number,
+                                         .kind = word_of(f->kind),
+                                         .body = copy};
+    const struct store_event event = {.at_ns = at_ns,
+                                      .fleet_ns = e->at_fleet,
+                                      .host = h->id,
+                                      .kind = "finding",
+                                      .word = word_of(f->kind),
+                                      .body = copy};
+    r = store_finding_put(c->store, &stored, &id);
+    c->count.rows++;
+    c->count.row_bytes += size + ROW_BYTES;
+    r = r < 0 ? r : state_event_of(c, h, &event);
+    free(copy);
+    if (r == 0) {
+        note_finding(h, f, id);
+        alarm_on_finding(c, h, f, e->text, since_ns);
+    }
+    return r;
+}
+
+static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot__V1__Event *e,
+                       int64_t at_ns)
+{
+    const struct fleet_nic *n = fleet_find_nic(c, e->nic);
+    const bool link = e->type == FOLIOT__V1__EVENT_TYPE__EVENT_LINK;
+    const char *body = NULL;
+    size_t size = 0;
+    if (link && (n == NULL || n->host != h)) {
+        c->count.foreign_nics++;
+        return 0;
+    }
+    json_writer_reset(&c->json);
+    json_put_object(&c->json, NULL);
+    if (link) {
+        json_put_uint(&c->json, "nic", e->nic);
+        json_put_string(&c->json, "name", n->name);
+    }
+    json_put_string(&c->json, "text", or_null(e->text));
+    json_put_end(&c->json);
+    int r = json_writer_finish(&c->json, &body, &size);
+    char *copy = r < 0 ? NULL : strndup(body, size - 1);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    const struct store_event event = {
+        .at_ns = at_ns,
+        .fleet_ns = e->at_fleet,
+        .host = h->id,
+        .kind = link ? "link" : "host",
+        .word = link                                                     ? word_of(e->word)
+                : e->type == FOLIOT__V1__EVENT_TYPE__EVENT_AGENT_STARTED ? "agent-started"
+                : e->type == FOLIOT__V1__EVENT_TYPE__EVENT_REPORTS_LOST  ? "reports-lost"
+                                                                         : "unknown",
+        .body = copy};
+    r = state_event_of(c, h, &event);
+    free(copy);
+    return r;
+}
+
+static int apply_event(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
+                       const Foliot__V1__Event *e, int64_t at_ns)
+{
+    const int64_t event_at = controller_back(at_ns, report->at_mono, e->at_mono);
+    if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_FINDING && e->finding != NULL) {
+        int64_t since = controller_back(at_ns, report->at_mono, e->finding->since_mono);
+        since = e->finding->since_mono == 0 || since > event_at ? event_at : since;
+        return apply_finding(c, h, e, event_at, since);
+    }
+    if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_AGENT_STARTED) {
+        h->finding_count = 0;
+        const int r = store_findings_close_others(
+            c->store, h->id, e->finding != NULL ? e->finding->run : 0, event_at);
+        alarm_on_run(c, h, e->finding != NULL ? e->finding->run : 0);
+        return r < 0 ? r : apply_plain(c, h, e, event_at);
+    }
+    if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_JOB && e->job != NULL) {
+        return job_on_event(c, h, e, event_at);
+    }
+    return apply_plain(c, h, e, event_at);
+}
+
+/* ---- ports, clock, paths ---- */
+
+static void apply_rates(struct fleet_nic *n, const Foliot__V1__Port *p, int64_t at_ns)
+{
+    const int64_t passed = at_ns - n->bytes_at_ns;
+    const bool first = n->bytes_at_ns == 0;
+    n->rx_bps = first ? -1 : controller_rate(n->rx_bytes, p->rx_bytes, passed);
+    n->tx_bps = first ? -1 : controller_rate(n->tx_bytes, p->tx_bytes, passed);
+    n->bytes_at_ns = at_ns;
+    n->rx_bytes = p->rx_bytes;
+    n->tx_bytes = p->tx_bytes;
+}
+
+/* A switch's or port's name: it stands in sentences about others' findings, too. */
+static void take_name(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+    for (; from[n] != 0 && n + 1 < size; n++) {
+        const bool plain = from[n] >= ' ' && from[n] <= '~' && strchr("\"\\;<>()", from[n]) == NULL;
+        to[n] = plain ? from[n] : '?';
+    }
+    to[n] = 0;
+}
+
+static void apply_port(struct controller *c, const struct fleet_host *h,
+                       const Foliot__V1__Report *report, const Foliot__V1__Port *p, int64_t at_ns)
+{
+    struct fleet_nic *n = fleet_find_nic(c, p->nic);
+    if (n == NULL || n->host != h) {
+        c->count.foreign_nics++;
+        return;
+    }
+    if (report->covers_ms > 0) {
+        apply_rates(n, p, at_ns);
+    }
+    n->state = p->state;
+    n->since_utc_ns =
+        p->since_mono != 0 ? controller_back(at_ns, report->at_mono, p->since_mono) : 0;
+    n->carrier_downs = p->carrier_downs;
+    n->flaps_hour = p->flaps_hour;
+    n->flaps_day = p->flaps_day;
+    n->speed_mbps = p->speed_mbps;
+    n->width = p->width;
+    n->rx_errors = p->rx_errors;
+    n->tx_errors = p->tx_errors;
+    n->rx_drops = p->rx_drops;
+    n->tx_drops = p->tx_drops;
+    n->stamps = p->stamps;
+    n->reported = true;
+    if (report->covers_ms > 0) {
+        take_name(n->neighbour, sizeof(n->neighbour), p->neighbour);
+        take_name(n->neighbour_port, sizeof(n->neighbour_port), p->neighbour_port);
+    }
+    snprintf(n->trouble, sizeof(n->trouble), "%s", p->trouble);
+}
+
+static void apply_clock(struct fleet_host *h, const Foliot__V1__Clock *m)
+{
+    h->clock.status = m->status;
+    h->clock.hard_ns = m->hard_ns;
+    h->clock.statistical_ns = m->statistical_ns;
+    h->clock.offset_ns = m->offset_ns;
+    h->clock.rate_ppb = m->rate_ppb;
+    h->clock.timeline = m->timeline;
+    h->clock.epoch = m->epoch;
+    h->clock.edges_live = m->edges_live;
+    h->clock.edges_chosen = m->edges_chosen;
+    h->clock.utc_known = m->utc_known != 0;
+    snprintf(h->why, sizeof(h->why), "%s", m->why);
+}
+
+static void apply_cost(struct fleet_host *h, const Foliot__V1__Cost *m)
+{
+    h->cost.cpu_ppm = m->cpu_ppm;
+    h->cost.memory_bytes = m->memory_bytes;
+    h->cost.packets_sent = m->packets_sent;
+    h->cost.packets_received = m->packets_received;
+    h->cost.packets_bad = m->packets_bad;
+    h->cost.late_ticks = m->late_ticks;
+    h->cost.reports_lost = m->reports_lost;
+    h->cost.spool_bytes = m->spool_bytes;
+    h->cost.stamps_missing_ppm = m->stamps_missing_ppm;
+}
+
+enum { PATH_COUNT_MAX = HOST_NIC_MAX * NIC_EDGE_MAX * EDGE_PATH_MAX };
+
+static int compare_hops(const void *a, const void *b)
+{
+    const struct fleet_hops *x = a, *y = b;
+    return x->local != y->local ? (x->local > y->local) - (x->local < y->local)
+           : x->peer != y->peer ? (x->peer > y->peer) - (x->peer < y->peer)
+                                : (x->port > y->port) - (x->port < y->port);
+}
+
+const struct fleet_hops *fleet_way(const struct controller *c, uint32_t from, uint32_t to,
+                                   uint32_t port)
+{
+    const struct fleet_nic *n = fleet_find_nic(c, from);
+    const struct fleet_hops key = {.local = from, .peer = to, .port = (uint16_t)port};
+    return n == NULL || n->host->hop_count == 0
+               ? NULL
+               : bsearch(&key, n->host->hops, n->host->hop_count, sizeof(key), compare_hops);
+}
+
+uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port)
+{
+    const struct fleet_hops *way = fleet_way(c, from, to, port);
+    return way != NULL ? way->hops : 0;
+}
+
+static void apply_hops(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *t)
+{
+    struct fleet_hops *hops = calloc(t->n_out_local + 1, sizeof(*hops));
+    if (hops == NULL || t->n_out_local != t->n_out_peer || t->n_out_local != t->n_out_port ||
+        t->n_out_local != t->n_out_hops || t->n_out_local > PATH_COUNT_MAX) {
+        free(hops);
+        return;
+    }
+    for (size_t i = 0; i < t->n_out_local; i++) {
+        hops[i] = (struct fleet_hops){.local = t->out_local[i],
+                                      .peer = t->out_peer[i],
+                                      .port = (uint16_t)t->out_port[i],
+                                      .hops = (uint16_t)t->out_hops[i]};
+    }
+    fabric_name_ways(c, h, t, hops);
+    qsort(hops, t->n_out_local, sizeof(*hops), compare_hops);
+    fabric_add_ways(c, hops, (uint32_t)t->n_out_local); /* first: what stays was never gone */
+    fabric_take_ways(c, h->hops, h->hop_count);
+    free(h->hops);
+    h->hops = hops;
+    h->hop_count = (uint32_t)t->n_out_local;
+}
+
+static int apply_table(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *t)
+{
+    if (t->n_local != t->n_peer || t->n_local != t->n_port || t->n_local != t->n_signature ||
+        t->n_local > PATH_COUNT_MAX) {
+        c->count.malformed++;
+        return 0;
+    }
+    struct fleet_path *paths = calloc(t->n_local + 1, sizeof(*paths));
+    if (paths == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < t->n_local; i++) {
+        const struct fleet_nic *n = fleet_find_nic(c, t->local[i]);
+        paths[i] = (struct fleet_path){.local = t->local[i],
+                                       .peer = t->peer[i],
+                                       .port = (uint16_t)t->port[i],
+                                       .signature = t->signature[i]};
+        if (n == NULL || n->host != h) { /* only for itself */
+            c->count.foreign_nics++;
+            paths[i].local = UINT32_MAX;
+        }
+    }
+    free(h->paths);
+    h->paths = paths;
+    h->path_count = (uint32_t)t->n_local;
+    apply_hops(c, h, t);
+    h->generation = t->generation;
+    h->tables_wanted = false;
+    return 0;
+}
+
+/* What isn't said any more is not as it was: it isn't known. */
+static void forget_paths(struct fleet_host *h)
+{
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        h->paths[i].state = FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN;
+        h->paths[i].p50 = h->paths[i].p99 = DELAY_CODE_NONE;
+        h->paths[i].loss_ppm = 0;
+    }
+    h->paths_dead = h->paths_lossy = 0;
+}
+
+static void apply_sensors(struct fleet_host *h, const Foliot__V1__Report *report)
+{
+    h->sensor_off_count = 0;
+    for (size_t i = 0; i < report->n_sensors_off && i < SENSORS_OFF_MAX; i++) {
+        snprintf(h->sensors_off[h->sensor_off_count++], sizeof(h->sensors_off[0]), "%s",
+                 report->sensors_off[i]);
+    }
+}
+
+static void apply_paths(struct controller *c, struct fleet_host *h, const Foliot__V1__PathRollup *m)
+{
+    if (m->generation != h->generation || m->n_owd_p50 != h->path_count ||
+        m->n_owd_p99 != h->path_count || (m->n_state != 0 && m->n_state != h->path_count) ||
+        (m->n_loss_ppm != 0 && m->n_loss_ppm != h->path_count)) {
+        h->tables_wanted = true;
+        c->count.samples_dropped += m->n_owd_p50;
+        forget_paths(h);
+        return;
+    }
+    h->paths_dead = h->paths_lossy = 0;
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        struct fleet_path *p = &h->paths[i];
+        p->p50 = m->owd_p50[i];
+        p->p99 = m->owd_p99[i];
+        p->loss_ppm = m->n_loss_ppm != 0 ? m->loss_ppm[i] : 0;
+        p->state = m->n_state != 0 ? (uint8_t)(m->state[i] > 4 ? 0 : m->state[i])
+                                   : (uint8_t)FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
+        h->paths_dead += p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
+        h->paths_lossy += p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;
+    }
+    h->bound_ns = m->bound_ns;
+}
+
+int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
+                int64_t at_ns)
+{
+    int r = 0;
+    c->revision++;
+    if (report->clock != NULL) {
+        apply_clock(h, report->clock);
+    }
+    if (report->cost != NULL) {
+        apply_cost(h, report->cost);
+    }
+    for (size_t i = 0; i < report->n_ports && i < HOST_NIC_MAX; i++) {
+        apply_port(c, h, report, report->ports[i], at_ns);
+    }
+    if (report->table != NULL) {
+        r = apply_table(c, h, report->table);
+    }
+    if (r == 0 && report->paths != NULL) {
+        apply_paths(c, h, report->paths);
+    }
+    if (report->covers_ms > 0) {
+        if (report->paths == NULL) {
+            forget_paths(h);
+        }
+        apply_sensors(h, report);
+        h->reported = true;
+        h->rolled = controller_mono();
+        r = r < 0 ? r : job_on_report(c, h, report, at_ns);
+    }
+    for (size_t i = 0; i < report->n_events && r == 0; i++) {
+        r = apply_event(c, h, report, report->events[i], at_ns);
+    }
+    if (r == 0) {
+        alarm_on_report(c, h, report, at_ns);
+        remote_on_report(c->remote, h, report, at_ns);
+    }
+    return r;
+}
+
+/* ---- silence ---- */
+
+void state_watch(struct controller *c)
+{
+    const struct mono now = controller_mono();
+    int r = 0;
+    for (uint32_t i = 0; i < c->host_count && r == 0; i++) {
+        struct fleet_host *h = c->hosts[i];
+        const enum freshness f = fleet_freshness(c, h, now);
+        if (!h->member || f == h->shown_freshness) {
+            continue;
+        }
+        const bool was_gone = h->shown_freshness == FRESHNESS_STALE;
+        h->shown_freshness = f;
+        c->revision++;
+        if (f == FRESHNESS_STALE || (was_gone && f == FRESHNESS_LIVE)) {
+            const struct store_event event = {.at_ns = controller_utc_ns(),
+                                              .host = h->id,
+                                              .kind = "host",
+                                              .word = f == FRESHNESS_STALE ? "silent" : "heard",
+                                              .body = "{}"};
+            r = state_event(c, &event);
+        }
+    }
+    if (r < 0) {
+        controller_store_failed(c, r, "a host's silence");
+    }
+}

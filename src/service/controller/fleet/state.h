@@ -1,0 +1,56 @@
+/* state.h: the way of a report: ingest.c takes it, state.c makes it what is now and events, alarm.c tells the alert engine. */
+#pragma once
+#include "service/controller/fleet/host.h"
+
+struct controller;
+struct http_request;
+struct json_writer;
+struct store_event;
+
+/* ---- ingest.c ---- */
+struct waiting { /* for the commit */
+    struct http_request *request;
+    struct fleet_host *host;
+    uint64_t fleet_version, keys_version, settings_version, authority_version,
+        stream; /* as it has them */
+};
+unsigned ingest_on_head(void *context, struct http_request *request);
+void ingest_on_request(void *context, struct http_request *request);
+void ingest_on_gone(void *context, struct http_request *request);
+/* After a commit: 0, or why it failed. */
+void ingest_answer_waiting(struct controller *c, int r);
+
+/* ---- state.c ---- */
+/* One report of a host, decoded, at a moment of our clock. Writes events and findings. */
+MUST_CHECK int state_apply(struct controller *c, struct fleet_host *h,
+                           const Foliot__V1__Report *report, int64_t at_ns);
+/* Tells of hosts that fell silent or came back. */
+void state_watch(struct controller *c);
+/* Writes an event row; it is shown to streams after the commit. */
+MUST_CHECK int state_event(struct controller *c, const struct store_event *event);
+/* One that the host itself tells; without rows left (quota.h) it is only counted. */
+MUST_CHECK int state_event_of(struct controller *c, struct fleet_host *h,
+                              const struct store_event *event);
+void state_committed(struct controller *c, bool ok);
+/* One event as JSON, for the API and streams. */
+void state_put_event(const struct controller *c, struct json_writer *j,
+                     const struct store_event *event);
+
+/* ---- alarm.c: what is told to the alert engine ---- */
+MUST_CHECK int alarm_open(struct controller *c);
+void alarm_close(struct controller *c);
+void alarm_on_host(struct controller *c, const struct fleet_host *h); /* it spoke */
+void alarm_on_finding(struct controller *c, const struct fleet_host *h,
+                      const Foliot__V1__Finding *f, const char *text, int64_t since_ns);
+void alarm_on_run(struct controller *c, const struct fleet_host *h, uint32_t run);
+void alarm_on_removed(struct controller *c, const struct fleet_host *h);
+/* After state_apply has taken it: its values, unless they are old. */
+void alarm_on_report(struct controller *c, const struct fleet_host *h,
+                     const Foliot__V1__Report *report, int64_t at_ns);
+/* Once a second: what is of no host. */
+void alarm_second(struct controller *c);
+/* After a batch of facts: tells what is to be told, and sets the timer. */
+void alarm_run(struct controller *c);
+void alarm_reload(struct controller *c);
+/* Puts what survives a restart into the open transaction, if it changed. */
+void alarm_save(struct controller *c);

@@ -1,0 +1,206 @@
+/* job_blame.c: is a job slow because of the network? Its ranks' words gathered, core/fleet/blame.h asked, the answer said. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/fleet/blame.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/job/job.h"
+
+#define FLOWS_MAX 4096 /* more don't move a median */
+
+struct gathering {
+    struct blame_signals signals;
+    uint32_t network[FLOWS_MAX], floor[FLOWS_MAX], sender[FLOWS_MAX], receiver[FLOWS_MAX];
+    const struct fleet_host *down_host; /* of the first lane that is down */
+    const struct fleet_job_flow *down;
+    const char *cause; /* NULL: no open incident that fits */
+};
+
+static bool is_down(const struct fleet_job_flow *f)
+{
+    return strcmp(f->state, "down") == 0 || strcmp(f->state, "suspect") == 0;
+}
+
+static void gather_flow(struct gathering *g, const struct fleet_host *h,
+                        const struct fleet_job_flow *f)
+{
+    struct blame_signals *s = &g->signals;
+
+    if (f->sending && is_down(f)) {
+        if (s->lanes_down++ == 0) {
+            g->down = f;
+            g->down_host = h;
+        }
+        return;
+    }
+    if (f->sending || f->owd_p50_ns == 0 || strcmp(f->state, "active") != 0 ||
+        s->flows == FLOWS_MAX) {
+        return;
+    }
+    g->network[s->flows] = f->owd_p50_ns;
+    g->floor[s->flows] = f->owd_floor_ns;
+    g->sender[s->flows] = f->queued_p50_ns;
+    g->receiver[s->flows] = f->consumed_p50_ns;
+    s->flows++;
+}
+
+static int by_size(const void *x, const void *y)
+{
+    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+
+    return (a > b) - (a < b);
+}
+
+static int64_t median(uint32_t *values, uint32_t count)
+{
+    qsort(values, count, sizeof(values[0]), by_size);
+    return count > 0 ? values[count / 2] : 0;
+}
+
+static void gather(const struct controller *c, const struct fleet_job *job, struct gathering *g)
+{
+    const struct mono now = controller_mono();
+    struct blame_signals *s = &g->signals;
+
+    memset(s, 0, sizeof(*s));
+    g->down = NULL;
+    s->ranks = job->ranks;
+    s->faults = controller_utc_ns() - job->fault_last_ns <= JOB_FAULT_NS ? job->faults : 0;
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const struct fleet_host *h = c->hosts[i];
+        for (uint32_t k = 0; k < h->job_count; k++) {
+            const struct fleet_job_process *p = &h->jobs[k];
+            const bool lives = p->state == FOLIOT__V1__JOB_STATE__JOB_RUNNING ||
+                               p->state == FOLIOT__V1__JOB_STATE__JOB_IDLE ||
+                               p->state == FOLIOT__V1__JOB_STATE__JOB_PARTED;
+            if (!lives || !job_has(job, h, p) || !h->member || !fleet_current(c, h, now)) {
+                continue;
+            }
+            s->ranks_heard++;
+            s->ranks_parted += p->state == FOLIOT__V1__JOB_STATE__JOB_PARTED;
+            for (uint32_t f = 0; f < p->flow_count; f++) {
+                gather_flow(g, h, &p->flows[f]);
+            }
+        }
+    }
+    s->network_ns = median(g->network, s->flows);
+    s->floor_ns = median(g->floor, s->flows);
+    s->sender_ns = median(g->sender, s->flows);
+    s->receiver_ns = median(g->receiver, s->flows);
+}
+
+static void say_broken(const struct gathering *g, char *to, size_t size)
+{
+    const struct blame_signals *s = &g->signals;
+    const struct fleet_job_flow *f = g->down;
+
+    if (s->ranks_parted > 0) {
+        snprintf(to, size, "the network: %u of its ranks have no way left to a peer",
+                 s->ranks_parted);
+        return;
+    }
+    if (g->cause != NULL) {
+        snprintf(to, size,
+                 "the network: lanes of it are down, others carry what they would have; an open "
+                 "incident: %s",
+                 g->cause);
+        return;
+    }
+    snprintf(to, size,
+             "the network: lanes of it are down, others carry what they would have; one of them: "
+             "%s/%s -> %s/%s%s%s",
+             g->down_host->name, f->own_nic, f->peer_host, f->peer_nic,
+             f->reason[0] != 0 ? ": " : "", f->reason);
+}
+
+/* "15:41:42 UTC" */
+static const char *clock_text(int64_t utc_ns, char text[16])
+{
+    const time_t s = (time_t)(utc_ns / NS_PER_S);
+    struct tm tm;
+
+    if (gmtime_r(&s, &tm) == NULL || strftime(text, 16, "%H:%M:%S UTC", &tm) == 0) {
+        text[0] = 0;
+    }
+    return text;
+}
+
+static void say_hurt(const struct gathering *g, const struct fleet_job *job, char *to, size_t size)
+{
+    char first[16], last[16];
+
+    snprintf(
+        to, size,
+        "the network: it took lanes %u times from %s to %s; none is down now: they carry again, by "
+        "other ways where theirs are dead; %s%s",
+        g->signals.faults, clock_text(job->fault_first_ns, first),
+        clock_text(job->fault_last_ns, last),
+        g->cause != NULL ? "an open incident: " : "see the alerts of that time",
+        g->cause != NULL ? g->cause : "");
+}
+
+static void say(const struct gathering *g, const struct fleet_job *job, enum blame blame, char *to,
+                size_t size)
+{
+    const struct blame_signals *s = &g->signals;
+    const double us = 1e-3;
+
+    switch (blame) {
+    case BLAME_BROKEN:
+        say_broken(g, to, size);
+        break;
+    case BLAME_HURT:
+        say_hurt(g, job, to, size);
+        break;
+    case BLAME_LOADED:
+        snprintf(to, size,
+                 "the network, by its load: no lane is down, but messages of its slowest flows "
+                 "wait there for "
+                 "%.0f us, at senders %.0f us, at receivers %.0f us (medians): the links that it "
+                 "uses are "
+                 "full, of its own traffic or of others'",
+                 (double)(s->network_ns - s->floor_ns) * us, (double)s->sender_ns * us,
+                 (double)s->receiver_ns * us);
+        break;
+    case BLAME_NOT:
+        snprintf(to, size,
+                 "not the network: no lane is down, and messages of its slowest flows take %.0f us "
+                 "there, at senders %.0f us, at receivers %.0f us (medians)",
+                 (double)s->network_ns * us, (double)s->sender_ns * us,
+                 (double)s->receiver_ns * us);
+        break;
+    case BLAME_UNTIMED:
+        snprintf(to, size,
+                 "not known: no lane is down, but no flow's delay is known: too little traffic, or "
+                 "clocks that aren't in step");
+        break;
+    case BLAME_UNHEARD:
+        if (s->ranks_heard == 0) {
+            snprintf(to, size, "not known: none of its ranks is heard now");
+        } else {
+            snprintf(to, size, "not known: only %u of its %u ranks report, and these are well",
+                     s->ranks_heard, s->ranks);
+        }
+        break;
+    }
+}
+
+void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job,
+                   const char *cause)
+{
+    static struct gathering g;
+    char text[400];
+
+    gather(c, job, &g);
+    g.cause = cause;
+    const enum blame blame = blame_judge(&g.signals);
+    say(&g, job, blame, text, sizeof(text));
+    json_put_object(j, "network");
+    json_put_string(j, "answer", blame_answer(blame));
+    json_put_string(j, "why", blame_word(blame));
+    json_put_string(j, "sentence", text);
+    json_put_end(j);
+}

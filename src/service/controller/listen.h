@@ -1,0 +1,10 @@
+/* listen.h: where the controller is found: its two ports, the socket in the file system. */
+#pragma once
+#include "base/bug.h"
+
+struct controller;
+
+MUST_CHECK int listen_agents(struct controller *c);
+MUST_CHECK int listen_api(struct controller *c);
+void listen_local(struct controller *c);       /* the API's socket in the file system */
+void listen_write_ports(struct controller *c); /* data_dir/ports */
