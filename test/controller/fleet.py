@@ -1,4 +1,5 @@
 """fleet.py: what the controller's tests share: hosts as network namespaces on one bridge, agents and a controller in them."""
+import contextlib
 import ctypes
 import http.client
 import json
@@ -56,10 +57,6 @@ def within(space, make):
 def connect(space, address, port):
     """A TCP connection out of a namespace."""
     return within(space, lambda: socket.create_connection((address, port), IO_S))
-
-
-def listen(space, address, port):
-    return within(space, lambda: socket.create_server((address, port)))
 
 
 class Process:
@@ -301,12 +298,23 @@ class Fleet(unittest.TestCase):
 
     def listen(self, address, port):
         """A listening socket in the controller's namespace."""
-        with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{self.space('c')}", "rb") as other:
-            LIBC.setns(other.fileno(), CLONE_NEWNET)
-            try:
-                return socket.create_server((address, port), reuse_port=False)
-            finally:
-                LIBC.setns(own.fileno(), CLONE_NEWNET)
+        return within(self.space("c"), lambda: socket.create_server((address, port)))
+
+    def place_context(self, certificate=None, key=None):
+        """TLS as somebody in the controller's place would offer it: with its own certificate, or another."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate or self.path("data", "server.pem"), key or self.path("data", "server.key"))
+        return context
+
+    @contextlib.contextmanager
+    def in_the_place(self):
+        """The first connection to somebody in the place of a stopped controller, with its certificate."""
+        with self.listen("10.90.0.1", 7638) as server:
+            server.settimeout(IO_S)
+            plain, _ = server.accept()
+            plain.settimeout(IO_S)
+            with self.place_context().wrap_socket(plain, server_side=True) as tls:
+                yield tls
 
     def identity(self, name):
         return {"certificate": self.path(f"state-{name}", "identity", "host.pem"),

@@ -8,7 +8,6 @@ import http.server
 import os
 import re
 import sqlite3
-import ssl
 import subprocess
 import sys
 import threading
@@ -45,11 +44,9 @@ class Controller(threading.Thread):
 
             def log_message(self, *arguments):
                 pass
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(case.path("data", "server.pem"), case.path("data", "server.key"))
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
         self.server.socket.close()
-        self.server.socket = context.wrap_socket(case.listen("10.90.0.1", 7638), server_side=True)
+        self.server.socket = case.place_context().wrap_socket(case.listen("10.90.0.1", 7638), server_side=True)
         self.server.daemon_threads = True
 
     def run(self):

@@ -2,7 +2,6 @@
 """Another authority and another fleet key under a running fleet. usage: test_rotate.py CONTROLLER AGENT FOLIOT"""
 import contextlib
 import os
-import ssl
 import subprocess
 import sys
 import time
@@ -106,9 +105,7 @@ class TestRotate(fleet.Fleet):
 
     def cutting(self, cuts):
         """In the controller's place, with its certificate: tells to renew, cuts off that many renewals; how many came."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.path("data", "server.pem"), self.path("data", "server.key"))
-        listener = fleet.listen(self.space("c"), "10.90.0.1", 7638)
+        context, listener = self.place_context(), self.listen("10.90.0.1", 7638)
         end, came = time.monotonic() + fleet.IO_S, 0
 
         def one(plain):

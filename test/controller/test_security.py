@@ -221,13 +221,7 @@ class TestSecurity(fleet.Fleet):
         c = self.start()
         self.members(0)
         c.stop()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.path("data", "server.pem"), self.path("data", "server.key"))
-        server = self.listen("10.90.0.1", 7638)
-        server.settimeout(fleet.IO_S)
-        plain, _ = server.accept()
-        plain.settimeout(fleet.IO_S)
-        with context.wrap_socket(plain, server_side=True) as tls, tls.makefile("rb") as stream:
+        with self.in_the_place() as tls, tls.makefile("rb") as stream:
             def reports():
                 """How many the next request brings; each is answered: come again in ten minutes."""
                 size = 0
@@ -240,24 +234,17 @@ class TestSecurity(fleet.Fleet):
             for way in ("down", "up", "down", "up"):
                 self.ip("c", "link", "set", "p0x0", way)
                 self.assertEqual([reports() for _ in range(3)], [0, 0, 0])  # beats
-        server.close()
 
     def test_the_agent_says_what_is_not_taken(self):
         """Out of the mouth of a controller with the true one's key."""
         c = self.start()
         agent, = self.members(0)
         c.stop()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.path("data", "server.pem"), self.path("data", "server.key"))
-        server = self.listen("10.90.0.1", 7638)
-        server.settimeout(fleet.IO_S)
-        plain, _ = server.accept()
-        with context.wrap_socket(plain, server_side=True) as tls:
+        with self.in_the_place() as tls:
             answer = wire.number(1, 1) + wire.data(11, "report 7 is not taken: Report.events: 257, at most 256")
             tls.recv(1 << 16)
             tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
             agent.wait_log("the controller: report 7 is not taken: Report.events: 257, at most 256")
-        server.close()
 
     def test_what_is_unpacked_has_a_quota(self):
         """Small bodies that unpack to much: the loop has better things to do."""
@@ -352,8 +339,7 @@ class TestSecurity(fleet.Fleet):
 
     def impostor(self, certificate, key, seconds):
         """What clients say to a server with that certificate at the controller's address; the agent comes by itself."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
+        context = self.place_context(certificate, key)
         heard, tries = [], 0
         server = self.listen("10.90.0.1", 7638)
         server.settimeout(0.5)

@@ -16,7 +16,8 @@ static void a_page_is_read_as_written(void **state)
 {
     struct job_page_memory *memory = calloc(1, sizeof(*memory));
     struct job_page_header header = {.pid = 7, .lane_count = 1, .bytes_in = 99, .host = "h\x1b[1m"};
-    struct job_page_lane lane = {.generation = 3, .owd_ns = 12345, .peer_host = "host4"};
+    struct job_page_lane lane = {
+        .generation = 3, .owd_ns = 12345, .peer_host = "host4", .peer_nic = "e\x1b[2J\n0"};
 
     (void)state;
     job_page_init(memory, 12346);
@@ -32,6 +33,7 @@ static void a_page_is_read_as_written(void **state)
     assert_true(job_page_read_lane(memory, sizeof(*memory), 5, &lane));
     assert_int_equal(lane.owd_ns, 12345);
     assert_string_equal(lane.peer_host, "host4");
+    assert_string_equal(lane.peer_nic, "e?[2J?0");
     assert_false(job_page_read_lane(memory, sizeof(*memory), JOB_PAGE_LANES_MAX, &lane));
     assert_false(job_page_read_header(memory, sizeof(*memory) - 1, &header));
     free(memory);

@@ -180,6 +180,16 @@ struct alert_counters kit_counters(void)
     return c;
 }
 
+struct alert kit_alert(void)
+{
+    struct alert first, more;
+    size_t cursor = 0;
+
+    assert_true(alerts_next_alert(engine, &cursor, &first));
+    assert_false(alerts_next_alert(engine, &cursor, &more));
+    return first;
+}
+
 void kit_finding_rules(void)
 {
     kit_rule(0, "link-down", ALERT_ON_FINDING)->findings = 1ULL << FINDING_LINK_DOWN;

@@ -13,16 +13,6 @@
 
 #include "alert_kit.h"
 
-static struct alert the_alert(void)
-{
-    struct alert first, more;
-    size_t cursor = 0;
-
-    assert_true(alerts_next_alert(engine, &cursor, &first));
-    assert_false(alerts_next_alert(engine, &cursor, &more));
-    return first;
-}
-
 static bool any_alert(void)
 {
     struct alert a;
@@ -115,7 +105,7 @@ static bool could_be(const struct alert_finding *f, const char *element)
     assert_int_equal(alerts_silence(engine, now, &s), 0);
     kit_say(f, FINDING_OPENED);
     kit_pass(2 * NS_PER_S);
-    return the_alert().silenced;
+    return kit_alert().silenced;
 }
 
 static void what_else_could_explain_it(void **state)
@@ -238,7 +228,7 @@ static void a_rule_takes_the_findings_that_it_names(void **state)
     assert_false(any_alert());
     f.kind = FINDING_PATH_DEAD;
     kit_say(&f, FINDING_UPDATED);
-    assert_int_equal(the_alert().state, ALERT_FIRING);
+    assert_int_equal(kit_alert().state, ALERT_FIRING);
     assert_int_equal(kit_counters().findings, 5);
     f.suspect_kind = ELEMENT_SPINE; /* not what it was taken for */
     kit_say(&f, FINDING_UPDATED);
@@ -254,7 +244,7 @@ static void findings_are_known_by_host_run_and_number(void **state)
     kit_finding_rules();
     f.since.ns = INT64_MAX / 2; /* no alert is of the future */
     kit_say(&f, FINDING_OPENED);
-    assert_int_equal(the_alert().since.ns, now.ns);
+    assert_int_equal(kit_alert().since.ns, now.ns);
     kit_say(&f, FINDING_OPENED); /* again: the same one */
     assert_int_equal(kit_counters().firing, 1);
     other = f;
@@ -288,14 +278,14 @@ static void findings_of_a_silent_host_are_stale(void **state)
     living = 2;
     kit_say(&f, FINDING_OPENED);
     kit_pass(20 * NS_PER_S);
-    assert_false(the_alert().stale);
+    assert_false(kit_alert().stale);
     living = 1;
     kit_pass(45 * NS_PER_S);
-    assert_true(the_alert().stale);
-    assert_int_equal(the_alert().state, ALERT_FIRING);
+    assert_true(kit_alert().stale);
+    assert_int_equal(kit_alert().state, ALERT_FIRING);
     living = 2;
     kit_pass(15 * NS_PER_S);
-    assert_false(the_alert().stale);
+    assert_false(kit_alert().stale);
 }
 
 /* One host's word about others wakes nobody; a second one's does. */
@@ -340,13 +330,13 @@ static void a_series_that_stops_is_stale_and_then_over(void **state)
     living = 2;
     kit_pass(NS_PER_S);
     kit_sample(ALERT_LINK_SPEED, 11, 20);
-    assert_true(the_alert().value > 19 && the_alert().value < 21);
+    assert_true(kit_alert().value > 19 && kit_alert().value < 21);
     kit_pass(58 * NS_PER_S);
-    assert_false(the_alert().stale);
+    assert_false(kit_alert().stale);
     kit_pass(5 * NS_PER_S);
-    assert_true(the_alert().stale);
+    assert_true(kit_alert().stale);
     kit_sample(ALERT_LINK_SPEED, 11, 21);
-    assert_false(the_alert().stale);
+    assert_false(kit_alert().stale);
     kit_pass(890 * NS_PER_S);
     assert_true(any_alert());
     kit_pass(20 * NS_PER_S); /* the host speaks, and measures it no longer */
@@ -354,7 +344,7 @@ static void a_series_that_stops_is_stale_and_then_over(void **state)
     kit_sample(ALERT_LINK_SPEED, 11, 20);
     living = 1;
     kit_pass(2000 * NS_PER_S); /* the host is silent: nobody knows that it is over */
-    assert_true(the_alert().stale);
+    assert_true(kit_alert().stale);
     rules[0].hold = span_s(3000);
     kit_start();
     kit_sample(ALERT_LINK_SPEED, 11, 20);
@@ -370,8 +360,8 @@ static void a_frozen_alert_has_no_deadline(void **state)
     living = 0;
     kit_sample(ALERT_LINK_SPEED, 11, 20);
     kit_pass(45 * NS_PER_S);
-    assert_int_equal(the_alert().state, ALERT_PENDING);
-    assert_true(the_alert().stale);
+    assert_int_equal(kit_alert().state, ALERT_PENDING);
+    assert_true(kit_alert().stale);
     alerts_tick(engine, now);
     assert_true(mono_before(now, alerts_deadline(engine)));
 }
@@ -489,11 +479,35 @@ static void counts_within_a_sliding_window(void **state)
     kit_sample(ALERT_LINK_DOWNS, 3, 108); /* the first three are out of it: five again */
     assert_false(any_alert());
     kit_sample(ALERT_LINK_DOWNS, 3, 109);
-    assert_int_equal(the_alert().nic, 3);
+    assert_int_equal(kit_alert().nic, 3);
     kit_sample(ALERT_LINK_DOWNS, 3, 109); /* nothing new, and it goes on */
     assert_true(any_alert());
     kit_pass(70 * NS_PER_S); /* it ends when enough has slid out */
     assert_false(any_alert());
+}
+
+/* Few of many links count at a time: the place of what slid out of its window is another's. */
+static void a_window_that_ran_empty_makes_room(void **state)
+{
+    const uint32_t places = 128 / 4 + 64; /* as series_init() sizes them */
+
+    kit_rule(0, "downs", ALERT_ON_COUNT)->metric = ALERT_LINK_DOWNS;
+    rules[0].scope = ALERT_PER_LINK;
+    rules[0].limit = 5;
+    rules[0].within = span_s(120);
+    config.watch_max = 128;
+    kit_start();
+    for (uint32_t nic = 0; nic < places; nic++) {
+        kit_sample(ALERT_LINK_DOWNS, nic, 0);
+        kit_sample(ALERT_LINK_DOWNS, nic, 1);
+    }
+    kit_sample(ALERT_LINK_DOWNS, places, 0);
+    kit_sample(ALERT_LINK_DOWNS, places, 6);
+    assert_false(any_alert()); /* no place is left, and that is counted */
+    assert_int_equal(kit_counters().watches_dropped, 1);
+    kit_pass(140 * NS_PER_S);
+    kit_sample(ALERT_LINK_DOWNS, places, 12);
+    assert_int_equal(kit_alert().nic, places);
 }
 
 static void an_absence_begins_and_ends(void **state)
@@ -510,14 +524,14 @@ static void an_absence_begins_and_ends(void **state)
     assert_false(any_alert());
     kit_sample(ALERT_LINK_UP, 3, 1);
     kit_pass(10 * NS_PER_S);
-    assert_int_equal(the_alert().nic, 11);
-    assert_int_equal(the_alert().host, 1);
+    assert_int_equal(kit_alert().nic, 11);
+    assert_int_equal(kit_alert().host, 1);
     kit_sample(ALERT_LINK_UP, 11, 1);
     assert_false(any_alert());
     kit_pass(50 * NS_PER_S);
     alerts_on_host_removed(engine, now, 1); /* nobody misses it any more */
     kit_pass(200 * NS_PER_S);
-    assert_int_equal(the_alert().nic, 3);
+    assert_int_equal(kit_alert().nic, 3);
 }
 
 /* ---- about itself ---- */
@@ -532,9 +546,9 @@ static void refused_rules_are_an_alert_until_they_are_mended(void **state)
     assert_string_equal(told.text,
                         "alert rules: refused: line 3: no such metric; suspect: the rule "
                         "file; mend the rule file: the rules before it are in force");
-    assert_string_equal(the_alert().rule_name, "rules-refused");
-    assert_false(the_alert().stale);
-    assert_int_equal(the_alert().severity, ALERT_WARNING);
+    assert_string_equal(kit_alert().rule_name, "rules-refused");
+    assert_false(kit_alert().stale);
+    assert_int_equal(kit_alert().severity, ALERT_WARNING);
     kit_pass(5000 * NS_PER_S);
     assert_true(any_alert());
     alerts_on_rules_refused(engine, now, NULL);
@@ -573,7 +587,7 @@ static void a_rule_whose_series_ended_says_any_more(void **state)
     kit_pass(99 * NS_PER_S);
     assert_false(any_alert());
     kit_pass(10 * NS_PER_S);
-    assert_string_equal(the_alert().rule_name, "rule-not-evaluated");
+    assert_string_equal(kit_alert().rule_name, "rule-not-evaluated");
     kit_pass(NS_PER_S);
     assert_non_null(strstr(told.text, "rule series: can't be evaluated, nobody reports path.loss "
                                       "any more; suspect: unknown; check that agents report it"));
@@ -596,7 +610,7 @@ static const char *sentence(enum alert_metric metric, enum alert_scope scope, do
     snprintf(r->advice, sizeof(r->advice), "look");
     kit_start();
     alerts_on_sample(engine, now, &s);
-    snprintf(text, sizeof(text), "%s", the_alert().text);
+    snprintf(text, sizeof(text), "%s", kit_alert().text);
     return text;
 }
 
@@ -642,7 +656,7 @@ static void spans_are_told_in_their_units(void **state)
         threshold(ALERT_LINK_SPEED, ALERT_PER_LINK, 10)->hold = span_ns(cases[i].ns);
         kit_start();
         kit_sample(ALERT_LINK_SPEED, 3, 20);
-        assert_non_null(strstr(the_alert().text, cases[i].text));
+        assert_non_null(strstr(kit_alert().text, cases[i].text));
     }
     kit_rule(0, "downs", ALERT_ON_COUNT)->metric = ALERT_LINK_DOWNS;
     rules[0].scope = ALERT_PER_LINK;
@@ -653,14 +667,14 @@ static void spans_are_told_in_their_units(void **state)
     kit_sample(ALERT_LINK_DOWNS, 3, 0);
     kit_sample(ALERT_LINK_DOWNS, 3, 3);
     assert_non_null(
-        strstr(the_alert().text, "host0/ib3: 3 link downs within 1 h, more than 2, since 2026-"));
+        strstr(kit_alert().text, "host0/ib3: 3 link downs within 1 h, more than 2, since 2026-"));
     kit_rule(0, "silent", ALERT_ON_ABSENCE)->metric = ALERT_LINK_UP;
     rules[0].scope = ALERT_PER_LINK;
     rules[0].within = span_s(100);
     kit_start();
     kit_sample(ALERT_LINK_UP, 3, 1);
     kit_pass(102 * NS_PER_S);
-    assert_non_null(strstr(the_alert().text, "host0/ib3: no carrier for more than 1.7 min, since"));
+    assert_non_null(strstr(kit_alert().text, "host0/ib3: no carrier for more than 1.7 min, since"));
 }
 
 /* Of several alerts the worst is quoted, of equals the oldest; rules by name, four at most. */
@@ -807,6 +821,7 @@ int main(void)
         T(floors_and_hysteresis),
         T(aggregates_of_a_rail_of_members),
         T(counts_within_a_sliding_window),
+        T(a_window_that_ran_empty_makes_room),
         T(an_absence_begins_and_ends),
         T(refused_rules_are_an_alert_until_they_are_mended),
         T(what_did_not_fit_is_told_and_over_when_it_fits_again),

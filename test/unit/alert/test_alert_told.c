@@ -20,17 +20,6 @@ static struct alert_incident shown(uint64_t id)
     return i;
 }
 
-/* One alert, the only one. */
-static struct alert the_alert(void)
-{
-    struct alert first, more;
-    size_t cursor = 0;
-
-    assert_true(alerts_next_alert(engine, &cursor, &first));
-    assert_false(alerts_next_alert(engine, &cursor, &more));
-    return first;
-}
-
 static struct alert_finding link_down(uint32_t nic, uint32_t severity)
 {
     rules[0].severity = (uint8_t)severity;
@@ -162,7 +151,7 @@ static void what_is_shown(void **state)
     const int64_t begin = 1000 * NS_PER_S;
     struct alert_finding f = link_down(11, ALERT_PAGE);
     struct alert_incident i = shown(1);
-    const struct alert a = the_alert();
+    const struct alert a = kit_alert();
     assert_int_equal(i.state, INCIDENT_OPEN);
     assert_int_equal(i.severity, ALERT_PAGE);
     assert_string_equal(i.cause, "host1/ib3");
@@ -205,16 +194,16 @@ static void what_is_shown(void **state)
     f = kit_path_finding(3, 80, ELEMENT_UNKNOWN, NULL, false);
     f.port = 7641;
     kit_say(&f, FINDING_OPENED);
-    assert_int_equal(the_alert().nic, 3);
-    assert_int_equal(the_alert().peer, 80);
-    assert_int_equal(the_alert().port, 7641);
+    assert_int_equal(kit_alert().nic, 3);
+    assert_int_equal(kit_alert().peer, 80);
+    assert_int_equal(kit_alert().port, 7641);
     f = kit_path_finding(3, 80, ELEMENT_UNKNOWN, NULL, false);
     rules[1].hold = span_s(100);
     kit_start();
     kit_say(&f, FINDING_OPENED);
     kit_pass(NS_PER_S);
-    assert_int_equal(the_alert().state, ALERT_PENDING);
-    assert_int_equal(the_alert().incident, 0);
+    assert_int_equal(kit_alert().state, ALERT_PENDING);
+    assert_int_equal(kit_alert().incident, 0);
 }
 
 /* Several of one host: hosts and links each once, whatever is said of them. */
@@ -263,9 +252,9 @@ static unsigned told_under(const char *rule, const char *host, const char *eleme
     kit_pass(1050 * NS_PER_MS); /* it is told before all is looked at again */
     const struct alert_finding f = kit_link_finding(11, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
-    assert_int_equal(the_alert().silenced, shown(1).silenced);
+    assert_int_equal(kit_alert().silenced, shown(1).silenced);
     kit_pass(10 * NS_PER_S);
-    assert_int_equal(the_alert().silenced, told.notifications == 0);
+    assert_int_equal(kit_alert().silenced, told.notifications == 0);
     assert_int_equal(shown(1).silenced, told.notifications == 0);
     return told.notifications;
 }
