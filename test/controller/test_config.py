@@ -47,9 +47,10 @@ class Agents(threading.Thread):
     def beat(self, i, report):
         ports = [wire.number(1, nic) + wire.number(2, 2 if nic in self.down else 1) + wire.number(15, 1) for nic in (2 * i, 2 * i + 1)]
         synced = wire.data(5, wire.number(1, 1))
-        self.number[i] += report
-        reports = [(self.number[i], wire.report(covers=1000, ports=ports, extra=synced))] if report else []
+        number = self.number[i] + 1  # told again until it is answered: the controller waits for each in its turn
+        reports = [(number, wire.report(covers=1000, ports=ports, extra=synced))] if report else []
         told = self.case.beat(i, self.runs[i], reports=reports)
+        self.number[i] += report
         if told is not None:
             self.runs[i] = (told[1][0], told.get(7, [0])[0])
 
