@@ -10,6 +10,7 @@
 
 #define RATE_NS  (2 * NS_PER_S)
 #define UTC_RATE 200e-6
+#define SLEPT_NS (1 * NS_PER_MS) /* what a reader notices: src/clocklib */
 
 /* ---- life ---- */
 static int window_of(struct check *c, int64_t from, int64_t until)
@@ -108,6 +109,18 @@ bool check_awake(const struct world *w, int host)
     return true;
 }
 
+/* As libfoliot-clock reads: it compares how long the host has slept with what the page was written after. */
+struct reading check_read(const struct world *w, int host, int64_t raw)
+{
+    const struct world_host *h = &w->hosts[host];
+    struct reading r = reader_read(&h->page.page.terms, raw);
+
+    if (h->suspended_ns > SLEPT_NS) {
+        r.status = CLOCK_PAGE_DISRUPTED;
+    }
+    return r;
+}
+
 static void read_host(struct world *w, int host)
 {
     struct check_host *c = &w->check->hosts[host];
@@ -120,7 +133,7 @@ static void read_host(struct world *w, int host)
         return;
     }
     c->last_raw = world_raw(w, host, w->now);
-    c->last = reader_read(&h->page.page.terms, c->last_raw);
+    c->last = check_read(w, host, c->last_raw);
     c->epoch = h->page.page.terms.epoch;
     c->timeline = h->page.page.terms.timeline;
     c->synced = c->last.status == CLOCK_PAGE_SYNCED;

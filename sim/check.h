@@ -110,6 +110,8 @@ bool check_holds(const struct scenario_bound *b, double value);
 
 /* Somebody reads on that host: it isn't asleep. */
 bool check_awake(const struct world *w, int host);
+/* What a program on that host reads off the clock page at that raw time. */
+struct reading check_read(const struct world *w, int host, int64_t raw);
 /* inside: check_finding.c */
 /* Is a finding explained by a fault that was on, or off for less than a while, then? Index, or -1. */
 int check_explained(struct world *w, const struct world_finding *f);

@@ -196,7 +196,7 @@ static void claim_page(struct invariants *v, struct world *w, int host)
         return;
     }
     const int64_t raw = world_raw(w, host, w->now);
-    const struct reading r = reader_read(&h->page.page.terms, raw);
+    const struct reading r = check_read(w, host, raw);
     const int64_t whole = r.fleet_ns - w->now;
 
     j->status = r.status;

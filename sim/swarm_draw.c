@@ -468,6 +468,24 @@ static bool hands_key(const struct scenario *s)
     return false;
 }
 
+static bool sleeps(const struct scenario_fault *x)
+{
+    return x->kind == FAULT_SUSPEND || x->kind == FAULT_REBOOT;
+}
+
+/* A host that sleeps or boots can't be put to sleep or rebooted. */
+static bool sleeps_already(const struct scenario *s, const struct scenario_fault *x)
+{
+    for (int i = 0; i < s->fault_count && sleeps(x); i++) {
+        const struct scenario_fault *f = &s->fault[i];
+        if (sleeps(f) && f->target.first <= x->target.last && x->target.first <= f->target.last &&
+            f->at_ns <= x->at_ns + x->for_ns && x->at_ns <= f->at_ns + f->for_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Draws all faults; returns when the last is over. */
 static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
 {
@@ -484,7 +502,7 @@ static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
             x.for_ns = span(p, 0.1, x.kind == FAULT_AGENT_RESTART ? 2 : seconds / 2);
         }
         if ((s->world == SCENARIO_LAB && !lab_can(&x)) || !draw_place(p, s, &x, &liars) ||
-            (x.kind == FAULT_KEY_ROTATE && hands_key(s))) {
+            (x.kind == FAULT_KEY_ROTATE && hands_key(s)) || sleeps_already(s, &x)) {
             continue;
         }
         const int64_t over = ends(&x, &s->fabric);

@@ -163,6 +163,15 @@ void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
     }
 }
 
+void host_leaf_on_fault(struct host_leaf *leaf, struct mono now)
+{
+    for (int i = 0; i < HOST_NIC_MAX; i++) {
+        leaf->nics[i].seen = false;
+    }
+    leaf->terms.status = CLOCK_DISRUPTED; /* also before the next tick */
+    leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
+}
+
 /* One NIC's opinion of fleet time at host time `r`, as terms on the host's clock. */
 static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n, struct mono r,
                     struct clock_terms *ret)

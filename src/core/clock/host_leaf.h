@@ -60,6 +60,8 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
 /* The NIC's clock as its member publishes it. */
 void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
                         const struct clock_terms *terms);
+/* The host's clock stood still, or may have jumped: what its brackets told of the NICs' clocks is void until the next ones. */
+void host_leaf_on_fault(struct host_leaf *leaf, struct mono now);
 void host_leaf_tick(struct host_leaf *leaf, struct mono now);
 /* False until a NIC has both a bracket and terms: status UNKNOWN. The terms' nic_time is the host's
  * mono. */

@@ -231,6 +231,11 @@ static void fault_all(struct node *n, struct mono now, enum clock_fault fault)
             clock_on_fault(n->members[i].clock, at, fault);
         }
     }
+    if (n->has_leaf) {
+        host_leaf_on_fault(&n->leaf, now);
+        n->leaf_due = now;
+        n->terms_changed = true;
+    }
     memset(n->guards, 0, sizeof n->guards);
 }
 
