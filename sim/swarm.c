@@ -2,6 +2,7 @@
  * for, shrunk into a scenario file. */
 #include "sim/swarm.h"
 
+#include "platform/json/json.h"
 #include "sim/check.h"
 #include "sim/invariant_private.h"
 #include "sim/sim.h"
@@ -21,6 +22,7 @@
 
 #define WORLDS_USUAL 100
 #define SHRINK_TRIES 150
+#define LINE_MOST    (1 << 20)         /* bytes of JSON */
 #define SLICE_NS     (500 * NS_PER_MS) /* how soon a broken world is seen */
 
 /* ---- one world ---- */
@@ -120,28 +122,56 @@ static bool shrink_to_file(const struct scenario *drawn, enum invariant i,
     return good;
 }
 
+static void print_json(struct json_writer *j)
+{
+    const char *text = "";
+    size_t size = 0;
+
+    if (json_writer_finish(j, &text, &size) < 0) {
+        fprintf(stderr, "foliot sim swarm: no memory for a line of JSON\n");
+    }
+    (void)fwrite(text, 1, size, stdout);
+    fflush(stdout);
+    json_writer_done(j);
+}
+
+void swarm_json(const struct scenario *s, const struct swarm_result *r, const char *file,
+                struct json_writer *j)
+{
+    json_put_object(j, NULL);
+    json_put_uint(j, "seed", s->seed);
+    json_put_int(j, "hosts", s->fabric.hosts);
+    json_put_int(j, "nics_per_host", s->fabric.nics_per_host);
+    json_put_int(j, "faults", s->fault_count);
+    json_put_double(j, "simulated_s", (double)s->duration_ns * 1e-9);
+    json_put_double(j, "seconds", r->seconds);
+    json_put_double(j, "p99_ratio", r->p99_ratio);
+    json_put_hex64(j, "trace", r->trace);
+    json_put_object(j, "broken");
+    for (int i = 0; i < INVARIANT_COUNT; i++) {
+        if (r->broken[i] > 0) {
+            json_put_object(j, short_name(i));
+            json_put_uint(j, "count", r->broken[i]);
+            json_put_double(j, "at_s", (double)r->first[i] * 1e-9);
+            json_put_string(j, "text", r->text[i]);
+            json_put_end(j);
+        }
+    }
+    json_put_end(j);
+    if (file[0] != '\0') {
+        json_put_string(j, "file", file);
+    }
+    json_put_end(j);
+}
+
 static void print_world(const struct scenario *s, const struct swarm_result *r, const char *file,
                         const struct swarm_options *o)
 {
-    const char *before = "";
-    bool any = false;
-
     if (o->json) {
-        printf("{\"seed\":%" PRIu64
-               ",\"hosts\":%d,\"nics_per_host\":%d,\"faults\":%d,\"simulated_s\":%.3f,"
-               "\"seconds\":%.3f,\"p99_ratio\":%.3f,\"trace\":\"%016" PRIx64 "\",\"broken\":{",
-               s->seed, s->fabric.hosts, s->fabric.nics_per_host, s->fault_count,
-               (double)s->duration_ns * 1e-9, r->seconds, r->p99_ratio, r->trace);
-        for (int i = 0; i < INVARIANT_COUNT; i++) {
-            if (r->broken[i] > 0) {
-                printf("%s\"%s\":{\"count\":%" PRIu64 ",\"at_s\":%.3f,\"text\":\"%s\"}", before,
-                       short_name(i), r->broken[i], (double)r->first[i] * 1e-9, r->text[i]);
-                before = ",";
-            }
-        }
-        printf("}%s%s%s}\n", file[0] != '\0' ? ",\"file\":\"" : "", file,
-               file[0] != '\0' ? "\"" : "");
-        fflush(stdout);
+        struct json_writer j;
+        json_writer_init(&j, LINE_MOST);
+        swarm_json(s, r, file, &j);
+        print_json(&j);
         return;
     }
     for (int i = 0; i < INVARIANT_COUNT; i++) {
@@ -149,15 +179,12 @@ static void print_world(const struct scenario *s, const struct swarm_result *r, 
             printf("seed %" PRIu64 "  %d x %d NICs, %d faults  %s at %.3f s: %s (%" PRIu64 ")\n",
                    s->seed, s->fabric.hosts, s->fabric.nics_per_host, s->fault_count, short_name(i),
                    (double)r->first[i] * 1e-9, r->text[i], r->broken[i]);
-            any = true;
         }
     }
     if (file[0] != '\0') {
         printf("seed %" PRIu64 "  shrunk: %s\n", s->seed, file);
     }
-    if (any) {
-        fflush(stdout);
-    }
+    fflush(stdout);
 }
 
 static int one_world(uint64_t seed, const struct swarm_options *o, struct swarm_sum *sum)
@@ -229,15 +256,23 @@ static void print_sum(const struct swarm_sum *sum, const struct swarm_options *o
     const double each = sum->worlds > 0 ? sum->seconds / (double)sum->worlds : 0;
 
     if (o->json) {
-        printf("{\"worlds\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
-               ",\"broken\":%" PRIu64 ",\"clock_broken\":%" PRIu64 ",\"probes\":%" PRIu64
-               ",\"seconds\":%.3f,\"by\":{",
-               sum->worlds, o->first, last, sum->worlds_broken, sum->clock_broken, sum->probes,
-               sum->seconds);
+        struct json_writer j;
+        json_writer_init(&j, LINE_MOST);
+        json_put_object(&j, NULL);
+        json_put_uint(&j, "worlds", sum->worlds);
+        json_put_uint(&j, "first", o->first);
+        json_put_uint(&j, "last", last);
+        json_put_uint(&j, "broken", sum->worlds_broken);
+        json_put_uint(&j, "clock_broken", sum->clock_broken);
+        json_put_uint(&j, "probes", sum->probes);
+        json_put_double(&j, "seconds", sum->seconds);
+        json_put_object(&j, "by");
         for (int i = 0; i < INVARIANT_COUNT; i++) {
-            printf("%s\"%s\":%" PRIu64, i > 0 ? "," : "", short_name(i), sum->broken[i]);
+            json_put_uint(&j, short_name(i), sum->broken[i]);
         }
-        printf("}}\n");
+        json_put_end(&j);
+        json_put_end(&j);
+        print_json(&j);
         return;
     }
     printf("%" PRIu64 " worlds, seeds %" PRIu64 "..%" PRIu64 ": %" PRIu64 " broken, %" PRIu64
@@ -418,6 +453,13 @@ int sim_swarm(int argc, char **argv)
         if (seed == o.last || (o.minutes > 0 && took > 60 * o.minutes)) {
             break;
         }
+    }
+    if (sum.worlds == 0) {
+        fprintf(stderr,
+                "foliot sim swarm: expected a world of %d NICs or fewer among the seeds %" PRIu64
+                "..%" PRIu64 ", found none: take more seeds or more NICs\n",
+                o.nics, o.first, seed);
+        return 2;
     }
     print_sum(&sum, &o, seed);
     return sum.worlds_broken > 0 ? 1 : 0;

@@ -23,3 +23,7 @@ MUST_CHECK int swarm_play(const struct scenario *s, enum invariant until, struct
 /* Makes it as small as it can be while `broken` is still broken: fewer faults, less load, fewer hosts and NICs, plainer fabric
  * and clocks, less time. At most `tries` worlds are played; returns how many were. -ENOMEM. */
 MUST_CHECK int swarm_shrink(struct scenario *s, enum invariant broken, int tries);
+/* One world's line of JSON; file: "" if none was written. */
+struct json_writer;
+void swarm_json(const struct scenario *s, const struct swarm_result *r, const char *file,
+                struct json_writer *j);

@@ -8,7 +8,9 @@
 #include <string.h>
 /* cmocka wants those first */
 #include <cmocka.h>
+#include <jansson.h>
 
+#include "platform/json/json.h"
 #include "sim/swarm.h"
 #include "wire/probe_field.h"
 
@@ -132,6 +134,35 @@ static void small_worlds_keep_their_bounds(void **state)
     free(s);
 }
 
+/* Words of a judge, and the name of a folder, may have quotes in them. */
+static void a_line_of_json_can_be_parsed(void **state)
+{
+    static const char *const words = "\"host 1\" isn't \\ SYNCED\n";
+    struct scenario *s = calloc(1, sizeof(*s));
+    struct swarm_result *result = calloc(1, sizeof(*result));
+    struct json_writer j;
+    const char *text = NULL, *told = NULL, *file = NULL;
+    size_t size = 0;
+    (void)state;
+
+    swarm_draw(3, s);
+    result->broken[INVARIANT_BACK] = 7;
+    snprintf(result->text[INVARIANT_BACK], sizeof(result->text[INVARIANT_BACK]), "%s", words);
+    json_writer_init(&j, 1 << 16);
+    swarm_json(s, result, "a \"quoted\" folder/swarm.yaml", &j);
+    assert_int_equal(json_writer_finish(&j, &text, &size), 0);
+    json_t *read = json_loadb(text, size, 0, NULL);
+    assert_non_null(read);
+    assert_int_equal(
+        json_unpack(read, "{s:{s:{s:s}}, s:s}", "broken", "back", "text", &told, "file", &file), 0);
+    assert_string_equal(told, words);
+    assert_string_equal(file, "a \"quoted\" folder/swarm.yaml");
+    json_decref(read);
+    json_writer_done(&j);
+    free(result);
+    free(s);
+}
+
 static void one_seed_one_world(void **state)
 {
     struct scenario *s = calloc(1, sizeof(*s));
@@ -151,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_drawn_world_is_the_same_as_a_file),
         cmocka_unit_test(the_whole_space_is_drawn),
+        cmocka_unit_test(a_line_of_json_can_be_parsed),
         cmocka_unit_test(one_seed_one_world),
         cmocka_unit_test(small_worlds_keep_their_bounds),
     };
