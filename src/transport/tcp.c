@@ -139,14 +139,33 @@ static void tune(int fd)
             SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE);
 }
 
+static void set_reno(int fd)
+{
+    (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1);
+}
+
+/* bbr paces by the rates that it has seen. A report that follows a chunk which our own device still has counts as such a rate.
+ * After ten round trips a chunk leaves at the rate of reports, in 10 to 20 ms. Set before a connection is there: a socket that
+ * began with bbr is paced for ever. */
+static void leave_bbr(int fd)
+{
+    char name[16] = "";
+    socklen_t size = sizeof(name) - 1;
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 &&
+        strncmp(name, "bbr", 3) == 0) {
+        set_reno(fd);
+    }
+}
+
 /* Of the end that sends chunks. */
 static void tune_sender(int fd, const struct io_connect *how)
 {
     if (how->notsent != 0) {
         set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)how->notsent);
     }
-    if (how->here) { /* others pace, and find out by timers what a copy in memory carries */
-        (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1);
+    if (how->here) { /* a copy in memory: there is nothing to find out */
+        set_reno(fd);
     }
     if (how->traffic_class != 0) {
         set_int(fd, io_address_is_v4(&how->to) ? IPPROTO_IP : IPPROTO_IPV6,
@@ -193,6 +212,7 @@ static int tcp_listen(struct io *io, const struct io_address *at, uint16_t low, 
         set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     }
     set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
+    leave_bbr(fd); /* what is accepted inherits it */
     rc = bind_in_range(fd, at, low, high);
     if (rc == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
         rc = -errno;
@@ -245,6 +265,7 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
         return fd;
     }
     tune(fd);
+    leave_bbr(fd);
     tune_sender(fd, connect_to);
     if (device != NULL) {
         (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));

@@ -153,9 +153,44 @@ static void who_accepts_sends_as_who_connects(void **state)
     ends_close(&e);
 }
 
+/* 0: neither end of a connection is paced by a rate that bbr has seen, though it is the host's default. 77: it can't be. */
+static int no_end_has_bbr(void)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/tcp_congestion_control", "r");
+    char bbr[4] = "";
+
+    if (file == NULL || fread(bbr, 1, 3, file) != 3 || strcmp(bbr, "bbr") != 0) {
+        return 77;
+    }
+    (void)fclose(file);
+    struct io_connect to = {.from = LOOPBACK(1), .to = LOOPBACK(1)};
+    struct ends e;
+    int paced = 0;
+
+    ends_open(&e, &to);
+    for (int i = 0; i < 2; i++) {
+        char control[16] = "";
+        socklen_t size = sizeof(control);
+        paced |= getsockopt(i == 0 ? e.conn : e.accepted, IPPROTO_TCP, TCP_CONGESTION, control,
+                            &size) < 0 ||
+                 strncmp(control, "bbr", 3) == 0;
+    }
+    ends_close(&e);
+    return paced;
+}
+
+static void chunks_are_not_paced_at_the_rate_of_reports(void **state)
+{
+    (void)state;
+    in_own_network("ip link set lo up && (modprobe -q tcp_bbr; "
+                   "echo bbr > /proc/sys/net/ipv4/tcp_congestion_control; true)",
+                   no_end_has_bbr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_are_not_paced_at_the_rate_of_reports),
         cmocka_unit_test(peers_share_a_port),
         cmocka_unit_test(the_kernel_moves_no_lane),
         cmocka_unit_test(who_accepts_sends_as_who_connects),
