@@ -7,6 +7,7 @@
 #include "app/foliot_alerts_past.h"
 #include "app/foliot_command.h"
 #include "app/foliot_text.h"
+#include "platform/json/element.h"
 
 static uint32_t nic_number(const json_t *end)
 {
@@ -25,12 +26,9 @@ static uint32_t word_number(const char *word, const char *(*name)(uint32_t), uin
     return k < count ? k : 0;
 }
 
-static const char *element_word(uint32_t kind)
+static uint32_t host_number(void *context, const char *name)
 {
-    static const char *const words[] = {"unknown", "host",   "nic",  "leaf",
-                                        "spine",   "router", "trunk"};
-
-    return kind < ARRAY_COUNT(words) ? words[kind] : NULL;
+    return past_host(context, name);
 }
 
 static void play_finding(struct past *p, struct alerts *engine, const struct moment *m)
@@ -51,8 +49,7 @@ static void play_finding(struct past *p, struct alerts *engine, const struct mom
         .from_host = past_host(p, past_text(from, "host")),
         .to_host = past_host(p, past_text(to, "host")),
         .port = (uint32_t)json_integer_value(json_object_get(d, "port")),
-        .suspect_kind = word_number(past_text(suspect, "kind"), element_word, 7),
-        .suspect = past_text(suspect, "name"),
+        .suspect = json_read_element(json_object_get(d, "element"), host_number, p),
         .confident = json_is_true(json_object_get(suspect, "confident")),
         .since = {m->at_ns},
         .text = past_text(d, "text")};

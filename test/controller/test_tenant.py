@@ -261,8 +261,8 @@ class TestTenant(fleet.Fleet):
             self.assertEqual(status, 200, body)
         self.assertEqual(self.request("GET", "/api/v1/jobs/true")[0], 200)
 
-    def claim(self, number, kind, from_nic=None, to_nic=None, from_host=None, to_host=None, suspect=None):
-        """A finding with as many words of its own as there is room for."""
+    def claim(self, number, kind, from_nic=None, to_nic=None, from_host=None, to_host=None, suspect=None, element=None):
+        """A finding with as many words of its own as there is room for. element: its kind, direction and places of (kind, number, host)."""
         body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, kind)
         for field, nic in ((5, from_nic), (6, to_nic)):
             body += wire.number(field, nic + 1) if nic is not None else b""
@@ -270,6 +270,9 @@ class TestTenant(fleet.Fleet):
             body += wire.data(field, name) if name else b""
         if suspect:
             body += wire.data(16, suspect[0]) + wire.data(17, suspect[1]) + wire.number(18, 1)
+        if element:
+            places = [wire.number(1, kind) + wire.number(2, of + 1 if of is not None else 0) + (wire.data(4, host) if host else b"") for kind, of, host in element[2:]]
+            body += wire.data(26, wire.number(1, element[0]) + wire.number(2, element[1]) + b"".join(wire.data(3 + k, p) for k, p in enumerate(places)))
         body += wire.data(15, "FORGED what") + wire.data(19, "FORGED advice") + wire.data(21, "FORGED other")
         return wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, "FORGED text about h1\x1b[2J\n")
 
@@ -299,6 +302,37 @@ class TestTenant(fleet.Fleet):
                              (17, r"h0: clock is disrupted.*; suspect: unknown")):
             self.assertRegex(said[number]["text"], "^" + text + "$")
         self.assertEqual(said[11]["suspect"], {"kind": "unknown", "name": None, "confident": True})
+
+    def test_what_a_host_suspects_is_data(self):
+        """Of h0: an element names one of the two ends, or the fabric; what it tells is the same in every place. Its words don't count."""
+        self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
+        controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n")
+        for i in range(3):
+            self.join(i)
+        host, nic, leaf, spine, trunk = 1, 2, 3, 4, 6
+        nic_of_h1 = {"kind": "nic", "host": "h1", "nic": 2, "name": "h1/nic0"}
+        told = {1: ((nic, 1, (2, 2, None)), ("nic", "out", [nic_of_h1])),
+                2: ((trunk, 2, (3, 0, None), (4, 1, None)), ("trunk", "in", [{"kind": "leaf", "number": 0, "name": "leaf0"}, {"kind": "spine", "number": 1, "name": "spine1"}])),
+                3: ((host, 9, (1, None, "h1")), ("host", None, [{"kind": "host", "host": "h1", "name": "h1"}])),
+                4: ((spine, 3, (4, 2, None)), ("spine", "both", [{"kind": "spine", "number": 2, "name": "spine2"}]))}
+        lies = [(nic, 1, (2, 5, None)), (host, 1, (1, None, "h2")), (nic, 1, (2, 99, None)), (leaf, 1, (4, 1, None)), (trunk, 1, (3, 1, None)),
+                (trunk, 1, (3, 1, None), (2, 2, None)), (99, 1, (3, 1, None)), (nic, 1), (host, 1, (1, None, "nobody"))]
+        events = [self.claim(n, "path-dead", 2, 0, suspect=("host", "h1"), element=e) for n, (e, _) in told.items()]
+        events += [self.claim(10 + n, "path-dead", 2, 0, suspect=("host", "h1"), element=e) for n, e in enumerate(lies)]
+        self.say(0, [(1, wire.report(events))])
+        said = {f["detail"]["number"]: f["detail"] for f in self.get("/api/v1/findings?limit=100")["items"]}
+        for n, (_, (kind, direction, places)) in told.items():
+            element = said[n]["element"]
+            self.assertEqual((element["kind"], element["direction"], element["places"]), (kind, direction, places), n)
+        for n in range(len(lies)):
+            self.assertEqual(said[10 + n]["element"], {"kind": "unknown", "direction": None, "name": None, "places": []}, lies[n])
+        self.wait(lambda: any(i["element"]["kind"] == "trunk" for i in self.get("/api/v1/incidents")["items"]), 5, "an incident of the trunk")
+        trunks = [i["element"] for i in self.get("/api/v1/incidents")["items"] if i["element"]["kind"] == "trunk"]
+        self.assertEqual(trunks, [said[2]["element"]])
+        self.assertRegex(self.get("/metrics").decode(), r'foliot_incident_open\{[^}]*element="trunk leaf0 - spine1",element_kind="trunk",direction="in"')
+        self.assertEqual(controller.stop(), 0)
+        self.controller()
+        self.assertEqual([i["element"] for i in self.get("/api/v1/incidents")["items"] if i["element"]["kind"] == "trunk"], trunks)
 
     def test_one_hosts_word_wakes_nobody_for_another_tenant(self):
         self.write("alerts.yaml", "rules:\n  - {name: liar, finding: clock-liar, for: 0s, wait: 0s, severity: page}\n")

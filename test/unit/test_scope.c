@@ -123,6 +123,8 @@ static void a_tenant_sees_its_own_hosts(void **state)
 static void a_finding_is_seen_whole_or_not(void **state)
 {
 #define END(host) "{\"host\":\"" host "\"}"
+#define NIC_OF(host)                                                                               \
+    "{\"kind\":\"nic\",\"places\":[{\"kind\":\"nic\",\"host\":" host ",\"nic\":1}]}"
     static const struct {
         int64_t host;
         const char *body;
@@ -133,10 +135,23 @@ static void a_finding_is_seen_whole_or_not(void **state)
         {10, "{\"from\":" END("red-1") ",\"to\":" END("blue-1") "}", false},
         {11, "{\"from\":" END("red-2") ",\"to\":" END("red-1") "}", false},
         {99, "{\"from\":" END("red-2") ",\"to\":" END("red-1") "}", false},
-        {10, "{\"to\":" END("red-1") ",\"suspect\":{\"name\":\"red-1/nic0\"}}", true},
-        {10, "{\"to\":" END("red-1") ",\"suspect\":{\"name\":\"blue-1/nic0 or its link\"}}", false},
-        {10, "{\"to\":" END("red-1") ",\"suspect\":{\"name\":\"blue-1\"}}", false},
-        {10, "{\"to\":" END("red-1") ",\"suspect\":{\"name\":\"spine 2\"}}", true},
+        {10, "{\"to\":" END("red-1") ",\"element\":" NIC_OF("\"red-1\"") "}", true},
+        {10, "{\"to\":" END("red-1") ",\"element\":" NIC_OF("\"blue-1\"") "}", false},
+        {10, "{\"to\":" END("red-1") ",\"element\":" NIC_OF("\"blue-9\"") "}", false}, /* gone */
+        {10, "{\"to\":" END("red-1") ",\"element\":" NIC_OF("null") "}",
+         false}, /* nobody knows whose */
+        {10,
+         "{\"to\":" END(
+             "red-1") ",\"element\":{\"kind\":\"trunk\",\"places\":[{\"kind\":\"leaf\",\"name\":"
+                      "\"leaf0\"},{\"kind\":\"spine\",\"name\":\"blue-1\"}]}}",
+         true},
+        /* rows of before: they tell what kind, and not whose */
+        {10, "{\"to\":" END("red-1") ",\"suspect\":{\"kind\":\"nic\",\"name\":\"red-1/nic0\"}}",
+         false},
+        {10, "{\"to\":" END("red-1") ",\"suspect\":{\"kind\":\"host\",\"name\":\"blue-9\"}}",
+         false},
+        {10, "{\"to\":" END("red-1") ",\"suspect\":{\"kind\":\"spine\",\"name\":\"spine2\"}}",
+         true},
         {10, "{\"from\":null,\"to\":" END("red-1") "}", true},
         {10, "{\"from\":{},\"to\":" END("red-1") "}", false},
         {10, "no json", false},

@@ -53,6 +53,7 @@ struct alert_fleet {
     bool (*nic)(void *context, uint32_t nic, struct alert_nic *ret_nic);
     const char *(*host)(void *context, uint32_t host);
     const char *(*job)(void *context, uint64_t job);
+    uint32_t (*find)(void *context, const char *host); /* ALERT_NO_ID: nobody is called so */
     void *context;
 };
 
@@ -106,8 +107,7 @@ struct alert_finding {
     uint32_t kind;  /* enum finding_kind */
     uint32_t phase; /* enum finding_phase */
     uint32_t from_nic, to_nic, from_host, to_host, port;
-    uint32_t suspect_kind; /* enum element_kind */
-    const char *suspect;   /* as element_text writes it; NULL: unknown */
+    struct element suspect; /* its hosts and NICs as above */
     bool confident;
     bool hearsay; /* accuses what isn't the sayer's: on one host's word alone nobody is woken */
     struct mono since;
@@ -147,8 +147,8 @@ struct alert_incident {
     uint64_t merged_into;         /* of a merged one */
     uint32_t state;               /* enum alert_incident_state */
     uint32_t severity;            /* the worst it had */
-    uint32_t cause_kind;          /* enum alert_element_kind, see inside; for grouping only */
-    const char *cause;            /* "spine1" */
+    struct element element;       /* the cause */
+    const char *cause;            /* the same in words: "spine1" */
     char host[ALERT_ELEMENT_MAX]; /* whose the cause is; empty: of several hosts, or of none */
     struct mono since, changed, resolved;
     uint32_t alerts_firing, alerts_total, hosts,
@@ -208,6 +208,7 @@ struct alert_restore {
     uint64_t id;
     uint32_t severity, sequence, pages;
     const char *cause; /* as it was shown */
+    struct element element;
     struct mono since;
     bool told;
     const char *acknowledged_by; /* NULL */

@@ -1,5 +1,5 @@
-/* cause.c: the elements of a fleet that could explain an alert, the most specific first. An element is known by
- * its name; how many open incidents it could explain is counted here and used in incident.c. */
+/* cause.c: the elements of a fleet that could explain an alert, the most specific first. Two are the same if their names
+ * are; what they are is data. How many open incidents one could explain is counted here and used in incident.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,20 +21,51 @@ bool cause_init(struct alerts *a)
     return true;
 }
 
-uint32_t element_take(struct alerts *a, uint32_t kind, const char *name)
+static bool nic_info(const struct alerts *a, uint32_t nic, struct alert_nic *ret)
+{
+    return nic != ALERT_NO_ID && a->config.fleet.nic != NULL &&
+           a->config.fleet.nic(a->config.fleet.context, nic, ret) && ret->name != NULL;
+}
+
+static uint32_t host_of(const struct alerts *a, const struct element *where)
+{
+    struct alert_nic info;
+
+    if (where->kind == ELEMENT_NIC && nic_info(a, where->a.number, &info)) {
+        return info.host;
+    }
+    return where->a.kind == PLACE_HOST ? where->a.number : ALERT_NO_ID;
+}
+
+uint32_t element_rank(const struct alerts *a, uint32_t element)
+{
+    static const uint8_t ranks[ELEMENT_KIND_COUNT] = {
+        [ELEMENT_RULE] = 1,   [ELEMENT_PATH] = 2,   [ELEMENT_JOB] = 3,     [ELEMENT_CLOCK] = 4,
+        [ELEMENT_AGENT] = 5,  [ELEMENT_NIC] = 6,    [ELEMENT_TRUNK] = 7,   [ELEMENT_HOST] = 8,
+        [ELEMENT_LEAF] = 9,   [ELEMENT_SPINE] = 10, [ELEMENT_ROUTER] = 11, [ELEMENT_RAIL] = 12,
+        [ELEMENT_FLEET] = 13,
+    };
+
+    return ranks[a->elements[element].where.kind];
+}
+
+uint32_t element_take(struct alerts *a, const struct element *where, const char *name)
 {
     char cut[ALERT_ELEMENT_MAX];
     uint64_t key;
     uint32_t *head, at;
 
+    ASSERT(where->kind < ELEMENT_KIND_COUNT);
     snprintf(cut, sizeof(cut), "%s", name);
     key = hash_text(cut);
     head = &a->element_hash.heads[key & a->element_hash.mask];
     for (at = *head; at != NONE; at = a->elements[at].next) {
-        if (a->elements[at].key == key && strcmp(a->elements[at].name, cut) == 0) {
-            a->elements[at].uses++;
-            if (a->elements[at].kind == ELEMENT_KIND_NONE) { /* restored by name alone */
-                a->elements[at].kind = kind;
+        struct cause_element *e = &a->elements[at];
+        if (e->key == key && strcmp(e->name, cut) == 0) {
+            e->uses++;
+            if (e->where.kind == ELEMENT_UNKNOWN) { /* restored by name alone */
+                e->where = *where;
+                e->host = host_of(a, where);
             }
             return at;
         }
@@ -45,8 +76,12 @@ uint32_t element_take(struct alerts *a, uint32_t kind, const char *name)
         return NONE;
     }
     a->element_free = a->elements[at].next;
-    a->elements[at] =
-        (struct cause_element){.key = key, .kind = kind, .uses = 1, .owner = NONE, .next = *head};
+    a->elements[at] = (struct cause_element){.key = key,
+                                             .where = *where,
+                                             .host = host_of(a, where),
+                                             .uses = 1,
+                                             .owner = NONE,
+                                             .next = *head};
     memcpy(a->elements[at].name, cut, sizeof(cut));
     *head = at;
     return at;
@@ -86,12 +121,6 @@ void causes_release(struct alerts *a, struct instance *i)
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
-
-static bool nic_info(const struct alerts *a, uint32_t nic, struct alert_nic *ret)
-{
-    return nic != ALERT_NO_ID && a->config.fleet.nic != NULL &&
-           a->config.fleet.nic(a->config.fleet.context, nic, ret) && ret->name != NULL;
-}
 
 const char *name_of_host(const struct alerts *a, uint32_t host, char *text, size_t size)
 {
@@ -133,14 +162,14 @@ const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t
 
 /* ---- candidates ------------------------------------------------------------------------------------------------- */
 
-static void add(struct alerts *a, struct instance *i, uint32_t kind, const char *name)
+static void add(struct alerts *a, struct instance *i, const struct element *where, const char *name)
 {
     uint32_t e;
 
     if (i->cause_count == ALERT_CAUSE_MAX || name[0] == '\0') {
         return;
     }
-    e = element_take(a, kind, name);
+    e = element_take(a, where, name);
     for (uint32_t k = 0; e != NONE && k < i->cause_count; k++) {
         if (i->causes[k] == e) {
             element_drop(a, e);
@@ -152,109 +181,108 @@ static void add(struct alerts *a, struct instance *i, uint32_t kind, const char 
     }
 }
 
+/* What has a name and no place. */
+static void add_named(struct alerts *a, struct instance *i, enum element_kind kind,
+                      const char *name)
+{
+    const struct element where = element_of(kind, PLACE_NONE, UINT32_MAX);
+
+    add(a, i, &where, name);
+}
+
 static void add_host(struct alerts *a, struct instance *i, uint32_t host)
 {
+    const struct element where = element_of(ELEMENT_HOST, PLACE_HOST, host);
     char name[ALERT_ELEMENT_MAX];
 
     if (host != ALERT_NO_ID) {
-        add(a, i, ELEMENT_KIND_HOST, name_of_host(a, host, name, sizeof(name)));
+        add(a, i, &where, name_of_host(a, host, name, sizeof(name)));
     }
 }
 
-static void add_of_host(struct alerts *a, struct instance *i, uint32_t kind, const char *what,
-                        uint32_t host)
+static void add_of_host(struct alerts *a, struct instance *i, enum element_kind kind,
+                        const char *what, uint32_t host)
 {
+    const struct element where = element_of(kind, PLACE_HOST, host);
     char name[ALERT_ELEMENT_MAX], whole[2 * ALERT_ELEMENT_MAX];
 
     snprintf(whole, sizeof(whole), "%s of %s", what, name_of_host(a, host, name, sizeof(name)));
-    add(a, i, kind, whole);
+    add(a, i, &where, whole);
     add_host(a, i, host);
 }
 
 /* A NIC, then what it hangs on. */
-static void add_nic(struct alerts *a, struct instance *i, uint32_t nic, bool with_leaf)
+static void add_nic(struct alerts *a, struct instance *i, uint32_t nic, uint32_t direction,
+                    bool with_leaf)
 {
     char name[ALERT_ELEMENT_MAX], leaf[ALERT_ELEMENT_MAX];
+    struct element where = element_of(ELEMENT_NIC, PLACE_NIC, nic);
     struct alert_nic info;
 
     if (nic == ALERT_NO_ID) {
         return;
     }
-    add(a, i, ELEMENT_KIND_NIC, name_of_nic(a, nic, name, sizeof(name)));
+    where.direction = direction;
+    add(a, i, &where, name_of_nic(a, nic, name, sizeof(name)));
     if (!nic_info(a, nic, &info)) {
         return;
     }
     snprintf(leaf, sizeof(leaf), "%s", info.leaf != NULL ? info.leaf : "");
     add_host(a, i, info.host);
     if (with_leaf) {
-        add(a, i, ELEMENT_KIND_LEAF, leaf);
+        where = element_of(ELEMENT_LEAF, PLACE_LEAF, UINT32_MAX);
+        add(a, i, &where, leaf);
     }
 }
 
 static void add_path(struct alerts *a, struct instance *i, uint32_t from, uint32_t to)
 {
     char x[ALERT_ELEMENT_MAX], y[ALERT_ELEMENT_MAX], whole[2 * ALERT_ELEMENT_MAX + 8];
+    struct element where = element_of(ELEMENT_PATH, PLACE_NIC, from);
 
     if (from != ALERT_NO_ID && to != ALERT_NO_ID) {
+        where.b = (struct place){.kind = PLACE_NIC, .number = to};
+        where.direction = DIRECTION_OUT;
         snprintf(whole, sizeof(whole), "%s -> %s", name_of_nic(a, from, x, sizeof(x)),
                  name_of_nic(a, to, y, sizeof(y)));
-        add(a, i, ELEMENT_KIND_PATH, whole);
+        add(a, i, &where, whole);
     }
 }
 
-/* "trunk leaf0 - spine1", as element_text says it: the trunk, then its two ends. */
-static void add_trunk(struct alerts *a, struct instance *i, const char *text)
+/* A box of the fabric. */
+static void add_place(struct alerts *a, struct instance *i, const struct place *place)
 {
-    const char *names = strncmp(text, "trunk ", 6) == 0 ? text + 6 : text;
-    const char *dash = strstr(names, " - ");
-    char end[ALERT_ELEMENT_MAX], whole[ALERT_ELEMENT_MAX];
+    const struct element where = element_at(place);
+    char name[ALERT_ELEMENT_MAX];
 
-    snprintf(whole, sizeof(whole), "trunk %s", names);
-    add(a, i, ELEMENT_KIND_TRUNK, whole);
-    if (dash != NULL) {
-        /* The upper end first: with equal evidence either will do, and this is how people speak of it. */
-        add(a, i, strncmp(dash + 3, "spine", 5) == 0 ? ELEMENT_KIND_SPINE : ELEMENT_KIND_ROUTER,
-            dash + 3);
-        snprintf(end, sizeof(end), "%.*s", (int)(dash - names), names);
-        add(a, i, strncmp(end, "leaf", 4) == 0 ? ELEMENT_KIND_LEAF : ELEMENT_KIND_ROUTER, end);
+    if (place->kind != PLACE_NONE) {
+        place_text(place, NULL, name, sizeof(name));
+        add(a, i, &where, name);
     }
 }
 
 static void add_suspect(struct alerts *a, struct instance *i, const struct alert_finding *f)
 {
-    const char *text = f->suspect != NULL ? f->suspect : "";
-    const char *tail = strstr(text, " or its link");
     char name[ALERT_ELEMENT_MAX];
 
-    snprintf(name, sizeof(name), "%.*s", (int)(tail != NULL ? (size_t)(tail - text) : strlen(text)),
-             text);
-    switch ((enum element_kind)f->suspect_kind) {
+    switch ((enum element_kind)f->suspect.kind) {
     case ELEMENT_TRUNK:
-        add_trunk(a, i, text);
+        element_text(&f->suspect, NULL, name, sizeof(name));
+        add(a, i, &f->suspect, name);
+        /* The upper end first: with equal evidence either will do, and this is how people speak of it. */
+        add_place(a, i, &f->suspect.b);
+        add_place(a, i, &f->suspect.a);
         break;
-    case ELEMENT_NIC: {
-        char end[ALERT_ELEMENT_MAX];
-        const uint32_t ends[2] = {f->from_nic, f->to_nic};
-        add(a, i, ELEMENT_KIND_NIC, name);
-        for (int k = 0; k < 2; k++) { /* its host and leaf, if it is one of the two that we know */
-            if (ends[k] != ALERT_NO_ID &&
-                strcmp(name_of_nic(a, ends[k], end, sizeof(end)), name) == 0) {
-                add_nic(a, i, ends[k], true);
-            }
-        }
+    case ELEMENT_NIC:
+        add_nic(a, i, f->suspect.a.number, f->suspect.direction, true);
         break;
-    }
     case ELEMENT_HOST:
-        add(a, i, ELEMENT_KIND_HOST, name);
+        add_host(a, i, f->suspect.a.number);
         break;
     case ELEMENT_LEAF:
-        add(a, i, ELEMENT_KIND_LEAF, name);
-        break;
     case ELEMENT_SPINE:
-        add(a, i, ELEMENT_KIND_SPINE, name);
-        break;
     case ELEMENT_ROUTER:
-        add(a, i, ELEMENT_KIND_ROUTER, name);
+        add_place(a, i, &f->suspect.a);
         break;
     default:
         break;
@@ -267,8 +295,8 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
     const bool peer = f->kind == FINDING_PEER_SILENT;
 
     i->unplaced = (f->kind == FINDING_PATH_DEAD || f->kind == FINDING_PATH_LOSSY) &&
-                  f->suspect_kind == ELEMENT_UNKNOWN;
-    if (f->suspect_kind != ELEMENT_UNKNOWN) {
+                  f->suspect.kind == ELEMENT_UNKNOWN;
+    if (f->suspect.kind != ELEMENT_UNKNOWN) {
         add_suspect(a, i, f);
     }
     if (f->confident && i->cause_count > 0) {
@@ -281,8 +309,8 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
     if (i->cause_count == 0) {
         add_path(a, i, f->from_nic, f->to_nic);
     }
-    add_nic(a, i, f->from_nic, false);
-    add_nic(a, i, f->to_nic, false);
+    add_nic(a, i, f->from_nic, DIRECTION_NONE, false);
+    add_nic(a, i, f->to_nic, DIRECTION_NONE, false);
     add_host(a, i, f->from_host);
     add_host(a, i, f->to_host);
 }
@@ -291,19 +319,19 @@ void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_
 {
     i->unplaced = false;
     if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
-        add_nic(a, i, f->from_nic, true);
+        add_nic(a, i, f->from_nic, DIRECTION_NONE, true);
     } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {
         causes_of_path_finding(a, i, f);
     } else if (f->kind == FINDING_CLOCK_ASYMMETRY) {
         add_path(a, i, f->from_nic, f->to_nic);
         add_host(a, i, f->said_by);
     } else if (f->kind == FINDING_CLOCK_LIAR || f->kind == FINDING_CLOCK_ASTRAY) {
-        add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock",
+        add_of_host(a, i, ELEMENT_CLOCK, "clock",
                     f->from_host != ALERT_NO_ID ? f->from_host : f->said_by);
     } else if (f->kind == FINDING_CLOCK_DISRUPTED || f->kind == FINDING_CLOCK_STEP) {
-        add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock", f->said_by);
+        add_of_host(a, i, ELEMENT_CLOCK, "clock", f->said_by);
     } else {
-        add_of_host(a, i, ELEMENT_KIND_AGENT, "agent", f->said_by);
+        add_of_host(a, i, ELEMENT_AGENT, "agent", f->said_by);
     }
     if (i->cause_count == 0) {
         add_host(a, i, f->said_by);
@@ -318,39 +346,39 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
     switch ((enum alert_scope)rule->scope) {
     case ALERT_PER_PATH:
         add_path(a, i, s->peer, s->nic);
-        add_nic(a, i, s->nic, false);
-        add_nic(a, i, s->peer, false);
+        add_nic(a, i, s->nic, DIRECTION_NONE, false);
+        add_nic(a, i, s->peer, DIRECTION_NONE, false);
         break;
     case ALERT_PER_LINK:
-        add_nic(a, i, s->nic, true);
+        add_nic(a, i, s->nic, DIRECTION_NONE, true);
         break;
     case ALERT_PER_HOST:
         if (rule->metric == ALERT_HOST_REPORT) {
             add_host(a, i, s->host);
-            add(a, i, ELEMENT_KIND_FLEET, "the fleet");
+            add_named(a, i, ELEMENT_FLEET, "the fleet");
         } else if (rule->metric == ALERT_CLOCK_SYNCED || rule->metric == ALERT_CLOCK_HARD ||
                    rule->metric == ALERT_CLOCK_STATISTICAL) {
-            add_of_host(a, i, ELEMENT_KIND_CLOCK, "clock", s->host);
+            add_of_host(a, i, ELEMENT_CLOCK, "clock", s->host);
         } else if (rule->metric == ALERT_CERTIFICATE_DAYS) {
-            add_of_host(a, i, ELEMENT_KIND_AGENT, "certificate", s->host);
+            add_of_host(a, i, ELEMENT_AGENT, "certificate", s->host);
         } else {
-            add_of_host(a, i, ELEMENT_KIND_AGENT, "agent", s->host);
+            add_of_host(a, i, ELEMENT_AGENT, "agent", s->host);
         }
         break;
     case ALERT_PER_JOB:
-        add(a, i, ELEMENT_KIND_JOB, name_of_job(a, s->job, name, sizeof(name)));
+        add_named(a, i, ELEMENT_JOB, name_of_job(a, s->job, name, sizeof(name)));
         break;
     case ALERT_PER_RAIL:
         snprintf(name, sizeof(name), "rail %u", s->rail);
-        add(a, i, ELEMENT_KIND_RAIL, name);
+        add_named(a, i, ELEMENT_RAIL, name);
         break;
     default:
         if (rule->metric != ALERT_METRIC_NONE &&
             alert_metric_info(rule->metric)->scope == ALERT_PER_FLEET) {
-            add(a, i, ELEMENT_KIND_AGENT,
-                "the controller"); /* it has no part in what hosts suffer */
+            add_named(a, i, ELEMENT_AGENT,
+                      "the controller"); /* it has no part in what hosts suffer */
         } else {
-            add(a, i, ELEMENT_KIND_FLEET, "the fleet");
+            add_named(a, i, ELEMENT_FLEET, "the fleet");
         }
         break;
     }
@@ -358,5 +386,5 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
 
 void causes_of_rule(struct alerts *a, struct instance *i, const char *name)
 {
-    add(a, i, ELEMENT_KIND_RULE, name);
+    add_named(a, i, ELEMENT_RULE, name);
 }

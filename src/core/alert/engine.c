@@ -295,7 +295,7 @@ void instance_consider(struct alerts *a, struct instance *i)
 static bool finding_wanted(const struct alert_rule *rule, const struct alert_finding *f)
 {
     return rule->condition == ALERT_ON_FINDING && (rule->findings >> (f->kind & 63) & 1) != 0 &&
-           (rule->suspects == 0 || (rule->suspects >> (f->suspect_kind & 31) & 1) != 0) &&
+           (rule->suspects == 0 || (rule->suspects >> (f->suspect.kind & 31) & 1) != 0) &&
            (!rule->confident || f->confident);
 }
 

@@ -192,7 +192,7 @@ static bool together(const struct alerts *a, const struct incident *x, const str
 
 static uint32_t needed(const struct alerts *a, uint32_t element)
 {
-    return a->elements[element].kind == ELEMENT_KIND_FLEET && a->config.promote < FLEET_PROMOTE
+    return a->elements[element].where.kind == ELEMENT_FLEET && a->config.promote < FLEET_PROMOTE
                ? FLEET_PROMOTE
                : a->config.promote;
 }
@@ -330,7 +330,7 @@ static void promote(struct alerts *a, struct incident *c)
             c->due = mono_before(c->due, latest) ? latest : c->due;
         }
         if (count >= needed(a, e) &&
-            (count > most || (count == most && a->elements[e].kind < a->elements[best].kind))) {
+            (count > most || (count == most && element_rank(a, e) < element_rank(a, best)))) {
             best = e;
             most = count;
         }
@@ -357,9 +357,9 @@ static struct incident *incident_of_cause(struct alerts *a, const struct instanc
 
 static bool is_of_fabric(const struct alerts *a, const struct incident *c)
 {
-    const uint32_t kind = incident_is_open(c) ? a->elements[c->cause].kind : ELEMENT_KIND_NONE;
+    const uint32_t kind = incident_is_open(c) ? a->elements[c->cause].where.kind : ELEMENT_UNKNOWN;
 
-    return kind == ELEMENT_KIND_TRUNK || (kind >= ELEMENT_KIND_LEAF && kind <= ELEMENT_KIND_ROUTER);
+    return kind == ELEMENT_TRUNK || (kind >= ELEMENT_LEAF && kind <= ELEMENT_ROUTER);
 }
 
 static bool same_onset(const struct mono x, const struct mono y)

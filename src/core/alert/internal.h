@@ -17,27 +17,11 @@
 #define SAME_ONSET_NS (1 * NS_PER_S)   /* unplaced: of a switch's fault that began so near to it */
 #define RESTORED_NS   (300 * NS_PER_S) /* a restored incident must be confirmed within it */
 
-/* Elements from specific to general: with equal evidence the finer one is the cause. */
-enum alert_element_kind {
-    ELEMENT_KIND_NONE,
-    ELEMENT_KIND_RULE,
-    ELEMENT_KIND_PATH,
-    ELEMENT_KIND_JOB,
-    ELEMENT_KIND_CLOCK,
-    ELEMENT_KIND_AGENT,
-    ELEMENT_KIND_NIC,
-    ELEMENT_KIND_TRUNK,
-    ELEMENT_KIND_HOST,
-    ELEMENT_KIND_LEAF,
-    ELEMENT_KIND_SPINE,
-    ELEMENT_KIND_ROUTER,
-    ELEMENT_KIND_RAIL,
-    ELEMENT_KIND_FLEET
-};
-
 struct cause_element { /* one thing that may be the cause of something */
     uint64_t key;
-    uint32_t kind, uses, next;
+    struct element where;
+    uint32_t host; /* whose it is; ALERT_NO_ID: of several, or of none */
+    uint32_t uses, next;
     uint32_t incidents; /* open ones that it could explain */
     uint32_t owner; /* the incident whose cause it is, open or resolved a short while ago; NONE */
     char name[ALERT_ELEMENT_MAX];
@@ -185,7 +169,10 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
 void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_finding *f);
 void causes_of_rule(struct alerts *a, struct instance *i, const char *name);
 void causes_release(struct alerts *a, struct instance *i);
-uint32_t element_take(struct alerts *a, uint32_t kind, const char *name); /* NONE: no memory */
+/* By its name; NONE: no memory. */
+uint32_t element_take(struct alerts *a, const struct element *where, const char *name);
+/* From specific to general: with equal evidence the finer one is the cause. */
+uint32_t element_rank(const struct alerts *a, uint32_t element);
 void element_hold(struct alerts *a, uint32_t element);
 void element_drop(struct alerts *a, uint32_t element);
 bool cause_init(struct alerts *a);

@@ -208,7 +208,7 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     for (uint32_t k = 0; k < a->incident_max && c == NULL; k++) {
         c = a->incidents[k].state == INCIDENT_FREE ? &a->incidents[k] : NULL;
     }
-    element = c != NULL ? element_take(a, ELEMENT_KIND_NONE, r->cause) : NONE;
+    element = c != NULL ? element_take(a, &r->element, r->cause) : NONE;
     if (c == NULL || element == NONE) {
         return -ENOSPC;
     }
@@ -272,32 +272,17 @@ static uint32_t count_of(const struct alerts *a, const struct incident *c, bool 
     return distinct(a->scratch, count);
 }
 
-/* The host that a cause is part of, as cause.c names causes: "h3", "h3/ib0", "clock of h3". */
-static void host_of_cause(uint32_t kind, const char *cause, char to[ALERT_ELEMENT_MAX])
-{
-    const char *of = strstr(cause, " of ");
-
-    to[0] = '\0';
-    if (kind == ELEMENT_KIND_HOST) {
-        snprintf(to, ALERT_ELEMENT_MAX, "%s", cause);
-    } else if (kind == ELEMENT_KIND_NIC) {
-        const char *slash = strchr(cause, '/');
-        snprintf(to, ALERT_ELEMENT_MAX, "%.*s",
-                 (int)(slash != NULL ? slash - cause : ALERT_ELEMENT_MAX), cause);
-    } else if ((kind == ELEMENT_KIND_CLOCK || kind == ELEMENT_KIND_AGENT) && of != NULL) {
-        snprintf(to, ALERT_ELEMENT_MAX, "%s", of + 4);
-    }
-}
-
 void incident_show(const struct alerts *a, const struct incident *c, struct alert_incident *ret)
 {
+    const struct cause_element *cause = c->cause != NONE ? &a->elements[c->cause] : NULL;
+
     *ret = (struct alert_incident){
         .id = c->id,
         .merged_into = c->merged_into,
         .state = c->state,
         .severity = c->severity,
-        .cause_kind = c->cause != NONE ? a->elements[c->cause].kind : ELEMENT_KIND_NONE,
-        .cause = c->cause != NONE ? a->elements[c->cause].name : "",
+        .element = cause != NULL ? cause->where : element_unknown(),
+        .cause = cause != NULL ? cause->name : "",
         .since = c->since,
         .changed = c->changed,
         .resolved = c->resolved,
@@ -314,7 +299,9 @@ void incident_show(const struct alerts *a, const struct incident *c, struct aler
         .acknowledged = c->acknowledged,
         .text = c->text,
     };
-    host_of_cause(ret->cause_kind, ret->cause, ret->host);
+    if (cause != NULL && cause->host != ALERT_NO_ID) {
+        (void)name_of_host(a, cause->host, ret->host, sizeof(ret->host));
+    }
 }
 
 bool alerts_next_incident(const struct alerts *a, size_t *cursor, struct alert_incident *ret)

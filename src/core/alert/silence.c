@@ -54,7 +54,7 @@ static bool matches(const struct alerts *a, const struct alert_match *m, const s
     }
     for (uint32_t k = 0; k < i->cause_count; k++) {
         const struct cause_element *e = &a->elements[i->causes[k]];
-        host = host || (e->kind == ELEMENT_KIND_HOST && alert_glob(m->host, e->name));
+        host = host || (e->where.kind == ELEMENT_HOST && alert_glob(m->host, e->name));
         element = element || alert_glob(m->element, e->name);
     }
     return host && element;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/ip.h"
 #include "base/strbuf.h"
 #include "wire/probe.h"
 
@@ -95,97 +94,6 @@ void finding_init(struct finding *f, enum finding_kind kind, struct mono now)
     f->suspect.a.number = f->suspect.b.number = UINT32_MAX;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------ */
-
-static void add_host(struct strbuf *t, const struct finding_names *names, struct host_id host)
-{
-    const char *name =
-        names != NULL && names->host != NULL ? names->host(names->context, host) : NULL;
-
-    if (name != NULL) {
-        strbuf_add(t, "%s", name);
-    } else {
-        strbuf_add(t, "host %u", host.index);
-    }
-}
-
-static void add_nic(struct strbuf *t, const struct finding_names *names, struct nic_id nic)
-{
-    const char *name = names != NULL && names->nic != NULL ? names->nic(names->context, nic) : NULL;
-
-    if (name != NULL) {
-        strbuf_add(t, "%s", name);
-    } else {
-        strbuf_add(t, "nic %u", nic.index);
-    }
-}
-
-static void add_address(struct strbuf *t, const uint8_t a[16])
-{
-    char text[IP_TEXT_SIZE];
-
-    strbuf_add(t, "%s", ip_text(a, text));
-}
-
-static void add_place(struct strbuf *t, const struct finding_names *names, const struct place *p)
-{
-    static const char *const words[] = {
-        [PLACE_NONE] = "somewhere", [PLACE_HOST] = "host",   [PLACE_NIC] = "nic",
-        [PLACE_LEAF] = "leaf",      [PLACE_SPINE] = "spine", [PLACE_ROUTER] = "router"};
-    static const uint8_t unknown[16];
-    const char *word = p->kind < ARRAY_COUNT(words) ? words[p->kind] : "somewhere";
-
-    if (p->kind == PLACE_HOST && p->number != UINT32_MAX) {
-        add_host(t, names, (struct host_id){p->number});
-    } else if (p->kind == PLACE_NIC && p->number != UINT32_MAX) {
-        add_nic(t, names, (struct nic_id){p->number});
-    } else if (p->number != UINT32_MAX && p->kind != PLACE_NONE) {
-        strbuf_add(t, "%s%u", word, p->number);
-    } else {
-        strbuf_add(t, "%s", word);
-        if (memcmp(p->address, unknown, sizeof(unknown)) != 0) {
-            strbuf_add(t, " ");
-            add_address(t, p->address);
-        }
-    }
-}
-
-static void add_element(struct strbuf *t, const struct finding_names *names,
-                        const struct element *e)
-{
-    switch ((enum element_kind)e->kind) {
-    case ELEMENT_UNKNOWN:
-        strbuf_add(t, "unknown");
-        return;
-    case ELEMENT_TRUNK:
-        strbuf_add(t, "trunk ");
-        add_place(t, names, &e->a);
-        strbuf_add(t, " - ");
-        add_place(t, names, &e->b);
-        return;
-    case ELEMENT_NIC:
-        add_place(t, names, &e->a);
-        strbuf_add(t, " or its link");
-        return;
-    case ELEMENT_HOST:
-    case ELEMENT_LEAF:
-    case ELEMENT_SPINE:
-    case ELEMENT_ROUTER:
-        add_place(t, names, &e->a);
-        return;
-    }
-    strbuf_add(t, "unknown");
-}
-
-size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text,
-                    size_t size)
-{
-    struct strbuf t = strbuf_init(ret_text, size);
-
-    add_element(&t, names, e);
-    return t.length;
-}
-
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 /* Days since 1970 to a date; Howard Hinnant, "chrono-compatible low-level date algorithms", civil_from_days. */
@@ -226,25 +134,6 @@ size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
 
 #define UTC_UNKNOWN ", since: UTC unknown"
 
-size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose,
-                                char *ret_text, size_t size)
-{
-    struct strbuf t = strbuf_init(ret_text, size);
-    const char *gap = strstr(text, UTC_UNKNOWN);
-
-    if (gap == NULL) {
-        strbuf_add(&t, "%s", text);
-        return t.length;
-    }
-    strbuf_add(&t, "%.*s, since ", (int)(gap - text), text);
-    add_time(&t, since_utc_ns);
-    const char *rest = gap + sizeof(UTC_UNKNOWN) - 1;
-    const char *end = strncmp(rest, " (", 2) == 0 ? strchr(rest, ')') : NULL;
-    strbuf_add(&t, " UTC by %s clock%s", whose,
-               end != NULL ? end + 1 : rest); /* what stood in for it isn't needed */
-    return t.length;
-}
-
 /* A time of a clock that isn't UTC. */
 static void add_other_time(struct strbuf *t, const char *whose, int64_t ns)
 {
@@ -269,14 +158,20 @@ size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size
     return t.length;
 }
 
-static void add_since(struct strbuf *t, const struct finding *f)
+static void add_since(struct strbuf *t, const struct finding_names *names, const struct finding *f)
 {
     char since[96];
 
-    (void)finding_since_text(f->since_utc_ns, f->since_fleet_ns, since, sizeof(since));
-    strbuf_add(t, "%s", since);
-    if (f->since_utc_ns == FINDING_NO_TIME && f->since_fleet_ns == FINDING_NO_TIME) {
-        add_other_time(t, "host clock", f->since.ns);
+    if (f->since_utc_ns == FINDING_NO_TIME && names != NULL && names->receiver != NULL) {
+        strbuf_add(t, ", since ");
+        add_time(t, names->received_since_ns);
+        strbuf_add(t, " UTC by %s clock", names->receiver);
+    } else {
+        (void)finding_since_text(f->since_utc_ns, f->since_fleet_ns, since, sizeof(since));
+        strbuf_add(t, "%s", since);
+        if (f->since_utc_ns == FINDING_NO_TIME && f->since_fleet_ns == FINDING_NO_TIME) {
+            add_other_time(t, "host clock", f->since.ns);
+        }
     }
     if (f->phase == FINDING_CLOSED) {
         strbuf_add(t, ", over after %.3f s", (double)(f->ended_ns - f->since.ns) * 1e-9);
@@ -440,13 +335,17 @@ size_t finding_what_text(const struct finding *f, char *ret_text, size_t size)
 static void add_end(struct strbuf *t, const struct finding_names *names, struct nic_id nic,
                     struct host_id host)
 {
-    if (!nic_id_equal(nic, NIC_NONE)) {
-        add_nic(t, names, nic);
-    } else if (!host_id_equal(host, HOST_NONE)) {
-        add_host(t, names, host);
-    } else {
+    const bool is_nic = !nic_id_equal(nic, NIC_NONE);
+    const struct place place = {.kind = is_nic ? PLACE_NIC : PLACE_HOST,
+                                .number = is_nic ? nic.index : host.index};
+    char text[160];
+
+    if (!is_nic && host_id_equal(host, HOST_NONE)) {
         strbuf_add(t, "this host");
+        return;
     }
+    place_text(&place, names, text, sizeof(text));
+    strbuf_add(t, "%s", text);
 }
 
 static void add_who(struct strbuf *t, const struct finding_names *names, const struct finding *f)
@@ -500,15 +399,17 @@ size_t finding_text(const struct finding *f, const struct finding_names *names, 
                     size_t size)
 {
     struct strbuf t = strbuf_init(ret_text, size);
+    char suspect[320];
 
     add_who(&t, names, f);
     strbuf_add(&t, ": ");
     add_what(&t, f);
-    add_since(&t, f);
+    add_since(&t, names, f);
     add_other(&t, f);
     add_rules_out(&t, f);
     strbuf_add(&t, "; suspect: ");
-    add_element(&t, names, &f->suspect);
+    element_text(&f->suspect, names, suspect, sizeof(suspect));
+    strbuf_add(&t, "%s", suspect);
     if (f->suspect.kind == ELEMENT_NIC && names != NULL && names->port != NULL &&
         names->port(names->context, (struct nic_id){f->suspect.a.number}) != NULL) {
         strbuf_add(&t, " (%s)", names->port(names->context, (struct nic_id){f->suspect.a.number}));

@@ -14,6 +14,7 @@
 
 #include "base/id.h"
 #include "base/time.h"
+#include "core/finding/element.h"
 
 enum finding_kind {
     FINDING_NONE,
@@ -44,29 +45,6 @@ enum finding_direction { DIRECTION_NONE, DIRECTION_OUT, DIRECTION_IN, DIRECTION_
 
 /* What is known about the direction or the thing that is not accused. */
 enum finding_other { OTHER_UNKNOWN, OTHER_FINE, OTHER_LOSSY, OTHER_DEAD };
-
-enum element_kind {
-    ELEMENT_UNKNOWN,
-    ELEMENT_HOST,   /* a */
-    ELEMENT_NIC,    /* a: the NIC or its link to the leaf */
-    ELEMENT_LEAF,   /* a */
-    ELEMENT_SPINE,  /* a */
-    ELEMENT_ROUTER, /* a, tier unknown */
-    ELEMENT_TRUNK,  /* the link between a and b, two routers */
-};
-enum place_kind { PLACE_NONE, PLACE_HOST, PLACE_NIC, PLACE_LEAF, PLACE_SPINE, PLACE_ROUTER };
-
-/* One box of the fabric. number is the host, NIC, leaf or spine number; UINT32_MAX: only the address is known. */
-struct place {
-    uint32_t kind;
-    uint32_t number;
-    uint8_t address[16]; /* IPv6, or IPv4 mapped into it; zero when unknown */
-};
-struct element {
-    uint32_t kind;
-    uint32_t reserved;
-    struct place a, b;
-};
 
 /* What the evidence rules out: bits. */
 #define RULES_OUT_OWN_HOST  1u /* other paths of this host work */
@@ -127,15 +105,6 @@ struct finding {
     int64_t reserved2;
 };
 
-/* Turns ids into the names of the fleet file. A NULL function or result: "host 3", "nic 7" stand in. */
-struct finding_names {
-    const char *(*host)(void *context, struct host_id host);
-    const char *(*nic)(void *context, struct nic_id nic);
-    void *context;
-    const char *(*port)(void *context,
-                        struct nic_id nic); /* switch and port that it hangs on; NULL: not known */
-};
-
 /* Fills f with "nothing known" of that kind. */
 void finding_init(struct finding *f, enum finding_kind kind, struct mono now);
 /* Short stable word for JSON and tests: "path-dead". */
@@ -145,15 +114,9 @@ size_t finding_text(const struct finding *f, const struct finding_names *names, 
                     size_t size);
 /* The parts alone, for tables and JSON. */
 size_t finding_what_text(const struct finding *f, char *ret_text, size_t size);
-size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text,
-                    size_t size);
 const char *finding_advice_text(uint32_t advice);
 /* "2026-11-21 06:57:54.000000", of ns since the Unix epoch. */
 size_t finding_time_text(int64_t ns, char *ret_text, size_t size);
 /* ", since 2026-11-21 06:57:54.000000 UTC": people read UTC. Fleet time, which looks like another one and is in the JSON, stands
  * in where there is none; FINDING_NO_TIME: not known. */
 size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size_t size);
-/* A sentence of a host that knew no UTC, with that of who received it, and whose clock that is: "…, since 2026-11-21
- * 02:45:12.123456 UTC by the controller's clock". Any other text: as it is. Returns its length; cut at size - 1. */
-size_t finding_text_by_receiver(const char *text, int64_t since_utc_ns, const char *whose,
-                                char *ret_text, size_t size);

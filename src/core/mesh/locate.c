@@ -172,19 +172,17 @@ static uint32_t bad_ways_into(const struct mesh *m, uint64_t at, struct view vie
     return count;
 }
 
-static void set_box(struct mesh_location *where, const struct box *box)
+static void set_box(struct mesh_location *where, const struct box *box, uint32_t direction)
 {
-    static const uint8_t kinds[] = {
-        [PLACE_NONE] = ELEMENT_UNKNOWN, [PLACE_HOST] = ELEMENT_HOST,
-        [PLACE_NIC] = ELEMENT_NIC,      [PLACE_LEAF] = ELEMENT_LEAF,
-        [PLACE_SPINE] = ELEMENT_SPINE,  [PLACE_ROUTER] = ELEMENT_ROUTER};
-
-    where->suspect.kind = kinds[box->place.kind];
+    where->suspect.kind = element_at(&box->place).kind;
+    where->suspect.direction = direction;
     where->suspect.a = box->place;
     where->key = hash_u64(10, box->key);
 }
 
-static void set_segment(struct mesh_location *where, const struct box *a, const struct box *b)
+/* forward: the packets that are bad went from a to b. */
+static void set_segment(struct mesh_location *where, const struct box *a, const struct box *b,
+                        bool forward)
 {
     /* a NIC's cable is said as the NIC; a trunk from the leaf upwards, whichever way the packet
      * went */
@@ -192,10 +190,12 @@ static void set_segment(struct mesh_location *where, const struct box *a, const 
         a->place.kind == PLACE_SPINE || (a->place.kind == b->place.kind && a->key > b->key);
 
     if (a->place.kind == PLACE_NIC || b->place.kind == PLACE_NIC) {
-        set_box(where, a->place.kind == PLACE_NIC ? a : b);
+        const bool sends = (a->place.kind == PLACE_NIC) == forward;
+        set_box(where, a->place.kind == PLACE_NIC ? a : b, sends ? DIRECTION_OUT : DIRECTION_IN);
         return;
     }
     where->suspect.kind = ELEMENT_TRUNK;
+    where->suspect.direction = swap != forward ? DIRECTION_OUT : DIRECTION_IN;
     where->suspect.a = swap ? b->place : a->place;
     where->suspect.b = swap ? a->place : b->place;
     /* addresses differ by the side that was asked from; a name says enough */
@@ -228,11 +228,11 @@ static void locate_by_ends(const struct mesh *m, const struct mesh_edge *bad, st
     where->edges = 1;
     if (own.good == 0 && own.bad > peer.bad) {
         const struct box box = nic_box(m->nics[bad->local].id);
-        set_box(where, &box);
+        set_box(where, &box, view.out ? DIRECTION_OUT : DIRECTION_IN);
         where->confident = true;
     } else if (peer.good == 0 && own.good > 0) {
         const struct box box = nic_box(bad->nic);
-        set_box(where, &box);
+        set_box(where, &box, view.out ? DIRECTION_IN : DIRECTION_OUT);
         where->paths = peer.bad;
         where->confident = true;
     }
@@ -363,14 +363,15 @@ void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_dire
     const bool router = b->place.kind != PLACE_NIC;
 
     if (router && into.good == 0 && bad_ways_into(m, b->key, view) > 1) {
-        set_box(ret_location, b);
+        set_box(ret_location, b, DIRECTION_NONE);
         ret_location->paths = into.bad;
         ret_location->edges = into.bad_edges;
     } else if (router && !ret_location->confident && !is_traced(&e->out[path], view) &&
                into.good == 0) {
-        set_box(ret_location, b); /* it, or a trunk of it: from here they look alike */
+        set_box(ret_location, b,
+                DIRECTION_NONE); /* it, or a trunk of it: from here they look alike */
     } else {
-        set_segment(ret_location, a, b);
+        set_segment(ret_location, a, b, view.out);
     }
     ret_location->confident = ret_location->confident && view.out;
 }

@@ -146,6 +146,8 @@ static void suspect(struct finding *f, enum element_kind kind, enum place_kind p
                     uint32_t number, enum finding_advice advice)
 {
     f->suspect.kind = kind;
+    f->suspect.direction =
+        number == f->to.index && kind == ELEMENT_NIC ? DIRECTION_IN : DIRECTION_OUT;
     f->suspect.a = (struct place){.kind = place, .number = number};
     f->advice = (uint16_t)advice;
 }

@@ -43,10 +43,9 @@ static uint16_t advice_for(const struct element *e)
         return ADVICE_CHECK_SWITCH;
     case ELEMENT_HOST:
         return ADVICE_CHECK_PEER_HOST;
-    case ELEMENT_UNKNOWN:
-        break;
+    default:
+        return ADVICE_NONE;
     }
-    return ADVICE_NONE;
 }
 
 static struct bad_path *bad_find(struct node *n, int edge, uint8_t path, uint8_t direction)

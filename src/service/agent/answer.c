@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "platform/json/element.h"
 #include "platform/metrics/own.h"
 #include "service/agent/answers.h"
 
@@ -99,17 +100,16 @@ static void put_times(struct agent *a, struct json_writer *j, const struct findi
 
 static void put_suspect(struct agent *a, struct json_writer *j, const struct finding *f)
 {
-    static const char *const kinds[] = {"unknown", "host",   "nic",  "leaf",
-                                        "spine",   "router", "trunk"};
     const struct finding_names names = agent_names(a);
+    const char *kind = element_kind_word(f->suspect.kind);
     char text[160];
     element_text(&f->suspect, &names, text, sizeof(text));
     json_put_object(j, "suspect");
-    json_put_string(j, "kind",
-                    f->suspect.kind < ARRAY_COUNT(kinds) ? kinds[f->suspect.kind] : "unknown");
+    json_put_string(j, "kind", kind != NULL ? kind : "unknown");
     json_put_string(j, "name", f->suspect.kind == ELEMENT_UNKNOWN ? NULL : text);
     json_put_bool(j, "confident", f->confident != 0);
     json_put_end(j);
+    json_put_element(j, "element", &f->suspect, &names, NULL);
 }
 
 static void put_finding_fields(struct agent *a, struct json_writer *j, const struct finding *f)

@@ -26,6 +26,14 @@ static const char *nic_name(void *context, struct nic_id nic)
     return name;
 }
 
+static const char *host_of(void *context, struct nic_id nic)
+{
+    const struct agent_config *c = context;
+    uint32_t index = 0;
+    return agent_config_find(c, nic, &index) ? agent_config_host_name(c, c->peers[index].host)
+                                             : NULL;
+}
+
 const char *agent_interface_name(const struct agent *a, struct nic_id nic)
 {
     uint32_t index = 0;
@@ -46,8 +54,11 @@ static const char *port_name(void *context, struct nic_id nic)
 
 struct finding_names agent_names(const struct agent *a)
 {
-    return (struct finding_names){
-        .host = host_name, .nic = nic_name, .context = a->config, .port = port_name};
+    return (struct finding_names){.host = host_name,
+                                  .nic = nic_name,
+                                  .context = a->config,
+                                  .host_of = host_of,
+                                  .port = port_name};
 }
 
 bool agent_fleet_ns(const struct agent *a, struct mono at, int64_t *ret_ns)

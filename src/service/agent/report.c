@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ip.h"
 #include "base/prng.h"
 #include "core/fleet/delay_code.h"
 #include "platform/message/message.h"
@@ -98,12 +99,57 @@ static int64_t fleet_or_0(const struct agent *a, struct mono at)
     return agent_fleet_ns(a, at, &ns) ? ns : 0;
 }
 
+static Foliot__V1__Place *make_place(struct report_maker *m, const struct agent *a,
+                                     const struct place *p)
+{
+    Foliot__V1__Place *out =
+        p->kind != PLACE_NONE ? message_arena_take(&m->events, sizeof(*out)) : NULL;
+    if (out == NULL) {
+        return NULL;
+    }
+    foliot__v1__place__init(out);
+    out->kind = p->kind;
+    if (p->kind == PLACE_HOST) {
+        const char *name = agent_config_host_name(a->config, (struct host_id){p->number});
+        out->host = copy_text(&m->events, name != NULL ? name : "");
+    } else {
+        out->number = p->number + 1; /* UINT32_MAX, not known, becomes 0 */
+    }
+    uint8_t *address =
+        ip_is_none(p->address) ? NULL : message_arena_take(&m->events, sizeof(p->address));
+    if (address != NULL) {
+        memcpy(address, p->address, sizeof(p->address));
+        out->address = (ProtobufCBinaryData){.data = address, .len = sizeof(p->address)};
+    }
+    return out;
+}
+
+/* Beside it in words, for a controller before this. */
+static void fill_suspect(struct report_maker *m, struct agent *a, const struct finding *f,
+                         Foliot__V1__Finding *out)
+{
+    const struct finding_names names = agent_names(a);
+    char text[512];
+    Foliot__V1__Element *e =
+        f->suspect.kind != ELEMENT_UNKNOWN ? message_arena_take(&m->events, sizeof(*e)) : NULL;
+    if (e == NULL) {
+        return;
+    }
+    foliot__v1__element__init(e);
+    e->kind = f->suspect.kind;
+    e->direction = f->suspect.direction;
+    e->a = make_place(m, a, &f->suspect.a);
+    e->b = make_place(m, a, &f->suspect.b);
+    out->element = e;
+    element_text(&f->suspect, &names, text, sizeof(text));
+    out->suspect_kind = copy_text(&m->events, element_kind_word(f->suspect.kind));
+    out->suspect = copy_text(&m->events, text);
+}
+
 static void fill_finding(struct report_maker *m, struct agent *a, const struct finding *f,
                          Foliot__V1__Finding *out)
 {
-    static const char *const kinds[] = {"", "host", "nic", "leaf", "spine", "router", "trunk"};
     static const char *const others[] = {"", "fine", "lossy", "dead"};
-    const struct finding_names names = agent_names(a);
     const char *from = agent_config_host_name(a->config, f->from_host),
                *to = agent_config_host_name(a->config, f->to_host),
                *advice = finding_advice_text(f->advice);
@@ -129,11 +175,8 @@ static void fill_finding(struct report_maker *m, struct agent *a, const struct f
     finding_what_text(f, text, sizeof(text));
     out->what = copy_text(&m->events, text);
     out->confident = f->confident != 0;
-    if (f->suspect.kind != ELEMENT_UNKNOWN && f->suspect.kind < ARRAY_COUNT(kinds)) {
-        element_text(&f->suspect, &names, text, sizeof(text));
-        out->suspect_kind = copy_text(&m->events, kinds[f->suspect.kind]);
-        out->suspect = copy_text(&m->events, text);
-    }
+    fill_suspect(m, a, f, out);
+    out->advice_number = f->advice;
     out->advice = copy_text(&m->events, advice != NULL ? advice : "");
     out->other_direction =
         copy_text(&m->events, f->other < ARRAY_COUNT(others) ? others[f->other] : "");

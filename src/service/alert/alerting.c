@@ -1,5 +1,6 @@
 /* alerting.c: rule file, engine and delivery wired together; what survives a restart. What is shown: alerting_show.c. */
 #include "service/alert/alerting.h"
+#include "platform/json/element.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -167,6 +168,8 @@ static void restore_incident(struct alerting *g, const json_t *i, struct mono no
         .sequence = (uint32_t)number_of(i, "sequence"),
         .pages = (uint32_t)number_of(i, "pages"),
         .cause = text_of(i, "cause"),
+        .element = json_read_element(json_object_get(i, "element"), g->options.fleet.find,
+                                     g->options.fleet.context),
         .since = {number_of(i, "since_utc_ns") - utc_ns + now.ns},
         .told = json_is_true(json_object_get(i, "told")),
         .acknowledged_by = by[0] != '\0' ? by : NULL,

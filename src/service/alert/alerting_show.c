@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/json/element.h"
 #include "service/alert/alerting_internal.h"
 
 static void put_time(const struct alerting *g, struct json_writer *j, const char *key,
@@ -79,6 +80,41 @@ void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const 
     json_put_end(j);
 }
 
+static const char *host_name(void *context, struct host_id host)
+{
+    const struct alert_fleet *f = context;
+
+    return f->host != NULL ? f->host(f->context, host.index) : NULL;
+}
+
+static const char *nic_name(void *context, struct nic_id nic)
+{
+    const struct alert_fleet *f = context;
+    struct alert_nic info = {0};
+
+    return f->nic != NULL && f->nic(f->context, nic.index, &info) ? info.name : NULL;
+}
+
+static const char *host_of_nic(void *context, struct nic_id nic)
+{
+    const struct alert_fleet *f = context;
+    struct alert_nic info = {0};
+
+    return f->nic != NULL && f->host != NULL && f->nic(f->context, nic.index, &info)
+               ? f->host(f->context, info.host)
+               : NULL;
+}
+
+static void put_element(const struct alerting *g, struct json_writer *j,
+                        const struct alert_incident *c)
+{
+    struct alert_fleet fleet = g->options.fleet;
+    const struct finding_names names = {
+        .host = host_name, .nic = nic_name, .context = &fleet, .host_of = host_of_nic};
+
+    json_put_element(j, "element", &c->element, &names, c->cause);
+}
+
 static void put_incident_fields(const struct alerting *g, struct json_writer *j,
                                 const struct alert_incident *c)
 {
@@ -86,6 +122,7 @@ static void put_incident_fields(const struct alerting *g, struct json_writer *j,
     json_put_string(j, "state", alert_incident_state_word(c->state));
     json_put_string(j, "severity", alert_severity_word(c->severity));
     json_put_string(j, "cause", c->cause);
+    put_element(g, j, c);
     json_put_int_if(j, "merged_into", c->merged_into != 0, (int64_t)c->merged_into);
     put_time(g, j, "since_utc_ns", c->since);
     json_put_int_if(j, "since_fleet_ns", g->fleet_offset_ns != FINDING_NO_TIME,
@@ -237,14 +274,20 @@ void alerting_put_incident_metrics(const struct alerting *g, struct metrics_text
     struct alert_incident c;
     size_t cursor = 0;
 
-    metrics_family(t, "incident_open", "gauge", NULL,
-                   "An incident that is not over; element: its cause; host: whose that is.");
+    metrics_family(
+        t, "incident_open", "gauge", NULL,
+        "An incident that is not over; element: its cause, of that kind and direction; host: "
+        "whose that is.");
     while (alerts_next_incident(g->engine, &cursor, &c)) {
         char number[24];
+        const char *known = direction_word(c.element.direction);
+        const char *direction = known != NULL ? known : "";
         const struct metrics_label labels[] = {
             {"incident", number},
             {"severity", alert_severity_word(c.severity)},
             {"element", c.cause},
+            {"element_kind", element_kind_word(c.element.kind)},
+            {"direction", direction},
             {"host", c.host},
             {"silenced", c.silenced ? "yes" : "no"},
         };

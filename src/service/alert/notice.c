@@ -36,6 +36,8 @@ void alert_notice_init(struct alert_notice *n, const struct alert_action *action
     n->hosts = c->hosts;
     n->nics = c->links;
     snprintf(n->cause, sizeof(n->cause), "%s", c->cause);
+    n->element_kind = c->element.kind;
+    n->direction = c->element.direction;
     snprintf(n->host, sizeof(n->host), "%s", c->host);
     snprintf(n->text, sizeof(n->text), "%s", c->text);
     snprintf(n->acknowledged_by, sizeof(n->acknowledged_by), "%s",
@@ -96,6 +98,8 @@ static void put_plain(struct json_writer *j, const struct alert_notice *n)
     json_put_uint(j, "incident", n->incident);
     json_put_int_if(j, "merged_into", n->merged_into != 0, (int64_t)n->merged_into);
     json_put_string(j, "cause", or_null(n->cause));
+    json_put_string(j, "element_kind", element_kind_word(n->element_kind));
+    json_put_string(j, "direction", direction_word(n->direction));
     json_put_string(j, "text", n->text);
     put_time(j, "since", n->since_utc_ns);
     json_put_int_if(j, "since_utc_ns", n->since_utc_ns != FINDING_NO_TIME, n->since_utc_ns);
@@ -127,6 +131,10 @@ static void put_alertmanager(struct json_writer *j, const struct alert_notice *n
         snprintf(number, sizeof(number), "%llu", (unsigned long long)n->incident);
         json_put_string(j, "incident", number);
         json_put_string(j, "element", n->cause);
+        json_put_string(j, "element_kind", element_kind_word(n->element_kind));
+        if (direction_word(n->direction) != NULL) {
+            json_put_string(j, "direction", direction_word(n->direction));
+        }
         json_put_string(j, "host", n->host); /* Alertmanager drops empty labels */
     }
     json_put_end(j);

@@ -19,6 +19,7 @@ struct alert_notice {
     uint32_t alerts, hosts, nics;
     char key[64]; /* the same for every attempt, of no other notice: receivers drop what they had */
     char cause[ALERT_ELEMENT_MAX], host[ALERT_ELEMENT_MAX]; /* host: empty: of several, or none */
+    uint32_t element_kind, direction;                       /* of the cause */
     char text[ALERT_TEXT_MAX], acknowledged_by[ALERT_ELEMENT_MAX];
     char link[384]; /* empty: none */
 };

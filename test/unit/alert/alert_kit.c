@@ -158,8 +158,7 @@ struct alert_finding kit_path_finding(uint32_t from, uint32_t to, enum element_k
     f.to_nic = to;
     f.from_host = from / NIC_PER_HOST;
     f.to_host = to / NIC_PER_HOST;
-    f.suspect_kind = kind;
-    f.suspect = suspect;
+    f.suspect = suspect_named(kind, suspect);
     f.confident = confident;
     return f;
 }

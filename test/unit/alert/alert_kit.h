@@ -4,6 +4,7 @@
  * Host h has the NICs h*8 + r; the leaf of rail r in pod h/16 is leaf(pod*8 + r). */
 #pragma once
 #include "core/alert/alert.h"
+#include "suspect.h"
 
 #define UTC_AT_START (1795000000LL * NS_PER_S)
 #define NIC_PER_HOST 8

@@ -8,6 +8,7 @@
 
 #include "base/prng.h"
 #include "service/alert/file.h"
+#include "suspect.h"
 
 #define WORLD_UTC         (1795000000LL * NS_PER_S)
 #define WORLD_STEP_NS     (60 * NS_PER_S)
@@ -18,7 +19,7 @@
 struct world_finding {
     struct alert_finding f;
     int64_t closes_ns;
-    char suspect[64], text[96];
+    char text[96];
 };
 struct world_host {
     int64_t away_until_ns, unsynced_until_ns, busy_until_ns, worked_on_until_ns;
@@ -168,7 +169,6 @@ static struct world_finding *world_say(struct world *w, uint32_t host, enum find
 static void world_tell(struct world *w, struct world_finding *x, enum finding_phase phase)
 {
     x->f.phase = phase;
-    x->f.suspect = x->suspect[0] != '\0' ? x->suspect : NULL;
     x->f.text = x->text;
     alerts_on_finding(w->engine, w->now, &x->f);
     world_drain(w);
@@ -181,9 +181,8 @@ static void world_finding(struct world *w, uint32_t host, enum finding_kind kind
     struct world_finding *x = world_say(w, host, kind, from, to, seconds);
 
     if (x != NULL) {
-        x->f.suspect_kind = suspect_kind;
+        x->f.suspect = suspect_named(suspect_kind, suspect);
         x->f.confident = confident;
-        snprintf(x->suspect, sizeof(x->suspect), "%s", suspect != NULL ? suspect : "");
         world_tell(w, x, FINDING_OPENED);
     }
 }

@@ -263,8 +263,7 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
     kit_say(&f, FINDING_OPENED);
     kit_pass(5 * NS_PER_S);
     assert_string_equal(told.cause, "host0");
-    f.suspect_kind = ELEMENT_NIC; /* one of that host's */
-    f.suspect = "host0/ib3 or its link";
+    f.suspect = suspect_named(ELEMENT_NIC, "host0/ib3 or its link"); /* one of that host's */
     f.confident = true;
     kit_say(&f, FINDING_UPDATED);
     kit_pass(5 * NS_PER_S);
@@ -272,8 +271,7 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
     assert_int_equal(told.events[ALERT_ABSORBED], 0);
     assert_int_equal(shown(1).alerts_firing, 1);
     assert_int_equal(shown(1).alerts_total, 1);
-    f.suspect_kind = ELEMENT_SPINE; /* something else */
-    f.suspect = "spine1";
+    f.suspect = suspect_named(ELEMENT_SPINE, "spine1"); /* something else */
     kit_say(&f, FINDING_UPDATED);
     kit_pass(5 * NS_PER_S);
     assert_int_equal(kit_counters().incidents_open, 1);

@@ -45,8 +45,6 @@ static void each_kind_of_finding_has_its_cause(void **state)
          "host1"},
         {FINDING_PATH_DEAD, 3, 11, 0, 1, ELEMENT_TRUNK, "trunk leaf3 - spine1",
          "trunk leaf3 - spine1", ""},
-        {FINDING_PATH_DEAD, 3, 11, 0, 1, ELEMENT_TRUNK, "leaf3 - spine1", "trunk leaf3 - spine1",
-         ""},
         {FINDING_PATH_DEAD, 3, 11, 0, 1, ELEMENT_NIC, "host0/ib3 or its link", "host0/ib3",
          "host0"},
         {FINDING_PATH_DEAD, 3, 11, 0, 1, ELEMENT_HOST, "host0", "host0", "host0"},
@@ -83,8 +81,7 @@ static void each_kind_of_finding_has_its_cause(void **state)
         f.to_nic = cases[i].to;
         f.from_host = cases[i].from_host;
         f.to_host = cases[i].to_host;
-        f.suspect_kind = cases[i].suspect_kind;
-        f.suspect = cases[i].suspect;
+        f.suspect = suspect_named(cases[i].suspect_kind, cases[i].suspect);
         kit_say(&f, FINDING_OPENED);
         kit_pass(2 * NS_PER_S);
         assert_int_equal(told.events[ALERT_OPENED], 1);
@@ -118,7 +115,9 @@ static void what_else_could_explain_it(void **state)
                                                           "trunk leaf3 - spine1", false),
                                nic = kit_path_finding(3, 11, ELEMENT_NIC, "host0/ib3 or its link",
                                                       true),
-                               far = kit_path_finding(3, 11, ELEMENT_TRUNK, "trunk r1 - r2", true);
+                               far = kit_path_finding(3, 11, ELEMENT_TRUNK,
+                                                      "trunk router 10.0.0.1 - router 10.0.0.2",
+                                                      true);
     const struct {
         const struct alert_finding *f;
         const char *element;
@@ -144,9 +143,9 @@ static void what_else_could_explain_it(void **state)
         {&nic, "leaf3", true},
         {&nic, "host1", false},
         {&nic, "host1/ib3", false},
-        {&far, "r1", true},
-        {&far, "r2", true},
-        {&far, "trunk r1 - r2", true},
+        {&far, "router 10.0.0.1", true},
+        {&far, "router 10.0.0.2", true},
+        {&far, "trunk router 10.0.0.1 - router 10.0.0.2", true},
         {&far, "spine1", false},
     };
 
@@ -216,11 +215,11 @@ static void a_rule_takes_the_findings_that_it_names(void **state)
     kit_say(&f, FINDING_OPENED);
     assert_false(any_alert());
     f.confident = true;
-    f.suspect_kind = ELEMENT_SPINE;
+    f.suspect.kind = ELEMENT_SPINE;
     kit_say(&f, FINDING_UPDATED);
     assert_false(any_alert());
     f.kind = FINDING_PATH_LOSSY;
-    f.suspect_kind = ELEMENT_TRUNK;
+    f.suspect.kind = ELEMENT_TRUNK;
     kit_say(&f, FINDING_UPDATED);
     assert_false(any_alert());
     f.kind = FINDING_KIND_COUNT; /* of a later version */
@@ -230,7 +229,7 @@ static void a_rule_takes_the_findings_that_it_names(void **state)
     kit_say(&f, FINDING_UPDATED);
     assert_int_equal(kit_alert().state, ALERT_FIRING);
     assert_int_equal(kit_counters().findings, 5);
-    f.suspect_kind = ELEMENT_SPINE; /* not what it was taken for */
+    f.suspect.kind = ELEMENT_SPINE; /* not what it was taken for */
     kit_say(&f, FINDING_UPDATED);
     assert_false(any_alert());
     assert_int_equal(kit_counters().firing, 0);

@@ -301,8 +301,7 @@ static void a_silenced_incident_moves_in_silence(void **state)
     assert_int_equal(alerts_silence(engine, now, &s), 0);
     kit_pass(2 * NS_PER_S);
     assert_true(shown(1).silenced);
-    f.suspect_kind = ELEMENT_SPINE;
-    f.suspect = "spine1";
+    f.suspect = suspect_named(ELEMENT_SPINE, "spine1");
     kit_say(&f, FINDING_UPDATED);
     kit_pass(10 * NS_PER_S);
     assert_string_equal(shown(2).cause, "spine1");

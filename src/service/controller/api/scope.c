@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/json/element.h"
 #include "service/controller/api/api.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/controller.h"
@@ -83,17 +84,27 @@ bool api_sees_nic(const struct api_call *call, uint32_t nic)
 
 /* ---- what was stored ---- */
 
-/* "h1", "h1/nic0 or its link": a thing of a host that isn't its own? Fabric has names of its own. */
-static bool names_other(const struct controller *c, const char *scope, const char *text)
+/* All hosts that an element is of, or has parts of, are seen; the fabric is everybody's. */
+static bool element_seen(const char *scope, const json_t *element)
 {
-    char name[TLS_NAME_MAX + 1];
-    const size_t length = strcspn(text, "/ ");
-    if (length == 0 || length >= sizeof(name)) {
-        return length != 0;
+    const char *host = NULL;
+    size_t cursor = 0;
+    while (json_next_element_host(element, &cursor, &host)) {
+        if (host == NULL || !scope_sees_name(scope, host)) {
+            return false;
+        }
     }
-    memcpy(name, text, length);
-    name[length] = 0;
-    return fleet_find_host(c, name) != NULL && !scope_sees_name(scope, name);
+    return true;
+}
+
+/* Of a row that was written before there were elements: it tells what kind of thing it names, and not whose. */
+static bool suspect_seen(const char *scope, const json_t *o)
+{
+    const json_t *element = json_object_get(o, "element");
+    const char *kind = json_string_value(json_object_get(json_object_get(o, "suspect"), "kind"));
+    const uint32_t known = kind != NULL ? element_kind_of(kind) : ELEMENT_UNKNOWN;
+    return element != NULL ? element_seen(scope, element)
+                           : known != ELEMENT_HOST && known != ELEMENT_NIC;
 }
 
 static bool end_seen(const char *scope, const json_t *end)
@@ -113,10 +124,8 @@ bool scope_sees_finding(const struct controller *c, const char *scope, int64_t h
         return false;
     }
     json_t *o = json_loads(body, 0, NULL);
-    const char *suspect = json_string_value(json_object_get(json_object_get(o, "suspect"), "name"));
     const bool seen = o != NULL && end_seen(scope, json_object_get(o, "from")) &&
-                      end_seen(scope, json_object_get(o, "to")) &&
-                      (suspect == NULL || !names_other(c, scope, suspect));
+                      end_seen(scope, json_object_get(o, "to")) && suspect_seen(scope, o);
     json_decref(o);
     return seen;
 }
@@ -161,6 +170,14 @@ bool scope_sees_alert(void *context, const struct alert *a)
                                      (a->peer == ALERT_NO_ID || api_sees_nic(call, a->peer)));
 }
 
+static bool place_seen(const struct api_call *call, const struct place *p)
+{
+    const struct controller *c = call->c;
+    return p->kind == PLACE_HOST  ? p->number < c->host_count && api_sees(call, c->hosts[p->number])
+           : p->kind == PLACE_NIC ? api_sees_nic(call, p->number)
+                                  : true;
+}
+
 /* All of what fires in it is the tenant's own; one whose alerts are over can't be told any more. */
 bool scope_sees_incident(void *context, const struct alert_incident *i)
 {
@@ -179,5 +196,5 @@ bool scope_sees_incident(void *context, const struct alert_incident *i)
             seen++;
         }
     }
-    return seen > 0 && !names_other(call->c, call->scope, i->cause);
+    return seen > 0 && place_seen(call, &i->element.a) && place_seen(call, &i->element.b);
 }

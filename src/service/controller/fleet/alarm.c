@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "core/fleet/delay_code.h"
+#include "platform/json/element.h"
 #include "service/controller/controller.h"
+#include "service/controller/fleet/claim.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/fleet_config.h"
 #include "service/controller/fleet/levels.h"
@@ -102,17 +104,6 @@ static uint32_t kind_of(const char *word)
     return kind < FINDING_KIND_COUNT ? kind : FINDING_NONE; /* of a newer agent */
 }
 
-static uint32_t element_of(const char *word)
-{
-    static const char *const words[] = {"unknown", "host",   "nic",  "leaf",
-                                        "spine",   "router", "trunk"};
-    uint32_t kind = 0;
-    while (kind < ARRAY_COUNT(words) && strcmp(words[kind], word) != 0) {
-        kind++;
-    }
-    return kind < ARRAY_COUNT(words) ? kind : ELEMENT_UNKNOWN;
-}
-
 /* Of our clock's time; what lies before our own boot, too. */
 static struct mono mono_of(int64_t utc_ns)
 {
@@ -132,15 +123,14 @@ static uint32_t host_of(const struct controller *c, uint32_t nic, const char *na
 static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
                        const struct alert_finding *f)
 {
-    const struct fleet_host *accused = NULL;
-    char name[TLS_NAME_MAX + 1];
-    if (f->suspect != NULL && (f->suspect_kind == ELEMENT_HOST || f->suspect_kind == ELEMENT_NIC)) {
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(f->suspect, "/"), f->suspect);
-        accused = fleet_find_host(c, name);
-    } else if (f->kind == FINDING_PEER_SILENT && f->from_host != ALERT_NO_ID) {
-        accused = c->hosts[f->from_host];
-    }
-    return accused != NULL && accused != h && accused->tenant != h->tenant;
+    const struct element *e = &f->suspect;
+    const struct fleet_nic *n = e->kind == ELEMENT_NIC ? fleet_find_nic(c, e->a.number) : NULL;
+    const uint32_t accused = n != NULL                 ? n->host->index
+                             : e->kind == ELEMENT_HOST ? e->a.number
+                             : e->kind == ELEMENT_UNKNOWN && f->kind == FINDING_PEER_SILENT
+                                 ? f->from_host
+                                 : ALERT_NO_ID;
+    return accused < c->host_count && accused != h->index && c->hosts[accused]->tenant != h->tenant;
 }
 
 static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
@@ -149,9 +139,10 @@ static void tell_finding(struct controller *c, const struct fleet_host *h, struc
     alerts_on_finding(alerting_engine(c->alerting), controller_mono(), f);
 }
 
-void alarm_on_finding(struct controller *c, const struct fleet_host *h,
-                      const Foliot__V1__Finding *f, const char *text, int64_t since_ns)
+void alarm_on_finding(struct controller *c, const struct fleet_host *h, const struct claim *claim,
+                      int64_t since_ns)
 {
+    const Foliot__V1__Finding *f = &claim->finding;
     struct alert_finding finding = {.said_by = h->index,
                                     .run = f->run,
                                     .number = f->number,
@@ -164,11 +155,10 @@ void alarm_on_finding(struct controller *c, const struct fleet_host *h,
                                     .from_host = host_of(c, f->from_nic - 1, f->from_host),
                                     .to_host = host_of(c, f->to_nic - 1, f->to_host),
                                     .port = f->port,
-                                    .suspect_kind = element_of(f->suspect_kind),
-                                    .suspect = f->suspect[0] != 0 ? f->suspect : NULL,
+                                    .suspect = claim->element,
                                     .confident = f->confident != 0,
                                     .since = mono_of(since_ns),
-                                    .text = text[0] != 0 ? text : f->what};
+                                    .text = claim->text[0] != 0 ? claim->text : f->what};
     if (c->alerting != NULL) {
         tell_finding(c, h, &finding);
     }
@@ -184,6 +174,11 @@ static uint32_t nic_of(const json_t *end)
 {
     const json_t *nic = json_object_get(end, "nic");
     return json_is_integer(nic) ? (uint32_t)json_integer_value(nic) : ALERT_NO_ID;
+}
+
+static uint32_t index_of(void *context, const char *name)
+{
+    return host_of(context, ALERT_NO_ID, name);
 }
 
 /* One that was open when we stopped, or when the rules changed: as state.c wrote it. */
@@ -206,8 +201,7 @@ static int on_stored(void *context, const struct store_finding *stored)
             .from_host = host_of(c, nic_of(from), text_of(from, "host")),
             .to_host = host_of(c, nic_of(to), text_of(to, "host")),
             .port = (uint32_t)json_integer_value(json_object_get(body, "port")),
-            .suspect_kind = element_of(text_of(suspect, "kind")),
-            .suspect = text_of(suspect, "name")[0] != 0 ? text_of(suspect, "name") : NULL,
+            .suspect = json_read_element(json_object_get(body, "element"), index_of, c),
             .confident = json_is_true(json_object_get(suspect, "confident")),
             .since = mono_of(stored->opened_ns),
             .text = text_of(body, "text")};
@@ -451,15 +445,18 @@ int alarm_open(struct controller *c)
     char *text = r == 0 ? strndup(saved, size) : NULL;
     free(saved);
     const char *own = c->config.alerts;
-    const struct alerting_options options = {
-        .path = own[0] != 0 ? own : ALERTING_CONFIG_DEFAULT,
-        .must_be = own[0] != 0,
-        .fleet = {.nic = on_nic, .host = on_host, .job = job_alarm_name, .context = c},
-        .saved = text,
-        .on_incident = on_incident,
-        .on_reload = feed_open,
-        .say = on_say,
-        .context = c};
+    const struct alerting_options options = {.path = own[0] != 0 ? own : ALERTING_CONFIG_DEFAULT,
+                                             .must_be = own[0] != 0,
+                                             .fleet = {.nic = on_nic,
+                                                       .host = on_host,
+                                                       .job = job_alarm_name,
+                                                       .find = index_of,
+                                                       .context = c},
+                                             .saved = text,
+                                             .on_incident = on_incident,
+                                             .on_reload = feed_open,
+                                             .say = on_say,
+                                             .context = c};
     r = alerting_new(&options, controller_mono(), controller_utc_ns(), &c->alerting);
     free(text);
     if (r < 0) {

@@ -1,13 +1,15 @@
 /* claim.c: is a finding the host's to report, and in which words. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ip.h"
 #include "base/prng.h"
 #include "core/finding/finding.h"
+#include "platform/json/element.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
+#include "service/controller/fleet/claim_words.h"
 #include "service/controller/fleet/fleet.h"
 
 #define SINCE_OFF_NS (10 * NS_PER_S)  /* a host's UTC that is farther off ours isn't told */
@@ -79,133 +81,134 @@ static bool may_report(const struct fleet_host *h, uint32_t kind, const struct e
 
 /* ---- the suspect ---- */
 
-/* "spine2", "router 10.0.0.7", "leaf fd00::1"; end: what must follow it. */
-static bool read_place(const char *text, const char *end, struct place *ret)
+/* May this host accuse that one? One of the two ends', for of others it can't know. */
+static bool is_ours_to_accuse(const struct fleet_host *h, const struct fleet_host *accused,
+                              const struct finding *f)
 {
-    static const struct {
-        const char *word;
-        uint32_t kind;
-    } words[] = {{"leaf", PLACE_LEAF}, {"spine", PLACE_SPINE}, {"router", PLACE_ROUTER}};
-    char rest[INET6_ADDRSTRLEN + 1], *after = NULL;
-    const size_t length = end != NULL ? (size_t)(end - text) : strlen(text);
-    *ret = (struct place){.number = UINT32_MAX};
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
-        const size_t size = strlen(words[i].word);
-        if (strncmp(text, words[i].word, size) != 0 || length < size ||
-            length - size >= sizeof(rest)) {
-            continue;
-        }
-        ret->kind = words[i].kind;
-        memcpy(rest, text + size, length - size);
-        rest[length - size] = 0;
-        if (rest[0] >= '0' && rest[0] <= '9') {
-            const unsigned long number = strtoul(rest, &after, 10);
-            ret->number = (uint32_t)number;
-            return *after == 0 && number < UINT32_MAX;
-        }
-        if (rest[0] == ' ' && strchr(rest, ':') == NULL) {
-            memset(ret->address + 10, 0xff, 2);
-            return inet_pton(AF_INET, rest + 1, ret->address + 12) == 1;
-        }
-        return rest[0] == 0 || (rest[0] == ' ' && inet_pton(AF_INET6, rest + 1, ret->address) == 1);
-    }
-    return false;
+    return accused != NULL && accused->member &&
+           (accused == h || accused->index == f->from_host.index ||
+            accused->index == f->to_host.index);
 }
 
-/* A host, or a NIC of it: one of the two ends', for of others it can't know. */
-static bool read_own_box(const struct controller *c, const struct fleet_host *h, bool nic,
-                         const char *text, const struct finding *f, struct place *ret)
+static bool take_place(const struct controller *c, const struct fleet_host *h,
+                       const Foliot__V1__Place *m, const struct finding *f, struct place *ret)
 {
-    const uint32_t hosts[] = {f->from_host.index, f->to_host.index, h->index};
-    char name[TLS_NAME_MAX + IF_NAMESIZE + 20];
-    for (size_t i = 0; i < ARRAY_COUNT(hosts); i++) {
-        const struct fleet_host *one = hosts[i] < c->host_count ? c->hosts[hosts[i]] : NULL;
-        if (one == NULL) {
-            continue;
-        }
-        if (!nic && strcmp(one->name, text) == 0) {
-            *ret = (struct place){.kind = PLACE_HOST, .number = one->index};
-            return true;
-        }
-        for (uint32_t k = 0; nic && k < one->nic_count; k++) {
-            const struct fleet_nic *n = fleet_find_nic(c, one->nics[k]);
-            snprintf(name, sizeof(name), "%s/%s or its link", one->name, n != NULL ? n->name : "");
-            if (n != NULL && strcmp(name, text) == 0) {
-                *ret = (struct place){.kind = PLACE_NIC, .number = n->id};
-                return true;
-            }
-        }
+    *ret = (struct place){.kind = m->kind, .number = m->number - 1}; /* 0 becomes UINT32_MAX */
+    if (m->kind == PLACE_HOST) {
+        const struct fleet_host *accused = fleet_find_host(c, m->host);
+        ret->number = accused != NULL ? accused->index : UINT32_MAX;
+        return is_ours_to_accuse(h, accused, f);
     }
-    return false;
+    if (m->kind == PLACE_NIC) {
+        const struct fleet_nic *n = fleet_find_nic(c, ret->number);
+        return n != NULL && is_ours_to_accuse(h, n->host, f);
+    }
+    if (m->address.len == sizeof(ret->address)) {
+        memcpy(ret->address, m->address.data, sizeof(ret->address));
+    }
+    return m->kind > PLACE_NIC && m->kind < PLACE_KIND_COUNT;
 }
 
-static struct element read_suspect(const struct controller *c, const struct fleet_host *h,
-                                   const Foliot__V1__Finding *m, const struct finding *f)
+bool claim_is_place_of(enum element_kind kind, uint32_t place)
 {
-    static const char *const kinds[] = {"", "host", "nic", "leaf", "spine", "router", "trunk"};
-    struct element e = {.a = {.number = UINT32_MAX}, .b = {.number = UINT32_MAX}};
-    const char *text = m->suspect, *between = strstr(text, " - ");
-    bool good = false;
-    uint32_t kind = 1;
-    while (kind < ARRAY_COUNT(kinds) && strcmp(kinds[kind], m->suspect_kind) != 0) {
-        kind++;
+    switch (kind) {
+    case ELEMENT_HOST:
+        return place == PLACE_HOST;
+    case ELEMENT_NIC:
+        return place == PLACE_NIC;
+    case ELEMENT_LEAF:
+        return place == PLACE_LEAF;
+    case ELEMENT_SPINE:
+        return place == PLACE_SPINE;
+    case ELEMENT_ROUTER:
+        return place == PLACE_ROUTER;
+    case ELEMENT_TRUNK:
+        return place >= PLACE_LEAF && place <= PLACE_ROUTER;
+    default:
+        return false;
     }
-    if (kind == ELEMENT_HOST || kind == ELEMENT_NIC) {
-        good = read_own_box(c, h, kind == ELEMENT_NIC, text, f, &e.a);
-    } else if (kind == ELEMENT_TRUNK) {
-        good = strncmp(text, "trunk ", 6) == 0 && between != NULL &&
-               read_place(text + 6, between, &e.a) && read_place(between + 3, NULL, &e.b);
-    } else if (kind < ARRAY_COUNT(kinds)) {
-        good = read_place(text, NULL, &e.a);
-    }
-    if (!good) {
-        return (struct element){.a = {.number = UINT32_MAX}, .b = {.number = UINT32_MAX}};
-    }
-    e.kind = kind;
-    return e;
+}
+
+static struct element take_element(const struct controller *c, const struct fleet_host *h,
+                                   const Foliot__V1__Element *m, const struct finding *f)
+{
+    const bool trunk = m->kind == ELEMENT_TRUNK;
+    struct element e = element_unknown();
+    e.kind = m->kind;
+    e.direction = m->direction <= DIRECTION_BOTH ? m->direction : DIRECTION_NONE;
+    const bool good = m->a != NULL && claim_is_place_of((enum element_kind)m->kind, m->a->kind) &&
+                      take_place(c, h, m->a, f, &e.a) &&
+                      (!trunk || (m->b != NULL && claim_is_place_of(ELEMENT_TRUNK, m->b->kind) &&
+                                  take_place(c, h, m->b, f, &e.b)));
+    return good ? e : element_unknown();
 }
 
 /* ---- the sentence ---- */
 
-static const char *host_name(void *context, struct host_id host)
+struct wording { /* of one sentence: the texts of its names are its own */
+    const struct controller *c;
+    char nics[4][TLS_NAME_MAX + IF_NAMESIZE + 2], port[160];
+    unsigned turn;
+};
+
+static const char *name_of(const struct controller *c, struct host_id host)
 {
-    const struct controller *c = context;
     return host.index == GONE           ? "a host that is gone"
            : host.index < c->host_count ? c->hosts[host.index]->name
                                         : NULL;
 }
 
+static const char *host_name(void *context, struct host_id host)
+{
+    const struct wording *w = context;
+    return name_of(w->c, host);
+}
+
 static const char *nic_name(void *context, struct nic_id nic)
 {
-    static char texts[4][TLS_NAME_MAX + IF_NAMESIZE + 2]; /* of one sentence */
-    static unsigned turn;
-    const struct fleet_nic *n = fleet_find_nic(context, nic.index);
-    char *text = texts[turn++ % ARRAY_COUNT(texts)];
+    struct wording *w = context;
+    const struct fleet_nic *n = fleet_find_nic(w->c, nic.index);
+    char *text = w->nics[w->turn++ % ARRAY_COUNT(w->nics)];
     if (n == NULL) {
         return NULL;
     }
-    snprintf(text, sizeof(texts[0]), "%s/%s", n->host->name, n->name);
+    snprintf(text, sizeof(w->nics[0]), "%s/%s", n->host->name, n->name);
     return text;
+}
+
+static const char *host_of_nic(void *context, struct nic_id nic)
+{
+    const struct wording *w = context;
+    const struct fleet_nic *n = fleet_find_nic(w->c, nic.index);
+    return n != NULL ? n->host->name : NULL;
 }
 
 static const char *port_name(void *context, struct nic_id nic)
 {
-    static char text[160];
-    const struct fleet_nic *n = fleet_find_nic(context, nic.index);
+    struct wording *w = context;
+    const struct fleet_nic *n = fleet_find_nic(w->c, nic.index);
     if (n == NULL || n->neighbour[0] == 0) {
         return NULL;
     }
-    snprintf(text, sizeof(text), "%s port %s", n->neighbour, n->neighbour_port);
-    return text;
+    snprintf(w->port, sizeof(w->port), "%s port %s", n->neighbour, n->neighbour_port);
+    return w->port;
 }
 
-static uint16_t advice_of(const char *text)
+static struct finding_names names_of(struct wording *w)
 {
-    uint16_t advice = ADVICE_NONE + 1;
-    while (finding_advice_text(advice)[0] != 0 && strcmp(finding_advice_text(advice), text) != 0) {
-        advice++;
-    }
-    return finding_advice_text(advice)[0] != 0 ? advice : ADVICE_NONE;
+    return (struct finding_names){.host = host_name,
+                                  .nic = nic_name,
+                                  .context = w,
+                                  .host_of = host_of_nic,
+                                  .port = port_name};
+}
+
+void claim_put_element(const struct controller *c, struct json_writer *j, const char *key,
+                       const struct element *e)
+{
+    struct wording wording = {.c = c};
+    const struct finding_names names = names_of(&wording);
+    json_put_element(j, key, e, &names, NULL);
 }
 
 static uint8_t other_of(const char *text)
@@ -241,7 +244,9 @@ static struct finding facts_of(const Foliot__V1__Finding *m, uint32_t kind, int6
     f.signature = m->signature;
     f.confident = m->confident != 0;
     f.rules_out = (uint16_t)m->rules_out;
-    f.advice = advice_of(m->advice);
+    f.advice = m->advice_number == 0                           ? claim_words_advice(m->advice)
+               : finding_advice_text(m->advice_number)[0] != 0 ? (uint16_t)m->advice_number
+                                                               : ADVICE_NONE;
     f.ended_ns = m->ended_mono;
     f.since_fleet_ns = m->since_fleet != 0 ? m->since_fleet : FINDING_NO_TIME;
     const int64_t off = m->since_utc - since_ns;
@@ -257,18 +262,18 @@ static struct finding facts_of(const Foliot__V1__Finding *m, uint32_t kind, int6
 static void write_texts(const struct controller *c, const struct fleet_host *h,
                         const struct finding *f, int64_t since_ns, struct claim *ret)
 {
-    const struct finding_names names = {host_name, nic_name, (void *)(uintptr_t)c, port_name};
+    struct wording wording = {.c = c};
+    struct finding_names names = names_of(&wording);
     Foliot__V1__Finding *m = &ret->finding;
     struct finding shown = *f;
-    char text[sizeof(ret->text)];
     if (nic_id_equal(f->from, NIC_NONE) && host_id_equal(f->from_host, HOST_NONE)) {
         shown.from_host = (struct host_id){h->index}; /* "this host", for whoever reads it here */
     }
     const bool others = (f->from_host.index != UINT32_MAX && f->from_host.index != h->index) ||
                         (f->to_host.index != UINT32_MAX && f->to_host.index != h->index);
-    finding_text(&shown, &names, text, sizeof(text) - TLS_NAME_MAX - 20);
-    (void)finding_text_by_receiver(text, since_ns, "the controller's", ret->text,
-                                   sizeof(ret->text));
+    names.receiver = "the controller's";
+    names.received_since_ns = since_ns;
+    finding_text(&shown, &names, ret->text, sizeof(ret->text) - TLS_NAME_MAX - 20);
     const size_t length = strlen(ret->text);
     if (others) {
         snprintf(ret->text + length, sizeof(ret->text) - length, "; reported by %s", h->name);
@@ -277,16 +282,16 @@ static void write_texts(const struct controller *c, const struct fleet_host *h,
     ret->suspect[0] = 0;
     if (f->suspect.kind != ELEMENT_UNKNOWN) {
         element_text(&f->suspect, &names, ret->suspect, sizeof(ret->suspect));
-    } else {
-        m->suspect_kind = (char *)(uintptr_t)protobuf_c_empty_string;
     }
     m->what = ret->what;
     m->suspect = ret->suspect;
+    m->suspect_kind =
+        (char *)(uintptr_t)(f->suspect.kind != ELEMENT_UNKNOWN ? element_kind_word(f->suspect.kind)
+                                                               : protobuf_c_empty_string);
     m->advice = (char *)(uintptr_t)finding_advice_text(f->advice);
     m->other_direction =
         f->other == OTHER_UNKNOWN ? (char *)(uintptr_t)protobuf_c_empty_string : m->other_direction;
-    const char *from = host_name((void *)(uintptr_t)c, f->from_host),
-               *to = host_name((void *)(uintptr_t)c, f->to_host);
+    const char *from = name_of(c, f->from_host), *to = name_of(c, f->to_host);
     m->from_host = (char *)(uintptr_t)(from != NULL ? from : protobuf_c_empty_string);
     m->to_host = (char *)(uintptr_t)(to != NULL ? to : protobuf_c_empty_string);
 }
@@ -307,8 +312,10 @@ bool claim_take(const struct controller *c, const struct fleet_host *h,
     f.to = to.nic;
     f.from_host = from.host;
     f.to_host = to.host;
-    f.suspect = read_suspect(c, h, m, &f);
+    f.suspect =
+        m->element != NULL ? take_element(c, h, m->element, &f) : claim_words_suspect(c, h, m, &f);
     ret->finding = *m;
+    ret->element = f.suspect;
     write_texts(c, h, &f, since_ns, ret);
     if (kind == FINDING_NONE) { /* of a newer agent, about itself: its own words */
         snprintf(ret->text, sizeof(ret->text), "%s", said->text);

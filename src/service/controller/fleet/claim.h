@@ -3,13 +3,18 @@
  * A host may report only what it can observe: its own NICs, paths of which it is one end, another host's clock. What it
  * writes isn't shown: people read our sentence, out of its numbers and of names that we know, and who reported it. */
 #pragma once
+#include "core/finding/element.h"
 #include "service/controller/controller.h"
 
 struct claim {
     Foliot__V1__Finding finding; /* as reported; every text of it ours, in here or static */
+    struct element element;      /* the suspect, its hosts by their index */
     char what[256], suspect[160], text[1024]; /* text: the whole sentence */
 };
 
 /* since_ns: on our clock. false: it isn't the host's to report. */
 MUST_CHECK bool claim_take(const struct controller *c, const struct fleet_host *h,
                            const Foliot__V1__Event *said, int64_t since_ns, struct claim *ret);
+/* An element with the fleet's names. */
+void claim_put_element(const struct controller *c, struct json_writer *j, const char *key,
+                       const struct element *e);

@@ -146,7 +146,7 @@ static const char *or_null(const char *text)
 }
 
 static void put_finding(const struct controller *c, struct json_writer *j,
-                        const Foliot__V1__Event *e)
+                        const Foliot__V1__Event *e, const struct element *element)
 {
     static const char *const directions[] = {NULL, "out", "in", "both"};
     const Foliot__V1__Finding *f = e->finding;
@@ -172,6 +172,7 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_string(j, "name", or_null(f->suspect));
     json_put_bool(j, "confident", f->confident != 0);
     json_put_end(j);
+    claim_put_element(c, j, "element", element);
     json_put_string(j, "advice", or_null(f->advice));
     json_put_array(j, "numbers");
     for (size_t i = 0; i < f->n_numbers && i < 8; i++) {
@@ -225,7 +226,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     size_t size = 0;
     int64_t id = 0;
     json_writer_reset(&c->json);
-    put_finding(c, &c->json, e);
+    put_finding(c, &c->json, e, &claim.element);
     r = json_writer_finish(&c->json, &body, &size);
     char *copy = r < 0 ? NULL : strndup(body, size - 1);
     if (copy == NULL) {
@@ -252,7 +253,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     free(copy);
     if (r == 0) {
         note_finding(h, f, id);
-        alarm_on_finding(c, h, f, e->text, since_ns);
+        alarm_on_finding(c, h, &claim, since_ns);
     }
     return r;
 }

@@ -3,6 +3,7 @@
 #include "service/controller/fleet/host.h"
 
 struct controller;
+struct claim;
 struct http_request;
 struct json_writer;
 struct store_event;
@@ -40,8 +41,8 @@ void state_put_event(const struct controller *c, struct json_writer *j,
 MUST_CHECK int alarm_open(struct controller *c);
 void alarm_close(struct controller *c);
 void alarm_on_host(struct controller *c, const struct fleet_host *h); /* it spoke */
-void alarm_on_finding(struct controller *c, const struct fleet_host *h,
-                      const Foliot__V1__Finding *f, const char *text, int64_t since_ns);
+void alarm_on_finding(struct controller *c, const struct fleet_host *h, const struct claim *claim,
+                      int64_t since_ns);
 void alarm_on_run(struct controller *c, const struct fleet_host *h, uint32_t run);
 void alarm_on_removed(struct controller *c, const struct fleet_host *h);
 /* After state_apply has taken it: its values, unless they are old. */
