@@ -6,7 +6,8 @@
  * chunks until the new one carries, then it empties and closes; nothing is sent twice. Where all lanes wait alike the new one
  * is only tried: of the two the better one stays. One at a time per set.
  *
- * Only the end that connects can make a lane. The other one asks for it in STATE: suspect, because of its path. */
+ * Only the end that connects can make a lane. The other one asks for it in STATE: suspect, because of its path. What it asks
+ * for is done untried, for only who sends can tell which of two paths is better. */
 #include "transport/internal.h"
 
 #define FEED_NS    NS_PER_MS /* a sample per lane and millisecond will do: judging is not free */
@@ -97,6 +98,16 @@ static void begin_move(struct lane_set *set, struct mono now, uint32_t from,
         detector_verdict_name(finding->verdict), to);
 }
 
+/* By what waits there, and by how fast that goes: the new lane carries most of it, and so it waits, too. */
+static int both_better(const struct lane_set *set)
+{
+    const uint32_t to = (uint32_t)set->traffic.to, from = (uint32_t)set->traffic.from;
+    const int queue = detector_better(&set->traffic.detector, to, from);
+    const int rate = scheduler_better(&set->scheduler, to, from);
+
+    return queue < rate ? queue : rate;
+}
+
 /* May the old lane go? 1: the new one carries. Where nobody knew whether there is a better path it must also be better, while
  * the old one is well; 0: it isn't. -1: that isn't known yet. */
 static int new_is_better(const struct lane_set *set, struct mono now, const struct watch_lane *lane)
@@ -110,8 +121,7 @@ static int new_is_better(const struct lane_set *set, struct mono now, const stru
     }
     return lane->state != LANE_ACTIVE || mono_sub(now, lane->since).ns < SETTLE_NS
                ? -1
-               : detector_better(&traffic->detector, (uint32_t)traffic->to,
-                                 (uint32_t)traffic->from);
+               : both_better(set);
 }
 
 /* The new lane isn't wanted: what is on it still arrives, if it can. */
@@ -217,7 +227,10 @@ static void await_move(struct lane_set *set, struct mono now,
         traffic->drained = true;
         traffic->began = now;
     } else if (traffic->drained ? waited > SETTLE_NS : waited > GIVE_UP_NS) {
-        move_over(set, now, traffic->drained ? finding->excess_ns : -1);
+        const int64_t excess = traffic->repath.why != REPATH_ALIKE ? finding->excess_ns
+                               : finding->risen || finding->alike  ? -1
+                                                                   : 0;
+        move_over(set, now, traffic->drained ? excess : -1);
     }
 }
 
@@ -253,10 +266,10 @@ void traffic_look(struct lane_set *set, struct mono now)
         await_move(set, now, &finding);
         return;
     }
-    /* To a process of this machine there is one path only; and with too many connections no further one. Which of two is better
-     * only the end that makes them can tell. */
-    finding.risen = finding.risen && !set->scheduler.one_way && ceiling_standbys(set->transport) &&
-                    set->connects;
+    /* To a process of this machine there is one path only; and with too many connections no further one. */
+    const bool may = !set->scheduler.one_way && ceiling_standbys(set->transport);
+    finding.risen = finding.risen && may;
+    finding.alike = finding.alike && may;
     if (set->mode == TRANSPORT_FULL && !set->transport->config.no_repath) {
         const int lane = repath_decide(&traffic->repath, now, &finding, movable(set, now));
         if (lane >= 0 && !set->connects) {

@@ -68,12 +68,14 @@ static int64_t noise(const struct detector_lane *x)
 /* The least of the lanes' queues: what they share. The threshold: noise of the quietest lane. */
 static void base_update(struct detector *d)
 {
-    int64_t least = INT64_MAX, mad = INT64_MAX, theta;
+    int64_t least = INT64_MAX, mad = INT64_MAX, owd = INT64_MAX, floor = INT64_MAX, theta;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct detector_lane *x = &d->lanes[i];
         if (x->open && x->count >= FEW) {
-            const int64_t own = noise(x);
+            const int64_t own = noise(x), empty = least_get(&x->floor_ns);
+            owd = x->smooth_ns + empty < owd ? x->smooth_ns + empty : owd;
+            floor = empty < floor ? empty : floor;
             least = x->smooth_ns < least ? x->smooth_ns : least;
             mad = own < mad ? own : mad;
         }
@@ -84,6 +86,7 @@ static void base_update(struct detector *d)
     theta = 4 * mad > d->rtt_floor_ns / 2 ? 4 * mad : d->rtt_floor_ns / 2;
     d->theta_ns = theta > THETA_MIN_NS ? theta : THETA_MIN_NS;
     d->base_ns = least;
+    d->bare_ns = owd - floor;
 }
 
 /* By how much fewer bytes than usual the queue is made: as many would wait for so much longer. */
@@ -95,7 +98,7 @@ static double shrunk(const struct detector *d)
 static bool risen(const struct detector *d)
 {
     const double least = (double)(d->rtt_floor_ns > THETA_MIN_NS ? d->rtt_floor_ns : THETA_MIN_NS);
-    const double usual = d->usual_ns > least ? d->usual_ns : least, now = (double)d->base_ns;
+    const double usual = d->usual_ns > least ? d->usual_ns : least, now = (double)d->bare_ns;
 
     return now > usual && now * shrunk(d) > RISEN * usual;
 }
@@ -111,7 +114,7 @@ static void usual_update(struct detector *d, struct mono now)
         d->usual_age_ns += elapsed;
         const double over =
             (double)(d->usual_age_ns < USUAL_NS && learning ? d->usual_age_ns : USUAL_NS);
-        d->usual_ns += ((double)d->base_ns - d->usual_ns) * (double)elapsed / over;
+        d->usual_ns += ((double)d->bare_ns - d->usual_ns) * (double)elapsed / over;
         d->usual_bytes += (d->load_bytes - d->usual_bytes) * (double)elapsed / over;
     }
     d->usual_at = now;
@@ -241,6 +244,8 @@ void detector_judge(const struct detector *d, struct mono now,
                 x->smooth_ns + least_get(&x->floor_ns) - best > STARVED * queue ? 1u << i : 0;
         }
     }
+    f.alike = known > 0 && f.contended == 0 && detector_base_over(d) &&
+              mono_sub(now, d->usual_at).ns <= RECENT_NS;
     f.verdict = known == 0 || d->off ? DETECTOR_UNKNOWN
                                      : verdict_of(f.contended != 0, detector_base_over(d), context);
     *ret_finding = f;
@@ -250,7 +255,7 @@ int detector_better(const struct detector *d, uint32_t lane, uint32_t than)
 {
     const struct detector_lane *x = &d->lanes[lane < LANE_MAX ? lane : 0];
     const struct detector_lane *y = &d->lanes[than < LANE_MAX ? than : 0];
-    const int64_t most = y->smooth_ns * 3 / 4, queue = most > d->theta_ns ? most : d->theta_ns;
+    const int64_t most = y->smooth_ns / 2, queue = most > d->theta_ns ? most : d->theta_ns;
 
     if (!x->open || x->count < HELD || !y->open || y->count < FEW) {
         return -1;

@@ -18,9 +18,12 @@
  * Starved: the bare owd is beyond the best lane's by more than three times c (or theta): who shares a path with others waits as
  * they do, but not so much longer than on all other paths, so this one carries less than they.
  *
- * Risen: c is beyond four times what it was on average of late (the mean of 30 s; at least the floor of the round trip): if
- * all lanes have one path, they wait alike, and none is contended beside the others. A queue is bytes over rate, and a sender
- * whose path becomes slow has fewer bytes on their way (smaller chunks): c is set against the usual one for as many bytes.
+ * Risen: the least bare owd, above the least floor of all lanes, is beyond four times what it was on average of late (the mean of
+ * 30 s; at least the floor of the round trip): if all lanes have one path, they wait alike, and none is contended beside the
+ * others. Not c: the floor of a lane that never saw its path empty hides the queue. A queue is bytes over rate, and a sender
+ * whose path becomes slow has fewer bytes on their way (smaller chunks): it is set against the usual one for as many bytes.
+ *
+ * Alike: c stands above theta, and no lane is contended. What stands is before a NIC, or all lanes have one path.
  *
  * Only stamps of one kind are compared: samples that woke a process up late are not for here. One
  * per set, sender's end (delays come back in STATE); plain struct, no allocation. */
@@ -64,7 +67,8 @@ struct detector {
     uint32_t base_over; /* samples in a row with c > theta */
     struct mono base_since;
     int64_t theta_ns, base_ns;
-    double usual_ns;      /* of c */
+    int64_t bare_ns;      /* the least bare owd, above the least floor of all lanes */
+    double usual_ns;      /* of bare_ns */
     double load_bytes;    /* of this set on their way, smoothed; 0: not known */
     double usual_bytes;   /* of load_bytes, as usual_ns */
     int64_t usual_age_ns; /* of the mean: time in which there were samples */
@@ -85,6 +89,7 @@ struct detector_finding {
     uint32_t contended; /* bit k: lane k */
     uint32_t starved;   /* of those: what no fair share explains */
     bool risen;         /* c, of late */
+    bool alike;         /* c > theta has held, and no lane is contended: all may have one path */
     int worst;          /* lane with the greatest e, -1 */
     int64_t excess_ns;  /* its e */
     int64_t base_ns;    /* c */
@@ -104,7 +109,7 @@ void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t
 bool detector_base_over(const struct detector *d);
 void detector_judge(const struct detector *d, struct mono now,
                     const struct detector_context *context, struct detector_finding *ret_finding);
-/* Is the lane's path better than the other one's, by the bare owd, by more than three quarters of that
+/* Is the lane's path better than the other one's, by the bare owd, by more than half of that
  * one's queue? 1 yes, 0 no, -1: too few samples yet. */
 int detector_better(const struct detector *d, uint32_t lane, uint32_t than);
 int64_t detector_queue_ns(const struct detector *d, uint32_t lane); /* smoothed q; < 0 unknown */

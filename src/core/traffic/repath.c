@@ -9,6 +9,9 @@
 #define FREEZE_MAX     (2 * NS_PER_S)
 #define COIN_NS        (50 * NS_PER_MS)
 #define ALIKE_NS       (500 * NS_PER_MS)
+#define ALIKE_STEP     (20 * NS_PER_MS) /* the most that one look counts: between two may be a pause */
+#define ALIKE_TRIES                                                                                \
+    4 /* in a row, though none helped: if half of the paths are better, one of them does in 15 of 16 */
 
 static const struct {
     int64_t least_ns, most_ns;
@@ -70,19 +73,30 @@ static int pick_held(const struct mono *since, struct mono now, uint32_t lanes, 
     return lane;
 }
 
-static void remember_alike(struct repath *r, struct mono now, bool risen)
+static void remember_alike(struct repath *r, struct mono now, bool risen, bool alike)
 {
+    const int64_t elapsed = mono_sub(now, r->alike_at).ns;
+    const int64_t step = elapsed < 0 ? 0 : elapsed < ALIKE_STEP ? elapsed : ALIKE_STEP;
+
+    r->alike_ns += alike ? step : -step / 2;
+    r->alike_ns = r->alike_ns < 0 ? 0 : r->alike_ns > ALIKE_NS ? ALIKE_NS : r->alike_ns;
+    r->alike_at = now;
     (void)keep_since(&r->alike_since, now, risen);
-    if (!risen && mono_sub(now, r->frozen[REPATH_ALIKE]).ns > freezes[REPATH_ALIKE].most_ns) {
+    if (!risen && !alike &&
+        mono_sub(now, r->frozen[REPATH_ALIKE]).ns > freezes[REPATH_ALIKE].most_ns) {
         r->freeze[REPATH_ALIKE] = span_ns(freezes[REPATH_ALIKE].least_ns); /* another fault */
+        r->tries = 0;
     }
 }
 
 /* Any of them: none is known to be worse. */
 static int pick_alike(struct repath *r, struct mono now, uint32_t lanes)
 {
-    if (lanes == 0 || r->alike_since.ns == INT64_MAX || mono_before(now, r->frozen[REPATH_ALIKE]) ||
-        mono_sub(now, r->alike_since).ns < ALIKE_NS) {
+    const bool risen =
+        r->alike_since.ns != INT64_MAX && mono_sub(now, r->alike_since).ns >= ALIKE_NS;
+
+    if (lanes == 0 || mono_before(now, r->frozen[REPATH_ALIKE]) ||
+        (!risen && r->alike_ns < ALIKE_NS)) {
         return -1;
     }
     const uint32_t begin = (uint32_t)prng_below(&r->prng, LANE_MAX),
@@ -108,7 +122,7 @@ int repath_decide(struct repath *r, struct mono now, const struct detector_findi
     int lane = -1;
 
     remember(r, now, f->verdict == DETECTOR_CONTENTION || both ? f->contended : 0, f->starved);
-    remember_alike(r, now, f->risen);
+    remember_alike(r, now, f->risen, f->alike);
     if (r->busy >= 0) {
         return -1;
     }
@@ -149,6 +163,12 @@ void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns)
     }
     r->since[r->busy] = r->starved_since[r->busy] = MONO_NEVER;
     r->busy = -1;
+    r->tries = r->why == REPATH_ALIKE ? (helped ? 0 : r->tries + 1) : r->tries;
+    if (r->why == REPATH_ALIKE && !helped && r->tries < ALIKE_TRIES) {
+        r->frozen[REPATH_ALIKE] =
+            mono_add(now, span_ns((int64_t)((1 + prng_uniform(&r->prng)) * (double)FREEZE_NS)));
+        return;
+    }
     freeze = &r->freeze[r->why];
     freeze->ns = helped                                     ? freezes[r->why].least_ns
                  : freeze->ns * 2 < freezes[r->why].most_ns ? freeze->ns * 2

@@ -9,11 +9,13 @@
  * back by what moves of the other kind did. c is the least queue: where paths are slow, 50 ms are one
  * round trip, and lanes that left after that chased each other.
  *
- * Lanes whose least queue has risen (detector.h) may all have the same path: none is better than
- * another then. After 500 ms one of them is asked to try another path beside its own; the caller
- * keeps the new one if it is much better (detector_better) and says 0 then, else -1, and the next
- * try is twice as long away. A long queue is usual after some ten seconds; a minute after the last
- * try the next fault is another one.
+ * Lanes that wait alike (detector.h), or whose least queue has risen, may all have the same path: none is better than another
+ * then. After 500 ms one of them is asked to try another path beside its own; the caller keeps the new one if it is much better
+ * (detector_better, scheduler_better) and tells 0 then, else -1. Four tries follow each other at once: if half of the paths are
+ * better, one of the four finds such a path in 15 of 16. Each further try is twice as long away. A risen queue is usual after
+ * some ten seconds; a minute after the last try the next fault is another one.
+ *
+ * Waiting alike is counted as time, less half the time without it: a queue that stands is at times below the threshold.
  *
  * One per set; plain struct, no allocation. */
 #pragma once
@@ -30,16 +32,19 @@ enum repath_why { REPATH_CONTENDED, REPATH_STARVED, REPATH_ALIKE, REPATH_WHY_COU
 
 struct repath {
     struct prng prng;
-    struct mono since[LANE_MAX];          /* contended since; MONO_NEVER not */
-    uint32_t chunks[LANE_MAX];            /* acknowledged since then */
-    struct mono starved_since[LANE_MAX];  /* as since */
-    struct mono alike_since;              /* the least queue has risen; MONO_NEVER not */
+    struct mono since[LANE_MAX];         /* contended since; MONO_NEVER not */
+    uint32_t chunks[LANE_MAX];           /* acknowledged since then */
+    struct mono starved_since[LANE_MAX]; /* as since */
+    struct mono alike_since;             /* the least queue has risen; MONO_NEVER not */
+    int64_t alike_ns;                    /* that all waited alike; less the time that they didn't */
+    struct mono alike_at;
     struct mono frozen[REPATH_WHY_COUNT]; /* until */
     struct span freeze[REPATH_WHY_COUNT]; /* the next one's base */
     int busy;                             /* lane on its way, -1 none */
     enum repath_why why;                  /* of that one */
-    int64_t excess_before_ns;             /* of the lane last moved */
-    struct mono coin_at;                  /* tossed at most once per 50 ms */
+    uint32_t tries; /* of other paths while all lanes wait alike, in a row: none was better */
+    int64_t excess_before_ns; /* of the lane last moved */
+    struct mono coin_at;      /* tossed at most once per 50 ms */
     uint64_t count;
 };
 

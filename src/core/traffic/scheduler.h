@@ -113,6 +113,8 @@ struct span scheduler_backlog(const struct scheduler *s, uint32_t lane);
 struct span scheduler_expected(const struct scheduler *s, uint32_t lane, uint32_t size);
 /* Hedge what was bound before this: 3 E ago; MONO with ns INT64_MIN: nothing. */
 struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, uint32_t lane);
+/* Does as much take less than half the time on that lane as on the other one, beyond their floors? 1 yes, 0 no, -1: not known. */
+int scheduler_better(const struct scheduler *s, uint32_t lane, uint32_t than);
 uint64_t scheduler_unacked(const struct scheduler *s); /* bytes, of all lanes */
 double scheduler_rate_bps(const struct scheduler *s,
                           uint32_t lane); /* bits per second; 0 unknown */

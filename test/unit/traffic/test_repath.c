@@ -235,7 +235,7 @@ static void test_all_lanes_on_one_path(void **state)
     const int64_t more[LANES] = {1500000, 1500000, 1500000, 1500000};
     const int64_t full[LANES] = {10000000, 10000000, 10000000, 10000000};
     const int64_t one_free[LANES] = {10000000, 0, 10000000, 10000000};
-    const int64_t one_less[LANES] = {10000000, 5000000, 10000000, 10000000};
+    const int64_t one_less[LANES] = {10000000, 5500000, 10000000, 10000000};
     struct detector_finding f;
     struct detector d;
     struct repath r;
@@ -259,6 +259,7 @@ static void test_all_lanes_on_one_path(void **state)
         feed(&d, &p, &now, more, 99);
         detector_judge(&d, (struct mono){now}, &alone, &f);
         assert_false(f.risen);
+        f.alike = false;
         assert_int_equal(repath_decide(&r, (struct mono){now}, &f, 15), -1);
     }
     const int64_t rose = now;
@@ -266,16 +267,18 @@ static void test_all_lanes_on_one_path(void **state)
         feed(&d, &p, &now, empty, 1);
         feed(&d, &p, &now, full, 99);
         detector_judge(&d, (struct mono){now}, &alone, &f);
+        assert_true(f.alike);
+        f.alike = false; /* what the rise alone does */
         if (repath_decide(&r, (struct mono){now}, &f, 15) >= 0) {
             assert_int_equal(r.why, REPATH_ALIKE);
-            assert_true(tries > 0 || now - rose < NS_PER_S);
-            assert_true(now - last >= 500 * NS_PER_MS << (tries > 0 ? tries : 0));
+            assert_true(tries > 3 || now - rose < NS_PER_S * 3 / 2); /* four in a row */
+            assert_true(tries < 4 || now - last >= 500 * NS_PER_MS << (tries - 3));
             last = now;
             tries++;
             repath_on_moved(&r, (struct mono){now}, -1); /* none was better */
         }
     }
-    assert_in_range(tries, 3, 5);
+    assert_in_range(tries, 5, 8);
     assert_false(f.risen);
     assert_int_equal(detector_better(&d, 1, 0), 0);
     feed(&d, &p, &now, one_less, 30);
@@ -285,6 +288,55 @@ static void test_all_lanes_on_one_path(void **state)
     assert_int_equal(detector_better(&d, 0, 1), 0);
     detector_lane_open(&d, (struct mono){now}, 1);
     assert_int_equal(detector_better(&d, 1, 0), -1); /* nothing is known of it yet */
+}
+
+/* Four draws that fell on one busy path: its queue is what it always was. It stands for half of the time only. */
+static void test_all_wait_alike_from_the_first(void **state)
+{
+    const struct detector_context alone = {.peers = 1};
+    const int64_t queue[LANES] = {2000000, 2000000, 2000000, 2000000};
+    const int64_t one[LANES] = {2000000, 2000000, 2000000, 9000000};
+    struct detector_finding f;
+    struct detector d;
+    struct repath r;
+    struct prng p;
+    int64_t now = 0, last = 0;
+    int tries = 0;
+
+    (void)state;
+    prng_init(&p, 3);
+    detector_init(&d, (struct mono){0});
+    repath_init(&r, 7, (struct mono){0});
+    detector_on_rtt(&d, span_us(50));
+    for (uint32_t i = 0; i < LANES; i++) {
+        detector_lane_open(&d, (struct mono){0}, i);
+    }
+    feed(&d, &p, &now, (const int64_t[LANES]){0}, 50);
+    for (int i = 0; i < 200;
+         i++) { /* 2 s, a lane is worse than the others: that one goes, and nobody tries */
+        feed(&d, &p, &now, one, 100);
+        detector_judge(&d, (struct mono){now}, &alone, &f);
+        assert_false(f.alike && i > 0);
+        if (repath_decide(&r, (struct mono){now}, &f, 15) >= 0) {
+            assert_int_not_equal(r.why, REPATH_ALIKE);
+            repath_on_moved(&r, (struct mono){now}, -1);
+        }
+    }
+    const int64_t began = now;
+    for (int i = 0; i < 800; i++) {
+        feed(&d, &p, &now, i % 2 ? queue : (const int64_t[LANES]){0}, 100);
+        detector_judge(&d, (struct mono){now}, &alone, &f);
+        assert_false(f.alike && i % 2 == 0);
+        if (repath_decide(&r, (struct mono){now}, &f, 15) >= 0) {
+            assert_int_equal(r.why, REPATH_ALIKE);
+            assert_true(now - began >= 500 * NS_PER_MS);
+            assert_true(tries < 4 || now - last >= NS_PER_S);
+            repath_on_moved(&r, (struct mono){now}, -1);
+            last = now;
+            tries++;
+        }
+    }
+    assert_in_range(tries, 5, 7);
 }
 
 /* A path falls to a tenth of its rate, and the sender has a quarter of the bytes on their way: they wait three times as long.
@@ -319,6 +371,33 @@ static void test_fewer_bytes_hide_a_slow_path(void **state)
     }
 }
 
+/* All lanes wait ten times as long as they did, and one of them was made since: the least that it saw is that queue. */
+static void test_a_floor_that_hides_a_queue(void **state)
+{
+    const struct detector_context alone = {.peers = 1};
+    const int64_t before[LANES] = {500000, 500000, 500000, 500000};
+    const int64_t full[LANES] = {10000000, 10000000, 10000000, 10000000};
+    struct detector_finding f;
+    struct detector d;
+    struct prng p;
+    int64_t now = 0;
+
+    (void)state;
+    prng_init(&p, 3);
+    detector_init(&d, (struct mono){0});
+    detector_on_rtt(&d, span_us(50));
+    for (uint32_t i = 0; i < LANES; i++) {
+        detector_lane_open(&d, (struct mono){0}, i);
+    }
+    feed(&d, &p, &now, (const int64_t[LANES]){0}, 50);
+    feed(&d, &p, &now, before, 10000);
+    detector_lane_open(&d, (struct mono){now}, 2);
+    feed(&d, &p, &now, full, 100);
+    detector_judge(&d, (struct mono){now}, &alone, &f);
+    assert_true(f.base_ns < 1000000);
+    assert_true(f.risen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,7 +408,9 @@ int main(void)
         cmocka_unit_test(test_repath_is_slow_to_move),
         cmocka_unit_test(test_the_starved_leave_at_once),
         cmocka_unit_test(test_all_lanes_on_one_path),
+        cmocka_unit_test(test_all_wait_alike_from_the_first),
         cmocka_unit_test(test_fewer_bytes_hide_a_slow_path),
+        cmocka_unit_test(test_a_floor_that_hides_a_queue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -331,6 +331,33 @@ static void noise_is_measured(void **state)
     assert_int_equal(d.theta_ns, 1600000);
 }
 
+/* Twice as many bytes for the same time are twice as fast; by less nothing is gained. */
+static void a_lane_is_better_by_what_it_gets_through(void **state)
+{
+    const int64_t rtt[3] = {50000, 50000, 50000};
+    struct scheduler s;
+
+    (void)state;
+    open_lanes(&s, rtt, 3);
+    assert_int_equal(scheduler_better(&s, 0, 1), -1);
+    for (int i = 0; i < 30; i++) {
+        carry(&s, 0, 1050000, true);
+        carry(&s, 1, 2150000, true);
+    }
+    assert_int_equal(scheduler_better(&s, 0, 1), 1);
+    assert_int_equal(scheduler_better(&s, 1, 0), 0);
+    assert_int_equal(scheduler_better(&s, 0, 2), -1);
+    assert_int_equal(scheduler_better(&s, 2, 0), -1);
+    for (int i = 0; i < 30; i++) {
+        carry(&s, 0, 1250000, true);
+    }
+    assert_int_equal(scheduler_better(&s, 0, 1), 0);
+    (void)scheduler_better(&s, LANE_MAX, 0);
+    (void)scheduler_better(&s, 0, LANE_MAX);
+    scheduler_lane_down(&s, 1);
+    assert_int_equal(scheduler_better(&s, 0, 1), -1);
+}
+
 static void lanes_that_are_not_there_are_not_compared(void **state)
 {
     const int64_t empty[2] = {20000, 20000};
@@ -433,6 +460,7 @@ int main(void)
         cmocka_unit_test(who_counts_for_what_lanes_share),
         cmocka_unit_test(contention_holds_for_two_round_trips),
         cmocka_unit_test(lanes_that_are_not_there_are_not_compared),
+        cmocka_unit_test(a_lane_is_better_by_what_it_gets_through),
         cmocka_unit_test(the_first_lane_is_a_lane),
         cmocka_unit_test(nobody_moves_where_nothing_is_better),
     };
