@@ -194,9 +194,14 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
     ret->line.r.ns = r.ns;
     ret->line.x_ns = at.nic_minus_ns + line->x_ns + (int64_t)floor(moved);
     ret->line.x_fraction = moved - floor(moved);
-    /* dF/dmono = (1 + y)(1 + rate) */
+    /* dF/dmono = (1 + y)(1 + rate). Reads that scatter may have led the filter to a rate that brackets exclude; what they
+     * leave open counts for as long as nobody reads again. */
+    const double least = fmin(n->drift.low, n->drift.high),
+                 most = fmax(n->drift.low, n->drift.high);
+    const double rate = fmin(most, fmax(least, at.rate * 1e-9));
     const double y = line->y + (nic_now.ns < line->until.ns ? line->slew : 0);
-    ret->line.y = y + at.rate * 1e-9 + y * at.rate * 1e-9;
+    ret->line.y = y + rate + y * rate;
+    ret->rate_limit += fmax(most - rate, rate - least);
     ret->line.slew = 0;
     ret->line.until = ret->line.r;
     const double bracket = fmax(at.upper_ns, -at.lower_ns);

@@ -76,6 +76,33 @@ static void brackets_that_grow_stay_within_the_bound(void **state)
     }
 }
 
+/* Completions that are late now and then: the filter follows some of them to a rate that is ppm off. */
+static void reads_in_bursts_stay_within_the_bound(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct host_leaf leaf;
+        struct prng p;
+        double worst = 0;
+        int bad = 0;
+        prng_init(&p, seed);
+        host_leaf_init(&leaf, 2, 100);
+        for (int tick = 0; tick < 6000; tick++) {
+            const int64_t host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+            const double late = tick % 28 < 8 ? 1400 * prng_exponential(&p) : 0;
+            const int64_t there = 140 + (int64_t)prng_below(&p, 20);
+            read_nic(&leaf, host, there, there + (int64_t)late, 70, 0);
+            for (int64_t at = host + 49 * NS_PER_MS; at < host + 100 * NS_PER_MS && tick > 20;
+                 at += 25 * NS_PER_MS) {
+                bad += outside(&leaf, at, 70, &worst);
+            }
+        }
+        print_message("seed %d: off by %.0f ns, %d outside\n", (int)seed, worst, bad);
+        assert_int_equal(bad, 0);
+        assert_true(worst > 100);
+    }
+}
+
 /* The host's clock stood still for a while, its NICs' ran on. */
 static void a_host_that_slept_jumps_and_says_so(void **state)
 {
@@ -143,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(brackets_that_grow_stay_within_the_bound),
+        cmocka_unit_test(reads_in_bursts_stay_within_the_bound),
         cmocka_unit_test(a_host_that_slept_jumps_and_says_so),
         cmocka_unit_test(a_rate_lies_between_its_bounds),
     };
