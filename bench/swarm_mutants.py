@@ -3,7 +3,7 @@
 
 Plants one bug at a time in core/clock or core/node, builds the simulator with it, and plays drawn worlds until one breaks an
 invariant of the clock that the intact program keeps in that world. The world is then shrunk. A bug counts as found if that takes
-at most --worlds worlds and at most two faults are left. With FOLIOT_BENCH (make soak) the row swarm.mutants is written.
+at most --worlds worlds, at most two faults are left, and the intact program keeps the shrunk world, too. With FOLIOT_BENCH (make soak) the row swarm.mutants is written.
 """
 import argparse
 import concurrent.futures
@@ -82,7 +82,7 @@ class Simulator:
         """What is broken in that world without any planted bug."""
         with self.lock:
             if seed not in self.known:
-                self.known[seed] = broken(self.intact, seed, seed)[seed]
+                self.known[seed] = broken(self.intact, seed, seed).get(seed, set())
             return self.known[seed]
 
     def mutated(self, mutant, folder):
@@ -109,18 +109,21 @@ class Simulator:
 
 def broken(binary, first, last):
     """{seed: names of the clock's invariants that are broken there}"""
-    out = subprocess.run([binary, "swarm", "--json", "--only", "clock", "--nics", str(NICS), "--seeds", f"{first}..{last}"], capture_output=True, text=True,
-                         check=False).stdout
-    worlds = [json.loads(line) for line in out.splitlines()]
-    if not worlds or "worlds" not in worlds[-1]:  # it died: that is seen, too
-        return {first: {"abort"}}
-    return {w["seed"]: set(w["broken"]) for w in worlds[:-1]}
+    done = subprocess.run([binary, "swarm", "--json", "--only", "clock", "--nics", str(NICS), "--seeds", f"{first}..{last}"], capture_output=True, text=True,
+                          check=False)
+    worlds = [json.loads(line) for line in done.stdout.splitlines()]
+    if done.returncode < 0:  # it died: that is seen, too
+        return {w["seed"]: set(w["broken"]) for w in worlds} | {(worlds[-1]["seed"] + 1 if worlds else first): {"abort"}}
+    return {w["seed"]: set(w["broken"]) for w in worlds if "seed" in w}  # status 2: no world is that small
 
 
-def shrunk(binary, seed, invariant, folder):
-    """How many faults are left in the smallest world."""
+def shrunk(simulator, binary, seed, invariant, folder):
+    """How many faults are left in the smallest world that breaks it with the bug; None: it does without the bug, too."""
     subprocess.run([binary, "swarm", "--only", invariant, "--shrink", "--tries", str(TRIES), "--out", folder, "--seeds", str(seed)], capture_output=True, check=False)
-    with open(os.path.join(folder, f"swarm-{invariant}-{seed}.yaml"), encoding="utf-8") as file:
+    path = os.path.join(folder, f"swarm-{invariant}-{seed}.yaml")
+    if subprocess.run([simulator.intact, "run", "--quiet", path], capture_output=True, check=False).returncode != 0:
+        return None
+    with open(path, encoding="utf-8") as file:
         return len(re.findall(r"^  - \{kind: .* at: |^  - \{kind: .*target: ", file.read(), re.M))
 
 
@@ -136,13 +139,14 @@ def find(simulator, mutant, most):
             bad = {seed: names for seed, names in worlds.items() if names}
             before, played, first = played, played + len(worlds), first + SLICE
             for seed, names in sorted(bad.items()):
-                new = names - simulator.breaks_anyway(seed) if "abort" not in names else names
+                new = names - simulator.breaks_anyway(seed)
                 if not new:
                     continue
                 name = sorted(new)[0]
-                faults = 0 if name == "abort" else shrunk(binary, seed, name, folder)
-                return faults <= 2, before + 1 + sorted(worlds).index(seed), name, faults
-    return False, most, "nothing broken", 0
+                faults = 0 if name == "abort" else shrunk(simulator, binary, seed, name, folder)
+                if faults is not None and faults <= 2:
+                    return True, before + 1 + sorted(worlds).index(seed), name, faults
+    return False, played, "nothing that the intact program keeps was broken, with two faults or fewer", 0
 
 
 def main():

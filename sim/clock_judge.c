@@ -57,6 +57,7 @@ void judge_done(struct clock_world *w)
     free(w->lines);
     free(w->readings);
     free(w->errors.values);
+    free(w->all_errors.values);
     free(w->ntp.values);
     free(w->ptp.values);
     free(w->hard_widths.values);
@@ -85,6 +86,7 @@ static void close_blocks(struct clock_world *w)
 static void judge_bounds(struct clock_world *w, double mean)
 {
     double lowest_top = INFINITY, highest_bottom = -INFINITY;
+    double tenth_top = INFINITY, tenth_bottom = -INFINITY;
     const double since_event = (double)w->t_ns * 1e-9 - w->config.event_s;
 
     for (int i = 0; i < w->config.members; i++) {
@@ -92,6 +94,8 @@ static void judge_bounds(struct clock_world *w, double mean)
         if (honest(w, i) && r->status == CLOCK_SYNCED && i >= w->config.event_count) {
             lowest_top = fmin(lowest_top, w->lines[i] + r->hard_ns);
             highest_bottom = fmax(highest_bottom, w->lines[i] - r->hard_ns);
+            tenth_top = fmin(tenth_top, w->lines[i] + r->hard_ns / 10);
+            tenth_bottom = fmax(tenth_bottom, w->lines[i] - r->hard_ns / 10);
         }
     }
     for (int i = 0; i < w->config.members; i++) {
@@ -109,6 +113,8 @@ static void judge_bounds(struct clock_world *w, double mean)
         const bool outside = fabs(w->lines[i] - mean) > r->statistical_ns;
         w->result.hard_judged++;
         w->result.hard_violations += broken;
+        w->result.hard_tenth_violations += w->lines[i] - r->hard_ns / 10 > tenth_top ||
+                                           w->lines[i] + r->hard_ns / 10 < tenth_bottom;
         w->result.statistical_judged++;
         w->result.statistical_outside += outside;
         m->block_judged++;
@@ -158,6 +164,7 @@ static void judge_pairs(struct clock_world *w, double after_s)
             continue;
         }
         w->pairs_counted++;
+        append(&w->all_errors, error);
         if (w->readings[i].status != CLOCK_SYNCED || w->readings[j].status != CLOCK_SYNCED) {
             continue;
         }
@@ -307,6 +314,7 @@ void clock_world_result(struct clock_world *w, struct clock_world_result *r)
     w->result.p50_ns = clock_world_quantile(&w->errors, 0.5);
     w->result.p99_ns = clock_world_quantile(&w->errors, 0.99);
     w->result.max_ns = clock_world_quantile(&w->errors, 1);
+    w->result.p99_all_ns = clock_world_quantile(&w->all_errors, 0.99);
     w->result.pairs_synced =
         w->pairs_counted > 0 ? (double)w->errors.count / (double)w->pairs_counted : 0;
     if (w->result.pairs_synced < PAIRS_SYNCED) { /* who says nothing isn't right */

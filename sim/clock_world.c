@@ -140,8 +140,9 @@ static void make_edge(struct clock_world *w, int a, int b)
         const double d =
             g->delay_min_ns + (g->delay_max_ns - g->delay_min_ns) * prng_uniform(&w->prng);
         const double off = g->asymmetric_paths ? draw_asymmetry(w) : asymmetry;
-        e->delay_ns[0][p] = d + off;
-        e->delay_ns[1][p] = d - off;
+        const double apart = w->members[a].place_ns - w->members[b].place_ns;
+        e->delay_ns[0][p] = d + off + apart;
+        e->delay_ns[1][p] = d - off - apart;
     }
     for (int side = 0; side < 2; side++) {
         struct member *m = &w->members[e->member[side]];
@@ -186,6 +187,7 @@ static void make_member(struct clock_world *w, int i)
     m->rate = g->rate_ppm * 1e-6 * (2 * prng_uniform(&w->prng) - 1);
     m->warming = g->temperature_ppb_s != 0 && prng_uniform(&w->prng) < 0.25;
     m->wall_ns = EPOCH_NS - m->base + (int64_t)(g->start_ns * (2 * prng_uniform(&w->prng) - 1));
+    m->place_ns = g->place_ns > 0 ? g->place_ns * (2 * prng_uniform(&w->prng) - 1) : 0;
     m->named_s = -1;
     make_clock(w, i);
 }

@@ -47,6 +47,9 @@ struct clock_world_config {
     double asymmetric_share, asymmetric_ns; /* of edges, by + or - */
     double asymmetric_uniform_ns;           /* every edge within +- */
     bool asymmetric_paths;                  /* ... drawn for every path, not edge */
+    double
+        place_ns; /* every member is off by up to +- this, and no packet can show it: each way from it is as much longer
+                        as each way to it is shorter. What a hard bound is for */
     enum clock_world_lie lie;
     int lie_field; /* of clock_lie_field() */
     double liar_share, lie_ns, lie_ramp_s, lie_from_s;
@@ -73,10 +76,12 @@ double clock_world_quantile(struct clock_world_values *v, double share); /* sort
 
 struct clock_world_result {
     double p50_ns, p99_ns, max_ns; /* |error| between random pairs of honest members' lines */
+    double p99_all_ns;             /* the same of all pairs, those that aren't SYNCED included */
     double
         pairs_synced; /* share of pairs both of which were SYNCED; below 3/4 the errors are INFINITY */
     double ntp_p99_ns, ptp_p99_ns;
     uint64_t hard_judged, hard_violations;
+    uint64_t hard_tenth_violations; /* if each hard bound were a tenth */
     uint64_t statistical_judged, statistical_outside;
     uint64_t blocks;                            /* (member, 10 s) */
     double blocks_outside;                      /* sum over blocks of their share outside */

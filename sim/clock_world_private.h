@@ -9,6 +9,7 @@ struct member {
     int64_t base; /* raw clock at the segment's start */
     double fraction, rate;
     int64_t wall_ns;
+    double place_ns; /* ahead of true time, and nobody can tell */
     bool warming, liar, suspended, guard_told;
     int64_t asleep_until_ns;
     int *peers, *edge_of;
@@ -46,7 +47,7 @@ struct clock_world {
     uint64_t packets;
     double *lines; /* scratch: each member's line error now */
     struct clock_reading *readings;
-    struct clock_world_values errors, ntp, ptp, hard_widths, statistical_widths;
+    struct clock_world_values errors, all_errors, ntp, ptp, hard_widths, statistical_widths;
     size_t pairs_counted;
     struct clock_world_result result;
     double cpu_start_s;

@@ -1,0 +1,73 @@
+"""bench_rows.py: what a row of `make bench` is worth: for tools/run-bench and tools/bench-table.
+
+A must without a value is missed. A row that is older than the code that it is about is stale: it counts neither as met nor as missed.
+"""
+import functools
+import subprocess
+
+CORE = ["src/base", "src/stats", "src/wire", "src/core/clock", "src/core/page", "src/core/node", "src/core/mesh", "src/core/finding", "src/core/link"]
+AGENT = CORE + ["src/platform", "src/service/agent"]
+SIM = CORE + ["sim", ":!sim/job_*", ":!sim/clock_*", ":!sim/swarm*"]
+CLOCKS = ["src/base", "src/stats", "src/core/clock", "sim/clock_baseline.c", "sim/clock_judge.c", "sim/clock_lie.c", "sim/clock_world.c", "bench/clock_sim.c"]
+JOB = ["src/core/failover", "src/core/traffic", "src/transport", "src/plugin"]
+CONTROLLER = ["src/service/controller", "src/platform/store", "src/platform/http", "src/core/fleet", "proto"]
+# Beginning of a row's id, code that it is about. The longest that fits counts.
+PATHS = {
+    "alert.": ["src/core/alert", "src/service/alert"],
+    "api.now": ["src/clocklib", "src/wire/clock_page.c", "src/wire/clock_page.h", "bench/api_now.c"],
+    "clock.": CLOCKS, "liar.": CLOCKS,
+    "clock.lab.": AGENT, "clock.restart.lab": AGENT, "clock.step.lab": AGENT, "clock.vs.chrony": AGENT,
+    "clock.fabrics.": SIM, "clock.sim.fabric.": SIM, "clock.step.sim": SIM, "clock.freq.sim": SIM, "clock.suspend.": SIM, "clock.night.": SIM, "clock.start.restart": SIM,
+    "clock.leaf.": ["src/core/clock", "src/base"],
+    "contention.": JOB, "failover.": JOB, "job.": JOB, "perf.": JOB, "sim.job.": JOB + ["sim/job_*"],
+    "controller.": CONTROLLER, "store.": ["src/platform/store"],
+    "cost.agent": AGENT, "cost.scale.": SIM, "clock.cost.": SIM, "false.": SIM, "links.": SIM, "mesh.": SIM, "owd.": SIM, "scenario.": SIM,
+    "false.lab": AGENT, "harm.": AGENT,
+    "swarm.": SIM + ["sim/swarm.c", "sim/swarm_draw.c", "sim/invariant.c", "sim/invariant_reach.c"], "swarm.lab": AGENT + ["sim/swarm_draw.c", "lab"],
+    "swarm.mutants": SIM + ["bench/swarm_mutants.py"],
+}
+
+
+def about(name):
+    """The code that a row is about; none: not told, and never stale."""
+    fitting = [prefix for prefix in PATHS if name.startswith(prefix)]
+    return PATHS[max(fitting, key=len)] if fitting else []
+
+
+def held(row, goal):
+    """Does the value reach that goal?"""
+    value, better = row["value"], row.get("better") or "lower"
+    return value <= goal if better == "lower" else value >= goal if better == "higher" else value == goal
+
+
+def missed(row):
+    """A must that isn't reached, or that has no value."""
+    must = row.get("must")
+    return must is not None and (row.get("value") is None or not held(row, must))
+
+
+@functools.lru_cache(maxsize=None)
+def changed(top, commit, *paths):
+    """Is that code not as it was then? None: nobody can tell."""
+    status = subprocess.run(["git", "diff", "--quiet", commit, "HEAD", "--", *paths], cwd=top, capture_output=True, check=False).returncode
+    return {0: False, 1: True}.get(status)
+
+
+def stale(row, top):
+    """Its code has changed since it was measured."""
+    commit, paths = (row.get("commit") or "").split("-dirty")[0], about(str(row.get("id", "")))
+    return bool(commit and paths) and changed(top, commit, *paths) is True
+
+
+def verdict(row, top, strong=str):
+    """In words; `strong` marks what must not be overlooked."""
+    words = []
+    for name in ("must", "aim"):
+        goal = row.get(name)
+        if goal is not None and (name == "must" or row.get("value") is not None):
+            good = row.get("value") is not None and held(row, goal)
+            words.append(f"{name} met" if good else strong("must missed") if name == "must" else "aim missed")
+    if row.get("value") is None:
+        words.append(row.get("note") or "not measured")
+    text = ", ".join(words)
+    return f"{strong('stale')}{': then ' + text if text else ''}" if stale(row, top) else text
