@@ -42,6 +42,8 @@ struct host {
     int64_t report_at, beat_at, sent_at;
     bool joined, joining, table_sent;
     uint64_t fleet_version, keys_version, settings_version;
+    uint64_t members_base; /* of the pages that it is given; it keeps nothing of them */
+    uint32_t members_cursor;
 };
 
 static struct {
@@ -120,17 +122,16 @@ static void on_joined(void *context, const struct http_result *r)
          tls_write_file(world.authority, m->authority.data, m->authority.len, 0600) < 0)) {
         die("can't write certificates");
     }
-    const Foliot__V1__FleetHost *own = m->fleet->hosts[m->fleet->n_hosts - 1];
-    for (size_t i = 0; i < m->fleet->n_hosts; i++) {
-        own = strcmp(m->fleet->hosts[i]->name, h->name) == 0 ? m->fleet->hosts[i] : own;
+    if (m->host == NULL || m->host->n_nics == 0) {
+        die("a join without NICs");
     }
-    h->first_nic = own->nics[0]->id;
+    h->first_nic = m->host->nics[0]->id;
     char text[16];
     const int n = snprintf(text, sizeof(text), "%u\n", h->first_nic);
     if (tls_write_file(h->nic_path, text, (size_t)n, 0600) < 0) {
         die("can't write");
     }
-    h->fleet_version = m->fleet->version;
+    h->members_cursor = 1;
     h->keys_version = m->keys_version;
     h->joined = true;
     world.joined++;
@@ -144,6 +145,7 @@ static void resume(struct host *h)
         h->first_nic = (uint32_t)strtoul(text, NULL, 10);
         h->stream = hash_u64((uint64_t)now_ns(), h->index) | 1; /* its agent started anew */
         h->joined = true;
+        h->members_cursor = 1;
         world.joined++;
     }
     free(text);
@@ -346,7 +348,11 @@ static void on_reply(void *context, const struct http_result *r)
         }
     }
     h->table_sent = h->table_sent && !m->tables_wanted;
-    h->fleet_version = m->fleet != NULL ? m->fleet->version : h->fleet_version;
+    if (m->members != NULL) {
+        h->fleet_version = m->members->next == 0 ? m->members->version : h->fleet_version;
+        h->members_base = m->members->version;
+        h->members_cursor = m->members->next;
+    }
     h->keys_version = m->keys.len > 0 ? m->keys_version : h->keys_version;
     h->settings_version = m->settings != NULL ? m->settings->version : h->settings_version;
     h->beat_at = now_ns() + world.beat_ms * NS_PER_MS * 9 / 10 +
@@ -364,6 +370,8 @@ static void send_batch(struct host *h)
     m.boot = 1;
     m.now_mono = now_ns();
     m.fleet_version = h->fleet_version;
+    m.members_cursor = h->members_cursor;
+    m.members_base = h->members_cursor > 1 ? h->members_base : 0;
     m.keys_version = h->keys_version;
     m.settings_version = h->settings_version;
     m.version = (char *)(uintptr_t) "load";

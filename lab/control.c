@@ -232,23 +232,6 @@ static int join_host(const struct lab *lab, int host, const char *token)
                        (struct machine_task){.argv = argv, .enter = enter_host, .data = &joiner});
 }
 
-/* Who joined first knows nobody yet: all begin with the last one's list. */
-static int share_list(const struct lab *lab)
-{
-    const int last = lab->scenario.fabric.hosts - 1;
-    char folder[LAB_TEXT_SIZE], from[LAB_TEXT_SIZE + 32], to[LAB_TEXT_SIZE + 32];
-    int rc = 0;
-    lab_host_folder(lab, last, folder);
-    snprintf(from, sizeof(from), "%s/fleet.yaml", folder);
-    for (int h = 0; h < last && rc == 0; h++) {
-        lab_host_folder(lab, h, folder);
-        snprintf(to, sizeof(to), "%s/fleet.yaml", folder);
-        const char *argv[] = {"cp", from, to, NULL};
-        rc = machine_run(argv, NULL);
-    }
-    return rc;
-}
-
 static int keep(const struct lab *lab, const char *name, const char *text)
 {
     char file[LAB_TEXT_SIZE + 32];
@@ -276,7 +259,6 @@ int lab_control_up(const struct lab *lab, int api_port)
         what = "a host's joining: see its join.log";
         rc = join_host(lab, h, join);
     }
-    rc = rc < 0 ? rc : share_list(lab);
     snprintf(address, sizeof(address), "http://127.0.0.1:%d/", api_port);
     rc = rc < 0 ? rc : keep(lab, "dashboard", address);
     rc = rc < 0 ? rc : keep(lab, "token", admin);

@@ -1,5 +1,6 @@
 /* foliot-agent.c: the agent's command line. */
 #include "service/agent/agent.h"
+#include "service/agent/fleet_file.h"
 #include "service/agent/join.h"
 
 #include <getopt.h>
@@ -14,6 +15,7 @@ static void usage(FILE *out)
         "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf "
         "NAME]...\n"
         "                         [--config FILE] [--state-dir DIR]\n"
+        "       foliot-agent members [--config FILE]\n"
         "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
         "systemd.\n"
         "\n"
@@ -23,13 +25,15 @@ static void usage(FILE *out)
         "  -V, --version       version\n"
         "\n"
         "join makes this host a member of a controller's fleet: certificate, fleet key, peers.\n"
+        "members prints the list of members as this host has it, as YAML.\n"
         "Without --nic all hardware NICs with an address take part; rails count them by name.\n"
         "\n"
         "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n",
         out);
 }
 
-static int check(const char *path)
+/* show: and the list of members. */
+static int check(const char *path, bool show)
 {
     struct agent_config *config = NULL;
     struct agent_keys keys;
@@ -38,9 +42,11 @@ static int check(const char *path)
     r = r < 0 ? r : agent_keys_load(config->key_file, &keys, &error);
     if (r < 0) {
         fprintf(stderr, "foliot-agent: %s\n", error.text);
+    } else if (show) {
+        fleet_file_print(config);
     } else {
         printf("%s: host %s, %u NICs, fleet of %u NICs on %u hosts, %u keys\n", path, config->host,
-               config->nic_count, config->peer_count, config->host_count, keys.count);
+               config->nic_count, config->peer_count, agent_config_hosts(config), keys.count);
     }
     agent_config_free(config);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -100,10 +106,13 @@ int main(int argc, char **argv)
         join.token = argv[optind + 2];
         return agent_join(&join);
     }
+    if (optind + 1 == argc && strcmp(argv[optind], "members") == 0) {
+        return check(run.config_path, true);
+    }
     if (optind != argc) {
         usage(stderr);
         return 2;
     }
     setvbuf(stderr, NULL, _IOLBF, 0);
-    return check_only ? check(run.config_path) : agent_run(&run);
+    return check_only ? check(run.config_path, false) : agent_run(&run);
 }

@@ -178,8 +178,7 @@ class TestFleet(fleet.Fleet):
         self.assertIn("h1", listed)
         self.assertIn("is no member any more", fleet.run(*command, "remove", "h1", env=environment).stdout)
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), **old)[0], 403)
-        self.wait(lambda: "NICs of 1 hosts" in a.log().split("reloaded")[-1] or "2 NICs of" in a.log().split("reloaded")[-1],
-                  8, a.log)
+        a.wait_log("0 NICs joined, 2 left: 2 NICs of 1 hosts")
         b.wait_log("answers 403: not allowed")
         b.stop()
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0"])

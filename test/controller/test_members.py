@@ -82,6 +82,10 @@ class Members(fleet.Fleet):
         status, answer = self.post("/agent/v1/join", body)
         return status, answer.decode(errors="replace")
 
+    def list_of(self, host):
+        """What the host's agent has on its disk, as YAML."""
+        return fleet.run(self.AGENT, "--config", self.path(f"{host}.yaml"), "members").stdout
+
     def test_refused_where_it_joins(self):
         c = self.start()
         (agent,) = self.members(0)
@@ -109,7 +113,7 @@ class Members(fleet.Fleet):
         self.assertIn("each name and each address once", self.ask_to_join("hx", nic(), nic(address=b"\1\2\3\4"))[1])
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0"])
         self.join(1, leaf="rack-12")  # and whoever comes after is let in, and heard of
-        agent.wait_log("reloaded .*: 4 NICs of 2 hosts")
+        agent.wait_log("members, version .*: 4 NICs of 2 hosts")
         self.assertNotIn("\x1b", c.log())
 
     def test_as_many_leaves_as_agents_take(self):
@@ -142,7 +146,7 @@ class Members(fleet.Fleet):
         c = self.start()
         (agent,) = self.members(0)
         c.stop()
-        version = int(self.read(self.path("state-h0", "fleet.yaml")).split("version: ")[1].split()[0])
+        version = int(self.list_of("h0").split("version: ")[1].split()[0])
         impostor = Controller(self)
         impostor.start()
         try:
@@ -173,13 +177,12 @@ class Members(fleet.Fleet):
         own = {host: self.read(self.path(f"state-{host}", "pair.key")).strip() for host in ("h0", "h1")}
 
         def listed(host):
-            text = self.read(self.path(f"state-{host}", "fleet.yaml.keys"))
-            return dict(re.findall(r'"(h\d)": "([0-9a-f]{64})"', text))
+            return dict(re.findall(r'"(h\d)": "([0-9a-f]{64})"', self.list_of(host)))
         for host in ("h0", "h1"):
             self.wait(lambda: set(listed(host)) == {"h0", "h1"}, 20, lambda: str(listed(host)))
             self.assertFalse(set(own.values()) & set(listed(host).values()), "a secret half is in the list")
         self.assertEqual(listed("h0"), listed("h1"))
-        # an agent of before them refuses a list with more than these, and wouldn't start
+        # what an agent of before begins with, if the host is taken back to one: it refuses a list with more than these
         self.assertEqual(re.findall(r"^(\w+):", self.read(self.path("state-h0", "fleet.yaml")), re.M), ["version", "hosts", "peers"])
         before = listed("h0")
         c.stop()
@@ -195,13 +198,12 @@ class Members(fleet.Fleet):
         """Each change gives every agent a new list to read: of one host a few an hour count."""
         c = self.start()
         agents = self.members(0, 1)
-        keys = self.path("state-h0", "fleet.yaml.keys")
-        self.wait(lambda: len(re.findall("[0-9a-f]{64}", self.read(keys))) == 2, 20, c.log)
+        self.wait(lambda: len(re.findall("[0-9a-f]{64}", self.list_of("h0"))) == 2, 20, c.log)
         agents[1].stop()
-        for n in range(9):  # and the first, of its agent
+        for n in range(9):  # the first came with the join
             status = self.post("/agent/v1/report", wire.batch() + wire.data(23, bytes([n] * 32)), **self.identity("h1"))[0]
             self.assertEqual(status, 200)
-        self.wait(lambda: f'"h1": "{"04" * 32}"' in self.read(keys), 20, lambda: self.read(keys))
+        self.wait(lambda: f'"h1": "{"05" * 32}"' in self.list_of("h0"), 20, lambda: self.list_of("h0"))
         self.assertEqual(c.log().count("host h1 changes the key of its probes"), 1)
 
     def test_a_store_of_before_has_one(self):
@@ -225,13 +227,13 @@ class Members(fleet.Fleet):
             return [i for i in self.get("/api/v1/incidents")["items"] if "list of members" in i["text"]]
         self.wait(told, 10, lambda: str(self.get("/api/v1/incidents")))
         for agent in agents:
-            agent.wait_log("reloaded .*: 4 NICs of 3 hosts")
+            agent.wait_log("(reloaded|members, version) .*: 4 NICs of 2 hosts")
         status, _, _ = self.request("DELETE", "/api/v1/hosts/h2")
         self.assertEqual(status, 200)
         self.wait(lambda: not any(i["state"] == "open" for i in told()), 10, lambda: str(told()))
         self.join(2, name="h3")  # the same NICs, as a host of another name
         for i, agent in enumerate(agents):
-            agent.wait_log("reloaded .*: 6 NICs of 4 hosts")
+            agent.wait_log("members, version 6: 2 NICs joined, 0 left: 6 NICs of 3 hosts")
             agent.stop()
             self.agent(i).wait_log("fleet of 6 NICs on")
 

@@ -81,7 +81,7 @@ static void take_actions(unsigned host, struct mono now)
             live[live_count++] = fold(&action);
         }
         if (action.kind != NODE_SEND || h->out_count == QUEUE_MAX || other->in_count == QUEUE_MAX ||
-            prng_below(&prng, 50) == 0) {
+            action.send.peer.index != peers[1 - host].nic.index || prng_below(&prng, 50) == 0) {
             continue;
         }
         const struct nic_time tx = {now.ns + 1000 * (int64_t)h->out_count +
@@ -294,6 +294,51 @@ static void replays_from_the_middle(void **state)
     finish();
 }
 
+/* A whole list, then a NIC that joins it and one that leaves: a recording begins with the list of the birth. */
+static void replays_a_list_that_changes(void **state)
+{
+    static struct mesh_peer room[1024];
+    const struct mono birth = {123 * NS_PER_S};
+    const struct mesh_peer third = {.nic = {9}, .host = {2}, .rail = 0, .leaf = 1},
+                           fourth = {.nic = {12}, .host = {3}, .rail = 0, .leaf = 0};
+    const struct mesh_member joins = {.peer = fourth}, leaves = {.peer = third, .gone = 1};
+    struct record *record = NULL;
+    struct record_outcome outcome;
+    struct node *node = NULL;
+    size_t size = 0;
+    start(64 << 20, birth);
+    memcpy(room, peers, sizeof(peers));
+    room[2] = third;
+    const struct mesh_fleet fleet = {
+        .seed = 1, .peers = room, .peer_count = 3, .room = room, .peer_capacity = fleet_room(3)};
+    const struct {
+        enum node_event_kind kind;
+        const void *event;
+    } steps[] = {
+        {NODE_EVENT_PEERS, &fleet}, {NODE_EVENT_MEMBER, &joins}, {NODE_EVENT_MEMBER, &leaves}};
+    int64_t at = birth.ns;
+    for (size_t i = 0; i < 4; i++, at += 5 * NS_PER_S) {
+        run(at, at + 5 * NS_PER_S);
+        if (i < 3) {
+            tell(0, (struct mono){at + 5 * NS_PER_S}, steps[i].kind, steps[i].event);
+        }
+    }
+    assert_int_equal(node_fleet(hosts[0].node)->peer_count, 3);
+    uint8_t *bytes = read_recording(&size);
+    assert_int_equal(record_open_memory(&record, bytes, size), 0);
+    assert_true(record_whole(record));
+    assert_int_equal(record_play(record, true, on_action, NULL, &node, &outcome), 0);
+    assert_int_equal(outcome.different, 0);
+    assert_int_equal(again_count, live_count);
+    assert_memory_equal(again, live, live_count * sizeof(live[0]));
+    node_free(node);
+    record_close(record);
+    free(bytes);
+    node_free(hosts[0].node);
+    node_free(hosts[1].node);
+    finish();
+}
+
 static void without_a_copy_it_says_so(void **state)
 {
     const struct mono birth = {0};
@@ -334,9 +379,8 @@ static void a_full_disk_stops_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replays_from_birth),
-        cmocka_unit_test(replays_from_the_middle),
-        cmocka_unit_test(without_a_copy_it_says_so),
+        cmocka_unit_test(replays_from_birth),          cmocka_unit_test(replays_from_the_middle),
+        cmocka_unit_test(replays_a_list_that_changes), cmocka_unit_test(without_a_copy_it_says_so),
         cmocka_unit_test(a_full_disk_stops_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

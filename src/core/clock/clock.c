@@ -148,6 +148,11 @@ void clock_acquire_again(struct clock *c)
     clock_set_phase(c, CLOCK_ACQUIRE);
 }
 
+void clock_on_hops(struct clock *c, uint8_t hops)
+{
+    c->config.hops = hops;
+}
+
 void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault)
 {
     c->now = now;

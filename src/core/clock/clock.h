@@ -314,6 +314,8 @@ void clock_on_peer(struct clock *clock, struct nic_time now, int edge,
                    const struct clock_published *heard);
 void clock_on_point(struct clock *clock, struct nic_time now, const struct clock_point *point);
 void clock_on_answer(struct clock *clock, struct nic_time now, const struct clock_answer *answer);
+/* The fleet has another size: H as in clock_config, not 0. */
+void clock_on_hops(struct clock *clock, uint8_t hops);
 void clock_on_fault(struct clock *clock, struct nic_time now, enum clock_fault fault);
 /* Somebody changed the member's own rate by so much; 0: not known by how much. A little is followed, as far as the premise
  * on rates reaches; more is a fault (CLOCK_FAULT_STEP). */

@@ -1,6 +1,8 @@
 /* member.c: what a NIC in the fleet's list may be. */
 #include "core/fleet/member.h"
 
+#include "base/prng.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -69,4 +71,27 @@ bool member_nic_good(const struct member_nic *nic, char words[static MEMBER_WORD
         return true;
     }
     return false;
+}
+
+static uint64_t text_digest(uint64_t h, const char *text)
+{
+    const size_t size = strlen(text);
+    return hash_u64(hash_bytes(h, text, size), size);
+}
+
+uint64_t member_host_digest(uint32_t number, const char *name, const uint8_t *key)
+{
+    uint64_t h = text_digest(hash_u64(1, number), name);
+    h = hash_u64(h, key != NULL);
+    return key != NULL ? hash_u64(hash_bytes(h, key, MEMBER_KEY_SIZE), 1) : h;
+}
+
+uint64_t member_nic_digest(uint32_t number, uint32_t id, const struct member_nic *nic)
+{
+    uint64_t h = hash_u64(hash_u64(2, number), (uint64_t)id << 32 | nic->rail);
+    h = text_digest(text_digest(h, nic->interface), nic->leaf);
+    if (nic->address4 != NULL) {
+        h = hash_u64(hash_bytes(h, nic->address4, 4), 4);
+    }
+    return nic->address6 != NULL ? hash_u64(hash_bytes(h, nic->address6, 16), 6) : h;
 }

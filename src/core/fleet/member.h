@@ -22,3 +22,11 @@ bool member_address4_good(const uint8_t address[static 4]);
 bool member_address6_good(const uint8_t address[static 16]);
 /* false: ret_words has what was expected and what was found, in printable characters. */
 bool member_nic_good(const struct member_nic *nic, char ret_words[static MEMBER_WORDS_SIZE]);
+
+#define MEMBER_KEY_SIZE 32 /* of the public half that a host's probes are proven with */
+
+/* What a list of members comes to: the sum of these over its hosts that have NICs and over all NICs, so that one who keeps
+ * it changes it by what changed. Two lists with the same digest are taken for alike; it keeps nobody out. number: the
+ * host's; key NULL: it has none. */
+uint64_t member_host_digest(uint32_t number, const char *name, const uint8_t *key);
+uint64_t member_nic_digest(uint32_t number, uint32_t id, const struct member_nic *nic);

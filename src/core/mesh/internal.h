@@ -181,7 +181,8 @@ struct nic {
         share_out; /* of all that it hears and sends, but for dead paths */
     struct discovery discovery;
     uint32_t verify_next;
-    int32_t *table;              /* edge by hash of peer id; -1 empty */
+    int32_t *table; /* edge by hash of peer id; -1 empty */
+    struct peer_rings *rings;
     struct peer_choice *choices; /* chosen ones and the spares behind them */
     uint32_t choice_count;
 };
@@ -211,6 +212,7 @@ struct mesh {
     uint32_t router_count;
     struct delay_window *delays;
     struct peer_choice *choices; /* of all NICs */
+    struct peer_rings *rings;
     struct mesh_counters counters;
 };
 

@@ -217,13 +217,13 @@ static void edge_remove(struct mesh *m, int edge)
     table_rebuild(m, e->local);
 }
 
+/* By what stands near on the rings. */
 static void choose(struct mesh *m, struct mono now, uint32_t local)
 {
     const struct mesh_config *c = &m->config;
     struct nic *nic = &m->nics[local];
 
-    nic->choice_count =
-        peers_choose(&c->fleet, nic->peer, c->ring_peers, c->full_limit, nic->choices, CHOICE_MAX);
+    nic->choice_count = peers_chosen(nic->rings, &c->fleet, nic->peer, nic->choices, CHOICE_MAX);
     for (int edge = (int)local * c->edge_limit; edge < (int)(local + 1) * c->edge_limit; edge++) {
         struct mesh_edge *e = &m->edges[edge];
         bool wanted = e->used && e->reason == EDGE_GUEST && e->peer != UINT32_MAX;
@@ -250,6 +250,14 @@ static void choose(struct mesh *m, struct mono now, uint32_t local)
     }
 }
 
+static void look(struct mesh *m, struct mono now, uint32_t local)
+{
+    const struct mesh_config *c = &m->config;
+
+    peers_look(m->nics[local].rings, &c->fleet, m->nics[local].peer, c->ring_peers, c->full_limit);
+    choose(m, now, local);
+}
+
 void mesh_on_peers(struct mesh *m, struct mono now, const struct mesh_fleet *fleet)
 {
     m->config.fleet = *fleet;
@@ -268,7 +276,42 @@ void mesh_on_peers(struct mesh *m, struct mono now, const struct mesh_fleet *fle
     for (uint32_t local = 0; local < m->config.nic_count; local++) {
         m->nics[local].peer = fleet_find(fleet, m->config.nics[local]);
         m->nics[local].discovery.edge = -1;
-        choose(m, now, local);
+        look(m, now, local);
+    }
+}
+
+static uint32_t moved(uint32_t index, uint32_t at, bool gone)
+{
+    return index == UINT32_MAX || index < at ? index : gone ? index - 1 : index + 1;
+}
+
+void mesh_on_member(struct mesh *m, struct mono now, const struct mesh_fleet *fleet,
+                    const struct mesh_member *member, uint32_t at)
+{
+    const struct mesh_config *c = &m->config;
+    const bool gone = member->gone != 0,
+               shifts = at != fleet->peer_count - (gone ? 0 : 1); /* others stand elsewhere now */
+
+    m->config.fleet = *fleet;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct mesh_edge *e = &m->edges[edge];
+        const bool is = e->used && nic_id_equal(e->nic, member->peer.nic);
+        e->peer = !is ? moved(e->peer, at, gone) : gone ? UINT32_MAX : at;
+        if (is && !gone) {
+            e->host = member->peer.host;
+        }
+    }
+    for (uint32_t local = 0; local < c->nic_count; local++) {
+        struct nic *nic = &m->nics[local];
+        nic->peer = moved(nic->peer, at, gone);
+        const bool changed =
+            peers_change(nic->rings, fleet, nic->peer, c->ring_peers, c->full_limit, member);
+        if (changed || shifts || gone) { /* a guest may be gone, too */
+            choose(m, now, local);
+        }
+        if (nic->discovery.edge >= 0 && !m->edges[nic->discovery.edge].used) {
+            nic->discovery.edge = -1;
+        }
     }
 }
 
@@ -276,7 +319,7 @@ void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers)
 {
     m->config.ring_peers = ring_peers;
     for (uint32_t local = 0; local < m->config.nic_count; local++) {
-        choose(m, now, local);
+        look(m, now, local);
     }
 }
 
@@ -387,8 +430,9 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->routers = calloc(ROUTER_MAX, sizeof *m->routers);
     m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof *m->delays);
     m->choices = calloc((size_t)config->nic_count * CHOICE_MAX, sizeof *m->choices);
+    m->rings = calloc(config->nic_count, sizeof *m->rings);
     if (!m->edges || !m->due || !m->pending || !m->sends || !m->verdicts || !m->routers ||
-        !m->delays || !m->choices) {
+        !m->delays || !m->choices || !m->rings) {
         mesh_free(m);
         return NULL;
     }
@@ -402,6 +446,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
                                   .credit_at = now,
                                   .discovery.edge = -1,
                                   .discovery.next = now,
+                                  .rings = &m->rings[i],
                                   .choices = &m->choices[i * CHOICE_MAX],
                                   .table = calloc(m->table_mask + 1, sizeof(int32_t))};
         if (!m->nics[i].table) {
@@ -411,7 +456,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
         table_rebuild(m, i);
     }
     for (uint32_t i = 0; i < config->nic_count; i++) {
-        choose(m, now, i);
+        look(m, now, i);
     }
     return m;
 }
@@ -432,6 +477,7 @@ void mesh_free(struct mesh *m)
     free(m->routers);
     free(m->delays);
     free(m->choices);
+    free(m->rings);
     free(m);
 }
 

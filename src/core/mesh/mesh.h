@@ -118,6 +118,9 @@ void mesh_free(struct mesh *m);
 
 /* The list was reloaded: edges that are no longer chosen go, new ones come. */
 void mesh_on_peers(struct mesh *m, struct mono now, const struct mesh_fleet *fleet);
+/* The list has one NIC more or less than before, at that place; else it is the same, and so are the routers. */
+void mesh_on_member(struct mesh *m, struct mono now, const struct mesh_fleet *fleet,
+                    const struct mesh_member *member, uint32_t at);
 /* Another K: peers that both choices have are kept. */
 void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers);
 /* That packet will be told in a moment: fetches what it will touch, decides nothing. The edge that it may be of; -1. */

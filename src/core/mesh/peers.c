@@ -4,16 +4,8 @@
 #include "base/bug.h"
 #include "base/prng.h"
 
-struct ring_side {
-    uint32_t count;
-    uint32_t index[PEERS_DEPTH];
-    uint64_t distance[PEERS_DEPTH];
-};
-struct ring {
-    struct ring_side side[2]; /* 0 predecessors, 1 successors: nearest first */
-    uint64_t salt, own;
-    uint8_t reason;
-};
+#include <errno.h>
+#include <string.h>
 
 uint32_t fleet_find(const struct mesh_fleet *fleet, struct nic_id nic)
 {
@@ -30,34 +22,81 @@ uint32_t fleet_find(const struct mesh_fleet *fleet, struct nic_id nic)
     return low < fleet->peer_count && nic_id_equal(fleet->peers[low].nic, nic) ? low : UINT32_MAX;
 }
 
-static void side_offer(struct ring_side *side, uint32_t index, uint64_t distance)
+int fleet_change(struct mesh_fleet *fleet, const struct mesh_member *member, uint32_t *ret_index)
+{
+    const struct nic_id nic = member->peer.nic;
+    struct mesh_peer *peers = fleet->room;
+    uint32_t at = fleet_find(fleet, nic);
+
+    if (nic.index >= FLEET_NIC_MAX || (at != UINT32_MAX) != (member->gone != 0)) {
+        return -EINVAL;
+    }
+    if (peers == NULL || (!member->gone && fleet->peer_count >= fleet->peer_capacity)) {
+        return -ENOSPC;
+    }
+    if (member->gone) {
+        fleet->peer_count--;
+        memmove(&peers[at], &peers[at + 1], (fleet->peer_count - at) * sizeof(*peers));
+    } else {
+        for (at = fleet->peer_count; at > 0 && peers[at - 1].nic.index > nic.index; at--) {
+            peers[at] = peers[at - 1];
+        }
+        peers[at] = member->peer;
+        fleet->peer_count++;
+    }
+    *ret_index = at;
+    return 0;
+}
+
+/* True: it is one of the nearest. */
+static bool side_offer(struct ring_side *side, struct nic_id nic, uint64_t distance)
 {
     uint32_t at = side->count;
 
-    if (side->count == PEERS_DEPTH && distance >= side->distance[PEERS_DEPTH - 1]) {
-        return;
-    }
-    if (side->count == PEERS_DEPTH) {
+    /* a tie keeps the lower id first, on every host */
+    while (at > 0 && (side->distance[at - 1] > distance || (side->distance[at - 1] == distance &&
+                                                            side->nic[at - 1].index > nic.index))) {
         at--;
-    } else {
-        side->count++;
     }
-    /* ids ascend in the list and are offered in that order: a tie keeps the lower id first, on
-     * every host */
-    for (; at > 0 && side->distance[at - 1] > distance; at--) {
-        side->distance[at] = side->distance[at - 1];
-        side->index[at] = side->index[at - 1];
+    if (at == PEERS_DEPTH) {
+        return false;
+    }
+    side->count += side->count < PEERS_DEPTH;
+    for (uint32_t i = side->count - 1; i > at; i--) {
+        side->distance[i] = side->distance[i - 1];
+        side->nic[i] = side->nic[i - 1];
     }
     side->distance[at] = distance;
-    side->index[at] = index;
+    side->nic[at] = nic;
+    return true;
 }
 
-static void ring_offer(struct ring *ring, uint32_t index, struct nic_id nic)
+static bool ring_offer(struct peer_ring *ring, struct nic_id nic)
 {
     const uint64_t place = hash_u64(ring->salt, nic.index);
+    const bool after = side_offer(&ring->side[1], nic, place - ring->own);
 
-    side_offer(&ring->side[1], index, place - ring->own);
-    side_offer(&ring->side[0], index, ring->own - place);
+    return side_offer(&ring->side[0], nic, ring->own - place) || after;
+}
+
+static bool ring_has(const struct peer_ring *ring, struct nic_id nic)
+{
+    for (uint32_t s = 0; s < 2; s++) {
+        for (uint32_t i = 0; i < ring->side[s].count; i++) {
+            if (nic_id_equal(ring->side[s].nic[i], nic)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Does the ring go by it at all? */
+static bool is_of(const struct peer_rings *rings, const struct peer_ring *ring,
+                  const struct mesh_peer *peer)
+{
+    return !(ring->reason == EDGE_RAIL && peer->rail != rings->rail) &&
+           !(ring->reason == EDGE_LEAF && peer->leaf != rings->leaf);
 }
 
 static uint32_t add(struct peer_choice *choices, uint32_t count, uint32_t capacity,
@@ -88,72 +127,97 @@ static uint32_t choose_full(const struct mesh_fleet *fleet, uint32_t self,
     return count;
 }
 
-static uint32_t rings_init(struct ring *rings, const struct mesh_fleet *fleet, uint32_t self,
-                           uint32_t ring_peers)
+static void rings_init(struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
+                       uint32_t ring_peers)
 {
     const struct mesh_peer *own = &fleet->peers[self];
     uint32_t count = 0;
 
     for (uint32_t r = 0; r < ring_peers / 2 && count < PEERS_RING_MAX - 2; r++) {
-        rings[count++] = (struct ring){.salt = hash_u64(fleet->seed, r), .reason = EDGE_RING};
+        rings->rings[count++] =
+            (struct peer_ring){.salt = hash_u64(fleet->seed, r), .reason = EDGE_RING};
     }
-    rings[count++] =
-        (struct ring){.salt = hash_u64(fleet->seed, 1000u + own->rail), .reason = EDGE_RAIL};
+    rings->rings[count++] =
+        (struct peer_ring){.salt = hash_u64(fleet->seed, 1000u + own->rail), .reason = EDGE_RAIL};
     if (own->leaf != LEAF_UNKNOWN) {
-        rings[count++] =
-            (struct ring){.salt = hash_u64(fleet->seed, 100000u + own->leaf), .reason = EDGE_LEAF};
+        rings->rings[count++] = (struct peer_ring){
+            .salt = hash_u64(fleet->seed, 100000u + own->leaf), .reason = EDGE_LEAF};
     }
     for (uint32_t r = 0; r < count; r++) {
-        rings[r].own = hash_u64(rings[r].salt, own->nic.index);
+        rings->rings[r].own = hash_u64(rings->rings[r].salt, own->nic.index);
     }
-    return count;
+    rings->count = count;
+    rings->rail = own->rail;
+    rings->leaf = own->leaf;
 }
 
-static void rings_scan(struct ring *rings, uint32_t count, const struct mesh_fleet *fleet,
-                       uint32_t self)
+static void ring_look(const struct peer_rings *rings, struct peer_ring *ring,
+                      const struct mesh_fleet *fleet, uint32_t self)
 {
-    const struct mesh_peer *own = &fleet->peers[self];
-
+    ring->side[0].count = ring->side[1].count = 0;
     for (uint32_t i = 0; i < fleet->peer_count; i++) {
-        const struct mesh_peer *peer = &fleet->peers[i];
-
-        if (i == self) {
-            continue;
-        }
-        for (uint32_t r = 0; r < count; r++) {
-            if ((rings[r].reason == EDGE_RAIL && peer->rail != own->rail) ||
-                (rings[r].reason == EDGE_LEAF && peer->leaf != own->leaf)) {
-                continue;
-            }
-            ring_offer(&rings[r], i, peer->nic);
+        if (i != self && is_of(rings, ring, &fleet->peers[i])) {
+            ring_offer(ring, fleet->peers[i].nic);
         }
     }
 }
 
-uint32_t peers_choose(const struct mesh_fleet *fleet, uint32_t self, uint32_t ring_peers,
-                      uint32_t full_limit, struct peer_choice *ret_choices, uint32_t capacity)
+void peers_look(struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
+                uint32_t ring_peers, uint32_t full_limit)
 {
-    struct ring rings[PEERS_RING_MAX];
-    uint32_t ring_count, count = 0;
-
     ASSERT(self < fleet->peer_count);
-    if (fleet->peer_count - 1 <= full_limit) {
+    rings->count = 0;
+    if (fleet->peer_count - 1 > full_limit) {
+        rings_init(rings, fleet, self, ring_peers);
+    }
+    for (uint32_t r = 0; r < rings->count; r++) {
+        ring_look(rings, &rings->rings[r], fleet, self);
+    }
+}
+
+bool peers_change(struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
+                  uint32_t ring_peers, uint32_t full_limit, const struct mesh_member *member)
+{
+    bool changed = false;
+
+    if (rings->count == 0 || fleet->peer_count - 1 <= full_limit) {
+        peers_look(rings, fleet, self, ring_peers, full_limit);
+        return true;
+    }
+    for (uint32_t r = 0; r < rings->count; r++) {
+        struct peer_ring *ring = &rings->rings[r];
+        if (member->gone && ring_has(ring, member->peer.nic)) {
+            ring_look(rings, ring, fleet, self);
+            changed = true;
+        } else if (!member->gone && is_of(rings, ring, &member->peer)) {
+            changed = ring_offer(ring, member->peer.nic) || changed;
+        }
+    }
+    return changed;
+}
+
+uint32_t peers_chosen(const struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
+                      struct peer_choice *ret_choices, uint32_t capacity)
+{
+    uint32_t count = 0;
+
+    if (rings->count == 0) {
         return choose_full(fleet, self, ret_choices, capacity);
     }
-    ring_count = rings_init(rings, fleet, self, ring_peers);
-    rings_scan(rings, ring_count, fleet, self);
     for (uint32_t rank = 0; rank < PEERS_DEPTH; rank++) {
-        for (uint32_t r = 0; r < ring_count; r++) {
+        for (uint32_t r = 0; r < rings->count; r++) {
             for (uint32_t forward = 0; forward < 2; forward++) {
-                const struct ring_side *side = &rings[r].side[forward];
+                const struct ring_side *side = &rings->rings[r].side[forward];
+                const uint32_t index =
+                    rank < side->count ? fleet_find(fleet, side->nic[rank]) : UINT32_MAX;
 
-                if (rank >= side->count ||
-                    host_id_equal(fleet->peers[side->index[rank]].host, fleet->peers[self].host)) {
+                if (index == UINT32_MAX ||
+                    host_id_equal(fleet->peers[index].host, fleet->peers[self].host)) {
                     continue;
                 }
                 count = add(ret_choices, count, capacity,
-                            (struct peer_choice){.index = side->index[rank],
-                                                 .reason = rings[r].reason,
+                            (struct peer_choice){.index = index,
+                                                 .reason = rings->rings[r].reason,
                                                  .ring = (uint8_t)r,
                                                  .forward = (uint8_t)forward,
                                                  .rank = (uint8_t)rank});
@@ -161,4 +225,13 @@ uint32_t peers_choose(const struct mesh_fleet *fleet, uint32_t self, uint32_t ri
         }
     }
     return count;
+}
+
+uint32_t peers_choose(const struct mesh_fleet *fleet, uint32_t self, uint32_t ring_peers,
+                      uint32_t full_limit, struct peer_choice *ret_choices, uint32_t capacity)
+{
+    struct peer_rings rings;
+
+    peers_look(&rings, fleet, self, ring_peers, full_limit);
+    return peers_chosen(&rings, fleet, self, ret_choices, capacity);
 }

@@ -11,8 +11,10 @@
  * A fleet of at most full_limit other NICs is probed in full.
  *
  * For replacement each ring also names the next PEERS_DEPTH - 1 behind a neighbour: when it is
- * silent, those two that it leaves come to probe each other. Cost: O(N K) hashes once per reload,
- * ~10 ms for 100,000 NICs; no memory beyond the answer. */
+ * silent, those two that it leaves come to probe each other.
+ *
+ * Cost: O(N K) hashes once for a list, ~10 ms for 100,000 NICs. What was found is kept (struct peer_rings): then a NIC that
+ * joins costs K hashes, and one that leaves costs N hashes for each ring on which it was near. */
 #pragma once
 #include <stdbool.h>
 
@@ -31,6 +33,32 @@ struct peer_choice {
     uint8_t rank;    /* 0: chosen; 1..: the spares behind it */
 };
 
+struct ring_side {
+    uint32_t count;
+    struct nic_id nic[PEERS_DEPTH];
+    uint64_t distance[PEERS_DEPTH];
+};
+struct peer_ring {
+    struct ring_side side[2]; /* 0 predecessors, 1 successors: nearest first */
+    uint64_t salt, own;
+    uint8_t reason;
+};
+/* What stands near one NIC on its rings. */
+struct peer_rings {
+    uint32_t count; /* 0: not known, for the fleet is probed in full */
+    uint16_t rail, leaf;
+    struct peer_ring rings[PEERS_RING_MAX];
+};
+
+/* Of the list as it is. ring_peers is K: even, at most 32. */
+void peers_look(struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
+                uint32_t ring_peers, uint32_t full_limit);
+/* After the member was put into the fleet's list, or taken out of it. True: other NICs are near now. */
+bool peers_change(struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
+                  uint32_t ring_peers, uint32_t full_limit, const struct mesh_member *member);
+/* As peers_choose(), of what is known. */
+uint32_t peers_chosen(const struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
+                      struct peer_choice *ret_choices, uint32_t capacity);
 /* Who the NIC at `self` probes: chosen ones first (rank 0, each peer once), then spares by rank (a
  * spare may be named by several rings). Returns the count, at most `capacity`. ring_peers is K:
  * even, at most 32. */

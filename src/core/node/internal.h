@@ -135,6 +135,8 @@ struct node {
 int node_clock_new(struct node *n, struct mono now);
 void node_clock_free(struct node *n);
 void node_clock_sync_edges(struct node *n, struct mono now);
+/* The list is another one: bounds go by as many hops as the fleet has now. */
+void node_clock_follow_hops(struct node *n);
 void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event,
                       const struct mesh_heard *heard);
 void node_clock_fill(struct node *n, uint32_t local, struct probe *probe);

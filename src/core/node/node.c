@@ -10,6 +10,7 @@
 _Static_assert(sizeof(struct node_transmit) == 32, "recorded as bytes");
 _Static_assert(sizeof(struct node_hop) == 40, "recorded as bytes");
 _Static_assert(sizeof(struct node_bracket) == 32, "recorded as bytes");
+_Static_assert(sizeof(struct mesh_member) == 24, "recorded as bytes");
 _Static_assert(sizeof(struct finding) % 8 == 0, "recorded as bytes");
 
 #define MESH_PAGE_NS (100 * NS_PER_MS)
@@ -296,9 +297,36 @@ int node_on_peers(struct node *n, struct mono now, const struct mesh_fleet *flee
     }
     n->config.fleet = *fleet;
     mesh_on_peers(n->mesh, now, fleet);
+    node_clock_follow_hops(n);
     drain_verdicts(n, now);
     node_clock_sync_edges(n, now);
     return 0;
+}
+
+int node_on_member(struct node *n, struct mono now, const struct mesh_member *member)
+{
+    uint32_t at = 0;
+
+    n->now = now;
+    for (uint32_t i = 0; i < n->config.nic_count && member->gone; i++) {
+        if (nic_id_equal(n->config.nics[i].nic, member->peer.nic)) {
+            return -EINVAL;
+        }
+    }
+    const int r = fleet_change(&n->config.fleet, member, &at);
+    if (r < 0) {
+        return r;
+    }
+    mesh_on_member(n->mesh, now, &n->config.fleet, member, at);
+    node_clock_follow_hops(n);
+    drain_verdicts(n, now);
+    node_clock_sync_edges(n, now);
+    return 0;
+}
+
+const struct mesh_fleet *node_fleet(const struct node *n)
+{
+    return &n->config.fleet;
 }
 
 int node_on_settings(struct node *n, struct mono now, const struct node_settings *settings)
@@ -405,6 +433,7 @@ size_t node_event_size(enum node_event_kind kind)
         [NODE_EVENT_BAD_PACKET] = sizeof(struct node_bad_packet),
         [NODE_EVENT_PEERS] = sizeof(struct mesh_fleet),
         [NODE_EVENT_SETTINGS] = sizeof(struct node_settings),
+        [NODE_EVENT_MEMBER] = sizeof(struct mesh_member),
     };
 
     return kind < NODE_EVENT_KIND_COUNT ? sizes[kind] : 0;
@@ -447,6 +476,8 @@ int node_on_event(struct node *n, struct mono now, enum node_event_kind kind, co
         return node_on_peers(n, now, data);
     case NODE_EVENT_SETTINGS:
         return node_on_settings(n, now, data);
+    case NODE_EVENT_MEMBER:
+        return node_on_member(n, now, data);
     case NODE_EVENT_KIND_COUNT:
         break;
     }

@@ -103,6 +103,7 @@ enum node_event_kind {
     NODE_EVENT_BAD_PACKET,
     NODE_EVENT_PEERS, /* struct mesh_fleet: store the arrays, not the pointers */
     NODE_EVENT_SETTINGS,
+    NODE_EVENT_MEMBER, /* struct mesh_member */
     NODE_EVENT_KIND_COUNT
 };
 
@@ -259,6 +260,11 @@ void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *e
 void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_packet *event);
 /* -EINVAL as node_new: the old list then stays. */
 MUST_CHECK int node_on_peers(struct node *n, struct mono now, const struct mesh_fleet *fleet);
+/* One NIC joins the list or leaves it: changed in place, in the list's own room. -EINVAL as node_new, or it is there already, or
+ * isn't; -ENOSPC: no room, give a whole list. Then nothing changed. */
+MUST_CHECK int node_on_member(struct node *n, struct mono now, const struct mesh_member *member);
+/* The list as it is now. */
+const struct mesh_fleet *node_fleet(const struct node *n);
 /* -EINVAL: beyond its limits, and nothing changed. */
 MUST_CHECK int node_on_settings(struct node *n, struct mono now,
                                 const struct node_settings *settings);

@@ -24,6 +24,15 @@ static uint8_t hops(const struct node *n)
     return count <= n->config.full_limit + 1u ? 1 : count <= 2048 ? 4 : count <= 20480 ? 5 : 6;
 }
 
+void node_clock_follow_hops(struct node *n)
+{
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        if (n->members[i].clock) {
+            clock_on_hops(n->members[i].clock, hops(n));
+        }
+    }
+}
+
 static int member_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns)
 {
     struct member *m = &n->members[index];

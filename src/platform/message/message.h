@@ -11,7 +11,7 @@
 
 #include "base/bug.h"
 
-#define MESSAGE_PROTOCOL        1 /* ours */
+#define MESSAGE_PROTOCOL        2 /* ours */
 #define MESSAGE_PROTOCOL_OLDEST 1 /* understood: ours and the one before (core/fleet/protocol.h) */
 #define MESSAGE_BODY_MAX        (1u << 20) /* of a request as sent */
 #define MESSAGE_BODY_UNPACKED   (8u << 20)

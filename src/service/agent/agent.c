@@ -1,5 +1,6 @@
 /* agent.c: the agent's life. */
 #include "service/agent/agent.h"
+#include "service/agent/members.h"
 
 #include "base/arena.h"
 #include "platform/http/server.h"
@@ -146,13 +147,12 @@ static bool same_nics(const struct agent_config *x, const struct agent_config *y
     return true;
 }
 
-/* The list that was tried, and the hosts' keys beside it. */
-static int put_in_force(const char *tried, const char *path)
+/* The list that was tried. */
+static int put_in_force(const char *tried, const char *fleet_file)
 {
-    char from[AGENT_PATH_SIZE + 24], to[AGENT_PATH_SIZE + 24];
-    snprintf(from, sizeof(from), "%s" FLEET_KEYS_SUFFIX, tried);
-    snprintf(to, sizeof(to), "%s" FLEET_KEYS_SUFFIX, path);
-    return rename(from, to) < 0 || rename(tried, path) < 0 ? -errno : 0;
+    char to[AGENT_PATH_SIZE + 24];
+    snprintf(to, sizeof(to), "%s" MEMBERS_SUFFIX, fleet_file);
+    return rename(tried, to) < 0 ? -errno : 0;
 }
 
 static int load_fresh(struct agent *a, const char *fleet_file, struct agent_config **ret_fresh,
@@ -184,6 +184,13 @@ int agent_reload(struct agent *a, const char *fleet_file)
     struct config_error error = {""};
     sd_notify(0, "RELOADING=1");
     int r = load_fresh(a, fleet_file, &fresh, &keys, &error);
+    if (r == 0 && !host_id_equal(fresh->host_id, a->config->host_id)) {
+        agent_say(LOG_NOTICE, "this host has another number in the list of members: starting anew");
+        agent_config_free(fresh);
+        a->again = true;
+        sd_event_exit(a->loop, EXIT_SUCCESS);
+        return 0;
+    }
     if (r == 0) {
         const struct mesh_fleet fleet = agent_config_fleet(fresh);
         recorder_append(a->recorder, NODE_EVENT_PEERS, a->now, &fleet);
@@ -215,10 +222,38 @@ int agent_reload(struct agent *a, const char *fleet_file)
         agent_settings_publish(a);
         a->config_loaded_utc_ns = time_source_wall_ns(a->source);
         agent_say(LOG_INFO, "reloaded %s: %u NICs of %u hosts, %u key%s", fresh->path,
-                  fresh->peer_count, fresh->host_count, keys.count, keys.count == 1 ? "" : "s");
+                  fresh->peer_count, agent_config_hosts(fresh), keys.count,
+                  keys.count == 1 ? "" : "s");
     }
     sd_notify(0, "READY=1");
     return r;
+}
+
+/* The node's array of peers is ours: it changes that one, and all else is changed here. */
+void agent_members_change(struct agent *a, const struct Foliot__V1__Members *m,
+                          const struct members_plan *plan)
+{
+    struct agent_config *c = a->config;
+    members_apply(c, m, plan, false);
+    for (uint32_t i = 0; i < plan->gone_count; i++) {
+        const struct mesh_member member = {.peer = {.nic = {plan->gone[i]}}, .gone = 1};
+        agent_feed(a, NODE_EVENT_MEMBER, &member);
+    }
+    for (uint32_t i = 0; i < plan->add_count; i++) {
+        const struct mesh_member member = {.peer = plan->add[i].peer};
+        agent_feed(a, NODE_EVENT_MEMBER, &member);
+    }
+    a->node_config.fleet = *node_fleet(a->node);
+    ASSERT(a->node_config.fleet.peer_count == c->peer_count); /* the plan was made of this list */
+    for (uint32_t i = 0; i < c->nic_count; i++) {
+        const bool found = agent_config_find(c, a->node_config.nics[i].nic, &c->nics[i].peer);
+        ASSERT(found); /* nor were own NICs taken out of it */
+    }
+    agent_pair_change(a, m);
+    a->config_error[0] = 0;
+    agent_say(LOG_INFO, "members, version %llu: %u NICs joined, %u left: %u NICs of %u hosts",
+              (unsigned long long)c->fleet_version, plan->add_count, plan->gone_count,
+              c->peer_count, agent_config_hosts(c));
 }
 
 /* ---- loop ---- */
@@ -367,6 +402,11 @@ static int open_all(struct agent *a, const struct agent_options *options)
         agent_say(LOG_WARNING, "recordings go back to the start or not at all: %s", strerror(-r));
     }
     r = load_files(a, options);
+    if (r == 0 && a->config->members_trouble[0] != 0) {
+        agent_say(LOG_WARNING,
+                  "%s: begins with the list in %s, and asks the controller for the rest",
+                  a->config->members_trouble, a->config->fleet_file);
+    }
     r = r < 0 ? r : make_directory(a->config->runtime_dir);
     r = r < 0 ? r : make_directory(a->config->state_dir);
     r = r < 0 ? r : take_lock(a);
@@ -438,7 +478,7 @@ static int run_once(const struct agent_options *options, uint32_t *software_nics
         agent_say(LOG_INFO,
                   "foliot-agent " FOLIOT_VERSION ": host %s, %u NICs, fleet of %u NICs on %u hosts",
                   a->config->host, a->config->nic_count, a->config->peer_count,
-                  a->config->host_count);
+                  agent_config_hosts(a->config));
         agent_nics_follow(a);
         r = sd_event_loop(a->loop);
         sd_notify(0, a->again ? "RELOADING=1" : "STOPPING=1");

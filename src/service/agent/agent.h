@@ -11,8 +11,8 @@
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; journal.c findings to the journal; jobs.c,
  * jobs_change.c what jobs on this host say; measure.c measurements on demand; server.c and answer_*.c
- * the JSON; uplink.c, report.c, spool.c the controller; settings.c what it configures; join.c the way
- * in. */
+ * the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c, members_file.c the
+ * fleet's list; settings.c what it configures; join.c the way in. */
 #pragma once
 #include "core/node/node.h"
 #include "core/page/page.h"
@@ -203,6 +203,11 @@ void agent_feed(struct agent *a, enum node_event_kind kind, const void *event);
 /* Reads the configuration again, with this list of the fleet tried in place of the one it names, or NULL. A list that can
  * be read takes the other's place on the disk. < 0: refused, a->config_error tells why, what was in force stays so. */
 int agent_reload(struct agent *a, const char *fleet_file);
+/* What members_plan() has allowed to be told NIC by NIC: list, node and keys. */
+struct Foliot__V1__Members;
+struct members_plan;
+void agent_members_change(struct agent *a, const struct Foliot__V1__Members *members,
+                          const struct members_plan *plan);
 /* To the journal: priority as syslog's. */
 void agent_say(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -215,6 +220,8 @@ MUST_CHECK int agent_pair_secret(const char *path, uint8_t ret_secret[static PAI
                                  bool *ret_made);
 /* The list or the fleet's keys are others. */
 void agent_pair_follow(struct agent *a);
+/* Some hosts of the list are others. */
+void agent_pair_change(struct agent *a, const struct Foliot__V1__Members *members);
 /* Decodes a packet that came, or (own) one that this host sent and a router quotes. */
 enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t size, bool own,
                                    struct probe *ret);

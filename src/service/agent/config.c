@@ -1,6 +1,7 @@
 /* config.c: the agent's file into structs; the fleet that it lists: config_peers.c. */
 #include "base/ip.h"
 #include "service/agent/config_internal.h"
+#include "service/agent/members.h"
 
 #include "base/arena.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct loader {
     struct agent_config *config;
@@ -19,11 +21,12 @@ struct loader {
 struct agent_config *agent_config_free(struct agent_config *config)
 {
     if (config != NULL) {
-        arena_free(config->peers);
+        if (config->peers_moved) {
+            arena_free(config->peers);
+        }
+        members_done(config);
         arena_free(config->routers);
-        free(config->more);
-        free(config->host_names);
-        free(config->host_keys);
+        free(config->anchors);
         free(config);
     }
     return NULL;
@@ -47,9 +50,20 @@ bool agent_config_find(const struct agent_config *config, struct nic_id nic, uin
     return true;
 }
 
+uint32_t agent_config_hosts(const struct agent_config *config)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < config->host_count; i++) {
+        count += config->host_names[i][0] != 0;
+    }
+    return count;
+}
+
 const char *agent_config_host_name(const struct agent_config *config, struct host_id host)
 {
-    return host.index < config->host_count ? config->host_names[host.index] : NULL;
+    return host.index < config->host_count && config->host_names[host.index][0] != 0
+               ? config->host_names[host.index]
+               : NULL;
 }
 
 int config_require_copy(const struct config_node *map, const char *key, char *text, size_t size,
@@ -249,6 +263,18 @@ static int load_routers(struct loader *l, const struct config_node *root)
     return r;
 }
 
+static bool mark_anchors(struct agent_config *c, const char *name)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        if (strcmp(c->host_names[c->peers[i].host.index], name) == 0) {
+            c->peers[i].anchor = 1;
+            found = true;
+        }
+    }
+    return found;
+}
+
 /* The hosts whose UTC the fleet goes by. */
 static int load_anchors(struct loader *l, const struct config_node *root)
 {
@@ -258,23 +284,24 @@ static int load_anchors(struct loader *l, const struct config_node *root)
     if (list != NULL && config_kind(list) != CONFIG_LIST) {
         return config_expected(list, l->error, "a list of hosts");
     }
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        c->peers[i].anchor = 0; /* a file of members has another configuration's */
+    }
+    c->anchors = calloc(list != NULL ? config_count(list) + 1 : 1, sizeof(*c->anchors));
+    if (c->anchors == NULL) {
+        return -ENOMEM;
+    }
     for (const struct config_node *n = list != NULL ? config_first(list) : NULL; n != NULL;
          n = config_next(n)) {
         const char *name = NULL;
-        bool found = false;
         const int r = config_node_string(n, &name, l->error);
         if (r < 0) {
             return r;
         }
-        for (uint32_t i = 0; i < c->peer_count; i++) {
-            if (strcmp(c->host_names[c->peers[i].host.index], name) == 0) {
-                c->peers[i].anchor = 1;
-                found = true;
-            }
-        }
-        if (!found && c->fleet_file[0] == 0) { /* a host that joins later may be named before */
+        snprintf(c->anchors[c->anchor_count++], AGENT_NAME_SIZE, "%.63s", name);
+        if (!mark_anchors(c, name) && c->fleet_file[0] == 0) {
             return config_expected(n, l->error, "a host that 'peers' lists");
-        }
+        } /* a host that joins later may be named before */
     }
     return 0;
 }
@@ -294,7 +321,7 @@ static int find_fleet(struct loader *l, const struct config_node *root, struct c
         return config_expected(config_get(root, "peers"), l->error,
                                "no peers here: fleet_file names the file that has them");
     }
-    int r = config_load(l->fleet_file != NULL ? l->fleet_file : c->fleet_file, ret_tree, l->error);
+    int r = config_load(c->fleet_file, ret_tree, l->error);
     if (r < 0) {
         return r;
     }
@@ -305,19 +332,86 @@ static int find_fleet(struct loader *l, const struct config_node *root, struct c
     return r;
 }
 
-/* To where the node that borrows it lies: a copy of the node then has it too. */
-static int move_to_arena(void **array, size_t count, size_t size)
+/* The number that a list in YAML begins with; 0: there is no such list, or it has none. */
+static uint64_t listed_version(const char *path)
 {
-    void *place = count > 0 ? arena_calloc(count, size) : NULL;
-    if (count == 0) {
+    char line[256];
+    unsigned long long version = 0;
+    FILE *file = fopen(path, "re");
+    for (int i = 0; file != NULL && i < 8 && fgets(line, sizeof(line), file) != NULL; i++) {
+        if (sscanf(line, "version: %llu", &version) == 1) {
+            break;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return version;
+}
+
+/* The list as agents keep it: the one that is tried, or the one beside fleet_file, unless an agent of before has written a later
+ * one there. 1: it is loaded. */
+static int load_members(struct loader *l)
+{
+    struct agent_config *c = l->config;
+    char beside[AGENT_PATH_SIZE + 24], words[MEMBERS_WORDS];
+    snprintf(beside, sizeof(beside), "%s" MEMBERS_SUFFIX, c->fleet_file);
+    if (c->fleet_file[0] == 0) {
         return 0;
     }
+    const char *path = l->fleet_file != NULL ? l->fleet_file : beside;
+    const int r = members_load(c, path, words);
+    if (r == 0 && (l->fleet_file != NULL || c->fleet_version >= listed_version(c->fleet_file))) {
+        return 1;
+    }
+    if (l->fleet_file != NULL) {
+        snprintf(l->error->text, sizeof(l->error->text), "%s: %s", path, words);
+        return r;
+    }
+    const uint64_t version = c->fleet_version;
+    members_done(c);
+    c->peer_count = c->host_count = c->leaf_count = 0;
+    c->fleet_version = c->members_digest = 0;
+    c->members_end = 0;
+    c->members_log = c->members_changes = 0;
+    if (r < 0 && r != -ENOENT) {
+        snprintf(c->members_trouble, sizeof(c->members_trouble), "%.100s: %.90s", path, words);
+    } else if (r == 0) {
+        snprintf(c->members_trouble, sizeof(c->members_trouble),
+                 "%.100s: version %llu, older than %.60s", path, (unsigned long long)version,
+                 c->fleet_file);
+    }
+    return members_room(c);
+}
+
+/* To where the node that borrows it lies: a copy of the node then has it too. With room for those that join. */
+static int move_peers(struct agent_config *c)
+{
+    const uint32_t capacity = fleet_room(c->peer_count);
+    struct mesh_peer *place = arena_calloc(capacity, sizeof(*place));
     if (place == NULL) {
         return -ENOMEM;
     }
-    memcpy(place, *array, count * size);
-    free(*array);
-    *array = place;
+    memcpy(place, c->peers, c->peer_count * sizeof(*place));
+    munmap(c->peers, FLEET_NIC_MAX * sizeof(*c->peers));
+    c->peers = place;
+    c->peer_capacity = capacity;
+    c->peers_moved = true;
+    return 0;
+}
+
+static int move_routers(struct agent_config *c)
+{
+    if (c->router_count == 0) {
+        return 0;
+    }
+    struct mesh_router *place = arena_calloc(c->router_count, sizeof(*place));
+    if (place == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(place, c->routers, c->router_count * sizeof(*place));
+    free(c->routers);
+    c->routers = place;
     return 0;
 }
 
@@ -326,6 +420,8 @@ struct mesh_fleet agent_config_fleet(const struct agent_config *config)
     return (struct mesh_fleet){.seed = 0x666f6c696f742e31ULL,
                                .peers = config->peers,
                                .peer_count = config->peer_count,
+                               .room = config->peers,
+                               .peer_capacity = config->peer_capacity,
                                .router_count = config->router_count,
                                .routers = config->routers};
 }
@@ -342,25 +438,26 @@ int agent_config_load(const char *path, const char *runtime_dir, const char *fle
     }
     snprintf(error->text, sizeof(error->text), "%s: out of memory", path);
     l.config = calloc(1, sizeof(*l.config));
-    r = l.config == NULL ? -ENOMEM : load_scalars(&l, config_root(tree), runtime_dir);
-    r = r < 0 ? r : find_fleet(&l, config_root(tree), &fleet_tree, &fleet);
-    r = r < 0 ? r : config_load_peers(l.config, fleet, error);
+    r = l.config == NULL ? -ENOMEM : members_room(l.config);
+    r = r < 0 ? r : load_scalars(&l, config_root(tree), runtime_dir);
+    r = r < 0 ? r : load_members(&l);
+    if (r == 0) {
+        r = find_fleet(&l, config_root(tree), &fleet_tree, &fleet);
+        r = r < 0 ? r : config_load_peers(l.config, fleet, error);
+    }
     r = r < 0 ? r : load_nics(&l, config_root(tree));
     r = r < 0 ? r : load_anchors(&l, config_root(tree));
     r = r < 0 ? r : load_routers(&l, config_root(tree));
-    if (r == 0) {
-        r = move_to_arena((void **)&l.config->peers, l.config->peer_count,
-                          sizeof(*l.config->peers));
-    }
-    if (r == 0) {
-        r = move_to_arena((void **)&l.config->routers, l.config->router_count,
-                          sizeof(*l.config->routers));
-    }
+    r = r < 0 ? r : move_peers(l.config);
+    r = r < 0 ? r : move_routers(l.config);
     config_free(tree);
     config_free(fleet_tree);
     if (r < 0) {
         agent_config_free(l.config);
         return r;
+    }
+    if (l.config->fleet_file[0] != 0) {
+        l.config->members_digest = members_digest(l.config);
     }
     snprintf(l.config->path, sizeof(l.config->path), "%s", path);
     *ret_config = l.config;

@@ -27,8 +27,8 @@ struct agent_peer {
     struct in_addr address4;  /* 0: none */
     struct in6_addr address6; /* zero: none */
     char nic_name[IF_NAMESIZE];
-    char full_name[AGENT_NAME_SIZE +
-                   IF_NAMESIZE]; /* "host1/nic0": what a sentence calls it; made when first said */
+    uint16_t leaf; /* in leaf_names; LEAF_UNKNOWN: none */
+    uint16_t reserved;
 };
 
 /* Beside fleet_file, by its name and this: the hosts' keys of the same version. A file of its own, for agents from before
@@ -58,18 +58,32 @@ struct agent_config {
         char port_name[140];    /* "leaf3 port Ethernet1/4", as heard by LLDP; empty: not known */
     } nics[HOST_NIC_MAX];
     uint32_t peer_count;
-    struct mesh_peer *peers; /* by ascending id */
+    struct mesh_peer *peers; /* by ascending id; in the node's memory as soon as peers_moved */
+    bool peers_moved;
+    uint32_t peer_capacity;  /* then */
     struct agent_peer *more; /* the same order */
     uint32_t host_count;
     char (*host_names)[AGENT_NAME_SIZE];
     uint8_t (*host_keys)[PAIR_PUBLIC_SIZE]; /* public halves, by host; all zero: none in the list */
     time_t host_keys_at;                    /* when the file that has them was written */
+    uint32_t leaf_count;
+    char (*leaf_names)[AGENT_NAME_SIZE];
+    uint64_t members_digest; /* of a list with a version (core/fleet/member.h) */
+    /* members_file.c: where the next change goes; 0: the list isn't of such a file. Bytes and count of those that are there */
+    size_t members_end;
+    uint32_t members_log, members_changes;
+    char members_trouble[200]; /* why such a file isn't used; empty: it is, or there is none */
+    uint32_t anchor_count;
+    char (*anchors)[AGENT_NAME_SIZE];
+    char said[16]
+             [AGENT_NAME_SIZE + IF_NAMESIZE]; /* what sentences called NICs lately: "host1/nic0" */
+    uint32_t said_turn;
     uint32_t router_count;
     struct mesh_router *routers;
 };
 
-/* -EINVAL, … with error->text set. runtime_dir: an override (FOLIOT_RUNTIME_DIR) or NULL. fleet_file: a list that is
- * tried in place of the one that the file names, or NULL. */
+/* -EINVAL, … with error->text set. runtime_dir: an override (FOLIOT_RUNTIME_DIR) or NULL. fleet_file: a list as members.h keeps
+ * it that is tried in place of the one that the file names, or NULL. */
 MUST_CHECK int agent_config_load(const char *path, const char *runtime_dir, const char *fleet_file,
                                  struct agent_config **ret_config, struct config_error *error);
 struct agent_config *agent_config_free(struct agent_config *config);
@@ -78,6 +92,8 @@ struct mesh_fleet agent_config_fleet(const struct agent_config *config);
 
 /* Index in peers of a NIC's id; false: not in the list. */
 bool agent_config_find(const struct agent_config *config, struct nic_id nic, uint32_t *ret_index);
+/* Those in the list. */
+uint32_t agent_config_hosts(const struct agent_config *config);
 const char *agent_config_host_name(const struct agent_config *config,
                                    struct host_id host); /* NULL: no such */
 

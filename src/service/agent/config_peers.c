@@ -18,12 +18,8 @@ struct loader {
     struct agent_config *config;
     struct config_error *error;
     const struct config_node **places; /* of each peer, for complaints after sorting */
-    struct {
-        char name[AGENT_NAME_SIZE];
-    } * leaves;
-    uint32_t leaf_count;
-    struct hash_index hosts; /* by name */
-    bool leaves_numbered;    /* every leaf's name ends in its number: "leaf3", 3 */
+    struct hash_index hosts;           /* by name */
+    bool leaves_numbered;              /* every leaf's name ends in its number: "leaf3", 3 */
 };
 
 static int load_addresses(struct loader *l, const struct config_node *entry,
@@ -71,37 +67,51 @@ static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t
     if (r < 0 || name[0] == 0) {
         return r;
     }
+    struct agent_config *c = l->config;
     uint32_t i = 0;
-    while (i < l->leaf_count && strcmp(l->leaves[i].name, name) != 0) {
+    while (i < c->leaf_count && strcmp(c->leaf_names[i], name) != 0) {
         i++;
     }
-    if (i == l->leaf_count) {
+    if (i == c->leaf_count) {
         if (i == FLEET_LEAF_MAX) {
             return config_expected(config_get(entry, "leaf"), l->error, "at most %d leaves",
                                    FLEET_LEAF_MAX);
         }
-        memcpy(l->leaves[l->leaf_count++].name, name, sizeof(name));
+        memcpy(c->leaf_names[c->leaf_count++], name, sizeof(name));
     }
     l->leaves_numbered = l->leaves_numbered && config_place_number(name, &number);
     *ret_leaf = (uint16_t)i;
     return 0;
 }
 
-/* Number of a host by its name: the order of first appearance. */
-static struct host_id host_number(struct loader *l, const char *name)
+/* A name that stands twice in `hosts` was another host's, which was removed: the later one is meant. */
+static struct host_id find_host(const struct loader *l, const char *name)
 {
-    struct agent_config *c = l->config;
-    const uint64_t hash = hash_text(name);
-    for (uint32_t at = hash_index_first(&l->hosts, hash), i;
+    struct host_id found = HOST_NONE;
+    for (uint32_t at = hash_index_first(&l->hosts, hash_text(name)), i;
          (i = hash_index_entry(&l->hosts, at)) != HASH_INDEX_NONE;
          at = hash_index_next(&l->hosts, at)) {
-        if (strcmp(c->host_names[i], name) == 0) {
-            return (struct host_id){i};
+        if (strcmp(l->config->host_names[i], name) == 0 &&
+            (found.index == HOST_NONE.index || i > found.index)) {
+            found.index = i;
         }
     }
+    return found;
+}
+
+static struct host_id add_host(struct loader *l, const char *name)
+{
+    struct agent_config *c = l->config;
     snprintf(c->host_names[c->host_count], AGENT_NAME_SIZE, "%s", name);
-    hash_index_put(&l->hosts, hash, c->host_count);
+    hash_index_put(&l->hosts, hash_text(name), c->host_count);
     return (struct host_id){c->host_count++};
+}
+
+/* Number of a host by its name: the order in which `hosts` has them, else of first appearance. */
+static struct host_id host_number(struct loader *l, const char *name)
+{
+    const struct host_id found = find_host(l, name);
+    return found.index != HOST_NONE.index ? found : add_host(l, name);
 }
 
 static int load_peer(struct loader *l, const struct config_node *entry)
@@ -123,6 +133,7 @@ static int load_peer(struct loader *l, const struct config_node *entry)
               : config_require_copy(entry, "nic", more->nic_name, sizeof(more->nic_name), l->error);
     r = r < 0 ? r : load_addresses(l, entry, more);
     r = r < 0 ? r : load_leaf(l, entry, &peer->leaf);
+    more->leaf = peer->leaf;
     if (r < 0) {
         return r;
     }
@@ -190,11 +201,11 @@ static int sort_peers(struct loader *l, struct claim *claims)
         free(places);
         return -ENOMEM;
     }
-    free(c->peers);
-    free(c->more);
+    memcpy(c->peers, peers, c->peer_count * sizeof(*peers));
+    memcpy(c->more, more, c->peer_count * sizeof(*more));
+    free(peers);
+    free(more);
     free(l->places);
-    c->peers = peers;
-    c->more = more;
     l->places = places;
     return 0;
 }
@@ -243,7 +254,7 @@ static void number_leaves(struct loader *l)
     for (uint32_t i = 0; l->leaves_numbered && i < c->peer_count; i++) {
         unsigned number = 0;
         if (c->peers[i].leaf != LEAF_UNKNOWN &&
-            config_place_number(l->leaves[c->peers[i].leaf].name, &number)) {
+            config_place_number(c->leaf_names[c->peers[i].leaf], &number)) {
             c->peers[i].leaf = (uint16_t)number;
         }
     }
@@ -262,7 +273,7 @@ static int load_hosts(struct loader *l, const struct config_node *hosts)
             r = config_expected(n, l->error, "a name of 1 to %d characters", AGENT_NAME_SIZE - 1);
         }
         if (r == 0) {
-            host_number(l, name);
+            (void)add_host(l, name);
         }
     }
     return r;
@@ -285,20 +296,16 @@ static int take_keys(struct loader *l, const struct config_node *map)
         if (r < 0) {
             return r;
         }
-        for (uint32_t at = hash_index_first(&l->hosts, hash_text(config_key(n))), i;
-             (i = hash_index_entry(&l->hosts, at)) != HASH_INDEX_NONE;
-             at = hash_index_next(&l->hosts, at)) {
-            if (strcmp(c->host_names[i], config_key(n)) != 0) {
-                continue;
-            }
-            if (strlen(hex) != 2 * PAIR_PUBLIC_SIZE ||
-                sodium_hex2bin(c->host_keys[i], PAIR_PUBLIC_SIZE, hex, strlen(hex), NULL, &size,
-                               NULL) != 0 ||
-                size != PAIR_PUBLIC_SIZE) {
-                return config_expected(n, l->error,
-                                       "64 hexadecimal digits (foliot keygen --host prints them)");
-            }
-            break;
+        const struct host_id host = find_host(l, config_key(n));
+        if (host.index == HOST_NONE.index) {
+            continue;
+        }
+        if (strlen(hex) != 2 * PAIR_PUBLIC_SIZE ||
+            sodium_hex2bin(c->host_keys[host.index], PAIR_PUBLIC_SIZE, hex, strlen(hex), NULL,
+                           &size, NULL) != 0 ||
+            size != PAIR_PUBLIC_SIZE) {
+            return config_expected(n, l->error,
+                                   "64 hexadecimal digits (foliot keygen --host prints them)");
         }
     }
     return 0;
@@ -335,10 +342,6 @@ static int load_keys(struct loader *l, const struct config_node *root)
     struct agent_config *c = l->config;
     const struct config_node *map = config_get(root, "host_keys");
 
-    c->host_keys = calloc(c->host_count, sizeof(*c->host_keys));
-    if (c->host_keys == NULL) {
-        return -ENOMEM;
-    }
     if (map != NULL) {
         return take_keys(l, map);
     }
@@ -347,7 +350,6 @@ static int load_keys(struct loader *l, const struct config_node *root)
 
 static int load_list(struct loader *l, const struct config_node *root)
 {
-    struct agent_config *c = l->config;
     const struct config_node *list = NULL;
     int r = config_require(root, "peers", &list, l->error);
     if (r < 0) {
@@ -357,15 +359,13 @@ static int load_list(struct loader *l, const struct config_node *root)
     if (config_kind(list) != CONFIG_LIST || count == 0 || count > FLEET_NIC_MAX) {
         return config_expected(list, l->error, "a list of 1 to %d NICs", FLEET_NIC_MAX);
     }
-    c->peers = calloc(count, sizeof(*c->peers));
-    c->more = calloc(count, sizeof(*c->more));
     const struct config_node *hosts = config_get(root, "hosts");
     const size_t host_max = count + (hosts != NULL ? config_count(hosts) : 0);
-    c->host_names = calloc(host_max, sizeof(*c->host_names));
+    if (host_max > FLEET_NIC_MAX) {
+        return config_expected(hosts, l->error, "at most %d hosts and NICs", FLEET_NIC_MAX);
+    }
     l->places = calloc(count, sizeof(const struct config_node *));
-    l->leaves = calloc(FLEET_LEAF_MAX, sizeof(*l->leaves));
-    if (c->peers == NULL || c->more == NULL || c->host_names == NULL || l->places == NULL ||
-        l->leaves == NULL || hash_index_room(&l->hosts, host_max) < 0) {
+    if (l->places == NULL || hash_index_room(&l->hosts, host_max) < 0) {
         return -ENOMEM;
     }
     l->leaves_numbered = true;
@@ -388,7 +388,6 @@ int config_load_peers(struct agent_config *config, const struct config_node *roo
     struct loader l = {.config = config, .error = error};
     const int r = load_list(&l, root);
     free(l.places);
-    free(l.leaves);
     hash_index_done(&l.hosts);
     return r;
 }

@@ -122,3 +122,32 @@ int fleet_file_write(const char *path, const Foliot__V1__Fleet *fleet, char word
     const int r = write_one(path, fleet, words, put_hosts); /* looks at the names */
     return r < 0 ? r : write_one(keys, fleet, words, put_keys);
 }
+
+void fleet_file_print(const struct agent_config *c)
+{
+    static const uint8_t none[PAIR_PUBLIC_SIZE];
+    char text[INET6_ADDRSTRLEN], hex[2 * PAIR_PUBLIC_SIZE + 1];
+    printf("version: %llu\npeers:\n", (unsigned long long)c->fleet_version);
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        const struct agent_peer *more = &c->more[i];
+        printf("  - {id: %u, host: \"%s\", nic: \"%s\", rail: %u", c->peers[i].nic.index,
+               c->host_names[c->peers[i].host.index], more->nic_name, c->peers[i].rail);
+        if (more->leaf != LEAF_UNKNOWN) {
+            printf(", leaf: \"%s\"", c->leaf_names[more->leaf]);
+        }
+        if (more->address4.s_addr != 0) {
+            printf(", address: \"%s\"", inet_ntop(AF_INET, &more->address4, text, sizeof(text)));
+        }
+        if (memcmp(&more->address6, none, sizeof(more->address6)) != 0) {
+            printf(", address6: \"%s\"", inet_ntop(AF_INET6, &more->address6, text, sizeof(text)));
+        }
+        puts("}");
+    }
+    puts("host_keys:");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        if (memcmp(c->host_keys[i], none, sizeof(none)) != 0) {
+            sodium_bin2hex(hex, sizeof(hex), c->host_keys[i], sizeof(none));
+            printf("  \"%s\": \"%s\"\n", c->host_names[i], hex);
+        }
+    }
+}

@@ -6,6 +6,7 @@
 #include <foliot.pb-c.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,9 @@
 #include "platform/http/client.h"
 #include "platform/message/message.h"
 #include "platform/tls/tls.h"
-#include "service/agent/config.h"
+#include "service/agent/agent.h"
 #include "service/agent/fleet_file.h"
+#include "service/agent/members.h"
 
 enum { ANSWER_MAX = 64 << 20, TIMEOUT_MS = 30000, PATH_SIZE = AGENT_PATH_SIZE + 64 };
 
@@ -33,8 +35,11 @@ struct join {
     char address[AGENT_PATH_SIZE], secret[64], pin[80], host[TLS_NAME_MAX + 1];
     char identity[PATH_SIZE], key_path[PATH_SIZE];
     char *key;
+    uint8_t pair_public[PAIR_PUBLIC_SIZE]; /* of the key that its probes are proven with */
     struct nic nics[HOST_NIC_MAX];
     unsigned nic_count;
+    uint32_t protocol;
+    bool other_protocol; /* refused for that */
     int status;
 };
 
@@ -184,6 +189,19 @@ static int load_key(struct join *j)
     return r < 0 ? fail(j->key_path, strerror(-r)) : 0;
 }
 
+/* Made here, so that the list has it as soon as it has the host. */
+static int load_pair_key(struct join *j)
+{
+    char path[PATH_SIZE];
+    uint8_t secret[PAIR_SECRET_SIZE];
+    bool made = false;
+    snprintf(path, sizeof(path), "%.200s/" AGENT_PAIR_FILE, j->options->state_dir);
+    int r = agent_pair_secret(path, secret, &made);
+    r = r == 0 && !pair_public(secret, j->pair_public) ? -EINVAL : r;
+    sodium_memzero(secret, sizeof(secret));
+    return r < 0 ? fail(path, strerror(-r)) : 0;
+}
+
 static const char *leaf_of(const struct join_options *o, const char *nic)
 {
     for (unsigned i = 0; i < o->nic_count && o->leaf_count > 1; i++) {
@@ -223,7 +241,8 @@ static int encode_request(struct join *j, struct message_buffer *ret)
             return fail("this host's NICs", words);
         }
     }
-    m.protocol = MESSAGE_PROTOCOL;
+    m.protocol = j->protocol;
+    m.pair_key = (ProtobufCBinaryData){sizeof(j->pair_public), j->pair_public};
     m.token = (ProtobufCBinaryData){strlen(j->secret), (uint8_t *)j->secret};
     m.host = j->host;
     m.request = (ProtobufCBinaryData){strlen(request), (uint8_t *)request};
@@ -269,19 +288,57 @@ static int keep_config(const struct join *j)
     return r < 0 ? fail(o->config_path, strerror(-r)) : 0;
 }
 
+/* As this host's agent keeps it, with its number. */
+static int keep_own(const char *path, Foliot__V1__FleetHost *own)
+{
+    Foliot__V1__Members m = FOLIOT__V1__MEMBERS__INIT;
+    struct agent_config *list = calloc(1, sizeof(*list));
+    struct members_plan plan;
+    char words[MEMBERS_WORDS] = "out of memory";
+    m.hosts = &own;
+    m.n_hosts = 1;
+    int r = list == NULL ? -ENOMEM : members_room(list);
+    r = r < 0 ? r : members_plan(list, &m, HOST_NONE, &plan, words);
+    if (r == 0) {
+        members_apply(list, &m, &plan, true);
+        members_plan_done(&plan);
+        r = members_save(list, path);
+        snprintf(words, sizeof(words), "%s", strerror(-r));
+    }
+    agent_config_free(list);
+    return r < 0 ? fail(path, words) : 0;
+}
+
+/* What the agent begins with: this host; the controller tells it of the others. One of protocol 1 tells of all at once. In YAML,
+ * too, for an agent of before. */
+static int keep_list(struct join *j, const Foliot__V1__JoinReply *m)
+{
+    char path[PATH_SIZE], kept[PATH_SIZE + 16], words[200];
+    Foliot__V1__FleetHost *own = m->host;
+    Foliot__V1__Fleet alone = FOLIOT__V1__FLEET__INIT;
+    alone.hosts = &own;
+    alone.n_hosts = 1;
+    snprintf(path, sizeof(path), "%s/fleet.yaml", j->options->state_dir);
+    snprintf(kept, sizeof(kept), "%s" MEMBERS_SUFFIX, path);
+    if (unlink(kept) < 0 && errno != ENOENT) { /* of an earlier membership */
+        return fail(kept, strerror(errno));
+    }
+    if (fleet_file_write(path, own != NULL ? &alone : m->fleet, words) < 0) {
+        return fail(path, words);
+    }
+    return own != NULL ? keep_own(kept, own) : 0;
+}
+
 static int keep_all(struct join *j, const Foliot__V1__JoinReply *m)
 {
-    char path[PATH_SIZE], words[200];
-    if (m->fleet == NULL || m->certificate.len == 0 || m->authority.len == 0 || m->keys.len == 0) {
+    if ((m->fleet == NULL && m->host == NULL) || m->certificate.len == 0 || m->authority.len == 0 ||
+        m->keys.len == 0) {
         return fail("the controller's answer", "something is missing in it");
     }
-    snprintf(path, sizeof(path), "%s/fleet.yaml", j->options->state_dir);
     int r = keep(j->identity, "host.pem", &m->certificate, 0644);
     r = r < 0 ? r : keep(j->identity, "authority.pem", &m->authority, 0644);
     r = r < 0 ? r : keep(j->options->state_dir, "fleet.key", &m->keys, 0600);
-    if (r == 0 && fleet_file_write(path, m->fleet, words) < 0) {
-        r = fail(path, words);
-    }
+    r = r < 0 ? r : keep_list(j, m);
     return r < 0 ? r : keep_config(j);
 }
 
@@ -301,7 +358,9 @@ static void on_answer(void *context, const struct http_result *result)
             snprintf(words, sizeof(words), "%s", (const char *)result->body);
             words[strcspn(words, "\n")] = 0;
         }
-        j->status = fail(j->address, words);
+        j->other_protocol =
+            result->error == 0 && result->status == 409 && j->protocol > MESSAGE_PROTOCOL_OLDEST;
+        j->status = j->other_protocol ? -EPROTO : fail(j->address, words);
         return;
     }
     int r = 0;
@@ -315,9 +374,10 @@ static void on_answer(void *context, const struct http_result *result)
         r < 0 ? NULL : message_decode(&arena, &foliot__v1__join_reply__descriptor, bytes, size);
     j->status = m == NULL ? fail(j->address, "its answer can't be read") : keep_all(j, m);
     if (j->status == 0) {
-        printf("Host %s is a member: %u NICs of %zu hosts. Start the agent: systemctl enable --now "
+        printf("Host %s is a member: %u NICs; the fleet has %zu hosts. Start the agent: systemctl "
+               "enable --now "
                "foliot-agent\n",
-               j->host, j->nic_count, m->fleet->n_hosts);
+               j->host, j->nic_count, m->fleet != NULL ? m->fleet->n_hosts : (size_t)m->hosts);
     }
     message_buffer_done(&raw);
     message_arena_done(&arena);
@@ -346,25 +406,37 @@ static int set_names(struct join *j)
                : fail("this host's name", "expected 1 to 63 of [a-z0-9.-]: give one with --host");
 }
 
+static int ask(struct join *j)
+{
+    struct message_buffer body = {0};
+    int r = encode_request(j, &body);
+    const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/join",
+                                   .connect_to = j->address,
+                                   .pin = j->pin,
+                                   .body = body.bytes,
+                                   .size = body.size,
+                                   .answer_max = ANSWER_MAX,
+                                   .timeout_ms = TIMEOUT_MS};
+    j->other_protocol = false;
+    r = r < 0 ? r : http_call_now(&call, on_answer, j);
+    message_buffer_done(&body);
+    return r;
+}
+
 int agent_join(const struct join_options *options)
 {
-    struct join j = {.options = options, .status = -EIO};
-    struct message_buffer body = {0};
+    struct join j = {.options = options, .status = -EIO, .protocol = MESSAGE_PROTOCOL};
     int r = read_token(&j);
     r = r < 0 ? r : set_names(&j);
     r = r < 0 ? r : find_nics(&j);
     r = r < 0 ? r : make_folders(&j);
     r = r < 0 ? r : load_key(&j);
-    r = r < 0 ? r : encode_request(&j, &body);
-    const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/agent/v1/join",
-                                   .connect_to = j.address,
-                                   .pin = j.pin,
-                                   .body = body.bytes,
-                                   .size = body.size,
-                                   .answer_max = ANSWER_MAX,
-                                   .timeout_ms = TIMEOUT_MS};
-    r = r < 0 ? r : http_call_now(&call, on_answer, &j);
-    message_buffer_done(&body);
+    r = r < 0 ? r : load_pair_key(&j);
+    r = r < 0 ? r : ask(&j);
+    if (r == 0 && j.other_protocol) { /* a controller of before */
+        j.protocol--;
+        r = ask(&j);
+    }
     tls_wipe(j.key);
     return r < 0 || j.status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -14,15 +14,14 @@ static const char *host_name(void *context, struct host_id host)
 
 static const char *nic_name(void *context, struct nic_id nic)
 {
-    const struct agent_config *c = context;
+    struct agent_config *c = context;
     uint32_t index = 0;
     if (!agent_config_find(c, nic, &index)) {
         return NULL;
     }
     const char *host = agent_config_host_name(c, c->peers[index].host);
-    char *name = c->more[index].full_name;
-    snprintf(name, sizeof(c->more[index].full_name), "%s/%s", host != NULL ? host : "?",
-             c->more[index].nic_name);
+    char *name = c->said[c->said_turn++ % ARRAY_COUNT(c->said)];
+    snprintf(name, sizeof(c->said[0]), "%s/%s", host != NULL ? host : "?", c->more[index].nic_name);
     return name;
 }
 

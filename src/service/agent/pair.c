@@ -1,5 +1,6 @@
 /* pair.c: which key a packet is proven with: the two hosts' own, or the fleet's while one of them has none. */
 #include <errno.h>
+#include <foliot.pb-c.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -67,14 +68,29 @@ void agent_pair_open(struct agent *a)
     agent_pair_follow(a);
 }
 
+static const uint8_t none[PAIR_PUBLIC_SIZE];
+
+static void check_own(const struct agent *a)
+{
+    const struct agent_config *c = a->config;
+    const uint8_t *own = c->host_keys[c->host_id.index];
+
+    if (memcmp(own, none, sizeof(none)) != 0 && memcmp(own, a->pair_public, sizeof(none)) != 0) {
+        char hex[2 * PAIR_PUBLIC_SIZE + 1];
+        sodium_bin2hex(hex, sizeof(hex), a->pair_public, sizeof(a->pair_public));
+        agent_say(LOG_ERR,
+                  "host_keys has another key for this host: others can't read its probes. Expected "
+                  "%s, of %s/" AGENT_PAIR_FILE,
+                  hex, c->state_dir);
+    }
+}
+
 void agent_pair_follow(struct agent *a)
 {
-    static const uint8_t none[PAIR_PUBLIC_SIZE];
     const struct agent_config *c = a->config;
     const bool start = !a->pairs_followed;
     const int64_t age = time_source_kernel_wall_ns() / NS_PER_S - c->host_keys_at;
     const int64_t since = start && age > PAIR_BIND_S ? PAIR_LONG_AGO : now_s(a);
-    const uint8_t *own = c->host_keys[c->host_id.index];
 
     if (a->pairs == NULL || pair_table_resize(a->pairs, c->host_count) < 0) {
         return;
@@ -85,13 +101,30 @@ void agent_pair_follow(struct agent *a)
         const bool some = memcmp(c->host_keys[i], none, sizeof(none)) != 0;
         pair_table_set(a->pairs, i, some ? c->host_keys[i] : NULL, since);
     }
-    if (memcmp(own, none, sizeof(none)) != 0 && memcmp(own, a->pair_public, sizeof(none)) != 0) {
-        char hex[2 * PAIR_PUBLIC_SIZE + 1];
-        sodium_bin2hex(hex, sizeof(hex), a->pair_public, sizeof(a->pair_public));
-        agent_say(LOG_ERR,
-                  "host_keys has another key for this host: others can't read its probes. Expected "
-                  "%s, of %s/" AGENT_PAIR_FILE,
-                  hex, c->state_dir);
+    check_own(a);
+}
+
+void agent_pair_change(struct agent *a, const struct Foliot__V1__Members *m)
+{
+    const struct agent_config *c = a->config;
+    bool own = false;
+
+    if (a->pairs == NULL || pair_table_resize(a->pairs, c->host_count) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < m->n_removed; i++) {
+        if (m->removed[i] < c->host_count) {
+            pair_table_set(a->pairs, m->removed[i], NULL, 0);
+        }
+    }
+    for (size_t i = 0; i < m->n_hosts; i++) {
+        const uint32_t host = m->hosts[i]->number;
+        const bool some = memcmp(c->host_keys[host], none, sizeof(none)) != 0;
+        pair_table_set(a->pairs, host, some ? c->host_keys[host] : NULL, now_s(a));
+        own = own || host == c->host_id.index;
+    }
+    if (own) {
+        check_own(a);
     }
 }
 

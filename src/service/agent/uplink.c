@@ -10,7 +10,6 @@
 #include "base/prng.h"
 #include "core/fleet/protocol.h"
 #include "platform/tls/tls.h"
-#include "service/agent/fleet_file.h"
 #include "service/agent/spool.h"
 #include "service/agent/uplink_internal.h"
 
@@ -77,37 +76,6 @@ static void back_off(struct uplink *u, uint32_t ms)
 
 /* ---- what comes down ---- */
 
-/* The list is tried beside the one in force, which stays on the disk until the new one has been read: a restart never meets
- * one that this agent refuses. */
-static void take_fleet(struct uplink *u, const Foliot__V1__Fleet *fleet)
-{
-    struct agent *a = u->agent;
-    char path[AGENT_PATH_SIZE + 8], words[200] = "";
-    const int64_t now = uplink_now();
-    if (a->config->fleet_file[0] == 0 || fleet->version == a->config->fleet_version ||
-        (u->refused.version == fleet->version && now < u->refused.again_at)) {
-        return;
-    }
-    snprintf(path, sizeof(path), "%s.new", a->config->fleet_file);
-    int r = fleet_file_write(path, fleet, words);
-    if (r < 0) {
-        snprintf(a->config_error, sizeof(a->config_error),
-                 "the controller's list of members, version %" PRIu64
-                 ", is refused, the one before stays in force: %s",
-                 fleet->version, words);
-        agent_say(LOG_ERR, "%s", a->config_error);
-    } else {
-        r = agent_reload(a, path);
-    }
-    u->refused.version = fleet->version;
-    u->refused.again_at = now + 60 * NS_PER_S;
-    snprintf(u->refused.why, sizeof(u->refused.why), "%.159s",
-             r == 0          ? ""
-             : words[0] != 0 ? words
-                             : a->config_error);
-    u->echo = u->echo || r < 0; /* the controller waits to hear of it */
-}
-
 static void take_keys(struct uplink *u, const ProtobufCBinaryData *keys, uint64_t version)
 {
     struct agent *a = u->agent;
@@ -149,7 +117,10 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
         take_keys(u, &m->keys, m->keys_version);
     }
     if (m->fleet != NULL) {
-        take_fleet(u, m->fleet);
+        uplink_take_fleet(u, m->fleet);
+    }
+    if (m->members != NULL) {
+        uplink_take_members(u, m->members);
     }
     agent_measure_take(u->agent, m->measure);
     if (m->renew && u->renew_at == 0) {
@@ -271,11 +242,7 @@ static void send_batch(struct uplink *u)
     m.now_mono = time_source_now(a->source).ns;
     int64_t fleet = 0;
     m.now_fleet = agent_fleet_ns(a, (struct mono){m.now_mono}, &fleet) ? fleet : 0;
-    m.fleet_version = a->config->fleet_version;
-    if (u->refused.why[0] != 0) {
-        m.fleet_refused = u->refused.why;
-        m.fleet_refused_version = uplink_now() < u->refused.again_at ? u->refused.version : 0;
-    }
+    uplink_ask_members(u, &m);
     m.keys_version = u->keys_version;
     m.settings_version = a->settings.version;
     m.config_version = a->settings.config_version;
@@ -503,6 +470,7 @@ void agent_uplink_close(struct agent *a)
         return;
     }
     a->uplink = NULL;
+    uplink_members_close(u);
     (void)controller_seen_save(&u->seen, uplink_now()); /* the time of its last answer */
     sd_event_source_disable_unref(u->timer);
     http_client_close(u->client);

@@ -1,4 +1,4 @@
-/* uplink_internal.h: what uplink.c and uplink_renew.c share. */
+/* uplink_internal.h: what uplink.c, uplink_members.c and uplink_renew.c share. */
 #pragma once
 #include <foliot.pb-c.h>
 #include <systemd/sd-event.h>
@@ -40,6 +40,13 @@ struct uplink {
         int64_t again_at; /* to be tried: a disk may have been full */
         char why[160];    /* empty: none is refused */
     } refused;
+    struct {                       /* a whole list that comes page by page */
+        struct agent_config *list; /* its arrays only; NULL: none is under way */
+        uint64_t base;
+        uint32_t next;
+        bool wanted;      /* asks for the first */
+        int64_t tried_at; /* the last whole one; 0: none yet */
+    } pages;
     int64_t not_after;
     bool connected, said_trouble, said_renewal, renewing, event_waits, echo;
     char trouble[200];
@@ -57,6 +64,12 @@ void *uplink_decode(struct uplink *u, const struct http_result *result,
 void uplink_explain(const struct http_result *result, char words[160]);
 /* What was encoded last, to our controller, with our certificate. */
 struct http_call uplink_call(const struct uplink *u, const char *url);
+
+/* ---- uplink_members.c ---- */
+void uplink_take_members(struct uplink *u, const Foliot__V1__Members *members);
+void uplink_take_fleet(struct uplink *u, Foliot__V1__Fleet *fleet); /* of protocol 1 */
+void uplink_ask_members(const struct uplink *u, Foliot__V1__Batch *ret_batch);
+void uplink_members_close(struct uplink *u);
 
 /* ---- uplink_renew.c ---- */
 void uplink_renew(struct uplink *u);

@@ -19,6 +19,8 @@
 #include "service/controller/fleet/host.h"
 #include "service/controller/instance.h"
 
+struct member_index;
+struct members;
 struct remote;
 struct waiting;
 struct worker;
@@ -67,13 +69,12 @@ struct controller {
     struct fleet_host **hosts; /* by index: order of joining */
     uint32_t host_count, host_capacity, member_count;
     struct hash_index host_names; /* into hosts */
-    struct fleet_nic **nics;      /* by id */
+    uint32_t host_name_room;
+    struct member_index *member_index; /* of member.c */
+    struct fleet_nic **nics;           /* by id */
     uint32_t nic_count, nic_capacity;
-    struct message_buffer fleet_packed; /* zstd of a BatchReply with the fleet alone */
-    bool pair_keys_changed;             /* since the list's last version */
-    struct mono pair_keys_told;
-    uint64_t fleet_packed_version;
-    uint64_t revision; /* of the state, for ETags: + 1 with every change */
+    struct members *members; /* members.h */
+    uint64_t revision;       /* of the state, for ETags: + 1 with every change */
 
     struct waiting *waits;
     size_t wait_count, wait_capacity;

@@ -86,7 +86,7 @@ static int read_fleet(struct record *r, struct mesh_fleet *ret_fleet)
     }
     m->next = r->fleets;
     r->fleets = m;
-    m->peers = calloc(f.peer_count + 1, sizeof(*m->peers));
+    m->peers = calloc(fleet_room(f.peer_count), sizeof(*m->peers));
     m->routers = calloc(f.router_count + 1, sizeof(*m->routers));
     if (m->peers == NULL || m->routers == NULL) {
         return -ENOMEM;
@@ -94,7 +94,8 @@ static int read_fleet(struct record *r, struct mesh_fleet *ret_fleet)
     const size_t peers = f.peer_count * sizeof(*m->peers);
     memcpy(m->peers, r->bytes + r->at + 16, peers);
     memcpy(m->routers, r->bytes + r->at + 16 + peers, f.router_count * sizeof(*m->routers));
-    f.peers = m->peers;
+    f.peers = f.room = m->peers;
+    f.peer_capacity = fleet_room(f.peer_count);
     f.routers = m->routers;
     r->at += record_fleet_size(&f);
     if (!fleet_good(&f)) {
@@ -357,7 +358,8 @@ static int play_event(struct player *p, enum node_event_kind kind, struct mono n
     }
     p->outcome.events++;
     const int r = node_on_event(p->node, now, kind, event);
-    return r == -EINVAL && (kind == NODE_EVENT_PEERS || kind == NODE_EVENT_SETTINGS)
+    return r == -EINVAL && (kind == NODE_EVENT_PEERS || kind == NODE_EVENT_SETTINGS ||
+                            kind == NODE_EVENT_MEMBER)
                ? 0
                : r; /* refused there, refused here */
 }

@@ -204,6 +204,7 @@ void recorder_node(struct recorder *r, const struct node *node)
     }
 }
 
+/* The list at the node's birth: a recording that goes back to it begins with that one. */
 static void keep_fleet(struct recorder *r, const struct mesh_fleet *fleet)
 {
     free(r->fleet);
@@ -212,6 +213,19 @@ static void keep_fleet(struct recorder *r, const struct mesh_fleet *fleet)
     if (r->fleet != NULL) {
         record_fleet_write(fleet, r->fleet);
     }
+}
+
+static int write_fleet(struct recorder *r, const struct mesh_fleet *fleet)
+{
+    const size_t size = record_fleet_size(fleet);
+    uint8_t *bytes = malloc(size);
+    if (bytes == NULL) {
+        return -ENOMEM;
+    }
+    record_fleet_write(fleet, bytes);
+    const int rc = newest(r) != NULL ? write_events(r, newest(r), bytes, size) : -ENODATA;
+    free(bytes);
+    return rc;
 }
 
 void recorder_start(struct recorder *r, const struct node_config *config, struct mono now)
@@ -263,12 +277,9 @@ void recorder_append(struct recorder *r, enum node_event_kind kind, struct mono 
     r->events++;
     if (kind == NODE_EVENT_PEERS) {
         flush(r);
-        keep_fleet(r, event);
-        if (newest(r) != NULL && r->fleet != NULL &&
-            write_events(r, newest(r), r->fleet, r->fleet_size) == 0) {
-            return;
+        if (write_fleet(r, event) < 0) {
+            drop_all(r);
         }
-        drop_all(r);
     }
 }
 

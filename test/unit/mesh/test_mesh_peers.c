@@ -1,5 +1,6 @@
 /* Every host comes to the same graph: symmetric, of bounded degree, connected, and a NIC that goes
  * changes only its neighbours. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/prng.h"
 #include "core/mesh/peers.h"
 
 #define HOSTS 150
@@ -122,6 +124,47 @@ static void spares_are_the_next_of_the_ring(void **state)
     assert_true(spares >= 20);
 }
 
+/* NICs that join and leave, one after the other, lead to the same choices as the list does that comes of it. */
+static void changes_lead_to_the_same(void **state)
+{
+    static struct mesh_peer room[COUNT];
+    static struct peer_rings rings;
+    struct peer_choice choices[256], whole[256];
+    struct mesh_fleet f = {.seed = 42, .peers = room, .room = room, .peer_capacity = COUNT};
+    struct prng prng;
+    uint32_t at = 0, own = 17;
+
+    (void)fleet(HOSTS);
+    prng_init(&prng, 3);
+    for (uint32_t i = 0; i < 24; i++) {
+        const struct mesh_member member = {.peer = list[i]};
+        assert_int_equal(fleet_change(&f, &member, &at), 0);
+    }
+    peers_look(&rings, &f, fleet_find(&f, list[own].nic), 16, 20);
+    for (int step = 0; step < 4000; step++) {
+        const uint32_t which = (uint32_t)prng_below(&prng, step % 1000 < 700 ? COUNT : 24);
+        const struct mesh_member member = {.peer = list[which],
+                                           .gone = fleet_find(&f, list[which].nic) != UINT32_MAX};
+        if (which == own || (member.gone && step % 1000 < 500 && step % 3 != 0)) {
+            continue; /* it grows, then shrinks below what is probed in full */
+        }
+        assert_int_equal(fleet_change(&f, &member, &at), 0);
+        const uint32_t self = fleet_find(&f, list[own].nic);
+        (void)peers_change(&rings, &f, self, 16, 20, &member);
+        const uint32_t count = peers_chosen(&rings, &f, self, choices, 256);
+        assert_int_equal(count, peers_choose(&f, self, 16, 20, whole, 256));
+        for (uint32_t i = 0; i < count; i++) {
+            assert_memory_equal(&choices[i], &whole[i], sizeof(choices[i]));
+        }
+    }
+    const struct mesh_member twice = {.peer = list[own]}, none = {.peer = {.nic = {1}}, .gone = 1};
+    assert_int_equal(fleet_change(&f, &twice, &at), -EINVAL);
+    assert_int_equal(fleet_change(&f, &none, &at), -EINVAL);
+    f.peer_capacity = f.peer_count;
+    const struct mesh_member fresh = {.peer = {.nic = {1}}};
+    assert_int_equal(fleet_change(&f, &fresh, &at), -ENOSPC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +172,7 @@ int main(void)
         cmocka_unit_test(small_fleets_in_full),
         cmocka_unit_test(change_is_local),
         cmocka_unit_test(spares_are_the_next_of_the_ring),
+        cmocka_unit_test(changes_lead_to_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

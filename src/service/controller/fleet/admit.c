@@ -9,6 +9,7 @@
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/ingest_internal.h"
+#include "service/controller/fleet/members.h"
 #include "service/controller/fleet/state.h"
 #include "service/controller/trust/trust.h"
 
@@ -53,8 +54,8 @@ static void note_join(struct controller *c, const struct fleet_host *h, const st
     controller_say(LOG_INFO, "%s", detail);
 }
 
-static void answer_join(struct controller *c, struct http_request *request,
-                        const struct fleet_host *h, char *certificate)
+static void answer_join(struct controller *c, struct http_request *request, uint32_t protocol,
+                        struct fleet_host *h, char *certificate)
 {
     Foliot__V1__JoinReply reply = FOLIOT__V1__JOIN_REPLY__INIT;
     Foliot__V1__Settings settings = ingest_settings(c, h);
@@ -65,7 +66,9 @@ static void answer_join(struct controller *c, struct http_request *request,
     reply.keys_version = c->keys_version;
     reply.settings = &settings;
     message_arena_reset(&c->report_arena);
-    if (fleet_message(c, &c->report_arena, &reply.fleet) < 0) {
+    reply.hosts = c->member_count;
+    if (protocol < 2 ? members_fleet(c, &c->report_arena, &reply.fleet) < 0
+                     : (reply.host = members_host(c, &c->report_arena, h)) == NULL) {
         http_answer_text(request, 503, "out of memory");
         return;
     }
@@ -113,11 +116,13 @@ void ingest_join(struct controller *c, struct http_request *request,
         refuse_join(c, request, 400, "the certificate request is not one for an Ed25519 key");
         return;
     }
-    const struct fleet_join join = {.name = m->host,
-                                    .version = m->version,
-                                    .certificate = &read,
-                                    .nics = m->nics,
-                                    .nic_count = m->n_nics};
+    const struct fleet_join join = {
+        .name = m->host,
+        .version = m->version,
+        .certificate = &read,
+        .nics = m->nics,
+        .nic_count = m->n_nics,
+        .pair_key = m->pair_key.len == PAIR_PUBLIC_SIZE ? m->pair_key.data : NULL};
     int r = commit_now(c);
     r = r < 0 ? r : fleet_add(c, &join, &h, words);
     if (r == -EEXIST || r == -EINVAL) {
@@ -139,7 +144,7 @@ void ingest_join(struct controller *c, struct http_request *request,
         sd_event_exit(c->loop, EXIT_FAILURE);
     } else {
         c->count.joins++;
-        answer_join(c, request, h, certificate);
+        answer_join(c, request, m->protocol, h, certificate);
     }
     free(certificate);
 }

@@ -9,20 +9,30 @@
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/members.h"
 #include "service/controller/fleet/quota.h"
 #include "service/controller/job/job.h"
 #include "service/controller/trust/tenant.h"
 
 /* ---- tables ---- */
 
+/* The last host of the table, and all when there is no more room. */
 static int index_names(struct controller *c)
 {
-    const int r = hash_index_room(&c->host_names, c->host_count);
-
-    for (uint32_t i = 0; r == 0 && i < c->host_count; i++) {
+    const uint32_t room = c->host_count * 2 + 64;
+    uint32_t first = c->host_count - 1;
+    if (c->host_count > c->host_name_room) {
+        const int r = hash_index_room(&c->host_names, room);
+        if (r < 0) {
+            return r;
+        }
+        c->host_name_room = room;
+        first = 0;
+    }
+    for (uint32_t i = first; i < c->host_count; i++) {
         hash_index_put(&c->host_names, hash_text(c->hosts[i]->name), i);
     }
-    return r;
+    return 0;
 }
 
 /* A name may have been a removed host's before: the member is meant. */
@@ -225,7 +235,8 @@ int fleet_load(struct controller *c)
     r = r < 0 ? r : store_findings(c->store, &open, load_finding, c);
     r = r < 0 ? r : load_version(c);
     c->revision = 1;
-    return r;
+    r = r < 0 ? r : member_index_load(c);
+    return r < 0 ? r : members_open(c);
 }
 
 void fleet_free(struct controller *c)
@@ -242,11 +253,13 @@ void fleet_free(struct controller *c)
     free(c->hosts);
     free(c->nics);
     hash_index_done(&c->host_names);
-    message_buffer_done(&c->fleet_packed);
+    members_close(c);
+    member_index_free(c);
 }
 
 /* ---- changes ---- */
 
+/* The list's next version, to be followed by members_changed() for each host that is another one in it. */
 static int bump(struct controller *c)
 {
     char text[24];
@@ -258,9 +271,6 @@ static int bump(struct controller *c)
     }
     return r;
 }
-
-/* A whole fleet is upgraded within minutes: its list changes every few seconds then, not with each host. */
-#define PAIR_BUMP_NS (5 * NS_PER_S)
 
 /* A host is made anew, or taken to another version and back. One that changed its key all the time would have every
  * agent read a new list every few seconds. */
@@ -299,12 +309,8 @@ void fleet_pair_key(struct controller *c, struct fleet_host *h, const uint8_t *k
         if (has) {
             memcpy(h->pair_key, key, size);
         }
-        c->pair_keys_changed = true;
-    }
-    if (c->pair_keys_changed && mono_sub(now, c->pair_keys_told).ns >= PAIR_BUMP_NS &&
-        bump(c) == 0) {
-        c->pair_keys_changed = false;
-        c->pair_keys_told = now;
+        (void)(bump(c) == 0 ? members_changed(c, h, false)
+                            : 0); /* it comes again, or with the next change */
     }
 }
 
@@ -351,6 +357,7 @@ static int add_nics(struct controller *c, struct fleet_host *h, const struct fle
             free(nic);
         } else {
             h->nics[h->nic_count++] = s.id;
+            r = member_index_add(c, nic);
         }
     }
     return r;
@@ -373,6 +380,19 @@ static bool same_pin(const struct fleet_host *h, const struct tls_certificate *t
         snprintf(pin + 2 * i, 3, "%02x", t->pin[i]);
     }
     return strcmp(pin, h->pin) == 0;
+}
+
+/* The key came with the request: one change of the list tells both. */
+static int join_key(struct controller *c, struct fleet_host *h, const struct fleet_join *join)
+{
+    char name[32];
+    if (join->pair_key == NULL) {
+        return 0;
+    }
+    pair_key_name(h, name);
+    memcpy(h->pair_key, join->pair_key, sizeof(h->pair_key));
+    h->has_pair_key = true;
+    return store_put(c->store, name, h->pair_key, sizeof(h->pair_key));
 }
 
 int fleet_add(struct controller *c, const struct fleet_join *join, struct fleet_host **ret_host,
@@ -420,7 +440,9 @@ int fleet_add(struct controller *c, const struct fleet_join *join, struct fleet_
         return r;
     }
     r = add_nics(c, h, join);
+    r = r < 0 ? r : join_key(c, h, join);
     r = r < 0 ? r : bump(c);
+    r = r < 0 ? r : members_changed(c, h, true);
     *ret_host = h;
     return r;
 }
@@ -447,6 +469,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
         return r;
     }
     for (uint32_t i = 0; i < h->nic_count; i++) {
+        member_index_remove(c, c->nics[h->nics[i]]);
         free(c->nics[h->nics[i]]);
         c->nics[h->nics[i]] = NULL;
     }
@@ -461,100 +484,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
     h->member = h->reported = false;
     h->removed_ns = after.removed_ns;
     c->member_count--;
-    return 0;
-}
-
-/* ---- downwards ---- */
-
-static Foliot__V1__Nic *nic_message(struct message_arena *arena, struct fleet_nic *n)
-{
-    static const uint8_t none[16];
-    Foliot__V1__Nic *m = message_arena_take(arena, sizeof(*m));
-    if (m == NULL) {
-        return NULL;
-    }
-    foliot__v1__nic__init(m);
-    m->id = n->id;
-    m->name = n->name;
-    m->rail = n->rail;
-    m->leaf = n->leaf;
-    m->speed_mbps = n->configured_mbps;
-    if (memcmp(n->address4, none, 4) != 0) {
-        m->address4 = (ProtobufCBinaryData){4, n->address4};
-    }
-    if (memcmp(n->address6, none, 16) != 0) {
-        m->address6 = (ProtobufCBinaryData){16, n->address6};
-    }
-    return m;
-}
-
-static Foliot__V1__FleetHost *host_message(struct controller *c, struct message_arena *arena,
-                                           struct fleet_host *h)
-{
-    Foliot__V1__FleetHost *m = message_arena_take(arena, sizeof(*m));
-    Foliot__V1__Nic **nics = message_arena_take(arena, (h->nic_count + 1) * sizeof(*nics));
-    if (m == NULL || nics == NULL) {
-        return NULL;
-    }
-    foliot__v1__fleet_host__init(m);
-    m->name = h->name;
-    m->nics = nics;
-    if (h->has_pair_key) {
-        m->pair_key = (ProtobufCBinaryData){sizeof(h->pair_key), h->pair_key};
-    }
-    for (uint32_t i = 0; i < h->nic_count && h->left_out[0] == 0; i++) {
-        nics[i] = nic_message(arena, c->nics[h->nics[i]]);
-        if (nics[i] == NULL) {
-            return NULL;
-        }
-        m->n_nics++;
-    }
-    return m;
-}
-
-int fleet_message(struct controller *c, struct message_arena *arena, Foliot__V1__Fleet **ret_fleet)
-{
-    Foliot__V1__Fleet *m = message_arena_take(arena, sizeof(*m));
-    Foliot__V1__FleetHost **hosts = message_arena_take(arena, (c->host_count + 1) * sizeof(*hosts));
-    if (m == NULL || hosts == NULL) {
-        return -ENOMEM;
-    }
-    foliot__v1__fleet__init(m);
-    m->version = c->fleet_version;
-    m->hosts = hosts;
-    for (uint32_t i = 0; i < c->host_count; i++) {
-        hosts[i] = host_message(c, arena, c->hosts[i]);
-        if (hosts[i] == NULL) {
-            return -ENOMEM;
-        }
-        m->n_hosts++;
-    }
-    *ret_fleet = m;
-    return 0;
-}
-
-const struct message_buffer *fleet_packed(struct controller *c)
-{
-    struct message_arena arena;
-    struct message_buffer encoded = {0};
-    Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
-    if (c->fleet_packed_version == c->fleet_version) {
-        return &c->fleet_packed;
-    }
-    if (message_arena_init(&arena, ((size_t)c->host_count * 256) + c->nic_count * 160 + 65536) <
-        0) {
-        return NULL;
-    }
-    int r = fleet_message(c, &arena, &reply.fleet);
-    r = r < 0 ? r : message_encode(&reply.base, &encoded);
-    r = r < 0 ? r : message_pack(encoded.bytes, encoded.size, &c->fleet_packed);
-    message_arena_done(&arena);
-    message_buffer_done(&encoded);
-    if (r < 0) {
-        return NULL;
-    }
-    c->fleet_packed_version = c->fleet_version;
-    return &c->fleet_packed;
+    return members_changed(c, h, true);
 }
 
 /* ---- judgements ---- */

@@ -3,8 +3,6 @@
 #include "service/controller/fleet/host.h"
 
 struct controller;
-struct message_arena;
-struct message_buffer;
 struct store;
 
 /* ---- member.c ---- */
@@ -14,6 +12,11 @@ MUST_CHECK int member_check(const struct controller *c, const struct fleet_join 
                             char ret_words[MEMBER_WORDS_SIZE]);
 /* A member of a store from before this was asked: a bad one stays a member, is logged, and is left out of the list. */
 void member_look(struct fleet_host *host, const struct fleet_nic *nic);
+/* What member_check() looks things up in: of all NICs; of one that was placed; of one that goes. */
+MUST_CHECK int member_index_load(struct controller *c);
+void member_index_free(struct controller *c);
+MUST_CHECK int member_index_add(struct controller *c, const struct fleet_nic *nic);
+void member_index_remove(struct controller *c, const struct fleet_nic *nic);
 
 /* ---- fleet.c ---- */
 MUST_CHECK int fleet_load(struct controller *c);
@@ -26,6 +29,7 @@ struct fleet_join {
     const struct tls_certificate *certificate;
     Foliot__V1__Nic *const *nics;
     size_t nic_count;
+    const uint8_t *pair_key; /* NULL: told later */
 };
 /* -EEXIST: a member with another key; -EINVAL with words; else the store's. */
 MUST_CHECK int fleet_add(struct controller *c, const struct fleet_join *join,
@@ -38,11 +42,6 @@ MUST_CHECK int fleet_renumber(struct store *s);
  * agents learn of it. A few changes an hour count. */
 void fleet_pair_key(struct controller *c, struct fleet_host *host, const uint8_t *key, size_t size);
 MUST_CHECK int fleet_save_host(struct controller *c, const struct fleet_host *host);
-/* Fills `reply` with the whole membership, out of the arena. -ENOMEM. */
-MUST_CHECK int fleet_message(struct controller *c, struct message_arena *arena,
-                             Foliot__V1__Fleet **ret_fleet);
-/* zstd of a BatchReply that holds only the fleet: appended to another one's zstd. */
-const struct message_buffer *fleet_packed(struct controller *c);
 enum freshness fleet_freshness(const struct controller *c, const struct fleet_host *h,
                                struct mono now);
 /* Its word still counts. */

@@ -92,6 +92,7 @@ struct fleet_host {
     uint32_t features;                  /* enum Feature, as bits */
     uint8_t pair_key[PAIR_PUBLIC_SIZE]; /* public half of the key that its probes are proven with */
     bool has_pair_key;
+    uint64_t digest;            /* its part of the list's: members.h */
     struct mono pair_key_since; /* the hour in which it changed so often */
     uint32_t pair_key_changes;
 };

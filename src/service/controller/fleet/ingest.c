@@ -12,6 +12,7 @@
 #include "service/controller/fleet/fleet_config.h"
 #include "service/controller/fleet/ingest_internal.h"
 #include "service/controller/fleet/measure.h"
+#include "service/controller/fleet/members.h"
 #include "service/controller/fleet/quota.h"
 #include "service/controller/fleet/state.h"
 
@@ -192,7 +193,6 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
     struct fleet_host *h = w->host;
     Foliot__V1__Settings settings = ingest_settings(c, h);
-    const struct message_buffer *fleet = NULL;
     static struct measure_request request;
     reply.measure = measure_for(c, h, &request);
     reply.protocol = MESSAGE_PROTOCOL;
@@ -210,16 +210,14 @@ static void answer_batch(struct controller *c, const struct waiting *w)
         reply.keys = ingest_data(c->fleet_keys);
         reply.keys_version = c->keys_version;
     }
-    if (w->fleet_version != c->fleet_version) {
-        fleet = fleet_packed(c);
-    }
+    const struct message_buffer *members = members_for(c, &w->members);
     reply.retry_ms = quota_wait_ms(h);
     reply.report_refused = h->report_refused;
     uint8_t token[INSTANCE_TOKEN_SIZE];
     if (instance_token(c, token) == 0) {
         reply.controller = (ProtobufCBinaryData){sizeof(token), token};
     }
-    ingest_answer(c, w->request, &reply.base, fleet);
+    ingest_answer(c, w->request, &reply.base, members);
     h->report_refused[0] = 0;
 }
 
@@ -471,14 +469,18 @@ static void do_report(struct controller *c, struct http_request *request,
         h->boot = batch->boot;
         h->tables_wanted = true;
     }
-    const struct waiting w = {request,
-                              h,
-                              batch->fleet_refused_version != 0 ? batch->fleet_refused_version
-                                                                : batch->fleet_version,
-                              batch->keys_version,
-                              batch->settings_version,
-                              batch->authority_version,
-                              batch->stream};
+    const struct waiting w = {.request = request,
+                              .host = h,
+                              .keys_version = batch->keys_version,
+                              .settings_version = batch->settings_version,
+                              .authority_version = batch->authority_version,
+                              .stream = batch->stream,
+                              .members = {.protocol = batch->protocol,
+                                          .cursor = batch->members_cursor,
+                                          .version = batch->fleet_version,
+                                          .digest = batch->members_digest,
+                                          .base = batch->members_base,
+                                          .refused = batch->fleet_refused_version}};
     if (batch->n_reports == 0) {
         answer_batch(c, &w);
         return;

@@ -1,6 +1,7 @@
 /* state.h: the way of a report: ingest.c takes it, state.c makes it what is now and events, alarm.c tells the alert engine. */
 #pragma once
 #include "service/controller/fleet/host.h"
+#include "service/controller/fleet/members.h"
 
 struct controller;
 struct claim;
@@ -12,8 +13,8 @@ struct store_event;
 struct waiting { /* for the commit */
     struct http_request *request;
     struct fleet_host *host;
-    uint64_t fleet_version, keys_version, settings_version, authority_version,
-        stream; /* as it has them */
+    uint64_t keys_version, settings_version, authority_version, stream; /* as it has them */
+    struct members_wish members;
 };
 unsigned ingest_on_head(void *context, struct http_request *request);
 void ingest_on_request(void *context, struct http_request *request);
