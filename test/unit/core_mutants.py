@@ -26,7 +26,7 @@ KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
 TESTS = {
     "alert": ["alert", "alert_rules", "alert_told", "alert_sees", "alert_one"],
     "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_fleet"],
-    "fleet": ["fleet_rules", "blame", "admit"],
+    "fleet": ["fleet_rules", "blame", "admit", "locate"],
     "finding": ["finding"],
     "link": ["link"],
     "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "measure", "node", "sim_world"],

@@ -1,0 +1,218 @@
+/* locate.c: the inference's life, its routes, and when it looks. */
+#include "core/fleet/locate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fleet/locate_private.h"
+
+#define ELEMENTS_PER_PATH                                                                          \
+    3 /* that no other path crosses, at most on average: all NICs with their links, and trunks */
+#define ELEMENTS_LEAST 256
+
+static uint32_t table_size(uint32_t elements)
+{
+    uint32_t size = 1024;
+
+    while (size < 2 * elements) {
+        size *= 2;
+    }
+    return size;
+}
+
+struct locate *locate_free(struct locate *l)
+{
+    if (l) {
+        free(l->paths);
+        free(l->suspects);
+        free(l->table);
+        free(l->crossings);
+        free(l->lossy);
+        free(l->path_stamp);
+        free(l->sent);
+        free(l->lost);
+        free(l->mask);
+        free(l->touched);
+        free(l->marked);
+        free(l->element_sent);
+        free(l->element_lost);
+        free(l->sort);
+        free(l);
+    }
+    return NULL;
+}
+
+struct locate *locate_new(const struct locate_config *config)
+{
+    struct locate *l = calloc(1, sizeof(*l));
+    const size_t paths = config->path_limit;
+    const size_t elements = config->element_limit > 0 ? config->element_limit
+                                                      : ELEMENTS_LEAST + paths * ELEMENTS_PER_PATH;
+
+    if (!l) {
+        return NULL;
+    }
+    l->config = *config;
+    l->config.element_limit = (uint32_t)elements;
+    l->table_mask = table_size((uint32_t)elements) - 1;
+    l->paths = calloc(paths, sizeof(*l->paths));
+    l->suspects = calloc(elements, sizeof(*l->suspects));
+    l->table = calloc((size_t)l->table_mask + 1, sizeof(*l->table));
+    l->crossings = calloc(paths * PATH_ELEMENT_MAX, sizeof(*l->crossings));
+    l->lossy = calloc(paths, sizeof(*l->lossy));
+    l->path_stamp = calloc(paths, sizeof(*l->path_stamp));
+    l->sent = calloc(paths, sizeof(*l->sent));
+    l->lost = calloc(paths, sizeof(*l->lost));
+    l->mask = calloc(paths, sizeof(*l->mask));
+    l->touched = calloc(paths, sizeof(*l->touched));
+    l->marked = calloc(elements, sizeof(*l->marked));
+    l->element_sent = calloc(elements, sizeof(*l->element_sent));
+    l->element_lost = calloc(elements, sizeof(*l->element_lost));
+    l->sort = calloc(elements, sizeof(*l->sort));
+    if (!l->paths || !l->suspects || !l->table || !l->crossings || !l->lossy || !l->path_stamp ||
+        !l->sent || !l->lost || !l->mask || !l->touched || !l->marked || !l->element_sent ||
+        !l->element_lost || !l->sort) {
+        return locate_free(l);
+    }
+    for (uint32_t i = 0; i < QUIETS; i++) {
+        l->quiets[i] = (struct quiet){.background = 0.01, .dispersion = 1};
+    }
+    l->background = l->quiets[0].background;
+    l->dispersion = 1;
+    l->next = MONO_NEVER;
+    return l;
+}
+
+static bool route_equal(const struct locate_route *x, const struct locate_route *y)
+{
+    bool r = host_id_equal(x->from_host, y->from_host) && host_id_equal(x->to_host, y->to_host) &&
+             nic_id_equal(x->from, y->from) && nic_id_equal(x->to, y->to) &&
+             host_id_equal(x->teller, y->teller) && x->box_count == y->box_count;
+
+    for (uint32_t i = 0; i < x->box_count && r; i++) {
+        r = x->boxes[i].key == y->boxes[i].key && x->boxes[i].kind == y->boxes[i].kind;
+    }
+    return r;
+}
+
+static void unlist(struct locate *l, struct path *p)
+{
+    if (p->lossy != 0) {
+        const uint32_t last = l->lossy[--l->lossy_count];
+        l->lossy[p->lossy - 1] = last;
+        l->paths[last].lossy = p->lossy;
+        p->lossy = 0;
+    }
+}
+
+void locate_path_clear(struct locate *l, uint32_t path)
+{
+    ASSERT(path < l->config.path_limit);
+    if (!l->paths[path].used) {
+        return;
+    }
+    locate_observe(l, path, false);
+    unlist(l, &l->paths[path]);
+    l->paths[path].used = false;
+    l->stale = true;
+}
+
+void locate_path_set(struct locate *l, uint32_t path, const struct locate_route *route)
+{
+    struct path *p = &l->paths[path];
+
+    ASSERT(path < l->config.path_limit && route->box_count <= PATH_HOP_MAX);
+    if (p->used && route_equal(&p->route, route)) {
+        return;
+    }
+    locate_path_clear(l, path);
+    p->route = *route;
+    p->used = true;
+    p->element_count = 0;
+    locate_rings_clear(p);
+    l->stale = true;
+}
+
+/* Losses that no window holds any more. */
+static void forget_old(struct locate *l, struct mono now)
+{
+    const struct span all = locate_window_span(WINDOW_COUNT - 1);
+
+    for (uint32_t i = l->lossy_count; i > 0; i--) {
+        struct path *p = &l->paths[l->lossy[i - 1]];
+        if (mono_sub(now, p->lost_last).ns > all.ns) {
+            unlist(l, p);
+        }
+    }
+}
+
+/* What decides between windows: how many faults each of them is sure of. Of those alike the shortest. */
+static double decided(const struct explanation *x)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        sum += fmin(x->margins[i], 2 * LOCATE_LIMIT);
+    }
+    return sum;
+}
+
+static void look(struct locate *l, struct mono now)
+{
+    struct explanation best = {.count = 0};
+    uint32_t window = 0;
+
+    for (uint32_t w = 0; w < WINDOW_COUNT; w++) {
+        struct explanation x;
+
+        locate_window_begin(l, now, w, HOST_NONE);
+        locate_explain(l, &x);
+        locate_explain_margins(l, &x);
+        if (decided(&x) > decided(&best)) {
+            best = x;
+            window = w;
+        }
+    }
+    l->look++;
+    locate_window_begin(l, now, window, HOST_NONE);
+    locate_cases_update(l, now, &best);
+}
+
+void locate_tick(struct locate *l, struct mono now)
+{
+    if (l->next.ns > now.ns) {
+        return;
+    }
+    if (l->stale) {
+        locate_elements_build(l);
+    }
+    forget_old(l, now);
+    locate_background_learn(l, now);
+    if (l->lossy_count == 0 && l->case_count == 0) {
+        l->next = MONO_NEVER;
+        return;
+    }
+    look(l, now);
+    l->next = mono_add(now, span_ns(LOCATE_PERIOD));
+}
+
+struct mono locate_deadline(const struct locate *l)
+{
+    return l->next;
+}
+
+uint32_t locate_case_count(const struct locate *l)
+{
+    return l->case_count;
+}
+
+const struct locate_case *locate_case_get(const struct locate *l, uint32_t index)
+{
+    return index < l->case_count ? &l->cases[index] : NULL;
+}
+
+double locate_background(const struct locate *l)
+{
+    return l->background;
+}

@@ -1,0 +1,481 @@
+/* locate_case.c: answers that last become cases, and cases get names, other names, and ends. */
+#include <math.h>
+#include <string.h>
+
+#include "core/fleet/locate_private.h"
+
+#define UNKNOWN_LOOKS 5        /* an explanation that can't be named is told then */
+#define RENAME_NS     NS_PER_S /* another name must be the better one for so long */
+#define END_TRIALS    20
+#define END_NS        (1000 * NS_PER_MS)
+#define TELLERS       64 /* hosts whose word is left out in turn */
+
+static void changed(struct locate *l, const struct locate_case *c)
+{
+    if (l->change_count == CHANGE_MAX) { /* nobody asks: the oldest goes */
+        l->change_head = (l->change_head + 1) % CHANGE_MAX;
+        l->change_count--;
+    }
+    l->changes[(l->change_head + l->change_count++) % CHANGE_MAX] = *c;
+}
+
+bool locate_next_change(struct locate *l, struct locate_case *ret_case)
+{
+    if (l->change_count == 0) {
+        return false;
+    }
+    *ret_case = l->changes[l->change_head];
+    l->change_head = (l->change_head + 1) % CHANGE_MAX;
+    l->change_count--;
+    return true;
+}
+
+/* ---- what a case's element has to do with paths --------------------------------------------- */
+
+static bool crosses(const struct path *p, uint32_t element)
+{
+    for (uint32_t i = 0; i < p->element_count; i++) {
+        if (p->elements[i] == element) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An unknown case is any of its elements; one whose name nobody can tell apart, the first. */
+static uint32_t case_elements(const struct locate *l, const struct locate_case *c,
+                              uint32_t ret_elements[static LOCATE_ONE_OF])
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < c->count && (i == 0 || c->state == LOCATE_UNKNOWN); i++) {
+        const uint32_t e = locate_element_find(l, &c->elements[i]);
+        if (e != NONE) {
+            ret_elements[count++] = e;
+        }
+    }
+    return count;
+}
+
+static bool case_crosses(const struct path *p, const uint32_t *elements, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (crosses(p, elements[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool locate_explains(const struct locate *l, const struct locate_case *c, uint32_t path)
+{
+    uint32_t elements[LOCATE_ONE_OF];
+
+    return path < l->config.path_limit && l->paths[path].used && !l->stale &&
+           case_crosses(&l->paths[path], elements, case_elements(l, c, elements));
+}
+
+/* Some path that lost something, lately, crosses both. */
+static bool overlap(struct locate *l, const struct locate_case *c, uint32_t element)
+{
+    uint32_t elements[LOCATE_ONE_OF];
+    const uint32_t count = case_elements(l, c, elements);
+
+    for (uint32_t i = 0; i < l->lossy_count; i++) {
+        const struct path *p = &l->paths[l->lossy[i]];
+
+        locate_count(l, l->lossy[i]);
+        if (l->lost[l->lossy[i]] > 0 && crosses(p, element) && case_crosses(p, elements, count)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- whose word it is ----------------------------------------------------------------------- */
+
+struct tellers {
+    struct {
+        struct host_id host;
+        uint32_t lost;
+    } list[TELLERS];
+    uint32_t count;
+};
+
+static void tell(struct tellers *t, struct host_id host, uint32_t lost)
+{
+    uint32_t i = 0;
+
+    while (i < t->count && !host_id_equal(t->list[i].host, host)) {
+        i++;
+    }
+    if (i == t->count && t->count == TELLERS) {
+        return;
+    }
+    if (i == t->count) {
+        t->list[t->count].host = host;
+        t->list[t->count++].lost = 0;
+    }
+    t->list[i].lost += lost;
+    for (; i > 0 && t->list[i].lost > t->list[i - 1].lost; i--) {
+        const struct host_id swap = t->list[i].host;
+        const uint32_t more = t->list[i].lost;
+        t->list[i] = t->list[i - 1];
+        t->list[i - 1].host = swap;
+        t->list[i - 1].lost = more;
+    }
+}
+
+static struct tellers tellers_of(struct locate *l, uint32_t element)
+{
+    const struct suspect *e = &l->suspects[element];
+    struct tellers t = {.count = 0};
+
+    for (uint32_t k = 0; k < e->count; k++) {
+        const uint32_t path = l->crossings[e->first + k];
+
+        locate_count(l, path);
+        if (l->lost[path] > 0) {
+            tell(&t, l->paths[path].route.teller, l->lost[path]);
+        }
+    }
+    return t;
+}
+
+/* Who accuses what is its own harms nobody else. */
+static bool is_own(const struct locate *l, uint32_t element, struct host_id host)
+{
+    const struct suspect *e = &l->suspects[element];
+    const struct locate_route *r = &l->paths[l->crossings[e->first]].route;
+
+    if (e->name.kind == ELEMENT_HOST) {
+        return e->name.a == host.index;
+    }
+    return e->name.kind == ELEMENT_NIC &&
+           (r->from.index == e->name.a ? host_id_equal(r->from_host, host)
+                                       : host_id_equal(r->to_host, host));
+}
+
+static bool stands(struct locate *l, const struct explanation *x, uint32_t index,
+                   const struct tellers *t)
+{
+    const struct mono now = l->now;
+    const uint32_t window = l->window;
+    bool r = true;
+
+    for (uint32_t i = 0; i < t->count && r && !l->config.one_word; i++) {
+        const struct host_id host = t->list[i].host;
+
+        r = host_id_equal(host, l->config.own) || is_own(l, x->elements[index], host) ||
+            locate_stands_without(l, x, index, host);
+    }
+    locate_window_begin(l, now, window, HOST_NONE);
+    return r;
+}
+
+/* ---- cases ---------------------------------------------------------------------------------- */
+
+static void note_began(struct locate *l, struct locate_case *c, uint32_t element)
+{
+    const struct suspect *e = &l->suspects[element];
+    struct mono low = {INT64_MIN}, high = MONO_NEVER;
+
+    for (uint32_t k = 0; k < e->count; k++) {
+        const struct path *p = &l->paths[l->crossings[e->first + k]];
+
+        if (p->lost_first.ns == MONO_NEVER.ns || p->lost_last.ns < c->began_low.ns) {
+            continue;
+        }
+        high = mono_min(high, p->lost_first);
+        low = p->ok_before.ns != MONO_NEVER.ns && p->ok_before.ns > low.ns ? p->ok_before : low;
+    }
+    if (high.ns == MONO_NEVER.ns) {
+        return;
+    }
+    /* gray loss: some came after the first that was lost */
+    c->began_high = high;
+    c->began_low = low.ns == INT64_MIN || low.ns > high.ns ? high : low;
+}
+
+static void add_name(struct locate *l, struct locate_case *c, uint32_t element)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (locate_element_find(l, &c->elements[i]) == element) {
+            return;
+        }
+    }
+    c->total++;
+    if (c->count < LOCATE_ONE_OF) {
+        c->elements[c->count++] = l->suspects[element].name;
+    }
+}
+
+/* All that the element's paths can't tell from it: likeliest first, those alike in the order that every host has. */
+static void add_class(struct locate *l, struct locate_case *c, uint32_t element)
+{
+    const struct suspect *e = &l->suspects[element];
+    const struct path *p = &l->paths[l->crossings[e->first]];
+    uint32_t list[PATH_ELEMENT_MAX], count = 0;
+
+    for (uint32_t k = 0; k < e->count && !p->observed; k++) {
+        p = &l->paths[l->crossings[e->first + k]];
+    }
+    for (uint32_t i = 0; i < p->element_count; i++) {
+        const struct suspect *other = &l->suspects[p->elements[i]];
+        uint32_t at = count;
+
+        if (other->class != e->class || other->name.kind == ELEMENT_UNKNOWN) {
+            continue;
+        }
+        for (; at > 0 && locate_before(other, &l->suspects[list[at - 1]]); at--) {
+            list[at] = list[at - 1];
+        }
+        list[at] = p->elements[i];
+        count++;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        add_name(l, c, list[i]);
+    }
+    c->alike = c->alike || count > 1;
+}
+
+static void fill(struct locate *l, struct locate_case *c, const struct explanation *x,
+                 uint32_t index, const struct tellers *t)
+{
+    const struct suspect *e = &l->suspects[x->elements[index]];
+
+    c->class = e->class;
+    c->count = 0;
+    c->total = 0;
+    c->alike = false;
+    add_class(l, c, x->elements[index]);
+    if (c->state == LOCATE_UNKNOWN || x->alike[index]) {
+        c->alike = x->alike[index];
+        for (uint32_t i = 0; i < LOCATE_ONE_OF && x->others[index][i] != NONE; i++) {
+            add_name(l, c, x->others[index][i]);
+        }
+    }
+    c->paths = c->sent = c->lost = 0;
+    for (uint32_t k = 0; k < e->count; k++) {
+        const uint32_t path = l->crossings[e->first + k];
+        locate_count(l, path);
+        c->sent += l->sent[path];
+        c->lost += l->lost[path];
+        c->paths += l->lost[path] > 0;
+    }
+    c->share = x->shares[index];
+    c->margin = x->margins[index];
+    c->witnesses = t->count;
+}
+
+static struct locate_case *open_case(struct locate *l, struct mono now)
+{
+    struct locate_case *c;
+
+    if (l->case_count == LOCATE_CASE_MAX) {
+        return NULL;
+    }
+    l->doubted[l->case_count] = MONO_NEVER;
+    c = &l->cases[l->case_count++];
+    *c = (struct locate_case){.state = LOCATE_UNKNOWN,
+                              .opened = now,
+                              .named = MONO_NEVER,
+                              .ended_low = MONO_NEVER,
+                              .ended_high = MONO_NEVER,
+                              .began_low = {now.ns - locate_window_span(l->window).ns}};
+    return c;
+}
+
+static struct streak *streak_of(struct locate *l, uint64_t class)
+{
+    struct streak *oldest = &l->streaks[0];
+
+    for (uint32_t i = 0; i < STREAK_MAX; i++) {
+        if (l->streaks[i].class == class) {
+            return &l->streaks[i];
+        }
+        oldest = l->streaks[i].look < oldest->look ? &l->streaks[i] : oldest;
+    }
+    *oldest = (struct streak){.class = class};
+    return oldest;
+}
+
+static struct streak *step(struct locate *l, const struct explanation *x, uint32_t index)
+{
+    struct streak *s = streak_of(l, l->suspects[x->elements[index]].class);
+    const bool running = s->look + 1 == l->look;
+
+    s->seen = running ? s->seen + 1 : 1;
+    s->named = x->margins[index] >= LOCATE_LIMIT ? (running ? s->named : 0) + 1 : 0;
+    s->look = l->look;
+    return s;
+}
+
+static bool is_in(const struct locate *l, const struct locate_case *c, const struct explanation *x)
+{
+    uint32_t elements[LOCATE_ONE_OF];
+    const uint32_t count = case_elements(l, c, elements);
+
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < x->count; k++) {
+            if (x->elements[k] == elements[i] ||
+                l->suspects[x->elements[k]].class == l->suspects[elements[i]].class) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The case that this answer belongs to: it names it, or it names what is in doubt there. */
+static struct locate_case *case_of(struct locate *l, const struct explanation *x, uint32_t index,
+                                   bool *ret_doubted)
+{
+    const struct explanation one = {.count = 1, .elements = {x->elements[index]}};
+
+    *ret_doubted = false;
+    for (uint32_t i = 0; i < l->case_count; i++) {
+        if (is_in(l, &l->cases[i], &one)) {
+            return &l->cases[i];
+        }
+    }
+    for (uint32_t i = 0; i < l->case_count; i++) {
+        if (!is_in(l, &l->cases[i], x) && overlap(l, &l->cases[i], x->elements[index])) {
+            *ret_doubted = true;
+            return &l->cases[i];
+        }
+    }
+    return NULL;
+}
+
+static void name(struct locate *l, struct mono now, struct locate_case *c,
+                 const struct explanation *x, uint32_t index, const struct tellers *t)
+{
+    c->state = LOCATE_NAMED;
+    c->named = now;
+    fill(l, c, x, index, t);
+    note_began(l, c, x->elements[index]);
+    c->number = locate_case_number(&c->elements[0], c->began_high);
+    l->doubted[c - l->cases] = MONO_NEVER;
+    changed(l, c);
+}
+
+static void settle(struct locate *l, struct mono now, const struct explanation *x, uint32_t index)
+{
+    const struct streak *s = step(l, x, index);
+    bool doubted, sure;
+    struct locate_case *c = case_of(l, x, index, &doubted);
+    const struct tellers t = tellers_of(l, x->elements[index]);
+
+    if (l->suspects[x->elements[index]].name.kind == ELEMENT_UNKNOWN) {
+        return; /* one path alone: no element's fault */
+    }
+    if (c && doubted && c->state == LOCATE_NAMED) {
+        struct mono *since = &l->doubted[c - l->cases];
+        *since = since->ns == MONO_NEVER.ns ? now : *since;
+        if (mono_sub(now, *since).ns < RENAME_NS) {
+            return;
+        }
+    } else if (c && c->state == LOCATE_NAMED) {
+        l->doubted[c - l->cases] = MONO_NEVER;
+        c->margin = x->margins[index];
+        c->share = x->shares[index];
+        return;
+    }
+    sure = s->named >= LOCATE_LOOKS && stands(l, x, index, &t);
+    if (sure) {
+        c = c ? c : open_case(l, now);
+        if (c) {
+            name(l, now, c, x, index, &t);
+        }
+        return;
+    }
+    if (!c && s->seen >= UNKNOWN_LOOKS && x->gains[index] >= LOCATE_LIMIT) {
+        c = open_case(l, now);
+        if (c) {
+            fill(l, c, x, index, &t);
+            note_began(l, c, x->elements[index]);
+            c->number = locate_case_number(&c->elements[0], c->began_high);
+            changed(l, c);
+        }
+    }
+}
+
+/* ---- ends ----------------------------------------------------------------------------------- */
+
+static void end_case(struct locate *l, uint32_t index, const uint32_t *elements, uint32_t count)
+{
+    struct locate_case *c = &l->cases[index];
+    struct mono low = c->began_high, high = MONO_NEVER;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct suspect *e = &l->suspects[elements[i]];
+
+        for (uint32_t k = 0; k < e->count; k++) {
+            const struct path *p = &l->paths[l->crossings[e->first + k]];
+            if (p->lost_first.ns != MONO_NEVER.ns && p->lost_last.ns >= c->began_low.ns) {
+                low = p->lost_last.ns > low.ns ? p->lost_last : low;
+                high = mono_min(high, p->ok_after);
+            }
+        }
+        for (uint32_t k = 0; k < e->count; k++) { /* it is told: it must not be found again */
+            locate_forget(l, l->crossings[e->first + k], c->began_low, low);
+        }
+    }
+    c->ended_low = low;
+    c->ended_high = high.ns == MONO_NEVER.ns || high.ns < low.ns ? low : high;
+    c->state = LOCATE_ENDED;
+    changed(l, c);
+    l->case_count--;
+    memmove(c, c + 1, (l->case_count - index) * sizeof(*c));
+    memmove(&l->doubted[index], &l->doubted[index + 1],
+            (l->case_count - index) * sizeof(l->doubted[0]));
+}
+
+/* Enough came since, for what it used to lose. */
+static bool is_over(struct locate *l, struct mono now, const struct locate_case *c,
+                    const uint32_t *elements, uint32_t count)
+{
+    const double wanted = fmax(END_TRIALS, 6 / fmax(c->share, 1e-4));
+
+    for (uint32_t window = 1; window < WINDOW_COUNT; window++) {
+        double sent = 0, lost = 0;
+
+        if (now.ns - locate_window_span(window).ns < c->began_high.ns) {
+            return false;
+        }
+        locate_window_begin(l, now, window, HOST_NONE);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct suspect *e = &l->suspects[elements[i]];
+            for (uint32_t k = 0; k < e->count; k++) {
+                locate_count(l, l->crossings[e->first + k]);
+                sent += l->sent[l->crossings[e->first + k]];
+                lost += l->lost[l->crossings[e->first + k]];
+            }
+        }
+        if (sent >= wanted) {
+            return lost <= fmax(c->share * sent / 5, 2 * l->background * sent);
+        }
+    }
+    return false;
+}
+
+static void ends(struct locate *l, struct mono now)
+{
+    for (uint32_t i = l->case_count; i > 0; i--) {
+        uint32_t elements[LOCATE_ONE_OF];
+        const uint32_t count = case_elements(l, &l->cases[i - 1], elements);
+
+        if (count == 0 || is_over(l, now, &l->cases[i - 1], elements, count)) {
+            end_case(l, i - 1, elements, count);
+        }
+    }
+}
+
+void locate_cases_update(struct locate *l, struct mono now, const struct explanation *x)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        settle(l, now, x, i);
+    }
+    ends(l, now);
+}

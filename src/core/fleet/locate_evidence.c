@@ -1,0 +1,317 @@
+/* locate_evidence.c: trials by the time they were sent, and what is lost with nothing at fault. */
+#include <math.h>
+#include <string.h>
+
+#include "core/fleet/locate_private.h"
+#include "stats/sample.h"
+
+#define LONG_NS          (300 * NS_PER_S) /* what is known of the background halves in it */
+#define BACKGROUND_NS    (2 * NS_PER_S)   /* learned anew that often */
+#define BACKGROUND_LEAST 1e-4
+#define BACKGROUND_MOST  0.2
+#define BACKGROUND_START 0.01
+#define BURST_NS         (800 * NS_PER_MS)
+#define BURST_LOSSES     4.0 /* of an element before its bursts are judged */
+#define OBSERVED_NS      (100 * NS_PER_S)
+
+static const int64_t slot_ns[RING_LEVELS] = {50 * NS_PER_MS, 400 * NS_PER_MS, 3200 * NS_PER_MS};
+/* Windows: a ring and how many of its slots, 0.4 s to 102 s. */
+static const struct {
+    uint8_t level, slots;
+} windows[WINDOW_COUNT] = {{0, 8}, {0, 16}, {0, 32}, {1, 12}, {1, 32}, {2, 12}, {2, 32}};
+
+struct span locate_window_span(uint32_t window)
+{
+    return span_ns(slot_ns[windows[window].level] * windows[window].slots);
+}
+
+void locate_rings_clear(struct path *p)
+{
+    memset(p->rings, 0, sizeof(p->rings));
+    for (uint32_t level = 0; level < RING_LEVELS; level++) {
+        p->rings[level].head = INT64_MIN / 2;
+    }
+    p->seen = p->ok_last = p->ok_before = p->lost_first = p->lost_last = p->ok_after = MONO_NEVER;
+    p->long_sent = p->long_lost = 0;
+}
+
+static int64_t slot_of(struct mono at, uint32_t level)
+{
+    return at.ns >= 0 ? at.ns / slot_ns[level] : (at.ns + 1) / slot_ns[level] - 1;
+}
+
+static void ring_add(struct ring *r, int64_t slot, bool lost)
+{
+    const uint32_t at = (uint64_t)slot % RING_SLOTS;
+
+    if (slot <= r->head - RING_SLOTS) {
+        return; /* older than the ring */
+    }
+    if (slot >= r->head + RING_SLOTS) {
+        memset(r->sent, 0, sizeof(r->sent));
+        memset(r->lost, 0, sizeof(r->lost));
+        r->head = slot;
+    }
+    for (; r->head < slot; r->head++) {
+        r->sent[(uint64_t)(r->head + 1) % RING_SLOTS] = 0;
+        r->lost[(uint64_t)(r->head + 1) % RING_SLOTS] = 0;
+    }
+    if (r->sent[at] < UINT8_MAX) {
+        r->sent[at]++;
+        r->lost[at] = (uint8_t)(r->lost[at] + lost);
+    }
+}
+
+static void ring_sum(const struct ring *r, int64_t now, uint32_t slots, uint16_t *ret_sent,
+                     uint16_t *ret_lost)
+{
+    uint32_t sent = 0, lost = 0;
+    const int64_t oldest = r->head - RING_SLOTS + 1;
+    int64_t first = now - (int64_t)slots + 1;
+
+    first = first > oldest ? first : oldest;
+    for (int64_t slot = first; slot <= r->head && slot <= now; slot++) {
+        sent += r->sent[(uint64_t)slot % RING_SLOTS];
+        lost += r->lost[(uint64_t)slot % RING_SLOTS];
+    }
+    *ret_sent = (uint16_t)sent;
+    *ret_lost = (uint16_t)lost;
+}
+
+/* When the last run of losses began and ended, as well as the path's own trials tell. */
+static void note_run(struct path *p, struct mono sent, bool lost)
+{
+    const bool open = p->lost_first.ns != MONO_NEVER.ns;
+
+    if (!lost) {
+        if (p->ok_last.ns == MONO_NEVER.ns || sent.ns > p->ok_last.ns) {
+            p->ok_last = sent;
+        }
+        if (open && sent.ns > p->lost_last.ns) {
+            p->ok_after = mono_min(p->ok_after, sent);
+        }
+        if (open && sent.ns < p->lost_first.ns &&
+            (p->ok_before.ns == MONO_NEVER.ns || sent.ns > p->ok_before.ns)) {
+            p->ok_before = sent;
+        }
+        return;
+    }
+    if (!open || (p->ok_after.ns != MONO_NEVER.ns && sent.ns > p->ok_after.ns)) {
+        p->lost_first = p->lost_last = sent;
+        p->ok_before =
+            p->ok_last.ns != MONO_NEVER.ns && p->ok_last.ns < sent.ns ? p->ok_last : MONO_NEVER;
+        p->ok_after =
+            p->ok_last.ns != MONO_NEVER.ns && p->ok_last.ns > sent.ns ? p->ok_last : MONO_NEVER;
+        return;
+    }
+    p->lost_first = mono_min(p->lost_first, sent);
+    p->lost_last = sent.ns > p->lost_last.ns ? sent : p->lost_last;
+}
+
+static void note_long(struct path *p, struct mono sent, bool lost)
+{
+    const uint32_t epoch = (uint32_t)(sent.ns / LONG_NS);
+    const int32_t behind = (int32_t)(epoch - p->long_epoch);
+
+    if (behind != 0 && p->long_sent > 0) {
+        const double keep = behind > 0 ? ldexp(1, -behind) : 1;
+        p->long_sent *= keep;
+        p->long_lost *= keep;
+    }
+    p->long_epoch = behind > 0 || p->long_sent <= 0 ? epoch : p->long_epoch;
+    p->long_sent += 1;
+    p->long_lost += lost;
+}
+
+static void note_burst(struct suspect *e, int64_t slot)
+{
+    if (e->burst_slot != slot) {
+        e->burst_sum += e->burst_lost;
+        e->burst_square += (double)e->burst_lost * e->burst_lost;
+        e->burst_slot = slot;
+        e->burst_lost = 0;
+    }
+    e->burst_lost++;
+}
+
+void locate_on_trial(struct locate *l, uint32_t path, struct mono sent, bool lost)
+{
+    struct path *p = &l->paths[path];
+
+    ASSERT(path < l->config.path_limit);
+    if (!p->used) {
+        return;
+    }
+    for (uint32_t level = 0; level < RING_LEVELS; level++) {
+        ring_add(&p->rings[level], slot_of(sent, level), lost);
+    }
+    note_run(p, sent, lost);
+    note_long(p, sent, lost);
+    p->seen = p->seen.ns == MONO_NEVER.ns || sent.ns > p->seen.ns ? sent : p->seen;
+    if (!p->observed) {
+        locate_observe(l, path, true);
+    }
+    if (!lost) {
+        return;
+    }
+    if (p->lossy == 0) {
+        l->lossy[l->lossy_count++] = path;
+        p->lossy = l->lossy_count;
+    }
+    for (uint32_t i = 0; i < p->element_count && !l->stale; i++) {
+        if (l->suspects[p->elements[i]].atom) {
+            note_burst(&l->suspects[p->elements[i]], sent.ns / BURST_NS);
+        }
+    }
+    if (l->next.ns == MONO_NEVER.ns) {
+        l->next = sent; /* at once */
+    }
+}
+
+void locate_count(struct locate *l, uint32_t path)
+{
+    const struct path *p = &l->paths[path];
+    const uint32_t level = windows[l->window].level;
+
+    if (l->path_stamp[path] == l->stamp) {
+        return;
+    }
+    l->path_stamp[path] = l->stamp;
+    if (l->without.index != HOST_NONE.index && host_id_equal(p->route.teller, l->without)) {
+        l->sent[path] = l->lost[path] = 0;
+        return;
+    }
+    ring_sum(&p->rings[level], slot_of(l->now, level), windows[l->window].slots, &l->sent[path],
+             &l->lost[path]);
+}
+
+void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until)
+{
+    struct path *p = &l->paths[path];
+
+    for (uint32_t level = 0; level < RING_LEVELS; level++) {
+        struct ring *r = &p->rings[level];
+        const int64_t oldest = r->head - RING_SLOTS + 1, low = slot_of(from, level);
+
+        for (int64_t s = low > oldest ? low : oldest; s <= slot_of(until, level) && s <= r->head;
+             s++) {
+            r->sent[(uint64_t)s % RING_SLOTS] = r->lost[(uint64_t)s % RING_SLOTS] = 0;
+        }
+    }
+    p->long_lost = fmin(p->long_lost, p->long_sent * l->background);
+}
+
+/* ---- the background ------------------------------------------------------------------------- */
+
+struct kind_loss {
+    uint32_t count;
+    double share;
+};
+
+/* What the median element of one kind loses. An element at fault is one of many of its own kind; of another kind all
+ * may cross it: so the least over kinds counts. */
+static struct kind_loss median_loss(struct locate *l, enum element_kind kind,
+                                    enum finding_direction direction)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < l->element_count; i++) {
+        const struct suspect *e = &l->suspects[i];
+        double sent = 0, lost = 0;
+
+        if (e->name.kind != kind || e->name.direction != direction) {
+            continue;
+        }
+        for (uint32_t k = 0; k < e->count; k++) {
+            sent += l->paths[l->crossings[e->first + k]].long_sent;
+            lost += l->paths[l->crossings[e->first + k]].long_lost;
+        }
+        if (sent >= 100) {
+            l->sort[count++] = (lost + 0.5) / (sent + 0.5);
+        }
+    }
+    if (count < 3) {
+        return (struct kind_loss){0, 0};
+    }
+    sample_sort(l->sort, count);
+    return (struct kind_loss){count, l->sort[(count - 1) / 2]};
+}
+
+/* Variance of losses in 0.8 s by their mean: 1 where they come one by one, 4 where always four come together. Of times
+ * without a fault, known only later to be such. */
+static double dispersion_of(struct locate *l)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < l->element_count; i++) {
+        struct suspect *e = &l->suspects[i];
+
+        if (e->atom && e->burst_sum >= BURST_LOSSES) {
+            /* the mean square by the mean is 1 + mean where losses are independent */
+            const double rate = l->background * e->observed * 5 * ((double)BURST_NS / NS_PER_S);
+            l->sort[count++] = e->burst_square / e->burst_sum - rate;
+        }
+        if (e->burst_sum > 1000) {
+            e->burst_sum /= 2;
+            e->burst_square /= 2;
+        }
+    }
+    if (count < 3) {
+        return l->dispersion;
+    }
+    sample_sort(l->sort, count);
+    const double d = l->sort[(count - 1) / 2];
+    return d < 1 ? 1 : d > 8 ? 8 : d;
+}
+
+/* Known only later to have been quiet: what was learned in the last seconds is used when no case has opened since. */
+static void learn_quiet(struct locate *l, double background)
+{
+    if (l->case_count > 0 && l->background_rounds > 0) {
+        for (uint32_t i = 0; i < QUIETS; i++) {
+            l->quiets[i] = (struct quiet){l->background, l->dispersion};
+        }
+        for (uint32_t i = 0; i < l->element_count; i++) {
+            l->suspects[i].burst_sum = l->suspects[i].burst_square = 0;
+            l->suspects[i].burst_lost = 0;
+        }
+        return;
+    }
+    memmove(&l->quiets[0], &l->quiets[1], (QUIETS - 1) * sizeof(l->quiets[0]));
+    l->quiets[QUIETS - 1] = (struct quiet){background, dispersion_of(l)};
+    if (l->background_rounds++ < QUIETS) { /* nothing better is known yet */
+        l->quiets[0] = l->quiets[QUIETS - 1];
+    }
+    l->background = l->quiets[0].background;
+    l->dispersion = l->quiets[0].dispersion;
+}
+
+void locate_background_learn(struct locate *l, struct mono now)
+{
+    static const struct {
+        uint8_t kind, direction;
+    } kinds[] = {{ELEMENT_NIC, DIRECTION_OUT},
+                 {ELEMENT_NIC, DIRECTION_IN},
+                 {ELEMENT_TRUNK, DIRECTION_OUT},
+                 {ELEMENT_SPINE, DIRECTION_BOTH}};
+    double least = INFINITY;
+
+    if (mono_sub(now, l->background_at).ns < BACKGROUND_NS && l->background_at.ns != 0) {
+        return;
+    }
+    l->background_at = now;
+    for (uint32_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        const struct kind_loss loss = median_loss(l, (enum element_kind)kinds[i].kind,
+                                                  (enum finding_direction)kinds[i].direction);
+        least = loss.count > 0 ? fmin(least, loss.share) : least;
+    }
+    least = isinf(least) ? BACKGROUND_START : least;
+    learn_quiet(l, fmin(BACKGROUND_MOST, fmax(BACKGROUND_LEAST, least)));
+    for (uint32_t path = 0; path < l->config.path_limit; path++) {
+        const struct path *p = &l->paths[path];
+
+        if (p->observed && mono_sub(now, p->seen).ns > OBSERVED_NS) {
+            locate_observe(l, path, false);
+        }
+    }
+}

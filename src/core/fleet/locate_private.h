@@ -1,0 +1,143 @@
+/* locate_private.h: the inference's data, shared by locate*.c only. */
+#pragma once
+#include "base/prng.h"
+#include "core/fleet/locate.h"
+
+#define RING_LEVELS      3
+#define RING_SLOTS       32
+#define PATH_ELEMENT_MAX (7 + 2 * (PATH_HOP_MAX - 1) + PATH_HOP_MAX)
+#define WINDOW_COUNT     7
+#define SET_MAX          6 /* elements of one explanation, single paths among them */
+#define CANDIDATE_MAX    5 /* that each step of the search tries */
+#define STREAK_MAX       32
+#define CHANGE_MAX       32
+#define QUIETS           5
+#define NONE             UINT32_MAX
+
+/* Trials by the time they were sent: slots of 50 ms, 0.4 s or 3.2 s. */
+struct ring {
+    int64_t head; /* the newest slot's number */
+    uint8_t sent[RING_SLOTS], lost[RING_SLOTS];
+};
+struct path {
+    struct locate_route route;
+    bool used, observed;
+    uint8_t element_count;
+    uint32_t lossy;                      /* index + 1 among the lossy ones; 0: it is none */
+    uint32_t elements[PATH_ELEMENT_MAX]; /* that it crosses */
+    struct ring rings[RING_LEVELS];
+    struct mono seen;                                                /* newest trial */
+    struct mono ok_last, ok_before, lost_first, lost_last, ok_after; /* of the last run of losses */
+    uint32_t long_epoch;
+    double long_sent, long_lost; /* over some minutes */
+};
+struct suspect {
+    struct locate_element name;
+    uint64_t class;        /* sum over the observed paths that cross it */
+    uint32_t first, count; /* of its paths in locate.crossings */
+    uint32_t observed;
+    double prior;
+    bool atom;
+    /* bursts: losses of the last 0.8 s; their mean and square over minutes */
+    int64_t burst_slot;
+    uint32_t burst_lost;
+    double burst_sum, burst_square;
+};
+
+/* A set of elements that explains what was lost. */
+struct explanation {
+    uint32_t count;
+    uint32_t elements[SET_MAX];
+    double shares[SET_MAX];
+    double margins[SET_MAX], gains[SET_MAX]; /* against the best without it; against it left out */
+    uint32_t others[SET_MAX][LOCATE_ONE_OF]; /* that may be it instead; NONE ends them */
+    bool alike[SET_MAX]; /* those others, together, can't be told from it by anybody */
+    double score;
+    uint64_t paths; /* sum over the paths that it crosses */
+};
+/* What an explanation must not use. */
+struct ban {
+    uint64_t classes[SET_MAX];
+    uint32_t count;
+    uint64_t paths; /* these in all; 0: none */
+};
+struct streak {
+    uint64_t class;
+    uint32_t named, seen, look; /* looks in a row; number of the last */
+};
+/* What is lost with nothing at fault. */
+struct quiet {
+    double background, dispersion;
+};
+struct candidate {
+    uint32_t element;
+    double score;
+};
+
+struct locate {
+    struct locate_config config;
+    struct path *paths;
+    struct suspect *suspects;
+    uint32_t element_count, table_mask;
+    uint32_t *table;     /* elements by hash of their name; index + 1 */
+    uint32_t *crossings; /* paths by element */
+    uint32_t *lossy, lossy_count;
+    bool stale; /* routes changed since the elements were told apart */
+    double background, dispersion;
+    struct quiet quiets[QUIETS]; /* learned lately, oldest first: to be used unless a case opens */
+    struct mono background_at, next;
+    uint32_t background_rounds;
+    uint32_t look;
+    /* of one window */
+    uint32_t stamp, *path_stamp;
+    uint16_t *sent, *lost;
+    uint8_t *mask;
+    uint32_t *touched;
+    struct mono now;
+    uint32_t window;
+    struct host_id without; /* whose word is left out */
+    double unit;            /* ln-likelihood is divided by the dispersion */
+    struct candidate candidates[CANDIDATE_MAX];
+    uint32_t candidate_count;
+    uint32_t *marked; /* elements met in this pass */
+    uint32_t *element_sent, *element_lost;
+    double *sort;
+    struct streak streaks[STREAK_MAX];
+    struct locate_case cases[LOCATE_CASE_MAX];
+    struct mono doubted[LOCATE_CASE_MAX]; /* since when another name is the better one */
+    uint32_t case_count;
+    struct locate_case changes[CHANGE_MAX];
+    uint32_t change_head, change_count;
+};
+
+/* locate_element.c: which elements there are, and which paths cross them */
+void locate_elements_build(struct locate *l);
+uint32_t locate_element_find(const struct locate *l, const struct locate_element *name);
+/* Likelier, or in the order that every host has. */
+bool locate_before(const struct suspect *x, const struct suspect *y);
+uint64_t locate_case_number(const struct locate_element *name, struct mono began);
+void locate_observe(struct locate *l, uint32_t path, bool observed);
+static inline uint64_t locate_path_hash(uint32_t path)
+{
+    return hash_u64(0x6c6f63617465, path);
+}
+
+/* locate_evidence.c: what was told */
+void locate_rings_clear(struct path *p);
+/* Into l->sent and l->lost, once per window. */
+void locate_count(struct locate *l, uint32_t path);
+void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until);
+void locate_background_learn(struct locate *l, struct mono now);
+struct span locate_window_span(uint32_t window);
+
+/* locate_search.c: the best explanation of one window */
+void locate_explain(struct locate *l, struct explanation *ret);
+void locate_explain_margins(struct locate *l, struct explanation *x);
+/* Whether that element, alone among the explanation's, is named without that host's word, too. */
+bool locate_stands_without(struct locate *l, const struct explanation *x, uint32_t index,
+                           struct host_id host);
+void locate_window_begin(struct locate *l, struct mono now, uint32_t window,
+                         struct host_id without);
+
+/* locate_case.c: from answers to cases */
+void locate_cases_update(struct locate *l, struct mono now, const struct explanation *x);

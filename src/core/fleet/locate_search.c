@@ -1,0 +1,576 @@
+/* locate_search.c: the best explanation of what one window of time lost.
+ *
+ * A path with elements of the explanation loses a trial unless it passes the background and each element's share, which
+ * are fitted. The score is the ln-likelihood against background alone, over the dispersion, and the elements' priors
+ * (docs/locate.md). Better ones are sought by adding an element, and dropping those that it makes superfluous, until
+ * nothing helps. An element is left out whose paths hold a group (all through one other NIC or trunk) that is cleaner
+ * than its share allows. */
+#include <math.h>
+#include <string.h>
+
+#include "core/fleet/locate_private.h"
+
+#define CELLS         (1u << SET_MAX)
+#define FIT_ROUNDS    12
+#define TRY_BEST      CANDIDATE_MAX /* of what is left to explain */
+#define TRY_WHOLE     3             /* of all: may replace several */
+#define SHARE_MOST    0.9999
+#define SHARE_HOLE    0.5  /* who loses more is a black hole, partly before it began */
+#define CLEAN_LIMIT   8.0  /* ln-likelihood of a group that is too clean: of a black hole */
+#define CLEAN_GRAY    12.0 /* gray loss scatters */
+#define PATH_LOSSES   3    /* of one path, before it alone is suspected */
+#define IMPROVE_STEPS 10
+#define OTHER_STEPS   3 /* one element by so many others */
+
+struct cell {
+    double sent, lost;
+};
+
+void locate_window_begin(struct locate *l, struct mono now, uint32_t window, struct host_id without)
+{
+    l->now = now;
+    l->window = window;
+    l->without = without;
+    l->stamp++;
+}
+
+/* The least that an element must lose: twice the background. */
+static double null_share(const struct locate *l)
+{
+    return 2 * l->background;
+}
+
+static double gain(double lost, double sent, double share, double null)
+{
+    double g = 0;
+
+    if (share <= null || sent <= 0) {
+        return 0;
+    }
+    share = fmin(share, SHARE_MOST);
+    g += lost > 0 ? lost * log(share / null) : 0;
+    g += sent > lost ? (sent - lost) * log((1 - share) / (1 - null)) : 0;
+    return g;
+}
+
+/* ---- one explanation ------------------------------------------------------------------------ */
+
+static void mark(struct locate *l, const struct explanation *x, uint8_t value)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        const struct suspect *e = &l->suspects[x->elements[i]];
+
+        for (uint32_t k = 0; k < e->count; k++) {
+            l->mask[l->crossings[e->first + k]] = value;
+        }
+    }
+}
+
+static void cells_of(struct locate *l, const struct explanation *x, struct cell *cells)
+{
+    uint32_t count = 0;
+
+    memset(cells, 0, sizeof(*cells) << x->count);
+    for (uint32_t i = 0; i < x->count; i++) {
+        const struct suspect *e = &l->suspects[x->elements[i]];
+
+        for (uint32_t k = 0; k < e->count; k++) {
+            const uint32_t path = l->crossings[e->first + k];
+            if (l->mask[path] == 0) {
+                l->touched[count++] = path;
+            }
+            l->mask[path] |= (uint8_t)(1u << i);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t path = l->touched[i];
+        struct cell *c = &cells[l->mask[path]];
+
+        locate_count(l, path);
+        c->sent += l->sent[path];
+        c->lost += l->lost[path];
+        l->mask[path] = 0;
+    }
+}
+
+/* Sum over the observed paths that it crosses: alike for sets that nobody can tell apart. */
+static uint64_t paths_of(struct locate *l, const struct explanation *x)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        const struct suspect *e = &l->suspects[x->elements[i]];
+
+        for (uint32_t k = 0; k < e->count; k++) {
+            const uint32_t path = l->crossings[e->first + k];
+            sum += l->mask[path] == 0 && l->paths[path].observed ? locate_path_hash(path) : 0;
+            l->mask[path] = 1;
+        }
+    }
+    mark(l, x, 0);
+    return sum;
+}
+
+/* What a cell loses: all its elements' shares, one beside the other; or, where it fits better, the greatest alone: two
+ * black holes that began within the window lose the same trials. ret_one: the element that loses all, NONE: each its own. */
+static double cell_share(const struct explanation *x, uint32_t cell, const struct cell *c,
+                         double null, uint32_t *ret_one)
+{
+    double clean = 1 - null, most = null, all;
+    uint32_t one = NONE, count = 0;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        if ((cell & (1u << i)) != 0) {
+            clean *= 1 - x->shares[i];
+            one = x->shares[i] > most ? i : one;
+            most = fmax(most, x->shares[i]);
+            count++;
+        }
+    }
+    all = fmin(SHARE_MOST, 1 - clean);
+    most = fmin(SHARE_MOST, most);
+    *ret_one = NONE;
+    if (count > 1 && gain(c->lost, c->sent, most, null) > gain(c->lost, c->sent, all, null)) {
+        *ret_one = one;
+        return most;
+    }
+    return all;
+}
+
+/* Each element's share, by expectation and maximisation: of a lost trial it is to blame with its share by all. */
+static void fit(struct explanation *x, const struct cell *cells, double null)
+{
+    const uint32_t end = 1u << x->count;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        x->shares[i] = 0.5;
+    }
+    for (uint32_t round = 0; round < FIT_ROUNDS; round++) {
+        double lost[SET_MAX] = {0}, sent[SET_MAX] = {0};
+
+        for (uint32_t cell = 1; cell < end; cell++) {
+            const struct cell *c = &cells[cell];
+            uint32_t one = NONE;
+            const double p = c->sent > 0 ? cell_share(x, cell, c, null, &one) : 1;
+
+            for (uint32_t i = 0; i < x->count && c->sent > 0; i++) {
+                if ((cell & (1u << i)) != 0 && (one == NONE || one == i)) {
+                    sent[i] += c->sent;
+                    lost[i] += c->lost * (one == i ? 1 : fmin(1, x->shares[i] / p));
+                }
+            }
+        }
+        for (uint32_t i = 0; i < x->count; i++) {
+            x->shares[i] = sent[i] > 0 ? fmin(SHARE_MOST, lost[i] / sent[i]) : 0;
+        }
+    }
+}
+
+static void weigh_cells(struct locate *l, struct explanation *x, struct cell *cells)
+{
+    const double null = null_share(l);
+
+    x->score = 0;
+    cells_of(l, x, cells);
+    fit(x, cells, null);
+    for (uint32_t cell = 1; cell < 1u << x->count; cell++) {
+        uint32_t one;
+        x->score += gain(cells[cell].lost, cells[cell].sent,
+                         cell_share(x, cell, &cells[cell], null, &one), null);
+    }
+    x->score /= l->dispersion;
+    for (uint32_t i = 0; i < x->count; i++) {
+        x->score += l->suspects[x->elements[i]].prior;
+    }
+}
+
+static void weigh(struct locate *l, struct explanation *x)
+{
+    struct cell cells[CELLS];
+
+    weigh_cells(l, x, cells);
+}
+
+static void drop(struct explanation *x, uint32_t index)
+{
+    x->count--;
+    memmove(&x->elements[index], &x->elements[index + 1],
+            (x->count - index) * sizeof(x->elements[0]));
+}
+
+/* Leaves out what explains nothing beside the newest, the last of them: who shares no loss with it explains as much as
+ * before. */
+static void prune(struct locate *l, struct explanation *x, const struct cell *cells)
+{
+    uint32_t shares = 0;
+    bool better = true;
+
+    for (uint32_t cell = 1u << (x->count - 1); cell < 1u << x->count; cell++) {
+        shares |= cells[cell].lost > 0 ? cell : 0;
+    }
+    while (better && x->count > 1) {
+        struct explanation best = *x;
+        uint32_t best_at = 0;
+
+        better = false;
+        for (uint32_t i = 0; i + 1 < x->count; i++) {
+            struct explanation y = *x;
+
+            if ((shares & (1u << i)) == 0) {
+                continue;
+            }
+            drop(&y, i);
+            weigh(l, &y);
+            if (y.score > best.score) {
+                best = y;
+                best_at = i;
+                better = true;
+            }
+        }
+        *x = best;
+        shares = (shares & ((1u << best_at) - 1)) | shares >> (best_at + 1) << best_at;
+    }
+}
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+static bool is_banned(const struct locate *l, const struct ban *ban, uint32_t element)
+{
+    for (uint32_t i = 0; i < ban->count; i++) {
+        if (ban->classes[i] == l->suspects[element].class) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_class(const struct locate *l, const struct explanation *x, uint32_t element)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (l->suspects[x->elements[i]].class == l->suspects[element].class) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_listed(const struct locate *l, const struct candidate *list, uint32_t count,
+                      uint32_t element)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (l->suspects[list[i].element].class == l->suspects[element].class) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Best first. */
+static void list_add(struct candidate *list, uint32_t *count, uint32_t limit, struct candidate c)
+{
+    uint32_t at = *count < limit ? (*count)++ : limit;
+
+    for (; at > 0 && c.score > list[at - 1].score; at--) {
+        if (at < limit) {
+            list[at] = list[at - 1];
+        }
+    }
+    if (at < limit) {
+        list[at] = c;
+    }
+}
+
+/* Losses that the explanation leaves, by element; how many elements have some. */
+static uint32_t losses_left(struct locate *l)
+{
+    uint32_t marked = 0;
+
+    for (uint32_t i = 0; i < l->lossy_count; i++) {
+        const uint32_t path = l->lossy[i];
+        const struct path *p = &l->paths[path];
+
+        for (uint32_t k = 0; k < p->element_count && l->mask[path] == 0 && l->lost[path] > 0; k++) {
+            if (l->element_lost[p->elements[k]] == 0) {
+                l->marked[marked++] = p->elements[k];
+            }
+            l->element_lost[p->elements[k]] += l->lost[path];
+        }
+    }
+    return marked;
+}
+
+static double score_left(struct locate *l, uint32_t element)
+{
+    const struct suspect *e = &l->suspects[element];
+    const double lost = l->element_lost[element];
+    double sent = 0;
+
+    for (uint32_t k = 0; k < e->count; k++) {
+        const uint32_t path = l->crossings[e->first + k];
+
+        if (l->mask[path] == 0) {
+            locate_count(l, path);
+            sent += l->sent[path];
+        }
+    }
+    return gain(lost, sent, lost / sent, null_share(l)) / l->dispersion + e->prior;
+}
+
+/* What explains most of what the explanation leaves. */
+static uint32_t candidates_left(struct locate *l, const struct explanation *x,
+                                const struct ban *ban, struct candidate ret_best[static TRY_BEST])
+{
+    const double each = log(1 / null_share(l)) / l->dispersion;
+    uint32_t count = 0, marked;
+
+    mark(l, x, 1);
+    marked = losses_left(l);
+    for (uint32_t i = 0; i < marked; i++) {
+        const uint32_t index = l->marked[i];
+        const struct suspect *e = &l->suspects[index];
+        const double least = count == TRY_BEST ? ret_best[count - 1].score : 0;
+        struct candidate c = {.element = index};
+
+        if (l->element_lost[index] * each + e->prior > least &&
+            (e->name.kind != ELEMENT_UNKNOWN || l->element_lost[index] >= PATH_LOSSES) &&
+            !is_banned(l, ban, index) && !has_class(l, x, index) &&
+            !is_listed(l, ret_best, count, index)) {
+            c.score = score_left(l, index);
+            if (c.score > least) {
+                list_add(ret_best, &count, TRY_BEST, c);
+            }
+        }
+        l->element_lost[index] = 0;
+    }
+    mark(l, x, 0);
+    return count;
+}
+
+/* What explains most by itself; best first. */
+static void candidates_find(struct locate *l)
+{
+    const struct explanation nothing = {.count = 0};
+    const struct ban none = {.count = 0};
+
+    for (uint32_t i = 0; i < l->lossy_count; i++) {
+        locate_count(l, l->lossy[i]);
+    }
+    l->candidate_count = candidates_left(l, &nothing, &none, l->candidates);
+}
+
+/* ---- is it contradicted? -------------------------------------------------------------------- */
+
+/* A group of the element's own paths, all through one other NIC or trunk, loses so much less than it should that
+ * chance won't do. */
+static bool contradicted(struct locate *l, const struct explanation *x, uint32_t index)
+{
+    const struct suspect *e = &l->suspects[x->elements[index]];
+    const double share = fmin(SHARE_MOST, x->shares[index]);
+    const double limit = (share > SHARE_HOLE ? CLEAN_LIMIT : CLEAN_GRAY) * l->dispersion;
+    struct explanation others = *x;
+    uint32_t groups = 0;
+    bool found = false;
+
+    drop(&others, index);
+    mark(l, &others, 1);
+    for (uint32_t k = 0; k < e->count; k++) {
+        const uint32_t path = l->crossings[e->first + k];
+        const struct path *p = &l->paths[path];
+
+        for (uint32_t i = 0; i < p->element_count && l->mask[path] == 0 && l->sent[path] > 0; i++) {
+            const uint32_t g = p->elements[i];
+            if (!l->suspects[g].atom) {
+                continue;
+            }
+            if (l->element_sent[g] == 0) {
+                l->marked[groups++] = g;
+            }
+            l->element_sent[g] += l->sent[path];
+            l->element_lost[g] += l->lost[path];
+        }
+    }
+    mark(l, &others, 0);
+    for (uint32_t i = 0; i < groups; i++) {
+        const double sent = l->element_sent[l->marked[i]], lost = l->element_lost[l->marked[i]];
+        const double r = lost / sent;
+
+        if (r < share) {
+            const double far = (lost > 0 ? lost * log(r / share) : 0) +
+                               (sent > lost ? (sent - lost) * log((1 - r) / (1 - share)) : 0);
+            found = found || far > limit;
+        }
+        l->element_sent[l->marked[i]] = l->element_lost[l->marked[i]] = 0;
+    }
+    return found;
+}
+
+/* All its paths are lost to others of the explanation already: what it adds is how they began. */
+static bool shadowed(struct locate *l, const struct explanation *x, uint32_t index)
+{
+    const struct suspect *e = &l->suspects[x->elements[index]];
+    struct explanation others = {.count = 0};
+    bool r = true;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (i != index && x->shares[i] > SHARE_HOLE) {
+            others.elements[others.count++] = x->elements[i];
+        }
+    }
+    mark(l, &others, 1);
+    for (uint32_t k = 0; k < e->count && r; k++) {
+        const uint32_t path = l->crossings[e->first + k];
+        r = !l->paths[path].observed || l->mask[path] != 0;
+    }
+    mark(l, &others, 0);
+    return r;
+}
+
+/* ---- the search ----------------------------------------------------------------------------- */
+
+static bool try_element(struct locate *l, const struct explanation *x, const struct ban *ban,
+                        uint32_t element, struct explanation *best)
+{
+    struct explanation y = *x;
+    struct cell cells[CELLS];
+
+    if (y.count == SET_MAX) {
+        return false;
+    }
+    y.elements[y.count++] = element;
+    weigh_cells(l, &y, cells);
+    prune(l, &y, cells);
+    if (y.score <= best->score + 1e-9 || (ban->paths != 0 && paths_of(l, &y) == ban->paths)) {
+        return false;
+    }
+    *best = y;
+    return true;
+}
+
+/* From x on, until no element makes it better. */
+static void improve(struct locate *l, struct explanation *x, const struct ban *ban, uint32_t steps)
+{
+    for (uint32_t step = 0; step < steps; step++) {
+        struct candidate left[TRY_BEST];
+        uint32_t whole = 0;
+        const uint32_t count = candidates_left(l, x, ban, left);
+        struct explanation best = *x;
+        bool better = false;
+
+        for (uint32_t i = 0; i < count; i++) {
+            better |= try_element(l, x, ban, left[i].element, &best);
+        }
+        for (uint32_t i = 0; i < l->candidate_count && whole < TRY_WHOLE; i++) {
+            const uint32_t element = l->candidates[i].element;
+            if (!is_banned(l, ban, element) && !has_class(l, x, element)) {
+                whole++;
+                better |= x->count > 0 && try_element(l, x, ban, element, &best);
+            }
+        }
+        if (!better) {
+            return;
+        }
+        *x = best;
+    }
+}
+
+void locate_explain(struct locate *l, struct explanation *ret)
+{
+    const struct ban none = {.count = 0};
+
+    memset(ret, 0, sizeof(*ret));
+    candidates_find(l);
+    if (l->candidate_count > 0) {
+        improve(l, ret, &none, IMPROVE_STEPS);
+        ret->paths = paths_of(l, ret);
+    }
+}
+
+/* The best explanation without the banned ones. */
+static struct explanation without(struct locate *l, const struct explanation *x, uint32_t index,
+                                  const struct ban *ban)
+{
+    struct explanation y = *x;
+
+    drop(&y, index);
+    weigh(l, &y);
+    improve(l, &y, ban, OTHER_STEPS);
+    y.paths = paths_of(l, &y);
+    return y;
+}
+
+static void note_others(struct locate *l, struct explanation *x, uint32_t index,
+                        const struct explanation *y)
+{
+    uint32_t count = 0;
+
+    while (count < LOCATE_ONE_OF && x->others[index][count] != NONE) {
+        count++;
+    }
+    for (uint32_t i = 0; i < y->count && count < LOCATE_ONE_OF; i++) {
+        if (!has_class(l, x, y->elements[i])) {
+            x->others[index][count++] = y->elements[i];
+        }
+    }
+}
+
+/* Against the best explanation without the element, among those that an observer could tell from this one. */
+static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
+{
+    struct ban ban = {.count = 1, .classes = {l->suspects[x->elements[index]].class}};
+    struct explanation y = without(l, x, index, &ban);
+
+    memset(x->others[index], 0xff, sizeof(x->others[index]));
+    x->alike[index] = false;
+    if (y.score > x->score + 1e-6 && y.paths != x->paths) {
+        *x = y;
+        return false;
+    }
+    x->margins[index] = x->score - y.score;
+    if (x->margins[index] < LOCATE_LIMIT) {
+        note_others(l, x, index, &y);
+    }
+    if (y.paths == x->paths && y.count > 0) {
+        x->alike[index] = true;
+        ban.paths = x->paths;
+        y = without(l, x, index, &ban);
+        x->margins[index] = x->score - y.score;
+    }
+    return true;
+}
+
+void locate_explain_margins(struct locate *l, struct explanation *x)
+{
+    for (uint32_t tries = 0; tries < 4; tries++) {
+        bool whole = true;
+
+        for (uint32_t i = 0; i < x->count && whole; i++) {
+            struct explanation y = *x;
+
+            drop(&y, i);
+            weigh(l, &y);
+            x->gains[i] = x->score - y.score;
+            whole = margin_of(l, x, i);
+        }
+        for (uint32_t i = 0; i < x->count && whole; i++) {
+            x->margins[i] = contradicted(l, x, i) || shadowed(l, x, i) ? 0 : x->margins[i];
+        }
+        if (whole) {
+            return;
+        }
+    }
+    memset(x->margins, 0, sizeof(x->margins)); /* it goes in circles: nothing is sure */
+}
+
+bool locate_stands_without(struct locate *l, const struct explanation *x, uint32_t index,
+                           struct host_id host)
+{
+    struct explanation y = *x;
+    struct ban ban = {.count = 1, .classes = {l->suspects[x->elements[index]].class}};
+
+    locate_window_begin(l, l->now, l->window, host);
+    candidates_find(l);
+    weigh(l, &y);
+    y.paths = paths_of(l, &y);
+    const struct explanation z = without(l, &y, index, &ban);
+    return y.score > z.score;
+}

@@ -1,0 +1,347 @@
+/* Which element is at fault, by what was sent over all paths of a small fabric. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/fleet/locate.h"
+
+#define SPINE_KEY 100
+#define PATHS     2048
+#define STEP_NS   (10 * NS_PER_MS)
+#define TOUCH     20 /* steps between a path's packets */
+#define FATE      15 /* steps until it is known whether one came */
+
+struct way {
+    uint32_t from, to, spine;
+};
+static struct fabric {
+    uint32_t hosts, leaves, spines, count;
+    struct way ways[PATHS];
+    uint8_t lost[PATHS][16]; /* of the packets whose fate isn't known yet */
+    struct locate *locate;
+    int64_t step;
+    struct prng prng;
+} f;
+typedef bool (*fault)(const struct way *w); /* whether that path's packets are lost now */
+
+static uint32_t leaf_of(uint32_t host)
+{
+    return host % f.leaves;
+}
+
+static void fabric_new(uint32_t hosts, uint32_t leaves, uint32_t spines, struct host_id own)
+{
+    f.locate = locate_free(f.locate);
+    f = (struct fabric){.hosts = hosts, .leaves = leaves, .spines = spines};
+    prng_init(&f.prng, 5);
+    f.locate = locate_new(&(struct locate_config){.path_limit = PATHS, .own = own});
+    assert_non_null(f.locate);
+    for (uint32_t a = 0; a < hosts; a++) {
+        for (uint32_t b = 0; b < hosts; b++) {
+            for (uint32_t s = 0; a != b && s < (leaf_of(a) == leaf_of(b) ? 1 : spines); s++) {
+                struct locate_route r = {
+                    .from_host = {a}, .to_host = {b}, .from = {a}, .to = {b}, .teller = {b}};
+
+                r.boxes[r.box_count++] = (struct locate_box){1 + leaf_of(a), ELEMENT_LEAF};
+                if (leaf_of(a) != leaf_of(b)) {
+                    r.boxes[r.box_count++] = (struct locate_box){SPINE_KEY + s, ELEMENT_SPINE};
+                    r.boxes[r.box_count++] = (struct locate_box){1 + leaf_of(b), ELEMENT_LEAF};
+                }
+                f.ways[f.count] = (struct way){a, b, leaf_of(a) == leaf_of(b) ? UINT32_MAX : s};
+                locate_path_set(f.locate, f.count++, &r);
+            }
+        }
+    }
+}
+
+static struct mono at_step(int64_t step)
+{
+    return (struct mono){step * STEP_NS};
+}
+
+/* Packets leave and their fates become known for so long. */
+static void play(double seconds, fault lost)
+{
+    const int64_t end = f.step + (int64_t)(seconds * 100);
+
+    for (; f.step < end; f.step++) {
+        for (uint32_t p = 0; p < f.count; p++) {
+            const int64_t turn = f.step + (int64_t)(hash_u64(7, p) % TOUCH);
+
+            if (turn % TOUCH == 0) {
+                f.lost[p][turn / TOUCH % 16] = lost && lost(&f.ways[p]);
+            }
+            if (turn % TOUCH == FATE && turn >= TOUCH) {
+                locate_on_trial(f.locate, p, at_step(f.step - FATE), f.lost[p][turn / TOUCH % 16]);
+            }
+        }
+        locate_tick(f.locate, at_step(f.step));
+    }
+}
+
+static bool none(const struct way *w)
+{
+    (void)w;
+    return false;
+}
+
+static void expect_one(uint8_t kind, uint8_t direction, uint64_t a, uint64_t b)
+{
+    const struct locate_case *c = locate_case_get(f.locate, 0);
+
+    assert_int_equal(locate_case_count(f.locate), 1);
+    assert_int_equal(c->state, LOCATE_NAMED);
+    assert_int_equal(c->elements[0].kind, kind);
+    assert_int_equal(c->elements[0].direction, direction);
+    assert_int_equal(c->elements[0].a, a);
+    assert_int_equal(c->elements[0].b, b);
+}
+
+static bool nic_3_cannot_send(const struct way *w)
+{
+    return w->from == 3;
+}
+
+/* Its fifteen receivers are not at fault. */
+static void a_nic_that_cannot_send_is_named_once(void **state)
+{
+    (void)state;
+    fabric_new(8, 2, 2, HOST_NONE);
+    play(3, none);
+    play(0.8, nic_3_cannot_send);
+    expect_one(ELEMENT_NIC, DIRECTION_OUT, 3, 0);
+}
+
+/* The host itself sees the same by what its peers tell of it. */
+static bool to_host_3(const struct way *w)
+{
+    return w->to == 3;
+}
+
+static void a_nic_that_cannot_hear_is_named_by_its_own_host(void **state)
+{
+    (void)state;
+    fabric_new(8, 2, 2, (struct host_id){3});
+    play(3, none);
+    play(0.8, to_host_3);
+    expect_one(ELEMENT_NIC, DIRECTION_IN, 3, 0);
+}
+
+static bool leaf_0_to_spine_1(const struct way *w)
+{
+    return w->spine == 1 && leaf_of(w->from) == 0;
+}
+
+static void a_trunk_is_named_with_its_direction(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    play(0.8, leaf_0_to_spine_1);
+    expect_one(ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY + 1);
+    assert_false(locate_case_get(f.locate, 0)->alike);
+}
+
+/* With two leaves, up on one side and down on the other carry the same packets. */
+static void what_nobody_can_tell_apart_is_named_together(void **state)
+{
+    const struct locate_case *c;
+
+    (void)state;
+    fabric_new(8, 2, 3, HOST_NONE);
+    play(3, none);
+    play(0.8, leaf_0_to_spine_1);
+    c = locate_case_get(f.locate, 0);
+    assert_int_equal(locate_case_count(f.locate), 1);
+    assert_int_equal(c->state, LOCATE_NAMED);
+    assert_true(c->alike);
+    assert_int_equal(c->total, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(c->elements[i].kind, ELEMENT_TRUNK);
+        assert_true(c->elements[i].a == SPINE_KEY + 1 || c->elements[i].b == SPINE_KEY + 1);
+    }
+}
+
+static bool nic_and_trunk(const struct way *w)
+{
+    return nic_3_cannot_send(w) || leaf_0_to_spine_1(w);
+}
+
+static void two_faults_have_two_names(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    play(1.2, nic_and_trunk);
+    assert_int_equal(locate_case_count(f.locate), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct locate_case *c = locate_case_get(f.locate, i);
+        assert_int_equal(c->state, LOCATE_NAMED);
+        assert_int_equal(c->elements[0].direction, DIRECTION_OUT);
+        assert_true(c->elements[0].kind == ELEMENT_NIC
+                        ? c->elements[0].a == 3
+                        : c->elements[0].a == 1 && c->elements[0].b == SPINE_KEY + 1);
+    }
+}
+
+static bool host_5_lies(const struct way *w)
+{
+    return w->to == 5 && w->spine == 1;
+}
+
+/* It tells that all from spine 1 is lost: so may its own NIC be, but no trunk and no spine. */
+static void one_host_alone_accuses_nobody(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    play(4, host_5_lies);
+    for (uint32_t i = 0; i < locate_case_count(f.locate); i++) {
+        assert_int_not_equal(locate_case_get(f.locate, i)->state, LOCATE_NAMED);
+    }
+}
+
+/* What was sent before the fault began proves nothing, whenever it is told. */
+static void old_news_acquit_nobody(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    const int64_t before = f.step - 30;
+    play(0.4, leaf_0_to_spine_1);
+    for (uint32_t p = 0; p < f.count; p++) {
+        locate_on_trial(f.locate, p, at_step(before), false);
+    }
+    play(0.4, leaf_0_to_spine_1);
+    expect_one(ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY + 1);
+}
+
+/* Between the last packet that came and the first that didn't; and it is told once. */
+static void an_outage_has_a_beginning_and_an_end(void **state)
+{
+    struct locate_case c, ended = {.state = LOCATE_UNKNOWN};
+    uint32_t named = 0;
+
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    const struct mono began = at_step(f.step);
+    play(0.3, leaf_0_to_spine_1);
+    const struct mono over = at_step(f.step);
+    play(8, none);
+    while (locate_next_change(f.locate, &c)) {
+        named += c.state == LOCATE_NAMED;
+        ended = c.state == LOCATE_ENDED ? c : ended;
+    }
+    assert_int_equal(named, 1);
+    assert_int_equal(ended.state, LOCATE_ENDED);
+    assert_true(ended.began_low.ns <= began.ns && began.ns <= ended.began_high.ns);
+    assert_true(ended.ended_low.ns <= over.ns && over.ns <= ended.ended_high.ns);
+    assert_true(ended.began_high.ns - ended.began_low.ns < 60 * NS_PER_MS);
+    assert_true(ended.ended_high.ns - ended.ended_low.ns < 60 * NS_PER_MS);
+    assert_int_equal(locate_case_count(f.locate), 0);
+}
+
+static bool one_in_fifty(const struct way *w)
+{
+    (void)w;
+    return prng_below(&f.prng, 50) == 0;
+}
+
+static void what_is_lost_everywhere_is_nobodys_fault(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(30, one_in_fifty);
+    assert_int_equal(locate_case_count(f.locate), 0);
+    assert_true(locate_background(f.locate) > 0.01 && locate_background(f.locate) < 0.04);
+}
+
+static bool gray_nic_4(const struct way *w)
+{
+    return w->from == 4 && prng_below(&f.prng, 20) == 0;
+}
+
+static void gray_loss_is_named(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(20, none);
+    play(6, gray_nic_4);
+    expect_one(ELEMENT_NIC, DIRECTION_OUT, 4, 0);
+    assert_true(locate_case_get(f.locate, 0)->share < 0.15);
+}
+
+/* A path that goes another way is another path. */
+static void a_path_that_moved_has_no_past(void **state)
+{
+    struct locate_route r = {
+        .from_host = {0}, .to_host = {1}, .from = {0}, .to = {1}, .teller = {1}};
+
+    (void)state;
+    fabric_new(8, 2, 2, HOST_NONE);
+    play(2, none);
+    play(0.3, nic_3_cannot_send);
+    for (uint32_t p = 0; p < f.count; p++) {
+        if (f.ways[p].from == 3) {
+            locate_path_clear(f.locate, p);
+            f.ways[p].from = 0;
+        }
+    }
+    r.boxes[r.box_count++] = (struct locate_box){1, ELEMENT_LEAF};
+    locate_path_set(f.locate, PATHS - 1, &r);
+    play(2, none);
+    assert_int_equal(locate_case_count(f.locate), 0);
+}
+
+/* Every host that sees the fault gives it one number. */
+static void hosts_agree_on_its_number(void **state)
+{
+    uint64_t number;
+
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    play(0.8, leaf_0_to_spine_1);
+    number = locate_case_get(f.locate, 0)->number;
+    fabric_new(9, 3, 3, (struct host_id){0});
+    for (uint32_t p = 0; p < f.count; p++) {
+        if (f.ways[p].from != 0 && f.ways[p].to != 0 && f.ways[p].from != 3) {
+            locate_path_clear(f.locate, p); /* not heard here */
+        }
+    }
+    play(3, none);
+    play(0.8, leaf_0_to_spine_1);
+    expect_one(ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY + 1);
+    assert_int_equal(locate_case_get(f.locate, 0)->number, number);
+}
+
+static int over(void **state)
+{
+    (void)state;
+    f.locate = locate_free(f.locate);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_nic_that_cannot_send_is_named_once),
+        cmocka_unit_test(a_nic_that_cannot_hear_is_named_by_its_own_host),
+        cmocka_unit_test(a_trunk_is_named_with_its_direction),
+        cmocka_unit_test(what_nobody_can_tell_apart_is_named_together),
+        cmocka_unit_test(two_faults_have_two_names),
+        cmocka_unit_test(one_host_alone_accuses_nobody),
+        cmocka_unit_test(old_news_acquit_nobody),
+        cmocka_unit_test(an_outage_has_a_beginning_and_an_end),
+        cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
+        cmocka_unit_test(gray_loss_is_named),
+        cmocka_unit_test(a_path_that_moved_has_no_past),
+        cmocka_unit_test(hosts_agree_on_its_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, over);
+}
