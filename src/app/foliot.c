@@ -49,8 +49,12 @@ static const struct command commands[] = {
      command_jobs},
     {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
      command_doctor},
-    {NULL, "selftest", "clock [--json] [--host HOST] [--lab LAB] [--socket PATH]",
-     "is the clock's bound honest, as far as that shows without a truth", command_selftest},
+    {NULL, "selftest",
+     "clock [--json] [--host HOST] [--lab LAB] [--socket PATH] | clock --nics NAME,... [--peer "
+     "ADDRESS] [--seconds S] [--json]",
+     "is the clock's bound honest, as far as that shows without a truth; what is true of NICs' "
+     "stamps and clocks, by trying",
+     command_selftest},
     {NULL, "record", "[-o FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "save the last minutes of the agent's inputs, for foliot sim replay", command_record},
     {NULL, "support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",

@@ -271,6 +271,11 @@ int command_selftest(int argc, char *argv[])
         command_usage(command, stderr);
         return EXIT_USAGE;
     }
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--nics", 6) == 0) {
+            return selftest_nics(argc, argv);
+        }
+    }
     status = options_parse(&options, command, argc, argv);
     if (status == 0 && !options.help) {
         status = show_run(&options, "selftest", render_selftest);

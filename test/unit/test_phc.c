@@ -18,6 +18,7 @@
 /* cmocka wants those first */
 #include <cmocka.h>
 
+#include "platform/timestamp/nic_test.h"
 #include "platform/timestamp/phc.h"
 #include "platform/timestamp/stamp_watch.h"
 
@@ -29,6 +30,8 @@ static struct fake {
     bool read_only;         /* the device can't be opened for writing */
     bool ask_needs_writing; /* kernels before 6.14 */
     bool writable;          /* as it was opened */
+    bool runs; /* the device's clock goes on, with the host's wall clock; else it stands still */
+    int64_t ahead_ns; /* and is ahead of it */
     long frequency;
     struct ethtool_ts_info info;
     struct hwtstamp_config agreed; /* what the driver makes of a request; all 0: what was asked */
@@ -89,7 +92,10 @@ static int answer_extended(struct ptp_sys_offset_extended *offset)
         const int64_t now = wall_ns(),
                       width = i + 1 < offset->n_samples ? (3 - (int)i % 3) * 1000 : -1;
         offset->ts[i][0] = (struct ptp_clock_time){now / NS_PER_S, (uint32_t)(now % NS_PER_S), 0};
-        offset->ts[i][1] = (struct ptp_clock_time){.sec = 9, .nsec = i};
+        const int64_t nic = now + width / 2 + fake.ahead_ns;
+        offset->ts[i][1] =
+            fake.runs ? (struct ptp_clock_time){nic / NS_PER_S, (uint32_t)(nic % NS_PER_S), 0}
+                      : (struct ptp_clock_time){.sec = 9, .nsec = i};
         offset->ts[i][2] = (struct ptp_clock_time){(now + width) / NS_PER_S,
                                                    (uint32_t)((now + width) % NS_PER_S), 0};
     }
@@ -306,6 +312,86 @@ static void missing_stamps_are_noticed(void **state)
     }
 }
 
+/* `foliot selftest clock --nics` on the loopback, as which the fake's NIC passes, until 25 packets came; on a port that others
+ * don't use. After five reads its clock jumps. */
+static struct nic_test_result tried(struct time_source *source, int64_t jump_ns)
+{
+    const struct nic_test_config config = {.interface = "lo",
+                                           .port = (uint16_t)(20000 + getpid() % 20000)};
+    struct nic_test *test = NULL;
+    struct nic_test_result result = {0};
+    const char *what = NULL;
+
+    assert_int_equal(nic_test_new(&config, source, &test, &what), 0);
+    for (int tries = 0; tries < 30000 && result.received < 25; tries++) {
+        nic_test_step(test);
+        usleep(2000);
+        nic_test_result(test, &result);
+        if (result.reads >= 5) {
+            fake.ahead_ns += jump_ns;
+            jump_ns = 0;
+        }
+    }
+    nic_test_stop(test);
+    for (int tries = 0; tries < 30000 && result.stamped + result.missing < 25; tries++) {
+        nic_test_step(test);
+        usleep(2000);
+        nic_test_result(test, &result);
+    }
+    nic_test_free(test);
+    return result;
+}
+
+/* The driver promises all, and the loopback's packets get no stamps of it. Its clock can be read, and is stepped once. */
+static void what_is_promised_is_tried(void **state)
+{
+    struct time_source *source = NULL;
+    (void)state;
+
+    assert_int_equal(time_source_open(&source), 0);
+    fake = (struct fake){.precise = EOPNOTSUPP, .runs = true, .frequency = 65536};
+    fake.info = (struct ethtool_ts_info){
+        .phc_index = 2,
+        .so_timestamping = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_TX_HARDWARE |
+                           SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE,
+        .tx_types = 1u << HWTSTAMP_TX_ON,
+        .rx_filters = 1u << HWTSTAMP_FILTER_ALL};
+    const struct nic_test_result r = tried(source, 1000000);
+    assert_true(r.promises_hardware);
+    assert_int_equal(r.enable_error, 0);
+    assert_true(r.sent >= NIC_TEST_FEW && r.received >= NIC_TEST_FEW);
+    assert_int_equal(r.stamped, 0);
+    assert_int_equal(r.missing, r.sent);
+    assert_int_equal(r.verdict, NIC_TEST_HARDWARE_LOST);
+    assert_string_equal(r.way, "driver");
+    assert_true(r.reads > 10);
+    assert_int_equal(r.steps, 1);
+    assert_true(r.bracket_ns[0] >= 1000 && r.bracket_ns[0] <= r.bracket_ns[1]);
+    assert_true(r.steering_error == 0 && r.steering_ppb_most == 0);
+    time_source_close(source);
+}
+
+/* No hardware stamps and no clock: what the kernel stamps is what there is. */
+static void a_plain_nic_has_software_stamps(void **state)
+{
+    struct time_source *source = NULL;
+    (void)state;
+
+    assert_int_equal(time_source_open(&source), 0);
+    fake = (struct fake){0};
+    fake.info =
+        (struct ethtool_ts_info){.phc_index = -1, .so_timestamping = SOF_TIMESTAMPING_TX_SOFTWARE};
+    const struct nic_test_result r = tried(source, 0);
+    assert_false(r.promises_hardware);
+    assert_int_equal(r.verdict, NIC_TEST_SOFTWARE);
+    assert_int_equal(r.stamped, r.sent);
+    assert_int_equal(r.received_stamped, r.received);
+    assert_true(r.stamp_after_ns[0] > 0);
+    assert_int_equal(r.reads, 0);
+    assert_string_equal(r.way, "");
+    time_source_close(source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +402,8 @@ int main(void)
         cmocka_unit_test(who_may_not_ask_is_told_so),
         cmocka_unit_test(only_all_packets_are_enough),
         cmocka_unit_test(missing_stamps_are_noticed),
+        cmocka_unit_test(what_is_promised_is_tried),
+        cmocka_unit_test(a_plain_nic_has_software_stamps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,6 +236,11 @@ int phc_read(struct phc *p, struct time_source *source, unsigned samples, struct
     return r;
 }
 
+const char *phc_way(const struct phc *p)
+{
+    return p->way == WAY_PRECISE ? "cross" : p->way == WAY_EXTENDED ? "driver" : "bracket";
+}
+
 int phc_steering(struct phc *p, double *ret_ppb)
 {
     struct timex t = {0}; /* modes 0: only asks */

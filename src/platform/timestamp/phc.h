@@ -32,6 +32,9 @@ struct phc *phc_close(struct phc *p); /* NULL is fine; returns NULL */
 /* One bracket, the narrowest of `samples`. */
 MUST_CHECK int phc_read(struct phc *p, struct time_source *source, unsigned samples,
                         struct mono *ret_before, struct nic_time *ret_nic, struct mono *ret_after);
+/* How it is read, as was found so far: "cross" (the platform's cross timestamp), "driver" (its extended offset), "bracket"
+ * (clock_gettime between two of the host's). */
+const char *phc_way(const struct phc *p);
 /* By how much somebody changed the clock's rate since the last call, ppb: 0 at the first. -EACCES: an older kernel tells it to
  * those only that may steer, and this clock could be opened for reading only. */
 MUST_CHECK int phc_steering(struct phc *p, double *ret_ppb);
