@@ -28,7 +28,11 @@ struct judged_host {
     int64_t disturbed_at; /* it was stopped, starved, asleep, a liar, started */
     bool can;             /* invariant_can_sync, as of can_at */
     int64_t can_at;
-    int steered; /* faults that steer a clock of its right now */
+    int steered;       /* faults that steer a clock of its right now */
+    int64_t heard_at;  /* any packet */
+    int64_t alone_at;  /* since when its bound was watched while it heard nobody; -1: it isn't */
+    double alone_hard; /* what it was then */
+    uint32_t alone_epoch;
 };
 
 /* How long packets from one host to another waited, on top of the idle way. */
@@ -67,6 +71,8 @@ bool invariant_line(struct invariants *v, struct world *w, int host, uint32_t me
 /* ---- invariant_reach.c ---- */
 /* Enough honest others can be heard, and their packets are fast enough for a bound that may be shown. */
 bool invariant_can_sync(struct invariants *v, struct world *w, int host);
+/* A host that hears nobody: its bound has to grow, and it can't stay SYNCED. */
+void invariant_alone(struct invariants *v, struct world *w, int host);
 /* Nothing is on that shifts a clock unseen. */
 bool invariant_error_judged(const struct invariants *v, const struct world *w);
 /* p99 of the error between two hosts that stamps, wander and load allow now. scratch: hosts squared. */

@@ -6,13 +6,17 @@
 
 #include "stats/sample.h"
 
-#define LOSS_MOST   0.25    /* a way that loses more isn't counted on */
-#define FULL_MESH   21      /* fleets of at most so many NICs probe everybody: docs/clock.md */
-#define HOPS        4       /* else: edges between any two hosts */
-#define UNGUARDED   12000.0 /* half a width, without a second clock */
-#define WORST_SHARE 0.6     /* of a standing wait that may pass for time */
-#define MEAN_SHARE  0.02
-#define KEEP_NS     (500 * NS_PER_MS) /* what costs a look at all pairs is looked at that often */
+#define LOSS_MOST       0.25    /* a way that loses more isn't counted on */
+#define FULL_MESH       21      /* fleets of at most so many NICs probe everybody: docs/clock.md */
+#define HOPS            4       /* else: edges between any two hosts */
+#define UNGUARDED       12000.0 /* half a width, without a second clock */
+#define WORST_SHARE     0.6     /* of a standing wait that may pass for time */
+#define MEAN_SHARE      0.02
+#define ALONE_NS        (1500 * NS_PER_MS) /* what was on its way has been used */
+#define ALONE_SYNCED_NS (4 * NS_PER_S)
+#define ALONE_RATE      1e-6
+#define ALONE_SLACK     2000.0            /* ns: lines meet their maps, guards differ */
+#define KEEP_NS         (500 * NS_PER_MS) /* what costs a look at all pairs is looked at that often */
 
 /* ---- ways ---- */
 static bool nic_is(const struct world *w, struct scenario_nic n, uint32_t nic)
@@ -117,6 +121,7 @@ void invariant_arrival(struct invariants *v, const struct world *w, const struct
     const double wait = fmax(0, delay - idle_ns(&w->network, p) - (double)p->extra_ns);
     const size_t b = (size_t)(second % WAIT_BUCKETS);
 
+    v->hosts[to].heard_at = w->now;
     v->wait_mean += 0.002 * (wait - v->wait_mean);
     if (s->second[b] != second) {
         s->second[b] = second;
@@ -140,6 +145,40 @@ static void least_of(const struct invariants *v, const struct world *w, int from
             *ret_wait = fmin(*ret_wait, s->least[b]);
             *ret_delay = fmin(*ret_delay, s->least_delay[b]);
         }
+    }
+}
+
+/* ---- who is alone ---- */
+/* docs/clock.md, "Premises": a rate may change by 2 ppm, so that a bound that nothing feeds grows by that; half is asked. */
+void invariant_alone(struct invariants *v, struct world *w, int host)
+{
+    struct judged_host *h = &v->hosts[host];
+    const struct clock_page_terms *terms = &w->hosts[host].page.page.terms;
+    const int64_t silent = w->now - h->heard_at;
+    const bool told = h->status == CLOCK_PAGE_SYNCED || h->status == CLOCK_PAGE_HOLDOVER;
+
+    if (!told || !h->sound || silent < ALONE_NS || w->now - h->disturbed_at < ALONE_NS) {
+        h->alone_at = -1;
+        return;
+    }
+    if (h->status == CLOCK_PAGE_SYNCED && silent > ALONE_SYNCED_NS) {
+        invariant_break(v, w, INVARIANT_STALE,
+                        "host %d reads SYNCED and has heard nobody for %.1f s", host,
+                        (double)silent * 1e-9);
+    }
+    if (h->alone_at < 0 || terms->epoch != h->alone_epoch) {
+        h->alone_at = w->now;
+        h->alone_hard = h->hard;
+        h->alone_epoch = terms->epoch;
+        return;
+    }
+    const double least = ALONE_RATE * (double)(w->now - h->alone_at);
+    if (h->hard < h->alone_hard + least - ALONE_SLACK) {
+        invariant_break(v, w, INVARIANT_HOLDOVER,
+                        "host %d hears nobody, and its bound grew by %.0f ns in %.1f s, less than "
+                        "%.0f",
+                        host, h->hard - h->alone_hard, (double)(w->now - h->alone_at) * 1e-9,
+                        least);
     }
 }
 
