@@ -613,7 +613,11 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         lane_set_knock(set, now);
         watch_on_owing(set->watch, now, lane_set_owes(set));
         watch_on_their_way(set->watch, set->sender != NULL && sender_on_their_way(set->sender));
-        watch_on_kept(set->watch, set->connects && lane_set_both(set) && set->comm_count > 0);
+        /* Who accepts waits for the other end to close, and that may have closed unheard: a reset goes once. */
+        watch_on_kept(set->watch,
+                      set->connects
+                          ? lane_set_both(set) && set->comm_count > 0
+                          : set->comm_count == 0 && mono_sub(now, set->lonely).ns > SET_LINGER_NS);
         mesh_hint(set, now);
         watch_look(set->watch, now);
     }

@@ -320,8 +320,9 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     if (set->ledger != NULL) {
         set->deadline = earlier(set->deadline, ledger_deadline(set->ledger));
     }
-    if (set->comm_count == 0) {
-        set->deadline = earlier(set->deadline, mono_add(set->lonely, span_ns(SET_LINGER_NS + 1)));
+    const struct mono lingered = mono_add(set->lonely, span_ns(SET_LINGER_NS + 1));
+    if (set->comm_count == 0 && mono_before(now, lingered)) {
+        set->deadline = earlier(set->deadline, lingered);
     }
     if (lane_set_owes(set)) { /* somebody may begin to poll again, or stop to */
         set->deadline = earlier(set->deadline, mono_add(now, span_ns(100 * NS_PER_MS)));

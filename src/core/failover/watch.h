@@ -184,8 +184,9 @@ void watch_on_peer_dead(struct watch *w, struct mono now);
 void watch_on_peer_there(struct watch *w);
 /* Requests wait (chunks unacknowledged, receives posted, CLOSE owed): silence counts. */
 void watch_on_owing(struct watch *w, struct mono now, bool owing);
-/* Who connects: the peer may have something to send at any time, and can't make a lane itself. One lane is pinged each
- * eighth of the patience, every 5 s at least, each time another one. */
+/* Who connects: the peer may have something to send at any time, and can't make a lane itself. Who accepts, with no
+ * communicator left: the peer may be gone. One lane is pinged each eighth of the patience, every 5 s at least, each time
+ * another one. */
 void watch_on_kept(struct watch *w, bool kept);
 /* Chunks are on their way, or must go once more. That none of them is taken for the patience is WATCH_FAIL, too,
  * though the peer be heard: its path loses whatever is large. */

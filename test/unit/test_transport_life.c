@@ -1,0 +1,443 @@
+/* test_transport_life.c: what two transports in one process keep of each other: sets, lanes, NICs, pages, and how they end. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "own_network.h"
+#include "transport_pair.h"
+#include "wire/switch_page.h"
+
+/* Lanes of the sender that new bytes went over, as a mask. */
+static uint32_t lanes_used(const struct pair *pair, uint64_t before[static LANE_MAX])
+{
+    const struct lane_set *set = pair->sender.transport->sets[0];
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        lanes |= set->sent[i].bytes > before[i] ? 1u << i : 0;
+        before[i] = set->sent[i].bytes;
+    }
+    return lanes;
+}
+
+static void the_host_switch_is_obeyed(void **state)
+{
+    char path[] = "/tmp/foliot-switch-XXXXXX";
+    const int fd = mkstemp(path);
+    struct switch_page page = {0};
+    uint64_t bytes[LANE_MAX] = {0};
+    struct pair pair;
+
+    (void)state;
+    assert_true(fd >= 0);
+    switch_page_init(&page);
+    assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
+    switch_file = path;
+    pair_open(&pair);
+    switch_file = NULL;
+    exchange(&pair, 4 << 20, 4 << 20, true, 1);
+    assert_true(__builtin_popcount(lanes_used(&pair, bytes)) > 1);
+    for (int turn = 0; turn < 2; turn++) {
+        (void)switch_page_write(&page, turn == 0 ? SWITCH_OBSERVE : SWITCH_OFF);
+        assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
+        serve(&pair);
+        exchange(&pair, 1 << 20, 1 << 20, true, 2); /* what had begun ends as it began */
+        (void)lanes_used(&pair, bytes);
+        exchange(&pair, 4 << 20, 4 << 20, true, 3);
+        assert_int_equal(__builtin_popcount(lanes_used(&pair, bytes)), 1);
+        (void)switch_page_write(&page, SWITCH_UNSET);
+        assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
+        serve(&pair);
+        exchange(&pair, 4 << 20, 4 << 20, true, 4);
+        assert_true(__builtin_popcount(lanes_used(&pair, bytes)) > 1);
+    }
+    pair_close(&pair);
+    close(fd);
+    unlink(path);
+}
+
+static uint32_t lanes_shown(const struct transport *t, enum lane_state state)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < t->page_count; i++) {
+        struct job_page_lane lane;
+        assert_true(job_page_read_lane(t->page, sizeof(*t->page), i, &lane));
+        count += lane.state == state;
+        assert_true(lane.state == LANE_ACTIVE || lane.reason == LANE_REASON_CARRIER);
+    }
+    return count;
+}
+
+/* A receiver that waits for nothing isn't told of its NIC; who reads its page is. */
+static void lanes_without_carrier_are_shown_so(void **state)
+{
+    char folder[] = "/tmp/foliot-page-XXXXXX";
+    struct transport *t;
+    struct pair pair;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    page_folder = folder;
+    pair_open(&pair);
+    page_folder = NULL;
+    exchange(&pair, 4 << 20, 4 << 20, true, 1);
+    t = pair.receiver.transport;
+    page_write(t, t->io->now(t->io));
+    const uint32_t lanes = lanes_shown(t, LANE_ACTIVE);
+    assert_true(lanes > 1 && lanes_shown(t, LANE_DOWN) == 0);
+    pair.receiver.trouble.no_carrier = true;
+    page_write(t, t->io->now(t->io));
+    assert_true(lanes_shown(t, LANE_ACTIVE) == 0 && lanes_shown(t, LANE_DOWN) == lanes);
+    pair.receiver.trouble.no_carrier = false;
+    pair_close(&pair);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static int pages_made, pages_without_lock;
+
+/* libc's, with an agent that looks at the page just then. */
+int posix_fallocate(int fd, off_t offset, off_t size)
+{
+    char path[40];
+
+    if (ftruncate(fd, offset + size) < 0) {
+        return errno;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    const int reader = open(path, O_RDONLY | O_CLOEXEC);
+    pages_made++;
+    pages_without_lock += reader < 0 || flock(reader, LOCK_SH | LOCK_NB) == 0;
+    close(reader);
+    return 0;
+}
+
+/* The agent removes pages that nobody holds. */
+static void a_page_is_held_from_the_start(void **state)
+{
+    char folder[] = "/tmp/foliot-page-XXXXXX";
+    struct pair pair;
+
+    (void)state;
+    pages_made = pages_without_lock = 0;
+    assert_non_null(mkdtemp(folder));
+    page_folder = folder;
+    pair_open(&pair);
+    page_folder = NULL;
+    assert_int_equal(pages_made, 2);
+    assert_int_equal(pages_without_lock, 0);
+    pair_close(&pair);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* Until the sender's lanes are those, and no others. */
+static void serve_until(struct pair *pair, uint32_t lanes)
+{
+    const struct lane_set *set = pair->sender.transport->sets[0];
+
+    for (int i = 0; i < STEPS_MAX && watch_connected(set->watch) != lanes; i++) {
+        trouble_skipped_ns += NS_PER_MS;
+        serve(pair);
+    }
+    assert_int_equal(watch_connected(set->watch), lanes);
+}
+
+/* After a carrier's return from the ports that they had, which are hashed to the same links; where somebody has one of them
+ * now, from another. */
+static void lanes_come_back_by_the_path_they_had(void **state)
+{
+    struct sockaddr_in taken = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    static uint8_t from[1 << 20], to[1 << 20];
+    struct transport_request *send = NULL, *receive = NULL;
+    bool sent = false, received = false;
+    uint16_t ports[LANE_MAX] = {0};
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    exchange(&pair, 4 << 20, 4 << 20, true, 1);
+    /* It waits for its receive: nobody asks for carriers while nothing is on its way. */
+    assert_int_equal(transport_send(pair.out, from, sizeof(from), 7, NULL, &send), 0);
+    const struct lane_set *set = pair.sender.transport->sets[0];
+    const uint32_t lanes = watch_connected(set->watch);
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        ports[i] = lanes >> i & 1 ? set->streams[i]->local.port : 0;
+    }
+    assert_true(lanes > 1 && ports[0] != 0);
+    for (int turn = 0; turn < 2; turn++) {
+        pair.sender.trouble.no_carrier = true;
+        serve_until(&pair, 0);
+        if (turn == 1) {
+            taken.sin_port = htons(ports[0]);
+            assert_int_equal(bind(fd, (struct sockaddr *)&taken, sizeof(taken)), 0);
+        }
+        pair.sender.trouble.no_carrier = false;
+        serve_until(&pair, lanes);
+        uint32_t same = 0;
+        for (uint32_t i = 0; i < LANE_MAX; i++) {
+            same += (lanes >> i & 1) && set->streams[i]->local.port == ports[i];
+        }
+        assert_true(same > 0 && 2 * same >= (uint32_t)__builtin_popcount(lanes) -
+                                                1); /* a stranger may be sooner */
+        assert_true(turn == 0 || set->streams[0]->local.port != ports[0]);
+    }
+    assert_int_equal(transport_receive(pair.in, to, sizeof(to), 7, false, NULL, &receive), 0);
+    for (int i = 0; i < STEPS_MAX && !(sent && received); i++) {
+        serve(&pair);
+        if (!sent) {
+            assert_int_equal(transport_test(send, &sent, NULL), 0);
+        }
+        if (!received) {
+            assert_int_equal(transport_test(receive, &received, NULL), 0);
+        }
+    }
+    assert_true(sent && received);
+    pair_close(&pair);
+    close(fd);
+}
+
+static uint32_t lanes_there(const struct pair *pair)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        count += pair->sender.transport->sets[0]->streams[i] != NULL;
+    }
+    return count;
+}
+
+/* Above the ceiling lanes go one by one, without a loss, and one stays; a set made there has one. So it is when only one
+ * end has too many: the receiver turns further lanes away, and asks for what is there when its ceiling comes down. */
+static void the_ceiling_holds(void **state)
+{
+    enum { SENDER = 1, RECEIVER = 2, LATE = 4 };
+    static const uint8_t whose[] = {SENDER, RECEIVER, SENDER | RECEIVER, SENDER | LATE,
+                                    RECEIVER | LATE};
+    struct pair pair;
+
+    (void)state;
+    for (uint32_t k = 0; k < 3 * sizeof(whose); k++) {
+        const uint32_t max = 1 + k % 3, who = whose[k / 3];
+        const bool late = (who & LATE) != 0;
+        sender_sockets = (who & SENDER) != 0 && !late ? max : 0;
+        receiver_sockets = (who & RECEIVER) != 0 && !late ? max : 0;
+        pair_open(&pair);
+        sender_sockets = receiver_sockets = 0;
+        if (late) {
+            for (int i = 0; i < 5; i++) {
+                exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i);
+            }
+            assert_int_equal(lanes_there(&pair), 4);
+            *((who & SENDER) != 0 ? &pair.sender.transport->config.sockets
+                                  : &pair.receiver.transport->config.sockets) = max;
+        }
+        for (int i = 0; i < 20; i++) {
+            exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i);
+            trouble_skipped_ns += 20 * NS_PER_MS;
+            serve(&pair);
+        }
+        assert_in_range(lanes_there(&pair), 1, max);
+        assert_int_equal(pair.sender.transport->sockets, lanes_there(&pair));
+        assert_int_equal(pair.receiver.transport->sockets, lanes_there(&pair));
+        assert_int_equal(pair.receiver.transport->parting, 0);
+        assert_int_equal(pair.sender.transport->parting, 0);
+        pair_close(&pair);
+    }
+}
+
+/* Three NICs that reach their like only: the management's and two rails. A standby that can't be made moves on, and the
+ * job outlives its own NIC; then the next one. */
+static void a_pair_of_nics_that_connects_is_found(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    rails = true;
+    pair_open(&pair);
+    rails = false;
+    for (uint8_t cut = 0; cut < 3; cut++) {
+        pair.sender.trouble.cut = cut; /* first none, then the set's own, then another's */
+        for (int i = 0; i < 30; i++) {
+            exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i + cut);
+            trouble_skipped_ns += 50 * NS_PER_MS;
+            serve(&pair);
+        }
+        for (uint32_t i = 0; i < LANE_MAX; i++) {
+            const struct lane_set *set = pair.sender.transport->sets[0];
+            const struct stream *stream = set->streams[i];
+            assert_true(stream == NULL || !stream->shaken || set->lane_nics[i].own + 1 != cut);
+        }
+    }
+    pair_close(&pair);
+}
+
+static void comms_share_a_set_and_go(void **state)
+{
+    struct pair pair, more[8];
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < 8; i++) {
+        more[i] = pair;
+        connect_comm(&more[i]);
+    }
+    for (int i = 0; i < 8; i++) {
+        exchange(&more[i], 100000, 100000, true, (uint64_t)i);
+        transport_close(more[i].out);
+        transport_close(more[i].in);
+        exchange(&pair, 1000, 1000, i % 2 == 0, (uint64_t)i);
+    }
+    pair_close(&pair);
+}
+
+/* True: it has something to do at once. */
+static bool serve_a_while(struct end *end)
+{
+    struct io *io = &end->trouble.io;
+    const struct mono next = transport_serve(end->transport, mono_add(io->now(io), span_ms(1)));
+
+    return !mono_before(io->now(io), next);
+}
+
+/* A reset goes once: that of a peer whose link is down just then isn't heard. Its kernel forgets the connections. Who accepted
+ * them asks, is told by that kernel, and keeps nothing. */
+static int lose_the_resets(void)
+{
+    struct pair pair;
+    const int silently = 1;
+    int hurried = 0;
+
+    pair_open(&pair);
+    exchange(&pair, 100000, 100000, true, 1);
+    transport_close(pair.out);
+    transport_close(pair.in);
+    struct lane_set *const *kept = &pair.receiver.transport->sets[0];
+    for (int i = 0; i < 200; i++) { /* till nobody owes anything */
+        (void)serve_a_while(&pair.sender);
+        (void)serve_a_while(&pair.receiver);
+    }
+    const struct lane_set *gone = pair.sender.transport->sets[0];
+    if ((*kept)->comm_count > 0 || gone == NULL) {
+        return 3;
+    }
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        if (gone->streams[i] != NULL && setsockopt(gone->streams[i]->conn, IPPROTO_TCP, TCP_REPAIR,
+                                                   &silently, sizeof(silently)) < 0) {
+            return 77;
+        }
+    }
+    end_close(&pair.sender);
+    for (int i = 0; i < 2000 && *kept != NULL; i++) {
+        trouble_skipped_ns += 9 * NS_PER_MS;
+        hurried += serve_a_while(&pair.receiver);
+    }
+    return *kept != NULL ? 4 : hurried > 100 ? 5 : 0; /* nor does it ask all the time */
+}
+
+static void a_set_whose_peer_left_unheard_goes(void **state)
+{
+    (void)state;
+    in_own_network("ip link set lo up", lose_the_resets);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_HEAP 0
+#elif defined(__has_feature)
+#define OWN_HEAP (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define OWN_HEAP 1
+#endif
+
+static size_t allocated(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Both ends of a pair with four lanes, and of one more communicator on them. Not counted: what small messages need while they
+ * come (slots.c). */
+static void a_peer_costs_so_much_memory(void **state)
+{
+    struct pair pair, more;
+
+    (void)state;
+    end_open(&pair.sender, "sender", false);
+    end_open(&pair.receiver, "receiver", false);
+    const size_t before = allocated();
+    connect_comm(&pair);
+    exchange(&pair, 1 << 20, 1 << 20, true, 1);
+    const size_t one = allocated();
+    more = pair;
+    connect_comm(&more);
+    const size_t two = allocated();
+    print_message("%zu bytes, %zu for a second communicator\n", one - before, two - one);
+    if (OWN_HEAP) { /* a sanitizer has another */
+        assert_in_range(one - before, 60000, 130000);
+        assert_in_range(two - one, 10000, 25000);
+    }
+    transport_close(more.out);
+    transport_close(more.in);
+    pair_close(&pair);
+}
+
+static void foreign_handles_and_keys_are_named(void **state)
+{
+    struct pair pair;
+    uint8_t handle[TRANSPORT_HANDLE_SIZE], bad[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport_comm *comm = NULL;
+    uint64_t connecting = 0;
+    int rc = 0;
+
+    (void)state;
+    end_open(&pair.sender, "sender", false);
+    end_open(&pair.receiver, "receiver", false);
+    assert_int_equal(transport_listen(pair.receiver.transport, 0, handle, &listener), 0);
+    memcpy(bad, handle, sizeof(bad));
+    memset(bad + 40, 0, 4);
+    assert_int_equal(transport_connect(pair.sender.transport, 0, bad, &connecting, &comm),
+                     -EPROTONOSUPPORT);
+    assert_non_null(strstr(transport_why(), "NCCL_NET_PLUGIN"));
+    memcpy(bad, handle, sizeof(bad));
+    bad[60] ^= 1; /* the key, and with it the checksum */
+    rc = transport_connect(pair.sender.transport, 0, bad, &connecting, &comm);
+    assert_int_equal(rc, -EBADMSG);
+    transport_close_listener(listener);
+    end_close(&pair.sender);
+    end_close(&pair.receiver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_costs_so_much_memory),
+        cmocka_unit_test(the_host_switch_is_obeyed),
+        cmocka_unit_test(lanes_without_carrier_are_shown_so),
+        cmocka_unit_test(a_page_is_held_from_the_start),
+        cmocka_unit_test(lanes_come_back_by_the_path_they_had),
+        cmocka_unit_test(the_ceiling_holds),
+        cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
+        cmocka_unit_test(comms_share_a_set_and_go),
+        cmocka_unit_test(foreign_handles_and_keys_are_named),
+        cmocka_unit_test(a_set_whose_peer_left_unheard_goes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

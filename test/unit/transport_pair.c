@@ -1,0 +1,157 @@
+/* transport_pair.c: see transport_pair.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "transport_pair.h"
+
+static void say_line(void *context, enum transport_level level, const char *text)
+{
+    if (level != TRANSPORT_TRACE || getenv("VERBOSE") != NULL) {
+        fprintf(stderr, "%s: %s\n", (const char *)context, text);
+    }
+}
+
+const char *switch_file, *page_folder;
+uint32_t sender_sockets, receiver_sockets;
+uint8_t version;
+bool rails;
+
+void end_open(struct end *end, const char *name, bool thread)
+{
+    const struct transport_nic nic = {
+        .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
+    struct transport_nic three[3] = {nic, nic, nic};
+    struct transport_config config = {.nics = rails ? three : &nic,
+                                      .nic_count = rails ? 3 : 1,
+                                      .mode = TRANSPORT_FULL,
+                                      .priority = PRIORITY_NORMAL,
+                                      .checksum = 2,
+                                      .thread = thread,
+                                      .switch_file = switch_file,
+                                      .page_folder = page_folder,
+                                      .sockets = name[0] == 's' ? sender_sockets : receiver_sockets,
+                                      .version = version,
+                                      .standbys = rails ? 2 : 0,
+                                      .say = say_line,
+                                      .say_context = (void *)(uintptr_t)name};
+
+    assert_int_equal(tcp_open(&end->tcp, "/sys"), 0);
+    end->trouble = (struct trouble){.rails = rails};
+    for (uint8_t i = 0; i < 3; i++) {
+        three[i].address.ip[14] = (uint8_t)(i + 1);
+    }
+    config.io = trouble_io(&end->trouble, tcp_io(end->tcp));
+    assert_int_equal(transport_new(&end->transport, &config), 0);
+}
+
+void end_close(struct end *end)
+{
+    assert_int_equal(transport_free(end->transport), TRANSPORT_GONE);
+    tcp_close(end->tcp);
+}
+
+void serve(struct pair *pair)
+{
+    (void)transport_serve(pair->sender.transport, (struct mono){0});
+    (void)transport_serve(pair->receiver.transport, (struct mono){0});
+}
+
+void connect_comm(struct pair *pair)
+{
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    uint64_t state = 0;
+
+    assert_int_equal(transport_listen(pair->receiver.transport, 0, handle, &listener), 0);
+    pair->out = pair->in = NULL;
+    for (int i = 0; i < STEPS_MAX && (pair->out == NULL || pair->in == NULL); i++) {
+        if (pair->out == NULL) {
+            assert_int_equal(
+                transport_connect(pair->sender.transport, 0, handle, &state, &pair->out), 0);
+        }
+        if (pair->in == NULL) {
+            assert_int_equal(transport_accept(listener, &pair->in), 0);
+        }
+        serve(pair);
+    }
+    assert_non_null(pair->out);
+    assert_non_null(pair->in);
+    transport_close_listener(listener);
+}
+
+void pair_open(struct pair *pair)
+{
+    end_open(&pair->sender, "sender", false);
+    end_open(&pair->receiver, "receiver", false);
+    connect_comm(pair);
+}
+
+void pair_close(struct pair *pair)
+{
+    transport_close(pair->out);
+    transport_close(pair->in);
+    for (int i = 0; i < 20; i++) { /* what is owed is paid by housekeeping, which both ends need */
+        struct io *io = &pair->sender.trouble.io;
+        (void)transport_serve(pair->sender.transport, mono_add(io->now(io), span_ms(1)));
+        (void)transport_serve(pair->receiver.transport, mono_add(io->now(io), span_ms(1)));
+    }
+    end_close(&pair->sender);
+    end_close(&pair->receiver);
+}
+
+void fill(uint8_t *bytes, size_t size, uint64_t seed)
+{
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)hash_u64(seed, i / 8);
+    }
+}
+
+void exchange(struct pair *pair, size_t size, size_t room, bool post_first, uint64_t seed)
+{
+    uint8_t *from = malloc(size + 1), *to = malloc(room + 1);
+    struct transport_request *send = NULL, *receive = NULL;
+    bool sent = false, received = false;
+    size_t got = 0;
+
+    fill(from, size, seed);
+    memset(to, 0xee, room + 1);
+    for (int i = 0; i < STEPS_MAX && !(sent && received); i++) {
+        if (receive == NULL && (post_first || i > 20)) {
+            assert_int_equal(transport_receive(pair->in, to, room, 7, false, NULL, &receive), 0);
+        }
+        if (send == NULL && !sent) {
+            assert_int_equal(transport_send(pair->out, from, size, 7, NULL, &send), 0);
+        }
+        if (i > 200) { /* something failed: its return takes its time */
+            trouble_skipped_ns += NS_PER_MS;
+        }
+        if (send != NULL && !sent) {
+            assert_int_equal(transport_test(send, &sent, NULL), 0);
+            if (sent) {
+                memset(from, 0x5a, size); /* its owner's again */
+            }
+        }
+        if (receive != NULL && !received) {
+            assert_int_equal(transport_test(receive, &received, &got), 0);
+        }
+        serve(pair);
+    }
+    assert_true(sent);
+    assert_true(received);
+    assert_int_equal(got, size);
+    fill(from, size, seed);
+    assert_memory_equal(from, to, size);
+    for (size_t i = size; i <= room; i++) {
+        assert_int_equal(to[i], 0xee);
+    }
+    free(from);
+    free(to);
+}

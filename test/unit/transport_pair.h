@@ -1,0 +1,36 @@
+/* transport_pair.h: two transports in one process over real loopback sockets, one sends and one receives; no threads but where
+ * a test asks for them. */
+#pragma once
+#include "transport/internal.h"
+#include "transport/tcp.h"
+#include "trouble_io.h"
+
+#define STEPS_MAX 200000
+
+struct end {
+    struct tcp *tcp;
+    struct trouble trouble;
+    struct transport *transport;
+};
+struct pair {
+    struct end sender, receiver;
+    struct transport_comm *out, *in;
+};
+
+/* For end_open(). */
+extern const char *switch_file, *page_folder;
+extern uint32_t sender_sockets, receiver_sockets;
+extern uint8_t version; /* of lanes' frames; 0: the newest */
+extern bool rails;      /* three NICs that reach their like only */
+
+void end_open(struct end *end, const char *name, bool thread);
+void end_close(struct end *end);
+/* Both do what is due now. */
+void serve(struct pair *pair);
+/* One more communicator between them. */
+void connect_comm(struct pair *pair);
+void pair_open(struct pair *pair);
+void pair_close(struct pair *pair);
+void fill(uint8_t *bytes, size_t size, uint64_t seed);
+/* One message, the receive posted before or after the send. */
+void exchange(struct pair *pair, size_t size, size_t room, bool post_first, uint64_t seed);
