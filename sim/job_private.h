@@ -42,6 +42,7 @@ struct end {
     int error;           /* -errno, to be told once */
     bool closed;         /* by the application */
     bool backlogged;     /* nobody has accepted it yet */
+    bool half;           /* accepted at the SYN; the handshake's last packet is missing */
     bool fin, fin_taken; /* ours: asked for; theirs: read up to it */
     uint32_t nic;
     uint16_t port;

@@ -162,9 +162,16 @@ void sim_close(struct job_world *w, uint32_t conn, uint8_t end, bool reset)
 {
     struct end *e = &w->conns[conn]->ends[end];
 
-    e->closed = true;
     e->fd = -1;
     e->armed = 0;
+    if (e->half && e->state == END_OPEN && e->written == 0) {
+        /* A kernel wouldn't have handed it over yet, and nobody could have refused it by that: the SYN comes again. */
+        e->state = END_NONE;
+        e->half = false;
+        tcp_maybe_free(w, conn);
+        return;
+    }
+    e->closed = true;
     if (e->state == END_OPEN && !reset && e->received == e->read) {
         e->fin = true;
         tcp_pump(w, conn, end);

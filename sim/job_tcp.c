@@ -303,6 +303,7 @@ static void on_syn(struct job_world *w, uint32_t conn)
         return;
     }
     e->state = END_OPEN;
+    e->half = true;
     e->process = (int)p->index;
     if (p->backlog_count == p->backlog_capacity) {
         p->backlog_capacity = p->backlog_capacity == 0 ? 16 : p->backlog_capacity * 2;
@@ -451,6 +452,7 @@ void sim_packet(struct job_world *w, uint32_t index)
     world_trace(w, (uint64_t)packet.conn << 8 | (uint64_t)packet.kind << 1 | packet.to,
                 packet.sequence + packet.length);
     struct end *e = &c->ends[packet.to];
+    e->half = e->half && packet.kind == PACKET_SYN;
     switch ((enum packet_kind)packet.kind) {
     case PACKET_SYN:
         on_syn(w, packet.conn);
