@@ -115,6 +115,7 @@ void locate_path_clear(struct locate *l, uint32_t path)
     locate_observe(l, path, false);
     unlist(l, &l->paths[path]);
     l->paths[path].used = false;
+    l->told++;
     l->stale = true;
 }
 

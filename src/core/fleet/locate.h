@@ -102,6 +102,15 @@ void locate_path_clear(struct locate *l, uint32_t path);
  * 1.6 s. */
 void locate_on_trial(struct locate *l, uint32_t path, struct mono sent, bool lost);
 
+/* The same of several at a time, at most 255 of a path within 50 ms. */
+void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_t count,
+                      uint32_t lost);
+
+/* One look at the last 1.6 s, against that background: what explains that path's losses. No case comes of it; its state is
+ * LOCATE_NAMED if nothing else does nearly as well. False: nothing was lost that asks for a fault. */
+bool locate_answer(struct locate *l, struct mono now, double background, uint32_t path,
+                   struct locate_case *ret_case);
+
 /* Looks if it is time to. */
 void locate_tick(struct locate *l, struct mono now);
 struct mono locate_deadline(const struct locate *l); /* MONO_NEVER: nothing was lost */

@@ -7,7 +7,8 @@
 #define UNKNOWN_LOOKS 5        /* an explanation that can't be named is told then */
 #define RENAME_NS     NS_PER_S /* another name must be the better one for so long */
 #define END_TRIALS    20
-#define END_NS        (1000 * NS_PER_MS)
+#define END_LOSSES    30 /* of gray loss, that should have come and didn't */
+#define END_LESS      4  /* where so many take longer than any window */
 #define TELLERS       64 /* hosts whose word is left out in turn */
 
 static void changed(struct locate *l, const struct locate_case *c)
@@ -140,6 +141,16 @@ static struct tellers tellers_of(struct locate *l, uint32_t element)
         }
     }
     return t;
+}
+
+/* All others whose word counts: that all came may be a lie, too. */
+static void add_others(struct locate *l, struct tellers *t)
+{
+    for (uint32_t path = 0; path < l->config.path_limit && t->count < TELLERS; path++) {
+        if (l->paths[path].used && l->paths[path].observed) {
+            tell(t, l->paths[path].route.teller, 0);
+        }
+    }
 }
 
 /* Who accuses what is its own harms nobody else. */
@@ -379,10 +390,12 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
     } else if (c && c->state == LOCATE_NAMED) {
         l->doubted[c - l->cases] = MONO_NEVER;
         c->margin = x->margins[index];
-        c->share = x->shares[index];
+        c->share = fmax(c->share, x->shares[index]); /* longer windows hold time without it */
         return;
     }
-    sure = s->named >= LOCATE_LOOKS && stands(l, x, index, &t);
+    struct tellers all = t;
+    add_others(l, &all);
+    sure = s->named >= LOCATE_LOOKS && stands(l, x, index, &all);
     if (sure) {
         c = c ? c : open_case(l, now);
         if (c) {
@@ -399,6 +412,57 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
             changed(l, c);
         }
     }
+}
+
+/* ---- without a case ------------------------------------------------------------------------- */
+
+#define ANSWER_WINDOW     2 /* 1.6 s */
+#define ANSWER_DISPERSION 1
+
+static void answer_all(struct locate *l, struct mono now, double background)
+{
+    struct answer *a = &l->answer;
+
+    if (a->told == l->told && a->now.ns == now.ns) {
+        return;
+    }
+    if (l->stale) {
+        locate_elements_build(l);
+    }
+    l->background = background;
+    l->dispersion = ANSWER_DISPERSION;
+    *a = (struct answer){.told = l->told, .now = now};
+    locate_window_begin(l, now, ANSWER_WINDOW, HOST_NONE);
+    locate_explain(l, &a->explanation);
+    locate_explain_margins(l, &a->explanation);
+    for (uint32_t i = 0; i < a->explanation.count; i++) {
+        const struct tellers t = tellers_of(l, a->explanation.elements[i]);
+        a->named[i] =
+            a->explanation.margins[i] >= LOCATE_LIMIT && stands(l, &a->explanation, i, &t);
+    }
+}
+
+bool locate_answer(struct locate *l, struct mono now, double background, uint32_t path,
+                   struct locate_case *ret_case)
+{
+    const struct explanation *x = &l->answer.explanation;
+    uint32_t best = NONE;
+
+    answer_all(l, now, background);
+    for (uint32_t i = 0; i < x->count && l->paths[path].used; i++) {
+        if (crosses(&l->paths[path], x->elements[i]) &&
+            (best == NONE || x->shares[i] > x->shares[best])) {
+            best = i;
+        }
+    }
+    if (best == NONE) {
+        return false;
+    }
+    const struct tellers t = tellers_of(l, x->elements[best]);
+    *ret_case =
+        (struct locate_case){.state = l->answer.named[best] ? LOCATE_NAMED : LOCATE_UNKNOWN};
+    fill(l, ret_case, x, best, &t);
+    return ret_case->count > 0;
 }
 
 /* ---- ends ----------------------------------------------------------------------------------- */
@@ -436,7 +500,8 @@ static void end_case(struct locate *l, uint32_t index, const uint32_t *elements,
 static bool is_over(struct locate *l, struct mono now, const struct locate_case *c,
                     const uint32_t *elements, uint32_t count)
 {
-    const double wanted = fmax(END_TRIALS, 6 / fmax(c->share, 1e-4));
+    const double wanted =
+        fmax(END_TRIALS, (c->share > 0.5 ? 1 : END_LOSSES) / fmax(c->share, 1e-4));
 
     for (uint32_t window = 1; window < WINDOW_COUNT; window++) {
         double sent = 0, lost = 0;
@@ -453,7 +518,7 @@ static bool is_over(struct locate *l, struct mono now, const struct locate_case 
                 lost += l->lost[l->crossings[e->first + k]];
             }
         }
-        if (sent >= wanted) {
+        if (sent >= wanted || (window + 1 == WINDOW_COUNT && sent >= wanted / END_LESS)) {
             return lost <= fmax(c->share * sent / 5, 2 * l->background * sent);
         }
     }

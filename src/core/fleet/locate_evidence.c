@@ -40,7 +40,7 @@ static int64_t slot_of(struct mono at, uint32_t level)
     return at.ns >= 0 ? at.ns / slot_ns[level] : (at.ns + 1) / slot_ns[level] - 1;
 }
 
-static void ring_add(struct ring *r, int64_t slot, bool lost)
+static void ring_add(struct ring *r, int64_t slot, uint32_t count, uint32_t lost)
 {
     const uint32_t at = (uint64_t)slot % RING_SLOTS;
 
@@ -56,8 +56,8 @@ static void ring_add(struct ring *r, int64_t slot, bool lost)
         r->sent[(uint64_t)(r->head + 1) % RING_SLOTS] = 0;
         r->lost[(uint64_t)(r->head + 1) % RING_SLOTS] = 0;
     }
-    if (r->sent[at] < UINT8_MAX) {
-        r->sent[at]++;
+    if (r->sent[at] + count <= UINT8_MAX) {
+        r->sent[at] = (uint8_t)(r->sent[at] + count);
         r->lost[at] = (uint8_t)(r->lost[at] + lost);
     }
 }
@@ -136,22 +136,29 @@ static void note_burst(struct suspect *e, int64_t slot)
 
 void locate_on_trial(struct locate *l, uint32_t path, struct mono sent, bool lost)
 {
+    locate_on_trials(l, path, sent, 1, lost);
+}
+
+void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_t count,
+                      uint32_t lost)
+{
     struct path *p = &l->paths[path];
 
-    ASSERT(path < l->config.path_limit);
+    ASSERT(path < l->config.path_limit && lost <= count);
     if (!p->used) {
         return;
     }
+    l->told++;
     for (uint32_t level = 0; level < RING_LEVELS; level++) {
-        ring_add(&p->rings[level], slot_of(sent, level), lost);
+        ring_add(&p->rings[level], slot_of(sent, level), count, lost);
     }
-    note_run(p, sent, lost);
-    note_long(p, sent, lost);
+    note_run(p, sent, lost > 0);
+    note_long(p, sent, lost > 0);
     p->seen = p->seen.ns == MONO_NEVER.ns || sent.ns > p->seen.ns ? sent : p->seen;
     if (!p->observed) {
         locate_observe(l, path, true);
     }
-    if (!lost) {
+    if (lost == 0) {
         return;
     }
     if (p->lossy == 0) {

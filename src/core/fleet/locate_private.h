@@ -69,6 +69,13 @@ struct streak {
 struct quiet {
     double background, dispersion;
 };
+/* What was answered, for who asks next about the same evidence. */
+struct answer {
+    uint64_t told;
+    struct mono now;
+    struct explanation explanation;
+    bool named[SET_MAX];
+};
 struct candidate {
     uint32_t element;
     double score;
@@ -102,6 +109,8 @@ struct locate {
     uint32_t *marked; /* elements met in this pass */
     uint32_t *element_sent, *element_lost;
     double *sort;
+    uint64_t told; /* counts trials and routes */
+    struct answer answer;
     struct streak streaks[STREAK_MAX];
     struct locate_case cases[LOCATE_CASE_MAX];
     struct mono doubted[LOCATE_CASE_MAX]; /* since when another name is the better one */

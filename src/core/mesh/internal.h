@@ -35,6 +35,7 @@
 #define DEAF_NS        (500 * NS_PER_MS)
 #define RECENT_NS      (30 * NS_PER_S)
 #define OWD_WINDOW_NS  (10 * NS_PER_S)
+#define TRACE_ANSWERS  256 /* of routers, that count at a time */
 #define REDISCOVER_NS  (600 * NS_PER_S)
 
 enum sent_state { SENT_NONE, SENT_WAITING, SENT_STAMPED, SENT_UNSTAMPED, SENT_FAILED };
@@ -192,6 +193,12 @@ struct router {
     uint32_t place, number;
 };
 
+/* What the inference was told last, for which question. */
+struct locate_asked {
+    struct mono now, since;
+    bool out, loss, slow;
+};
+
 struct mesh {
     struct mesh_config config;
     struct prng prng;
@@ -214,6 +221,9 @@ struct mesh {
     struct peer_choice *choices; /* of all NICs */
     struct peer_rings *rings;
     struct mesh_counters counters;
+    struct locate *locate;   /* by edge and path; then answers of routers */
+    uint32_t locate_numbers; /* of its paths */
+    struct locate_asked asked;
 };
 
 static inline int32_t seq_sub(uint32_t a, uint32_t b)

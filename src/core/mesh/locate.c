@@ -1,20 +1,27 @@
-/* locate.c: what bad paths share.
+/* locate.c: what bad paths share: the one inference (core/fleet/locate.h) over what this host knows of its own paths.
  *
- * A path is a chain of boxes (own NIC, routers, the peer's NIC) and of segments between them. A
- * segment that a good path crosses is innocent. Of those left, the traces made when the path died
- * decide: what answers is still reached, so the first segment behind the last answer is the
- * suspect; without traces, the segment that explains most bad paths. When all ways into a router
- * are bad, and there are several, the router itself is. What can't be told apart is said to be a
- * guess.
+ * A path is a chain of boxes (own NIC, routers, the peer's NIC). What it lost since the bad path's last word is evidence
+ * against all on the chain; what came and was *sent after* that, is evidence for it. That a path is called alive is none:
+ * paths that share a hole die one after the other. A router that answered a packet with a small hop limit, sent after the
+ * last word, proves the chain up to it. Of a path whose hops aren't known nothing but what came counts: its ports may all
+ * hash into one hole.
  *
- * Routers are one box by their name in the fleet's list; without names by address, and then a
- * router that answers with several addresses looks like several. */
+ * Routers are one box by their name in the fleet's list; without names by address, and then a router that answers with
+ * several addresses looks like several. */
 #include <string.h>
 
+#include "core/fleet/locate.h"
 #include "core/mesh/internal.h"
 
 #define CHAIN_MAX    (MESH_HOP_MAX + 2)
-#define TRACE_ONE_NS NS_PER_S /* traces so close in time are of one fault */
+#define TOUCH_NS     (200 * NS_PER_MS) /* between packets of a path */
+#define ACK_NS       (300 * NS_PER_MS) /* from a packet to its echo, at most */
+#define SPREAD_NS    (250 * NS_PER_MS) /* paths with one hole have their last word within it */
+#define COUNT_MAX    8                 /* packets of a path that count */
+#define ANSWER_COUNT 2                 /* one answered packet proves a crossing: as many as that */
+#define SHARE_ALL    0.9               /* who loses more than that of all its paths loses all */
+#define BACKGROUND   0.0025            /* half of what a good path may lose */
+#define TRIALS_MAX   250
 
 struct box {
     uint64_t key;
@@ -23,9 +30,6 @@ struct box {
 struct chain {
     struct box boxes[CHAIN_MAX];
     uint32_t count; /* 0: hops unknown */
-};
-struct tally {
-    uint32_t good, bad, bad_edges;
 };
 
 static struct box nic_box(struct nic_id nic)
@@ -75,102 +79,191 @@ static const struct path_half *half_of(const struct mesh_edge *e, uint8_t p, str
     return view.out ? &e->out[p].half : &e->in[p].half;
 }
 
-static bool is_bad(const struct mesh_edge *e, uint8_t p, struct view view)
-{
-    const struct path_half *half = half_of(e, p, view);
-    const uint32_t lost = half->lost_now + half->lost_before,
-                   sent = half->sent_now + half->sent_before;
+/* ---- evidence ------------------------------------------------------------------------------- */
 
-    if (view.slow) { /* windows fill one after the other: what is away already is as bad */
-        return half->watch.slow || half->watch.away;
-    }
-    if (view.loss) { /* tests reach their limits one after the other: what loses alike is bad alike
-                      */
-        return half->state == PATH_LOSSY ||
-               (half->state == PATH_ALIVE && lost >= 3 && lost * 100 >= sent);
-    }
-    return half->state == PATH_DEAD || half->state == PATH_LOSSY || half->state == PATH_SUSPECT;
+/* Packets of a path since the moment, whose fate is known. */
+struct trials {
+    uint32_t sent, lost;
+};
+
+static struct trials trials_of_delay(const struct slow_watch *w)
+{
+    /* windows fill one after the other: what is away already is as bad */
+    const bool bad = w->slow || w->away;
+
+    return (struct trials){.sent = bad || w->learned >= SLOW_BASE ? COUNT_MAX : 0,
+                           .lost = bad ? COUNT_MAX : 0};
 }
 
-static bool is_good(const struct mesh_edge *e, uint8_t p, struct view view)
+static struct trials trials_of_loss(const struct path_half *half)
 {
-    const struct path_half *half = half_of(e, p, view);
-    const uint32_t lost = half->lost_now + half->lost_before,
-                   sent = half->sent_now + half->sent_before;
+    const uint32_t sent = half->sent_now + half->sent_before,
+                   lost = half->lost_now + half->lost_before;
+    const uint32_t scale = sent / TRIALS_MAX + 1;
 
-    if (view.slow && (half->watch.slow || half->watch.away || half->watch.learned < SLOW_BASE)) {
-        return false;
+    if (half->state != PATH_ALIVE && half->state != PATH_LOSSY) {
+        return (struct trials){0, 0}; /* a hole is no gray loss */
     }
-    return half->state == PATH_ALIVE && (!view.loss || (sent >= 100 && lost * 200 <= sent));
+    return (struct trials){.sent = sent / scale, .lost = lost / scale};
 }
 
-/* Whether the chain crosses the segment a - b, either way round; b 0: whether it meets box a. */
-static bool crosses(const struct chain *chain, uint64_t a, uint64_t b)
+static uint32_t touches(struct mono from, struct mono until)
 {
-    for (uint32_t i = 0; i < chain->count; i++) {
-        if (chain->boxes[i].key == a && (b == 0 || (i > 0 && chain->boxes[i - 1].key == b) ||
-                                         (i + 1 < chain->count && chain->boxes[i + 1].key == b))) {
-            return true;
+    const int64_t count = mono_sub(until, from).ns / TOUCH_NS;
+
+    return count < 0 ? 0 : count < COUNT_MAX ? (uint32_t)count : COUNT_MAX;
+}
+
+static struct trials trials_of_death(const struct path_half *half, struct mono now,
+                                     struct mono since, struct view view)
+{
+    /* it may have begun just before the next packet of the bad path, and this one's may have been on its way then */
+    const struct mono sent_after =
+        mono_add(since, span_ns(TOUCH_NS + (view.out ? ACK_NS : OVERDUE_NS)));
+
+    if (half->state == PATH_DEAD || half->state == PATH_SUSPECT) {
+        const struct mono last = half->heard.ns == MONO_NEVER.ns ? since : half->heard;
+        const uint32_t lost = touches(last, now);
+        return (struct trials){.sent = lost > 0 ? lost : 1, .lost = lost > 0 ? lost : 1};
+    }
+    if (half->state == PATH_ALIVE && half->heard.ns != MONO_NEVER.ns &&
+        half->heard.ns >= sent_after.ns) {
+        return (struct trials){.sent = 1 + touches(sent_after, half->heard)};
+    }
+    return (struct trials){0, 0}; /* its last packets may have come before */
+}
+
+static struct trials trials_of(const struct path_half *half, struct mono now, struct mono since,
+                               struct view view)
+{
+    return view.slow   ? trials_of_delay(&half->watch)
+           : view.loss ? trials_of_loss(half)
+                       : trials_of_death(half, now, since, view);
+}
+
+static uint8_t kind_of(const struct box *box)
+{
+    return box->place.kind == PLACE_LEAF    ? ELEMENT_LEAF
+           : box->place.kind == PLACE_SPINE ? ELEMENT_SPINE
+                                            : ELEMENT_ROUTER;
+}
+
+/* Up to box `last` of the chain; to its end when that is the peer's NIC. */
+static struct locate_route route_of(const struct mesh *m, const struct mesh_edge *e,
+                                    const struct chain *chain, uint32_t last, struct view view)
+{
+    const struct host_id own = m->config.fleet.peers[m->nics[e->local].peer].host;
+    struct locate_route r = {.from_host = own,
+                             .from = m->nics[e->local].id,
+                             .to_host = HOST_NONE,
+                             .to = NIC_NONE,
+                             .teller = own};
+    const bool whole = chain->count == 0 || last + 1 == chain->count;
+
+    for (uint32_t i = 1; i < chain->count && i <= last && i + 1 < chain->count; i++) {
+        r.boxes[r.box_count++] =
+            (struct locate_box){.key = chain->boxes[i].key, .kind = kind_of(&chain->boxes[i])};
+    }
+    if (whole) {
+        r.to = e->nic;
+        r.to_host = e->host;
+        r.teller = view.out ? e->host : own;
+    }
+    if (!view.out) {
+        struct locate_route back = r;
+
+        back.from = r.to;
+        back.from_host = r.to_host;
+        back.to = r.from;
+        back.to_host = r.from_host;
+        for (uint32_t i = 0; i < r.box_count; i++) {
+            back.boxes[i] = r.boxes[r.box_count - 1u - i];
         }
+        return back;
     }
-    return false;
+    return r;
 }
 
-static struct tally tally_segment(const struct mesh *m, uint64_t a, uint64_t b, struct view view)
+static uint32_t number_of(const struct mesh *m, int edge, uint8_t p)
 {
-    struct tally t = {0, 0, 0};
-    struct chain chain;
+    return (uint32_t)edge * m->config.path_limit + p;
+}
+
+static void tell(const struct mesh *m, uint32_t number, const struct locate_route *route,
+                 struct mono now, struct trials t)
+{
+    locate_path_set(m->locate, number, route);
+    locate_on_trials(m->locate, number, now, t.sent, t.lost);
+}
+
+/* Routers answered packets of ours that were sent after the moment. */
+static void tell_answers(const struct mesh *m, struct mono now, struct mono since)
+{
+    uint32_t number = (uint32_t)m->edge_capacity * m->config.path_limit;
+    const struct view out = {.out = true};
 
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
-        uint32_t bad = 0;
 
-        for (uint8_t p = 0; e->used && !e->silent && p < e->path_count; p++) {
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_out *path = &e->out[p];
+            struct chain chain;
+            int last = -1;
+
+            const bool bad = path->half.state == PATH_DEAD || path->half.state == PATH_SUSPECT;
+
+            /* it was asked when a packet of its own was overdue */
+            if (!bad || path->trace_rounds == 0 || path->trace_answered == 0 ||
+                mono_sub(path->traced, since).ns < TOUCH_NS / 2 || number == m->locate_numbers) {
+                continue;
+            }
             chain_of(m, e, p, &chain);
-            if (chain.count > 0 && crosses(&chain, a, b)) {
-                t.good += is_good(e, p, view);
-                bad += is_bad(e, p, view);
+            for (int hop = 0; hop < path->hop_count; hop++) {
+                last = (path->trace_answered & (1u << hop)) != 0 ? hop : last;
+            }
+            if (chain.count > 0 && last >= 0) {
+                const struct locate_route route = route_of(m, e, &chain, (uint32_t)last + 1, out);
+                tell(m, number++, &route, now, (struct trials){.sent = ANSWER_COUNT});
             }
         }
-        t.bad += bad;
-        t.bad_edges += bad > 0;
     }
-    return t;
 }
 
-/* Ways into box `at` that bad paths take. */
-static uint32_t bad_ways_into(const struct mesh *m, uint64_t at, struct view view)
+/* All that this host knows since the moment, once for all that ask at a time. */
+static void tell_all(struct mesh *m, struct mono now, struct mono since, struct view view)
 {
-    uint64_t ways[16];
-    uint32_t count = 0;
-    struct chain chain;
+    struct locate_asked *asked = &m->asked;
+    const int64_t apart = mono_sub(asked->since, since).ns;
 
+    if (asked->now.ns == now.ns && asked->out == view.out && asked->loss == view.loss &&
+        asked->slow == view.slow && apart < SPREAD_NS && apart > -SPREAD_NS) {
+        return;
+    }
+    *asked = (struct locate_asked){now, since, view.out, view.loss, view.slow};
+    for (uint32_t i = 0; i < m->locate_numbers; i++) {
+        locate_path_clear(m->locate, i);
+    }
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
+        const uint8_t count = view.out ? e->path_count : e->peer_path_count;
 
-        for (uint8_t p = 0; e->used && !e->silent && p < e->path_count; p++) {
-            bool fresh = is_bad(e, p, view);
+        for (uint8_t p = 0; e->used && !e->silent && p < count && p < m->config.path_limit; p++) {
+            const struct trials t = trials_of(half_of(e, p, view), now, since, view);
+            struct chain chain;
 
             chain_of(m, e, p, &chain);
-            for (uint32_t i = 1; i < chain.count && fresh; i++) {
-                const uint64_t before = chain.boxes[i - 1].key;
-                bool known = false;
-
-                if (chain.boxes[i].key != at) {
-                    continue;
-                }
-                for (uint32_t k = 0; k < count; k++) {
-                    known = known || ways[k] == before;
-                }
-                if (!known && count < 16) {
-                    ways[count++] = before;
-                }
-                fresh = false;
+            if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
+                const struct locate_route route = route_of(m, e, &chain, chain.count - 1, view);
+                tell(m, number_of(m, edge, p), &route, now, t);
             }
         }
     }
-    return count;
+    if (view.out && !view.loss && !view.slow) {
+        tell_answers(m, now, since);
+    }
 }
+
+/* ---- answers -------------------------------------------------------------------------------- */
 
 static void set_box(struct mesh_location *where, const struct box *box, uint32_t direction)
 {
@@ -180,20 +273,13 @@ static void set_box(struct mesh_location *where, const struct box *box, uint32_t
     where->key = hash_u64(10, box->key);
 }
 
-/* forward: the packets that are bad went from a to b. */
-static void set_segment(struct mesh_location *where, const struct box *a, const struct box *b,
-                        bool forward)
+/* A trunk from the leaf upwards, whichever way the packets went: forward, from a to b. */
+static void set_trunk(struct mesh_location *where, const struct box *a, const struct box *b,
+                      bool forward)
 {
-    /* a NIC's cable is said as the NIC; a trunk from the leaf upwards, whichever way the packet
-     * went */
     const bool swap =
         a->place.kind == PLACE_SPINE || (a->place.kind == b->place.kind && a->key > b->key);
 
-    if (a->place.kind == PLACE_NIC || b->place.kind == PLACE_NIC) {
-        const bool sends = (a->place.kind == PLACE_NIC) == forward;
-        set_box(where, a->place.kind == PLACE_NIC ? a : b, sends ? DIRECTION_OUT : DIRECTION_IN);
-        return;
-    }
     where->suspect.kind = ELEMENT_TRUNK;
     where->suspect.direction = swap != forward ? DIRECTION_OUT : DIRECTION_IN;
     where->suspect.a = swap ? b->place : a->place;
@@ -207,39 +293,101 @@ static void set_segment(struct mesh_location *where, const struct box *a, const 
         hash_u64(11, a->key < b->key ? hash_u64(a->key, b->key) : hash_u64(b->key, a->key));
 }
 
-/* Without hop lists only NICs can be told apart. */
-static void locate_by_ends(const struct mesh *m, const struct mesh_edge *bad, struct view view,
-                           struct mesh_location *where)
+static const struct box *box_of(const struct chain *chain, uint64_t key)
 {
-    struct tally own = {0, 0, 0}, peer = {0, 0, 0};
-
-    for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct mesh_edge *e = &m->edges[edge];
-        const uint8_t count = view.out ? e->path_count : e->peer_path_count;
-
-        for (uint8_t p = 0; e->used && !e->silent && p < count && p < EDGE_PATH_MAX; p++) {
-            own.good += e->local == bad->local && is_good(e, p, view);
-            own.bad += e->local == bad->local && is_bad(e, p, view);
-            peer.good += nic_id_equal(e->nic, bad->nic) && is_good(e, p, view);
-            peer.bad += nic_id_equal(e->nic, bad->nic) && is_bad(e, p, view);
+    for (uint32_t i = 0; i < chain->count; i++) {
+        if (chain->boxes[i].key == key) {
+            return &chain->boxes[i];
         }
     }
-    where->paths = own.bad;
-    where->edges = 1;
-    if (own.good == 0 && own.bad > peer.bad) {
-        const struct box box = nic_box(m->nics[bad->local].id);
-        set_box(where, &box, view.out ? DIRECTION_OUT : DIRECTION_IN);
-        where->confident = true;
-    } else if (peer.good == 0 && own.good > 0) {
-        const struct box box = nic_box(bad->nic);
-        set_box(where, &box, view.out ? DIRECTION_IN : DIRECTION_OUT);
-        where->paths = peer.bad;
-        where->confident = true;
+    return NULL;
+}
+
+/* Its direction is that of the bad packets: of the other one this view tells nothing. */
+static void set_element(struct mesh_location *where, const struct chain *chain,
+                        const struct locate_element *e, struct view view)
+{
+    const struct box *a = box_of(chain, e->a), *b = box_of(chain, e->b);
+    const struct box nic = nic_box((struct nic_id){(uint32_t)e->a});
+    const struct box host = {hash_u64(4, e->a), {.kind = PLACE_HOST, .number = (uint32_t)e->a}};
+
+    if (e->kind == ELEMENT_NIC) {
+        const bool own = nic.key == chain->boxes[0].key;
+        set_box(where, &nic, own == view.out ? DIRECTION_OUT : DIRECTION_IN);
+    } else if (e->kind == ELEMENT_HOST) {
+        set_box(where, &host, DIRECTION_NONE);
+    } else if (e->kind == ELEMENT_TRUNK && a && b) {
+        set_trunk(where, a < b ? a : b, a < b ? b : a, view.out);
+    } else if (e->kind != ELEMENT_UNKNOWN && e->kind != ELEMENT_TRUNK && a) {
+        set_box(where, a, DIRECTION_NONE);
     }
 }
 
-static void rule_out(const struct mesh *m, const struct mesh_edge *bad, struct view view,
-                     struct mesh_location *where)
+static int place_on(const struct chain *chain, const struct locate_element *e)
+{
+    const struct box *a = box_of(chain, e->a), *b = box_of(chain, e->b);
+
+    return a && b && e->kind == ELEMENT_TRUNK ? (int)((a < b ? a : b) - chain->boxes)
+                                              : (int)chain->count;
+}
+
+/* The likeliest. Of several trunks the first behind the last router that answered; where none was asked, the router that
+ * they share. */
+static const struct locate_element *likeliest(const struct locate_case *c,
+                                              const struct chain *chain, bool traced)
+{
+    const struct locate_element *best = &c->elements[0];
+
+    for (uint32_t i = 1; i < c->count && best->kind != ELEMENT_NIC; i++) {
+        const struct locate_element *e = &c->elements[i];
+        const bool router =
+            e->kind == ELEMENT_SPINE || e->kind == ELEMENT_LEAF || e->kind == ELEMENT_ROUTER;
+
+        if (traced ? place_on(chain, e) < place_on(chain, best)
+                   : router && best->kind == ELEMENT_TRUNK) {
+            best = e;
+        }
+    }
+    return best;
+}
+
+/* One thing, whatever its directions: from one end they look alike. A host with one NIC is that NIC. */
+static bool one_thing(const struct locate_case *c)
+{
+    const struct locate_element *first = &c->elements[0];
+
+    for (uint32_t i = 1; i < c->count; i++) {
+        const struct locate_element *e = &c->elements[i];
+        const bool turned = e->kind == ELEMENT_TRUNK && e->a == first->b && e->b == first->a;
+
+        if (first->kind == ELEMENT_NIC && e->kind == ELEMENT_HOST) {
+            continue;
+        }
+        if (e->kind != first->kind || (!turned && (e->a != first->a || e->b != first->b))) {
+            return false;
+        }
+    }
+    return c->count == c->total;
+}
+
+static void count_explained(const struct mesh *m, const struct locate_case *c, struct view view,
+                            struct mesh_location *where)
+{
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        uint32_t paths = 0;
+
+        for (uint8_t p = 0; e->used && !e->silent && p < m->config.path_limit; p++) {
+            paths += locate_explains(m->locate, c, number_of(m, edge, p)) &&
+                     trials_of(half_of(e, p, view), m->asked.now, m->asked.since, view).lost > 0;
+        }
+        where->paths += paths;
+        where->edges += paths > 0;
+    }
+}
+
+static void rule_out(const struct mesh *m, const struct mesh_edge *bad, struct mono now,
+                     struct mono since, struct view view, struct mesh_location *where)
 {
     const struct nic *nic = &m->nics[bad->local];
 
@@ -248,7 +396,8 @@ static void rule_out(const struct mesh *m, const struct mesh_edge *bad, struct v
         const struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && !e->silent && p < EDGE_PATH_MAX; p++) {
-            if (!is_good(e, p, view)) {
+            const struct trials t = trials_of(half_of(e, p, view), now, since, view);
+            if (t.sent == 0 || t.lost > 0) {
                 continue;
             }
             where->rules_out |= RULES_OUT_OWN_HOST;
@@ -259,119 +408,36 @@ static void rule_out(const struct mesh *m, const struct mesh_edge *bad, struct v
     }
 }
 
-static bool is_traced(const struct path_out *path, struct view view)
-{
-    return view.out && !view.loss && !view.slow && path->trace_rounds > 0;
-}
-
-/* The last hop of that path that answered since it was traced; -1: none. */
-static int last_answer(const struct path_out *path, uint32_t hop_count)
-{
-    int answered = -1;
-
-    for (uint32_t hop = 0; path->trace_rounds > 0 && hop < hop_count; hop++) {
-        answered = (path->trace_answered & (1u << hop)) != 0 ? (int)hop : answered;
-    }
-    return answered;
-}
-
-/* Some packet of ours crossed a -> b and was answered behind it, since the moment the path was
- * traced. Routers limit how often they answer, so an answer on any path counts, and a missing one
- * says little. */
-static bool crossed_lately(const struct mesh *m, const struct path_out *path, uint64_t a,
-                           uint64_t b)
-{
-    struct chain chain;
-
-    for (int edge = 0; edge < m->edge_capacity; edge++) {
-        const struct mesh_edge *e = &m->edges[edge];
-
-        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
-            const struct path_out *other = &e->out[p];
-            const int64_t apart = mono_sub(other->traced, path->traced).ns;
-            const int answered = last_answer(other, other->hop_count);
-
-            if (answered < 0 || apart > TRACE_ONE_NS || apart < -TRACE_ONE_NS) {
-                continue;
-            }
-            chain_of(m, e, p, &chain);
-            for (int i = 0; i + 1 < (int)chain.count && i <= answered; i++) {
-                if (chain.boxes[i].key == a && chain.boxes[i + 1].key == b) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
-/* The suspect among the chain's segments: index of its first box; -1 none. Sure is only what is
- * left alone; of several the first behind the last answer is the likeliest, or what explains most.
- */
-static int choose_segment(const struct mesh *m, const struct path_out *path,
-                          const struct chain *chain, struct view view, struct mesh_location *where)
-{
-    const bool traced = is_traced(path, view);
-    int best = -1;
-    uint32_t suspects = 0;
-    struct tally most = {0, 0, 0};
-
-    for (int i = 0; i + 1 < (int)chain->count; i++) {
-        const uint64_t a = chain->boxes[i].key, b = chain->boxes[i + 1].key;
-        const struct tally t = tally_segment(m, a, b, view);
-
-        if (t.good > 0 || (traced && crossed_lately(m, path, a, b))) {
-            continue;
-        }
-        suspects++;
-        if (best < 0 || (!traced && t.bad > most.bad)) {
-            best = i;
-            most = t;
-        }
-    }
-    where->paths = most.bad;
-    where->edges = most.bad_edges;
-    where->confident = suspects == 1;
-    return best;
-}
-
-void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
-                 struct mesh_location *ret_location)
+void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
+                 enum finding_direction direction, struct mesh_location *ret_location)
 {
     const struct mesh_edge *e = &m->edges[edge];
     struct view view = {.out = direction == DIRECTION_OUT};
+    const struct path_half *half = half_of(e, path, view);
+    struct locate_case answer;
     struct chain chain;
-    int segment;
 
     memset(ret_location, 0, sizeof *ret_location);
-    view.loss = half_of(e, path, view)->state == PATH_LOSSY;
-    view.slow = !view.loss && half_of(e, path, view)->state != PATH_DEAD &&
-                half_of(e, path, view)->watch.slow;
-    rule_out(m, e, view, ret_location);
+    view.loss = half->state == PATH_LOSSY;
+    view.slow = !view.loss && half->state != PATH_DEAD && half->watch.slow;
+    rule_out(m, e, now, half->since, view, ret_location);
     chain_of(m, e, path, &chain);
     if (chain.count == 0) {
-        locate_by_ends(m, e, view, ret_location);
+        return; /* any element may be it */
+    }
+    tell_all(m, now, half->since, view);
+    if (!locate_answer(m->locate, now, BACKGROUND, number_of(m, edge, path), &answer)) {
         return;
     }
-    segment = choose_segment(m, &e->out[path], &chain, view, ret_location);
-    if (segment <
-        0) { /* a good path crosses each segment: only this one of several flows is hurt */
-        return;
+    set_element(ret_location, &chain,
+                likeliest(&answer, &chain,
+                          view.out && !view.loss && !view.slow && e->out[path].trace_rounds > 0),
+                view);
+    if (ret_location->suspect.kind == ELEMENT_UNKNOWN) {
+        return; /* only this one of several flows is hurt */
     }
-    const struct box *a = &chain.boxes[segment], *b = &chain.boxes[segment + 1];
-    const struct tally into = tally_segment(m, b->key, 0, view);
-    const bool router = b->place.kind != PLACE_NIC;
-
-    if (router && into.good == 0 && bad_ways_into(m, b->key, view) > 1) {
-        set_box(ret_location, b, DIRECTION_NONE);
-        ret_location->paths = into.bad;
-        ret_location->edges = into.bad_edges;
-    } else if (router && !ret_location->confident && !is_traced(&e->out[path], view) &&
-               into.good == 0) {
-        set_box(ret_location, b,
-                DIRECTION_NONE); /* it, or a trunk of it: from here they look alike */
-    } else {
-        set_segment(ret_location, a, b, view.out);
-    }
-    ret_location->confident = ret_location->confident && view.out;
+    count_explained(m, &answer, view, ret_location);
+    ret_location->confident =
+        answer.state == LOCATE_NAMED && one_thing(&answer) &&
+        (view.out || (answer.elements[0].kind == ELEMENT_NIC && answer.share > SHARE_ALL));
 }

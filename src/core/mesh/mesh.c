@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cache.h"
+#include "core/fleet/locate.h"
 #include "core/mesh/internal.h"
 
 #define CHOICE_MAX 256
@@ -417,6 +418,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     }
     m->config = *config;
     prng_init(&m->prng, config->seed);
+    const uint32_t own = fleet_find(&config->fleet, config->nics[0]);
     m->edge_capacity = (int)(config->nic_count * config->edge_limit);
     m->table_mask = power_of_two(2u * config->edge_limit) - 1;
     m->pending_mask = power_of_two(config->nic_count * 512u) - 1;
@@ -431,8 +433,11 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof *m->delays);
     m->choices = calloc((size_t)config->nic_count * CHOICE_MAX, sizeof *m->choices);
     m->rings = calloc(config->nic_count, sizeof *m->rings);
-    if (!m->edges || !m->due || !m->pending || !m->sends || !m->verdicts || !m->routers ||
-        !m->delays || !m->choices || !m->rings) {
+    m->locate_numbers = (uint32_t)m->edge_capacity * config->path_limit + TRACE_ANSWERS;
+    m->locate = locate_new(&(struct locate_config){.path_limit = m->locate_numbers,
+                                                   .own = config->fleet.peers[own].host});
+    if (!m->locate || !m->edges || !m->due || !m->pending || !m->sends || !m->verdicts ||
+        !m->routers || !m->delays || !m->choices || !m->rings) {
         mesh_free(m);
         return NULL;
     }
@@ -478,6 +483,7 @@ void mesh_free(struct mesh *m)
     free(m->delays);
     free(m->choices);
     free(m->rings);
+    locate_free(m->locate);
     free(m);
 }
 

@@ -212,5 +212,5 @@ struct mesh_location {
     uint32_t paths, edges; /* that it explains */
     uint64_t key;          /* alike for findings with one cause */
 };
-void mesh_locate(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
-                 struct mesh_location *ret_location);
+void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
+                 enum finding_direction direction, struct mesh_location *ret_location);

@@ -39,7 +39,10 @@ void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
     if (m->config.no_discovery || out->hop_count == 0 || path >= e->path_count) {
         return;
     }
-    if (out->trace_rounds > 0 && mono_sub(now, out->traced).ns > TRACE_OLD) {
+    /* what was heard since died anew: answers from before prove nothing */
+    if (out->trace_rounds > 0 &&
+        (mono_sub(now, out->traced).ns > TRACE_OLD ||
+         (out->half.heard.ns != MONO_NEVER.ns && out->half.heard.ns > out->traced.ns))) {
         out->trace_rounds = 0;
     }
     if (out->trace_rounds >= TRACE_ROUNDS ||

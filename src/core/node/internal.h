@@ -117,7 +117,8 @@ struct node {
     struct bad_path *bad; /* by edge, path and direction */
     uint32_t bad_waiting;
     struct mono incident_due;
-    struct mono deaf_at[HOST_NIC_MAX]; /* when that NIC last heard nobody */
+    struct mono incident_again, incident_until; /* guesses are looked at again; until then */
+    struct mono deaf_at[HOST_NIC_MAX];          /* when that NIC last heard nobody */
     struct node_query queries[QUERY_MAX];
     uint32_t query_number;
     struct node_triangle triangle;

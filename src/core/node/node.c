@@ -116,7 +116,7 @@ int node_new(struct node **ret_node, const struct node_config *config, struct mo
     n->bad = n->mesh ? calloc((size_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2,
                               sizeof *n->bad)
                      : NULL;
-    n->incident_due = MONO_NEVER;
+    n->incident_due = n->incident_again = MONO_NEVER;
     for (uint32_t i = 0; i < HOST_NIC_MAX; i++) {
         n->deaf_at[i] = (struct mono){now.ns - 10 * NS_PER_S};
     }

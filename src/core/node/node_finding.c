@@ -281,7 +281,7 @@ void node_finding_tick(struct node *n, struct mono now)
 
 struct mono node_finding_due(const struct node *n)
 {
-    struct mono due = mono_min(n->incident_due, node_flap_due(n));
+    struct mono due = mono_min(mono_min(n->incident_due, n->incident_again), node_flap_due(n));
 
     for (uint32_t i = 0; i < n->open_count; i++) {
         due = mono_min(due, n->open[i].say);

@@ -8,10 +8,12 @@
 
 #include "core/node/internal.h"
 
-#define SURE_NS  (40 * NS_PER_MS)  /* said that soon when the suspect is sure */
-#define GUESS_NS (170 * NS_PER_MS) /* two rounds of traces later at the latest */
-#define IN_NS    (450 * NS_PER_MS)
-#define SLOW_NS  NS_PER_S /* windows of the other paths fill meanwhile */
+#define SURE_NS        (40 * NS_PER_MS)  /* said that soon when the suspect is sure */
+#define GUESS_NS       (170 * NS_PER_MS) /* two rounds of traces later at the latest */
+#define IN_NS          (450 * NS_PER_MS)
+#define AGAIN_NS       (250 * NS_PER_MS) /* a guess is looked at again */
+#define AGAIN_UNTIL_NS (3 * NS_PER_S)
+#define SLOW_NS        NS_PER_S /* windows of the other paths fill meanwhile */
 #define ONE_CAUSE_NS                                                                               \
     (1500 * NS_PER_MS) /* what began within it, and has no better suspect, is one */
 #define ECHO_NS                                                                                    \
@@ -218,14 +220,14 @@ static void fill_place(struct finding *f, const struct mesh_location *where, uin
 static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
                                        const struct mesh_location *where, uint64_t cause)
 {
-    const int64_t echo = b->direction == DIRECTION_IN && where->suspect.kind == ELEMENT_UNKNOWN
-                             ? ECHO_NS
-                             : ONE_CAUSE_NS;
+    const bool unknown = b->direction == DIRECTION_IN && where->suspect.kind == ELEMENT_UNKNOWN;
     struct open_finding *moment = NULL;
 
     for (uint32_t i = 0; i < n->open_count; i++) {
         struct open_finding *o = &n->open[i];
         const int64_t apart = mono_sub(o->finding.since, b->since).ns;
+        const int64_t echo =
+            unknown || o->finding.suspect.kind == ELEMENT_UNKNOWN ? ECHO_NS : ONE_CAUSE_NS;
 
         if (!is_path_kind(o->finding.kind) || !o->said ||
             (o->finding.kind == FINDING_PATH_SLOW) != (b->kind == FINDING_PATH_SLOW)) {
@@ -309,6 +311,10 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     if (!o->quiet) {
         node_finding_push(n, &o->finding);
     }
+    if (!o->finding.confident && b->kind == FINDING_PATH_DEAD) {
+        n->incident_again = mono_min(n->incident_again, mono_add(now, span_ns(AGAIN_NS)));
+        n->incident_until = mono_add(now, span_ns(AGAIN_UNTIL_NS));
+    }
 }
 
 /* Sure ones first: guesses and what can't be traced then find them said. */
@@ -328,7 +334,8 @@ static void settle_round(struct node *n, struct mono now, bool sure)
             continue;
         }
         if (mono_sub(now, b->decided).ns >= wait) {
-            mesh_locate(n->mesh, b->edge, b->path, (enum finding_direction)b->direction, &where);
+            mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction,
+                        &where);
             if (!sure || where.confident) {
                 settle(n, now, b, &where);
                 continue;
@@ -338,8 +345,35 @@ static void settle_round(struct node *n, struct mono now, bool sure)
     }
 }
 
+/* Guesses that were said: what has come since may name them. */
+static void look_again(struct node *n, struct mono now)
+{
+    const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
+    uint32_t done = 0; /* the one number that was looked at: one path of a finding is enough */
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bad_path *b = &n->bad[i];
+        struct open_finding *o = b->kind == FINDING_PATH_DEAD && !b->waiting &&
+                                         b->incident != done && b->direction == DIRECTION_OUT
+                                     ? incident_by_number(n, b->incident)
+                                     : NULL;
+        struct mesh_location where;
+
+        if (o && o->said && !o->finding.confident) {
+            done = b->incident;
+            mesh_locate(n->mesh, now, b->edge, b->path, DIRECTION_OUT, &where);
+            improve(n, o, &where, node_finding_key(FINDING_PATH_DEAD, where.key, 0, 0));
+        }
+    }
+    n->incident_again =
+        now.ns < n->incident_until.ns ? mono_add(now, span_ns(AGAIN_NS)) : MONO_NEVER;
+}
+
 void node_incident_tick(struct node *n, struct mono now)
 {
+    if (n->incident_again.ns <= now.ns) {
+        look_again(n, now);
+    }
     if (n->incident_due.ns > now.ns) {
         return;
     }
