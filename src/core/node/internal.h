@@ -124,7 +124,7 @@ struct node {
     struct node_triangle triangle;
     struct mono now, late_since;
     bool late_said;
-    uint32_t late_count;
+    struct span late_sum;
     struct mono checked; /* counters, for what is worth a sentence */
     struct node_counters checked_counters;
     uint64_t checked_stamped[HOST_NIC_MAX], checked_missing[HOST_NIC_MAX];

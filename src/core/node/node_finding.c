@@ -446,8 +446,7 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local,
     }
 }
 
-#define LATE_SAID_NS    NS_PER_S /* so late once, or */
-#define LATE_SAID_COUNT 10       /* so often within ten seconds */
+#define LATE_SAID_NS NS_PER_S /* of ten seconds: a tenth of what it could have seen */
 
 /* One sentence at most each ten seconds: an agent without CPU shall not spend what it has on
  * talking about it. */
@@ -457,18 +456,18 @@ void node_finding_late(struct node *n, struct mono now, struct span late)
 
     if (mono_sub(now, n->late_since).ns >= 10 * NS_PER_S) {
         n->late_since = now;
-        n->late_count = 0;
+        n->late_sum = span_ns(0);
         n->late_said = false;
     }
-    n->late_count++;
-    if (n->late_said || (late.ns < LATE_SAID_NS && n->late_count < LATE_SAID_COUNT)) {
-        return; /* a hiccup costs a quarter of a second of judgement: nothing to talk about */
+    n->late_sum = span_ns(n->late_sum.ns + late.ns);
+    if (n->late_said || n->late_sum.ns < LATE_SAID_NS) {
+        return; /* hiccups are counted (late ticks): nothing to talk about until they cost sight */
     }
     n->late_said = true;
     finding_init(&once, FINDING_SENSING_LATE, now);
     once.number = ++n->finding_number;
     once.from_host = n->config.host;
-    once.numbers[0] = late.ns / NS_PER_MS;
+    once.numbers[0] = n->late_sum.ns / NS_PER_MS;
     once.rules_out = RULES_OUT_NETWORK;
     once.advice = ADVICE_GIVE_CPU;
     node_finding_push(n, &once);

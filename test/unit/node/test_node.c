@@ -571,9 +571,44 @@ static void fewer_peers_while_it_runs(void **state)
     node_free(n);
 }
 
+/* An agent that is stopped for so long, so often within 30 s: how often it tells so, and the most that one of these cost. */
+static uint32_t told_late(int64_t stop_ns, uint32_t times, int64_t *ret_most_ms)
+{
+    uint32_t told = 0;
+
+    *ret_most_ms = 0;
+    start_all(5, 2, 1, false);
+    world_run(&w, 3 * NS_PER_S);
+    for (uint32_t turn = 0; turn < times; turn++) {
+        world_stop(&w, 0, stop_ns);
+        world_run(&w, 30 * NS_PER_S / times);
+    }
+    for (uint32_t i = 0; i < w.hosts[0].finding_count; i++) {
+        const struct finding *f = &w.hosts[0].findings[i].finding;
+        const bool is = f->kind == FINDING_SENSING_LATE;
+        told += is;
+        *ret_most_ms = is && f->numbers[0] > *ret_most_ms ? f->numbers[0] : *ret_most_ms;
+    }
+    world_done(&w);
+    return told;
+}
+
+/* Hiccups are a counter's business; what costs a tenth of the sight is told, with what it cost. */
+static void lateness_is_told_when_it_costs_sight(void **state)
+{
+    int64_t most_ms = 0;
+
+    assert_int_equal(told_late(40 * NS_PER_MS, 60, &most_ms), 0);
+    assert_in_range(told_late(300 * NS_PER_MS, 60, &most_ms), 2, 4); /* once in ten seconds */
+    assert_in_range(most_ms, 1000, 1400);
+    assert_int_equal(told_late(2 * NS_PER_S, 1, &most_ms), 1);
+    assert_in_range(most_ms, 1900, 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lateness_is_told_when_it_costs_sight),
         cmocka_unit_test(two_hosts_share_a_timeline),
         cmocka_unit_test(cut_trunk_is_named),
         cmocka_unit_test(far_trunk_is_named_for_sure),
