@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/fleet/delay_code.h"
+#include "core/fleet/fleet.h"
 #include "service/controller/fleet/fabric.h"
 
 /* NIC 0 of h0 hangs on leafA, NIC 1 of h1 on leafB; two spines between them. */
@@ -27,11 +28,18 @@ static int begin(void **state)
     (void)state;
     world =
         (struct controller){.hosts = host_list, .nics = nic_list, .host_count = 2, .nic_count = 2};
-    world.config.report_ms = 10000;
+    const struct fleet_terms terms = {
+        .beat = span_ms(10000), .report = span_ms(10000), .finding_max = 4};
+    world.brain = fleet_new(&terms, controller_mono());
+    if (world.brain == NULL || fleet_room(world.brain, 2, 2) < 0) {
+        return -1;
+    }
     for (uint32_t i = 0; i < 2; i++) {
         hosts[i] = (struct fleet_host){
             .member = true, .reported = true, .report_ms = 10000, .beat_ms = 10000};
+        hosts[i].index = i;
         hosts[i].heard = hosts[i].rolled = controller_mono();
+        fleet_on_heard(world.brain, i, span_ns(0), span_ns(0), hosts[i].heard);
         hosts[i].paths = paths[i];
         hosts[i].path_count = WAYS;
         nics[i] = (struct fleet_nic){.id = i, .host = &hosts[i]};
@@ -52,6 +60,7 @@ static int end(void **state)
 {
     (void)state;
     fabric_close(&world);
+    fleet_delete(world.brain);
     return 0;
 }
 

@@ -12,10 +12,15 @@ enum freshness freshness_of(struct mono now, struct mono heard, struct span beat
         return FRESHNESS_NEVER;
     }
     const int64_t age = mono_sub(now, heard).ns;
-    if (age > REPORTS_MISSED * report.ns && age > BEATS_MISSED * beat.ns) {
-        return FRESHNESS_STALE;
-    }
-    return age > BEATS_MISSED * beat.ns ? FRESHNESS_LATE : FRESHNESS_LIVE;
+    return age >= freshness_span(FRESHNESS_LATE, beat, report).ns   ? FRESHNESS_STALE
+           : age >= freshness_span(FRESHNESS_LIVE, beat, report).ns ? FRESHNESS_LATE
+                                                                    : FRESHNESS_LIVE;
+}
+
+struct span freshness_span(enum freshness freshness, struct span beat, struct span report)
+{
+    const int64_t beats = BEATS_MISSED * beat.ns, reports = REPORTS_MISSED * report.ns;
+    return span_ns((freshness == FRESHNESS_LIVE || beats > reports ? beats : reports) + 1);
 }
 
 const char *freshness_word(enum freshness freshness)
@@ -30,13 +35,14 @@ enum health health_of(const struct health_facts *facts)
         facts->freshness == FRESHNESS_NEVER) {
         return HEALTH_UNKNOWN;
     }
-    if (facts->ports_down > 0 || facts->paths_dead > 0) {
+    if (facts->ports_down > 0 || facts->ill) {
         return HEALTH_BAD;
     }
     if (!facts->clock_synced) {
         return facts->clock_holdover ? HEALTH_WARN : HEALTH_UNKNOWN;
     }
-    return facts->findings > 0 || facts->nics_unwatched > 0 || facts->freshness == FRESHNESS_LATE
+    return facts->findings > 0 || facts->unplaced > 0 || facts->accused ||
+                   facts->nics_unwatched > 0 || facts->freshness == FRESHNESS_LATE
                ? HEALTH_WARN
                : HEALTH_OK;
 }

@@ -20,16 +20,20 @@ enum health { HEALTH_UNKNOWN, HEALTH_OK, HEALTH_WARN, HEALTH_BAD };
 /* beat: how often it says something at least; report: how often a rollup. */
 enum freshness freshness_of(struct mono now, struct mono heard, struct span beat,
                             struct span report);
+/* How long after its last word a host is no longer that fresh; of LIVE and LATE. */
+struct span freshness_span(enum freshness freshness, struct span beat, struct span report);
 const char *freshness_word(enum freshness freshness);
 
 struct health_facts {
     enum freshness freshness;
-    bool reported;       /* a rollup has come since the controller started */
-    bool clock_synced;   /* its clock: SYNCED */
-    bool clock_holdover; /* or still usable */
-    uint32_t findings;   /* open ones of it */
-    uint32_t ports_down; /* DOWN or GONE */
-    uint32_t paths_dead;
+    bool reported;           /* a rollup has come since the controller started */
+    bool clock_synced;       /* its clock: SYNCED */
+    bool clock_holdover;     /* or still usable */
+    uint32_t findings;       /* open ones about itself */
+    uint32_t unplaced;       /* of paths, and nobody knows where the fault is */
+    bool accused;            /* somebody suspects it, or a NIC of it */
+    bool ill;                /* by its own word, or by that of two others */
+    uint32_t ports_down;     /* DOWN or GONE */
     uint32_t nics_unwatched; /* up, but nobody probes from them; or nobody knows their link */
 };
 enum health health_of(const struct health_facts *facts);

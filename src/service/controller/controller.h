@@ -19,6 +19,7 @@
 #include "service/controller/fleet/host.h"
 #include "service/controller/instance.h"
 
+struct fleet;
 struct member_index;
 struct members;
 struct remote;
@@ -71,6 +72,7 @@ struct controller {
     struct hash_index host_names; /* into hosts */
     uint32_t host_name_room;
     struct member_index *member_index; /* of member.c */
+    struct fleet *brain;               /* core/fleet/fleet.h: judges hosts, by their index */
     struct fleet_nic **nics;           /* by id */
     uint32_t nic_count, nic_capacity;
     struct members *members; /* members.h */

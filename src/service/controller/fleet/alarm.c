@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/fleet/delay_code.h"
+#include "core/fleet/fleet.h"
 #include "platform/json/element.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
@@ -21,10 +22,9 @@
 #include "service/controller/job/job.h"
 #include "service/controller/trust/trust.h"
 
-#define SAVED_NAME   "alerts"
-#define SAVED_MAX    (8 << 20)
-#define OLD_NS       (60 * NS_PER_S) /* values that waited out an outage say nothing of now */
-#define FINDINGS_MAX 65536
+#define SAVED_NAME "alerts"
+#define SAVED_MAX  (8 << 20)
+#define OLD_NS     (60 * NS_PER_S) /* values that waited out an outage say nothing of now */
 
 /* ---- the engine's tables ---- */
 
@@ -135,6 +135,14 @@ static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
 
 static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
 {
+    const struct fleet_finding finding = {.host = h->index,
+                                          .run = f->run,
+                                          .number = f->number,
+                                          .kind = f->kind,
+                                          .open = f->phase != FINDING_CLOSED,
+                                          .confident = f->confident,
+                                          .suspect = f->suspect};
+    fleet_on_finding(c->brain, &finding, controller_mono());
     f->hearsay = is_hearsay(c, h, f);
     alerts_on_finding(alerting_engine(c->alerting), controller_mono(), f);
 }
@@ -214,7 +222,7 @@ static int on_stored(void *context, const struct store_finding *stored)
 static void feed_open(void *context)
 {
     struct controller *c = context;
-    const struct store_finding_filter filter = {.open = 1, .limit = FINDINGS_MAX};
+    const struct store_finding_filter filter = {.open = 1, .limit = CONTROLLER_FINDINGS};
     const int r = store_findings(c->store, &filter, on_stored, c);
     if (r < 0) {
         controller_say(LOG_WARNING, "open findings can't be read for alerts: %s", strerror(-r));

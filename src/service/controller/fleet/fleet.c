@@ -6,6 +6,7 @@
 #include <syslog.h>
 
 #include "base/prng.h"
+#include "core/fleet/fleet.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
@@ -74,6 +75,10 @@ struct fleet_nic *fleet_find_nic(const struct controller *c, uint32_t id)
 
 static int add_host(struct controller *c, struct fleet_host *h)
 {
+    const int r = fleet_room(c->brain, c->host_count + 1, 0);
+    if (r < 0) {
+        return r;
+    }
     if (c->host_count == c->host_capacity) {
         const uint32_t capacity = c->host_capacity * 2 + 64;
         struct fleet_host **larger = realloc(c->hosts, capacity * sizeof(struct fleet_host *));
@@ -230,10 +235,17 @@ static int load_version(struct controller *c)
 int fleet_load(struct controller *c)
 {
     const struct store_finding_filter open = {.open = 1, .limit = INT32_MAX};
-    int r = store_hosts(c->store, load_host, c);
+    const struct fleet_terms terms = {.beat = span_ms(c->config.beat_ms),
+                                      .report = span_ms(c->config.report_ms),
+                                      .finding_max = CONTROLLER_FINDINGS};
+    c->brain = fleet_new(&terms, controller_mono());
+    int r = c->brain == NULL ? -ENOMEM : store_hosts(c->store, load_host, c);
     r = r < 0 ? r : store_nics(c->store, load_nic, c);
     r = r < 0 ? r : store_findings(c->store, &open, load_finding, c);
     r = r < 0 ? r : load_version(c);
+    for (uint32_t i = 0; i < c->host_count && r == 0; i++) {
+        r = fleet_tell_member(c, c->hosts[i]);
+    }
     c->revision = 1;
     r = r < 0 ? r : member_index_load(c);
     return r < 0 ? r : members_open(c);
@@ -255,6 +267,8 @@ void fleet_free(struct controller *c)
     hash_index_done(&c->host_names);
     members_close(c);
     member_index_free(c);
+    fleet_delete(c->brain);
+    c->brain = NULL;
 }
 
 /* ---- changes ---- */
@@ -441,6 +455,7 @@ int fleet_add(struct controller *c, const struct fleet_join *join, struct fleet_
     }
     r = add_nics(c, h, join);
     r = r < 0 ? r : join_key(c, h, join);
+    r = r < 0 ? r : fleet_tell_member(c, h);
     r = r < 0 ? r : bump(c);
     r = r < 0 ? r : members_changed(c, h, true);
     *ret_host = h;
@@ -468,6 +483,9 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
     if (r < 0) {
         return r;
     }
+    const struct fleet_member gone = {
+        .host = h->index, .present = false, .nics = h->nics, .nic_count = h->nic_count};
+    fleet_on_member(c->brain, &gone, controller_mono());
     for (uint32_t i = 0; i < h->nic_count; i++) {
         member_index_remove(c, c->nics[h->nics[i]]);
         free(c->nics[h->nics[i]]);
@@ -492,8 +510,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
 enum freshness fleet_freshness(const struct controller *c, const struct fleet_host *h,
                                struct mono now)
 {
-    return freshness_of(now, h->heard, span_ms(h->beat_ms != 0 ? h->beat_ms : c->config.beat_ms),
-                        span_ms(h->report_ms != 0 ? h->report_ms : c->config.report_ms));
+    return fleet_host_freshness(c->brain, h->index, now);
 }
 
 bool fleet_current(const struct controller *c, const struct fleet_host *h, struct mono now)
@@ -519,20 +536,36 @@ uint32_t fleet_nics_unwatched(const struct controller *c, const struct fleet_hos
 
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now)
 {
-    uint32_t down = 0;
+    return fleet_host_health(c->brain, h->index, now);
+}
+
+void fleet_tell_report(struct controller *c, const struct fleet_host *h, bool rollup)
+{
+    struct fleet_report report = {
+        .host = h->index,
+        .rollup = rollup,
+        .clock = h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED
+                     ? FLEET_CLOCK_SYNCED
+                 : h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER
+                     ? FLEET_CLOCK_HOLDOVER
+                     : FLEET_CLOCK_UNUSABLE,
+        .nics_unwatched = fleet_nics_unwatched(c, h),
+        .paths_dead = h->paths_dead};
     for (uint32_t i = 0; i < h->nic_count; i++) {
         const uint32_t state = c->nics[h->nics[i]]->state;
-        down += state == FOLIOT__V1__PORT_STATE__PORT_DOWN ||
-                state == FOLIOT__V1__PORT_STATE__PORT_GONE;
+        report.ports_down += state == FOLIOT__V1__PORT_STATE__PORT_DOWN ||
+                             state == FOLIOT__V1__PORT_STATE__PORT_GONE;
     }
-    const struct health_facts facts = {
-        .freshness = fleet_freshness(c, h, now),
-        .reported = h->reported,
-        .clock_synced = h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED,
-        .clock_holdover = h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER,
-        .findings = h->finding_count,
-        .ports_down = down,
-        .paths_dead = h->paths_dead,
-        .nics_unwatched = fleet_nics_unwatched(c, h)};
-    return health_of(&facts);
+    fleet_on_report(c->brain, &report, controller_mono());
+}
+
+int fleet_tell_member(struct controller *c, const struct fleet_host *h)
+{
+    const struct fleet_member member = {
+        .host = h->index, .present = h->member, .nics = h->nics, .nic_count = h->nic_count};
+    const int r = fleet_room(c->brain, c->host_count, c->nic_count);
+    if (r == 0) {
+        fleet_on_member(c->brain, &member, controller_mono());
+    }
+    return r;
 }

@@ -49,6 +49,9 @@ bool fleet_current(const struct controller *c, const struct fleet_host *h, struc
 /* Its link is up and it can't be probed from, or its link's state can't be read. */
 bool fleet_nic_unwatched(const struct fleet_nic *n);
 uint32_t fleet_nics_unwatched(const struct controller *c, const struct fleet_host *h);
+/* The brain (core/fleet/fleet.h) hears of it: who it is, and what it reported. -ENOMEM. */
+MUST_CHECK int fleet_tell_member(struct controller *c, const struct fleet_host *h);
+void fleet_tell_report(struct controller *c, const struct fleet_host *h, bool rollup);
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now);
 
 /* at_ns less what lies between two readings of one clock; at_ns where that is no sensible age:

@@ -12,7 +12,8 @@
 #include "service/controller/fleet/nic.h"
 #include "wire/pair_key.h"
 
-#define CONTROLLER_HOST_FINDINGS 256 /* open ones remembered per host */
+#define CONTROLLER_HOST_FINDINGS 256   /* open ones remembered per host */
+#define CONTROLLER_FINDINGS      65536 /* and of all that are judged by */
 #define SENSORS_OFF_MAX          8
 
 struct fleet_job_process;
@@ -67,8 +68,7 @@ struct fleet_host {
     int64_t jobs_at_ns; /* of that rollup */
     struct open_finding findings[CONTROLLER_HOST_FINDINGS];
     uint32_t finding_count;
-    enum freshness shown_freshness; /* last told as an event */
-    double allowance;               /* of requests, refilled with time */
+    double allowance; /* of requests, refilled with time */
     int64_t allowance_ns;
     struct {
         double rows, stored, unpacked; /* left; quota.h */

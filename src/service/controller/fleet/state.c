@@ -7,6 +7,7 @@
 
 #include "core/finding/finding.h"
 #include "core/fleet/delay_code.h"
+#include "core/fleet/fleet.h"
 #include "service/controller/api/live.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
@@ -192,6 +193,7 @@ static int make_room(struct controller *c, struct fleet_host *h, const Foliot__V
         h->finding_count = 0;
         r = store_findings_close_others(c->store, h->id, f->run, at_ns);
         alarm_on_run(c, h, f->run);
+        fleet_on_run(c->brain, h->index, f->run, controller_mono());
     }
     if (h->finding_count < CONTROLLER_HOST_FINDINGS || f->phase == 2) {
         return r;
@@ -311,6 +313,8 @@ static int apply_event(struct controller *c, struct fleet_host *h, const Foliot_
         const int r = store_findings_close_others(
             c->store, h->id, e->finding != NULL ? e->finding->run : 0, event_at);
         alarm_on_run(c, h, e->finding != NULL ? e->finding->run : 0);
+        fleet_on_run(c->brain, h->index, e->finding != NULL ? e->finding->run : 0,
+                     controller_mono());
         return r < 0 ? r : apply_plain(c, h, e, event_at);
     }
     if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_JOB && e->job != NULL) {
@@ -556,6 +560,7 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
         h->rolled = controller_mono();
         r = r < 0 ? r : job_on_report(c, h, report, at_ns);
     }
+    fleet_tell_report(c, h, report->covers_ms > 0);
     for (size_t i = 0; i < report->n_events && r == 0; i++) {
         r = apply_event(c, h, report, report->events[i], at_ns);
     }
@@ -570,22 +575,17 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
 
 void state_watch(struct controller *c)
 {
-    const struct mono now = controller_mono();
+    struct fleet_action action;
     int r = 0;
-    for (uint32_t i = 0; i < c->host_count && r == 0; i++) {
-        struct fleet_host *h = c->hosts[i];
-        const enum freshness f = fleet_freshness(c, h, now);
-        if (!h->member || f == h->shown_freshness) {
-            continue;
-        }
-        const bool was_gone = h->shown_freshness == FRESHNESS_STALE;
-        h->shown_freshness = f;
+    fleet_tick(c->brain, controller_mono());
+    while (r == 0 && fleet_next_action(c->brain, &action)) {
         c->revision++;
-        if (f == FRESHNESS_STALE || (was_gone && f == FRESHNESS_LIVE)) {
+        if (action.kind != FLEET_SHOWN) {
             const struct store_event event = {.at_ns = controller_utc_ns(),
-                                              .host = h->id,
+                                              .host = c->hosts[action.host]->id,
                                               .kind = "host",
-                                              .word = f == FRESHNESS_STALE ? "silent" : "heard",
+                                              .word =
+                                                  action.kind == FLEET_SILENT ? "silent" : "heard",
                                               .body = "{}"};
             r = state_event(c, &event);
         }
