@@ -9,8 +9,9 @@
 
 #define SPAN_S_MIN     0.8
 #define POINTS_MIN     4
-#define RATE_MAX       300e-6
-#define KEEP           0.4 /* of a direction's packets: the lowest, when most may have queued */
+#define RATE_USUAL     300e-6
+#define RATE_MAX       1000e-6 /* two clocks, each as far off as a map can say */
+#define KEEP           0.4     /* of a direction's packets: the lowest, when most may have queued */
 #define GROUPS         (2 * CLOCK_PATH_MAX)
 #define BELIEVE_NS     150.0 /* an edge's own offset, against the fleet's */
 #define MEDIAN_ROUNDS  4
@@ -60,10 +61,10 @@ static double margin(const struct fit *f, double rate)
     return lowest - highest;
 }
 
-static double widest_margin(const struct fit *f)
+static double widest_margin(const struct fit *f, double most)
 {
     const double golden = 0.6180339887498949;
-    double a = -RATE_MAX * 1e9, b = RATE_MAX * 1e9;
+    double a = -most * 1e9, b = most * 1e9;
     double u = b - golden * (b - a), v = a + golden * (b - a);
     double mu = margin(f, u), mv = margin(f, v);
 
@@ -186,7 +187,10 @@ bool acquire_solve(const struct clock_edge *e, int64_t since_local_ns, struct so
     if (!load(&f, e, since_local_ns)) {
         return false;
     }
-    f.rate = widest_margin(&f);
+    f.rate = widest_margin(&f, RATE_USUAL);
+    if (fabs(f.rate) > 0.99 * RATE_USUAL * 1e9) {
+        f.rate = widest_margin(&f, RATE_MAX);
+    }
     if (fabs(f.rate) > 0.99 * RATE_MAX * 1e9) {
         return false; /* not a clock */
     }
@@ -406,7 +410,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
          * distribution's low end */
         (void)shortest_half(c->values, count, count);
         const double guess = c->config.stamp_noise_ns;
-        noise_reshape(&c->noise, fmax(guess / 30, 1.4 * c->values[count / 4]));
+        noise_found(&c->noise, fmax(guess / 30, 1.4 * c->values[count / 4]));
     }
     bank_start(&c->bank, 50.0 * 50.0, 300.0 * 300.0);
     clock_set_phase(c, CLOCK_TRACK);

@@ -142,6 +142,14 @@ double bank_wander(const struct bank *b)
     return exp(sum);
 }
 
+void bank_doubt(struct bank *b, double p00, double p11)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        b->p00[k] += p00;
+        b->p11[k] += p11;
+    }
+}
+
 void bank_forget(struct bank *b)
 {
     for (int k = 0; k < BANK_FILTERS; k++) {

@@ -6,7 +6,7 @@
  * fitted lines.
  *
  * Levels. W_L = W 2^(L/4), W the fleet's edge limit. A member is tight at the lowest level at which 9 of 16 of its peers
- * are tight, at that level or below, over edges no wider than W_L; core, if it has been for longer than the graph is
+ * (hosts) are tight, at that level or below, over edges no wider than W_L; core, if it has been for longer than the graph is
  * wide and 3/4 of its peers answer. Members core at level a are so at any b above, and differ there by at most H W_b
  * along honest edges. So one at level L says h = H W_L - H W / 2, and H W / 2 at level 0: the bounds of any two add up
  * to no less than what they may differ by, and by Helly all F_i +- h_i share a common time. Who stands behind full
@@ -150,11 +150,26 @@ static int level_claimed(const struct clock *c, const struct clock_published *pe
     return level_of(c, (peer->h_ns - 1 + half) / c->config.hops);
 }
 
-/* The lowest level at which enough peers (not edges) are within reach; `claim`: and claim it. */
+/* Of each host the level of that of its clocks which stands furthest off, by its best edge. */
+static void levels_of_hosts(const struct clock *c)
+{
+    for (int i = c->capacity - 1; i >= 0; i--) { /* leaders last: they are the lowest */
+        const struct clock_edge *e = &c->edges[i];
+        if (!e->used || e->leader != i || e->host_leader == i || c->order[i] == LEVEL_NONE) {
+            continue;
+        }
+        int *host = &c->order[e->host_leader];
+        *host = *host == LEVEL_NONE || c->order[i] > *host ? c->order[i] : *host;
+        c->order[i] = LEVEL_NONE;
+    }
+}
+
+/* The lowest level at which enough hosts (not edges) are within reach; `claim`: and claim it. A host counts by the
+ * clocks that are heard of it. */
 enum claim { ANY, SAYS_TIGHT };
 static int lowest_level(const struct clock *c, enum claim claim)
 {
-    const int need = (9 * c->peers_chosen + 15) / 16;
+    const int need = (9 * c->hosts_chosen + 15) / 16;
     int at[LEVELS + 1] = {0}, count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
@@ -168,8 +183,10 @@ static int lowest_level(const struct clock *c, enum claim claim)
         const int wide = level_of(c, e->w_ns);
         const int said = claim == SAYS_TIGHT ? level_claimed(c, &e->peer) : 0;
         const int level = wide > said ? wide : said;
-        c->order[e->leader] = level < c->order[e->leader] ? level : c->order[e->leader];
+        int *best = &c->order[e->leader];
+        *best = level < *best ? level : *best;
     }
+    levels_of_hosts(c);
     for (int i = 0; i < c->capacity; i++) {
         at[c->order[i]]++;
     }
@@ -242,7 +259,7 @@ static void update_core(struct clock *c)
     }
     follow_level(c, held);
     c->core = c->held_ticks > TICKS_PER_HOP * (c->config.hops + 1) &&
-              4 * c->peers_live >= 3 * c->peers_chosen;
+              4 * c->hosts_live >= 3 * c->hosts_chosen;
 }
 
 double bound_published_ns(const struct clock *c)

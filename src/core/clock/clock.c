@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cache.h"
+#include "stats/sample.h"
 #include "wire/linear_map.h"
 
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
@@ -263,14 +264,17 @@ void clock_free(struct clock *c)
 static void find_leaders(struct clock *c)
 {
     for (int i = 0; i < c->capacity; i++) {
-        if (!c->edges[i].used) {
+        struct clock_edge *e = &c->edges[i];
+        if (!e->used) {
             continue;
         }
-        c->edges[i].leader = i;
-        for (int j = 0; j < i; j++) {
-            if (c->edges[j].used && c->edges[j].config.peer == c->edges[i].config.peer) {
-                c->edges[i].leader = j;
-                break;
+        e->leader = e->host_leader = i;
+        for (int j = i - 1; j >= 0; j--) {
+            const struct clock_edge_config *other = &c->edges[j].config;
+            if (c->edges[j].used && other->peer == e->config.peer) {
+                e->leader = e->host_leader = j;
+            } else if (c->edges[j].used && other->host == e->config.host && other->host != 0) {
+                e->host_leader = j;
             }
         }
     }
@@ -309,7 +313,7 @@ int clock_edge_add(struct clock *c, struct nic_time now, const struct clock_edge
     }
     c->now = now;
     c->edges[slot] = (struct clock_edge){
-        .used = true, .config = *config, .added = now, .not_before_ns = INT64_MIN};
+        .used = true, .config = *config, .added = now, .live_at = now, .not_before_ns = INT64_MIN};
     drift_init(&c->edges[slot].drift);
     count_edges(c);
     return slot;
@@ -332,7 +336,9 @@ void clock_edge_repath(struct clock *c, struct nic_time now, int edge, uint8_t p
         return;
     }
     c->now = now;
-    c->edges[edge].paths[path] = (struct path){.learning_since = now};
+    const struct path *was = &c->edges[edge].paths[path];
+    c->edges[edge].paths[path] = (struct path){
+        .learning_since = now, .was_m_ns = was->known && !was->unsure ? was->m_ns : was->was_m_ns};
 }
 
 /* -- facts in
@@ -395,6 +401,20 @@ static void learn_noise(struct clock *c, struct nic_time now)
     }
 }
 
+/* What the quickest packets say that this member is off by: it can't be known whether it is, or they waited. */
+static double typical_raw_ns(struct clock *c)
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness && e->has_raw) {
+            sample_insert(c->values, (size_t)count++, fabs(e->raw_ns));
+        }
+    }
+    return count > 0 ? c->values[count / 2] : 0;
+}
+
 static void find_queues(struct clock *c)
 {
     int count = 0, over = 0;
@@ -416,6 +436,9 @@ static void find_queues(struct clock *c)
     if (c->queued) {
         (void)shortest_half(c->values, count, count);
         c->queue_ns = c->values[count / 2] / 2;
+    }
+    if (c->in_gate < c->needed) {
+        c->queue_ns += typical_raw_ns(c);
     }
 }
 
@@ -498,7 +521,7 @@ static enum clock_status judge_status(struct clock *c, struct nic_time now)
     const bool alone = c->config.alone_is_fine && c->edge_count == 0;
 
     if (c->disrupted && now.ns >= c->disrupted_until.ns && c->phase == CLOCK_TRACK &&
-        c->in_gate >= c->needed && fabs(line_minus_map(c, now)) < LINE_CALM_NS) {
+        c->vouching >= c->needed && fabs(line_minus_map(c, now)) < LINE_CALM_NS) {
         c->disrupted = false;
     }
     if (alone) {
@@ -510,7 +533,7 @@ static enum clock_status judge_status(struct clock *c, struct nic_time now)
     if (c->disrupted) {
         return CLOCK_DISRUPTED;
     }
-    if (c->phase == CLOCK_TRACK && c->in_gate >= c->needed && c->settled && c->h_known &&
+    if (c->phase == CLOCK_TRACK && c->vouching >= c->needed && c->settled && c->h_known &&
         !restored_wait(c) && (c->core || now.ns - c->h_at.ns < NS_PER_S)) {
         c->hold_since = now;
         return CLOCK_SYNCED;

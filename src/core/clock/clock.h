@@ -139,6 +139,8 @@ struct clock_config {
 
 struct clock_edge_config {
     uint32_t peer; /* the peer's member number: several edges may lead to one peer */
+    uint32_t
+        host; /* what all clocks of the peer's host have in common, one neighbour together; 0: it has one */
     struct nic_id local_nic;
     struct nic_id peer_nic;
     uint8_t path_count;   /* 1 … CLOCK_PATH_MAX */

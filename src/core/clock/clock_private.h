@@ -34,7 +34,8 @@ struct packet {
 struct path {
     bool known;
     double m_ns;
-    double info; /* what m rests on, forgetting; 1/ns^2 */
+    double was_m_ns; /* of the path that had its place; 0: none */
+    double info;     /* what m rests on, forgetting; 1/ns^2 */
     struct nic_time learning_since;
     double score[2]; /* waiting for the other direction */
     int count[2];
@@ -77,7 +78,8 @@ struct steady_rate {
 
 struct clock_edge {
     bool used;
-    int leader; /* the lowest edge to the same peer */
+    int leader;      /* the lowest edge to the same peer */
+    int host_leader; /* the lowest edge to the same host */
     struct clock_edge_config config;
     struct nic_time added;
     int64_t not_before_ns; /* stamps before this are of another clock */
@@ -87,6 +89,13 @@ struct clock_edge {
     bool tracking;
     struct nic_time tracking_since; /* the peer, by its own word */
     struct clock_published peer;
+    /* silences */
+    struct nic_time live_at; /* last tick at which it was live */
+    bool returned;           /* heard again after one, since returned_at: it may be anywhere */
+    struct nic_time returned_at;
+    double gone_s;
+    bool hushed; /* or its packets are held up, for hushed_s by now */
+    double hushed_s;
     bool anchor_known; /* what it last told of UTC, and when that was measured */
     struct clock_anchor anchor;
     struct nic_time anchor_at;
@@ -112,6 +121,7 @@ struct clock_edge {
     /* one tick's result */
     bool has_e;
     double e_ns, e_info, e_age_s;
+    double excess; /* mean square of its errors in units of what they should be; 0: none yet */
     double
         raw_ns; /* what the lowest innovations say of theta, queues left out: for steps, liars, merges */
     bool has_raw, in_gate;
@@ -205,6 +215,9 @@ struct clock {
     double regroup_s;
     struct nic_time lost_at;
     int in_gate, live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
+    int hosts_live, hosts_chosen; /* a host is one neighbour, however many clocks it has */
+    int vouching;  /* edges that agree, or whose packets are held up and contradict nothing */
+    bool regained; /* so many neighbours are back from a silence that they may be right */
     bool has_mean;
     int step_ticks;
     double step_ns;
@@ -312,6 +325,8 @@ double edge_m_mean(const struct clock_edge *e);
 double edge_peer_variance(const struct clock *c, const struct clock_edge *e);
 /* How far theta is from `reference`, by the lowest innovations of both directions. */
 double edge_shift(const double low[2], double reference);
+/* Its packets say that this member is in step; or they are held up and say little, and the hard bound allows it. */
+bool edge_vouches(const struct clock_edge *e);
 /* Its packets contradict this member: parked or out of gate, and no queue can be why. */
 bool edge_against(const struct clock_edge *e);
 
@@ -333,11 +348,13 @@ void bank_variance(const struct bank *b, double *ret_p00, double *ret_p01, doubl
                    double *ret_q2);
 double bank_deviation_ns(const struct bank *b); /* of the estimate, by that filter */
 void bank_forget(struct bank *b);
+void bank_doubt(struct bank *b, double p00, double p11); /* it may be off by so much more */
 double bank_wander(const struct bank *b);
 
 /* consensus.c */
 bool consensus_boasts(const struct clock_edge *e); /* the peer claims an error that can't be */
-double park_limit(const struct clock *c);          /* an edge whose |level| is beyond is parked */
+/* An edge whose |level| is beyond is parked; NULL: one that scatters as most do. */
+double park_limit(const struct clock *c, const struct clock_edge *e);
 double clock_stray_ns(const struct clock *c);
 void consensus_count(struct clock *c);
 void consensus_gather(struct clock *c, struct nic_time now);

@@ -16,11 +16,16 @@
 #define PARK_NOISE  0.8
 #define PARK_SIGMAS 3.0
 #define UNPARK      0.8
+#define GONE_S      3.0 /* since it was last live, which it is for two more */
+#define GONE_S_MAX  3600.0
+#define RETURN_NS   (20 * NS_PER_S)
+#define REGAINED    4   /* a quarter */
 #define GROUP       1.5 /* parking limits: levels so near to each other agree */
 #define FAR         3.0 /* of those: nothing but another path or another clock can be so far off */
 #define REGROUP_S   1.0
 #define UNPARK_S    2.0
 #define CLIP        2.5
+#define INFO_FALL   16   /* more than packets a tick come and don't */
 #define P_CLIP      2    /* times the median of what peers claim */
 #define BOAST       10.0 /* times that, and times what is seen of it: no clock is so uncertain */
 #define BOAST_S     10.0
@@ -33,28 +38,87 @@ static double quantile(double *values, int count, double share)
     return values[at < count ? at : count - 1];
 }
 
-void consensus_count(struct clock *c)
+/* A neighbour that is heard again after a silence may be anywhere by now. */
+static void note_return(const struct clock *c, struct clock_edge *e)
 {
-    int live = 0, tracking = 0, peers_live = 0, peers = 0, used = 0, parked = 0;
+    const bool tracks = c->narrow || c->phase == CLOCK_HOLD;
+    const double gone_s = (double)(c->now.ns - e->live_at.ns) * 1e-9;
+    const bool hushed = e->hush_s >= GONE_S;
+
+    if (e->hushed && e->hush_s < GONE_S / 2 && tracks) {
+        e->returned = true;
+        e->returned_at = c->now;
+        e->gone_s = e->hushed_s;
+    }
+    e->hushed = hushed || (e->hushed && e->hush_s >= GONE_S / 2);
+    e->hushed_s = hushed ? e->hush_s : e->hushed_s;
+    if (tracks && gone_s > GONE_S && e->live_at.ns != 0) {
+        e->returned = true;
+        e->returned_at = c->now;
+        e->gone_s = gone_s;
+        e->level_weight = 0;
+    } else if (c->now.ns - e->returned_at.ns > RETURN_NS) {
+        e->returned = false;
+    }
+    e->live_at = c->now;
+}
+
+/* So many are back that it may be they who are right: a part of the fleet that was cut off. What this member knows of
+ * its clock's rate and time was of its own part. */
+static void find_regained(struct clock *c)
+{
+    int usable = 0, back = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0; /* bit 0: this peer counted, bit 1: counted as live */
+        const struct clock_edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness) {
+            usable++;
+            if (e->returned) {
+                c->values[back++] = e->gone_s;
+            }
+        }
+    }
+    const bool regained = back > c->liars_max && REGAINED * back >= usable;
+    if (regained && !c->regained) {
+        const double t = fmin(GONE_S_MAX, quantile(c->values, back, 0.5));
+        const double q = bank_wander(&c->bank);
+        bank_doubt(&c->bank, q * q * t * t * t / 3, q * q * t);
+    }
+    c->regained = regained;
+}
+
+void consensus_count(struct clock *c)
+{
+    enum { PEER = 1, PEER_LIVE = 2, HOST = 4, HOST_LIVE = 8 }; /* counted already */
+    int live = 0, tracking = 0, peers_live = 0, peers = 0, used = 0, parked = 0;
+    int hosts = 0, hosts_live = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0;
     }
     for (int i = 0; i < c->capacity; i++) {
-        const struct clock_edge *e = &c->edges[i];
+        struct clock_edge *e = &c->edges[i];
         if (!e->used || e->config.witness) {
             continue;
         }
         const bool is_live = edge_live(c, e);
+        if (is_live) {
+            note_return(c, e);
+        }
         used++;
         live += is_live;
         parked += e->parked;
         tracking += is_live && e->peer.phase == CLOCK_TRACK;
-        int *seen = &c->order[e->leader];
-        peers += (*seen & 1) == 0;
-        peers_live += is_live && (*seen & 2) == 0;
-        *seen |= is_live ? 3 : 1;
+        int *peer = &c->order[e->leader], *host = &c->order[e->host_leader];
+        peers += (*peer & PEER) == 0;
+        peers_live += is_live && (*peer & PEER_LIVE) == 0;
+        hosts += (*host & HOST) == 0;
+        hosts_live += is_live && (*host & HOST_LIVE) == 0;
+        *peer |= is_live ? PEER | PEER_LIVE : PEER;
+        *host |= is_live ? HOST | HOST_LIVE : HOST;
     }
+    c->hosts_live = hosts_live;
+    c->hosts_chosen = hosts;
     c->live = live;
     c->track_peers = tracking;
     c->parked = parked;
@@ -66,6 +130,7 @@ void consensus_count(struct clock *c)
     const int share = (2 * used + 4) / 5;
     c->needed = share > c->liars_max + 1 ? share : c->liars_max + 1;
     ASSERT(c->needed > c->liars_max); /* or liars alone could carry a member off */
+    find_regained(c);
 }
 
 static bool takes_part(const struct clock *c, const struct clock_edge *e)
@@ -142,12 +207,15 @@ double clock_stray_ns(const struct clock *c)
     return sqrt(2) * c->deviation_ns;
 }
 
-double park_limit(const struct clock *c)
+/* By how far an edge's level stands out before it is parked; NULL: that of one which scatters as most do. The level of
+ * an edge that scatters more is known less. */
+double park_limit(const struct clock *c, const struct clock_edge *e)
 {
-    const double stray = clock_stray_ns(c);
+    const double usual = c->sigma_e_ns;
+    const double own = e != NULL && e->info_mean > 0 ? 1 / sqrt(e->info_mean) : usual;
 
-    return fmax(PARK_SIGMAS * stray,
-                fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * c->sigma_e_ns + PARK_NS));
+    return fmax(PARK_SIGMAS * clock_stray_ns(c),
+                fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * fmax(usual, own) + PARK_NS));
 }
 
 /* Its slow level says something about where this member is. */
@@ -203,7 +271,7 @@ static double middle_level(const struct clock *c, double limit)
  * than half of them: else it is this member that is off, and who is left out can't bring it back. */
 static void park(struct clock *c, struct nic_time now, double dt_s)
 {
-    const double limit = park_limit(c), near = GROUP * limit;
+    const double near = GROUP * park_limit(c, NULL);
     const bool lost = astray(c, near);
     int usable = 0, parked = 0;
 
@@ -221,6 +289,11 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
             continue;
         }
         const double off = fabs(e->level_ns);
+        const double limit = park_limit(c, e);
+        if (c->regained && e->returned) {
+            e->parked = false;
+            continue;
+        }
         if (!e->parked) {
             if (c->narrow && off > limit &&
                 (e->config.witness || 2 * (parked + 1) <= usable || (off > FAR * near && !lost))) {
@@ -242,7 +315,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
 /* Most edges say that this member is elsewhere, and have for a second: go there at once. */
 static void regroup(struct clock *c, double dt_s)
 {
-    const double centre = c->narrow ? middle_level(c, GROUP * park_limit(c)) : 0;
+    const double centre = c->narrow ? middle_level(c, GROUP * park_limit(c, NULL)) : 0;
 
     c->regroup_s = centre != 0 ? c->regroup_s + dt_s : 0;
     if (c->regroup_s < REGROUP_S) {
@@ -269,6 +342,12 @@ void consensus_gather(struct clock *c, struct nic_time now)
 
     update_scale(c);
     update_p_limit(c);
+    c->vouching = 0;
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        c->vouching +=
+            edge_usable(c, e) && !e->config.witness && !e->parked && !e->unsure && edge_vouches(e);
+    }
     int count = 0;
     for (int i = 0; i < c->capacity; i++) {
         if (takes_part(c, &c->edges[i])) {
@@ -324,6 +403,7 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         }
         note_boast(c, e, dt_s);
         e->info_mean = e->info_mean == 0 ? e->e_info : 0.99 * e->info_mean + 0.01 * e->e_info;
+        e->info_mean = fmin(e->info_mean, INFO_FALL * e->e_info); /* its packets scatter by now */
         e->level_weight = fmin(1 / LEVEL_GAIN, e->level_weight + 1);
         const double s = 1 / sqrt(e->info_mean), most = 3 * s;
         const double gain =

@@ -16,6 +16,8 @@
 #define UNEASY_NS       (100 * NS_PER_MS)
 #define VOUCHED_NS      (NS_PER_S / 2)
 #define MERGE_TICKS     10
+#define MERGE_SHARE     3 /* a third: of two parts the smaller sees more of the other, and goes there */
+#define BACK_NS         (2 * NS_PER_S)
 #define LOST_SCALE      6.0
 #define LOST_S          2.0
 #define LOST_AGAIN_NS   (5 * NS_PER_S)
@@ -40,7 +42,7 @@ static int sorted_shifts(struct clock *c, double limit, int *ret_out)
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw ||
-            !e->level_known) {
+            !e->level_known || (e->returned && c->now.ns - e->returned_at.ns < BACK_NS)) {
             continue;
         }
         const double off = edge_shift(e->raw_low, e->level_ns);
@@ -124,7 +126,10 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
 
     c->steps_running = now.ns - c->stepped_at.ns < STEP_AGAIN_NS ? c->steps_running + 1 : 1;
     c->stepped_at = now;
-    if (clock_stepped(c)) {
+    const bool stepped = clock_stepped(c);
+    const double drifted_s = fmax(0.05, (double)(now.ns - c->uneasy_since.ns) * 1e-9);
+    const double rate = !stepped && c->uneasy ? c->step_ns / drifted_s : 0;
+    if (stepped) {
         c->steps++;
         c->fault = CLOCK_FAULT_STEP;
         c->fault_seen = true;
@@ -148,10 +153,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
                                             .timeline = c->timeline,
                                             .epoch = c->epoch});
     }
-    for (int k = 0; k < BANK_FILTERS; k++) {
-        c->bank.p00[k] += 200.0 * 200.0;
-        c->bank.p11[k] += 100.0 * 100.0;
-    }
+    bank_doubt(&c->bank, 200.0 * 200.0, fmax(100.0 * 100.0, rate * rate));
     if (c->steps_running >= STEPS_REACQUIRE) { /* not a step but a rate */
         clock_acquire_again(c);
     }
@@ -163,14 +165,14 @@ void disturbance_merge(struct clock *c, struct nic_time now)
 {
     int count = 0;
 
-    for (int i = 0; i < c->capacity; i++) {
+    for (int i = 0; i < c->capacity && c->regained; i++) {
         const struct clock_edge *e = &c->edges[i];
-        if (edge_usable(c, e) && !e->config.witness && e->has_raw && !e->silent && !e->unsure &&
-            e->out_since_s >= 0.3 && fabs(e->raw_ns) > noise_high_ns(&c->noise)) {
+        if (edge_usable(c, e) && e->returned && !e->config.witness && e->has_raw && !e->silent &&
+            !e->unsure && e->out_since_s >= 0.3 && fabs(e->raw_ns) > noise_high_ns(&c->noise)) {
             c->values[count++] = e->raw_ns;
         }
     }
-    if (count <= c->liars_max || 4 * count < c->track_peers || c->track_peers == 0) {
+    if (count <= c->liars_max || MERGE_SHARE * count < c->track_peers) {
         c->merge_ticks = 0;
         return;
     }
@@ -188,13 +190,8 @@ void disturbance_merge(struct clock *c, struct nic_time now)
         return;
     }
     c->merge_ticks = 0;
-    const double move = theta * fmin(0.5, (double)agree / c->track_peers);
     clock_disrupt(c, span_ns(DISRUPT_NS));
-    clock_jump(c, (int64_t)move);
-    if (fabs(move) > STEP_EPOCH_NS) {
-        c->epoch++;
-        line_restart(c, now);
-    }
+    clock_acquire_again(c);
 }
 
 /* The own edges disagree far more than the neighbours' do, or most have nothing in gate, while the

@@ -26,6 +26,9 @@
 #define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX  (4 * NS_PER_S)
 #define HUSH_KEPT      0.95
+#define EXCESS_GAIN    0.02
+#define EXCESS_MAX     400
+#define EXCESS_USUAL   1.5
 
 bool edge_live(const struct clock *c, const struct clock_edge *e)
 {
@@ -38,6 +41,11 @@ bool edge_against(const struct clock_edge *e)
     const bool out = e->out_since_s >= 1;
 
     return (e->parked || (out && !e->silent)) && !e->unsure;
+}
+
+bool edge_vouches(const struct clock_edge *e)
+{
+    return e->in_gate || (e->level_known && e->bounded && e->lower_ns <= 0 && e->upper_ns >= 0);
 }
 
 /* A clock that is off makes packets of one direction early and those of the other late, by as much.
@@ -170,6 +178,20 @@ static bool knows_time(const struct clock *c, const struct clock_edge *e)
     return c->narrow && !c->disrupted && c->in_gate >= c->needed && e->peer.settled && !e->parked;
 }
 
+/* What a path between those two NICs takes: the one before it, else the fastest of the others. 0: not known. */
+static double known_floor(const struct clock_edge *e, int index)
+{
+    double least = e->paths[index].was_m_ns;
+
+    for (int i = 0; i < e->config.path_count && e->paths[index].was_m_ns == 0; i++) {
+        const struct path *p = &e->paths[i];
+        if (i != index && p->known && !p->unsure && (least == 0 || p->m_ns < least)) {
+            least = p->m_ns;
+        }
+    }
+    return least;
+}
+
 /* A path whose delay isn't known: from what the ring holds of it, once there is enough. If one
  * direction takes longer than the other and the time is known, then something waits there, a queue
  * most likely: the faster direction is what the way takes. Half of the round trip would make the
@@ -198,9 +220,15 @@ static void learn_path(struct clock *c, struct clock_edge *e, int index, struct 
         return;
     }
     const double forward = low_mean(low[1], count[1]), backward = low_mean(low[0], count[0]);
+    const double scatter = fmax(forward - low[1][0], backward - low[0][0]); /* they are sorted */
+    const double floor_ns = known_floor(e, index);
+    const bool waits = floor_ns > 0 && scatter > noise_high_ns(&c->noise);
     path->known = true;
     path->m_ns = (forward + backward) / 2;
-    path->unsure = !path->shrunk && knows_time(c, e) &&
+    if (waits && path->m_ns > floor_ns) {
+        path->m_ns = floor_ns; /* no two packets took as long: this path's own floor isn't seen */
+    }
+    path->unsure = !path->shrunk && !waits && knows_time(c, e) &&
                    fabs(forward - backward) / 2 > noise_high_ns(&c->noise);
     path->unsure_s = 0;
     path->shrunk = false;
@@ -444,6 +472,18 @@ static void judge_raw(const struct clock *c, struct clock_edge *e, struct nic_ti
     }
 }
 
+/* How many times the variance of its errors is what the density of all packets makes of it. Behind a full port few
+ * packets come within the gate, and those are the ones that waited least: they say less than others. */
+static double edge_excess(const struct clock *c, struct clock_edge *e)
+{
+    const double off = e->e_ns - e->expected_ns;
+    const double square =
+        off * off / (1 / e->e_info + c->deviation_ns * c->deviation_ns + edge_peer_variance(c, e));
+
+    e->excess += EXCESS_GAIN * (fmin(EXCESS_MAX, square) - e->excess);
+    return fmax(1, e->excess / EXCESS_USUAL);
+}
+
 void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     struct sums sums[CLOCK_PATH_MAX] = {0};
@@ -480,6 +520,7 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
         e->has_e = true;
         e->e_info = count * c->noise.info;
         e->e_ns = e->expected_ns + (all.score[1] - all.score[0]) / e->e_info;
+        e->e_info /= edge_excess(c, e);
         e->e_age_s = all.age / count;
         e->out_since_s = 0;
         e->hush_s *= HUSH_KEPT;

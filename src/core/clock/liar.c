@@ -19,6 +19,7 @@
 #define ASK_AGAIN_NS (NS_PER_S / 2)
 #define OPINION_NS   (3 * NS_PER_S)
 #define FORGET_S     3.0
+#define HUSH_S       3.0 /* hardly a packet came in time */
 #define CROWDED_S    5.0
 #define REPLACE_NS   (2500 * NS_PER_MS)
 
@@ -35,10 +36,12 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
             continue;
         }
         const bool out = e->out_since_s >= 1;
-        if (e->unsure || (out && e->silent && !e->parked)) {
+        const bool waits = e->hush_s >= HUSH_S || e->packets_out > e->packets_in_gate;
+        if (e->unsure || (e->silent && (e->parked ? waits : out))) {
             continue; /* held up, which is nobody's lie */
         }
-        if ((!e->level_known && !out) || c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
+        if ((!e->level_known && !out) || e->returned ||
+            c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
             continue;
         }
         live++;
@@ -125,14 +128,14 @@ static double weigh(const struct clock *c, const struct suspect *s, int *ret_aga
     return odds;
 }
 
-/* A lie is further off than honest clocks stray: beyond the parking limit with some margin, and, where
- * stamps are software's, beyond one packet's noise. */
-static double lie_limit(const struct clock *c)
+/* A lie is further off than honest clocks stray: beyond the parking limit with some margin, beyond what the peer itself
+ * says that it may be off by (which moves nobody), and, where stamps are software's, beyond one packet's noise. */
+static double lie_limit(const struct clock *c, const struct clock_edge *e)
 {
-    const double stray = c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
+    const double noise = c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
+    const double stray = fmax(clock_stray_ns(c), e->peer.sqrt_p_ns);
 
-    return fmax(fmax(LIAR_NS, LIAR_SIGMAS * clock_stray_ns(c)),
-                fmax(stray, LIAR_MARGIN * park_limit(c)));
+    return fmax(fmax(LIAR_NS, LIAR_SIGMAS * stray), fmax(noise, LIAR_MARGIN * park_limit(c, e)));
 }
 
 static void judge(struct clock *c, struct suspect *s, double level, int edge)
@@ -144,7 +147,8 @@ static void judge(struct clock *c, struct suspect *s, double level, int edge)
     if (s->named || s->asymmetric) {
         return;
     }
-    if (odds > LIAR_ODDS && 2 * against >= asked && (boasts || fabs(level) > lie_limit(c))) {
+    if (odds > LIAR_ODDS && 2 * against >= asked &&
+        (boasts || fabs(level) > lie_limit(c, &c->edges[edge]))) {
         s->named = true;
         s->edge = edge;
         clock_push(c,
@@ -154,8 +158,8 @@ static void judge(struct clock *c, struct suspect *s, double level, int edge)
                                          .value_ns = boasts ? c->edges[edge].peer.sqrt_p_ns : level,
                                          .against = against,
                                          .asked = asked});
-    } else if (odds < EDGE_ODDS && s->parked_s > EDGE_S && fabs(level) > 2 * park_limit(c) &&
-               fabs(level) > EDGE_NS) {
+    } else if (odds < EDGE_ODDS && s->parked_s > EDGE_S &&
+               fabs(level) > 2 * park_limit(c, &c->edges[edge]) && fabs(level) > EDGE_NS) {
         s->asymmetric = true;
         s->edge = edge;
         clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_ASYMMETRY,

@@ -62,6 +62,16 @@ void noise_reshape(struct noise *noise, double sigma_ns)
     learn_score(noise);
 }
 
+void noise_found(struct noise *noise, double sigma_ns)
+{
+    const double spread = 1.645 * sigma_ns / ROUND_SPREADS;
+
+    if (noise->round_high_ns - noise->round_low_ns < spread) {
+        noise->round_low_ns = noise->round_high_ns - spread;
+    }
+    noise_reshape(noise, sigma_ns);
+}
+
 void noise_init(struct noise *noise, double sigma_ns, bool one_sided)
 {
     memset(noise, 0, sizeof *noise);

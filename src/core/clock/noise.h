@@ -33,6 +33,9 @@ struct noise {
 void noise_init(struct noise *noise, double sigma_ns, bool one_sided);
 /* The shape anew, for packets of about that standard deviation; what gaps have taught stays. */
 void noise_reshape(struct noise *noise, double sigma_ns);
+/* The shape anew and so wide a one may pass for noise: the scatter is of raw stamps about a line of their own, in which no
+ * error of time shows. */
+void noise_found(struct noise *noise, double sigma_ns);
 /* How much longer one packet of a pair was held up than the other: tells of noise without knowing
  * the time. */
 /* Half of what a packet there and a packet back took, against the path's: an error of time isn't in it. */

@@ -91,7 +91,7 @@ void clock_report(const struct clock *c, struct nic_time now, struct clock_repor
         .liars_max = c->liars_max,
         .sqrt_p_ns = bank_deviation_ns(&c->bank),
         .scale_ns = c->scale_ns,
-        .park_limit_ns = park_limit(c),
+        .park_limit_ns = park_limit(c, NULL),
         .edge_limit_ns = (double)c->config.edge_limit_ns,
         .hard_ns = c->h_known ? c->h_ns : -1,
         .statistical_ns = bound_statistical_ns(c),

@@ -148,7 +148,7 @@ void timeline_tick(struct clock *c, struct nic_time now)
 
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
-        on_label += edge_usable(c, e) && !e->config.witness && e->in_gate &&
+        on_label += edge_usable(c, e) && !e->config.witness && edge_vouches(e) &&
                     e->peer.timeline == c->timeline;
     }
     const bool was = c->settled;

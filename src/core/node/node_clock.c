@@ -160,6 +160,7 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
     }
     const struct clock_edge_config config = {
         .peer = peer_number(n, info->peer, n->config.nics[info->local].stamps != STAMP_HARDWARE),
+        .host = 1 + peer_number(n, info->peer, true),
         .local_nic = n->config.nics[info->local].nic,
         .peer_nic = info->nic,
         .path_count = (uint8_t)n->config.path_limit,
