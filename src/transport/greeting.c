@@ -96,6 +96,7 @@ static bool greet(struct transport *t, struct pending *pending, uint8_t version,
         said += (size_t)n;
     }
     pending->greeted = true;
+    pending->version = version;
     pending->until = mono_add(t->io->now(t->io), span_ns(PROOF_NS));
     pending->size = 0;
     ceiling_opened(t);
@@ -154,7 +155,7 @@ static void on_proof(struct transport *t, struct pending *pending)
     if (lane_proof_decode(pending->proof, pending->size, pending->bytes, pending->nonce, t->key) !=
         LANE_ERROR_NONE) {
         refuse(t, pending, LANE_NO_KEY, context);
-    } else if (in_attach(t, pending, 4, &no) < 0) {
+    } else if (in_attach(t, pending, pending->version, &no) < 0) {
         refuse(t, pending, no, context);
     }
 }

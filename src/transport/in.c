@@ -152,10 +152,7 @@ static int attach(struct lane_set *set, struct pending *pending)
     memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
     set->pid = hello->pid;
     if (lane_set_both(set)) {
-        const struct io_connect how = {.to = stream->peer,
-                                       .notsent = NOTSENT_BYTES,
-                                       .traffic_class = set->transport->config.traffic_class,
-                                       .here = peer_here(set->transport, &stream->peer)};
+        const struct io_connect how = peer_connect(set->transport, &stream->local, &stream->peer);
         io->carry(io, stream->conn, &how);
     }
     lane_set_shaken(set, now, hello->lane);
@@ -373,7 +370,8 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
             return -ENOMEM;
         }
     }
-    if (target.place == LEDGER_SLOT || (stream->chunk.flags & LANE_CHUNK_EAGER) != 0) {
+    if (target.place == LEDGER_SLOT ||
+        (target.place != LEDGER_BIN && (stream->chunk.flags & LANE_CHUNK_EAGER) != 0)) {
         const int ready = slots_ready(set, stream->chunk.slot);
         if (ready < 0) {
             return ready;

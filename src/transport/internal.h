@@ -340,7 +340,8 @@ struct pending {
     uint8_t bytes[LANE_HELLO_SIZE], proof[LANE_PROOF_SIZE];
     uint32_t size; /* of what it is about to say: HELLO, then PROOF */
     struct mono until;
-    bool greeted; /* it showed the key, and was answered: what is below is known */
+    bool greeted;    /* it showed the key, and was answered: what is below is known */
+    uint8_t version; /* agreed */
     struct lane_hello hello;
     uint32_t nic;                   /* our own that it is for */
     uint8_t nonce[LANE_NONCE_SIZE]; /* of our answer */
@@ -507,6 +508,9 @@ bool peer_here(const struct transport *t, const struct io_address *peer);
  * better; and so does all to an address of our own, which never leaves by a NIC. */
 const char *peer_device(const struct lane_set *set, const struct own_nic *nic,
                         const struct io_address *to, uint32_t attempt);
+/* How our bytes leave by a connection between those two. */
+struct io_connect peer_connect(const struct transport *t, const struct io_address *from,
+                               const struct io_address *to);
 /* Whether a refusal between these two NICs tells that the peer's process is gone: a lane was up there, or ought to be. Of
  * other pairs nobody knows who refuses: another host, a firewall, our own kernel. */
 bool peer_refuses(const struct lane_set *set, uint32_t own, uint32_t peer);

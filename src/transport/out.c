@@ -43,14 +43,11 @@ void out_start_lanes(struct lane_set *set, struct mono now)
 static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, bool same_path)
 {
     struct transport *t = set->transport;
-    struct io_connect connect = {.notsent = NOTSENT_BYTES,
-                                 .traffic_class = t->config.traffic_class};
+    const struct own_nic *nic = &t->nics[set->lane_nics[lane].own];
+    struct io_connect connect =
+        peer_connect(t, &nic->config.address, &set->peers[set->lane_nics[lane].peer].address);
     int conn, rc;
 
-    const struct own_nic *nic = &t->nics[set->lane_nics[lane].own];
-    connect.from = nic->config.address;
-    connect.to = set->peers[set->lane_nics[lane].peer].address;
-    connect.here = peer_here(t, &connect.to);
     connect.device = peer_device(set, nic, &connect.to, epoch);
     connect.from.port = same_path ? set->lane_nics[lane].port : 0;
     rc = t->io->connect(t->io, &connect, &conn);

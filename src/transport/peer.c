@@ -135,6 +135,16 @@ bool peer_here(const struct transport *t, const struct io_address *peer)
     return false;
 }
 
+struct io_connect peer_connect(const struct transport *t, const struct io_address *from,
+                               const struct io_address *to)
+{
+    return (struct io_connect){.from = *from,
+                               .to = *to,
+                               .notsent = NOTSENT_BYTES,
+                               .traffic_class = t->config.traffic_class,
+                               .here = peer_here(t, to)};
+}
+
 const char *peer_device(const struct lane_set *set, const struct own_nic *nic,
                         const struct io_address *to, uint32_t attempt)
 {

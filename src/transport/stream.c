@@ -262,7 +262,8 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     struct stream *stream = set->streams[lane];
     uint8_t scratch[LANE_FRAME_SIZE_MAX + SCRATCH_SIZE];
     struct iovec parts[2];
-    struct io_stamp stamp;
+    struct io_stamp stamp = {.half_ns =
+                                 IO_HALF_UNKNOWN}; /* no chunk may come yet: none is asked for */
     uint8_t *to = NULL;
     uint32_t left = 0;
     size_t carried = stream->part_size, payload = 0, room = 0, used;
