@@ -7,6 +7,7 @@
 #define BUCKET_NS    (5 * NS_PER_S)
 #define COLD_NS      (200 * NS_PER_MS)
 #define FRESH_NS     (10 * NS_PER_MS)
+#define OLD_NS       NS_PER_S /* what a spare lane's last chunks told */
 #define RATE_GAIN    0.125
 #define LATE_GAIN    0.25
 #define SPARE_CHUNKS 4                 /* beyond rate * floor */
@@ -245,6 +246,17 @@ static double alone(const struct scheduler_lane *x, uint32_t size)
     return (double)size * slow + (double)floor_of(x);
 }
 
+/* What idle lanes were like once says nothing: as good as their floor, until they have one chunk to tell. */
+static void forget(struct scheduler *s, struct mono now, uint32_t lanes)
+{
+    for (; lanes != 0; lanes &= lanes - 1) {
+        struct scheduler_lane *x = &s->lanes[__builtin_ctz(lanes)];
+        if (x->chunks == 0 && mono_sub(now, x->acked_at).ns >= OLD_NS) {
+            x->late_ns = x->late_bytes = 0;
+        }
+    }
+}
+
 /* Is the set's own pair of NICs so slow that another one shall carry, or no longer? */
 static void look_away(struct scheduler *s, struct mono now, uint32_t size,
                       const struct scheduler_choice *c)
@@ -291,6 +303,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
     rates = all_rates(s);
     s->spare = choice->spare;
     if (choice->spare != 0) {
+        forget(s, now, choice->spare);
         look_away(s, now, chunk, choice);
     }
     for (uint32_t i = 0; i < LANE_MAX; i++) {

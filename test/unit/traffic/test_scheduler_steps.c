@@ -331,6 +331,24 @@ static void noise_is_measured(void **state)
     assert_int_equal(d.theta_ns, 1600000);
 }
 
+/* A spare lane was slow once, and then idle: a second later it gets a chunk to tell what it is like now. */
+static void what_a_spare_lane_was_like_is_forgotten(void **state)
+{
+    const struct scheduler_choice choice = {
+        .usable = 3, .room = 3, .spare = 2, .weights = {1, 1}, .urgent = true};
+    struct scheduler s;
+
+    (void)state;
+    open_lanes(&s, rtts, 2);
+    carry(&s, 1, 300 * NS_PER_MS, true);
+    for (int i = 0; i < 13; i++) { /* 1.3 s */
+        assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), i < 10 ? 0 : 1);
+        carry(&s, 0, 100 * NS_PER_MS, true);
+    }
+    carry(&s, 1, NS_PER_MS, true);
+    assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 1);
+}
+
 /* Twice as many bytes for the same time are twice as fast; by less nothing is gained. */
 static void a_lane_is_better_by_what_it_gets_through(void **state)
 {
@@ -461,6 +479,7 @@ int main(void)
         cmocka_unit_test(contention_holds_for_two_round_trips),
         cmocka_unit_test(lanes_that_are_not_there_are_not_compared),
         cmocka_unit_test(a_lane_is_better_by_what_it_gets_through),
+        cmocka_unit_test(what_a_spare_lane_was_like_is_forgotten),
         cmocka_unit_test(the_first_lane_is_a_lane),
         cmocka_unit_test(nobody_moves_where_nothing_is_better),
     };
