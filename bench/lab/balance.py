@@ -1,4 +1,5 @@
-"""balance.py: dynamic load balancing in the lab's leaves (balance.bpf.c), for as long as a `with` lasts."""
+"""balance.py: which uplink a packet takes in the lab's leaves, for as long as a `with` lasts: dynamic load balancing (balance.bpf.c)
+or an unlucky draw of ports (badstart.bpf.c)."""
 import os
 import subprocess
 import tempfile
@@ -21,12 +22,12 @@ def within(space, script):
     run(["ip", "netns", "exec", space, "sh", "-ec", script])
 
 
-class Balance:
-    """Default wiring, IPv4: hosts of a leaf are neighbours by number."""
+class Steer:
+    """Default wiring, IPv4: hosts of a leaf are neighbours by number. program: in this folder, compiled with `defines`."""
 
-    def __init__(self, lab, hosts=4, nics=2, leaves=2, spines=4, rate_mbps=50, buffer_bytes=200000, slow=-1):
-        self.lab, self.hosts, self.nics, self.leaves, self.spines = lab, hosts, nics, leaves, spines
-        self.defines = {"RATE_MBPS": rate_mbps, "BUFFER_BYTES": buffer_bytes, "SLOW_UPLINK": slow}
+    def __init__(self, lab, program, defines, hosts=4, nics=2, leaves=2, spines=4):
+        self.lab, self.program, self.defines = lab, program, defines
+        self.hosts, self.nics, self.leaves, self.spines = hosts, nics, leaves, spines
 
     def ports(self, leaf):
         each = self.hosts // self.leaves
@@ -39,7 +40,7 @@ class Balance:
             include = run(["gcc", "-print-multiarch"]).strip()
             with tempfile.NamedTemporaryFile(suffix=".o") as built:
                 run(["clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{include}", *[f"-D{k}={v}" for k, v in defines.items()],
-                     "-c", os.path.join(HERE, "balance.bpf.c"), "-o", built.name])
+                     "-c", os.path.join(HERE, self.program), "-o", built.name])
                 script = [f"ip rule add fwmark {1 + s} lookup {TABLE + s}\n"
                           f"ip route add 10.0.0.0/8 via 172.20.{leaf}.{4 * s + 2} dev spine{s} table {TABLE + s}" for s in range(self.spines)]
                 script += [f"tc filter add dev {port} ingress pref {PREFERENCE} bpf direct-action object-file {built.name} section tc"
@@ -52,3 +53,17 @@ class Balance:
             script = [f"tc filter del dev {port} ingress pref {PREFERENCE} || true" for port in self.ports(leaf)]
             script += [f"ip rule del fwmark {1 + s} || true\nip route flush table {TABLE + s} || true" for s in range(self.spines)]
             within(f"foliot-{self.lab.name}-leaf{leaf}", "\n".join(script))
+
+
+class Balance(Steer):
+    """Each flowlet goes by the uplink with the shortest queue."""
+
+    def __init__(self, lab, rate_mbps=50, buffer_bytes=200000, slow=-1):
+        super().__init__(lab, "balance.bpf.c", {"RATE_MBPS": rate_mbps, "BUFFER_BYTES": buffer_bytes, "SLOW_UPLINK": slow})
+
+
+class BadStart(Steer):
+    """Until then (CLOCK_MONOTONIC) all connections between two hosts are put on one uplink, which the draw chooses for each pair."""
+
+    def __init__(self, lab, draw, until_ns):
+        super().__init__(lab, "badstart.bpf.c", {"DRAW": draw, "UNTIL_NS": f"{until_ns}ULL"})

@@ -12,7 +12,8 @@ full        ours
 balanced    as ecmp, in a fabric that balances load itself (balance.bpf.c)
 slow_full, slow_balanced: the same two with one uplink at 10 %
 
-parts: round robin over lanes, then choice by lateness, credit and repath, each with those before it.
+parts_*: round robin over lanes, then choice by lateness, credit and repath, each with those before it.
+badstart: all connections between two hosts begin on one trunk (badstart.bpf.c), and one trunk has half its rate.
 
 Two draws; `contention.py NAME… soak`: ten of ecmp and full, whose worst is asked for, three of all variants.
 """
@@ -22,7 +23,7 @@ import random
 import sys
 import time
 
-from balance import Balance
+from balance import BadStart, Balance
 from bound import Fabric, pairs
 from job import FABRIC as JOB_FABRIC
 from job import NS, PLUGIN, REFERENCE, Job
@@ -183,28 +184,68 @@ def all_reduce(rows):
     two_jobs(rows, "all_reduce", "all_reduce")
 
 
-def parts(rows):
-    """two all-to-all jobs, then two all-reduces, with one part of traffic control after the other; and of the bound by links"""
-    order = random.Random(1)
-    for operation, name in SHORT.items():
-        found = {part: [] for part in ("ecmp", *PARTS)}
-        with Lab(NAME, FABRIC, agents=False) as lab:
-            for _ in range(runs(5, 2)):
-                turn = list(found)
-                order.shuffle(turn)
-                for part in turn:
-                    found[part].append(Trial(lab, operation, part))
-        flows = pairs(operation, range(4))
-        bound, cut = Fabric(FABRIC).bound(2 * flows)
-        whole = bound * len(flows) / 4
-        rates = [trial.mean / whole for trial in found["repath"]]
-        rows.add(f"contention.of_bound.{name}", median(rates), "of the bound", 0.9, 0.95, "higher", len(rates), spread(rates),
-                 "bench/lab/contention.py parts", f"mean of all ranks; {whole:.1f} Mbit/s a rank and job, by {cut}")
-        for before, part in zip(("ecmp", *PARTS), PARTS):
-            ratios = [a.mean / b.mean for a, b in zip(found[part], found[before])]
-            rows.add(f"contention.parts.{name}.{part}", median(ratios), "ratio", None if before == "ecmp" else 0.98, None, "higher",
-                     len(ratios), spread(ratios), "bench/lab/contention.py parts",
-                     f"against {before}; {median([t.mean for t in found[before]]):.1f} → {median([t.mean for t in found[part]]):.1f} Mbit/s a rank")
+def parts(rows, operation, name):
+    """Two jobs with one part of traffic control after the other, draw by draw; and of the bound by links, over all draws."""
+    order, found = random.Random(1), {part: [] for part in ("ecmp", *PARTS)}
+    with Lab(NAME, FABRIC, agents=False) as lab:
+        for draw in range(runs(5, 2)):
+            turn = list(found)
+            order.shuffle(turn)
+            for part in turn:
+                found[part].append(Trial(lab, operation, part))
+            print(f"    {name}, draw {draw}: " + ", ".join(f"{part} {trials[-1].mean:.1f}" for part, trials in found.items()) +
+                  " Mbit/s a rank", flush=True)
+    flows = pairs(operation, range(4))
+    bound, cut = Fabric(FABRIC).bound(2 * flows)
+    whole = bound * len(flows) / 4
+    rates = [trial.mean / whole for trial in found["repath"]]
+    rows.add(f"contention.of_bound.{name}", sum(rates) / len(rates), "of the bound", 0.9, 0.95, "higher", len(rates), spread(rates),
+             f"bench/lab/contention.py parts_{name}", f"mean of all draws and ranks, worst draw {min(rates):.2f}; the bound is {whole:.1f} Mbit/s "
+             f"a rank and job, by {cut}")
+    for before, part in zip(("ecmp", *PARTS), PARTS):
+        ratios = [a.mean / b.mean for a, b in zip(found[part], found[before])]
+        means = [sum(t.mean for t in found[p]) / len(ratios) for p in (before, part)]
+        rows.add(f"contention.parts.{name}.{part}", means[1] / means[0], "ratio", None if before == "ecmp" else 0.98, None, "higher",
+                 len(ratios), spread(ratios), f"bench/lab/contention.py parts_{name}",
+                 f"against {before}, means of all draws: {means[0]:.1f} → {means[1]:.1f} Mbit/s a rank; draw by draw {min(ratios):.2f} to "
+                 f"{max(ratios):.2f}")
+
+
+def parts_all_to_all(rows):
+    """two all-to-all jobs, with one part of traffic control after the other"""
+    parts(rows, "alltoall", "all_to_all")
+
+
+def parts_all_reduce(rows):
+    """two all-reduces, with one part of traffic control after the other"""
+    parts(rows, "all_reduce", "all_reduce")
+
+
+def badstart(rows):
+    """an all-to-all whose connections between two hosts begin on one trunk, one trunk at half its rate: with repath and without"""
+    flows, slow = pairs("alltoall", range(4)), 2
+    left, cut = Fabric(FABRIC, {f"trunk 0-{slow}": TRUNK_MBPS / 2}).bound(flows)
+    last, ratios, found = seconds(10), [], {"credit": [], "repath": []}
+    with Lab(NAME, FABRIC, agents=False) as lab:
+        lab.fault("brownout", f"trunk 0-{slow}", "--rate_mbps", str(TRUNK_MBPS / 2))
+        for draw in range(runs(5, 2)):
+            for part in ("repath", "credit") if draw % 2 else ("credit", "repath"):
+                until = time.monotonic_ns() + int(5 * NS)  # ranks have met by then, and made all their connections
+                plugin, environment = PARTS[part]
+                with BadStart(lab, draw, until), \
+                        Job(lab, last + 5, "alltoall", plugin=plugin, size=SIZES["alltoall"], wait_us=WAIT_US, iterations=1,
+                            **environment) as job:
+                    pass
+                begin, end = job.span()
+                if begin > until:
+                    raise Missing("the ranks met too late: no draw was bad")
+                found[part].append(job.rate(until + NS, end) * 8e-6 / len(flows) / left)
+            ratios.append(found["repath"][-1] / found["credit"][-1])
+            print(f"    draw {draw}: {found['credit'][-1]:.2f} → {found['repath'][-1]:.2f} of {left:.1f} Mbit/s a pair ({cut})", flush=True)
+    rows.add("contention.badstart", median(ratios), "ratio", 1.3, 1.8, "higher", len(ratios), spread(ratios),
+             "bench/lab/contention.py badstart", f"repath on against off, from 1 s after paths differ again; "
+             f"{median(found['credit']):.2f} → {median(found['repath']):.2f} of the bound of {left:.1f} Mbit/s a pair of ranks, by {cut}; "
+             f"worst draw {min(ratios):.2f}")
 
 
 def row_list(name):
@@ -213,6 +254,11 @@ def row_list(name):
     lower = (("ecmp_delay_p50", 0.75, 0.1), ("ecmp_delay_p99", 0.5, None), ("ecmp_message_p50", 0.75, 0.5), ("ecmp_message_p99", 0.6, None))
     return [(f"contention.{name}.{row}", "ratio", must, aim, "higher") for row, must, aim in higher] + \
         [(f"contention.{name}.{row}", "ratio", must, aim) for row, must, aim in lower]
+
+
+def part_list(name):
+    return [(f"contention.of_bound.{name}", "of the bound", 0.9, 0.95, "higher")] + \
+        [(f"contention.parts.{name}.{part}", "ratio", None if part == "round_robin" else 0.98, None, "higher") for part in PARTS]
 
 
 def brownout(rows):
@@ -277,9 +323,9 @@ MEASURES = {
     "all_to_all": (all_to_all, row_list("all_to_all")),
     "all_reduce": (all_reduce, row_list("all_reduce")),
     "brownout": (brownout, [("contention.brownout", "of before", 0.736, None, "higher")]),
-    "parts": (parts, [(f"contention.of_bound.{name}", "of the bound", 0.9, 0.95, "higher") for name in SHORT.values()] +
-              [(f"contention.parts.{name}.{part}", "ratio", None if part == "round_robin" else 0.98, None, "higher")
-               for name in SHORT.values() for part in PARTS]),
+    "parts_all_to_all": (parts_all_to_all, part_list("all_to_all")),
+    "parts_all_reduce": (parts_all_reduce, part_list("all_reduce")),
+    "badstart": (badstart, [("contention.badstart", "ratio", 1.3, 1.8, "higher")]),
     "nic_brownout": (nic_brownout, [("contention.nic_brownout", "of the bound", 0.9, 0.97, "higher")]),
     "gray_loss": (gray_loss, [("contention.grayloss.1pct", "of 3 clean paths", 0.9, 0.97, "higher"),
                               ("contention.grayloss.10pct", "of 3 clean paths", 0.9, 0.97, "higher")]),
