@@ -20,7 +20,7 @@ PATHS = {
     "clock.fabrics.": SIM, "clock.sim.fabric.": SIM, "clock.step.sim": SIM, "clock.freq.sim": SIM, "clock.suspend.": SIM, "clock.night.": SIM, "clock.start.restart": SIM,
     "clock.leaf.": ["src/core/clock", "src/base"],
     "contention.": JOB, "failover.": JOB, "job.": JOB, "perf.": JOB, "sim.job.": JOB + ["sim/job_*"],
-    "controller.": CONTROLLER, "store.": ["src/platform/store"],
+    "controller.": CONTROLLER, "members.": CONTROLLER + ["src/service/agent", "src/core/mesh", "src/core/node", "bench/members.c"], "store.": ["src/platform/store"],
     "cost.agent": AGENT, "cost.scale.": SIM, "clock.cost.": SIM, "false.": SIM, "links.": SIM, "mesh.": SIM, "owd.": SIM, "scenario.": SIM,
     "false.lab": AGENT, "harm.": AGENT,
     "swarm.": SIM + ["sim/swarm.c", "sim/swarm_draw.c", "sim/invariant.c", "sim/invariant_reach.c"], "swarm.lab": AGENT + ["sim/swarm_draw.c", "lab"],

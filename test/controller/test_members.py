@@ -7,6 +7,7 @@ with such a host leaves every agent with the list before, which the operator is 
 import http.server
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -169,6 +170,75 @@ class Members(fleet.Fleet):
             self.assertIsNone(self.ask("h0")["config"]["error"])
         finally:
             impostor.stop()
+
+    def version_of(self, host):
+        return int(re.search(r"^version: (\d+)", self.list_of(host), re.M)[1])
+
+    def test_removed_and_joined_again_under_its_name(self):
+        """Agents that speak protocol 1 are told of removed hosts too: a name that stands twice has one key. One of ours is killed
+        meanwhile, again and again: what it has on its disk stays good."""
+        c = self.start()
+        agent, other = self.members(0, 1)
+        other.stop()
+        for n in range(3):
+            self.assertEqual(self.request("DELETE", "/api/v1/hosts/h1")[0], 200)
+            agent.stop(signal.SIGKILL)
+            self.assertRegex(self.list_of("h0"), "^version: ")
+            for name in ("state-h1", "h1.yaml"):
+                fleet.run("rm", "-rf", self.path(name))
+            self.join(1)
+            agent = self.agent(0)
+            version = self.get("/api/v1/status")["fleet_version"]
+            self.wait(lambda: self.version_of("h0") == version, 10, agent.log)
+        listed = self.list_of("h0")
+        self.assertEqual(len(re.findall('host: "h1"', listed)), 2)
+        self.assertEqual(len(re.findall('"h1": ', listed)), 1)
+        self.assertNotIn("refused", agent.log())
+        # the whole list, as protocol 1 has it
+        status, body = self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))
+        hosts = [wire.fields(h) for h in wire.fields(wire.fields(wire.unsqueeze(body))[4][0])[2]]
+        self.assertEqual([h[1][0] for h in hosts], [b"h0"] + [b"h1"] * 4)
+        self.assertEqual([len(h.get(3, [])) for h in hosts], [0, 0, 0, 0, 1])  # that report took its own out
+        self.assertEqual(status, 200, c.log())
+
+    def test_far_behind(self):
+        """5,000 versions behind, over a restart of the controller in the middle: the list comes in pages, and then it is the
+        controller's. One that is a little behind is told what changed, by the same controller."""
+        c = self.start()
+        agent, other = self.members(0, 1)
+        other.stop()
+        agent.stop()
+        behind = self.version_of("h0")
+        c.stop()
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            store.execute("update setting set value = cast(? as text) where name = 'fleet_version'", (str(behind + 5000),))
+            if store.execute("select typeof(value) from setting where name = 'fleet_version'").fetchone()[0] != "blob":
+                store.execute("update setting set value = cast(value as blob) where name = 'fleet_version'")
+        store.close()
+        c = self.controller()
+        agent = self.agent(0)
+        agent.wait_log("reloaded .*: 4 NICs of 2 hosts")
+        self.assertEqual(self.version_of("h0"), behind + 5000)
+        agent.stop()
+        self.join(2)
+        c.stop()
+        self.controller()
+        agent = self.agent(0)
+        agent.wait_log("members, version .*: 2 NICs joined, 0 left: 6 NICs of 3 hosts")
+        self.assertNotIn("reloaded", agent.log())
+
+    def test_a_damaged_list(self):
+        """An agent whose file is damaged begins with itself alone, tells why, and has the list again."""
+        self.start()
+        agent, _ = self.members(0, 1)
+        agent.wait_log("4 NICs of 2 hosts")
+        agent.stop()
+        with open(self.path("state-h0", "fleet.yaml.members"), "r+b") as file:
+            file.seek(65540)
+            file.write(b"rubbish")
+        agent = self.agent(0)
+        agent.wait_log("fleet.yaml.members: expected a list of members as agents keep it, found .*damaged")
+        self.wait(lambda: 'host: "h1"' in self.list_of("h0"), 10, agent.log)
 
     def test_keys_of_probes_reach_all(self):
         """Each agent makes its key; all lists have it; it outlives the controller, and follows a host that is made anew."""

@@ -120,6 +120,13 @@ static int place_nic(struct controller *c, uint32_t id, struct fleet_nic *nic)
 
 /* ---- keys of probes ---- */
 
+/* Agents take 32 bytes of 0 for no key. */
+static bool some_key(const uint8_t key[static PAIR_PUBLIC_SIZE])
+{
+    static const uint8_t none[PAIR_PUBLIC_SIZE];
+    return memcmp(key, none, sizeof(none)) != 0;
+}
+
 static void pair_key_name(const struct fleet_host *h, char name[static 32])
 {
     snprintf(name, 32, "pair_key.%lld", (long long)h->id);
@@ -132,7 +139,7 @@ static void load_pair_key(struct controller *c, struct fleet_host *h)
     pair_key_name(h, name);
     if (store_get(c->store, name, &value, &size) == 0 && size == sizeof(h->pair_key)) {
         memcpy(h->pair_key, value, size);
-        h->has_pair_key = true;
+        h->has_pair_key = some_key(h->pair_key);
     }
     free(value);
 }
@@ -311,7 +318,7 @@ static bool may_change_key(struct fleet_host *h, struct mono now)
 void fleet_pair_key(struct controller *c, struct fleet_host *h, const uint8_t *key, size_t size)
 {
     char name[32];
-    const bool has = size == sizeof(h->pair_key);
+    const bool has = size == sizeof(h->pair_key) && some_key(key);
     const struct mono now = controller_mono();
     const bool other = has != h->has_pair_key || (has && memcmp(h->pair_key, key, size) != 0);
     if (other && may_change_key(h, now)) {
@@ -400,7 +407,7 @@ static bool same_pin(const struct fleet_host *h, const struct tls_certificate *t
 static int join_key(struct controller *c, struct fleet_host *h, const struct fleet_join *join)
 {
     char name[32];
-    if (join->pair_key == NULL) {
+    if (join->pair_key == NULL || !some_key(join->pair_key)) {
         return 0;
     }
     pair_key_name(h, name);

@@ -233,7 +233,7 @@ static Foliot__V1__FleetHost *host_message(struct controller *c, struct message_
     m->name = h->name;
     m->number = whole ? 0 : h->index;
     m->nics = nics;
-    if (h->has_pair_key) {
+    if (h->has_pair_key && listed(h)) { /* a removed one's name may be another's now */
         m->pair_key = (ProtobufCBinaryData){sizeof(h->pair_key), h->pair_key};
     }
     for (uint32_t i = 0; i < h->nic_count && h->left_out[0] == 0; i++) {
