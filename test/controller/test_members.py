@@ -37,11 +37,12 @@ class Controller(threading.Thread):
             def do_POST(self):  # noqa: N802
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 this.heard.append(wire.fields(body))
+                reply = this.answer(this.heard[-1])
                 self.send_response(200)
                 self.send_header("Content-Type", "application/x-protobuf")
-                self.send_header("Content-Length", str(len(this.reply)))
+                self.send_header("Content-Length", str(len(reply)))
                 self.end_headers()
-                self.wfile.write(this.reply)
+                self.wfile.write(reply)
 
             def log_message(self, *arguments):
                 pass
@@ -56,6 +57,9 @@ class Controller(threading.Thread):
     def stop(self):
         self.server.shutdown()
         self.server.server_close()
+
+    def answer(self, heard):
+        return self.reply
 
     def tell(self, version, *nics):
         hosts = wire.data(2, wire.data(1, "h0") + wire.data(2, nic("nic0", address=b"\x0a\x59\x00\x0a")) +
@@ -86,6 +90,24 @@ class Members(fleet.Fleet):
     def list_of(self, host):
         """What the host's agent has on its disk, as YAML."""
         return fleet.run(self.AGENT, "--config", self.path(f"{host}.yaml"), "members").stdout
+
+    def fill_store(self, count, leaf):
+        """NICs 2 to count, of hosts x1000 and so on with 15 each, made of the one that has joined."""
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            hosts = [row[1] for row in store.execute("pragma table_info(host)")]
+            nics = [row[1] for row in store.execute("pragma table_info(nic)")]
+            (host,) = store.execute(f"select {', '.join(hosts)} from host").fetchall()
+            one = store.execute(f"select {', '.join(nics)} from nic where id = 0").fetchone()
+
+            def add(table, names, row, **changes):
+                row = [changes.get(name, value) for name, value in zip(names, row, strict=True)]
+                store.execute(f"insert into {table}({', '.join(names)}) values ({', '.join('?' * len(row))})", row)
+            for i in range(1, count):
+                if i % 15 == 1:
+                    owner = 1000 + i // 15
+                    add("host", hosts, host, id=owner, name=f"x{owner}")
+                add("nic", nics, one, id=1 + i, host=owner, name=f"e{i % 15}", leaf=leaf(i), address4=bytes([10, 1, i >> 8, i & 255]))
+        store.close()
 
     def test_refused_where_it_joins(self):
         c = self.start()
@@ -122,26 +144,34 @@ class Members(fleet.Fleet):
         c = self.start()
         self.join(0, leaf="leaf-0")
         c.stop()
-        with sqlite3.connect(self.path("data", "store.db")) as store:
-            hosts = [row[1] for row in store.execute("pragma table_info(host)")]
-            nics = [row[1] for row in store.execute("pragma table_info(nic)")]
-            (host,) = store.execute(f"select {', '.join(hosts)} from host").fetchall()
-            one = store.execute(f"select {', '.join(nics)} from nic where id = 0").fetchone()
-
-            def add(table, names, row, **changes):
-                row = [changes.get(name, value) for name, value in zip(names, row, strict=True)]
-                store.execute(f"insert into {table}({', '.join(names)}) values ({', '.join('?' * len(row))})", row)
-            for i in range(1, 4096):
-                if i % 15 == 1:
-                    owner = 1000 + i // 15
-                    add("host", hosts, host, id=owner, name=f"x{owner}")
-                add("nic", nics, one, id=1 + i, host=owner, name=f"e{i % 15}", leaf=f"leaf-{i}",
-                    address4=bytes([10, 1, i >> 8, i & 255]))
-        store.close()
+        self.fill_store(4096, lambda i: f"leaf-{i}")
         self.controller()
         status, text = self.ask_to_join("hx", nic(leaf="leaf-new"))
         self.assertEqual((status, text.strip()), (400, "expected at most 4096 leaves in the fleet"))
         self.assertEqual(self.ask_to_join("hx", nic(leaf="leaf-4095"))[0], 200)
+
+    def test_a_list_that_changes_between_its_pages(self):
+        """A host of the first page leaves, and another one joins with its address: the page after it tells both."""
+        c = self.start()
+        self.join(0)
+        c.stop()
+        self.fill_store(5000, lambda i: "")
+        self.controller()
+
+        def page(cursor, base):
+            wish = wire.batch(protocol=2) + wire.fixed64(24, 1) + wire.number(25, cursor) + wire.number(26, base)
+            reply = wire.fields(wire.unsqueeze(self.post("/agent/v1/report", wish, **self.identity("h0"))[1], 4 << 20))
+            return wire.fields(reply[13][0])
+        first = page(1, 0)
+        version, (cursor,) = first[2][0], first[7]
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/x1000")[0], 200)
+        self.assertEqual(self.ask_to_join("hx", nic(address=bytes([10, 1, 0, 1])))[0], 200)
+        last = page(cursor, version)
+        self.assertEqual((last[2], last.get(7), last[5]), ([version], None, [b"\1"]))
+        self.assertEqual(wire.fields(last[4][-1])[1], [b"hx"])
+        names = [wire.fields(h)[1][0] for h in first[4] + last[4]]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(len(names), 2 + (5000 + 13) // 15)
 
     def test_an_agent_keeps_the_last_good_list(self):
         c = self.start()
@@ -239,6 +269,32 @@ class Members(fleet.Fleet):
         agent = self.agent(0)
         agent.wait_log("fleet.yaml.members: expected a list of members as agents keep it, found .*damaged")
         self.wait(lambda: 'host: "h1"' in self.list_of("h0"), 10, agent.log)
+
+    def test_a_list_that_never_is_the_controllers(self):
+        """Its digest is another one for ever: the whole is told once, not with each report."""
+        c = self.start()
+        (agent,) = self.members(0)
+        c.stop()
+        version = self.version_of("h0") + 1
+        own = wire.data(1, "h0") + wire.data(2, nic("nic0", address=b"\x0a\x59\x00\x0a")) + \
+            wire.data(2, nic("nic1", address=b"\x0a\x59\x00\x0b", rail=1, number=1))
+        page = wire.data(13, wire.number(2, version) + wire.data(4, own) + wire.number(6, 1))
+        told = []
+
+        def answer(heard):
+            if heard.get(7, [0])[0] == version and heard.get(24, [0])[0] == 0:
+                return wire.number(1, 2)
+            told.append(heard)
+            return wire.number(1, 2) + page
+        impostor = Controller(self)
+        impostor.answer = answer
+        impostor.start()
+        try:
+            self.wait(lambda: len(impostor.heard) > 6, 20, agent.log)
+            self.assertEqual(len(told), 1, agent.log())
+            self.assertEqual(impostor.heard[-1][7], [version])
+        finally:
+            impostor.stop()
 
     def test_keys_of_probes_reach_all(self):
         """Each agent makes its key; all lists have it; it outlives the controller, and follows a host that is made anew."""

@@ -384,12 +384,61 @@ static void forged_or_out_of_order(void **state)
     agent_config_free(as_it_was);
 }
 
+/* The controller lets both in: an IPv6 address that begins with another's IPv4 address and goes on with ones is another one. */
+static void one_address_in_the_other(void **state)
+{
+    start(6);
+    (void)change(30);
+    struct agent_config *c = whole();
+    uint8_t address6[16];
+    const uint32_t fresh = truth.host_count++;
+    truth.host[fresh].member = true;
+    truth.host[fresh].nic_count = 1;
+    truth.host[fresh].first_nic = truth.nic_count;
+    memset(address6, 0xff, sizeof(address6));
+    memcpy(address6, &c->more[0].address4, 4);
+    begin(0);
+    message.m.version = c->fleet_version;
+    add_told(fresh);
+    message.host_pointers[0]->nics[0]->address6 = (ProtobufCBinaryData){16, address6};
+    take(c, &message.m);
+    assert_memory_equal(&c->more[c->peer_count - 1].address6, address6, sizeof(address6));
+    agent_config_free(c);
+}
+
+/* A host on a page before has left, and another one has its address: the page tells both. */
+static void a_list_that_changes_between_its_pages(void **state)
+{
+    start(8);
+    (void)change(30);
+    struct agent_config *c = whole();
+    uint8_t address[4];
+    const uint32_t gone = c->peers[0].host.index, fresh = truth.host_count++;
+    memcpy(address, &c->more[0].address4, sizeof(address));
+    truth.host[gone].member = false;
+    truth.host[fresh].member = true;
+    truth.host[fresh].nic_count = 1;
+    truth.host[fresh].first_nic = truth.nic_count;
+    begin(0);
+    message.m.version = c->fleet_version;
+    add_told(gone);
+    add_told(fresh);
+    memcpy(message.host_pointers[0]->nics[0]->address4.data, address, sizeof(address));
+    take(c, &message.m);
+    assert_string_equal(c->host_names[gone], "");
+    assert_memory_equal(&c->more[c->peer_count - 1].address4, address, sizeof(address));
+    assert_int_equal(members_digest(c), c->members_digest);
+    agent_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_come_to_the_whole),
         cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(forged_or_out_of_order),
+        cmocka_unit_test(one_address_in_the_other),
+        cmocka_unit_test(a_list_that_changes_between_its_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -330,7 +330,7 @@ static int plan_add(const struct planner *p)
 #define SEEN_BITS 65536u
 
 struct claim {
-    uint8_t address[16]; /* IPv4 in the first four, the rest 0xff */
+    uint8_t address[16]; /* IPv4 in the last four, mapped: no IPv6 address of one NIC is so */
 };
 
 struct claims {
@@ -341,9 +341,8 @@ struct claims {
 
 static struct claim claim4(const struct in_addr *address)
 {
-    struct claim x;
-    memset(&x, 0xff, sizeof(x)); /* no IPv6 address of one NIC ends so */
-    memcpy(x.address, address, 4);
+    struct claim x = {{[10] = 0xff, [11] = 0xff}};
+    memcpy(x.address + 12, address, 4);
     return x;
 }
 

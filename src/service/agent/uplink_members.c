@@ -222,8 +222,11 @@ void uplink_members_close(struct uplink *u)
 void uplink_ask_members(const struct uplink *u, Foliot__V1__Batch *m)
 {
     const struct agent_config *c = u->agent->config;
+    /* a whole list that came lately and still isn't what the controller has isn't told again at once */
+    const bool lately = c->fleet_version != 0 && u->pages.tried_at != 0 &&
+                        uplink_now() - u->pages.tried_at < AGAIN_NS;
     m->fleet_version = c->fleet_version;
-    m->members_digest = c->fleet_file[0] != 0 ? c->members_digest : 0;
+    m->members_digest = c->fleet_file[0] != 0 && !lately ? c->members_digest : 0;
     m->members_cursor = u->pages.list != NULL ? u->pages.next : u->pages.wanted;
     m->members_base = u->pages.list != NULL ? u->pages.base : 0;
     if (u->refused.why[0] != 0) {

@@ -297,17 +297,57 @@ static int add_host(struct controller *c, struct message_arena *arena, Foliot__V
     return m->hosts[m->n_hosts++] == NULL ? -ENOMEM : 0;
 }
 
-/* From the cursor on as many hosts as a page has. */
+static int room_to_tell(struct controller *c)
+{
+    struct members *m = c->members;
+    if (m->told_size < c->host_count || m->turn == UINT32_MAX) {
+        const uint32_t size = c->host_count * 2;
+        free(m->told);
+        m->told = calloc(size, sizeof(*m->told));
+        m->told_size = m->told != NULL ? size : 0;
+        m->turn = 0;
+    }
+    return m->told_size < c->host_count ? -ENOMEM : 0;
+}
+
+/* Those that changed since that version have told[] == turn; returns one more than the highest of them. */
+static uint32_t mark_changed(struct controller *c, uint64_t from)
+{
+    struct members *s = c->members;
+    uint32_t end = 0;
+    s->turn++;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct change *change = &s->log[(s->next - 1 - i) % MEMBERS_KEPT];
+        if (change->version <= from) {
+            break;
+        }
+        const struct fleet_host *h = fleet_host_by_id(c, change->host);
+        if (h != NULL) {
+            s->told[h->index] = s->turn;
+            end = h->index >= end ? h->index + 1 : end;
+        }
+    }
+    return end;
+}
+
+/* From the cursor on as many hosts as a page has; and who was on a page before and has left since, for another host may have
+ * its addresses now. */
 static int make_page(struct controller *c, struct message_arena *arena,
                      const struct members_wish *wish, Foliot__V1__Members **ret)
 {
     uint32_t nics = 0, at = wish->cursor - 1;
     Foliot__V1__Members *m = new_message(arena, MEMBERS_PAGE_NICS + 1);
-    if (m == NULL) {
+    if (m == NULL || room_to_tell(c) < 0) {
         return -ENOMEM;
     }
     m->version = wish->base;
     m->cursor = wish->cursor;
+    const uint32_t end = mark_changed(c, wish->base);
+    for (uint32_t i = 0; i < end && i < at; i++) {
+        if (c->members->told[i] == c->members->turn && !listed(c->hosts[i])) {
+            m->removed[m->n_removed++] = i;
+        }
+    }
     for (; at < c->host_count && nics < MEMBERS_PAGE_NICS; at++) {
         if (!listed(c->hosts[at])) {
             continue;
@@ -322,19 +362,6 @@ static int make_page(struct controller *c, struct message_arena *arena,
     return 0;
 }
 
-static int room_to_tell(struct controller *c)
-{
-    struct members *m = c->members;
-    if (m->told_size < c->host_count || m->turn == UINT32_MAX) {
-        const uint32_t size = c->host_count * 2;
-        free(m->told);
-        m->told = calloc(size, sizeof(*m->told));
-        m->told_size = m->told != NULL ? size : 0;
-        m->turn = 0;
-    }
-    return m->told_size < c->host_count ? -ENOMEM : 0;
-}
-
 static int make_changes(struct controller *c, struct message_arena *arena, uint64_t from,
                         Foliot__V1__Members **ret)
 {
@@ -343,25 +370,11 @@ static int make_changes(struct controller *c, struct message_arena *arena, uint6
     if (m == NULL || room_to_tell(c) < 0) {
         return -ENOMEM;
     }
-    uint32_t low = UINT32_MAX, high = 0;
-    s->turn++;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct change *change = &s->log[(s->next - 1 - i) % MEMBERS_KEPT];
-        const struct fleet_host *h =
-            change->version > from ? fleet_host_by_id(c, change->host) : NULL;
-        if (change->version <= from) {
-            break;
-        }
-        if (h != NULL) {
-            s->told[h->index] = s->turn;
-            low = h->index < low ? h->index : low;
-            high = h->index > high ? h->index : high;
-        }
-    }
     m->from = from;
     m->version = c->fleet_version;
     m->digest = s->digest;
-    for (uint32_t i = low; i <= high && low != UINT32_MAX; i++) {
+    const uint32_t end = mark_changed(c, from);
+    for (uint32_t i = 0; i < end; i++) {
         if (s->told[i] == s->turn && add_host(c, arena, m, c->hosts[i]) < 0) {
             return -ENOMEM;
         }
