@@ -258,7 +258,8 @@ class Members(fleet.Fleet):
         self.assertNotIn("reloaded", agent.log())
 
     def test_a_damaged_list(self):
-        """An agent whose file is damaged begins with itself alone, tells why, and has the list again."""
+        """An agent whose file is damaged begins with itself alone, tells why, and has the list again. One that runs does without,
+        and writes it anew with the next change."""
         self.start()
         agent, _ = self.members(0, 1)
         agent.wait_log("4 NICs of 2 hosts")
@@ -269,6 +270,11 @@ class Members(fleet.Fleet):
         agent = self.agent(0)
         agent.wait_log("fleet.yaml.members: expected a list of members as agents keep it, found .*damaged")
         self.wait(lambda: 'host: "h1"' in self.list_of("h0"), 10, agent.log)
+        os.truncate(self.path("state-h0", "fleet.yaml.members"), 0)  # somebody puts a backup back
+        self.join(2)
+        agent.wait_log("members, version .*: 6 NICs of 3 hosts")
+        self.assertEqual(self.ask("h0", "mesh")["host"], "h0")
+        self.wait(lambda: 'host: "h2"' in self.list_of("h0"), 10, agent.log)
 
     def test_a_list_that_never_is_the_controllers(self):
         """Its digest is another one for ever: the whole is told once, not with each report."""

@@ -3,9 +3,10 @@
  * The list lies in the arrays of struct agent_config, each with room for the largest fleet (address space: memory is taken
  * as it is used). NICs stand by ascending id, hosts at their number, leaves in the order in which this host met them.
  *
- * The file, beside fleet_file by its name and MEMBERS_SUFFIX: a header, the arrays as they are, each mapped from a page of its
- * own, then the changes since, each with its length and checksum. It is never written over: a change is put behind, and a file
- * with many changes is replaced by a new one. So an agent that is killed anywhere leaves a list that was good, and finds it. */
+ * The file, beside fleet_file by its name and MEMBERS_SUFFIX: a header, the arrays as they are, then the changes since, each with
+ * its length and checksum. It is never written over: a change is put behind, and a file with many changes is replaced by a new
+ * one. So an agent that is killed anywhere leaves a list that was good, and finds it. It is read once: what becomes of it
+ * afterwards does nothing to an agent that runs. */
 #pragma once
 #include <foliot.pb-c.h>
 
@@ -56,6 +57,6 @@ MUST_CHECK int members_load(struct agent_config *c, const char *path,
 /* What is put behind next goes there. */
 MUST_CHECK int members_save(struct agent_config *c, const char *path);
 /* Puts the change behind the list that was loaded from there; -EFBIG: many have been, or it is of no
- * such file: save it anew. */
+ * such file, or that was cut off: save it anew. */
 MUST_CHECK int members_append(struct agent_config *c, const char *path,
                               const Foliot__V1__Members *m);

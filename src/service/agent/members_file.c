@@ -1,4 +1,4 @@
-/* members_file.c: the list's file: arrays that are mapped, then changes. */
+/* members_file.c: the list's file: arrays as they lie in memory, then changes. */
 #include "service/agent/members.h"
 
 #include <errno.h>
@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@
 #include "wire/crc32c.h"
 
 #define MAGIC      0x31424d454d4c46ULL /* "FLMEMB1" */
-#define PAGE       65536u              /* the largest that a kernel has: arrays begin on one */
+#define PAGE       65536u              /* arrays begin on one */
 #define CHANGE_MAX (16u << 20)
 #define LOG_MAX    (512u << 10) /* bytes of changes; with more the file is made anew */
 #define LOG_COUNT  1024
@@ -125,8 +124,10 @@ int members_append(struct agent_config *c, const char *path, const Foliot__V1__M
     const struct change change = {(uint32_t)encoded.size, crc32c(0, encoded.bytes, encoded.size)};
     const struct iovec parts[2] = {{(void *)(uintptr_t)&change, sizeof(change)},
                                    {encoded.bytes, encoded.size}};
+    struct stat st;
     const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    r = fd < 0 ? -errno : ftruncate(fd, (off_t)c->members_end) < 0 ? -errno : 0;
+    r = fd < 0 || fstat(fd, &st) < 0 ? -errno : (size_t)st.st_size < c->members_end ? -EFBIG : 0;
+    r = r == 0 && ftruncate(fd, (off_t)c->members_end) < 0 ? -errno : r;
     r = r < 0 ? r : write_all(fd, parts, (off_t)c->members_end);
     if (fd >= 0) {
         close(fd);
@@ -158,17 +159,14 @@ static int read_head(int fd, struct head *h, size_t *ret_size)
     return 0;
 }
 
-/* Over the beginning of the array's room, which goes on behind it. */
-static int map_sections(int fd, const struct head *h, const struct section s[static SECTIONS])
+/* Read, not mapped: a file that somebody cuts off or writes over would end the agent with SIGBUS, or change the list under it. */
+static int read_sections(int fd, const struct head *h, const struct section s[static SECTIONS])
 {
     uint32_t sum = 0;
     for (size_t i = 0; i < SECTIONS; i++) {
-        if (s[i].size == 0) {
-            continue;
-        }
-        if (mmap(s[i].memory, up(s[i].size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
-                 (off_t)s[i].at) == MAP_FAILED) {
-            return -errno;
+        const ssize_t n = pread(fd, s[i].memory, up(s[i].size), (off_t)s[i].at);
+        if (n < 0 || (size_t)n != up(s[i].size)) {
+            return n < 0 ? -errno : -EBADMSG;
         }
         sum = crc32c(sum, s[i].memory, up(s[i].size));
     }
@@ -261,7 +259,7 @@ static int load(struct agent_config *c, int fd, char words[static MEMBERS_WORDS]
     int r = read_head(fd, &h, &size);
     const size_t end = r == 0 ? sections(c, &h, s) : 0;
     r = r == 0 && size < end ? -EBADMSG : r;
-    r = r < 0 ? r : map_sections(fd, &h, s);
+    r = r < 0 ? r : read_sections(fd, &h, s);
     if (r < 0) {
         snprintf(words, MEMBERS_WORDS, "expected a list of members as agents keep it, found %s",
                  r == -EBADMSG ? "a file that is none, or is damaged" : strerror(-r));
