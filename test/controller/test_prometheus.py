@@ -186,7 +186,7 @@ class TestPrometheus(fleet.Fleet):
     def test_what_is_shipped_exists(self):
         self.begin("remote_write: {url: 'http://127.0.0.1:1/', paths: yes}\n")
         there = set(NAME.findall(self.http(7639, "/metrics")[1].decode() + self.agent_metrics()))
-        with open(os.path.join(TOP, "src", "service", "controller", "remote.c"), encoding="utf-8") as file:
+        with open(os.path.join(TOP, "src", "service", "controller", "history", "remote.c"), encoding="utf-8") as file:
             there |= set(re.findall(r'"(foliot_[a-z0-9_]+)"', file.read()))
         self.assertGreater(len(self.names()), 10)
         self.assertLessEqual(self.names(), there, sorted(self.names() - there))

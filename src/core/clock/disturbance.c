@@ -128,7 +128,10 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
     c->stepped_at = now;
     const bool stepped = clock_stepped(c);
     const double drifted_s = fmax(0.05, (double)(now.ns - c->uneasy_since.ns) * 1e-9);
-    const double rate = !stepped && c->uneasy ? c->step_ns / drifted_s : 0;
+    /* no two clocks run further apart; a covariance of 10^29 loses its sign in the next update */
+    const double rate_max = 2 * CLOCK_RATE_MAX * NS_PER_S;
+    const double drift = !stepped && c->uneasy ? c->step_ns / drifted_s : 0;
+    const double rate = fmin(rate_max, fmax(-rate_max, drift));
     if (stepped) {
         c->steps++;
         c->fault = CLOCK_FAULT_STEP;

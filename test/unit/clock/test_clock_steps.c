@@ -145,6 +145,31 @@ static void a_map_that_drifts_off_is_no_step(void **state)
     }
 }
 
+/* It is hours off after it was off a little, which no drift does. What the filter then knows stays a variance. */
+static void a_drift_of_hours_leaves_a_variance(void **state)
+{
+    struct clock *c = member(false);
+    const double limit = disturbance_step_limit(c);
+    double p00, p01, p11, q2;
+    bool found = false;
+
+    calm(c, 5, 0);
+    for (int i = 0; i < 10; i++) {
+        found |= tick(c, 0.7 * limit, 0);
+    }
+    assert_false(found);
+    assert_true(c->uneasy);
+    tick(c, 3e13, 0);
+    assert_true(tick(c, 3e13, 0));
+    for (int i = 0; i < 100; i++) {
+        bank_predict(&c->bank, 0.05);
+        bank_update(&c->bank, 0, 621, 0.088); /* stops here if it is none */
+    }
+    bank_variance(&c->bank, &p00, &p01, &p11, &q2);
+    assert_true(p00 > 0 && p11 > 0 && p00 * p11 > p01 * p01);
+    clock_free(c);
+}
+
 /* The second clock ran on beside it all the time. */
 static void a_clock_that_is_vouched_for_did_not_step(void **state)
 {
@@ -192,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_step_seen_by_some_first_is_a_step),
         cmocka_unit_test(queues_are_no_step),
         cmocka_unit_test(a_map_that_drifts_off_is_no_step),
+        cmocka_unit_test(a_drift_of_hours_leaves_a_variance),
         cmocka_unit_test(a_clock_that_is_vouched_for_did_not_step),
         cmocka_unit_test(what_scatters_is_no_step),
     };
