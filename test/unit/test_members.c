@@ -431,6 +431,48 @@ static void a_list_that_changes_between_its_pages(void **state)
     agent_config_free(c);
 }
 
+/* A host in each leaf that there may be; one of these leaves and another one comes, in a new leaf: the whole list has room. */
+static void as_many_leaves_as_there_may_be(void **state)
+{
+    struct agent_config *c = new_list();
+    for (uint32_t i = 0; i <= FLEET_LEAF_MAX; i++) {
+        char name[24], leaf[24], words[MEMBERS_WORDS];
+        uint8_t address[4] = {10, 1, (uint8_t)(i >> 8), (uint8_t)i};
+        uint32_t gone = 0;
+        struct members_plan plan;
+        Foliot__V1__Members m = FOLIOT__V1__MEMBERS__INIT;
+        Foliot__V1__FleetHost host = FOLIOT__V1__FLEET_HOST__INIT, *hosts = &host;
+        Foliot__V1__Nic nic = FOLIOT__V1__NIC__INIT, *nics = &nic;
+        snprintf(name, sizeof(name), "host%u", i);
+        snprintf(leaf, sizeof(leaf), "leaf%u", i);
+        nic.id = host.number = i;
+        nic.name = host.name = name;
+        nic.leaf = leaf;
+        nic.address4 = (ProtobufCBinaryData){4, address};
+        host.nics = &nics;
+        host.n_nics = m.n_hosts = m.version = 1;
+        m.hosts = &hosts;
+        if (i == FLEET_LEAF_MAX) {
+            assert_int_equal(members_plan(c, &m, HOST_NONE, &plan, words), -EINVAL);
+            m.from = 1;
+            m.version = 2;
+            m.removed = &gone;
+            m.n_removed = 1;
+            m.digest = members_digest(c);
+            const struct member_nic now = {.interface = name, .leaf = leaf, .address4 = address};
+            const struct member_nic was = {
+                .interface = "host0", .leaf = "leaf0", .address4 = (uint8_t[4]){10, 1, 0, 0}};
+            m.digest += member_host_digest(i, name, NULL) + member_nic_digest(i, i, &now);
+            m.digest -= member_host_digest(0, "host0", NULL) + member_nic_digest(0, 0, &was);
+            assert_int_equal(members_plan(c, &m, HOST_NONE, &plan, words), -EBADMSG);
+            assert_non_null(strstr(words, "at most 4096 leaves"));
+        } else {
+            take(c, &m);
+        }
+    }
+    agent_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +481,7 @@ int main(void)
         cmocka_unit_test(forged_or_out_of_order),
         cmocka_unit_test(one_address_in_the_other),
         cmocka_unit_test(a_list_that_changes_between_its_pages),
+        cmocka_unit_test(as_many_leaves_as_there_may_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

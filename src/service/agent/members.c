@@ -501,8 +501,9 @@ static int plan_leaves(const struct planner *p, struct agent_config *c)
         uint16_t leaf = name[0] != 0 ? leaf_of(c, name) : LEAF_UNKNOWN;
         if (name[0] != 0 && leaf == LEAF_UNKNOWN) {
             const int at = free_leaf(c, &used);
-            if (at < 0) {
-                return refuse(p, "expected at most 4096 leaves", add->peer.host.index);
+            if (at < 0) { /* of changes: those that go have theirs until then */
+                const int r = refuse(p, "expected at most 4096 leaves", add->peer.host.index);
+                return p->m->from != 0 ? -EBADMSG : r;
             }
             snprintf(c->leaf_names[at], sizeof(c->leaf_names[at]), "%s", name);
             c->leaf_count += (uint32_t)at == c->leaf_count;
