@@ -274,7 +274,9 @@ static void look_away(struct scheduler *s, struct mono now, uint32_t size,
         own = !spare && e < own ? e : own;
         other = spare && e < other ? e : other;
     }
-    const bool change = s->away ? own < HOME * other : own < INFINITY && own > AWAY * other;
+    /* Back only by what is known of the others: it may be forgotten. */
+    const bool change =
+        s->away ? other < INFINITY && own < HOME * other : own < INFINITY && own > AWAY * other;
     if (!change) {
         s->away_since = MONO_NEVER;
     } else if (s->away_since.ns == INT64_MAX) {

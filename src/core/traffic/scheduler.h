@@ -23,7 +23,7 @@
  * one only if it brings the chunk four times sooner than the set's own lanes. Where those have been four
  * times as slow for 50 ms and four chunks, empty or not, their NIC carries little, and no path over it
  * is better: `away`, all lanes are equal then, and what is left on the set's own may go twice. It ends
- * when they are less than twice as slow. What a spare lane's chunks told is forgotten after an idle second.
+ * when they are known to be less than twice as slow. What a spare lane's chunks told is forgotten after an idle second.
  * Lanes that owe an answer are at least as slow as they have been silent.
  *
  * One per lane set, sender's end. No allocation; plain struct. About 30 ns a pick with 4 lanes. */

@@ -349,6 +349,29 @@ static void what_a_spare_lane_was_like_is_forgotten(void **state)
     assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 1);
 }
 
+/* A chunk each other second goes by the other NIC for as long as that is the better one, though each time it is forgotten. */
+static void a_forgotten_spare_lane_ends_nothing(void **state)
+{
+    const struct scheduler_choice choice = {
+        .usable = 3, .room = 3, .spare = 2, .weights = {1, 1}, .urgent = true};
+    struct scheduler s;
+
+    (void)state;
+    open_lanes(&s, rtts, 2);
+    carry(&s, 0, 300 * NS_PER_MS, true);
+    for (int i = 0; i < 100 && !s.away; i++) {
+        assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 1);
+        carry(&s, 1, NS_PER_MS, true);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_true(s.away);
+        at.ns += 2 * NS_PER_S;
+        assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 1);
+        carry(&s, 1, NS_PER_MS, true);
+    }
+    assert_true(s.away);
+}
+
 /* Twice as many bytes for the same time are twice as fast; by less nothing is gained. */
 static void a_lane_is_better_by_what_it_gets_through(void **state)
 {
@@ -480,6 +503,7 @@ int main(void)
         cmocka_unit_test(lanes_that_are_not_there_are_not_compared),
         cmocka_unit_test(a_lane_is_better_by_what_it_gets_through),
         cmocka_unit_test(what_a_spare_lane_was_like_is_forgotten),
+        cmocka_unit_test(a_forgotten_spare_lane_ends_nothing),
         cmocka_unit_test(the_first_lane_is_a_lane),
         cmocka_unit_test(nobody_moves_where_nothing_is_better),
     };
