@@ -311,6 +311,9 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
         return false;
     }
     pthread_mutex_unlock(&t->lock);
+    if (set->comm_count == 0) { /* only a look finds that it is time to ask for the peer */
+        set->next_look = now;
+    }
     lane_set_progress(set, now, true);
     arm(set);
     set->deadline = earlier(watch_deadline(set->watch), comm_deadline(set));

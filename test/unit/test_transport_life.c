@@ -343,6 +343,11 @@ static int lose_the_resets(void)
         }
     }
     end_close(&pair.sender);
+    struct io *io = &pair.receiver.trouble.io; /* something came just before it began to ask */
+    const struct mono asks = mono_add((*kept)->lonely, span_ns(SET_LINGER_NS));
+    (*kept)->next_look = mono_add(asks, span_ns(LOOK_NS));
+    trouble_skipped_ns += mono_sub(asks, io->now(io)).ns + LOOK_NS / 4;
+    (void)serve_a_while(&pair.receiver);
     for (int i = 0; i < 2000 && *kept != NULL; i++) {
         trouble_skipped_ns += 9 * NS_PER_MS;
         hurried += serve_a_while(&pair.receiver);
