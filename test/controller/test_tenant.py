@@ -193,10 +193,13 @@ class TestTenant(fleet.Fleet):
         for i, n in ((1, 4), (2, 4)):
             jobs = wire.data(11, wire.job_process("new", i, 3)) + wire.data(11, wire.job_process("of-h0", i, 3))
             self.say(i, [(n, wire.report([wire.link_event(2 * i, "down", "down"), self.claim(70, "link-down", 2 * i), self.claim(71, "clock-disrupted"),
+                                          self.claim(72, "path-dead", 0, 2 * i, suspect=("nic", "h0/nic0 or its link")),
                                           wire.job_event("failover", "of-h0", i, 3, "a lane failed", lane=1, reason="carrier")],
                                          covers=1000, ports=[wire.number(1, 2 * i) + wire.number(2, 2)], extra=jobs))])
         self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h2", "why": "quiet"})
         self.request("POST", "/api/v1/config", {"text": "flap_limit: 11\n"})
+        self.wait(lambda: [f["detail"]["number"] for f in self.get("/api/v1/findings?open=true&limit=100")["items"]].count(72) == 2, 5, "accusations")
+        self.assertEqual(read()["/api/v1/hosts"], before["/api/v1/hosts"])  # two accuse h0: none is of its tenant
         self.token_for("h2")
         self.assertEqual(self.request("DELETE", "/api/v1/hosts/h2")[0], 200)
         after = read()
@@ -351,6 +354,10 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(incident("h1"), ("warning", 0))
         self.say(2, [(1, wire.report([self.claim(1, "clock-liar", from_host="h1", suspect=("host", "h1"))]))])
         self.wait(lambda: incident("h1") == ("page", 1), 5, lambda: str(incident("h1")))
+        self.say(1, [(1, wire.report([self.claim(1, "clock-liar", from_host="h0")]))])  # without a suspect
+        self.wait(lambda: incident("h0"), 5, "an incident")
+        time.sleep(1.5)
+        self.assertEqual(incident("h0"), ("warning", 0))
 
     def test_findings_of_one_host_are_few(self):
         """Others' alerts have room, however many runs and numbers a host makes up."""

@@ -194,7 +194,7 @@ static void note(struct fleet *f, struct host *h, const struct fleet_finding *x)
     *a = (struct accusation){.sayer = x->host,
                              .run = x->run,
                              .number = x->number,
-                             .accused = accused_by(f, &x->suspect),
+                             .accused = x->hearsay ? FLEET_NOBODY : accused_by(f, &x->suspect),
                              .next = h->found,
                              .after = NONE,
                              .before = NONE,

@@ -5,8 +5,9 @@
  *
  * WHO IS ILL IS ILL; WHO ONLY SEES IT ISN'T. A finding accuses an element. A host is ill by its own word about itself, by a port
  * that is down, or because two hosts whose word counts accuse it or a NIC of it. One other host's word, or its own guess, is
- * a warning. A dead path that its finding places elsewhere (a trunk, a switch, another host) says nothing about who reports it;
- * one that nobody places is a warning. What a silent host found counts for nothing: silence is never health, and never evidence.
+ * a warning. Another tenant's word is nothing. A dead path that its finding places elsewhere (a trunk, a switch, another host)
+ * says nothing about who reports it; one that nobody places is a warning. What a silent host found counts for nothing: silence is
+ * never health, and never evidence.
  *
  * Memory is claimed by fleet_new and fleet_room, never by an event. A finding that has no room is counted and not taken. Cost: an
  * event O(1) and O(open findings of one host); a tick O(hosts), due only when the first of them could have changed. */
@@ -50,6 +51,7 @@ struct fleet_finding {
     uint32_t host; /* who says so */
     uint32_t run, number, kind;
     bool open, confident;
+    bool hearsay; /* accuses another tenant's host, which is none the worse for it */
     struct element suspect;
 };
 

@@ -120,6 +120,20 @@ static void one_word_of_another_is_a_warning(void **state)
     assert_int_equal(health(3), HEALTH_WARN);
     say(4, 1, FINDING_PEER_SILENT, host, true, true);
     assert_int_equal(health(3), HEALTH_BAD);
+    const struct element other = element_of(ELEMENT_HOST, PLACE_HOST, 5);
+    for (uint32_t h = 1; h < 4; h++) { /* hosts of another tenant */
+        const struct fleet_finding f = {.host = h,
+                                        .run = 1,
+                                        .number = 40,
+                                        .kind = FINDING_PATH_DEAD,
+                                        .open = true,
+                                        .confident = true,
+                                        .hearsay = true,
+                                        .suspect = other};
+        fleet_on_finding(brain, &f, now);
+    }
+    assert_int_equal(health(5), HEALTH_OK);
+    assert_int_equal(health(1), HEALTH_OK);      /* it knows where the fault is */
     now = mono_add(now, span_ns(31 * NS_PER_S)); /* who accused it is silent by now */
     at(3);
     at(1);

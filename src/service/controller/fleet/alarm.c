@@ -119,31 +119,41 @@ static uint32_t host_of(const struct controller *c, uint32_t nic, const char *na
     return h != NULL ? h->index : ALERT_NO_ID;
 }
 
+/* The host that suffers if it is true, as core/alert/cause.c has it; ALERT_NO_ID: nobody in particular. */
+static uint32_t accused_by(const struct controller *c, const struct fleet_host *h,
+                           const struct alert_finding *f)
+{
+    const struct element *e = &f->suspect;
+    const struct fleet_nic *n = e->kind == ELEMENT_NIC ? fleet_find_nic(c, e->a.number) : NULL;
+    if (f->kind == FINDING_CLOCK_LIAR || f->kind == FINDING_CLOCK_ASTRAY) {
+        return f->from_host;
+    }
+    if (e->kind == ELEMENT_UNKNOWN && f->kind == FINDING_PEER_SILENT) {
+        return f->from_host == h->index ? f->to_host : f->from_host;
+    }
+    return n != NULL ? n->host->index : e->kind == ELEMENT_HOST ? e->a.number : ALERT_NO_ID;
+}
+
 /* Does it accuse another tenant's host? */
 static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
                        const struct alert_finding *f)
 {
-    const struct element *e = &f->suspect;
-    const struct fleet_nic *n = e->kind == ELEMENT_NIC ? fleet_find_nic(c, e->a.number) : NULL;
-    const uint32_t accused = n != NULL                 ? n->host->index
-                             : e->kind == ELEMENT_HOST ? e->a.number
-                             : e->kind == ELEMENT_UNKNOWN && f->kind == FINDING_PEER_SILENT
-                                 ? f->from_host
-                                 : ALERT_NO_ID;
+    const uint32_t accused = accused_by(c, h, f);
     return accused < c->host_count && accused != h->index && c->hosts[accused]->tenant != h->tenant;
 }
 
 static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
 {
+    f->hearsay = is_hearsay(c, h, f);
     const struct fleet_finding finding = {.host = h->index,
                                           .run = f->run,
                                           .number = f->number,
                                           .kind = f->kind,
                                           .open = f->phase != FINDING_CLOSED,
                                           .confident = f->confident,
+                                          .hearsay = f->hearsay,
                                           .suspect = f->suspect};
     fleet_on_finding(c->brain, &finding, controller_mono());
-    f->hearsay = is_hearsay(c, h, f);
     alerts_on_finding(alerting_engine(c->alerting), controller_mono(), f);
 }
 
