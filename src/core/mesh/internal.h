@@ -197,6 +197,7 @@ struct router {
 struct locate_asked {
     struct mono now, since;
     bool out, loss, slow;
+    uint32_t times; /* that it was told anew */
 };
 
 struct mesh {

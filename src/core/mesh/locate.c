@@ -239,7 +239,7 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
         asked->slow == view.slow && apart < SPREAD_NS && apart > -SPREAD_NS) {
         return;
     }
-    *asked = (struct locate_asked){now, since, view.out, view.loss, view.slow};
+    *asked = (struct locate_asked){now, since, view.out, view.loss, view.slow, asked->times + 1};
     for (uint32_t i = 0; i < m->locate_numbers; i++) {
         locate_path_clear(m->locate, i);
     }
@@ -378,8 +378,8 @@ static void count_explained(const struct mesh *m, const struct locate_case *c, s
         uint32_t paths = 0;
 
         for (uint8_t p = 0; e->used && !e->silent && p < m->config.path_limit; p++) {
-            paths += locate_explains(m->locate, c, number_of(m, edge, p)) &&
-                     trials_of(half_of(e, p, view), m->asked.now, m->asked.since, view).lost > 0;
+            paths += trials_of(half_of(e, p, view), m->asked.now, m->asked.since, view).lost > 0 &&
+                     locate_explains(m->locate, c, number_of(m, edge, p));
         }
         where->paths += paths;
         where->edges += paths > 0;

@@ -89,7 +89,8 @@ struct open_finding {
     bool quiet;      /* a flapping path's: its finding says it, unless this one lasts until `say` */
     uint32_t flap;   /* number of that finding; 0: none */
     struct mono say; /* when to say it: alike ones gather first */
-    struct mono calm; /* when a flapping one is over, if nothing comes */
+    struct mono looked; /* a guess, again */
+    struct mono calm;   /* when a flapping one is over, if nothing comes */
 };
 
 struct node {

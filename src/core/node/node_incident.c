@@ -317,13 +317,22 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     }
 }
 
+/* All that go out, then all that come in: what the inference is told of one direction answers for all its paths, and
+ * telling it again takes milliseconds. */
+static struct bad_path *bad_in_turn(const struct node *n, uint32_t i)
+{
+    const uint32_t paths = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit;
+
+    return &n->bad[i < paths ? 2 * i : 2 * (i - paths) + 1];
+}
+
 /* Sure ones first: guesses and what can't be traced then find them said. */
 static void settle_round(struct node *n, struct mono now, bool sure)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
 
     for (uint32_t i = 0; i < count && n->bad_waiting > 0; i++) {
-        struct bad_path *b = &n->bad[i];
+        struct bad_path *b = bad_in_turn(n, i);
         const int64_t wait = b->kind == FINDING_PATH_SLOW    ? SLOW_NS
                              : sure                          ? SURE_NS
                              : b->direction == DIRECTION_OUT ? GUESS_NS
@@ -349,18 +358,17 @@ static void settle_round(struct node *n, struct mono now, bool sure)
 static void look_again(struct node *n, struct mono now)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
-    uint32_t done = 0; /* the one number that was looked at: one path of a finding is enough */
 
     for (uint32_t i = 0; i < count; i++) {
         const struct bad_path *b = &n->bad[i];
-        struct open_finding *o = b->kind == FINDING_PATH_DEAD && !b->waiting &&
-                                         b->incident != done && b->direction == DIRECTION_OUT
-                                     ? incident_by_number(n, b->incident)
-                                     : NULL;
+        struct open_finding *o =
+            b->kind == FINDING_PATH_DEAD && !b->waiting && b->direction == DIRECTION_OUT
+                ? incident_by_number(n, b->incident)
+                : NULL;
         struct mesh_location where;
 
-        if (o && o->said && !o->finding.confident) {
-            done = b->incident;
+        if (o && o->said && !o->finding.confident && o->looked.ns != now.ns) {
+            o->looked = now; /* one path of a finding is enough */
             mesh_locate(n->mesh, now, b->edge, b->path, DIRECTION_OUT, &where);
             improve(n, o, &where, node_finding_key(FINDING_PATH_DEAD, where.key, 0, 0));
         }

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "core/clock/clock.h"
+#include "core/mesh/internal.h"
+#include "core/node/internal.h"
 #include "node_world.h"
 
 static struct world w;
@@ -235,6 +237,31 @@ static void far_trunk_is_named_for_sure(void **state)
         world_done(&w);
     }
     printf("worst %.0f ms\n", (double)worst / 1e6);
+}
+
+/* A spine that is lost in both directions hurts each peer's paths, out and in: all are answered by what the inference was
+ * told once. */
+static void a_dead_spine_is_told_once(void **state)
+{
+    uint32_t most = 0, bad = 0;
+
+    start_all(3, 8, 2, true);
+    world_run(&w, 25 * NS_PER_S);
+    for (uint32_t leaf = 0; leaf < 2; leaf++) {
+        w.trunk_loss[leaf][1][0] = w.trunk_loss[leaf][1][1] = 1;
+    }
+    for (uint32_t step = 0; step < 1000; step++) {
+        const struct node *n = w.hosts[0].node;
+        const uint32_t before = n->mesh->asked.times;
+
+        world_run(&w, 2 * NS_PER_MS);
+        bad = n->bad_waiting > bad ? n->bad_waiting : bad;
+        most = n->mesh->asked.times - before > most ? n->mesh->asked.times - before : most;
+    }
+    printf("told %u times in 2 ms, %u paths bad\n", most, bad);
+    assert_true(bad >= 16);
+    assert_in_range(most, 1, 4);
+    world_done(&w);
 }
 
 static void one_way_dead_nic_is_named(void **state)
@@ -613,6 +640,7 @@ int main(void)
         cmocka_unit_test(cut_trunk_is_named),
         cmocka_unit_test(far_trunk_is_named_for_sure),
         cmocka_unit_test(agents_in_trouble_accuse_nobody),
+        cmocka_unit_test(a_dead_spine_is_told_once),
         cmocka_unit_test(one_way_dead_nic_is_named),
         cmocka_unit_test(a_dead_nic_is_one_sentence_and_leaves_no_echo),
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
