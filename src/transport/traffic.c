@@ -228,7 +228,7 @@ static void await_move(struct lane_set *set, struct mono now,
         traffic->began = now;
     } else if (traffic->drained ? waited > SETTLE_NS : waited > GIVE_UP_NS) {
         const int64_t excess = traffic->repath.why != REPATH_ALIKE ? finding->excess_ns
-                               : finding->risen || finding->alike  ? -1
+                               : finding->risen || finding->waits  ? -1
                                                                    : 0;
         move_over(set, now, traffic->drained ? excess : -1);
     }

@@ -415,6 +415,59 @@ static void a_first_message_back_finds_dead_lanes(void **state)
     world_close();
 }
 
+/* All lanes wait alike. Who accepted them asked for another path: that one is as full, which the floor of the new lane hides. It
+ * hasn't helped. */
+static void another_full_path_is_no_help(void **state)
+{
+    const struct detector_context alone = {.peers = 1};
+    struct detector_finding finding;
+    int lane = -1;
+
+    (void)state;
+    prng_init(&prng, 5);
+    world_open(0);
+    struct way ways[] = {way_from(0), way_from(1)};
+    ways_open(&ways[0], 1);
+    ways_open(&ways[1], 1);
+    struct lane_set *set = ways[1].out->set;
+    struct traffic *traffic = &set->traffic;
+    pthread_mutex_lock(&set->lock);
+    assert_false(set->connects);
+    struct mono at = ends[1].trouble.io.now(&ends[1].trouble.io);
+    traffic_init(set, at);
+    for (uint32_t i = 0; i < LANES; i++) {
+        detector_lane_open(&traffic->detector, at, i);
+    }
+    for (int i = 0; i < 5000 && lane < 0; i++) {
+        at.ns += NS_PER_MS;
+        for (uint32_t k = 0; k < LANES; k++) {
+            detector_on_owd(&traffic->detector, at, k, i < 20 ? 20000 : 420000);
+        }
+        detector_judge(&traffic->detector, at, &alone, &finding);
+        lane = repath_decide(&traffic->repath, at, &finding, (1 << LANES) - 1);
+    }
+    assert_in_range(lane, 0, LANES - 1);
+    traffic->from = lane;
+    traffic->drained = true;
+    traffic->began = at;
+    detector_lane_down(&traffic->detector, (uint32_t)lane);
+    detector_lane_open(&traffic->detector, at, LANES);
+    for (int i = 0; i < 150; i++) {
+        at.ns += NS_PER_MS;
+        for (uint32_t k = 0; k <= LANES; k++) {
+            detector_on_owd(&traffic->detector, at, k, 420000);
+        }
+    }
+    traffic_look(set, at);
+    assert_int_equal(traffic->from, -1);
+    assert_int_equal(traffic->repath.tries, 1);
+    traffic_init(set, ends[1].trouble.io.now(&ends[1].trouble.io));
+    pthread_mutex_unlock(&set->lock);
+    way_close(&ways[0]);
+    way_close(&ways[1]);
+    world_close();
+}
+
 /* Both began a set at once. Of two communicators on the one that is refused one moves to the other; when the application
  * comes back to the second, the set that was refused isn't any more. False: they didn't meet, this machine was too slow. */
 static bool refused_and_needed(uint64_t seed)
@@ -460,6 +513,7 @@ int main(void)
         cmocka_unit_test(lanes_may_fail_under_both),
         cmocka_unit_test(a_set_that_was_forgotten_is_another_one),
         cmocka_unit_test(a_first_message_back_finds_dead_lanes),
+        cmocka_unit_test(another_full_path_is_no_help),
         cmocka_unit_test(a_refused_set_may_still_be_needed),
     };
 

@@ -246,6 +246,7 @@ void detector_judge(const struct detector *d, struct mono now,
     }
     f.alike = known > 0 && f.contended == 0 && detector_base_over(d) &&
               mono_sub(now, d->usual_at).ns <= RECENT_NS;
+    f.waits = known > 0 && d->bare_ns > d->theta_ns && mono_sub(now, d->usual_at).ns <= RECENT_NS;
     f.verdict = known == 0 || d->off ? DETECTOR_UNKNOWN
                                      : verdict_of(f.contended != 0, detector_base_over(d), context);
     *ret_finding = f;

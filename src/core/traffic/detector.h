@@ -90,9 +90,10 @@ struct detector_finding {
     uint32_t starved;   /* of those: what no fair share explains */
     bool risen;         /* c, of late */
     bool alike;         /* c > theta has held, and no lane is contended: all may have one path */
-    int worst;          /* lane with the greatest e, -1 */
-    int64_t excess_ns;  /* its e */
-    int64_t base_ns;    /* c */
+    bool waits; /* the least bare owd is theta above the least floor: no lane has an empty path */
+    int worst;  /* lane with the greatest e, -1 */
+    int64_t excess_ns; /* its e */
+    int64_t base_ns;   /* c */
     int64_t theta_ns;
 };
 
