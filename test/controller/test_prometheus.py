@@ -296,8 +296,12 @@ class TestOnAFault(TestPrometheus):
         self.shows("Dead paths", lambda v: v == {"": 0})
         self.assertEqual(self.alerts().get("FoliotIncident"), None)
         # one path of one direction swallows everything: another way, to a neighbour who isn't there
-        edge = next(e for e in self.ask("h0", "mesh")["edges"] if (e["local_name"], e["peer_host"], e["peer_name"]) == ("nic0", "h1", "nic0"))
-        rule = ("to", "10.89.0.12", "ipproto", "udp", "sport", str(edge["paths"][0]["port"]), "table", "77")
+        def path():
+            return next((e["paths"][0] for e in self.ask("h0", "mesh")["edges"]
+                         if (e["local_name"], e["peer_host"], e["peer_name"]) == ("nic0", "h1", "nic0")), None)
+        # whose end has heard of it: a path that nobody ever heard isn't in any report
+        self.wait(lambda: (p := path()) and p["out"]["state"] == "alive" and p["out"]["sent"] > 50, fleet.IO_S, lambda: str(path()))
+        rule = ("to", "10.89.0.12", "ipproto", "udp", "sport", str(path()["port"]), "table", "77")
         self.ip("h0", "route", "add", "10.89.0.12", "via", "10.89.0.99", "dev", "nic0", "table", "77")
         self.ip("h0", "neigh", "add", "10.89.0.99", "lladdr", "02:00:00:00:00:99", "nud", "permanent", "dev", "nic0")
         self.ip("h0", "rule", "add", *rule)
