@@ -3,28 +3,7 @@
  * ports would have it. Compiled and attached by balance.py; the mark that it leaves chooses the route.
  *
  * FIRST_HOST, LAST_HOST: this leaf's own. DRAW: which uplink is whose. */
-#include <linux/bpf.h>
-#include <linux/pkt_cls.h>
-#include <stddef.h>
-
-#define UPLINKS       4
-#define MARK          1 /* and the uplink's number */
-#define SECTION(name) __attribute__((section(name), used))
-#define ADDRESSES                                                                                  \
-    26 /* of source and destination, then both ports: Ethernet and IPv4 without options before them */
-
-static void *(*map_lookup)(void *, const void *) = (void *)BPF_FUNC_map_lookup_elem;
-static long (*map_update)(void *, const void *, const void *,
-                          __u64) = (void *)BPF_FUNC_map_update_elem;
-static __u64 (*now_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
-static __u32 (*chance)(void) = (void *)BPF_FUNC_get_prandom_u32;
-static long (*load)(const struct __sk_buff *, __u32, void *,
-                    __u32) = (void *)BPF_FUNC_skb_load_bytes;
-
-struct flow {
-    __u8 source[4], destination[4];
-    __u16 ports[2];
-};
+#include "uplinks.bpf.h"
 
 struct {
     int (*type)[BPF_MAP_TYPE_LRU_HASH];
@@ -48,9 +27,7 @@ SECTION("tc") int badstart(struct __sk_buff *skb)
 {
     struct flow flow = {0};
 
-    if (skb->protocol != __builtin_bswap16(0x0800) ||
-        load(skb, ADDRESSES, &flow, sizeof(flow)) < 0 || flow.destination[0] != 10 ||
-        (flow.destination[1] >= FIRST_HOST && flow.destination[1] <= LAST_HOST)) {
+    if (!leaves(skb, &flow)) {
         return TC_ACT_UNSPEC;
     }
     const __u32 *known = map_lookup(&foliot_uplinks, &flow);

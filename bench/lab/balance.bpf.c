@@ -6,31 +6,13 @@
  * exact and known at once, which no switch has: an upper bound of what switches do. FIRST_HOST,
  * LAST_HOST: this leaf's own; RATE_MBPS, BUFFER_BYTES of an uplink; SLOW_UPLINK (or -1) has a tenth
  * of the rate. */
-#include <linux/bpf.h>
-#include <linux/pkt_cls.h>
-#include <stddef.h>
+#include "uplinks.bpf.h"
 
-#define UPLINKS       4
-#define GAP_NS        10000000ULL
-#define MARK          1 /* and the uplink's number */
-#define SECTION(name) __attribute__((section(name), used))
-#define ADDRESSES                                                                                  \
-    26 /* of source and destination, then both ports: Ethernet and IPv4 without options before them */
+#define GAP_NS 10000000ULL
 
-static void *(*map_lookup)(void *, const void *) = (void *)BPF_FUNC_map_lookup_elem;
-static long (*map_update)(void *, const void *, const void *,
-                          __u64) = (void *)BPF_FUNC_map_update_elem;
-static __u64 (*now_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
-static __u32 (*chance)(void) = (void *)BPF_FUNC_get_prandom_u32;
-static long (*load)(const struct __sk_buff *, __u32, void *,
-                    __u32) = (void *)BPF_FUNC_skb_load_bytes;
 static long (*lock)(struct bpf_spin_lock *) = (void *)BPF_FUNC_spin_lock;
 static long (*unlock)(struct bpf_spin_lock *) = (void *)BPF_FUNC_spin_unlock;
 
-struct flow {
-    __u8 source[4], destination[4];
-    __u16 ports[2];
-};
 struct flowlet {
     __u64 last_ns;
     __u32 uplink;
@@ -70,9 +52,7 @@ SECTION("tc") int balance(struct __sk_buff *skb)
     const __u64 bytes = skb->len + (skb->gso_segs > 1 ? (skb->gso_segs - 1) * 66ULL : 0);
     const __u32 zero = 0, first = chance() % UPLINKS;
 
-    if (skb->protocol != __builtin_bswap16(0x0800) ||
-        load(skb, ADDRESSES, &flow, sizeof(flow)) < 0 || flow.destination[0] != 10 ||
-        (flow.destination[1] >= FIRST_HOST && flow.destination[1] <= LAST_HOST)) {
+    if (!leaves(skb, &flow)) {
         return TC_ACT_UNSPEC;
     }
     struct leaf *leaf = map_lookup(&foliot_leaf, &zero);

@@ -325,100 +325,6 @@ static int plan_add(const struct planner *p)
     return 0;
 }
 
-/* ---- addresses ---- */
-
-#define SEEN_BITS 65536u
-
-struct claim {
-    uint8_t address[16]; /* IPv4 in the last four, mapped: no IPv6 address of one NIC is so */
-};
-
-struct claims {
-    struct claim *list;
-    uint32_t count;
-    uint64_t seen[SEEN_BITS / 64]; /* by hash: most of the list's addresses aren't among them */
-};
-
-static struct claim claim4(const struct in_addr *address)
-{
-    struct claim x = {{[10] = 0xff, [11] = 0xff}};
-    memcpy(x.address + 12, address, 4);
-    return x;
-}
-
-static uint32_t claim_bit(const struct claim *x)
-{
-    uint64_t low, high;
-    memcpy(&low, x->address, 8);
-    memcpy(&high, x->address + 8, 8);
-    return (uint32_t)(((low ^ high * 31) * 0x9e3779b97f4a7c15ULL) >> 48) % SEEN_BITS;
-}
-
-static int compare_claims(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(struct claim));
-}
-
-static void put_claim(struct claims *s, struct claim x)
-{
-    const uint32_t bit = claim_bit(&x);
-    s->list[s->count++] = x;
-    s->seen[bit / 64] |= 1ULL << bit % 64;
-}
-
-static bool claimed(const struct claims *s, const struct claim *x)
-{
-    const uint32_t bit = claim_bit(x);
-    return (s->seen[bit / 64] >> bit % 64 & 1) != 0 &&
-           bsearch(x, s->list, s->count, sizeof(*x), compare_claims) != NULL;
-}
-
-/* Each address once, in the list and among what joins. */
-static int check_addresses(const struct planner *p)
-{
-    const struct agent_config *c = p->c;
-    const struct members_plan *plan = p->plan;
-    struct claims *s = plan->add_count > 0 ? calloc(1, sizeof(*s)) : NULL;
-    int r = plan->add_count > 0 && s == NULL ? -ENOMEM : 0;
-    if (s == NULL || (s->list = calloc(plan->add_count * 2, sizeof(*s->list))) == NULL) {
-        free(s);
-        return s == NULL ? r : -ENOMEM;
-    }
-    for (uint32_t i = 0; i < plan->add_count; i++) {
-        const struct agent_peer *more = &plan->add[i].more;
-        if (some(&more->address4, 4)) {
-            put_claim(s, claim4(&more->address4));
-        }
-        if (some(&more->address6, 16)) {
-            struct claim x;
-            memcpy(x.address, &more->address6, 16);
-            put_claim(s, x);
-        }
-    }
-    qsort(s->list, s->count, sizeof(*s->list), compare_claims);
-    for (uint32_t i = 1; i < s->count && r == 0; i++) {
-        if (compare_claims(&s->list[i - 1], &s->list[i]) == 0) {
-            r = refuse(p, "expected each address once", plan->add[0].peer.host.index);
-        }
-    }
-    for (uint32_t i = 0, gone = 0; i < c->peer_count && r == 0; i++) {
-        struct claim six;
-        if (gone < plan->gone_count && plan->gone[gone] == c->peers[i].nic.index) {
-            gone++;
-            continue;
-        }
-        const struct claim four = claim4(&c->more[i].address4);
-        memcpy(six.address, &c->more[i].address6, 16);
-        if (claimed(s, &four) || claimed(s, &six)) {
-            r = refuse(p, "expected each address once, found one that is in the list already",
-                       c->peers[i].host.index);
-        }
-    }
-    free(s->list);
-    free(s);
-    return r;
-}
-
 /* ---- leaves ---- */
 
 struct numbering {
@@ -530,6 +436,14 @@ static int plan_leaves(const struct planner *p, struct agent_config *c)
 }
 
 /* ---- the plan ---- */
+
+static int check_addresses(const struct planner *p)
+{
+    uint32_t host = 0;
+    const char *words = NULL;
+    const int r = members_check_addresses(p->c, p->plan, &words, &host);
+    return r == -EINVAL ? refuse(p, words, host) : r;
+}
 
 static int check_own(const struct planner *p, struct host_id own)
 {

@@ -50,6 +50,12 @@ uint64_t members_digest(const struct agent_config *c);
 struct message_arena;
 Foliot__V1__Members *members_of_fleet(struct message_arena *arena, Foliot__V1__Fleet *fleet);
 
+/* ---- members_address.c ---- */
+/* Is each address there once, when the plan is applied? -EINVAL with words and the host it is about; -ENOMEM. */
+MUST_CHECK int members_check_addresses(const struct agent_config *c,
+                                       const struct members_plan *plan, const char **ret_words,
+                                       uint32_t *ret_host);
+
 /* ---- members_file.c ---- */
 /* -ENOENT; -EBADMSG with words: not one, or damaged before its last change. What is cut off or damaged behind it is left out. */
 MUST_CHECK int members_load(struct agent_config *c, const char *path,

@@ -13,6 +13,16 @@
 
 #define LANES 4
 
+/* All lanes open; the way there and back takes 50 us. */
+static void begin(struct detector *d)
+{
+    detector_init(d, (struct mono){0});
+    detector_on_rtt(d, span_us(50));
+    for (uint32_t i = 0; i < LANES; i++) {
+        detector_lane_open(d, (struct mono){0}, i);
+    }
+}
+
 static void feed(struct detector *d, struct prng *p, int64_t *now, const int64_t *queue_ns,
                  int rounds)
 {
@@ -36,12 +46,8 @@ static struct detector_finding found(const int64_t *queue_ns,
     int64_t now = 0;
 
     prng_init(&p, 3);
-    detector_init(&d, (struct mono){0});
-    detector_on_rtt(&d, span_us(50));
+    begin(&d);
     detector_on_rtt(&d, span_us(50000)); /* a lane that was made over a full path */
-    for (uint32_t i = 0; i < LANES; i++) {
-        detector_lane_open(&d, (struct mono){0}, i);
-    }
     detector_judge(&d, (struct mono){now}, context, &finding);
     assert_int_equal(finding.verdict, DETECTOR_UNKNOWN);
     feed(&d, &p, &now, none, 50);
@@ -108,11 +114,7 @@ static void test_clocks_are_no_contention(void **state)
     int64_t now = 0, shift = 0;
 
     (void)state;
-    detector_init(&d, (struct mono){0});
-    detector_on_rtt(&d, span_us(50));
-    for (uint32_t i = 0; i < LANES; i++) {
-        detector_lane_open(&d, (struct mono){0}, i);
-    }
+    begin(&d);
     for (int step = 0; step < 200; step++) {
         now += 200 * NS_PER_MS;
         shift += step < 100 ? 20 * NS_PER_US : 0;            /* 100 ppm */
@@ -243,12 +245,8 @@ static void test_all_lanes_on_one_path(void **state)
     int64_t now = 0, last = 0, tries = 0;
 
     prng_init(&p, 3);
-    detector_init(&d, (struct mono){0});
+    begin(&d);
     repath_init(&r, 7, (struct mono){0});
-    detector_on_rtt(&d, span_us(50));
-    for (uint32_t i = 0; i < LANES; i++) {
-        detector_lane_open(&d, (struct mono){0}, i);
-    }
     for (const int64_t end = now + 4 * NS_PER_S; now < end;) {
         feed(&d, &p, &now, empty, 1); /* now and then a queue is */
         feed(&d, &p, &now, before, 99);
@@ -305,12 +303,8 @@ static void test_all_wait_alike_from_the_first(void **state)
 
     (void)state;
     prng_init(&p, 3);
-    detector_init(&d, (struct mono){0});
+    begin(&d);
     repath_init(&r, 7, (struct mono){0});
-    detector_on_rtt(&d, span_us(50));
-    for (uint32_t i = 0; i < LANES; i++) {
-        detector_lane_open(&d, (struct mono){0}, i);
-    }
     feed(&d, &p, &now, (const int64_t[LANES]){0}, 50);
     for (int i = 0; i < 200;
          i++) { /* 2 s, a lane is worse than the others: that one goes, and nobody tries */
@@ -354,11 +348,7 @@ static void test_fewer_bytes_hide_a_slow_path(void **state)
 
     (void)state;
     prng_init(&p, 3);
-    detector_init(&d, (struct mono){0});
-    detector_on_rtt(&d, span_us(50));
-    for (uint32_t i = 0; i < LANES; i++) {
-        detector_lane_open(&d, (struct mono){0}, i);
-    }
+    begin(&d);
     for (int i = 0; i < 400; i++) {
         const int64_t *const queue = i < 200 ? before : i < 300 ? less : slow;
         for (int k = 0; k < 16; k++) {
@@ -384,11 +374,7 @@ static void test_a_floor_that_hides_a_queue(void **state)
 
     (void)state;
     prng_init(&p, 3);
-    detector_init(&d, (struct mono){0});
-    detector_on_rtt(&d, span_us(50));
-    for (uint32_t i = 0; i < LANES; i++) {
-        detector_lane_open(&d, (struct mono){0}, i);
-    }
+    begin(&d);
     feed(&d, &p, &now, (const int64_t[LANES]){0}, 50);
     feed(&d, &p, &now, before, 10000);
     detector_lane_open(&d, (struct mono){now}, 2);

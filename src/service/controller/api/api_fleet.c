@@ -302,9 +302,15 @@ static void put_address(struct json_writer *j, const char *key, int family, cons
 }
 
 /* What the switch at the other end said of itself. */
-static void put_neighbour(struct json_writer *j, const struct fleet_nic *n, bool known)
+/* Which NIC, and where. */
+static void put_place(struct json_writer *j, const struct fleet_nic *n, bool known)
 {
     const bool heard = known && n->neighbour[0] != 0;
+    json_put_uint(j, "nic", n->id);
+    json_put_string(j, "host", n->host->name);
+    json_put_string(j, "name", n->name);
+    json_put_uint(j, "rail", n->rail);
+    json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
     json_put_string(j, "switch", heard ? n->neighbour : NULL);
     json_put_string(j, "switch_port", heard ? n->neighbour_port : NULL);
 }
@@ -314,12 +320,7 @@ static void put_nic(struct controller *c, struct json_writer *j, const struct fl
 {
     const bool known = n->reported && fleet_current(c, n->host, now);
     json_put_object(j, NULL);
-    json_put_uint(j, "nic", n->id);
-    json_put_string(j, "host", n->host->name);
-    json_put_string(j, "name", n->name);
-    json_put_uint(j, "rail", n->rail);
-    json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
-    put_neighbour(j, n, known);
+    put_place(j, n, known);
     put_address(j, "address", AF_INET, n->address4);
     put_address(j, "address6", AF_INET6, n->address6);
     json_put_string(j, "state", port_word(known ? n->state : 0));
@@ -343,12 +344,7 @@ static void put_link(struct controller *c, struct json_writer *j, const struct f
 {
     const bool known = n->reported && fleet_current(c, n->host, now);
     json_put_object(j, NULL);
-    json_put_uint(j, "nic", n->id);
-    json_put_string(j, "host", n->host->name);
-    json_put_string(j, "name", n->name);
-    json_put_uint(j, "rail", n->rail);
-    json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
-    put_neighbour(j, n, known);
+    put_place(j, n, known);
     json_put_string(j, "first_switch", known ? fabric_first_switch(c, n) : NULL);
     json_put_string(j, "state", port_word(known ? n->state : 0));
     json_put_int_if(j, "since_utc_ns", known && n->since_utc_ns != 0, n->since_utc_ns);
