@@ -73,12 +73,19 @@ class TestFleet(fleet.Fleet):
         self.assertIn('foliot_host_nics_unwatched{host="h0"} 0', metrics)
         self.assertIn('foliot_hosts_by_mode{mode="none"} 1', metrics)
         # a path that a rollup no longer has anything of isn't as it was
-        table = wire.fixed64(1, 9) + wire.packed(2, [0]) + wire.packed(3, [1]) + wire.packed(4, [7640]) + wire.data(5, bytes(8))
-        rollup = wire.fixed64(1, 9) + wire.packed(2, [65], True) + wire.packed(3, [65], True)
+        table = (wire.fixed64(1, 9) + wire.packed(2, [0] * 4) + wire.packed(3, [1] * 4) + wire.packed(4, range(7640, 7644)) +
+                 wire.data(5, bytes(32)))
+        # an agent of before reports the last delays of a path that is silent or dead as if they were measured now
+        rollup = (wire.fixed64(1, 9) + wire.packed(2, [65] * 4, True) + wire.packed(3, [65] * 4, True) + wire.packed(4, [0, 7, 0, 9]) +
+                  wire.packed(5, [1, 3, 0, 4]))
+
+        def paths():
+            return [(p["state"], p["owd_ns_p50"], p["owd_ns_p99"], p["loss_ppm"]) for p in self.get("/api/v1/paths")["items"]]
         say(2, extra=wire.data(7, table) + wire.data(8, rollup))
-        self.assertEqual([p["state"] for p in self.get("/api/v1/paths")["items"]], ["alive"])
+        self.assertEqual(paths(), [("alive", 64, 64, 0), ("lossy", 64, 64, 7), ("unknown", None, None, None), ("dead", None, None, 10**6)])
         say(2)
-        self.assertEqual([p["state"] for p in self.get("/api/v1/paths")["items"]], ["unknown"])
+        self.assertEqual(paths(), [("unknown", None, None, None)] * 4)
+        self.assertEqual(self.get("/api/v1/latency")["cells"], [[1, 0, None, None, None, 0]])
 
     def test_join_report_see(self):
         controller = self.start()

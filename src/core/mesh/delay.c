@@ -24,6 +24,11 @@ void delay_init(struct delay_window *w, struct mono now)
     w->recent_count = 0;
 }
 
+bool delay_is_fresh(const struct delay_window *w, struct mono now, struct span window)
+{
+    return mono_sub(now, w->start).ns < 2 * window.ns;
+}
+
 void delay_add(struct delay_window *w, struct mono now, struct span window, int64_t owd_ns)
 {
     const int64_t age = mono_sub(now, w->start).ns;

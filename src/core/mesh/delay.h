@@ -36,6 +36,8 @@ struct delay_window {
 /* What one more delay touches, but for the counter and the place in the ring. */
 #define DELAY_FETCH (offsetof(struct delay_window, now) + sizeof(struct histogram))
 
+/* Whether anything in the windows is of the last two `window`s: they turn with samples only. */
+bool delay_is_fresh(const struct delay_window *w, struct mono now, struct span window);
 void delay_init(struct delay_window *w, struct mono now);
 void delay_add(struct delay_window *w, struct mono now, struct span window, int64_t owd_ns);
 /* A single: kept apart, for it rides in another class and, with software stamps, reads microseconds

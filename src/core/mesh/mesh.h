@@ -179,12 +179,13 @@ int mesh_edge_capacity(const struct mesh *m);
 uint32_t mesh_generation(const struct mesh *m);
 bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
                     struct mesh_edge_info *ret_info);
+/* Delays and recent losses are unknown (path.h) where none came for so long as they reach back. */
 bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t path,
                       enum finding_direction direction, struct path_report *ret_report);
 /* The same without quantiles, but for minimum and median as of a second ago: for what is written
  * often. */
-bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
-                     struct path_report *ret_report);
+bool mesh_path_brief(const struct mesh *m, struct mono now, int edge, uint8_t path,
+                     enum finding_direction direction, struct path_report *ret_report);
 int mesh_edge_find(const struct mesh *m, uint32_t local, struct nic_id peer);
 /* Transmit stamps that NIC gave and owed, since the start. */
 void mesh_stamps_get(const struct mesh *m, uint32_t local, uint64_t *ret_stamped,

@@ -35,8 +35,8 @@ bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
     return true;
 }
 
-bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_direction direction,
-                     struct path_report *ret_report)
+bool mesh_path_brief(const struct mesh *m, struct mono now, int edge, uint8_t path,
+                     enum finding_direction direction, struct path_report *ret_report)
 {
     const struct mesh_edge *e = &m->edges[edge];
     const bool out = direction == DIRECTION_OUT;
@@ -46,6 +46,10 @@ bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_
         (out ? path >= e->path_count : !e->in[path].known)) {
         return false;
     }
+    /* windows turn with what comes: where nothing does, what they hold is old */
+    const bool counted = mono_sub(now, half->recent_start).ns < 2 * RECENT_NS;
+    const bool timed =
+        half->brief_count > 0 && delay_is_fresh(half->delay, now, span_ns(OWD_WINDOW_NS));
     *ret_report = (struct path_report){
         .state = half->state,
         .source_port = half->port,
@@ -56,15 +60,15 @@ bool mesh_path_brief(const struct mesh *m, int edge, uint8_t path, enum finding_
         .sent = half->sent,
         .lost = half->lost,
         .reordered = half->reordered,
-        .lost_recent = half->lost_now + half->lost_before,
-        .sent_recent = half->sent_now + half->sent_before,
+        .lost_recent = counted ? half->lost_now + half->lost_before : 0,
+        .sent_recent = counted ? half->sent_now + half->sent_before : 0,
         .deaths = half->deaths,
-        .owd_ns_last = half->delay->last,
-        .owd_ns_min = half->brief_count > 0 ? half->brief_min : INT64_MIN,
-        .owd_ns_p50 = half->brief_count > 0 ? half->brief_p50 : INT64_MIN,
+        .owd_ns_last = timed ? half->delay->last : INT64_MIN,
+        .owd_ns_min = timed ? half->brief_min : INT64_MIN,
+        .owd_ns_p50 = timed ? half->brief_p50 : INT64_MIN,
         .owd_ns_p99 = INT64_MIN,
         .owd_ns_max = INT64_MIN,
-        .owd_count = half->brief_count,
+        .owd_count = timed ? half->brief_count : 0,
         .owd_ns_p50_long = INT64_MIN,
         .job_ns_p50 = INT64_MIN,
         .job_ns_max = INT64_MIN,
@@ -79,18 +83,20 @@ bool mesh_path_report(const struct mesh *m, struct mono now, int edge, uint8_t p
 {
     const struct delay_window *d;
 
-    (void)now;
-    if (!mesh_path_brief(m, edge, path, direction, ret_report)) {
+    if (!mesh_path_brief(m, now, edge, path, direction, ret_report)) {
         return false;
     }
     d = direction == DIRECTION_OUT ? m->edges[edge].out[path].half.delay
                                    : m->edges[edge].in[path].half.delay;
+    ret_report->owd_ns_p50_long = delay_quantile_longer(d, 0.5);
+    if (!delay_is_fresh(d, now, span_ns(OWD_WINDOW_NS))) {
+        return true;
+    }
     ret_report->owd_ns_min = delay_quantile(d, 0);
     ret_report->owd_ns_p50 = delay_quantile(d, 0.5);
     ret_report->owd_ns_p99 = delay_quantile(d, 0.99);
     ret_report->owd_ns_max = delay_quantile(d, 1);
     ret_report->owd_count = (int64_t)(d->now.head.count + d->before.head.count);
-    ret_report->owd_ns_p50_long = delay_quantile_longer(d, 0.5);
     delay_singles(d, &ret_report->job_ns_p50, &ret_report->job_ns_max);
     return true;
 }

@@ -138,7 +138,7 @@ void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry
                                           .local = NIC_NONE,
                                           .peer = NIC_NONE};
     if (edge >= node_edge_count(n) || !mesh_edge_info(n->mesh, n->now, (int)edge, &info) ||
-        !mesh_path_brief(n->mesh, (int)edge, path, direction, &report)) {
+        !mesh_path_brief(n->mesh, n->now, (int)edge, path, direction, &report)) {
         return;
     }
     report.bound_ns = n->members[n->links[edge].member].bound_ns;

@@ -33,6 +33,7 @@ struct wire {
     /* of packets from side 0 to side 1 */
     double loss[PATHS], full; /* a queue that is full for 40 ms, this share of the time */
     int64_t single_delay[PATHS], delay[PATHS];
+    bool cut;             /* side 0's link */
     uint32_t dead[SIDES]; /* verdicts of each side, direction in */
     int64_t dead_at;
 };
@@ -104,7 +105,7 @@ static void side_send(uint32_t side)
 
         mesh_on_transmit(w.meshes[side], (struct mono){w.now}, send.token, 0,
                          (struct nic_time){w.now}, false);
-        if (dropped(side, &send)) {
+        if ((w.cut && (side == 0 || send.peer.index == 0)) || dropped(side, &send)) {
             continue;
         }
         if (side == 0 && send.peer.index == 1) {
@@ -321,6 +322,41 @@ static void only_a_path_is_slow(void **state)
     }
 }
 
+/* After a cable was cut: what was measured before is no measurement of now. */
+static void what_nobody_hears_has_no_delay(void **state)
+{
+    struct path_report report;
+    int edge;
+
+    wire_start(1);
+    run(3 * NS_PER_S);
+    edge = mesh_edge_find(w.meshes[1], 0, (struct nic_id){0});
+    for (int i = 0; i < 60; i++) {
+        mesh_on_delay(w.meshes[1], (struct mono){w.now}, edge, 0, DIRECTION_IN, true, 20000);
+        run(200 * NS_PER_MS);
+    }
+    assert_true(
+        mesh_path_report(w.meshes[1], (struct mono){w.now}, edge, 0, DIRECTION_IN, &report));
+    assert_int_equal(report.owd_ns_p50, 20000);
+    assert_true(report.owd_count > 0 && report.sent_recent > 0);
+    w.cut = true;
+    for (int s = 5; s <= 65; s += 5) {
+        const struct mono now = {w.now + 5 * NS_PER_S};
+        struct path_report brief;
+
+        run(5 * NS_PER_S);
+        assert_true(mesh_path_report(w.meshes[1], now, edge, 0, DIRECTION_IN, &report));
+        assert_true(mesh_path_brief(w.meshes[1], now, edge, 0, DIRECTION_IN, &brief));
+        assert_int_equal(report.owd_ns_p50 == INT64_MIN, brief.owd_ns_p50 == INT64_MIN);
+        assert_int_equal(report.owd_ns_p50 == INT64_MIN, report.owd_count == 0);
+        assert_true(s > 5 || report.owd_ns_p50 == 20000);
+        assert_true(s < 20 || (report.owd_ns_p50 == INT64_MIN && report.owd_ns_p99 == INT64_MIN &&
+                               report.owd_ns_last == INT64_MIN && report.job_ns_p50 == INT64_MIN));
+        assert_true(s < 60 || report.sent_recent == 0);
+    }
+    wire_done();
+}
+
 static void proof_grows_with_loss(void **state)
 {
     uint32_t packets = 0;
@@ -381,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_queue_that_fills_and_drains_is_no_hole),
         cmocka_unit_test(a_peer_that_begins_anew_has_no_hole),
         cmocka_unit_test(only_a_path_is_slow),
+        cmocka_unit_test(what_nobody_hears_has_no_delay),
         cmocka_unit_test(proof_grows_with_loss),
         cmocka_unit_test(what_is_sent_together_is_lost_together),
         cmocka_unit_test(shares_forget),

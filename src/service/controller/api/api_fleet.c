@@ -481,7 +481,7 @@ static void put_path(const struct controller *c, struct json_writer *j, const st
     json_put_int_if(j, "owd_ns_p50", known && p->p50 != DELAY_CODE_NONE, delay_decode(p->p50));
     json_put_int_if(j, "owd_ns_p99", known && p->p99 != DELAY_CODE_NONE, delay_decode(p->p99));
     json_put_int_if(j, "bound_ns", known && h->bound_ns != 0, h->bound_ns);
-    json_put_int_if(j, "loss_ppm", known, p->loss_ppm);
+    json_put_int_if(j, "loss_ppm", known && fleet_path_loss_ppm(p) >= 0, p->loss_ppm);
     json_put_end(j);
 }
 

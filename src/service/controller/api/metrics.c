@@ -199,16 +199,12 @@ static double worst_delay(const struct controller *c, const struct fleet_host *h
     return worst;
 }
 
-/* On a dead path nothing arrives that would prove what was lost: its share isn't reported, and is all. */
 static double worst_loss(const struct controller *c, const struct fleet_host *h)
 {
     double worst = NAN;
     for (uint32_t i = 0; i < h->path_count; i++) {
-        const struct fleet_path *p = &h->paths[i];
-        if (p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN) {
-            const bool dead = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
-            worst = fmax(worst, dead ? 1 : p->loss_ppm * 1e-6);
-        }
+        const int64_t loss = fleet_path_loss_ppm(&h->paths[i]);
+        worst = loss >= 0 ? fmax(worst, (double)loss * 1e-6) : worst;
     }
     return worst;
 }

@@ -327,7 +327,9 @@ static void feed_paths(struct feed *f, const struct fleet_host *h)
         if (p->p99 != DELAY_CODE_NONE) {
             feed(f, ALERT_PATH_OWD_P99, (double)delay_decode(p->p99));
         }
-        feed(f, ALERT_PATH_LOSS, p->loss_ppm);
+        if (p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD) { /* that is a finding */
+            feed(f, ALERT_PATH_LOSS, p->loss_ppm);
+        }
     }
     f->sample.nic = f->sample.peer = f->sample.port = ALERT_NO_ID;
 }

@@ -248,7 +248,7 @@ int64_t levels_value(const struct controller *c, const struct level *level,
     }
     switch (level->kind) {
     case LEVEL_LOSS:
-        return p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD ? 1000000 : p->loss_ppm;
+        return fleet_path_loss_ppm(p);
     case LEVEL_HOPS:
         hops = fleet_path_hops(c, p->peer, p->local, p->port);
         return hops != 0 ? (int64_t)hops : -1;

@@ -1,10 +1,12 @@
 /* nic.h: a NIC of a member, the paths that arrive at it and the ways of those that leave it. */
 #pragma once
+#include <foliot.pb-c.h>
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "core/fleet/delay_code.h"
 
 struct fleet_host;
 
@@ -16,6 +18,26 @@ struct fleet_path { /* one that arrives at a NIC of the host */
     int32_t p50, p99; /* delay codes */
     uint32_t loss_ppm;
 };
+
+/* As a report has it. What nobody hears has neither delay nor loss; on a dead path nothing arrives that could be timed, and all
+ * is lost. Agents of before report the last delay of both for ever. */
+static inline void fleet_path_measured(struct fleet_path *p, uint32_t state, int32_t p50,
+                                       int32_t p99, uint32_t loss_ppm)
+{
+    const bool dead = state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
+    const bool heard = state == FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE ||
+                       state == FOLIOT__V1__PATH_STATE__PATH_STATE_SUSPECT ||
+                       state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;
+    p->state = dead || heard ? (uint8_t)state : 0;
+    p->p50 = heard ? p50 : DELAY_CODE_NONE;
+    p->p99 = heard ? p99 : DELAY_CODE_NONE;
+    p->loss_ppm = dead ? 1000000 : heard ? loss_ppm : 0;
+}
+/* What is shown; -1: not known. */
+static inline int64_t fleet_path_loss_ppm(const struct fleet_path *p)
+{
+    return p->state != 0 ? (int64_t)p->loss_ppm : -1;
+}
 
 struct fleet_hops { /* how many switches a host's own packets pass, and which */
     uint32_t local, peer;

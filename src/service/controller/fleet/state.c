@@ -491,9 +491,7 @@ static int apply_table(struct controller *c, struct fleet_host *h, const Foliot_
 static void forget_paths(struct fleet_host *h)
 {
     for (uint32_t i = 0; i < h->path_count; i++) {
-        h->paths[i].state = FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN;
-        h->paths[i].p50 = h->paths[i].p99 = DELAY_CODE_NONE;
-        h->paths[i].loss_ppm = 0;
+        fleet_path_measured(&h->paths[i], FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN, 0, 0, 0);
     }
     h->paths_dead = h->paths_lossy = 0;
 }
@@ -520,11 +518,9 @@ static void apply_paths(struct controller *c, struct fleet_host *h, const Foliot
     h->paths_dead = h->paths_lossy = 0;
     for (uint32_t i = 0; i < h->path_count; i++) {
         struct fleet_path *p = &h->paths[i];
-        p->p50 = m->owd_p50[i];
-        p->p99 = m->owd_p99[i];
-        p->loss_ppm = m->n_loss_ppm != 0 ? m->loss_ppm[i] : 0;
-        p->state = m->n_state != 0 ? (uint8_t)(m->state[i] > 4 ? 0 : m->state[i])
-                                   : (uint8_t)FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
+        fleet_path_measured(
+            p, m->n_state != 0 ? m->state[i] : FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE,
+            m->owd_p50[i], m->owd_p99[i], m->n_loss_ppm != 0 ? m->loss_ppm[i] : 0);
         h->paths_dead += p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
         h->paths_lossy += p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;
     }

@@ -210,14 +210,19 @@ static void take_paths(struct report_reader *r, const Foliot__V1__PathRollup *m,
                             : !has_nic(r->host, local)) {
             continue;
         }
-        if (m->owd_p50[i] != DELAY_CODE_NONE) {
-            put(r, METRIC_OWD_P50, local, peer, port, at_ns, m->owd_p50[i]);
+        struct fleet_path p;
+        fleet_path_measured(&p, m->n_state != 0 ? m->state[i] : 1, m->owd_p50[i], m->owd_p99[i],
+                            m->n_loss_ppm != 0 ? m->loss_ppm[i] : 0);
+        if (p.p50 != DELAY_CODE_NONE) {
+            put(r, METRIC_OWD_P50, local, peer, port, at_ns, p.p50);
         }
-        if (m->owd_p99[i] != DELAY_CODE_NONE) {
-            put(r, METRIC_OWD_P99, local, peer, port, at_ns, m->owd_p99[i]);
+        if (p.p99 != DELAY_CODE_NONE) {
+            put(r, METRIC_OWD_P99, local, peer, port, at_ns, p.p99);
         }
-        put(r, METRIC_LOSS_PPM, local, peer, port, at_ns, m->n_loss_ppm != 0 ? m->loss_ppm[i] : 0);
-        put(r, METRIC_PATH_STATE, local, peer, port, at_ns, m->n_state != 0 ? m->state[i] : 1);
+        if (fleet_path_loss_ppm(&p) >= 0) {
+            put(r, METRIC_LOSS_PPM, local, peer, port, at_ns, p.loss_ppm);
+        }
+        put(r, METRIC_PATH_STATE, local, peer, port, at_ns, p.state);
     }
 }
 
