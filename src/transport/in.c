@@ -174,7 +174,7 @@ static bool ours_stays(struct transport *t, uint32_t nic, const struct lane_hell
 
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct lane_set *set = t->sets[i];
-        if (set == NULL || !set->connects || set->nic != nic ||
+        if (set == NULL || !set->connects || set->own_context != t->nics[nic].context ||
             set->peer_context != hello->own_context) {
             continue;
         }

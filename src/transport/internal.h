@@ -162,7 +162,8 @@ struct lane_set {
     uint32_t index;            /* in transport.sets */
     bool connects;             /* its lanes; else the peer does */
     struct mono began, joined; /* joined: the first lane came up */
-    uint32_t nic;              /* our own that it belongs to */
+    uint32_t
+        nic; /* our own that its lanes use; who connects: of own_context, or one that reaches the peer */
     uint64_t own_context, peer_context;
     uint64_t number; /* of who connects. Contexts stay, a set may begin anew */
     bool
@@ -175,7 +176,14 @@ struct lane_set {
     char host[LANE_HOST_SIZE], peer_device[LANE_NIC_SIZE];
     uint32_t pid;
     uint16_t carried[HOST_NIC_MAX]; /* by our NIC; bit k: a lane was up between it and peers[k] */
-    int knock;                      /* connection to the peer's listener, -1: none */
+    struct {                        /* who connects, until its first lane is up: first_nic.c */
+        uint32_t tried, unrouted; /* bit k: over NIC k, in vain, in this round; no route from it */
+        uint32_t rounds;          /* over all of our NICs */
+        bool told, refused;       /* the kernel told that nic doesn't reach; that nobody listens */
+        struct mono since;        /* over nic */
+        struct mono unrouted_since; /* over none is there a route; 0: there may be one */
+    } first;
+    int knock; /* connection to the peer's listener, -1: none */
     uint32_t knocks, knock_pair;
     struct mono next_knock;
 
@@ -237,7 +245,6 @@ struct lane_set {
     uint32_t lanes;       /* that it began with */
     uint32_t refusals;    /* in a row */
     struct mono refused_since;
-    struct mono unrouted_since; /* 0: our host knew a way to it, or wasn't asked */
     uint32_t parted;
     struct mono parted_at; /* MONO_NEVER: there is a way */
     int64_t parted_ns;
@@ -673,6 +680,14 @@ void credit_look(struct lane_set *set, struct mono now);
 void standby_start(struct lane_set *set, struct mono now);
 /* Those that can't be made over their NICs try others. */
 void standby_look(struct lane_set *set, struct mono now);
+
+/* -- first_nic.c: who connects, until the set's first lane is up */
+/* A lane's connection over set->nic was tried: it began (0), or it ended with that error. */
+void first_nic_on_connect(struct lane_set *set, struct mono now, int r);
+/* Another NIC of ours hasn't been tried: what this one was told needn't be the peer's word. */
+bool first_nic_undecided(const struct lane_set *set);
+/* Lanes that can't be made over set->nic try the next. */
+void first_nic_look(struct lane_set *set, struct mono now);
 
 /* -- ceiling.c */
 uint32_t ceiling_of(const struct transport_config *config);

@@ -29,7 +29,7 @@ int lane_set_new(struct transport *t, bool connects, uint32_t nic, uint64_t peer
     set->nic = nic;
     set->own_context = t->nics[nic].context;
     set->peer_context = peer_context;
-    set->began = set->lonely = t->io->now(t->io);
+    set->began = set->lonely = set->first.since = t->io->now(t->io);
     set->unsynced_base = INT64_MIN;
     set->report_by = MONO_NEVER;
     set->parted_at = MONO_NEVER;
@@ -598,6 +598,9 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
     if (look) {
         set->next_look = mono_add(now, span_ns(LOOK_NS));
         mode_apply(set);
+        if (set->connects) {
+            first_nic_look(set, now);
+        }
         if (set->connects && set->mode != TRANSPORT_OBSERVE) {
             ceiling_look(set, now);
             standby_look(set, now);

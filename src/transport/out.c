@@ -73,32 +73,13 @@ static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, boo
     return 0;
 }
 
-/* Nobody listens there and no lane is left: the process is gone. */
+/* Nobody listens there and no lane is left: the process is gone. Or it was never reached, and another NIC of ours may be told
+ * otherwise. */
 static void refused(struct lane_set *set, struct mono now, uint32_t lane, int rc)
 {
-    if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0 &&
+    if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0 && !first_nic_undecided(set) &&
         peer_refuses(set, set->lane_nics[lane].own, set->lane_nics[lane].peer)) {
         watch_on_peer_dead(set->watch, now);
-    }
-}
-
-/* Our host has no way there, and there never was a lane: a wrong choice of NICs, most likely. Patience is for what may come
- * back. */
-static void no_route(struct lane_set *set, struct mono now, uint32_t lane, int rc)
-{
-    const struct transport_nic *nic = &set->transport->nics[set->lane_nics[lane].own].config;
-    char peer[PEER_TEXT], own[IO_ADDRESS_TEXT];
-
-    if (rc != -ENETUNREACH || set->version != 0) {
-        return;
-    }
-    if (set->unrouted_since.ns == 0) {
-        set->unrouted_since = now;
-    } else if (mono_sub(now, set->unrouted_since).ns > REFUSED_NS) {
-        lane_set_fail(set, rc,
-                      "no route from NIC %s (%s) to %s: name NICs that reach each other, at both "
-                      "ends (FOLIOT_NIC or NCCL_SOCKET_IFNAME)",
-                      nic->name, io_address_text(&nic->address, own), lane_set_peer(set, peer));
     }
 }
 
@@ -110,9 +91,9 @@ void out_connect(struct lane_set *set, struct mono now, const struct watch_actio
     lane_set_close_stream(set, lane, true);
     set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
     rc = connect_lane(set, lane, epoch, action->same_path);
+    first_nic_on_connect(set, now, rc);
     if (rc < 0) {
         refused(set, now, lane, rc);
-        no_route(set, now, lane, rc);
         if (ceiling_refused(set, rc) == 0) {
             watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
         }
@@ -182,6 +163,7 @@ void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
         return;
     }
     if (rc < 0) {
+        first_nic_on_connect(set, now, rc);
         refused(set, now, lane, rc);
         lane_set_lost(set, now, lane, LANE_REASON_RESET);
         return;

@@ -402,8 +402,8 @@ static struct lane_set *present_set(struct transport *t, uint32_t nic, const str
 {
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct lane_set *set = t->sets[i];
-        if (set == NULL || set->nic != nic || set->peer_context != handle->context ||
-            (accepted && set->connects)) {
+        if (set == NULL || set->own_context != t->nics[nic].context ||
+            set->peer_context != handle->context || (accepted && set->connects)) {
             continue;
         }
         pthread_mutex_lock(&set->lock);

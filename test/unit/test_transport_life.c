@@ -287,6 +287,67 @@ static void a_pair_of_nics_that_connects_is_found(void **state)
     pair_close(&pair);
 }
 
+/* NCCL named a NIC of ours that doesn't reach the peer's. The kernel tells so, or a firewall does, or nothing comes back: the
+ * communicator is there all the same, over the NIC that reaches it, and so is the next one, on the same set. */
+static void another_nic_is_tried_where_nccls_cannot_connect(void **state)
+{
+    static const int told[] = {-ENETUNREACH, -EHOSTUNREACH, -ECONNREFUSED, 0};
+    struct pair pair, second;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+        const uint32_t peer = (uint32_t)i % 3, own = (peer + 1) % 3;
+        rails = true;
+        end_open(&pair.sender, "sender", false);
+        end_open(&pair.receiver, "receiver", false);
+        rails = false;
+        pair.sender.trouble.astray = told[i];
+        const int64_t before = trouble_skipped_ns;
+        connect_comm_over(&pair, own, peer);
+        exchange(&pair, 1 << 20, 1 << 20, true, i);
+        const struct lane_set *set = pair.sender.transport->sets[0];
+        assert_true(set->nic == peer &&
+                    set->own_context == pair.sender.transport->nics[own].context);
+        assert_true(trouble_skipped_ns - before < 20 * NS_PER_S);
+        second = pair;
+        connect_comm_over(&second, own, peer);
+        assert_ptr_equal(second.out->set, pair.out->set);
+        transport_close(second.out);
+        transport_close(second.in);
+        pair_close(&pair);
+    }
+}
+
+/* It did not come up because there is nobody: that is told as soon as all of our NICs were told so. */
+static void nobody_there_is_told_after_all_nics(void **state)
+{
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport_comm *comm = NULL;
+    uint64_t connecting = 0;
+    struct pair pair;
+    int r = 0;
+
+    (void)state;
+    rails = true;
+    end_open(&pair.sender, "sender", false);
+    end_open(&pair.receiver, "receiver", false);
+    rails = false;
+    pair.sender.trouble.astray = -ECONNREFUSED;
+    assert_int_equal(transport_listen(pair.receiver.transport, 0, handle, &listener), 0);
+    end_close(&pair.receiver);
+    const int64_t before = trouble_skipped_ns;
+    while (r == 0 && trouble_skipped_ns - before < 20 * NS_PER_S) {
+        r = transport_connect(pair.sender.transport, 0, handle, &connecting, &comm);
+        trouble_skipped_ns += NS_PER_MS;
+        (void)transport_serve(pair.sender.transport, (struct mono){0});
+    }
+    assert_int_equal(r, -ECONNABORTED);
+    assert_non_null(strstr(transport_why(), "is gone"));
+    assert_true(trouble_skipped_ns - before < NS_PER_S);
+    end_close(&pair.sender);
+}
+
 static void comms_share_a_set_and_go(void **state)
 {
     struct pair pair, more[8];
@@ -439,6 +500,8 @@ int main(void)
         cmocka_unit_test(lanes_come_back_by_the_path_they_had),
         cmocka_unit_test(the_ceiling_holds),
         cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
+        cmocka_unit_test(another_nic_is_tried_where_nccls_cannot_connect),
+        cmocka_unit_test(nobody_there_is_told_after_all_nics),
         cmocka_unit_test(comms_share_a_set_and_go),
         cmocka_unit_test(foreign_handles_and_keys_are_named),
         cmocka_unit_test(a_set_whose_peer_left_unheard_goes),

@@ -29,6 +29,8 @@ void end_close(struct end *end);
 void serve(struct pair *pair);
 /* One more communicator between them. */
 void connect_comm(struct pair *pair);
+/* NCCL named those NICs of the sender's and the receiver's. */
+void connect_comm_over(struct pair *pair, uint32_t own, uint32_t peer);
 void pair_open(struct pair *pair);
 void pair_close(struct pair *pair);
 void fill(uint8_t *bytes, size_t size, uint64_t seed);

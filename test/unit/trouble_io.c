@@ -101,14 +101,16 @@ static int real_connect(struct io *io, const struct io_connect *connect_to, int 
 {
     struct trouble *trouble = (struct trouble *)(void *)io;
     const uint8_t from = connect_to->from.ip[14], to = connect_to->to.ip[14];
+    const bool astray = trouble->rails && (from != to || from == trouble->cut);
     int rc;
 
-    if (trouble->rails && (from != to || from == trouble->cut)) {
-        return -EHOSTUNREACH;
+    if (astray && trouble->astray < 0) {
+        return trouble->astray;
     }
     rc = REAL(io)->connect(REAL(io), connect_to, ret_conn);
     if (rc == 0) {
         trouble->via[*ret_conn % 256] = from;
+        trouble->lost[*ret_conn % 256] = astray;
     }
     return rc;
 }
@@ -118,7 +120,9 @@ static void real_carry(struct io *io, int conn, const struct io_connect *how)
 }
 static int real_connected(struct io *io, int conn, struct io_address *ret_local)
 {
-    return REAL(io)->connected(REAL(io), conn, ret_local);
+    return ((struct trouble *)(void *)io)->lost[conn % 256]
+               ? -EAGAIN
+               : REAL(io)->connected(REAL(io), conn, ret_local);
 }
 static void real_close(struct io *io, int conn, bool reset)
 {
