@@ -1,6 +1,6 @@
 /* serve.c: the housekeeping: who comes to the listener, and sets that nobody polls but that owe something.
  *
- * One thread a process. While the application polls a set, this looks at it every 5 ms without taking its
+ * One thread a process. While the application polls a set, this looks at it every 10 ms without taking its
  * lock; once it doesn't, the set's connections are armed in epoll and served as events and deadlines come. A set that
  * owes nothing leaves the list of active ones; with none of these the thread sleeps until somebody knocks. */
 #include <errno.h>

@@ -175,7 +175,7 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
 /* What the kernel said was of the last connection: the next one's counts begin at zero. */
 static void new_connection(struct wlane *x)
 {
-    x->sampled = x->kernel = false;
+    x->sampled = x->kernel = x->settled = false;
     x->loss = -1;
     x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
 }
@@ -478,6 +478,7 @@ void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chu
     if (!watch_waiting(x)) {
         watch_quiet(w, x);
     }
+    x->settled = false;
     x->left += chunks;
     x->backlog_ns = backlog.ns;
 }
@@ -489,6 +490,9 @@ void watch_on_told(struct watch *w, uint32_t lane)
             watch_quiet(w, &w->lanes[lane]);
         }
         w->lanes[lane].told = true;
+    }
+    if (lane < LANE_MAX) {
+        w->lanes[lane].settled = false;
     }
 }
 

@@ -20,6 +20,8 @@
  * stopped or starved, and so does our own take note of it; a path that swallows packets
  * acknowledges nothing. So a lane that seems silent to us is asked after (WATCH_ASK_KERNEL, each
  * 5 ms): bytes acknowledged since, none on their way, a window that is closed: it isn't silent.
+ * Nor is one whose peer has all that was written: until something is written again it is asked each 100 ms, and not at all
+ * if nothing is owed.
  * D = clamp(2 srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice for 10 s after
  * each doubt that was gone within 500 ms. Where no kernel says anything: D = T = clamp(4 (srtt +
  * 4 rttvar) + backlog / rate, 5 ms, 200 ms) of chunks; of a lane that owes a pong only, 200 ms.

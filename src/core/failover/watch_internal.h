@@ -18,6 +18,7 @@ struct wlane {
     int64_t srtt_ns, rttvar_ns, backlog_ns;
     uint32_t left;        /* chunks unacknowledged */
     bool told;            /* a report was written that the peer's kernel may not have */
+    bool settled;         /* the peer's kernel has all that was written: nothing can be missed */
     int64_t silent_ns;    /* observed time without progress, while it owes some */
     uint64_t others_at;   /* the set's progress count when the silence began */
     uint64_t progress;    /* of this lane */

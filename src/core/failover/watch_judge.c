@@ -40,6 +40,7 @@ void watch_ping(struct watch *w, struct mono now, uint32_t lane)
     if (!watch_waiting(x)) {
         watch_quiet(w, x);
     }
+    x->settled = false;
     x->pinged = true;
     x->ping_at = now;
     x->sequence++;
@@ -158,7 +159,7 @@ static bool ask_due(const struct watch *w, struct mono now, const struct wlane *
 {
     const int64_t since = mono_sub(now, x->asked_at).ns;
 
-    return !w->config.queue_pairs && watch_waiting(x) &&
+    return !w->config.queue_pairs && watch_waiting(x) && !(x->settled && !w->owing) &&
            since >= (x->silent_ns >= ASK_SOON_NS ? ASK_SOON_NS : ASK_NS);
 }
 
@@ -211,7 +212,7 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
     if (w->owing && !watch_waiting(x) && since_ping >= PING_NS) {
         watch_ping(w, now, lane);
     }
-    if (watch_waiting(x)) {
+    if (watch_waiting(x) && !x->settled) {
         x->silent_ns += seen(w, x, gap);
         if (w->config.queue_pairs) {
             watch_judge(w, now, lane);
@@ -234,14 +235,15 @@ static struct mono keep_at(const struct watch *w)
                : MONO_NEVER;
 }
 
-/* The next lane in turn: if none lives, any of them shows it. */
+/* The next lane in turn: if none lives, any of them shows it. Also one whose last ping a stopped process still owes: what its
+ * kernel has of this one tells whether it is there. */
 static void keep(struct watch *w, struct mono now)
 {
     w->kept_at = now;
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const uint32_t lane = ++w->kept_turn % LANE_MAX;
         const struct wlane *x = &w->lanes[lane];
-        if (x->used && lane_connected(x->state) && !watch_waiting(x)) {
+        if (x->used && lane_connected(x->state) && (!watch_waiting(x) || x->settled)) {
             watch_ping(w, now, lane);
             return;
         }
@@ -318,7 +320,7 @@ struct mono watch_deadline(const struct watch *w)
             at = w->config.accepts ? at : mono_min(at, mono_add(w->looked, span_ms(10)));
         } else if (x->state == LANE_TRIAL) {
             at = mono_min(at, mono_add(w->looked, span_ms(1)));
-        } else if (watch_waiting(x)) {
+        } else if (watch_waiting(x) && !x->settled) {
             at =
                 mono_min(at, mono_add(w->looked, span_ns(x->kernel ? ASK_SOON_NS : seen(w, x, t))));
         }

@@ -59,10 +59,12 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
     x->rtt_ns = kernel->rtt.ns;
     x->rtt_ns_var = kernel->rtt_var.ns;
     x->told = x->told && !kernel->empty;
+    const bool settled = x->settled;
+    x->settled = kernel->idle && kernel->empty;
     if (kernel->idle) { /* nothing is missed: what is slow is a process */
         /* Or it waits for the end of a frame whose length was damaged on the way: what is said now
          * completes that frame, its checksum is wrong, and the lane is made anew. */
-        if (x->silent_ns > 0 && w->owing && watch_waiting(x) &&
+        if ((x->silent_ns > 0 || settled) && w->owing && watch_waiting(x) &&
             mono_sub(now, x->ping_at).ns >= PING_NS) {
             watch_ping(w, now, lane);
         }

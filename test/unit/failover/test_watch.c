@@ -750,6 +750,51 @@ static void test_an_idle_set_is_kept(void **state)
     }
 }
 
+/* The peer's process is stopped, and its kernel has all that was written: it owes pongs for hours. To look two hundred times a
+ * second, and to ask the kernel as often, for every set, shows nothing. That its host is gone at last is found all the same. */
+static void test_a_stopped_process_costs_nothing(void **state)
+{
+    for (int owing = 0; owing < 2; owing++) {
+        struct watch *w = watch_new(
+            &(struct watch_config){.accepts = true, .patience = span_ms(40000)}, (struct mono){1});
+        uint32_t looks = 0, asked = 0, downs = 0;
+        struct mono now = {NS_PER_MS};
+        bool gone = false;
+
+        for (uint32_t lane = 0; lane < 2; lane++) {
+            assert_int_equal(watch_lane_add(w, now, lane, &(struct watch_lane_config){0}), 0);
+            watch_on_hello(w, now, lane, 1, span_ns(-1));
+        }
+        watch_on_kept(w, true);
+        watch_on_owing(w, now, owing);
+        while (now.ns < 40 * NS_PER_S) {
+            struct watch_action a;
+            gone = now.ns > 20 * NS_PER_S;
+            watch_look(w, now);
+            looks += !gone;
+            while (watch_next_action(w, &a)) {
+                asked += a.kind == WATCH_ASK_KERNEL && !gone;
+                downs += a.kind == WATCH_CLOSE;
+                assert_true(downs == 0 || gone);
+                if (a.kind == WATCH_ASK_KERNEL) {
+                    watch_on_kernel(w, now, a.lane,
+                                    &(struct watch_kernel){.known = true,
+                                                           .acked = !gone,
+                                                           .idle = !gone,
+                                                           .empty = !gone,
+                                                           .rtt = span_ns(100000)});
+                }
+            }
+            assert_true(mono_before(now, watch_deadline(w)));
+            now = watch_deadline(w);
+        }
+        assert_in_range(looks, 2, owing ? 20 * 40 : 40);
+        assert_in_range(asked, 2, owing ? 20 * 50 : 40);
+        assert_true(downs > 0);
+        watch_free(w);
+    }
+}
+
 static void test_damping(void **state)
 {
     struct damping d;
@@ -821,6 +866,7 @@ int main(void)
         cmocka_unit_test(test_accepts),
         cmocka_unit_test(test_accepts_and_loses_a_little),
         cmocka_unit_test(test_an_idle_set_is_kept),
+        cmocka_unit_test(test_a_stopped_process_costs_nothing),
         cmocka_unit_test(test_accepts_from_other_nics),
         cmocka_unit_test(test_damping),
     };
