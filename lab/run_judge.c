@@ -143,7 +143,7 @@ static void judge_statuses(struct run_judge *j, struct run_window *w, int64_t no
         running += j->is_running[h];
         synced += j->is_running[h] && is_synced;
         w->stale += !j->is_running[h] && is_synced && now_ns - j->stopped_ns[h] > STALE_NS;
-        w->epochs += is_synced && j->epoch[h] != 0 && readings[h].epoch != j->epoch[h];
+        w->epochs += is_synced && j->was_synced[h] && readings[h].epoch != j->epoch[h];
     }
     w->synced += (uint64_t)synced;
     w->running += (uint64_t)running;
@@ -153,14 +153,16 @@ static void judge_statuses(struct run_judge *j, struct run_window *w, int64_t no
     }
 }
 
-static uint64_t count_timelines(int hosts, const struct eval_reading *readings)
+/* Different timelines among those that are SYNCED, or epochs. */
+static uint64_t count_different(int hosts, const struct eval_reading *readings, bool epochs)
 {
     uint64_t count = 0;
     for (int h = 0; h < hosts; h++) {
         bool is_new = readings[h].status == EVAL_SYNCED;
         for (int k = 0; k < h; k++) {
             is_new = is_new && !(readings[k].status == EVAL_SYNCED &&
-                                 readings[k].timeline == readings[h].timeline);
+                                 (epochs ? readings[k].epoch == readings[h].epoch
+                                         : readings[k].timeline == readings[h].timeline));
         }
         count += is_new;
     }
@@ -189,8 +191,10 @@ int run_judge_readings(struct run_judge *j, int64_t now_ns, struct eval_reading 
     }
     for (int h = 0; h < hosts; h++) {
         j->epoch[h] = readings[h].status == EVAL_SYNCED ? readings[h].epoch : j->epoch[h];
+        j->was_synced[h] |= readings[h].status == EVAL_SYNCED;
     }
-    j->timelines = count_timelines(hosts, readings);
+    j->timelines = count_different(hosts, readings, false);
+    j->epochs_at_end = count_different(hosts, readings, true);
     return rc;
 }
 
@@ -270,6 +274,7 @@ static double in_window(struct run_judge *j, struct run_window *w, const char *w
         {"clock.backwards", (double)e->backwards},
         {"clock.stale", (double)w->stale},
         {"clock.epochs", (double)w->epochs},
+        {"clock.epochs_at_end", (double)j->epochs_at_end},
         {"clock.timelines", (double)j->timelines},
         {"false.path", (double)w->false_path},
         {"false.link", (double)w->false_link},

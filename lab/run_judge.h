@@ -39,10 +39,11 @@ struct run_judge {
     int64_t second_ns;
     int64_t last_ns, longest_gap_ns; /* between readings: how long the machine kept the judge out */
     int64_t good_from_ns;            /* p99 has been below 2 us since; -1: it isn't */
-    uint32_t epoch[LAB_HOST_MAX];
+    uint32_t epoch[LAB_HOST_MAX];    /* when last SYNCED */
+    bool was_synced[LAB_HOST_MAX];
     bool is_running[LAB_HOST_MAX];    /* its agent runs and isn't stopped */
     int64_t stopped_ns[LAB_HOST_MAX]; /* since when not */
-    uint64_t timelines;
+    uint64_t timelines, epochs_at_end;
     struct run_totals totals;
     FILE *findings;        /* NULL, or where each finding is written as it comes */
     char *unexplained[64]; /* texts of findings that no fault explains */

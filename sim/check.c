@@ -457,6 +457,34 @@ static void each_window(struct world *w, size_t offset, uint64_t amount)
     }
 }
 
+/* A reader may have read the old page until now. If it comes back to its epoch, time is later. */
+static void judge_return(struct world *w, int host, const struct clock_page_terms *was)
+{
+    const struct clock_page_terms *now = &w->hosts[host].page.page.terms;
+    const int64_t raw = world_raw(w, host, w->now);
+    const struct reading before = reader_read(was, raw), after = reader_read(now, raw);
+    struct check_host *h = &w->check->hosts[host];
+    struct check_shown *left = NULL;
+
+    for (int i = 0; i < CHECK_SHOWN; i++) {
+        const struct check_shown *s = &h->shown[i];
+        if (after.status != CLOCK_PAGE_UNKNOWN && s->timeline == now->timeline &&
+            s->epoch == now->epoch && after.fleet_ns < s->latest_ns) {
+            each_window(w, offsetof(struct check_window, backwards), 1);
+        }
+        if (s->timeline == was->timeline && s->epoch == was->epoch) {
+            left = &h->shown[i];
+        }
+    }
+    if (left == NULL) {
+        left = &h->shown[h->shown_next++ % CHECK_SHOWN];
+        *left = (struct check_shown){was->timeline, was->epoch, INT64_MIN};
+    }
+    if (before.status != CLOCK_PAGE_UNKNOWN && before.fleet_ns > left->latest_ns) {
+        left->latest_ns = before.fleet_ns;
+    }
+}
+
 /* A reader that read the old page a moment ago reads the new one now. */
 static void judge_order(struct world *w, int host, const struct clock_page_terms *was)
 {
@@ -498,6 +526,9 @@ void check_publish(struct world *w, int host, const struct clock_page_terms *was
         judge_order(w, host, was);
     } else if (was != NULL && was->status != CLOCK_PAGE_UNKNOWN) {
         each_window(w, offsetof(struct check_window, epochs), 1);
+        judge_return(w, host, was);
+    } else if (was == NULL) { /* of another agent: maybe of another boot */
+        memset(h->shown, 0, sizeof(h->shown));
     }
     judge_restart(w, host);
     if (h->watched_fault >= 0 && h->marked < 0 &&

@@ -10,7 +10,7 @@
 #include "sim/tally.h"
 #include "sim/world.h"
 
-enum { CHECK_WINDOWS = 16, CHECK_FLOWS = 512, CHECK_DELAYS = 256 };
+enum { CHECK_WINDOWS = 16, CHECK_SHOWN = 4, CHECK_FLOWS = 512, CHECK_DELAYS = 256 };
 
 /* A watched flow: the true delays of its last packets. */
 struct check_flow {
@@ -53,6 +53,13 @@ struct check_fault {
     int64_t named_at;
 };
 
+/* The latest time that a host's readers saw within an epoch. */
+struct check_shown {
+    uint64_t timeline;
+    uint32_t epoch;
+    int64_t latest_ns;
+};
+
 struct check_host {
     struct reading last;
     int64_t last_raw;
@@ -62,6 +69,8 @@ struct check_host {
     bool synced;
     uint32_t epoch;
     uint64_t timeline;
+    struct check_shown shown[CHECK_SHOWN];
+    int shown_next;
     int watched_fault; /* clock fault under observation; -1 */
     int64_t marked, back;
     uint8_t named_liar;
@@ -83,7 +92,7 @@ struct check {
     int64_t last_bad; /* last instant at which p99 was above the start limit */
     int64_t first_good;
     double start_limit_ns;
-    uint64_t timelines;
+    uint64_t timelines, epochs_at_end;
     int64_t restarts, restart_back; /* agents that started again; worst until SYNCED */
     double utc_known_share;
     uint64_t flaps_missed;

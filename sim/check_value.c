@@ -6,12 +6,28 @@
 
 #define MS(ns) ((double)(ns) / 1e6)
 
+static uint64_t different_epochs(const struct world *w)
+{
+    uint64_t count = 0;
+
+    for (int i = 0; i < w->host_count; i++) {
+        bool first = w->check->hosts[i].judged;
+        for (int k = 0; k < i && first; k++) {
+            first =
+                !w->check->hosts[k].judged || w->check->hosts[k].epoch != w->check->hosts[i].epoch;
+        }
+        count += first;
+    }
+    return count;
+}
+
 void check_end(struct world *w)
 {
     struct check *c = w->check;
     uint64_t seen[16];
     int count = 0;
 
+    c->epochs_at_end = different_epochs(w);
     for (int i = 0; i < w->host_count; i++) {
         bool known = !c->hosts[i].judged;
         for (int k = 0; k < count && !known; k++) {
@@ -192,6 +208,9 @@ double check_value(struct world *w, int bound)
     }
     if (strcmp(b->what, "clock.timelines") == 0) {
         return (double)c->timelines;
+    }
+    if (strcmp(b->what, "clock.epochs_at_end") == 0) {
+        return (double)c->epochs_at_end;
     }
     if (strcmp(b->what, "clock.utc_known_share") == 0) {
         return c->utc_known_share;

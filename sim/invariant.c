@@ -21,11 +21,11 @@ static const char *const names[INVARIANT_COUNT] = {
     [INVARIANT_HARD] = "invariant.hard",         [INVARIANT_EDGE] = "invariant.edge",
     [INVARIANT_HOLDOVER] = "invariant.holdover", [INVARIANT_LATE] = "invariant.late",
     [INVARIANT_STALE] = "invariant.stale",       [INVARIANT_BACKWARDS] = "invariant.backwards",
-    [INVARIANT_TIMELINE] = "invariant.timeline", [INVARIANT_BACK] = "invariant.back",
-    [INVARIANT_P99] = "invariant.p99",           [INVARIANT_ACCUSED] = "invariant.accused",
-    [INVARIANT_STEPPED] = "invariant.stepped",   [INVARIANT_UTC] = "invariant.utc",
-    [INVARIANT_FALSE] = "invariant.false",       [INVARIANT_WRONG] = "invariant.wrong",
-    [INVARIANT_MISSED] = "invariant.missed",
+    [INVARIANT_TIMELINE] = "invariant.timeline", [INVARIANT_EPOCH] = "invariant.epoch",
+    [INVARIANT_BACK] = "invariant.back",         [INVARIANT_P99] = "invariant.p99",
+    [INVARIANT_ACCUSED] = "invariant.accused",   [INVARIANT_STEPPED] = "invariant.stepped",
+    [INVARIANT_UTC] = "invariant.utc",           [INVARIANT_FALSE] = "invariant.false",
+    [INVARIANT_WRONG] = "invariant.wrong",       [INVARIANT_MISSED] = "invariant.missed",
 };
 
 const char *invariant_name(enum invariant i)
@@ -564,6 +564,11 @@ static void judge_timelines(struct invariants *v, struct world *w)
             invariant_break(v, w, INVARIANT_TIMELINE,
                             "hosts %d and %d reach each other and are on different timelines",
                             first, i);
+        } else if (j->status == CLOCK_PAGE_SYNCED && v->hosts[first].status == CLOCK_PAGE_SYNCED &&
+                   w->check->hosts[i].epoch != w->check->hosts[first].epoch) {
+            invariant_break(v, w, INVARIANT_EPOCH,
+                            "hosts %d and %d are in step and in epochs %u and %u", first, i,
+                            w->check->hosts[first].epoch, w->check->hosts[i].epoch);
         }
     }
 }

@@ -9,7 +9,8 @@
  * a signal handler and after fork().
  *
  * How to use the bounds. Event A certainly came before event B, on any two hosts, if both readings
- * are SYNCED, have the same timeline and epoch, and A.latest_ns < B.earliest_ns. To measure a
+ * are SYNCED, have the same timeline and epoch, and A.latest_ns < B.earliest_ns. Epoch 0 is the fleet's. A host
+ * whose time had to go back shows another one until it is past all that it has shown before. To measure a
  * delay between hosts take the difference of the estimates; it is off by no more than the sum of both
  * likely_ns in all but about one of ten thousand cases, and never by more than the sum of both half
  * widths while the premises hold (foliot-clock(7)).
@@ -47,8 +48,10 @@ struct foliot_time {
                             there is no bound */
     int64_t likely_ns; /* statistical bound: |estimate - truth| is rarely larger; INT64_MAX: none */
     uint64_t timeline; /* which fleet: times of different timelines can't be compared */
-    uint32_t epoch;    /* grows with each step of fleet time: nor can those of different epochs */
-    uint32_t status;   /* enum foliot_status, as returned */
+    uint32_t
+        epoch; /* 0: the fleet's. Nor can those of different epochs. Another one is the second of
+                            fleet time, since 1970, at which it is 0 again: this host's time went back */
+    uint32_t status; /* enum foliot_status, as returned */
 };
 
 /* Fleet time now. */
@@ -65,7 +68,8 @@ FOLIOT_API enum foliot_status foliot_from_realtime(int64_t realtime_ns,
                                                    struct foliot_time *ret_time);
 /* The same of a stamp by a NIC's own clock (its PHC, as in SOF_TIMESTAMPING_RAW_HARDWARE); nic: the
  * interface's name. UNKNOWN for a NIC whose clock takes no part in the fleet: so
- * where the agent uses software stamps. Stamps by the kernel go through foliot_from_realtime(). */
+ * where the agent uses software stamps. Stamps by the kernel go through foliot_from_realtime(). The epoch is the
+ * host's: it doesn't tell of steps of the NIC's clock alone. */
 FOLIOT_API enum foliot_status foliot_from_nic(const char *nic, int64_t nic_ns,
                                               struct foliot_time *ret_time);
 

@@ -77,7 +77,8 @@ struct clock_page_terms {
     uint32_t version;
     uint32_t status; /* enum clock_page_status, as of `written` */
     uint64_t timeline;
-    uint32_t epoch; /* grows with each step; times of different epochs aren't ordered */
+    uint32_t
+        epoch; /* 0: the fleet's; else the second of fleet time at which it is 0 again (core/page/page.h) */
     uint32_t reserved;
     int64_t written;
     int64_t since;

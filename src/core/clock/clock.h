@@ -210,7 +210,7 @@ struct clock_line {
 struct clock_terms {
     enum clock_status status;
     uint64_t timeline;
-    uint32_t epoch;
+    uint32_t epoch; /* how often the line began anew; readers get the page's (core/page/page.h) */
     struct clock_line line;
     double h_ns;          /* hard bound at r, half a width; < 0: none */
     double rate_limit;    /* rho: grows by the integral of max(rate_limit, rate_drift t) ... */

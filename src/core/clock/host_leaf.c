@@ -224,8 +224,7 @@ static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *ch
     const double gap = (double)(chosen->line.x_ns - old->x_ns) + chosen->line.x_fraction - moved;
 
     if (fabs(gap) > LINE_JUMP_NS) {
-        leaf->raised++;
-        chosen->epoch++;
+        chosen->epoch = ++leaf->restarts;
         leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
         return;
     }
@@ -262,9 +261,9 @@ void host_leaf_tick(struct host_leaf *leaf, struct mono now)
         return;
     }
     struct clock_terms chosen = opinions[(count - 1) / 2];
-    chosen.epoch += leaf->raised;
-    if (leaf->terms.epoch == chosen.epoch && leaf->terms.timeline == chosen.timeline &&
-        leaf->terms.line.r.ns != 0 && now.ns >= leaf->terms.line.r.ns) {
+    chosen.epoch = leaf->restarts; /* a NIC whose own line began anew is met like any other */
+    if (leaf->terms.timeline == chosen.timeline && leaf->terms.line.r.ns != 0 &&
+        now.ns >= leaf->terms.line.r.ns) {
         meet(leaf, now, &chosen);
     }
     if (now.ns < leaf->disrupted_until.ns) {

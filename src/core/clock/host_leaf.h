@@ -48,7 +48,7 @@ struct host_leaf {
     double rate_limit, rate_drift;
     struct clock_terms terms; /* of the host's clock; stamped with `nic_time` == mono */
     bool have_terms;
-    uint32_t raised; /* own epochs on top of the NICs' */
+    uint32_t restarts; /* of the own line: gaps that no slew bridges */
     struct mono disrupted_until;
     uint64_t refused;
 };

@@ -50,23 +50,45 @@ void page_line_maps(const struct clock_line *line, struct linear_map *ret_slewin
     *ret_after = end;
 }
 
-static void start_afresh(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
-{
-    page_line_maps(line, &t->line, &t->map);
-    t->prior = t->line;
-    t->since = t->line_from = now;
-    t->map_from = line->until.ns > now ? line->until.ns : now;
-}
-
 /* The piece of the page that shows time at raw c. */
 static struct linear_map piece_at(const struct clock_page_terms *t, int64_t c)
 {
     return c >= t->map_from ? t->map : c >= t->line_from ? t->line : t->prior;
 }
 
-#define JOIN_RATE        4500e-6          /* twice the clock's fastest slew, and some */
-#define EPOCH_RAISED_MAX 1000             /* more is another epoch's number */
-#define JOIN_NS          (10 * NS_PER_MS) /* further apart they are not one timeline any more */
+static int64_t shown_at(const struct clock_page_terms *t, int64_t c)
+{
+    const struct linear_map piece = piece_at(t, c);
+
+    return linear_map_at(&piece, c);
+}
+
+/* A number that no reader has seen on this timeline: the second of fleet time from which on all is later again. */
+static uint32_t raised_epoch(const struct page_maker *maker)
+{
+    const int64_t second = maker->latest / NS_PER_S + 1;
+    const int64_t next = (int64_t)maker->page.terms.epoch + 1;
+    const int64_t epoch = second > next ? second : next;
+
+    return epoch > UINT32_MAX ? UINT32_MAX : (uint32_t)epoch;
+}
+
+/* The line begins where the clock has it. Behind what readers have seen of this timeline it is another epoch. */
+static void start_afresh(struct page_maker *maker, const struct clock_line *line, int64_t now)
+{
+    struct clock_page_terms *t = &maker->page.terms;
+
+    page_line_maps(line, &t->line, &t->map);
+    t->prior = t->line;
+    t->since = t->line_from = now;
+    t->map_from = line->until.ns > now ? line->until.ns : now;
+    if (shown_at(t, now) < maker->latest) {
+        t->epoch = raised_epoch(maker);
+    }
+}
+
+#define JOIN_RATE 4500e-6          /* twice the clock's fastest slew, and some */
+#define JOIN_NS   (10 * NS_PER_MS) /* further apart they are not one timeline any more */
 
 /* Joins the clock's line to what the page shows; the further apart, the later they meet. False: too far. */
 static bool join(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
@@ -159,6 +181,7 @@ void page_maker_init(struct page_maker *maker)
     maker->page.terms.guard = INT64_MAX;
     maker->page.utc_bound_ns = -1;
     maker->page.realtime_since = INT64_MIN;
+    maker->latest = INT64_MIN;
 }
 
 void page_maker_resume(struct page_maker *maker, const struct clock_page_terms *shown)
@@ -191,28 +214,38 @@ void page_maker_realtime_set(struct page_maker *maker, struct mono now)
     maker->page.realtime_since = now.ns;
 }
 
-/* The line goes on from what was shown, or starts afresh: within one epoch only if nothing was shown of it. */
+/* What readers have seen by now, on the timeline of the clock; another one owes it nothing. */
+static void note_shown(struct page_maker *maker, uint64_t timeline, int64_t now)
+{
+    const struct clock_page_terms *t = &maker->page.terms;
+    const struct clock_page_terms *old = t->status != CLOCK_PAGE_UNKNOWN ? t : &maker->shown;
+
+    if (old->status != CLOCK_PAGE_UNKNOWN && old->timeline == timeline) {
+        const int64_t latest = shown_at(old, now + PAGE_LEAD_NS);
+        maker->latest = latest > maker->latest ? latest : maker->latest;
+    }
+}
+
+/* The line goes on from what was shown, or starts afresh. */
 static void follow(struct page_maker *maker, const struct clock_terms *terms, int64_t now)
 {
     struct clock_page_terms *t = &maker->page.terms;
     const struct clock_page_terms *shown = &maker->shown;
-    const bool known = t->status != CLOCK_PAGE_UNKNOWN && t->timeline == terms->timeline &&
-                       t->epoch == terms->epoch + maker->raised;
-    bool resumes = !known && shown->status != CLOCK_PAGE_UNKNOWN &&
-                   shown->timeline == terms->timeline &&
-                   shown->epoch - terms->epoch < EPOCH_RAISED_MAX;
+    const bool goes_on = t->status != CLOCK_PAGE_UNKNOWN && t->timeline == terms->timeline &&
+                         maker->restarts == terms->epoch;
+    const bool resumes = t->status == CLOCK_PAGE_UNKNOWN && shown->status != CLOCK_PAGE_UNKNOWN &&
+                         shown->timeline == terms->timeline;
 
-    if (known && (same_line(&maker->line, &terms->line) || join(t, &terms->line, now))) {
-        return;
+    if (resumes) {
+        t->epoch = shown->epoch;
     }
-    if (resumes) { /* an earlier agent may have raised it */
-        maker->raised = shown->epoch - terms->epoch;
-        if (resume(maker, terms, now)) {
-            return;
-        }
+    if (!(goes_on && (same_line(&maker->line, &terms->line) || join(t, &terms->line, now))) &&
+        !(resumes && resume(maker, terms, now))) {
+        start_afresh(maker, &terms->line, now);
     }
-    maker->raised += known || resumes;
-    start_afresh(t, &terms->line, now);
+    if (shown_at(t, now) / NS_PER_S >= (int64_t)t->epoch) {
+        t->epoch = 0;
+    }
 }
 
 void page_maker_update(struct page_maker *maker, const struct clock_terms *terms, struct mono now)
@@ -226,11 +259,15 @@ void page_maker_update(struct page_maker *maker, const struct clock_terms *terms
     struct clock_page_terms *t = &maker->page.terms;
     const bool known = terms->status != CLOCK_UNKNOWN && terms->h_ns >= 0;
     t->written = known ? terms->line.r.ns : now.ns;
+    if (t->timeline != terms->timeline) {
+        t->epoch = 0;
+        maker->latest = INT64_MIN;
+    }
+    note_shown(maker, terms->timeline, now.ns);
     if (known) {
         follow(maker, terms, now.ns);
     }
     t->timeline = terms->timeline;
-    t->epoch = terms->epoch + maker->raised;
     t->status = known ? status[terms->status] : CLOCK_PAGE_UNKNOWN;
     const double apart = known ? apart_ns(t, &terms->line, now.ns) : 0;
     maker->page.utc_minus_fleet_ns = terms->utc_known ? terms->utc_minus_ns : 0;
@@ -241,6 +278,7 @@ void page_maker_update(struct page_maker *maker, const struct clock_terms *terms
     }
     maker->shown.status = CLOCK_PAGE_UNKNOWN;
     maker->line = terms->line;
+    maker->restarts = terms->epoch;
     ASSERT(t->since <= t->line_from && t->line_from <= t->map_from); /* readers go by these */
     fill_bounds(t, terms, apart);
 }

@@ -5,9 +5,14 @@
  * PAGE_LEAD_NS after the moment of publication, at the very value that the old page shows for that
  * instant, and from there meets the clock's own line at PAGE_MEET_NS or when that has finished
  * slewing, whichever is later. How far the two lie apart meanwhile (nanoseconds, for a clock in
- * step) is added to both bounds. Only a new epoch or timeline, or a first page, starts afresh: then
- * `since` is that moment, and nothing is known of times before it. A line that is so far from what was shown that
- * slewing would take seconds starts afresh as well, and the page's epoch is raised above the clock's.
+ * step) is added to both bounds. Only a clock that has begun a line of its own anew (its `epoch` counts that), a
+ * line so far off that slewing would take seconds, another timeline or a first page start afresh: then
+ * `since` is that moment, and nothing is known of times before it.
+ *
+ * The page's epoch is the fleet's, 0, unless a fresh line begins behind what readers have seen of this timeline. Then
+ * it is the second of fleet time that is past all they have seen, and when the line has got there the epoch is
+ * 0 again. So within an epoch time goes forward only; a host that stepped can be compared with the others
+ * again as soon as that is possible; and an agent that takes over a page needs to know no more than its epoch.
  *
  * Pure; the caller takes `now` (the host's raw clock) right before, writes the page right after, and
  * fills in what isn't the clock's: boot_id, marker, agent, nics, and the kernel clocks of the pass. */
@@ -24,7 +29,8 @@
 struct page_maker {
     struct clock_page page; /* the last one made; the caller may set its other fields at any time */
     struct clock_line line; /* what it was made of */
-    uint32_t raised;        /* the page's epoch above the clock's */
+    uint32_t restarts;      /* and the clock's epoch at it */
+    int64_t latest;         /* fleet time that readers may have seen on this timeline */
     struct clock_page_terms shown; /* by an earlier agent; status UNKNOWN: nothing */
 };
 

@@ -255,7 +255,7 @@ static void put_clock_summary(struct agent *a, struct json_writer *j)
     } else {
         json_put_null(j, "timeline");
     }
-    json_put_uint(j, "epoch", r.epoch);
+    json_put_uint(j, "epoch", a->page.page.terms.epoch);
     json_put_int_if(j, "hard_ns", reading.hard_ns >= 0, (int64_t)reading.hard_ns);
     json_put_int_if(j, "statistical_ns", reading.statistical_ns >= 0,
                     (int64_t)reading.statistical_ns);

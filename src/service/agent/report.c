@@ -264,7 +264,7 @@ static void fill_clock(struct agent *a, Foliot__V1__Clock *c)
     c->hard_ns = reading.hard_ns >= 0 ? (int64_t)reading.hard_ns : -1;
     c->statistical_ns = reading.statistical_ns >= 0 ? (int64_t)reading.statistical_ns : -1;
     c->timeline = r.timeline != CLOCK_TIMELINE_NONE ? r.timeline : 0;
-    c->epoch = r.epoch;
+    c->epoch = a->page.page.terms.epoch;
     c->edges_live = (uint32_t)r.edges_live;
     c->edges_chosen = (uint32_t)r.edges;
     c->utc_known = agent_utc_ns(a, a->now, &utc);

@@ -88,7 +88,7 @@ static void time_goes_forward(void **state)
     }
 }
 
-static void a_new_epoch_starts_afresh(void **state)
+static void a_clock_that_begins_anew_starts_afresh(void **state)
 {
     struct page_maker maker;
     struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
@@ -141,18 +141,12 @@ static void a_restart_goes_on_from_the_old_page(void **state)
             assert_true(llabs(r.estimate_ns - c - terms.line.x_ns) <= r.hard_ns);
             shown = r.estimate_ns;
         }
-
-        terms.epoch = 2; /* another epoch owes the old page nothing */
-        page_maker_init(&maker);
-        page_maker_resume(&maker, &old.page.terms);
-        page_maker_update(&maker, &terms, (struct mono){now});
-        assert_int_equal(maker.page.terms.line.x, terms.line.x_ns);
     }
 }
 
 /* The line of an agent that was started anew is far from what the agent before showed: time doesn't run backwards
- * within an epoch, and bounds hold, as near as they meet by slewing; beyond that the epoch is raised, for good. */
-static void lines_far_apart_slew_or_raise_the_epoch(void **state)
+ * within an epoch, and bounds hold, as near as they meet by slewing; beyond that it jumps. */
+static void lines_far_apart_slew_or_jump(void **state)
 {
     static const int64_t aparts[] = {-9000000, -2000000,  -700000,  700000,   3000000,
                                      9000000,  -11000000, 11000000, 500000000};
@@ -178,7 +172,8 @@ static void lines_far_apart_slew_or_raise_the_epoch(void **state)
             terms.line.r.ns = terms.line.until.ns = t;
             page_maker_update(&maker, &terms, (struct mono){t});
             maker.page.terms.magic = CLOCK_PAGE_MAGIC;
-            assert_int_equal(maker.page.terms.epoch, terms.epoch + !meets);
+            const bool behind = !meets && t + terms.line.x_ns < 9 * NS_PER_S;
+            assert_int_equal(maker.page.terms.epoch, aparts[i] < 0 && behind ? 9 : 0);
             assert_true(maker.page.terms.since == now); /* stamps since then have a time */
             for (int64_t c = t + PAGE_LEAD_NS; c < t + 25 * NS_PER_MS; c += 999983) {
                 const struct clock_page_reading r = clock_page_at(&maker.page.terms, c, c);
@@ -194,18 +189,71 @@ static void lines_far_apart_slew_or_raise_the_epoch(void **state)
         const int64_t end = now + 4 * NS_PER_S;
         assert_true(llabs(clock_page_at(&maker.page.terms, end, end).estimate_ns - end -
                           terms.line.x_ns) < 1000); /* they have met */
-        if (!meets) {
-            struct page_maker third;
+    }
+}
 
-            page_maker_init(&third); /* the next agent's clock knows nothing of that */
-            page_maker_resume(&third, &maker.page.terms);
-            page_maker_update(&third, &terms, (struct mono){now + 5 * NS_PER_S});
-            assert_int_equal(third.page.terms.epoch, terms.epoch + 1);
-            terms.epoch++; /* a step of the clock itself is a new epoch all the same */
-            page_maker_update(&third, &terms, (struct mono){now + 6 * NS_PER_S});
-            assert_int_equal(third.page.terms.epoch, terms.epoch + 1);
+/* A clock that was ahead goes back, twice, and its agent is started anew in between. No reader sees time run backwards
+ * within an epoch, and in the end it is the one that all other hosts have. */
+static void behind_what_was_shown_it_is_another_epoch(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+    int64_t latest[32] = {0};
+    uint32_t seen = 0, epochs[4] = {0};
+
+    page_maker_init(&maker);
+    for (int64_t t = NS_PER_S; t < 21 * NS_PER_S; t += 50 * NS_PER_MS) {
+        if (t == 4 * NS_PER_S || t == 6 * NS_PER_S) {
+            terms.line.x_ns -= t == 4 * NS_PER_S ? 6 * NS_PER_S : 2 * NS_PER_S;
+            terms.epoch++;
+        } else if (t == 7 * NS_PER_S) {
+            const struct clock_page_terms shown = maker.page.terms;
+            page_maker_init(&maker);
+            page_maker_resume(&maker, &shown);
+            terms.epoch = 0;
+        } else if (t == 18 * NS_PER_S) { /* ahead: nobody sees it go back */
+            terms.line.x_ns += 3 * NS_PER_S;
+            terms.epoch++;
+        }
+        terms.line.r.ns = terms.line.until.ns = t;
+        page_maker_update(&maker, &terms, (struct mono){t});
+        maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+        const uint32_t epoch = maker.page.terms.epoch;
+        if (seen == 0 || epochs[seen - 1] != epoch) {
+            assert_true(seen < ARRAY_COUNT(epochs));
+            epochs[seen++] = epoch;
+        }
+        for (int64_t c = t + PAGE_LEAD_NS; c <= t + 50 * NS_PER_MS; c += 9950000) {
+            const int64_t at = clock_page_at(&maker.page.terms, c, c).estimate_ns;
+            assert_true(at >= latest[epoch]);
+            latest[epoch] = at;
         }
     }
+    assert_int_equal(seen, 4);
+    assert_int_equal(epochs[0], 0);
+    assert_int_equal(epochs[1], 10); /* it had shown 9.0 s */
+    assert_int_equal(epochs[2], 11);
+    assert_int_equal(epochs[3], 0);
+}
+
+static void another_timeline_owes_nothing(void **state)
+{
+    struct page_maker maker;
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+    struct clock_terms terms = terms_of(&line);
+
+    page_maker_init(&maker);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    terms.timeline++;
+    terms.line.x_ns = NS_PER_S;
+    page_maker_update(&maker, &terms, (struct mono){2 * NS_PER_S});
+    assert_int_equal(maker.page.terms.epoch, 0);
+    assert_int_equal(maker.page.terms.since,
+                     2 * NS_PER_S); /* earlier stamps are of the other one */
+    terms.line.x_ns = 0;
+    page_maker_update(&maker, &terms, (struct mono){3 * NS_PER_S});
+    assert_int_equal(maker.page.terms.epoch, 5); /* it had shown 4.0 s of this one */
 }
 
 /* Each of what makes a line is looked at: who sees an older line in a newer one shows a time that is off. */
@@ -328,12 +376,12 @@ static void the_old_page_is_owed_once(void **state)
     terms.status = CLOCK_SYNCED;
     page_maker_update(&maker, &terms, (struct mono){4 * NS_PER_S});
     maker.page.terms.magic = CLOCK_PAGE_MAGIC;
-    assert_int_equal(maker.page.terms.epoch, 1);
+    assert_int_equal(maker.page.terms.epoch, 0);
     assert_true(clock_page_at(&maker.page.terms, 4 * NS_PER_S, 4 * NS_PER_S).estimate_ns ==
                 4 * NS_PER_S + terms.line.x_ns);
 }
 
-/* Too fast for a reader's arithmetic: no line is bent that far, the epoch is raised instead. */
+/* Too fast for a reader's arithmetic: no line is bent that far, it jumps instead. */
 static void no_line_is_bent_beyond_what_readers_take(void **state)
 {
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -346,7 +394,8 @@ static void no_line_is_bent_beyond_what_readers_take(void **state)
         terms.line.x_ns += sign * 600000; /* within 150 ms: 4,000 ppm more */
         page_maker_update(&maker, &terms, (struct mono){NS_PER_S + NS_PER_MS});
         assert_true(linear_map_valid(&maker.page.terms.line));
-        assert_int_equal(maker.page.terms.epoch, 2);
+        assert_int_equal(maker.page.terms.since, NS_PER_S + NS_PER_MS);
+        assert_int_equal(maker.page.terms.epoch, sign < 0 ? 7 : 0);
     }
 }
 
@@ -484,9 +533,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_goes_forward),
-        cmocka_unit_test(a_new_epoch_starts_afresh),
+        cmocka_unit_test(a_clock_that_begins_anew_starts_afresh),
         cmocka_unit_test(a_restart_goes_on_from_the_old_page),
-        cmocka_unit_test(lines_far_apart_slew_or_raise_the_epoch),
+        cmocka_unit_test(lines_far_apart_slew_or_jump),
+        cmocka_unit_test(behind_what_was_shown_it_is_another_epoch),
+        cmocka_unit_test(another_timeline_owes_nothing),
         cmocka_unit_test(another_line_is_followed),
         cmocka_unit_test(a_first_page_slews_as_the_clock_does),
         cmocka_unit_test(a_long_slew_is_followed),
