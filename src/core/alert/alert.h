@@ -53,6 +53,7 @@ struct alert_fleet {
     bool (*nic)(void *context, uint32_t nic, struct alert_nic *ret_nic);
     const char *(*host)(void *context, uint32_t host);
     const char *(*job)(void *context, uint64_t job);
+    uint64_t (*tenant)(void *context, uint32_t host);  /* whose it is; NULL: each its own */
     uint32_t (*find)(void *context, const char *host); /* ALERT_NO_ID: nobody is called so */
     void *context;
 };
@@ -109,7 +110,7 @@ struct alert_finding {
     uint32_t from_nic, to_nic, from_host, to_host, port;
     struct element suspect; /* its hosts and NICs as above */
     bool confident;
-    bool hearsay; /* accuses what isn't the sayer's: on one host's word alone nobody is woken */
+    bool hearsay; /* accuses what isn't the sayer's: on one tenant's word alone nobody is woken */
     struct mono since;
     const char *text; /* the whole sentence */
 };

@@ -188,15 +188,44 @@ uint64_t subject_key(const struct alerts *a, uint32_t rule, const struct subject
     }
 }
 
-static struct instance *instance_new(struct alerts *a, uint64_t key)
+/* Without room who has most alerts loses the newest of them to who has less: some hosts that lie can't silence the rest.
+ * Counted by number modulo the room: that some share a count does no harm. */
+static bool make_room(struct alerts *a, uint32_t said_by)
 {
-    const uint32_t at = a->instance_free;
+    uint32_t most = said_by;
+
+    a->counters.alerts_dropped++;
+    if (said_by == ALERT_NO_ID) {
+        return false;
+    }
+    memset(a->scratch, 0, a->instance_max * sizeof(*a->scratch));
+    for (uint32_t at = a->instance_head; at != NONE; at = a->instances[at].after) {
+        const uint32_t by = a->instances[at].said_by;
+        if (by != ALERT_NO_ID &&
+            ++a->scratch[by % a->instance_max] > a->scratch[most % a->instance_max]) {
+            most = by;
+        }
+    }
+    if (a->scratch[most % a->instance_max] <= a->scratch[said_by % a->instance_max] + 1) {
+        return false;
+    }
+    for (uint32_t at = a->instance_head; at != NONE; at = a->instances[at].after) {
+        if (a->instances[at].said_by == most) {
+            instance_lower(a, &a->instances[at]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct instance *instance_new(struct alerts *a, uint64_t key, uint32_t said_by)
+{
     struct instance *i;
 
-    if (at == NONE) {
-        a->counters.alerts_dropped++;
+    if (a->instance_free == NONE && !make_room(a, said_by)) {
         return NULL;
     }
+    const uint32_t at = a->instance_free;
     i = &a->instances[at];
     ASSERT(i->state == ALERT_FREE);
     a->instance_free = i->chain;
@@ -204,7 +233,8 @@ static struct instance *instance_new(struct alerts *a, uint64_t key)
     i->key = key;
     i->id = a->next_alert++;
     i->incident = i->sibling_before = i->sibling_after = NONE;
-    i->said_by = i->host = i->nic = i->peer = i->port = ALERT_NO_ID;
+    i->said_by = said_by;
+    i->host = i->nic = i->peer = i->port = ALERT_NO_ID;
     i->chain = a->instance_hash.heads[key & a->instance_hash.mask];
     a->instance_hash.heads[key & a->instance_hash.mask] = at;
     i->before = NONE;
@@ -216,12 +246,13 @@ static struct instance *instance_new(struct alerts *a, uint64_t key)
     return i;
 }
 
-struct instance *instance_raise(struct alerts *a, uint32_t rule, uint64_t key, struct mono since)
+struct instance *instance_raise(struct alerts *a, uint32_t rule, uint64_t key, uint32_t said_by,
+                                struct mono since)
 {
     struct instance *i = instance_find(a, key);
 
     if (i == NULL) {
-        i = instance_new(a, key);
+        i = instance_new(a, key, said_by);
         if (i == NULL) {
             return NULL;
         }
@@ -341,7 +372,7 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
             }
             continue;
         }
-        i = instance_raise(a, r, key, f->since);
+        i = instance_raise(a, r, key, f->said_by, f->since);
         if (i == NULL) {
             continue;
         }
@@ -424,8 +455,8 @@ static void raise_own(struct alerts *a, uint32_t built_in, uint64_t subject, con
                       const char *text)
 {
     const uint32_t rule = a->rule_count + built_in;
-    struct instance *i =
-        instance_raise(a, rule, hash_u64(hash_u64(rule, 0x73656c66ULL), subject), MONO_NEVER);
+    struct instance *i = instance_raise(a, rule, hash_u64(hash_u64(rule, 0x73656c66ULL), subject),
+                                        ALERT_NO_ID, MONO_NEVER);
 
     if (i == NULL) {
         return;

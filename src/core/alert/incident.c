@@ -76,7 +76,13 @@ static void unlink_alert(struct alerts *a, struct incident *c, struct instance *
     c->audible -= !i->silenced;
 }
 
-/* How loud it is there. Hearsay wakes nobody before a second host reports something of the same cause. */
+static uint64_t tenant_of(const struct alerts *a, uint32_t host)
+{
+    return a->config.fleet.tenant != NULL ? a->config.fleet.tenant(a->config.fleet.context, host)
+                                          : host;
+}
+
+/* How loud it is there. Hearsay wakes nobody before another tenant's host reports something of the same cause. */
 static uint32_t severity_in(const struct alerts *a, const struct incident *c,
                             const struct instance *i)
 {
@@ -86,7 +92,8 @@ static uint32_t severity_in(const struct alerts *a, const struct incident *c,
         return severity;
     }
     for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
-        if (a->instances[at].said_by != i->said_by) {
+        const uint32_t other = a->instances[at].said_by;
+        if (other != ALERT_NO_ID && tenant_of(a, other) != tenant_of(a, i->said_by)) {
             return severity;
         }
     }

@@ -151,7 +151,8 @@ struct subject {
 uint64_t subject_key(const struct alerts *a, uint32_t rule, const struct subject *s);
 struct instance *instance_find(struct alerts *a, uint64_t key);
 /* The condition holds: a new alert, or one that goes on. NULL: no memory. `since` MONO_NEVER: now. */
-struct instance *instance_raise(struct alerts *a, uint32_t rule, uint64_t key, struct mono since);
+struct instance *instance_raise(struct alerts *a, uint32_t rule, uint64_t key, uint32_t said_by,
+                                struct mono since);
 void instance_lower(struct alerts *a, struct instance *i); /* over: it is gone then */
 /* Fires it if it is due; its causes and text must be set. */
 void instance_consider(struct alerts *a, struct instance *i);

@@ -136,7 +136,7 @@ static void judge(struct alerts *a, uint32_t rule, const struct subject *s, uint
     }
     key = subject_key(a, rule, s);
     if (beyond > 0) {
-        i = instance_raise(a, rule, key, MONO_NEVER);
+        i = instance_raise(a, rule, key, said_by, MONO_NEVER);
     } else {
         i = instance_find(a, key);
         if (i != NULL &&

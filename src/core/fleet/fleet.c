@@ -181,15 +181,29 @@ static bool is_of_path(uint32_t kind)
            kind == FINDING_CLOCK_ASTRAY;
 }
 
+/* Without room whoever has most loses the newest of theirs to who has less: some hosts that lie can't silence the rest. */
+static bool make_room(struct fleet *f, const struct host *h)
+{
+    struct host *most = &f->hosts[0];
+
+    f->dropped++;
+    for (uint32_t k = 1; k < f->host_count; k++) {
+        most = f->hosts[k].finding_count > most->finding_count ? &f->hosts[k] : most;
+    }
+    if (most->finding_count <= h->finding_count + 1) {
+        return false;
+    }
+    forget(f, most, most->found);
+    return true;
+}
+
 static void note(struct fleet *f, struct host *h, const struct fleet_finding *x)
 {
-    const uint32_t at = f->pool_free;
-    struct accusation *a = &f->pool[at];
-
-    if (at == NONE) {
-        f->dropped++;
+    if (f->pool_free == NONE && !make_room(f, h)) {
         return;
     }
+    const uint32_t at = f->pool_free;
+    struct accusation *a = &f->pool[at];
     f->pool_free = a->next;
     *a = (struct accusation){.sayer = x->host,
                              .run = x->run,

@@ -9,8 +9,9 @@
  * says nothing about who reports it; one that nobody places is a warning. What a silent host found counts for nothing: silence is
  * never health, and never evidence.
  *
- * Memory is claimed by fleet_new and fleet_room, never by an event. A finding that has no room is counted and not taken. Cost: an
- * event O(1) and O(open findings of one host); a tick O(hosts), due only when the first of them could have changed. */
+ * Memory is claimed by fleet_new and fleet_room, never by an event. Where there is no room for a finding, the host with most
+ * of them loses its newest to one with less, and that is counted. Cost: an event O(1) and O(open findings of one host), without
+ * room O(hosts); a tick O(hosts), due only when the first of them could have changed. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -18,6 +18,7 @@ struct alerts *engine;
 struct alert_config config;
 struct alert_rule rules[16];
 struct mono now;
+uint64_t (*kit_tenant)(void *context, uint32_t host);
 uint32_t living = 1;
 struct alert_told told;
 
@@ -81,7 +82,8 @@ void kit_start(void)
     now = (struct mono){1000 * NS_PER_S};
     memset(&told, 0, sizeof(told));
     config.rules = rules;
-    config.fleet = (struct alert_fleet){.nic = nic_of, .host = host_of, .job = job_of};
+    config.fleet =
+        (struct alert_fleet){.nic = nic_of, .host = host_of, .job = job_of, .tenant = kit_tenant};
     config.route_count = 1;
     config.routes[0].receivers = 1;
     config.routes[0].severity = ALERT_INFO;
@@ -113,6 +115,7 @@ int kit_begin(void **state)
     memset(&config, 0, sizeof(config));
     memset(rules, 0, sizeof(rules));
     living = 1;
+    kit_tenant = NULL;
     return 0;
 }
 int kit_end(void **state)

@@ -12,6 +12,7 @@
 /* Filled in before kit_start(). */
 extern struct alert_config config;
 extern struct alert_rule rules[16];
+extern uint64_t (*kit_tenant)(void *context, uint32_t host); /* NULL: each host its own */
 extern uint32_t living; /* hosts 0 to living - 1 show life each 10 s */
 
 extern struct alerts *engine;

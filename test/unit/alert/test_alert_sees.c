@@ -310,6 +310,64 @@ static void hearsay_wakes_nobody_alone(void **state)
     assert_int_equal(told.pages, 1);
 }
 
+static uint64_t tenant_of(void *context, uint32_t host)
+{
+    (void)context;
+    return host < 20 ? 1 : 2;
+}
+
+/* Nor do two hosts of one tenant, about another's. */
+static void one_tenant_alone_wakes_nobody(void **state)
+{
+    struct alert_finding f = kit_path_finding(3, 11, ELEMENT_SPINE, "spine1", true);
+
+    kit_finding_rules();
+    rules[1].severity = ALERT_PAGE;
+    kit_tenant = tenant_of;
+    kit_start();
+    f.hearsay = true;
+    for (f.said_by = 1; f.said_by < 6; f.said_by++) {
+        kit_say(&f, FINDING_OPENED);
+        kit_pass(5 * NS_PER_S);
+    }
+    assert_int_equal(told.events[ALERT_OPENED], 1);
+    assert_int_equal(told.pages, 0);
+    f.said_by = 20;
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(told.pages, 1);
+}
+
+/* Four hosts say as much as there is room for: what others say is told all the same. */
+static void who_says_much_silences_nobody(void **state)
+{
+    struct alert_finding f = kit_link_finding(8, FINDING_LINK_DOWN);
+
+    kit_finding_rules();
+    config.alert_max = 16;
+    kit_start();
+    for (uint32_t n = 0; n < 64; n++) {
+        f.said_by = 2 + n % 4;
+        f.number++;
+        kit_say(&f, FINDING_OPENED);
+    }
+    assert_int_equal(kit_counters().firing, 16);
+    const uint64_t dropped = kit_counters().alerts_dropped;
+    for (uint32_t h = 0; h < 2; h++) {
+        f = kit_link_finding(8 * (h + 9), FINDING_LINK_DOWN);
+        kit_say(&f, FINDING_OPENED);
+        struct alert a;
+        size_t cursor = 0;
+        bool there = false;
+        while (alerts_next_alert(engine, &cursor, &a)) {
+            there = there || a.nic == f.from_nic;
+        }
+        assert_true(there);
+    }
+    assert_int_equal(kit_counters().firing, 16);
+    assert_true(kit_counters().alerts_dropped > dropped);
+}
+
 /* ---- series ---- */
 
 static struct alert_rule *threshold(enum alert_metric metric, enum alert_scope scope, double limit)
@@ -814,6 +872,8 @@ int main(void)
         T(findings_are_known_by_host_run_and_number),
         T(findings_of_a_silent_host_are_stale),
         T(hearsay_wakes_nobody_alone),
+        T(one_tenant_alone_wakes_nobody),
+        T(who_says_much_silences_nobody),
         T(a_series_that_stops_is_stale_and_then_over),
         T(a_frozen_alert_has_no_deadline),
         T(elements_are_given_back),

@@ -175,6 +175,26 @@ static void what_is_over_counts_for_nothing(void **state)
     assert_int_equal(health(2), HEALTH_WARN); /* about itself */
 }
 
+/* Four hosts lie as much as there is room for. */
+static void who_lies_much_silences_nobody(void **state)
+{
+    const struct element nic = element_of(ELEMENT_NIC, PLACE_NIC, 7);
+
+    (void)state;
+    for (uint32_t n = 0; n < 64; n++) {
+        say(4 + n % 4, 100 + n, FINDING_PATH_DEAD, element_of(ELEMENT_HOST, PLACE_HOST, 0), true,
+            true);
+    }
+    assert_int_equal(fleet_host_findings(brain, 4), 4);
+    for (uint32_t h = 0; h < 3; h++) {
+        say(h, 1, FINDING_PATH_DEAD, nic, true, true);
+        assert_int_equal(fleet_host_findings(brain, h), 1);
+    }
+    assert_int_equal(health(3), HEALTH_BAD);
+    say(4, 999, FINDING_PATH_DEAD, nic, true, true); /* nor do they get more than a share */
+    assert_true(fleet_host_findings(brain, 4) <= 4 && fleet_host_findings(brain, 0) == 1);
+}
+
 static void a_day_of_faults_is_told_as_it_was(void **state)
 {
     (void)state;
@@ -196,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_only_sees_it_is_not_ill, begin, end),
         cmocka_unit_test_setup_teardown(one_word_of_another_is_a_warning, begin, end),
         cmocka_unit_test_setup_teardown(what_is_over_counts_for_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(who_lies_much_silences_nobody, begin, end),
         cmocka_unit_test(a_day_of_faults_is_told_as_it_was),
     };
 

@@ -47,6 +47,12 @@ static const char *on_host(void *context, uint32_t host)
     return host < c->host_count ? c->hosts[host]->name : NULL;
 }
 
+static uint64_t tenant_of(void *context, uint32_t host)
+{
+    const struct controller *c = context;
+    return host < c->host_count ? c->hosts[host]->tenant : 0;
+}
+
 static void on_say(void *context, int priority, const struct alert_incident *about,
                    const char *text)
 {
@@ -232,7 +238,8 @@ static int on_stored(void *context, const struct store_finding *stored)
 static void feed_open(void *context)
 {
     struct controller *c = context;
-    const struct store_finding_filter filter = {.open = 1, .limit = CONTROLLER_FINDINGS};
+    const struct store_finding_filter filter = {
+        .open = 1, .limit = (int)c->host_count * CONTROLLER_HOST_FINDINGS};
     const int r = store_findings(c->store, &filter, on_stored, c);
     if (r < 0) {
         controller_say(LOG_WARNING, "open findings can't be read for alerts: %s", strerror(-r));
@@ -469,6 +476,7 @@ int alarm_open(struct controller *c)
                                              .must_be = own[0] != 0,
                                              .fleet = {.nic = on_nic,
                                                        .host = on_host,
+                                                       .tenant = tenant_of,
                                                        .job = job_alarm_name,
                                                        .find = index_of,
                                                        .context = c},
