@@ -1,6 +1,7 @@
 /* cmd.c: `foliot lab`: what is typed, what is printed. */
 #include "lab/cmd.h"
 
+#include "base/bug.h"
 #include "lab/agents.h"
 #include "lab/control.h"
 #include "lab/eval.h"
@@ -8,10 +9,10 @@
 #include "lab/lab.h"
 #include "lab/run.h"
 #include "lab/traffic.h"
+#include "platform/config/command_line.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,15 +95,16 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-static int port_number(const char *text)
+/* --controller or --controller=PORT */
+static bool take_port(const char *text, void *to)
 {
-    char *end;
-    const long port = strtol(text, &end, 10);
-    if (*end != '\0' || end == text || port < 1 || port > 65535) {
-        fprintf(stderr, "foliot lab: expected --controller=PORT, 1 to 65535, found '%s'\n", text);
-        return -EINVAL;
+    char *end = NULL;
+    const long port = text == NULL ? LAB_API_PORT : strtol(text, &end, 10);
+    if (text != NULL && (*end != '\0' || end == text || port < 1 || port > 65535)) {
+        return false;
     }
-    return (int)port;
+    *(int *)to = (int)port;
+    return true;
 }
 
 static void say_dashboard(const char *name)
@@ -118,33 +120,32 @@ static void say_dashboard(const char *name)
 
 static int cmd_up(const char *name, int argc, char **argv)
 {
-    static const struct option option[] = {{"no-agents", no_argument, NULL, 'n'},
-                                           {"agent", required_argument, NULL, 'a'},
-                                           {"controller", optional_argument, NULL, 'c'},
-                                           {0}};
-    bool has_agents = true;
-    int api_port = 0;
+    bool no_agents = false;
+    int api_port = 0, first = 0;
     char program[PATH_MAX];
     const char *agent = NULL;
-    for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;) {
-        if (c == 'n') {
-            has_agents = false;
-        } else if (c == 'c') {
-            api_port = optarg == NULL ? LAB_API_PORT : port_number(optarg);
-            if (api_port < 0) {
-                return 2;
-            }
-        } else if (c == 'a') {
-            agent = strchr(optarg, '/') != NULL ? realpath(optarg, program) : optarg;
-            if (agent == NULL) {
-                fprintf(stderr, "foliot lab: %s: %s\n", optarg, strerror(errno));
-                return 1;
-            }
-        } else {
-            return 2;
-        }
+    const struct option_entry entries[] = {
+        {"no-agents", 0, OPTION_FLAG, &no_agents},
+        {"agent", 0, OPTION_TEXT, &agent, .expected = "a program"},
+        {"controller", 0, OPTION_OWN, &api_port, .take = take_port, .optional = true,
+         .expected = "a port from 1 to 65535"},
+    };
+    const struct option_set set = {.program = "foliot lab up",
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries),
+                                   .words_most = argc};
+    const int status = command_line_read(&set, argc, argv, &first);
+    if (status != COMMAND_LINE_GOOD) {
+        return status;
     }
-    if (extra_refused(argc, argv, optind + 1) < 0) {
+    if (agent != NULL && strchr(agent, '/') != NULL) {
+        if (realpath(agent, program) == NULL) {
+            fprintf(stderr, "foliot lab: %s: %s\n", agent, strerror(errno));
+            return 1;
+        }
+        agent = program;
+    }
+    if (extra_refused(argc, argv, first + 1) < 0) {
         return 2;
     }
     static struct lab lab;
@@ -155,10 +156,10 @@ static int cmd_up(const char *name, int argc, char **argv)
                 name);
         return 1;
     }
-    if (lab_describe(&lab, name, optind < argc ? argv[optind] : NULL) < 0) {
+    if (lab_describe(&lab, name, first < argc ? argv[first] : NULL) < 0) {
         return 1;
     }
-    if (lab_bring_up(&lab, has_agents, agent, api_port) < 0) {
+    if (lab_bring_up(&lab, !no_agents, agent, api_port) < 0) {
         fprintf(stderr, "foliot lab: not up: taking away what was made\n");
         if (lab_fabric_down(name) < 0) {
             fprintf(stderr, "foliot lab: and something was left: `foliot lab --name %s down`\n",
@@ -169,7 +170,7 @@ static int cmd_up(const char *name, int argc, char **argv)
     const struct scenario_fabric *f = &lab.scenario.fabric;
     printf("lab '%s' is up: %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, %s; %.1f s\n",
            name, f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
-           has_agents ? "agents running" : "no agents", seconds_now() - begin);
+           !no_agents ? "agents running" : "no agents", seconds_now() - begin);
     say_dashboard(name);
     return 0;
 }
@@ -281,7 +282,6 @@ static int run_command(const char *name, int argc, char **argv)
         (is_help(argv[1]) || (is_up && is_help(argv[argc - 1]))); /* needs neither root nor a lab */
     const bool is_plain = is_up || strcmp(command, "down") == 0 || strcmp(command, "status") == 0 ||
                           strcmp(command, "exec") == 0;
-    optind = 0; /* 0: glibc starts afresh, with its own order of options */
     if (is_plain && asks) {
         fputs(usage, stdout);
         return 0;
@@ -307,23 +307,24 @@ static int run_command(const char *name, int argc, char **argv)
 
 int lab_main(int argc, char **argv)
 {
-    static const struct option option[] = {
-        {"name", required_argument, NULL, 'N'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *name = "lab";
-    optind = 0; /* 0: glibc starts afresh, with its own order of options */
-    for (int c; (c = getopt_long(argc, argv, "+h", option, NULL)) != -1;) {
-        if (c == 'N') {
-            name = optarg;
-        } else if (c == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        } else {
-            return 2;
-        }
+    const struct option_entry entries[] = {
+        {"name", 0, OPTION_TEXT, &name, .expected = "a lab's name"},
+        {"help", 'h', OPTION_HELP},
+    };
+    const struct option_set set = {.program = "foliot lab",
+                                   .usage = usage,
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries),
+                                   .first_word_ends = true};
+    int first = 0;
+    const int status = command_line_read(&set, argc, argv, &first);
+    if (status != COMMAND_LINE_GOOD) {
+        return status;
     }
-    if (optind >= argc) {
+    if (first == argc) {
         fputs(usage, stderr);
         return 2;
     }
-    return name_check(name) < 0 ? 2 : run_command(name, argc - optind, argv + optind);
+    return name_check(name) < 0 ? 2 : run_command(name, argc - first, argv + first);
 }

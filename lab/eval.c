@@ -1,12 +1,13 @@
 /* eval.c: what is typed after `foliot lab eval`, and what it prints. */
 #include "lab/eval.h"
 
+#include "base/bug.h"
 #include "lab/eval_judge.h"
 #include "lab/eval_read.h"
+#include "platform/config/command_line.h"
 #include "platform/json/json.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +20,9 @@ static const char usage[] =
     "Reads the clocks of all hosts of a lab at the same instants, and judges them against the "
     "truth\n"
     "that only the lab knows: how far they are apart, and whether their bounds hold.\n"
-    "\n"
-    "  --seconds S      for so long (default 10; 0: until interrupted)\n"
-    "  --interval MS    between readings, randomly ±20 % (default 10)\n"
-    "  --warmup S       don't judge before; status changes are kept (default 0)\n"
-    "  --wait S         first wait, at most so long, until all hosts are SYNCED (default 0)\n"
-    "  --excuse H,H…    don't judge these hosts: a fault was put on them\n"
-    "  --series FILE    every reading as a line of CSV (own_ns: the oscillator's own offset)\n"
-    "  --json           one JSON object\n"
+    "\n";
+
+static const char after[] =
     "\n"
     "Exit status: 0 no bound was broken, 1 one was, or nothing could be judged.\n";
 
@@ -63,66 +59,31 @@ static void on_signal(int signal)
     stopped = 1;
 }
 
-static bool read_number(const char *text, double low, double high, double *ret)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= low && value <= high)) {
-        return false;
-    }
-    *ret = value;
-    return true;
-}
-
-/* 0; 1: help; -EINVAL: said on stderr. */
 static int read_options(struct options *o, int argc, char **argv)
 {
-    static const struct option table[] = {{"seconds", required_argument, NULL, 's'},
-                                          {"interval", required_argument, NULL, 'i'},
-                                          {"warmup", required_argument, NULL, 'w'},
-                                          {"wait", required_argument, NULL, 'W'},
-                                          {"excuse", required_argument, NULL, 'x'},
-                                          {"series", required_argument, NULL, 'c'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
-    optind = 0;
-    for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
-        bool good = true;
-        switch (c) {
-        case 's':
-            good = read_number(optarg, 0, 1e7, &o->seconds);
-            break;
-        case 'i':
-            good = read_number(optarg, 0.1, 10000, &o->interval_ms);
-            break;
-        case 'w':
-            good = read_number(optarg, 0, 1e6, &o->warmup);
-            break;
-        case 'W':
-            good = read_number(optarg, 0, 1e6, &o->wait);
-            break;
-        case 'x':
-            o->excuse = optarg;
-            break;
-        case 'c':
-            o->series = optarg;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return 1;
-        default:
-            return -EINVAL;
-        }
-        if (!good) {
-            fprintf(stderr, "foliot lab eval: not understood: '%s'\n", optarg);
-            return -EINVAL;
-        }
-    }
-    return 0;
+    const struct option_entry entries[] = {
+        {"seconds", 0, OPTION_NUMBER, &o->seconds, 0, 1e7, .value = "S",
+         .help = "for so long (default 10; 0: until interrupted)"},
+        {"interval", 0, OPTION_NUMBER, &o->interval_ms, 0.1, 10000, .value = "MS",
+         .help = "between readings, randomly ±20 % (default 10)"},
+        {"warmup", 0, OPTION_NUMBER, &o->warmup, 0, 1e6, .value = "S",
+         .help = "don't judge before; status changes are kept (default 0)"},
+        {"wait", 0, OPTION_NUMBER, &o->wait, 0, 1e6, .value = "S",
+         .help = "first wait, at most so long, until all hosts are SYNCED (default 0)"},
+        {"excuse", 0, OPTION_TEXT, &o->excuse, .value = "H,H…",
+         .help = "don't judge these hosts: a fault was put on them"},
+        {"series", 0, OPTION_TEXT, &o->series, .value = "FILE",
+         .help = "every reading as a line of CSV (own_ns: the oscillator's own offset)"},
+        {"json", 0, OPTION_FLAG, &o->json, .help = "one JSON object"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+    };
+    const struct option_set set = {.program = "foliot lab eval",
+                                   .usage = usage,
+                                   .after = after,
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries)};
+    int first = 0;
+    return command_line_read(&set, argc, argv, &first);
 }
 
 static void excuse(struct run *r)
@@ -385,9 +346,9 @@ int lab_eval_main(const char *name, int argc, char **argv)
     static struct lab lab;
     static struct run run;
     struct options o = {.seconds = 10, .interval_ms = 10};
-    int rc = read_options(&o, argc, argv);
-    if (rc != 0) {
-        return rc < 0 ? 2 : 0;
+    const int early = read_options(&o, argc, argv);
+    if (early != COMMAND_LINE_GOOD) {
+        return early;
     }
     if (lab_open(&lab, name) < 0) {
         fprintf(stderr, "foliot lab eval: there is no lab '%s': `foliot lab up` makes one\n", name);
@@ -396,7 +357,7 @@ int lab_eval_main(const char *name, int argc, char **argv)
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     run.options = &o;
-    rc = eval_reader_open(&run.reader, &lab);
+    int rc = eval_reader_open(&run.reader, &lab);
     if (rc == 0) {
         rc = eval_init(&run.eval, run.reader.clock_count);
     }

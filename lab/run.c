@@ -1,6 +1,7 @@
 /* run.c: `foliot lab run`: a lab up, the scenario through its time, the verdict, the lab down. */
 #include "lab/run.h"
 
+#include "base/bug.h"
 #include "base/time.h"
 #include "lab/eval_read.h"
 #include "lab/fault.h"
@@ -8,11 +9,11 @@
 #include "lab/run_agents.h"
 #include "lab/run_judge.h"
 #include "lab/traffic.h"
+#include "platform/config/command_line.h"
 #include "platform/json/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -29,10 +30,9 @@
 static const char usage[] =
     "Usage: foliot lab run [--json] [--findings] [--keep] [--agent PROGRAM] SCENARIO…\n"
     "Plays scenarios with real packets and judges their bounds against the truth.\n"
-    "\n"
-    "  --json           one JSON object a scenario\n"
-    "  --keep           leave the lab up afterwards\n"
-    "  --agent PROGRAM  the agents' program\n"
+    "\n";
+
+static const char after[] =
     "\n"
     "Exit status: 0 all bounds hold, 1 one is broken, 2 one couldn't be played.\n";
 
@@ -371,35 +371,34 @@ static int run_file(const char *name, const char *file, const struct options *o)
 
 int lab_run_main(const char *name, int argc, char **argv)
 {
-    static const struct option option[] = {
-        {"json", no_argument, NULL, 'j'}, {"findings", no_argument, NULL, 'f'},
-        {"keep", no_argument, NULL, 'k'}, {"agent", required_argument, NULL, 'a'},
-        {"help", no_argument, NULL, 'h'}, {0}};
     struct options o = {0};
+    const struct option_entry entries[] = {
+        {"json", 0, OPTION_FLAG, &o.is_json, .help = "one JSON object a scenario"},
+        {"findings", 0, OPTION_FLAG, &o.findings, .help = "print findings as they come"},
+        {"keep", 0, OPTION_FLAG, &o.keeps, .help = "leave the lab up afterwards"},
+        {"agent", 0, OPTION_TEXT, &o.agent, .value = "PROGRAM", .help = "the agents' program"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+    };
+    const struct option_set set = {.program = "foliot lab run",
+                                   .usage = usage,
+                                   .after = after,
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries),
+                                   .words_least = 1,
+                                   .words_most = argc,
+                                   .words = "a scenario's file"};
     char program[PATH_MAX];
-    int worst = 0;
-    optind = 0;
-    for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;) {
-        if (c == 'j') {
-            o.is_json = true;
-        } else if (c == 'f') {
-            o.findings = true;
-        } else if (c == 'k') {
-            o.keeps = true;
-        } else if (c == 'a') {
-            o.agent = strchr(optarg, '/') != NULL ? realpath(optarg, program) : optarg;
-            if (o.agent == NULL) {
-                fprintf(stderr, "foliot lab: %s: %s\n", optarg, strerror(errno));
-                return 2;
-            }
-        } else {
-            fputs(usage, c == 'h' ? stdout : stderr);
-            return c == 'h' ? 0 : 2;
-        }
+    int worst = 0, first = 0;
+    const int early = command_line_read(&set, argc, argv, &first);
+    if (early != COMMAND_LINE_GOOD) {
+        return early;
     }
-    if (optind >= argc) {
-        fputs(usage, stderr);
-        return 2;
+    if (o.agent != NULL && strchr(o.agent, '/') != NULL) {
+        if (realpath(o.agent, program) == NULL) {
+            fprintf(stderr, "foliot lab: %s: %s\n", o.agent, strerror(errno));
+            return 2;
+        }
+        o.agent = program;
     }
     if (lab_is_there(name)) {
         fprintf(stderr,
@@ -409,7 +408,7 @@ int lab_run_main(const char *name, int argc, char **argv)
     }
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    for (int i = optind; i < argc && !stopped; i++) {
+    for (int i = first; i < argc && !stopped; i++) {
         int status = run_file(name, argv[i], &o);
         worst = status > worst ? status : worst;
     }

@@ -1,13 +1,14 @@
 /* traffic.c: what is typed after `foliot lab traffic`, and what it prints. */
 #include "lab/traffic.h"
 
+#include "base/bug.h"
 #include "base/limits.h"
 #include "lab/traffic_run.h"
+#include "platform/config/command_line.h"
 #include "platform/json/json.h"
 #include "stats/sample.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,28 +16,9 @@
 #define FLOW_MAX   8192
 #define REPEAT_MAX 1000
 
-static const char usage[] =
-    "Usage: foliot lab traffic [OPTIONS]\n"
-    "Sends data between the NICs of a lab and prints how much arrived.\n"
-    "\n"
-    "  --pattern P   cross (default: each NIC to its counterpart on the next leaf), fill (that "
-    "and\n"
-    "                within the leaf: every link at the load), leaf (only that), all-to-all,\n"
-    "                incast, one\n"
-    "  --load PCT    share of each link that is filled, paced; trunks count (default 80)\n"
-    "  --rate MBIT   what each NIC sends instead; incast: what the sink gets\n"
-    "  --greedy      unpaced: each flow takes what TCP gets\n"
-    "  --flows N     per pair of NICs, each from a source port of its own (default: 4 across,\n"
-    "                1 in all-to-all)\n"
-    "  --from H.N    one: the sender       --to H.N   one, incast: the receiver\n"
-    "  --udp         datagrams instead of TCP       --high   in the probes' class (DSCP CS6)\n"
-    "  --ipv6        over IPv6                      --any-port  don't spread flows evenly\n"
-    "  --check       compare every byte (TCP)\n"
-    "  --seconds S   for so long (default 10; 0: until interrupted)\n"
-    "  --job BYTES   a transfer job: each flow carries BYTES, and the time is taken until the "
-    "last\n"
-    "                has arrived; --repeat N times; unpaced unless --load or --rate is given\n"
-    "  --json        one JSON object\n";
+static const char usage[] = "Usage: foliot lab traffic [OPTIONS]\n"
+                            "Sends data between the NICs of a lab and prints how much arrived.\n"
+                            "\n";
 
 struct options {
     struct traffic_wish wish;
@@ -65,129 +47,84 @@ static int64_t now_ns(void)
 
 /* ---- options ---- */
 
-static bool read_pattern(const char *text, enum traffic_pattern *ret)
-{
-    static const char *const names[] = {"cross", "fill", "leaf", "all-to-all", "incast", "one"};
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *ret = (enum traffic_pattern)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_number(const char *text, double low, double high, double *ret)
-{
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    if (errno != 0 || end == text || *end != '\0' || !(value >= low && value <= high)) {
-        return false;
-    }
-    *ret = value;
-    return true;
-}
-
-static bool read_nic(const char *text, int *ret_host, int *ret_nic)
-{
-    int used = 0;
-    return sscanf(text, "%d.%d%n", ret_host, ret_nic, &used) == 2 && text[used] == '\0';
-}
-
-/* One option with a value; false: the value is wrong. */
-static bool read_value(struct options *o, int c, const char *text)
-{
-    double v = 0;
-    bool good = true;
-    switch (c) {
-    case 'p':
-        return read_pattern(text, &o->wish.pattern);
-    case 'f':
-        return read_nic(text, &o->from_host, &o->from_nic);
-    case 't':
-        o->to_given = true;
-        return read_nic(text, &o->to_host, &o->to_nic);
-    case 'l':
-        good = read_number(text, 0.01, 100, &v);
-        o->wish.load = v / 100;
-        o->paced = true;
-        break;
-    case 'r':
-        good = read_number(text, 0.01, 1e6, &o->wish.rate_mbps);
-        o->paced = true;
-        break;
-    case 'n':
-        good = read_number(text, 1, 64, &v);
-        o->wish.flows = (int)v;
-        break;
-    case 's':
-        good = read_number(text, 0, 1e7, &o->seconds);
-        break;
-    case 'j':
-        good = read_number(text, 1, 1e12, &v);
-        o->config.job_bytes = (int64_t)v;
-        break;
-    case 'R':
-        good = read_number(text, 1, REPEAT_MAX, &v);
-        o->repeat = (int)v;
-        break;
-    default:
-        break;
-    }
-    return good;
-}
-
-static const struct option option_table[] = {
-    {"pattern", required_argument, NULL, 'p'}, {"load", required_argument, NULL, 'l'},
-    {"rate", required_argument, NULL, 'r'},    {"flows", required_argument, NULL, 'n'},
-    {"from", required_argument, NULL, 'f'},    {"to", required_argument, NULL, 't'},
-    {"seconds", required_argument, NULL, 's'}, {"job", required_argument, NULL, 'j'},
-    {"repeat", required_argument, NULL, 'R'},  {"greedy", no_argument, NULL, 'g'},
-    {"udp", no_argument, NULL, 'u'},           {"high", no_argument, NULL, 'H'},
-    {"ipv6", no_argument, NULL, '6'},          {"any-port", no_argument, NULL, 'a'},
-    {"check", no_argument, NULL, 'c'},         {"json", no_argument, NULL, 'J'},
-    {"help", no_argument, NULL, 'h'},          {0},
+struct nic_option {
+    int *host, *nic;
+    bool *given; /* NULL: nobody asks */
 };
 
-static void read_flag(struct options *o, int c)
+static bool take_nic(const char *text, void *to)
 {
-    o->wish.greedy |= c == 'g';
-    o->config.udp |= c == 'u';
-    o->config.high_class |= c == 'H';
-    o->config.ipv6 |= c == '6';
-    o->config.any_port |= c == 'a';
-    o->config.check |= c == 'c';
-    o->json |= c == 'J';
+    const struct nic_option *o = to;
+    int used = 0;
+    if (o->given != NULL) {
+        *o->given = true;
+    }
+    return sscanf(text, "%d.%d%n", o->host, o->nic, &used) == 2 && text[used] == '\0';
 }
 
-/* 0; 1: help was asked for; -EINVAL: said on stderr. */
+static int read_table(struct options *o, int argc, char **argv)
+{
+    static const char *const patterns[] = {"cross",  "fill", "leaf", "all-to-all",
+                                           "incast", "one",  NULL};
+    struct nic_option from = {&o->from_host, &o->from_nic, NULL},
+                      to = {&o->to_host, &o->to_nic, &o->to_given};
+    double load_percent = 0, job_bytes = 0;
+    const struct option_entry entries[] = {
+        {"pattern", 0, OPTION_CHOICE, &o->wish.pattern, .choices = patterns, .value = "P",
+         .help = "cross (default: each NIC to its counterpart on the next leaf), fill (that and "
+                 "within the leaf: every link at the load), leaf (only that), all-to-all, incast, "
+                 "one"},
+        {"load", 0, OPTION_NUMBER, &load_percent, 0.01, 100, .value = "PCT",
+         .help = "share of each link that is filled, paced; trunks count (default 80)"},
+        {"rate", 0, OPTION_NUMBER, &o->wish.rate_mbps, 0.01, 1e6, .value = "MBIT",
+         .help = "what each NIC sends instead; incast: what the sink gets"},
+        {"greedy", 0, OPTION_FLAG, &o->wish.greedy,
+         .help = "unpaced: each flow takes what TCP gets"},
+        {"flows", 0, OPTION_INT, &o->wish.flows, 1, 64, .value = "N",
+         .help = "per pair of NICs, each from a source port of its own (default: 4 across, 1 in "
+                 "all-to-all)"},
+        {"from", 0, OPTION_OWN, &from, .take = take_nic, .expected = "a NIC such as 0.1: HOST.NIC",
+         .value = "H.N", .help = "one: the sender"},
+        {"to", 0, OPTION_OWN, &to, .take = take_nic, .expected = "a NIC such as 0.1: HOST.NIC",
+         .value = "H.N", .help = "one, incast: the receiver"},
+        {"udp", 0, OPTION_FLAG, &o->config.udp, .help = "datagrams instead of TCP"},
+        {"high", 0, OPTION_FLAG, &o->config.high_class, .help = "in the probes' class (DSCP CS6)"},
+        {"ipv6", 0, OPTION_FLAG, &o->config.ipv6, .help = "over IPv6"},
+        {"any-port", 0, OPTION_FLAG, &o->config.any_port, .help = "don't spread flows evenly"},
+        {"check", 0, OPTION_FLAG, &o->config.check, .help = "compare every byte (TCP)"},
+        {"seconds", 0, OPTION_NUMBER, &o->seconds, 0, 1e7, .value = "S",
+         .help = "for so long (default 10; 0: until interrupted)"},
+        {"job", 0, OPTION_NUMBER, &job_bytes, 1, 1e12, .value = "BYTES",
+         .help =
+             "a transfer job: each flow carries BYTES, and the time is taken until the last has "
+             "arrived; unpaced unless --load or --rate is given"},
+        {"repeat", 0, OPTION_INT, &o->repeat, 1, REPEAT_MAX, .value = "N",
+         .help = "the job so many times"},
+        {"json", 0, OPTION_FLAG, &o->json, .help = "one JSON object"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+    };
+    const struct option_set set = {.program = "foliot lab traffic",
+                                   .usage = usage,
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries)};
+    int first = 0;
+    const int status = command_line_read(&set, argc, argv, &first);
+    o->wish.load = load_percent > 0 ? load_percent / 100 : o->wish.load;
+    o->paced = load_percent > 0 || o->wish.rate_mbps > 0;
+    o->config.job_bytes = (int64_t)job_bytes;
+    return status;
+}
+
+/* COMMAND_LINE_GOOD, or the exit status. */
 static int read_options(struct options *o, int argc, char **argv)
 {
-    optind = 0;
-    for (int c, at = 0; (c = getopt_long(argc, argv, "", option_table, &at)) != -1;) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return 1;
-        }
-        if (c == '?') {
-            return -EINVAL;
-        }
-        if (option_table[at].has_arg == no_argument) {
-            read_flag(o, c);
-        } else if (!read_value(o, c, optarg)) {
-            fprintf(stderr, "foliot lab traffic: --%s: not understood: '%s'\n",
-                    option_table[at].name, optarg);
-            return -EINVAL;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "foliot lab traffic: unexpected '%s'\n", argv[optind]);
-        return -EINVAL;
+    const int status = read_table(o, argc, argv);
+    if (status != COMMAND_LINE_GOOD) {
+        return status;
     }
     if (o->config.udp && (o->config.check || o->config.job_bytes > 0)) {
         fprintf(stderr, "foliot lab traffic: --check and --job need TCP\n");
-        return -EINVAL;
+        return 2;
     }
     if (o->config.job_bytes > 0 && !o->paced) {
         o->wish.greedy = true;
@@ -199,7 +136,7 @@ static int read_options(struct options *o, int argc, char **argv)
                     o->wish.pattern == TRAFFIC_PATTERN_INCAST || o->wish.greedy;
         o->wish.flows = many ? 1 : 4;
     }
-    return 0;
+    return COMMAND_LINE_GOOD;
 }
 
 /* ---- the lab as the plan sees it ---- */
@@ -404,11 +341,11 @@ int lab_traffic_main(const char *name, int argc, char **argv)
     static struct traffic_nic nics[LAB_HOST_MAX * HOST_NIC_MAX];
     static struct traffic_flow flows[FLOW_MAX];
     struct options o = {.seconds = 10, .repeat = 1};
-    int rc = read_options(&o, argc, argv);
-    if (rc != 0) {
-        return rc < 0 ? 2 : 0;
+    const int early = read_options(&o, argc, argv);
+    if (early != COMMAND_LINE_GOOD) {
+        return early;
     }
-    rc = lab_open(&lab, name);
+    int rc = lab_open(&lab, name);
     if (rc < 0) {
         fprintf(stderr, "foliot lab traffic: there is no lab '%s': `foliot lab up` makes one\n",
                 name);

@@ -1,11 +1,12 @@
 /* replay.c: `foliot sim replay`: what a host was told, told to the same code again: the same decisions, bit for bit. */
+#include "base/bug.h"
 #include "base/plain.h"
 #include "core/finding/finding.h"
+#include "platform/config/command_line.h"
 #include "service/record/record.h"
 #include "sim/sim.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,36 +82,44 @@ static int tell(const char *path, const struct replay *replay, const struct reco
 
 int sim_replay(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"trust", no_argument, NULL, 't'}, {"quiet", no_argument, NULL, 'q'}, {NULL, 0, NULL, 0}};
     struct replay replay = {0};
     struct record *record = NULL;
     struct record_outcome outcome = {0};
     struct node *node = NULL;
     bool trust = false;
-    int option, r;
+    int r, first = 0;
+    const struct option_entry entries[] = {
+        {"trust", 't', OPTION_FLAG, &trust,
+         .help = "also play a recording that begins with a copy of an agent's memory: only if you "
+                 "trust its maker"},
+        {"quiet", 'q', OPTION_FLAG, &replay.quiet, .help = "don't print the findings"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+    };
+    const struct option_set set = {
+        .program = "foliot sim replay",
+        .usage =
+            "usage: foliot sim replay [--trust] FILE\n"
+            "Feeds a host's recorded inputs to the same code and compares what it decides.\n\n",
+        .after = "\nExit status: 0 the same findings, 1 others, 2 it couldn't be played.\n",
+        .entries = entries,
+        .count = ARRAY_COUNT(entries),
+        .words_least = 1,
+        .words_most = 1,
+        .words = "one file, as foliot record writes it"};
+    const int early = command_line_read(&set, argc, argv, &first);
 
-    optind = 1;
-    while ((option = getopt_long(argc, argv, "tq", options, NULL)) != -1) {
-        if (option == '?') {
-            return 2;
-        }
-        trust = trust || option == 't';
-        replay.quiet = replay.quiet || option == 'q';
+    if (early != COMMAND_LINE_GOOD) {
+        return early;
     }
-    if (optind + 1 != argc) {
-        fprintf(stderr, "foliot sim replay: expected one file, as foliot record writes it\n");
-        return 2;
-    }
-    r = record_open(&record, argv[optind]);
+    r = record_open(&record, argv[first]);
     if (r < 0) {
-        return complain(argv[optind], r);
+        return complain(argv[first], r);
     }
     /* the node may live in the recording's arena: it ends with this process */
     r = record_play(record, trust, on_action, &replay, &node, &outcome);
     record_close(record);
     if (r < 0) {
-        return complain(argv[optind], r);
+        return complain(argv[first], r);
     }
-    return tell(argv[optind], &replay, &outcome);
+    return tell(argv[first], &replay, &outcome);
 }

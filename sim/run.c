@@ -1,10 +1,11 @@
 /* run.c: `foliot sim run`: scenarios, seeds, a progress bar, and a verdict for each bound. */
+#include "base/bug.h"
+#include "platform/config/command_line.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 #include "sim/world.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -237,8 +238,9 @@ static int run_file(const char *path, const struct run_options *o)
     return worst;
 }
 
-static bool take_seeds(const char *text, struct run_options *o)
+static bool take_seeds(const char *text, void *to)
 {
+    struct run_options *o = to;
     char *end = NULL;
 
     o->first = strtoull(text, &end, 10);
@@ -252,8 +254,9 @@ static bool take_seeds(const char *text, struct run_options *o)
     return end != text && *end == '\0';
 }
 
-static bool take_record(const char *text, struct run_options *o)
+static bool take_record(const char *text, void *to)
 {
+    struct run_options *o = to;
     char *end = NULL;
     const long host = strtol(text, &end, 10);
 
@@ -264,48 +267,38 @@ static bool take_record(const char *text, struct run_options *o)
 
 int sim_run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'}, {"seeds", required_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},       {"trace", no_argument, NULL, 't'},
-        {"findings", no_argument, NULL, 't'},   {"record", required_argument, NULL, 'r'},
-        {"quiet", no_argument, NULL, 'q'},      {NULL, 0, NULL, 0}};
     struct run_options o = {0};
-    int worst = 0, option;
+    const struct option_entry entries[] = {
+        {"seed", 's', OPTION_OWN, &o, .take = take_seeds, .value = "N",
+         .expected = "a seed N or seeds A..B", .help = "of the world, instead of the scenario's"},
+        {"seeds", 0, OPTION_OWN, &o, .take = take_seeds, .value = "A..B",
+         .expected = "a seed N or seeds A..B", .help = "a world of each of these seeds"},
+        {"json", 'j', OPTION_FLAG, &o.json, .help = "one JSON object a world"},
+        {"findings", 't', OPTION_FLAG, &o.findings, .help = "print each world's findings"},
+        {"trace", 0, OPTION_FLAG, &o.findings}, /* the same */
+        {"quiet", 'q', OPTION_FLAG, &o.quiet, .help = "print only what is broken"},
+        {"record", 'r', OPTION_OWN, &o, .take = take_record, .value = "HOST:FILE",
+         .help = "what one host was told since its agent last started (at most ten minutes), for "
+                 "replay"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+    };
+    const struct option_set set = {
+        .program = "foliot sim run",
+        .usage = "usage: foliot sim run [OPTIONS] SCENARIO...\n"
+                 "Plays scenarios in a simulated world and judges their bounds.\n\n",
+        .after = "\nExit status: 0 all bounds hold, 1 one is broken, 2 one couldn't be played.\n",
+        .entries = entries,
+        .count = ARRAY_COUNT(entries),
+        .words_least = 1,
+        .words_most = argc,
+        .words = "a scenario file"};
+    int worst = 0, first = 0;
+    const int early = command_line_read(&set, argc, argv, &first);
 
-    optind = 1;
-    while ((option = getopt_long(argc, argv, "s:jtqr:", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            if (!take_seeds(optarg, &o)) {
-                fprintf(stderr, "foliot sim: expected a seed N or seeds A..B, found '%s'\n",
-                        optarg);
-                return 2;
-            }
-            break;
-        case 'r':
-            if (!take_record(optarg, &o)) {
-                fprintf(stderr, "foliot sim: expected --record HOST:FILE, found '%s'\n", optarg);
-                return 2;
-            }
-            break;
-        case 'j':
-            o.json = true;
-            break;
-        case 't':
-            o.findings = true;
-            break;
-        case 'q':
-            o.quiet = true;
-            break;
-        default:
-            return 2;
-        }
+    if (early != COMMAND_LINE_GOOD) {
+        return early;
     }
-    if (optind == argc) {
-        fprintf(stderr, "foliot sim: expected a scenario file\n");
-        return 2;
-    }
-    for (int i = optind; i < argc; i++) {
+    for (int i = first; i < argc; i++) {
         const int r = run_file(argv[i], &o);
         worst = r > worst ? r : worst;
     }

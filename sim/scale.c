@@ -1,11 +1,12 @@
 /* scale.c: `foliot sim scale`: what one host costs as the fleet grows, measured, and what that says beyond. */
+#include "base/bug.h"
+#include "platform/config/command_line.h"
 #include "platform/metrics/own.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 #include "sim/world.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,21 +58,28 @@ int sim_scale_measure(int hosts, double seconds, struct sim_scale_point *ret_poi
     return 0;
 }
 
-static int take_hosts(const char *text, int *hosts, int max)
-{
-    int n = 0;
+enum { POINTS_MOST = 16 };
+struct scale_hosts {
+    int hosts[POINTS_MOST], count;
+};
 
-    for (char *end = NULL; n < max; text = end + 1) {
+/* "100,1000" */
+static bool take_hosts(const char *text, void *to)
+{
+    struct scale_hosts *h = to;
+
+    h->count = 0;
+    for (char *end = NULL; h->count < POINTS_MOST; text = end + 1) {
         const long value = strtol(text, &end, 10);
         if (end == text || value < 2 || value > 100000 || (*end != ',' && *end != '\0')) {
-            return -1;
+            return false;
         }
-        hosts[n++] = (int)value;
+        h->hosts[h->count++] = (int)value;
         if (*end == '\0') {
-            break;
+            return true;
         }
     }
-    return n;
+    return false;
 }
 
 static void print_end(const struct sim_scale_point *points, int count)
@@ -116,40 +124,39 @@ static void print_point(const struct sim_scale_point *p, bool json, bool first, 
 
 int sim_scale(int argc, char **argv)
 {
-    static const struct option options[] = {{"hosts", required_argument, NULL, 'n'},
-                                            {"seconds", required_argument, NULL, 's'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {NULL, 0, NULL, 0}};
-    int hosts[16] = {100, 1000, 10000}, count = 3, option;
+    struct scale_hosts h = {{100, 1000, 10000}, 3};
     double seconds = 1;
     bool json = false;
-    struct sim_scale_point points[16];
+    int first = 0;
+    struct sim_scale_point points[POINTS_MOST];
+    const struct option_entry entries[] = {
+        {"hosts", 'n', OPTION_OWN, &h, .take = take_hosts, .value = "N,N,...",
+         .expected = "at most 16 numbers from 2 to 100000, with commas between them",
+         .help = "sizes of the fleet (100,1000,10000)"},
+        {"seconds", 's', OPTION_NUMBER, &seconds, 0.1, 1e6, .value = "S",
+         .help = "simulated time of each (1)"},
+        {"json", 'j', OPTION_FLAG, &json, .help = "one JSON array"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+    };
+    const struct option_set set = {.program = "foliot sim scale",
+                                   .usage = "usage: foliot sim scale [OPTIONS]\n"
+                                            "How cost per host grows with the fleet.\n\n",
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries)};
+    const int early = command_line_read(&set, argc, argv, &first);
 
-    optind = 1;
-    while ((option = getopt_long(argc, argv, "n:s:j", options, NULL)) != -1) {
-        if (option == 'n') {
-            count = take_hosts(optarg, hosts, 16);
-        } else if (option == 's') {
-            seconds = strtod(optarg, NULL);
-        } else if (option == 'j') {
-            json = true;
-        } else {
+    if (early != COMMAND_LINE_GOOD) {
+        return early;
+    }
+    for (int i = 0; i < h.count; i++) {
+        if (sim_scale_measure(h.hosts[i], seconds, &points[i]) < 0) {
+            fprintf(stderr, "foliot sim scale: no memory for %d hosts\n", h.hosts[i]);
             return 2;
         }
-    }
-    if (count < 1 || !(seconds >= 0.1)) {
-        fprintf(stderr, "foliot sim scale: expected --hosts N,N,... and --seconds S\n");
-        return 2;
-    }
-    for (int i = 0; i < count; i++) {
-        if (sim_scale_measure(hosts[i], seconds, &points[i]) < 0) {
-            fprintf(stderr, "foliot sim scale: no memory for %d hosts\n", hosts[i]);
-            return 2;
-        }
-        print_point(&points[i], json, i == 0, i + 1 == count);
+        print_point(&points[i], json, i == 0, i + 1 == h.count);
     }
     if (!json) {
-        print_end(points, count);
+        print_end(points, h.count);
     }
     return 0;
 }

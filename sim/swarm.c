@@ -2,6 +2,8 @@
  * for, shrunk into a scenario file. */
 #include "sim/swarm.h"
 
+#include "base/bug.h"
+#include "platform/config/command_line.h"
 #include "platform/json/json.h"
 #include "sim/check.h"
 #include "sim/invariant_private.h"
@@ -11,8 +13,8 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,8 +292,9 @@ static void print_sum(const struct swarm_sum *sum, const struct swarm_options *o
     }
 }
 
-static bool take_seeds(const char *text, struct swarm_options *o)
+static bool take_seeds(const char *text, void *to)
 {
+    struct swarm_options *o = to;
     char *end = NULL;
 
     errno = 0;
@@ -306,10 +309,12 @@ static bool take_seeds(const char *text, struct swarm_options *o)
     return good && *end == '\0' && errno == 0 && o->last >= o->first;
 }
 
-static bool take_only(const char *text, struct swarm_options *o)
+static bool take_only(const char *text, void *to)
 {
+    struct swarm_options *o = to;
     bool any = false;
 
+    o->only = text;
     for (int i = 0; i < INVARIANT_COUNT; i++) {
         const bool clock = i < INVARIANT_CLOCK_END;
         o->judged[i] = strcmp(text, short_name(i)) == 0 || (clock && strcmp(text, "clock") == 0) ||
@@ -319,85 +324,42 @@ static bool take_only(const char *text, struct swarm_options *o)
     return any;
 }
 
+/* COMMAND_LINE_GOOD, or the exit status. */
 static int take_options(int argc, char **argv, struct swarm_options *o)
 {
-    static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"minutes", required_argument, NULL, 'm'},
-                                            {"shrink", no_argument, NULL, 'k'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"lab", no_argument, NULL, 'l'},
-                                            {"only", required_argument, NULL, 'c'},
-                                            {"nics", required_argument, NULL, 'n'},
-                                            {"tries", required_argument, NULL, 't'},
-                                            {"out", required_argument, NULL, 'o'},
-                                            {NULL, 0, NULL, 0}};
-    char *end = NULL;
-    int option;
+    const struct option_entry entries[] = {
+        {"seeds", 's', OPTION_OWN, o, .take = take_seeds, .value = "A..B",
+         .expected = "seeds N or A..B",
+         .help =
+             "a world of each of these; without it fresh ones: 100, or as many as --minutes hold"},
+        {"minutes", 'm', OPTION_NUMBER, &o->minutes, 1e-9, 1e9, .value = "M",
+         .expected = "minutes above 0", .help = "end after so long"},
+        {"only", 'c', OPTION_OWN, o, .take = take_only, .value = "NAME",
+         .expected = "clock, findings or an invariant such as hard",
+         .help = "judge by clock, findings or one invariant alone"},
+        {"nics", 'n', OPTION_INT, &o->nics, 2, INT_MAX, .value = "N", .expected = "2 NICs or more",
+         .help = "leave out worlds of more than N NICs"},
+        {"shrink", 'k', OPTION_FLAG, &o->shrink,
+         .help = "write the smallest world that still breaks it as a scenario file"},
+        {"tries", 't', OPTION_INT, &o->tries, 1, INT_MAX, .value = "N",
+         .expected = "tries of 1 or more", .help = "worlds played for one shrinking (150)"},
+        {"out", 'o', OPTION_TEXT, &o->folder, .value = "DIR", .expected = "a folder",
+         .help = "where those files are put (here)"},
+        {"lab", 'l', OPTION_FLAG, &o->lab, .help = "as root: with real packets, up to eight hosts"},
+        {"json", 'j', OPTION_FLAG, &o->json, .help = "one JSON object a world, and one of all"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+    };
+    const struct option_set set = {
+        .program = "foliot sim swarm",
+        .usage = "usage: foliot sim swarm [OPTIONS]\n"
+                 "Plays worlds drawn at random, judged by what must hold in any of them.\n\n",
+        .after = "\nExit status: 0 all worlds hold, 1 one doesn't, 2 none could be played.\n",
+        .entries = entries,
+        .count = ARRAY_COUNT(entries)};
+    int first = 0;
 
     memset(o->judged, true, sizeof(o->judged));
-    optind = 1;
-    while ((option = getopt_long(argc, argv, "s:m:kjlc:n:t:o:", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            if (!take_seeds(optarg, o)) {
-                fprintf(stderr, "foliot sim swarm: expected seeds N or A..B, found '%s'\n", optarg);
-                return -EINVAL;
-            }
-            break;
-        case 'm':
-            o->minutes = strtod(optarg, &end);
-            if (end == optarg || *end != '\0' || !(o->minutes > 0)) {
-                fprintf(stderr, "foliot sim swarm: expected minutes above 0, found '%s'\n", optarg);
-                return -EINVAL;
-            }
-            break;
-        case 'k':
-            o->shrink = true;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'l':
-            o->lab = true;
-            break;
-        case 'c':
-            o->only = optarg;
-            if (!take_only(optarg, o)) {
-                fprintf(stderr,
-                        "foliot sim swarm: expected clock, findings or an invariant such as hard, "
-                        "found '%s'\n",
-                        optarg);
-                return -EINVAL;
-            }
-            break;
-        case 'n':
-            o->nics = (int)strtol(optarg, &end, 10);
-            if (end == optarg || *end != '\0' || o->nics < 2) {
-                fprintf(stderr, "foliot sim swarm: expected 2 NICs or more, found '%s'\n", optarg);
-                return -EINVAL;
-            }
-            break;
-        case 't':
-            o->tries = (int)strtol(optarg, &end, 10);
-            if (end == optarg || *end != '\0' || o->tries < 1) {
-                fprintf(stderr, "foliot sim swarm: expected tries of 1 or more, found '%s'\n",
-                        optarg);
-                return -EINVAL;
-            }
-            break;
-        case 'o':
-            o->folder = optarg;
-            break;
-        default:
-            return -EINVAL;
-        }
-    }
-    if (optind != argc) {
-        fprintf(stderr, "foliot sim swarm: expected options only, found '%s'\n", argv[optind]);
-        return -EINVAL;
-    }
-    return 0;
+    return command_line_read(&set, argc, argv, &first);
 }
 
 /* What can't be is said before the first world, not after the last. */
@@ -430,7 +392,11 @@ int sim_swarm(int argc, char **argv)
     struct timespec began, now;
     uint64_t seed;
 
-    if (take_options(argc, argv, &o) < 0 || check_options(&o) < 0) {
+    const int early = take_options(argc, argv, &o);
+    if (early != COMMAND_LINE_GOOD) {
+        return early;
+    }
+    if (check_options(&o) < 0) {
         return 2;
     }
     clock_gettime(CLOCK_MONOTONIC, &began);

@@ -1,36 +1,31 @@
 /* foliot-agent.c: the agent's command line. */
+#include "base/bug.h"
+#include "platform/config/command_line.h"
 #include "service/agent/agent.h"
 #include "service/agent/fleet_file.h"
 #include "service/agent/join.h"
 
-#include <getopt.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void usage(FILE *out)
-{
-    fputs(
-        "usage: foliot-agent [--config FILE]\n"
-        "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf "
-        "NAME]...\n"
-        "                         [--config FILE] [--state-dir DIR]\n"
-        "       foliot-agent members [--config FILE]\n"
-        "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
-        "systemd.\n"
-        "\n"
-        "  -c, --config FILE   configuration, default " AGENT_CONFIG_DEFAULT "\n"
-        "      --check         read the configuration and the keys, print what is wrong, and stop\n"
-        "  -h, --help          this text\n"
-        "  -V, --version       version\n"
-        "\n"
-        "join makes this host a member of a controller's fleet: certificate, fleet key, peers.\n"
-        "members prints the list of members as this host has it, as YAML.\n"
-        "Without --nic all hardware NICs with an address take part; rails count them by name.\n"
-        "\n"
-        "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n",
-        out);
-}
+static const char usage[] =
+    "usage: foliot-agent [--config FILE]\n"
+    "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf NAME]...\n"
+    "                         [--config FILE] [--state-dir DIR]\n"
+    "       foliot-agent members [--config FILE]\n"
+    "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
+    "systemd.\n"
+    "\n"
+    "  join     makes this host a member of a controller's fleet: certificate, fleet key, peers\n"
+    "  members  prints the list of members as this host has it, as YAML\n"
+    "\n";
+
+static const char after[] =
+    "\n"
+    "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n"
+    "Exit status: 0 well, 1 it failed, 2 wrong usage.\n";
 
 /* show: and the list of members. */
 static int check(const char *path, bool show)
@@ -52,67 +47,94 @@ static int check(const char *path, bool show)
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static bool take_nic(const char *name, void *to)
+{
+    struct join_options *join = to;
+    if (join->nic_count == HOST_NIC_MAX) {
+        return false;
+    }
+    join->nics[join->nic_count++] = name;
+    return true;
+}
+
+static bool take_leaf(const char *name, void *to)
+{
+    struct join_options *join = to;
+    if (join->leaf_count == HOST_NIC_MAX) {
+        return false;
+    }
+    join->leaves[join->leaf_count++] = name;
+    return true;
+}
+
+static int run_command(int argc, char **argv, const char *config_path, struct join_options *join)
+{
+    if (argc == 3 && strcmp(argv[0], "join") == 0) {
+        join->address = argv[1];
+        join->token = argv[2];
+        return agent_join(join);
+    }
+    if (argc == 1 && strcmp(argv[0], "members") == 0) {
+        return check(config_path, true);
+    }
+    if (strcmp(argv[0], "join") == 0) {
+        fprintf(stderr, "foliot-agent: join: expected an address and a token, found %d word%s\n",
+                argc - 1, argc == 2 ? "" : "s");
+    } else {
+        fprintf(stderr, "foliot-agent: expected join or members, found '%s'\n",
+                argv[strcmp(argv[0], "members") == 0]);
+    }
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-                                            {"check", no_argument, NULL, 'C'},
-                                            {"host", required_argument, NULL, 'H'},
-                                            {"nic", required_argument, NULL, 'n'},
-                                            {"leaf", required_argument, NULL, 'l'},
-                                            {"state-dir", required_argument, NULL, 's'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {NULL, 0, NULL, 0}};
-    struct agent_options run = {.config_path = AGENT_CONFIG_DEFAULT,
-                                .runtime_dir = getenv("FOLIOT_RUNTIME_DIR")};
-    struct join_options join = {.config_path = AGENT_CONFIG_DEFAULT,
-                                .state_dir = AGENT_STATE_DEFAULT};
+    const char *config_path = AGENT_CONFIG_DEFAULT;
     bool check_only = false;
-    for (int c; (c = getopt_long(argc, argv, "c:hV", options, NULL)) != -1;) {
-        switch (c) {
-        case 'c':
-            run.config_path = join.config_path = optarg;
-            break;
-        case 'H':
-            join.host = optarg;
-            break;
-        case 'n':
-            join.nics[join.nic_count] = optarg;
-            join.nic_count += join.nic_count < HOST_NIC_MAX;
-            break;
-        case 'l':
-            join.leaves[join.leaf_count] = optarg;
-            join.leaf_count += join.leaf_count < HOST_NIC_MAX;
-            break;
-        case 's':
-            join.state_dir = optarg;
-            break;
-        case 'C':
-            check_only = true;
-            break;
-        case 'h':
-            usage(stdout);
-            return EXIT_SUCCESS;
-        case 'V':
-            puts("foliot-agent " FOLIOT_VERSION);
-            return EXIT_SUCCESS;
-        default:
-            usage(stderr);
-            return 2;
-        }
+    struct join_options join = {.state_dir = AGENT_STATE_DEFAULT};
+    const struct option_entry entries[] = {
+        {"config", 'c', OPTION_TEXT, &config_path, .value = "FILE",
+         .help = "configuration, default " AGENT_CONFIG_DEFAULT},
+        {"check", 0, OPTION_FLAG, &check_only,
+         .help = "read the configuration and the keys, print what is wrong, and stop"},
+        {.kind = OPTION_HEADING, .help = "For join:"},
+        {"host", 0, OPTION_TEXT, &join.host, .value = "NAME",
+         .help = "this host's name in the fleet, default the machine's"},
+        {"nic", 0, OPTION_OWN, &join, .take = take_nic, .expected = "a name, of at most 16 NICs",
+         .value = "NAME",
+         .help = "a NIC that takes part, once for each; default all hardware NICs with an address. "
+                 "Rails count them by name"},
+        {"leaf", 0, OPTION_OWN, &join, .take = take_leaf, .expected = "a name, for at most 16 NICs",
+         .value = "NAME",
+         .help = "the switch that the NICs hang on: once for all of them, or once for each --nic"},
+        {"state-dir", 0, OPTION_TEXT, &join.state_dir, .value = "DIR",
+         .help = "where the identity and the keys are kept, default " AGENT_STATE_DEFAULT},
+        {.kind = OPTION_HEADING, .help = ""},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+        {"version", 'V', OPTION_VERSION, .help = "version"},
+    };
+    static_assert(HOST_NIC_MAX == 16, "the table's words say so");
+    const struct option_set set = {.program = "foliot-agent",
+                                   .usage = usage,
+                                   .after = after,
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries),
+                                   .words_most = argc,
+                                   .words = "a command"};
+    int first = 0;
+    const int status = command_line_read(&set, argc, argv, &first);
+    if (status != COMMAND_LINE_GOOD) {
+        return status;
     }
-    if (optind + 3 == argc && strcmp(argv[optind], "join") == 0) {
-        join.address = argv[optind + 1];
-        join.token = argv[optind + 2];
-        return agent_join(&join);
+    join.config_path = config_path;
+    if (first < argc) {
+        return run_command(argc - first, argv + first, config_path, &join);
     }
-    if (optind + 1 == argc && strcmp(argv[optind], "members") == 0) {
-        return check(run.config_path, true);
+    if (check_only) {
+        return check(config_path, false);
     }
-    if (optind != argc) {
-        usage(stderr);
-        return 2;
-    }
+    const struct agent_options run = {.config_path = config_path,
+                                      .runtime_dir = getenv("FOLIOT_RUNTIME_DIR")};
     setvbuf(stderr, NULL, _IOLBF, 0);
-    return check_only ? check(run.config_path, false) : agent_run(&run);
+    return agent_run(&run);
 }

@@ -1,12 +1,13 @@
 /* foliot-controller.c: the controller's command line. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/bug.h"
+#include "platform/config/command_line.h"
 #include "service/controller/api/api.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/fleet/fleet.h"
@@ -16,36 +17,32 @@
 enum { BACKUP_PAGES = 1024, JOIN_HOURS = 24 };
 
 static struct controller_options options = {.config_path = CONTROLLER_CONFIG_DEFAULT};
-static int64_t uses = 1, hours; /* hours 0: not given */
+static int uses = 1, hours; /* hours 0: not given */
 static const char *address, *scope;
 
-static void usage(FILE *out)
-{
-    fputs(
-        "usage: foliot-controller [--config FILE] [COMMAND]\n"
-        "One per fleet: takes agents' reports, keeps history, serves the API. Without a command it "
-        "runs.\n"
-        "\n"
-        "  init [--address ADDRESS]       make the authority, a join token and an admin's token;\n"
-        "                                 the API's certificate is for ADDRESS, too\n"
-        "  token join [--uses N] [--hours N] [--scope PATTERNS]\n"
-        "                                 print a token that lets N hosts join, for N hours (24);\n"
-        "                                 with a scope only hosts of these names\n"
-        "  token api viewer|operator|admin [NAME] [--hours N] [--scope PATTERNS]\n"
-        "                                 print a token for the API; without --hours it lasts;\n"
-        "                                 with a scope a viewer sees these hosts only ('a-*,b?')\n"
-        "  check                          look through the whole store\n"
-        "  backup FILE                    copy the store, also while the controller runs\n"
-        "  restore FILE                   put a backup in the store's place (controller stopped)\n"
-        "  takeover                       this copy of the store is the fleet's from now on\n"
-        "\n"
-        "  -c, --config FILE   default " CONTROLLER_CONFIG_DEFAULT " where there is one\n"
-        "  -h, --help          this text\n"
-        "  -V, --version       version\n"
-        "\n"
-        "FOLIOT_CONTROLLER_DIR replaces data_dir (" CONTROLLER_DATA_DEFAULT ").\n",
-        out);
-}
+static const char usage[] =
+    "usage: foliot-controller [--config FILE] [COMMAND]\n"
+    "One per fleet: takes agents' reports, keeps history, serves the API. Without a command it "
+    "runs.\n"
+    "\n"
+    "  init [--address ADDRESS]       make the authority, a join token and an admin's token;\n"
+    "                                 the API's certificate is for ADDRESS, too\n"
+    "  token join [--uses N] [--hours N] [--scope PATTERNS]\n"
+    "                                 print a token that lets N hosts join, for N hours (24);\n"
+    "                                 with a scope only hosts of these names\n"
+    "  token api viewer|operator|admin [NAME] [--hours N] [--scope PATTERNS]\n"
+    "                                 print a token for the API; without --hours it lasts;\n"
+    "                                 with a scope a viewer sees these hosts only ('a-*,b?')\n"
+    "  check                          look through the whole store\n"
+    "  backup FILE                    copy the store, also while the controller runs\n"
+    "  restore FILE                   put a backup in the store's place (controller stopped)\n"
+    "  takeover                       this copy of the store is the fleet's from now on\n"
+    "\n";
+
+static const char after[] =
+    "\n"
+    "FOLIOT_CONTROLLER_DIR replaces data_dir (" CONTROLLER_DATA_DEFAULT ").\n"
+    "Exit status: 0 well, 1 it failed, 2 wrong usage.\n";
 
 static int load_config(struct controller_config *config)
 {
@@ -58,6 +55,15 @@ static int load_config(struct controller_config *config)
         snprintf(config->data_dir, sizeof(config->data_dir), "%s", dir);
     }
     return r;
+}
+
+/* found: NULL: nothing. */
+static int expected(const char *what, const char *found)
+{
+    fprintf(stderr, "foliot-controller: expected %s, found %s%s%s; --help lists the commands\n",
+            what, found != NULL ? "'" : "", found != NULL ? found : "nothing",
+            found != NULL ? "'" : "");
+    return 2;
 }
 
 /* ---- tokens ---- */
@@ -146,9 +152,17 @@ static int command_token(int argc, char **argv)
     const bool api = argc >= 3 && strcmp(argv[1], "api") == 0 &&
                      (strcmp(role, "viewer") == 0 || strcmp(role, "operator") == 0 ||
                       strcmp(role, "admin") == 0);
-    if ((!join && !api) || (scope != NULL && !join && strcmp(role, "viewer") != 0)) {
-        usage(stderr);
-        return 2;
+    if (!join && !api) {
+        return expected("token: join, or api with viewer, operator or admin", argc >= 3   ? argv[2]
+                                                                              : argc >= 2 ? argv[1]
+                                                                                          : NULL);
+    }
+    if (argc > (join ? 2 : 4)) {
+        return expected(join ? "token join: options only" : "token api: one name only",
+                        argv[argc - 1]);
+    }
+    if (scope != NULL && !join && strcmp(role, "viewer") != 0) {
+        return expected("token api: --scope with a viewer only", role);
     }
     struct controller *c = calloc(1, sizeof(*c));
     int r = c == NULL ? -ENOMEM : controller_open(c, &options, false);
@@ -363,82 +377,81 @@ static int command_takeover(void)
     return EXIT_SUCCESS;
 }
 
-static bool number(const char *text, int64_t *ret)
-{
-    char *end = NULL;
-    const long long value = strtoll(text, &end, 10);
-    *ret = value;
-    return *text != 0 && *end == 0 && value > 0 && value < 1000000;
-}
-
 static int run_command(int argc, char **argv)
 {
+    static const struct {
+        const char *name, *word; /* NULL: takes none */
+        int (*plain)(void);
+        int (*with_word)(const char *word);
+    } commands[] = {
+        {"init", NULL, command_init, NULL},           {"check", NULL, command_check, NULL},
+        {"takeover", NULL, command_takeover, NULL},   {"backup", "a file", NULL, command_backup},
+        {"restore", "a file", NULL, command_restore},
+    };
+    char what[64];
     if (argc == 0) {
         return controller_run(&options);
-    }
-    if (strcmp(argv[0], "init") == 0 && argc == 1) {
-        return command_init();
     }
     if (strcmp(argv[0], "token") == 0) {
         return command_token(argc, argv);
     }
-    if (strcmp(argv[0], "check") == 0 && argc == 1) {
-        return command_check();
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        const int words = commands[i].word != NULL ? 2 : 1;
+        if (strcmp(argv[0], commands[i].name) != 0) {
+            continue;
+        }
+        if (argc == words) {
+            return words == 2 ? commands[i].with_word(argv[1]) : commands[i].plain();
+        }
+        snprintf(what, sizeof(what), "%s: %s", argv[0],
+                 words == 2 ? commands[i].word : "options only");
+        return expected(what, argc < words ? NULL : argv[words]);
     }
-    if (strcmp(argv[0], "backup") == 0 && argc == 2) {
-        return command_backup(argv[1]);
-    }
-    if (strcmp(argv[0], "restore") == 0 && argc == 2) {
-        return command_restore(argv[1]);
-    }
-    if (strcmp(argv[0], "takeover") == 0 && argc == 1) {
-        return command_takeover();
-    }
-    usage(stderr);
-    return 2;
+    return expected("a command", argv[0]);
+}
+
+static bool take_config(const char *path, void *to)
+{
+    struct controller_options *o = to;
+    o->config_path = path;
+    o->config_given = true;
+    return true;
+}
+
+static bool take_scope(const char *text, void *to)
+{
+    *(const char **)to = text;
+    return text[0] != '\0' && scope_good(text);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"config", required_argument, NULL, 'c'}, {"uses", required_argument, NULL, 'u'},
-        {"hours", required_argument, NULL, 'H'},  {"address", required_argument, NULL, 'a'},
-        {"scope", required_argument, NULL, 's'},  {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
-    bool good = true;
-    for (int o; (o = getopt_long(argc, argv, "c:hV", table, NULL)) != -1;) {
-        switch (o) {
-        case 'c':
-            options.config_path = optarg;
-            options.config_given = true;
-            break;
-        case 'u':
-            good = good && number(optarg, &uses);
-            break;
-        case 'H':
-            good = good && number(optarg, &hours);
-            break;
-        case 'a':
-            address = optarg;
-            break;
-        case 's':
-            scope = optarg;
-            good = good && scope_good(scope) && scope[0] != 0;
-            break;
-        case 'h':
-            usage(stdout);
-            return EXIT_SUCCESS;
-        case 'V':
-            puts("foliot-controller " FOLIOT_VERSION);
-            return EXIT_SUCCESS;
-        default:
-            good = false;
-        }
-    }
-    if (!good) {
-        usage(stderr);
-        return 2;
+    static const struct option_entry entries[] = {
+        {"config", 'c', OPTION_OWN, &options, .take = take_config, .value = "FILE",
+         .help = "default " CONTROLLER_CONFIG_DEFAULT " where there is one"},
+        {"address", 0, OPTION_TEXT, &address, .value = "ADDRESS",
+         .help = "init: a name or an address of this host"},
+        {"uses", 0, OPTION_INT, &uses, 1, 999999, .value = "N",
+         .help = "how many hosts may join by a token, default 1"},
+        {"hours", 0, OPTION_INT, &hours, 1, 999999, .value = "N", .help = "how long a token lasts"},
+        {"scope", 0, OPTION_OWN, &scope, .take = take_scope, .value = "PATTERNS",
+         .expected = "names or patterns of hosts, such as 'a-*,b?'",
+         .help = "names of hosts: patterns, with commas between them"},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+        {"version", 'V', OPTION_VERSION, .help = "version"},
+    };
+    const struct option_set set = {.program = "foliot-controller",
+                                   .usage = usage,
+                                   .after = after,
+                                   .entries = entries,
+                                   .count = ARRAY_COUNT(entries),
+                                   .words_most = argc,
+                                   .words = "a command"};
+    int first = 0;
+    const int status = command_line_read(&set, argc, argv, &first);
+    if (status != COMMAND_LINE_GOOD) {
+        return status;
     }
     setvbuf(stderr, NULL, _IOLBF, 0);
-    return run_command(argc - optind, argv + optind);
+    return run_command(argc - first, argv + first);
 }

@@ -55,9 +55,10 @@ static const struct command commands[] = {
      "is the clock's bound honest, as far as that shows without a truth; what is true of NICs' "
      "stamps and clocks, by trying",
      command_selftest},
-    {NULL, "record", "[-o FILE] [--host HOST] [--lab LAB] [--socket PATH]",
+    {NULL, "record", "[-o|--output FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "save the last minutes of the agent's inputs, for foliot sim replay", command_record},
-    {NULL, "support-bundle", "[-o FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
+    {NULL, "support-bundle",
+     "[-o|--output FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "pack status, configuration and logs, without secrets", command_support_bundle},
     {"the whole fleet, by its controller", "alerts",
      "[list [--all]] | ack N | silence --host P|--element P|--rule P [--for TIME] [--why TEXT] "
@@ -85,7 +86,7 @@ static const struct command commands[] = {
      command_levels},
     {NULL, "topology", "[show] | declare FILE [--why TEXT] | history" API,
      "the declared topology, and where what is seen differs from it", command_topology},
-    {"tools", "keygen", "[--rotate] [--id ID] FILE | --host FILE",
+    {"tools", "keygen", "[--rotate | --host] [--id ID] FILE",
      "make the fleet's key file, or add the next key to it", command_keygen},
     {NULL, "perf", "[OPERATION] [OPTIONS]",
      "collectives through a network plugin, measured and checked, as nccl-tests print them",

@@ -3,7 +3,6 @@
 #include "app/foliot_alerts.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,17 +306,17 @@ static int run(struct arguments *a, int count, char **words)
 
 static int parse(struct arguments *a, int argc, char *argv[])
 {
-    const struct api_option own[] = {{"all", API_FLAG, &a->all},
-                                     {"prometheus", API_FLAG, &a->prometheus},
-                                     {"maintenance", API_FLAG, &a->silence.maintenance},
-                                     {"file", API_WORD, &a->call.file},
-                                     {"rule", API_WORD, &a->silence.rule},
-                                     {"host", API_WORD, &a->silence.host},
-                                     {"element", API_WORD, &a->silence.element},
-                                     {"why", API_WORD, &a->silence.why},
-                                     {"for", API_SPAN, &a->silence.for_ns},
-                                     {"since", API_SPAN, &a->since_ns},
-                                     {0}};
+    const struct option_entry own[] = {{"all", 0, OPTION_FLAG, &a->all},
+                                       {"prometheus", 0, OPTION_FLAG, &a->prometheus},
+                                       {"maintenance", 0, OPTION_FLAG, &a->silence.maintenance},
+                                       {"file", 0, OPTION_TEXT, &a->call.file},
+                                       {"rule", 0, OPTION_TEXT, &a->silence.rule},
+                                       {"host", 0, OPTION_TEXT, &a->silence.host},
+                                       {"element", 0, OPTION_TEXT, &a->silence.element},
+                                       {"why", 0, OPTION_TEXT, &a->silence.why},
+                                       API_SPAN("for", &a->silence.for_ns),
+                                       API_SPAN("since", &a->since_ns),
+                                       {0}};
 
     return api_parse(&a->call.api, own, argc, argv);
 }
@@ -328,7 +327,9 @@ int command_alerts(int argc, char *argv[])
     api_init(&a.call.api, "alerts");
     int status = parse(&a, argc, argv);
 
-    status = status < 0 ? EXIT_WELL : status > 0 ? status : run(&a, argc - optind, argv + optind);
+    status = status < 0   ? EXIT_WELL
+             : status > 0 ? status
+                          : run(&a, argc - a.call.api.first, argv + a.call.api.first);
     api_done(&a.call.api);
     return status;
 }

@@ -1,7 +1,6 @@
 /* foliot_api.h: what the commands share that ask the controller (docs/openapi.yaml): where it is, the token, one question
  * at a time, answers and refusals. */
 #pragma once
-#include <getopt.h>
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -17,21 +16,20 @@ struct api {
         *lines; /* this key's strings are of several lines; NULL: none's (foliot_foreign.h) */
     int http_status;
     bool stranger; /* who listened wasn't the controller */
+    int first;     /* the first word of the command line that is no option */
     bool json;     /* answers are printed as they came, not shown */
 };
 
-/* What a command takes beside --json, --controller, --authority, --token-file and --help. Each is in the command's usage in
- * foliot.c, with or without a value. A list ends with {0}. */
-enum api_option_kind { API_FLAG, API_WORD, API_SPAN };
-struct api_option {
-    const char *name;
-    enum api_option_kind kind;
-    void *to; /* bool; const char *; int64_t, ns */
-};
-#define API_HELPED (-1)
-/* 0: argv[optind] is the first word. API_HELPED: the usage was printed, for --help; EXIT_USAGE: what is wrong was. own may be
- * NULL. */
-int api_parse(struct api *a, const struct api_option *own, int argc, char *argv[]);
+/* `own`: what the command takes beside --json, --controller, --authority, --token-file and --help; ends with {0}, may be NULL. As
+ * command_read: 0: argv[a->first] is the first word. */
+int api_parse(struct api *a, const struct option_entry *own, int argc, char *argv[]);
+/* An entry for a time such as 90min, into int64_t of nanoseconds. */
+bool api_take_span(const char *text, void *to);
+#define API_SPAN(name, to)                                                                         \
+    {                                                                                              \
+        (name), 0, OPTION_OWN, (to), .take = api_take_span,                                        \
+                                     .expected = "a time like 90min, 2h or 1d"                     \
+    }
 
 /* Where the controller is: FOLIOT_API, else this machine's socket, else http://127.0.0.1:7639. Its forms:
  *     unix:/PATH           a Unix socket; root needs no token there

@@ -196,20 +196,6 @@ static bool fill_bundle(FILE *tar, const struct target *target, const char *conf
            add_output(tar, "tc-qdisc.txt", qdiscs) && fwrite(zeros, sizeof(zeros), 1, tar) == 1;
 }
 
-/* Takes `NAME VALUE` out of argv. */
-static const char *take(int *argc, char *argv[], const char *name)
-{
-    for (int i = 1; i + 1 < *argc; i++) {
-        if (strcmp(argv[i], name) == 0) {
-            const char *value = argv[i + 1];
-            memmove(&argv[i], &argv[i + 2], sizeof(argv[0]) * (size_t)(*argc - i - 1));
-            *argc -= 2;
-            return value;
-        }
-    }
-    return NULL;
-}
-
 static int bundle(const struct target *target, const char *file, const char *config)
 {
     const time_t now = time(NULL);
@@ -243,9 +229,11 @@ static int bundle(const struct target *target, const char *file, const char *con
 
 int command_support_bundle(int argc, char *argv[])
 {
-    const char *file = take(&argc, argv, "-o"), *config = take(&argc, argv, "--config");
+    const char *file = NULL, *config = NULL;
+    const struct option_entry own[] = {{"output", 'o', OPTION_TEXT, &file, .expected = "a file"},
+                                       {"config", 0, OPTION_TEXT, &config, .expected = "a file"}};
     struct options options;
-    int status = options_parse(&options, command_find("support-bundle"), argc, argv);
+    int status = options_parse_with(&options, command_find("support-bundle"), own, 2, argc, argv);
 
     if (status == 0 && !options.help) {
         if (options.target_count != 1) {

@@ -2,7 +2,6 @@
  *
  * One line is what a person would call one thing: the same word said of many hosts within seconds is one line that names
  * them. What agents found is told by the incident that it belongs to; --all tells all. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -347,15 +346,15 @@ int command_changes(int argc, char *argv[])
     struct api api;
     api_init(&api, "changes");
     const int r = api_parse(&api,
-                            (const struct api_option[]){{"since", API_SPAN, &w.since_ns},
-                                                        {"host", API_WORD, &w.host},
-                                                        {"all", API_FLAG, &w.all},
-                                                        {0}},
+                            (const struct option_entry[]){API_SPAN("since", &w.since_ns),
+                                                          {"host", 0, OPTION_TEXT, &w.host},
+                                                          {"all", 0, OPTION_FLAG, &w.all},
+                                                          {0}},
                             argc, argv);
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    if (optind < argc) {
+    if (api.first < argc) {
         command_usage(command_find("changes"), stderr);
         return EXIT_USAGE;
     }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/options.h"
+
 enum exit_status {
     EXIT_WELL = 0,
     EXIT_NOT_WELL = 1,
@@ -51,13 +53,21 @@ struct options {
 /* Parses the common options that the command's usage has. 0, or an exit status after printing what is wrong; --help prints
  * the usage and sets options->help. */
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[]);
+/* The same with options of the command's own. */
+int options_parse_with(struct options *options, const struct command *command,
+                       const struct option_entry *own, size_t own_count, int argc, char *argv[]);
 void options_done(struct options *options);
 /* Is the controller meant? --controller says so; and so does FOLIOT_API, where nothing says which agent
  * (or, `files`, which files) is. */
 bool options_mean_fleet(int argc, char *argv[], bool files);
 
-/* Is this option in the command's usage, which is what it takes? no_argument or required_argument, as of getopt_long; -1: no. */
+/* Is this option in the command's usage, which is what it takes? 1: with a value; 0: without; -1: no. */
 int command_option(const struct command *command, const char *name);
+/* Reads a command's options, and --help. Each is in the command's usage in foliot.c, with or without a value. 0: argv[*ret_first]
+ * is the first word; COMMAND_HELPED: the usage was printed; EXIT_USAGE: what is wrong was. */
+#define COMMAND_HELPED (-1)
+int command_read(const struct command *command, const struct option_entry *own, size_t count,
+                 int argc, char *argv[], int *ret_first);
 /* "usage: foliot NAME ARGUMENTS" and the summary. */
 void command_usage(const struct command *command, FILE *out);
 

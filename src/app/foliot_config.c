@@ -318,16 +318,16 @@ int command_config(int argc, char *argv[])
     struct config_call c = {0};
     api_init(&c.api, "config");
     const int r = api_parse(&c.api,
-                            (const struct api_option[]){{"canary", API_WORD, &c.canary},
-                                                        {"watch", API_WORD, &c.watch},
-                                                        {"why", API_WORD, &c.why},
-                                                        {"wait", API_FLAG, &c.wait},
-                                                        {0}},
+                            (const struct option_entry[]){{"canary", 0, OPTION_TEXT, &c.canary},
+                                                          {"watch", 0, OPTION_TEXT, &c.watch},
+                                                          {"why", 0, OPTION_TEXT, &c.why},
+                                                          {"wait", 0, OPTION_FLAG, &c.wait},
+                                                          {0}},
                             argc, argv);
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    const int status = run(&c, argc - optind, argv + optind);
+    const int status = run(&c, argc - c.api.first, argv + c.api.first);
     api_done(&c.api);
     return status;
 }

@@ -3,7 +3,6 @@
  * Asks the controller's API (docs/openapi.yaml) with a token out of FOLIOT_TOKEN or a file; answers
  * are printed as a table or, with --json, as they came. */
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,17 +152,18 @@ int command_host(int argc, char *argv[])
     struct wishes wishes = {.uses = "1"};
     struct api api;
     api_init(&api, "host");
-    const int r = api_parse(&api,
-                            (const struct api_option[]){{"uses", API_WORD, &wishes.uses},
-                                                        {"after", API_WORD, &wishes.after},
-                                                        {"finish", API_FLAG, &wishes.finish},
-                                                        {"seconds", API_WORD, &wishes.seconds},
-                                                        {0}},
-                            argc, argv);
+    const int r =
+        api_parse(&api,
+                  (const struct option_entry[]){{"uses", 0, OPTION_TEXT, &wishes.uses},
+                                                {"after", 0, OPTION_TEXT, &wishes.after},
+                                                {"finish", 0, OPTION_FLAG, &wishes.finish},
+                                                {"seconds", 0, OPTION_TEXT, &wishes.seconds},
+                                                {0}},
+                  argc, argv);
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    const int status = run(&api, argc - optind, argv + optind, &wishes);
+    const int status = run(&api, argc - api.first, argv + api.first, &wishes);
     api_done(&api);
     return status;
 }

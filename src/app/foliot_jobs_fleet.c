@@ -199,7 +199,7 @@ int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_co
         command_usage(command_find("jobs"), stderr);
     }
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
     status = word_count == 0   ? list(&a)
              : word_count == 1 ? one(&a, words[0])

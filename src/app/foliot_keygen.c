@@ -8,7 +8,6 @@
  * is taken out. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "app/foliot_command.h"
+#include "base/bug.h"
 #include "platform/tls/tls.h"
 #include "wire/pair_key.h"
 
@@ -27,61 +27,41 @@
 
 struct keygen {
     const char *path;
-    uint32_t id;
-    bool id_given, rotate, host;
+    uint32_t id; /* 0: not given */
+    bool rotate, host;
 };
 
-static const struct option table[] = {
-    {"rotate", no_argument, NULL, 'r'},
-    {"host", no_argument, NULL, 'H'},
-    {"id", required_argument, NULL, 'i'},
-    {"help", no_argument, NULL, 'h'},
-    {0},
-};
+static bool take_id(const char *text, void *to)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long id = strtoull(text, &end, 10);
+    if (*end != '\0' || end == text || errno != 0 || id == 0 || id > UINT32_MAX) {
+        return false;
+    }
+    *(uint32_t *)to = (uint32_t)id;
+    return true;
+}
 
 static int parse(struct keygen *k, int argc, char *argv[])
 {
-    const struct command *command = command_find("keygen");
-    unsigned long long id;
-    char *end;
-    int letter;
-
-    optind = 1;
-    while ((letter = getopt_long(argc, argv, "rHi:h", table, NULL)) != -1) {
-        switch (letter) {
-        case 'r':
-            k->rotate = true;
-            break;
-        case 'H':
-            k->host = true;
-            break;
-        case 'i':
-            errno = 0;
-            id = strtoull(optarg, &end, 10);
-            if (*end != '\0' || end == optarg || errno != 0 || id == 0 || id > UINT32_MAX) {
-                fprintf(stderr,
-                        "foliot keygen: --id: a number from 1 to %" PRIu32
-                        " expected, '%s' found\n",
-                        UINT32_MAX, optarg);
-                return EXIT_USAGE;
-            }
-            k->id = (uint32_t)id;
-            k->id_given = true;
-            break;
-        case 'h':
-            command_usage(command, stdout);
-            return -1;
-        default:
-            command_usage(command, stderr);
-            return EXIT_USAGE;
-        }
+    const struct option_entry own[] = {
+        {"rotate", 'r', OPTION_FLAG, &k->rotate},
+        {"host", 'H', OPTION_FLAG, &k->host},
+        {"id", 'i', OPTION_OWN, &k->id, .take = take_id,
+         .expected = "a number from 1 to 4294967295"},
+    };
+    int first;
+    const int r = command_read(command_find("keygen"), own, ARRAY_COUNT(own), argc, argv, &first);
+    if (r != 0) {
+        return r;
     }
-    if (optind + 1 != argc) {
-        fprintf(stderr, "foliot keygen: exactly one FILE expected, %d found\n", argc - optind);
-        command_usage(command, stderr);
+    if (first + 1 != argc) {
+        fprintf(stderr, "foliot keygen: exactly one FILE expected, %d found\n", argc - first);
+        command_usage(command_find("keygen"), stderr);
         return EXIT_USAGE;
     }
-    k->path = argv[optind];
+    k->path = argv[first];
     return 0;
 }
 
@@ -134,7 +114,7 @@ static int make_new(const struct keygen *k)
     char line[128];
     int r;
 
-    key_line(k->id_given ? k->id : 1, time(NULL), line, sizeof(line));
+    key_line(k->id != 0 ? k->id : 1, time(NULL), line, sizeof(line));
     r = replace_file(k->path, line, true);
     sodium_memzero(line, sizeof(line));
     if (r == -EEXIST) {
@@ -191,7 +171,7 @@ static int rotate(const struct keygen *k)
                 r == -ENODATA ? "no line 'key ID HEX NOT-BEFORE' in it" : strerror(-r));
         return EXIT_UNREACHABLE;
     }
-    id = k->id_given ? k->id : newest + 1;
+    id = k->id != 0 ? k->id : newest + 1;
     if (id == newest || id == 0) {
         fprintf(stderr, "foliot keygen: key %" PRIu32 " is in %s already\n", id, k->path);
         return EXIT_USAGE;

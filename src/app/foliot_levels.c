@@ -82,9 +82,9 @@ int command_levels(int argc, char *argv[])
     api_init(&api, "levels");
     const int r = api_parse(&api, NULL, argc, argv);
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    if (optind < argc) {
+    if (api.first < argc) {
         command_usage(command_find("levels"), stderr);
         return EXIT_USAGE;
     }

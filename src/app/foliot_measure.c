@@ -1,6 +1,5 @@
 /* foliot_measure.c: `foliot host check` and `foliot mesh --full`: what the controller has measured on demand. Starts it, shows
  * how far it is, says what came of it. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -263,17 +262,19 @@ int measure_full(int argc, char *argv[])
     char *end = NULL;
     struct api api;
     api_init(&api, "mesh");
-    const int r = api_parse(
-        &api, (const struct api_option[]){{"full", API_FLAG, &all}, {"rail", API_WORD, &rail}, {0}},
-        argc, argv);
+    const int r =
+        api_parse(&api,
+                  (const struct option_entry[]){
+                      {"full", 0, OPTION_FLAG, &all}, {"rail", 0, OPTION_TEXT, &rail}, {0}},
+                  argc, argv);
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
     if (rail != NULL && (strtol(rail, &end, 10) < 0 || end == rail || *end != 0)) {
         fprintf(stderr, "foliot mesh: --rail: expected a number from 0 on\n");
         return EXIT_USAGE;
     }
-    if (optind < argc) {
+    if (api.first < argc) {
         command_usage(command_find("mesh"), stderr);
         return EXIT_USAGE;
     }

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,14 +13,7 @@
 
 #define RUNTIME_DIRECTORY "/run/foliot"
 #define LAB_DIRECTORY     "/run/foliot-lab"
-
-static const struct option common[] = {
-    {"json", no_argument, NULL, 'j'},         {"watch", no_argument, NULL, 'w'},
-    {"host", required_argument, NULL, 'H'},   {"lab", required_argument, NULL, 'l'},
-    {"socket", required_argument, NULL, 's'}, {"all", no_argument, NULL, 'a'},
-    {"paths", no_argument, NULL, 'p'},        {"interval", required_argument, NULL, 'i'},
-    {"help", no_argument, NULL, 'h'},
-};
+#define OPTIONS_MOST      24 /* of one command */
 
 static int add_target(struct options *o, const char *name, const char *directory, const char *rest)
 {
@@ -133,54 +125,6 @@ static int find_targets(struct options *o)
     return add_target(o, "", runtime != NULL ? runtime : RUNTIME_DIRECTORY, "/agent.sock");
 }
 
-static bool parse_interval(const char *text, int *ret_ms)
-{
-    char *end;
-    const double seconds = strtod(text, &end);
-
-    if (end == text || *end != '\0' || !(seconds >= 0.1) || seconds > 3600) {
-        fprintf(stderr, "foliot: --interval: seconds from 0.1 to 3600 expected, '%s' found\n",
-                text);
-        return false;
-    }
-    *ret_ms = (int)(seconds * 1000);
-    return true;
-}
-
-static int parse_one(struct options *o, int letter, const char *value)
-{
-    switch (letter) {
-    case 'j':
-        o->json = true;
-        return 0;
-    case 'w':
-        o->watch = true;
-        return 0;
-    case 'H':
-        o->host = value;
-        return 0;
-    case 'l':
-        o->lab = value;
-        return 0;
-    case 's':
-        o->socket = value;
-        return 0;
-    case 'a':
-        o->all = true;
-        return 0;
-    case 'p':
-        o->paths = true;
-        return 0;
-    case 'i':
-        return parse_interval(value, &o->interval_ms) ? 0 : EXIT_USAGE;
-    case 'h':
-        o->help = true;
-        return 0;
-    default:
-        return EXIT_USAGE;
-    }
-}
-
 int command_option(const struct command *command, const char *name)
 {
     const char *usage = command->arguments;
@@ -189,53 +133,79 @@ int command_option(const struct command *command, const char *name)
     for (const char *at = strstr(usage, "--"); at != NULL; at = strstr(at + 2, "--")) {
         const char *behind = at + 2 + size;
         if (strncmp(at + 2, name, size) == 0 && strchr(" ]|", *behind) != NULL) {
-            return *behind == ' ' && isalnum((unsigned char)behind[1]) ? required_argument
-                                                                       : no_argument;
+            return *behind == ' ' && isalnum((unsigned char)behind[1]);
         }
     }
     return -1;
 }
 
-/* The options that the usage has, and --help; their letters as getopt wants them. */
-static void fill(struct option *table, char letters[2 * ARRAY_COUNT(common) + 1],
-                 const struct command *command)
+int command_read(const struct command *command, const struct option_entry *own, size_t count,
+                 int argc, char *argv[], int *ret_first)
 {
-    size_t count = 0;
+    struct option_entry entries[OPTIONS_MOST] = {{"help", 'h', OPTION_HELP}};
+    struct option_outcome outcome;
+    char program[64];
 
-    for (size_t i = 0; i < ARRAY_COUNT(common); i++) {
-        const bool help = common[i].val == 'h';
-        const int value = help ? no_argument : command_option(command, common[i].name);
-        if (value < 0) {
-            continue;
-        }
-        ASSERT(value == common[i].has_arg);
-        table[count++] = common[i];
-        *letters++ = (char)common[i].val;
-        if (value == required_argument) {
-            *letters++ = ':';
-        }
+    ASSERT(count < ARRAY_COUNT(entries));
+    for (size_t i = 0; i < count; i++) {
+        /* an option that --help lacks, or has otherwise, is a bug of ours: any run finds it */
+        ASSERT(own[i].name == NULL ||
+               command_option(command, own[i].name) == option_has_value(&own[i]));
+        entries[i + 1] = own[i];
     }
-    *letters = '\0';
+    snprintf(program, sizeof(program), "foliot %s", command->name);
+    const struct option_set set = {
+        .program = program, .entries = entries, .count = count + 1, .words_most = argc};
+    options_read(&set, argc, argv, &outcome);
+    if (outcome.verdict == OPTIONS_HELP) {
+        command_usage(command, stdout);
+        return COMMAND_HELPED;
+    }
+    if (outcome.verdict == OPTIONS_WRONG) {
+        fputs(outcome.text, stderr);
+        return EXIT_USAGE;
+    }
+    *ret_first = outcome.first;
+    return 0;
 }
 
-int options_parse(struct options *options, const struct command *command, int argc, char *argv[])
+int options_parse_with(struct options *options, const struct command *command,
+                       const struct option_entry *own, size_t own_count, int argc, char *argv[])
 {
-    struct option table[ARRAY_COUNT(common) + 1] = {0};
-    char letters[2 * ARRAY_COUNT(common) + 1];
-    int letter, r = 0;
+    double interval_s = 1;
+    const struct option_entry common[] = {
+        {"json", 'j', OPTION_FLAG, &options->json},
+        {"watch", 'w', OPTION_FLAG, &options->watch},
+        {"host", 'H', OPTION_TEXT, &options->host},
+        {"lab", 'l', OPTION_TEXT, &options->lab},
+        {"socket", 's', OPTION_TEXT, &options->socket},
+        {"all", 'a', OPTION_FLAG, &options->all},
+        {"paths", 'p', OPTION_FLAG, &options->paths},
+        {"interval", 'i', OPTION_NUMBER, &interval_s, 0.1, 3600,
+         .expected = "seconds from 0.1 to 3600"},
+    };
+    struct option_entry entries[OPTIONS_MOST];
+    size_t count = 0;
+    int first = 0;
 
-    *options = (struct options){.interval_ms = 1000};
-    fill(table, letters, command);
-    optind = 1;
-    while (r == 0 && (letter = getopt_long(argc, argv, letters, table, NULL)) != -1) {
-        r = parse_one(options, letter, optarg);
+    *options = (struct options){0};
+    for (size_t i = 0; i < ARRAY_COUNT(common); i++) { /* those that the command's usage has */
+        if (command_option(command, common[i].name) >= 0) {
+            entries[count++] = common[i];
+        }
     }
-    if (r == 0 && options->help) {
-        command_usage(command, stdout);
+    for (size_t i = 0; i < own_count; i++) {
+        ASSERT(count < ARRAY_COUNT(entries));
+        entries[count++] = own[i];
+    }
+    int r = command_read(command, entries, count, argc, argv, &first);
+    options->interval_ms = (int)(interval_s * 1000);
+    options->help = r == COMMAND_HELPED;
+    if (options->help) {
         return 0;
     }
-    if (r == 0 && optind < argc) {
-        fprintf(stderr, "foliot %s: what is '%s'?\n", command->name, argv[optind]);
+    if (r == 0 && first < argc) {
+        fprintf(stderr, "foliot %s: what is '%s'?\n", command->name, argv[first]);
         r = EXIT_USAGE;
     }
     if (r == EXIT_USAGE) {
@@ -243,6 +213,11 @@ int options_parse(struct options *options, const struct command *command, int ar
         return r;
     }
     return find_targets(options);
+}
+
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[])
+{
+    return options_parse_with(options, command, NULL, 0, argc, argv);
 }
 
 void options_done(struct options *options)

@@ -12,20 +12,6 @@
 
 #define TIMEOUT_MS 10000
 
-/* -o FILE is this command's own; it is taken out before the common options are parsed. */
-static const char *take_output(int *argc, char *argv[])
-{
-    for (int i = 1; i + 1 < *argc; i++) {
-        if (strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0) {
-            const char *file = argv[i + 1];
-            memmove(&argv[i], &argv[i + 2], sizeof(argv[0]) * (size_t)(*argc - i - 1));
-            *argc -= 2;
-            return file;
-        }
-    }
-    return NULL;
-}
-
 static void default_name(const char *host, char *buffer, size_t size)
 {
     const time_t now = time(NULL);
@@ -99,9 +85,10 @@ static int record(const struct options *options, const char *file)
 
 int command_record(int argc, char *argv[])
 {
-    const char *file = take_output(&argc, argv);
+    const char *file = NULL;
+    const struct option_entry own[] = {{"output", 'o', OPTION_TEXT, &file, .expected = "a file"}};
     struct options options;
-    int status = options_parse(&options, command_find("record"), argc, argv);
+    int status = options_parse_with(&options, command_find("record"), own, 1, argc, argv);
 
     if (status == 0 && !options.help) {
         if (options.target_count != 1) {

@@ -1,7 +1,6 @@
 /* foliot_selftest.c: `foliot selftest clock --nics`: what is true of this machine's NICs, by trying: stamps by direction, what a
  * read of a NIC's clock costs and how wide it is, whether somebody steers it. Works without an agent. */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <net/if.h>
 #include <poll.h>
@@ -35,18 +34,18 @@ struct selftest {
     bool json;
 };
 
-static bool take_nics(struct selftest *s, const char *list)
+/* "eth0,eth1"; NICs that this machine has. */
+static bool take_nics(const char *list, void *to)
 {
+    struct selftest *s = to;
     for (const char *at = list; *at != '\0';) {
         const size_t size = strcspn(at, ",");
         if (size == 0 || size >= IF_NAMESIZE || s->count == NICS_MOST) {
-            break;
+            return false;
         }
         struct tried *n = &s->nics[s->count++];
         memcpy(n->name, at, size);
         if (if_nametoindex(n->name) == 0) {
-            fprintf(stderr, "foliot selftest clock: expected a NIC of this machine, found '%s'\n",
-                    n->name);
             return false;
         }
         at += size + (at[size] == ',' ? 1 : 0);
@@ -54,55 +53,28 @@ static bool take_nics(struct selftest *s, const char *list)
             return true;
         }
     }
-    fprintf(stderr,
-            "foliot selftest clock: expected --nics NAME,… of at most %d NICs, found '%s'\n",
-            NICS_MOST, list);
     return false;
 }
 
 static int take_options(struct selftest *s, int argc, char *argv[])
 {
-    static const struct option table[] = {
-        {"nics", required_argument, NULL, 'n'},
-        {"peer", required_argument, NULL, 'p'},
-        {"seconds", required_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},
-        {0},
+    const struct option_entry own[] = {
+        {"nics", 0, OPTION_OWN, s, .take = take_nics,
+         .expected = "NICs of this machine, at most 16, with commas between them"},
+        {"peer", 0, OPTION_TEXT, &s->peer, .expected = "an address"},
+        {"seconds", 0, OPTION_NUMBER, &s->seconds, 1, SECONDS_MOST},
+        {"json", 0, OPTION_FLAG, &s->json},
     };
-    char *end;
-    int letter;
-
-    optind = 1;
-    while ((letter = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        switch (letter) {
-        case 'n':
-            if (!take_nics(s, optarg)) {
-                return EXIT_USAGE;
-            }
-            break;
-        case 'p':
-            s->peer = optarg;
-            break;
-        case 's':
-            s->seconds = strtod(optarg, &end);
-            if (end == optarg || *end != '\0' || !(s->seconds >= 1 && s->seconds <= SECONDS_MOST)) {
-                fprintf(stderr, "foliot selftest clock: expected 1 to %d seconds, found '%s'\n",
-                        SECONDS_MOST, optarg);
-                return EXIT_USAGE;
-            }
-            break;
-        case 'j':
-            s->json = true;
-            break;
-        default:
-            return EXIT_USAGE;
-        }
+    int first;
+    const int r = command_read(command_find("selftest"), own, ARRAY_COUNT(own), argc, argv, &first);
+    if (r != 0) {
+        return r;
     }
-    if (optind != argc) {
+    if (first != argc) {
         fprintf(stderr,
                 "foliot selftest clock: expected --nics with --peer, --seconds and --json "
                 "only, found '%s'\n",
-                argv[optind]);
+                argv[first]);
         return EXIT_USAGE;
     }
     return EXIT_WELL;
@@ -284,7 +256,7 @@ int selftest_nics(int argc, char *argv[])
     int status = take_options(&s, argc, argv);
 
     if (status != EXIT_WELL) {
-        return status;
+        return status == COMMAND_HELPED ? EXIT_WELL : status;
     }
     const int r = time_source_open(&source);
     if (r < 0) {

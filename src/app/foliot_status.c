@@ -205,7 +205,7 @@ static int findings_of_fleet(int argc, char *argv[])
         command_usage(command_find("findings"), stderr);
     }
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
     status = api_ask(&api, "GET", "/api/v1/findings?open=true&limit=1000", NULL);
     if (status == EXIT_WELL && api.json) {

@@ -255,7 +255,7 @@ int text_columns(FILE *stream)
     return 100;
 }
 
-bool span_parse(const char *command, const char *text, int64_t *ret_ns)
+bool span_parse(const char *text, int64_t *ret_ns)
 {
     static const struct {
         const char *name;
@@ -274,6 +274,5 @@ bool span_parse(const char *command, const char *text, int64_t *ret_ns)
             return true;
         }
     }
-    fprintf(stderr, "foliot %s: expected a time like 90min, 2h or 1d, found '%s'\n", command, text);
     return false;
 }

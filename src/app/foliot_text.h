@@ -30,7 +30,7 @@ struct cell text_rate(int64_t bps);
 struct cell text_ppm(int64_t ppm);
 
 /* "90min", "1d": as in the rule files, the other way round. False: said on stderr what was expected. */
-bool span_parse(const char *command, const char *text, int64_t *ret_ns);
+bool span_parse(const char *text, int64_t *ret_ns);
 
 /* One field of an object in words; "–" for null or missing. */
 struct cell field_ns(const json_t *object, const char *name);

@@ -1,6 +1,5 @@
 /* foliot_token.c: `foliot token`: tokens of a running controller, by its API: listed without their secrets, made, revoked. A
  * token's text is shown when it is made, and never again. */
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,15 +147,15 @@ int command_token(int argc, char *argv[])
     struct api api;
     api_init(&api, "token");
     const int r = api_parse(&api,
-                            (const struct api_option[]){{"hours", API_WORD, &wishes.hours},
-                                                        {"uses", API_WORD, &wishes.uses},
-                                                        {"scope", API_WORD, &wishes.scope},
-                                                        {0}},
+                            (const struct option_entry[]){{"hours", 0, OPTION_TEXT, &wishes.hours},
+                                                          {"uses", 0, OPTION_TEXT, &wishes.uses},
+                                                          {"scope", 0, OPTION_TEXT, &wishes.scope},
+                                                          {0}},
                             argc, argv);
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    const int status = run(&api, argc - optind, argv + optind, &wishes);
+    const int status = run(&api, argc - api.first, argv + api.first, &wishes);
     api_done(&api);
     return status;
 }

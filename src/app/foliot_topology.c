@@ -93,13 +93,13 @@ int command_topology(int argc, char *argv[])
     struct api api;
     int status = EXIT_USAGE;
     api_init(&api, "topology");
-    const int r =
-        api_parse(&api, (const struct api_option[]){{"why", API_WORD, &why}, {0}}, argc, argv);
+    const int r = api_parse(&api, (const struct option_entry[]){{"why", 0, OPTION_TEXT, &why}, {0}},
+                            argc, argv);
     if (r != 0) {
-        return r == API_HELPED ? EXIT_WELL : r;
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    const int count = argc - optind;
-    char **words = argv + optind;
+    const int count = argc - api.first;
+    char **words = argv + api.first;
     if (count == 0 || (count == 1 && strcmp(words[0], "show") == 0)) {
         status = print(&api, api_ask(&api, "GET", "/api/v1/topology", NULL));
     } else if (count == 2 && strcmp(words[0], "declare") == 0) {

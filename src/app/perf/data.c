@@ -6,9 +6,9 @@
 /* NCCL's default element: host sums of it are what is measured. */
 #define REAL32 __typeof__(1.0F)
 
-const char *const perf_type_names[PERF_TYPES] = {"int8",  "uint8",  "int32", "uint32",
-                                                 "int64", "uint64", "float", "double"};
-const char *const perf_reduction_names[PERF_REDUCTIONS] = {"sum", "prod", "max", "min"};
+const char *const perf_type_names[PERF_TYPES + 1] = {"int8",  "uint8",  "int32", "uint32",
+                                                     "int64", "uint64", "float", "double"};
+const char *const perf_reduction_names[PERF_REDUCTIONS + 1] = {"sum", "prod", "max", "min"};
 
 size_t perf_type_size(enum perf_type type)
 {

@@ -31,8 +31,8 @@
 enum perf_type { INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT64, PERF_TYPES };
 enum perf_reduction { SUM, PROD, MAX, MIN, PERF_REDUCTIONS };
 
-extern const char *const perf_type_names[PERF_TYPES];
-extern const char *const perf_reduction_names[PERF_REDUCTIONS];
+extern const char *const perf_type_names[PERF_TYPES + 1];           /* ends with NULL */
+extern const char *const perf_reduction_names[PERF_REDUCTIONS + 1]; /* ends with NULL */
 size_t perf_type_size(enum perf_type type);
 /* to[i] = to[i] op from[i] */
 void perf_reduce(enum perf_type type, enum perf_reduction op, void *to, const void *from,
@@ -153,7 +153,7 @@ struct perf_launch {
 /* Reads the command line over the defaults in `launch`. False: it is done with, *ret_status is the exit status; said
  * on stderr. */
 bool perf_read_arguments(struct perf_launch *launch, int argc, char *argv[], int *ret_status);
-/* "64", "64K" … within [low, high]; false: it isn't, and *ret is as it was. */
+/* A number within [low, high]; false: it isn't, and *ret is as it was. */
 bool perf_read_int(const char *text, int low, int high, int *ret);
 /* Who starts us (mpirun, srun, torchrun) says which rank we are of how many, and where rank 0 is. */
 void perf_read_environment(struct perf_options *options);
