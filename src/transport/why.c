@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/plain.h"
 #include "transport/internal.h"
 
 static _Thread_local char last[WHY_SIZE];
@@ -13,11 +14,13 @@ const char *transport_why(void)
 
 void why(const char *format, ...)
 {
+    char text[WHY_SIZE];
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(last, sizeof(last), format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    plain_text(text, last, sizeof(last));
 }
 
 int why_child(void)
@@ -28,7 +31,7 @@ int why_child(void)
 
 void say(const struct transport *t, enum transport_level level, const char *format, ...)
 {
-    char text[WHY_SIZE];
+    char text[WHY_SIZE], plain[WHY_SIZE];
     va_list arguments;
 
     if (t->config.say == NULL) {
@@ -37,5 +40,6 @@ void say(const struct transport *t, enum transport_level level, const char *form
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    t->config.say(t->config.say_context, level, text);
+    plain_text(text, plain, sizeof(plain)); /* an interface may have any name */
+    t->config.say(t->config.say_context, level, plain);
 }

@@ -191,7 +191,8 @@ struct lane_hello {
     uint64_t set; /* which of the sender's between these contexts, never again; 0: it doesn't say */
     uint8_t own_address[16], peer_address[16];
     uint8_t nonce[LANE_NONCE_SIZE];
-    char host[LANE_HOST_SIZE], nic[LANE_NIC_SIZE]; /* printable ASCII, for messages to people */
+    char host[LANE_HOST_SIZE],
+        nic[LANE_NIC_SIZE]; /* for messages to people; read: printable ASCII */
     uint32_t pid, rank;
     uint32_t qp, psn; /* queue_pair only, else 0 */
     uint8_t gid[16];
@@ -312,6 +313,9 @@ void lane_open_encode(uint8_t bytes[static LANE_OPEN_SIZE], const struct lane_op
 void lane_ping_encode(uint8_t bytes[static LANE_PING_SIZE], const struct lane_ping *ping);
 void lane_close_encode(uint8_t bytes[static LANE_CLOSE_SIZE], const struct lane_close *close);
 void lane_refusal_encode(uint8_t bytes[static LANE_NO_SIZE], const struct lane_refusal *refusal);
+/* A name of `size` bytes with its 0, for frames: what isn't printable ASCII becomes '?', for a reader refuses it. `at` is
+ * zero. */
+void lane_put_text(uint8_t *at, const char *text, size_t size);
 /* other_nonce: the handle's for a HELLO, the HELLO's for a HELLO_OK. */
 void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_hello *hello,
                        const uint8_t other_nonce[static LANE_NONCE_SIZE],

@@ -28,9 +28,11 @@ static void tag_make(uint8_t tag[static 16], const uint8_t *bytes, const uint8_t
     crypto_shorthash_siphashx24(tag, message, sizeof(message), key);
 }
 
-static void put_text(uint8_t *at, const char *text, size_t size)
+void lane_put_text(uint8_t *at, const char *text, size_t size)
 {
-    memcpy(at, text, strnlen(text, size - 1));
+    for (size_t i = 0; i + 1 < size && text[i] != 0; i++) {
+        at[i] = text[i] > ' ' && text[i] < 0x7f ? (uint8_t)text[i] : '?';
+    }
 }
 
 void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_hello *hello,
@@ -53,8 +55,8 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
     memcpy(bytes + 40, hello->own_address, 16);
     memcpy(bytes + 56, hello->peer_address, 16);
     memcpy(bytes + 72, hello->nonce, LANE_NONCE_SIZE);
-    put_text(bytes + 88, hello->host, LANE_HOST_SIZE);
-    put_text(bytes + 136, hello->nic, LANE_NIC_SIZE);
+    lane_put_text(bytes + 88, hello->host, LANE_HOST_SIZE);
+    lane_put_text(bytes + 136, hello->nic, LANE_NIC_SIZE);
     le32_put(bytes + 152, hello->pid);
     le32_put(bytes + 156, hello->rank);
     if (hello->queue_pair) {

@@ -26,7 +26,7 @@ void lane_nics_encode(uint8_t bytes[static LANE_NICS_SIZE], const struct lane_ni
     bytes[9] = nics->large_slots;
     for (uint8_t i = 0; i < count; i++) {
         memcpy(bytes + ENTRY + i * ENTRY_ONE, nics->nics[i].address, 16);
-        memcpy(bytes + ENTRY + i * ENTRY_ONE + 16, nics->nics[i].name, LANE_NIC_SIZE);
+        lane_put_text(bytes + ENTRY + i * ENTRY_ONE + 16, nics->nics[i].name, LANE_NIC_SIZE);
     }
     le32_put(bytes + CRC, crc32c(0, bytes, CRC));
 }

@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "base/endian.h"
 #include "base/prng.h"
+#include "wire/crc32c.h"
 #include "wire/job_page.h"
 #include "wire/lane_nics.h"
 
@@ -85,8 +87,13 @@ static void nics_come_as_sent(void **state)
         assert_int_not_equal(lane_nics_decode(bytes, sizeof(bytes), &got), LANE_ERROR_NONE);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-    memset(nics.nics[1].name, 'x', sizeof(nics.nics[1].name)); /* without an end */
+    memset(nics.nics[1].name, 'x', sizeof(nics.nics[1].name)); /* without an end: it gets one, */
     lane_nics_encode(bytes, &nics);
+    assert_int_equal(lane_nics_decode(bytes, sizeof(bytes), &got), LANE_ERROR_NONE);
+    assert_string_equal(got.nics[1].name, "xxxxxxxxxxxxxxx");
+    bytes[16 + 2 * 32 - 1] = 'x'; /* the last of the second entry */
+    le32_put(bytes + sizeof(bytes) - 4,
+             crc32c(0, bytes, sizeof(bytes) - 4)); /* and is refused so */
     assert_int_equal(lane_nics_decode(bytes, sizeof(bytes), &got), LANE_ERROR_RANGE);
 }
 

@@ -13,6 +13,7 @@
 #include "wire/crc32c.h"
 #include "wire/handle.h"
 #include "wire/lane.h"
+#include "wire/lane_nics.h"
 
 static const uint8_t key[LANE_KEY_SIZE] = "job key 0123456",
                      other_key[LANE_KEY_SIZE] = "another job    ";
@@ -318,6 +319,31 @@ static void test_hello(void **state)
     assert_int_equal(lane_version_agree(1, 2), 0);
 }
 
+/* A host may call itself and its interfaces what it likes; its greeting is read all the same. */
+static void test_names(void **state)
+{
+    struct lane_hello hello = {.newest = LANE_VERSION,
+                               .lowest = 1,
+                               .lanes = 4,
+                               .epoch = 1,
+                               .host = "h\xc3\xb6st",
+                               .nic = "d\x1b[2J\t0123456789"};
+    struct lane_nics nics = {.count = 1, .nics = {{.name = "v\xff\n"}}};
+    uint8_t bytes[LANE_HELLO_SIZE], all[LANE_NICS_SIZE];
+    struct lane_hello read;
+    struct lane_nics others;
+
+    (void)state;
+    lane_hello_encode(bytes, &hello, nonce, key);
+    assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, NULL),
+                     LANE_ERROR_NONE);
+    assert_string_equal(read.host, "h??st");
+    assert_string_equal(read.nic, "d?[2J?012345678");
+    lane_nics_encode(all, &nics);
+    assert_int_equal(lane_nics_decode(all, sizeof(all), &others), LANE_ERROR_NONE);
+    assert_string_equal(others.nics[0].name, "v??");
+}
+
 /* Good for that HELLO and that answer to it, under that key; and no bit of it is free. */
 static void test_proof(void **state)
 {
@@ -389,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_proof),
         cmocka_unit_test(test_handle),
     };

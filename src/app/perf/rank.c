@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/perf/rank.h"
+#include "base/plain.h"
 
 void rank_say(const struct rank *r, const char *what, const char *why)
 {
@@ -206,7 +207,9 @@ static int find_device(struct rank *r, struct perf_member *member)
         gethostname(member->host, sizeof(member->host) - 1);
     }
     member->host[strcspn(member->host, ".")] = '\0';
-    snprintf(member->nic, sizeof(member->nic), "NET/%s %s", r->net.name, p.name);
+    char nic[sizeof(member->nic)];
+    snprintf(nic, sizeof(nic), "NET/%s %s", r->net.name, p.name);
+    plain_text(nic, member->nic, sizeof(member->nic));
     return 0;
 }
 
