@@ -110,6 +110,9 @@ struct io {
 
     /* The device's link: 1 up, 0 down, -errno; *ret_downs: how often it went down, ever. */
     int (*carrier)(struct io *io, const char *device, uint32_t *ret_downs);
+
+    /* Something that people should know, each once: false: nothing new. NULL: never anything. */
+    bool (*trouble)(struct io *io, char *text, size_t size);
 };
 
 bool io_address_is_v4(const struct io_address *address);

@@ -412,8 +412,11 @@ static void tell_carrier(struct transport *t, struct mono now, uint32_t nic)
     }
 }
 
-static void look_at_carriers(struct transport *t, struct mono now)
+/* What only the drivers know: carriers, and what they found amiss. */
+static void look_at_host(struct transport *t, struct mono now)
 {
+    char text[WHY_SIZE];
+
     for (uint32_t i = 0; i < t->config.nic_count; i++) {
         struct own_nic *nic = &t->nics[i];
         uint32_t downs = nic->downs;
@@ -429,6 +432,9 @@ static void look_at_carriers(struct transport *t, struct mono now)
                 carrier ? "up" : "down", downs);
             tell_carrier(t, now, i);
         }
+    }
+    if (t->io->trouble != NULL && t->io->trouble(t->io, text, sizeof(text))) {
+        say(t, TRANSPORT_WARN, "%s", text);
     }
     t->next_carrier = mono_add(now, span_ns(CARRIER_NS));
 }
@@ -519,7 +525,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
     on_events(t, now, events, count);
     serve_pending(t, now);
     if (now.ns >= t->next_carrier.ns && any_active(t)) {
-        look_at_carriers(t, now);
+        look_at_host(t, now);
         mesh_look(t, now);
         ceiling_trim(t, now);
     }

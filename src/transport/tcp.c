@@ -139,22 +139,33 @@ static void tune(int fd)
             SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE);
 }
 
-static void set_reno(int fd)
+static bool set_reno(int fd)
 {
-    (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1);
+    return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1) == 0;
 }
 
 /* bbr paces by the rates that it has seen. A report that follows a chunk which our own device still has counts as such a rate.
  * After ten round trips a chunk leaves at the rate of reports, in 10 to 20 ms. Set before a connection is there: a socket that
- * began with bbr is paced for ever. */
-static void leave_bbr(int fd)
+ * began with bbr is paced for ever. False: the kernel keeps bbr. */
+static bool leave_bbr(int fd)
 {
     char name[16] = "";
     socklen_t size = sizeof(name) - 1;
 
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 &&
-        strncmp(name, "bbr", 3) == 0) {
-        set_reno(fd);
+    return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) < 0 ||
+           strncmp(name, "bbr", 3) != 0 || set_reno(fd) ||
+           setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", sizeof("cubic") - 1) == 0;
+}
+
+/* Once more when the route is known, which may name bbr itself. The first connection that keeps it is told of. */
+static void leave_routes_bbr(struct tcp *tcp, int fd, const struct io_address *peer)
+{
+    int none = TROUBLE_NONE;
+
+    if (!leave_bbr(fd) && __atomic_compare_exchange_n(&tcp->bbr, &none, TROUBLE_NOTED, false,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        tcp->bbr_peer = *peer;
+        __atomic_store_n(&tcp->bbr, TROUBLE_NEW, __ATOMIC_RELEASE);
     }
 }
 
@@ -165,7 +176,7 @@ static void tune_sender(int fd, const struct io_connect *how)
         set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)how->notsent);
     }
     if (how->here) { /* a copy in memory: there is nothing to find out */
-        set_reno(fd);
+        (void)set_reno(fd);
     }
     if (how->traffic_class != 0) {
         set_int(fd, io_address_is_v4(&how->to) ? IPPROTO_IP : IPPROTO_IPV6,
@@ -212,7 +223,7 @@ static int tcp_listen(struct io *io, const struct io_address *at, uint16_t low, 
         set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     }
     set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
-    leave_bbr(fd); /* what is accepted inherits it */
+    (void)leave_bbr(fd); /* what is accepted inherits it */
     rc = bind_in_range(fd, at, low, high);
     if (rc == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
         rc = -errno;
@@ -232,7 +243,6 @@ static int tcp_accept(struct io *io, int listener, int *ret_conn, struct io_addr
 {
     const int fd = descriptor_accept(listener);
 
-    (void)io;
     if (fd < 0) {
         /* Errors of the connection, not of the listener: there may be another one behind it. */
         return fd == -ECONNABORTED || fd == -EPROTO ? -EINTR : fd;
@@ -244,6 +254,7 @@ static int tcp_accept(struct io *io, int listener, int *ret_conn, struct io_addr
         return -EINTR;
     }
     tune(fd);
+    leave_routes_bbr(io->driver, fd, ret_peer);
     name_of(fd, false, ret_local);
     *ret_conn = fd;
     return 0;
@@ -255,7 +266,8 @@ static void tcp_carry(struct io *io, int conn, const struct io_connect *how)
     tune_sender(conn, how);
 }
 
-static int connect_by(const struct io_connect *connect_to, const char *device, int *ret_conn)
+static int connect_by(struct tcp *tcp, const struct io_connect *connect_to, const char *device,
+                      int *ret_conn)
 {
     struct sockaddr_storage from, to;
     const socklen_t to_size = tcp_to_sockaddr(&connect_to->to, &to);
@@ -265,7 +277,7 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
         return fd;
     }
     tune(fd);
-    leave_bbr(fd);
+    (void)leave_bbr(fd);
     tune_sender(fd, connect_to);
     if (device != NULL) {
         (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
@@ -285,18 +297,18 @@ static int connect_by(const struct io_connect *connect_to, const char *device, i
         descriptor_close(fd);
         return rc;
     }
+    leave_routes_bbr(tcp, fd, &connect_to->to);
     *ret_conn = fd;
     return 0;
 }
 
 static int tcp_connect(struct io *io, const struct io_connect *connect_to, int *ret_conn)
 {
-    int rc = connect_by(connect_to, connect_to->device, ret_conn);
+    int rc = connect_by(io->driver, connect_to, connect_to->device, ret_conn);
 
-    (void)io;
     /* Its own table has no way for that device: the routes know better than we. */
     if (connect_to->device != NULL && (rc == -ENETUNREACH || rc == -EHOSTUNREACH)) {
-        rc = connect_by(connect_to, NULL, ret_conn);
+        rc = connect_by(io->driver, connect_to, NULL, ret_conn);
     }
     return rc;
 }
@@ -476,6 +488,27 @@ static void tcp_kick(struct io *io)
     (void)!write(tcp->kick, &one, sizeof(one));
 }
 
+/* -- words for people ------------------------------------------------------------------------- */
+
+static bool tcp_trouble(struct io *io, char *text, size_t size)
+{
+    struct tcp *tcp = io->driver;
+    int noted = TROUBLE_NEW;
+    char peer[IO_ADDRESS_TEXT];
+
+    if (!__atomic_compare_exchange_n(&tcp->bbr, &noted, TROUBLE_TOLD, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED)) {
+        return false;
+    }
+    snprintf(
+        text, size,
+        "the kernel keeps congestion control bbr on connections (first: %s): large messages "
+        "may go at a tenth of the link's rate. Take 'congctl bbr' off the route (ip route), or "
+        "add reno to net.ipv4.tcp_allowed_congestion_control",
+        io_address_text(&tcp->bbr_peer, peer));
+    return true;
+}
+
 /* -- open, close ------------------------------------------------------------------------------ */
 
 static void tcp_random(struct io *io, void *bytes, size_t size)
@@ -519,7 +552,8 @@ int tcp_open(struct tcp **ret_tcp, const char *sysfs)
                           .arm = tcp_arm,
                           .wait = tcp_wait,
                           .kick = tcp_kick,
-                          .carrier = tcp_carrier};
+                          .carrier = tcp_carrier,
+                          .trouble = tcp_trouble};
     snprintf(tcp->sysfs, sizeof(tcp->sysfs), "%s", sysfs);
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
     tcp->link = -1;

@@ -179,6 +179,60 @@ static int no_end_has_bbr(void)
     return paced;
 }
 
+/* Connections over a route that names bbr; kept: the kernel keeps it. 0: they are as they should be. 77: no bbr here. */
+static int routes_bbr(bool kept)
+{
+    struct io_connect to = {.from = LOOPBACK(1), .to = LOOPBACK(1)};
+    FILE *file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "r");
+    char text[400] = "";
+    struct ends e;
+    int wrong = 0;
+
+    if (file == NULL || fgets(text, sizeof(text), file) == NULL || strstr(text, "bbr") == NULL) {
+        return 77;
+    }
+    (void)fclose(file);
+    ends_open(&e, &to);
+    struct io *io = tcp_io(e.tcp);
+    for (int i = 0; i < 2; i++) {
+        char control[16] = "";
+        socklen_t size = sizeof(control);
+        wrong |= getsockopt(i == 0 ? e.conn : e.accepted, IPPROTO_TCP, TCP_CONGESTION, control,
+                            &size) < 0 ||
+                 (strncmp(control, "bbr", 3) == 0) != kept;
+    }
+    wrong |= io->trouble(io, text, sizeof(text)) != kept ? 2 : 0;
+    wrong |= kept && (strstr(text, "first: 127.0.0.1:") == NULL || strstr(text, "congctl") == NULL)
+                 ? 4
+                 : 0;
+    wrong |= io->trouble(io, text, sizeof(text)) ? 8 : 0; /* once */
+    ends_close(&e);
+    fprintf(stderr, "kept %d, wrong %d: %s\n", kept, wrong, text);
+    return wrong;
+}
+
+static int a_route_has_bbr(void)
+{
+    return routes_bbr(false);
+}
+
+static int a_route_locks_bbr(void)
+{
+    return routes_bbr(true);
+}
+
+#define ROUTE_WITH(congctl)                                                                        \
+    "ip link set lo up && (modprobe -q tcp_bbr; ip route change table local local 127.0.0.1 dev "  \
+    "lo src 127.0.0.1 " congctl " bbr; true)"
+
+/* A route may name bbr for what goes over it: it is left, or, where that is not allowed, told of, by name and once. */
+static void a_routes_bbr_is_left_or_told_of(void **state)
+{
+    (void)state;
+    in_own_network(ROUTE_WITH("congctl"), a_route_has_bbr);
+    in_own_network(ROUTE_WITH("congctl lock"), a_route_locks_bbr);
+}
+
 static void chunks_are_not_paced_at_the_rate_of_reports(void **state)
 {
     (void)state;
@@ -191,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_are_not_paced_at_the_rate_of_reports),
+        cmocka_unit_test(a_routes_bbr_is_left_or_told_of),
         cmocka_unit_test(peers_share_a_port),
         cmocka_unit_test(the_kernel_moves_no_lane),
         cmocka_unit_test(who_accepts_sends_as_who_connects),
