@@ -17,6 +17,7 @@
 #include "app/foliot_foreign.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
+#include "platform/sysfs/sysfs.h"
 
 #define CONFIG_PATH "/etc/foliot/agent.yaml"
 
@@ -31,27 +32,12 @@ static void add_check(json_t *checks, const char *check, const char *result, con
     }
 }
 
-static bool read_line(const char *path, char *buffer, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    bool done;
-
-    if (file == NULL) {
-        return false;
-    }
-    done = fgets(buffer, (int)size, file) != NULL;
-    fclose(file);
-    if (done) {
-        buffer[strcspn(buffer, "\n")] = '\0';
-    }
-    return done;
-}
-
 static void check_clocksource(json_t *checks)
 {
     char name[64] = "unknown";
-    const bool known = read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                                 name, sizeof(name));
+    const bool known =
+        sysfs_text(NULL, "/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+                   sizeof(name)) > 0;
     const bool good = known && (strcmp(name, "tsc") == 0 || strcmp(name, "arch_sys_counter") == 0 ||
                                 strcmp(name, "kvm-clock") == 0);
 
@@ -93,12 +79,12 @@ static void check_agent_found(json_t *checks, const struct target *target, int r
 static void check_interfaces(json_t *checks)
 {
     struct if_nameindex *interfaces = if_nameindex();
-    char path[128], state[32], found[64];
+    char path[SYSFS_PATH_SIZE], state[32], found[64];
     int up = 0, all = 0;
 
     for (const struct if_nameindex *i = interfaces; i != NULL && i->if_index != 0; i++) {
-        snprintf(path, sizeof(path), "/sys/class/net/%s/operstate", i->if_name);
-        if (strcmp(i->if_name, "lo") != 0 && read_line(path, state, sizeof(state))) {
+        sysfs_path(path, "/sys/class/net/%s/operstate", i->if_name);
+        if (strcmp(i->if_name, "lo") != 0 && sysfs_text(NULL, path, state, sizeof(state)) > 0) {
             all++;
             up += strcmp(state, "up") == 0;
         }

@@ -2,11 +2,14 @@
 #include "app/foliot_peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "platform/sysfs/sysfs.h"
 
 #define LISTENS 0x0a /* TCP_LISTEN of the kernel */
 
@@ -56,7 +59,8 @@ bool peer_is_own_machine(const char *url, uint16_t *ret_port)
 /* /proc/net/tcp or tcp6: number, local address:port, remote, state, queues, timers, retransmits, uid. */
 static int look(const char *path, uint16_t port, uid_t *ret_user)
 {
-    FILE *file = fopen(path, "re");
+    const int fd = sysfs_fd(NULL, path, O_RDONLY);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     char line[512];
     int r = -ENOENT;
 

@@ -1,6 +1,8 @@
 /* map.c: finding and mapping the clock page. Only async-signal-safe calls. */
 #include "clocklib/map.h"
 
+#include "platform/sysfs/sysfs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,24 +18,6 @@
 
 struct page_map page_map;
 
-/* The whole of a small file as text; false: can't be read. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0) {
-        return false;
-    }
-    n = read(fd, text, size - 1);
-    close(fd);
-    if (n < 0) {
-        return false;
-    }
-    text[n] = 0;
-    return true;
-}
-
 /* A container may have a time namespace, whose raw clock is the host's plus an offset. */
 static void read_offsets(struct page_map *map)
 {
@@ -41,7 +25,7 @@ static void read_offsets(struct page_map *map)
     const char *line;
     long long seconds, ns;
 
-    if (!read_text("/proc/self/timens_offsets", text, sizeof(text))) {
+    if (sysfs_text(NULL, "/proc/self/timens_offsets", text, sizeof(text)) < 0) {
         return;
     }
     line = strstr(text, "monotonic");
@@ -66,7 +50,7 @@ static bool of_this_boot(const struct clock_page *page)
     uint8_t id[16] = {0};
     int digits = 0;
 
-    if (!read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text))) {
+    if (sysfs_text(NULL, "/proc/sys/kernel/random/boot_id", text, sizeof(text)) < 0) {
         return true;
     }
     for (const char *p = text; *p != 0 && digits < 32; p++) {

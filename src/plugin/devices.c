@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "platform/sysfs/sysfs.h"
 #include "plugin/links.h"
 #include "wire/clock_page.h"
 
@@ -40,23 +41,6 @@ bool devices_match(const char *filter, const char *name)
     return except;
 }
 
-/* The text of a file, without the end of its line; false: none. */
-static bool read_line(const char *path, char *text, int size)
-{
-    FILE *file = fopen(path, "re");
-    bool good;
-
-    if (file == NULL) {
-        return false;
-    }
-    good = fgets(text, size, file) != NULL;
-    fclose(file);
-    if (good) {
-        text[strcspn(text, "\n")] = 0;
-    }
-    return good;
-}
-
 static bool is_pci_name(const char *name)
 {
     unsigned domain, bus, slot, function;
@@ -69,10 +53,10 @@ static bool is_pci_name(const char *name)
 /* The PCI function that the interface belongs to; virtio's and others' own folder below it goes. */
 static void find_pci_path(const char *sysfs, struct device *device)
 {
-    char link[512], path[PATH_MAX];
+    char link[SYSFS_PATH_SIZE], path[PATH_MAX];
 
-    snprintf(link, sizeof(link), "%s/class/net/%s/device", sysfs, device->name);
-    if (realpath(link, path) == NULL) {
+    sysfs_path(link, "%s/class/net/%s/device", sysfs, device->name);
+    if (sysfs_real(NULL, link, path, sizeof(path)) < 0) {
         return;
     }
     for (char *slash = strrchr(path, '/'); slash != NULL && slash != path;
@@ -87,20 +71,21 @@ static void find_pci_path(const char *sysfs, struct device *device)
 
 static void describe(const char *sysfs, struct device *device)
 {
-    char path[512], text[64];
+    char path[SYSFS_PATH_SIZE], text[64];
+    int64_t speed;
     unsigned mac[6] = {0};
     uint64_t guid = 0;
 
     find_pci_path(sysfs, device);
     device->speed_mbps = DEVICE_SPEED_UNKNOWN;
-    snprintf(path, sizeof(path), "%s/class/net/%s/speed", sysfs, device->name);
-    if (read_line(path, text, sizeof(text))) {
-        const long speed = strtol(text, NULL, 10);
+    if (sysfs_number(NULL, sysfs_path(path, "%s/class/net/%s/speed", sysfs, device->name),
+                     &speed) == 0) {
         device->speed_mbps = speed > 0 && speed < INT32_MAX ? (uint32_t)speed : device->speed_mbps;
     }
-    snprintf(path, sizeof(path), "%s/class/net/%s/address", sysfs, device->name);
-    if (read_line(path, text, sizeof(text)) && sscanf(text, "%x:%x:%x:%x:%x:%x", &mac[0], &mac[1],
-                                                      &mac[2], &mac[3], &mac[4], &mac[5]) == 6) {
+    sysfs_path(path, "%s/class/net/%s/address", sysfs, device->name);
+    if (sysfs_text(NULL, path, text, sizeof(text)) > 0 &&
+        sscanf(text, "%x:%x:%x:%x:%x:%x", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4], &mac[5]) ==
+            6) {
         for (int i = 0; i < 6; i++) {
             guid = guid << 8 | (mac[i] & 0xff);
         }

@@ -1,7 +1,8 @@
 /* phc.c: /dev/ptpN and the ethtool questions about it. */
 #include "platform/timestamp/phc.h"
 
-#include <dirent.h>
+#include "platform/sysfs/sysfs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
@@ -17,6 +18,8 @@
 #include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
+
+#define CLOCKS_MAX 64 /* of /sys/class/ptp */
 
 enum phc_way { WAY_PRECISE, WAY_EXTENDED, WAY_CLOCK };
 
@@ -70,25 +73,18 @@ int phc_enable(const char *interface)
 
 int phc_find_kvm(void)
 {
-    DIR *folder = opendir("/sys/class/ptp");
-    int found = -1;
-    for (const struct dirent *e; folder != NULL && found < 0 && (e = readdir(folder)) != NULL;) {
-        char path[300], name[64] = "";
-        int index = 0;
-        snprintf(path, sizeof(path), "/sys/class/ptp/%s/clock_name", e->d_name);
-        FILE *file = sscanf(e->d_name, "ptp%d", &index) == 1 ? fopen(path, "re") : NULL;
-        if (file != NULL) {
-            if (fgets(name, sizeof(name), file) != NULL &&
-                strncmp(name, "KVM virtual PTP", 15) == 0) {
-                found = index;
-            }
-            fclose(file);
+    char names[CLOCKS_MAX][SYSFS_NAME_SIZE], path[SYSFS_PATH_SIZE], name[64];
+    const int count = sysfs_names(NULL, "/sys/class/ptp", names, CLOCKS_MAX);
+
+    for (int i = 0, index; i < count; i++) {
+        if (sscanf(names[i], "ptp%d", &index) == 1 &&
+            sysfs_text(NULL, sysfs_path(path, "/sys/class/ptp/%s/clock_name", names[i]), name,
+                       sizeof(name)) > 0 &&
+            strncmp(name, "KVM virtual PTP", 15) == 0) {
+            return index;
         }
     }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    return found;
+    return -1;
 }
 
 int phc_open(struct phc **ret_phc, int index)

@@ -2,6 +2,7 @@
 #include "platform/timestamp/source.h"
 
 #include "platform/oscillator/oscillator.h"
+#include "platform/sysfs/sysfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,8 @@
 #include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
+
+#define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 enum {
     SANDWICH_TRIES = 3,
@@ -29,7 +32,6 @@ struct time_source {
     int64_t jump_ns; /* REALTIME was set: not yet said */
     int64_t slept_ns, lab_slept_ns;
     uint32_t lab_marker, lab_source_lost;
-    int clocksource_fd;
     int64_t clocksource_looked_ns;
     char clocksource[64];
     char boot_id[40];
@@ -55,18 +57,6 @@ static int64_t slept_ns(void)
         slept = d < slept ? d : slept;
     }
     return slept;
-}
-
-static void read_line(const char *path, char *text, size_t size)
-{
-    text[0] = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0) {
-        const ssize_t n = read(fd, text, size - 1);
-        text[n > 0 ? n : 0] = 0;
-        text[strcspn(text, "\n")] = 0;
-        close(fd);
-    }
 }
 
 static uint64_t vm_marker(const struct time_source *s)
@@ -108,11 +98,12 @@ int time_source_open(struct time_source **ret_source)
         free(s);
         return r;
     }
-    s->clocksource_fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                             O_RDONLY | O_CLOEXEC);
-    read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", s->clocksource,
-              sizeof(s->clocksource));
-    read_line("/proc/sys/kernel/random/boot_id", s->boot_id, sizeof(s->boot_id));
+    if (sysfs_text(NULL, CLOCKSOURCE, s->clocksource, sizeof(s->clocksource)) < 0) {
+        s->clocksource[0] = 0;
+    }
+    if (sysfs_text(NULL, "/proc/sys/kernel/random/boot_id", s->boot_id, sizeof(s->boot_id)) < 0) {
+        s->boot_id[0] = 0;
+    }
     s->slept_ns = slept_ns();
     if (s->lab.host != NULL) {
         s->lab_slept_ns = oscillator_suspended_ns(s->lab.host, clock_ns(CLOCK_MONOTONIC_RAW));
@@ -130,9 +121,6 @@ struct time_source *time_source_close(struct time_source *s)
     if (s != NULL) {
         if (s->lab.page != NULL) {
             oscillator_close(&s->lab);
-        }
-        if (s->clocksource_fd >= 0) {
-            close(s->clocksource_fd);
         }
         if (s->vmclock != NULL) {
             munmap((void *)(uintptr_t)s->vmclock, VMCLOCK_SIZE);
@@ -248,18 +236,16 @@ static bool lab_fact(struct time_source *s, struct node_clock_fact *fact)
 
 static bool clocksource_changed(struct time_source *s, int64_t now_ns)
 {
-    if (s->clocksource_fd < 0 || now_ns - s->clocksource_looked_ns < NS_PER_S) {
+    if (now_ns - s->clocksource_looked_ns < NS_PER_S) {
         return false;
     }
     s->clocksource_looked_ns = now_ns;
     char text[sizeof(s->clocksource)];
-    const ssize_t n = pread(s->clocksource_fd, text, sizeof(text) - 1, 0);
-    text[n > 0 ? n : 0] = 0;
-    text[strcspn(text, "\n")] = 0;
-    if (text[0] == 0 || strcmp(text, s->clocksource) == 0) {
+    const int size = sysfs_text(NULL, CLOCKSOURCE, text, sizeof(text));
+    if (size <= 0 || strcmp(text, s->clocksource) == 0) {
         return false;
     }
-    memcpy(s->clocksource, text, sizeof(text));
+    memcpy(s->clocksource, text, (size_t)size + 1);
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include "core/fleet/member.h"
 #include "platform/http/client.h"
 #include "platform/message/message.h"
+#include "platform/sysfs/sysfs.h"
 #include "platform/tls/tls.h"
 #include "service/agent/agent.h"
 #include "service/agent/fleet_file.h"
@@ -90,17 +91,14 @@ static struct nic *nic_named(struct join *j, const char *name)
         return NULL;
     }
     struct nic *n = &j->nics[j->nic_count++];
-    char path[96];
+    char path[SYSFS_PATH_SIZE];
+    int64_t speed;
     *n = (struct nic){0};
     snprintf(n->name, sizeof(n->name), "%s", name);
-    snprintf(path, sizeof(path), "/sys/class/net/%s/device", name);
-    n->physical = access(path, F_OK) == 0;
-    snprintf(path, sizeof(path), "/sys/class/net/%s/speed", name);
-    FILE *file = fopen(path, "re");
-    int speed = 0;
-    if (file != NULL) {
-        n->speed_mbps = fscanf(file, "%d", &speed) == 1 && speed > 0 ? (uint32_t)speed : 0;
-        fclose(file);
+    n->physical = sysfs_there(NULL, sysfs_path(path, "/sys/class/net/%s/device", name));
+    sysfs_path(path, "/sys/class/net/%s/speed", name);
+    if (sysfs_number(NULL, path, &speed) == 0 && speed > 0 && speed <= UINT32_MAX) {
+        n->speed_mbps = (uint32_t)speed;
     }
     return n;
 }

@@ -1,0 +1,193 @@
+/* test_sysfs.c: a fact of the kernel's small files is a value, or the reason why there is none; and nothing is read outside
+ * the root. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform/sysfs/sysfs.h"
+
+static char top[] = "/tmp/foliot-sysfs-XXXXXX", root[64];
+static struct sysfs tree;
+
+static void folder(const char *path)
+{
+    char whole[256];
+    snprintf(whole, sizeof(whole), "%s%s", top, path);
+    assert_int_equal(mkdir(whole, 0755), 0);
+}
+
+static void file(const char *path, const char *text, size_t size)
+{
+    char whole[256];
+    snprintf(whole, sizeof(whole), "%s%s", top, path);
+    FILE *to = fopen(whole, "we");
+    assert_non_null(to);
+    assert_int_equal(fwrite(text, 1, size, to), size);
+    assert_int_equal(fclose(to), 0);
+}
+
+static void put(const char *path, const char *text)
+{
+    file(path, text, strlen(text));
+}
+
+static void to(const char *path, const char *target)
+{
+    char whole[256];
+    snprintf(whole, sizeof(whole), "%s%s", top, path);
+    assert_int_equal(symlink(target, whole), 0);
+}
+
+static int begin(void **state)
+{
+    char large[5000];
+    (void)state;
+    if (mkdtemp(top) == NULL) {
+        return -1;
+    }
+    put("/secret", "outside\n");
+    folder("/tree");
+    folder("/tree/sys");
+    folder("/tree/sys/net");
+    folder("/tree/sys/devices");
+    folder("/tree/sys/devices/0000:01:00.0");
+    put("/tree/sys/devices/0000:01:00.0/speed", "400000\n");
+    for (int i = 12; i > 0; i--) {
+        char name[64];
+        snprintf(name, sizeof(name), "/tree/sys/net/eth%d", i);
+        to(name, i % 2 == 0 ? "../devices/0000:01:00.0" : "/sys/devices/0000:01:00.0");
+    }
+    to("/tree/sys/out", "../../secret");
+    to("/tree/sys/away", "/secret");
+    put("/tree/sys/rate", "100 Gb/sec (4X EDR)\n");
+    put("/tree/sys/vendor", "0x15b3\n");
+    put("/tree/sys/minus", " -1\n");
+    put("/tree/sys/empty", "\n");
+    put("/tree/sys/words", "tsc hpet \n\n");
+    put("/tree/sys/glued", "12ab\n");
+    put("/tree/sys/huge", "18446744073709551615\n");
+    file("/tree/sys/nul", "a\0b", 3);
+    memset(large, 'x', sizeof(large));
+    file("/tree/sys/large", large, sizeof(large));
+    snprintf(root, sizeof(root), "%s/tree", top);
+    return sysfs_open(&tree, root);
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *at)
+{
+    (void)status, (void)kind, (void)at;
+    return remove(path);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    sysfs_close(&tree);
+    return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void a_text_is_whole_or_none(void **state)
+{
+    char text[16] = "as it was", path[SYSFS_PATH_SIZE];
+    (void)state;
+    assert_int_equal(sysfs_text(&tree, "/sys/nothing", text, sizeof(text)), -ENOENT);
+    assert_int_equal(sysfs_text(&tree, "/sys/net", text, sizeof(text)), -EISDIR);
+    assert_int_equal(sysfs_text(&tree, "/sys/rate", text, sizeof(text)), -EMSGSIZE);
+    assert_int_equal(sysfs_text(&tree, "/sys/large", text, sizeof(text)), -EMSGSIZE);
+    assert_int_equal(sysfs_text(&tree, "/sys/nul", text, sizeof(text)), -EILSEQ);
+    assert_int_equal(sysfs_text(&tree, sysfs_path(path, "/%0600d", 1), text, sizeof(text)),
+                     -ENAMETOOLONG);
+    assert_string_equal(text, "as it was");
+    assert_int_equal(sysfs_text(&tree, "/sys/words", text, 9), 8);
+    assert_string_equal(text, "tsc hpet");
+    assert_int_equal(sysfs_text(&tree, "/sys/words", text, 8), -EMSGSIZE);
+    assert_int_equal(sysfs_text(&tree, "/sys/empty", text, sizeof(text)), 0);
+    assert_string_equal(text, "");
+}
+
+static void a_number_is_one(void **state)
+{
+    int64_t n = 77;
+    (void)state;
+    assert_int_equal(sysfs_number(&tree, "/sys/empty", &n), -EBADMSG);
+    assert_int_equal(sysfs_number(&tree, "/sys/words", &n), -EBADMSG);
+    assert_int_equal(sysfs_number(&tree, "/sys/glued", &n), -EBADMSG);
+    assert_int_equal(sysfs_number(&tree, "/sys/huge", &n), -ERANGE);
+    assert_int_equal(sysfs_number(&tree, "/sys/nothing", &n), -ENOENT);
+    assert_int_equal(n, 77);
+    assert_int_equal(sysfs_number(&tree, "/sys/rate", &n), 0);
+    assert_int_equal(n, 100);
+    assert_int_equal(sysfs_number(&tree, "/sys/vendor", &n), 0);
+    assert_int_equal(n, 0x15b3);
+    assert_int_equal(sysfs_number(&tree, "/sys/minus", &n), 0);
+    assert_int_equal(n, -1);
+}
+
+static void names_are_sorted_and_bounded(void **state)
+{
+    char names[12][SYSFS_NAME_SIZE], wanted[SYSFS_NAME_SIZE];
+    (void)state;
+    assert_int_equal(sysfs_names(&tree, "/sys/net", names, 11), -E2BIG);
+    assert_int_equal(sysfs_names(&tree, "/sys/net", names, 12), 12);
+    for (int i = 0; i < 12; i++) {
+        snprintf(wanted, sizeof(wanted), "eth%d", i + 1);
+        assert_string_equal(names[i], wanted);
+    }
+    assert_int_equal(sysfs_names(&tree, "/sys/none", names, 12), -ENOENT);
+    assert_int_equal(sysfs_names(&tree, "/sys/rate", names, 12), -ENOTDIR);
+}
+
+static void links_stay_below_the_root(void **state)
+{
+    char text[64], path[SYSFS_PATH_SIZE];
+    int64_t n;
+    (void)state;
+    for (int i = 1; i <= 2; i++) { /* an absolute link and a relative one */
+        assert_int_equal(sysfs_number(&tree, sysfs_path(path, "/sys/net/eth%d/speed", i), &n), 0);
+        assert_int_equal(n, 400000);
+        assert_true(sysfs_real(&tree, sysfs_path(path, "/sys/net/eth%d", i), text, sizeof(text)) >
+                    0);
+        assert_string_equal(text, "/sys/devices/0000:01:00.0");
+    }
+    assert_int_equal(sysfs_text(&tree, "/sys/out", text, sizeof(text)), -ENOENT);
+    assert_int_equal(sysfs_text(&tree, "/sys/away", text, sizeof(text)), -ENOENT);
+    assert_int_equal(sysfs_text(&tree, "/../../secret", text, sizeof(text)), -ENOENT);
+    assert_true(sysfs_there(&tree, "/sys/net/eth1/speed"));
+    assert_false(sysfs_there(&tree, "/sys/net/eth13"));
+}
+
+static void without_a_root_it_is_this_machine(void **state)
+{
+    char text[64], path[SYSFS_PATH_SIZE];
+    struct sysfs none;
+    (void)state;
+    snprintf(path, sizeof(path), "%s/sys/vendor", root);
+    assert_int_equal(sysfs_text(NULL, path, text, sizeof(text)), 6);
+    assert_true(sysfs_real(NULL, path, text, sizeof(text)) > 0);
+    assert_string_equal(text, path);
+    assert_int_equal(sysfs_open(&none, "/nowhere"), -ENOENT);
+    assert_int_equal(sysfs_open(&none, path), -ENOTDIR);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_is_whole_or_none),
+        cmocka_unit_test(a_number_is_one),
+        cmocka_unit_test(names_are_sorted_and_bounded),
+        cmocka_unit_test(links_stay_below_the_root),
+        cmocka_unit_test(without_a_root_it_is_this_machine),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
