@@ -222,12 +222,17 @@ static uint32_t thing_paths(const struct drawn *w, const struct fault *f, uint64
         for (uint32_t k = 0; k < p->atom_count; k++) {
             in = in || thing_has(w, f, p->atoms[k]);
         }
-        if (in && p->heard) {
+        if (in && p->heard && !(w->config->liar && p->to / w->nics == w->liar)) {
             set[i / 64] |= 1ull << (i % 64);
             count++;
         }
     }
     return count;
+}
+
+static bool is_own(const struct drawn *w, const struct fault *f, uint32_t host)
+{
+    return (f->thing <= NIC && host == f->a / w->nics) || (f->thing == HOST && host == f->a);
 }
 
 static void draw_fault(struct drawn *w, struct fault *f)
@@ -244,7 +249,7 @@ static void draw_fault(struct drawn *w, struct fault *f)
                                            : w->leaves);
         f->b = below(w, w->spines);
         f->cost = thing_cost(f->thing);
-    } while (thing_paths(w, f, f->paths) == 0);
+    } while (thing_paths(w, f, f->paths) == 0 || (w->config->liar && is_own(w, f, w->liar)));
 }
 
 /* What an answer names, in this file's words; false: nothing that exists. */
@@ -409,11 +414,6 @@ static bool all_told(const struct drawn *w, const struct fault *named, uint32_t 
         }
     }
     return w->config->faults > 0;
-}
-
-static bool is_own(const struct drawn *w, const struct fault *f, uint32_t host)
-{
-    return (f->thing <= NIC && host == f->a / w->nics) || (f->thing == HOST && host == f->a);
 }
 
 /* Without that host's word they are one. */

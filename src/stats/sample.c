@@ -40,10 +40,32 @@ void sample_sort(double *values, size_t count)
     }
 }
 
+/* Puts values[at] where it belongs in the heap of `count` values, the greatest first. */
+static void sift_int(int64_t *values, size_t count, size_t at)
+{
+    const int64_t value = values[at];
+
+    for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+        child += child + 1 < count && values[child + 1] > values[child];
+        if (values[child] <= value) {
+            break;
+        }
+        values[at] = values[child];
+        at = child;
+    }
+    values[at] = value;
+}
+
 void sample_sort_int(int64_t *values, size_t count)
 {
-    for (size_t i = 1; i < count; i++) {
-        sample_insert_int(values, i, values[i]);
+    for (size_t i = count / 2; i > 0; i--) {
+        sift_int(values, count, i - 1);
+    }
+    for (size_t end = count; end > 1; end--) {
+        const int64_t greatest = values[0];
+        values[0] = values[end - 1];
+        values[end - 1] = greatest;
+        sift_int(values, end - 1, 0);
     }
 }
 

@@ -12,7 +12,7 @@ int sample_order_int(const void *a, const void *b); /* of int64_t */
 /* Puts `value` in its place among the `count` values of `sorted`, which has room for one more: ascending, no NAN. */
 void sample_insert(double *sorted, size_t count, double value);
 void sample_insert_int(int64_t *sorted, size_t count, int64_t value);
-/* Ascending, in place; no NAN. */
+/* Ascending, in place; no NAN. Integers by a heap: many are fine. */
 void sample_sort(double *values, size_t count);
 void sample_sort_int(int64_t *values, size_t count);
 

@@ -38,6 +38,7 @@ struct locate *locate_free(struct locate *l)
         free(l->element_sent);
         free(l->element_lost);
         free(l->sort);
+        free(l->moments);
         free(l);
     }
     return NULL;
@@ -70,9 +71,10 @@ struct locate *locate_new(const struct locate_config *config)
     l->element_sent = calloc(elements, sizeof(*l->element_sent));
     l->element_lost = calloc(elements, sizeof(*l->element_lost));
     l->sort = calloc(elements, sizeof(*l->sort));
+    l->moments = calloc(MOMENT_MAX, sizeof(*l->moments));
     if (!l->paths || !l->suspects || !l->table || !l->crossings || !l->lossy || !l->path_stamp ||
         !l->sent || !l->lost || !l->mask || !l->touched || !l->marked || !l->element_sent ||
-        !l->element_lost || !l->sort) {
+        !l->element_lost || !l->sort || !l->moments) {
         return locate_free(l);
     }
     for (uint32_t i = 0; i < QUIETS; i++) {
@@ -81,6 +83,7 @@ struct locate *locate_new(const struct locate_config *config)
     l->background = l->quiets[0].background;
     l->dispersion = 1;
     l->next = MONO_NEVER;
+    l->muted = HOST_NONE;
     return l;
 }
 
@@ -148,8 +151,7 @@ static void forget_old(struct locate *l, struct mono now)
     }
 }
 
-/* What decides between windows: how many faults each of them is sure of. Of those alike the shortest. */
-static double decided(const struct explanation *x)
+double locate_decided(const struct explanation *x)
 {
     double sum = 0;
 
@@ -159,21 +161,48 @@ static double decided(const struct explanation *x)
     return sum;
 }
 
-static void look(struct locate *l, struct mono now)
+bool locate_all_decided(const struct explanation *x)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (x->margins[i] < LOCATE_LIMIT) {
+            return false;
+        }
+    }
+    return x->count > 0;
+}
+
+static struct explanation look_once(struct locate *l, struct mono now, uint32_t *ret_window)
 {
     struct explanation best = {.count = 0};
-    uint32_t window = 0;
 
+    *ret_window = 0;
     for (uint32_t w = 0; w < WINDOW_COUNT; w++) {
         struct explanation x;
 
         locate_window_begin(l, now, w, HOST_NONE);
         locate_explain(l, &x);
         locate_explain_margins(l, &x);
-        if (decided(&x) > decided(&best)) {
+        if (locate_decided(&x) > locate_decided(&best)) {
             best = x;
-            window = w;
+            *ret_window = w;
         }
+    }
+    if (!locate_all_decided(&best) && locate_outage_explain(l, now, &best)) {
+        *ret_window = WINDOW_OUTAGE;
+    }
+    return best;
+}
+
+static void look(struct locate *l, struct mono now)
+{
+    uint32_t window;
+
+    if (l->muted_until.ns <= now.ns) {
+        l->muted = HOST_NONE;
+    }
+    struct explanation best = look_once(l, now, &window);
+    if (!locate_all_decided(&best) && locate_liar_find(l, now)) {
+        best = look_once(l, now, &window);
     }
     l->look++;
     locate_window_begin(l, now, window, HOST_NONE);

@@ -9,7 +9,10 @@
 #define END_TRIALS    20
 #define END_LOSSES    30 /* of gray loss, that should have come and didn't */
 #define END_LESS      4  /* where so many take longer than any window */
-#define TELLERS       64 /* hosts whose word is left out in turn */
+#define RUN_SHARE     0.8
+#define OUTAGE_SHARE  0.999
+#define BEGAN_NS      (400 * NS_PER_MS) /* what began before the window that decided */
+#define TELLERS       64                /* hosts whose word is left out in turn */
 
 static void changed(struct locate *l, const struct locate_case *c)
 {
@@ -186,11 +189,25 @@ static bool stands(struct locate *l, const struct explanation *x, uint32_t index
 
 /* ---- cases ---------------------------------------------------------------------------------- */
 
+/* Nearly all that it lost lately was lost in one run. */
+static bool is_outage(const struct run *run)
+{
+    return run->lost >= 3 && run->lost >= RUN_SHARE * run->lost_all;
+}
+
 static void note_began(struct locate *l, struct locate_case *c, uint32_t element)
 {
     const struct suspect *e = &l->suspects[element];
     struct mono low = {INT64_MIN}, high = MONO_NEVER;
+    struct run run;
 
+    locate_run_find(l, element, l->now, &run);
+    if (is_outage(&run) && run.low.ns != MONO_NEVER.ns) {
+        c->began_low = run.low;
+        c->began_high = run.first;
+        c->share = fmax(c->share, OUTAGE_SHARE); /* a window that is longer holds time without it */
+        return;
+    }
     for (uint32_t k = 0; k < e->count; k++) {
         const struct path *p = &l->paths[l->crossings[e->first + k]];
 
@@ -286,6 +303,8 @@ static struct locate_case *open_case(struct locate *l, struct mono now)
     if (l->case_count == LOCATE_CASE_MAX) {
         return NULL;
     }
+    const struct span window =
+        l->window < WINDOW_COUNT ? locate_window_span(l->window) : mono_sub(now, l->from);
     l->doubted[l->case_count] = MONO_NEVER;
     c = &l->cases[l->case_count++];
     *c = (struct locate_case){.state = LOCATE_UNKNOWN,
@@ -293,7 +312,7 @@ static struct locate_case *open_case(struct locate *l, struct mono now)
                               .named = MONO_NEVER,
                               .ended_low = MONO_NEVER,
                               .ended_high = MONO_NEVER,
-                              .began_low = {now.ns - locate_window_span(l->window).ns}};
+                              .began_low = {now.ns - BEGAN_NS - window.ns}};
     return c;
 }
 
@@ -471,7 +490,11 @@ static void end_case(struct locate *l, uint32_t index, const uint32_t *elements,
 {
     struct locate_case *c = &l->cases[index];
     struct mono low = c->began_high, high = MONO_NEVER;
+    struct run run = {.lost = 0};
 
+    if (count > 0) {
+        locate_run_find(l, elements[0], l->now, &run);
+    }
     for (uint32_t i = 0; i < count; i++) {
         const struct suspect *e = &l->suspects[elements[i]];
 
@@ -486,6 +509,10 @@ static void end_case(struct locate *l, uint32_t index, const uint32_t *elements,
             locate_forget(l, l->crossings[e->first + k], c->began_low, low);
         }
     }
+    if (is_outage(&run) && run.high.ns != MONO_NEVER.ns) {
+        low = run.last;
+        high = run.high;
+    }
     c->ended_low = low;
     c->ended_high = high.ns == MONO_NEVER.ns || high.ns < low.ns ? low : high;
     c->state = LOCATE_ENDED;
@@ -494,6 +521,26 @@ static void end_case(struct locate *l, uint32_t index, const uint32_t *elements,
     memmove(c, c + 1, (l->case_count - index) * sizeof(*c));
     memmove(&l->doubted[index], &l->doubted[index + 1],
             (l->case_count - index) * sizeof(l->doubted[0]));
+}
+
+/* Nobody tells of its paths any more, or all came for so long as is remembered. */
+static bool is_forgotten(struct locate *l, struct mono now, const struct locate_case *c,
+                         const uint32_t *elements, uint32_t count)
+{
+    uint32_t lost = 0;
+
+    if (now.ns - locate_window_span(WINDOW_COUNT - 1).ns < c->opened.ns) {
+        return false;
+    }
+    locate_window_begin(l, now, WINDOW_COUNT - 1, HOST_NONE);
+    for (uint32_t i = 0; i < count && lost == 0; i++) {
+        const struct suspect *e = &l->suspects[elements[i]];
+        for (uint32_t k = 0; k < e->count && lost == 0; k++) {
+            locate_count(l, l->crossings[e->first + k]);
+            lost = l->lost[l->crossings[e->first + k]];
+        }
+    }
+    return lost == 0;
 }
 
 /* Enough came since, for what it used to lose. */
@@ -531,7 +578,8 @@ static void ends(struct locate *l, struct mono now)
         uint32_t elements[LOCATE_ONE_OF];
         const uint32_t count = case_elements(l, &l->cases[i - 1], elements);
 
-        if (count == 0 || is_over(l, now, &l->cases[i - 1], elements, count)) {
+        if (count == 0 || is_over(l, now, &l->cases[i - 1], elements, count) ||
+            is_forgotten(l, now, &l->cases[i - 1], elements, count)) {
             end_case(l, i - 1, elements, count);
         }
     }

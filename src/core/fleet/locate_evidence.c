@@ -13,6 +13,7 @@
 #define BURST_NS         (800 * NS_PER_MS)
 #define BURST_LOSSES     4.0 /* of an element before its bursts are judged */
 #define OBSERVED_NS      (100 * NS_PER_S)
+#define RUN_NS           (4 * NS_PER_S)
 
 static const int64_t slot_ns[RING_LEVELS] = {50 * NS_PER_MS, 400 * NS_PER_MS, 3200 * NS_PER_MS};
 /* Windows: a ring and how many of its slots, 0.4 s to 102 s. */
@@ -28,6 +29,7 @@ struct span locate_window_span(uint32_t window)
 void locate_rings_clear(struct path *p)
 {
     memset(p->rings, 0, sizeof(p->rings));
+    p->history = (struct history){.valid = 0};
     for (uint32_t level = 0; level < RING_LEVELS; level++) {
         p->rings[level].head = INT64_MIN / 2;
     }
@@ -76,6 +78,93 @@ static void ring_sum(const struct ring *r, int64_t now, uint32_t slots, uint16_t
     }
     *ret_sent = (uint16_t)sent;
     *ret_lost = (uint16_t)lost;
+}
+
+static uint32_t us_of(struct mono at)
+{
+    return (uint32_t)(at.ns / NS_PER_US);
+}
+
+static void note_history(struct history *h, struct mono sent, bool lost)
+{
+    const uint16_t bit = (uint16_t)(1u << h->next);
+
+    h->at_us[h->next] = us_of(sent);
+    h->valid |= bit;
+    h->lost = (uint16_t)(lost ? h->lost | bit : h->lost & ~bit);
+    h->next = (uint8_t)((h->next + 1) % HISTORY);
+}
+
+static void history_sum(const struct history *h, struct mono from, struct mono until,
+                        uint16_t *ret_sent, uint16_t *ret_lost)
+{
+    const uint32_t first = us_of(from), span = us_of(until) - first;
+    uint16_t sent = 0, lost = 0;
+
+    for (uint32_t i = 0; i < HISTORY; i++) {
+        if ((h->valid & (1u << i)) != 0 && h->at_us[i] - first <= span) {
+            sent++;
+            lost = (uint16_t)(lost + ((h->lost & (1u << i)) != 0));
+        }
+    }
+    *ret_sent = sent;
+    *ret_lost = lost;
+}
+
+/* Trials of the element that are known one by one, into l->moments, in order: us before now, times two, one less where it
+ * was lost. */
+static uint32_t moments_of(struct locate *l, const struct suspect *e, struct mono now)
+{
+    uint32_t count = 0;
+
+    for (uint32_t k = 0; k < e->count; k++) {
+        const struct path *p = &l->paths[l->crossings[e->first + k]];
+
+        if (!p->observed || mono_sub(now, p->seen).ns > RUN_NS || count + HISTORY > MOMENT_MAX) {
+            continue;
+        }
+        for (uint32_t i = 0; i < HISTORY; i++) {
+            const uint32_t ago = us_of(now) - p->history.at_us[i];
+            if ((p->history.valid & (1u << i)) != 0 && ago <= RUN_NS / NS_PER_US) {
+                l->moments[count++] =
+                    -2 * (int64_t)ago - ((p->history.lost & (1u << i)) != 0 ? 1 : 0);
+            }
+        }
+    }
+    sample_sort_int(l->moments, count);
+    return count;
+}
+
+void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct run *ret_run)
+{
+    const uint32_t count = moments_of(l, &l->suspects[element], now);
+    uint32_t best = 0, best_end = 0, length = 0, lost = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const bool is_lost = (l->moments[i] & 1) != 0;
+        length = is_lost ? length + 1 : 0;
+        lost += is_lost;
+        if (length > best) {
+            best = length;
+            best_end = i;
+        }
+    }
+    *ret_run = (struct run){
+        .lost = best, .lost_all = lost, .known = count, .low = MONO_NEVER, .high = MONO_NEVER};
+    if (best == 0) {
+        return;
+    }
+    const uint32_t start = best_end + 1 - best;
+    const int64_t now_us = now.ns / NS_PER_US;
+
+    ret_run->first.ns = (now_us + (l->moments[start] + 1) / 2) * NS_PER_US;
+    ret_run->last.ns = (now_us + (l->moments[best_end] + 1) / 2) * NS_PER_US;
+    if (start > 0) {
+        ret_run->low.ns = (now_us + l->moments[start - 1] / 2) * NS_PER_US;
+    }
+    if (best_end + 1 < count) {
+        ret_run->high.ns = (now_us + l->moments[best_end + 1] / 2) * NS_PER_US;
+    }
 }
 
 /* When the last run of losses began and ended, as well as the path's own trials tell. */
@@ -152,6 +241,9 @@ void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_
     for (uint32_t level = 0; level < RING_LEVELS; level++) {
         ring_add(&p->rings[level], slot_of(sent, level), count, lost);
     }
+    if (count == 1) {
+        note_history(&p->history, sent, lost > 0);
+    }
     note_run(p, sent, lost > 0);
     note_long(p, sent, lost > 0);
     p->seen = p->seen.ns == MONO_NEVER.ns || sent.ns > p->seen.ns ? sent : p->seen;
@@ -175,19 +267,28 @@ void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_
     }
 }
 
+static bool is_left_out(const struct path *p, struct host_id host)
+{
+    return host.index != HOST_NONE.index && host_id_equal(p->route.teller, host);
+}
+
 void locate_count(struct locate *l, uint32_t path)
 {
     const struct path *p = &l->paths[path];
-    const uint32_t level = windows[l->window].level;
 
     if (l->path_stamp[path] == l->stamp) {
         return;
     }
     l->path_stamp[path] = l->stamp;
-    if (l->without.index != HOST_NONE.index && host_id_equal(p->route.teller, l->without)) {
+    if (is_left_out(p, l->without) || is_left_out(p, l->muted)) {
         l->sent[path] = l->lost[path] = 0;
         return;
     }
+    if (l->window == WINDOW_OUTAGE) {
+        history_sum(&p->history, l->from, l->until, &l->sent[path], &l->lost[path]);
+        return;
+    }
+    const uint32_t level = windows[l->window].level;
     ring_sum(&p->rings[level], slot_of(l->now, level), windows[l->window].slots, &l->sent[path],
              &l->lost[path]);
 }
@@ -203,6 +304,11 @@ void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mon
         for (int64_t s = low > oldest ? low : oldest; s <= slot_of(until, level) && s <= r->head;
              s++) {
             r->sent[(uint64_t)s % RING_SLOTS] = r->lost[(uint64_t)s % RING_SLOTS] = 0;
+        }
+    }
+    for (uint32_t i = 0; i < HISTORY; i++) {
+        if (p->history.at_us[i] - us_of(from) <= us_of(until) - us_of(from)) {
+            p->history.valid &= (uint16_t) ~(1u << i);
         }
     }
     p->long_lost = fmin(p->long_lost, p->long_sent * l->background);

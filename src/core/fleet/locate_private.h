@@ -7,8 +7,11 @@
 #define RING_SLOTS       32
 #define PATH_ELEMENT_MAX (7 + 2 * (PATH_HOP_MAX - 1) + PATH_HOP_MAX)
 #define WINDOW_COUNT     7
-#define SET_MAX          6 /* elements of one explanation, single paths among them */
-#define CANDIDATE_MAX    5 /* that each step of the search tries */
+#define WINDOW_OUTAGE    WINDOW_COUNT /* from l->from until l->until */
+#define MOMENT_MAX       4096
+#define HISTORY          16 /* trials of a path that are known one by one */
+#define SET_MAX          6  /* elements of one explanation, single paths among them */
+#define CANDIDATE_MAX    5  /* that each step of the search tries */
 #define STREAK_MAX       32
 #define CHANGE_MAX       32
 #define QUIETS           5
@@ -19,6 +22,12 @@ struct ring {
     int64_t head; /* the newest slot's number */
     uint8_t sent[RING_SLOTS], lost[RING_SLOTS];
 };
+/* The newest trials, as they were told; bit k of both is of at_us[k]. */
+struct history {
+    uint32_t at_us[HISTORY]; /* of the caller's clock, modulo 2^32 */
+    uint16_t valid, lost;
+    uint8_t next;
+};
 struct path {
     struct locate_route route;
     bool used, observed;
@@ -26,6 +35,7 @@ struct path {
     uint32_t lossy;                      /* index + 1 among the lossy ones; 0: it is none */
     uint32_t elements[PATH_ELEMENT_MAX]; /* that it crosses */
     struct ring rings[RING_LEVELS];
+    struct history history;
     struct mono seen;                                                /* newest trial */
     struct mono ok_last, ok_before, lost_first, lost_last, ok_after; /* of the last run of losses */
     uint32_t long_epoch;
@@ -76,6 +86,13 @@ struct answer {
     struct explanation explanation;
     bool named[SET_MAX];
 };
+/* Trials of an element, one after the other, that were all lost. */
+struct run {
+    uint32_t lost, lost_all; /* in it; of all that are known one by one */
+    uint32_t known;          /* trials, those that came included */
+    struct mono low, first, last,
+        high; /* the last before it that came, ..., the first after; MONO_NEVER: none */
+};
 struct candidate {
     uint32_t element;
     double score;
@@ -103,13 +120,17 @@ struct locate {
     struct mono now;
     uint32_t window;
     struct host_id without; /* whose word is left out */
-    double unit;            /* ln-likelihood is divided by the dispersion */
+    struct host_id muted;   /* and that of a liar, until */
+    struct mono muted_until;
+    struct mono from, until; /* of WINDOW_OUTAGE */
+    double choice;           /* ln of how many such windows there were to choose from */
     struct candidate candidates[CANDIDATE_MAX];
     uint32_t candidate_count;
     uint32_t *marked; /* elements met in this pass */
     uint32_t *element_sent, *element_lost;
     double *sort;
-    uint64_t told; /* counts trials and routes */
+    int64_t *moments; /* MOMENT_MAX */
+    uint64_t told;    /* counts trials and routes */
     struct answer answer;
     struct streak streaks[STREAK_MAX];
     struct locate_case cases[LOCATE_CASE_MAX];
@@ -135,6 +156,8 @@ static inline uint64_t locate_path_hash(uint32_t path)
 void locate_rings_clear(struct path *p);
 /* Into l->sent and l->lost, once per window. */
 void locate_count(struct locate *l, uint32_t path);
+/* The longest run of an element's trials of the last seconds. */
+void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct run *ret_run);
 void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until);
 void locate_background_learn(struct locate *l, struct mono now);
 struct span locate_window_span(uint32_t window);
@@ -142,11 +165,25 @@ struct span locate_window_span(uint32_t window);
 /* locate_search.c: the best explanation of one window */
 void locate_explain(struct locate *l, struct explanation *ret);
 void locate_explain_margins(struct locate *l, struct explanation *x);
+/* Into l->candidates: what explains most by itself. */
+void locate_candidates_find(struct locate *l);
+double locate_gain(double lost, double sent, double share, double null);
+double locate_null(const struct locate *l); /* the least that an element must lose */
 /* Whether that element, alone among the explanation's, is named without that host's word, too. */
 bool locate_stands_without(struct locate *l, const struct explanation *x, uint32_t index,
                            struct host_id host);
 void locate_window_begin(struct locate *l, struct mono now, uint32_t window,
                          struct host_id without);
+
+/* locate_outage.c: what was over before a window of fixed length could tell. True: *x explains it better, and is of
+ * WINDOW_OUTAGE as it is set now. */
+bool locate_outage_explain(struct locate *l, struct mono now, struct explanation *x);
+/* What decides between windows: how many faults each of them is sure of. Of those alike the shortest. */
+double locate_decided(const struct explanation *x);
+bool locate_all_decided(const struct explanation *x);
+
+/* locate_liar.c: a host whose word fits nothing. True: from now on it is left out. */
+bool locate_liar_find(struct locate *l, struct mono now);
 
 /* locate_case.c: from answers to cases */
 void locate_cases_update(struct locate *l, struct mono now, const struct explanation *x);

@@ -15,6 +15,8 @@
 #define TRY_BEST      CANDIDATE_MAX /* of what is left to explain */
 #define TRY_WHOLE     3             /* of all: may replace several */
 #define SHARE_MOST    0.9999
+#define SHARE_OUTAGE  0.999
+#define SHARE_COST    6.9  /* ln of how much rarer than an outage of all is one of a share */
 #define SHARE_HOLE    0.5  /* who loses more is a black hole, partly before it began */
 #define CLEAN_LIMIT   8.0  /* ln-likelihood of a group that is too clean: of a black hole */
 #define CLEAN_GRAY    12.0 /* gray loss scatters */
@@ -35,12 +37,12 @@ void locate_window_begin(struct locate *l, struct mono now, uint32_t window, str
 }
 
 /* The least that an element must lose: twice the background. */
-static double null_share(const struct locate *l)
+double locate_null(const struct locate *l)
 {
     return 2 * l->background;
 }
 
-static double gain(double lost, double sent, double share, double null)
+double locate_gain(double lost, double sent, double share, double null)
 {
     double g = 0;
 
@@ -130,7 +132,8 @@ static double cell_share(const struct explanation *x, uint32_t cell, const struc
     all = fmin(SHARE_MOST, 1 - clean);
     most = fmin(SHARE_MOST, most);
     *ret_one = NONE;
-    if (count > 1 && gain(c->lost, c->sent, most, null) > gain(c->lost, c->sent, all, null)) {
+    if (count > 1 &&
+        locate_gain(c->lost, c->sent, most, null) > locate_gain(c->lost, c->sent, all, null)) {
         *ret_one = one;
         return most;
     }
@@ -166,19 +169,48 @@ static void fit(struct explanation *x, const struct cell *cells, double null)
     }
 }
 
+/* In the window of an outage an element lost all, but for what strayed; else it lost for just that while a share only,
+ * which things rarely do. What that costs. */
+static double fit_outage(struct explanation *x, const struct cell *cells)
+{
+    double cost = 0;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        const double q = fmin(SHARE_MOST, x->shares[i]);
+        double lost = 0, came = 0;
+
+        for (uint32_t cell = 1; cell < 1u << x->count; cell++) {
+            lost += (cell & (1u << i)) != 0 ? cells[cell].lost : 0;
+            came += (cell & (1u << i)) != 0 ? cells[cell].sent - cells[cell].lost : 0;
+        }
+        const double all = lost * log(SHARE_OUTAGE) + came * log(1 - SHARE_OUTAGE);
+        const double some = q > 0 ? lost * log(q) + came * log(1 - q) : 0;
+        if (all > some - SHARE_COST) {
+            x->shares[i] = SHARE_OUTAGE;
+        } else {
+            cost += SHARE_COST;
+        }
+    }
+    return cost;
+}
+
 static void weigh_cells(struct locate *l, struct explanation *x, struct cell *cells)
 {
-    const double null = null_share(l);
+    const double null = locate_null(l);
+    double cost = 0;
 
     x->score = 0;
     cells_of(l, x, cells);
     fit(x, cells, null);
+    if (l->window == WINDOW_OUTAGE) {
+        cost = fit_outage(x, cells) + x->count * l->choice;
+    }
     for (uint32_t cell = 1; cell < 1u << x->count; cell++) {
         uint32_t one;
-        x->score += gain(cells[cell].lost, cells[cell].sent,
-                         cell_share(x, cell, &cells[cell], null, &one), null);
+        x->score += locate_gain(cells[cell].lost, cells[cell].sent,
+                                cell_share(x, cell, &cells[cell], null, &one), null);
     }
-    x->score /= l->dispersion;
+    x->score = x->score / l->dispersion - cost;
     for (uint32_t i = 0; i < x->count; i++) {
         x->score += l->suspects[x->elements[i]].prior;
     }
@@ -313,14 +345,14 @@ static double score_left(struct locate *l, uint32_t element)
             sent += l->sent[path];
         }
     }
-    return gain(lost, sent, lost / sent, null_share(l)) / l->dispersion + e->prior;
+    return locate_gain(lost, sent, lost / sent, locate_null(l)) / l->dispersion + e->prior;
 }
 
 /* What explains most of what the explanation leaves. */
 static uint32_t candidates_left(struct locate *l, const struct explanation *x,
                                 const struct ban *ban, struct candidate ret_best[static TRY_BEST])
 {
-    const double each = log(1 / null_share(l)) / l->dispersion;
+    const double each = log(1 / locate_null(l)) / l->dispersion;
     uint32_t count = 0, marked;
 
     mark(l, x, 1);
@@ -347,7 +379,7 @@ static uint32_t candidates_left(struct locate *l, const struct explanation *x,
 }
 
 /* What explains most by itself; best first. */
-static void candidates_find(struct locate *l)
+void locate_candidates_find(struct locate *l)
 {
     const struct explanation nothing = {.count = 0};
     const struct ban none = {.count = 0};
@@ -478,7 +510,7 @@ void locate_explain(struct locate *l, struct explanation *ret)
     const struct ban none = {.count = 0};
 
     memset(ret, 0, sizeof(*ret));
-    candidates_find(l);
+    locate_candidates_find(l);
     if (l->candidate_count > 0) {
         improve(l, ret, &none, IMPROVE_STEPS);
         ret->paths = paths_of(l, ret);
@@ -568,7 +600,7 @@ bool locate_stands_without(struct locate *l, const struct explanation *x, uint32
     struct ban ban = {.count = 1, .classes = {l->suspects[x->elements[index]].class}};
 
     locate_window_begin(l, l->now, l->window, host);
-    candidates_find(l);
+    locate_candidates_find(l);
     weigh(l, &y);
     y.paths = paths_of(l, &y);
     const struct explanation z = without(l, &y, index, &ban);

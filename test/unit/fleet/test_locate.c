@@ -146,6 +146,11 @@ static void a_trunk_is_named_with_its_direction(void **state)
     assert_false(locate_case_get(f.locate, 0)->alike);
 }
 
+static bool leaf_0_to_spine_2(const struct way *w)
+{
+    return w->spine == 2 && leaf_of(w->from) == 0;
+}
+
 /* With two leaves, up on one side and down on the other carry the same packets. */
 static void what_nobody_can_tell_apart_is_named_together(void **state)
 {
@@ -246,6 +251,73 @@ static void an_outage_has_a_beginning_and_an_end(void **state)
     assert_int_equal(locate_case_count(f.locate), 0);
 }
 
+/* Each is told, by its name, and between its first and last packet. */
+static void short_outages_are_told_one_by_one(void **state)
+{
+    static const double lengths_s[] = {0.2, 0.3, 0.4, 0.5, 0.6, 2};
+    struct locate_case c, ended[16];
+    uint32_t count = 0;
+
+    (void)state;
+    fabric_new(8, 2, 4, HOST_NONE);
+    play(3, none);
+    for (uint32_t i = 0; i < ARRAY_COUNT(lengths_s); i++) {
+        const struct mono began = at_step(f.step);
+        play(lengths_s[i], leaf_0_to_spine_1);
+        const struct mono over = at_step(f.step);
+        play(3, none);
+        while (locate_next_change(f.locate, &c)) {
+            if (c.state == LOCATE_ENDED) {
+                ended[count++] = c;
+            }
+        }
+        assert_int_equal(count, i + 1);
+        assert_int_not_equal(ended[i].named.ns, MONO_NEVER.ns);
+        assert_int_equal(ended[i].elements[0].kind, ELEMENT_TRUNK);
+        assert_int_equal(ended[i].total, 2); /* up on one side, down on the other */
+        assert_true(ended[i].began_low.ns <= began.ns && began.ns <= ended[i].began_high.ns);
+        assert_true(ended[i].ended_low.ns <= over.ns && over.ns <= ended[i].ended_high.ns);
+        assert_in_range(ended[i].began_high.ns - ended[i].began_low.ns, 0, 60 * NS_PER_MS);
+        assert_in_range(ended[i].ended_high.ns - ended[i].ended_low.ns, 0, 60 * NS_PER_MS);
+    }
+}
+
+/* Its trunk is back, or out of use: nobody tells. */
+static void a_case_ends_when_nobody_tells_of_its_paths(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    play(0.8, leaf_0_to_spine_1);
+    expect_one(ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY + 1);
+    for (uint32_t i = 0; i < 1200 && locate_case_count(f.locate) > 0; i++) {
+        f.step += 10;
+        locate_tick(f.locate, at_step(f.step));
+    }
+    assert_int_equal(locate_case_count(f.locate), 0);
+}
+
+/* A trunk is dead, and beside it a host tells that all from one spine is lost, and all from another came. */
+static bool lie_beside_a_fault(const struct way *w)
+{
+    return w->to == 5 ? w->spine == 1 : leaf_0_to_spine_2(w);
+}
+
+static void a_liar_hides_no_fault(void **state)
+{
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    play(2, lie_beside_a_fault);
+    for (uint32_t i = 0; i < locate_case_count(f.locate); i++) {
+        const struct locate_case *c = locate_case_get(f.locate, i);
+
+        assert_int_equal(c->state, i == 0 ? LOCATE_NAMED : LOCATE_UNKNOWN);
+        assert_true(i > 0 || (c->elements[0].a == 1 && c->elements[0].b == SPINE_KEY + 2));
+    }
+    assert_true(locate_case_count(f.locate) > 0);
+}
+
 static bool one_in_fifty(const struct way *w)
 {
     (void)w;
@@ -338,6 +410,9 @@ int main(void)
         cmocka_unit_test(one_host_alone_accuses_nobody),
         cmocka_unit_test(old_news_acquit_nobody),
         cmocka_unit_test(an_outage_has_a_beginning_and_an_end),
+        cmocka_unit_test(short_outages_are_told_one_by_one),
+        cmocka_unit_test(a_case_ends_when_nobody_tells_of_its_paths),
+        cmocka_unit_test(a_liar_hides_no_fault),
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(gray_loss_is_named),
         cmocka_unit_test(a_path_that_moved_has_no_past),
