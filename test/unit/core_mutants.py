@@ -24,8 +24,8 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
 TESTS = {
-    "alert": ["alert", "alert_rules", "alert_told", "alert_sees", "alert_one"],
-    "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_fleet"],
+    "alert": ["alert", "alert_rules", "alert_told", "alert_sees", "alert_series", "alert_words", "alert_one"],
+    "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_leaf", "clock_queues", "clock_fleet"],
     "fleet": ["fleet_rules", "blame", "admit", "locate"],
     "finding": ["finding"],
     "link": ["link"],

@@ -10,9 +10,12 @@
 
 #include <cmocka.h>
 
+#include "alert_invariant.h"
 #include "alert_kit.h"
 
 #define HOST_PER_POD 16
+#define ALERTS       512 /* few, for all of them are looked at after each event */
+#define INCIDENTS    128
 
 struct alerts *engine;
 struct alert_config config;
@@ -58,10 +61,21 @@ struct alert_rule *kit_rule(size_t index, const char *name, enum alert_condition
     return r;
 }
 
+struct alert_rule *kit_threshold(enum alert_metric metric, enum alert_scope scope, double limit)
+{
+    struct alert_rule *r = kit_rule(0, "series", ALERT_ON_THRESHOLD);
+
+    r->metric = (uint8_t)metric;
+    r->scope = (uint8_t)scope;
+    r->limit = limit;
+    return r;
+}
+
 void kit_drain(void)
 {
     struct alert_action action;
 
+    alert_invariant(engine);
     while (alerts_next_action(engine, &action)) {
         if (action.kind == ALERT_ACTION_NOTIFY) {
             told.events[action.event]++;
@@ -82,6 +96,8 @@ void kit_start(void)
     now = (struct mono){1000 * NS_PER_S};
     memset(&told, 0, sizeof(told));
     config.rules = rules;
+    config.alert_max = config.alert_max != 0 ? config.alert_max : ALERTS;
+    config.incident_max = config.incident_max != 0 ? config.incident_max : INCIDENTS;
     config.fleet =
         (struct alert_fleet){.nic = nic_of, .host = host_of, .job = job_of, .tenant = kit_tenant};
     config.route_count = 1;
@@ -180,6 +196,14 @@ struct alert_counters kit_counters(void)
 
     alerts_counters(engine, &c);
     return c;
+}
+
+bool kit_any_alert(void)
+{
+    struct alert a;
+    size_t cursor = 0;
+
+    return alerts_next_alert(engine, &cursor, &a);
 }
 
 struct alert kit_alert(void)

@@ -31,6 +31,8 @@ extern struct alert_told told;
 int kit_begin(void **state);
 int kit_end(void **state);
 struct alert_rule *kit_rule(size_t index, const char *name, enum alert_condition condition);
+/* rules[0], alone: a metric above a limit. */
+struct alert_rule *kit_threshold(enum alert_metric metric, enum alert_scope scope, double limit);
 /* rules[0]: a link down, a warning per link; rules[1]: a path dead for 2 s. And starts. */
 void kit_finding_rules(void);
 void kit_start(void);
@@ -44,5 +46,6 @@ struct alert_finding kit_path_finding(uint32_t from, uint32_t to, enum element_k
                                       const char *suspect, bool confident);
 void kit_say(const struct alert_finding *f, enum finding_phase phase);
 struct alert_counters kit_counters(void);
+bool kit_any_alert(void);
 /* The only alert there is. */
 struct alert kit_alert(void);

@@ -420,6 +420,91 @@ static void the_oldest_resolved_incident_makes_room(void **state)
     assert_int_equal(shown(3).state, INCIDENT_OPEN);
 }
 
+/* A dead path more of the same cause isn't news; only a link's own word is. */
+static void another_path_of_one_cause_only_counts(void **state)
+{
+    kit_finding_rules();
+    const struct alert_finding host = kit_path_finding(600, 8, ELEMENT_HOST, "host1", true),
+                               nic = kit_path_finding(608, 9, ELEMENT_NIC, "host1/ib1", true);
+    kit_say(&host, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    kit_say(&nic, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(shown(1).alerts_firing, 2);
+    assert_int_equal(told.events[ALERT_WORSE], 0);
+}
+
+/* An incident ends with what its last alert said last. */
+static void the_last_words_stay(void **state)
+{
+    kit_finding_rules();
+    struct alert_finding f = kit_link_finding(8, FINDING_LINK_DOWN);
+    f.text = "first words";
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(NS_PER_S);
+    assert_string_equal(told.text, "first words");
+    f.text = "last words";
+    kit_say(&f, FINDING_UPDATED);
+    kit_say(&f, FINDING_CLOSED);
+    kit_pass(70 * NS_PER_S);
+    assert_int_equal(told.events[ALERT_RESOLVED], 1);
+    assert_string_equal(told.text, "last words");
+}
+
+/* One more of a host would make them one: the second is told of a second later, the first and an unrelated one at once. */
+static void what_may_be_part_of_more_waits_a_second(void **state)
+{
+    kit_finding_rules();
+    (void)down(8);
+    assert_int_equal(told.notifications, 1);
+    const struct alert_finding second = kit_link_finding(9, FINDING_LINK_DOWN),
+                               other = kit_link_finding(80 + 5, FINDING_LINK_DOWN);
+    kit_say(&second, FINDING_OPENED);
+    kit_say(&other, FINDING_OPENED);
+    kit_pass(900 * NS_PER_MS);
+    assert_int_equal(told.notifications, 2);
+    assert_string_equal(told.cause, "host10/ib5");
+    kit_pass(200 * NS_PER_MS);
+    assert_int_equal(told.notifications, 3);
+    assert_string_equal(told.cause, "host1/ib1");
+}
+
+/* What one alert of an incident rules out, isn't what it shares with others. */
+static void an_alert_that_joins_rules_out_the_leaf(void **state)
+{
+    for (int joins = 0; joins < 2; joins++) {
+        kit_finding_rules();
+        (void)down(8);                                      /* host1/ib0, host1 or leaf0 */
+        const struct alert_finding path = unplaced(600, 8); /* that NIC, or its host */
+        if (joins) {
+            kit_say(&path, FINDING_OPENED);
+            assert_int_equal(shown(1).alerts_firing, 2);
+        }
+        (void)down(16); /* two more of leaf0 */
+        (void)down(24);
+        assert_int_equal(kit_counters().incidents_open, joins ? 3 : 1);
+    }
+}
+
+/* The same by what becomes known later: the other end is no longer suspected. */
+static void a_better_suspect_rules_out_the_other_end(void **state)
+{
+    for (int better = 0; better < 2; better++) {
+        kit_finding_rules();
+        struct alert_finding f = kit_path_finding(3, 80, ELEMENT_HOST, "host0", false);
+        kit_say(&f, FINDING_OPENED);
+        kit_pass(NS_PER_S);
+        f.suspect = suspect_named(ELEMENT_NIC, "host0/ib3");
+        f.confident = true;
+        if (better) {
+            kit_say(&f, FINDING_UPDATED);
+        }
+        (void)down(81);
+        (void)down(82);
+        assert_int_equal(kit_counters().incidents_open, better ? 3 : 1);
+    }
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
@@ -438,6 +523,11 @@ int main(void)
         T(news_is_told_and_the_rest_counts),
         T(a_growing_incident_is_passed_on_once_a_second),
         T(the_oldest_resolved_incident_makes_room),
+        T(another_path_of_one_cause_only_counts),
+        T(the_last_words_stay),
+        T(what_may_be_part_of_more_waits_a_second),
+        T(an_alert_that_joins_rules_out_the_leaf),
+        T(a_better_suspect_rules_out_the_other_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
