@@ -293,6 +293,25 @@ static void the_middle_path_and_not_the_largest_group(void **state)
     assert_true(r.p99_ns < 30);
 }
 
+/* As bad, and in this fleet some hosts have more paths that are off than paths in order: they say so, and nobody calls
+ * them liars. */
+static void who_has_mostly_bad_paths_is_no_liar(void **state)
+{
+    struct clock_world_config g = small(12);
+    struct clock_world_result r;
+
+    g.members = 128;
+    g.degree = 16;
+    g.asymmetric_share = 0.3;
+    g.asymmetric_ns = 500;
+    g.seconds = 32;
+    g.judge_from_s = 20;
+    clock_world_run(&g, &r);
+    print_message("p99 %.1f ns, %d called liars\n", r.p99_ns,
+                  (int)(r.false_liars + r.astray_named));
+    assert_int_equal(r.false_liars + r.astray_named, 0);
+}
+
 static void software_stamps_two_hosts(void **state)
 {
     struct clock_world_config g = small(60);
@@ -337,6 +356,7 @@ int main(void)
         cmocka_unit_test(a_few_long_ways_back_move_nobody_far),
         cmocka_unit_test(one_direction_is_enough),
         cmocka_unit_test(the_middle_path_and_not_the_largest_group),
+        cmocka_unit_test(who_has_mostly_bad_paths_is_no_liar),
         cmocka_unit_test(software_stamps_two_hosts),
         cmocka_unit_test(silence_is_no_accuracy),
     };
