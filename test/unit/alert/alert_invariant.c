@@ -29,6 +29,7 @@ static void check_instances(const struct alerts *a, struct sums *s)
         }
         assert_int_equal(found, at);
         assert_int_equal(i->before, before);
+        assert_true(i->id > 0 && i->id < a->next_alert);
         assert_true(i->state == ALERT_FIRING || i->state == ALERT_PENDING);
         assert_true(i->rule < a->rule_count + BUILT_IN_RULES);
         assert_false(mono_before(a->now, i->since));
@@ -87,6 +88,7 @@ static void check_incident(const struct alerts *a, const struct incident *c, str
         assert_true(c->cause == NONE || c->state == INCIDENT_RESOLVED);
         return;
     }
+    assert_true(c->id > 0 && c->id < a->next_incident);
     s->open++;
     assert_int_not_equal(c->cause, NONE);
     assert_int_not_equal(a->elements[c->cause].owner, NONE);

@@ -486,6 +486,27 @@ static void an_alert_that_joins_rules_out_the_leaf(void **state)
     }
 }
 
+/* What is placed by one of its alerts stays where it is: a switch of that second takes only what nobody can place. */
+static void what_took_over_a_placed_one_is_placed(void **state)
+{
+    for (int placed = 0; placed < 2; placed++) {
+        kit_finding_rules();
+        const struct alert_finding path = unplaced(80, 600); /* host10's, or host75's */
+        kit_say(&path, FINDING_OPENED);
+        kit_pass(3 * NS_PER_S);
+        if (placed) {
+            (void)down(81);
+            (void)down(82);
+            assert_string_equal(shown(1).cause, "host10");
+        }
+        struct alert_finding spine = kit_path_finding(0, 512, ELEMENT_SPINE, "spine1", true);
+        spine.since = path.since;
+        kit_say(&spine, FINDING_OPENED);
+        kit_pass(5 * NS_PER_S);
+        assert_int_equal(kit_counters().incidents_open, placed ? 2 : 1);
+    }
+}
+
 /* The same by what becomes known later: the other end is no longer suspected. */
 static void a_better_suspect_rules_out_the_other_end(void **state)
 {
@@ -528,6 +549,7 @@ int main(void)
         T(what_may_be_part_of_more_waits_a_second),
         T(an_alert_that_joins_rules_out_the_leaf),
         T(a_better_suspect_rules_out_the_other_end),
+        T(what_took_over_a_placed_one_is_placed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -277,6 +277,11 @@ static void findings_of_a_silent_host_are_stale(void **state)
     living = 2;
     kit_pass(15 * NS_PER_S);
     assert_false(kit_alert().stale);
+    living = 1;
+    kit_pass(45 * NS_PER_S);
+    assert_true(kit_alert().stale);
+    kit_say(&f, FINDING_UPDATED); /* the host speaks: at once */
+    assert_false(kit_alert().stale);
 }
 
 /* One host's word about others wakes nobody; a second one's does. */

@@ -287,6 +287,31 @@ static void a_silence_covers_what_all_its_patterns_fit(void **state)
     }
 }
 
+/* As many silences as there is room for; one that is taken out leaves the others, and room for one. */
+static void silences_come_and_go(void **state)
+{
+    struct alert_finding f;
+
+    kit_finding_rules();
+    for (uint64_t id = 1; id <= ALERT_SILENCE_MAX; id++) {
+        struct alert_silence s = silence(id, 600);
+        snprintf(s.match.host, sizeof(s.match.host), "host%u", (unsigned)id);
+        assert_int_equal(alerts_silence(engine, now, &s), 0);
+    }
+    struct alert_silence more = silence(ALERT_SILENCE_MAX + 1, 600);
+    snprintf(more.match.host, sizeof(more.match.host), "host0");
+    assert_int_equal(alerts_silence(engine, now, &more), -ENOSPC);
+    assert_int_equal(alerts_unsilence(engine, now, 200), 0);
+    assert_int_equal(alerts_unsilence(engine, now, 200), -ENOENT);
+    assert_int_equal(alerts_silence(engine, now, &more), 0);
+    for (uint32_t host = 0; host <= ALERT_SILENCE_MAX; host++) {
+        f = kit_link_finding(host * NIC_PER_HOST, FINDING_LINK_DOWN);
+        kit_say(&f, FINDING_OPENED);
+        assert_int_equal(kit_alert().silenced, host != 200);
+        kit_say(&f, FINDING_CLOSED);
+    }
+}
+
 /* People were told, then it was silenced, then its switch becomes known: the silence holds. */
 static void a_silenced_incident_moves_in_silence(void **state)
 {
@@ -514,6 +539,7 @@ int main(void)
         T(what_is_shown),
         T(an_incident_of_many_counts_each_once),
         T(a_silence_covers_what_all_its_patterns_fit),
+        T(silences_come_and_go),
         T(a_silenced_incident_moves_in_silence),
         T(what_is_no_longer_silenced_is_told_at_once),
         T(unsound_silences_are_refused_and_old_ones_make_room),

@@ -6,11 +6,13 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/prng.h"
 #include "core/node/node.h"
+#include "node_invariant.h"
 
 #define WORLD_HOSTS   8
 #define WORLD_NICS    2
@@ -57,7 +59,7 @@ struct world {
     bool trace_hops, routers_silent;
     uint16_t path_limit[WORLD_HOSTS]; /* of a host; 0: the usual */
     uint32_t astray;                  /* bits of hosts whose packets say that they aren't in step */
-    uint64_t sends, losses;
+    uint64_t sends, losses, drains;
 };
 
 static inline uint32_t world_leaf(const struct world *w, uint32_t host)
@@ -294,6 +296,11 @@ static inline void world_drain(struct world *w, uint32_t host)
     struct world_host *h = &w->hosts[host];
     struct node_action a;
 
+    const char *broken = w->drains++ % 16 == 0 ? node_invariant(h->node) : NULL;
+    if (broken != NULL) {
+        fprintf(stderr, "host %u: %s\n", host, broken);
+        abort();
+    }
     while (node_next_action(h->node, &a)) {
         world_digest(h, &a);
         if (a.kind == NODE_SEND) {
