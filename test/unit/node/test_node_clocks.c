@@ -1,0 +1,306 @@
+/* A node's clocks without a world: those of NICs, which are read by brackets; stamps that are missing; who is asked about
+ * whom. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node_kit.h"
+
+/* ---- NICs with clocks of their own ---- */
+
+/* NIC 0 and 1 each have one, 5 s and 7 s behind the host's. */
+static struct node_config hardware(void)
+{
+    struct node_config c = kit_config();
+    c.nics[0].stamps = c.nics[1].stamps = STAMP_HARDWARE;
+    c.nics[0].domain = 1;
+    c.nics[1].domain = 2;
+    c.wall_minus_ns = 1795000000LL * NS_PER_S;
+    return c;
+}
+
+static void read_nic(uint32_t local)
+{
+    const struct node_bracket b = {.before = {now.ns},
+                                   .nic = {now.ns - (local == 0 ? 5 : 7) * NS_PER_S},
+                                   .after = {now.ns + 1000},
+                                   .local = local};
+    node_on_bracket(node, now, &b);
+    kit_check();
+}
+
+static uint32_t clock_edges(uint32_t member)
+{
+    struct node_edge e;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < node_edge_count(node); i++) {
+        count += node_edge_get(node, i, now, &e) && e.member == member && e.member_edge < 1000;
+    }
+    return count;
+}
+
+static void a_nics_clock_begins_when_it_is_read(void **state)
+{
+    const struct node_config c = hardware();
+    struct nic_time at;
+
+    kit_start_with(&c);
+    assert_int_equal(node_member_count(node), 2);
+    assert_int_equal(node_host_member(node), UINT32_MAX);
+    assert_null(node_member_clock(node, 0));
+    assert_false(node_member_time(node, 0, now, &at));
+    assert_int_equal(clock_edges(0), 0);
+    kit_tick();
+    read_nic(0);
+    assert_non_null(node_member_clock(node, 0));
+    assert_null(node_member_clock(node, 1));
+    assert_true(clock_edges(0) > 0);
+    assert_int_equal(clock_edges(1), 0);
+    assert_true(node_member_time(node, 0, now, &at));
+    assert_in_range(at.ns - (now.ns - 5 * NS_PER_S) + 2000, 0, 4000);
+    const uint32_t before = clock_edges(0);
+    read_nic(1);
+    assert_non_null(node_member_clock(node, 1));
+    assert_int_equal(clock_edges(0), before);
+    assert_int_equal(clock_edges(1), before);
+    assert_null(node_member_clock(node, 2));
+}
+
+/* The first proposal for fleet time is the wall's, whichever clock it is told by. */
+static void what_a_nics_clock_proposes_is_the_wall(void **state)
+{
+    const struct node_config c = hardware();
+    struct clock_terms terms;
+
+    kit_start_with(&c);
+    for (int i = 0; i < 300; i++) {
+        read_nic(0);
+        read_nic(1);
+        now.ns += 10 * NS_PER_MS;
+        kit_tick();
+    }
+    for (uint32_t m = 0; m < 2; m++) {
+        clock_terms(node_member_clock(node, m), &terms);
+        const int64_t proposed = terms.line.r.ns + terms.line.x_ns;
+        const int64_t wall = terms.line.r.ns + (m == 0 ? 5 : 7) * NS_PER_S + c.wall_minus_ns;
+        assert_in_range(proposed - wall + NS_PER_S, 0, 2 * NS_PER_S);
+    }
+    node_clock_page(node, &terms); /* nobody else is there: not in step with anybody */
+    assert_int_not_equal(terms.status, CLOCK_SYNCED);
+}
+
+static void a_bracket_of_no_nic_or_no_clock_is_nothing(void **state)
+{
+    kit_start();
+    read_nic(0); /* software stamps: the host's clock */
+    const struct node_bracket nowhere = {.before = now, .after = now, .local = KIT_NICS};
+    node_on_bracket(node, now, &nowhere);
+    assert_int_equal(node_member_count(node), 1);
+    assert_int_equal(node_host_member(node), 0);
+    struct nic_time at;
+    assert_true(node_member_time(node, 0, now, &at));
+    assert_int_equal(at.ns, now.ns);
+    assert_true(clock_edges(0) > 0);
+}
+
+/* A member is known by the lowest NIC that its clock stamps; a peer's by the first of its host, or by each NIC. */
+static void members_are_numbered_by_their_lowest_nic(void **state)
+{
+    struct node_config c = kit_config();
+    const struct node_nic first = c.nics[0];
+
+    c.nics[0] = c.nics[1]; /* in another order than the list's */
+    c.nics[1] = first;
+    kit_start_with(&c);
+    assert_int_equal(node->members[0].number, 0);
+    for (uint32_t i = 0; i < node_edge_count(node); i++) {
+        struct node_edge e;
+        if (node_edge_get(node, i, now, &e)) {
+            assert_int_equal(node->links[i].peer,
+                             e.host.index * KIT_NICS); /* software: the host's */
+        }
+    }
+    c = hardware();
+    kit_start_with(&c);
+    assert_int_equal(node->members[1].number, 1);
+    read_nic(0);
+    for (uint32_t i = 0; i < node_edge_count(node); i++) {
+        struct node_edge e;
+        if (node_edge_get(node, i, now, &e) && e.member == 0) {
+            assert_int_equal(node->links[i].peer, e.peer.index);
+        }
+    }
+}
+
+/* What is saved of NICs' clocks is taken when they are first read. */
+static void nic_clocks_are_restored_when_they_are_read(void **state)
+{
+    static uint8_t bytes[1 << 19];
+    struct node_config c = hardware();
+
+    kit_start_with(&c);
+    for (int i = 0; i < 50; i++) {
+        read_nic(0);
+        read_nic(1);
+        now.ns += 10 * NS_PER_MS;
+        kit_tick();
+    }
+    const size_t size = node_saved_size(node);
+    assert_in_range(size, 1, sizeof(bytes));
+    node_save(node, now, bytes);
+    const struct mono later = now;
+    kit_start_with(&c);
+    now = later;
+    assert_int_equal(node_restore(node, now, bytes, size), 0); /* they may follow */
+    assert_non_null(node->saved);
+    read_nic(0);
+    assert_non_null(node_member_clock(node, 0));
+}
+
+/* ---- what packets carry ---- */
+
+static void packets_carry_the_clock_that_stamps_them(void **state)
+{
+    const struct node_config c = hardware();
+    struct node_action a;
+    unsigned seen[KIT_NICS] = {0};
+
+    kit_start_with(&c);
+    for (int i = 0; i < 200; i++) {
+        now = node_deadline(node);
+        read_nic(0);
+        node_tick(node, now);
+        while (node_next_action(node, &a)) {
+            if (a.kind == NODE_SEND) {
+                const struct probe *p = &a.send.probe;
+                assert_true(p->hardware);
+                assert_int_equal(p->src.index, a.send.local);
+                assert_int_equal(p->anchor.nic.index, NIC_NONE.index);
+                seen[a.send.local]++;
+                if (a.send.local == 1) { /* never read: cold, no timeline */
+                    assert_int_equal(p->h_ns, UINT32_MAX);
+                    assert_int_equal(p->timeline, 0);
+                }
+            }
+        }
+    }
+    assert_true(seen[0] > 0 && seen[1] > 0);
+    kit_start();
+    while (node_next_action(node, &a)) {
+        assert_true(a.kind != NODE_SEND || !a.send.probe.hardware);
+    }
+}
+
+/* ---- stamps ---- */
+
+/* Ten seconds, of whose sent packets each `every`th has no stamp (0: none). What was said. */
+static unsigned ten_seconds(unsigned every, struct finding *ret)
+{
+    const int64_t end = now.ns + 10 * NS_PER_S;
+    struct node_action a;
+    unsigned sent[KIT_NICS] = {0}, told = 0;
+
+    while (now.ns < end) {
+        now.ns += 5 * NS_PER_MS;
+        node_tick(node, now);
+        while (node_next_action(node, &a)) {
+            if (a.kind == NODE_FINDING && a.finding.kind == FINDING_STAMPS_MISSING) {
+                *ret = a.finding;
+                told++;
+            }
+            if (a.kind == NODE_SEND) {
+                const bool none =
+                    every > 0 && sent[a.send.local]++ % every == 0 && a.send.local == 0;
+                const struct node_transmit t = {.token = a.send.token,
+                                                .local = a.send.local,
+                                                .tx = {now.ns},
+                                                .outcome =
+                                                    none ? TRANSMIT_NO_STAMP : TRANSMIT_STAMPED,
+                                                .stamps = STAMP_SOFTWARE};
+                node_on_transmit(node, now, &t);
+            }
+        }
+    }
+    return told;
+}
+
+static void a_nic_without_stamps_is_told_and_over_when_they_come(void **state)
+{
+    struct finding f;
+
+    kit_start();
+    assert_int_equal(ten_seconds(0, &f), 0);
+    assert_int_equal(ten_seconds(20, &f), 0); /* one in twenty */
+    assert_int_equal(ten_seconds(3, &f), 1);
+    assert_int_equal(f.phase, FINDING_OPENED);
+    assert_int_equal(f.from.index, 0);
+    assert_int_equal(f.advice, ADVICE_CHECK_DRIVER);
+    assert_in_range(f.numbers[1], 2 * f.numbers[0],
+                    4 * f.numbers[0]); /* of these ten seconds alone */
+    const int64_t all = f.numbers[1];
+    assert_int_equal(ten_seconds(3, &f), 0); /* it is open; its numbers are of the last ten */
+    assert_in_range(node_finding_get(node, 0)->numbers[1], all - all / 10, all + all / 10);
+    assert_int_equal(ten_seconds(0, &f), 1);
+    assert_int_equal(f.phase, FINDING_CLOSED);
+}
+
+/* ---- who is asked ---- */
+
+/* Others that probe a member are asked about it: not we, not more than fifteen, each one that is in the list. */
+static void neighbours_of_the_member_are_asked(void **state)
+{
+    static struct mesh_peer many[120];
+    struct node_config c = kit_config();
+
+    for (uint32_t i = 0; i < ARRAY_COUNT(many); i++) {
+        many[i] = (struct mesh_peer){.nic = {i}, .host = {i / 2}, .rail = (uint16_t)(i % 2)};
+    }
+    for (int big = 0; big < 2; big++) {
+        if (big) {
+            c.fleet.peers = many;
+            c.fleet.peer_count = ARRAY_COUNT(many);
+        }
+        kit_start_with(&c);
+        now.ns += NS_PER_S; /* and there is room to send */
+        kit_tick();
+        const uint32_t before = node->query_number;
+        node_clock_ask(node, now, 0, 4);
+        const uint32_t asked = node->query_number - before;
+        assert_in_range(asked, 1, 15);
+        uint64_t seen[2] = {0};
+        for (uint32_t k = 1; k <= asked; k++) {
+            const struct node_query *q = &node->queries[(before + k) % QUERY_MAX];
+            assert_int_equal(q->number, before + k);
+            assert_int_equal(q->subject.index, 4);
+            assert_int_equal(q->about, 4);
+            assert_int_equal(q->at.ns, now.ns);
+            assert_true(q->asked.index >= 2 && q->asked.index < c.fleet.peer_count);
+            assert_int_equal(seen[q->asked.index / 64] >> q->asked.index % 64 & 1, 0);
+            seen[q->asked.index / 64] |= 1ULL << q->asked.index % 64;
+            assert_false(q->triangle);
+        }
+        node_clock_ask(node, now, 0, 1 << 19); /* nobody of the list */
+        assert_int_equal(node->query_number - before, asked);
+    }
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_teardown(f, kit_end)
+    const struct CMUnitTest tests[] = {
+        T(a_nics_clock_begins_when_it_is_read),
+        T(what_a_nics_clock_proposes_is_the_wall),
+        T(a_bracket_of_no_nic_or_no_clock_is_nothing),
+        T(members_are_numbered_by_their_lowest_nic),
+        T(nic_clocks_are_restored_when_they_are_read),
+        T(packets_carry_the_clock_that_stamps_them),
+        T(a_nic_without_stamps_is_told_and_over_when_they_come),
+        T(neighbours_of_the_member_are_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
