@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """swarm_mutants.py BUILD [--worlds N] [--jobs N] [NAME…]: would the swarm notice a bug in the clock?
 
-Plants one bug at a time in core/clock or core/node, builds the simulator with it, and plays drawn worlds until one breaks an
+Plants one bug at a time in core/clock, core/node or core/page, builds the simulator with it, and plays drawn worlds until one breaks an
 invariant of the clock that the intact program keeps in that world. The world is then shrunk. A bug counts as found if that takes
 at most --worlds worlds, at most two faults are left, and the intact program keeps the shrunk world, too. With FOLIOT_BENCH (make soak) the row swarm.mutants is written.
 """
@@ -31,7 +31,7 @@ MUTANTS = [
      "e->w_ns = fmin(fabs(e->upper_ns), fabs(e->lower_ns)) / 8;"),
     ("hard-bound-a-tenth", "clock/report.c", "t->h_ns = c->h_ns + bound_growth_ns(c, age_s);", "t->h_ns = 0.002 * c->h_ns;"),
     ("bound-sign-of-delay", "clock/bound.c", "(d == 1 ? ahead : -ahead)", "(d == 1 ? -ahead : ahead)"),
-    ("core-without-neighbours", "clock/bound.c", "4 * c->peers_live >= 3 * c->peers_chosen", "c->peers_live >= 0"),
+    ("core-without-neighbours", "clock/bound.c", "4 * c->hosts_live >= 3 * c->hosts_chosen", "c->hosts_live >= 0"),
     ("stays-synced-alone", "clock/clock.c", "(c->core || now.ns - c->h_at.ns < NS_PER_S)", "(c->core || c->h_known)"),
     ("step-not-taken", "clock/disturbance.c", "    clock_jump(c, whole);\n    clock_forget_stamps(c);", "    clock_forget_stamps(c);"),
     ("step-the-wrong-way", "clock/disturbance.c", "    clock_jump(c, whole);\n    clock_forget_stamps(c);",
@@ -54,15 +54,15 @@ MUTANTS = [
     ("mean-of-levels-doubled", "clock/consensus.c", "c->mean_ns = level_sum / members + new_sum / info_sum;",
      "c->mean_ns = 2.5 * level_sum / members + new_sum / info_sum;"),
     ("clip-nothing", "clock/consensus.c", "#define CLIP        2.5", "#define CLIP        1e12"),
-    ("liar-limit-zero", "clock/liar.c", "static double lie_limit(const struct clock *c)\n{\n",
-     "static double lie_limit(const struct clock *c)\n{\n    if (c->capacity >= 0) {\n        return 0;\n    }\n"),
+    ("liar-limit-zero", "clock/liar.c", "static double lie_limit(const struct clock *c, const struct clock_edge *e)\n{\n",
+     "static double lie_limit(const struct clock *c, const struct clock_edge *e)\n{\n    if (c->capacity >= 0) {\n        return 0;\n    }\n"),
     ("everybody-is-a-liar", "clock/liar.c", "odds > LIAR_ODDS && 2 * against >= asked", "odds > -1e9 && 2 * against >= 0 * asked"),
     ("steps-without-calm", "clock/disturbance.c",
      "return c->step_sudden && fabs(c->step_ns) > SCATTER * sqrt(c->shift_ms) && !vouched;", "(void)vouched;\n    return true;"),
     ("leaf-bracket-left-out", "clock/host_leaf.c", "reading.hard_ns + bracket;", "reading.hard_ns * 0.01 + 0 * bracket;"),
-    ("leaf-rate-left-out", "clock/host_leaf.c", "ret->line.y = y + at.rate * 1e-9 + y * at.rate * 1e-9;", "ret->line.y = y;"),
-    ("epoch-kept-after-a-step", "clock/disturbance.c", "        c->epoch++;\n        line_restart(c, now);\n        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_TIMELINE,",
-     "        line_restart(c, now);\n        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_TIMELINE,"),
+    ("leaf-rate-left-out", "clock/host_leaf.c", "ret->line.y = y + rate + y * rate;", "ret->line.y = y;"),
+    ("epoch-kept-after-a-step", "page/page.c", "if (shown_at(t, now) < maker->latest) {", "if (shown_at(t, now) < INT64_MIN) {"),
+    ("epoch-kept-for-ever", "page/page.c", "        t->epoch = 0;\n    }\n}\n", "        t->epoch += 0;\n    }\n}\n"),
 ]
 
 

@@ -507,6 +507,7 @@ void invariant_instant(struct invariants *v, struct world *w)
     for (int i = 0; i < w->host_count; i++) {
         look_at(v, w, i);
         invariant_alone(v, w, i);
+        invariant_few(v, w, i);
     }
     judge_hard(v, w);
     judge_stale(v, w);

@@ -33,6 +33,8 @@ struct judged_host {
     int64_t alone_at;  /* since when its bound was watched while it heard nobody; -1: it isn't */
     double alone_hard; /* what it was then */
     uint32_t alone_epoch;
+    int64_t
+        few_at; /* last time that it heard from more than half of the others, or wasn't watched */
 };
 
 /* How long packets from one host to another waited, on top of the idle way. */
@@ -73,6 +75,8 @@ bool invariant_line(struct invariants *v, struct world *w, int host, uint32_t me
 bool invariant_can_sync(struct invariants *v, struct world *w, int host);
 /* A host that hears nobody: its bound has to grow, and it can't stay SYNCED. */
 void invariant_alone(struct invariants *v, struct world *w, int host);
+/* A host that hears too few to be sure of the fleet: it can't stay SYNCED. */
+void invariant_few(struct invariants *v, struct world *w, int host);
 /* Nothing is on that shifts a clock unseen. */
 bool invariant_error_judged(const struct invariants *v, const struct world *w);
 /* p99 of the error between two hosts that stamps, wander and load allow now. scratch: hosts squared. */

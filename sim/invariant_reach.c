@@ -14,6 +14,7 @@
 #define MEAN_SHARE      0.02
 #define ALONE_NS        (1500 * NS_PER_MS) /* what was on its way has been used */
 #define ALONE_SYNCED_NS (4 * NS_PER_S)
+#define FEW_NS          (2 * NS_PER_S)
 #define ALONE_RATE      1e-6
 #define ALONE_SLACK     2000.0            /* ns: lines meet their maps, guards differ */
 #define KEEP_NS         (500 * NS_PER_MS) /* what costs a look at all pairs is looked at that often */
@@ -179,6 +180,32 @@ void invariant_alone(struct invariants *v, struct world *w, int host)
                         "%.0f",
                         host, h->hard - h->alone_hard, (double)(w->now - h->alone_at) * 1e-9,
                         least);
+    }
+}
+
+/* A part of the fleet that isn't most of it may not be SYNCED: docs/clock.md, "Hard". Where everybody probes everybody, who hears
+ * from no more than half of the others is in such a part. */
+void invariant_few(struct invariants *v, struct world *w, int host)
+{
+    struct judged_host *h = &v->hosts[host];
+    bool all_known = true;
+    int heard = 0;
+
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        all_known = all_known && w->scenario->fault[i].kind != FAULT_PEERS;
+    }
+    for (int other = 0; other < w->host_count; other++) {
+        double wait, delay;
+        least_of(v, w, other, host, &wait, &delay);
+        heard += other != host && isfinite(delay);
+    }
+    if (2 * heard > w->host_count - 1 || !all_known || !h->sound || !h->running ||
+        w->host_count * w->nics_per_host > FULL_MESH || w->now - h->disturbed_at < FEW_NS) {
+        h->few_at = w->now;
+    } else if (h->status == CLOCK_PAGE_SYNCED && w->now - h->few_at > FEW_NS) {
+        invariant_break(v, w, INVARIANT_STALE,
+                        "host %d reads SYNCED and has heard %d of %d others for %.1f s", host,
+                        heard, w->host_count - 1, (double)(w->now - h->few_at) * 1e-9);
     }
 }
 
