@@ -30,7 +30,7 @@ TESTS = {
     "finding": ["finding"],
     "link": ["link"],
     "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "measure", "node", "sim_world"],
-    "node": ["node_parts", "node_findings", "node_clocks", "bad_packets", "sim_world", "record", "node"],
+    "node": ["node_parts", "node_findings", "node_clocks", "node_silent", "bad_packets", "sim_world", "record", "node"],
     "page": ["page"],
     "traffic": ["traffic", "traffic_steps", "scheduler_steps", "scheduler", "repath"],
 }

@@ -196,6 +196,61 @@ static void packets_carry_the_clock_that_stamps_them(void **state)
     }
 }
 
+/* Each field of what a member publishes, as it goes out. */
+static void a_header_is_what_the_member_published(void **state)
+{
+    struct probe p = {0};
+
+    kit_start();
+    node->members[0].published = (struct clock_published){
+        .phase = CLOCK_TRACK,
+        .settled = true,
+        .core = true,
+        .timeline = 0x1234500007,
+        .epoch = 77,
+        .timeline_age_s = 88,
+        .map = {.r = {1001}, .x_ns = -2002, .x_fraction = 0.25, .y = 1e-6},
+        .map_seq = 99,
+        .line_minus_map_ns = -1.5,
+        .sqrt_p_ns = 12.34,
+        .scale_ns = 1e9,
+        .h_ns = 4242,
+        .anchor = {.member = 5, .bound_ns = 6, .utc_minus_ns = -7, .age_ms = 8}};
+    node_clock_fill(node, 0, &p);
+    assert_int_equal(p.state, CLOCK_TRACK);
+    assert_true(p.settled && p.core && !p.tight && !p.hardware);
+    assert_int_equal(p.timeline, 0x1234500007);
+    assert_int_equal(p.epoch, 77);
+    assert_int_equal(p.timeline_age_s, 88);
+    assert_int_equal(p.map.map.r, 1001);
+    assert_int_equal(p.map.map.x, -2002);
+    assert_int_equal(p.map.map.x_fraction, 1U << 30);
+    assert_int_equal(p.map.map.y, (int64_t)(1e-6 * (double)LINEAR_MAP_Y_ONE));
+    assert_int_equal(p.map.seq, 99);
+    assert_int_equal(p.map.line_minus_map, -24);
+    assert_int_equal(p.sqrt_p00, 123);
+    assert_int_equal(p.scale, UINT16_MAX);
+    assert_int_equal(p.h_ns, 4242);
+    assert_int_equal(p.anchor.nic.index, 5);
+    assert_int_equal(p.anchor.bound_ns, 6);
+    assert_int_equal(p.anchor.utc_minus_fleet_ns, -7);
+    assert_int_equal(p.anchor.age_ms, 8);
+    node->members[0].published.tight = true;
+    node->members[0].published.scale_ns = -1;
+    node->members[0].published.sqrt_p_ns = 0.05; /* a tenth is the step: rounded */
+    node->members[0].published.line_minus_map_ns = 1e9;
+    node->members[0].published.anchor.member = FLEET_NIC_MAX; /* nobody */
+    node_clock_fill(node, 1, &p);
+    assert_true(p.tight);
+    assert_int_equal(p.scale, 0);
+    assert_int_equal(p.sqrt_p00, 1);
+    assert_int_equal(p.map.line_minus_map, PROBE_LINE_MAX);
+    assert_int_equal(p.anchor.nic.index, NIC_NONE.index);
+    node->members[0].published.line_minus_map_ns = -1e9;
+    node_clock_fill(node, 1, &p);
+    assert_int_equal(p.map.line_minus_map, -PROBE_LINE_MAX);
+}
+
 /* ---- stamps ---- */
 
 /* Ten seconds, of whose sent packets each `every`th has no stamp (0: none). What was said. */
@@ -299,6 +354,7 @@ int main(void)
         T(members_are_numbered_by_their_lowest_nic),
         T(nic_clocks_are_restored_when_they_are_read),
         T(packets_carry_the_clock_that_stamps_them),
+        T(a_header_is_what_the_member_published),
         T(a_nic_without_stamps_is_told_and_over_when_they_come),
         T(neighbours_of_the_member_are_asked),
     };

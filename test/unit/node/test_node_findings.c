@@ -89,6 +89,9 @@ static void links_open_update_and_close(void **state)
         assert_int_equal(node_finding_count(node), 1);
         link_says(0, cases[i].begins, 1, 1); /* another NIC's is another one */
         assert_int_equal(said[0].number, opened.number + 1);
+        link_says(0, cases[i].begins, 2, 2);
+        assert_int_equal(said[0].phase, FINDING_UPDATED);
+        assert_int_equal(said[0].number, opened.number + 1);
         link_says(1, cases[i].begins, 8, 9);
         assert_int_equal(said_count, 1);
         assert_int_equal(said[0].phase, FINDING_UPDATED);
@@ -594,6 +597,114 @@ static void the_third_death_is_a_flap(void **state)
     assert_int_equal(node_finding_count(node), 0);
 }
 
+/* Two paths that flap together are one finding; each may go on by itself, and it is still that one. */
+static void paths_that_flap_together_are_one_finding(void **state)
+{
+    kit_start();
+    const int first = edge_of(0, 2), second = edge_of(0, 4);
+    for (int64_t at_s = 20; at_s <= 60; at_s += 20) {
+        until(at_s * NS_PER_S);
+        path_is(first, 1, DIRECTION_OUT, PATH_DEAD, 0);
+        path_is(second, 1, DIRECTION_OUT, PATH_DEAD, 0);
+        until(at_s * NS_PER_S + 400 * NS_PER_MS);
+        path_is(first, 1, DIRECTION_OUT, PATH_ALIVE, 0);
+        path_is(second, 1, DIRECTION_OUT, PATH_ALIVE, 0);
+    }
+    assert_int_equal(node_finding_count(node), 1);
+    const uint32_t number = node_finding_get(node, 0)->number;
+    assert_int_equal(node_finding_get(node, 0)->kind, FINDING_PATH_FLAPPING);
+    assert_int_equal(node_finding_get(node, 0)->numbers[0], 3);
+    until(80 * NS_PER_S);
+    path_is(second, 1, DIRECTION_OUT, PATH_DEAD, 0);
+    until(81 * NS_PER_S);
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said[0].kind, FINDING_PATH_FLAPPING);
+    assert_int_equal(said[0].phase, FINDING_UPDATED);
+    assert_int_equal(said[0].number, number);
+    assert_int_equal(said[0].numbers[0], 4);
+}
+
+/* A link that went down in that moment is another finding: paths are no part of it. */
+static void paths_join_paths_only(void **state)
+{
+    kit_start();
+    link_says(0, LINK_MESSAGE_DOWN, 1, 0);
+    path_is(0, 0, DIRECTION_IN, PATH_DEAD, 0); /* the first place that there is */
+    until(500 * NS_PER_MS);
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said[0].kind, FINDING_PATH_DEAD);
+    assert_int_equal(node_finding_count(node), 2);
+}
+
+/* What comes in can't be traced: for ten seconds it may be the echo of a fault that has a suspect; what goes out may not. */
+static void only_what_comes_in_is_an_echo(void **state)
+{
+    for (int in = 0; in < 2; in++) {
+        kit_start();
+        path_is(edge_of(0, 2), 1, DIRECTION_OUT, PATH_DEAD, 0);
+        until(300 * NS_PER_MS);
+        node->open[0].finding.suspect.kind = ELEMENT_TRUNK; /* a guess */
+        until(5 * NS_PER_S);
+        path_is(edge_of(0, 4), 1, in ? DIRECTION_IN : DIRECTION_OUT, PATH_DEAD, 0);
+        until(6 * NS_PER_S);
+        assert_int_equal(node_finding_count(node), in ? 1 : 2);
+    }
+}
+
+static void a_death_at_that_moment_is_known(void **state)
+{
+    static const struct {
+        int64_t apart_ms;
+        bool known;
+    } cases[] = {{0, true}, {1499, true}, {-1499, true}, {1500, false}, {-1500, false}};
+
+    kit_start();
+    path_is(edge_of(0, 2), 1, DIRECTION_OUT, PATH_DEAD, 0);
+    const struct mono died = now;
+    assert_false(node_incident_at(node, died)); /* not said yet */
+    until(300 * NS_PER_MS);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        assert_int_equal(node_incident_at(node, mono_add(died, span_ms(cases[i].apart_ms))),
+                         cases[i].known);
+    }
+    path_is(edge_of(0, 2), 1, DIRECTION_OUT, PATH_ALIVE, 0);
+    assert_false(node_incident_at(node, died));
+}
+
+/* ---- silent peers ---- */
+
+static struct open_finding *silent(int edge, uint64_t cause, bool is_said)
+{
+    struct node_edge e;
+
+    assert_true(node_edge_get(node, (uint32_t)edge, now, &e));
+    struct open_finding *o =
+        node_finding_open(node, node_finding_key(FINDING_PEER_SILENT, e.peer.index, 0, 0),
+                          FINDING_PEER_SILENT, now, MONO_NEVER);
+    o->cause = cause;
+    o->said = is_said;
+    return o;
+}
+
+/* The one that was said is heard again: another one of its cause is said in its place, and no other. */
+static void one_of_those_that_stay_silent_is_said(void **state)
+{
+    for (int of_a_said_one = 0; of_a_said_one < 2; of_a_said_one++) {
+        kit_start();
+        (void)silent(edge_of(0, 2), 7, of_a_said_one);
+        (void)silent(edge_of(0, 3), 7, !of_a_said_one);
+        (void)silent(edge_of(0, 4), 8, false);
+        const struct mesh_verdict heard = {.kind = MESH_PEER_HEARD, .edge = edge_of(0, 2)};
+        node_finding_silent(node, now, &heard);
+        assert_int_equal(node->open_count, 2);
+        assert_int_equal(node->open[0].say.ns == now.ns + NS_PER_S, of_a_said_one);
+        assert_int_equal(node->open[1].say.ns, MONO_NEVER.ns);
+        const struct mesh_verdict never = {.kind = MESH_PEER_SILENT, .edge = edge_of(0, 5)};
+        node_finding_silent(node, now, &never); /* who was never heard isn't news */
+        assert_int_equal(node->open_count, 2);
+    }
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_teardown(f, kit_end)
@@ -613,6 +724,11 @@ int main(void)
         T(what_is_dead_is_not_called_slow),
         T(deaths_are_counted_until_it_is_calm),
         T(the_third_death_is_a_flap),
+        T(paths_that_flap_together_are_one_finding),
+        T(paths_join_paths_only),
+        T(only_what_comes_in_is_an_echo),
+        T(a_death_at_that_moment_is_known),
+        T(one_of_those_that_stay_silent_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -315,6 +315,8 @@ static void a_second_clock_shows_a_jump(void **state)
     assert_false(jump_is_seen(60, 1000000, 1000));   /* its line isn't known yet */
     assert_false(jump_is_seen(200, 1000000, 50001)); /* too wide to tell anything */
     assert_true(jump_is_seen(200, 1000000, 50000));
+    assert_true(jump_is_seen(200, 1400, 0));
+    assert_false(jump_is_seen(200, 1000000, -1)); /* read backwards */
     const struct node_guard none = {.source = 0, .before = {1}, .after = {2}};
     kit_start();
     node_on_guard(node, now, &none);

@@ -1,0 +1,200 @@
+/* Three hosts, one of which falls silent in one way or another: what its neighbours say, and in whose words two hosts' paths
+ * are told once they agree on the time. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node_world.h"
+
+static struct world w;
+
+static int begin(void **state)
+{
+    world_init(&w, 11, 3, 2);
+    for (uint32_t h = 0; h < 3; h++) {
+        world_start(&w, h);
+    }
+    world_run(&w, 3 * NS_PER_S);
+    return 0;
+}
+
+static int end(void **state)
+{
+    world_done(&w);
+    return 0;
+}
+
+/* The only finding of silence that is open at host 0; it says how many there were. */
+static struct finding only_silence(uint32_t *ret_opened)
+{
+    const struct world_host *h = &w.hosts[0];
+    struct finding found = {0};
+    uint32_t open = 0;
+
+    *ret_opened = 0;
+    for (uint32_t i = 0; i < h->finding_count; i++) {
+        const struct finding *f = &h->findings[i].finding;
+        if (f->kind == FINDING_PEER_SILENT) {
+            *ret_opened += f->phase == FINDING_OPENED;
+            open += f->phase == FINDING_OPENED;
+            open -= f->phase == FINDING_CLOSED;
+            found = *f;
+        }
+    }
+    assert_in_range(open, 0, 1);
+    return found;
+}
+
+static void set_loss(uint32_t host, uint32_t nic, int way, double loss)
+{
+    w.host_loss[host][nic][way] = loss;
+}
+
+static void a_silent_host_is_one_sentence(void **state)
+{
+    uint32_t opened;
+
+    set_loss(1, 0, 0, 1);
+    set_loss(1, 1, 0, 1);
+    const int64_t at = world_mono(&w, 0).ns;
+    world_run(&w, 4 * NS_PER_S);
+    const struct finding f = only_silence(&opened);
+    assert_int_equal(opened, 1);
+    assert_int_equal(f.phase, FINDING_OPENED);
+    assert_int_equal(f.from_host.index, 1);
+    assert_int_equal(f.to_host.index, 0);
+    assert_true(f.from.index == 2 || f.from.index == 3);
+    assert_true(f.to.index < 2);
+    assert_int_equal(f.direction, DIRECTION_IN);
+    assert_int_equal(f.suspect.kind, ELEMENT_HOST);
+    assert_int_equal(f.suspect.a.number, 1);
+    assert_int_equal(f.advice, ADVICE_CHECK_PEER_HOST);
+    assert_int_equal(f.rules_out, RULES_OUT_OWN_HOST | RULES_OUT_OWN_NIC); /* host 2 is heard */
+    assert_in_range(f.numbers[0], 1900, 2300);
+    assert_in_range(f.since.ns - at + NS_PER_S, 0, 2 * NS_PER_S);
+    set_loss(1, 0, 0, 0);
+    set_loss(1, 1, 0, 0);
+    world_run(&w, 3 * NS_PER_S);
+    assert_int_equal(only_silence(&opened).phase, FINDING_CLOSED);
+    assert_int_equal(node_finding_count(w.hosts[0].node), 0);
+}
+
+static void a_silent_nic_of_a_host_that_lives(void **state)
+{
+    uint32_t opened;
+
+    set_loss(1, 1, 0, 1);
+    world_run(&w, 4 * NS_PER_S);
+    const struct finding f = only_silence(&opened);
+    assert_int_equal(opened, 1);
+    assert_int_equal(f.from.index, 3);
+    assert_int_equal(f.suspect.kind, ELEMENT_NIC);
+    assert_int_equal(f.suspect.a.number, 3);
+    assert_int_equal(f.suspect.direction, DIRECTION_OUT);
+    assert_int_equal(f.advice, ADVICE_CHECK_CABLE);
+    assert_int_equal(f.rules_out, RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST);
+    assert_true(f.confident);
+}
+
+static void a_nic_of_ours_that_hears_nobody(void **state)
+{
+    uint32_t opened;
+
+    set_loss(0, 1, 1, 1);
+    world_run(&w, 4 * NS_PER_S);
+    const struct finding f = only_silence(&opened);
+    assert_int_equal(opened, 1);
+    assert_int_equal(f.from.index, 1);
+    assert_int_equal(f.from_host.index, 0);
+    assert_int_equal(f.to.index, NIC_NONE.index);
+    assert_int_equal(f.to_host.index, HOST_NONE.index);
+    assert_int_equal(f.direction, DIRECTION_NONE);
+    assert_int_equal(f.suspect.kind, ELEMENT_NIC);
+    assert_int_equal(f.suspect.a.number, 1);
+    assert_int_equal(f.suspect.direction, DIRECTION_IN);
+    assert_int_equal(f.advice, ADVICE_CHECK_OWN_HOST);
+    set_loss(0, 1, 1, 0);
+    world_run(&w, 4 * NS_PER_S);
+    (void)only_silence(&opened);
+    assert_int_equal(opened, 1); /* and its end is no news of others */
+    assert_int_equal(node_finding_count(w.hosts[0].node), 0);
+}
+
+/* In step: both directions of each path have a delay, with the bound of both ends' clocks. */
+static void paths_are_told_with_the_clocks_bound(void **state)
+{
+    const struct node *n = w.hosts[0].node;
+    const struct mono now = world_mono(&w, 0);
+    struct clock_report clock;
+    struct clock_terms terms;
+    struct nic_time at;
+    struct fleet_time since;
+    uint32_t told = 0;
+
+    node_clock_page(n, &terms);
+    assert_int_equal(terms.status, CLOCK_SYNCED);
+    assert_true(node_fleet_time(n, now, &since));
+    assert_true(node_member_time(n, 0, now, &at));
+    clock_report(node_member_clock(n, 0), at, &clock);
+    assert_int_equal(clock.status, CLOCK_SYNCED);
+    assert_true(clock.statistical_ns > 0 && clock.hard_ns > clock.statistical_ns);
+    for (uint32_t edge = 0; edge < node_edge_count(n); edge++) {
+        struct node_edge e;
+        struct path_report r;
+        if (!node_edge_get(n, edge, now, &e)) {
+            continue;
+        }
+        assert_true(e.host.index == 1 || e.host.index == 2);
+        assert_false(e.silent);
+        for (uint8_t path = 0; path < e.path_count; path++) {
+            for (int out = 0; out < 2; out++) {
+                assert_true(
+                    node_path_get(n, edge, path, out ? DIRECTION_OUT : DIRECTION_IN, now, &r));
+                assert_int_equal(r.state, PATH_ALIVE);
+                assert_int_equal(r.bound_ns, (int64_t)ceil(2 * clock.statistical_ns));
+                assert_int_equal(r.hard_ns, (int64_t)ceil(2 * clock.hard_ns));
+                assert_true(r.owd_count > 0);
+                assert_in_range(r.owd_ns_p50, 500, 60000);
+                told++;
+            }
+        }
+    }
+    assert_true(told >= 16);
+}
+
+/* Who was told to be out of step and is no more among those that are heard: it is over. Who is in step himself, too. */
+static void out_of_step_ends_with_the_neighbour(void **state)
+{
+    struct node *n = w.hosts[0].node;
+    struct mono now = world_mono(&w, 0);
+    static const uint32_t hosts[] = {9, 1};
+
+    for (size_t i = 0; i < ARRAY_COUNT(hosts); i++) {
+        struct open_finding *o = node_finding_open(n, i, FINDING_CLOCK_ASTRAY, now, now);
+        o->finding.from_host.index = hosts[i];
+        o->said = true;
+        node_astray_check(n, now);
+        assert_int_equal(n->open_count, 0);
+    }
+    struct open_finding *o = node_finding_open(n, 3, FINDING_CLOCK_STEP, now, now);
+    o->finding.from_host.index = 9;
+    node_astray_check(n, now); /* another kind is not its business */
+    assert_int_equal(n->open_count, 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        T(a_silent_host_is_one_sentence),       T(a_silent_nic_of_a_host_that_lives),
+        T(a_nic_of_ours_that_hears_nobody),     T(paths_are_told_with_the_clocks_bound),
+        T(out_of_step_ends_with_the_neighbour),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
