@@ -120,7 +120,7 @@ class Commands(unittest.TestCase):
         manuals = {
             "foliot-lab.1": [lab] + [lab + [word] for word in ("eval", "traffic", "run", "fault")],
             "foliot-perf.1": [perf],
-            "foliot-sim.1": [sim],
+            "foliot-sim.1": [sim] + [sim + [word] for word in ("run", "replay", "swarm", "scale")],
             "foliot-agent.8": [[os.path.join(folder, "foliot-agent")]],
             "foliot-controller.8": [[os.path.join(folder, "foliot-controller")]],
         }
