@@ -30,7 +30,9 @@
 
 #define COMMS_MAX   4
 #define COUNT_MAX   32
-#define SIZE_MAX_   8192
+#define SIZE_MAX_   65536
+#define SMALL       8192 /* up to this size all requests of a communicator are done at once, */
+#define LARGE_COUNT 8    /* of larger ones so many between two processes */
 #define PATIENCE_MS 500  /* the sender's */
 #define LONG_MS     8000 /* the receiver's patience */
 
@@ -78,8 +80,12 @@ static struct world world_of(uint64_t seed, const char *plugin)
     w.comms = w.kind == HALF || w.kind == STOPPED ? COMMS_MAX : 1 + (uint32_t)prng_below(&prng, 4);
     w.count = 1 + (uint32_t)prng_below(&prng, COUNT_MAX);
     w.count = w.kind == HALF || w.kind == STOPPED ? 16 : w.count;
-    w.size = w.kind == HALF || w.kind == STOPPED || prng_below(&prng, 2) == 0 ? SIZE_MAX_ : 8;
+    w.size = w.kind == HALF || w.kind == STOPPED || prng_below(&prng, 2) == 0 ? SMALL : 8;
     w.wait_ms = PATIENCE_MS / 2 + (int)prng_below(&prng, PATIENCE_MS);
+    if (prng_below(&prng, 3) == 0) {
+        w.size = SIZE_MAX_;
+        w.count = LARGE_COUNT / w.comms;
+    }
     return w;
 }
 
@@ -186,8 +192,9 @@ struct slot {
 static void post_all(struct rank *r, struct slot *slots, struct outcome *ret)
 {
     for (uint32_t i = 0; i < r->w->comms * r->w->count; i++) {
-        const struct net_receive receive = {
-            .count = 1, .data = {slots[i].bytes}, .sizes = {SIZE_MAX_}};
+        const struct net_receive receive = {.count = 1,
+                                            .data = {slots[i].bytes},
+                                            .sizes = {r->w->size > SMALL ? r->w->size : SMALL}};
         memset(slots[i].bytes, 0, sizeof(slots[i].bytes));
         if (net_irecv(&r->net, r->comms[i / r->w->count], &receive, &slots[i].request) !=
             NCCL_SUCCESS) {

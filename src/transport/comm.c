@@ -55,6 +55,7 @@ void comm_free(struct transport_comm *comm)
     }
     *at = comm->next_place;
     for (uint32_t i = 0; i < COMM_REQUESTS_MAX; i++) {
+        copies_back(comm->set, &comm->outgoing[i]);
         free(comm->outgoing[i].copy);
     }
     free(comm->why);

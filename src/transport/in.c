@@ -7,13 +7,14 @@
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
-#define REPORT_CHUNKS     2
-#define REPORT_BYTES      (256u << 10)
-#define REPORT_BYTES_HERE (512u << 10) /* to a process of this machine: its chunks are larger */
-#define REPORT_EAGER      8 /* small messages: told when there is nothing else to do, for so */
-#define REPORT_POLLS      3 /* many polls: who got one may be about to answer, */
-#define REPORT_EAGER_HERE 16
-#define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
+#define REPORT_CHUNKS      2
+#define REPORT_BYTES       (256u << 10)
+#define REPORT_BYTES_HERE  (512u << 10) /* to a process of this machine: its chunks are larger */
+#define REPORT_EAGER       8 /* small messages: told when there is nothing else to do, for so */
+#define REPORT_POLLS       3 /* many polls: who got one may be about to answer, */
+#define REPORT_EAGER_HERE  16
+#define REPORT_EAGER_LATE  24                     /* or before the sender lacks bounce slots */
+#define REPORT_COPIED_LATE (LANE_LARGE_SLOTS - 1) /* larger ones, whose senders are done, too */
 #define REPORT_SOON_SIZE                                                                           \
     65536 /* done, up to this size: the next may be here already, and both go in one */
 #define REPORT_NS      (200 * NS_PER_US)
@@ -263,7 +264,10 @@ void in_harvest(struct lane_set *set)
         /* Between machines the estimate of the lane waits for it, too. */
         set->report_urgent =
             set->report_urgent || (done.sizes[0] > REPORT_SOON_SIZE && !set->scheduler.one_way);
-        set->report_soon = set->report_soon || done.sizes[0] > LANE_EAGER_SIZE_MAX;
+        set->report_soon = set->report_soon || done.sizes[0] > lane_set_kept(set);
+        set->report_copied +=
+            done.sizes[0] > LANE_EAGER_SIZE_MAX && done.sizes[0] <= lane_set_kept(set);
+        set->report_urgent = set->report_urgent || set->report_copied >= REPORT_COPIED_LATE;
     }
 }
 
@@ -389,7 +393,7 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
 
 static void report_within(struct lane_set *set, struct mono now, size_t size)
 {
-    const bool late = set->scheduler.one_way && size <= LANE_EAGER_SIZE_MAX;
+    const bool late = set->scheduler.one_way && size <= lane_set_kept(set);
 
     set->report_by =
         mono_min(set->report_by, mono_add(now, span_ns(late ? REPORT_HERE_NS : REPORT_NS)));
@@ -407,6 +411,7 @@ static uint32_t eager_late(const struct lane_set *set)
  * messages waits for each, and so does its estimate of the lane. */
 static void note_chunk(struct lane_set *set, struct mono now, const struct lane_chunk *chunk)
 {
+    set->peer_keeps = (chunk->flags & LANE_CHUNK_KEPT) != 0;
     if (chunk->size <= LANE_EAGER_SIZE_MAX) {
         set->report_eager++;
     } else {
@@ -635,7 +640,8 @@ static bool report_due(const struct lane_set *set, struct mono now, bool came)
             (!came || __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 0)) ||
            (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
            (set->empty_polls >= REPORT_POLLS &&
-            (set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER) ||
+            (set->report_copied > 0 ||
+             set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER) ||
              set->report_eager >= eager_late(set)));
 }
 
@@ -648,7 +654,7 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
     int lane;
 
     set->report_urgent = set->report_soon = false;
-    set->report_eager = set->report_chunks = set->report_bytes = 0;
+    set->report_eager = set->report_chunks = set->report_copied = set->report_bytes = 0;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         if (along >= 0) {
             lane = along;

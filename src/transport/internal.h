@@ -37,6 +37,8 @@
 #define CONTROL_SIZE   1536      /* frames that wait to be written */
 #define READ_BYTES_MAX (1 << 20) /* of one lane, before others have their turn */
 #define NOTSENT_BYTES  (1 << 18)
+#define COPY_HERE_MAX  (1 << 16) /* of a message to this machine that is copied; of more than */
+#define COPIES_MAX     (2 * LANE_LARGE_SLOTS) /* LANE_EAGER_SIZE_MAX so many at a time of a set */
 #define LOOK_NS        500000 /* between two looks of the watch at most, while somebody polls */
 #define EMPTY_NS       2000 /* after all lanes had nothing: large messages don't come in no time */
 #define BUSY_NS        1000000 /* a lane that brought something so recently is looked at each time */
@@ -250,11 +252,16 @@ struct lane_set {
     int64_t parted_ns;
     uint8_t failed_for[LANE_MAX]; /* enum lane_reason: why a lane that was in use failed last */
     uint32_t large;               /* requests in flight of more than LANE_EAGER_SIZE_MAX */
+    uint8_t *copies[COPIES_MAX];  /* sending: of messages of more than LANE_EAGER_SIZE_MAX */
+    uint32_t copies_used;         /* bits */
+    uint32_t sends_awaited;       /* sends without a copy that aren't placed */
+    struct mono copies_at;        /* one was taken last */
     uint32_t awaited;             /* requests that aren't done: whoever made them polls the set */
     bool unattended;              /* atomic: it has something to write, and nobody polls it */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool report_urgent, report_soon; /* now; when nothing more comes at once */
-    uint32_t report_chunks, report_eager, report_bytes;
+    bool peer_keeps; /* as its last chunk told: none of its requests waits for a report */
+    uint32_t report_chunks, report_eager, report_copied, report_bytes;
     bool whole; /* messages of up to LANE_LARGE_SIZE_MAX bytes come as one chunk: lanes are fast */
     struct mono report_by;
     uint8_t hot;       /* the lane that had something to read last */
@@ -283,8 +290,9 @@ struct transport_request {
 struct outgoing {
     bool used;
     struct transport_request *request; /* NULL: done already */
-    uint8_t *copy;
+    uint8_t *copy;                     /* of up to LANE_EAGER_SIZE_MAX; a larger one is the set's */
     uint32_t copy_size;
+    uint8_t large; /* 1 + the set's copy; 0: none */
 };
 
 enum comm_state {
@@ -489,6 +497,29 @@ void lane_set_act(struct lane_set *set, struct mono now);
 void lane_set_attend(struct transport *t, struct mono now);
 /* Does the set want that? Under the lock. */
 void lane_set_note_unattended(struct lane_set *set);
+/* Up to so much a sender copies once it is written: it doesn't wait for the report, which may go with our next chunk. To
+ * this machine that costs less than a report of its own. A peer of an older version waits. */
+static inline size_t lane_set_copies(const struct lane_set *set)
+{
+    return set->scheduler.one_way && lane_set_both(set) ? COPY_HERE_MAX : LANE_EAGER_SIZE_MAX;
+}
+/* Up to so much came from a sender that doesn't wait for our report. */
+static inline size_t lane_set_kept(const struct lane_set *set)
+{
+    return set->peer_keeps ? lane_set_copies(set) : LANE_EAGER_SIZE_MAX;
+}
+/* -- copies.c: what a sender keeps of messages that are done before they are placed ------------ */
+
+/* Room for a copy of so much, kept until copies_back(). False: there is none. */
+bool copies_room(struct lane_set *set, struct mono now, struct outgoing *outgoing, size_t size);
+/* Makes it, after as much is written as the network takes: the peer reads that meanwhile. */
+void copies_fill(struct transport_comm *comm, uint64_t message, const uint8_t *data, size_t size,
+                 const struct outgoing *outgoing);
+/* Its message is placed, or its communicator gone. */
+void copies_back(struct lane_set *set, struct outgoing *outgoing);
+/* Memory that was of no use for a second goes. */
+void copies_look(struct lane_set *set, struct mono now);
+void copies_free(struct lane_set *set);
 /* A request is done. */
 static inline void set_request_done(struct lane_set *set, struct transport_request *request)
 {

@@ -76,6 +76,7 @@ void lane_set_free(struct lane_set *set)
     sender_free(set->sender);
     ledger_free(set->ledger);
     slots_free(set);
+    copies_free(set);
     delay_free(set);
     pthread_mutex_destroy(&set->lock);
     free(set);
@@ -607,6 +608,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         }
         if (set->sender != NULL && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
+            copies_look(set, now);
             traffic_look(set, now);
         }
         if (set->ledger != NULL) {
@@ -645,13 +647,24 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
 
 /* -- sets that nobody polls -------------------------------------------------------------------- */
 
-/* A small message is done when it is copied and a receive when its bytes are there: from then on nobody polls the set for it,
- * but the message may wait for a bounce slot, and the sender for the report. */
+static bool unwritten(const struct lane_set *set)
+{
+    for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
+        const struct stream *stream = set->streams[__builtin_ctz(lanes)];
+        if (stream->shaken && !stream->dead && !stream_idle(stream)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A message that is copied is done, and a receive when its bytes are there: from then on nobody polls the set for it. But
+ * the message may wait for a bounce slot, its rest for room in the kernel, and the sender for the report. */
 void lane_set_note_unattended(struct lane_set *set)
 {
-    const bool unattended =
-        set->awaited == 0 && set->error == 0 && !set->leaving &&
-        ((set->sender != NULL && sender_waiting(set->sender)) || set->report_soon);
+    const bool unattended = set->awaited == 0 && set->error == 0 && !set->leaving &&
+                            ((set->sender != NULL && sender_waiting(set->sender)) ||
+                             set->report_soon || set->report_copied > 0 || unwritten(set));
 
     if (unattended != set->unattended) {
         __atomic_store_n(&set->unattended, unattended, __ATOMIC_RELAXED);

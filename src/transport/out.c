@@ -352,7 +352,7 @@ void out_harvest(struct lane_set *set)
         if (outgoing->request != NULL) {
             set_request_done(set, outgoing->request);
         }
-        outgoing->used = false;
+        copies_back(set, outgoing);
     }
 }
 
@@ -478,6 +478,9 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     if (set->transport->config.checksum > (set->scheduler.one_way ? 1 : 0) && chunk->length > 0) {
         header->flags |= LANE_CHUNK_PAYLOAD_CRC;
         header->payload_crc = crc32c(0, chunk->source, chunk->length);
+    }
+    if (set->scheduler.one_way && set->sends_awaited == 0) {
+        header->flags |= LANE_CHUNK_KEPT;
     }
     if (set->ledger != NULL) {
         in_reports_along(set, now, lane);

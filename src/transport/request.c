@@ -5,8 +5,7 @@
 
 #include "transport/internal.h"
 
-#define COPY_SIZE_MIN 512
-#define SLOTS_MANY    20 /* of the receiver's bounce slots in use: it has reported by now */
+#define SLOTS_MANY 20 /* of the receiver's bounce slots in use: it has reported by now */
 
 static struct mono polled(struct lane_set *set)
 {
@@ -80,27 +79,6 @@ static struct outgoing *free_outgoing(struct transport_comm *comm)
     return NULL;
 }
 
-/* A small message is copied, so that its owner need not wait for the network. */
-static bool copy_small(struct outgoing *outgoing, const void *data, size_t size)
-{
-    if (outgoing->copy_size < size) {
-        uint32_t wanted = COPY_SIZE_MIN;
-        while (wanted < size) {
-            wanted *= 2;
-        }
-        free(outgoing->copy);
-        outgoing->copy = malloc(wanted);
-        outgoing->copy_size = outgoing->copy != NULL ? wanted : 0;
-    }
-    if (outgoing->copy == NULL && size > 0) {
-        return false;
-    }
-    if (size > 0) {
-        memcpy(outgoing->copy, data, size);
-    }
-    return true;
-}
-
 static int send_message(struct transport_comm *comm, struct mono now, const void *data, size_t size,
                         int tag, void *parent, struct transport_request **ret_request)
 {
@@ -116,10 +94,12 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
         lane_set_progress(set, now, false); /* acknowledgements make room */
         return error_of(comm);
     }
-    copied = size <= LANE_EAGER_SIZE_MAX && copy_small(outgoing, data, size);
-    message.source = copied ? outgoing->copy : data;
+    copied = copies_room(set, now, outgoing, size);
     message.cookie = (uintptr_t)outgoing;
     rc = sender_send(set->sender, now, comm->number, &message, &number);
+    if (rc < 0) {
+        copies_back(set, outgoing);
+    }
     if (rc == -EAGAIN) {
         lane_set_progress(set, now, false);
         return error_of(comm);
@@ -133,7 +113,11 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     }
     outgoing->used = true;
     outgoing->request = copied ? NULL : *ret_request;
+    set->sends_awaited += !copied;
     out_pump(set, now);
+    if (copied) {
+        copies_fill(comm, number, data, size, outgoing);
+    }
     const bool reported =
         set->scheduler.one_way ? sender_slots(set->sender) >= SLOTS_MANY : (number & 7) == 7;
     if (__builtin_popcount(comm->used) > 8 || reported) {

@@ -13,7 +13,9 @@
 
 #include "transport/internal.h"
 
-#define LARGE_CHUNK 4096 /* after one of these only a header is read along */
+#define LARGE_CHUNK  4096 /* after one of these only a header is read along; */
+#define LARGE_HERE   32768 /* from this machine: to copy it once more costs less than a second call */
+#define SCRATCH_HERE (LARGE_HERE + 512)
 
 static const uint8_t zeros[65536];
 
@@ -249,9 +251,13 @@ static size_t ahead_small(const struct lane_set *set)
  * chunk another one is likely, and the same number of calls brings it to its place. */
 static size_t ahead(const struct lane_set *set, const struct stream *stream)
 {
-    return set->ledger != NULL && set->large > 0 && stream->chunk.length > LARGE_CHUNK
+    if (set->ledger == NULL || set->large == 0) {
+        return SCRATCH_SIZE;
+    }
+    return stream->chunk.length > (set->scheduler.one_way ? LARGE_HERE : LARGE_CHUNK)
                ? ahead_small(set)
-               : SCRATCH_SIZE;
+           : set->scheduler.one_way ? SCRATCH_HERE
+                                    : SCRATCH_SIZE;
 }
 
 /* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
@@ -260,7 +266,7 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
 {
     struct io *io = set->transport->io;
     struct stream *stream = set->streams[lane];
-    uint8_t scratch[LANE_FRAME_SIZE_MAX + SCRATCH_SIZE];
+    uint8_t scratch[LANE_FRAME_SIZE_MAX + SCRATCH_HERE];
     struct iovec parts[2];
     struct io_stamp stamp = {.half_ns =
                                  IO_HALF_UNKNOWN}; /* no chunk may come yet: none is asked for */
@@ -279,8 +285,7 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
             parts[count++] = (struct iovec){scratch, left};
         } else {
             parts[count++] = (struct iovec){to, left};
-            parts[count++] = (struct iovec){
-                scratch, stream->chunk.length > LARGE_CHUNK ? ahead_small(set) : SCRATCH_SIZE};
+            parts[count++] = (struct iovec){scratch, ahead(set, stream)};
         }
     } else {
         memcpy(scratch, stream->part, carried);

@@ -66,8 +66,11 @@ size_t lane_frame_size(const uint8_t *bytes, size_t size)
  * ---------------------------------------------------------------------------------
  */
 
-#define CHUNK_FLAGS_KNOWN                                                                          \
-    (LANE_CHUNK_LAST | LANE_CHUNK_PAYLOAD_CRC | LANE_CHUNK_RESENT | LANE_CHUNK_EAGER)
+static uint8_t chunk_flags_known(uint8_t version)
+{
+    return LANE_CHUNK_LAST | LANE_CHUNK_PAYLOAD_CRC | LANE_CHUNK_RESENT | LANE_CHUNK_EAGER |
+           (version >= 4 ? LANE_CHUNK_KEPT : 0);
+}
 
 void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_chunk *chunk,
                        uint8_t version)
@@ -75,7 +78,7 @@ void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_
     const bool last = (uint64_t)chunk->offset + chunk->length == chunk->size;
 
     bytes[0] = LANE_CHUNK;
-    bytes[1] = (uint8_t)((chunk->flags & CHUNK_FLAGS_KNOWN & ~LANE_CHUNK_LAST) |
+    bytes[1] = (uint8_t)((chunk->flags & chunk_flags_known(version) & ~LANE_CHUNK_LAST) |
                          (last ? LANE_CHUNK_LAST : 0));
     le16_put(bytes + 2, chunk->lane);
     le32_put(bytes + 4, chunk->epoch);
@@ -152,7 +155,7 @@ enum lane_error lane_chunk_decode(const uint8_t *bytes, size_t size, uint8_t ver
         .sent_bound_ns = le32_get(bytes + 48),
         .payload_crc = le32_get(bytes + 56),
     };
-    if ((bytes[1] & ~CHUNK_FLAGS_KNOWN) != 0 || bytes[55] != 0 ||
+    if ((bytes[1] & ~chunk_flags_known(version)) != 0 || bytes[55] != 0 ||
         (version < 2 && c.queued_ns != 0) ||
         (!(c.flags & LANE_CHUNK_PAYLOAD_CRC) && c.payload_crc != 0)) {
         return LANE_ERROR_RESERVED;

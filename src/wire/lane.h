@@ -229,6 +229,8 @@ enum lane_chunk_flag {
     LANE_CHUNK_PAYLOAD_CRC = 2,
     LANE_CHUNK_RESENT = 4, /* telemetry: sent before, so its delay is not the path's */
     LANE_CHUNK_EAGER = 8,  /* may come before the receive is posted, into a bounce slot */
+    /* Version 4: no request of the sender's in this set waits for a report; it keeps copies. */
+    LANE_CHUNK_KEPT = 16,
 };
 struct lane_chunk {
     uint8_t flags; /* LAST is set by encode */

@@ -21,6 +21,7 @@
 
 #define STEPS_MAX 20000
 #define STRANGERS 1000000 /* their connections' numbers begin here */
+#define LATE      100000 /* bytes of a message whose sender waits until it is placed: none is copied */
 
 /* ---- a network that can be cut -------------------------------------------------------------- */
 
@@ -220,7 +221,7 @@ static void a_new_set_is_not_the_old_one(void **state)
 {
     struct transport_comm *old_out, *old_in, *out, *in;
     struct transport_request *receive = NULL, *send = NULL;
-    static uint8_t old_buffer[20000];
+    static uint8_t old_buffer[LATE];
 
     (void)state;
     open_both();
@@ -248,7 +249,7 @@ static void strangers_refusals_tell_nothing(void **state)
 {
     struct transport_comm *out, *in;
     struct transport_request *receive = NULL, *send = NULL;
-    static uint8_t from[20000], to[20000];
+    static uint8_t from[LATE], to[LATE];
 
     (void)state;
     second = true;
@@ -367,7 +368,7 @@ static void who_was_forgotten_is_told(void **state)
     const bool sender_forgets = *(const bool *)*state;
     struct transport_comm *out, *in, *lost_out, *lost_in;
     struct transport_request *receive = NULL, *send = NULL;
-    static uint8_t from[20000], to[20000];
+    static uint8_t from[LATE], to[LATE];
 
     open_both();
     connect_comm(&out, &in);
@@ -392,7 +393,7 @@ static void who_was_forgotten_with_its_set_is_told(void **state)
 {
     struct transport_comm *out, *in;
     struct transport_request *receive = NULL, *send = NULL;
-    static uint8_t from[20000], to[20000];
+    static uint8_t from[LATE], to[LATE];
 
     (void)state;
     open_both();
@@ -446,7 +447,7 @@ static void too_long_fails_one_communicator(void **state)
     const size_t size = *(const size_t *)*state;
     struct transport_comm *out, *in, *other_out, *other_in;
     struct transport_request *receive = NULL, *send = NULL;
-    static uint8_t from[20000], to[20000];
+    static uint8_t from[LATE], to[LATE];
     int rc;
 
     open_both();
@@ -529,7 +530,7 @@ static void large_packets_lost_are_no_path(void **state)
 {
     struct transport_comm *out, *in;
     struct transport_request *receive = NULL, *send = NULL;
-    static uint8_t from[20000], to[20000];
+    static uint8_t from[LATE], to[LATE];
 
     (void)state;
     open_both();

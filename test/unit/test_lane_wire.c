@@ -145,6 +145,23 @@ static void test_chunk_off_grid(void **state)
     }
 }
 
+/* What a receiver of an older version doesn't know isn't sent to it. */
+static void test_kept(void **state)
+{
+    struct lane_chunk chunk = {.flags = LANE_CHUNK_KEPT, .epoch = 1, .grid = 13, .length = 9}, read;
+    uint8_t bytes[LANE_CHUNK_SIZE];
+
+    (void)state;
+    chunk.size = chunk.length;
+    lane_chunk_encode(bytes, &chunk, 4);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 4, &read), LANE_ERROR_NONE);
+    assert_int_equal(read.flags, LANE_CHUNK_KEPT | LANE_CHUNK_LAST);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 3, &read), LANE_ERROR_RESERVED);
+    lane_chunk_encode(bytes, &chunk, 3);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 3, &read), LANE_ERROR_NONE);
+    assert_int_equal(read.flags, LANE_CHUNK_LAST);
+}
+
 /* Large ones come early since version 3, and whole. */
 static void test_large_eager(void **state)
 {
@@ -411,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_crc),
         cmocka_unit_test(test_chunk),
         cmocka_unit_test(test_chunk_off_grid),
+        cmocka_unit_test(test_kept),
         cmocka_unit_test(test_large_eager),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_others),

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -190,6 +191,153 @@ static void what_nobody_polls_goes_with_the_next_call(void **state)
     pair_close(&pair);
 }
 
+/* Up to 64 KiB to this machine: nobody waits for a report. Some go into slots at once, others wait for their receive. One more
+ * than the set keeps copies of isn't done. The memory of those that are is written anew. */
+static void messages_to_this_machine_are_done_when_they_are_copied(void **state)
+{
+    enum { SIZE = LANE_LARGE_SIZE_MAX, COPIES = 2 * LANE_LARGE_SLOTS };
+    static uint8_t from[SIZE], to[SIZE], wanted[SIZE];
+    struct transport_request *send, *receive;
+    struct pair pair;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    for (uint64_t i = 0; i <= COPIES; i++) {
+        fill(from, SIZE, i);
+        assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+        assert_non_null(send);
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+        assert_int_equal(done, i < COPIES);
+        if (done) {
+            memset(from, 0x5a, SIZE);
+        }
+    }
+    for (uint64_t i = 0; i <= COPIES; i++) {
+        assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+        done = false;
+        for (int k = 0; k < STEPS_MAX && !done; k++) {
+            assert_int_equal(transport_test(receive, &done, NULL), 0);
+            serve(&pair);
+        }
+        assert_true(done);
+        fill(wanted, SIZE, i);
+        assert_memory_equal(to, wanted, SIZE);
+    }
+    for (int k = 0; k < STEPS_MAX && send != NULL; k++) {
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+        send = done ? NULL : send;
+        serve(&pair);
+    }
+    assert_null(send);
+    /* Copies are the set's: its next communicator has them. */
+    struct transport_comm *out = pair.out, *in = pair.in;
+    connect_comm(&pair);
+    assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+    assert_int_equal(transport_test(send, &done, NULL), 0);
+    assert_true(done);
+    transport_close(out);
+    transport_close(in);
+    pair_close(&pair);
+}
+
+/* So many calls of a slowed clock's are less than what any deadline takes. */
+#define CALLS 20000
+
+static void wait_now_and_then(int calls)
+{
+    if (calls % 64 == 63) { /* the kernel may need the processor to carry what was sent */
+        (void)usleep(1000);
+    }
+}
+
+/* One more than the set keeps copies of: its sender waits, and the receiver calls nothing any more once it has all. The report
+ * goes with the last call, not when the housekeeping comes by. */
+static void who_waits_for_a_report_gets_it_at_once(void **state)
+{
+    enum { SIZE = LANE_LARGE_SIZE_MAX, COUNT = COPIES_MAX + 1 };
+    static uint8_t from[SIZE], to[SIZE];
+    struct transport_request *sends[COUNT], *receive;
+    struct pair pair;
+    bool done = false, sent = false;
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &sends[i]), 0);
+        assert_non_null(sends[i]);
+    }
+    for (int k = 0; k < 200; k++) {
+        trouble_skipped_ns += NS_PER_MS;
+        serve(&pair);
+    }
+    trouble_slowed = true;
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+        done = false;
+        for (int k = 0; k < CALLS && !done; k++) {
+            wait_now_and_then(k);
+            assert_int_equal(transport_test(receive, &done, NULL), 0);
+            assert_int_equal(transport_test(sends[COUNT - 1], &sent, NULL), 0);
+            assert_false(sent && i + 1 < COUNT);
+        }
+        assert_true(done);
+    }
+    for (int k = 0; k < CALLS && !sent; k++) {
+        wait_now_and_then(k);
+        assert_int_equal(transport_test(sends[COUNT - 1], &sent, NULL), 0);
+    }
+    assert_true(sent);
+    trouble_slowed = false;
+    pair_close(&pair);
+}
+
+/* More of them than slots hold, all there before their receives. Those that are done at once free their slots within a few calls:
+ * nobody waits for a report, but the ones behind them wait for a slot. */
+static void slots_of_copied_messages_are_told(void **state)
+{
+    enum { SIZE = LANE_LARGE_SIZE_MAX, COUNT = LANE_LARGE_SLOTS + 1 };
+    static uint8_t from[SIZE], to[COUNT][SIZE];
+    struct transport_request *send, *receives[COUNT], *answer = NULL;
+    struct pair pair, back;
+    uint8_t word = 0;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    back = (struct pair){.sender = pair.receiver, .receiver = pair.sender};
+    connect_comm(&back);
+    assert_int_equal(transport_receive(back.in, &word, 1, 0, false, NULL, &answer), 0);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+        assert_true(done);
+    }
+    for (int k = 0; k < 200; k++) { /* the receiver's housekeeping reads and tells of them */
+        trouble_skipped_ns += NS_PER_MS;
+        serve(&pair);
+    }
+    trouble_slowed = true;
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(transport_receive(pair.in, to[i], SIZE, 0, false, NULL, &receives[i]), 0);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        done = false;
+        for (int k = 0; k < CALLS && !done; k++) {
+            wait_now_and_then(k);
+            assert_int_equal(transport_test(receives[i], &done, NULL), 0);
+            bool answered = false;
+            assert_int_equal(transport_test(answer, &answered, NULL), 0);
+            assert_false(answered);
+        }
+        assert_true(done);
+    }
+    trouble_slowed = false;
+    transport_close(back.out);
+    transport_close(back.in);
+    pair_close(&pair);
+}
+
 /* 480 KiB a peer are held only while small messages come. */
 static void bounce_slots_are_given_back(void **state)
 {
@@ -327,6 +475,9 @@ int main(void)
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(what_comes_early_may_be_lost),
         cmocka_unit_test(what_queues_goes_once),
+        cmocka_unit_test(messages_to_this_machine_are_done_when_they_are_copied),
+        cmocka_unit_test(slots_of_copied_messages_are_told),
+        cmocka_unit_test(who_waits_for_a_report_gets_it_at_once),
         cmocka_unit_test(bounce_slots_are_given_back),
         cmocka_unit_test(what_came_early_is_reported_at_once),
         cmocka_unit_test(what_nobody_polls_goes_with_the_next_call),

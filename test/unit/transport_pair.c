@@ -98,6 +98,7 @@ void connect_comm_over(struct pair *pair, uint32_t own, uint32_t peer)
 
 void pair_open(struct pair *pair)
 {
+    trouble_slowed = false; /* whatever a failed test left */
     end_open(&pair->sender, "sender", false);
     end_open(&pair->receiver, "receiver", false);
     connect_comm(pair);

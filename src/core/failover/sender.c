@@ -386,6 +386,18 @@ bool sender_source_needed(const struct sender *s, uint32_t number, uint64_t mess
     return c != NULL && message >= c->placed && sender_message(c, message) != NULL;
 }
 
+bool sender_source_moved(struct sender *s, uint32_t number, uint64_t message, const uint8_t *source)
+{
+    struct out_comm *c = sender_comm_find(s, number);
+    struct out_message *m = c != NULL ? sender_message(c, message) : NULL;
+
+    if (m == NULL) {
+        return false;
+    }
+    m->source = source;
+    return true;
+}
+
 bool sender_placed(const struct sender *s, uint32_t number, uint64_t message)
 {
     const struct out_comm *c = sender_comm_find(s, number);

@@ -150,6 +150,8 @@ void sender_on_peer_close(struct sender *s, uint32_t comm);
 /* -- messages. -EAGAIN: COMM_REQUESTS_MAX are in flight (answer *request = NULL); -EINVAL; -ENOMEM: larger than 512 KiB. */
 MUST_CHECK int sender_send(struct sender *s, struct mono now, uint32_t comm,
                            const struct sender_message *message, uint64_t *ret_message);
+/* The same bytes lie elsewhere now. False: the message is done, or unknown. */
+bool sender_source_moved(struct sender *s, uint32_t comm, uint64_t message, const uint8_t *source);
 /* Each once, when placed; within a comm in order. Source, copy and slot are free. */
 bool sender_next_done(struct sender *s, struct sender_done *ret_done);
 /* May the source still be read for this frame? False: it is placed, or its comm forgotten. */

@@ -1,0 +1,95 @@
+/* copies.c: a sender's copies: their owner need not wait for the network. Small ones belong to a communicator's sends, larger
+ * ones, to this machine only, to the set. They are there only while the set uses them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+#define SIZE_MIN 512
+#define KEPT_NS  NS_PER_S
+
+static bool small_room(struct outgoing *outgoing, size_t size)
+{
+    uint32_t wanted = SIZE_MIN;
+
+    if (outgoing->copy_size >= size) {
+        return true;
+    }
+    while (wanted < size) {
+        wanted *= 2;
+    }
+    free(outgoing->copy);
+    outgoing->copy = malloc(wanted);
+    outgoing->copy_size = outgoing->copy != NULL ? wanted : 0;
+    return outgoing->copy != NULL;
+}
+
+bool copies_room(struct lane_set *set, struct mono now, struct outgoing *outgoing, size_t size)
+{
+    const uint32_t free_ones = ~set->copies_used & ((1u << COPIES_MAX) - 1);
+
+    if (size <= LANE_EAGER_SIZE_MAX) {
+        return small_room(outgoing, size);
+    }
+    if (size > lane_set_copies(set) || free_ones == 0) {
+        return false;
+    }
+    const uint32_t i = (uint32_t)__builtin_ctz(free_ones);
+    if (set->copies[i] == NULL) {
+        set->copies[i] = malloc(COPY_HERE_MAX);
+    }
+    if (set->copies[i] == NULL) {
+        return false;
+    }
+    set->copies_used |= 1u << i;
+    set->copies_at = now;
+    outgoing->large = (uint8_t)(i + 1);
+    return true;
+}
+
+void copies_fill(struct transport_comm *comm, uint64_t message, const uint8_t *data, size_t size,
+                 const struct outgoing *outgoing)
+{
+    struct lane_set *set = comm->set;
+    uint8_t *copy = outgoing->large > 0 ? set->copies[outgoing->large - 1] : outgoing->copy;
+
+    if (size == 0) {
+        return;
+    }
+    memcpy(copy, data, size);
+    (void)sender_source_moved(set->sender, comm->number, message, copy);
+    for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
+        struct stream *stream = set->streams[__builtin_ctz(lanes)];
+        if (stream->payload_left > 0 && stream->payload_comm == comm->number &&
+            stream->payload_message == message) {
+            stream->payload = copy + (stream->payload - data);
+        }
+    }
+}
+
+void copies_back(struct lane_set *set, struct outgoing *outgoing)
+{
+    set->sends_awaited -= outgoing->used && outgoing->request != NULL;
+    outgoing->used = false;
+    outgoing->request = NULL;
+    if (outgoing->large > 0) {
+        set->copies_used &= ~(1u << (outgoing->large - 1));
+        outgoing->large = 0;
+    }
+}
+
+void copies_look(struct lane_set *set, struct mono now)
+{
+    if (set->copies_used == 0 && set->copies[0] != NULL &&
+        mono_sub(now, set->copies_at).ns >= KEPT_NS) {
+        copies_free(set);
+    }
+}
+
+void copies_free(struct lane_set *set)
+{
+    for (uint32_t i = 0; i < COPIES_MAX; i++) {
+        free(set->copies[i]);
+        set->copies[i] = NULL;
+    }
+}
