@@ -1,5 +1,5 @@
 /* ports.h: a host's RDMA ports as the kernel's files tell of them (/sys/class/infiniband). No library, no device is opened.
- * What only the library knows (MTU, limits) is not here. A look costs some microseconds for each entry of the GID table,
+ * What only the library knows (MTU, limits) is in verbs.h. A look costs some microseconds for each entry of the GID table,
  * empty ones too.
  *
  * A (device, port) is what Foliot calls a NIC. Everything here is read whole each time; a field that the kernel doesn't tell

@@ -1,0 +1,366 @@
+/* test_rdma_verbs.c: our table of libibverbs against a library of our own, which refuses, vanishes and lies on demand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+
+#include "../rdma/fake.h"
+#include "platform/rdma/verbs.h"
+
+#define CELLS 4
+
+static const uint8_t gid_v4[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 1, [15] = 2};
+static const struct rdma_timeouts timeouts = {
+    .timeout = 14, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
+static struct rdma_verbs *verbs;
+static struct fake_control *fake;
+static fake_event_function send_event;
+
+static const char *library(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof(path), "%s/libfake-verbs-%s.so", getenv("FOLIOT_FAKE_VERBS"), name);
+    return path;
+}
+
+static void find(void *handle, const char *name, void *ret)
+{
+    void *found = dlsym(handle, name);
+    assert_non_null(found);
+    memcpy(ret, &found, sizeof(found));
+}
+
+static int begin(void **state)
+{
+    char why[256];
+    fake_control_function control;
+    (void)state;
+    assert_int_equal(rdma_verbs_open(&verbs, library("whole"), why, sizeof(why)), 0);
+    void *handle = dlopen(library("whole"), RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(handle);
+    find(handle, "fake_control", &control);
+    find(handle, "fake_event", &send_event);
+    fake = control();
+    *fake = (struct fake_control){0};
+    dlclose(handle);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    assert_int_equal(fake->open, 0);
+    verbs = rdma_verbs_close(verbs);
+    return 0;
+}
+
+/* Two ends of a lane in one process. */
+struct link {
+    struct rdma_device *device;
+    struct rdma_cq *cq;
+    struct rdma_qp *a, *b;
+    struct rdma_memory *from, *to, *cells;
+    uint8_t source[256], target[256], cell[CELLS][64];
+};
+
+static int link_open(struct link *l)
+{
+    const struct rdma_qp_config config = {
+        .port = 1, .sends = 16, .receives = CELLS, .inline_size = 64, .remote_write = true};
+    struct rdma_path path = {.global = true, .own_gid_index = 4, .mtu = 1024, .psn = 5};
+    memset(l, 0, sizeof(*l));
+    memcpy(path.gid, gid_v4, sizeof(path.gid));
+    int r = rdma_device_open(verbs, "fake0", &l->device);
+    r = r == 0 ? rdma_cq_open(l->device, 64, &l->cq) : r;
+    r = r == 0 ? rdma_memory_add(l->device, l->source, sizeof(l->source), false, &l->from) : r;
+    r = r == 0 ? rdma_memory_add(l->device, l->target, sizeof(l->target), true, &l->to) : r;
+    r = r == 0 ? rdma_memory_add(l->device, l->cell, sizeof(l->cell), false, &l->cells) : r;
+    r = r == 0 ? rdma_qp_open(l->device, l->cq, &config, &l->a) : r;
+    r = r == 0 ? rdma_qp_open(l->device, l->cq, &config, &l->b) : r;
+    for (uint64_t i = 0; r == 0 && i < CELLS; i++) {
+        r = rdma_qp_receive(l->b, 100 + i, l->cell[i], 64, rdma_memory_key(l->cells, false));
+    }
+    path.qp = r == 0 ? rdma_qp_number(l->b) : 0;
+    r = r == 0 ? rdma_qp_connect(l->a, 5, &path, &timeouts) : r;
+    path.qp = r == 0 ? rdma_qp_number(l->a) : 0;
+    return r == 0 ? rdma_qp_connect(l->b, 5, &path, &timeouts) : r;
+}
+
+static void link_close(struct link *l)
+{
+    if (l->a != NULL) {
+        rdma_qp_close(l->a);
+    }
+    if (l->b != NULL) {
+        rdma_qp_close(l->b);
+    }
+    if (l->from != NULL) {
+        rdma_memory_remove(l->from);
+    }
+    if (l->to != NULL) {
+        rdma_memory_remove(l->to);
+    }
+    if (l->cells != NULL) {
+        rdma_memory_remove(l->cells);
+    }
+    if (l->cq != NULL) {
+        rdma_cq_close(l->cq);
+    }
+    if (l->device != NULL) {
+        rdma_device_close(l->device);
+    }
+}
+
+static int send_one(struct link *l, uint64_t tag)
+{
+    const struct rdma_piece write = {
+        .from = l->source, .size = sizeof(l->source), .key = rdma_memory_key(l->from, false)};
+    const struct rdma_piece header = {.from = &tag, .size = sizeof(tag)};
+    return rdma_qp_send(l->a, tag, &write, (uintptr_t)l->target, rdma_memory_key(l->to, true),
+                        &header);
+}
+
+static void a_library_may_be_absent_or_old(void **state)
+{
+    struct rdma_verbs *v = NULL;
+    struct rdma_device *d;
+    char why[256];
+    (void)state;
+    assert_int_equal(rdma_verbs_open(&v, "libno-such-verbs.so.9", why, sizeof(why)), -ENOENT);
+    assert_non_null(strstr(why, "libno-such-verbs.so.9"));
+    assert_int_equal(rdma_verbs_open(&v, library("short"), why, sizeof(why)), -ENOSYS);
+    assert_non_null(strstr(why, "ibv_destroy_qp"));
+    assert_null(v);
+    assert_int_equal(rdma_verbs_open(&v, library("old"), why, sizeof(why)), 0);
+    assert_int_equal(rdma_device_open(v, "fake0", &d), 0);
+    assert_int_equal(rdma_device_gid_index(d, 1, gid_v4, RDMA_GID_UNKNOWN),
+                     2); /* any type: the first */
+    assert_int_equal(rdma_device_gid_index(d, 1, gid_v4, RDMA_GID_ROCE_V2), -EOPNOTSUPP);
+    struct rdma_limits limits;
+    assert_int_equal(rdma_device_limits(d, &limits), 0);
+    assert_false(limits.dmabuf);
+    rdma_device_close(d);
+    rdma_verbs_close(v);
+}
+
+static void devices_are_listed_and_read(void **state)
+{
+    char names[4][RDMA_NAME_SIZE];
+    struct rdma_device *d = NULL;
+    struct rdma_port_now port;
+    struct rdma_limits limits;
+    (void)state;
+    assert_int_equal(rdma_verbs_devices(verbs, names, 4), 2);
+    assert_string_equal(names[1], "fake1");
+    assert_int_equal(rdma_verbs_devices(verbs, names, 1), -E2BIG);
+    fake->no_list = true;
+    assert_int_equal(rdma_verbs_devices(verbs, names, 4), 0);
+    fake->no_list = false;
+    assert_int_equal(rdma_device_open(verbs, "mlx5_0", &d), -ENODEV);
+    assert_int_equal(rdma_device_open(verbs, "fake1", &d), 0);
+    assert_int_equal(rdma_device_port(d, 1, &port), 0);
+    assert_true(port.infiniband);
+    assert_false(port.grh_required);
+    assert_int_equal(port.lid, 0x1c2);
+    assert_int_equal(port.lmc, 2);
+    assert_int_equal(rdma_device_port(d, 2, &port), -EINVAL);
+    rdma_device_close(d);
+    assert_int_equal(rdma_device_open(verbs, "fake0", &d), 0);
+    assert_int_equal(rdma_device_port(d, 1, &port), 0);
+    assert_int_equal(port.active_mtu, 1024);
+    assert_int_equal(port.mtu, 4096);
+    assert_true(port.grh_required);
+    assert_int_equal(rdma_device_gid_index(d, 1, gid_v4, RDMA_GID_ROCE_V1), 2);
+    assert_int_equal(rdma_device_gid_index(d, 1, gid_v4, RDMA_GID_ROCE_V2), 4);
+    assert_int_equal(rdma_device_gid_index(d, 2, gid_v4, RDMA_GID_ROCE_V2), -ENOENT);
+    assert_int_equal(rdma_device_limits(d, &limits), 0);
+    assert_true(limits.dmabuf);
+    assert_false(limits.cqe_stamps);
+    rdma_device_close(d);
+}
+
+static void events_are_told_once(void **state)
+{
+    static const struct {
+        int event;
+        enum rdma_event_kind kind;
+        bool port;
+    } all[] = {{IBV_EVENT_PORT_ACTIVE, RDMA_EVENT_PORT_UP, true},
+               {IBV_EVENT_PORT_ERR, RDMA_EVENT_PORT_DOWN, true},
+               {IBV_EVENT_GID_CHANGE, RDMA_EVENT_ADDRESS, true},
+               {IBV_EVENT_SM_CHANGE, RDMA_EVENT_ADDRESS, true},
+               {IBV_EVENT_LID_CHANGE, RDMA_EVENT_ADDRESS, true},
+               {IBV_EVENT_CLIENT_REREGISTER, RDMA_EVENT_ADDRESS, true},
+               {IBV_EVENT_DEVICE_FATAL, RDMA_EVENT_DEVICE_GONE, false},
+               {IBV_EVENT_SRQ_ERR, RDMA_EVENT_OTHER, false},
+               {200, RDMA_EVENT_OTHER, false}};
+    struct link l;
+    struct rdma_event event;
+    (void)state;
+    assert_int_equal(link_open(&l), 0);
+    assert_int_equal(rdma_device_event(l.device, &event), -EAGAIN);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        send_event(all[i].event, 1, 0);
+        assert_int_equal(rdma_device_event(l.device, &event), 0);
+        assert_int_equal(event.kind, all[i].kind);
+        assert_int_equal(event.port, all[i].port ? 1 : 0);
+        assert_int_equal(event.number, all[i].event);
+        assert_int_equal(rdma_device_event(l.device, &event), -EAGAIN);
+    }
+    send_event(IBV_EVENT_QP_FATAL, 0, rdma_qp_number(l.a));
+    assert_int_equal(rdma_device_event(l.device, &event), 0);
+    assert_int_equal(event.kind, RDMA_EVENT_QP);
+    assert_int_equal(event.qp, rdma_qp_number(l.a));
+    link_close(&l);
+}
+
+static void a_write_is_there_before_its_header(void **state)
+{
+    struct rdma_done done[8];
+    struct link l;
+    uint8_t big[256] = {0};
+    (void)state;
+    assert_int_equal(link_open(&l), 0);
+    memset(l.source, 0x5a, sizeof(l.source));
+    assert_int_equal(send_one(&l, 7), 0);
+    assert_int_equal(rdma_cq_poll(l.cq, done, 8), 2);
+    assert_true(done[0].receive && !done[1].receive);
+    assert_int_equal(done[0].tag, 100);
+    assert_int_equal(done[0].bytes, 8);
+    assert_int_equal(done[0].qp, rdma_qp_number(l.b));
+    assert_int_equal(done[1].tag, 7);
+    assert_int_equal(l.cell[0][0], 7);
+    assert_memory_equal(l.source, l.target, sizeof(l.source));
+    const struct rdma_piece too_large = {.from = big, .size = sizeof(big)};
+    assert_int_equal(rdma_qp_send(l.a, 8, NULL, 0, 0, &too_large), -EMSGSIZE);
+    assert_int_equal(rdma_cq_poll(l.cq, done, 8), 0);
+    for (int i = 1; i < CELLS; i++) {
+        assert_int_equal(rdma_qp_receive(l.b, 200, l.cell[0], 64, rdma_memory_key(l.cells, false)),
+                         i == 1 ? 0 : -EAGAIN);
+    }
+    link_close(&l);
+}
+
+static void silence_is_proven_by_the_marker_alone(void **state)
+{
+    struct rdma_done done[16];
+    struct link l;
+    (void)state;
+    assert_int_equal(link_open(&l), 0);
+    memset(l.source, 0x5a, sizeof(l.source));
+    fake->hold = 1;
+    assert_int_equal(send_one(&l, 7), 0);
+    assert_int_equal(l.target[0], 0); /* acknowledged, and not there */
+    assert_int_equal(rdma_qp_silence(l.b), 0);
+    assert_int_equal(rdma_cq_poll(l.cq, done, 16), 2 + CELLS - 1);
+    for (int i = 2; i < 2 + CELLS - 1; i++) {
+        assert_int_equal(done[i].status, RDMA_FLUSHED);
+        assert_int_equal(done[i].tag, 100 + i - 1); /* in order: the last is the marker */
+    }
+    assert_int_equal(l.target[0], 0x5a);
+    assert_int_equal(send_one(&l, 8), 0); /* the other end hears nothing of it but silence */
+    assert_int_equal(rdma_cq_poll(l.cq, done, 1), 1);
+    assert_int_equal(done[0].status, RDMA_RETRIES);
+    link_close(&l);
+}
+
+static void each_error_has_its_status(void **state)
+{
+    static const struct {
+        int theirs;
+        enum rdma_status ours;
+    } all[] = {{IBV_WC_RETRY_EXC_ERR, RDMA_RETRIES},
+               {IBV_WC_RESP_TIMEOUT_ERR, RDMA_RETRIES},
+               {IBV_WC_RNR_RETRY_EXC_ERR, RDMA_RNR_RETRIES},
+               {IBV_WC_REM_ACCESS_ERR, RDMA_ACCESS},
+               {IBV_WC_REM_OP_ERR, RDMA_ACCESS},
+               {IBV_WC_LOC_PROT_ERR, RDMA_LOCAL},
+               {IBV_WC_LOC_QP_OP_ERR, RDMA_LOCAL},
+               {IBV_WC_WR_FLUSH_ERR, RDMA_FLUSHED},
+               {IBV_WC_FATAL_ERR, RDMA_FATAL},
+               {IBV_WC_GENERAL_ERR, RDMA_FATAL},
+               {77, RDMA_FATAL}};
+    struct rdma_done done[16];
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct link l;
+        assert_int_equal(link_open(&l), 0);
+        fake->status = all[i].theirs;
+        assert_int_equal(send_one(&l, 9), 0);
+        assert_true(rdma_cq_poll(l.cq, done, 16) > 0);
+        assert_int_equal(done[0].status, all[i].ours);
+        assert_int_equal(done[0].tag, 100);
+        assert_int_equal(done[0].bytes, 0); /* garbage in an error is not looked at */
+        assert_false(done[0].receive);
+        link_close(&l);
+    }
+}
+
+/* Every function that the library has may refuse: the error is its own, and nothing stays open. */
+static void a_refusal_leaves_nothing_behind(void **state)
+{
+    static const char *const functions[] = {"get_device_list", "open_device", "alloc_pd",
+                                            "create_cq",       "reg_mr",      "create_qp",
+                                            "modify_qp",       "post_recv"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        int r = -1;
+        for (int nth = 1; r != 0; nth++) {
+            struct link l;
+            fake->refuse = functions[i];
+            fake->refuse_nth = nth;
+            fake->refuse_errno = EPERM;
+            r = link_open(&l);
+            assert_true(r == 0 || r == -EPERM ||
+                        (r == -EAGAIN && strcmp(functions[i], "post_recv") == 0));
+            assert_true(r < 0 || nth > 1);
+            fake->refuse = NULL;
+            link_close(&l);
+            assert_int_equal(fake->open, 0);
+        }
+    }
+}
+
+static void a_device_may_vanish_in_use(void **state)
+{
+    struct rdma_done done[4];
+    struct rdma_port_now port;
+    struct link l;
+    (void)state;
+    assert_int_equal(link_open(&l), 0);
+    fake->gone = true;
+    assert_int_equal(send_one(&l, 1), -ENODEV);
+    assert_int_equal(rdma_cq_poll(l.cq, done, 4), -EIO);
+    assert_int_equal(rdma_device_port(l.device, 1, &port), -ENODEV);
+    assert_int_equal(rdma_qp_silence(l.b), -ENODEV);
+    struct rdma_device *device = l.device;
+    l.device = NULL;
+    link_close(&l);
+    assert_int_equal(rdma_device_close(device), -ENODEV); /* so nobody may take it for silent */
+    fake->gone = false;
+    assert_int_equal(link_open(&l), 0);
+    link_close(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_library_may_be_absent_or_old),
+        cmocka_unit_test_setup_teardown(devices_are_listed_and_read, begin, end),
+        cmocka_unit_test_setup_teardown(events_are_told_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_write_is_there_before_its_header, begin, end),
+        cmocka_unit_test_setup_teardown(silence_is_proven_by_the_marker_alone, begin, end),
+        cmocka_unit_test_setup_teardown(each_error_has_its_status, begin, end),
+        cmocka_unit_test_setup_teardown(a_refusal_leaves_nothing_behind, begin, end),
+        cmocka_unit_test_setup_teardown(a_device_may_vanish_in_use, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
