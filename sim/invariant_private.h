@@ -33,8 +33,7 @@ struct judged_host {
     int64_t alone_at;  /* since when its bound was watched while it heard nobody; -1: it isn't */
     double alone_hard; /* what it was then */
     uint32_t alone_epoch;
-    int64_t
-        few_at; /* last time that it heard from more than half of the others, or wasn't watched */
+    int64_t few_at; /* last time that it heard three quarters of the others, or wasn't watched */
 };
 
 /* How long packets from one host to another waited, on top of the idle way. */

@@ -183,8 +183,8 @@ void invariant_alone(struct invariants *v, struct world *w, int host)
     }
 }
 
-/* A part of the fleet that isn't most of it may not be SYNCED: docs/clock.md, "Hard". Where everybody probes everybody, who hears
- * from no more than half of the others is in such a part. */
+/* A part that was cut off may not be SYNCED: docs/clock.md, "Hard". Where everybody probes everybody, who hears fewer than three
+ * quarters of the others is in such a part. */
 void invariant_few(struct invariants *v, struct world *w, int host)
 {
     struct judged_host *h = &v->hosts[host];
@@ -199,7 +199,7 @@ void invariant_few(struct invariants *v, struct world *w, int host)
         least_of(v, w, other, host, &wait, &delay);
         heard += other != host && isfinite(delay);
     }
-    if (2 * heard > w->host_count - 1 || !all_known || !h->sound || !h->running ||
+    if (4 * heard >= 3 * (w->host_count - 1) || !all_known || !h->sound || !h->running ||
         w->host_count * w->nics_per_host > FULL_MESH || w->now - h->disturbed_at < FEW_NS) {
         h->few_at = w->now;
     } else if (h->status == CLOCK_PAGE_SYNCED && w->now - h->few_at > FEW_NS) {
