@@ -25,7 +25,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
 TESTS = {
     "alert": ["alert", "alert_rules", "alert_told", "alert_sees", "alert_series", "alert_words", "alert_one"],
-    "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_leaf", "clock_queues", "clock_fleet"],
+    "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_leaf", "clock_queues", "clock_timeline", "clock_edges", "sim_world", "clock_fleet"],
     "fleet": ["fleet_rules", "blame", "admit", "locate"],
     "finding": ["finding"],
     "link": ["link"],

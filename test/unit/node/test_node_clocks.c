@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/clock/clock_private.h"
 #include "node_kit.h"
 
 /* ---- NICs with clocks of their own ---- */
@@ -135,6 +136,46 @@ static void members_are_numbered_by_their_lowest_nic(void **state)
             assert_int_equal(node->links[i].peer, e.peer.index);
         }
     }
+}
+
+/* What the clock is told of each edge: whose it is, how far, and whether UTC may come from there. */
+static void an_edge_is_told_with_what_the_list_has(void **state)
+{
+    static struct mesh_peer peers[KIT_PEERS];
+    struct node_config c = kit_config();
+
+    memcpy(peers, c.fleet.peers, sizeof(peers));
+    for (uint32_t i = 0; i < KIT_PEERS; i++) {
+        peers[i].leaf =
+            (uint16_t)(i == 5 || i == 7 ? 3 : i / 4); /* host 2 and 3: rail 1 elsewhere */
+        peers[i].anchor = peers[i].host.index == 2;
+    }
+    c.fleet.peers = peers;
+    c.delay_floor_ns = 123;
+    kit_start_with(&c);
+    const struct clock *clock = node_member_clock(node, 0);
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < node_edge_count(node); i++) {
+        struct node_edge e;
+        if (!node_edge_get(node, i, now, &e)) {
+            continue;
+        }
+        assert_int_equal(node->links[i].generation > 0, true);
+        const struct clock_edge_config *k = &clock->edges[e.member_edge].config;
+        const uint32_t peer = e.peer.index, own = e.local.index;
+        assert_int_equal(k->peer, e.host.index * KIT_NICS);
+        assert_int_equal(k->host, 1 + e.host.index * KIT_NICS);
+        assert_int_equal(k->local_nic.index, own);
+        assert_int_equal(k->peer_nic.index, peer);
+        assert_int_equal(k->anchor, e.host.index == 2);
+        assert_int_equal(k->delay_ns_min, 123);
+        assert_true(k->chosen);
+        assert_int_equal(k->distance, peers[peer].rail == peers[own].rail   ? 0
+                                      : peers[peer].leaf == peers[own].leaf ? 1
+                                                                            : 2);
+        told++;
+    }
+    assert_true(told >= 6);
 }
 
 /* What is saved of NICs' clocks is taken when they are first read. */
@@ -352,6 +393,7 @@ int main(void)
         T(what_a_nics_clock_proposes_is_the_wall),
         T(a_bracket_of_no_nic_or_no_clock_is_nothing),
         T(members_are_numbered_by_their_lowest_nic),
+        T(an_edge_is_told_with_what_the_list_has),
         T(nic_clocks_are_restored_when_they_are_read),
         T(packets_carry_the_clock_that_stamps_them),
         T(a_header_is_what_the_member_published),

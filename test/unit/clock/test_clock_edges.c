@@ -1,0 +1,169 @@
+/* What one edge tells: how wide it is, how fast its peer's word moves, the narrowest claim of the last seconds. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/clock/clock_private.h"
+
+static struct nic_time now;
+
+static struct clock *member(void)
+{
+    const struct clock_config config = {
+        .edge_capacity = 4, .edge_limit_ns = 8000, .hops = 4, .stamp_error_ns = 1};
+    now.ns = 100 * NS_PER_S;
+    struct clock *c = clock_new(&config, now);
+    const struct clock_edge_config edge = {.peer = 1, .peer_nic = {1}, .path_count = 1};
+
+    assert_non_null(c);
+    assert_int_equal(clock_edge_add(c, now, &edge), 0);
+    c->phase = CLOCK_TRACK;
+    return c;
+}
+
+/* An edge is as wide as its wider side: packets that take longer one way leave more room on that side. */
+static void an_edge_is_as_wide_as_its_wider_side(void **state)
+{
+    static const int64_t delays[][2] = {{1000, 1000}, {1000, 5000}, {5000, 1000}}; /* there, back */
+    static uint32_t seq;
+
+    for (size_t i = 0; i < ARRAY_COUNT(delays); i++) {
+        struct clock *c = member();
+        const struct clock_edge *e = &c->edges[0];
+        for (int t = 0; t < 20; t++) {
+            now.ns += CLOCK_TICK_NS;
+            const struct clock_published h = {.phase = CLOCK_TRACK,
+                                              .settled = true,
+                                              .timeline = 77,
+                                              .map_seq = ++seq,
+                                              .h_ns = 8000,
+                                              .anchor.member = UINT32_MAX};
+            clock_on_peer(c, now, 0, &h);
+            const int64_t sent = now.ns - delays[i][0] - delays[i][1];
+            const struct clock_point there = {.edge = 0,
+                                              .forward = true,
+                                              .local = {sent},
+                                              .remote = {sent + delays[i][0]}},
+                                     back = {.edge = 0,
+                                             .local = now,
+                                             .remote = {now.ns - delays[i][1]}};
+            clock_on_point(c, now, &there);
+            clock_on_point(c, now, &back);
+            consensus_count(c);
+            bound_tick(c, now);
+        }
+        assert_true(e->bounded);
+        /* the truth, 0 apart, is within; each side is as far as its packets took, and more with age */
+        const double up = e->upper_ns, down = -e->lower_ns;
+        assert_true(up > 0 && down > 0);
+        assert_true(up + down >= (double)(delays[i][0] + delays[i][1]));
+        assert_true(fabs(e->w_ns - fmax(up, down)) < 1e-6);
+        assert_true(i == 0 || e->w_ns >= 5000);
+        clock_free(c);
+    }
+}
+
+static struct clock_published word(enum clock_phase phase, uint32_t seq, int64_t x_ns,
+                                   uint32_t h_ns)
+{
+    return (struct clock_published){
+        .phase = phase, .map = {.r = now, .x_ns = x_ns}, .map_seq = seq, .h_ns = h_ns};
+}
+
+/* How fast a peer's word moves beyond what it said is counted from tracking to tracking only. */
+static void restlessness_is_of_two_words_in_track(void **state)
+{
+    static const enum clock_phase other = (enum clock_phase)(CLOCK_TRACK - 1);
+    static const struct {
+        enum clock_phase was, is;
+        int64_t dt_ms, moved_ns;
+        uint32_t seq;
+        double restless; /* ns/s */
+    } cases[] = {
+        {CLOCK_TRACK, CLOCK_TRACK, 100, 10, 2, 100},
+        {CLOCK_TRACK, CLOCK_TRACK, 100, -10, 2, 100},
+        {CLOCK_TRACK, CLOCK_TRACK, 10, 10, 2, 200}, /* of 50 ms at least */
+        {CLOCK_TRACK, CLOCK_TRACK, 499, 10, 2, 10 / 0.499},
+        {CLOCK_TRACK, CLOCK_TRACK, 501, 10, 2, 0}, /* too long ago */
+        {CLOCK_TRACK, CLOCK_TRACK, 100, 10, 1, 7}, /* the same word: as it was */
+        {other, CLOCK_TRACK, 100, 10, 2, 0},
+        {CLOCK_TRACK, other, 100, 10, 2, 0},
+        {other, other, 100, 10, 2, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct clock_edge e = {.heard = true, .restless = i == 5 ? 7 : 0};
+        now.ns = 100 * NS_PER_S;
+        e.heard_at = now;
+        e.peer = word(cases[i].was, 1, 0, 100);
+        now.ns += cases[i].dt_ms * NS_PER_MS;
+        const struct clock_published is = word(cases[i].is, cases[i].seq, cases[i].moved_ns, 100);
+        bound_hear(&e, &is, now);
+        assert_true(fabs(e.restless - cases[i].restless) < 0.5);
+    }
+}
+
+/* A peer's claim counts as the widest of the last four seconds: a narrower one is believed when it was held. */
+static void a_narrower_claim_is_believed_later(void **state)
+{
+    struct clock_edge e = {.heard = false, .peer_h_ns = 900};
+
+    now.ns = 100 * NS_PER_S;
+    struct clock_published h = word(CLOCK_TRACK, 1, 0, 500);
+    bound_hear(&e, &h, now); /* the first word of it */
+    assert_int_equal(e.peer_h_ns, 500);
+    e.heard = true;
+    h.h_ns = 300;
+    now.ns += 4 * NS_PER_S;
+    bound_hear(&e, &h, now);
+    assert_int_equal(e.peer_h_ns, 500);
+    now.ns += 1;
+    bound_hear(&e, &h, now);
+    assert_int_equal(e.peer_h_ns, 300);
+    h.h_ns = 301;
+    bound_hear(&e, &h, now); /* a wider one at once */
+    assert_int_equal(e.peer_h_ns, 301);
+}
+
+/* A hundred packets of a bell curve: the score is that of the curve, and says nothing wild where none came. */
+static void few_packets_make_a_sound_score(void **state)
+{
+    const double sigma = 100;
+    struct noise n;
+
+    noise_init(&n, sigma, false);
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < 100; i++) { /* by its quantiles */
+            const double u = (i + 0.5) / 100, t = sqrt(-2 * log(u < 0.5 ? u : 1 - u));
+            const double z = t - (2.30753 + 0.27061 * t) / (1 + 0.99229 * t + 0.04481 * t * t);
+            noise_add(&n, (u < 0.5 ? -z : z) * sigma);
+        }
+        noise_refresh(&n, 0.5);
+    }
+    const double info = n.info * sigma * sigma;
+    assert_true(info > 0.6 && info < 1.4);
+    for (double x = -1000; x <= 1000; x += 10) {
+        const double score = noise_score(&n, x) * sigma;
+        assert_true(isfinite(score));
+        assert_true(fabs(score) < 20);
+        assert_true(x > -50 || score < 0);
+        if (fabs(x) <= 150) { /* a straight line through zero */
+            assert_true(fabs(score - x / sigma) < 0.5);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_edge_is_as_wide_as_its_wider_side),
+        cmocka_unit_test(restlessness_is_of_two_words_in_track),
+        cmocka_unit_test(a_narrower_claim_is_believed_later),
+        cmocka_unit_test(few_packets_make_a_sound_score),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

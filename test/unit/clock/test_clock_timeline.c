@@ -1,0 +1,201 @@
+/* Which timeline a member is on: it follows the smallest founder until it is settled, and afterwards only many, for long or
+ * older. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/clock/clock_private.h"
+
+#define PEERS 12
+#define OWN   (500ULL << 32 | 40) /* our label, founded by member 40 */
+#define OTHER (900ULL << 32 | 7)  /* another one, by member 7 */
+
+static struct clock *c;
+static struct nic_time now;
+
+static int begin(void **state)
+{
+    const struct clock_config config = {
+        .member = 40, .edge_capacity = PEERS, .edge_limit_ns = 8000, .hops = 4};
+
+    now.ns = 1000 * NS_PER_S;
+    c = clock_new(&config, now);
+    for (uint32_t peer = 1; peer <= PEERS; peer++) {
+        const struct clock_edge_config edge = {
+            .peer = 100 + peer, .peer_nic = {peer}, .path_count = 1};
+        assert_int_equal(clock_edge_add(c, now, &edge), (int)peer - 1);
+    }
+    c->phase = CLOCK_TRACK;
+    c->timeline = OWN;
+    c->founder = 40;
+    c->born = now;
+    return 0;
+}
+
+static int end(void **state)
+{
+    clock_free(c);
+    return 0;
+}
+
+/* So many ticks with the first `others` of `live` peers on the other timeline, which is so old. */
+static void ticks(int count, int live, int others, double age_s)
+{
+    for (int t = 0; t < count; t++) {
+        now.ns += CLOCK_TICK_NS;
+        c->now = now;
+        for (int i = 0; i < PEERS; i++) {
+            struct clock_edge *e = &c->edges[i];
+            e->heard = i < live;
+            e->heard_at = e->point_at = now;
+            e->in_gate = true;
+            e->peer.phase = CLOCK_TRACK;
+            e->peer.settled = true;
+            e->peer.timeline = i < others ? OTHER : OWN;
+            e->peer.founder = i < others ? 7 : 40;
+            e->peer.timeline_age_s =
+                (uint32_t)(i < others ? age_s : (double)(now.ns - c->born.ns) * 1e-9);
+        }
+        c->track_peers = live;
+        timeline_tick(c, now);
+    }
+}
+
+static void settle(void)
+{
+    ticks(1, PEERS, 0, 0);
+    assert_true(c->settled);
+}
+
+/* Half of the neighbours on one's label settle; a quarter keep it; a member that holds stays so with nobody. */
+static void half_settle_and_a_quarter_keep(void **state)
+{
+    ticks(1, 5, 0, 0);
+    assert_false(c->settled);
+    ticks(1, 6, 0, 0);
+    assert_true(c->settled);
+    assert_int_equal(c->settled_since.ns, now.ns);
+    ticks(1, 3, 0, 0);
+    assert_true(c->settled);
+    ticks(1, 2, 0, 0);
+    assert_false(c->settled);
+    settle();
+    c->phase = CLOCK_HOLD;
+    ticks(1, 0, 0, 0);
+    assert_true(c->settled);
+    c->phase = (enum clock_phase)(CLOCK_TRACK - 1);
+    ticks(1, PEERS, 0, 0);
+    assert_false(c->settled);
+    ticks(1, PEERS, 0, 0); /* who doesn't track doesn't settle */
+    assert_false(c->settled);
+}
+
+/* Neither a witness nor who is out of gate counts for settling. */
+static void who_does_not_vouch_does_not_count(void **state)
+{
+    for (int how = 0; how < 2; how++) {
+        for (int i = 0; i < PEERS; i++) {
+            c->edges[i].config.witness = how == 0;
+        }
+        now.ns += CLOCK_TICK_NS;
+        ticks(1, how == 0 ? PEERS : 0, 0, 0);
+        assert_false(c->settled);
+    }
+}
+
+static void before_it_is_settled_it_follows_the_smallest_founder(void **state)
+{
+    ticks(1, 4, 1, 0); /* one of four, founded by member 7 */
+    assert_int_equal(c->timeline, OTHER);
+    assert_int_equal(c->founder, 7);
+    assert_int_equal(c->born.ns, now.ns);
+    struct clock_action a;
+    bool told = false;
+    while (clock_next_action(c, &a)) {
+        told = told || (a.kind == CLOCK_ACTION_TIMELINE && a.timeline == OTHER);
+    }
+    assert_true(told);
+}
+
+/* A settled one changes for an older timeline of half of its neighbours, at once. */
+static void half_that_are_older_win(void **state)
+{
+    static const struct {
+        int others;
+        double older_s;
+        bool moves;
+    } cases[] = {{6, 10, true}, {5, 10, false}, {6, 1, false}, {6, 3, true}, {11, -5, false}};
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        end(NULL);
+        begin(NULL);
+        now.ns += 100 * NS_PER_S;
+        settle();
+        const double own_s = (double)(now.ns - c->born.ns) * 1e-9;
+        ticks(1, PEERS, cases[i].others, floor(own_s) + cases[i].older_s);
+        assert_int_equal(c->timeline == OTHER, cases[i].moves);
+        if (cases[i].moves) { /* its age goes with it */
+            assert_in_range(now.ns - c->born.ns, 100 * NS_PER_S, 111 * NS_PER_S);
+        }
+    }
+}
+
+/* For a younger one it takes two thirds, for three seconds without a break. */
+static void two_thirds_for_three_seconds_win(void **state)
+{
+    settle();
+    ticks(100, PEERS, 7, 0);
+    assert_int_equal(c->timeline, OWN);
+    assert_true(c->settled);
+    const int64_t begun = now.ns;
+    int n = 0;
+    for (; c->timeline == OWN && n < 200; n++) {
+        ticks(1, PEERS, 8, 0);
+    }
+    assert_in_range(now.ns - begun, 3 * NS_PER_S, 3 * NS_PER_S + 2 * CLOCK_TICK_NS);
+
+    end(NULL);
+    begin(NULL);
+    settle();
+    const int almost = (int)(2900 * NS_PER_MS / CLOCK_TICK_NS);
+    ticks(almost, PEERS, 8, 0);
+    ticks(1, PEERS, 7, 0); /* a break */
+    ticks(almost, PEERS, 8, 0);
+    assert_int_equal(c->timeline, OWN);
+    ticks(1, PEERS, 0, 0); /* and another: nobody is on another one */
+    ticks(almost, PEERS, 8, 0);
+    assert_int_equal(c->timeline, OWN);
+}
+
+/* A name holds its founder, and no two foundings have one name. */
+static void a_founded_timeline_is_named_after_its_founder(void **state)
+{
+    timeline_found(c, now);
+    const uint64_t first = c->timeline;
+    assert_int_equal(c->founder, 40);
+    assert_int_equal(CLOCK_TIMELINE_FOUNDER(first), 40);
+    assert_int_equal(c->born.ns, now.ns);
+    now.ns += 1;
+    timeline_found(c, now);
+    assert_int_not_equal(c->timeline, first);
+    assert_int_equal(CLOCK_TIMELINE_FOUNDER(c->timeline), 40);
+    assert_int_not_equal(c->timeline, CLOCK_TIMELINE_NONE);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        T(half_settle_and_a_quarter_keep),
+        T(who_does_not_vouch_does_not_count),
+        T(before_it_is_settled_it_follows_the_smallest_founder),
+        T(half_that_are_older_win),
+        T(two_thirds_for_three_seconds_win),
+        T(a_founded_timeline_is_named_after_its_founder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
