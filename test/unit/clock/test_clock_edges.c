@@ -157,6 +157,45 @@ static void few_packets_make_a_sound_score(void **state)
     }
 }
 
+/* Its bound reaches the zero, or touches it: its packets don't contradict. */
+static void an_edge_vouches_up_to_its_bound(void **state)
+{
+    static const struct {
+        double lower, upper;
+        bool in_gate, known, bounded, vouches;
+    } cases[] = {{-5, 5, false, true, true, true},   {0, 5, false, true, true, true},
+                 {-5, 0, false, true, true, true},   {1, 5, false, true, true, false},
+                 {-5, -1, false, true, true, false}, {-5, 5, false, false, true, false},
+                 {-5, 5, false, true, false, false}, {1, 5, true, false, false, true}};
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct clock_edge e = {.in_gate = cases[i].in_gate,
+                                     .level_known = cases[i].known,
+                                     .bounded = cases[i].bounded,
+                                     .lower_ns = cases[i].lower,
+                                     .upper_ns = cases[i].upper};
+        assert_int_equal(edge_vouches(&e), cases[i].vouches);
+    }
+}
+
+/* After a disturbance nothing is promised that was promised before. */
+static void a_disrupted_clock_promises_nothing(void **state)
+{
+    struct clock *c = member();
+
+    c->now = now;
+    c->tight = c->core = c->h_known = true;
+    c->tight_ticks = 9;
+    clock_disrupt(c, span_ms(300));
+    assert_false(c->tight || c->core || c->h_known);
+    assert_int_equal(c->tight_ticks, 0);
+    assert_true(c->disrupted);
+    assert_int_equal(c->disrupted_until.ns, now.ns + 300 * NS_PER_MS);
+    clock_disrupt(c, span_ms(100)); /* a shorter one doesn't end it sooner */
+    assert_int_equal(c->disrupted_until.ns, now.ns + 300 * NS_PER_MS);
+    clock_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +203,8 @@ int main(void)
         cmocka_unit_test(restlessness_is_of_two_words_in_track),
         cmocka_unit_test(a_narrower_claim_is_believed_later),
         cmocka_unit_test(few_packets_make_a_sound_score),
+        cmocka_unit_test(an_edge_vouches_up_to_its_bound),
+        cmocka_unit_test(a_disrupted_clock_promises_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

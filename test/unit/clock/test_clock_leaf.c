@@ -166,6 +166,84 @@ static void a_rate_lies_between_its_bounds(void **state)
     }
 }
 
+/* One NIC read just now, whose clock is the host's and whose line is off by `x_ns`. */
+static void nic_says(struct host_leaf *leaf, int nic, struct mono at, int64_t x_ns,
+                     enum clock_status status, double shift_ns)
+{
+    const struct host_leaf_bracket b = {{at.ns - 100}, {at.ns}, {at.ns + 100}};
+    const struct clock_terms terms = {.status = status,
+                                      .h_ns = 1000,
+                                      .shift_ns = shift_ns,
+                                      .line = {{at.ns}, x_ns, 0, 0, 0, {at.ns}}};
+
+    host_leaf_on_bracket(leaf, at, nic, &b);
+    host_leaf_on_terms(leaf, at, nic, &terms);
+}
+
+/* The middle one of the NICs in step; only where none is, of the others; and none at all is told as such. */
+static void the_middle_of_those_in_step_counts(void **state)
+{
+    static const struct {
+        int64_t x_ns[4];
+        enum clock_status status[4];
+        int count;
+        int64_t expected_ns;
+        enum clock_status is;
+    } cases[] = {
+        {{900, -100, 0, 5000},
+         {CLOCK_SYNCED, CLOCK_SYNCED, CLOCK_SYNCED, CLOCK_HOLDOVER},
+         4,
+         0,
+         CLOCK_SYNCED},
+        {{700, 5000, 4000, 6000},
+         {CLOCK_SYNCED, CLOCK_HOLDOVER, CLOCK_HOLDOVER, CLOCK_HOLDOVER},
+         4,
+         700,
+         CLOCK_SYNCED},
+        {{300, 100, 0, 0}, {CLOCK_HOLDOVER, CLOCK_HOLDOVER}, 2, 100, CLOCK_HOLDOVER},
+        {{300, 100, 200, 0},
+         {CLOCK_HOLDOVER, CLOCK_HOLDOVER, CLOCK_HOLDOVER},
+         3,
+         200,
+         CLOCK_HOLDOVER},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct mono at = {10 * NS_PER_S};
+        struct host_leaf leaf;
+        struct clock_terms t;
+        host_leaf_init(&leaf, 2, 100);
+        host_leaf_tick(&leaf, at);
+        assert_false(host_leaf_terms(&leaf, &t));
+        assert_int_equal(t.status, CLOCK_UNKNOWN);
+        for (int nic = 0; nic < cases[i].count; nic++) {
+            nic_says(&leaf, nic, at, cases[i].x_ns[nic], cases[i].status[nic], 0);
+        }
+        host_leaf_tick(&leaf, at);
+        assert_true(host_leaf_terms(&leaf, &t));
+        assert_int_equal(t.status, cases[i].is);
+        assert_in_range(t.line.x_ns - cases[i].expected_ns + 2, 0, 4);
+    }
+}
+
+/* What a NIC's line is still to be slewed by makes the likely bound wider, never narrower. */
+static void a_line_that_is_slewed_is_less_sure(void **state)
+{
+    double spread2_ns[2];
+
+    for (int slewed = 0; slewed < 2; slewed++) {
+        const struct mono at = {10 * NS_PER_S};
+        struct host_leaf leaf;
+        struct clock_terms t;
+        host_leaf_init(&leaf, 2, 100);
+        nic_says(&leaf, 0, at, 0, CLOCK_SYNCED, slewed ? 600 : 0);
+        host_leaf_tick(&leaf, at);
+        assert_true(host_leaf_terms(&leaf, &t));
+        spread2_ns[slewed] = t.spread2_ns;
+    }
+    assert_true(fabs(spread2_ns[1] - spread2_ns[0] - 100 * 100) < 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +251,8 @@ int main(void)
         cmocka_unit_test(reads_in_bursts_stay_within_the_bound),
         cmocka_unit_test(a_host_that_slept_jumps_and_says_so),
         cmocka_unit_test(a_rate_lies_between_its_bounds),
+        cmocka_unit_test(the_middle_of_those_in_step_counts),
+        cmocka_unit_test(a_line_that_is_slewed_is_less_sure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,194 @@
+/* Answers of hops and of the peer's end: which of them count for what is being learnt, and which for nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/mesh/internal.h"
+
+#define PORT_BASE 7640
+
+static struct mesh *m;
+static struct mono now = {1000 * NS_PER_S};
+static struct mesh_peer peers[4];
+
+static int begin(void **state)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        peers[i] = (struct mesh_peer){.nic = {i}, .host = {i}};
+    }
+    const struct mesh_config config = {.nic_count = 1,
+                                       .nics = {{0}},
+                                       .fleet = {.seed = 7, .peers = peers, .peer_count = 4},
+                                       .seed = 3,
+                                       .port_base = PORT_BASE,
+                                       .edge_limit = 28,
+                                       .ring_peers = 16,
+                                       .full_limit = 20,
+                                       .path_limit = 4,
+                                       .interval = span_ms(100),
+                                       .grid = span_ms(5),
+                                       .late = span_ms(25)};
+    m = mesh_new(&config, now);
+    return m == NULL;
+}
+
+static int end(void **state)
+{
+    mesh_free(m);
+    return 0;
+}
+
+static int edge_to(uint32_t nic)
+{
+    const int edge = mesh_edge_find(m, 0, (struct nic_id){nic});
+    assert_true(edge >= 0);
+    return edge;
+}
+
+/* A probe of discovery: generation, port and hop limit in its number. */
+static uint32_t number(int edge, uint32_t port, uint32_t ttl)
+{
+    return (m->edges[edge].generation & 0xffff) << 16 | port << 8 | ttl;
+}
+
+static void the_least_hop_limit_that_reached_the_peer_counts(void **state)
+{
+    const int edge = edge_to(1), other = edge_to(2);
+    struct discovery *d = &m->nics[0].discovery;
+
+    d->edge = edge;
+    d->reached = 0;
+    discovery_reached(m, now, edge, number(edge, 1, 4));
+    assert_int_equal(d->reached, 4);
+    discovery_reached(m, now, edge, number(edge, 2, 5));
+    assert_int_equal(d->reached, 4);
+    discovery_reached(m, now, edge, number(edge, 3, 3));
+    assert_int_equal(d->reached, 3);
+    /* of nothing that was asked of this edge */
+    discovery_reached(m, now, edge, number(edge, 1, 2) + (1U << 16)); /* its generation before */
+    discovery_reached(m, now, other, number(other, 1, 2));
+    discovery_reached(m, now, edge, number(edge, 1, 0));
+    discovery_reached(m, now, edge, number(edge, 1, 2) | TRACE_FLAG);
+    discovery_reached(m, now, edge, number(edge, 1, 2) | VERIFY_FLAG);
+    discovery_reached(m, now, edge, number(edge, MESH_PORT_COUNT, 2));
+    assert_int_equal(d->reached, 3);
+    d->reached = 0;
+    discovery_reached(m, now, edge, number(edge, 1, MESH_HOP_MAX + 1));
+    assert_int_equal(d->reached, 0);
+    discovery_reached(m, now, edge, number(edge, MESH_PORT_COUNT - 1, MESH_HOP_MAX));
+    assert_int_equal(d->reached, MESH_HOP_MAX);
+}
+
+static uint64_t unmatched(void)
+{
+    struct mesh_counters c;
+    mesh_counters_get(m, &c);
+    return c.hops_unmatched;
+}
+
+static void a_hop_counts_where_it_was_asked(void **state)
+{
+    static const uint8_t router[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3};
+    struct discovery *d = &m->nics[0].discovery;
+    const struct nic_id peer = {1}, stranger = {77};
+
+    d->edge = edge_to(1);
+    mesh_on_hop(m, now, 0, peer, PORT_BASE + 2, 0, 1, router);
+    assert_int_not_equal(d->hops[2][0], 0);
+    assert_int_equal(unmatched(), 0);
+    mesh_on_hop(m, now, 0, peer, PORT_BASE + MESH_PORT_COUNT - 1, 0, MESH_HOP_MAX, router);
+    assert_int_equal(d->hops[MESH_PORT_COUNT - 1][MESH_HOP_MAX - 1],
+                     d->hops[2][0]); /* the same router */
+    mesh_on_hop(m, now, 0, stranger, PORT_BASE, 0, 1, router);
+    mesh_on_hop(m, now, 0, peer, PORT_BASE + MESH_PORT_COUNT, 0, 1, router);
+    mesh_on_hop(m, now, 0, peer, PORT_BASE - 1, 0, 1, router);
+    mesh_on_hop(m, now, 0, peer, PORT_BASE, 0, MESH_HOP_MAX + 1, router);
+    mesh_on_hop(m, now, 0, (struct nic_id){2}, PORT_BASE, 0, 1, router); /* not being learnt */
+    assert_int_equal(unmatched(), 5);
+    /* a quote too short to tell its hop limit: the one that was sent last, by that port only */
+    d->last_port = 3;
+    d->last_ttl = 2;
+    mesh_on_hop(m, now, 0, peer, PORT_BASE + 3, 0, 0, router);
+    assert_int_not_equal(d->hops[3][1], 0);
+    mesh_on_hop(m, now, 0, peer, PORT_BASE + 4, 0, 0, router);
+    assert_int_equal(unmatched(), 6);
+}
+
+/* Slow is what is seen here alone: the way back and others' ways to this NIC keep their pace. */
+static void feed(uint8_t path, uint32_t peer, enum finding_direction direction, int64_t owd_ns)
+{
+    mesh_watch_delay(m, now, edge_to(peer), path, direction, owd_ns, 100);
+}
+
+static uint32_t slow_verdicts(int64_t shift_ns, int64_t back_ns, int64_t others_ns,
+                              uint32_t *ret_pace)
+{
+    struct mesh_verdict v;
+    uint32_t slow = 0;
+
+    *ret_pace = 0;
+    for (int tick = 0; tick < 1200; tick++) {
+        now.ns += 50 * NS_PER_MS;
+        const bool shifted = tick >= 600 && tick < 900;
+        for (uint32_t peer = 1; peer < 4; peer++) {
+            for (uint8_t path = 0; path < 4; path++) {
+                struct mesh_edge *e = &m->edges[edge_to(peer)];
+                e->path_count = 4;
+                e->in[path].half.state = e->out[path].half.state = PATH_ALIVE;
+                const bool is = shifted && peer == 1 && path == 0;
+                const int64_t noise = (tick * 7 + path) % 5;
+                feed(path, peer, DIRECTION_IN,
+                     5000 + noise +
+                         (is                    ? shift_ns
+                          : shifted && peer > 1 ? others_ns
+                                                : 0));
+                feed(path, peer, DIRECTION_OUT,
+                     5000 + noise + (shifted && peer == 1 ? back_ns : 0));
+            }
+        }
+        while (mesh_next_verdict(m, &v)) {
+            slow += v.kind == MESH_PATH_SLOW && v.direction == DIRECTION_IN && v.path == 0;
+            *ret_pace += v.kind == MESH_PATH_PACE;
+            assert_true(v.kind != MESH_PATH_SLOW ||
+                        (v.after_ns - v.before_ns > shift_ns / 2 && v.bound_ns == 100));
+        }
+    }
+    return slow;
+}
+
+static void one_slow_path_is_told_and_its_end(void **state)
+{
+    uint32_t pace;
+
+    assert_int_equal(slow_verdicts(40000, 0, 0, &pace), 1);
+    assert_int_equal(pace, 1);
+}
+
+static void what_the_way_back_or_others_share_is_not_the_path(void **state)
+{
+    uint32_t pace;
+
+    assert_int_equal(slow_verdicts(40000, 20000, 0, &pace), 0);
+    end(NULL);
+    begin(NULL);
+    assert_int_equal(slow_verdicts(40000, 0, 20000, &pace), 0);
+    end(NULL);
+    begin(NULL);
+    assert_int_equal(slow_verdicts(40000, 5000, 5000, &pace), 1); /* less than a quarter */
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        T(the_least_hop_limit_that_reached_the_peer_counts),
+        T(a_hop_counts_where_it_was_asked),
+        T(one_slow_path_is_told_and_its_end),
+        T(what_the_way_back_or_others_share_is_not_the_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
