@@ -59,6 +59,8 @@ int lane_set_add_sender(struct lane_set *set, struct mono now)
         return r;
     }
     set->sender = sender;
+    watch_loads(set->watch, sender_loads(sender));
+    scheduler_loads(&set->scheduler, sender_loads(sender));
     lane_set_grant(set);
     for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);

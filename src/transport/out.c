@@ -269,7 +269,6 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                     const struct lane_state_lane *lane, bool by_itself)
 {
     struct sender_acked acked = {0};
-    struct sender_lane_info info;
     const int rc = sender_on_taken(set->sender, now, lane->lane, lane->epoch, lane->taken, &acked);
     char text[PEER_TEXT];
 
@@ -279,7 +278,6 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
         return (struct sender_acked){0};
     }
     if (acked.chunks > 0) {
-        sender_lane_info(set->sender, lane->lane, &info);
         scheduler_on_acked(&set->scheduler, now, lane->lane,
                            &(struct scheduler_acked){.chunks = acked.chunks,
                                                      .bytes = acked.bytes,
@@ -287,9 +285,8 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                                      .load = acked.load,
                                                      .alone = acked.alone});
         repath_on_acked(&set->traffic.repath, lane->lane, acked.chunks);
-        watch_on_acked(set->watch, now, lane->lane, acked.chunks, info.chunks,
-                       mono_sub(now, acked.sent), scheduler_backlog(&set->scheduler, lane->lane),
-                       by_itself);
+        watch_on_acked(set->watch, now, lane->lane, acked.chunks, mono_sub(now, acked.sent),
+                       scheduler_backlog(&set->scheduler, lane->lane), by_itself);
     }
     return acked;
 }
@@ -482,6 +479,7 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     if (set->scheduler.one_way && set->sends_awaited == 0) {
         header->flags |= LANE_CHUNK_KEPT;
     }
+    watch_on_sent(set->watch, now, lane, 1, scheduler_backlog(&set->scheduler, lane));
     if (set->ledger != NULL) {
         in_reports_along(set, now, lane);
     }
@@ -495,7 +493,6 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     stream->payload_comm = chunk->comm;
     stream->payload_message = chunk->message;
     stream->payload_void = false;
-    watch_on_sent(set->watch, now, lane, 1, scheduler_backlog(&set->scheduler, lane));
     const int rc = stream_flush(set, stream);
     if (rc < 0 && rc != -EAGAIN) {
         lane_set_lost(set, now, lane, LANE_REASON_RESET);
@@ -587,7 +584,7 @@ void out_pump(struct lane_set *set, struct mono now)
             break;
         }
         yield_on_sent(set, now, (uint32_t)lane, chunk.length);
-        scheduler_on_bound(&set->scheduler, now, (uint32_t)lane, chunk.length);
+        scheduler_on_bound(&set->scheduler, now, (uint32_t)lane);
         write_chunk(set, now, (uint32_t)lane, &chunk, &header);
         /* Its message shall not wait for what is there to tell. */
         if (set->scheduler.slow && paced == 0) {

@@ -82,7 +82,7 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
 static bool may_carry(const struct lane_set *set, struct mono now, uint32_t lane)
 {
     const struct yield_lane *own = &set->yield.lanes[lane];
-    const uint32_t chunks = set->scheduler.lanes[lane].chunks;
+    const uint32_t chunks = sender_loads(set->sender)[lane].chunks;
 
     return priority_rate(&own->priority) > 0
                ? chunks == 0 && pacing_deadline(&own->pacing, now).ns <= now.ns

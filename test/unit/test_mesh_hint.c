@@ -148,12 +148,15 @@ static void an_agent_that_stands_still_says_nothing(void **state)
 /* All that the watch wants to connect is connected, and gets a chunk to carry, of which the kernel has nothing to tell. */
 static void carry_out(struct lane_set *set, struct mono now)
 {
+    static struct lane_load loads[LANE_MAX];
     const struct watch_kernel says = {.known = true, .rtt = span_us(100)};
     struct watch_action action;
 
+    watch_loads(set->watch, loads);
     while (watch_next_action(set->watch, &action)) {
         if (action.kind == WATCH_CONNECT) {
             watch_on_hello(set->watch, now, action.lane, action.epoch, span_us(100));
+            loads[action.lane].chunks = 1;
             watch_on_sent(set->watch, now, action.lane, 1, span_ns(0));
             watch_on_kernel(set->watch, now, action.lane, &says);
         }

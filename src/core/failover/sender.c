@@ -22,6 +22,9 @@ struct sender *sender_new(const struct sender_config *config)
         return NULL;
     }
     s->config = *config;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        s->lanes[i].load = &s->loads[i];
+    }
     s->small = config->slots;
     s->places = comm_places(config->comms);
     s->comms = calloc(s->places, sizeof(struct out_comm *));
@@ -105,7 +108,7 @@ bool sender_on_their_way(const struct sender *s)
     bool any = s->returned > 0;
 
     for (uint32_t i = 0; i < LANE_MAX && !any; i++) {
-        any = s->lanes[i].count > 0;
+        any = s->loads[i].chunks > 0;
     }
     return any;
 }

@@ -39,6 +39,7 @@
 #include "base/bug.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "core/failover/lane_load.h"
 #include "wire/lane.h"
 
 #define SENDER_LANE_CHUNKS 128 /* unacknowledged, per lane */
@@ -126,6 +127,8 @@ uint32_t sender_on_suspect(struct sender *s, uint32_t lane);
 /* It was a mistake, or is over: what waits in the pool and is on this lane needs no second way. */
 void sender_on_trusted(struct sender *s, uint32_t lane);
 void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info);
+/* By lane, LANE_MAX of them; there while the sender is, and true at any time. */
+const struct lane_load *sender_loads(const struct sender *s);
 
 /* -- comms. Returns the number for OPEN (>= 0), -ENOBUFS, -ENOMEM, -EINVAL. group_max: from the
  * handle. Chunks go after the receiver's first report of it (sender_on_report). */

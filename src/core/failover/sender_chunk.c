@@ -161,7 +161,7 @@ static uint32_t lanes_of(const struct sender *s, uint32_t comm, uint64_t message
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct out_lane *x = &s->lanes[i];
-        for (uint32_t k = 0; k < x->count; k++) {
+        for (uint32_t k = 0; k < x->load->chunks; k++) {
             const struct entry *e = &x->entries[(x->head + k) % SENDER_LANE_CHUNKS];
             if (e->comm == comm && e->message == message && e->index == index) {
                 lanes |= 1u << i;
@@ -281,19 +281,19 @@ static void on_lane(struct sender *s, struct mono now, struct out_lane *x, struc
                     struct out_message *m, const struct sender_chunk *chunk)
 {
     const uint32_t index = chunk->offset >> m->grid;
-    struct entry *e = &x->entries[(x->head + x->count) % SENDER_LANE_CHUNKS];
+    struct entry *e = &x->entries[(x->head + x->load->chunks) % SENDER_LANE_CHUNKS];
 
     *e = (struct entry){.comm = c->number,
                         .message = m->number,
                         .index = index,
                         .bytes = chunk->length,
                         .doubled = chunk->not_on != 0,
-                        .alone = x->count == 0,
+                        .alone = x->load->chunks == 0,
                         .bound = now};
-    x->count++;
+    x->load->chunks++;
     x->sent++;
-    x->bytes += chunk->length;
-    e->load = (uint32_t)x->bytes;
+    x->load->bytes += chunk->length;
+    e->load = (uint32_t)x->load->bytes;
     c->on_lanes++;
     bit_set(&m->sent, index);
     while (m->first_clear < m->chunks && bit_get(&m->sent, m->first_clear)) {
@@ -330,7 +330,7 @@ int sender_bind(struct sender *s, struct mono now, const struct sender_chunk *ch
         return -EINVAL;
     }
     x = &s->lanes[lane];
-    if (x->count == SENDER_LANE_CHUNKS) {
+    if (x->load->chunks == SENDER_LANE_CHUNKS) {
         return -EAGAIN;
     }
     if (m->grid == 0 && chunk->offset == 0) {

@@ -68,14 +68,15 @@ struct out_lane {
     bool doubted; /* what is on it is on no lane that counts */
     uint32_t epoch;
     uint64_t sent, taken;
-    uint64_t bytes;
-    uint32_t head, count;
+    struct lane_load *load; /* in sender.loads */
+    uint32_t head;
     struct entry *entries; /* SENDER_LANE_CHUNKS, from its first epoch on */
 };
 
 struct sender {
     struct sender_config config;
     struct out_lane lanes[LANE_MAX];
+    struct lane_load loads[LANE_MAX];
     uint32_t places;         /* for comms, doubled as they come */
     struct out_comm **comms; /* by number modulo places */
     struct out_comm *

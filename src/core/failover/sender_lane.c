@@ -21,7 +21,7 @@ int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
     if (x->open || x->held) {
         return -EBUSY;
     }
-    if (!HOLDS(&s->bug, x->count == 0)) {
+    if (!HOLDS(&s->bug, x->load->chunks == 0)) {
         return -EBUSY;
     }
     if (x->entries == NULL) {
@@ -33,7 +33,7 @@ int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
     x->open = true;
     x->doubted = false;
     x->epoch = epoch;
-    x->sent = x->taken = x->bytes = 0;
+    x->sent = x->taken = 0;
     x->head = 0;
     return 0;
 }
@@ -49,7 +49,7 @@ static bool elsewhere(struct sender *s, const struct out_lane *but, const struct
 {
     for (uint32_t i = 0; e->doubled && i < LANE_MAX; i++) {
         struct out_lane *x = &s->lanes[i];
-        for (uint32_t k = 0; x != but && !x->doubted && k < x->count; k++) {
+        for (uint32_t k = 0; x != but && !x->doubted && k < x->load->chunks; k++) {
             const struct entry *other = lane_entry(x, k);
             if (other->comm == e->comm && other->message == e->message &&
                 other->index == e->index && !other->asking) {
@@ -62,7 +62,7 @@ static bool elsewhere(struct sender *s, const struct out_lane *but, const struct
 
 static void lane_empty(struct sender *s, struct out_lane *x)
 {
-    for (uint32_t i = 0; i < x->count; i++) {
+    for (uint32_t i = 0; i < x->load->chunks; i++) {
         const struct entry *e = lane_entry(x, i);
         struct out_comm *c = sender_comm_find(s, e->comm);
         if (c != NULL) {
@@ -72,8 +72,7 @@ static void lane_empty(struct sender *s, struct out_lane *x)
             sender_return(s, e);
         }
     }
-    x->count = 0;
-    x->bytes = 0;
+    *x->load = (struct lane_load){0};
     x->held = false;
 }
 
@@ -97,7 +96,7 @@ static uint32_t offer_again(struct sender *s, struct out_lane *x)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < x->count; i++) {
+    for (uint32_t i = 0; i < x->load->chunks; i++) {
         struct entry *e = lane_entry(x, i);
         if (!elsewhere(s, x, e)) {
             e->doubled = true;
@@ -126,7 +125,7 @@ void sender_on_trusted(struct sender *s, uint32_t lane)
     }
     x = &s->lanes[lane];
     x->doubted = false;
-    for (uint32_t i = 0; i < x->count; i++) {
+    for (uint32_t i = 0; i < x->load->chunks; i++) {
         if (!lane_entry(x, i)->asking) {
             sender_withdraw(s, lane_entry(x, i));
         }
@@ -147,10 +146,10 @@ bool sender_double(struct sender *s, uint32_t lane)
     struct entry *e;
 
     if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs ||
-        s->lanes[lane].count == 0) {
+        s->loads[lane].chunks == 0) {
         return false;
     }
-    e = lane_entry(&s->lanes[lane], s->lanes[lane].count - 1);
+    e = lane_entry(&s->lanes[lane], s->loads[lane].chunks - 1);
     if (e->doubled) {
         return false;
     }
@@ -167,14 +166,19 @@ bool sender_hedge(struct sender *s, uint32_t lane, struct mono before, bool more
         return false;
     }
     x = &s->lanes[lane];
-    for (uint32_t i = 0;
-         i < (more ? x->count : x->count > 0) && mono_before(lane_entry(x, i)->bound, before);
+    for (uint32_t i = 0; i < (more ? x->load->chunks : x->load->chunks > 0) &&
+                         mono_before(lane_entry(x, i)->bound, before);
          i++) {
         if (!lane_entry(x, i)->doubled) {
             return double_entry(s, lane_entry(x, i));
         }
     }
     return false;
+}
+
+const struct lane_load *sender_loads(const struct sender *s)
+{
+    return s->loads;
 }
 
 void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_info *ret_info)
@@ -189,12 +193,12 @@ void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_
     *ret_info = (struct sender_lane_info){
         .open = x->open,
         .epoch = x->epoch,
-        .chunks = x->count,
-        .bytes = x->bytes,
+        .chunks = x->load->chunks,
+        .bytes = x->load->bytes,
         .sent = x->sent,
         .taken = x->taken,
-        .oldest = x->count > 0 ? x->entries[x->head].bound : MONO_NEVER,
-        .oldest_bytes = x->count > 0 ? x->entries[x->head].bytes : 0,
+        .oldest = x->load->chunks > 0 ? x->entries[x->head].bound : MONO_NEVER,
+        .oldest_bytes = x->load->chunks > 0 ? x->entries[x->head].bytes : 0,
     };
 }
 
@@ -211,7 +215,7 @@ static void take(struct sender *s, struct out_lane *x, struct sender_acked *acke
     acked->sent = e->bound;
     acked->load = e->load;
     acked->alone = e->alone;
-    x->bytes -= e->bytes;
+    x->load->bytes -= e->bytes;
     if (c != NULL) {
         c->on_lanes--;
     }
@@ -220,7 +224,7 @@ static void take(struct sender *s, struct out_lane *x, struct sender_acked *acke
         sender_withdraw(s, e); /* waited in the pool to go elsewhere, too */
     }
     x->head = (x->head + 1) % SENDER_LANE_CHUNKS;
-    x->count--;
+    x->load->chunks--;
     x->taken++;
 }
 
@@ -235,7 +239,7 @@ int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t e
     }
     x = &s->lanes[lane];
     while (x->open && epoch == x->epoch && x->taken < taken) {
-        if (!HOLDS(&s->bug, x->count > 0)) {
+        if (!HOLDS(&s->bug, x->load->chunks > 0)) {
             return -EPROTO;
         }
         take(s, x, &acked);
@@ -260,7 +264,7 @@ int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t t
         return -EPROTO;
     }
     while (x->taken < taken) {
-        if (!HOLDS(&s->bug, x->count > 0)) {
+        if (!HOLDS(&s->bug, x->load->chunks > 0)) {
             return -EPROTO;
         }
         take(s, x, &acked);

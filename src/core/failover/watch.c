@@ -79,7 +79,7 @@ bool watch_next_action(struct watch *w, struct watch_action *ret_action)
 
 bool watch_waiting(const struct wlane *x)
 {
-    return x->used && lane_connected(x->state) && (x->left > 0 || x->pinged || x->told);
+    return x->used && lane_connected(x->state) && (watch_left(x) > 0 || x->pinged || x->told);
 }
 
 bool watch_cut(const struct watch *w, const struct wlane *x)
@@ -126,7 +126,7 @@ static struct lane_guards guards(const struct watch *w, struct mono now, const s
         .passed = x->trial_pongs >= TRIAL_PINGS &&
                   (x->acked >= TRIAL_CHUNKS || mono_sub(now, x->since).ns >= TRIAL_NS),
         .regained = x->proven,
-        .empty = x->left == 0,
+        .empty = watch_left(x) == 0,
         .held = watch_held(w, now, x),
         .cut = watch_cut(w, x),
     };
@@ -154,7 +154,6 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
     watch_push(
         w, (struct watch_action){
                .kind = WATCH_CLOSE, .lane = (uint8_t)lane, .epoch = x->epoch, .reason = x->reason});
-    x->left = 0;
     x->pinged = x->told = false;
     x->first = false;
     x->retry_at = now;
@@ -273,11 +272,18 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
                                             .epoch = x->epoch,
                                             .reason = x->reason,
                                             .closed = true});
-        x->left = 0;
         x->pinged = x->told = false;
         break;
     default:
         break;
+    }
+}
+
+void watch_loads(struct watch *w, const struct lane_load *loads)
+{
+    w->loads = loads;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        w->lanes[i].load = &loads[i];
     }
 }
 
@@ -346,6 +352,7 @@ int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                         .standby = config->standby,
                         .own_nic = config->own_nic,
                         .peer_nic = config->peer_nic,
+                        .load = w->loads != NULL ? &w->loads[lane] : NULL,
                         .state = w->config.accepts ? LANE_DOWN : LANE_CONNECTING,
                         .epoch = epoch,
                         .since = now,
@@ -475,11 +482,11 @@ void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chu
         return;
     }
     x = &w->lanes[lane];
-    if (!watch_waiting(x)) {
+    if (watch_left(x) <= chunks && !x->pinged &&
+        !x->told) { /* it waited for nothing before these */
         watch_quiet(w, x);
     }
     x->settled = false;
-    x->left += chunks;
     x->backlog_ns = backlog.ns;
 }
 
@@ -496,7 +503,7 @@ void watch_on_told(struct watch *w, uint32_t lane)
     }
 }
 
-void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks, uint32_t left,
+void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                     struct span rtt, struct span backlog, bool by_itself)
 {
     struct wlane *x;
@@ -505,13 +512,12 @@ void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t ch
         return;
     }
     x = &w->lanes[lane];
-    x->left = left;
     x->backlog_ns = backlog.ns;
     x->acked += chunks;
     w->untaken_ns = 0;
     sample(x, rtt.ns);
     if (by_itself || !x->kernel) {
-        x->proven = x->proven || left == 0 || x->acked >= REGAIN_ACKS;
+        x->proven = x->proven || watch_left(x) == 0 || x->acked >= REGAIN_ACKS;
         progress(w, now, lane);
     } else { /* it may be dead one way: what is on its way stays the kernel's to tell */
         x->told = true;

@@ -51,6 +51,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/failover/lane.h"
+#include "core/failover/lane_load.h"
 #include "wire/lane.h"
 
 #define WATCH_NIC_MAX 16
@@ -115,6 +116,9 @@ struct watch_lane {
 struct watch *watch_new(const struct watch_config *config, struct mono now);
 void watch_free(struct watch *w); /* accepts NULL */
 
+/* What is unacknowledged on each lane (sender_loads), from now on; must stay. Without it nothing is. */
+void watch_loads(struct watch *w, const struct lane_load *loads);
+
 /* Observe: measure and accuse nobody. Lanes go down only when their connection does. */
 void watch_observe(struct watch *w, bool on);
 
@@ -139,12 +143,13 @@ void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t ep
 /* Who connects: the peer's kernel took the connection; its process has yet to say hello, and may be busy with those of a
  * thousand others: no sooner by being asked again. */
 void watch_on_answered(struct watch *w, uint32_t lane, uint32_t epoch);
-/* backlog: (unacknowledged bytes) / rate, as the scheduler knows it. */
+/* So many chunks were put on it just now, and are in its load. backlog: (unacknowledged bytes) / rate, as the scheduler knows
+ * it. */
 void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                    struct span backlog);
-/* rtt: bound -> acknowledged of the newest, or < 0: none. left: chunks unacknowledged now. by_itself: the report came by the
+/* rtt: bound -> acknowledged of the newest, or < 0: none. by_itself: the report came by the
  * lane that it speaks of; else nothing is said of that lane's way back. */
-void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks, uint32_t left,
+void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                     struct span rtt, struct span backlog, bool by_itself);
 void watch_on_pong(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                    uint32_t sequence);

@@ -16,7 +16,8 @@ struct wlane {
     /* round trips and silence */
     bool sampled;
     int64_t srtt_ns, rttvar_ns, backlog_ns;
-    uint32_t left;        /* chunks unacknowledged */
+    const struct lane_load
+        *load;            /* unacknowledged, as the sender counts it; NULL: nothing was ever sent */
     bool told;            /* a report was written that the peer's kernel may not have */
     bool settled;         /* the peer's kernel has all that was written: nothing can be missed */
     int64_t silent_ns;    /* observed time without progress, while it owes some */
@@ -55,7 +56,8 @@ struct watch {
     struct watch_config config;
     struct wlane lanes[LANE_MAX];
     struct wnic own[WATCH_NIC_MAX], peer[WATCH_NIC_MAX];
-    uint64_t progress; /* of all lanes */
+    const struct lane_load *loads; /* by lane; NULL: there is no sender */
+    uint64_t progress;             /* of all lanes */
     struct mono looked, heard;
     int64_t unheard_ns; /* observed */
     int64_t unusable_ns;
@@ -85,6 +87,11 @@ void watch_ping(struct watch *w, struct mono now, uint32_t lane);
 void watch_quiet(struct watch *w, struct wlane *x);
 /* Time to judge: the kernel has no news of it, or isn't asked. */
 void watch_judge(struct watch *w, struct mono now, uint32_t lane);
+/* Chunks unacknowledged. */
+static inline uint32_t watch_left(const struct wlane *x)
+{
+    return x->load != NULL ? x->load->chunks : 0;
+}
 /* It owes an answer. */
 bool watch_waiting(const struct wlane *x);
 bool watch_held(const struct watch *w, struct mono now, const struct wlane *x);

@@ -72,8 +72,8 @@ static void ping_all(struct watch *w, struct mono now)
  * waited for. */
 static int64_t doubt_by_chunks(const struct watch *w, const struct wlane *x)
 {
-    return x->left == 0 || x->state == LANE_TRIAL ? w->config.timeout_max.ns
-                                                  : watch_timeout(w, x).ns;
+    return watch_left(x) == 0 || x->state == LANE_TRIAL ? w->config.timeout_max.ns
+                                                        : watch_timeout(w, x).ns;
 }
 
 /* D: how long it may be silent. */

@@ -33,6 +33,24 @@ void scheduler_init(struct scheduler *s, struct mono now)
     s->away_since = MONO_NEVER;
 }
 
+void scheduler_loads(struct scheduler *s, const struct lane_load *loads)
+{
+    s->loads = loads;
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        s->lanes[i].load = s->lanes[i].open ? &loads[i] : NULL;
+    }
+}
+
+static uint64_t unacked(const struct scheduler_lane *x)
+{
+    return x->load != NULL ? x->load->bytes : 0;
+}
+
+static uint32_t chunks(const struct scheduler_lane *x)
+{
+    return x->load != NULL ? x->load->chunks : 0;
+}
+
 void scheduler_round_robin(struct scheduler *s, bool on)
 {
     s->round_robin = on;
@@ -67,8 +85,12 @@ void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, st
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         spare = i != lane && s->lanes[i].open && s->lanes[i].rate > 0 ? 1 : spare;
     }
-    s->lanes[lane] = (struct scheduler_lane){
-        .open = true, .bound_at = now, .acked_at = now, .spare = spare, .run_at = now};
+    s->lanes[lane] = (struct scheduler_lane){.open = true,
+                                             .load = s->loads != NULL ? &s->loads[lane] : NULL,
+                                             .bound_at = now,
+                                             .acked_at = now,
+                                             .spare = spare,
+                                             .run_at = now};
     least_init(&s->lanes[lane].floor_ns, now);
     floor_sample(&s->lanes[lane], now, rtt.ns);
 }
@@ -77,12 +99,12 @@ void scheduler_lane_down(struct scheduler *s, uint32_t lane)
 {
     if (lane < LANE_MAX && s->lanes[lane].open) {
         s->lanes[lane].open = false;
-        s->lanes[lane].unacked = s->lanes[lane].chunks = 0;
+        s->lanes[lane].load = NULL;
         s->lane_count--;
     }
 }
 
-void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane, uint32_t bytes)
+void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane)
 {
     struct scheduler_lane *x;
 
@@ -90,14 +112,12 @@ void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane, uin
         return;
     }
     x = &s->lanes[lane];
-    if (x->chunks == 0) {
+    if (chunks(x) <= 1) { /* it was empty */
         x->cold = mono_sub(now, x->acked_at).ns >= COLD_NS;
         x->run_at = now;
         x->run_bytes = 0;
         x->silent_at = now;
     }
-    x->unacked += bytes;
-    x->chunks++;
     x->bound_at = now;
     s->owed += s->owed < DOUBLE_MOST * DOUBLE_EACH;
 }
@@ -109,7 +129,7 @@ static void rate_sample(struct scheduler_lane *x, struct mono now, uint64_t byte
     double rate;
 
     x->run_bytes += bytes;
-    if (ns <= 0 || (x->chunks > 0 && ns < floor_of(x) && x->rate > 0)) {
+    if (ns <= 0 || (chunks(x) > 0 && ns < floor_of(x) && x->rate > 0)) {
         return; /* too short to say anything */
     }
     rate = (double)x->run_bytes / (double)ns;
@@ -142,13 +162,9 @@ void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
         return;
     }
     x = &s->lanes[lane];
-    if (!HOLDS(&s->bug, acked->chunks <= x->chunks && acked->bytes <= x->unacked)) {
-        x->chunks = 0;
-        x->unacked = 0;
+    if (!HOLDS(&s->bug, acked->bytes <= acked->load)) { /* all of them were there with the newest */
         return;
     }
-    x->chunks -= acked->chunks;
-    x->unacked -= acked->bytes;
     x->limited = x->limited || acked->alone;
     floor_sample(x, now, mono_sub(now, acked->sent).ns);
     late_sample(x, mono_sub(now, acked->sent).ns, acked->load);
@@ -168,16 +184,16 @@ void scheduler_on_idle(struct scheduler *s)
 static bool full(const struct scheduler_lane *x, uint32_t size, bool one)
 {
     if (one || x->cold) {
-        return x->chunks > 0;
+        return chunks(x) > 0;
     }
-    return x->unacked >= (uint64_t)(x->rate * (double)floor_of(x)) + (uint64_t)x->spare * size;
+    return unacked(x) >= (uint64_t)(x->rate * (double)floor_of(x)) + (uint64_t)x->spare * size;
 }
 
 struct span scheduler_backlog(const struct scheduler *s, uint32_t lane)
 {
     const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
 
-    return span_ns(x->rate > 0 ? (int64_t)((double)x->unacked / x->rate) : 0);
+    return span_ns(x->rate > 0 ? (int64_t)((double)unacked(x) / x->rate) : 0);
 }
 
 static double all_rates(const struct scheduler *s)
@@ -196,16 +212,16 @@ static double expected(const struct scheduler_lane *x, uint32_t size, double wei
     const double w = weight > WEIGHT_MIN ? weight : WEIGHT_MIN;
 
     if (x->rate <= 0 || x->late_bytes <= 0) {
-        return (double)floor_of(x) * (1 + x->chunks) / w;
+        return (double)floor_of(x) * (1 + chunks(x)) / w;
     }
     const double slow = x->late_ns / x->late_bytes, least = 1 / rates;
-    return (double)(x->unacked + size) * (slow > least ? slow : least) / w + (double)floor_of(x);
+    return (double)(unacked(x) + size) * (slow > least ? slow : least) / w + (double)floor_of(x);
 }
 
 /* Whoever has owed an answer for so long takes at least as long: what he took before is no longer true. */
 static double silent(const struct scheduler_lane *x, struct mono now)
 {
-    return x->chunks > 0 ? (double)mono_sub(now, x->silent_at).ns : 0;
+    return chunks(x) > 0 ? (double)mono_sub(now, x->silent_at).ns : 0;
 }
 
 struct span scheduler_expected(const struct scheduler *s, uint32_t lane, uint32_t size)
@@ -251,7 +267,7 @@ static void forget(struct scheduler *s, struct mono now, uint32_t lanes)
 {
     for (; lanes != 0; lanes &= lanes - 1) {
         struct scheduler_lane *x = &s->lanes[__builtin_ctz(lanes)];
-        if (x->chunks == 0 && mono_sub(now, x->acked_at).ns >= OLD_NS) {
+        if (chunks(x) == 0 && mono_sub(now, x->acked_at).ns >= OLD_NS) {
             x->late_ns = x->late_bytes = 0;
         }
     }
@@ -324,7 +340,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         }
         e = expected(x, chunk, choice->weights[i], rates) * (spare && !s->away ? AWAY : 1);
         e = choice->spare != 0 ? fmax(e, silent(x, now)) : e;
-        if (stale < 0 && !choice->urgent && !spare && x->chunks == 0 &&
+        if (stale < 0 && !choice->urgent && !spare && chunks(x) == 0 &&
             mono_sub(now, x->bound_at).ns >= FRESH_NS && choice->room >> i & 1) {
             stale = (int)i;
             asked = e;
@@ -382,7 +398,7 @@ struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, u
     rates = all_rates(s);
     e = expected(x, 0, 1, rates);
     const bool left = s->away && (s->spare >> lane & 1) == 0;
-    for (uint32_t i = 0; i < LANE_MAX && (x->chunks == 1 || left); i++) {
+    for (uint32_t i = 0; i < LANE_MAX && (chunks(x) == 1 || left); i++) {
         const double other = s->lanes[i].open ? expected(&s->lanes[i], 0, 1, rates) : e;
         e = other < e ? other : e;
     }
@@ -405,7 +421,7 @@ uint64_t scheduler_unacked(const struct scheduler *s)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        sum += s->lanes[i].open ? s->lanes[i].unacked : 0;
+        sum += s->lanes[i].open ? unacked(&s->lanes[i]) : 0;
     }
     return sum;
 }

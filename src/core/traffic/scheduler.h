@@ -34,19 +34,19 @@
 #include "base/bug.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "core/failover/lane_load.h"
 #include "stats/least.h"
 
 struct scheduler_lane {
     bool open;
-    double rate;           /* bytes per ns; 0 unknown */
-    double late_ns;        /* of the last chunks: delay beyond the floor, */
-    double late_bytes;     /* and what was unacknowledged when they were bound, they included */
-    uint64_t unacked;      /* bytes */
-    uint32_t chunks;       /* unacknowledged */
-    struct least floor_ns; /* of round trips */
-    struct mono bound_at;  /* last chunk bound */
-    struct mono acked_at;  /* last acknowledgement */
-    struct mono silent_at; /* it owes an answer, and nothing came since then */
+    double rate;       /* bytes per ns; 0 unknown */
+    double late_ns;    /* of the last chunks: delay beyond the floor, */
+    double late_bytes; /* and what was unacknowledged when they were bound, they included */
+    const struct lane_load *load; /* unacknowledged, as the sender counts it; NULL: nothing */
+    struct least floor_ns;        /* of round trips */
+    struct mono bound_at;         /* last chunk bound */
+    struct mono acked_at;         /* last acknowledgement */
+    struct mono silent_at;        /* it owes an answer, and nothing came since then */
     bool limited; /* the sender had less to send than the lane would take, since the last sample */
     bool cold;    /* idle for 200 ms: one chunk until something is acknowledged */
     uint32_t spare;     /* chunks beyond rate * floor */
@@ -55,8 +55,9 @@ struct scheduler_lane {
 };
 struct scheduler {
     struct scheduler_lane lanes[LANE_MAX];
-    uint32_t lane_count; /* of those that carry */
-    uint32_t turn;       /* round robin, if broken */
+    const struct lane_load *loads; /* by lane; NULL: there is no sender */
+    uint32_t lane_count;           /* of those that carry */
+    uint32_t turn;                 /* round robin, if broken */
     bool round_robin;
     bool slow;      /* the last pick asks how a lane is that takes twice the best one's time */
     uint32_t owed;  /* in 1/50 of a chunk: what may be sent twice */
@@ -87,6 +88,8 @@ struct scheduler_acked {
 };
 
 void scheduler_init(struct scheduler *s, struct mono now);
+/* What is unacknowledged on each lane (sender_loads), from now on; must stay. */
+void scheduler_loads(struct scheduler *s, const struct lane_load *loads);
 /* FOLIOT_MODE below full, or to compare: plain turns, still full lanes left out. */
 void scheduler_round_robin(struct scheduler *s, bool on);
 /* The peer is a process of this machine: no path is better than another, and none can be contended. Then fewer lanes and
@@ -95,7 +98,9 @@ void scheduler_one_way(struct scheduler *s, bool on);
 /* A lane's new epoch: estimates start anew; rtt: its connect's, or < 0. */
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt);
 void scheduler_lane_down(struct scheduler *s, uint32_t lane);
-void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane, uint32_t bytes);
+/* A chunk was bound to it, and is in its load. */
+void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane);
+/* Some were acknowledged, and are out of it. */
 void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
                         const struct scheduler_acked *acked);
 /* The pool had nothing for lanes that would have taken more: rates are lower bounds until it has.

@@ -24,7 +24,7 @@ struct answer {
 };
 struct path {
     bool dead; /* a black hole */
-    uint32_t epoch, left, head, count;
+    uint32_t epoch, head, count;
     bool connected;
     uint32_t lost; /* chunks in it */
     uint32_t acked, asked,
@@ -37,6 +37,7 @@ struct world {
     struct prng prng;
     int64_t now;
     struct path paths[LANES];
+    struct lane_load loads[LANE_MAX]; /* as the sender counts them */
     bool peer_stopped, peer_gone, kernel;
     int64_t hello_ns; /* that the peer's process takes for one; its kernel answers at once */
     int64_t far_ns;   /* that an answer takes longer */
@@ -116,7 +117,7 @@ static void actions(struct world *w)
             break;
         case WATCH_CLOSE:
             p->connected = false;
-            p->left = p->count = p->hanging = p->lost = 0;
+            w->loads[a.lane].chunks = p->count = p->hanging = p->lost = 0;
             p->hello_at = 0;
             w->closes[a.lane]++;
             w->closed_at[a.lane] = w->now;
@@ -179,8 +180,8 @@ static void turn(struct world *w, int64_t gap)
             if (a.pong) {
                 watch_on_pong(w->watch, at(w), i, a.epoch, a.sequence);
             } else {
-                p->left--;
-                watch_on_acked(w->watch, at(w), i, 1, p->left, span_us(1100), span_ns(0), true);
+                w->loads[i].chunks--;
+                watch_on_acked(w->watch, at(w), i, 1, span_us(1100), span_ns(0), true);
             }
         }
     }
@@ -191,8 +192,8 @@ static void turn(struct world *w, int64_t gap)
         struct watch_lane lane;
         watch_lane_get(w->watch, at(w), i, &lane);
         if ((w->only == 0 || (w->only >> i & 1)) && (watch_carriers(w->watch, at(w)) >> i & 1) &&
-            w->paths[i].connected && w->paths[i].left < (lane.probe_only ? 1 : 8)) {
-            w->paths[i].left++;
+            w->paths[i].connected && w->loads[i].chunks < (lane.probe_only ? 1 : 8)) {
+            w->loads[i].chunks++;
             kernel_sends(w, i);
             watch_on_sent(w->watch, at(w), i, 1, span_ns(0));
             if (passes(w, i)) {
@@ -224,6 +225,7 @@ static struct world *start(bool kernel)
     w->hello_ns = NS_PER_MS;
     w->watch = watch_new(&(struct watch_config){.patience = {0}}, at(w));
     assert_non_null(w->watch);
+    watch_loads(w->watch, w->loads);
     for (uint32_t i = 0; i < LANES; i++) {
         const uint8_t nic = i == 3;
         assert_int_equal(watch_lane_add(w->watch, at(w), i,
@@ -750,6 +752,25 @@ static void test_an_idle_set_is_kept(void **state)
     }
 }
 
+/* What is on a lane is the sender's to count. A chunk that was bound to a lane just as it went down is the next one's no more: a
+ * count of our own kept it, and the new connection owed an answer for ever. */
+static void test_a_new_connection_owes_nothing(void **state)
+{
+    struct watch *w = watch_new(&(struct watch_config){.accepts = true}, (struct mono){1});
+    struct lane_load loads[LANE_MAX] = {{.chunks = 1}};
+    const struct mono now = {NS_PER_S};
+
+    watch_loads(w, loads);
+    assert_int_equal(watch_lane_add(w, now, 0, &(struct watch_lane_config){0}), 0);
+    watch_on_hello(w, now, 0, 1, span_ns(-1));
+    watch_on_lost(w, now, 0, 1, LANE_REASON_RESET);
+    watch_on_sent(w, now, 0, 1, span_ns(0));
+    loads[0].chunks = 0; /* its stream is closed, and the chunk back in the pool */
+    watch_on_hello(w, now, 0, 2, span_ns(-1));
+    assert_true(watch_deadline(w).ns == INT64_MAX); /* nothing to look for */
+    watch_free(w);
+}
+
 /* The peer's process is stopped, and its kernel has all that was written: it owes pongs for hours. To look two hundred times a
  * second, and to ask the kernel as often, for every set, shows nothing. That its host is gone at last is found all the same. */
 static void test_a_stopped_process_costs_nothing(void **state)
@@ -866,6 +887,7 @@ int main(void)
         cmocka_unit_test(test_accepts),
         cmocka_unit_test(test_accepts_and_loses_a_little),
         cmocka_unit_test(test_an_idle_set_is_kept),
+        cmocka_unit_test(test_a_new_connection_owes_nothing),
         cmocka_unit_test(test_a_stopped_process_costs_nothing),
         cmocka_unit_test(test_accepts_from_other_nics),
         cmocka_unit_test(test_damping),

@@ -25,9 +25,13 @@ struct queue {
     uint64_t bytes;
 };
 
+static struct lane_load loads[LANE_MAX]; /* as the sender counts them */
+
 static void acks(struct scheduler *s, struct queue *q, uint32_t lane, int64_t now)
 {
     while (q->count > 0 && q->done[q->head] <= now) {
+        loads[lane].chunks--;
+        loads[lane].bytes -= CHUNK;
         scheduler_on_acked(s, (struct mono){now}, lane,
                            &(struct scheduler_acked){.chunks = 1,
                                                      .bytes = CHUNK,
@@ -44,7 +48,9 @@ static void put(struct scheduler *s, struct queue *q, uint32_t lane, int64_t now
 {
     const int64_t from = q->free_at > now ? q->free_at : now;
 
-    scheduler_on_bound(s, (struct mono){now}, lane, CHUNK);
+    loads[lane].chunks++;
+    loads[lane].bytes += CHUNK;
+    scheduler_on_bound(s, (struct mono){now}, lane);
     q->free_at = from + (int64_t)(CHUNK / q->rate);
     q->sent[(q->head + q->count) % PENDING] = now;
     q->done[(q->head + q->count) % PENDING] = q->free_at + RTT_NS;
@@ -80,6 +86,8 @@ static uint64_t play(struct scheduler *s, struct queue *queues, int64_t *now, in
 static void begin(struct scheduler *s, struct queue *queues, double rate)
 {
     scheduler_init(s, (struct mono){0});
+    memset(loads, 0, sizeof(loads));
+    scheduler_loads(s, loads);
     memset(queues, 0, LANES * sizeof(*queues));
     for (uint32_t i = 0; i < LANES; i++) {
         queues[i].rate = rate;
@@ -173,6 +181,7 @@ static void test_a_newcomer_tells_first(void **state)
     (void)play(&s, queues, &now, 20 * NS_PER_MS);
     memset(&queues[3], 0, sizeof(queues[3]));
     queues[3].rate = 1.25;
+    loads[3] = (struct lane_load){0};
     scheduler_lane_down(&s, 3);
     scheduler_lane_open(&s, (struct mono){now}, 3, span_ns(RTT_NS));
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), 3);
