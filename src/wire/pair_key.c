@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS 4096 /* keys kept; the oldest gives way. An agent talks to hundreds of hosts */
+#define SLOTS 4096 /* keys kept. An agent talks to hundreds of hosts */
 #define NONE  UINT32_MAX
 
 static const char label[] = "foliot pair key 1";
@@ -20,6 +20,7 @@ struct host {
 
 struct slot {
     uint32_t host;
+    bool ours; /* we asked for it */
     struct probe_key keys[PAIR_FLEET_KEYS];
 };
 
@@ -30,8 +31,8 @@ struct pair_table {
     struct slot *slots;
     struct probe_key fleet[PAIR_FLEET_KEYS];
     size_t fleet_count;
-    int64_t work_s; /* the second in which `work` keys were made for others */
-    uint32_t work;
+    int64_t work_s; /* the second in which so many keys were made */
+    uint32_t work[PAIR_ASKERS];
 };
 
 void pair_secret_new(uint8_t secret[static PAIR_SECRET_SIZE])
@@ -159,16 +160,34 @@ static bool make_keys(struct pair_table *t, const struct host *h, struct slot *s
     return true;
 }
 
-static bool may_work(struct pair_table *t, int64_t now_s, bool mine)
+/* A host that has proven itself costs one key after each rotation, and nobody can claim to be it at more cost. */
+static bool may_work(struct pair_table *t, const struct host *h, int64_t now_s,
+                     enum pair_asker asker)
 {
+    const bool newcomer = h->since_s != PAIR_LONG_AGO && now_s - h->since_s < PAIR_FRESH_S;
+
     if (t->work_s != now_s) {
         t->work_s = now_s;
-        t->work = 0;
+        memset(t->work, 0, sizeof(t->work));
     }
-    return mine || t->work++ < PAIR_WORK_MAX;
+    return asker == PAIR_OURS || h->heard ||
+           t->work[newcomer ? PAIR_NEWCOMER : asker]++ < PAIR_WORK_MAX;
 }
 
-size_t pair_table_keys(struct pair_table *t, uint32_t host, int64_t now_s, bool mine,
+/* The oldest gives way; before it any that was only claimed. */
+static uint32_t free_slot(const struct pair_table *t)
+{
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        const uint32_t slot = (t->next_slot + i) % SLOTS;
+        const struct slot *s = &t->slots[slot];
+        if (s->host == NONE || (!s->ours && !t->hosts[s->host].heard)) {
+            return slot;
+        }
+    }
+    return t->next_slot;
+}
+
+size_t pair_table_keys(struct pair_table *t, uint32_t host, int64_t now_s, enum pair_asker asker,
                        const struct probe_key **ret_keys)
 {
     struct host *h = host < t->count ? &t->hosts[host] : NULL;
@@ -177,11 +196,11 @@ size_t pair_table_keys(struct pair_table *t, uint32_t host, int64_t now_s, bool 
         return 0;
     }
     if (h->slot == NONE) {
-        const uint32_t slot = t->next_slot;
         struct slot made = {.host = host};
-        if (!may_work(t, now_s, mine) || !make_keys(t, h, &made)) {
+        if (!may_work(t, h, now_s, asker) || !make_keys(t, h, &made)) {
             return 0;
         }
+        const uint32_t slot = free_slot(t);
         t->next_slot = (slot + 1) % SLOTS;
         if (t->slots[slot].host != NONE) {
             t->hosts[t->slots[slot].host].slot = NONE;
@@ -190,6 +209,7 @@ size_t pair_table_keys(struct pair_table *t, uint32_t host, int64_t now_s, bool 
         h->slot = slot;
         sodium_memzero(&made, sizeof(made));
     }
+    t->slots[h->slot].ours = t->slots[h->slot].ours || asker == PAIR_OURS;
     *ret_keys = t->slots[h->slot].keys;
     return t->fleet_count;
 }

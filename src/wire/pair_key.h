@@ -15,7 +15,10 @@
  *  - from then on, and for keys that were there from the start, only the pair key counts.
  *
  * Cost: 44 bytes a host of the fleet; an X25519 (some 100 us) once for each host that is talked to, a table look-up
- * for a packet. Strangers' packets make it compute PAIR_WORK_MAX keys a second at most. Not thread safe. */
+ * for a packet. A packet names its host before it has proven anything, so strangers' packets cost work too: at most
+ * PAIR_WORK_MAX keys a second for each kind of asker (enum pair_asker), so that they can't keep members out. A host that
+ * has proven itself once always has its key, and neither its key nor one that we asked for gives way to a claim. Not thread
+ * safe. */
 #pragma once
 #include "wire/probe.h"
 
@@ -24,6 +27,7 @@
 #define PAIR_SPEAK_S     30
 #define PAIR_BIND_S      60
 #define PAIR_WORK_MAX    64
+#define PAIR_FRESH_S     600 /* a host whose key came in while we ran is a newcomer for so long */
 #define PAIR_FLEET_KEYS  2
 
 struct pair_table;
@@ -46,9 +50,17 @@ void pair_table_set(struct pair_table *t, uint32_t host, const uint8_t *public, 
 /* The fleet's keys: pair keys are made from them anew. At most PAIR_FLEET_KEYS. */
 void pair_table_fleet(struct pair_table *t, const struct probe_key *keys, size_t count);
 
+/* For whose sake a key is asked for. */
+enum pair_asker {
+    PAIR_OURS,     /* we send to it: always */
+    PAIR_LISTED,   /* a packet from the address that the list has of that host */
+    PAIR_STRANGER, /* any other packet */
+    PAIR_NEWCOMER, /* of the last two, what names a newcomer: the table's own affair */
+    PAIR_ASKERS
+};
 /* The pair keys with a host, one for each fleet key, in their order; 0: it has none, or too many were asked for in
- * this second (mine: asked for our own sake, always answered). Valid until the next call. */
-size_t pair_table_keys(struct pair_table *t, uint32_t host, int64_t now_s, bool mine,
+ * this second. Valid until the next call. */
+size_t pair_table_keys(struct pair_table *t, uint32_t host, int64_t now_s, enum pair_asker asker,
                        const struct probe_key **ret_keys);
 /* It used its pair key. */
 void pair_table_heard(struct pair_table *t, uint32_t host);

@@ -65,7 +65,7 @@ static enum probe_error heard(struct host *to, const uint8_t *bytes, uint32_t sr
     assert_true(probe_claim_read(bytes, PROBE_SIZE, &claim));
     assert_int_equal(claim.src.index, src);
     if (claim.pair) {
-        count = pair_table_keys(to->table, src, 0, false, &keys);
+        count = pair_table_keys(to->table, src, 0, PAIR_LISTED, &keys);
     }
     const enum probe_error error = probe_decode(bytes, PROBE_SIZE, keys, count, &probe);
     return error == PROBE_OK && !probe.pair && pair_table_binds(to->table, src, 1000)
@@ -89,11 +89,11 @@ static void a_host_speaks_for_itself_only(void **state)
             if (src == dst) {
                 continue;
             }
-            assert_int_equal(pair_table_keys(hosts[src].table, dst, 0, true, &key), 1);
+            assert_int_equal(pair_table_keys(hosts[src].table, dst, 0, PAIR_OURS, &key), 1);
             probe_encode(bytes, &probe, key);
             honest += heard(&hosts[dst], bytes, src) == PROBE_OK;
             for (uint32_t as = 0; as < HOSTS && src != 5 && dst != 5; as++) { /* 5 writes */
-                assert_int_equal(pair_table_keys(hosts[5].table, as, 0, true, &key), 1);
+                assert_int_equal(pair_table_keys(hosts[5].table, as, 0, PAIR_OURS, &key), 1);
                 probe_encode(bytes, &probe, key);
                 spoken += heard(&hosts[dst], bytes, src) == PROBE_OK;
             }
@@ -114,16 +114,16 @@ static void rotation_renews_them(void **state)
     struct probe_key before;
 
     make_hosts(hosts, PAIR_LONG_AGO);
-    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, true, &keys), 1);
+    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, PAIR_OURS, &keys), 1);
     before = keys[0];
     pair_table_fleet(hosts[0].table, fleet, 2);
-    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, true, &keys), 2);
+    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, PAIR_OURS, &keys), 2);
     assert_memory_equal(keys[0].bytes, before.bytes, sizeof(before.bytes));
     assert_memory_not_equal(keys[1].bytes, before.bytes, sizeof(before.bytes));
     assert_int_equal(keys[1].id, 8);
     assert_true(keys[1].pair);
     pair_table_fleet(hosts[0].table, &fleet[1], 1);
-    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, true, &keys), 1);
+    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, PAIR_OURS, &keys), 1);
     assert_memory_not_equal(keys[0].bytes, before.bytes, sizeof(before.bytes));
     free_hosts(hosts);
 }
@@ -168,11 +168,53 @@ static void strangers_cost_little(void **state)
         pair_table_set(hosts[0].table, i, public, 0);
     }
     for (uint32_t i = 0; i < 1000; i++) {
-        made += pair_table_keys(hosts[0].table, i, 17, false, &keys);
+        made += pair_table_keys(hosts[0].table, i, 17, PAIR_STRANGER, &keys);
     }
     assert_int_equal(made, PAIR_WORK_MAX);
-    assert_int_equal(pair_table_keys(hosts[0].table, 999, 17, true, &keys), 1); /* for ourselves */
-    assert_int_equal(pair_table_keys(hosts[0].table, 998, 18, false, &keys), 1);
+    assert_int_equal(pair_table_keys(hosts[0].table, 999, 17, PAIR_OURS, &keys),
+                     1); /* for ourselves */
+    assert_int_equal(pair_table_keys(hosts[0].table, 998, 18, PAIR_STRANGER, &keys), 1);
+    free_hosts(hosts);
+}
+
+/* Strangers name hosts of a large fleet, a thousand a second, for hours. Members come through all the same: from the address
+ * that is listed, newcomers, and those that proved themselves, whose keys are never given up for a claim. */
+static void strangers_keep_no_member_out(void **state)
+{
+    enum { FLEET = 6000, JOINED = FLEET };
+    uint8_t secret[PAIR_SECRET_SIZE], public[PAIR_PUBLIC_SIZE];
+    struct host hosts[HOSTS];
+    struct pair_table *t;
+    const struct probe_key *keys, *mine;
+    uint32_t claimed = HOSTS;
+
+    (void)state;
+    make_hosts(hosts, PAIR_LONG_AGO);
+    t = hosts[0].table;
+    assert_int_equal(pair_table_resize(t, FLEET + 1), 0);
+    for (uint32_t i = HOSTS; i < FLEET; i++) {
+        pair_secret_new(public); /* any bytes are a key */
+        pair_table_set(t, i, public, PAIR_LONG_AGO);
+    }
+    assert_int_equal(pair_table_keys(t, 1, 1, PAIR_OURS, &mine), 1);
+    assert_int_equal(pair_table_keys(t, 2, 1, PAIR_LISTED, &keys), 1);
+    pair_table_heard(t, 2);
+    for (int64_t s = 2; s < 102; s++) {
+        for (uint32_t i = 0; i < 1000; i++) {
+            (void)pair_table_keys(t, claimed, s, PAIR_STRANGER, &keys);
+            claimed = claimed + 1 < FLEET ? claimed + 1 : HOSTS;
+        }
+        assert_int_equal(pair_table_keys(t, 1, s, PAIR_STRANGER, &keys), 1); /* it is there */
+        assert_int_equal(pair_table_keys(t, 2, s, PAIR_STRANGER, &keys), 1);
+    }
+    assert_int_equal(pair_table_keys(t, 3, 101, PAIR_STRANGER, &keys), 0);
+    assert_int_equal(pair_table_keys(t, 3, 101, PAIR_LISTED, &keys), 1);
+    pair_secret_new(secret);
+    assert_true(pair_public(secret, public));
+    pair_table_set(t, JOINED, public, 101);
+    assert_int_equal(pair_table_keys(t, JOINED, 101, PAIR_STRANGER, &keys), 1);
+    pair_table_fleet(t, fleet, 2); /* all are made anew */
+    assert_int_equal(pair_table_keys(t, 2, 101, PAIR_STRANGER, &keys), 2);
     free_hosts(hosts);
 }
 
@@ -185,7 +227,7 @@ static void no_key_from_a_point_of_low_order(void **state)
 
     make_hosts(hosts, PAIR_LONG_AGO);
     pair_table_set(hosts[0].table, 1, zero, PAIR_LONG_AGO);
-    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, true, &keys), 0);
+    assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, PAIR_OURS, &keys), 0);
     free_hosts(hosts);
 }
 
@@ -196,6 +238,7 @@ int main(void)
         cmocka_unit_test(rotation_renews_them),
         cmocka_unit_test(upgrades_lose_nothing),
         cmocka_unit_test(strangers_cost_little),
+        cmocka_unit_test(strangers_keep_no_member_out),
         cmocka_unit_test(no_key_from_a_point_of_low_order),
     };
 

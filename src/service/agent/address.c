@@ -13,7 +13,7 @@
 
 static const uint8_t prefix4[12] = {[10] = 0xff, [11] = 0xff};
 
-static bool same_address(const struct agent_peer *peer, const uint8_t from[static 16])
+bool agent_address_same(const struct agent_peer *peer, const uint8_t from[static 16])
 {
     return memcmp(from, prefix4, sizeof(prefix4)) == 0 ? memcmp(&peer->address4, from + 12, 4) == 0
                                                        : memcmp(&peer->address6, from, 16) == 0;
@@ -87,7 +87,7 @@ bool agent_address_on_packet(struct agent *a, const struct agent_receive *r)
     uint32_t index = 0;
 
     if (!agent_config_find(a->config, probe->src, &index) ||
-        same_address(&a->config->more[index], r->from)) {
+        agent_address_same(&a->config->more[index], r->from)) {
         return false;
     }
     struct agent_move *m = find_move(a, r);

@@ -222,11 +222,13 @@ MUST_CHECK int agent_pair_secret(const char *path, uint8_t ret_secret[static PAI
 void agent_pair_follow(struct agent *a);
 /* Some hosts of the list are others. */
 void agent_pair_change(struct agent *a, const struct Foliot__V1__Members *members);
-/* Decodes a packet that came, or (own) one that this host sent and a router quotes. */
-enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t size, bool own,
-                                   struct probe *ret);
+/* Decodes a packet that came from that address (16 bytes), or one that this host sent and a router quotes (NULL). */
+enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t size,
+                                   const uint8_t *from, struct probe *ret);
 const struct probe_key *agent_pair_key(struct agent *a, struct nic_id peer);
 
+/* Is it the address, 16 bytes, that the list has of it? */
+bool agent_address_same(const struct agent_peer *peer, const uint8_t from[static 16]);
 /* address.c: NICs that moved to another address. True: the packet was an answer to a question of this module. */
 bool agent_address_on_packet(struct agent *a, const struct agent_receive *r);
 

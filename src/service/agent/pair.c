@@ -146,9 +146,21 @@ static uint32_t host_of(const struct agent *a, struct nic_id nic)
     return agent_config_find(a->config, nic, &index) ? a->config->peers[index].host.index : NO_HOST;
 }
 
-enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t size, bool own,
-                                   struct probe *ret)
+/* What it claims is worth more if it comes from where that NIC is. */
+static enum pair_asker asker(const struct agent *a, struct nic_id claimed, const uint8_t *from)
 {
+    uint32_t index = 0;
+
+    return from != NULL && agent_config_find(a->config, claimed, &index) &&
+                   agent_address_same(&a->config->more[index], from)
+               ? PAIR_LISTED
+               : PAIR_STRANGER;
+}
+
+enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t size,
+                                   const uint8_t *from, struct probe *ret)
+{
+    const bool own = from == NULL;
     const struct probe_key *keys = a->keys.keys;
     const size_t skip = old_key_gone(a) && !own;
     struct probe_claim claim = {0};
@@ -158,7 +170,7 @@ enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t
     if (a->pairs != NULL && probe_claim_read(bytes, size, &claim)) {
         host = host_of(a, own ? claim.dst : claim.src);
         if (claim.pair) {
-            count = pair_table_keys(a->pairs, host, now_s(a), false, &keys);
+            count = pair_table_keys(a->pairs, host, now_s(a), asker(a, claim.src, from), &keys);
         }
     }
     const enum probe_error error =
@@ -186,7 +198,7 @@ const struct probe_key *agent_pair_key(struct agent *a, struct nic_id peer)
     const uint32_t host = a->pairs != NULL ? host_of(a, peer) : NO_HOST;
 
     if (host != NO_HOST && pair_table_speak(a->pairs, host, now_s(a)) &&
-        pair_table_keys(a->pairs, host, now_s(a), true, &pair) > 0) {
+        pair_table_keys(a->pairs, host, now_s(a), PAIR_OURS, &pair) > 0) {
         keys = pair;
     }
     if (a->keys.count < 2) {

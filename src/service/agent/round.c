@@ -16,7 +16,8 @@ enum {
 static void take_packet(struct agent *a, uint32_t local, const struct endpoint_received *p)
 {
     struct agent_receive *r = &a->received[a->received_count];
-    const enum probe_error error = agent_pair_decode(a, p->bytes, p->size, false, &r->event.probe);
+    const enum probe_error error =
+        agent_pair_decode(a, p->bytes, p->size, p->from, &r->event.probe);
     if (error != PROBE_OK) {
         a->bad[local][error]++;
         a->bad_total[error]++;
@@ -155,7 +156,7 @@ static void find_discovery(struct agent *a, const struct hop_answer *h, struct n
 {
     struct probe probe;
     const bool known = h->quoted >= PROBE_SIZE &&
-                       agent_pair_decode(a, h->payload, PROBE_SIZE, true, &probe) == PROBE_OK;
+                       agent_pair_decode(a, h->payload, PROBE_SIZE, NULL, &probe) == PROBE_OK;
     for (uint32_t i = 0; i < AGENT_DISCOVERY_KEPT; i++) {
         const struct agent_discovery *d = &a->discovery[i];
         if (d->ttl == 0 || d->local != event->local || d->peer.index != event->peer.index ||
