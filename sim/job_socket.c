@@ -5,6 +5,23 @@
 
 #include "sim/job_private.h"
 
+/* A port by which a connection lies where the world wants it. */
+static uint16_t port_for(struct job_world *w, const struct process *p, uint32_t from, uint32_t to,
+                         uint16_t to_port)
+{
+    const bool wanted = p->index < w->config.drawn &&
+                        w->net.nics[from].leaf != w->net.nics[to].leaf &&
+                        w->now < START_NS + w->config.brown_ns;
+    struct job_way out = {.from = from, .to = to, .to_port = to_port};
+    struct job_way back = {.from = to, .to = from, .from_port = to_port};
+
+    do {
+        out.from_port = back.to_port = (uint16_t)(32768 + prng_below(&w->prng, 28000));
+    } while (wanted && (job_net_spine(&w->net, &out) != w->config.spine_out ||
+                        job_net_spine(&w->net, &back) != w->config.spine_back));
+    return out.from_port;
+}
+
 int sim_connect(struct job_world *w, struct process *p, const struct io_connect *to,
                 uint32_t *ret_conn)
 {
@@ -23,7 +40,7 @@ int sim_connect(struct job_world *w, struct process *p, const struct io_connect 
     e->state = END_OPENING;
     e->process = (int)p->index;
     e->nic = (uint32_t)from_nic;
-    e->port = (uint16_t)(32768 + prng_below(&w->prng, 28000));
+    e->port = port_for(w, p, (uint32_t)from_nic, (uint32_t)to_nic, to->to.port);
     e->port = to->from.port != 0 ? to->from.port : e->port;
     e->waiting_since = w->now;
     w->conns[conn]->ends[1].nic = (uint32_t)to_nic;

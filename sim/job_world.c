@@ -134,6 +134,7 @@ static int start_process(struct job_world *w, uint32_t index)
         .standbys = w->config.standbys,
         .sockets = w->config.sockets,
         .no_credit = w->config.no_credit,
+        .no_repath = w->config.no_repath,
         .priority = pattern_low(w, index) ? PRIORITY_LOW : PRIORITY_NORMAL,
         .patience = span_ns(w->config.patience_ns),
         .checksum = w->config.checksum,

@@ -56,6 +56,7 @@ struct job_world_config {
     uint32_t lanes, standbys, sockets; /* as transport_config */
     bool failover_only;                /* TRANSPORT_FAILOVER */
     bool no_credit;                    /* as transport_config */
+    bool no_repath;                    /* lanes stay on the paths that they drew */
     uint32_t jobs; /* that know nothing of each other; JOB_RING: `leaves` hosts of one after so many
                       of the next, so that every flow leaves its leaf. 0: one */
     uint32_t low_every; /* each so manyth process (job, if there are several) is of low priority; 0:
@@ -86,6 +87,9 @@ struct job_world_config {
     int64_t run_ns; /* of chaos, before the faults end */
     int64_t
         brown_ns; /* from then on the link of the first leaf and spine carries a tenth; 0: never */
+    /* Until then the lanes that processes 0 … drawn - 1 connect lie on those spines: what they send, and what comes back. All
+     * others lie where their ports lead. */
+    uint32_t drawn, spine_out, spine_back;
     /* JOB_PAIRS with a chain: the last NIC of host 0 carries one part in `slow_nic` of its rate from slow_ns to slow_until_ns.
      * 0: never */
     uint32_t slow_nic;
