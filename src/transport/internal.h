@@ -571,7 +571,7 @@ void lane_set_tell(struct lane_set *set, struct lane_report *report, int lane);
 uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report *report, int lane);
 void lane_set_flush(struct lane_set *set, struct mono now, uint32_t lanes);
 
-/* -- out.c, in.c: the two ends */
+/* -- out.c, out_lane.c, in.c, in_lane.c: the two ends */
 
 void out_start_lanes(struct lane_set *set, struct mono now);
 void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action);
@@ -579,6 +579,9 @@ void out_pump(struct lane_set *set, struct mono now);
 void out_openings(struct lane_set *set, struct mono now);
 /* Connected yet? Then HELLO. */
 void out_handshake(struct lane_set *set, struct mono now, uint32_t lane);
+/* What the peer answers to HELLO. */
+int out_hello(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
+              size_t size);
 int out_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
               size_t size);
 /* STATE, decoded: what was taken and placed. */

@@ -1,15 +1,12 @@
-/* out.c: the sending end of a set: connects its lanes, opens comms, binds chunks to lanes as late as it can. */
+/* out.c: the sending end of a set: opens comms, binds chunks to lanes as late as it can. */
 #include <errno.h>
 #include <string.h>
 
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
-#define REFUSALS_MAX 8
-#define REFUSALS_MIN 3
-#define REFUSED_NS   (5 * NS_PER_S)
-#define QUICK_SIZE   LANE_EAGER_SIZE_MAX
-#define QUICK_BYTES  32768
+#define QUICK_SIZE  LANE_EAGER_SIZE_MAX
+#define QUICK_BYTES 32768
 #define QUICK_BYTES_HERE                                                                           \
     (LANE_EAGER_SLOTS_MAX * LANE_EAGER_SIZE_MAX) /* to this machine: all that slots allow */
 #define TOGETHER_SIZE 65536
@@ -20,249 +17,7 @@
 #define HEDGE_RTTS    3 /* as the kernel measures them; a chunk is no later than its queue, */
 #define HEDGE_HEARD   (20 * NS_PER_MS) /* while the peer's kernel was heard so recently */
 
-/* -- lanes ------------------------------------------------------------------------------------ */
-
-void out_start_lanes(struct lane_set *set, struct mono now)
-{
-    struct watch_lane_config lane = {.own_nic = (uint8_t)set->nic};
-
-    if (set->lanes_added) {
-        return;
-    }
-    set->lanes_added = true;
-    set->lanes = ceiling_lanes(set->transport);
-    for (uint32_t i = 0; i < set->lanes; i++) {
-        set->lane_nics[i].own = (uint8_t)set->nic;
-        if (watch_lane_add(set->watch, now, i, &lane) < 0) {
-            break;
-        }
-    }
-}
-
-/* same_path: by the port of the last connection, which is hashed to the same links; if that is taken, by any. */
-static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, bool same_path)
-{
-    struct transport *t = set->transport;
-    const struct own_nic *nic = &t->nics[set->lane_nics[lane].own];
-    struct io_connect connect =
-        peer_connect(t, &nic->config.address, &set->peers[set->lane_nics[lane].peer].address);
-    int conn, rc;
-
-    connect.device = peer_device(set, nic, &connect.to, epoch);
-    connect.from.port = same_path ? set->lane_nics[lane].port : 0;
-    rc = t->io->connect(t->io, &connect, &conn);
-    if (rc < 0 && connect.from.port != 0) {
-        connect.from.port = 0;
-        rc = t->io->connect(t->io, &connect, &conn);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    set->streams[lane] = stream_new(conn, epoch);
-    if (set->streams[lane] == NULL) {
-        t->io->close(t->io, conn, true);
-        return -ENOMEM;
-    }
-    ceiling_opened(t);
-    set->present |= 1u << lane;
-    set->streams[lane]->connecting = true;
-    set->streams[lane]->own_nic = set->lane_nics[lane].own;
-    set->streams[lane]->peer_nic = set->lane_nics[lane].peer;
-    set->streams[lane]->local = connect.from;
-    set->streams[lane]->peer = connect.to;
-    return 0;
-}
-
-/* Nobody listens there and no lane is left: the process is gone. Or it was never reached, and another NIC of ours may be told
- * otherwise. */
-static void refused(struct lane_set *set, struct mono now, uint32_t lane, int rc)
-{
-    if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0 && !first_nic_undecided(set) &&
-        peer_refuses(set, set->lane_nics[lane].own, set->lane_nics[lane].peer)) {
-        watch_on_peer_dead(set->watch, now);
-    }
-}
-
-void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action)
-{
-    const uint32_t lane = action->lane, epoch = action->epoch;
-    int rc;
-
-    lane_set_close_stream(set, lane, true);
-    set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
-    rc = connect_lane(set, lane, epoch, action->same_path);
-    first_nic_on_connect(set, now, rc);
-    if (rc < 0) {
-        refused(set, now, lane, rc);
-        if (ceiling_refused(set, rc) == 0) {
-            watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
-        }
-        return;
-    }
-    set->streams[lane]->began = now;
-    out_handshake(set, now, lane);
-    lane_set_touch(set);
-}
-
-/* The same each time, but for the nonce. */
-static void hello_encode(const struct lane_set *set, uint32_t lane,
-                         uint8_t bytes[static LANE_HELLO_SIZE])
-{
-    const struct transport *t = set->transport;
-    const struct stream *stream = set->streams[lane];
-    struct lane_hello hello = {.newest = t->config.version,
-                               .lowest = LANE_VERSION_LOWEST,
-                               .lane = (uint16_t)lane,
-                               .standby = set->lane_nics[lane].standby,
-                               .joined = stream->joined,
-                               .lanes = (uint16_t)(t->config.lanes + t->config.standbys),
-                               .epoch = stream->epoch,
-                               .own_context = set->own_context,
-                               .peer_context = set->peer_context,
-                               .set = set->number,
-                               .pid = t->pid,
-                               .rank = LANE_RANK_UNKNOWN};
-
-    memcpy(hello.nonce, stream->nonce, sizeof(hello.nonce));
-    memcpy(hello.own_address, stream->local.ip, 16);
-    memcpy(hello.peer_address, stream->peer.ip, 16);
-    memcpy(hello.host, t->host, sizeof(hello.host));
-    memcpy(hello.nic, t->nics[stream->own_nic].config.name, sizeof(hello.nic));
-    lane_hello_encode(bytes, &hello, set->nonce, set->key);
-}
-
-static void greet(struct lane_set *set, uint32_t lane)
-{
-    struct io *io = set->transport->io;
-    struct stream *stream = set->streams[lane];
-    uint8_t bytes[LANE_HELLO_SIZE];
-
-    io->random(io, stream->nonce, sizeof(stream->nonce));
-    stream->joined = set->ledger != NULL;
-    hello_encode(set, lane, bytes);
-    (void)stream_control(stream, bytes, sizeof(bytes));
-}
-
-/* That the HELLO was said now, and not recorded once. */
-static void prove(struct lane_set *set, uint32_t lane, const struct lane_hello *answer)
-{
-    uint8_t hello[LANE_HELLO_SIZE], bytes[LANE_PROOF_SIZE];
-
-    hello_encode(set, lane, hello);
-    lane_proof_encode(bytes, hello, answer->nonce, set->key);
-    (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
-}
-
-void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
-{
-    struct stream *stream = set->streams[lane];
-    struct io *io = set->transport->io;
-    const int rc = io->connected(io, stream->conn, &stream->local);
-
-    if (rc == -EAGAIN) {
-        return;
-    }
-    if (rc < 0) {
-        first_nic_on_connect(set, now, rc);
-        refused(set, now, lane, rc);
-        lane_set_lost(set, now, lane, LANE_REASON_RESET);
-        return;
-    }
-    stream->connecting = false;
-    watch_on_answered(set->watch, lane, stream->epoch);
-    greet(set, lane);
-    (void)stream_flush(set, stream); /* an error shows again at the next turn */
-}
-
 /* -- what the receiver says ------------------------------------------------------------------- */
-
-static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
-                       size_t size)
-{
-    struct stream *stream = set->streams[lane];
-    struct lane_hello answer;
-    const enum lane_error error =
-        lane_hello_decode(frame, size, stream->nonce, set->key, &answer, NULL);
-
-    if (error != LANE_ERROR_NONE || !answer.answer || answer.lane != lane ||
-        answer.epoch != stream->epoch || answer.own_context != set->peer_context ||
-        (set->version != 0 && set->version != answer.newest)) {
-        return -EPROTO;
-    }
-    if (lane_set_open_lane(set, now, lane, stream->epoch, mono_sub(now, stream->began)) < 0) {
-        return -EPROTO;
-    }
-    if (set->version == 0) {
-        set->joined = now;
-        set->version = answer.newest;
-        set->leaving = false; /* one of its communicators may have gone to the peer's set */
-        lane_set_grant(set);
-    }
-    set->refusals = 0;
-    set->lane_nics[lane].tries = 0;
-    set->lane_nics[lane].was_up = true;
-    set->lane_nics[lane].port = stream->local.port;
-    memcpy(set->host, answer.host, sizeof(set->host));
-    if (stream->peer_nic == 0) {
-        memcpy(set->peer_device, answer.nic, sizeof(set->peer_device));
-    }
-    set->pid = answer.pid;
-    if (set->version >= 4) {
-        prove(set, lane, &answer);
-    }
-    lane_set_shaken(set, now, lane);
-    lane_set_tell_nics(set, stream);
-    return 0;
-}
-
-/* One refusal may be a damaged HELLO's. Many in a row, or some over seconds, are meant. */
-static bool refused_for_good(struct lane_set *set, struct mono now)
-{
-    if (set->refusals++ == 0) {
-        set->refused_since = now;
-    }
-    return set->refusals >= REFUSALS_MAX ||
-           (set->refusals >= REFUSALS_MIN && mono_sub(now, set->refused_since).ns > REFUSED_NS);
-}
-
-static int on_hello_no(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
-                       size_t size)
-{
-    struct lane_refusal refusal;
-    char text[PEER_TEXT];
-
-    if (lane_refusal_decode(frame, size, &refusal) != LANE_ERROR_NONE) {
-        return -EPROTO;
-    }
-    if (refusal.reason == LANE_NO_FULL) {
-        ceiling_turned_away(set, now, lane);
-    }
-    if (refusal.reason == LANE_NO_LANE || refusal.reason == LANE_NO_FULL ||
-        refusal.reason == LANE_NO_YOURS || !refused_for_good(set, now)) {
-        return -ECONNREFUSED; /* this lane, this time */
-    }
-    switch (refusal.reason) {
-    case LANE_NO_VERSION:
-        lane_set_fail(
-            set, -EPROTONOSUPPORT,
-            "%s speaks versions %u to %u of Foliot's lanes, we speak %u to %u: upgrade one end",
-            lane_set_peer(set, text), refusal.lowest, refusal.newest, LANE_VERSION_LOWEST,
-            LANE_VERSION);
-        return 0;
-    case LANE_NO_KEY:
-        lane_set_fail(set, -EKEYREJECTED, "%s holds another job's key", lane_set_peer(set, text));
-        return 0;
-    case LANE_NO_MODE:
-        lane_set_fail(set, -EPROTONOSUPPORT, "%s has turned Foliot off", lane_set_peer(set, text));
-        return 0;
-    case LANE_NO_CONTEXT:
-        lane_set_fail(set, -ECONNABORTED, "%s is gone: another process listens there",
-                      lane_set_peer(set, text));
-        return 0;
-    default:
-        return -ECONNREFUSED;
-    }
-}
 
 /* by_itself: the report came by the lane that it speaks of. */
 static struct sender_acked on_taken(struct lane_set *set, struct mono now,
@@ -325,9 +80,7 @@ int out_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_
     struct stream *stream = set->streams[lane];
 
     if (!stream->shaken) {
-        return frame[0] == LANE_HELLO_OK   ? on_hello_ok(set, now, lane, frame, size)
-               : frame[0] == LANE_HELLO_NO ? on_hello_no(set, now, lane, frame, size)
-                                           : -EPROTO;
+        return out_hello(set, now, lane, frame, size);
     }
     if (frame[0] == LANE_POST && set->sender != NULL) {
         struct lane_post post;

@@ -1,0 +1,231 @@
+/* in_lane.c: who accepts: a connection that has proven itself becomes a lane, of a set that is there or of a new one. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+/* By its number, too: a sender that gave a set up, unheard, begins another one between the same contexts, with lanes
+ * and communicators from the first on, and ours may still wait for the old one's. */
+static struct lane_set *find(struct transport *t, uint64_t own_context,
+                             const struct lane_hello *hello)
+{
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct lane_set *set = t->sets[i];
+        bool fits;
+        if (set == NULL || set->connects || set->own_context != own_context ||
+            set->peer_context != hello->own_context || set->number != hello->set) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        fits = !set->leaving && set->error == 0;
+        pthread_mutex_unlock(&set->lock);
+        if (fits) {
+            return set;
+        }
+    }
+    return NULL;
+}
+
+/* The small number of the peer's NIC with that address. */
+static uint8_t peer_number(struct lane_set *set, const struct io_address *address)
+{
+    for (uint32_t i = 0; i < set->peer_count; i++) {
+        if (io_address_same_ip(&set->peers[i].address, address)) {
+            return (uint8_t)i;
+        }
+    }
+    if (set->peer_count == WATCH_NIC_MAX) {
+        return WATCH_NIC_MAX - 1;
+    }
+    set->peers[set->peer_count].address = *address;
+    return (uint8_t)set->peer_count++;
+}
+
+static uint8_t own_number(const struct transport *t, const struct io_address *local, uint32_t nic)
+{
+    for (uint32_t i = 0; i < t->config.nic_count; i++) {
+        if (io_address_same_ip(&t->nics[i].config.address, local)) {
+            return (uint8_t)i;
+        }
+    }
+    return (uint8_t)nic;
+}
+
+void in_answer(const struct transport *t, const struct pending *pending, uint8_t version,
+               uint8_t bytes[static LANE_HELLO_SIZE])
+{
+    const struct lane_hello *hello = &pending->hello;
+    const uint8_t own = own_number(t, &pending->local, pending->nic);
+    struct lane_hello ok = {.answer = true,
+                            .newest = version,
+                            .lowest = LANE_VERSION_LOWEST,
+                            .lane = hello->lane,
+                            .lanes = hello->lanes,
+                            .epoch = hello->epoch,
+                            .own_context = t->nics[pending->nic].context,
+                            .peer_context = hello->own_context,
+                            .pid = t->pid,
+                            .rank = LANE_RANK_UNKNOWN};
+
+    memcpy(ok.nonce, pending->nonce, sizeof(ok.nonce));
+    memcpy(ok.own_address, pending->local.ip, 16);
+    memcpy(ok.peer_address, pending->peer.ip, 16);
+    memcpy(ok.host, t->host, sizeof(ok.host));
+    memcpy(ok.nic, t->nics[own].config.name, sizeof(ok.nic));
+    lane_hello_encode(bytes, &ok, hello->nonce, t->key);
+}
+
+/* The connection takes the lane's place; what was there goes. */
+static int attach(struct lane_set *set, struct pending *pending)
+{
+    struct io *io = set->transport->io;
+    const struct mono now = io->now(io);
+    const struct lane_hello *hello = &pending->hello;
+    struct stream *stream = stream_new(pending->conn, hello->epoch);
+    struct watch_lane_config config = {0};
+    struct watch_lane lane;
+    int rc;
+
+    if (stream == NULL) {
+        return -ENOMEM;
+    }
+    stream->local = pending->local;
+    stream->peer = pending->peer;
+    stream->began = now;
+    stream->own_nic = config.own_nic = own_number(set->transport, &pending->local, set->nic);
+    stream->peer_nic = config.peer_nic = peer_number(set, &pending->peer);
+    config.standby = hello->standby;
+    if (set->streams[hello->lane] != NULL && set->streams[hello->lane]->epoch < hello->epoch) {
+        /* The peer has given the old one up, whatever we think of it. */
+        lane_set_lost(set, now, hello->lane, LANE_REASON_PEER);
+        lane_set_act(set, now);
+    }
+    watch_lane_get(set->watch, now, hello->lane, &lane);
+    rc = lane_set_open_lane(set, now, hello->lane, hello->epoch, span_ns(-1));
+    if (rc < 0) {
+        stream_free(stream);
+        return rc;
+    }
+    if (lane.used && lane.state == LANE_CLOSED) { /* moved away once; its number is used again */
+        watch_lane_remove(set->watch, hello->lane);
+        lane.used = false;
+    }
+    if (!lane.used) {
+        rc = watch_lane_add(set->watch, now, hello->lane, &config);
+    } else { /* a standby that tries another pair of NICs keeps its number */
+        watch_lane_nics(set->watch, hello->lane, &config);
+    }
+    if (rc < 0) {
+        halves_lane_down(set->sender, set->ledger, hello->lane, hello->epoch);
+        stream_free(stream);
+        return rc;
+    }
+    set->lane_nics[hello->lane].own = config.own_nic;
+    set->lane_nics[hello->lane].peer = config.peer_nic;
+    set->lane_nics[hello->lane].standby = config.standby;
+    set->streams[hello->lane] = stream;
+    set->present |= 1u << hello->lane;
+    ceiling_opened(set->transport);
+    pending->conn = -1; /* ours now */
+    memcpy(set->host, hello->host, sizeof(set->host));
+    memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
+    set->pid = hello->pid;
+    if (lane_set_both(set)) {
+        const struct io_connect how = peer_connect(set->transport, &stream->local, &stream->peer);
+        io->carry(io, stream->conn, &how);
+    }
+    lane_set_shaken(set, now, hello->lane);
+    if (!pending->greeted) {
+        uint8_t bytes[LANE_HELLO_SIZE];
+        in_answer(set->transport, pending, set->version, bytes);
+        (void)stream_control(stream, bytes, sizeof(bytes));
+    }
+    lane_set_tell_nics(set, stream);
+    lane_set_progress(set, now, true);
+    return 0;
+}
+
+/* Both ends began a set at once. One that the peer answered stays, and else that of the smaller context. Who is refused waits for
+ * it (transport_connect); no longer than this one may need: perhaps only the other one can connect. */
+static bool ours_stays(struct transport *t, uint32_t nic, const struct lane_hello *hello)
+{
+    const struct mono now = t->io->now(t->io);
+
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct lane_set *set = t->sets[i];
+        if (set == NULL || !set->connects || set->own_context != t->nics[nic].context ||
+            set->peer_context != hello->own_context) {
+            continue;
+        }
+        pthread_mutex_lock(&set->lock);
+        const bool stays = lane_set_stays(set, now);
+        pthread_mutex_unlock(&set->lock);
+        if (stays) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum lane_no no_for(int rc)
+{
+    return rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL
+           : rc == -EALREADY               ? LANE_NO_YOURS
+                                           : LANE_NO_LANE;
+}
+
+int in_admit(struct transport *t, const struct pending *pending, uint8_t version, uint32_t waiting,
+             enum lane_no *ret_no)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&t->lock);
+    struct lane_set *set = find(t, t->nics[pending->nic].context, &pending->hello);
+    if (set != NULL) {
+        pthread_mutex_lock(&set->lock);
+    }
+    if (set == NULL && version >= LANE_BOTH_VERSION && !pending->hello.joined &&
+        ours_stays(t, pending->nic, &pending->hello)) {
+        rc = -EALREADY;
+    } else if (set != NULL && set->version != version) {
+        rc = -EPROTO;
+    } else if (!ceiling_admits(t, set, &pending->hello, waiting)) {
+        rc = -ENOBUFS;
+    }
+    if (set != NULL) {
+        pthread_mutex_unlock(&set->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+    *ret_no = no_for(rc);
+    return rc;
+}
+
+int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no)
+{
+    const struct lane_hello *hello = &pending->hello;
+    int rc = 0;
+
+    pthread_mutex_lock(&t->lock);
+    struct lane_set *set = find(t, t->nics[pending->nic].context, hello);
+    if (set == NULL) {
+        rc = lane_set_new(t, false, pending->nic, hello->own_context, &set);
+        if (rc == 0) {
+            set->number = hello->set;
+            set->version = version;
+            slots_promise(set);
+            set->remade = hello->joined;
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (rc < 0) {
+        *ret_no = LANE_NO_FULL;
+        return rc;
+    }
+    pthread_mutex_lock(&set->lock);
+    rc = set->version != version ? -EPROTO : attach(set, pending);
+    pthread_mutex_unlock(&set->lock);
+    lane_set_touch(set);
+    *ret_no = no_for(rc);
+    return rc;
+}
