@@ -88,6 +88,13 @@ static struct vote strongest_other(const struct clock *c, int *ret_own)
     return best;
 }
 
+/* Of two labels unsettled members take the one of the smaller founder. One that was started anew
+ * has founded two: the smaller label then, or each would wait for the other. */
+static bool smaller(uint32_t founder, uint64_t timeline, uint32_t than_founder, uint64_t than)
+{
+    return founder != than_founder ? founder < than_founder : timeline < than;
+}
+
 /* Unsettled: the smallest founder heard. */
 static void follow_smallest(struct clock *c, struct nic_time now)
 {
@@ -103,12 +110,14 @@ static void follow_smallest(struct clock *c, struct nic_time now)
             (settled_seen && !e->peer.settled)) {
             continue;
         }
-        if (best == NULL || e->peer.founder < best->peer.founder) {
+        if (best == NULL ||
+            smaller(e->peer.founder, e->peer.timeline, best->peer.founder, best->peer.timeline)) {
             best = e;
         }
     }
     if (best != NULL &&
-        (best->peer.founder < c->founder || (settled_seen && best->peer.timeline != c->timeline))) {
+        (smaller(best->peer.founder, best->peer.timeline, c->founder, c->timeline) ||
+         (settled_seen && best->peer.timeline != c->timeline))) {
         adopt(c, now, best->peer.timeline, best->peer.founder, best->peer.timeline_age_s);
     }
 }
