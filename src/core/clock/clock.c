@@ -102,7 +102,7 @@ void clock_set_phase(struct clock *c, enum clock_phase phase)
     c->phase = phase;
     c->phase_since = c->now;
     c->rounds = c->calm = 0;
-    c->step_ticks = 0;
+    c->step_ticks = c->apart_ticks = 0;
     c->narrow = false;
     c->ever_tracked |= phase == CLOCK_TRACK;
 }
@@ -476,8 +476,12 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
         disturbance_take_step(c, now);
         return;
     }
+    if (disturbance_apart(c)) {
+        disturbance_part(c);
+        return;
+    }
     consensus_gather(c, now);
-    if (c->step_ticks > 0) {
+    if (c->step_ticks > 0 || c->apart_ticks > 0) {
         c->has_mean = false; /* what most edges say just now isn't to be averaged */
     }
     if (c->has_mean && c->in_gate >= (c->needed + 1) / 2) {

@@ -21,6 +21,7 @@
 /* Wider is not SYNCED; a reader adds some, until its own limit of 4 ms. */
 #define BOUND_H_NS_MAX 3.9e6
 #define BANK_FILTERS   6
+#define ELSEWHERE_NS   1e6 /* no map leaves its line by as much: docs/clock.md */
 #define PEER_SILENT_NS (2 * NS_PER_S)
 
 /* One packet's two stamps. */
@@ -221,6 +222,7 @@ struct clock {
     bool has_mean;
     int step_ticks;
     double step_ns;
+    int apart_ticks;  /* all edges say that it is off, too few to show a step */
     bool step_sudden; /* all was calm before it */
     double shift_ms;  /* mean square of what the edges together are off by */
     bool uneasy;      /* they are off by half a step, since uneasy_since */
@@ -310,6 +312,8 @@ bool disturbance_watched(const struct clock *c);      /* steps are looked for */
 double disturbance_step_limit(const struct clock *c); /* a smaller shift is no step */
 bool disturbance_find_step(struct clock *c);
 void disturbance_take_step(struct clock *c, struct nic_time now);
+bool disturbance_apart(const struct clock *c); /* from all others, too few to tell who stepped */
+void disturbance_part(struct clock *c);
 void disturbance_merge(struct clock *c, struct nic_time now);
 void disturbance_check_lost(struct clock *c, double dt_s);
 
@@ -323,6 +327,8 @@ double edge_theta(const struct clock *c, const struct clock_edge *e, const struc
 double edge_m_mean(const struct clock_edge *e);
 /* The peer's variance, ns^2: what it claims, clipped by what the others claim. */
 double edge_peer_variance(const struct clock *c, const struct clock_edge *e);
+/* Its peer's time is no timeline's that this member is on: one of the two stepped, or began anew. It takes no part. */
+bool edge_elsewhere(const struct clock_edge *e);
 /* How far theta is from `reference`, by the lowest innovations of both directions. */
 double edge_shift(const double low[2], double reference);
 /* Its packets say that this member is in step; or they are held up and say little, and the hard bound allows it. */

@@ -175,8 +175,7 @@ static void update_scale(struct clock *c)
 
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
-        if (edge_usable(c, e) && !e->config.witness && e->level_known && e->out_since_s < 1 &&
-            !e->unsure) {
+        if (edge_usable(c, e) && !e->config.witness && e->in_gate && !e->unsure) {
             c->values[count++] = fabs(e->level_ns);
         }
     }

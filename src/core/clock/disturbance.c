@@ -6,9 +6,9 @@
 #include "core/clock/clock_private.h"
 
 #define STEP_TICKS      2
+#define APART_TICKS     4 /* with fewer edges than show a step: more than one packet of each */
 #define STEP_AGAIN_NS   (3 * NS_PER_S)
 #define STEPS_REACQUIRE 3
-#define STEP_EPOCH_NS   1e6
 #define SCATTER         6.0
 #define SCATTER_GAIN    0.02
 #define CALM_NS         (1 * NS_PER_S)
@@ -80,6 +80,25 @@ static void note_calm(struct clock *c, double median, double limit, bool split)
     }
 }
 
+/* So few edges can't tell whose clock it was, but this member and all that it hears are apart by more than any queue
+ * explains. To average that would send both off at the rate limit. */
+static void note_apart(struct clock *c, bool apart)
+{
+    c->apart_ticks = apart ? c->apart_ticks + 1 : 0;
+}
+
+bool disturbance_apart(const struct clock *c)
+{
+    return c->apart_ticks >= APART_TICKS;
+}
+
+/* All of them, and this member, learn anew where they are. */
+void disturbance_part(struct clock *c)
+{
+    clock_disrupt(c, span_ns(DISRUPT_NS));
+    clock_acquire_again(c);
+}
+
 /* This member is off: nearly all edges say so, on one side, two ticks running. */
 bool disturbance_find_step(struct clock *c)
 {
@@ -94,6 +113,7 @@ bool disturbance_find_step(struct clock *c)
     const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
     const double low = count > 0 ? c->values[count / 5] : 0,
                  high = count > 0 ? c->values[count - 1 - count / 5] : 0;
+    note_apart(c, c->live < least && count > c->liars_max && (low > limit || high < -limit));
     if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit)) {
         if (c->step_ticks > 0) { /* it looked like a step, and was none */
             calm_ends(c);
@@ -148,7 +168,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
         c->edges[i].expected_ns = c->edges[i].level_ns;
     }
     c->step_ticks = 0;
-    if (llabs((long long)whole) > (int64_t)STEP_EPOCH_NS) {
+    if (llabs((long long)whole) > (int64_t)ELSEWHERE_NS) {
         c->epoch++;
         line_restart(c, now);
         clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_TIMELINE,
@@ -171,7 +191,8 @@ void disturbance_merge(struct clock *c, struct nic_time now)
     for (int i = 0; i < c->capacity && c->regained; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (edge_usable(c, e) && e->returned && !e->config.witness && e->has_raw && !e->silent &&
-            !e->unsure && e->out_since_s >= 0.3 && fabs(e->raw_ns) > noise_high_ns(&c->noise)) {
+            !e->unsure && (e->out_since_s >= 0.3 || edge_elsewhere(e)) &&
+            fabs(e->raw_ns) > noise_high_ns(&c->noise)) {
             c->values[count++] = e->raw_ns;
         }
     }
@@ -209,7 +230,7 @@ void disturbance_check_lost(struct clock *c, double dt_s)
         if (!edge_usable(c, e) || e->config.witness) {
             continue;
         }
-        measured += e->level_known && e->out_since_s < 1;
+        measured += e->in_gate;
         silent += e->level_known && e->out_since_s >= 1 && (e->silent || e->unsure);
     }
     const bool bad =

@@ -36,6 +36,11 @@ bool edge_live(const struct clock *c, const struct clock_edge *e)
            c->now.ns - e->point_at.ns < PEER_SILENT_NS;
 }
 
+bool edge_elsewhere(const struct clock_edge *e)
+{
+    return e->level_known && fabs(e->expected_ns) > ELSEWHERE_NS;
+}
+
 bool edge_against(const struct clock_edge *e)
 {
     const bool out = e->out_since_s >= 1;
@@ -528,5 +533,5 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
         e->out_since_s += (double)CLOCK_TICK_NS * 1e-9;
         e->hush_s += (double)CLOCK_TICK_NS * 1e-9;
     }
-    e->in_gate = e->level_known && e->out_since_s < 1;
+    e->in_gate = e->level_known && e->out_since_s < 1 && !edge_elsewhere(e);
 }
