@@ -11,7 +11,6 @@
 #define LIAR_NS      8.0
 #define LIAR_MARGIN  1.5  /* times the parking limit */
 #define LIAR_SIGMAS  6.0  /* of what honest clocks stray */
-#define LIAR_SCALES  3.7  /* of the typical level that the peer itself publishes: 2.5 sigma */
 #define EDGE_NS      25.0 /* less isn't worth a sentence */
 #define EDGE_S       10.0
 #define PEER_AGE_NS  (20 * NS_PER_S) /* a peer that has just come may still be finding itself */
@@ -130,16 +129,20 @@ static double weigh(const struct clock *c, const struct suspect *s, int *ret_aga
 }
 
 /* A lie is further off than honest clocks stray: beyond the parking limit with some margin, beyond what the peer itself
- * says that it may be off by (which moves nobody), and, where stamps are software's, beyond one packet's noise. A peer
- * whose own edges mostly disagree publishes by how much: most of its paths are asymmetric, or it is lost. Either way it
- * is left out, and told no lie. */
+ * says that it may be off by (which moves nobody), and, where stamps are software's, beyond one packet's noise. */
 static double lie_limit(const struct clock *c, const struct clock_edge *e)
 {
     const double noise = c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
     const double stray = fmax(clock_stray_ns(c), e->peer.sqrt_p_ns);
 
-    return fmax(fmax(LIAR_NS, fmax(LIAR_SIGMAS * stray, LIAR_SCALES * e->peer.scale_ns)),
-                fmax(noise, LIAR_MARGIN * park_limit(c, e)));
+    return fmax(fmax(LIAR_NS, LIAR_SIGMAS * stray), fmax(noise, LIAR_MARGIN * park_limit(c, e)));
+}
+
+/* It publishes that half of its own edges are off by more than is parked here: most of its paths are asymmetric, or it
+ * is lost. Either way it is left out, and told no lie. */
+static bool owns_up(const struct clock *c, const struct clock_edge *e)
+{
+    return e->peer.scale_ns > park_limit(c, e);
 }
 
 static void judge(struct clock *c, struct suspect *s, double level, int edge)
@@ -152,7 +155,7 @@ static void judge(struct clock *c, struct suspect *s, double level, int edge)
         return;
     }
     if (odds > LIAR_ODDS && 2 * against >= asked &&
-        (boasts || fabs(level) > lie_limit(c, &c->edges[edge]))) {
+        (boasts || (fabs(level) > lie_limit(c, &c->edges[edge]) && !owns_up(c, &c->edges[edge])))) {
         s->named = true;
         s->edge = edge;
         clock_push(c,
