@@ -67,6 +67,9 @@ uint32_t element_take(struct alerts *a, const struct element *where, const char 
                 e->where = *where;
                 e->host = host_of(a, where);
             }
+            if (where->direction != DIRECTION_NONE && e->owner == NONE) {
+                e->where.direction = where->direction; /* of a cause it is a label: it stays */
+            }
             return at;
         }
     }

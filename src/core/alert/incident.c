@@ -434,6 +434,33 @@ static void fall_quiet(struct alerts *a, struct incident *c)
     a->deadline = mono_min(a->deadline, c->quiet_until);
 }
 
+/* All that it consists of is now known to come from one thing that is finer than what it was taken for. */
+static void refine(struct alerts *a, struct incident *c)
+{
+    const uint32_t element = c->first != NONE && a->instances[c->first].cause_count > 0
+                                 ? a->instances[c->first].causes[0]
+                                 : NONE;
+    bool all = element != NONE && element != c->cause &&
+               element_rank(a, element) < element_rank(a, c->cause) &&
+               a->elements[element].owner == NONE;
+
+    for (uint32_t at = c->first; at != NONE && all; at = a->instances[at].sibling_after) {
+        all = a->instances[at].cause_count > 0 && a->instances[at].causes[0] == element;
+    }
+    if (!all) {
+        return;
+    }
+    incident_clear_elements(a, c);
+    incident_set_cause(a, c, element);
+    for (uint32_t k = 0; k < a->instances[c->first].cause_count; k++) {
+        incident_add_element(a, c, a->instances[c->first].causes[k]);
+    }
+    if (c->told && c->audible > 0) {
+        incident_say(a, c, ALERT_WORSE, receivers_of(a, c->loud), false);
+    }
+    incident_changed(a, c, true);
+}
+
 void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f)
 {
     const uint32_t before = i->cause_count > 0 ? i->causes[0] : NONE;
@@ -452,6 +479,7 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
         }
         if (fits) {
             incident_narrow(a, c, i);
+            refine(a, c);
             promote(a, c);
         } else {
             unlink_alert(a, c, i);

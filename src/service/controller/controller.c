@@ -16,6 +16,7 @@
 #include "service/controller/api/live.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/fault.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/fleet_config.h"
 #include "service/controller/fleet/levels.h"
@@ -259,6 +260,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
 {
     struct controller *c = context;
     state_watch(c);
+    fault_run(c);
     fleet_config_watch(c);
     rotate_watch(c);
     tenants_watch(c);
@@ -363,6 +365,7 @@ void controller_close(struct controller *c)
     measures_close(c);
     declared_free(c);
     fabric_close(c);
+    fault_close(c);
     fleet_config_free(c);
     fleet_free(c);
     job_close(c);
@@ -451,6 +454,7 @@ static int open_all(struct controller *c)
                  {"measurements on demand", measures_open},
                  {"the declared topology", declared_load},
                  {"the fabric", fabric_open},
+                 {"faults", fault_open},
                  {"alert rules and incidents", alarm_open},
                  {"which controller of the fleet this is", instance_begin},
                  {"the agents' port", listen_agents},

@@ -62,6 +62,7 @@ struct controller {
     struct measures *measures;
     struct declared *declared;
     struct fabric *fabric;
+    struct faults *faults;   /* fault.h */
     struct tenants *tenants; /* tenant.h */
     struct jobs_state *jobs; /* job.h */
     struct job_alarm *job_alarm;

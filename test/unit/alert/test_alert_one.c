@@ -254,7 +254,8 @@ static void a_figure_of_many_goes_with_the_fabric(void **state)
     }
 }
 
-/* What becomes known of an alert moves it only where its incident no longer explains it. */
+/* What becomes known of an alert moves it only where its incident no longer explains it. An incident is called by what all its
+ * alerts agree on. */
 static void a_better_suspect_of_the_same_thing_stays(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 80, ELEMENT_HOST, "host0", false);
@@ -271,6 +272,8 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
     assert_int_equal(told.events[ALERT_ABSORBED], 0);
     assert_int_equal(shown(1).alerts_firing, 1);
     assert_int_equal(shown(1).alerts_total, 1);
+    assert_string_equal(told.cause, "host0/ib3");
+    assert_int_equal(told.events[ALERT_WORSE], 1);
     f.suspect = suspect_named(ELEMENT_SPINE, "spine1"); /* something else */
     kit_say(&f, FINDING_UPDATED);
     kit_pass(5 * NS_PER_S);
@@ -280,7 +283,7 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
     assert_int_equal(shown(2).alerts_total, 1);
     assert_int_equal(told.pages, 1); /* nobody is woken twice for it */
     assert_int_equal(told.events[ALERT_OPENED], 1);
-    assert_int_equal(told.events[ALERT_WORSE], 1);
+    assert_int_equal(told.events[ALERT_WORSE], 2);
 }
 
 /* An alert that began before the others dates the incident. */

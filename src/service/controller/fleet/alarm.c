@@ -13,6 +13,7 @@
 #include "platform/json/element.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
+#include "service/controller/fleet/fault.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/fleet_config.h"
 #include "service/controller/fleet/levels.h"
@@ -150,6 +151,7 @@ static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
 
 static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
 {
+    fault_place(c, f);
     f->hearsay = is_hearsay(c, h, f);
     const struct fleet_finding finding = {.host = h->index,
                                           .run = f->run,
@@ -233,6 +235,16 @@ static int on_stored(void *context, const struct store_finding *stored)
     }
     json_decref(body);
     return 0;
+}
+
+void alarm_retell(struct controller *c, const struct fleet_host *h)
+{
+    const struct store_finding_filter filter = {
+        .open = 1, .host = h->id, .limit = CONTROLLER_HOST_FINDINGS};
+    const int r = c->alerting != NULL ? store_findings(c->store, &filter, on_stored, c) : 0;
+    if (r < 0) {
+        controller_say(LOG_WARNING, "open findings of %s can't be read: %s", h->name, strerror(-r));
+    }
 }
 
 static void feed_open(void *context)

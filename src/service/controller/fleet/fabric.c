@@ -5,6 +5,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "base/ip.h"
 #include "base/prng.h"
 #include "core/fleet/delay_code.h"
 #include "service/controller/controller.h"
@@ -57,8 +58,47 @@ uint32_t fabric_find_switch(const struct fabric *f, const char *name)
     return 0;
 }
 
+static bool numbered(const char *name, const char *word, uint32_t *ret_number)
+{
+    const size_t length = strlen(word);
+    char *end = NULL;
+    if (strncmp(name, word, length) != 0 || name[length] < '0' || name[length] > '9') {
+        return false;
+    }
+    const unsigned long number = strtoul(name + length, &end, 10);
+    *ret_number = (uint32_t)number;
+    return *end == 0 && number < UINT32_MAX;
+}
+
+/* As agents mean it in findings: leaves and spines of their configuration by number, others by address. */
+static struct place place_of(const char *name, const char *said)
+{
+    struct place p = {.kind = PLACE_ROUTER, .number = UINT32_MAX};
+    uint32_t number;
+    if (numbered(name, "leaf", &number)) {
+        return (struct place){.kind = PLACE_LEAF, .number = number};
+    }
+    if (numbered(name, "spine", &number)) {
+        return (struct place){.kind = PLACE_SPINE, .number = number};
+    }
+    return ip_parse(said, p.address) ? p : (struct place){.kind = PLACE_NONE, .number = UINT32_MAX};
+}
+
+uint32_t fabric_find_place(const struct fabric *f, const struct place *place)
+{
+    for (uint32_t i = 0; i < f->switch_count && place->kind != PLACE_NONE; i++) {
+        const struct place *p = &f->switches[i].place;
+        if (p->kind == place->kind && p->number == place->number &&
+            (p->number != UINT32_MAX || memcmp(p->address, place->address, 16) == 0)) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
 /* Its number + 1; 0: there are too many, this host has named too many, or it has no name. */
-static uint32_t switch_of(struct fabric *f, struct fleet_host *h, const char *name)
+static uint32_t switch_of(struct fabric *f, struct fleet_host *h, const char *name,
+                          const char *said)
 {
     if (name[0] == 0 || strlen(name) >= sizeof(f->switches[0].name)) {
         return 0;
@@ -79,6 +119,7 @@ static uint32_t switch_of(struct fabric *f, struct fleet_host *h, const char *na
     }
     h->switches_named++;
     memcpy(f->switches[f->switch_count].name, name, strlen(name) + 1);
+    f->switches[f->switch_count].place = place_of(name, said);
     hash_index_put(&f->by_name, hash_text(name), f->switch_count);
     return ++f->switch_count;
 }
@@ -121,7 +162,7 @@ void fabric_name_ways(struct controller *c, struct fleet_host *h, const Foliot__
             const struct fleet_nic *beside = k == 0           ? own
                                              : k + 1 == count ? fleet_find_nic(c, t->out_peer[i])
                                                               : NULL;
-            hops[i].switches[k] = (uint16_t)switch_of(c->fabric, h, name_of(said, beside));
+            hops[i].switches[k] = (uint16_t)switch_of(c->fabric, h, name_of(said, beside), said);
         }
     }
 }

@@ -12,6 +12,7 @@
  * Switches without names: an answer's address stands for the leaf of the NIC beside it, where that is known; else
  * a switch that answers with two addresses looks like two. */
 #pragma once
+#include "core/finding/element.h"
 #include "service/controller/controller.h"
 
 #define FABRIC_SWITCH_MAX 4096
@@ -24,6 +25,7 @@
 
 struct fabric_switch {
     char name[64];
+    struct place place; /* as findings mean it; PLACE_NONE: by a name of its own */
     uint8_t tier;
     uint32_t ways; /* places on ways now */
 };
@@ -48,6 +50,8 @@ MUST_CHECK int fabric_open(struct controller *c);
 void fabric_close(struct controller *c);
 /* Number + 1 of a switch by its name; 0: none was ever told of. */
 uint32_t fabric_find_switch(const struct fabric *f, const char *name);
+/* Number + 1 of the switch that findings mean by it; 0: none. */
+uint32_t fabric_find_place(const struct fabric *f, const struct place *place);
 /* Of a number + 1; NULL for 0. */
 const char *fabric_switch_name(const struct fabric *f, uint32_t number);
 /* Any switch of it is known. NULL: none is. */

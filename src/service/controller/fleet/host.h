@@ -60,6 +60,7 @@ struct fleet_host {
     uint32_t sensor_off_count;
     uint64_t generation;
     struct fleet_path *paths;
+    int64_t paths_at_ns; /* as they were then, on our clock; 0: nothing is known of them */
     uint32_t path_count, paths_dead, paths_lossy;
     struct fleet_hops *hops; /* of own paths, by NIC, peer and port */
     uint32_t hop_count;

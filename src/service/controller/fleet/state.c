@@ -12,6 +12,7 @@
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
 #include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/fault.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/quota.h"
 #include "service/controller/fleet/state.h"
@@ -546,6 +547,8 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
     }
     if (r == 0 && report->paths != NULL) {
         apply_paths(c, h, report->paths);
+        h->paths_at_ns = at_ns;
+        fault_on_paths(c, h);
     }
     if (report->covers_ms > 0) {
         if (report->paths == NULL) {
@@ -560,6 +563,7 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
     for (size_t i = 0; i < report->n_events && r == 0; i++) {
         r = apply_event(c, h, report, report->events[i], at_ns);
     }
+    fault_run(c);
     if (r == 0) {
         alarm_on_report(c, h, report, at_ns);
         remote_on_report(c->remote, h, report, at_ns);

@@ -1,0 +1,493 @@
+/* inquiry.c: which of all paths are worth looking at, and what is known of the elements that explain their losses. */
+#include "core/fleet/inquiry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash_index.h"
+#include "base/prng.h"
+
+#define TRIALS    25 /* that a report of a path is worth: as many tell 4 % apart from nothing */
+#define AGE_NS    (60 * NS_PER_S)
+#define NOTED     16384 /* NICs, trunks and hosts that something is counted of */
+#define SLOT_NONE UINT32_MAX
+
+struct slot { /* a path that is looked at; its number in locate */
+    uint32_t from, to;
+    uint16_t port;
+    bool lost;     /* counted as such */
+    uint32_t rest; /* of trials that were lost, in millionths */
+    struct mono at;
+};
+struct noted {
+    uint64_t key;
+    uint32_t count; /* lost paths of a host; clean ones of an element */
+};
+struct known {
+    struct locate_case c;
+    uint32_t shown; /* of its elements, for all who ask */
+    bool worded;    /* a host is sure that it is this one */
+    struct mono over;
+};
+struct inquiry {
+    struct locate *locate;
+    struct span report;
+    uint32_t path_max, path_count;
+    struct slot *slots;
+    struct hash_index by_path; /* into slots */
+    struct noted *noted;
+    uint32_t noted_count;
+    struct hash_index by_key; /* into noted */
+    struct known known[INQUIRY_KNOWN];
+    uint32_t known_count;
+    bool wants;
+    struct mono lost; /* the newest loss that was told */
+    uint32_t round, version;
+    uint64_t refused;
+};
+
+struct inquiry *inquiry_free(struct inquiry *q)
+{
+    if (q != NULL) {
+        locate_free(q->locate);
+        free(q->slots);
+        free(q->noted);
+        hash_index_done(&q->by_path);
+        hash_index_done(&q->by_key);
+        free(q);
+    }
+    return NULL;
+}
+
+struct inquiry *inquiry_new(uint32_t paths, struct span report)
+{
+    struct inquiry *q = calloc(1, sizeof(*q));
+
+    ASSERT(paths > 0);
+    if (q == NULL) {
+        return NULL;
+    }
+    q->path_max = paths;
+    q->report = report;
+    q->locate = locate_new(&(struct locate_config){.path_limit = paths, .own = HOST_NONE});
+    q->slots = calloc(paths, sizeof(*q->slots));
+    q->noted = calloc(NOTED, sizeof(*q->noted));
+    if (q->locate == NULL || q->slots == NULL || q->noted == NULL ||
+        hash_index_room(&q->by_path, paths) < 0 || hash_index_room(&q->by_key, NOTED) < 0) {
+        return inquiry_free(q);
+    }
+    return q;
+}
+
+/* ---- what is counted ---------------------------------------------------------------------------------------------- */
+
+static uint64_t element_key(uint32_t kind, uint32_t direction, uint64_t a, uint64_t b)
+{
+    return hash_u64(hash_u64((uint64_t)kind << 8 | direction, a), b);
+}
+
+static struct noted *noted_find(const struct inquiry *q, uint64_t key)
+{
+    for (uint32_t at = hash_index_first(&q->by_key, key), i;
+         (i = hash_index_entry(&q->by_key, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&q->by_key, at)) {
+        if (q->noted[i].key == key) {
+            return &q->noted[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: no room. */
+static struct noted *note(struct inquiry *q, uint64_t key, bool *ret_new)
+{
+    struct noted *n = noted_find(q, key);
+
+    *ret_new = n == NULL;
+    if (n == NULL && q->noted_count < NOTED) {
+        hash_index_put(&q->by_key, key, q->noted_count);
+        n = &q->noted[q->noted_count++];
+        *n = (struct noted){.key = key};
+    }
+    return n;
+}
+
+/* NICs and trunks that a path crosses, each in its direction. */
+struct atoms {
+    uint64_t keys[2 + PATH_HOP_MAX];
+    uint32_t count;
+};
+
+static struct atoms atoms_of(const struct locate_route *r)
+{
+    struct atoms a = {.count = 2};
+
+    a.keys[0] = element_key(ELEMENT_NIC, DIRECTION_OUT, r->from.index, 0);
+    a.keys[1] = element_key(ELEMENT_NIC, DIRECTION_IN, r->to.index, 0);
+    for (uint32_t i = 1; i < r->box_count; i++) {
+        a.keys[a.count++] =
+            element_key(ELEMENT_TRUNK, DIRECTION_OUT, r->boxes[i - 1].key, r->boxes[i].key);
+    }
+    return a;
+}
+
+/* The way back: what comes by it tells a thing from one of its directions. */
+static struct locate_route turn(const struct locate_route *r)
+{
+    struct locate_route back = {.from = r->to, .to = r->from, .box_count = r->box_count};
+
+    for (uint32_t i = 0; i < r->box_count; i++) {
+        back.boxes[i] = r->boxes[r->box_count - 1 - i];
+    }
+    return back;
+}
+
+/* ---- which paths -------------------------------------------------------------------------------------------------- */
+
+static uint64_t path_hash(const struct inquiry_path *p)
+{
+    return hash_u64((uint64_t)p->route.from.index << 32 | p->route.to.index, p->port);
+}
+
+static uint32_t slot_find(const struct inquiry *q, const struct inquiry_path *p)
+{
+    for (uint32_t at = hash_index_first(&q->by_path, path_hash(p)), i;
+         (i = hash_index_entry(&q->by_path, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&q->by_path, at)) {
+        const struct slot *s = &q->slots[i];
+        if (s->from == p->route.from.index && s->to == p->route.to.index && s->port == p->port) {
+            return i;
+        }
+    }
+    return SLOT_NONE;
+}
+
+static uint32_t slot_add(struct inquiry *q, const struct inquiry_path *p)
+{
+    if (q->path_count == q->path_max) {
+        q->refused++;
+        return SLOT_NONE;
+    }
+    const uint32_t at = q->path_count++;
+    q->slots[at] = (struct slot){
+        .from = p->route.from.index, .to = p->route.to.index, .port = p->port, .at = {INT64_MIN}};
+    hash_index_put(&q->by_path, path_hash(p), at);
+    return at;
+}
+
+/* It lost something: so do, maybe, others that share an element with it. False: its host's are too many. */
+static bool note_lost(struct inquiry *q, const struct inquiry_path *p)
+{
+    const struct locate_route turned = turn(&p->route);
+    const struct atoms atoms = atoms_of(&p->route), back = atoms_of(&turned);
+    bool fresh, news = false;
+    struct noted *by = note(q, element_key(ELEMENT_HOST, 0, p->route.teller.index, 0), &fresh);
+
+    if (by == NULL || by->count >= INQUIRY_TELLER) {
+        q->refused++;
+        return false;
+    }
+    by->count++;
+    for (uint32_t i = 0; i < atoms.count; i++) {
+        (void)note(q, atoms.keys[i], &fresh);
+        news = news || fresh;
+        (void)note(q, back.keys[i], &fresh);
+        news = news || fresh;
+    }
+    q->round += news;
+    return true;
+}
+
+/* It is clean: it acquits, where too few do. A quarter of the room is for the lost ones. */
+static uint32_t take_clean(struct inquiry *q, const struct inquiry_path *p)
+{
+    const struct atoms atoms = atoms_of(&p->route);
+    bool wanted = false;
+
+    for (uint32_t i = 0; i < atoms.count && !wanted; i++) {
+        const struct noted *n = noted_find(q, atoms.keys[i]);
+        wanted = n != NULL && n->count < INQUIRY_CLEAN;
+    }
+    if (!wanted || q->path_count >= q->path_max - q->path_max / 4) {
+        return SLOT_NONE;
+    }
+    for (uint32_t i = 0; i < atoms.count; i++) {
+        struct noted *n = noted_find(q, atoms.keys[i]);
+        if (n != NULL) {
+            n->count++;
+        }
+    }
+    return slot_add(q, p);
+}
+
+static void forget_all(struct inquiry *q)
+{
+    for (uint32_t i = 0; i < q->path_count; i++) {
+        locate_path_clear(q->locate, i);
+    }
+    q->path_count = q->noted_count = 0;
+    hash_index_clear(&q->by_path);
+    hash_index_clear(&q->by_key);
+    q->wants = false;
+}
+
+bool inquiry_wants(const struct inquiry *q, uint32_t *ret_round)
+{
+    *ret_round = q->round;
+    return q->wants;
+}
+
+void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
+                     const struct inquiry_path *p)
+{
+    const bool lost = p->dead || p->lossy;
+    const int64_t age = mono_sub(now, at).ns;
+    uint32_t slot = slot_find(q, p);
+
+    if ((lost && p->route.box_count == 0) || (!lost && !q->wants)) {
+        return;
+    }
+    if (age < 0 || age > AGE_NS) {
+        q->refused++;
+        return;
+    }
+    if (lost && (slot == SLOT_NONE || !q->slots[slot].lost) && !note_lost(q, p)) {
+        return;
+    }
+    if (slot == SLOT_NONE) {
+        slot = lost ? slot_add(q, p) : take_clean(q, p);
+    }
+    if (slot == SLOT_NONE || at.ns <= q->slots[slot].at.ns) {
+        return;
+    }
+    struct slot *s = &q->slots[slot];
+    const uint64_t part = (uint64_t)(p->dead ? 1000000 : p->loss_ppm) * TRIALS + s->rest;
+    const uint32_t gone = (uint32_t)(part / 1000000);
+    s->at = at;
+    s->lost = s->lost || lost;
+    s->rest = (uint32_t)(part % 1000000);
+    locate_path_set(q->locate, slot, &p->route);
+    locate_on_trials(q->locate, slot, at, TRIALS, gone < TRIALS ? gone : TRIALS);
+    if (lost) {
+        q->lost = now;
+        q->round += !q->wants;
+        q->wants = true;
+    }
+}
+
+/* ---- what is known ------------------------------------------------------------------------------------------------ */
+
+/* Room for one more: of those over the oldest goes, and none that is open. */
+static struct known *known_add(struct inquiry *q)
+{
+    struct known *oldest = NULL;
+
+    if (q->known_count < INQUIRY_KNOWN) {
+        return &q->known[q->known_count++];
+    }
+    for (uint32_t i = 0; i < q->known_count; i++) {
+        struct known *k = &q->known[i];
+        if (k->over.ns != MONO_NEVER.ns && (oldest == NULL || mono_before(k->over, oldest->over))) {
+            oldest = k;
+        }
+    }
+    return oldest;
+}
+
+static struct known *known_find(struct inquiry *q, const struct locate_case *c)
+{
+    for (uint32_t i = 0; i < q->known_count; i++) {
+        if (q->known[i].c.number == c->number && q->known[i].over.ns == MONO_NEVER.ns) {
+            return &q->known[i];
+        }
+    }
+    return NULL;
+}
+
+static bool same_thing(const struct locate_element *x, const struct locate_element *y)
+{
+    return x->kind == y->kind && ((x->a == y->a && x->b == y->b) ||
+                                  (x->kind == ELEMENT_TRUNK && x->a == y->b && x->b == y->a));
+}
+
+/* What was over a moment ago is the same fault, seen better: its direction became known, or it came back. */
+static void replace(struct inquiry *q, const struct locate_case *c)
+{
+    for (uint32_t i = q->known_count; i-- > 0;) {
+        const struct known *k = &q->known[i];
+        bool same = false;
+        for (uint32_t e = 0; e < k->c.count; e++) {
+            same = same || same_thing(&k->c.elements[e], &c->elements[0]);
+        }
+        if (same && k->over.ns != MONO_NEVER.ns &&
+            mono_sub(c->opened, k->over).ns < 2 * q->report.ns) {
+            q->known[i] = q->known[--q->known_count];
+        }
+    }
+}
+
+/* Named on the word of more than one host; or of one about what is its own, which nobody else contradicted in the time in which
+ * all report. */
+static bool counts(const struct inquiry *q, struct mono now, const struct locate_case *c)
+{
+    return c->state == LOCATE_NAMED &&
+           (c->witnesses > 1 || mono_sub(now, c->opened).ns > q->report.ns);
+}
+
+static const struct locate_case *open_case(const struct inquiry *q, uint64_t number)
+{
+    for (uint32_t n = 0; n < locate_case_count(q->locate); n++) {
+        const struct locate_case *c = locate_case_get(q->locate, n);
+        if (c->number == number && c->state == LOCATE_NAMED) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* What has another name by now explains nothing any more. */
+static void follow(struct inquiry *q, struct mono now)
+{
+    struct locate_case c;
+
+    while (locate_next_change(q->locate, &c)) {
+        struct known *k = c.state == LOCATE_ENDED ? known_find(q, &c) : NULL;
+        if (k != NULL) {
+            k->c = c;
+            k->over = now;
+        }
+    }
+    for (uint32_t i = q->known_count; i-- > 0;) {
+        if (q->known[i].over.ns == MONO_NEVER.ns && open_case(q, q->known[i].c.number) == NULL) {
+            q->known[i] = q->known[--q->known_count];
+            q->version++;
+        }
+    }
+    for (uint32_t n = 0; n < locate_case_count(q->locate); n++) {
+        const struct locate_case *one = locate_case_get(q->locate, n);
+        struct known *k = known_find(q, one);
+        if (k != NULL || !counts(q, now, one)) {
+            continue;
+        }
+        replace(q, one);
+        k = known_add(q);
+        if (k != NULL) {
+            *k = (struct known){.c = *one, .over = MONO_NEVER};
+            q->version++;
+        }
+    }
+}
+
+void inquiry_tick(struct inquiry *q, struct mono now)
+{
+    if (q->wants) {
+        locate_tick(q->locate, now);
+        follow(q, now);
+    }
+    for (uint32_t i = q->known_count; i-- > 0;) {
+        if (q->known[i].over.ns != MONO_NEVER.ns &&
+            mono_sub(now, q->known[i].over).ns > INQUIRY_MEMORY_NS) {
+            q->known[i] = q->known[--q->known_count];
+        }
+    }
+    if (q->wants && mono_sub(now, q->lost).ns > INQUIRY_CALM_NS &&
+        locate_case_count(q->locate) == 0) {
+        forget_all(q);
+    }
+}
+
+uint32_t inquiry_version(const struct inquiry *q)
+{
+    return q->version;
+}
+
+static bool passes(const struct locate_route *r, uint64_t a, uint64_t b)
+{
+    for (uint32_t i = 1; i < r->box_count; i++) {
+        if (r->boxes[i - 1].key == a && r->boxes[i].key == b) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool crosses(const struct locate_route *r, const struct locate_element *e)
+{
+    switch ((enum element_kind)e->kind) {
+    case ELEMENT_NIC:
+        return (e->direction != DIRECTION_IN && r->from.index == e->a) ||
+               (e->direction != DIRECTION_OUT && r->to.index == e->a);
+    case ELEMENT_HOST:
+        return r->from_host.index == e->a || r->to_host.index == e->a;
+    case ELEMENT_TRUNK:
+        return passes(r, e->a, e->b) || (e->direction == DIRECTION_BOTH && passes(r, e->b, e->a));
+    default:
+        for (uint32_t i = 0; i < r->box_count; i++) {
+            if (r->boxes[i].key == e->a) {
+                return true;
+            }
+        }
+        return false;
+    }
+}
+
+/* Which of a case's elements a host means, whatever direction it gives; count: none. */
+static uint32_t meant(const struct locate_case *c, const struct locate_element *word)
+{
+    uint32_t i = 0;
+
+    while (i < c->count && !same_thing(&c->elements[i], word)) {
+        i++;
+    }
+    return i;
+}
+
+/* Its direction is known: nothing that was told so far is as well explained by another one of it. */
+static bool one_way(const struct locate_case *c, const struct locate_element *e)
+{
+    uint32_t ways = 0;
+
+    for (uint32_t i = 0; i < c->count; i++) {
+        ways += same_thing(&c->elements[i], e);
+    }
+    return ways <= 1;
+}
+
+bool inquiry_place(struct inquiry *q, struct mono since, const struct locate_route *route,
+                   const struct locate_element *word, struct locate_element *ret)
+{
+    for (uint32_t i = 0; i < q->known_count; i++) {
+        struct known *k = &q->known[i];
+        const bool over = k->over.ns != MONO_NEVER.ns;
+
+        if (mono_sub(k->c.began_low, since).ns > INQUIRY_SINCE_NS ||
+            (over && mono_sub(since, k->c.ended_high).ns > 0) ||
+            !crosses(route, &k->c.elements[k->shown])) {
+            continue;
+        }
+        const uint32_t at =
+            word != NULL && k->c.alike && !k->worded ? meant(&k->c, word) : k->c.count;
+        if (at < k->c.count) {
+            q->version += at != k->shown;
+            k->shown = at;
+            k->worded = true;
+        }
+        *ret = k->c.elements[k->shown];
+        ret->direction = one_way(&k->c, ret) ? ret->direction : DIRECTION_NONE;
+        return true;
+    }
+    return false;
+}
+
+uint32_t inquiry_cases(const struct inquiry *q, struct locate_case ret[static INQUIRY_KNOWN])
+{
+    for (uint32_t i = 0; i < q->known_count; i++) {
+        ret[i] = q->known[i].c;
+    }
+    return q->known_count;
+}
+
+uint64_t inquiry_refused(const struct inquiry *q)
+{
+    return q->refused;
+}

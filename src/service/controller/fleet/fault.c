@@ -1,0 +1,224 @@
+/* fault.c: see fault.h. Work is done in slices: what a fleet of 10,000 hosts reports is looked through within seconds while
+ * something is lost, and not at all else. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "core/fleet/inquiry.h"
+#include "service/controller/controller.h"
+#include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/fault.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/state.h"
+
+enum {
+    FAULT_PATHS = 16384, /* that are looked at together */
+    SLICE_PATHS = 20000, /* looked through at a time */
+    SLICE_FINDINGS = 256,
+};
+#define LOOK_NS  (250 * NS_PER_MS)
+#define SWEEP_NS NS_PER_S /* between two looks through all hosts */
+
+struct faults {
+    struct inquiry *inquiry;
+    struct mono looked, swept;
+    uint32_t round, sweep;    /* the next host whose paths are told; host_count: all are */
+    uint32_t version, retell; /* the next one whose findings are placed anew */
+};
+
+int fault_open(struct controller *c)
+{
+    struct faults *f = calloc(1, sizeof(*f));
+    if (f == NULL) {
+        return -ENOMEM;
+    }
+    c->faults = f;
+    f->sweep = f->retell = UINT32_MAX;
+    f->inquiry = inquiry_new(FAULT_PATHS, span_ms(c->config.report_ms));
+    return f->inquiry != NULL ? 0 : -ENOMEM;
+}
+
+void fault_close(struct controller *c)
+{
+    if (c->faults != NULL) {
+        inquiry_free(c->faults->inquiry);
+        free(c->faults);
+        c->faults = NULL;
+    }
+}
+
+/* ---- evidence ---- */
+
+/* Without a box unless its whole way is known. false: of a NIC that is no member's. */
+static bool route_of(const struct controller *c, uint32_t from, uint32_t to, uint32_t port,
+                     struct locate_route *ret)
+{
+    const struct fleet_nic *a = fleet_find_nic(c, from), *b = fleet_find_nic(c, to);
+    const struct fleet_hops *way = fleet_way(c, from, to, port);
+    if (a == NULL || b == NULL) {
+        return false;
+    }
+    *ret = (struct locate_route){.from_host = {a->host->index},
+                                 .to_host = {b->host->index},
+                                 .from = {from},
+                                 .to = {to},
+                                 .teller = {b->host->index}};
+    for (uint32_t k = 0; way != NULL && k < way->hops && way->hops <= PATH_HOP_MAX; k++) {
+        const uint32_t number = way->switches[k];
+        const uint32_t kind =
+            number != 0 ? element_at(&c->fabric->switches[number - 1].place).kind : ELEMENT_UNKNOWN;
+        if (kind == ELEMENT_UNKNOWN) {
+            ret->box_count = 0;
+            break;
+        }
+        ret->boxes[ret->box_count++] = (struct locate_box){number, (uint8_t)kind};
+    }
+    return true;
+}
+
+static void tell_paths(struct controller *c, const struct fleet_host *h)
+{
+    const struct mono now = controller_mono();
+    const struct mono at = {now.ns - (controller_utc_ns() - h->paths_at_ns)};
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        const struct fleet_path *p = &h->paths[i];
+        struct inquiry_path told = {
+            .port = p->port,
+            .dead = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD,
+            .lossy = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY,
+            .loss_ppm = p->loss_ppm,
+        };
+        const bool known =
+            told.dead || told.lossy || p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
+        if (known && route_of(c, p->peer, p->local, p->port, &told.route)) {
+            inquiry_on_path(c->faults->inquiry, now, at, &told);
+        }
+    }
+}
+
+void fault_on_paths(struct controller *c, const struct fleet_host *h)
+{
+    uint32_t round;
+    if (c->faults != NULL &&
+        (h->paths_dead + h->paths_lossy > 0 || inquiry_wants(c->faults->inquiry, &round))) {
+        tell_paths(c, h);
+    }
+}
+
+static void sweep(struct controller *c, struct mono now)
+{
+    struct faults *f = c->faults;
+    uint32_t round, paths = 0;
+    if (inquiry_wants(f->inquiry, &round) && round != f->round && f->sweep >= c->host_count &&
+        mono_sub(now, f->swept).ns >= SWEEP_NS) {
+        f->round = round;
+        f->swept = now;
+        f->sweep = 0;
+    }
+    while (f->sweep < c->host_count && paths < SLICE_PATHS) {
+        const struct fleet_host *h = c->hosts[f->sweep++];
+        if (h->member && h->paths_at_ns != 0 && fleet_current(c, h, now)) {
+            tell_paths(c, h);
+            paths += h->path_count;
+        }
+    }
+}
+
+/* ---- names ---- */
+
+static struct place place_at(const struct controller *c, uint64_t number)
+{
+    return number > 0 && number <= c->fabric->switch_count
+               ? c->fabric->switches[number - 1].place
+               : (struct place){.kind = PLACE_NONE, .number = UINT32_MAX};
+}
+
+/* A trunk from the leaf upwards, as agents name it. */
+static struct element element_from(const struct controller *c, const struct locate_element *e)
+{
+    struct element r;
+    if (e->kind == ELEMENT_NIC || e->kind == ELEMENT_HOST) {
+        r = element_of((enum element_kind)e->kind, e->kind == ELEMENT_NIC ? PLACE_NIC : PLACE_HOST,
+                       (uint32_t)e->a);
+    } else {
+        const struct place a = place_at(c, e->a);
+        r = element_at(&a);
+        r.kind = e->kind;
+    }
+    r.direction = e->direction;
+    if (e->kind == ELEMENT_TRUNK) {
+        r.b = place_at(c, e->b);
+        const bool swap = r.a.kind == PLACE_SPINE || (r.a.kind == r.b.kind && e->a > e->b);
+        if (swap) {
+            const struct place a = r.a;
+            r.a = r.b;
+            r.b = a;
+            r.direction = r.direction == DIRECTION_OUT  ? DIRECTION_IN
+                          : r.direction == DIRECTION_IN ? DIRECTION_OUT
+                                                        : r.direction;
+        }
+    }
+    return r;
+}
+
+/* false: what it names isn't known here. */
+static bool element_to(const struct controller *c, const struct element *e,
+                       struct locate_element *ret)
+{
+    *ret = (struct locate_element){.kind = (uint8_t)e->kind, .a = e->a.number};
+    if (e->kind == ELEMENT_NIC || e->kind == ELEMENT_HOST) {
+        return true;
+    }
+    ret->a = fabric_find_place(c->fabric, &e->a);
+    ret->b = e->kind == ELEMENT_TRUNK ? fabric_find_place(c->fabric, &e->b) : 0;
+    return ret->a != 0 && (e->kind != ELEMENT_TRUNK || ret->b != 0);
+}
+
+void fault_place(struct controller *c, struct alert_finding *f)
+{
+    struct locate_route route;
+    struct locate_element word, is;
+    if (c->faults == NULL || (f->kind != FINDING_PATH_DEAD && f->kind != FINDING_PATH_LOSSY) ||
+        f->from_nic == ALERT_NO_ID || f->to_nic == ALERT_NO_ID ||
+        !route_of(c, f->from_nic, f->to_nic, f->port, &route)) {
+        return;
+    }
+    const bool worded = f->confident && element_to(c, &f->suspect, &word);
+    if (inquiry_place(c->faults->inquiry, f->since, &route, worded ? &word : NULL, &is)) {
+        f->suspect = element_from(c, &is);
+        f->confident = true;
+    }
+}
+
+/* Open findings that another element explains by now belong to its incident. */
+static void retell(struct controller *c)
+{
+    struct faults *f = c->faults;
+    const uint32_t version = inquiry_version(f->inquiry);
+    uint32_t findings = 0;
+    if (version != f->version && f->retell >= c->host_count) {
+        f->version = version;
+        f->retell = 0;
+    }
+    while (f->retell < c->host_count && findings < SLICE_FINDINGS) {
+        const struct fleet_host *h = c->hosts[f->retell++];
+        findings += h->finding_count;
+        if (h->member && h->finding_count > 0) {
+            alarm_retell(c, h);
+        }
+    }
+}
+
+void fault_run(struct controller *c)
+{
+    const struct mono now = controller_mono();
+    struct faults *f = c->faults;
+    if (f == NULL || mono_sub(now, f->looked).ns < LOOK_NS) {
+        return;
+    }
+    f->looked = now;
+    sweep(c, now);
+    inquiry_tick(f->inquiry, now);
+    retell(c);
+}

@@ -1,0 +1,16 @@
+/* fault.h: one name a fault for the whole fleet: the paths of all hosts' reports told to core/fleet/inquiry, and its answers
+ * given to the findings that they explain. */
+#pragma once
+#include "core/alert/alert.h"
+#include "service/controller/controller.h"
+
+struct store_finding;
+
+MUST_CHECK int fault_open(struct controller *c);
+void fault_close(struct controller *c);
+/* A host's paths are known as they were at h->paths_at_ns. */
+void fault_on_paths(struct controller *c, const struct fleet_host *h);
+/* With each report and each second: goes on where it was, for a few milliseconds. */
+void fault_run(struct controller *c);
+/* A finding of a dead or lossy path that is explained by what all hosts report suspects that. */
+void fault_place(struct controller *c, struct alert_finding *f);

@@ -1,0 +1,392 @@
+/* The whole fleet's reports, one name a fault: fabrics by seeds, each path's state as its receiver reports it each ten seconds,
+ * faults of every kind; and hosts that lie, or whose clocks do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/fleet/inquiry.h"
+
+enum { PATHS = 65536, PORTS = 4, PEERS = 6, SPINE_KEY = 100, REPORT_S = 10 };
+
+struct way {
+    struct inquiry_path p;
+    double loss; /* by the faults that it crosses */
+};
+static struct world {
+    uint32_t hosts, leaves, spines, count, liar;
+    struct way ways[PATHS];
+    uint32_t first[512]; /* of the ways that arrive at a host */
+    struct inquiry *q;
+    struct prng prng;
+    int64_t now_ms;
+    struct locate_element faults[4];
+    double shares[4];
+    uint32_t fault_count;
+} w;
+
+static bool through(const struct locate_route *r, const struct locate_element *e)
+{
+    bool is = false;
+
+    switch ((enum element_kind)e->kind) {
+    case ELEMENT_NIC:
+        return (e->direction != DIRECTION_IN && r->from.index == e->a) ||
+               (e->direction != DIRECTION_OUT && r->to.index == e->a);
+    case ELEMENT_HOST:
+        return r->from_host.index == e->a || r->to_host.index == e->a;
+    case ELEMENT_TRUNK:
+        for (uint32_t i = 1; i < r->box_count; i++) {
+            const uint64_t a = r->boxes[i - 1].key, b = r->boxes[i].key;
+            is = is || (a == e->a && b == e->b) ||
+                 (e->direction == DIRECTION_BOTH && a == e->b && b == e->a);
+        }
+        return is;
+    default:
+        for (uint32_t i = 0; i < r->box_count; i++) {
+            is = is || r->boxes[i].key == e->a;
+        }
+        return is;
+    }
+}
+
+static void add_ways(uint32_t to)
+{
+    const uint32_t leaf = to % w.leaves;
+
+    w.first[to] = w.count;
+    for (uint32_t k = 0; k < PEERS * PORTS; k++) {
+        const uint32_t step = k / PORTS == 0   ? 1
+                              : k / PORTS == 1 ? w.leaves
+                                               : 1 + prng_below(&w.prng, w.hosts - 1);
+        const uint32_t from = (to + (step % w.hosts == 0 ? 1 : step)) % w.hosts,
+                       other = from % w.leaves;
+        struct locate_route r = {
+            .from_host = {from}, .to_host = {to}, .from = {from}, .to = {to}, .teller = {to}};
+
+        r.boxes[r.box_count++] = (struct locate_box){1 + other, ELEMENT_LEAF};
+        if (leaf != other) {
+            r.boxes[r.box_count++] =
+                (struct locate_box){SPINE_KEY + prng_below(&w.prng, w.spines), ELEMENT_SPINE};
+            r.boxes[r.box_count++] = (struct locate_box){1 + leaf, ELEMENT_LEAF};
+        }
+        w.ways[w.count++] = (struct way){.p = {.route = r, .port = (uint16_t)(7000 + k)}};
+    }
+}
+
+static void world_new(uint64_t seed, uint32_t hosts, uint32_t leaves, uint32_t spines)
+{
+    inquiry_free(w.q);
+    memset(&w, 0, sizeof(w));
+    w.hosts = hosts;
+    w.leaves = leaves;
+    w.spines = spines;
+    w.liar = UINT32_MAX;
+    w.now_ms = 1000000;
+    w.q = inquiry_new(8192, span_s(REPORT_S));
+    assert_non_null(w.q);
+    prng_init(&w.prng, seed);
+    for (uint32_t h = 0; h < hosts; h++) {
+        add_ways(h);
+    }
+    w.first[hosts] = w.count;
+}
+
+static void fault(struct locate_element e, double share)
+{
+    w.faults[w.fault_count] = e;
+    w.shares[w.fault_count++] = share;
+    for (uint32_t i = 0; i < w.count; i++) {
+        if (through(&w.ways[i].p.route, &e)) {
+            w.ways[i].loss = w.ways[i].loss > share ? w.ways[i].loss : share;
+        }
+    }
+}
+
+static void heal(void)
+{
+    w.fault_count = 0;
+    for (uint32_t i = 0; i < w.count; i++) {
+        w.ways[i].loss = 0;
+    }
+}
+
+static struct mono now(void)
+{
+    return (struct mono){w.now_ms * NS_PER_MS};
+}
+
+/* What a host says of all its ways; ahead: its clock's error. */
+static void tell(uint32_t host, int64_t ahead_ms)
+{
+    for (uint32_t i = w.first[host]; i < w.first[host + 1]; i++) {
+        struct inquiry_path p = w.ways[i].p;
+        uint32_t lost = 0;
+
+        for (uint32_t n = 0; n < 100 && w.ways[i].loss < 1; n++) {
+            lost += prng_uniform(&w.prng) < w.ways[i].loss;
+        }
+        p.dead = host == w.liar || w.ways[i].loss >= 1;
+        p.loss_ppm = p.dead ? 0 : lost * 10000;
+        p.lossy = !p.dead && lost > 2;
+        inquiry_on_path(w.q, now(), (struct mono){(w.now_ms + ahead_ms) * NS_PER_MS}, &p);
+    }
+}
+
+/* Nobody can tell it from one of the faults, by the ways that there are. */
+static bool is_right(const struct locate_element *e)
+{
+    for (uint32_t f = 0; f < w.fault_count; f++) {
+        bool alike = true;
+        const struct locate_element *x = &w.faults[f];
+        if (e->direction == DIRECTION_NONE && e->kind == x->kind &&
+            ((e->a == x->a && e->b == x->b) || (e->a == x->b && e->b == x->a))) {
+            return true; /* which way isn't known yet */
+        }
+        for (uint32_t i = 0; i < w.count && alike; i++) {
+            alike = through(&w.ways[i].p.route, e) == through(&w.ways[i].p.route, &w.faults[f]);
+        }
+        if (alike) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct verdict {
+    uint32_t placed, unplaced, wrong;
+};
+
+/* Of the ways that lose something. */
+static struct verdict judge(void)
+{
+    struct verdict v = {0};
+
+    for (uint32_t i = 0; i < w.count; i++) {
+        struct locate_element e;
+        if (w.ways[i].loss <= 0) {
+            continue;
+        }
+        if (!inquiry_place(w.q, now(), &w.ways[i].p.route, NULL, &e)) {
+            v.unplaced++;
+        } else if (is_right(&e)) {
+            v.placed++;
+        } else {
+            if (v.wrong++ == 0) {
+                print_message("%d ms: kind %u, direction %u, %d, %d\n", (int)w.now_ms, e.kind,
+                              e.direction, (int)e.a, (int)e.b);
+            }
+        }
+    }
+    return v;
+}
+
+/* Each host reports each ten seconds at its own time. Returns what is wrong at any moment. */
+static uint32_t pass(int64_t seconds)
+{
+    uint32_t wrong = 0;
+
+    for (const int64_t end = w.now_ms + seconds * 1000; w.now_ms < end; w.now_ms += 50) {
+        for (uint32_t h = 0; h < w.hosts; h++) {
+            if (hash_u64(h, 7) % (REPORT_S * 20) == (uint64_t)(w.now_ms / 50) % (REPORT_S * 20)) {
+                tell(h, 0);
+            }
+        }
+        if (w.now_ms % 250 == 0) {
+            inquiry_tick(w.q, now());
+        }
+        if (w.now_ms % 1000 == 0 && w.fault_count > 0) {
+            wrong += judge().wrong;
+        }
+    }
+    return wrong;
+}
+
+static struct locate_element any_fault(uint32_t kind)
+{
+    const uint64_t host = prng_below(&w.prng, w.hosts), leaf = 1 + prng_below(&w.prng, w.leaves),
+                   spine = SPINE_KEY + prng_below(&w.prng, w.spines);
+
+    switch (kind) {
+    case 0:
+        return (struct locate_element){ELEMENT_NIC, DIRECTION_OUT, host, 0};
+    case 1:
+        return (struct locate_element){ELEMENT_NIC, DIRECTION_IN, host, 0};
+    case 2:
+        return (struct locate_element){ELEMENT_TRUNK, DIRECTION_OUT, leaf, spine};
+    case 3:
+        return (struct locate_element){ELEMENT_TRUNK, DIRECTION_OUT, spine, leaf};
+    case 4:
+        return (struct locate_element){ELEMENT_TRUNK, DIRECTION_BOTH, leaf, spine};
+    default:
+        return (struct locate_element){ELEMENT_SPINE, DIRECTION_BOTH, spine, 0};
+    }
+}
+
+/* One fault: all that lose by it have one name, the right one; none had another at any moment. */
+static void one_fault_has_one_name(void **state)
+{
+    uint32_t named = 0, worlds = 0;
+
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        world_new(seed, 12 + (uint32_t)seed % 30, 2 + (uint32_t)seed % 3,
+                  2 + (uint32_t)(seed / 3) % 3);
+        pass(12);
+        fault(any_fault((uint32_t)seed % 6), 1);
+        assert_int_equal(pass(26), 0);
+        const struct verdict v = judge();
+        if (v.placed + v.unplaced < 4) {
+            continue; /* hardly anybody sees it */
+        }
+        worlds++;
+        named += v.unplaced == 0;
+        if (v.unplaced > 0) {
+            print_message("seed %d: %u of %u without a name\n", (int)seed, v.unplaced,
+                          v.placed + v.unplaced);
+        }
+    }
+    print_message("%u of %u named\n", named, worlds);
+    assert_true(worlds > 20 && named >= worlds - 3);
+}
+
+static void two_faults_have_two(void **state)
+{
+    uint32_t named = 0, worlds = 0;
+
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        world_new(seed, 30, 3 + (uint32_t)seed % 2, 4);
+        pass(12);
+        fault(any_fault((uint32_t)seed % 2), 1);
+        fault(any_fault(2 + (uint32_t)seed % 2), 1);
+        assert_int_equal(pass(30), 0);
+        worlds++;
+        named += judge().unplaced == 0;
+    }
+    print_message("%u of %u named\n", named, worlds);
+    assert_true(named >= worlds - 3);
+}
+
+static void gray_loss_is_named(void **state)
+{
+    uint32_t named = 0;
+
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        world_new(seed, 30, 3, 4);
+        pass(12);
+        fault(any_fault((uint32_t)seed % 4), 0.1);
+        assert_int_equal(pass(60), 0);
+        named += judge().unplaced == 0;
+    }
+    print_message("%u of 8 named\n", named);
+    assert_true(named >= 7);
+}
+
+/* Nothing lost: nothing kept. And when it is over the name stays for findings that close late, and then goes. */
+static void it_begins_and_ends(void **state)
+{
+    struct locate_case cases[INQUIRY_KNOWN];
+    struct locate_element e;
+    uint32_t round;
+
+    world_new(3, 30, 3, 4);
+    assert_int_equal(pass(30), 0);
+    assert_false(inquiry_wants(w.q, &round));
+    fault((struct locate_element){ELEMENT_NIC, DIRECTION_OUT, 5, 0}, 1);
+    const struct mono began = now();
+    pass(15);
+    assert_true(inquiry_wants(w.q, &round));
+    assert_int_equal(inquiry_cases(w.q, cases), 1);
+    struct locate_route r = w.ways[0].p.route;
+    for (uint32_t i = 0; i < w.count; i++) {
+        r = w.ways[i].loss > 0 ? w.ways[i].p.route : r;
+    }
+    heal();
+    pass(60);
+    assert_int_equal(inquiry_cases(w.q, cases), 1);
+    assert_int_equal(cases[0].state, LOCATE_ENDED);
+    assert_true(inquiry_place(w.q, began, &r, NULL, &e));
+    assert_false(inquiry_place(w.q, now(), &r, NULL, &e)); /* what begins now is another one */
+    pass(200);
+    assert_int_equal(inquiry_cases(w.q, cases), 0);
+    assert_false(inquiry_wants(w.q, &round));
+    assert_false(inquiry_place(w.q, began, &r, NULL, &e));
+}
+
+/* One host reports that nothing arrives: that is its own word about itself, and nobody else is accused. One reports at times
+ * to come, and blinds nobody. */
+static void liars_accuse_nobody_else(void **state)
+{
+    struct locate_case cases[INQUIRY_KNOWN];
+    uint64_t refused;
+
+    world_new(4, 30, 3, 4);
+    w.liar = 7;
+    pass(60);
+    for (uint32_t i = inquiry_cases(w.q, cases); i-- > 0;) {
+        const struct locate_element *e = &cases[i].elements[0];
+        assert_true((e->kind == ELEMENT_NIC || e->kind == ELEMENT_HOST) && e->a == 7);
+    }
+    w.liar = UINT32_MAX;
+    pass(200);
+    refused = inquiry_refused(w.q);
+    for (uint32_t h = 8; h < 30; h++) {
+        tell(h, 3600000);
+        tell(h, -3600000);
+    }
+    fault((struct locate_element){ELEMENT_NIC, DIRECTION_OUT, 5, 0}, 1);
+    for (uint32_t h = 8; h < 30; h++) {
+        tell(h, 3600000);
+        tell(h, INT64_MAX / NS_PER_MS - w.now_ms);
+    }
+    assert_int_equal(pass(15), 0);
+    assert_int_equal(judge().unplaced, 0);
+    assert_true(inquiry_refused(w.q) > refused);
+}
+
+/* With two leaves nobody can tell the way up from the way down, unless a host asked the routers. Then all say what it does. */
+static void a_host_that_asked_the_routers_chooses(void **state)
+{
+    const struct locate_element up = {ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY},
+                                down = {ELEMENT_TRUNK, DIRECTION_OUT, SPINE_KEY, 2};
+
+    for (int k = 0; k < 2; k++) {
+        const struct locate_element *word = k == 0 ? &up : &down;
+        struct locate_element e, all;
+        const struct locate_route *r = NULL;
+
+        world_new(5, 20, 2, 3);
+        pass(12);
+        fault(up, 1);
+        assert_int_equal(pass(15), 0);
+        for (uint32_t i = 0; i < w.count; i++) {
+            r = w.ways[i].loss > 0 ? &w.ways[i].p.route : r;
+        }
+        assert_true(inquiry_place(w.q, now(), r, word, &e));
+        assert_int_equal(e.a, word->a);
+        assert_int_equal(e.b, word->b);
+        assert_true(
+            inquiry_place(w.q, now(), r, k == 0 ? &down : &up, &all)); /* who comes later follows */
+        assert_memory_equal(&e, &all, sizeof(e));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_fault_has_one_name),
+        cmocka_unit_test(two_faults_have_two),
+        cmocka_unit_test(gray_loss_is_named),
+        cmocka_unit_test(it_begins_and_ends),
+        cmocka_unit_test(liars_accuse_nobody_else),
+        cmocka_unit_test(a_host_that_asked_the_routers_chooses),
+    };
+    const int r = cmocka_run_group_tests(tests, NULL, NULL);
+
+    w.q = inquiry_free(w.q);
+    return r;
+}
