@@ -144,22 +144,28 @@ static struct locate_route turn(const struct locate_route *r)
 
 /* ---- which paths -------------------------------------------------------------------------------------------------- */
 
-static uint64_t path_hash(const struct inquiry_path *p)
+static uint64_t path_hash(struct nic_id from, struct nic_id to, uint16_t port)
 {
-    return hash_u64((uint64_t)p->route.from.index << 32 | p->route.to.index, p->port);
+    return hash_u64((uint64_t)from.index << 32 | to.index, port);
 }
 
-static uint32_t slot_find(const struct inquiry *q, const struct inquiry_path *p)
+static uint32_t slot_find(const struct inquiry *q, struct nic_id from, struct nic_id to,
+                          uint16_t port)
 {
-    for (uint32_t at = hash_index_first(&q->by_path, path_hash(p)), i;
+    for (uint32_t at = hash_index_first(&q->by_path, path_hash(from, to, port)), i;
          (i = hash_index_entry(&q->by_path, at)) != HASH_INDEX_NONE;
          at = hash_index_next(&q->by_path, at)) {
         const struct slot *s = &q->slots[i];
-        if (s->from == p->route.from.index && s->to == p->route.to.index && s->port == p->port) {
+        if (s->from == from.index && s->to == to.index && s->port == port) {
             return i;
         }
     }
     return SLOT_NONE;
+}
+
+bool inquiry_has(const struct inquiry *q, struct nic_id from, struct nic_id to, uint16_t port)
+{
+    return slot_find(q, from, to, port) != SLOT_NONE;
 }
 
 static uint32_t slot_add(struct inquiry *q, const struct inquiry_path *p)
@@ -171,7 +177,7 @@ static uint32_t slot_add(struct inquiry *q, const struct inquiry_path *p)
     const uint32_t at = q->path_count++;
     q->slots[at] = (struct slot){
         .from = p->route.from.index, .to = p->route.to.index, .port = p->port, .at = {INT64_MIN}};
-    hash_index_put(&q->by_path, path_hash(p), at);
+    hash_index_put(&q->by_path, path_hash(p->route.from, p->route.to, p->port), at);
     return at;
 }
 
@@ -242,7 +248,7 @@ void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
 {
     const bool lost = p->dead || p->lossy;
     const int64_t age = mono_sub(now, at).ns;
-    uint32_t slot = slot_find(q, p);
+    uint32_t slot = slot_find(q, p->route.from, p->route.to, p->port);
 
     if ((lost && p->route.box_count == 0) || (!lost && !q->wants)) {
         return;

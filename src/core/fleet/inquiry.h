@@ -38,6 +38,8 @@ struct inquiry *inquiry_free(struct inquiry *q); /* NULL is fine; returns NULL *
 
 /* Reports of all hosts are to be told, those of the last seconds too: `round` counts how often that is worth it. */
 bool inquiry_wants(const struct inquiry *q, uint32_t *ret_round);
+/* That path is looked at already. Clean ones that aren't need be told once a round only. */
+bool inquiry_has(const struct inquiry *q, struct nic_id from, struct nic_id to, uint16_t port);
 /* One path as it was reported at that time. */
 void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
                      const struct inquiry_path *p);

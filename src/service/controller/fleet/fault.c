@@ -19,12 +19,14 @@ enum {
 };
 #define LOOK_NS  (250 * NS_PER_MS)
 #define SWEEP_NS NS_PER_S /* between two looks through all hosts */
+#define REST     50       /* and so many times what the last one took: 2 % of a processor each */
 
 struct faults {
     struct inquiry *inquiry;
     struct mono looked, swept;
-    uint32_t round, sweep;    /* the next host whose paths are told; host_count: all are */
-    uint32_t version, retell; /* the next one whose findings are placed anew */
+    int64_t look_ns, sweep_ns; /* what the last ones took */
+    uint32_t round, sweep;     /* the next host whose paths are told; host_count: all are */
+    uint32_t version, retell;  /* the next one whose findings are placed anew */
 };
 
 int fault_open(struct controller *c)
@@ -77,7 +79,8 @@ static bool route_of(const struct controller *c, uint32_t from, uint32_t to, uin
     return true;
 }
 
-static void tell_paths(struct controller *c, const struct fleet_host *h)
+/* all: the clean ones too that nothing has asked for so far. */
+static void tell_paths(struct controller *c, const struct fleet_host *h, bool all)
 {
     const struct mono now = controller_mono();
     const struct mono at = {now.ns - (controller_utc_ns() - h->paths_at_ns)};
@@ -89,6 +92,11 @@ static void tell_paths(struct controller *c, const struct fleet_host *h)
             .lossy = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY,
             .loss_ppm = p->loss_ppm,
         };
+        if (!all && !told.dead && !told.lossy &&
+            !inquiry_has(c->faults->inquiry, (struct nic_id){p->peer}, (struct nic_id){p->local},
+                         p->port)) {
+            continue;
+        }
         const bool known =
             told.dead || told.lossy || p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
         if (known && route_of(c, p->peer, p->local, p->port, &told.route)) {
@@ -102,7 +110,7 @@ void fault_on_paths(struct controller *c, const struct fleet_host *h)
     uint32_t round;
     if (c->faults != NULL &&
         (h->paths_dead + h->paths_lossy > 0 || inquiry_wants(c->faults->inquiry, &round))) {
-        tell_paths(c, h);
+        tell_paths(c, h, false);
     }
 }
 
@@ -111,18 +119,20 @@ static void sweep(struct controller *c, struct mono now)
     struct faults *f = c->faults;
     uint32_t round, paths = 0;
     if (inquiry_wants(f->inquiry, &round) && round != f->round && f->sweep >= c->host_count &&
-        mono_sub(now, f->swept).ns >= SWEEP_NS) {
+        mono_sub(now, f->swept).ns >= SWEEP_NS + REST * f->sweep_ns) {
         f->round = round;
         f->swept = now;
+        f->sweep_ns = 0;
         f->sweep = 0;
     }
     while (f->sweep < c->host_count && paths < SLICE_PATHS) {
         const struct fleet_host *h = c->hosts[f->sweep++];
         if (h->member && h->paths_at_ns != 0 && fleet_current(c, h, now)) {
-            tell_paths(c, h);
+            tell_paths(c, h, true);
             paths += h->path_count;
         }
     }
+    f->sweep_ns += paths > 0 ? mono_sub(controller_mono(), now).ns : 0;
 }
 
 /* ---- names ---- */
@@ -214,11 +224,13 @@ void fault_run(struct controller *c)
 {
     const struct mono now = controller_mono();
     struct faults *f = c->faults;
-    if (f == NULL || mono_sub(now, f->looked).ns < LOOK_NS) {
+    if (f == NULL || mono_sub(now, f->looked).ns < LOOK_NS + REST * f->look_ns) {
         return;
     }
     f->looked = now;
     sweep(c, now);
-    inquiry_tick(f->inquiry, now);
+    const struct mono begin = controller_mono();
+    inquiry_tick(f->inquiry, begin);
+    f->look_ns = mono_sub(controller_mono(), begin).ns;
     retell(c);
 }
