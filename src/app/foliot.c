@@ -51,9 +51,11 @@ static const struct command commands[] = {
      command_doctor},
     {NULL, "selftest",
      "clock [--json] [--host HOST] [--lab LAB] [--socket PATH] | clock --nics NAME,... [--peer "
-     "ADDRESS] [--seconds S] [--json]",
+     "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--watch MS] [--library "
+     "FILE] "
+     "[--root FOLDER] [--json]",
      "is the clock's bound honest, as far as that shows without a truth; what is true of NICs' "
-     "stamps and clocks, by trying",
+     "stamps and clocks, and of RDMA devices' queue pairs, by trying",
      command_selftest},
     {NULL, "record", "[-o|--output FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "save the last minutes of the agent's inputs, for foliot sim replay", command_record},

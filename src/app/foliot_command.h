@@ -82,6 +82,7 @@ int command_support_bundle(int argc, char *argv[]);
 int command_record(int argc, char *argv[]);
 int command_selftest(int argc, char *argv[]);
 int selftest_nics(int argc, char *argv[]); /* `foliot selftest clock --nics` */
+int selftest_rdma(int argc, char *argv[]); /* `foliot selftest rdma` */
 int command_perf(int argc, char *argv[]);
 int command_host(int argc, char *argv[]);
 int command_token(int argc, char *argv[]);

@@ -252,8 +252,11 @@ int command_selftest(int argc, char *argv[])
         argv[1] = argv[0];
         argc--;
         argv++;
+    } else if (argc >= 2 && strcmp(argv[1], "rdma") == 0) {
+        argv[1] = argv[0];
+        return selftest_rdma(argc - 1, argv + 1);
     } else if (argc < 2 || strcmp(argv[1], "--help") != 0) {
-        fputs("foliot selftest: of what? There is: clock\n", stderr);
+        fputs("foliot selftest: of what? There is: clock, rdma\n", stderr);
         command_usage(command, stderr);
         return EXIT_USAGE;
     }

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -52,6 +54,10 @@ static struct held held[HELD];
 static unsigned held_count;
 static struct fake_control control;
 static int events[2] = {-1, -1};
+/* Posting, polling and the change of a queue pair's state may come from several threads. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t lander;
+static bool late_runs;
 
 /* ---- what a test does ---- */
 
@@ -76,20 +82,41 @@ void fake_event(int event, int port, uint32_t qp)
     }
 }
 
-void fake_let_go(void);
-void fake_let_go(void)
+/* All but the newest `kept` writes land. */
+static void land(unsigned kept)
 {
-    for (unsigned i = 0; i < held_count; i++) {
-        memcpy(held[i].to, held[i].bytes, held[i].size);
-        free(held[i].bytes);
+    while (held_count > kept) {
+        memcpy(held[0].to, held[0].bytes, held[0].size);
+        free(held[0].bytes);
+        memmove(held, held + 1, --held_count * sizeof(held[0]));
     }
-    held_count = 0;
+}
+
+static void *land_late(void *nothing)
+{
+    const struct timespec late = {.tv_nsec = control.lies * 1000000L};
+
+    nanosleep(&late, NULL);
+    pthread_mutex_lock(&lock);
+    land(0);
+    pthread_mutex_unlock(&lock);
+    return nothing;
+}
+
+static void from_environment(void) __attribute__((constructor));
+static void from_environment(void)
+{
+    const char *lag = getenv("FOLIOT_FAKE_VERBS_LAG");
+
+    control.lag = lag != NULL ? atoi(lag) : 0;
+    const char *lies = getenv("FOLIOT_FAKE_VERBS_LIES");
+    control.lies = lies != NULL ? atoi(lies) : 0;
 }
 
 /* Whether this call is to fail; sets errno. */
 static bool refused(const char *function)
 {
-    control.calls++;
+    __atomic_add_fetch(&control.calls, 1, __ATOMIC_RELAXED);
     if (control.gone) {
         errno = ENODEV;
         return true;
@@ -168,12 +195,12 @@ static struct memory *memory_of(uint32_t key, const void *at, size_t size, int a
     return NULL;
 }
 
-/* To ERR: what is held moves before the first flush, unless this device's marker lies. */
+/* To ERR: what is held lands before the first flush, unless this device lies. */
 static void flush(struct pair *p)
 {
     p->attr.qp_state = IBV_QPS_ERR;
-    if (!control.late_after_marker) {
-        fake_let_go();
+    if (control.lies == 0) {
+        land(0);
     }
     while (!control.no_flush && p->count > 0) {
         complete(p, p->receives[p->head].tag, IBV_WC_WR_FLUSH_ERR, 0, 0);
@@ -190,12 +217,11 @@ static bool write_lands(const struct ibv_send_wr *w)
     if (memory_of(w->wr.rdma.rkey, to, w->sg_list->length, IBV_ACCESS_REMOTE_WRITE) == NULL) {
         return false;
     }
-    if (control.hold > 0 && held_count < HELD) {
-        struct held *h = &held[held_count++];
-        control.hold--;
-        *h = (struct held){
+    if (control.lag > 0 && held_count < HELD) {
+        held[held_count] = (struct held){
             .to = to, .bytes = malloc(w->sg_list->length), .size = w->sg_list->length};
-        memcpy(h->bytes, from, h->size);
+        memcpy(held[held_count++].bytes, from, w->sg_list->length);
+        land((unsigned)control.lag);
     } else {
         memcpy(to, from, w->sg_list->length);
     }
@@ -243,6 +269,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_w
         *bad = w;
         return errno;
     }
+    pthread_mutex_lock(&lock);
     for (; w != NULL; w = w->next) {
         const bool flushed = p->attr.qp_state == IBV_QPS_ERR;
         const int status = flushed                           ? IBV_WC_WR_FLUSH_ERR
@@ -256,20 +283,25 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_w
             flush(p);
         }
     }
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *w, struct ibv_recv_wr **bad)
 {
     struct pair *p = &pairs[qp->qp_num % QPS];
+    const bool no = refused("post_recv");
 
-    if (refused("post_recv") || p->count == p->capacity) {
+    pthread_mutex_lock(&lock);
+    const bool full = p->count == p->capacity;
+    if (no || full) {
         *bad = w;
-        return control.gone ? ENODEV : ENOMEM;
+    } else {
+        p->receives[(p->head + p->count++) % DEPTH] = (struct receive){
+            .tag = w->wr_id, .to = (void *)(uintptr_t)w->sg_list->addr, .size = w->sg_list->length};
     }
-    p->receives[(p->head + p->count++) % DEPTH] = (struct receive){
-        .tag = w->wr_id, .to = (void *)(uintptr_t)w->sg_list->addr, .size = w->sg_list->length};
-    return 0;
+    pthread_mutex_unlock(&lock);
+    return control.gone ? ENODEV : no || full ? ENOMEM : 0;
 }
 
 static int poll_cq(struct ibv_cq *cq, int capacity, struct ibv_wc *wc)
@@ -280,10 +312,16 @@ static int poll_cq(struct ibv_cq *cq, int capacity, struct ibv_wc *wc)
     if (refused("poll_cq")) {
         return -1;
     }
+    pthread_mutex_lock(&lock);
     for (; n < capacity && q->count > 0; n++, q->count--) {
         wc[n] = q->done[q->head];
         q->head = (q->head + 1) % (4 * DEPTH);
     }
+    if (control.lies > 0 && n > 0 && q->count == 0 && wc[n - 1].status == IBV_WC_WR_FLUSH_ERR &&
+        !late_runs) {
+        late_runs = pthread_create(&lander, NULL, land_late, NULL) == 0;
+    }
+    pthread_mutex_unlock(&lock);
     return n;
 }
 
@@ -539,7 +577,9 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
         return errno;
     }
     if (attr->qp_state == IBV_QPS_ERR) {
+        pthread_mutex_lock(&lock);
         flush(p);
+        pthread_mutex_unlock(&lock);
         return 0;
     }
     if (attr->qp_state > IBV_QPS_RTS || attr->qp_state == IBV_QPS_RESET ||
@@ -556,10 +596,14 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 {
     struct pair *p = &pairs[qp->qp_num % QPS];
 
-    if (!control.late_after_marker) {
-        fake_let_go();
+    if (late_runs) {
+        pthread_join(lander, NULL);
+        late_runs = false;
     }
+    pthread_mutex_lock(&lock);
+    land(0);
     p->used = false;
+    pthread_mutex_unlock(&lock);
     control.open--;
     return 0;
 }

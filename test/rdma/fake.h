@@ -11,10 +11,9 @@ struct fake_control {
     bool
         gone; /* the devices were taken away: every call fails with ENODEV, and is silent all the same */
     bool no_list; /* the kernel has no RDMA */
-    int hold;     /* writes posted from now on whose bytes don't move yet */
-    /* When held bytes move: before the first receive is flushed (as the standard asks), or after the last one (a device whose
-     * marker lies). */
-    bool late_after_marker;
+    int lag; /* so many writes are acknowledged and not yet in memory: the oldest lands when a newer one comes */
+    bool
+        lies; /* the last of them land 10 ms after the marker was seen, and not before it as the standard asks */
     bool no_flush; /* receives are never flushed: the marker doesn't come */
     bool drop;     /* the path is dead: nothing is acknowledged, and the queue pair gives up */
     int status;    /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
@@ -22,9 +21,7 @@ struct fake_control {
     int open;      /* what was opened and not closed */
 };
 
-/* By dlsym("fake_control"), "fake_event", "fake_let_go". */
+/* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG and _LIES in the environment set both at the start. */
 typedef struct fake_control *(*fake_control_function)(void);
 /* An asynchronous event (enum ibv_event_type) of port `port` or queue pair `qp`. */
 typedef void (*fake_event_function)(int event, int port, uint32_t qp);
-/* Bytes that are held move now. */
-typedef void (*fake_let_go_function)(void);

@@ -239,8 +239,11 @@ int rdma_device_limits(struct rdma_device *d, struct rdma_limits *ret_limits)
                                        .memories = (uint32_t)attr.max_mr,
                                        .ports = attr.phys_port_cnt};
     /* The header's own function falls back on a symbol: it would have to be linked. */
-    struct verbs_context *extended = verbs_get_ctx_op(d->context, query_device_ex);
-    if (extended != NULL && extended->query_device_ex(d->context, NULL, &more, sizeof(more)) == 0) {
+    struct verbs_context *extended = verbs_get_ctx(d->context);
+    if (extended != NULL &&
+        extended->sz >= sizeof(*extended) - offsetof(struct verbs_context, query_device_ex) &&
+        extended->query_device_ex != NULL &&
+        extended->query_device_ex(d->context, NULL, &more, sizeof(more)) == 0) {
         ret_limits->cqe_stamps = more.completion_timestamp_mask != 0;
         ret_limits->clock_khz = more.hca_core_clock;
     }
