@@ -145,8 +145,12 @@ static void worst_row(struct report *report, const char *id, double value, const
 {
     char text[160];
 
-    snprintf(text, sizeof(text), "%s; worst: seed %" PRIu64 "%s", note, seed,
-             isfinite(value) ? "" : ", which never got there");
+    if (value <= 0) {
+        snprintf(text, sizeof(text), "%s", note); /* none is the worst */
+    } else {
+        snprintf(text, sizeof(text), "%s; worst: seed %" PRIu64 "%s", note, seed,
+                 isfinite(value) ? "" : ", which never got there");
+    }
     report_simulated(report, id, isfinite(value) ? value : REPORT_NONE, unit, must, aim,
                      REPORT_LOWER, text);
 }
@@ -367,7 +371,7 @@ static void rows_wander(struct report *report, const struct result *r, int count
     char note[96];
 
     snprintf(note, sizeof(note),
-             "%d worlds, wander 3 to 100 ppb/per root second, noise 5 to 100 ns", count);
+             "%d worlds, wander 3 to 100 ppb per root second, noise 5 to 100 ns", count);
     (void)worst_of(r, count, 0, -1, &seed);
     worst_row(report, "clock.wander.accused", sum_of(r, count, 0), "verdicts", 0, 0, note, seed);
 }

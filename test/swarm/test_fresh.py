@@ -19,7 +19,7 @@ SMALL, SMALL_NICS, WIDE = 250, 10, 16
 SLICE = 25  # seeds of one process
 # Shares of small worlds and of worlds of any size: docs/swarm.md, "Where it stands".
 KNOWN = {"back": (0.03, 0.12), "p99": (0.021, 0.06), "late": (0.012, 0.02), "accused": (0.006, 0.06), "edge": (0.008, 0.01), "hard": (0.006, 0.01),
-         "holdover": (0.006, 0.03), "stepped": (0.003, 0.005), "timeline": (0.003, 0.005), "utc": (0.003, 0.05), "wrong": (0.003, 0.03),
+         "holdover": (0.006, 0.03), "stepped": (0.003, 0.005), "timeline": (0.003, 0.005), "epoch": (0.01, 0.05), "utc": (0.003, 0.05), "wrong": (0.003, 0.03),
          "false": (0.002, 0.03)}
 
 
