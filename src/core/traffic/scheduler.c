@@ -8,7 +8,7 @@
 #define COLD_NS      (200 * NS_PER_MS)
 #define FRESH_NS     (10 * NS_PER_MS)
 #define OLD_NS       NS_PER_S /* what a spare lane's last chunks told */
-#define RATE_GAIN    0.125
+#define RATE_MEMORY  7        /* chunks: what was known counts for so many */
 #define LATE_GAIN    0.25
 #define SPARE_CHUNKS 4                 /* beyond rate * floor */
 #define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
@@ -115,32 +115,35 @@ void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane)
     if (chunks(x) <= 1) { /* it was empty */
         x->cold = mono_sub(now, x->acked_at).ns >= COLD_NS;
         x->run_at = now;
-        x->run_bytes = 0;
+        x->run_bytes = x->run_chunks = 0;
         x->silent_at = now;
     }
     x->bound_at = now;
     s->owed += s->owed < DOUBLE_MOST * DOUBLE_EACH;
 }
 
-/* Bytes over time while the lane was never empty: what the path delivers, if there was enough to deliver. */
-static void rate_sample(struct scheduler_lane *x, struct mono now, uint64_t bytes)
+/* Bytes over time while the lane was never empty: what the path delivers, if there was enough to deliver. Over no less than the
+ * whole life of a chunk: reports come in bunches, and what two of them tell at once took longer than the time between them. */
+static void rate_sample(struct scheduler_lane *x, struct mono now,
+                        const struct scheduler_acked *acked)
 {
     const int64_t ns = mono_sub(now, x->run_at).ns;
     double rate;
 
-    x->run_bytes += bytes;
-    if (ns <= 0 || (chunks(x) > 0 && ns < floor_of(x) && x->rate > 0)) {
-        return; /* too short to say anything */
+    x->run_bytes += acked->bytes;
+    x->run_chunks += acked->chunks;
+    if (ns <= 0 || mono_before(acked->sent, x->run_at)) {
+        return;
     }
     rate = (double)x->run_bytes / (double)ns;
     if (x->rate <= 0) {
         x->rate = rate;
     } else if (!x->limited || rate > x->rate) {
-        x->rate += RATE_GAIN * (rate - x->rate);
+        x->rate += (rate - x->rate) * x->run_chunks / (x->run_chunks + RATE_MEMORY);
     }
     x->limited = false;
     x->run_at = now;
-    x->run_bytes = 0;
+    x->run_bytes = x->run_chunks = 0;
 }
 
 /* How long the newest took beyond the floor, and behind how much. Sums, no mean of quotients: chunks that met a queue of our
@@ -168,7 +171,7 @@ void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
     x->limited = x->limited || acked->alone;
     floor_sample(x, now, mono_sub(now, acked->sent).ns);
     late_sample(x, mono_sub(now, acked->sent).ns, acked->load);
-    rate_sample(x, now, acked->bytes);
+    rate_sample(x, now, acked);
     x->acked_at = x->silent_at = now;
     x->cold = false;
     x->spare += x->spare < SPARE_CHUNKS;

@@ -49,8 +49,8 @@ struct scheduler_lane {
     struct mono silent_at;        /* it owes an answer, and nothing came since then */
     bool limited; /* the sender had less to send than the lane would take, since the last sample */
     bool cold;    /* idle for 200 ms: one chunk until something is acknowledged */
-    uint32_t spare;     /* chunks beyond rate * floor */
-    uint64_t run_bytes; /* acknowledged since run_at, while never empty */
+    uint32_t spare;                 /* chunks beyond rate * floor */
+    uint64_t run_bytes, run_chunks; /* acknowledged since run_at, while never empty */
     struct mono run_at;
 };
 struct scheduler {

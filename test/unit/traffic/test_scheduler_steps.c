@@ -141,6 +141,25 @@ static void rates_of_lanes_that_had_little_do_not_fall(void **state)
     assert_true(fabs(scheduler_rate_bps(&s, 0) / (fast * (7 + 0.1) / 8) - 1) < 1e-9);
 }
 
+/* Two chunks that took a millisecond together are acknowledged a microsecond apart, and nothing is left on the lane. */
+static void reports_in_a_bunch_make_no_lane_faster(void **state)
+{
+    struct scheduler s;
+
+    open_lanes(&s, rtts, 1);
+    for (int turn = 0; turn < 20; turn++) {
+        const struct scheduler_acked acked = {
+            .chunks = 1, .bytes = CHUNK, .sent = at, .load = 2 * CHUNK};
+        bound(&s, 0);
+        bound(&s, 0);
+        at.ns += NS_PER_MS;
+        acknowledged(&s, 0, &acked);
+        at.ns += 1000;
+        acknowledged(&s, 0, &acked);
+    }
+    assert_true(scheduler_rate_bps(&s, 0) <= 8e9 * 2 * CHUNK / NS_PER_MS);
+}
+
 /* As good as its floor until it has one chunk to tell; then by how late its chunks came. */
 static void when_a_lane_should_deliver(void **state)
 {
@@ -510,6 +529,7 @@ int main(void)
         cmocka_unit_test(chunks_are_cut_for_the_lanes_that_there_are),
         cmocka_unit_test(more_back_than_went_is_a_bug),
         cmocka_unit_test(rates_of_lanes_that_had_little_do_not_fall),
+        cmocka_unit_test(reports_in_a_bunch_make_no_lane_faster),
         cmocka_unit_test(when_a_lane_should_deliver),
         cmocka_unit_test(a_lane_that_was_idle_for_long_begins_with_one),
         cmocka_unit_test(what_is_late_goes_again),
