@@ -45,9 +45,22 @@ static uint32_t others(const struct lane_set *set)
     return nics;
 }
 
+/* NCCL's own NIC heard nothing so far: what answers another one needn't be the peer's host. */
+static bool named_is_silent(const struct lane_set *set)
+{
+    uint32_t named = 0;
+
+    while (set->transport->nics[named].context != set->own_context) {
+        named++;
+    }
+    return ((set->first.refusals | set->first.unrouted) >> named & 1) == 0;
+}
+
 bool first_nic_undecided(const struct lane_set *set)
 {
-    return set->version == 0 && set->first.rounds == 0 && (others(set) & ~set->first.tried) != 0;
+    const bool untried = set->first.rounds == 0 && (others(set) & ~set->first.tried) != 0;
+
+    return set->version == 0 && (untried || named_is_silent(set));
 }
 
 /* Our host has no way there, from no NIC: a wrong choice of NICs, most likely. Patience is for what may come back. */
@@ -80,7 +93,7 @@ void first_nic_on_connect(struct lane_set *set, struct mono now, int r)
         return;
     }
     set->first.told = set->first.told || r < 0;
-    set->first.refused = set->first.refused || r == -ECONNREFUSED;
+    set->first.refusals |= r == -ECONNREFUSED ? 1u << set->nic : 0;
     if (r == -ENETUNREACH) {
         set->first.unrouted |= 1u << set->nic;
     } else {
@@ -92,7 +105,7 @@ void first_nic_on_connect(struct lane_set *set, struct mono now, int r)
 /* Has the NIC had its chance? Not while the peer's kernel has taken a connection and its process is to answer. */
 static bool in_vain(const struct lane_set *set, struct mono now)
 {
-    const int64_t silent = set->first.refused ? REFUSED_NS : SILENT_NS << set->first.rounds;
+    const int64_t silent = set->first.refusals != 0 ? REFUSED_NS : SILENT_NS << set->first.rounds;
     bool any = false;
 
     for (uint32_t i = 0; i < set->lanes; i++) {
@@ -104,7 +117,7 @@ static bool in_vain(const struct lane_set *set, struct mono now)
         }
         any = any || (lane.used && lane.state == LANE_DOWN &&
                       (lane.cut || set->lane_nics[i].tries >= TRIES ||
-                       (set->first.told && set->first.refused)));
+                       (set->first.told && set->first.refusals != 0)));
     }
     return any && (set->first.told || set->transport->nics[set->nic].carrier == 0 ||
                    mono_sub(now, set->first.since).ns >= silent);

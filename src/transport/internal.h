@@ -180,8 +180,9 @@ struct lane_set {
     uint16_t carried[HOST_NIC_MAX]; /* by our NIC; bit k: a lane was up between it and peers[k] */
     struct {                        /* who connects, until its first lane is up: first_nic.c */
         uint32_t tried, unrouted; /* bit k: over NIC k, in vain, in this round; no route from it */
+        uint32_t refusals;        /* bit k: over NIC k we were told that nobody listens */
         uint32_t rounds;          /* over all of our NICs */
-        bool told, refused;       /* the kernel told that nic doesn't reach; that nobody listens */
+        bool told;                /* the kernel told that nic doesn't reach */
         struct mono since;        /* over nic */
         struct mono unrouted_since; /* over none is there a route; 0: there may be one */
     } first;

@@ -267,6 +267,37 @@ static void strangers_refusals_tell_nothing(void **state)
     second = false;
 }
 
+/* The same before the first lane: NCCL's NIC has no way for a while, and over the other one somebody else refuses. */
+static void strangers_refusals_tell_nothing_of_a_peer_not_yet_reached(void **state)
+{
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_comm *out = NULL, *in = NULL;
+    struct transport_listener *listener;
+    uint64_t connecting = 0;
+
+    (void)state;
+    second = true;
+    open_both();
+    assert_int_equal(transport_listen(b.transport, 0, handle, &listener), 0);
+    cut = true;
+    for (int i = 0; i < STEPS_MAX && (out == NULL || in == NULL); i++) {
+        cut = i < 10000; /* ms */
+        if (out == NULL) {
+            assert_int_equal(transport_connect(a.transport, 0, handle, &connecting, &out), 0);
+        }
+        if (in == NULL) {
+            assert_int_equal(transport_accept(listener, &in), 0);
+        }
+        serve(NS_PER_MS);
+    }
+    assert_non_null(out);
+    assert_non_null(in);
+    transport_close_listener(listener);
+    exchange(out, in, 1, 20000);
+    close_both(out, in);
+    second = false;
+}
+
 /* Two communicators' last messages are taken in one report, and that the second is complete stands in another, which is
  * lost with its lane; there is no lane when it would be said again. */
 static void what_was_placed_is_said_again(void **state)
@@ -550,6 +581,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_set_is_not_the_old_one),
         cmocka_unit_test(strangers_refusals_tell_nothing),
+        cmocka_unit_test(strangers_refusals_tell_nothing_of_a_peer_not_yet_reached),
         cmocka_unit_test(what_was_placed_is_said_again),
         cmocka_unit_test(a_misfit_frees_its_slots),
         cmocka_unit_test(numbers_run_far),
