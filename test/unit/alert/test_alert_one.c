@@ -489,6 +489,28 @@ static void an_alert_that_joins_rules_out_the_leaf(void **state)
     }
 }
 
+/* That several are one is passed on at once, however short ago the last change was. */
+static void a_merger_is_passed_on_at_once(void **state)
+{
+    struct alert_action action;
+    uint32_t firing = 0;
+
+    kit_finding_rules();
+    for (uint32_t nic = 8; nic <= 9; nic++) {
+        const struct alert_finding f = kit_link_finding(nic, FINDING_LINK_DOWN);
+        kit_say(&f, FINDING_OPENED);
+    }
+    struct alert_finding third = kit_link_finding(10, FINDING_LINK_DOWN);
+    third.phase = FINDING_OPENED;
+    alerts_on_finding(engine, now, &third);
+    while (alerts_next_action(engine, &action)) {
+        if (action.kind == ALERT_ACTION_INCIDENT && action.incident.id == 1) {
+            firing = action.incident.alerts_firing;
+        }
+    }
+    assert_int_equal(firing, 3);
+}
+
 /* What is placed by one of its alerts stays where it is: a switch of that second takes only what nobody can place. */
 static void what_took_over_a_placed_one_is_placed(void **state)
 {
@@ -553,6 +575,7 @@ int main(void)
         T(an_alert_that_joins_rules_out_the_leaf),
         T(a_better_suspect_rules_out_the_other_end),
         T(what_took_over_a_placed_one_is_placed),
+        T(a_merger_is_passed_on_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

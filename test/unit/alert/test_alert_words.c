@@ -118,6 +118,21 @@ static void the_worst_of_many_is_quoted(void **state)
     assert_int_equal(i.severity, ALERT_PAGE);
 }
 
+/* What the list has no name for is told by its number. */
+static void what_has_no_name_has_a_number(void **state)
+{
+    kit_finding_rules();
+    config.fleet = (struct alert_fleet){0};
+    alerts_free(engine);
+    engine = alerts_new(&config, now);
+    alerts_on_clock(engine, now, UTC_AT_START - now.ns, UTC_AT_START - now.ns);
+    const struct alert_finding f = kit_link_finding(11, FINDING_LINK_DOWN);
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(2 * NS_PER_S);
+    assert_int_equal(told.events[ALERT_OPENED], 1);
+    assert_string_equal(told.cause, "nic 11");
+}
+
 /* ---- rules ---- */
 
 static void every_metric_is_found_by_its_name(void **state)
@@ -224,9 +239,10 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
     const struct CMUnitTest tests[] = {
-        T(values_are_told_in_their_units), T(spans_are_told_in_their_units),
-        T(the_worst_of_many_is_quoted),    T(every_metric_is_found_by_its_name),
-        T(scopes_that_a_metric_reaches),   T(each_fault_of_a_rule_is_named),
+        T(values_are_told_in_their_units),    T(spans_are_told_in_their_units),
+        T(the_worst_of_many_is_quoted),       T(what_has_no_name_has_a_number),
+        T(every_metric_is_found_by_its_name), T(scopes_that_a_metric_reaches),
+        T(each_fault_of_a_rule_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -301,6 +301,26 @@ static void bad_packets_are_told_with_what_to_do(void **state)
     }
 }
 
+/* Who sends with a NIC's own number is another agent: three times within ten seconds. */
+static void another_agent_of_the_same_number_is_told(void **state)
+{
+    for (int times = 2; times <= 3; times++) {
+        kit_start();
+        for (int i = 0; i < times; i++) {
+            const struct node_receive own = {
+                .local = 0, .probe = {.src = {0}, .dst = {0}, .type = PROBE_SINGLE}};
+            node_on_receive(node, now, &own);
+        }
+        assert_int_equal(kit_counters().own_id, times);
+        until(10 * NS_PER_S);
+        assert_int_equal(said_count, times == 3);
+        if (times == 3) {
+            assert_int_equal(said[0].kind, FINDING_TWO_AGENTS);
+            assert_int_equal(said[0].advice, ADVICE_STOP_OTHER_AGENT);
+        }
+    }
+}
+
 /* ---- room ---- */
 
 static void nobody_listens_for_long(void **state)
@@ -716,6 +736,7 @@ int main(void)
         T(small_asymmetries_are_nobodys_business),
         T(a_tenth_of_ten_seconds_is_told_once),
         T(bad_packets_are_told_with_what_to_do),
+        T(another_agent_of_the_same_number_is_told),
         T(nobody_listens_for_long),
         T(there_are_as_many_open_as_people_can_read),
         T(paths_are_said_when_enough_is_known),
