@@ -22,7 +22,7 @@ _foliot()
         else
             case $command in
             help) words=$(foliot help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p') ;;
-            selftest) words='clock' ;;
+            selftest) words='clock rdma' ;;
             alerts) words='list ack silence silences unsilence test check export metrics' ;;
             config) words='show diff history observe apply rollback' ;;
             host) words='list check remove token rotate' ;;

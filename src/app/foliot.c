@@ -51,7 +51,7 @@ static const struct command commands[] = {
      command_doctor},
     {NULL, "selftest",
      "clock [--json] [--host HOST] [--lab LAB] [--socket PATH] | clock --nics NAME,... [--peer "
-     "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--watch MS] [--library "
+     "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--look MS] [--library "
      "FILE] "
      "[--root FOLDER] [--json]",
      "is the clock's bound honest, as far as that shows without a truth; what is true of NICs' "

@@ -49,7 +49,7 @@ static int take_options(struct selftest_rdma *s, int argc, char *argv[])
     const struct option_entry own[] = {
         {"device", 0, OPTION_TEXT, &s->device, .expected = "the name of an RDMA device"},
         {"rounds", 0, OPTION_NUMBER, &s->rounds, 0, ROUNDS_MOST},
-        {"watch", 0, OPTION_NUMBER, &s->watch_ms, 1, WATCH_MS_MOST},
+        {"look", 0, OPTION_NUMBER, &s->watch_ms, 1, WATCH_MS_MOST},
         {"library", 0, OPTION_TEXT, &s->library, .expected = "a file"},
         {"root", 0, OPTION_TEXT, &s->root, .expected = "a folder that holds sys/class/infiniband"},
         {"json", 0, OPTION_FLAG, &s->json},

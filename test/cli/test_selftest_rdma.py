@@ -52,7 +52,7 @@ class TestSelftestRdma(unittest.TestCase):
 
     def test_a_device_whose_marker_lies(self):
         self.plant("connectx-roce.txt", "mlx5_0", "fake0")
-        status, port = self.port("--watch", "300", FOLIOT_FAKE_VERBS_LAG="4", FOLIOT_FAKE_VERBS_LIES="100")
+        status, port = self.port("--look", "300", FOLIOT_FAKE_VERBS_LAG="4", FOLIOT_FAKE_VERBS_LIES="100")
         self.assertEqual((status, port["verdict"]), (1, "not silent"))
         self.assertGreater(port["fence"]["bytes_after_marker"], 0)
         self.assertIn("must not have direct lanes", port["advice"])
