@@ -361,14 +361,14 @@ static void remember(struct mesh *m, struct mono now, struct mesh_edge *e,
 #define VERSION_AGAIN 4096 /* packets of an edge */
 #define VERSION_TURN  16   /* long enough for each path to be heard and an answer to come */
 
-/* The lower of both ends' newest versions. A peer that isn't heard may be unable to read the newest, and would never
- * answer, be it new or an agent that was rolled back: both are tried in turn. And once in a while the newest is tried
- * again, so that an edge that was stepped down by chance, or for a peer that was upgraded since, climbs again. */
-static uint8_t version_for(struct mesh_edge *e, struct mono now)
+/* The lower of both ends' newest versions. A peer that was never heard may be unable to read the newest, and would
+ * never answer: both are tried in turn. And once in a while the newest is tried again, so that an edge that was
+ * stepped down by chance, or for a peer that was upgraded since, climbs again. */
+static uint8_t version_for(struct mesh_edge *e)
 {
     const uint32_t n = e->version_count++;
 
-    if (e->version == 0 || mono_sub(now, e->heard).ns > STRANGER_NS) {
+    if (e->version == 0) {
         return n / VERSION_TURN % 2 == 0 ? PROBE_VERSION : PROBE_VERSION_LOWEST;
     }
     return n % VERSION_AGAIN == 0 ? PROBE_VERSION : e->version;
@@ -380,7 +380,7 @@ static void build(struct mesh *m, struct mono now, const struct send_entry *entr
     struct probe *probe = &send->probe;
     struct mesh_edge *e = entry->edge >= 0 ? &m->edges[entry->edge] : NULL;
 
-    probe->version = e ? version_for(e, now) : PROBE_VERSION;
+    probe->version = e ? version_for(e) : PROBE_VERSION;
     probe->version_lowest = PROBE_VERSION_LOWEST;
     probe->type = (enum probe_type)entry->type;
     probe->src = m->nics[entry->local].id;
