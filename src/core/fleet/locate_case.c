@@ -225,26 +225,6 @@ static void note_began(struct locate *l, struct locate_case *c, uint32_t element
     c->began_low = low.ns == INT64_MIN || low.ns > high.ns ? high : low;
 }
 
-bool locate_outage(struct locate *l, struct mono now, uint32_t path, struct outage *ret_outage)
-{
-    const struct path *p = &l->paths[path];
-    uint32_t most = 0;
-
-    for (uint32_t i = 0; i < p->element_count && p->used && !l->stale; i++) {
-        struct run run;
-
-        if (!l->suspects[p->elements[i]].atom) {
-            continue;
-        }
-        locate_run_find(l, p->elements[i], now, &run);
-        if (is_outage(&run) && run.lost > most && run.low.ns != MONO_NEVER.ns) {
-            most = run.lost;
-            *ret_outage = (struct outage){run.low, run.first, run.last, run.high};
-        }
-    }
-    return most > 0;
-}
-
 static void add_name(struct locate *l, struct locate_case *c, uint32_t element)
 {
     for (uint32_t i = 0; i < c->count; i++) {
@@ -328,7 +308,6 @@ static struct locate_case *open_case(struct locate *l, struct mono now)
     l->doubted[l->case_count] = MONO_NEVER;
     c = &l->cases[l->case_count++];
     *c = (struct locate_case){.state = LOCATE_UNKNOWN,
-                              .serial = ++l->case_serial,
                               .opened = now,
                               .named = MONO_NEVER,
                               .ended_low = MONO_NEVER,
