@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "transport/tcp.h"
 
+enum trouble { TROUBLE_NONE, TROUBLE_NOTED, TROUBLE_NEW, TROUBLE_TOLD };
+
 struct tcp {
     struct io io;
     int epoll, kick, link;
@@ -16,12 +18,7 @@ struct tcp {
     } nics[HOST_NIC_MAX];   /* whose carriers were asked for */
     uint32_t nic_count;
     bool weak_random;
-    enum {
-        TROUBLE_NONE,
-        TROUBLE_NOTED,
-        TROUBLE_NEW,
-        TROUBLE_TOLD
-    } bbr;                      /* atomic: a connection kept it */
+    int bbr;                    /* enum trouble, atomic: a connection kept it */
     struct io_address bbr_peer; /* of it, once it is new */
     /* Raw clock -> stamp, asked of the page at most once in CLOCK_CACHE_NS: one reading costs as
      * much as the rest of a stamp. A sequence lock: threads read it, one of them renews it. */
