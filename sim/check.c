@@ -8,9 +8,10 @@
 
 #include "stats/sample.h"
 
-#define RATE_NS  (2 * NS_PER_S)
-#define UTC_RATE 200e-6
-#define SLEPT_NS (1 * NS_PER_MS) /* what a reader notices: src/clocklib */
+#define RATE_NS     (2 * NS_PER_S)
+#define UTC_RATE    200e-6
+#define UTC_MARK_NS (1 * NS_PER_S)  /* a step that no second clock shows is marked within this */
+#define SLEPT_NS    (1 * NS_PER_MS) /* what a reader notices: src/clocklib */
 
 /* ---- life ---- */
 static int window_of(struct check *c, int64_t from, int64_t until)
@@ -335,6 +336,13 @@ static void judge_nics(struct world *w, struct check_window *win)
     }
 }
 
+/* Its clock was just broken, and it need not have seen it: its fleet time is off, and UTC as much. */
+static bool unmarked(const struct world *w, const struct check_host *h)
+{
+    return h->watched_fault >= 0 && h->marked < 0 &&
+           w->now - w->check->faults[h->watched_fault].on <= UTC_MARK_NS;
+}
+
 /* What foliot_utc() tells: the page's bound, and more with every second since it was written. */
 static void judge_utc(struct world *w, struct check_window *win)
 {
@@ -343,7 +351,7 @@ static void judge_utc(struct world *w, struct check_window *win)
     for (int i = 0; i < w->host_count && w->scenario->clocks.anchors > 0; i++) {
         const struct check_host *h = &w->check->hosts[i];
         const struct clock_page *page = &w->hosts[i].page.page;
-        if (w->hosts[i].node == NULL || !h->synced) {
+        if (w->hosts[i].node == NULL || !h->synced || unmarked(w, h)) {
             continue;
         }
         running++;

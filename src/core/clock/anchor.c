@@ -91,12 +91,12 @@ static void cast_own(const struct clock *c, struct nic_time now, struct votes *v
     cast_vote(v, now, &own, c->own_utc_at, 0);
 }
 
-/* One vote a peer, however many edges lead to it; and the own one. */
+/* One vote a host, however many clocks and edges it has; and the own one. */
 static void gather_votes(struct clock *c, struct nic_time now, bool named, struct votes *v)
 {
     v->count = 0;
     for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = -1; /* the freshest edge of that leader */
+        c->order[i] = -1; /* the freshest edge to that host */
     }
     for (int i = 0; i < c->capacity; i++) {
         struct clock_edge *e = &c->edges[i];
@@ -111,7 +111,7 @@ static void gather_votes(struct clock *c, struct nic_time now, bool named, struc
         if (!e->apart_known) {
             continue;
         }
-        int *best = &c->order[e->leader];
+        int *best = &c->order[e->host_leader];
         *best = *best < 0 || e->anchor_at.ns > c->edges[*best].anchor_at.ns ? i : *best;
     }
     for (int i = 0; i < c->capacity; i++) {

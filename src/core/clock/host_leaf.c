@@ -109,13 +109,13 @@ static bool learn_bounds(struct host_leaf_nic *n, const struct host_leaf_bracket
     return drift_judge(&n->drift, b->after.ns, change) && n->lower_ns <= n->upper_ns;
 }
 
-void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
+bool host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
                           const struct host_leaf_bracket *b)
 {
     if (nic < 0 || nic >= HOST_NIC_MAX || b->after.ns < b->before.ns ||
         b->after.ns - b->before.ns > BRACKET_NS_MAX) {
         leaf->refused++;
-        return;
+        return false;
     }
     struct host_leaf_nic *n = &leaf->nics[nic];
     const double width = (double)(b->after.ns - b->before.ns);
@@ -126,7 +126,7 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
     if (!n->seen || middle.ns < n->r.ns) {
         start(n, middle, offset, width);
         n->last = middle;
-        return;
+        return false;
     }
     predict(n, middle, leaf->rate_limit);
     const double innovation = (double)(offset - n->nic_minus_ns) - n->fraction;
@@ -134,7 +134,7 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
         !learn_bounds(n, b, innovation, width, 2 * leaf->rate_limit)) {
         start(n, middle, offset, width); /* the NIC's clock was stepped, or the host's */
         n->last = middle;
-        return;
+        return false;
     }
     learn_noise(n, middle, (double)(offset - n->origin_ns), width);
     const double r = n->noise2;
@@ -152,6 +152,7 @@ void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
     n->p01 -= k0 * n->p01;
     n->p00 -= k0 * n->p00;
     n->last = middle;
+    return true;
 }
 
 void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
@@ -206,6 +207,7 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
     ret->line.until = ret->line.r;
     const double bracket = fmax(at.upper_ns, -at.lower_ns);
     ret->h_ns = reading.hard_ns < 0 ? -1 : reading.hard_ns + bracket;
+    ret->utc_bound_ns += bracket;
     ret->guarded = false;
     ret->shift_ns = 0;
     ret->spread2_ns += at.p00 + pow(n->terms.shift_ns / 6, 2);
@@ -233,6 +235,7 @@ static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *ch
     chosen->line.slew = fmin(500e-6, fmax(-500e-6, gap / (double)CLOCK_TICK_NS));
     chosen->line.until.ns = now.ns + CLOCK_TICK_NS;
     chosen->shift_ns += fabs(gap);
+    chosen->utc_bound_ns += fabs(gap);
     chosen->h_ns += chosen->h_ns >= 0 ? fabs(gap) : 0;
 }
 
@@ -292,4 +295,12 @@ bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic,
     predict(&at, now, 0);
     ret_now->ns = now.ns + at.nic_minus_ns;
     return true;
+}
+
+double host_leaf_nic_error_ns(const struct host_leaf *leaf, struct mono now, int nic)
+{
+    ASSERT(nic >= 0 && nic < HOST_NIC_MAX);
+    struct host_leaf_nic at = leaf->nics[nic];
+    predict(&at, now, leaf->rate_limit);
+    return fmax(at.upper_ns, -at.lower_ns);
 }

@@ -54,8 +54,9 @@ struct host_leaf {
 };
 
 void host_leaf_init(struct host_leaf *leaf, double rate_limit_ppm, double rate_drift_ppb_s);
-/* nic: 0 … HOST_NIC_MAX - 1, the host's own count. */
-void host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
+/* nic: 0 … HOST_NIC_MAX - 1, the host's own count. False: it continues nothing (refused, the first one, or one of the two clocks
+ * was stepped). */
+bool host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
                           const struct host_leaf_bracket *bracket);
 /* The NIC's clock as its member publishes it. */
 void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
@@ -70,3 +71,5 @@ bool host_leaf_terms(const struct host_leaf *leaf, struct clock_terms *ret_terms
  * told. */
 bool host_leaf_nic_now(const struct host_leaf *leaf, struct mono now, int nic,
                        struct nic_time *ret_now);
+/* How far that may be off: what its brackets leave open by now. nic: one that host_leaf_nic_now() knows. */
+double host_leaf_nic_error_ns(const struct host_leaf *leaf, struct mono now, int nic);

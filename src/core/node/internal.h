@@ -22,6 +22,12 @@ struct member {
     bool synced;                      /* its status is SYNCED */
     int64_t bound_ns;                 /* of a difference with a peer, statistical; -1 none */
     struct clock_published published; /* as of the last tick: what packets carry */
+    struct {
+        bool waits;
+        struct nic_time at;
+        int64_t utc_ns;
+        double bound_ns;
+    } anchor; /* of a NIC's clock: UTC as the host was told it, until a bracket confirms it */
 };
 /* Which clock edge belongs to a mesh edge. */
 struct edge_link {
@@ -142,6 +148,7 @@ void node_clock_follow_hops(struct node *n);
 void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event,
                       const struct mesh_heard *heard);
 void node_clock_fill(struct node *n, uint32_t local, struct probe *probe);
+void node_clock_on_bracket(struct node *n, struct mono now, uint32_t member, bool continued);
 void node_clock_tick(struct node *n, struct mono now);
 struct mono node_clock_deadline(const struct node *n);
 void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);

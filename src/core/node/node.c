@@ -277,7 +277,9 @@ void node_on_bracket(struct node *n, struct mono now, const struct node_bracket 
 
     n->now = now;
     if (event->local < n->config.nic_count && n->config.nics[event->local].domain != 0) {
-        host_leaf_on_bracket(&n->leaf, now, n->member_of[event->local], &bracket);
+        const uint32_t member = n->member_of[event->local];
+        node_clock_on_bracket(n, now, member,
+                              host_leaf_on_bracket(&n->leaf, now, (int)member, &bracket));
         node_clock_sync_edges(n, now);
     }
 }

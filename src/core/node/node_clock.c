@@ -331,15 +331,48 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
+#define UTC_AGE_RATE 1e-3 /* no two clocks of a host run further apart */
+
+/* What the host's clock was told, on a NIC's: as well as brackets tell the one from the other. The host's clock may have been
+ * stepped since the last one. Then the next one shows it, so the word waits for that. */
+static void keep_anchor(struct node *n, struct mono now, uint32_t member,
+                        const struct node_anchor *event)
+{
+    struct member *m = &n->members[member];
+    const int64_t ago = mono_sub(now, event->at).ns;
+
+    m->anchor.waits = node_member_time(n, member, now, &m->anchor.at);
+    if (m->anchor.waits) {
+        m->anchor.at.ns -= ago;
+        m->anchor.utc_ns = event->utc_ns;
+        m->anchor.bound_ns = (double)event->bound_ns + UTC_AGE_RATE * fabs((double)ago) +
+                             host_leaf_nic_error_ns(&n->leaf, now, (int)member);
+    }
+}
+
+/* continued: the bracket agrees with those before. What it leaves open is what a step may have hidden in. */
+void node_clock_on_bracket(struct node *n, struct mono now, uint32_t member, bool continued)
+{
+    struct member *m = &n->members[member];
+
+    if (m->anchor.waits && continued && m->clock) {
+        clock_on_utc(m->clock, m->anchor.at, m->anchor.utc_ns,
+                     m->anchor.bound_ns + host_leaf_nic_error_ns(&n->leaf, now, (int)member));
+    }
+    m->anchor.waits = false;
+}
+
 /* A source that is lost tells nothing: what it last told is worth less with every second. */
 void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event)
 {
-    const uint32_t member = node_host_member(n);
-
     n->now = now;
-    if (event->trusted != 0 && event->bound_ns >= 0 && member != UINT32_MAX) {
-        clock_on_utc(n->members[member].clock, (struct nic_time){event->at.ns}, event->utc_ns,
-                     (double)event->bound_ns);
+    for (uint32_t i = 0; i < n->member_count && event->trusted != 0 && event->bound_ns >= 0; i++) {
+        if (n->members[i].domain != 0) {
+            keep_anchor(n, now, i, event);
+        } else {
+            clock_on_utc(n->members[i].clock, (struct nic_time){event->at.ns}, event->utc_ns,
+                         (double)event->bound_ns);
+        }
     }
 }
 

@@ -109,6 +109,40 @@ static void a_bracket_of_no_nic_or_no_clock_is_nothing(void **state)
     assert_true(clock_edges(0) > 0);
 }
 
+/* UTC comes by the host's clock, and is kept on the NIC's as well as brackets tell the one from the other. The host's clock may
+ * have been stepped since the last bracket: the next one tells. */
+static void a_nics_clock_learns_utc_by_the_next_bracket(void **state)
+{
+    const struct node_config c = hardware();
+    const int64_t step = 442 * NS_PER_MS;
+
+    kit_start_with(&c);
+    read_nic(0);
+    now.ns += 100 * NS_PER_MS;
+    read_nic(0);
+    const struct clock *clock = node_member_clock(node, 0);
+    struct node_anchor a = {.at = now, .utc_ns = 1795 * NS_PER_S, .bound_ns = 1000, .trusted = 1};
+    node_on_anchor(node, now, &a);
+    assert_false(clock->own_utc_known);
+    now.ns += 100 * NS_PER_MS;
+    read_nic(0);
+    assert_true(clock->own_utc_known);
+    assert_true(clock->own_utc_ns == a.utc_ns);
+    assert_in_range(clock->own_utc_at.ns - (a.at.ns - 5 * NS_PER_S) + 2000, 0, 4000);
+    assert_in_range((int64_t)clock->own_utc_bound_ns, 1000 + 500, 1000 + 500000);
+    assert_null(node_member_clock(node, 1)); /* not read yet: it has nothing to learn with */
+
+    now.ns += step;
+    a = (struct node_anchor){
+        .at = now, .utc_ns = a.utc_ns + NS_PER_S, .bound_ns = 1000, .trusted = 1};
+    node_on_anchor(node, now, &a);
+    const struct node_bracket b = {
+        .before = now, .nic = {now.ns - step - 5 * NS_PER_S}, .after = {now.ns + 1000}};
+    node_on_bracket(node, now, &b);
+    kit_check();
+    assert_true(clock->own_utc_ns == 1795 * NS_PER_S); /* the stepped clock's word is void */
+}
+
 /* A member is known by the lowest NIC that its clock stamps; a peer's by the first of its host, or by each NIC. */
 static void members_are_numbered_by_their_lowest_nic(void **state)
 {
@@ -391,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_nics_clock_begins_when_it_is_read),
         T(what_a_nics_clock_proposes_is_the_wall),
+        T(a_nics_clock_learns_utc_by_the_next_bracket),
         T(a_bracket_of_no_nic_or_no_clock_is_nothing),
         T(members_are_numbered_by_their_lowest_nic),
         T(an_edge_is_told_with_what_the_list_has),
