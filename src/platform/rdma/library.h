@@ -1,0 +1,83 @@
+/* library.h: of platform/rdma alone: libibverbs as verbs.c and queue_pair.c see it. Its types are
+ * seen in these three files and nowhere else. */
+#pragma once
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Macros around symbols: what they name is looked up by itself. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_get_device_list
+
+/* What is called by name, each with the version since when it is there. Posting and polling go through the context. */
+#define NEEDED(X)                                                                                  \
+    X("IBVERBS_1.1", struct ibv_device **, get_device_list, (int *))                               \
+    X("IBVERBS_1.1", void, free_device_list, (struct ibv_device **))                               \
+    X("IBVERBS_1.1", const char *, get_device_name, (struct ibv_device *))                         \
+    X("IBVERBS_1.1", struct ibv_context *, open_device, (struct ibv_device *))                     \
+    X("IBVERBS_1.1", int, close_device, (struct ibv_context *))                                    \
+    X("IBVERBS_1.1", int, query_device, (struct ibv_context *, struct ibv_device_attr *))          \
+    X("IBVERBS_1.1", int, query_port, (struct ibv_context *, uint8_t, struct ibv_port_attr *))     \
+    X("IBVERBS_1.1", int, query_gid, (struct ibv_context *, uint8_t, int, union ibv_gid *))        \
+    X("IBVERBS_1.1", int, get_async_event, (struct ibv_context *, struct ibv_async_event *))       \
+    X("IBVERBS_1.1", void, ack_async_event, (struct ibv_async_event *))                            \
+    X("IBVERBS_1.1", struct ibv_pd *, alloc_pd, (struct ibv_context *))                            \
+    X("IBVERBS_1.1", int, dealloc_pd, (struct ibv_pd *))                                           \
+    X("IBVERBS_1.1", struct ibv_mr *, reg_mr, (struct ibv_pd *, void *, size_t, int))              \
+    X("IBVERBS_1.1", int, dereg_mr, (struct ibv_mr *))                                             \
+    X("IBVERBS_1.1", struct ibv_cq *, create_cq,                                                   \
+      (struct ibv_context *, int, void *, struct ibv_comp_channel *, int))                         \
+    X("IBVERBS_1.1", int, destroy_cq, (struct ibv_cq *))                                           \
+    X("IBVERBS_1.1", struct ibv_qp *, create_qp, (struct ibv_pd *, struct ibv_qp_init_attr *))     \
+    X("IBVERBS_1.1", int, modify_qp, (struct ibv_qp *, struct ibv_qp_attr *, int))                 \
+    X("IBVERBS_1.1", int, destroy_qp, (struct ibv_qp *))
+#define OPTIONAL(X)                                                                                \
+    X("IBVERBS_1.11", ssize_t, query_gid_table,                                                    \
+      (struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t))                    \
+    X("IBVERBS_1.12", struct ibv_mr *, reg_dmabuf_mr,                                              \
+      (struct ibv_pd *, uint64_t, size_t, uint64_t, int, int))
+
+#define MEMBER(version, type, name, arguments) type(*name) arguments;
+struct rdma_verbs {
+    void *library;
+    NEEDED(MEMBER)
+    OPTIONAL(MEMBER)
+};
+
+struct rdma_device {
+    struct rdma_verbs *verbs;
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+};
+struct rdma_memory {
+    struct rdma_verbs *verbs;
+    struct ibv_mr *mr;
+};
+struct rdma_cq {
+    struct rdma_verbs *verbs;
+    struct ibv_cq *cq;
+};
+struct rdma_qp {
+    struct rdma_verbs *verbs;
+    struct ibv_qp *qp;
+    uint32_t port, inline_size;
+    bool remote_write;
+};
+
+/* The library's functions return an errno, or -1 and errno, by their age. */
+static inline int failed(int r)
+{
+    return r == 0 ? 0 : r > 0 ? -r : errno > 0 ? -errno : -EIO;
+}
+
+static inline int no_memory_or(int fallback)
+{
+    return errno > 0 ? -errno : fallback;
+}
+
+static inline uint32_t mtu_bytes(enum ibv_mtu mtu)
+{
+    return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
+}
