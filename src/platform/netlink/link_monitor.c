@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <libmnl/libmnl.h>
 #include <linux/ethtool.h>
@@ -17,6 +16,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "platform/sysfs/sysfs.h"
 
 enum { BUFFER_SIZE = 32768, ANSWER_WAIT_MS = 200 };
 
@@ -32,7 +33,6 @@ struct link_monitor {
     struct mnl_socket *request; /* questions and their answers */
     int ioctl_fd;
     uint32_t sequence;
-    char sysfs[200];
     unsigned count;
     struct slot slots[HOST_NIC_MAX];
     _Alignas(struct nlmsghdr) uint8_t buffer[BUFFER_SIZE];
@@ -279,13 +279,12 @@ static int open_socket(struct mnl_socket **ret, unsigned groups)
     return 0;
 }
 
-int link_monitor_open(struct link_monitor **ret_monitor, const char *sysfs)
+int link_monitor_open(struct link_monitor **ret_monitor)
 {
     struct link_monitor *m = calloc(1, sizeof(*m));
     if (m == NULL) {
         return -ENOMEM;
     }
-    snprintf(m->sysfs, sizeof(m->sysfs), "%s", sysfs);
     m->ioctl_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int r = open_socket(&m->events, RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
     if (r == 0) {
@@ -518,18 +517,13 @@ static uint32_t ethtool_speed(const struct link_monitor *m, const char *name)
     return q->speed;
 }
 
-static long sysfs_number(const struct link_monitor *m, const char *name, const char *leaf)
+/* 0: not told. */
+static int64_t told_by_sysfs(const char *name, const char *leaf)
 {
-    char path[400], text[32];
-    snprintf(path, sizeof(path), "%s/class/net/%s/%s", m->sysfs, name, leaf);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return 0;
-    }
-    const ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return strtol(text, NULL, 10);
+    char path[SYSFS_PATH_SIZE];
+    int64_t n;
+
+    return sysfs_number(NULL, sysfs_path(path, "/sys/class/net/%s/%s", name, leaf), &n) < 0 ? 0 : n;
 }
 
 void link_monitor_look(struct link_monitor *m, unsigned slot)
@@ -540,8 +534,8 @@ void link_monitor_look(struct link_monitor *m, unsigned slot)
         return;
     }
     const uint32_t speed = ethtool_speed(m, now->name);
-    const long sysfs_speed = speed != 0 ? (long)speed : sysfs_number(m, now->name, "speed");
-    const long width = sysfs_number(m, now->name, "device/current_link_width");
+    const int64_t sysfs_speed = speed != 0 ? speed : told_by_sysfs(now->name, "speed");
+    const int64_t width = told_by_sysfs(now->name, "device/current_link_width");
     const uint32_t new_speed = sysfs_speed > 0 ? (uint32_t)sysfs_speed : 0;
     const uint8_t new_width = width > 0 && width < 256 ? (uint8_t)width : 0;
     if (new_speed != now->speed_mbps || new_width != now->width) {

@@ -45,8 +45,7 @@ struct link_interface {
 
 struct link_monitor;
 
-/* sysfs: "/sys", or a test's folder. */
-MUST_CHECK int link_monitor_open(struct link_monitor **ret_monitor, const char *sysfs);
+MUST_CHECK int link_monitor_open(struct link_monitor **ret_monitor);
 struct link_monitor *link_monitor_close(struct link_monitor *m); /* NULL is fine; returns NULL */
 /* -ENOSPC. The slot's number counts up from 0. */
 MUST_CHECK int link_monitor_watch(struct link_monitor *m, const char *name);

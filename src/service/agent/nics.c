@@ -19,7 +19,7 @@ uint8_t agent_nic_stamps(const struct agent *a, uint32_t local)
 
 int agent_nics_open(struct agent *a)
 {
-    int r = link_monitor_open(&a->links, "/sys");
+    int r = link_monitor_open(&a->links);
     if (r < 0) {
         return r;
     }
