@@ -9,45 +9,24 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <ftw.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "file_tree.h"
 #include "platform/rdma/ports.h"
 
 static struct rdma_port ports[RDMA_PORT_MAX];
-static char top[64];
+static struct file_tree files;
 static struct sysfs tree;
 
 static void put(const char *path, const char *text)
 {
-    char whole[512];
-    snprintf(whole, sizeof(whole), "%s%s", top, path);
-    for (char *slash = strchr(whole + strlen(top) + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        assert_true(mkdir(whole, 0755) == 0 || errno == EEXIST);
-        *slash = '/';
-    }
-    FILE *file = fopen(whole, "we");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void lose(const char *path)
-{
-    char whole[512];
-    snprintf(whole, sizeof(whole), "%s%s", top, path);
-    assert_int_equal(remove(whole), 0);
+    file_tree_put(&files, path, text);
 }
 
 /* One line a file: its path, a tab, its text. */
 static void plant(const char *name)
 {
     char line[512];
-    strcpy(top, "/tmp/foliot-rdma-XXXXXX");
-    assert_non_null(mkdtemp(top));
+    file_tree_begin(&files);
     snprintf(line, sizeof(line), "%s/%s", getenv("FOLIOT_RDMA_TREES"), name);
     FILE *file = fopen(line, "re");
     assert_non_null(file);
@@ -59,22 +38,15 @@ static void plant(const char *name)
         }
     }
     fclose(file);
-    assert_int_equal(sysfs_open(&tree, top), 0);
-}
-
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *at)
-{
-    (void)status, (void)kind, (void)at;
-    return remove(path);
+    assert_int_equal(sysfs_open(&tree, files.top), 0);
 }
 
 static int uproot(void **state)
 {
     (void)state;
-    if (top[0] != 0) {
+    if (files.top[0] != 0) {
         sysfs_close(&tree);
-        assert_int_equal(nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
-        top[0] = 0;
+        file_tree_end(&files);
     }
     return 0;
 }
@@ -82,9 +54,8 @@ static int uproot(void **state)
 static void a_host_without_rdma_has_no_ports(void **state)
 {
     (void)state;
-    strcpy(top, "/tmp/foliot-rdma-XXXXXX");
-    assert_non_null(mkdtemp(top));
-    assert_int_equal(sysfs_open(&tree, top), 0);
+    file_tree_begin(&files);
+    assert_int_equal(sysfs_open(&tree, files.top), 0);
     assert_int_equal(rdma_ports_read(&tree, ports, RDMA_PORT_MAX), 0);
 }
 
@@ -178,7 +149,7 @@ static void soft_roce_is_read_whole(void **state)
     assert_int_equal(rdma_gid_choose(&ports[0], NULL)->index, 1);
     assert_int_equal(ports[0].counters[RDMA_GAVE_UP], 0);
     assert_true(ports[0].counters[RDMA_MARKS_IN] == RDMA_COUNTER_NONE);
-    lose("/sys/class/infiniband/h0r0/ports/1/link_layer");
+    file_tree_lose(&files, "/sys/class/infiniband/h0r0/ports/1/link_layer");
     assert_int_equal(rdma_ports_read(&tree, ports, RDMA_PORT_MAX), 1);
     assert_int_equal(ports[0].layer, RDMA_LAYER_UNKNOWN);
 }

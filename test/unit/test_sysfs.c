@@ -11,65 +11,34 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "file_tree.h"
 #include "platform/sysfs/sysfs.h"
 
-static char top[] = "/tmp/foliot-sysfs-XXXXXX", root[64];
+static struct file_tree files;
 static struct sysfs tree;
-
-static void folder(const char *path)
-{
-    char whole[256];
-    snprintf(whole, sizeof(whole), "%s%s", top, path);
-    assert_int_equal(mkdir(whole, 0755), 0);
-}
-
-static void file(const char *path, const char *text, size_t size)
-{
-    char whole[256];
-    snprintf(whole, sizeof(whole), "%s%s", top, path);
-    FILE *to = fopen(whole, "we");
-    assert_non_null(to);
-    assert_int_equal(fwrite(text, 1, size, to), size);
-    assert_int_equal(fclose(to), 0);
-}
 
 static void put(const char *path, const char *text)
 {
-    file(path, text, strlen(text));
-}
-
-static void to(const char *path, const char *target)
-{
-    char whole[256];
-    snprintf(whole, sizeof(whole), "%s%s", top, path);
-    assert_int_equal(symlink(target, whole), 0);
+    file_tree_put(&files, path, text);
 }
 
 static int begin(void **state)
 {
-    char large[5000];
+    char large[5000], root[128];
     (void)state;
-    if (mkdtemp(top) == NULL) {
-        return -1;
-    }
+    file_tree_begin(&files);
     put("/secret", "outside\n");
-    folder("/tree");
-    folder("/tree/sys");
-    folder("/tree/sys/net");
-    folder("/tree/sys/devices");
-    folder("/tree/sys/devices/0000:01:00.0");
     put("/tree/sys/devices/0000:01:00.0/speed", "400000\n");
     for (int i = 12; i > 0; i--) {
         char name[64];
         snprintf(name, sizeof(name), "/tree/sys/net/eth%d", i);
-        to(name, i % 2 == 0 ? "../devices/0000:01:00.0" : "/sys/devices/0000:01:00.0");
+        file_tree_link(&files, name,
+                       i % 2 == 0 ? "../devices/0000:01:00.0" : "/sys/devices/0000:01:00.0");
     }
-    to("/tree/sys/out", "../../secret");
-    to("/tree/sys/away", "/secret");
+    file_tree_link(&files, "/tree/sys/out", "../../secret");
+    file_tree_link(&files, "/tree/sys/away", "/secret");
     put("/tree/sys/rate", "100 Gb/sec (4X EDR)\n");
     put("/tree/sys/vendor", "0x15b3\n");
     put("/tree/sys/minus", " -1\n");
@@ -77,24 +46,19 @@ static int begin(void **state)
     put("/tree/sys/words", "tsc hpet \n\n");
     put("/tree/sys/glued", "12ab\n");
     put("/tree/sys/huge", "18446744073709551615\n");
-    file("/tree/sys/nul", "a\0b", 3);
+    file_tree_put_bytes(&files, "/tree/sys/nul", "a\0b", 3);
     memset(large, 'x', sizeof(large));
-    file("/tree/sys/large", large, sizeof(large));
-    snprintf(root, sizeof(root), "%s/tree", top);
+    file_tree_put_bytes(&files, "/tree/sys/large", large, sizeof(large));
+    snprintf(root, sizeof(root), "%s/tree", files.top);
     return sysfs_open(&tree, root);
-}
-
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *at)
-{
-    (void)status, (void)kind, (void)at;
-    return remove(path);
 }
 
 static int end(void **state)
 {
     (void)state;
     sysfs_close(&tree);
-    return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    file_tree_end(&files);
+    return 0;
 }
 
 static void a_text_is_whole_or_none(void **state)
@@ -172,7 +136,7 @@ static void without_a_root_it_is_this_machine(void **state)
     char text[64], path[SYSFS_PATH_SIZE];
     struct sysfs none;
     (void)state;
-    snprintf(path, sizeof(path), "%s/sys/vendor", root);
+    snprintf(path, sizeof(path), "%s/tree/sys/vendor", files.top);
     assert_int_equal(sysfs_text(NULL, path, text, sizeof(text)), 6);
     assert_true(sysfs_real(NULL, path, text, sizeof(text)) > 0);
     assert_string_equal(text, path);
