@@ -51,15 +51,14 @@ static uint32_t count_comms(struct lane_set *set, struct mono now)
 
 static void ask_round_trip(struct lane_set *set, struct mono now, struct credit *credit)
 {
-    struct io *io = set->transport->io;
-    struct stream *stream = set->streams[set->hot];
+    const struct stream *stream = set->streams[set->hot];
     struct io_info info;
 
     if (stream == NULL || stream->dead || mono_sub(now, set->rtt_asked).ns < RTT_NS) {
         return;
     }
     set->rtt_asked = now;
-    io->info(io, stream->conn, &info);
+    stream->kind->info(set, stream, &info);
     if (info.known) {
         credit_on_rtt(credit, span_ns(info.rtt_ns_min));
     }

@@ -26,7 +26,7 @@ static struct span round_trip(const struct lane_set *set, const struct stream *s
 {
     struct io_info info = {.known = false};
 
-    set->transport->io->info(set->transport->io, stream->conn, &info);
+    stream->kind->info(set, stream, &info);
     return span_ns(info.known && info.rtt_ns_min != UINT32_MAX ? (int64_t)info.rtt_ns_min : -1);
 }
 

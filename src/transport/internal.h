@@ -3,8 +3,8 @@
  *   transport   one per process (or per simulated host): listener, registry of sets, housekeeping
  *   set         the lanes between two contexts; its lock guards all that is in it. One end connects them, either may send:
  *               what it sends is its sender's, what it receives its ledger's (core/failover/halves.h)
- *   stream      one lane of a set: its connection and the bytes on their way in and out
- *   comm        one of NCCL's, on a set; its requests
+ *   stream      one lane of a set: its connection and the bytes on their way in and out (stream.h, lane_kind.h)
+ *   comm        one of NCCL's, on a set; its requests (comm.h)
  *
  * Locks, in the order in which they may be taken: transport.lock (registry) → set.lock → transport.listen_lock
  * (listeners and what they have to accept); set.lock → own_nic.credit_lock.
@@ -25,7 +25,10 @@
 #include "core/traffic/scheduler.h"
 #include "stats/histogram.h"
 #include "stats/least.h"
+#include "transport/comm.h"
 #include "transport/descriptor.h"
+#include "transport/lane_kind.h"
+#include "transport/stream.h"
 #include "transport/transport.h"
 #include "wire/handle.h"
 #include "wire/job_page.h"
@@ -34,7 +37,6 @@
 
 #define SCRATCH_SIZE                                                                               \
     16384 /* what one read takes beyond a chunk: small messages come many at once */
-#define CONTROL_SIZE   1536      /* frames that wait to be written */
 #define READ_BYTES_MAX (1 << 20) /* of one lane, before others have their turn */
 #define NOTSENT_BYTES  (1 << 18)
 #define COPY_HERE_MAX  (1 << 16) /* of a message to this machine that is copied; of more than */
@@ -54,49 +56,6 @@
 #define SET_LINGER_NS (1 * NS_PER_S) /* a set without comms keeps its lanes for the next */
 #define WHY_SIZE      320
 #define PEER_TEXT     192
-
-/* -- lanes' connections */
-
-struct stream {
-    int conn; /* -1: none */
-    uint32_t epoch;
-    bool connecting; /* not connected yet; then waiting for HELLO_OK */
-    bool shaken;     /* both ends know each other: frames flow */
-    bool joined;     /* as HELLO said */
-    uint8_t armed;   /* events */
-    bool blocked;    /* the kernel took less than we had */
-    bool dead;       /* nothing is read or written any more: waits for lane_set_act to close it */
-    uint8_t own_nic, peer_nic;
-    struct io_address local, peer;
-    struct mono began;              /* connecting, for the round trip */
-    uint8_t nonce[LANE_NONCE_SIZE]; /* of our HELLO */
-    /* out: control frames between chunks; of the chunk being written, header and payload */
-    uint8_t control[CONTROL_SIZE];
-    uint16_t control_begin, control_end;
-    uint8_t head[LANE_CHUNK_SIZE];
-    uint8_t head_left; /* 0: no header waits */
-    const uint8_t *payload;
-    uint32_t payload_left;
-    uint32_t payload_comm;
-    uint64_t payload_message;
-    bool payload_void; /* nobody reads the rest of it: its message is placed, or the peer closed */
-    /* in: the beginning of a frame not yet whole; the chunk being read */
-    uint8_t part[LANE_FRAME_SIZE_MAX];
-    uint16_t part_size;
-    bool reading; /* a chunk's payload */
-    uint32_t got; /* of it */
-    uint32_t crc;
-    enum ledger_place place;
-    struct lane_chunk chunk;
-    uint8_t *staging; /* 1 << LANE_CHUNK_SHIFT_MAX bytes, on demand */
-    uint64_t bytes_out;
-    uint64_t acked;      /* by the peer's kernel, when asked last */
-    uint64_t doubted_at; /* bytes_out then: when all of them have arrived it is over */
-    struct mono read_at; /* last bytes */
-    struct mono hedge_asked;
-    bool ended;   /* by the peer, orderly */
-    bool parting; /* too many connections: it is to go */
-};
 
 /* A NIC of the peer. */
 struct peer_nic {
@@ -276,62 +235,6 @@ struct lane_set {
     bool stirred;         /* housekeeping's alone: an event came */
 };
 
-/* -- comms */
-
-struct transport_request {
-    struct transport_comm *comm;
-    bool done;
-    size_t size; /* that came or went */
-    size_t room; /* as asked for */
-    struct mono posted;
-    void *parent;
-};
-
-/* A message on its way out: who waits for it, and the copy of a small one. */
-struct outgoing {
-    bool used;
-    struct transport_request *request; /* NULL: done already */
-    uint8_t *copy;                     /* of up to LANE_EAGER_SIZE_MAX; a larger one is the set's */
-    uint32_t copy_size;
-    uint8_t large; /* 1 + the set's copy; 0: none */
-};
-
-enum comm_state {
-    COMM_OPENING, /* sender: until the receiver reported it; receiver: until accepted */
-    COMM_OPEN,
-    COMM_CLOSING, /* closed above; what is owed to the peer isn't paid yet */
-};
-
-struct transport_comm {
-    struct lane_set *set;
-    struct transport_comm *next;       /* of the set */
-    struct transport_comm *next_place; /* of those at its number's place */
-    struct transport_comm *next_ready; /* of the listener */
-    uint64_t id;                       /* of the connecting side, for transport_connect's state */
-    uint64_t cookie;
-    uint32_t number;
-    enum comm_state state;
-    bool sending;
-    bool released;                       /* nothing owed any more: housekeeping may free it */
-    bool book_closed;                    /* ledger or sender have forgotten it */
-    bool close_heard;                    /* the peer's CLOSE came */
-    bool told;                           /* CLOSE was written at least once */
-    bool abort;                          /* closed with requests in flight: owes nobody */
-    struct mono close_next, close_until; /* until: an abort is told so long */
-    struct span close_gap;
-    struct mono opened_at;             /* sending: OPEN was written last */
-    uint32_t opened_on;                /* bit k: OPEN was written to lane k's present epoch */
-    uint64_t posted_told;              /* receiving: how many receives the sender knows of */
-    uint64_t last_placed, last_posted; /* receiving: when it was closed */
-    uint64_t arrived;                  /* receiving: bytes, when they were counted last */
-    struct mono arrived_at;            /* and when that had grown */
-    int error;
-    char *why;     /* NULL: the set's, or nothing to be said */
-    uint32_t used; /* bit k: requests[k] */
-    struct transport_request requests[TRANSPORT_REQUEST_MAX];
-    struct outgoing outgoing[COMM_REQUESTS_MAX]; /* sending */
-};
-
 struct transport_listener {
     struct transport *transport;
     struct transport_listener *next;
@@ -443,26 +346,6 @@ struct transport {
     int alone;   /* atomic: transport_free is over; the thread pays what is owed and ends it */
     int64_t sleeping_until; /* atomic */
 };
-
-/* -- stream.c: bytes in and out of one lane */
-
-struct stream *stream_new(int conn, uint32_t epoch);
-void stream_free(struct stream *stream);
-/* Whether a control frame of that size fits; then queues it. */
-bool stream_control(struct stream *stream, const uint8_t *bytes, size_t size);
-static inline bool stream_chunk_waits(const struct stream *stream)
-{
-    return stream->head_left != 0 || stream->payload_left != 0;
-}
-static inline bool stream_idle(const struct stream *stream)
-{
-    return !stream_chunk_waits(stream) && stream->control_begin == stream->control_end;
-}
-/* Writes what waits: 0 all of it, -EAGAIN, or why the connection is over. */
-int stream_flush(struct lane_set *set, struct stream *stream);
-/* Reads and handles what is there, up to READ_BYTES_MAX; the number of bytes, or why the connection is
- * over (-EPIPE: its end; -EPROTO, -EBADMSG: what came is wrong). */
-ssize_t stream_read(struct lane_set *set, uint32_t lane, struct mono now);
 
 /* -- lane_set.c, peer.c: what both ends have in common */
 
@@ -640,26 +523,6 @@ int slots_ready(struct lane_set *set, uint32_t slot);
 uint8_t *slots_at(const struct lane_set *set, uint32_t slot);
 /* Memory that nothing came to for a while is given back. */
 void slots_look(struct lane_set *set, struct mono now);
-
-/* -- comm.c */
-
-/* Each direction has its own numbers. */
-struct transport_comm *comm_find(const struct lane_set *set, bool sending, uint32_t number);
-struct transport_comm *comm_new(struct lane_set *set, bool sending, uint32_t number);
-/* Pays what closed comms owe; frees nothing. Under the lock. */
-void comm_closings(struct lane_set *set, struct mono now);
-void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
-                   const struct lane_close *close);
-/* "It isn't here (any more)": to a peer that speaks of what we don't know, lest it wait for ever. flags: LANE_CLOSE_ABORT:
- * whatever it thinks of it; 0: if it still waits for something. */
-void comm_unknown(struct lane_set *set, uint32_t lane, bool sending, uint32_t number,
-                  uint8_t flags);
-/* What closed comms still owe is owed no more: the transport ends. */
-void comm_write_off(struct lane_set *set, struct mono now);
-/* When comm_closings has something to do again. */
-struct mono comm_deadline(const struct lane_set *set);
-/* Nobody finds it by its number any more, and its memory is gone. */
-void comm_free(struct transport_comm *comm);
 
 /* -- transport.c */
 /* Something closed above still owes its peer. */

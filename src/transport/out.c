@@ -205,8 +205,8 @@ static uint32_t look_at_lanes(struct lane_set *set, struct mono now)
         const struct stream *stream = set->streams[lane];
         struct sender_lane_info info;
         sender_lane_info(set->sender, lane, &info);
-        if (stream->shaken && !stream->dead && !stream->blocked && stream_idle(stream) &&
-            info.open && info.chunks < SENDER_LANE_CHUNKS) {
+        if (stream->shaken && !stream->dead && stream_room(stream) && info.open &&
+            info.chunks < SENDER_LANE_CHUNKS) {
             seen->room |= 1u << lane;
         }
     }
@@ -236,16 +236,10 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     if (set->ledger != NULL) {
         in_reports_along(set, now, lane);
     }
-    lane_chunk_encode(stream->head, header, set->version);
-    stream->head_left = LANE_CHUNK_SIZE;
     set->sent[lane].chunks++;
     set->sent[lane].bytes += chunk->length;
     set->sent[lane].resent += chunk->resent;
-    stream->payload = chunk->source;
-    stream->payload_left = chunk->length;
-    stream->payload_comm = chunk->comm;
-    stream->payload_message = chunk->message;
-    stream->payload_void = false;
+    stream_chunk(stream, chunk, header, set->version);
     const int rc = stream_flush(set, stream);
     if (rc < 0 && rc != -EAGAIN) {
         lane_set_lost(set, now, lane, LANE_REASON_RESET);
@@ -353,7 +347,6 @@ static bool hangs(struct lane_set *set, struct mono now, uint32_t lane,
                   const struct sender_lane_info *info)
 {
     struct stream *stream = set->streams[lane];
-    struct io *io = set->transport->io;
     const uint64_t behind =
         info->bytes - info->oldest_bytes + (uint64_t)info->chunks * LANE_CHUNK_SIZE;
     const uint64_t unwritten = (uint64_t)stream->payload_left + stream->head_left;
@@ -363,7 +356,7 @@ static bool hangs(struct lane_set *set, struct mono now, uint32_t lane,
         return false;
     }
     stream->hedge_asked = now;
-    io->info(io, stream->conn, &kernel);
+    stream->kind->info(set, stream, &kernel);
     if (kernel.ack_age_ns > 0 && kernel.ack_age_ns < HEDGE_HEARD &&
         mono_sub(now, info->oldest).ns < HEDGE_RTTS * (int64_t)kernel.rtt_ns) {
         return false;

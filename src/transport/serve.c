@@ -215,16 +215,12 @@ static struct mono earlier(struct mono a, struct mono b)
 
 static void arm(struct lane_set *set)
 {
-    struct transport *t = set->transport;
-
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         struct stream *stream = set->streams[lane];
         if (stream != NULL && !stream->dead) {
             const uint32_t events =
                 stream->connecting ? IO_OUT : IO_IN | (stream_idle(stream) ? 0 : IO_OUT);
-            if (stream->armed != events &&
-                t->io->arm(t->io, stream->conn, (uint64_t)set->index * LANE_MAX + lane, events) ==
-                    0) {
+            if (stream->armed != events && stream->kind->arm(set, lane, events) == 0) {
                 stream->armed = (uint8_t)events;
             }
         }

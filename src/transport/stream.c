@@ -24,6 +24,7 @@ struct stream *stream_new(int conn, uint32_t epoch)
     struct stream *stream = calloc(1, sizeof(*stream));
 
     if (stream != NULL) {
+        stream->kind = &lane_tcp;
         stream->conn = conn;
         stream->epoch = epoch;
     }
@@ -57,6 +58,18 @@ bool stream_control(struct stream *stream, const uint8_t *bytes, size_t size)
     memcpy(stream->control + stream->control_end, bytes, size);
     stream->control_end = (uint16_t)(stream->control_end + size);
     return true;
+}
+
+void stream_chunk(struct stream *stream, const struct sender_chunk *chunk,
+                  const struct lane_chunk *header, uint8_t version)
+{
+    lane_chunk_encode(stream->head, header, version);
+    stream->head_left = LANE_CHUNK_SIZE;
+    stream->payload = chunk->source;
+    stream->payload_left = chunk->length;
+    stream->payload_comm = chunk->comm;
+    stream->payload_message = chunk->message;
+    stream->payload_void = false;
 }
 
 static bool payload_is_void(const struct lane_set *set, const struct stream *stream)
@@ -137,10 +150,8 @@ static void took(struct stream *stream, size_t n)
     }
 }
 
-int stream_flush(struct lane_set *set, struct stream *stream)
+int stream_flush_bytes(struct lane_set *set, struct stream *stream)
 {
-    struct io *io = set->transport->io;
-
     while (!stream_idle(stream)) {
         struct iovec parts[3];
         size_t wanted = 0;
@@ -154,7 +165,7 @@ int stream_flush(struct lane_set *set, struct stream *stream)
         for (int i = 0; i < count; i++) {
             wanted += parts[i].iov_len;
         }
-        const ssize_t n = io->send(io, stream->conn, parts, count);
+        const ssize_t n = stream->kind->send(set, stream, parts, count);
         if (n < 0) {
             stream->blocked = n == -EAGAIN;
             return (int)n;
@@ -264,7 +275,6 @@ static size_t ahead(const struct lane_set *set, const struct stream *stream)
  * lane that carries: more would have been worth another look else. */
 static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, bool *ret_drained)
 {
-    struct io *io = set->transport->io;
     struct stream *stream = set->streams[lane];
     uint8_t scratch[LANE_FRAME_SIZE_MAX + SCRATCH_HERE];
     struct iovec parts[2];
@@ -295,7 +305,7 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
         room += parts[i].iov_len;
     }
     const ssize_t n =
-        io->receive(io, stream->conn, parts, count, set->ledger == NULL ? NULL : &stamp);
+        stream->kind->receive(set, stream, parts, count, set->ledger == NULL ? NULL : &stamp);
     if (n <= 0) {
         return n == 0 ? -EPIPE : n == -EAGAIN ? 0 : n;
     }
@@ -317,7 +327,7 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     return n;
 }
 
-ssize_t stream_read(struct lane_set *set, uint32_t lane, struct mono now)
+ssize_t stream_read_bytes(struct lane_set *set, uint32_t lane, struct mono now)
 {
     bool drained = false;
     ssize_t all = 0;
