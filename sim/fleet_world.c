@@ -131,7 +131,8 @@ static bool take_over(struct world *w)
     fleet_delete(w->brain);
     w->brain = fleet_new(&terms, mono_at(w->now_s));
     w->began_s = w->now_s;
-    if (w->brain == NULL || fleet_room(w->brain, w->config.hosts, w->config.hosts * NICS) < 0) {
+    if (w->brain == NULL ||
+        fleet_make_room(w->brain, w->config.hosts, w->config.hosts * NICS) < 0) {
         return false;
     }
     for (uint32_t h = 0; h < w->config.hosts; h++) {

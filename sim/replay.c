@@ -3,6 +3,7 @@
 #include "base/plain.h"
 #include "core/finding/finding.h"
 #include "platform/config/command_line.h"
+#include "service/record/brain_record.h"
 #include "service/record/record.h"
 #include "sim/sim.h"
 
@@ -80,6 +81,69 @@ static int tell(const char *path, const struct replay *replay, const struct reco
     return o->different == 0 ? 0 : 1;
 }
 
+/* ---- of a controller ---- */
+
+struct brain_replay {
+    bool quiet;
+};
+
+static void on_answer(void *context, struct mono now, enum brain_fact fact,
+                      const struct brain_answer *answer)
+{
+    const struct brain_replay *r = context;
+
+    if (r->quiet || answer->result != 1) {
+        return;
+    }
+    if (fact == BRAIN_HOSTS_NEXT && answer->host.kind != FLEET_SHOWN) {
+        printf("  %14.6f s  host %u %s\n", (double)now.ns * 1e-9, answer->host.host,
+               answer->host.kind == FLEET_SILENT ? "silent" : "heard");
+    } else if (fact == BRAIN_ALERTS_NEXT && answer->alert.kind == ALERT_ACTION_NOTIFY &&
+               answer->alert.event != ALERT_HEARTBEAT) {
+        printf("  %14.6f s  incident %llu %s: %s\n", (double)now.ns * 1e-9,
+               (unsigned long long)answer->alert.incident.id, alert_event_word(answer->alert.event),
+               answer->alert.incident.text);
+    }
+}
+
+static int tell_brain(const char *path, const struct brain_outcome *o)
+{
+    const char *same = o->different == 0 ? "the same, bit for bit" : "NOT the same";
+
+    if (o->damage != 0) {
+        fprintf(
+            stderr,
+            "foliot sim replay: %s: %s at byte %llu: nothing is known of what came after. Of the "
+            "%llu recorded answers before it %llu differ (%llu facts): %s. Copy it again: "
+            "expected a file that ends with foliot-controller record's end mark\n",
+            shown(path).text, o->damage == -ENODATA ? "cut short, it ends" : "damaged",
+            (unsigned long long)o->damage_at, (unsigned long long)o->answers,
+            (unsigned long long)o->different, (unsigned long long)o->facts, same);
+        return o->different == 0 ? 2 : 1;
+    }
+    printf("%s: %llu facts of %.0f s, %llu events of hosts, %llu changes of incidents; of %llu "
+           "recorded answers %llu differ: %s\n",
+           shown(path).text, (unsigned long long)o->facts,
+           (double)mono_sub(o->last, o->first).ns * 1e-9, (unsigned long long)o->events,
+           (unsigned long long)o->incidents, (unsigned long long)o->answers,
+           (unsigned long long)o->different, same);
+    return o->different == 0 ? 0 : 1;
+}
+
+static int replay_brain(const char *path, bool quiet)
+{
+    struct brain_replay replay = {.quiet = quiet};
+    struct brain_record *record = NULL;
+    struct brain_outcome outcome;
+    int r = brain_record_open(&record, path);
+
+    if (r == 0) {
+        r = brain_record_play(record, on_answer, &replay, &outcome);
+        brain_record_close(record);
+    }
+    return r < 0 ? complain(path, r) : tell_brain(path, &outcome);
+}
+
 int sim_replay(int argc, char **argv)
 {
     struct replay replay = {0};
@@ -97,19 +161,23 @@ int sim_replay(int argc, char **argv)
     };
     const struct option_set set = {
         .program = "foliot sim replay",
-        .usage =
-            "usage: foliot sim replay [--trust] FILE\n"
-            "Feeds a host's recorded inputs to the same code and compares what it decides.\n\n",
+        .usage = "usage: foliot sim replay [--trust] FILE\n"
+                 "Feeds the recorded inputs of a host, or of a controller, to the same code and "
+                 "compares "
+                 "what it decides.\n\n",
         .after = "\nExit status: 0 the same findings, 1 others, 2 it couldn't be played.\n",
         .entries = entries,
         .count = ARRAY_COUNT(entries),
         .words_least = 1,
         .words_most = 1,
-        .words = "one file, as foliot record writes it"};
+        .words = "one file, as foliot record and foliot-controller record write it"};
     const int early = command_line_read(&set, argc, argv, &first);
 
     if (early != COMMAND_LINE_GOOD) {
         return early;
+    }
+    if (brain_record_is(argv[first])) {
+        return replay_brain(argv[first], replay.quiet);
     }
     r = record_open(&record, argv[first]);
     if (r < 0) {

@@ -11,8 +11,10 @@
 #include "service/controller/api/api.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/recording.h"
 #include "service/controller/place.h"
 #include "service/controller/trust/trust.h"
+#include "service/record/brain_record.h"
 
 enum { BACKUP_PAGES = 1024, JOIN_HOURS = 24 };
 
@@ -36,6 +38,7 @@ static const char usage[] =
     "  check                          look through the whole store\n"
     "  backup FILE                    copy the store, also while the controller runs\n"
     "  restore FILE                   put a backup in the store's place (controller stopped)\n"
+    "  record FILE                    copy what its brain was told, for foliot sim replay\n"
     "  takeover                       this copy of the store is the fleet's from now on\n"
     "\n";
 
@@ -377,6 +380,37 @@ static int command_takeover(void)
     return EXIT_SUCCESS;
 }
 
+/* What the controller that runs here has recorded so far, or the last one that ran. */
+static int command_record(const char *to)
+{
+    struct controller_config config;
+    char path[CONTROLLER_PATH_SIZE + 32];
+    int64_t bytes = 0;
+    if (load_config(&config) < 0) {
+        return EXIT_FAILURE;
+    }
+    snprintf(path, sizeof(path), "%s/" RECORD_FILE, config.data_dir);
+    const int r = brain_record_copy(path, to, &bytes);
+    if (r == -ENOENT && access(path, F_OK) < 0) {
+        fprintf(stderr,
+                "foliot-controller: %s: expected a recording, found none: set record_mib in the "
+                "configuration and start the controller anew\n",
+                path);
+    } else if (r == -EEXIST) {
+        fprintf(stderr, "foliot-controller: %s: is there already: a recording replaces nothing\n",
+                to);
+    } else if (r < 0) {
+        fprintf(stderr, "foliot-controller: %s to %s: %s\n", path, to,
+                r == -EPROTO    ? "expected a recording, found something else or damage"
+                : r == -ESTALE  ? "expected a recording of this build, found one of another"
+                : r == -ENODATA ? "nothing is recorded yet"
+                                : strerror(-r));
+    } else {
+        printf("%s: %lld bytes; foliot sim replay %s plays it\n", to, (long long)bytes, to);
+    }
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int run_command(int argc, char **argv)
 {
     static const struct {
@@ -386,7 +420,7 @@ static int run_command(int argc, char **argv)
     } commands[] = {
         {"init", NULL, command_init, NULL},           {"check", NULL, command_check, NULL},
         {"takeover", NULL, command_takeover, NULL},   {"backup", "a file", NULL, command_backup},
-        {"restore", "a file", NULL, command_restore},
+        {"restore", "a file", NULL, command_restore}, {"record", "a file", NULL, command_record},
     };
     char what[64];
     if (argc == 0) {

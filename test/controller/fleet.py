@@ -124,9 +124,26 @@ class Fleet(unittest.TestCase):
         for process in self.processes:
             if process.process.poll() is None:
                 process.stop(signal.SIGKILL)
-        for name in ["c"] + [f"h{i}" for i in range(self.HOSTS)]:
-            run("ip", "netns", "del", self.space(name), check=False)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.replay()
+        finally:
+            for name in ["c"] + [f"h{i}" for i in range(self.HOSTS)]:
+                run("ip", "netns", "del", self.space(name), check=False)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def replay(self):
+        """What a controller's brain was told gives the same answers again, whatever the test was about."""
+        for name in ("brain.record", "brain.record.before"):
+            if self.FOLIOT is None or not os.path.exists(self.path("data", name)):
+                continue
+            os.rename(self.path("data", name), self.path("data", "brain.record"))
+            copied = self.command("record", self.path(name), check=False)
+            if "nothing is recorded yet" in copied.stderr:
+                continue
+            self.assertEqual(copied.returncode, 0, copied.stderr)
+            played = run(self.FOLIOT, "sim", "replay", "--quiet", self.path(name), check=False)
+            self.assertEqual(played.returncode, 0, played.stdout + played.stderr)
+            print(played.stdout.strip(), flush=True)
 
     def space(self, name):
         return f"{self.tag}-{name}"
@@ -170,7 +187,8 @@ class Fleet(unittest.TestCase):
     def init(self, uses=10, extra="", report="1s", beat="300ms", address="10.90.0.1"):
         """report: three of them without a word are silence; long where a slow machine's pauses must be none."""
         self.write("controller.yaml", f"data_dir: {self.path('data')}\nlisten: 10.90.0.1:7638\n"
-                   f"api_listen: 127.0.0.1:7639\nreport: {report}\nbeat: {beat}\n{extra}")
+                   f"api_listen: 127.0.0.1:7639\nreport: {report}\nbeat: {beat}\n{extra}" +
+                   ("" if "record_mib" in extra else "record_mib: 256\n"))
         text = self.command("init", "--address", address, "--uses", str(uses)).stdout
         self.token = re.search(r"flj_\S+", text)[0]
         self.admin = re.search(r"fla_\S+", text)[0]

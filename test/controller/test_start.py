@@ -219,6 +219,25 @@ class Start(fleet.Fleet):
         self.write("none.db", "not a store")
         self.assertRegex(self.command("restore", self.path("none.db"), check=False).stderr, "none.db: the backup (can't be opened|is damaged): ")
 
+    def test_a_recording_is_asked_for(self):
+        self.init(extra="record_mib: 0\n")
+        process = self.controller()
+        refused = self.command("record", self.path("out"), check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("set record_mib in the configuration", refused.stderr)
+        self.assertEqual(process.stop(), 0)
+        self.write("controller.yaml", self.read(self.path("controller.yaml")).replace("record_mib: 0", "record_mib: 8"))
+        process = self.controller()
+        self.wait(lambda: self.command("record", self.path("out"), check=False).returncode == 0, 5, "no recording")
+        again = self.command("record", self.path("out"), check=False)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("is there already", again.stderr)
+        with open(self.path("out"), "r+b") as file:
+            file.truncate(os.path.getsize(self.path("out")) - 1)
+        cut = fleet.run(self.FOLIOT, "sim", "replay", self.path("out"), check=False)
+        self.assertEqual(cut.returncode, 2, cut.stdout + cut.stderr)
+        self.assertIn("cut short", cut.stderr)
+
     def test_log_lines_have_fields(self):
         """A line of the journal is found by the host, the NIC, the incident that it is about, and by who asked."""
         os.makedirs(self.path("journal"))

@@ -97,8 +97,8 @@ static void link_down(struct alerting *g, uint32_t nic, enum finding_phase phase
                                     .since = now,
                                     .text = "a NIC is gone"};
 
-    alerts_on_finding(alerting_engine(g), now, &f);
-    alerts_on_host(alerting_engine(g), now, nic / 8);
+    brain_tell(alerting_brain(g), now, BRAIN_FINDING, &f, NULL);
+    brain_tell(alerting_brain(g), now, BRAIN_HOST, &(struct brain_host){nic / 8}, NULL);
 }
 
 static int begin(void **state)
@@ -162,7 +162,9 @@ static void a_restart_tells_nobody_twice_and_numbers_go_on(void **state)
 
     link_down(g, 3, FINDING_OPENED);
     run(g, NS_PER_S);
-    assert_int_equal(alerts_acknowledge(alerting_engine(g), now, 1, "ada"), 0);
+    assert_int_equal(brain_tell(alerting_brain(g), now, BRAIN_ACKNOWLEDGE,
+                                &(struct brain_incident){1, "ada"}, NULL),
+                     0);
     run(g, NS_PER_S);
     assert_true(alerting_changed(g));
     saved = save(g);

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/brain/brain.h"
 #include "core/fleet/delay_code.h"
-#include "core/fleet/fleet.h"
 #include "service/controller/fleet/fabric.h"
 
 /* NIC 0 of h0 hangs on leafA, NIC 1 of h1 on leafB; two spines between them. */
@@ -30,8 +30,11 @@ static int begin(void **state)
         (struct controller){.hosts = host_list, .nics = nic_list, .host_count = 2, .nic_count = 2};
     const struct fleet_terms terms = {
         .beat = span_ms(10000), .report = span_ms(10000), .finding_max = 4};
-    world.brain = fleet_new(&terms, controller_mono());
-    if (world.brain == NULL || fleet_room(world.brain, 2, 2) < 0) {
+    world.brain = brain_new();
+    if (world.brain == NULL ||
+        brain_tell(world.brain, controller_mono(), BRAIN_TERMS, &terms, NULL) < 0 ||
+        brain_tell(world.brain, controller_mono(), BRAIN_ROOM, &(struct brain_room){2, 2}, NULL) <
+            0) {
         return -1;
     }
     for (uint32_t i = 0; i < 2; i++) {
@@ -39,7 +42,8 @@ static int begin(void **state)
             .member = true, .reported = true, .report_ms = 10000, .beat_ms = 10000};
         hosts[i].index = i;
         hosts[i].heard = hosts[i].rolled = controller_mono();
-        fleet_on_heard(world.brain, i, span_ns(0), span_ns(0), hosts[i].heard);
+        brain_tell(world.brain, hosts[i].heard, BRAIN_HEARD, &(struct brain_heard){.host = i},
+                   NULL);
         hosts[i].paths = paths[i];
         hosts[i].path_count = WAYS;
         nics[i] = (struct fleet_nic){.id = i, .host = &hosts[i]};
@@ -60,7 +64,7 @@ static int end(void **state)
 {
     (void)state;
     fabric_close(&world);
-    fleet_delete(world.brain);
+    brain_delete(world.brain);
     return 0;
 }
 

@@ -85,7 +85,7 @@ static void *larger(const void *old, uint32_t count, uint32_t room, size_t size)
     return fresh;
 }
 
-int fleet_room(struct fleet *f, uint32_t hosts, uint32_t nics)
+int fleet_make_room(struct fleet *f, uint32_t hosts, uint32_t nics)
 {
     if (hosts > f->host_count) {
         const uint32_t room = hosts * 2;

@@ -9,7 +9,7 @@
  * says nothing about who reports it; one that nobody places is a warning. What a silent host found counts for nothing: silence is
  * never health, and never evidence.
  *
- * Memory is claimed by fleet_new and fleet_room, never by an event. Where there is no room for a finding, the host with most
+ * Memory is claimed by fleet_new and fleet_make_room, never by an event. Where there is no room for a finding, the host with most
  * of them loses its newest to one with less, and that is counted. Cost: an event O(1) and O(open findings of one host), without
  * room O(hosts); a tick O(hosts), due only when the first of them could have changed. */
 #pragma once
@@ -32,7 +32,7 @@ struct fleet_terms {
 };
 
 struct fleet_member {
-    uint32_t host; /* its number: below what fleet_room was asked for */
+    uint32_t host; /* its number: below what fleet_make_room was asked for */
     bool present;  /* false: it left; what it found is over */
     const uint32_t *nics;
     uint32_t nic_count;
@@ -67,7 +67,7 @@ struct fleet_action {
 struct fleet *fleet_new(const struct fleet_terms *terms, struct mono now);
 void fleet_delete(struct fleet *f); /* NULL is fine */
 /* Room for hosts and NICs numbered below these. -ENOMEM: as before. */
-MUST_CHECK int fleet_room(struct fleet *f, uint32_t hosts, uint32_t nics);
+MUST_CHECK int fleet_make_room(struct fleet *f, uint32_t hosts, uint32_t nics);
 
 void fleet_on_member(struct fleet *f, const struct fleet_member *member, struct mono now);
 /* Any sign of it. How often it says something and reports, as it tells; 0: as in the terms. */

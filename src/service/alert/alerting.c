@@ -51,32 +51,35 @@ static void on_trouble(void *context, const struct deliver_trouble *t)
 
 /* ---- making the engine ------------------------------------------------------------------------------------------ */
 
-static struct alerts *make_engine(struct alerting *g, const struct alert_file *file,
-                                  struct mono now, uint64_t first)
+/* -ENOMEM: the one before stays. */
+static int make_engine(struct alerting *g, const struct alert_file *file, struct mono now,
+                       uint64_t first)
 {
-    static struct alert_config config; /* large; used at once */
-    struct alerts *engine;
+    struct alert_config *config = calloc(1, sizeof(*config)); /* large; used at once */
 
-    alert_file_config(file, &config);
-    config.fleet = g->options.fleet;
-    config.first_incident = first;
-    engine = alerts_new(&config, now);
-    if (engine == NULL) {
-        return NULL;
+    if (config == NULL) {
+        return -ENOMEM;
+    }
+    alert_file_config(file, config);
+    config->first_incident = first;
+    const int r = brain_tell(g->brain, now, BRAIN_RULES, config, NULL);
+    free(config);
+    if (r < 0) {
+        return r;
     }
     for (size_t k = 0; k < file->window_count; k++) {
-        if (alerts_silence(engine, now, &file->windows[k]) < 0) {
+        if (brain_tell(g->brain, now, BRAIN_SILENCE, &file->windows[k], NULL) < 0) {
             say(g, LOG_WARNING, "maintenance window '%s' isn't in force: too many silences",
                 file->window_names[k]);
         }
     }
     for (size_t k = 0; k < g->silence_count; k++) {
-        if (alerts_silence(engine, now, &g->silences[k].silence) < 0) {
+        if (brain_tell(g->brain, now, BRAIN_SILENCE, &g->silences[k].silence, NULL) < 0) {
             say(g, LOG_WARNING, "silence %" PRIu64 " isn't in force: too many",
                 g->silences[k].silence.id);
         }
     }
-    return engine;
+    return 0;
 }
 
 /* ret_text: the caller's to free; NULL: there is no file, and needs to be none. */
@@ -176,7 +179,7 @@ static void restore_incident(struct alerting *g, const json_t *i, struct mono no
         .text = text_of(i, "text"),
     };
 
-    if (r.id == 0 || r.cause[0] == '\0' || alerts_restore(g->engine, now, &r) < 0) {
+    if (r.id == 0 || r.cause[0] == '\0' || brain_tell(g->brain, now, BRAIN_RESTORE, &r, NULL) < 0) {
         say(g, LOG_WARNING, "an incident of an earlier run can't be taken up again: %s", r.cause);
     }
 }
@@ -208,7 +211,19 @@ static void set_clock(struct alerting *g, struct mono now, int64_t utc_ns, int64
 {
     g->utc_offset_ns = utc_ns - now.ns;
     g->fleet_offset_ns = fleet_offset_ns;
-    alerts_on_clock(g->engine, now, g->utc_offset_ns, fleet_offset_ns);
+    const struct brain_clock clock = {g->utc_offset_ns, fleet_offset_ns};
+    brain_tell(g->brain, now, BRAIN_CLOCK, &clock, NULL);
+}
+
+static int take_brain(struct alerting *g)
+{
+    g->own_brain = g->options.brain == NULL;
+    g->brain = g->own_brain ? brain_new() : g->options.brain;
+    if (g->brain == NULL) {
+        return -ENOMEM;
+    }
+    brain_names(g->brain, &g->options.fleet);
+    return 0;
 }
 
 int alerting_new(const struct alerting_options *options, struct mono now, int64_t utc_ns,
@@ -237,10 +252,10 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
         return r;
     }
     g->changed = true; /* the rules that the next start falls back on */
-    g->engine = make_engine(g, &g->file, now, g->first_incident);
-    r = g->engine == NULL
-            ? -ENOMEM
-            : deliver_new(g->file.receivers, g->file.receiver_count, on_trouble, g, &g->deliver);
+    r = take_brain(g);
+    r = r < 0 ? r : make_engine(g, &g->file, now, g->first_incident);
+    r = r < 0 ? r
+              : deliver_new(g->file.receivers, g->file.receiver_count, on_trouble, g, &g->deliver);
     if (r < 0) {
         json_decref(saved);
         alerting_free(g);
@@ -254,7 +269,7 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
     json_decref(saved);
     g->options.saved = NULL;
     if (refused) {
-        alerts_on_rules_refused(g->engine, now, error.text);
+        brain_tell(g->brain, now, BRAIN_REFUSED, &(struct brain_words){error.text}, NULL);
     }
     if (g->file.receiver_count > 0 && g->file.route_count == 0) {
         say(g, LOG_WARNING, "%s has receivers but no routes: nobody will be told of anything",
@@ -275,7 +290,9 @@ void alerting_free(struct alerting *g)
     if (left > 0) {
         say(g, LOG_WARNING, "%zu notices were not delivered", left);
     }
-    alerts_free(g->engine);
+    if (g->own_brain) {
+        brain_delete(g->brain);
+    }
     explicit_bzero(&g->file, sizeof(g->file));
     if (g->rules != NULL) {
         explicit_bzero(g->rules, strlen(g->rules));
@@ -284,30 +301,36 @@ void alerting_free(struct alerting *g)
     free(g);
 }
 
-struct alerts *alerting_engine(struct alerting *g)
+const struct alerts *alerting_engine(const struct alerting *g)
 {
-    return g->engine;
+    return brain_alerts(g->brain);
+}
+
+struct brain *alerting_brain(struct alerting *g)
+{
+    return g->brain;
 }
 
 /* ---- running ---------------------------------------------------------------------------------------------------- */
 
 static void drain(struct alerting *g, struct mono now)
 {
-    struct alert_action action;
+    struct brain_answer answer;
 
-    while (alerts_next_action(g->engine, &action)) {
-        if (action.kind == ALERT_ACTION_NOTIFY) {
+    while (brain_tell(g->brain, now, BRAIN_ALERTS_NEXT, NULL, &answer) == 1) {
+        const struct alert_action *action = &answer.alert;
+        if (action->kind == ALERT_ACTION_NOTIFY) {
             struct alert_notice n;
-            alert_notice_init(&n, &action, g->file.link, now, g->utc_offset_ns, g->fleet_offset_ns);
-            deliver_put(g->deliver, action.receivers, &n);
-            if (action.event != ALERT_HEARTBEAT) {
-                say_incident(g, &action);
+            alert_notice_init(&n, action, g->file.link, now, g->utc_offset_ns, g->fleet_offset_ns);
+            deliver_put(g->deliver, action->receivers, &n);
+            if (action->event != ALERT_HEARTBEAT) {
+                say_incident(g, action);
             }
         }
-        g->changed = g->changed || action.event != ALERT_HEARTBEAT;
-        if (g->options.on_incident != NULL && action.event != ALERT_HEARTBEAT) {
-            g->options.on_incident(g->options.context, &action.incident, action.event,
-                                   action.kind == ALERT_ACTION_NOTIFY);
+        g->changed = g->changed || action->event != ALERT_HEARTBEAT;
+        if (g->options.on_incident != NULL && action->event != ALERT_HEARTBEAT) {
+            g->options.on_incident(g->options.context, &action->incident, action->event,
+                                   action->kind == ALERT_ACTION_NOTIFY);
         }
     }
 }
@@ -334,7 +357,7 @@ static void refresh(struct alerting *g, struct mono now)
             routed[s] |= g->file.routes[r].receivers & alertmanagers(g);
         }
     }
-    while (alerts_next_incident(g->engine, &cursor, &action.incident)) {
+    while (alerts_next_incident(alerting_engine(g), &cursor, &action.incident)) {
         const struct alert_incident *c = &action.incident;
         if (c->told && (c->state == INCIDENT_OPEN || c->state == INCIDENT_QUIET) &&
             routed[c->severity] != 0) {
@@ -351,8 +374,8 @@ static void refresh(struct alerting *g, struct mono now)
 void alerting_run(struct alerting *g, struct mono now, int64_t utc_ns, int64_t fleet_offset_ns)
 {
     set_clock(g, now, utc_ns, fleet_offset_ns);
-    if (!mono_before(now, alerts_deadline(g->engine))) {
-        alerts_tick(g->engine, now);
+    if (!mono_before(now, alerts_deadline(alerting_engine(g)))) {
+        brain_tell(g->brain, now, BRAIN_ALERTS_TICK, NULL, NULL);
     }
     drain(g, now);
     if (!mono_before(now, g->refresh_due)) {
@@ -362,7 +385,7 @@ void alerting_run(struct alerting *g, struct mono now, int64_t utc_ns, int64_t f
 
 struct mono alerting_deadline(const struct alerting *g)
 {
-    return mono_min(alerts_deadline(g->engine), g->refresh_due);
+    return mono_min(alerts_deadline(alerting_engine(g)), g->refresh_due);
 }
 
 /* Open incidents go over by way of the text that a restart would use: one way to be tested, not two. */
@@ -385,26 +408,20 @@ static int use_file(struct alerting *g, const struct alert_file *file, struct mo
     struct json_writer j;
     const char *saved = NULL;
     struct deliver *deliver = NULL;
-    struct alerts *engine;
     size_t size;
     int r;
 
     json_writer_init(&j, SAVED_MAX);
     alerting_save(g, &j);
     r = json_writer_finish(&j, &saved, &size);
-    engine = r < 0 ? NULL : make_engine(g, file, now, g->first_incident);
-    r = r < 0 ? r
-        : engine == NULL
-            ? -ENOMEM
-            : deliver_new(file->receivers, file->receiver_count, on_trouble, g, &deliver);
+    r = r < 0 ? r : deliver_new(file->receivers, file->receiver_count, on_trouble, g, &deliver);
+    r = r < 0 ? r : make_engine(g, file, now, g->first_incident);
     if (r < 0) {
-        alerts_free(engine);
+        (void)deliver_free(deliver, 0);
         json_writer_done(&j);
         return r;
     }
     (void)deliver_free(g->deliver, 1000);
-    alerts_free(g->engine);
-    g->engine = engine;
     g->deliver = deliver;
     g->file = *file;
     set_clock(g, now, utc_ns, g->fleet_offset_ns);
@@ -429,7 +446,7 @@ int alerting_reload(struct alerting *g, struct mono now, int64_t utc_ns)
     r = load_file(g, file, &text, &error);
     if (r < 0) {
         say(g, LOG_ERR, "%s; the rules before it stay in force", error.text);
-        alerts_on_rules_refused(g->engine, now, error.text);
+        brain_tell(g->brain, now, BRAIN_REFUSED, &(struct brain_words){error.text}, NULL);
     } else {
         r = use_file(g, file, now, utc_ns);
         if (r == 0) {
@@ -479,7 +496,7 @@ int alerting_silence(struct alerting *g, struct mono now, const struct alert_sil
     k.silence.id = g->next_silence;
     snprintf(k.by, sizeof(k.by), "%s", by);
     snprintf(k.why, sizeof(k.why), "%s", why);
-    r = alerts_silence(g->engine, now, &k.silence);
+    r = brain_tell(g->brain, now, BRAIN_SILENCE, &k.silence, NULL);
     if (r < 0) {
         return r;
     }
@@ -498,7 +515,8 @@ int alerting_unsilence(struct alerting *g, struct mono now, uint64_t id)
                     (g->silence_count - k - 1) * sizeof(g->silences[0]));
             g->silence_count--;
             g->changed = true;
-            const int r = alerts_unsilence(g->engine, now, id);
+            const int r = brain_tell(g->brain, now, BRAIN_UNSILENCE,
+                                     &(struct brain_incident){.id = id}, NULL);
             return r == -ENOENT ? 0 : r; /* the engine forgets those that are over by itself */
         }
     }

@@ -1,12 +1,12 @@
 /* alerting.h: the whole of alerting in one object: the rule file, the engine, delivery, silences; and what is to
- * survive a restart as one JSON text. A controller feeds the engine (the functions alerts_on_* of alerting_engine()), calls
+ * survive a restart as one JSON text. A controller tells its brain, calls
  * alerting_run() after each batch of facts and at alerting_deadline(), and keeps alerting_save()'s text. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/alert/alert.h"
+#include "core/brain/brain.h"
 #include "platform/json/json.h"
 #include "platform/metrics/openmetrics.h"
 #include "service/alert/deliver.h"
@@ -17,8 +17,9 @@
 struct alerting;
 
 struct alerting_options {
-    const char *path; /* of alerts.yaml */
-    bool must_be;     /* false: a missing file means the default rules and nobody to tell */
+    const char *path;    /* of alerts.yaml */
+    bool must_be;        /* false: a missing file means the default rules and nobody to tell */
+    struct brain *brain; /* whose alerts they are; NULL: of one of its own */
     struct alert_fleet fleet;
     const char *saved; /* of an earlier run; NULL: none */
     /* An incident changed: show it, keep it. */
@@ -36,7 +37,8 @@ MUST_CHECK int alerting_new(const struct alerting_options *options, struct mono 
                             struct alerting **ret);
 /* Waits a moment for what is on its way. NULL is fine. */
 void alerting_free(struct alerting *g);
-struct alerts *alerting_engine(struct alerting *g);
+const struct alerts *alerting_engine(const struct alerting *g);
+struct brain *alerting_brain(struct alerting *g); /* to be told facts */
 /* Ticks if it is due, delivers what is to be told. fleet_offset_ns: fleet time minus `now`, or FINDING_NO_TIME. */
 void alerting_run(struct alerting *g, struct mono now, int64_t utc_ns, int64_t fleet_offset_ns);
 struct mono alerting_deadline(const struct alerting *g);

@@ -14,7 +14,8 @@ struct alerting {
     struct alerting_options options;
     char path[256];
     struct alert_file file;
-    struct alerts *engine;
+    struct brain *brain;
+    bool own_brain;
     struct deliver *deliver;
     int64_t utc_offset_ns, fleet_offset_ns;
     struct mono refresh_due;

@@ -72,7 +72,7 @@ void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const 
     size_t cursor = 0;
 
     json_put_array(j, key);
-    while (alerts_next_alert(g->engine, &cursor, &a)) {
+    while (alerts_next_alert(alerting_engine(g), &cursor, &a)) {
         if (view->alert == NULL || view->alert(view->context, &a)) {
             put_alert(g, j, &a);
         }
@@ -162,7 +162,7 @@ void alerting_put_incidents(const struct alerting *g, struct json_writer *j, con
     size_t cursor = 0;
 
     json_put_array(j, key);
-    while (alerts_next_incident(g->engine, &cursor, &c)) {
+    while (alerts_next_incident(alerting_engine(g), &cursor, &c)) {
         if ((!open_only || is_open(&c)) &&
             (view->incident == NULL || view->incident(view->context, &c))) {
             alerting_put_incident(g, j, NULL, &c);
@@ -243,7 +243,7 @@ void alerting_save(struct alerting *g, struct json_writer *j)
     json_put_int(j, "version", 1);
     json_put_string(j, "rules", g->rules);
     json_put_array(j, "incidents");
-    while (alerts_next_incident(g->engine, &cursor, &c)) {
+    while (alerts_next_incident(alerting_engine(g), &cursor, &c)) {
         next = c.id >= next ? c.id + 1 : next;
         if (!is_open(&c)) {
             continue;
@@ -278,7 +278,7 @@ void alerting_put_incident_metrics(const struct alerting *g, struct metrics_text
         t, "incident_open", "gauge", NULL,
         "An incident that is not over; element: its cause, of that kind and direction; host: "
         "whose that is.");
-    while (alerts_next_incident(g->engine, &cursor, &c)) {
+    while (alerts_next_incident(alerting_engine(g), &cursor, &c)) {
         char number[24];
         const char *known = direction_word(c.element.direction);
         const char *direction = known != NULL ? known : "";
@@ -302,7 +302,7 @@ void alerting_metrics(struct alerting *g, struct metrics_text *t)
 {
     struct alert_counters c;
 
-    alerts_counters(g->engine, &c);
+    alerts_counters(alerting_engine(g), &c);
     metrics_family(t, "alerts", "gauge", NULL, "Alerts by state.");
     metrics_sample(t, "alerts", "state", "pending", c.pending);
     metrics_sample(t, "alerts", "state", "firing", c.firing);

@@ -84,13 +84,12 @@ static bool loopback(const char *address)
 static int load_root(const struct config_node *root, struct controller_config *c,
                      struct config_error *error)
 {
-    static const char *const keys[] = {"data_dir",   "listen",           "api_listen",
-                                       "api_socket", "api_key",          "api_certificate",
-                                       "api_names",  "metrics_open",     "report",
-                                       "beat",       "certificate_life", "keep",
-                                       "alerts",     "levels",           "remote_write",
-                                       NULL};
-    int64_t report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
+    static const char *const keys[] = {
+        "data_dir",         "listen",    "api_listen",   "api_socket", "api_key",
+        "api_certificate",  "api_names", "metrics_open", "report",     "beat",
+        "certificate_life", "keep",      "alerts",       "levels",     "remote_write",
+        "record_mib",       NULL};
+    int64_t mib = 0, report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
             life = c->certificate_s * NS_PER_S;
     int r = config_allow(root, keys, error);
     r = r < 0 ? r : config_copy(root, "data_dir", c->data_dir, sizeof(c->data_dir), error);
@@ -114,10 +113,12 @@ static int load_root(const struct config_node *root, struct controller_config *c
     r = r < 0
             ? r
             : load_span(root, "certificate_life", span_s(60), span_s(86400LL * 3660), &life, error);
+    r = r < 0 ? r : config_int(root, "record_mib", 0, 65536, &mib, error);
     r = r < 0 ? r : load_keep(root, c, error);
     r = r < 0 ? r : load_remote(root, c, error);
     c->report_ms = (uint32_t)(report / NS_PER_MS);
     c->beat_ms = (uint32_t)(beat / NS_PER_MS);
+    c->record_bytes_max = mib << 20;
     c->certificate_s = life / NS_PER_S;
     if (r == 0 && (c->api_key[0] == 0) != (c->api_certificate[0] == 0)) {
         r = config_fail(root, error, "expected both api_key and api_certificate, or neither");

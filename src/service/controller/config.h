@@ -34,7 +34,8 @@ struct controller_config {
         bool paths;
     } remote; /* where samples are written to; url empty: nowhere */
     uint32_t report_ms, beat_ms;
-    int64_t certificate_s; /* life of a host's certificate */
+    int64_t record_bytes_max; /* 0: nothing is recorded */
+    int64_t certificate_s;    /* life of a host's certificate */
     int64_t keep_fine_ns, keep_middle_ns, keep_coarse_ns, keep_events_ns;
 };
 /* path NULL or missing (and not asked for): defaults. -EINVAL with error->text. */

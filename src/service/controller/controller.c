@@ -21,6 +21,7 @@
 #include "service/controller/fleet/fleet_config.h"
 #include "service/controller/fleet/levels.h"
 #include "service/controller/fleet/measure.h"
+#include "service/controller/fleet/recording.h"
 #include "service/controller/fleet/state.h"
 #include "service/controller/fleet/topology.h"
 #include "service/controller/history/remote.h"
@@ -272,6 +273,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     alarm_save(c);
     job_keep_second(c);
     remote_on_second(c->remote);
+    recording_second(c);
     if (!c->store_broken && c->keeper != NULL) {
         seal_some(c);
         seal_expire(c);
@@ -355,7 +357,8 @@ int controller_open(struct controller *c, const struct controller_options *optio
         controller_say(LOG_ERR, "%s", words);
         return r;
     }
-    return read_store(c, path, read_only);
+    r = recording_open(c);
+    return r < 0 ? r : read_store(c, path, read_only);
 }
 
 void controller_close(struct controller *c)
@@ -368,6 +371,7 @@ void controller_close(struct controller *c)
     fault_close(c);
     fleet_config_free(c);
     fleet_free(c);
+    recording_close(c);
     job_close(c);
     tenant_close(c);
     authority_free(c);
@@ -476,6 +480,7 @@ int controller_run(const struct controller_options *options)
         return EXIT_FAILURE;
     }
     c->started_ns = controller_utc_ns();
+    c->serves = true;
     int r = controller_open(c, options, false);
     r = r < 0 ? r : open_all(c);
     if (r == 0) {

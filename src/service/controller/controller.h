@@ -19,7 +19,8 @@
 #include "service/controller/fleet/host.h"
 #include "service/controller/instance.h"
 
-struct fleet;
+struct brain;
+struct brain_recorder;
 struct member_index;
 struct members;
 struct remote;
@@ -39,6 +40,7 @@ struct controller {
     bool commit_armed, store_broken;
     bool api_plain; /* without TLS */
     bool is_copy;   /* the store, which was logged */
+    bool serves;    /* it isn't a command line */
     struct instance instance;
     int exit_code;
     struct json_writer json;
@@ -73,8 +75,9 @@ struct controller {
     struct hash_index host_names; /* into hosts */
     uint32_t host_name_room;
     struct member_index *member_index; /* of member.c */
-    struct fleet *brain;               /* core/fleet/fleet.h: judges hosts, by their index */
-    struct fleet_nic **nics;           /* by id */
+    struct brain *brain; /* core/brain/brain.h: judges; hosts by their index, NICs by id */
+    struct brain_recorder *recorder; /* of it; NULL: nothing is recorded */
+    struct fleet_nic **nics;         /* by id */
     uint32_t nic_count, nic_capacity;
     struct members *members; /* members.h */
     uint64_t revision;       /* of the state, for ETags: + 1 with every change */

@@ -2,6 +2,7 @@
 #include "service/record/codec.h"
 
 #include "base/prng.h"
+#include "service/record/pack.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,40 +19,6 @@ _Static_assert(sizeof(struct node_link) <= 8 * CODEC_WORD_MAX, "an event fits");
 void codec_init(struct codec *c)
 {
     memset(c, 0, sizeof(*c));
-}
-
-static uint64_t zigzag(int64_t value)
-{
-    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
-}
-
-static int64_t unzigzag(uint64_t value)
-{
-    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
-}
-
-static size_t put_varint(uint8_t *bytes, uint64_t value)
-{
-    size_t n = 0;
-    for (; value >= 0x80; value >>= 7) {
-        bytes[n++] = (uint8_t)(value | 0x80);
-    }
-    bytes[n++] = (uint8_t)value;
-    return n;
-}
-
-/* Returns the bytes used. */
-static long get_varint(const uint8_t *bytes, size_t size, uint64_t *ret)
-{
-    uint64_t value = 0;
-    for (size_t n = 0; n < size && n < 10; n++) {
-        value |= (uint64_t)(bytes[n] & 0x7f) << (7 * n);
-        if (bytes[n] < 0x80) {
-            *ret = value;
-            return (long)n + 1;
-        }
-    }
-    return size < 10 ? -ENODATA : -EPROTO;
 }
 
 static size_t word_count(enum node_event_kind kind)
@@ -112,11 +79,11 @@ int codec_decode_end(const uint8_t *bytes, size_t size, uint64_t sum, bool *ret_
 size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now, const void *event,
                     uint8_t *bytes)
 {
-    const size_t words = word_count(kind), map_size = (words + 7) / 8;
+    const size_t words = word_count(kind);
     uint64_t copy[CODEC_WORD_MAX] = {0};
     size_t n = 0;
     bytes[n++] = (uint8_t)(kind + 1);
-    n += put_varint(bytes + n, zigzag((int64_t)((uint64_t)now.ns - (uint64_t)c->now_ns)));
+    n += pack_varint(bytes + n, pack_signed((int64_t)((uint64_t)now.ns - (uint64_t)c->now_ns)));
     c->now_ns = now.ns;
     if (words == 0) {
         return n;
@@ -126,17 +93,7 @@ size_t codec_encode(struct codec *c, enum node_event_kind kind, struct mono now,
         bytes[n++] = slot;
     }
     memcpy(copy, event, node_event_size(kind));
-    uint64_t *last = memory_of(c, kind, slot);
-    uint8_t *map = bytes + n;
-    memset(map, 0, map_size);
-    n += map_size;
-    for (size_t i = 0; i < words; i++) {
-        if (copy[i] != last[i]) {
-            map[i / 8] |= (uint8_t)(1u << i % 8);
-            n += put_varint(bytes + n, zigzag((int64_t)(copy[i] - last[i])));
-            last[i] = copy[i];
-        }
-    }
+    n += pack_words(memory_of(c, kind, slot), copy, words, bytes + n);
     return n;
 }
 
@@ -169,35 +126,24 @@ long codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
         return -EPROTO;
     }
     const enum node_event_kind kind = (enum node_event_kind)(bytes[0] - 1);
-    const size_t words = word_count(kind), map_size = (words + 7) / 8;
+    const size_t words = word_count(kind);
     size_t n = 1;
-    long used = get_varint(bytes + n, size - n, &value);
+    long used = unpack_varint(bytes + n, size - n, &value);
     if (used < 0) {
         return used;
     }
     n += (size_t)used;
-    const int64_t now_ns = (int64_t)((uint64_t)c->now_ns + (uint64_t)unzigzag(value));
+    const int64_t now_ns = (int64_t)((uint64_t)c->now_ns + (uint64_t)unpack_signed(value));
     if (now_ns < -TIME_NS_MAX || now_ns > TIME_NS_MAX) {
         return -EPROTO;
     }
     const uint8_t slot = kind == NODE_EVENT_RECEIVE && n < size ? bytes[n++] : 0;
-    if (size - n < map_size) {
-        return -ENODATA;
+    used = unpack_words(memory_of(c, kind, slot), words, bytes + n, size - n);
+    if (used < 0) {
+        return used;
     }
-    const uint8_t *map = bytes + n;
-    uint64_t *last = memory_of(c, kind, slot);
-    n += map_size;
-    for (size_t i = 0; i < words; i++) {
-        if ((map[i / 8] >> i % 8 & 1) != 0) {
-            used = get_varint(bytes + n, size - n, &value);
-            if (used < 0) {
-                return used;
-            }
-            n += (size_t)used;
-            last[i] += (uint64_t)unzigzag(value);
-        }
-        ret_event[i] = last[i];
-    }
+    n += (size_t)used;
+    memcpy(ret_event, memory_of(c, kind, slot), words * sizeof(ret_event[0]));
     c->now_ns = now_ns;
     *ret_kind = kind;
     *ret_now = (struct mono){now_ns};

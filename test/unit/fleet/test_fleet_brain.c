@@ -32,7 +32,7 @@ static int begin(void **state)
     (void)state;
     now = (struct mono){1000 * NS_PER_S};
     brain = fleet_new(&terms, now);
-    if (brain == NULL || fleet_room(brain, HOSTS, HOSTS * NICS) < 0) {
+    if (brain == NULL || fleet_make_room(brain, HOSTS, HOSTS * NICS) < 0) {
         return -1;
     }
     for (uint32_t h = 0; h < HOSTS; h++) {

@@ -94,8 +94,8 @@ void api_post_incident(struct api_call *call)
         api_error(call, 400, "bad-body", "expected {\"acknowledge\":true}");
         return;
     }
-    if (alerts_acknowledge(alerting_engine(call->c->alerting), controller_mono(), id, call->who) <
-        0) {
+    if (brain_tell(call->c->brain, controller_mono(), BRAIN_ACKNOWLEDGE,
+                   &(struct brain_incident){id, call->who}, NULL) < 0) {
         api_error(call, 404, "no-such-incident", "no such open incident");
         return;
     }

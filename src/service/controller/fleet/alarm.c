@@ -8,8 +8,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "core/brain/brain.h"
 #include "core/fleet/delay_code.h"
-#include "core/fleet/fleet.h"
 #include "platform/json/element.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
@@ -153,16 +153,7 @@ static void tell_finding(struct controller *c, const struct fleet_host *h, struc
 {
     fault_place(c, f);
     f->hearsay = is_hearsay(c, h, f);
-    const struct fleet_finding finding = {.host = h->index,
-                                          .run = f->run,
-                                          .number = f->number,
-                                          .kind = f->kind,
-                                          .open = f->phase != FINDING_CLOSED,
-                                          .confident = f->confident,
-                                          .hearsay = f->hearsay,
-                                          .suspect = f->suspect};
-    fleet_on_finding(c->brain, &finding, controller_mono());
-    alerts_on_finding(alerting_engine(c->alerting), controller_mono(), f);
+    brain_tell(c->brain, controller_mono(), BRAIN_FINDING, f, NULL);
 }
 
 void alarm_on_finding(struct controller *c, const struct fleet_host *h, const struct claim *claim,
@@ -258,7 +249,7 @@ static void feed_open(void *context)
     }
     for (uint32_t i = 0; i < c->host_count; i++) { /* whoever doesn't come back is missed */
         if (c->hosts[i]->member) {
-            alerts_on_host(alerting_engine(c->alerting), controller_mono(), i);
+            brain_tell(c->brain, controller_mono(), BRAIN_HOST, &(struct brain_host){i}, NULL);
         }
     }
 }
@@ -267,27 +258,16 @@ static void feed_open(void *context)
 
 void alarm_on_host(struct controller *c, const struct fleet_host *h)
 {
-    if (c->alerting != NULL) {
-        alerts_on_host(alerting_engine(c->alerting), controller_mono(), h->index);
-    }
-}
-
-void alarm_on_run(struct controller *c, const struct fleet_host *h, uint32_t run)
-{
-    if (c->alerting != NULL) {
-        alerts_on_run(alerting_engine(c->alerting), controller_mono(), h->index, run);
-    }
+    brain_tell(c->brain, controller_mono(), BRAIN_HOST, &(struct brain_host){h->index}, NULL);
 }
 
 void alarm_on_removed(struct controller *c, const struct fleet_host *h)
 {
-    if (c->alerting != NULL) {
-        alerts_on_host_removed(alerting_engine(c->alerting), controller_mono(), h->index);
-    }
+    brain_tell(c->brain, controller_mono(), BRAIN_HOST_GONE, &(struct brain_host){h->index}, NULL);
 }
 
 struct feed {
-    struct alerts *engine;
+    struct brain *brain;
     struct mono now;
     struct alert_sample sample;
 };
@@ -296,7 +276,7 @@ static void feed(struct feed *f, enum alert_metric metric, double value)
 {
     f->sample.metric = metric;
     f->sample.value = value;
-    alerts_on_sample(f->engine, f->now, &f->sample);
+    brain_tell(f->brain, f->now, BRAIN_SAMPLE, &f->sample, NULL);
 }
 
 static void feed_ports(struct controller *c, struct feed *f, const struct fleet_host *h,
@@ -386,7 +366,7 @@ void alarm_on_report(struct controller *c, const struct fleet_host *h,
         return;
     }
     struct feed f = {
-        .engine = alerting_engine(c->alerting),
+        .brain = c->brain,
         .now = controller_mono(),
         .sample = {.host = h->index, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
     feed_ports(c, &f, h, report);
@@ -429,7 +409,7 @@ static void feed_fleet(struct controller *c)
 {
     const double now = (double)controller_utc_ns() * 1e-9;
     struct feed f = {
-        .engine = alerting_engine(c->alerting),
+        .brain = c->brain,
         .now = controller_mono(),
         .sample = {
             .host = ALERT_NO_ID, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
@@ -446,7 +426,7 @@ void alarm_second(struct controller *c)
 {
     if (c->alerting != NULL) {
         feed_fleet(c);
-        job_alarm_second(c, alerting_engine(c->alerting));
+        job_alarm_second(c);
         alarm_run(c);
     }
 }
@@ -493,6 +473,7 @@ int alarm_open(struct controller *c)
                                                        .find = index_of,
                                                        .context = c},
                                              .saved = text,
+                                             .brain = c->brain,
                                              .on_incident = on_incident,
                                              .on_reload = feed_open,
                                              .say = on_say,

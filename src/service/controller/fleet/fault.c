@@ -5,7 +5,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "core/fleet/inquiry.h"
+#include "core/brain/brain.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fault.h"
@@ -22,7 +22,6 @@ enum {
 #define REST     50       /* and so many times what the last one took: 2 % of a processor each */
 
 struct faults {
-    struct inquiry *inquiry;
     struct mono looked, swept;
     int64_t look_ns, sweep_ns; /* what the last ones took */
     uint32_t round, sweep;     /* the next host whose paths are told; host_count: all are */
@@ -37,17 +36,14 @@ int fault_open(struct controller *c)
     }
     c->faults = f;
     f->sweep = f->retell = UINT32_MAX;
-    f->inquiry = inquiry_new(FAULT_PATHS, span_ms(c->config.report_ms));
-    return f->inquiry != NULL ? 0 : -ENOMEM;
+    const struct brain_inquiry terms = {FAULT_PATHS, span_ms(c->config.report_ms)};
+    return brain_tell(c->brain, controller_mono(), BRAIN_INQUIRY, &terms, NULL);
 }
 
 void fault_close(struct controller *c)
 {
-    if (c->faults != NULL) {
-        inquiry_free(c->faults->inquiry);
-        free(c->faults);
-        c->faults = NULL;
-    }
+    free(c->faults);
+    c->faults = NULL;
 }
 
 /* ---- evidence ---- */
@@ -82,25 +78,26 @@ static bool route_of(const struct controller *c, uint32_t from, uint32_t to, uin
 /* all: the clean ones too that nothing has asked for so far. */
 static void tell_paths(struct controller *c, const struct fleet_host *h, bool all)
 {
+    const struct inquiry *inquiry = brain_inquiry(c->brain);
     const struct mono now = controller_mono();
     const struct mono at = {now.ns - (controller_utc_ns() - h->paths_at_ns)};
     for (uint32_t i = 0; i < h->path_count; i++) {
         const struct fleet_path *p = &h->paths[i];
-        struct inquiry_path told = {
+        struct brain_path told = {.at = at};
+        told.path = (struct inquiry_path){
             .port = p->port,
             .dead = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD,
             .lossy = p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY,
             .loss_ppm = p->loss_ppm,
         };
-        if (!all && !told.dead && !told.lossy &&
-            !inquiry_has(c->faults->inquiry, (struct nic_id){p->peer}, (struct nic_id){p->local},
-                         p->port)) {
+        const bool lost = told.path.dead || told.path.lossy;
+        if (!all && !lost &&
+            !inquiry_has(inquiry, (struct nic_id){p->peer}, (struct nic_id){p->local}, p->port)) {
             continue;
         }
-        const bool known =
-            told.dead || told.lossy || p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
-        if (known && route_of(c, p->peer, p->local, p->port, &told.route)) {
-            inquiry_on_path(c->faults->inquiry, now, at, &told);
+        const bool known = lost || p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
+        if (known && route_of(c, p->peer, p->local, p->port, &told.path.route)) {
+            brain_tell(c->brain, now, BRAIN_PATH, &told, NULL);
         }
     }
 }
@@ -109,7 +106,7 @@ void fault_on_paths(struct controller *c, const struct fleet_host *h)
 {
     uint32_t round;
     if (c->faults != NULL &&
-        (h->paths_dead + h->paths_lossy > 0 || inquiry_wants(c->faults->inquiry, &round))) {
+        (h->paths_dead + h->paths_lossy > 0 || inquiry_wants(brain_inquiry(c->brain), &round))) {
         tell_paths(c, h, false);
     }
 }
@@ -118,8 +115,8 @@ static void sweep(struct controller *c, struct mono now)
 {
     struct faults *f = c->faults;
     uint32_t round, paths = 0;
-    if (inquiry_wants(f->inquiry, &round) && round != f->round && f->sweep >= c->host_count &&
-        mono_sub(now, f->swept).ns >= SWEEP_NS + REST * f->sweep_ns) {
+    if (inquiry_wants(brain_inquiry(c->brain), &round) && round != f->round &&
+        f->sweep >= c->host_count && mono_sub(now, f->swept).ns >= SWEEP_NS + REST * f->sweep_ns) {
         f->round = round;
         f->swept = now;
         f->sweep_ns = 0;
@@ -187,16 +184,16 @@ static bool element_to(const struct controller *c, const struct element *e,
 
 void fault_place(struct controller *c, struct alert_finding *f)
 {
-    struct locate_route route;
-    struct locate_element word, is;
+    struct brain_place place = {.since = f->since};
+    struct brain_answer is;
     if (c->faults == NULL || (f->kind != FINDING_PATH_DEAD && f->kind != FINDING_PATH_LOSSY) ||
         f->from_nic == ALERT_NO_ID || f->to_nic == ALERT_NO_ID ||
-        !route_of(c, f->from_nic, f->to_nic, f->port, &route)) {
+        !route_of(c, f->from_nic, f->to_nic, f->port, &place.route)) {
         return;
     }
-    const bool worded = f->confident && element_to(c, &f->suspect, &word);
-    if (inquiry_place(c->faults->inquiry, f->since, &route, worded ? &word : NULL, &is)) {
-        f->suspect = element_from(c, &is);
+    place.worded = f->confident && element_to(c, &f->suspect, &place.word);
+    if (brain_tell(c->brain, controller_mono(), BRAIN_PLACE, &place, &is) == 1) {
+        f->suspect = element_from(c, &is.element);
         f->confident = true;
     }
 }
@@ -205,7 +202,7 @@ void fault_place(struct controller *c, struct alert_finding *f)
 static void retell(struct controller *c)
 {
     struct faults *f = c->faults;
-    const uint32_t version = inquiry_version(f->inquiry);
+    const uint32_t version = inquiry_version(brain_inquiry(c->brain));
     uint32_t findings = 0;
     if (version != f->version && f->retell >= c->host_count) {
         f->version = version;
@@ -230,7 +227,7 @@ void fault_run(struct controller *c)
     f->looked = now;
     sweep(c, now);
     const struct mono begin = controller_mono();
-    inquiry_tick(f->inquiry, begin);
+    brain_tell(c->brain, begin, BRAIN_LOOK, NULL, NULL);
     f->look_ns = mono_sub(controller_mono(), begin).ns;
     retell(c);
 }

@@ -6,7 +6,7 @@
 #include <syslog.h>
 
 #include "base/prng.h"
-#include "core/fleet/fleet.h"
+#include "core/brain/brain.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
@@ -75,7 +75,8 @@ struct fleet_nic *fleet_find_nic(const struct controller *c, uint32_t id)
 
 static int add_host(struct controller *c, struct fleet_host *h)
 {
-    const int r = fleet_room(c->brain, c->host_count + 1, 0);
+    const int r = brain_tell(c->brain, controller_mono(), BRAIN_ROOM,
+                             &(struct brain_room){.hosts = c->host_count + 1}, NULL);
     if (r < 0) {
         return r;
     }
@@ -245,8 +246,8 @@ int fleet_load(struct controller *c)
     const struct fleet_terms terms = {.beat = span_ms(c->config.beat_ms),
                                       .report = span_ms(c->config.report_ms),
                                       .finding_max = CONTROLLER_FINDINGS};
-    c->brain = fleet_new(&terms, controller_mono());
-    int r = c->brain == NULL ? -ENOMEM : store_hosts(c->store, load_host, c);
+    int r = brain_tell(c->brain, controller_mono(), BRAIN_TERMS, &terms, NULL);
+    r = r < 0 ? r : store_hosts(c->store, load_host, c);
     r = r < 0 ? r : store_nics(c->store, load_nic, c);
     r = r < 0 ? r : store_findings(c->store, &open, load_finding, c);
     r = r < 0 ? r : load_version(c);
@@ -274,8 +275,6 @@ void fleet_free(struct controller *c)
     hash_index_done(&c->host_names);
     members_close(c);
     member_index_free(c);
-    fleet_delete(c->brain);
-    c->brain = NULL;
 }
 
 /* ---- changes ---- */
@@ -492,7 +491,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
     }
     const struct fleet_member gone = {
         .host = h->index, .present = false, .nics = h->nics, .nic_count = h->nic_count};
-    fleet_on_member(c->brain, &gone, controller_mono());
+    brain_tell(c->brain, controller_mono(), BRAIN_MEMBER, &gone, NULL);
     for (uint32_t i = 0; i < h->nic_count; i++) {
         member_index_remove(c, c->nics[h->nics[i]]);
         free(c->nics[h->nics[i]]);
@@ -517,7 +516,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
 enum freshness fleet_freshness(const struct controller *c, const struct fleet_host *h,
                                struct mono now)
 {
-    return fleet_host_freshness(c->brain, h->index, now);
+    return fleet_host_freshness(brain_hosts(c->brain), h->index, now);
 }
 
 bool fleet_current(const struct controller *c, const struct fleet_host *h, struct mono now)
@@ -543,7 +542,7 @@ uint32_t fleet_nics_unwatched(const struct controller *c, const struct fleet_hos
 
 enum health fleet_health(const struct controller *c, const struct fleet_host *h, struct mono now)
 {
-    return fleet_host_health(c->brain, h->index, now);
+    return fleet_host_health(brain_hosts(c->brain), h->index, now);
 }
 
 void fleet_tell_report(struct controller *c, const struct fleet_host *h, bool rollup)
@@ -563,16 +562,17 @@ void fleet_tell_report(struct controller *c, const struct fleet_host *h, bool ro
         report.ports_down += state == FOLIOT__V1__PORT_STATE__PORT_DOWN ||
                              state == FOLIOT__V1__PORT_STATE__PORT_GONE;
     }
-    fleet_on_report(c->brain, &report, controller_mono());
+    brain_tell(c->brain, controller_mono(), BRAIN_REPORT, &report, NULL);
 }
 
 int fleet_tell_member(struct controller *c, const struct fleet_host *h)
 {
     const struct fleet_member member = {
         .host = h->index, .present = h->member, .nics = h->nics, .nic_count = h->nic_count};
-    const int r = fleet_room(c->brain, c->host_count, c->nic_count);
+    const struct brain_room room = {.hosts = c->host_count, .nics = c->nic_count};
+    const int r = brain_tell(c->brain, controller_mono(), BRAIN_ROOM, &room, NULL);
     if (r == 0) {
-        fleet_on_member(c->brain, &member, controller_mono());
+        brain_tell(c->brain, controller_mono(), BRAIN_MEMBER, &member, NULL);
     }
     return r;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "core/fleet/fleet.h"
+#include "core/brain/brain.h"
 #include "core/fleet/protocol.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
@@ -460,7 +460,8 @@ static void do_report(struct controller *c, struct http_request *request,
         snprintf(h->version, sizeof(h->version), "%.31s", batch->version);
     }
     fleet_config_heard(c, h, batch);
-    fleet_on_heard(c->brain, h->index, span_ms(h->beat_ms), span_ms(h->report_ms), h->heard);
+    brain_tell(c->brain, h->heard, BRAIN_HEARD,
+               &(struct brain_heard){h->index, span_ms(h->beat_ms), span_ms(h->report_ms)}, NULL);
     measure_heard(c, h, batch);
     hear_of_members(h, batch);
     fleet_pair_key(c, h, batch->pair_key.data, batch->pair_key.len);

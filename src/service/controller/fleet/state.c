@@ -5,9 +5,9 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "core/brain/brain.h"
 #include "core/finding/finding.h"
 #include "core/fleet/delay_code.h"
-#include "core/fleet/fleet.h"
 #include "service/controller/api/live.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
@@ -193,8 +193,8 @@ static int make_room(struct controller *c, struct fleet_host *h, const Foliot__V
     if (h->finding_count > 0 && h->findings[0].run != f->run) {
         h->finding_count = 0;
         r = store_findings_close_others(c->store, h->id, f->run, at_ns);
-        alarm_on_run(c, h, f->run);
-        fleet_on_run(c->brain, h->index, f->run, controller_mono());
+        brain_tell(c->brain, controller_mono(), BRAIN_RUN, &(struct brain_run){h->index, f->run},
+                   NULL);
     }
     if (h->finding_count < CONTROLLER_HOST_FINDINGS || f->phase == 2) {
         return r;
@@ -313,9 +313,8 @@ static int apply_event(struct controller *c, struct fleet_host *h, const Foliot_
         h->finding_count = 0;
         const int r = store_findings_close_others(
             c->store, h->id, e->finding != NULL ? e->finding->run : 0, event_at);
-        alarm_on_run(c, h, e->finding != NULL ? e->finding->run : 0);
-        fleet_on_run(c->brain, h->index, e->finding != NULL ? e->finding->run : 0,
-                     controller_mono());
+        const struct brain_run run = {h->index, e->finding != NULL ? e->finding->run : 0};
+        brain_tell(c->brain, controller_mono(), BRAIN_RUN, &run, NULL);
         return r < 0 ? r : apply_plain(c, h, e, event_at);
     }
     if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_JOB && e->job != NULL) {
@@ -575,17 +574,19 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
 
 void state_watch(struct controller *c)
 {
-    struct fleet_action action;
+    struct brain_answer answer;
+    const struct mono now = controller_mono();
     int r = 0;
-    fleet_tick(c->brain, controller_mono());
-    while (r == 0 && fleet_next_action(c->brain, &action)) {
+    brain_tell(c->brain, now, BRAIN_HOSTS_TICK, NULL, NULL);
+    while (r == 0 && brain_tell(c->brain, now, BRAIN_HOSTS_NEXT, NULL, &answer) == 1) {
+        const struct fleet_action *action = &answer.host;
         c->revision++;
-        if (action.kind != FLEET_SHOWN) {
+        if (action->kind != FLEET_SHOWN) {
             const struct store_event event = {.at_ns = controller_utc_ns(),
-                                              .host = c->hosts[action.host]->id,
+                                              .host = c->hosts[action->host]->id,
                                               .kind = "host",
                                               .word =
-                                                  action.kind == FLEET_SILENT ? "silent" : "heard",
+                                                  action->kind == FLEET_SILENT ? "silent" : "heard",
                                               .body = "{}"};
             r = state_event(c, &event);
         }

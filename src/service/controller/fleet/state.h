@@ -46,7 +46,6 @@ void alarm_on_finding(struct controller *c, const struct fleet_host *h, const st
                       int64_t since_ns);
 /* Its open findings once more: what explains them may be another element by now. */
 void alarm_retell(struct controller *c, const struct fleet_host *h);
-void alarm_on_run(struct controller *c, const struct fleet_host *h, uint32_t run);
 void alarm_on_removed(struct controller *c, const struct fleet_host *h);
 /* After state_apply has taken it: its values, unless they are old. */
 void alarm_on_report(struct controller *c, const struct fleet_host *h,

@@ -94,7 +94,7 @@ void job_free(struct fleet_job *job);
 MUST_CHECK int job_add_host(struct fleet_job *job, uint32_t host);
 
 /* job_alarm.c: series of jobs for alert rules; the name of one that rules know by a number, NULL: forgotten. */
-void job_alarm_second(struct controller *c, struct alerts *engine);
+void job_alarm_second(struct controller *c);
 const char *job_alarm_name(void *controller, uint64_t id);
 void job_alarm_close(struct controller *c);
 

@@ -105,7 +105,7 @@ static void add_up(const struct controller *c, struct sum *list, uint32_t count)
     }
 }
 
-static void judge(struct alerts *engine, const struct sum *s)
+static void judge(struct brain *brain, const struct sum *s)
 {
     struct alert_sample sample = {.metric = ALERT_JOB_THROUGHPUT,
                                   .host = ALERT_NO_ID,
@@ -114,16 +114,16 @@ static void judge(struct alerts *engine, const struct sum *s)
                                   .port = ALERT_NO_ID,
                                   .job = s->id,
                                   .value = (double)s->rate_bps * 1e-6};
-    alerts_on_sample(engine, controller_mono(), &sample);
+    brain_tell(brain, controller_mono(), BRAIN_SAMPLE, &sample, NULL);
     if (s->owd_p99_ns > 0) { /* 0: no clock says */
         sample.metric = ALERT_JOB_DELAY_P99;
         sample.value = s->owd_p99_ns;
-        alerts_on_sample(engine, controller_mono(), &sample);
+        brain_tell(brain, controller_mono(), BRAIN_SAMPLE, &sample, NULL);
     }
 }
 
 /* Whom nobody runs any more, is over. */
-static void end_others(struct job_alarm *a, struct alerts *engine, struct sum *list, uint32_t count)
+static void end_others(struct job_alarm *a, struct brain *brain, struct sum *list, uint32_t count)
 {
     uint32_t kept = 0, near = 0;
     for (uint32_t i = 0; i < a->known_count; i++) {
@@ -131,7 +131,8 @@ static void end_others(struct job_alarm *a, struct alerts *engine, struct sum *l
         if (s != NULL && s->living > 0) {
             a->known[kept++] = a->known[i];
         } else {
-            alerts_on_job_over(engine, controller_mono(), a->known[i].id);
+            brain_tell(brain, controller_mono(), BRAIN_JOB_OVER,
+                       &(struct brain_job){a->known[i].id}, NULL);
         }
     }
     a->known_count = kept;
@@ -150,7 +151,7 @@ static uint32_t age_of(struct job_alarm *a, uint64_t id)
     return i < a->known_count ? a->second - a->known[i].since : 0;
 }
 
-void job_alarm_second(struct controller *c, struct alerts *engine)
+void job_alarm_second(struct controller *c)
 {
     c->job_alarm = c->job_alarm == NULL ? calloc(1, sizeof(*c->job_alarm)) : c->job_alarm;
     struct job_alarm *a = c->job_alarm;
@@ -163,14 +164,14 @@ void job_alarm_second(struct controller *c, struct alerts *engine)
         return; /* the next turn */
     }
     add_up(c, list, count);
-    end_others(a, engine, list, count);
+    end_others(a, c->brain, list, count);
     for (uint32_t i = 0; i < count; i++) {
         if (list[i].living == 0) {
             continue;
         }
         const bool starts = age_of(a, list[i].id) < START_S && list[i].known < list[i].ranks;
         if (list[i].unheard == 0 && !starts) {
-            judge(engine, &list[i]);
+            judge(c->brain, &list[i]);
         }
     }
     free(list);
