@@ -22,8 +22,10 @@
 #define AWAY_CHUNKS  4 /* and for the time that the other NIC takes for so many */
 #define BETTER       2 /* times as fast is a path that a lane is moved to where nobody knew of one */
 #define WEIGHT_MIN   0.01
-#define CHUNK_LEAST  32768 /* where a lane takes no longer than 1 ms for it */
-#define CHUNK_FAST   65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
+#define ONE_WAY_BYTES                                                                              \
+    262144 /* one way: unacknowledged on a lane without a doubt; others are looked at more seldom */
+#define CHUNK_LEAST 32768 /* where a lane takes no longer than 1 ms for it */
+#define CHUNK_FAST  65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
 
 void scheduler_init(struct scheduler *s, struct mono now)
 {
@@ -249,8 +251,10 @@ static int pick_first(const struct scheduler *s, uint32_t size, const struct sch
 {
     for (uint32_t lanes = c->usable & c->room; lanes != 0; lanes &= lanes - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
-        if (s->lanes[lane].open && c->weights[lane] >= 1 &&
-            !full(&s->lanes[lane], size, c->one >> lane & 1)) {
+        const struct scheduler_lane *x = &s->lanes[lane];
+        const bool one = c->one >> lane & 1;
+        if (x->open && c->weights[lane] >= 1 &&
+            ((!one && unacked(x) + size <= ONE_WAY_BYTES) || !full(x, size, one))) {
             return (int)lane;
         }
     }
