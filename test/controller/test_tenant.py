@@ -227,7 +227,7 @@ class TestTenant(fleet.Fleet):
 
     def test_a_page_tells_of_nobody_else(self):
         """An empty page with a cursor told that others had something, and when, to the microsecond."""
-        self.start()
+        self.start(report="60s", beat="20s")  # slow or not, nobody falls silent
         for i in (1, 0, 2):
             self.join(i)
         mine = self.token_for("h0")

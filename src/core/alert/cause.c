@@ -68,7 +68,7 @@ uint32_t element_take(struct alerts *a, const struct element *where, const char 
                 e->host = host_of(a, where);
             }
             if (where->direction != DIRECTION_NONE && e->owner == NONE) {
-                e->where.direction = where->direction; /* of a cause it is a label: it stays */
+                e->where.direction = where->direction; /* of a cause: incident_direct */
             }
             return at;
         }
@@ -180,6 +180,7 @@ static void add(struct alerts *a, struct instance *i, const struct element *wher
         }
     }
     if (e != NONE) {
+        i->directions[i->cause_count] = (uint8_t)where->direction;
         i->causes[i->cause_count++] = e;
     }
 }

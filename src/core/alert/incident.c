@@ -501,6 +501,9 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
     if (before != NONE) {
         element_drop(a, before);
     }
+    if (i->incident != NONE && incident_direct(a, &a->incidents[i->incident])) {
+        incident_changed(a, &a->incidents[i->incident], true);
+    }
 }
 
 void incident_leave(struct alerts *a, struct instance *i)

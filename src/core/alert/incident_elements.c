@@ -66,6 +66,28 @@ void incident_set_cause(struct alerts *a, struct incident *c, uint32_t element)
     }
 }
 
+_Static_assert((DIRECTION_OUT | DIRECTION_IN) == DIRECTION_BOTH, "directions add up");
+
+/* Each alert may know another one of them. An incident without alerts keeps what it had. */
+bool incident_direct(struct alerts *a, const struct incident *c)
+{
+    uint32_t told = DIRECTION_NONE;
+    bool any = false;
+
+    for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
+        const struct instance *i = &a->instances[at];
+        for (uint32_t k = 0; k < i->cause_count; k++) {
+            any = any || i->causes[k] == c->cause;
+            told |= i->causes[k] == c->cause ? i->directions[k] : DIRECTION_NONE;
+        }
+    }
+    if (c->cause == NONE || !any || a->elements[c->cause].where.direction == told) {
+        return false;
+    }
+    a->elements[c->cause].where.direction = told;
+    return true;
+}
+
 void incident_release(struct alerts *a, struct incident *c)
 {
     incident_clear_elements(a, c);

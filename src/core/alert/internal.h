@@ -43,6 +43,7 @@ struct instance { /* one alert */
     uint64_t job;
     double value;
     uint32_t causes[ALERT_CAUSE_MAX];
+    uint8_t directions[ALERT_CAUSE_MAX]; /* of these, as this alert has it */
     char text[ALERT_TEXT_MAX];
 };
 
@@ -216,6 +217,8 @@ void incident_clear_elements(struct alerts *a, struct incident *c);
 void incident_narrow(struct alerts *a, struct incident *c, const struct instance *i);
 void incident_set_cause(struct alerts *a, struct incident *c, uint32_t element);
 void incident_release(struct alerts *a, struct incident *c); /* holds no element any more */
+/* Its cause's direction is what its alerts tell by now. true: it was another one. */
+bool incident_direct(struct alerts *a, const struct incident *c);
 
 /* ---- text.c ---- */
 void text_of_series(const struct alerts *a, struct instance *i);

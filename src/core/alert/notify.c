@@ -146,6 +146,7 @@ bool alerts_next_action(struct alerts *a, struct alert_action *ret)
     }
     c = &a->incidents[a->queue_head];
     ASSERT(c->queued && c->state != INCIDENT_FREE);
+    incident_direct(a, c);
     text_of_incident(a, c);
     incident_show(a, c, &ret->incident);
     if (c->notify) {

@@ -132,15 +132,15 @@ static void put_alertmanager(struct json_writer *j, const struct alert_notice *n
         json_put_string(j, "incident", number);
         json_put_string(j, "element", n->cause);
         json_put_string(j, "element_kind", element_kind_word(n->element_kind));
-        if (direction_word(n->direction) != NULL) {
-            json_put_string(j, "direction", direction_word(n->direction));
-        }
         json_put_string(j, "host", n->host); /* Alertmanager drops empty labels */
     }
     json_put_end(j);
     json_put_object(j, "annotations");
     json_put_string(j, "summary", n->text);
     json_put_string(j, "cause", n->cause);
+    if (direction_word(n->direction) != NULL) { /* no label: it may become known later */
+        json_put_string(j, "direction", direction_word(n->direction));
+    }
     json_put_string(j, "event", alert_event_word(n->event));
     json_put_end(j);
     if (n->since_utc_ns != FINDING_NO_TIME) {

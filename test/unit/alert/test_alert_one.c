@@ -29,6 +29,43 @@ static struct alert_finding down(uint32_t nic)
     return f;
 }
 
+static void say_trunk(struct alert_finding *f, uint32_t direction, enum finding_phase phase)
+{
+    f->suspect.direction = direction;
+    kit_say(f, phase);
+    kit_pass(3 * NS_PER_S);
+}
+
+/* The first guess of a direction isn't the last word of it. */
+static void its_direction_is_what_its_alerts_tell_now(void **state)
+{
+    kit_finding_rules();
+    alerts_free(engine);
+    engine = alerts_new(&config, now);
+    struct alert_finding one = kit_path_finding(0, 9, ELEMENT_TRUNK, "trunk leaf0 - spine1", true);
+    struct alert_finding other =
+        kit_path_finding(17, 25, ELEMENT_TRUNK, "trunk leaf0 - spine1", true);
+    say_trunk(&one, DIRECTION_OUT, FINDING_OPENED);
+    assert_int_equal(shown(1).element.direction, DIRECTION_OUT);
+    const uint32_t pages = shown(1).pages;
+    say_trunk(&one, DIRECTION_IN, FINDING_UPDATED);
+    assert_int_equal(shown(1).element.direction, DIRECTION_IN);
+    say_trunk(&other, DIRECTION_OUT, FINDING_OPENED); /* each knows one of them */
+    assert_int_equal(shown(1).element.direction, DIRECTION_BOTH);
+    say_trunk(&one, DIRECTION_OUT, FINDING_UPDATED);
+    assert_int_equal(shown(1).element.direction, DIRECTION_OUT);
+    say_trunk(&one, DIRECTION_NONE, FINDING_UPDATED);
+    assert_int_equal(shown(1).element.direction, DIRECTION_OUT);
+    say_trunk(&other, DIRECTION_NONE, FINDING_UPDATED); /* nobody knows it any more */
+    assert_int_equal(shown(1).element.direction, DIRECTION_NONE);
+    say_trunk(&other, DIRECTION_IN, FINDING_UPDATED);
+    say_trunk(&one, DIRECTION_IN, FINDING_CLOSED);
+    say_trunk(&other, DIRECTION_IN, FINDING_CLOSED);
+    assert_int_equal(shown(1).element.direction, DIRECTION_IN); /* over, and still told so */
+    assert_int_equal(shown(1).pages, pages);                    /* nobody is woken for it */
+    assert_int_equal(kit_counters().incidents_open + kit_counters().firing, 1);
+}
+
 /* Three links of a host: the first incident goes on, and is all that the others were. */
 static void the_first_takes_over_what_the_others_were(void **state)
 {
@@ -555,6 +592,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
     const struct CMUnitTest tests[] = {
+        T(its_direction_is_what_its_alerts_tell_now),
         T(the_first_takes_over_what_the_others_were),
         T(the_whole_is_as_loud_as_its_loudest),
         T(whoever_has_the_first_one_keeps_it),
