@@ -209,6 +209,26 @@ static void people(void)
     }
 }
 
+/* A service level's round: its state goes in and comes out. */
+static void judge_level(void)
+{
+    static struct level_state state;
+    struct brain_level told = {.level = {.name = "rack", .limit = 1000, .hold = span_s(3)}};
+    struct brain_answer answer;
+    if (w.now.ns == NS_PER_S) {
+        state = (struct level_state){.worst = -1};
+    }
+    told.state = state;
+    level_begin(&told.state);
+    for (uint32_t k = 0; k < 4; k++) {
+        const struct level_path path = {k, k + 1, 7640, (int64_t)below(8) * 160 - 1};
+        (void)level_add(&told.state, &told.level, &path);
+    }
+    brain_tell(w.brain, w.now, BRAIN_LEVEL, &told, &answer);
+    w.told = hash_u64(w.told, brain_answer_print(BRAIN_LEVEL, &answer));
+    state = answer.level;
+}
+
 static void second(void)
 {
     for (uint32_t h = 0; h < HOSTS; h++) {
@@ -220,6 +240,7 @@ static void second(void)
     if (below(2) == 0) {
         find(below(HOSTS));
     }
+    judge_level();
     if (below(4) == 0) {
         people();
     }

@@ -307,6 +307,12 @@ static int tell_alerts(struct brain *b, struct mono now, enum brain_fact fact, c
     }
 }
 
+static int tell_level(struct mono now, const struct brain_level *told, struct brain_answer *ret)
+{
+    ret->level = told->state;
+    return level_end(&ret->level, &told->level, now);
+}
+
 /* ---- the door ----------------------------------------------------------------------------------------------------- */
 
 int brain_tell(struct brain *b, struct mono now, enum brain_fact fact, const void *data,
@@ -323,7 +329,8 @@ int brain_tell(struct brain *b, struct mono now, enum brain_fact fact, const voi
     }
     answer->result = fact < BRAIN_INQUIRY ? tell_hosts(b, now, fact, data, answer)
                      : fact < BRAIN_RULES ? tell_inquiry(b, now, fact, data, answer)
-                                          : tell_alerts(b, now, fact, data, answer);
+                     : fact < BRAIN_LEVEL ? tell_alerts(b, now, fact, data, answer)
+                                          : tell_level(now, data, answer);
     if (b->witness.answered != NULL) {
         b->witness.answered(b->witness.context, fact, answer);
     }
@@ -364,6 +371,24 @@ static uint64_t print_incident(uint64_t h, const struct alert_incident *i)
     return print_text(print_text(h, i->acknowledged_by), i->text);
 }
 
+static uint64_t print_level(uint64_t h, const struct level_state *s)
+{
+    const uint64_t numbers[] = {(uint64_t)s->verdict << 32 | s->next,
+                                (uint64_t)s->since.ns,
+                                (uint64_t)s->next_since.ns,
+                                s->paths,
+                                s->unmeasured,
+                                s->beyond,
+                                (uint64_t)s->worst,
+                                (uint64_t)s->worst_from << 32 | s->worst_to,
+                                s->worst_port};
+
+    for (size_t k = 0; k < ARRAY_COUNT(numbers); k++) {
+        h = hash_u64(h, numbers[k]);
+    }
+    return h;
+}
+
 uint64_t brain_answer_print(enum brain_fact fact, const struct brain_answer *answer)
 {
     const struct fleet_action *host = &answer->host;
@@ -371,7 +396,7 @@ uint64_t brain_answer_print(enum brain_fact fact, const struct brain_answer *ans
     const struct alert_action *alert = &answer->alert;
     uint64_t h = hash_u64((uint64_t)fact, (uint64_t)answer->result);
 
-    if (answer->result != 1) {
+    if (answer->result != 1 && fact != BRAIN_LEVEL) {
         return h;
     }
     switch (fact) {
@@ -385,6 +410,8 @@ uint64_t brain_answer_print(enum brain_fact fact, const struct brain_answer *ans
         h = hash_u64(h, (uint64_t)alert->kind << 32 | alert->event);
         h = hash_u64(h, (uint64_t)alert->receivers << 32 | alert->sequence);
         return print_incident(hash_u64(h, alert->page), &alert->incident);
+    case BRAIN_LEVEL:
+        return print_level(h, &answer->level);
     default:
         return h;
     }

@@ -14,6 +14,7 @@
 #include "core/alert/alert.h"
 #include "core/fleet/fleet.h"
 #include "core/fleet/inquiry.h"
+#include "core/fleet/level.h"
 
 struct brain;
 
@@ -45,6 +46,7 @@ enum brain_fact {
     BRAIN_RESTORE,     /* struct alert_restore. As alerts_restore */
     BRAIN_ALERTS_TICK, /* NULL */
     BRAIN_ALERTS_NEXT, /* NULL; 1: with the answer's alert; 0: no more */
+    BRAIN_LEVEL, /* struct brain_level: a round of it is over. 1: its verdict is another one; the answer's level in any case */
     BRAIN_FACT_COUNT
 };
 
@@ -89,12 +91,19 @@ struct brain_incident {
     const char *by; /* may be NULL */
 };
 
+/* Of one service level: what was counted in the round, and what it was before. */
+struct brain_level {
+    struct level level;
+    struct level_state state;
+};
+
 struct brain_answer {
     int64_t result;
     union { /* of a result of 1 */
         struct fleet_action host;
         struct locate_element element;
         struct alert_action alert;
+        struct level_state level;
     };
 };
 

@@ -69,6 +69,7 @@ static const struct shape shapes[BRAIN_FACT_COUNT] = {
                        .text = {offsetof(struct alert_restore, cause),
                                 offsetof(struct alert_restore, acknowledged_by),
                                 offsetof(struct alert_restore, text)}},
+    [BRAIN_LEVEL] = PLAIN(struct brain_level),
 };
 
 _Static_assert(sizeof(struct alert_sample) <= sizeof(uint64_t) * (BRAIN_CODEC_WORDS / 8),
@@ -193,11 +194,11 @@ size_t brain_codec_fact(struct brain_codec *c, struct mono now, enum brain_fact 
 
 static bool has_answer(enum brain_fact fact)
 {
-    static const uint64_t with = 1ULL << BRAIN_TERMS | 1ULL << BRAIN_ROOM |
-                                 1ULL << BRAIN_HOSTS_NEXT | 1ULL << BRAIN_INQUIRY |
-                                 1ULL << BRAIN_PLACE | 1ULL << BRAIN_RULES | 1ULL << BRAIN_SILENCE |
-                                 1ULL << BRAIN_UNSILENCE | 1ULL << BRAIN_ACKNOWLEDGE |
-                                 1ULL << BRAIN_RESTORE | 1ULL << BRAIN_ALERTS_NEXT;
+    static const uint64_t with =
+        1ULL << BRAIN_TERMS | 1ULL << BRAIN_ROOM | 1ULL << BRAIN_HOSTS_NEXT |
+        1ULL << BRAIN_INQUIRY | 1ULL << BRAIN_PLACE | 1ULL << BRAIN_RULES | 1ULL << BRAIN_SILENCE |
+        1ULL << BRAIN_UNSILENCE | 1ULL << BRAIN_ACKNOWLEDGE | 1ULL << BRAIN_RESTORE |
+        1ULL << BRAIN_ALERTS_NEXT | 1ULL << BRAIN_LEVEL;
 
     return (with >> fact & 1) != 0;
 }
@@ -348,6 +349,19 @@ static bool path_fits(const struct inquiry_path *p)
            route_fits(&p->route);
 }
 
+static bool level_fits(const struct brain_level *l)
+{
+    const struct level_state *s = &l->state;
+
+    return (unsigned)l->level.kind < LEVEL_KIND_COUNT &&
+           (unsigned)l->level.within < LEVEL_WITHIN_COUNT && span_fits(l->level.hold) &&
+           text_ends(l->level.name, sizeof(l->level.name)) &&
+           (unsigned)s->verdict <= LEVEL_BROKEN && (unsigned)s->next <= LEVEL_BROKEN &&
+           time_fits(s->since.ns) && time_fits(s->next_since.ns) && s->paths <= UINT32_MAX &&
+           s->unmeasured <= s->paths && s->beyond <= s->paths - s->unmeasured &&
+           (s->beyond == 0 || s->worst > l->level.limit);
+}
+
 static bool terms_fit(const struct fleet_terms *t)
 {
     return t->finding_max > 0 && t->finding_max <= 1 << 22 && t->beat.ns > 0 && t->report.ns > 0 &&
@@ -413,6 +427,8 @@ static bool fact_fits(const struct brain_bounds *b, enum brain_fact fact, const 
         return silence_fits(data);
     case BRAIN_RESTORE:
         return restore_fits(data);
+    case BRAIN_LEVEL:
+        return level_fits(data);
     default:
         return true;
     }

@@ -414,7 +414,7 @@ static void feed_fleet(struct controller *c)
         .sample = {
             .host = ALERT_NO_ID, .nic = ALERT_NO_ID, .peer = ALERT_NO_ID, .port = ALERT_NO_ID}};
     feed(&f, ALERT_CONFIG_TAKEN_BACK, c->fleet_config->rolled_back);
-    feed(&f, ALERT_LEVELS_BROKEN, levels_broken(c));
+    feed(&f, ALERT_LEVELS_BROKEN, levels_broken(c->levels));
     feed(&f, ALERT_CONTROLLER_OTHERS, instance_others(c));
     feed_topology(c, &f);
     feed_members(c, &f);

@@ -468,7 +468,11 @@ static void put_level(struct verdict *v, struct json_writer *j, const struct lev
         const struct measured_pair *pair = &v->m->pairs[row / v->m->ports];
         const struct fleet_nic *from = fleet_find_nic(v->c, pair->from),
                                *to = fleet_find_nic(v->c, pair->to);
-        if (from == NULL || to == NULL || !levels_about(v->c, l, from, to)) {
+        if (from == NULL || to == NULL) {
+            continue;
+        }
+        const struct levels_nic sends = {from->leaf, from->rail}, receives = {to->leaf, to->rail};
+        if (!levels_about(v->c->levels, l, &sends, &receives)) {
             continue;
         }
         const int64_t value = level_value(v, l, row);

@@ -6,24 +6,13 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "core/fleet/delay_code.h"
+#include "core/brain/brain.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/levels.h"
 #include "service/controller/fleet/state.h"
 
 #define HOLD_NS (30 * NS_PER_S)
-
-/* 0: none. */
-static uint32_t pod_of(const struct levels *v, const char *leaf)
-{
-    for (uint32_t i = 0; i < v->leaf_count && leaf[0] != 0; i++) {
-        if (strcmp(v->leaves[i].leaf, leaf) == 0) {
-            return v->leaves[i].pod;
-        }
-    }
-    return 0;
-}
 
 /* ---- the file ---- */
 
@@ -107,7 +96,7 @@ static int load_leaf(struct levels *v, const struct config_node *node, uint32_t 
         return config_expected(node, error, "at most %d leaves, with names of 1 to 63",
                                LEVELS_POD_LEAF_MAX);
     }
-    if (pod_of(v, leaf) != 0) {
+    if (levels_pod(v, leaf) != 0) {
         return config_fail(node, error, "expected each leaf in one pod, found '%s' again", leaf);
     }
     snprintf(v->leaves[v->leaf_count].leaf, 64, "%s", leaf);
@@ -173,21 +162,6 @@ static int load_file(struct levels *v, const char *path, struct config_error *er
     return r;
 }
 
-/* What a level was stays known as long as it says the same. */
-static void keep_states(struct levels *fresh, const struct levels *before)
-{
-    for (uint32_t i = 0; before != NULL && i < fresh->count; i++) {
-        for (uint32_t k = 0; k < before->count; k++) {
-            const struct level *a = &fresh->entries[i].level, *b = &before->entries[k].level;
-            if (strcmp(a->name, b->name) == 0 && a->kind == b->kind && a->limit == b->limit &&
-                a->within == b->within) {
-                fresh->entries[i].state = before->entries[k].state;
-                fresh->entries[i].since_utc_ns = before->entries[k].since_utc_ns;
-            }
-        }
-    }
-}
-
 int levels_load(struct controller *c)
 {
     const char *own = c->config.levels;
@@ -206,7 +180,7 @@ int levels_load(struct controller *c)
         free(fresh);
         return r;
     }
-    keep_states(fresh, c->levels);
+    levels_keep(fresh, c->levels);
     free(c->levels);
     c->levels = fresh;
     c->revision++;
@@ -221,62 +195,25 @@ void levels_free(struct controller *c)
 
 /* ---- the round ---- */
 
-bool levels_about(const struct controller *c, const struct level *level, const struct fleet_nic *a,
-                  const struct fleet_nic *b)
+bool levels_path_of(const struct controller *c, const struct fleet_path *p, bool known,
+                    struct levels_path *ret)
 {
-    switch (level->within) {
-    case LEVEL_LEAF:
-        return a->leaf[0] != 0 && strcmp(a->leaf, b->leaf) == 0;
-    case LEVEL_POD:
-        return pod_of(c->levels, a->leaf) != 0 &&
-               pod_of(c->levels, a->leaf) == pod_of(c->levels, b->leaf);
-    case LEVEL_RAIL:
-        return a->rail == b->rail;
-    default:
-        return true;
+    const struct fleet_nic *to = fleet_find_nic(c, p->local), *from = fleet_find_nic(c, p->peer);
+    if (to == NULL || from == NULL) {
+        return false;
     }
-}
-
-int64_t levels_value(const struct controller *c, const struct level *level,
-                     const struct fleet_path *p, bool known)
-{
-    uint32_t hops = 0;
-    int64_t delay = -1;
-    const int32_t code = level->kind == LEVEL_OWD_P50 ? p->p50 : p->p99;
-    if (!known || p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN) {
-        return -1;
-    }
-    switch (level->kind) {
-    case LEVEL_LOSS:
-        return fleet_path_loss_ppm(p);
-    case LEVEL_HOPS:
-        hops = fleet_path_hops(c, p->peer, p->local, p->port);
-        return hops != 0 ? (int64_t)hops : -1;
-    default: /* below 0: less than the clocks' bound, not nothing */
-        delay = code != DELAY_CODE_NONE ? delay_decode(code) : -1;
-        return code != DELAY_CODE_NONE && delay < 0 ? 0 : delay;
-    }
-}
-
-static void find_offenders(struct level_entry *e, const uint32_t *broken, uint32_t count)
-{
-    e->offender_count = 0;
-    for (uint32_t nic = 0; nic < count; nic++) {
-        uint32_t at = e->offender_count;
-        if (broken[nic] == 0) {
-            continue;
-        }
-        while (at > 0 && e->offenders[at - 1].paths < broken[nic]) {
-            at--;
-        }
-        if (at < LEVELS_OFFENDERS) {
-            const uint32_t last =
-                e->offender_count < LEVELS_OFFENDERS ? e->offender_count++ : LEVELS_OFFENDERS - 1;
-            memmove(&e->offenders[at + 1], &e->offenders[at],
-                    (last - at) * sizeof(e->offenders[0]));
-            e->offenders[at] = (struct level_offender){nic, broken[nic]};
-        }
-    }
+    *ret = (struct levels_path){
+        .from = p->peer,
+        .to = p->local,
+        .port = p->port,
+        .sends = {from->leaf, from->rail},
+        .receives = {to->leaf, to->rail},
+        .known = known && p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN,
+        .owd_p50 = p->p50,
+        .owd_p99 = p->p99,
+        .loss_ppm = fleet_path_loss_ppm(p),
+    };
+    return true;
 }
 
 static int tell(struct controller *c, const struct level_entry *e)
@@ -293,39 +230,41 @@ static int tell(struct controller *c, const struct level_entry *e)
     return state_event(c, &event);
 }
 
+static void say(struct controller *c, struct level_entry *e, struct mono now)
+{
+    e->since_utc_ns = controller_utc_ns() - mono_sub(now, e->state.since).ns;
+    controller_say(e->state.verdict == LEVEL_BROKEN ? LOG_WARNING : LOG_NOTICE,
+                   "service level %s is %s", e->level.name, level_verdict_word(e->state.verdict));
+    if (tell(c, e) < 0) {
+        controller_say(LOG_WARNING, "service level %s: its event can't be stored", e->level.name);
+    }
+}
+
 static void judge(struct controller *c, struct level_entry *e, uint32_t *broken, struct mono now)
 {
-    memset(broken, 0, c->nic_count * sizeof(*broken));
-    level_begin(&e->state);
+    levels_begin(e, broken, c->nic_count);
     for (uint32_t i = 0; i < c->host_count; i++) {
         const struct fleet_host *h = c->hosts[i];
-        const enum freshness f = fleet_freshness(c, h, now);
-        const bool known = h->reported && (f == FRESHNESS_LIVE || f == FRESHNESS_LATE);
+        const bool current = fleet_current(c, h, now);
         for (uint32_t k = 0; h->member && k < h->path_count; k++) {
-            const struct fleet_path *p = &h->paths[k];
-            const struct fleet_nic *to = fleet_find_nic(c, p->local),
-                                   *from = fleet_find_nic(c, p->peer);
-            if (to == NULL || from == NULL || !levels_about(c, &e->level, from, to)) {
+            struct levels_path path;
+            if (!levels_path_of(c, &h->paths[k], current, &path)) {
                 continue;
             }
-            const struct level_path path = {p->peer, p->local, p->port,
-                                            levels_value(c, &e->level, p, known)};
-            if (level_add(&e->state, &e->level, &path)) {
-                broken[p->peer]++;
-                broken[p->local]++;
+            if (e->level.kind == LEVEL_HOPS &&
+                levels_about(c->levels, &e->level, &path.sends, &path.receives)) {
+                path.hops = fleet_path_hops(c, path.from, path.to, path.port);
             }
+            levels_add(c->levels, e, &path, broken);
         }
     }
-    find_offenders(e, broken, c->nic_count);
-    if (level_end(&e->state, &e->level, now)) {
-        e->since_utc_ns = controller_utc_ns() - mono_sub(now, e->state.since).ns;
-        controller_say(e->state.verdict == LEVEL_BROKEN ? LOG_WARNING : LOG_NOTICE,
-                       "service level %s is %s", e->level.name,
-                       level_verdict_word(e->state.verdict));
-        if (tell(c, e) < 0) {
-            controller_say(LOG_WARNING, "service level %s: its event can't be stored",
-                           e->level.name);
-        }
+    levels_end(e, broken, c->nic_count);
+    const struct brain_level told = {e->level, e->state};
+    struct brain_answer answer;
+    const bool changed = brain_tell(c->brain, now, BRAIN_LEVEL, &told, &answer) == 1;
+    e->state = answer.level;
+    if (changed) {
+        say(c, e, now);
     }
 }
 
@@ -334,8 +273,7 @@ void levels_watch(struct controller *c)
     const struct mono now = controller_mono();
     struct levels *v = c->levels;
     uint32_t *broken = NULL;
-    if (v == NULL || v->count == 0 || c->store_broken ||
-        mono_sub(now, v->judged).ns < (int64_t)c->config.report_ms * NS_PER_MS ||
+    if (v == NULL || c->store_broken || !levels_due(v, now, span_ms(c->config.report_ms)) ||
         (broken = calloc(c->nic_count + 1, sizeof(*broken))) == NULL) {
         return;
     }
@@ -345,13 +283,4 @@ void levels_watch(struct controller *c)
     }
     c->revision++;
     free(broken);
-}
-
-uint32_t levels_broken(const struct controller *c)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; c->levels != NULL && i < c->levels->count; i++) {
-        count += c->levels->entries[i].state.verdict == LEVEL_BROKEN;
-    }
-    return count;
 }

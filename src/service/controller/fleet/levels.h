@@ -1,37 +1,9 @@
-/* levels.h: service levels of the fleet: levels.yaml, judged over all paths each rollup interval. */
+/* levels.h: service levels of the fleet: levels.yaml, and all paths told to core/fleet/levels.h each rollup interval. */
 #pragma once
-#include "core/fleet/level.h"
+#include "core/fleet/levels.h"
 #include "service/controller/controller.h"
 
-#define LEVELS_DEFAULT      "/etc/foliot/levels.yaml"
-#define LEVELS_MAX          64
-#define LEVELS_OFFENDERS    10
-#define LEVELS_POD_LEAF_MAX 4096
-#define LEVELS_ERROR_SIZE   512
-
-struct level_offender {
-    uint32_t nic, paths;
-};
-
-struct level_entry {
-    struct level level;
-    struct level_state state;
-    int64_t since_utc_ns;
-    struct level_offender offenders[LEVELS_OFFENDERS]; /* most broken paths first */
-    uint32_t offender_count;
-};
-
-struct levels {
-    struct level_entry entries[LEVELS_MAX];
-    uint32_t count;
-    struct {
-        char leaf[64];
-        uint32_t pod;
-    } leaves[LEVELS_POD_LEAF_MAX];
-    uint32_t leaf_count;
-    struct mono judged;
-    char error[LEVELS_ERROR_SIZE]; /* of a refused file; empty: none */
-};
+#define LEVELS_DEFAULT "/etc/foliot/levels.yaml"
 
 /* Into an empty one. -EINVAL: error has the place, `name` stands for the file's. */
 MUST_CHECK int levels_parse(const char *name, const char *text, struct levels *ret,
@@ -40,10 +12,6 @@ MUST_CHECK int levels_parse(const char *name, const char *text, struct levels *r
 int levels_load(struct controller *c);
 void levels_free(struct controller *c);
 void levels_watch(struct controller *c); /* once a second */
-uint32_t levels_broken(const struct controller *c);
-/* Are both ends of the kind that the level is about? */
-bool levels_about(const struct controller *c, const struct level *level, const struct fleet_nic *a,
-                  const struct fleet_nic *b);
-/* A path's value for a level; -1: not measured. */
-int64_t levels_value(const struct controller *c, const struct level *level,
-                     const struct fleet_path *p, bool known);
+/* A path as levels are told of it. false: an end of it is no member's. */
+bool levels_path_of(const struct controller *c, const struct fleet_path *p, bool known,
+                    struct levels_path *ret);
