@@ -375,10 +375,15 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
         if (stamped && (e->heard.ns == MONO_NEVER.ns || mono_sub(now, e->heard).ns > STRANGER_NS)) {
             e->stranger = (struct probe_stamps){
                 .present = true, .path = probe->path, .seq = probe->seq, .first = rx};
+            e->stranger_version = probe->version;
         }
         return;
     }
     ret_heard->edge = edge;
+    if (e->stranger.present) { /* it began anew: what it spoke before says nothing */
+        e->version = e->version_lately = 0;
+        e->version_start = now;
+    }
     e->stranger.present = false;
     e->peer_late = probe->late;
     hear_version(e, now, probe->version);

@@ -114,6 +114,7 @@ struct mesh_edge {
     bool used, fresh, silent, peer_late, carrier_known;
     uint8_t reason, ring, forward, rank;
     uint8_t path_count, peer_path_count;
+    uint8_t stranger_version; /* that it was sent in */
     uint8_t version,
         version_lately; /* newest that the peer spoke in the last window, and in this */
     struct mono version_start;

@@ -361,14 +361,18 @@ static void remember(struct mesh *m, struct mesh_edge *e, const struct send_entr
 #define VERSION_TURN  16   /* long enough for each path to be heard and an answer to come */
 
 /* The lower of both ends' newest versions. A peer that was never heard may be unable to read the newest, and would
- * never answer: both are tried in turn. And once in a while the newest is tried again, so that an edge that was
- * stepped down by chance, or for a peer that was upgraded since, climbs again. */
+ * never answer: both are tried in turn. One that began anew is answered in what it speaks now: it may have been rolled
+ * back. And once in a while the newest is tried again, so that an edge that was stepped down by chance, or for a peer
+ * that was upgraded since, climbs again. */
 static uint8_t version_for(struct mesh_edge *e)
 {
     const uint32_t n = e->version_count++;
 
     if (e->version == 0) {
         return n / VERSION_TURN % 2 == 0 ? PROBE_VERSION : PROBE_VERSION_LOWEST;
+    }
+    if (e->stranger.present && e->stranger_version < e->version) {
+        return e->stranger_version;
     }
     return n % VERSION_AGAIN == 0 ? PROBE_VERSION : e->version;
 }
