@@ -14,6 +14,8 @@ int main(int argc, char **argv)
     for (; sum.faults + sum.damaged < wanted; seed++, worlds++) {
         const struct lane_world_config config = {.seed = seed,
                                                  .queue_pairs = seed % 4 == 3,
+                                                 .mixed = seed % 4 == 1,
+                                                 .both = seed % 16 < 2,
                                                  .group_max = seed % 3 == 2 ? 4 : 1,
                                                  .steps = 3000,
                                                  .fault_every = 10 + (uint32_t)(seed % 5) * 10,

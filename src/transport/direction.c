@@ -11,7 +11,7 @@
 int lane_set_open_lane(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch,
                        struct span rtt)
 {
-    const int r = halves_lane_open(set->sender, set->ledger, lane, epoch);
+    const int r = halves_lane_open(set->sender, set->ledger, lane, epoch, LEDGER_READS);
 
     if (r == 0 && set->sender != NULL) {
         scheduler_lane_open(&set->scheduler, now, lane, rtt);
@@ -84,7 +84,7 @@ int lane_set_add_ledger(struct lane_set *set)
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
         const struct stream *stream = set->streams[lane];
         if (stream->shaken && !stream->dead) {
-            r = ledger_lane_open(ledger, lane, stream->epoch);
+            r = ledger_lane_open(ledger, lane, stream->epoch, LEDGER_READS);
         }
     }
     if (r < 0) {

@@ -24,7 +24,7 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                     const struct lane_state_lane *lane, bool by_itself)
 {
     struct sender_acked acked = {0};
-    const int rc = sender_on_taken(set->sender, now, lane->lane, lane->epoch, lane->taken, &acked);
+    const int rc = sender_on_state(set->sender, now, lane, &acked);
     char text[PEER_TEXT];
 
     if (rc < 0) {

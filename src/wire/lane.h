@@ -253,6 +253,9 @@ struct lane_state_lane {
     enum lane_reason reason;
     uint32_t epoch;
     uint64_t taken;
+    /* Version 5, else 0: nothing of the lane's epochs below lands any more, `taken` is the last word on `epoch`, and none
+     * after it was opened (core/failover/sender.h, sender_on_fenced) */
+    uint32_t fenced_below;
     uint32_t owd_min_ns, owd_ns; /* LANE_OWD_UNKNOWN; version 1: always */
 };
 struct lane_report {

@@ -310,7 +310,7 @@ static void what_was_placed_is_said_again(void **state)
 
     (void)state;
     assert_non_null(ledger);
-    assert_int_equal(ledger_lane_open(ledger, 0, 1), 0);
+    assert_int_equal(ledger_lane_open(ledger, 0, 1, LEDGER_READS), 0);
     assert_int_equal(ledger_comm_open(ledger, 0, 1), 0);
     while (ledger_next_report(ledger, now, &report, &lane)) {
     }
@@ -318,7 +318,7 @@ static void what_was_placed_is_said_again(void **state)
     while (ledger_next_report(ledger, now, &report, &lane)) {
         assert_int_equal(lane, -1); /* nobody hears it */
     }
-    assert_int_equal(ledger_lane_open(ledger, 0, 2), 0);
+    assert_int_equal(ledger_lane_open(ledger, 0, 2, LEDGER_READS), 0);
     assert_true(ledger_next_report(ledger, now, &report, &lane));
     assert_int_equal(report.comm, 0);
     ledger_free(ledger);
@@ -343,7 +343,7 @@ static void a_misfit_frees_its_slots(void **state)
 
     (void)state;
     assert_non_null(ledger);
-    assert_int_equal(ledger_lane_open(ledger, 0, 1), 0);
+    assert_int_equal(ledger_lane_open(ledger, 0, 1, LEDGER_READS), 0);
     for (uint32_t comm = 0; comm < 2; comm++) {
         assert_int_equal(ledger_comm_open(ledger, comm, 1), 0);
     }

@@ -1,9 +1,10 @@
 /* halves.c: see halves.h. */
 #include "core/failover/halves.h"
 
-int halves_lane_open(struct sender *s, struct ledger *l, uint32_t lane, uint32_t epoch)
+int halves_lane_open(struct sender *s, struct ledger *l, uint32_t lane, uint32_t epoch,
+                     enum ledger_way way)
 {
-    int r = l != NULL ? ledger_lane_open(l, lane, epoch) : 0;
+    int r = l != NULL ? ledger_lane_open(l, lane, epoch, way) : 0;
 
     if (r < 0 || s == NULL) {
         return r;

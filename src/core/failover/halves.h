@@ -15,7 +15,8 @@
 #include "core/failover/sender.h"
 
 /* Opens the lane in both halves, or in none: what sender_lane_open and ledger_lane_open return. */
-MUST_CHECK int halves_lane_open(struct sender *s, struct ledger *l, uint32_t lane, uint32_t epoch);
+MUST_CHECK int halves_lane_open(struct sender *s, struct ledger *l, uint32_t lane, uint32_t epoch,
+                                enum ledger_way way);
 /* The lane is over in both. Idempotent. */
 void halves_lane_down(struct sender *s, struct ledger *l, uint32_t lane, uint32_t epoch);
 /* What STATE tells of the chunks of (lane, epoch): those that this end has taken. */

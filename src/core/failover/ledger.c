@@ -74,21 +74,23 @@ void ledger_counters_get(const struct ledger *l, struct ledger_counters *ret_cou
 
 /* ---- lanes --------------------------------------------------------------------------------- */
 
-int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch)
+int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch, enum ledger_way way)
 {
     struct in_lane *x;
 
-    if (lane >= LANE_MAX) {
+    if (lane >= LANE_MAX || (way == LEDGER_WRITES && !l->config.fenced)) {
         return -EINVAL;
     }
     x = &l->lanes[lane];
-    if (epoch <= x->epoch) {
+    if (epoch <= x->epoch || epoch < x->barred) {
         return -ESTALE;
     }
     if (x->open) {
         return -EBUSY;
     }
-    *x = (struct in_lane){.open = true, .epoch = epoch, .unreported_since = MONO_NEVER};
+    *x = (struct in_lane){
+        .open = true, .epoch = epoch, .way = way, .barred = epoch, .unreported_since = MONO_NEVER};
+    ledger_fence_heard(l, lane);
     ledger_report_all(l); /* what was said when there was no lane left, nobody heard */
     return 0;
 }
@@ -101,6 +103,35 @@ void ledger_lane_down(struct ledger *l, uint32_t lane, uint32_t epoch)
     l->lanes[lane].open = false;
     ledger_chunk_forget(l, lane);
     ledger_report_all(l);
+    l->lanes[lane].barred = epoch + 1;
+    if (l->config.fenced) {
+        ledger_fence_tell(l, lane);
+    }
+}
+
+void ledger_lane_bar(struct ledger *l, uint32_t lane, uint32_t epoch)
+{
+    if (lane < LANE_MAX && HOLDS(&l->bug, !l->lanes[lane].open) && epoch > l->lanes[lane].barred) {
+        l->lanes[lane].barred = epoch;
+    }
+}
+
+void ledger_lane_heard(struct ledger *l, uint32_t lane, uint32_t epoch, enum lane_state state)
+{
+    struct in_lane *x;
+
+    if (lane >= LANE_MAX || !l->config.fenced || l->lanes[lane].open ||
+        epoch < l->lanes[lane].epoch) {
+        return;
+    }
+    x = &l->lanes[lane];
+    if (state == LANE_CLOSED ||
+        (state != LANE_CONNECTING && state != LANE_DOWN && epoch >= x->barred)) {
+        ledger_fence_heard(l, lane);
+    } else if (state == LANE_DOWN && epoch >= x->barred) {
+        x->barred = epoch + 1;
+        ledger_fence_tell(l, lane);
+    }
 }
 
 uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_epoch)

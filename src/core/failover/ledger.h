@@ -29,7 +29,9 @@
  *            ledger_end(crc fits?) ──► maybe a copy to make, now; then ledger_next_done, ledger_next_report
  *
  * RC queue pairs write unasked: there the fence is the queue pair, and ledger_on_written books a
- * chunk whose header's SEND completed. A set is one kind or the other.
+ * chunk whose header's SEND completed. A set that may have such lanes is `fenced`: the end of each of its lanes, of whatever
+ * kind, is told as final (lane_state_lane.fenced_below), again and again until the sender is known to have heard; and
+ * what is copied goes by way of staging, so that no half-read chunk lies on bytes that a WRITE made true.
  *
  * Errors: LEDGER_LANE_DOWN means that the peer said what it must not, or bytes were damaged: close
  * that lane, the rest goes on. LEDGER_BROKEN is final: an invariant does not hold (ledger_bug says
@@ -52,14 +54,15 @@
 struct ledger;
 
 struct ledger_config {
-    uint32_t slots;   /* bounce slots, <= LANE_EAGER_SLOTS_MAX; 0: no eager messages */
-    uint32_t large;   /* so many of them, the last, hold LANE_LARGE_SIZE_MAX bytes */
-    uint32_t comms;   /* open at a time, <= SET_COMMS_MAX */
-    bool queue_pairs; /* RC: chunks are booked by ledger_on_written only */
+    uint32_t slots; /* bounce slots, <= LANE_EAGER_SLOTS_MAX; 0: no eager messages */
+    uint32_t large; /* so many of them, the last, hold LANE_LARGE_SIZE_MAX bytes */
+    uint32_t comms; /* open at a time, <= SET_COMMS_MAX */
+    bool fenced;    /* lanes may write unasked (LEDGER_WRITES) */
     /* When a report (STATE) is due after something new; defaults in brackets if 0. */
     uint32_t report_chunks;   /* [2] */
     uint32_t report_bytes;    /* [256 KiB] */
     struct span report_delay; /* [500 us] */
+    struct span fence_repeat; /* [2 ms], doubling to 100 ms: a fence's report, until it is heard */
     struct span
         report_repeat; /* [10 ms], doubling to 100 ms: again, while a posted receive waits in vain */
 };
@@ -94,6 +97,12 @@ struct ledger_copy {
     uint8_t lane;
     uint8_t *to; /* NULL: from staging to bounce slot `slot` */
     uint32_t size;
+};
+
+/* How a lane brings chunks. */
+enum ledger_way {
+    LEDGER_READS,  /* we read them, in turns: TCP, queue pairs that send into memory of ours */
+    LEDGER_WRITES, /* its NIC writes the posted buffer unasked; fenced sets only */
 };
 
 /* One receive: a group of buffers, each for one message. */
@@ -137,11 +146,17 @@ void ledger_free(struct ledger *l); /* accepts NULL */
 /* -- lanes. A lane starts closed. ledger_lane_open: a HELLO for (lane, epoch) was authenticated.
  * -ESTALE: an epoch that was there already, or an older one; -EBUSY: the lane still is open: call
  * ledger_lane_down first (a new epoch says that the peer has given up the old one); -EINVAL: no
- * such lane. */
-MUST_CHECK int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch);
-/* (lane, epoch) is over, whoever says so: its claim lapses. The caller never reads from it again.
- * Idempotent; an older epoch is ignored. */
+ * such lane, or no way of such a set. */
+MUST_CHECK int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch,
+                                enum ledger_way way);
+/* (lane, epoch) is over, whoever says so: its claim lapses. The caller never reads from it again, and nothing of it lands any
+ * more: a lane that writes is silent, and what it wrote is booked. Idempotent; an older epoch is ignored. */
 void ledger_lane_down(struct ledger *l, uint32_t lane, uint32_t epoch);
+/* A greeting for `epoch` came: no older one is opened any more, however late its own comes. The lane must be down. */
+void ledger_lane_bar(struct ledger *l, uint32_t lane, uint32_t epoch);
+/* Fenced sets: how the peer has the lane, as its STATE tells. In use: it has heard of the fence of the epochs before. Down,
+ * and it isn't open here: what is on its way to open it comes too late, and the peer is told so. Closed: it asks no more. */
+void ledger_lane_heard(struct ledger *l, uint32_t lane, uint32_t epoch, enum lane_state state);
 /* CHUNK frames fully taken on the lane's newest epoch. Each has its bit set (or its comm is
  * closed). */
 uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_epoch);
@@ -184,7 +199,7 @@ bool ledger_next_misfit(struct ledger *l, struct ledger_misfit *ret_misfit);
 /* Receives that are complete, each once; the buffer is the caller's again. */
 bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done);
 
-/* -- chunks over TCP. ledger_begin: a CHUNK header came whole on (lane, epoch). For a chunk of 0
+/* -- chunks that we read. ledger_begin: a CHUNK header came whole on (lane, epoch). For a chunk of 0
  * bytes, ledger_end follows at once. */
 MUST_CHECK enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lane,
                                             uint32_t epoch, const struct lane_chunk *chunk,
@@ -209,9 +224,10 @@ MUST_CHECK enum ledger_verdict ledger_on_written(struct ledger *l, struct mono n
                                                  bool crc_fits, struct ledger_copy *ret_copy);
 
 /* -- reports. True: send this STATE now, on *ret_lane, the one that delivered last (-1: any
- * usable). It has one comm's progress and each open lane whose count is news; the caller adds
- * states of lanes, delays, time and active senders. It may be lost: what is cumulative comes again
+ * usable; LEDGER_EVERY_LANE: it has the last word on a lane). It has one comm's progress and each open lane whose count is
+ * news; the caller adds states of lanes, delays, time and active senders. It may be lost: what is cumulative comes again
  * with the next, and after ledger_lane_down and ledger_lane_open everything is news again. */
+#define LEDGER_EVERY_LANE (-2)
 bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                         int *ret_lane);
 /* The last report may not have arrived: all that is cumulative is news again. */

@@ -126,6 +126,10 @@ static enum ledger_verdict begin_early(struct ledger *l, struct in_comm *c, uint
         if (s->state != SLOT_EMPTY) { /* the sender may use a slot again only after it was placed */
             return refuse(l, chunk->comm, chunk->message);
         }
+        if (l->config.fenced) {
+            x->place = READING_STAGING;
+            return LEDGER_OK;
+        }
         *s = (struct slot){.comm = c->number,
                            .message = chunk->message,
                            .size = chunk->size,
@@ -169,7 +173,7 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
         return verdict;
     }
     x = &l->lanes[lane];
-    if (l->config.queue_pairs || !HOLDS(&l->bug, x->place == READING_NONE)) {
+    if (x->way == LEDGER_WRITES || !HOLDS(&l->bug, x->place == READING_NONE)) {
         return LEDGER_BROKEN;
     }
     c = ledger_comm_find(l, chunk->comm);
@@ -195,7 +199,8 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
         } else if (is_set(m, chunk)) {
             x->place = READING_BIN;
         } else {
-            x->place = m->staged || claimed(l, chunk) ? READING_STAGING : READING_BUFFER;
+            x->place = m->staged || l->config.fenced || claimed(l, chunk) ? READING_STAGING
+                                                                          : READING_BUFFER;
         }
     }
     if (verdict != LEDGER_OK) {
@@ -444,7 +449,7 @@ enum ledger_verdict ledger_on_written(struct ledger *l, struct mono now, uint32_
         return verdict;
     }
     x = &l->lanes[lane];
-    if (!HOLDS(&l->bug, l->config.queue_pairs)) {
+    if (!HOLDS(&l->bug, x->way == LEDGER_WRITES)) {
         return LEDGER_BROKEN;
     }
     if (!crc_fits) {

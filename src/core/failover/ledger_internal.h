@@ -28,6 +28,10 @@ struct in_lane {
     uint32_t unreported_chunks;
     uint64_t unreported_bytes;
     struct mono unreported_since;
+    enum ledger_way way;
+    uint32_t barred;      /* no epoch below is opened any more */
+    struct mono fence_at; /* if bit k of ledger.fences: told then */
+    struct span fence_gap;
 };
 
 enum slot_state {
@@ -107,6 +111,7 @@ struct ledger {
     uint32_t done_total, done_turn;
     bool news;
     struct mono repeat_at; /* no comm's is before */
+    uint32_t fences;       /* lanes whose fence is to be told */
     uint32_t report_turn, sequence;
     bool misfit_news;
     struct ledger_misfit misfit; /* the last one */
@@ -138,6 +143,9 @@ void ledger_chunk_set(struct ledger *l, struct in_comm *c, struct in_message *m,
 /* The lane reads nothing any more: its claims lapse. */
 void ledger_chunk_forget(struct ledger *l, uint32_t lane);
 void ledger_report_init(struct ledger *l);
+/* The lane's fence is to be told; the sender has heard it. */
+void ledger_fence_tell(struct ledger *l, uint32_t lane);
+void ledger_fence_heard(struct ledger *l, uint32_t lane);
 /* Everything is news again. */
 void ledger_report_all(struct ledger *l);
 void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint32_t bytes);

@@ -12,6 +12,7 @@ void ledger_report_init(struct ledger *l)
     c->report_chunks = c->report_chunks != 0 ? c->report_chunks : 2;
     c->report_bytes = c->report_bytes != 0 ? c->report_bytes : 256 << 10;
     c->report_delay.ns = c->report_delay.ns > 0 ? c->report_delay.ns : 500 * NS_PER_US;
+    c->fence_repeat.ns = c->fence_repeat.ns > 0 ? c->fence_repeat.ns : 2 * NS_PER_MS;
     c->report_repeat.ns = c->report_repeat.ns > 0 ? c->report_repeat.ns : 10 * NS_PER_MS;
     l->repeat_at = MONO_NEVER;
 }
@@ -25,6 +26,20 @@ void ledger_report_all(struct ledger *l)
         l->open[i]->news = true;
     }
     l->news = true;
+}
+
+void ledger_fence_tell(struct ledger *l, uint32_t lane)
+{
+    struct in_lane *x = &l->lanes[lane];
+
+    l->fences |= 1u << lane;
+    x->fence_at = (struct mono){INT64_MIN};
+    x->fence_gap = l->config.fence_repeat;
+}
+
+void ledger_fence_heard(struct ledger *l, uint32_t lane)
+{
+    l->fences &= ~(1u << lane);
 }
 
 void ledger_report_again(struct ledger *l)
@@ -111,6 +126,35 @@ static void repeats(struct ledger *l, struct mono now)
     l->repeat_at = next;
 }
 
+static struct mono fences_due(const struct ledger *l)
+{
+    struct mono at = MONO_NEVER;
+
+    for (uint32_t lanes = l->fences; lanes != 0; lanes &= lanes - 1) {
+        at = mono_min(at, l->lanes[__builtin_ctz(lanes)].fence_at);
+    }
+    return at;
+}
+
+/* A fence is told until it is heard: its lane's chunks wait for that, and nobody asks. */
+static void tell_fences(struct ledger *l, struct mono now, struct lane_report *report)
+{
+    for (uint32_t lanes = l->fences; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        struct in_lane *x = &l->lanes[lane];
+        report->lanes[report->lane_count++] =
+            (struct lane_state_lane){.lane = (uint16_t)lane,
+                                     .state = LANE_DOWN,
+                                     .epoch = x->epoch,
+                                     .taken = x->taken,
+                                     .fenced_below = x->barred,
+                                     .owd_min_ns = LANE_OWD_UNKNOWN,
+                                     .owd_ns = LANE_OWD_UNKNOWN};
+        x->fence_at = mono_add(now, x->fence_gap);
+        x->fence_gap.ns = x->fence_gap.ns * 2 < REPEAT_MAX_NS ? x->fence_gap.ns * 2 : REPEAT_MAX_NS;
+    }
+}
+
 static struct in_comm *comm_with_news(struct ledger *l)
 {
     for (uint32_t i = 0; l->news && i < l->open_count; i++) {
@@ -128,7 +172,8 @@ bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *r
                         int *ret_lane)
 {
     struct in_comm *c;
-    bool due = false;
+    const bool fences = !mono_before(now, fences_due(l));
+    bool due = fences;
 
     if (!mono_before(now, l->repeat_at)) {
         repeats(l, now);
@@ -172,12 +217,16 @@ bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *r
     if (*ret_lane >= 0 && !l->lanes[*ret_lane].open) {
         *ret_lane = -1;
     }
+    if (fences) {
+        tell_fences(l, now, ret_report);
+        *ret_lane = LEDGER_EVERY_LANE;
+    }
     return true;
 }
 
 struct mono ledger_deadline(const struct ledger *l)
 {
-    struct mono at = l->repeat_at;
+    struct mono at = mono_min(l->repeat_at, fences_due(l));
 
     if (l->news) {
         return (struct mono){INT64_MIN};

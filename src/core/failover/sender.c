@@ -165,7 +165,7 @@ int64_t sender_comm_open(struct sender *s, uint32_t group_max)
     if (c == NULL) {
         return -ENOMEM;
     }
-    if (group_max > 1 || s->config.queue_pairs) {
+    if (group_max > 1 || s->config.posts) {
         c->posts = calloc((size_t)COMM_WINDOW * 2 * group_max, sizeof(struct post));
         if (c->posts == NULL) {
             free(c);

@@ -8,11 +8,11 @@
  *
  *   sender_send ──► pool ── sender_next, scheduler picks the lane, sender_bind ──► on a lane
  *                    ▲                                                               │
- *                    ├── sender_on_lane_down (TCP: at once; RC: sender_on_fenced) ───┤
+ *                    ├── sender_on_lane_down (fenced sets: sender_on_fenced) ────────┤
  *                    └── sender_on_suspect, sender_hedge: once more, elsewhere ──────┤
  *            done ◄── sender_on_report(placed)      taken ◄── sender_on_taken ─────┘
  *
- * Flow: chunks of message m go if m < posted (as the receiver reported; with groups and RC: its
+ * Flow: chunks of message m go if m < posted (as the receiver reported; with groups and config.posts: its
  * POST came) and the bytes granted suffice (or none of the comm's chunks is on its way, or the
  * message is small); a message of up to LANE_EAGER_SIZE_MAX bytes needs neither if a bounce slot is
  * free (groups: never eager), and one of a single chunk of up to LANE_LARGE_SIZE_MAX bytes needn't be
@@ -47,10 +47,12 @@
 struct sender;
 
 struct sender_config {
-    uint32_t slots;   /* the receiver's bounce slots; 0: no eager messages */
-    uint32_t large;   /* so many of them, the last, hold LANE_LARGE_SIZE_MAX bytes */
-    uint32_t comms;   /* open at a time, <= SET_COMMS_MAX */
-    bool queue_pairs; /* RC: chunks of a dead lane wait for its fence; no hedges */
+    uint32_t slots; /* the receiver's bounce slots; 0: no eager messages */
+    uint32_t large; /* so many of them, the last, hold LANE_LARGE_SIZE_MAX bytes */
+    uint32_t comms; /* open at a time, <= SET_COMMS_MAX */
+    bool fenced;    /* some lane writes unasked: chunks of a dead lane of any kind wait for the
+                       receiver's word (sender_on_fenced); no hedges */
+    bool posts;     /* messages wait for their POST, but those that may come early */
 };
 
 struct sender_message {
@@ -113,14 +115,18 @@ void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large);
 /* -- lanes. -ESTALE: epoch not above the last; -EBUSY: open, or its chunks still wait for the
  * fence; -EINVAL; -ENOMEM. */
 MUST_CHECK int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch);
-/* The lane is over. TCP: its chunks return to the pool now, for a half-sent frame can't be finished
- * by anybody any more (the caller has closed it) and the ledger bins what comes twice. RC: they
- * wait. Idempotent. */
+/* The lane is over. Its chunks return to the pool now, for a half-sent frame can't be finished
+ * by anybody any more (the caller has closed it) and the ledger bins what comes twice. In a fenced set they
+ * wait: a copy of the chunk may complete its message, and a write of it land later. Idempotent. */
 void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch);
-/* RC only: the receiver reported (lane, epoch) as down with that count: its queue pair is silent.
- * -EPROTO. */
-MUST_CHECK int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t taken);
-/* TCP only: the lane is doubted. All that is on it, and on no lane that isn't doubted, may go elsewhere, too; it stays
+/* The receiver's last word on a lane, fenced sets only: nothing of its epochs below `below` lands any more, and none of them
+ * is opened. The last that was is `epoch`: it took so many there, and nothing of a later one. -EPROTO. */
+MUST_CHECK int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t below, uint32_t epoch,
+                                uint64_t taken);
+/* A lane's part of a STATE: what was taken, and whether that is the fence's last word. -EPROTO. */
+MUST_CHECK int sender_on_state(struct sender *s, struct mono now,
+                               const struct lane_state_lane *lane, struct sender_acked *ret_acked);
+/* Not in fenced sets: the lane is doubted. All that is on it, and on no lane that isn't doubted, may go elsewhere, too; it stays
  * there as well. Returns how many chunks. Say it again when there is a new way: what was put on it since, for want of a
  * better one, follows. */
 uint32_t sender_on_suspect(struct sender *s, uint32_t lane);
@@ -172,12 +178,12 @@ bool sender_next(struct sender *s, uint32_t usable, uint32_t wanted_size,
                  struct sender_chunk *ret_chunk);
 MUST_CHECK int sender_bind(struct sender *s, struct mono now, const struct sender_chunk *chunk,
                            uint32_t lane, struct lane_chunk *ret_header);
-/* TCP: the lane's oldest unacknowledged chunk, if bound before `before`, on this lane only, and the
+/* Not in fenced sets: the lane's oldest unacknowledged chunk, if bound before `before`, on this lane only, and the
  * pool has nothing to send: returns it to the pool as well as leaving it; more: if it goes twice already,
  * the oldest behind it that doesn't. False: none. */
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before, bool more);
-/* TCP: the newest chunk of the lane is there to ask how that one is, and goes by another as well. False: it does already, or
- * can't. */
+/* Not in fenced sets: the newest chunk of the lane is there to ask how that one is, and goes by another as well. False: it does
+ * already, or can't. */
 bool sender_double(struct sender *s, uint32_t lane);
 /* Some chunk waits to be sent, whether it may go by now or not. */
 bool sender_waiting(const struct sender *s);

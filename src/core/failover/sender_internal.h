@@ -64,7 +64,7 @@ struct entry {
 
 struct out_lane {
     bool open;
-    bool held;    /* RC: down, waits for its fence */
+    bool held;    /* fenced sets: down, waits for its fence */
     bool doubted; /* what is on it is on no lane that counts */
     uint32_t epoch;
     uint64_t sent, taken;

@@ -85,7 +85,7 @@ void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
     }
     x = &s->lanes[lane];
     x->open = false;
-    if (s->config.queue_pairs) {
+    if (s->config.fenced) {
         x->held = true;
     } else {
         lane_empty(s, x);
@@ -109,7 +109,7 @@ static uint32_t offer_again(struct sender *s, struct out_lane *x)
 
 uint32_t sender_on_suspect(struct sender *s, uint32_t lane)
 {
-    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs) {
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.fenced) {
         return 0;
     }
     s->lanes[lane].doubted = true;
@@ -145,7 +145,7 @@ bool sender_double(struct sender *s, uint32_t lane)
 {
     struct entry *e;
 
-    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs ||
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.fenced ||
         s->loads[lane].chunks == 0) {
         return false;
     }
@@ -161,7 +161,7 @@ bool sender_hedge(struct sender *s, uint32_t lane, struct mono before, bool more
 {
     struct out_lane *x;
 
-    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.queue_pairs || s->pending > 0 ||
+    if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.fenced || s->pending > 0 ||
         s->returned > 0) {
         return false;
     }
@@ -248,18 +248,11 @@ int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t e
     return 0;
 }
 
-int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t taken)
+/* Its open or held epoch is silent at the receiver, with that count. */
+static int fenced(struct sender *s, struct out_lane *x, uint64_t taken)
 {
     struct sender_acked acked;
-    struct out_lane *x;
 
-    if (lane >= LANE_MAX || !s->config.queue_pairs) {
-        return -EPROTO;
-    }
-    x = &s->lanes[lane];
-    if (x->epoch != epoch || (!x->held && !x->open)) {
-        return 0; /* known already */
-    }
     if (taken > x->sent || taken < x->taken) {
         return -EPROTO;
     }
@@ -272,4 +265,29 @@ int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t epoch, uint64_t t
     x->open = false;
     lane_empty(s, x);
     return 0;
+}
+
+int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t below, uint32_t epoch,
+                     uint64_t taken)
+{
+    struct out_lane *x;
+
+    if (lane >= LANE_MAX || !s->config.fenced || epoch >= below) {
+        return -EPROTO;
+    }
+    x = &s->lanes[lane];
+    if (x->epoch >= below || x->epoch < epoch || (!x->held && !x->open)) {
+        return 0; /* of another epoch, or known already */
+    }
+    return fenced(s, x, x->epoch == epoch ? taken : 0);
+}
+
+int sender_on_state(struct sender *s, struct mono now, const struct lane_state_lane *lane,
+                    struct sender_acked *ret_acked)
+{
+    if (lane->fenced_below != 0) {
+        *ret_acked = (struct sender_acked){.sent = now};
+        return sender_on_fenced(s, lane->lane, lane->fenced_below, lane->epoch, lane->taken);
+    }
+    return sender_on_taken(s, now, lane->lane, lane->epoch, lane->taken, ret_acked);
 }

@@ -13,6 +13,8 @@ import threading
 LOOK = "    if ((m != NULL && m->seen && is_set(m, &x->chunk)) || (s != NULL && s->state == SLOT_FULL)) {"
 COUNT = "index < m->chunks && m->left > 0 && !bit_get(&m->bits, index))) {"
 
+HELD = "    if (s->config.fenced) {\n        x->held = true;"
+
 MUTANTS = [
     # what is broken, then for each edit: file, old text, new text
     ("a chunk counts twice", "ledger_chunk.c", LOOK, "    if (m == NULL && s != NULL && s->state == SLOT_FULL) {",
@@ -22,18 +24,28 @@ MUTANTS = [
      LOOK, "    if (m == NULL && s != NULL && s->state == SLOT_FULL) {"),
     ("no second look at a half-read chunk", "ledger_chunk.c", "    look_again(l, lane);\n    x = &l->lanes[lane];\n    *ret_target",
      "    x = &l->lanes[lane];\n    *ret_target"),
-    ("two lanes write one chunk", "ledger_chunk.c", "m->staged || claimed(l, chunk)", "m->staged"),
+    ("two lanes write one chunk", "ledger_chunk.c", "m->staged || l->config.fenced || claimed(l, chunk)", "m->staged || l->config.fenced"),
     ("an unverified chunk counts", "ledger_chunk.c", "} else if (!crc_fits) {", "} else if (!crc_fits && x->got == UINT32_MAX) {"),
     ("a chunk is reported as taken by its header", "ledger_chunk.c", "    x->chunk = *chunk;\n    x->got = 0;\n",
      "    x->chunk = *chunk;\n    x->got = 0;\n    x->taken++;\n    ledger_report_chunk(l, now, lane, 1);\n"),
-    ("an old epoch is accepted", "ledger.c", "    if (epoch <= x->epoch) {\n        return -ESTALE;", "    if (epoch < x->epoch) {\n        return -ESTALE;"),
+    ("an old epoch is accepted", "ledger.c", "epoch <= x->epoch || epoch < x->barred", "epoch < x->epoch"),
     ("a bounce slot is placed before it is consumed", "sender_chunk.c", "if (!(s->slots_used >> i & 1)) {", "if (s->slots_used != UINT32_MAX) {"),
     ("a message comes early in two", "sender_chunk.c", "length == m->size && slot_free", "slot_free",
      "sender_chunk.c", "size <= LANE_LARGE_SIZE_MAX ? large + s->large", "size > 0 ? large + s->large"),
     ("a dead lane keeps its chunks", "sender_lane.c", "        if (!elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    *x->load = (struct lane_load){0};",
      "        if (elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    *x->load = (struct lane_load){0};"),
-    ("queue pairs: resent without the fence", "sender_lane.c", "    if (s->config.queue_pairs) {\n        x->held = true;",
-     "    if (s->config.queue_pairs && x->load->chunks == UINT32_MAX) {\n        x->held = true;"),
+    ("queue pairs: resent without the fence", "sender_lane.c", HELD, "    if (s->config.fenced && x->load->chunks == UINT32_MAX) {\n        x->held = true;"),
+    ("mixed lanes: some move without the fence", "sender_lane.c", HELD, "    if (s->config.fenced && x->epoch % 2 == 0) {\n        x->held = true;"),
+    ("a count before the marker is taken for the last word", "sender_lane.c", "    if (lane->fenced_below != 0) {\n        *ret_acked = (struct sender_acked){.sent = now};\n        return sender_on_fenced(s, lane->lane, lane->fenced_below,",
+     "    if (lane->fenced_below != 0 || lane->state == LANE_DOWN) {\n        *ret_acked = (struct sender_acked){.sent = now};\n        return sender_on_fenced(s, lane->lane, lane->epoch + 1,"),
+    ("the last word on a lane is told once", "ledger_report.c", "        x->fence_at = mono_add(now, x->fence_gap);", "        x->fence_at = MONO_NEVER;"),
+    ("a greeting doesn't bring the fence along", "sender_lane.c", "    return fenced(s, x, x->epoch == epoch ? taken : 0);",
+     "    return x->held ? 0 : fenced(s, x, x->epoch == epoch ? taken : 0);"),
+    ("an epoch that was never opened keeps its chunks", "sender_lane.c", "x->epoch >= below || x->epoch < epoch", "x->epoch >= below || x->epoch != epoch"),
+    ("a late PROOF opens what was fenced", "ledger.c", "epoch <= x->epoch || epoch < x->barred", "epoch <= x->epoch"),
+    ("a doubled chunk where NICs write", "sender_lane.c", "!s->lanes[lane].open || s->config.fenced) {\n        return 0;", "!s->lanes[lane].open) {\n        return 0;"),
+    ("a half-read chunk where NICs write", "ledger_chunk.c", "m->staged || l->config.fenced || claimed(l, chunk)", "m->staged || claimed(l, chunk)"),
+    ("a half-read slot where NICs write", "ledger_chunk.c", "        if (l->config.fenced) {\n            x->place", "        if (l->config.slots == UINT32_MAX) {\n            x->place"),
     ("done one chunk early", "ledger.c", "    if (m->left == 0) {\n        for", "    if (m->left <= 1) {\n        for"),
     ("messages match in order of arrival", "sender_chunk.c", "p->matched || (c->group_max > 1 && p->post.tag != m->tag)", "p->matched"),
     ("an aborted comm's slots are free before the receiver closed it", "sender.c", "m->eager && c->peer_closed", "m->eager"),

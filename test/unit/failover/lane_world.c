@@ -54,7 +54,7 @@ static void fault(struct world *w)
         sender_on_trusted(w->sender, lane);
         break;
     case 8: /* a bit flips */
-        if (!w->config.queue_pairs && c->count > 0) {
+        if (!line->writes && c->count > 0) {
             struct frame *f = &c->frames[(c->head + world_below(w, c->count)) % FRAMES];
             if (f->written > f->read) {
                 f->data[f->read + world_below(w, f->written - f->read)] ^= 0x40;
@@ -80,6 +80,14 @@ static void detect(struct world *w)
     }
     if ((line->cut[0] || line->cut[1] || !line->open[0]) && world_below(w, 8) == 0) {
         world_end_down(w, lane, 1);
+    }
+    for (uint32_t end = 0; end < 2; end++) {
+        if (line->shut[end] && world_below(w, 2)) {
+            world_end_silent(w, lane, end);
+        }
+    }
+    if (is_fenced(w) && world_below(w, 4) == 0) {
+        world_epochs_told(w, lane);
     }
     if (!line->open[0] && world_below(w, 6) == 0) {
         world_connect_lane(w, lane);
@@ -158,17 +166,20 @@ static bool all_done(const struct world *w)
 /* The fabric is whole again; ends find out, and in time everything arrives. */
 static void calm_down(struct world *w)
 {
-    for (uint32_t i = 0; i < LANES; i++) {
-        const struct line *line = &w->lines[i];
-        if (line->cut[0] || line->cut[1] || !line->open[0] || !line->open[1]) {
-            world_end_down(w, i, 0);
-            world_end_down(w, i, 1);
-            world_connect_lane(w, i);
-        }
-    }
     w->chaos = false;
     if (w->other != NULL) {
         w->other->chaos = false;
+    }
+    if (is_fenced(w)) { /* one stays dead: nothing but reports over the others tells of its end */
+        w->lines[w->config.seed % LANES].buried = w->lines[w->config.seed % LANES].cut[0] = true;
+    }
+    for (uint32_t i = 0; i < LANES; i++) {
+        const struct line *line = &w->lines[i];
+        if (line->cut[0] || line->cut[1] || !line->open[0] || !line->open[1]) {
+            world_end_silent(w, i, 0);
+            world_end_silent(w, i, 1);
+            world_connect_lane(w, i);
+        }
     }
     for (uint32_t i = 0; i < 120000 && w->result->wrong == NULL &&
                          !(all_done(w) && (w->other == NULL || all_done(w->other)));
@@ -217,10 +228,13 @@ static bool begin(struct world *w, const struct lane_world_config *config, uint3
     w->config = *config;
     w->here = here;
     w->chaos = true;
-    w->sender = sender_new(&(struct sender_config){
-        .slots = SLOTS, .large = LARGE, .comms = COMMS, .queue_pairs = config->queue_pairs});
+    w->sender = sender_new(&(struct sender_config){.slots = SLOTS,
+                                                   .large = LARGE,
+                                                   .comms = COMMS,
+                                                   .fenced = is_fenced(w),
+                                                   .posts = is_fenced(w)});
     w->ledger = ledger_new(&(struct ledger_config){
-        .slots = SLOTS, .large = LARGE, .comms = COMMS, .queue_pairs = config->queue_pairs});
+        .slots = SLOTS, .large = LARGE, .comms = COMMS, .fenced = is_fenced(w)});
     if (w->sender == NULL || w->ledger == NULL) {
         return false;
     }

@@ -14,6 +14,7 @@
 struct lane_world_config {
     uint64_t seed;
     bool queue_pairs; /* lanes that write unasked (RC), else byte streams (TCP) */
+    bool mixed;       /* each connection is one or the other, by chance */
     bool both;        /* directions, each with all of it, over the same lanes */
     uint32_t group_max;
     uint32_t steps;       /* of chaos, before the faults end */

@@ -224,7 +224,7 @@ void world_posts_send(struct world *w, struct traffic *t)
 void world_app_post(struct world *w)
 {
     struct traffic *t = world_any_open(w);
-    struct ledger_receive receive = {.staged = world_below(w, 8) == 0 && !w->config.queue_pairs};
+    struct ledger_receive receive = {.staged = world_below(w, 8) == 0 && !is_fenced(w)};
     struct ledger_copy copy;
     uint64_t first;
     int rc;
@@ -250,7 +250,7 @@ void world_app_post(struct world *w)
     }
     world_copy_do(w, &copy);
     t->posted += receive.count;
-    if (t->group_max > 1 || w->config.queue_pairs) {
+    if (t->group_max > 1 || is_fenced(w)) {
         world_posts_send(w, t);
     }
 }
@@ -409,7 +409,7 @@ void world_app_close(struct world *w)
     }
     if (t->send_done == t->count) {
         traffic_end(w, t, false);
-    } else if (w->chaos && !w->config.queue_pairs && world_below(w, 60) == 0) {
+    } else if (w->chaos && !is_fenced(w) && world_below(w, 60) == 0) {
         /* An abort resets lanes that owe the rest of a frame: here simply all that have any. */
         for (uint32_t i = 0; i < LANES; i++) {
             const struct conn *c = &w->conns[i];

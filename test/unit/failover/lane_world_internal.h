@@ -41,8 +41,12 @@ struct message_back {
 /* One connection, (lane, epoch); end 0 connects. */
 struct line {
     uint32_t epoch;
+    bool writes;  /* a queue pair */
     bool open[2]; /* at that end */
-    bool cut[2];  /* nothing passes any more from that end */
+    bool shut
+        [2]; /* queue pairs: that end has given it up, and isn't silent yet: what comes still lands there */
+    bool buried; /* its path never comes back */
+    bool cut[2]; /* nothing passes any more from that end */
 };
 /* What is on its way there: one direction's chunks, and back: their reports. */
 struct conn {
@@ -97,11 +101,20 @@ uint32_t world_below(struct world *w, uint32_t bound);
 /* Lanes as this direction sees them. */
 static inline bool sender_open(const struct world *w, uint32_t lane)
 {
-    return w->lines[lane].open[w->here];
+    return w->lines[lane].open[w->here] && !w->lines[lane].shut[w->here];
 }
 static inline bool receiver_open(const struct world *w, uint32_t lane)
 {
     return w->lines[lane].open[!w->here];
+}
+static inline bool receiver_talks(const struct world *w, uint32_t lane)
+{
+    return receiver_open(w, lane) && !w->lines[lane].shut[!w->here];
+}
+/* Some lane may write unasked. */
+static inline bool is_fenced(const struct world *w)
+{
+    return w->config.queue_pairs || w->config.mixed;
 }
 static inline bool cut_there(const struct world *w, uint32_t lane)
 {
@@ -137,9 +150,13 @@ void world_dones(struct world *w);
 
 /* ---- lanes ---- */
 void world_connect_lane(struct world *w, uint32_t lane);
+void world_epochs_told(struct world *w,
+                       uint32_t lane); /* each end hears which epoch the other knows */
 void world_sender_down(struct world *w, uint32_t lane);
 void world_receiver_down(struct world *w, uint32_t lane);
 void world_end_down(struct world *w, uint32_t lane, uint32_t end);
+void world_end_silent(struct world *w, uint32_t lane,
+                      uint32_t end); /* from then on nothing lands there */
 void world_refuses(struct world *w, uint32_t lane, uint32_t epoch);
 int world_any_lane_there(struct world *w); /* that a report fits on; -1: none */
 void world_send_back(struct world *w, uint32_t lane, const struct message_back *message);

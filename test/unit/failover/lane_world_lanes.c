@@ -9,7 +9,7 @@ void world_send_back(struct world *w, uint32_t lane, const struct message_back *
 {
     struct conn *c = &w->conns[lane];
 
-    if (receiver_open(w, lane) && c->back_count < REPORTS) {
+    if (receiver_talks(w, lane) && c->back_count < REPORTS) {
         c->back[(c->back_head + c->back_count++) % REPORTS] = *message;
     }
 }
@@ -18,7 +18,7 @@ int world_any_lane_there(struct world *w)
 {
     for (uint32_t i = 0, from = world_below(w, LANES); i < LANES; i++) {
         const uint32_t lane = (from + i) % LANES;
-        if (receiver_open(w, lane) && w->conns[lane].back_count < REPORTS) {
+        if (receiver_talks(w, lane) && w->conns[lane].back_count < REPORTS) {
             return (int)lane;
         }
     }
@@ -46,10 +46,66 @@ static void empty(struct world *w, uint32_t lane)
 /* Opens it in both halves of that end; no half may open it twice. */
 static void open_at(struct world *w, uint32_t lane, uint32_t epoch, uint32_t end)
 {
-    if (halves_lane_open(sender_at(w, end), ledger_at(w, end), lane, epoch) != 0) {
+    const enum ledger_way way = w->lines[lane].writes ? LEDGER_WRITES : LEDGER_READS;
+
+    if (halves_lane_open(sender_at(w, end), ledger_at(w, end), lane, epoch, way) != 0) {
         world_wrong(w, "a new epoch was refused");
     }
     w->lines[lane].open[end] = true;
+}
+
+/* What the greeting of one end tells the other: which epoch it opened last, and how much it took of it. */
+static void last_words(struct world *w, uint32_t lane, uint32_t from, uint32_t below)
+{
+    const struct ledger *ledger = ledger_at(w, from);
+    struct sender *sender = sender_at(w, !from);
+    uint32_t epoch;
+
+    if (ledger != NULL && sender != NULL) {
+        const uint64_t taken = ledger_lane_taken(ledger, lane, &epoch);
+        if (sender_on_fenced(sender, lane, below, epoch, taken) != 0) {
+            world_wrong(w, "the count in a greeting was refused");
+        }
+    }
+}
+
+static bool is_lost(struct world *w)
+{
+    return w->chaos && world_below(w, 8) == 0;
+}
+
+/* HELLO, HELLO_OK and PROOF, each of which may be lost. Each end is silent before it says what it took; so with no other lane
+ * left the new one brings the fence of the old along. */
+static void connect_fenced(struct world *w, uint32_t lane, uint32_t epoch)
+{
+    struct line *line = &w->lines[lane];
+
+    if (is_lost(w)) {
+        return;
+    }
+    world_end_silent(w, lane, 1);
+    line->epoch = epoch;
+    line->writes = w->config.queue_pairs || world_below(w, 2);
+    line->cut[0] = line->cut[1] = false;
+    empty(w, lane);
+    empty(w->other, lane);
+    last_words(w, lane, 0, epoch);
+    if (ledger_at(w, 1) != NULL) {
+        ledger_lane_bar(ledger_at(w, 1), lane, epoch);
+        if (ledger_lane_open(ledger_at(w, 1), lane, epoch - 1, LEDGER_READS) != -ESTALE) {
+            world_wrong(w, "an epoch was opened after its fence was told");
+        }
+    }
+    if (is_lost(w)) {
+        return;
+    }
+    last_words(w, lane, 1, epoch);
+    open_at(w, lane, epoch, 0);
+    if (is_lost(w)) {
+        return;
+    }
+    open_at(w, lane, epoch, 1);
+    world_refuses(w, lane, epoch);
 }
 
 void world_connect_lane(struct world *w, uint32_t lane)
@@ -57,25 +113,19 @@ void world_connect_lane(struct world *w, uint32_t lane)
     struct line *line = &w->lines[lane];
     const uint32_t epoch = line->epoch + 1;
 
-    if (line->open[0]) {
+    if (line->open[0] || line->buried) {
+        return;
+    }
+    if (is_fenced(w)) {
+        connect_fenced(w, lane, epoch);
         return;
     }
     /* HELLO with a higher epoch tells the end that accepts that the old one is over. */
     if (line->open[1]) {
         world_end_down(w, lane, 1);
     }
-    if (w->config.queue_pairs) {
-        if (sender_lane_open(w->sender, lane, epoch) != 0) {
-            return; /* its fence has not been told yet */
-        }
-        if (ledger_lane_open(w->ledger, lane, epoch) != 0) {
-            world_wrong(w, "a new epoch was refused");
-        }
-        line->open[0] = line->open[1] = true;
-    } else {
-        open_at(w, lane, epoch, 1);
-        open_at(w, lane, epoch, 0);
-    }
+    open_at(w, lane, epoch, 1);
+    open_at(w, lane, epoch, 0);
     line->epoch = epoch;
     line->cut[0] = line->cut[1] = false;
     empty(w, lane);
@@ -83,43 +133,83 @@ void world_connect_lane(struct world *w, uint32_t lane)
     world_refuses(w, lane, epoch);
 }
 
+/* Who opened an epoch has heard of the end of those before; and who gave it up waits for its end. */
+void world_epochs_told(struct world *w, uint32_t lane)
+{
+    const struct line *line = &w->lines[lane];
+
+    for (uint32_t end = 0; end < 2; end++) {
+        if (ledger_at(w, !end) != NULL) {
+            ledger_lane_heard(ledger_at(w, !end), lane, line->epoch,
+                              line->open[end] && !line->shut[end] ? LANE_ACTIVE : LANE_DOWN);
+        }
+    }
+}
+
 /* A HELLO played again: refused by each half. */
 void world_refuses(struct world *w, uint32_t lane, uint32_t epoch)
 {
     for (struct world *each = w; each != NULL; each = each == w ? w->other : NULL) {
-        if (ledger_lane_open(each->ledger, lane, epoch) != -ESTALE) {
+        if (ledger_lane_open(each->ledger, lane, epoch, LEDGER_READS) != -ESTALE) {
             world_wrong(w, "an epoch was accepted twice");
         }
-        if (!w->config.queue_pairs && sender_lane_open(each->sender, lane, epoch) != -ESTALE) {
+        if (sender_lane_open(each->sender, lane, epoch) != -ESTALE) {
             world_wrong(w, "an epoch was accepted twice by a sender");
         }
     }
 }
 
-/* That end gives up: from here nothing of that connection is read there. Queue pairs: what has landed before
- * the flush is booked first; then the count may be told. */
-void world_end_down(struct world *w, uint32_t lane, uint32_t end)
+/* A queue pair was told to be silent and isn't yet. What was taken so far may be said; it is not the last word. */
+static void shut(struct world *w, uint32_t lane, uint32_t end)
+{
+    struct line *line = &w->lines[lane];
+    struct message_back back = {.report = {.comm = LANE_COMM_NONE, .lane_count = 1}};
+    struct world *in = world_for(w, end, HALF_LEDGER);
+
+    line->shut[end] = true;
+    if (sender_at(w, end) != NULL) {
+        sender_on_lane_down(sender_at(w, end), lane, line->epoch);
+    }
+    if (ledger_at(w, end) == NULL) {
+        return;
+    }
+    const int by = world_any_lane_there(in);
+    back.report.lanes[0] =
+        (struct lane_state_lane){.lane = (uint16_t)lane,
+                                 .state = LANE_DOWN,
+                                 .epoch = line->epoch,
+                                 .taken = ledger_lane_taken(ledger_at(w, end), lane, NULL)};
+    if (by >= 0) {
+        world_send_back(in, (uint32_t)by, &back);
+    }
+}
+
+void world_end_silent(struct world *w, uint32_t lane, uint32_t end)
 {
     struct line *line = &w->lines[lane];
 
     if (!line->open[end]) {
         return;
     }
-    line->open[end] = false;
+    line->open[end] = line->shut[end] = false;
     halves_lane_down(sender_at(w, end), ledger_at(w, end), lane, line->epoch);
     for (struct world *each = w; each != NULL; each = each == w ? w->other : NULL) {
         if (each->here != end) {
             each->conns[lane].count = 0;
         }
     }
-    world_refuses(w, lane, line->epoch);
-    if (w->config.queue_pairs && end != w->here) {
-        /* Told over and over until it is known; here: at once, over a way that may be long. */
-        if (sender_on_fenced(w->sender, lane, line->epoch,
-                             ledger_lane_taken(w->ledger, lane, NULL)) != 0) {
-            world_wrong(w, "the fence's count was refused");
-        }
-        line->open[w->here] = false;
+    if (!is_fenced(w)) {
+        world_refuses(w, lane, line->epoch);
+    }
+}
+
+/* That end gives up. A connection is read no more from here; a queue pair still executes what comes, until it is silent. */
+void world_end_down(struct world *w, uint32_t lane, uint32_t end)
+{
+    if (w->lines[lane].writes && w->lines[lane].open[end] && w->chaos) {
+        shut(w, lane, end);
+    } else {
+        world_end_silent(w, lane, end);
     }
 }
 
@@ -162,7 +252,7 @@ void world_pump(struct world *w)
             *f = (struct frame){.chunk = header, .cells = world_cells_of(header.length)};
             f->chunk.flags |= header.offset + header.length == header.size ? LANE_CHUNK_LAST : 0;
             f->address = chunk.address;
-            if (w->config.queue_pairs) { /* the NIC reads the source as it sends */
+            if (w->lines[lane].writes) { /* the NIC reads the source as it sends */
                 for (uint32_t k = 0; k < f->cells; k++) {
                     f->data[k] =
                         world_source(w, header.comm, header.message, header.offset / CELL + k);
@@ -259,6 +349,9 @@ static void read_piece(struct world *w, uint32_t lane, struct frame *f,
     const uint32_t after = f->read + n == f->cells ? f->chunk.length : (f->read + n) * CELL;
     uint8_t *to = NULL;
 
+    if (is_fenced(w) && (target->place == LEDGER_BUFFER || target->place == LEDGER_SLOT)) {
+        world_wrong(w, "a piece goes where a WRITE may have been");
+    }
     if (target->left != f->chunk.length - before) {
         world_wrong(w, "the ledger lost count of a chunk");
         return;
@@ -291,7 +384,7 @@ void world_deliver(struct world *w, uint32_t lane)
     if (c->count == 0 || !receiver_open(w, lane) || cut_there(w, lane)) {
         return;
     }
-    if (w->config.queue_pairs) {
+    if (w->lines[lane].writes) {
         deliver_written(w, lane);
         return;
     }
@@ -327,6 +420,12 @@ void world_report(struct world *w)
         return;
     }
     if (ledger_next_report(w->ledger, w->now, &back.report, &lane)) {
+        for (uint32_t i = 0; lane == LEDGER_EVERY_LANE && i < LANES; i++) {
+            world_send_back(w, i, &back);
+        }
+        if (lane == LEDGER_EVERY_LANE) {
+            return;
+        }
         any = world_any_lane_there(w);
         if (lane < 0 || w->conns[lane].back_count == REPORTS || world_below(w, 3) == 0) {
             lane = any;
@@ -335,7 +434,7 @@ void world_report(struct world *w)
     }
     t = world_any_open(w); /* POSTs may be lost, too: again */
     if (t != NULL && world_below(w, 8) == 0 && t->opened_there &&
-        (t->group_max > 1 || w->config.queue_pairs)) {
+        (t->group_max > 1 || is_fenced(w))) {
         world_posts_send(w, t);
     }
 }
@@ -364,8 +463,12 @@ void world_hear(struct world *w, uint32_t lane)
     }
     for (uint32_t i = 0; i < back.report.lane_count; i++) {
         const struct lane_state_lane *x = &back.report.lanes[i];
-        if (sender_on_taken(w->sender, w->now, x->lane, x->epoch, x->taken, &acked) != 0) {
+        if (sender_on_state(w->sender, w->now, x, &acked) != 0) {
             world_wrong(w, "a count was refused");
+        }
+        if (x->fenced_below != 0 && x->epoch == w->lines[x->lane].epoch &&
+            sender_open(w, x->lane)) {
+            world_sender_down(w, x->lane);
         }
     }
     if (sender_on_report(w->sender, w->now, &back.report) != 0) {
