@@ -307,21 +307,33 @@ static void play_noclass(int index, struct scenario *s, struct result *r)
     play_loaded(s, r, 120 * NS_PER_S);
 }
 
+/* What the loads' rows share: AREA.synced and AREA.outside. */
+static void rows_loaded(struct report *report, const struct result *r, int count, const char *area,
+                        double synced_must, const char *note)
+{
+    uint64_t seed = 0;
+    char id[64];
+    const double least = -worst_of(r, count, 0, -1, &seed);
+
+    snprintf(id, sizeof(id), "%s.synced", area);
+    report_simulated(report, id, isfinite(least) ? least : REPORT_NONE, "share of time",
+                     synced_must, 1, REPORT_HIGHER, note);
+    snprintf(id, sizeof(id), "%s.outside", area);
+    report_simulated(report, id, sum_of(r, count, 3), "readings", 0, 0, REPORT_LOWER,
+                     "hard bounds that the truth left");
+}
+
 static void rows_saturated(struct report *report, const struct result *r, int count)
 {
     uint64_t seed = 0;
     char note[96];
 
     snprintf(note, sizeof(note), "%d fabrics, 10 and 100 Gb/s, 15 s to 10 min of load", count);
-    const double least = -worst_of(r, count, 0, -1, &seed);
-    report_simulated(report, "clock.saturated.synced", isfinite(least) ? least : REPORT_NONE,
-                     "share of time", 1, 1, REPORT_HIGHER, note);
+    rows_loaded(report, r, count, "clock.saturated", 1, note);
     double worst = worst_of(r, count, 1, -1, &seed);
     worst_row(report, "clock.saturated.p99_ns", worst, "ns", 100, 40, note, seed);
     worst = worst_of(r, count, 2, -1, &seed);
     worst_row(report, "clock.saturated.width_us", worst, "us", 60, 35, note, seed);
-    report_simulated(report, "clock.saturated.outside", sum_of(r, count, 3), "readings", 0, 0,
-                     REPORT_LOWER, "hard bounds that the truth left");
 }
 
 static void rows_noclass(struct report *report, const struct result *r, int count)
@@ -330,15 +342,11 @@ static void rows_noclass(struct report *report, const struct result *r, int coun
     char note[96];
 
     snprintf(note, sizeof(note), "%d fabrics of 10 Gb/s, buffers of 0.1 to 1 MB", count);
-    const double least = -worst_of(r, count, 0, -1, &seed);
-    report_simulated(report, "clock.noclass.synced", isfinite(least) ? least : REPORT_NONE,
-                     "share of time", 0.99, 1, REPORT_HIGHER, note);
+    rows_loaded(report, r, count, "clock.noclass", 0.99, note);
     double worst = worst_of(r, count, 1, 1, &seed);
     worst_row(report, "clock.noclass.p99_ns", worst, "ns", 2000, 200, "all-to-all 80 %", seed);
     worst = worst_of(r, count, 1, 0, &seed);
     worst_row(report, "clock.noclass.incast.p99_ns", worst, "ns", 2000, 200, "incast 95 %", seed);
-    report_simulated(report, "clock.noclass.outside", sum_of(r, count, 3), "readings", 0, 0,
-                     REPORT_LOWER, "hard bounds that the truth left");
 }
 
 /* ---- wander: whole drawn worlds, faults and loads of theirs, without liars. [0] accused ---- */
