@@ -10,6 +10,7 @@
 
 #define WANDER2        (10e-9 * 10e-9 * 1e18) /* (10 ppb per root second)^2, in ns^2/s^3: both clocks' */
 #define WANDER2_MAX    (1e5 * WANDER2)
+#define OTHER_NOISE    0.1 /* at least this share of a bracket's noise isn't shown by its width */
 #define BRACKET_NS_MAX (1 * NS_PER_MS)
 #define JUMP_NS        100e3
 #define LINE_JUMP_NS   1e6
@@ -37,7 +38,9 @@ static void start(struct host_leaf_nic *n, struct mono r, int64_t offset_ns, dou
     drift_init(&n->drift);
     n->noise2 = width_ns * width_ns / 12 + 1;
     n->wander2 = WANDER2;
-    n->strain = 1;
+    n->surprise = 0;
+    n->least_ns = width_ns;
+    n->excess2 = 0;
     n->before_count = 0;
 }
 
@@ -85,16 +88,27 @@ static void learn_noise(struct host_leaf_nic *n, struct mono middle, double offs
     n->before_at[1] = middle;
 }
 
-/* Surprises beyond what noise and wander explain: the clocks wander more than was thought (heat, a
- * servo). */
+/* The noise of one bracket. What it is wider by than the narrowest was spent on one of the two ways, nobody knows which: so
+ * much its middle may be off. Not all of the noise need be of that kind. */
+static double noise_of(struct host_leaf_nic *n, double width)
+{
+    n->least_ns = fmin(width, n->least_ns + 0.01 * (width - n->least_ns));
+    const double excess2 = pow(width - n->least_ns, 2);
+    const double gain = n->before_count < 50 ? 1.0 / n->before_count : 0.02;
+
+    n->excess2 += gain * (excess2 - n->excess2);
+    return n->noise2 * (OTHER_NOISE + (1 - OTHER_NOISE) * (excess2 + 1) / (n->excess2 + 1));
+}
+
+/* Surprises of a filter that fits don't depend on each other. If one follows the other to the same side, it lags behind
+ * clocks that wander more than it thinks (heat, a servo); if they alternate, it chases noise. */
 static void learn_wander(struct host_leaf_nic *n, double innovation, double expected2)
 {
-    n->strain += 0.05 * (fmin(innovation * innovation / expected2, 25) - n->strain);
-    if (n->strain > 1.5) {
-        n->wander2 = fmin(1.1 * n->wander2, WANDER2_MAX);
-    } else if (n->strain < 1.1) {
-        n->wander2 = fmax(0.99 * n->wander2, WANDER2);
-    }
+    const double surprise = fmin(3, fmax(-3, innovation / sqrt(expected2)));
+
+    n->wander2 *= exp(0.05 * surprise * n->surprise);
+    n->wander2 = fmin(WANDER2_MAX, fmax(WANDER2, n->wander2));
+    n->surprise = surprise;
 }
 
 /* The read lies within its bracket, wherever the filter thinks it does; so the filter stays there, too. False: bracket
@@ -137,7 +151,7 @@ bool host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
         return false;
     }
     learn_noise(n, middle, (double)(offset - n->origin_ns), width);
-    const double r = n->noise2;
+    const double r = noise_of(n, width);
     ASSERT(n->p00 + r > 0); /* variances: the gains below are shares of them */
     learn_wander(n, innovation, n->p00 + r);
     const double k0 = n->p00 / (n->p00 + r), k1 = n->p01 / (n->p00 + r);
@@ -199,7 +213,8 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
      * leave open counts for as long as nobody reads again. */
     const double least = fmin(n->drift.low, n->drift.high),
                  most = fmax(n->drift.low, n->drift.high);
-    const double rate = fmin(most, fmax(least, at.rate * 1e-9));
+    const double change = 2 * leaf->rate_limit;
+    const double rate = fmin(most + change, fmax(least - change, at.rate * 1e-9));
     const double y = line->y + (nic_now.ns < line->until.ns ? line->slew : 0);
     ret->line.y = y + rate + y * rate;
     ret->rate_limit += fmax(most - rate, rate - least);

@@ -32,9 +32,11 @@ struct host_leaf_nic {
     double p00, p01, p11;
     double lower_ns, upper_ns; /* NIC clock - filter at r, by brackets alone */
     struct drift drift;
-    double noise2;     /* of one bracket's middle, ns^2: from second differences */
+    double noise2;     /* of brackets' middles on the whole, ns^2: from second differences */
+    double least_ns;   /* the least width lately ... */
+    double excess2;    /* ... and the mean square of what brackets are wider by */
     double wander2;    /* what the filter allows the rate, ns^2/s^3: from its own surprises */
-    double strain;     /* mean of innovation^2 over what was expected of it */
+    double surprise;   /* the last innovation, over the deviation that was expected of it */
     int64_t origin_ns; /* what these are counted from: the first offset */
     double before[2];  /* the last two offsets ... */
     struct mono before_at[2]; /* ... and when */

@@ -76,6 +76,55 @@ static void brackets_that_grow_stay_within_the_bound(void **state)
     }
 }
 
+static double off_by(const struct host_leaf *leaf, int64_t at, int64_t nic)
+{
+    struct clock_terms t;
+
+    assert_true(host_leaf_terms(leaf, &t));
+    return fabs((double)(clock_terms_read(&t, (struct nic_time){at}).time.ns - nic));
+}
+
+/* A NIC that gains 0.1 ppm each second: between two reads the host goes on at the rate of now, not at one of the last 16 s. */
+static void the_rate_between_two_reads_is_the_rate_of_now(void **state)
+{
+    struct host_leaf leaf;
+    double worst = 0;
+
+    (void)state;
+    host_leaf_init(&leaf, 2, 100);
+    for (int tick = 0; tick < 300; tick++) {
+        const int64_t host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+        const double s = tick * 0.1, later = s + 0.099;
+        read_nic(&leaf, host, 50, 50, 0, (int64_t)(0.5 * 100 * s * s));
+        if (tick > 100) {
+            const int64_t gained = (int64_t)(0.5 * 100 * later * later);
+            worst =
+                fmax(worst, off_by(&leaf, host + 99 * NS_PER_MS, host + 99 * NS_PER_MS + gained));
+        }
+    }
+    print_message("a rate that grows: off by %.0f ns at most\n", worst);
+    assert_true(worst < 15);
+}
+
+/* Every other read takes 2 us longer, one way: its middle is off by one, and its width shows it. */
+static void narrow_brackets_tell_more_than_wide_ones(void **state)
+{
+    struct host_leaf leaf;
+    double worst = 0;
+
+    (void)state;
+    host_leaf_init(&leaf, 2, 100);
+    for (int tick = 0; tick < 300; tick++) {
+        const int64_t host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+        read_nic(&leaf, host, 50, tick % 2 == 0 ? 50 : 2050, 0, 0);
+        if (tick > 100) {
+            worst = fmax(worst, off_by(&leaf, host + 99 * NS_PER_MS, host + 99 * NS_PER_MS));
+        }
+    }
+    print_message("every other read 2 us longer: off by %.0f ns at most\n", worst);
+    assert_true(worst < 150);
+}
+
 /* Completions that are late now and then: the filter follows some of them to a rate that is ppm off. */
 static void reads_in_bursts_stay_within_the_bound(void **state)
 {
@@ -248,6 +297,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(brackets_that_grow_stay_within_the_bound),
+        cmocka_unit_test(the_rate_between_two_reads_is_the_rate_of_now),
+        cmocka_unit_test(narrow_brackets_tell_more_than_wide_ones),
         cmocka_unit_test(reads_in_bursts_stay_within_the_bound),
         cmocka_unit_test(a_host_that_slept_jumps_and_says_so),
         cmocka_unit_test(a_rate_lies_between_its_bounds),
