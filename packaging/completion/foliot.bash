@@ -23,6 +23,7 @@ _foliot()
             case $command in
             help) words=$(foliot help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p') ;;
             selftest) words='clock rdma' ;;
+            audit) words='run show gate facts checks explain' ;;
             alerts) words='list ack silence silences unsilence test check export metrics' ;;
             config) words='show diff history observe apply rollback' ;;
             host) words='list check remove token rotate' ;;
@@ -33,7 +34,7 @@ _foliot()
             topology) words='show declare history' ;;
             esac
             words+=" $(foliot "$command" --help 2>/dev/null | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u) --help"
-            if [[ $command =~ ^(alerts|config|jobs|keygen|lab|sim|topology)$ ]]; then
+            if [[ $command =~ ^(alerts|audit|config|jobs|keygen|lab|sim|topology)$ ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word"; compgen -f -- "$word")
                 return
             fi

@@ -49,6 +49,13 @@ static const struct command commands[] = {
      command_jobs},
     {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
      command_doctor},
+    {NULL, "audit",
+     "[run] [--facts PATH] [--all] [--json] [--root FOLDER] [--config FILE] | show PATH... [--all] "
+     "[--json] [--config FILE] | gate [--format FORM] [--facts PATH] [--root FOLDER] [--config "
+     "FILE] | facts [-o|--output FILE] [--root FOLDER] | checks [--json] [--markdown] [--man] | "
+     "explain CHECK [--json]",
+     "is this host configured and wired as it should be, and as the others are; may it take a job",
+     command_audit},
     {NULL, "selftest",
      "clock [--json] [--host HOST] [--lab LAB] [--socket PATH] | clock --nics NAME,... [--peer "
      "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--look MS] [--library "

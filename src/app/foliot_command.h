@@ -92,6 +92,7 @@ int command_levels(int argc, char *argv[]);
 int command_changes(int argc, char *argv[]);
 int command_alerts(int argc, char *argv[]);
 int command_jobs(int argc, char *argv[]);
+int command_audit(int argc, char *argv[]);
 
 /* The table of foliot.c, for a command's own usage. */
 const struct command *command_find(const char *name);

@@ -123,6 +123,7 @@ class Commands(unittest.TestCase):
             "foliot-sim.1": [sim] + [sim + [word] for word in ("run", "replay", "swarm", "scale")],
             "foliot-agent.8": [[os.path.join(folder, "foliot-agent")]],
             "foliot-controller.8": [[os.path.join(folder, "foliot-controller")]],
+            "foliot-inspect.8": [[os.path.join(folder, "foliot-inspect")]],
         }
         for name, programs in manuals.items():
             helped, manual = set(), set()

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-LIMIT = {"agent": 27, "controller": 25}  # tenths; the agent's 0.2 above 2.5: docs/security.md, The services
+LIMIT = {"agent": 27, "controller": 25, "inspect@": 50}  # tenths; the agent's 0.2 above 2.5: docs/security.md, The services
 
 
 def main():
@@ -18,7 +18,7 @@ def main():
         print("skipped: this systemd-analyze can't look at a file")
         return 77
     worst = 0
-    for name in ("agent", "controller"):
+    for name in LIMIT:
         unit = os.path.join(sys.argv[1], "packaging", f"foliot-{name}.service")
         done = subprocess.run([analyze, "security", "--no-pager", "--offline=true", f"--threshold={LIMIT[name]}", unit],
                               capture_output=True, text=True, check=False)

@@ -1,0 +1,82 @@
+/* foliot-inspect.c: reads this machine once, prints the sheet of its facts as JSON, and ends. systemd starts it for each
+ * connection to its socket (packaging/foliot-inspect.socket), with the connection as its output. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/bug.h"
+#include "platform/config/command_line.h"
+#include "platform/json/json.h"
+#include "service/audit/sheet_json.h"
+#include "service/inspect/inspect.h"
+
+enum { TEXT_MAX = 8 << 20 };
+
+static int print(const struct sheet *s)
+{
+    struct json_writer j;
+    const char *text;
+    size_t size;
+
+    json_writer_init(&j, TEXT_MAX);
+    sheet_write(&j, s);
+    int r = json_writer_finish(&j, &text, &size);
+    if (r == 0) {
+        r = fwrite(text, 1, size, stdout) == size && fflush(stdout) == 0 ? 0 : -errno;
+    }
+    json_writer_done(&j);
+    return r;
+}
+
+int main(int argc, char *argv[])
+{
+    struct inspect_config config = inspect_usual;
+    const char *checks = NULL;
+    int first = 0, r;
+    const struct option_entry entries[] = {
+        {"root", 0, OPTION_TEXT, &config.root, .value = "FOLDER",
+         .help = "read below it, as if it were /"},
+        {"checks", 0, OPTION_TEXT, &checks, .value = "FOLDER",
+         .help = "run the site's programs there [/etc/foliot/checks.d]"},
+        {"run", 0, OPTION_TEXT, &config.run_folder, .value = "FOLDER",
+         .help = "note there what hangs [/run/foliot-inspect]"},
+        {"deadline", 0, OPTION_INT, &config.deadline_ms, 10, 600000, .value = "MS",
+         .help = "of each collector [2000]"},
+        {"mount-deadline", 0, OPTION_INT, &config.mount_deadline_ms, 10, 600000, .value = "MS",
+         .help = "of each mount's answer [5000]"},
+        {"slow", 0, OPTION_TEXT, &config.slow, .value = "NAME",
+         .help = "for tests: this collector never ends"},
+        {"help", 'h', OPTION_HELP},
+        {"version", 'V', OPTION_VERSION},
+    };
+    const struct option_set set = {
+        .program = "foliot-inspect",
+        .usage =
+            "usage: foliot-inspect [OPTIONS]\n\nReads this machine once and prints its facts as "
+            "JSON.\n",
+        .entries = entries,
+        .count = ARRAY_COUNT(entries)};
+
+    r = command_line_read(&set, argc, argv, &first);
+    if (r != COMMAND_LINE_GOOD) {
+        return r;
+    }
+    /* programs of a site are not started for a tree that stands for another machine */
+    config.checks = checks != NULL ? checks : config.root != NULL ? NULL : config.checks;
+    if (config.root != NULL && config.run_folder == inspect_usual.run_folder) {
+        config.run_folder = NULL;
+    }
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    struct sheet *s = sheet_new();
+    r = s == NULL ? -ENOMEM : inspect_host(&config, s);
+    if (r == 0) {
+        r = print(s);
+    }
+    sheet_free(s);
+    if (r < 0) {
+        fprintf(stderr, "foliot-inspect: %s: %s\n",
+                config.root != NULL ? config.root : "this machine", strerror(-r));
+    }
+    return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,199 @@
+/* foliot_audit.c: `foliot audit`: facts of this host, the catalogue, results over sheets, the gate. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/foliot_audit.h"
+#include "app/foliot_command.h"
+#include "app/foliot_foreign.h"
+
+#define CONFIG_USUAL "/etc/foliot/audit.yaml"
+
+enum { LOOK_AGAIN_MS = 1000 };
+
+/* The file that is named, or the usual one where it is there. */
+static int settings_of(const struct audit_options *o, struct audit_file *file)
+{
+    struct config_error error;
+    const char *path = o->config != NULL                 ? o->config
+                       : access(CONFIG_USUAL, R_OK) == 0 ? CONFIG_USUAL
+                                                         : NULL;
+
+    if (audit_file_load(path, file, &error) < 0) {
+        fprintf(stderr, "foliot audit: %s\n", foreign_text(error.text).text);
+        return EXIT_USAGE;
+    }
+    return EXIT_WELL;
+}
+
+static int facts(const struct audit_options *o)
+{
+    size_t size;
+    char *text = sheets_inspect_text(o->root, &size);
+    FILE *out = stdout;
+    int status = EXIT_WELL;
+
+    if (text == NULL) {
+        return EXIT_UNREACHABLE;
+    }
+    if (o->output != NULL) {
+        out = fopen(o->output, "we");
+    }
+    if (out == NULL || fwrite(text, 1, size, out) != size || fflush(out) != 0) {
+        fprintf(stderr, "foliot audit: %s: %s\n",
+                o->output != NULL ? foreign_text(o->output).text : "output", strerror(errno));
+        status = EXIT_UNREACHABLE;
+    }
+    if (out != NULL && out != stdout) {
+        fclose(out);
+    }
+    free(text);
+    return status;
+}
+
+static int show(const struct audit_options *o, int count, char *words[])
+{
+    struct audit_file *file = calloc(1, sizeof(*file));
+    struct audit_sheets sheets = {0};
+    struct audit a = {0};
+    int status = file == NULL ? EXIT_UNREACHABLE : settings_of(o, file);
+
+    for (int i = 0; i < count && status == EXIT_WELL; i++) {
+        status = sheets_load(&sheets, words[i]);
+    }
+    if (status == EXIT_WELL) {
+        status = audited(&a, &sheets, &file->settings);
+    }
+    if (status == EXIT_WELL) {
+        status = audit_show(o, &a, &file->settings);
+        audited_done(&a);
+    }
+    sheets_done(&sheets);
+    if (file != NULL) {
+        audit_file_done(file);
+        free(file);
+    }
+    return status;
+}
+
+static bool fails(const struct audit *a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (a->results[i].status == AUDIT_FAIL && a->results[i].sheet == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* This host, and those in --facts beside it. */
+static int look(const struct audit_options *o, struct audit_sheets *sheets, struct audit *a,
+                const struct audit_settings *settings)
+{
+    int status = sheets_inspect(sheets, o->root);
+
+    if (status == EXIT_WELL && o->facts != NULL) {
+        status = sheets_load(sheets, o->facts);
+    }
+    return status == EXIT_WELL ? audited(a, sheets, settings) : status;
+}
+
+/* What fails is looked at once more, a second later. */
+static int look_twice(const struct audit_options *o, struct audit_sheets *sheets, struct audit *a,
+                      const struct audit_settings *settings)
+{
+    const struct timespec pause = {.tv_sec = LOOK_AGAIN_MS / 1000};
+    struct audit_sheets again = {0};
+    struct audit second = {0};
+    int status = look(o, sheets, a, settings);
+
+    if (status != EXIT_WELL || !fails(a)) {
+        return status;
+    }
+    nanosleep(&pause, NULL);
+    status = look(o, &again, &second, settings);
+    if (status == EXIT_WELL) {
+        audit_confirm(a, &second);
+        audited_done(&second);
+    } else {
+        audited_done(a);
+    }
+    sheets_done(&again);
+    return status;
+}
+
+static int here(const struct audit_options *o, bool gate)
+{
+    struct audit_file *file = calloc(1, sizeof(*file));
+    struct audit_sheets sheets = {0};
+    struct audit a = {0};
+    int status = file == NULL ? EXIT_UNREACHABLE : settings_of(o, file);
+
+    if (status == EXIT_WELL) {
+        file->settings.rules_alone = gate && o->facts == NULL;
+        status = look_twice(o, &sheets, &a, &file->settings);
+    }
+    if (status == EXIT_WELL) {
+        status = gate ? audit_gate(o, &a, 0) : audit_show(o, &a, &file->settings);
+        audited_done(&a);
+    }
+    sheets_done(&sheets);
+    if (file != NULL) {
+        audit_file_done(file);
+        free(file);
+    }
+    return status;
+}
+
+int command_audit(int argc, char *argv[])
+{
+    static const char *const formats[] = {"text", "json", "slurm", "nagios", "npd", NULL};
+    struct audit_options o = {0};
+    const struct option_entry own[] = {
+        {"root", 0, OPTION_TEXT, &o.root, .expected = "a folder that stands for /"},
+        {"facts", 0, OPTION_TEXT, &o.facts, .expected = "a sheet, or a folder of them"},
+        {"config", 0, OPTION_TEXT, &o.config, .expected = "a file as audit.yaml"},
+        {"output", 'o', OPTION_TEXT, &o.output, .expected = "a file"},
+        {"format", 0, OPTION_CHOICE, &o.format, .choices = formats},
+        {"json", 0, OPTION_FLAG, &o.json},
+        {"markdown", 0, OPTION_FLAG, &o.markdown},
+        {"man", 0, OPTION_FLAG, &o.man},
+        {"all", 0, OPTION_FLAG, &o.all},
+    };
+    int first = 0;
+    const struct command *command = command_find("audit");
+    const int r = command_read(command, own, sizeof(own) / sizeof(own[0]), argc, argv, &first);
+
+    if (r != 0) {
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
+    }
+    const int count = argc - first;
+    char **words = argv + first;
+    const char *word = count > 0 ? words[0] : "run";
+    if (o.json) {
+        o.format = 1;
+    }
+    if (strcmp(word, "show") == 0 && count >= 2) {
+        return show(&o, count - 1, words + 1);
+    }
+    if (strcmp(word, "explain") == 0 && count == 2) {
+        return audit_explain(&o, words[1]);
+    }
+    if (count <= 1 && strcmp(word, "run") == 0) {
+        return here(&o, false);
+    }
+    if (count <= 1 && strcmp(word, "gate") == 0) {
+        return here(&o, true);
+    }
+    if (count <= 1 && strcmp(word, "facts") == 0) {
+        return facts(&o);
+    }
+    if (count <= 1 && strcmp(word, "checks") == 0) {
+        return audit_checks(&o);
+    }
+    command_usage(command, stderr);
+    return EXIT_USAGE;
+}

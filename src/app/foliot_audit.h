@@ -1,0 +1,35 @@
+/* foliot_audit.h: what the parts of `foliot audit` share. */
+#pragma once
+#include "core/audit/judge.h"
+#include "service/audit/settings.h"
+
+struct audit_options {
+    const char *root, *facts, *config, *output, *host;
+    unsigned format; /* of the gate */
+    bool json, markdown, man, all;
+};
+
+/* Sheets, by host; each in memory of its own. */
+struct audit_sheets {
+    struct sheet *all;
+    uint32_t count, capacity;
+    struct sheet **owned;
+};
+/* A file, or all *.json of a folder. An exit status; what is wrong is printed. */
+int sheets_load(struct audit_sheets *s, const char *path);
+/* This machine, by foliot-inspect; root: NULL, or a tree. */
+int sheets_inspect(struct audit_sheets *s, const char *root);
+/* The same, as it came; the caller frees. NULL: what is wrong was printed. */
+char *sheets_inspect_text(const char *root, size_t *ret_size);
+void sheets_done(struct audit_sheets *s);
+
+/* Judged; must be ended with audited_done. An exit status. */
+int audited(struct audit *a, const struct audit_sheets *sheets,
+            const struct audit_settings *settings);
+void audited_done(struct audit *a);
+
+int audit_checks(const struct audit_options *o);
+int audit_explain(const struct audit_options *o, const char *id);
+int audit_show(const struct audit_options *o, const struct audit *a,
+               const struct audit_settings *settings);
+int audit_gate(const struct audit_options *o, const struct audit *a, uint32_t sheet);

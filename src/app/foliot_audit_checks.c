@@ -1,0 +1,209 @@
+/* foliot_audit_checks.c: `foliot audit checks` and `explain`: the catalogue, as a table, as JSON, as the page docs/audit.md and
+ * as the manual foliot-audit-checks(7). */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/foliot_audit.h"
+#include "app/foliot_show.h"
+#include "app/foliot_text.h"
+#include "platform/json/json.h"
+
+enum { TEXT_MAX = 1 << 20 };
+
+static const char *compares(const struct check *c, char text[64])
+{
+    snprintf(text, 64, "%s%s%s%s%s", (c->compare & COMPARE_RULE) != 0 ? "rule" : "",
+             (c->compare & COMPARE_RULE) != 0 && c->compare != COMPARE_RULE ? ", " : "",
+             (c->compare & COMPARE_COHORT) != 0 ? "other hosts" : "",
+             (c->compare & COMPARE_COHORT) != 0 && (c->compare & COMPARE_DECLARED) != 0 ? ", " : "",
+             (c->compare & COMPARE_DECLARED) != 0 ? "what is declared" : "");
+    return text;
+}
+
+static void put_check(struct json_writer *j, const struct check *c)
+{
+    char text[64];
+
+    json_put_object(j, NULL);
+    json_put_string(j, "check", c->id);
+    json_put_string(j, "group", check_group_name(c->group));
+    json_put_string(j, "part", check_part_name(c));
+    json_put_string(j, "subject", check_subject_name(c->subject));
+    json_put_string(j, "compares", compares(c, text));
+    json_put_string(j, "severity", check_severity_name(c->severity));
+    json_put_string(j, "cost", check_cost_name(c->cost));
+    json_put_array(j, "facts");
+    for (int i = 0; i < CHECK_FACTS_MAX && c->facts[i] != FACT_COUNT; i++) {
+        json_put_string(j, NULL, fact_name(c->facts[i]));
+    }
+    json_put_end(j);
+    json_put_string(j, "title", c->title);
+    json_put_string(j, "why", c->why);
+    json_put_string(j, "remedy", c->remedy);
+    json_put_string(j, "origin", c->origin);
+    json_put_string(j, "unit", c->unit);
+    json_put_int_if(j, "fail", false, 0);
+    json_put_end(j);
+}
+
+static int print_json(void)
+{
+    struct json_writer j;
+    const char *text;
+    size_t size;
+
+    json_writer_init(&j, TEXT_MAX);
+    json_put_object(&j, NULL);
+    json_put_int(&j, "version", 1);
+    json_put_string(&j, "kind", "audit-checks");
+    json_put_array(&j, "checks");
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        put_check(&j, &catalogue[i]);
+    }
+    json_put_end(&j);
+    json_put_end(&j);
+    if (json_writer_finish(&j, &text, &size) == 0) {
+        fwrite(text, 1, size, stdout);
+    }
+    json_writer_done(&j);
+    return EXIT_WELL;
+}
+
+/* A heading where the part changes. */
+static const char *next_part(uint32_t i)
+{
+    const char *part = check_part_name(&catalogue[i]);
+
+    return i > 0 && strcmp(part, check_part_name(&catalogue[i - 1])) == 0 ? NULL : part;
+}
+
+static int print_markdown(void)
+{
+    char text[64];
+
+    puts("| check | passes when | compares with | severity | reads |\n|---|---|---|---|---|");
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        const struct check *c = &catalogue[i];
+        printf("| `%s` | %s | %s | %s | ", c->id, c->title, compares(c, text),
+               check_severity_name(c->severity));
+        for (int k = 0; k < CHECK_FACTS_MAX && c->facts[k] != FACT_COUNT; k++) {
+            printf("%s`%s`", k > 0 ? ", " : "", fact_name(c->facts[k]));
+        }
+        puts(" |");
+    }
+    return EXIT_WELL;
+}
+
+/* scdoc takes these for markup. */
+static void print_escaped(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr("\\_*#~<>[]", *text) != NULL) {
+            putchar('\\');
+        }
+        putchar(*text);
+    }
+}
+
+static int print_man(void)
+{
+    char text[64];
+
+    puts("foliot-audit-checks(7) \"\" \"Foliot\"\n\n# NAME\n\nfoliot-audit-checks - what *foliot "
+         "audit* looks at\n\n"
+         "# DESCRIPTION\n\nThe checks of this release, printed from its own table. _foliot audit "
+         "explain CHECK_ has one of them.\n"
+         "The numbers behind a limit can be set in _audit.yaml_.");
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        const struct check *c = &catalogue[i];
+        if (i == 0 || c->group != catalogue[i - 1].group) {
+            printf("\n# %u %s\n", c->group, check_group_name(c->group));
+        }
+        fputs("\n*", stdout);
+        print_escaped(c->id);
+        printf("* (%s, %s, compares with: %s)\n\t", check_subject_name(c->subject),
+               check_severity_name(c->severity), compares(c, text));
+        print_escaped(c->title);
+        fputs(". ", stdout);
+        print_escaped(c->why);
+        fputs(" Remedy: ", stdout);
+        print_escaped(c->remedy);
+        fputs(" Source: ", stdout);
+        print_escaped(c->origin);
+        puts(".");
+    }
+    puts("\n# SEE ALSO\n\n*foliot*(1), *foliot-inspect*(8)");
+    return EXIT_WELL;
+}
+
+int audit_checks(const struct audit_options *o)
+{
+    static const char *const titles[] = {"CHECK", "SEVERITY", "PASSES WHEN", NULL};
+
+    if (o->json || o->markdown || o->man) {
+        return o->json ? print_json() : o->markdown ? print_markdown() : print_man();
+    }
+    for (uint32_t i = 0; i < catalogue_count;) {
+        printf("%s%u %s: %s\n", i > 0 ? "\n" : "", catalogue[i].group,
+               check_group_name(catalogue[i].group), next_part(i));
+        struct libscols_table *table = table_new(titles);
+        do {
+            struct libscols_line *line = table != NULL ? table_line(table) : NULL;
+            if (line != NULL) {
+                table_put(line, 0, catalogue[i].id);
+                table_put(line, 1, check_severity_name(catalogue[i].severity));
+                table_put(line, 2, catalogue[i].title);
+            }
+            i++;
+        } while (i < catalogue_count && next_part(i) == NULL);
+        if (table != NULL) {
+            table_show(table, stdout);
+        }
+    }
+    printf("\n%u checks. One in full: foliot audit explain CHECK\n", catalogue_count);
+    return EXIT_WELL;
+}
+
+int audit_explain(const struct audit_options *o, const char *id)
+{
+    const struct check *c = check_by_id(id);
+    char text[64];
+
+    if (c == NULL) {
+        fprintf(stderr, "foliot audit: no such check; foliot audit checks lists them\n");
+        return EXIT_USAGE;
+    }
+    if (o->json) {
+        struct json_writer j;
+        const char *all;
+        size_t size;
+        json_writer_init(&j, TEXT_MAX);
+        put_check(&j, c);
+        if (json_writer_finish(&j, &all, &size) == 0) {
+            fwrite(all, 1, size, stdout);
+        }
+        json_writer_done(&j);
+        return EXIT_WELL;
+    }
+    printf("%s: %s\n\n  part       %u %s, %s\n  subject    %s\n  severity   %s\n  compares   with "
+           "%s\n",
+           c->id, c->title, c->group, check_group_name(c->group), check_part_name(c),
+           check_subject_name(c->subject), check_severity_name(c->severity), compares(c, text));
+    if (c->unit != NULL) {
+        printf("  limits     fail %.15g, warn %.15g (%s); audit.yaml sets them\n", c->fail, c->warn,
+               c->unit);
+    }
+    if (c->words != NULL) {
+        printf("  values     %s\n", c->words);
+    }
+    for (int i = 0; i < CHECK_FACTS_MAX && c->facts[i] != FACT_COUNT; i++) {
+        printf("  %-10s %s: %s\n", i == 0 ? "reads" : "", fact_name(c->facts[i]),
+               fact_what(c->facts[i]));
+    }
+    if (c->applies.is != NULL) {
+        printf("  only where %s is %s%s\n", fact_name(c->applies.fact),
+               c->applies.not ? "not " : "", c->applies.is);
+    }
+    printf("  source     %s\n\nwhy: %s\nremedy: %s\n", c->origin, c->why, c->remedy);
+    return EXIT_WELL;
+}

@@ -1,0 +1,296 @@
+/* foliot_audit_sheets.c: where sheets come from: files, folders, foliot-inspect; and what they are judged in. */
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/foliot_audit.h"
+#include "app/foliot_command.h"
+#include "app/foliot_foreign.h"
+#include "core/audit/rule.h"
+#include "service/audit/sheet_json.h"
+#include "service/inspect/inspect.h"
+
+#define INSPECT_SOCKET "/run/foliot-inspect.sock"
+
+enum { SHEETS_MAX = 4096, SHEET_FILE_MAX = 8 << 20, RESULTS_A_HOST = 1024, TEXT_A_HOST = 64 << 10 };
+
+extern char **environ;
+
+/* The sheet is the list's from now on. */
+static int add(struct audit_sheets *s, struct sheet *sheet)
+{
+    if (s->count == s->capacity) {
+        const uint32_t capacity = s->capacity == 0 ? 16 : s->capacity * 2;
+        struct sheet *all = realloc(s->all, capacity * sizeof(*all));
+        struct sheet **owned = realloc(s->owned, capacity * sizeof(*owned));
+        s->all = all != NULL ? all : s->all;
+        s->owned = owned != NULL ? owned : s->owned;
+        if (all == NULL || owned == NULL || capacity > SHEETS_MAX) {
+            sheet_free(sheet);
+            fprintf(stderr, "foliot audit: too many sheets: at most %d\n", SHEETS_MAX);
+            return EXIT_USAGE;
+        }
+        s->capacity = capacity;
+    }
+    s->owned[s->count] = sheet;
+    s->all[s->count++] = *sheet;
+    return EXIT_WELL;
+}
+
+/* Memory that holds what is in it and no more: a thousand sheets are kept. */
+static void shrink(struct sheet *s)
+{
+    struct fact *facts = realloc(s->facts, (s->count + 1) * sizeof(*facts));
+
+    s->facts = facts != NULL ? facts : s->facts;
+    s->capacity = s->count;
+}
+
+static int add_json(struct audit_sheets *s, const json_t *tree, const char *name)
+{
+    const char *why = "out of memory";
+    struct sheet *sheet = sheet_new();
+    const int r = sheet == NULL ? -ENOMEM : sheet_read(tree, sheet, &why);
+
+    if (r < 0) {
+        fprintf(stderr, "foliot audit: %s: %s\n", foreign_text(name).text, why);
+        sheet_free(sheet);
+        return r == -EINVAL ? EXIT_USAGE : EXIT_UNREACHABLE;
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (strcmp(s->all[i].host, sheet->host) == 0) {
+            fprintf(stderr, "foliot audit: %s: a second sheet of host %s\n",
+                    foreign_text(name).text, foreign_text(sheet->host).text);
+            sheet_free(sheet);
+            return EXIT_USAGE;
+        }
+    }
+    shrink(sheet);
+    return add(s, sheet);
+}
+
+static int load_file(struct audit_sheets *s, const char *path)
+{
+    json_error_t error;
+    json_t *tree = json_load_file(path, 0, &error);
+
+    if (tree == NULL) {
+        fprintf(stderr, "foliot audit: %s: expected a sheet of facts in JSON: %s\n",
+                foreign_text(path).text, foreign_text(error.text).text);
+        return error.line < 0 ? EXIT_UNREACHABLE : EXIT_USAGE;
+    }
+    const int status = add_json(s, tree, path);
+    json_decref(tree);
+    return status;
+}
+
+static int is_sheet(const struct dirent *entry)
+{
+    const size_t n = strlen(entry->d_name);
+
+    return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0;
+}
+
+int sheets_load(struct audit_sheets *s, const char *path)
+{
+    char file[PATH_MAX];
+    struct dirent **entries;
+    struct stat status;
+    int result = EXIT_WELL;
+
+    if (stat(path, &status) < 0) {
+        fprintf(stderr, "foliot audit: %s: %s\n", foreign_text(path).text, strerror(errno));
+        return EXIT_UNREACHABLE;
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        return load_file(s, path);
+    }
+    const int count = scandir(path, &entries, is_sheet, versionsort);
+    if (count <= 0) {
+        fprintf(stderr, "foliot audit: %s: expected *.json of `foliot audit facts`, found none\n",
+                foreign_text(path).text);
+        return EXIT_UNREACHABLE;
+    }
+    for (int i = 0; i < count; i++) {
+        if (result == EXIT_WELL) {
+            snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name);
+            result = load_file(s, file);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return result;
+}
+
+/* ---- foliot-inspect ---- */
+
+/* Where it is: beside this program, else in the path. */
+static void find_program(char path[PATH_MAX])
+{
+    static const char name[] = "foliot-inspect";
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(name));
+    char *slash;
+
+    path[n > 0 ? n : 0] = '\0';
+    slash = strrchr(path, '/');
+    if (slash != NULL) {
+        memcpy(slash + 1, name, sizeof(name));
+    }
+    if (slash == NULL || access(path, X_OK) != 0) {
+        memcpy(path, name, sizeof(name));
+    }
+}
+
+static int connect_socket(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = INSPECT_SOCKET};
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+        close(fd);
+        return -errno;
+    }
+    return fd;
+}
+
+static int spawn(const char *root, pid_t *ret_child)
+{
+    static char option[] = "--root";
+    char program[PATH_MAX], *folder = root != NULL ? strdup(root) : NULL;
+    char *const of_root[] = {program, option, folder, NULL};
+    char *const plain[] = {program, NULL};
+    posix_spawn_file_actions_t actions;
+    int pipes[2];
+
+    find_program(program);
+    if (pipe(pipes) < 0) {
+        free(folder);
+        return -errno;
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&actions, pipes[0]);
+    posix_spawn_file_actions_addclose(&actions, pipes[1]);
+    const int r =
+        posix_spawnp(ret_child, program, &actions, NULL, root != NULL ? of_root : plain, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(pipes[1]);
+    free(folder);
+    if (r != 0) {
+        close(pipes[0]);
+    }
+    return r != 0 ? -r : pipes[0];
+}
+
+static char *read_all(int fd, size_t *ret_size)
+{
+    char *text = malloc(SHEET_FILE_MAX + 1);
+    size_t used = 0;
+    ssize_t n = 1;
+
+    while (text != NULL && used < SHEET_FILE_MAX &&
+           ((n = read(fd, text + used, SHEET_FILE_MAX - used)) > 0 || (n < 0 && errno == EINTR))) {
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (text != NULL) {
+        text[used] = '\0';
+    }
+    *ret_size = used;
+    return text;
+}
+
+char *sheets_inspect_text(const char *root, size_t *ret_size)
+{
+    pid_t child = 0;
+    int status = 0, fd = root == NULL ? connect_socket() : -ENOENT;
+    char *text;
+
+    if (fd < 0) {
+        fd = spawn(root, &child);
+    }
+    if (fd < 0) {
+        fprintf(stderr, "foliot audit: expected foliot-inspect beside foliot or in the path: %s\n",
+                strerror(-fd));
+        return NULL;
+    }
+    text = read_all(fd, ret_size);
+    close(fd);
+    if (child > 0) {
+        (void)waitpid(child, &status, 0);
+    }
+    if (text == NULL || *ret_size == 0 || status != 0) {
+        fputs("foliot audit: foliot-inspect gave no sheet\n", stderr);
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+int sheets_inspect(struct audit_sheets *s, const char *root)
+{
+    size_t size;
+    char *text = sheets_inspect_text(root, &size);
+    json_t *tree = text != NULL ? json_loadb(text, size, 0, NULL) : NULL;
+    int status = EXIT_UNREACHABLE;
+
+    if (tree != NULL) {
+        status = add_json(s, tree, "foliot-inspect");
+    } else if (text != NULL) {
+        fputs("foliot audit: foliot-inspect gave no JSON\n", stderr);
+    }
+    json_decref(tree);
+    free(text);
+    return status;
+}
+
+void sheets_done(struct audit_sheets *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        sheet_free(s->owned[i]);
+    }
+    free(s->all);
+    free(s->owned);
+    *s = (struct audit_sheets){0};
+}
+
+/* ---- judged ---- */
+
+int audited(struct audit *a, const struct audit_sheets *sheets,
+            const struct audit_settings *settings)
+{
+    const uint32_t hosts = sheets->count + 1;
+
+    *a = (struct audit){.sheets = sheets->all,
+                        .sheet_count = sheets->count,
+                        .settings = settings,
+                        .capacity = hosts * RESULTS_A_HOST,
+                        .item_capacity = hosts * 256,
+                        .text_size = (size_t)hosts * TEXT_A_HOST};
+    a->results = malloc(a->capacity * sizeof(*a->results));
+    a->items = malloc(a->item_capacity * audit_item_size());
+    a->text = malloc(a->text_size);
+    if (a->results == NULL || a->items == NULL || a->text == NULL || audit_judge(a) < 0) {
+        fputs("foliot audit: more results than there is room for\n", stderr);
+        audited_done(a);
+        return EXIT_UNREACHABLE;
+    }
+    return EXIT_WELL;
+}
+
+void audited_done(struct audit *a)
+{
+    free(a->results);
+    free(a->items);
+    free(a->text);
+    *a = (struct audit){0};
+}

@@ -1,0 +1,227 @@
+/* cohort.c: what ought to be alike: majorities, medians, and values that nobody shares. All members of one check's cohorts are
+ * there when this begins. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/audit/rule.h"
+
+static int compare_groups(const struct audit_item *x, const struct audit_item *y)
+{
+    const int product = strcmp(x->product, y->product);
+
+    return product != 0 ? product : strcmp(x->key, y->key);
+}
+
+static int compare_results(const struct audit_item *x, const struct audit_item *y)
+{
+    return (x->result > y->result) - (x->result < y->result);
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    const struct audit_item *x = a, *y = b;
+    const int group = compare_groups(x, y), value = strcmp(x->value, y->value);
+
+    return group != 0 ? group : value != 0 ? value : compare_results(x, y);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct audit_item *x = a, *y = b;
+    const int group = compare_groups(x, y);
+
+    return group != 0               ? group
+           : x->number != y->number ? (x->number > y->number ? 1 : -1)
+                                    : compare_results(x, y);
+}
+
+/* For texts that aren't of one rule's call. */
+static const char *words(struct audit *a, const char *format, const char *one, uint32_t count,
+                         uint32_t of)
+{
+    struct judging j = {.audit = a};
+    const char *text = judge_format(&j, format, one, count, of);
+
+    return text;
+}
+
+static void unknown(struct audit_result *r, enum audit_reason reason, const char *note)
+{
+    r->status = AUDIT_UNKNOWN;
+    r->reason = (uint8_t)reason;
+    r->note = note;
+}
+
+/* How many from `i` on have its value. */
+static uint32_t run_of(const struct audit_item *items, uint32_t i, uint32_t count)
+{
+    uint32_t n = 1;
+
+    while (i + n < count && strcmp(items[i + n].value, items[i].value) == 0) {
+        n++;
+    }
+    return n;
+}
+
+/* Values with how many have them: "512 (11), 4096 (7)". */
+static const char *variants(struct audit *a, const struct audit_item *items, uint32_t count)
+{
+    char text[256] = "";
+    size_t used = 0;
+
+    for (uint32_t i = 0, n; i < count && used + 1 < sizeof(text); i += n) {
+        n = run_of(items, i, count);
+        const int added = snprintf(text + used, sizeof(text) - used, "%s%.60s (%u)",
+                                   used > 0 ? ", " : "", items[i].value, n);
+        used += added > 0 ? (size_t)added : 0;
+    }
+    return words(a, "%s", text, 0, 0);
+}
+
+/* Sorted by value. One of five, and a tenth of more, is a failure; up to a third is a warning. */
+static void settle_same(struct audit *a, const struct audit_item *items, uint32_t count)
+{
+    uint32_t best = 0, most = 0;
+
+    for (uint32_t i = 0, n; i < count; i += n) {
+        n = run_of(items, i, count);
+        if (n > most) {
+            best = i;
+            most = n;
+        }
+    }
+    const bool majority = (uint64_t)most * 3 >= (uint64_t)count * 2;
+    const uint32_t others = count - most;
+    const char *expected = majority && others > 0
+                               ? words(a, "%s, as %u of %u have it", items[best].value, most, count)
+                               : NULL;
+    const char *differ = majority ? NULL : variants(a, items, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct audit_result *r = &a->results[items[i].result];
+        r->cohort = count;
+        if (!majority) {
+            unknown(r, REASON_NO_MAJORITY, differ);
+        } else if (strcmp(items[i].value, items[best].value) != 0) {
+            r->status = others <= 1 || others * 10 <= count ? AUDIT_FAIL : AUDIT_WARN;
+            r->expected = expected;
+        } else {
+            r->expected = items[best].value;
+        }
+    }
+}
+
+/* Sorted by number. */
+static void settle_near(struct audit *a, const struct audit_item *items, uint32_t count,
+                        double share)
+{
+    const struct audit_item *middle = &items[count / 2];
+    const char *expected = words(a, "%s is the median of %u", middle->value, count, 0);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct audit_result *r = &a->results[items[i].result];
+        r->cohort = count;
+        r->expected = expected;
+        if (items[i].number < middle->number * (1 - share)) {
+            r->status = AUDIT_FAIL;
+        }
+    }
+}
+
+/* Sorted by value; all are one cohort. */
+static void settle_unique(struct audit *a, const struct audit_item *items, uint32_t count)
+{
+    for (uint32_t i = 0, n; i < count; i += n) {
+        n = run_of(items, i, count);
+        for (uint32_t k = i; k < i + n; k++) {
+            struct audit_result *r = &a->results[items[k].result];
+            r->cohort = count;
+            r->expected = "nobody else has it";
+            if (n > 1) {
+                const struct audit_result *other = &a->results[items[k == i ? i + 1 : i].result];
+                r->status = AUDIT_FAIL;
+                r->note = words(a, "so has %s", a->sheets[other->sheet].host, 0, 0);
+            }
+        }
+    }
+}
+
+static void settle_group(struct audit *a, const struct check *c, const struct audit_item *items,
+                         uint32_t count)
+{
+    const uint32_t least = c->rule == rule_unique ? 2 : COHORT_LEAST;
+
+    if (count < least) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct audit_result *r = &a->results[items[i].result];
+            r->cohort = count;
+            unknown(r, REASON_SMALL_COHORT, "too few others to compare it with");
+        }
+    } else if (c->rule == rule_near) {
+        settle_near(a, items, count, c->fail);
+    } else if (c->rule == rule_unique) {
+        settle_unique(a, items, count);
+    } else {
+        settle_same(a, items, count);
+    }
+}
+
+void cohort_settle(struct audit *a, const struct check *c)
+{
+    uint32_t n;
+
+    if (a->item_count > 0) {
+        qsort(a->items, a->item_count, sizeof(*a->items),
+              c->rule == rule_near ? compare_numbers : compare_values);
+    }
+    for (uint32_t i = 0; i < a->item_count; i += n) {
+        for (n = 1; i + n < a->item_count && compare_groups(&a->items[i], &a->items[i + n]) == 0;) {
+            n++;
+        }
+        settle_group(a, c, &a->items[i], n);
+    }
+}
+
+void rule_same(struct judging *j)
+{
+    const struct check *c = j->check;
+    const char *value = judge_text(j, c->facts[0], j->subject), *key = "";
+
+    if (value == NULL) {
+        return;
+    }
+    if (c->by == BY_SUBJECT) {
+        key = j->subject;
+    } else if (c->by == BY_FACT) {
+        key = judge_text(j, c->by_fact, j->subject);
+        if (key == NULL) {
+            return;
+        }
+    }
+    judge_join(j, key, value, 0);
+}
+
+void rule_near(struct judging *j)
+{
+    const char *value = judge_text(j, j->check->facts[0], j->subject);
+    int64_t number;
+
+    if (value != NULL && judge_number(j, j->check->facts[0], j->subject, &number)) {
+        j->result->fact_count--; /* looked up twice */
+        judge_join(j, j->check->by == BY_SUBJECT ? j->subject : "", value, (double)number);
+    }
+}
+
+void rule_unique(struct judging *j)
+{
+    const char *value = judge_text(j, j->check->facts[0], j->subject);
+    struct audit *a = j->audit;
+    const uint32_t before = a->item_count;
+
+    if (value != NULL) {
+        judge_join(j, "", value, 0);
+        if (a->item_count > before) {
+            a->items[before].product = ""; /* whatever the product */
+        }
+    }
+}

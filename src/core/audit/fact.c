@@ -1,0 +1,278 @@
+/* fact.c: see fact.h. */
+#include "core/audit/fact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/plain.h"
+
+struct kind {
+    const char *name, *what;
+    uint8_t section, form;
+};
+
+static const struct kind kinds[] = {
+#define FACT(id, section, form, name, what) {name, what, SECTION_##section, FORM_##form},
+    AUDIT_FACTS(FACT)
+#undef FACT
+};
+static const char *const sections[] = {"os",  "cpu",  "memory",  "pcie", "gpu",
+                                       "nic", "rdma", "storage", "time", "job"};
+static const char *const states[] = {"value",   "absent",  "no_permission", "unreadable",
+                                     "garbled", "timeout", "stuck"};
+_Static_assert(ARRAY_COUNT(kinds) == FACT_COUNT, "a row for each fact");
+_Static_assert(ARRAY_COUNT(sections) == SECTION_COUNT, "a name for each section");
+_Static_assert(ARRAY_COUNT(states) == FACT_STATE_COUNT, "a name for each state");
+
+const char *fact_name(enum fact_id id)
+{
+    return kinds[id].name;
+}
+
+const char *fact_what(enum fact_id id)
+{
+    return kinds[id].what;
+}
+
+enum fact_section fact_section(enum fact_id id)
+{
+    return kinds[id].section;
+}
+
+const char *fact_section_name(enum fact_section section)
+{
+    return sections[section];
+}
+
+const char *fact_state_name(enum fact_state state)
+{
+    return states[state];
+}
+
+enum fact_id fact_by_name(const char *name)
+{
+    unsigned id = 0;
+
+    while (id < FACT_COUNT && strcmp(kinds[id].name, name) != 0) {
+        id++;
+    }
+    return id;
+}
+
+enum fact_state fact_state_by_name(const char *name)
+{
+    unsigned state = 0;
+
+    while (state < FACT_STATE_COUNT && strcmp(states[state], name) != 0) {
+        state++;
+    }
+    return state;
+}
+
+static bool digit(char c, bool hex)
+{
+    return (c >= '0' && c <= '9') || (hex && ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')));
+}
+
+static size_t digits(const char *text, bool hex)
+{
+    size_t n = 0;
+
+    while (digit(text[n], hex)) {
+        n++;
+    }
+    return n;
+}
+
+bool fact_number(const char *text, int64_t *ret_number)
+{
+    const bool hex = strncmp(text, "0x", 2) == 0;
+    const char *from = text + (hex ? 2 : *text == '-');
+    const size_t n = digits(from, hex);
+
+    if (n == 0 || n > (hex ? 15 : 18) || from[n] != '\0') {
+        return false;
+    }
+    *ret_number = strtoll(text, NULL, hex ? 16 : 10);
+    return true;
+}
+
+static bool word(const char *text)
+{
+    size_t n = 0;
+
+    while (digit(text[n], false) || (text[n] >= 'a' && text[n] <= 'z') ||
+           (text[n] >= 'A' && text[n] <= 'Z') ||
+           (text[n] != '\0' && strchr("._+-:~/@,", text[n]))) {
+        n++;
+    }
+    return n > 0 && text[n] == '\0';
+}
+
+/* "32.0 GT/s PCIe", "2.5 GT/s". */
+static bool transfer(const char *text)
+{
+    const size_t whole = digits(text, false),
+                 part = text[whole] == '.' ? digits(text + whole + 1, false) : 0;
+    const char *unit = text + whole + (part > 0 ? part + 1 : 0);
+
+    return whole > 0 && whole < 4 && part < 3 &&
+           (strcmp(unit, " GT/s PCIe") == 0 || strcmp(unit, " GT/s") == 0);
+}
+
+/* "4: ACTIVE", "5: LinkUp". */
+static bool state(const char *text)
+{
+    return digits(text, false) == 1 && text[1] == ':' && text[2] == ' ' && word(text + 3);
+}
+
+/* "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X SDR)", "40 Gb/sec (4X)". */
+static bool rate(const char *text)
+{
+    const size_t whole = digits(text, false),
+                 part = text[whole] == '.' ? digits(text + whole + 1, false) : 0;
+    const char *at = text + whole + (part > 0 ? part + 1 : 0);
+    size_t lanes;
+
+    if (whole == 0 || whole > 5 || strncmp(at, " Gb/sec (", 9) != 0) {
+        return false;
+    }
+    at += 9;
+    lanes = digits(at, false);
+    if (lanes == 0 || lanes > 2 || at[lanes] != 'X') {
+        return false;
+    }
+    at += lanes + 1;
+    if (*at == ' ') {
+        for (at++; *at >= 'A' && *at <= 'Z'; at++) {
+        }
+    }
+    return strcmp(at, ")") == 0;
+}
+
+bool fact_fits(enum fact_id id, const char *text)
+{
+    int64_t number;
+
+    if (strlen(text) >= FACT_VALUE_MAX || !plain_is(text)) {
+        return false;
+    }
+    switch ((enum fact_form)kinds[id].form) {
+    case FORM_NUMBER:
+        return strncmp(text, "0x", 2) != 0 && fact_number(text, &number);
+    case FORM_HEX:
+        return strncmp(text, "0x", 2) == 0 && fact_number(text, &number);
+    case FORM_WORD:
+        return word(text);
+    case FORM_TEXT:
+        return true;
+    case FORM_STATE:
+        return state(text);
+    case FORM_RATE:
+        return rate(text);
+    case FORM_TRANSFER:
+        return transfer(text);
+    }
+    return false;
+}
+
+const char *sheet_keep(struct sheet *s, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *kept = s->text + s->text_used;
+
+    if (size > s->text_size - s->text_used) {
+        return "";
+    }
+    memcpy(kept, text, size);
+    s->text_used += size;
+    return kept;
+}
+
+void sheet_add(struct sheet *s, const struct fact *fact)
+{
+    char value[FACT_VALUE_MAX], subject[FACT_SUBJECT_MAX], source[FACT_VALUE_MAX];
+    struct fact *f = &s->facts[s->count];
+    const char *text = fact->value != NULL ? fact->value : "";
+    size_t size;
+
+    plain_text(text, value, sizeof(value));
+    plain_text(fact->subject, subject, sizeof(subject));
+    plain_text(fact->source, source, sizeof(source));
+    size = strlen(subject) + strlen(value) + strlen(source) + 3;
+    if (fact->id >= FACT_COUNT || s->count == s->capacity || size > s->text_size - s->text_used) {
+        s->left_out++;
+        return;
+    }
+    *f = *fact;
+    if (f->state == FACT_VALUE && !fact_fits(f->id, text)) {
+        f->state = FACT_GARBLED;
+    }
+    f->subject = sheet_keep(s, subject);
+    f->value = sheet_keep(s, value);
+    f->source = sheet_keep(s, source);
+    s->count++;
+}
+
+static int compare(const struct fact *f, enum fact_id id, const char *subject)
+{
+    return f->id != id ? (f->id < id ? -1 : 1) : strcmp(f->subject, subject);
+}
+
+static int compare_facts(const void *a, const void *b)
+{
+    const struct fact *x = a, *y = b;
+    const int order = compare(x, y->id, y->subject);
+
+    /* texts are kept in the order in which facts were added */
+    return order != 0 ? order : (x->subject > y->subject) - (x->subject < y->subject);
+}
+
+void sheet_finish(struct sheet *s)
+{
+    uint32_t kept = 0;
+
+    qsort(s->facts, s->count, sizeof(*s->facts), compare_facts);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (kept == 0 || compare(&s->facts[kept - 1], s->facts[i].id, s->facts[i].subject) != 0) {
+            s->facts[kept++] = s->facts[i];
+        }
+    }
+    s->count = kept;
+}
+
+/* The first that isn't before (id, subject). */
+static uint32_t place(const struct sheet *s, enum fact_id id, const char *subject)
+{
+    uint32_t low = 0, high = s->count;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (compare(&s->facts[middle], id, subject) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+const struct fact *sheet_find(const struct sheet *s, enum fact_id id, const char *subject)
+{
+    const uint32_t at = place(s, id, subject);
+
+    return at < s->count && compare(&s->facts[at], id, subject) == 0 ? &s->facts[at] : NULL;
+}
+
+const struct fact *sheet_first(const struct sheet *s, enum fact_id id, uint32_t *ret_count)
+{
+    const uint32_t from = place(s, id, "");
+    uint32_t to = from;
+
+    while (to < s->count && s->facts[to].id == id) {
+        to++;
+    }
+    *ret_count = to - from;
+    return s->facts + from;
+}

@@ -1,0 +1,453 @@
+/* judge.c: see judge.h: which checks are for which subjects of which sheets, and what becomes of their verdicts. */
+#include "core/audit/judge.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "core/audit/rule.h"
+
+const struct audit_settings audit_usual = {
+    .young_s = 600, .breaker_share = 0.05, .breaker_count = 2};
+
+static const char *const statuses[] = {"fail", "unknown", "warn", "pass", "skip"};
+static const char *const reasons[] = {"",          "no_source", "no_permission", "timeout",
+                                      "stuck",     "stale",     "no_majority",   "small_cohort",
+                                      "clock",     "preempted", "busy",          "not_run",
+                                      "old_agent", "young"};
+_Static_assert(ARRAY_COUNT(statuses) == AUDIT_STATUS_COUNT, "a name for each status");
+_Static_assert(ARRAY_COUNT(reasons) == REASON_COUNT, "a name for each reason");
+
+const char *audit_status_name(enum audit_status status)
+{
+    return statuses[status];
+}
+
+const char *audit_reason_name(enum audit_reason reason)
+{
+    return reasons[reason];
+}
+
+size_t audit_item_size(void)
+{
+    return sizeof(struct audit_item);
+}
+
+/* ---- what rules call ---- */
+
+const char *judge_format(struct judging *j, const char *format, ...)
+{
+    struct audit *a = j->audit;
+    char *to = a->text + a->text_used;
+    const size_t room = a->text_size - a->text_used;
+    va_list arguments;
+
+    va_start(arguments, format);
+    const int n = vsnprintf(to, room, format, arguments);
+    va_end(arguments);
+    if (n < 0 || (size_t)n >= room) {
+        a->full = true;
+        return "";
+    }
+    a->text_used += (size_t)n + 1;
+    return to;
+}
+
+void judge_end(struct judging *j, enum audit_status status, const char *found, const char *expected)
+{
+    j->result->status = (uint8_t)status;
+    j->result->reason = REASON_NONE;
+    j->result->found = found != NULL ? found : "";
+    j->result->expected = expected != NULL ? expected : "";
+}
+
+void judge_skip(struct judging *j, const char *why)
+{
+    judge_end(j, AUDIT_SKIP, NULL, NULL);
+    j->result->note = why;
+}
+
+static enum audit_reason reason_of(enum fact_state state)
+{
+    return state == FACT_NO_PERMISSION ? REASON_NO_PERMISSION
+           : state == FACT_TIMEOUT     ? REASON_TIMEOUT
+           : state == FACT_STUCK       ? REASON_STUCK
+                                       : REASON_NO_SOURCE;
+}
+
+void judge_unknown(struct judging *j, const struct fact *fact)
+{
+    judge_end(j, AUDIT_UNKNOWN, fact != NULL ? fact->value : NULL, NULL);
+    j->result->reason = (uint8_t)(fact != NULL ? reason_of(fact->state) : REASON_NO_SOURCE);
+    j->result->note = fact == NULL                  ? "the sheet does not have it"
+                      : fact->state == FACT_GARBLED ? "this is not what the file should look like"
+                                                    : fact_state_name(fact->state);
+}
+
+const struct fact *judge_look(struct judging *j, enum fact_id id, const char *subject)
+{
+    const struct fact *fact = sheet_find(j->sheet, id, subject);
+    struct audit_result *r = j->result;
+
+    if (fact != NULL && r->fact_count < RESULT_FACTS_MAX) {
+        r->facts[r->fact_count++] = fact;
+    }
+    return fact;
+}
+
+const char *judge_text(struct judging *j, enum fact_id id, const char *subject)
+{
+    const struct fact *fact = judge_look(j, id, subject);
+
+    if (fact == NULL || fact->state != FACT_VALUE) {
+        judge_unknown(j, fact);
+        return NULL;
+    }
+    return fact->value;
+}
+
+bool judge_number(struct judging *j, enum fact_id id, const char *subject, int64_t *ret_number)
+{
+    const char *text = judge_text(j, id, subject);
+
+    /* a value of a number's form is a number */
+    return text != NULL && fact_number(text, ret_number);
+}
+
+const char *judge_declared(struct judging *j)
+{
+    if (j->setting == NULL || j->setting->declared == NULL) {
+        judge_skip(j, "nothing is declared: checks: in audit.yaml");
+        return NULL;
+    }
+    return j->setting->declared;
+}
+
+void judge_join(struct judging *j, const char *key, const char *value, double number)
+{
+    struct audit *a = j->audit;
+    const struct fact *product = sheet_find(j->sheet, FACT_OS_PRODUCT, "");
+
+    judge_end(j, AUDIT_PASS, value, NULL);
+    if (j->setting != NULL && j->setting->declared != NULL) { /* comes before what others have */
+        const bool same = strcmp(j->setting->declared, value) == 0;
+        judge_end(j, same ? AUDIT_PASS : AUDIT_FAIL, value, j->setting->declared);
+        return;
+    }
+    if (a->settings->rules_alone && (j->check->compare & COMPARE_RULE) != 0) {
+        j->result->note = "not compared with others: none are at hand";
+        return;
+    }
+    if (product == NULL || product->state != FACT_VALUE) {
+        judge_unknown(j, product);
+        j->result->note = "without the product's name its cohort is not known";
+        return;
+    }
+    if (a->item_count == a->item_capacity) {
+        a->full = true;
+        return;
+    }
+    a->items[a->item_count++] = (struct audit_item){.result = (uint32_t)(j->result - a->results),
+                                                    .product = product->value,
+                                                    .key = key,
+                                                    .value = value,
+                                                    .number = number};
+}
+
+/* ---- one check ---- */
+
+/* Is it for this subject? If not, the result is there. */
+static bool applies(struct judging *j)
+{
+    const struct check_applies *when = &j->check->applies;
+    const struct fact *fact;
+
+    if (when->is == NULL) {
+        return true;
+    }
+    fact = judge_look(j, when->fact, j->subject);
+    if (fact == NULL && j->subject[0] != '\0') {
+        fact = judge_look(j, when->fact, "");
+    }
+    if (fact == NULL || fact->state != FACT_VALUE) {
+        judge_unknown(j, fact);
+        return false;
+    }
+    if ((strcmp(fact->value, when->is) == 0) == when->not ) {
+        judge_skip(j, when->reason);
+        return false;
+    }
+    return true;
+}
+
+static void begin(struct judging *j, const char *subject)
+{
+    struct audit *a = j->audit;
+    const struct check *c = j->check;
+    const struct check_setting *setting = j->setting;
+
+    j->subject = subject;
+    j->result = &a->results[a->count];
+    *j->result = (struct audit_result){.check = c,
+                                       .sheet = (uint32_t)(j->sheet - a->sheets),
+                                       .severity = c->severity,
+                                       .subject = subject,
+                                       .found = "",
+                                       .expected = "",
+                                       .note = ""};
+    j->fail = c->fail;
+    j->warn = c->warn;
+    if (setting != NULL) {
+        j->fail = setting->has_fail ? setting->fail : c->fail;
+        j->warn = setting->has_warn ? setting->warn : c->warn;
+        j->result->severity = setting->has_severity ? setting->severity : c->severity;
+        j->result->overridden = setting->has_fail || setting->has_warn || setting->has_severity ||
+                                setting->declared != NULL;
+    }
+}
+
+/* One result of this subject; room for it is there. */
+static void judge_subject(struct judging *j, const struct fact *listed, const char *subject)
+{
+    begin(j, subject);
+    if (listed != NULL) {
+        j->result->facts[j->result->fact_count++] = listed;
+    }
+    if (applies(j)) {
+        j->check->rule(j);
+    }
+    j->audit->count++;
+}
+
+/* What is true of the whole sheet before anything is read in it. */
+static bool sheet_is_out(struct judging *j)
+{
+    const struct audit_settings *s = j->audit->settings;
+    const char *why = NULL;
+    enum audit_reason reason = REASON_STALE;
+
+    begin(j, "");
+    if (j->setting != NULL && j->setting->off != NULL) {
+        judge_skip(j, judge_format(j, "off by %s", j->setting->off));
+    } else if (s->rules_alone && (j->check->compare & COMPARE_RULE) == 0 &&
+               (j->setting == NULL || j->setting->declared == NULL)) {
+        judge_skip(j, "it compares hosts, and no others are at hand");
+    } else {
+        if (s->stale_ns > 0 && s->now_utc_ns - j->sheet->at_utc_ns > s->stale_ns) {
+            why = "the sheet is too old";
+        } else if (j->sheet->left_out > 0) {
+            why = "the sheet had no room for all facts";
+            reason = REASON_NO_SOURCE;
+        }
+        if (why == NULL) {
+            return false;
+        }
+        judge_end(j, AUDIT_UNKNOWN, NULL, NULL);
+        j->result->reason = (uint8_t)reason;
+        j->result->note = why;
+    }
+    j->audit->count++;
+    return true;
+}
+
+/* Nothing to judge was listed: there is none, or it could not be listed. */
+static void judge_none(struct judging *j, const struct fact *listed)
+{
+    begin(j, listed != NULL ? listed->subject : "");
+    if (listed != NULL) {
+        j->result->facts[j->result->fact_count++] = listed;
+    }
+    if (listed != NULL && listed->state == FACT_ABSENT && listed->subject[0] == '\0') {
+        judge_skip(j, judge_format(j, "none on this host: %s", fact_what(j->check->each)));
+    } else {
+        judge_unknown(j, listed);
+    }
+    j->audit->count++;
+}
+
+static void judge_sheet(struct judging *j)
+{
+    struct audit *a = j->audit;
+    uint32_t count = 1;
+    const struct fact *listed = NULL;
+
+    if (j->check->each != FACT_COUNT) {
+        listed = sheet_first(j->sheet, j->check->each, &count);
+    }
+    if (a->capacity - a->count < count + 1) {
+        a->full = true;
+        return;
+    }
+    if (sheet_is_out(j)) {
+        return;
+    }
+    if (listed == NULL) {
+        judge_subject(j, NULL, "");
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (listed[i].state == FACT_VALUE && (j->check->flags & CHECK_ONCE) != 0) {
+            judge_subject(j, &listed[i], "");
+            return;
+        }
+        if (listed[i].state == FACT_VALUE) {
+            judge_subject(j, &listed[i], listed[i].subject);
+        } else {
+            judge_none(j, &listed[i]);
+        }
+    }
+    if (count == 0) {
+        judge_none(j, NULL);
+    }
+}
+
+/* ---- what becomes of failures ---- */
+
+static void excuse_young(struct audit *a, uint32_t from)
+{
+    for (uint32_t i = from; i < a->count; i++) {
+        struct audit_result *r = &a->results[i];
+        const struct fact *up = sheet_find(&a->sheets[r->sheet], FACT_OS_UPTIME, "");
+        int64_t seconds;
+        if ((r->status == AUDIT_FAIL || r->status == AUDIT_WARN) && up != NULL &&
+            up->state == FACT_VALUE && fact_number(up->value, &seconds) &&
+            (double)seconds < a->settings->young_s) {
+            r->status = AUDIT_UNKNOWN;
+            r->reason = REASON_YOUNG;
+            r->note = "the host has just booted: look again in some minutes";
+        }
+    }
+}
+
+static const char *product_of(const struct audit *a, uint32_t sheet)
+{
+    const struct fact *product = sheet_find(&a->sheets[sheet], FACT_OS_PRODUCT, "");
+
+    return product != NULL && product->state == FACT_VALUE ? product->value : "";
+}
+
+/* Hosts of a product that were judged, and those that failed. */
+static void count_hosts(const struct audit *a, uint32_t from, const char *product,
+                        uint32_t *ret_judged, uint32_t *ret_failed)
+{
+    uint32_t judged = UINT32_MAX, failed = UINT32_MAX;
+
+    *ret_judged = *ret_failed = 0;
+    for (uint32_t i = from; i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        if (r->status == AUDIT_SKIP || r->status == AUDIT_UNKNOWN ||
+            strcmp(product_of(a, r->sheet), product) != 0) {
+            continue;
+        }
+        *ret_judged += r->sheet != judged;
+        judged = r->sheet;
+        if (r->status == AUDIT_FAIL) {
+            *ret_failed += r->sheet != failed;
+            failed = r->sheet;
+        }
+    }
+}
+
+static void break_off(struct audit *a, uint32_t from, const char *product)
+{
+    for (uint32_t i = from; i < a->count; i++) {
+        struct audit_result *r = &a->results[i];
+        if (r->status == AUDIT_FAIL && strcmp(product_of(a, r->sheet), product) == 0) {
+            r->status = AUDIT_WARN;
+            r->suspect = true;
+            r->severity = SEVERITY_TICKET;
+            r->note = "so many hosts of its kind would fail that the check itself is suspect";
+        }
+    }
+}
+
+/* Each product's breaker is looked at once for each failure that is left of it. */
+static void mind_breaker(struct audit *a, uint32_t from)
+{
+    const struct audit_settings *s = a->settings;
+    uint32_t judged, failed, spared = 0;
+    const char *last = NULL;
+
+    for (uint32_t i = from; i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        const char *product = product_of(a, r->sheet);
+        if (r->status != AUDIT_FAIL || (last != NULL && strcmp(last, product) == 0)) {
+            continue;
+        }
+        count_hosts(a, from, product, &judged, &failed);
+        if (judged >= BREAKER_WHOLE ? (double)failed > s->breaker_share * (double)judged
+                                    : failed > s->breaker_count) {
+            break_off(a, from, product);
+        } else if (++spared > 64) { /* so many products: each is small */
+            return;
+        }
+        last = product;
+    }
+}
+
+int audit_judge(struct audit *a)
+{
+    a->count = 0;
+    a->text_used = 0;
+    a->full = false;
+    for (uint32_t n = 0; n < catalogue_count && !a->full; n++) {
+        const uint32_t from = a->count;
+        a->item_count = 0;
+        for (uint32_t i = 0; i < a->sheet_count && !a->full; i++) {
+            struct judging j = {.audit = a,
+                                .check = &catalogue[n],
+                                .setting =
+                                    a->settings->checks != NULL ? &a->settings->checks[n] : NULL,
+                                .sheet = &a->sheets[i]};
+            judge_sheet(&j);
+        }
+        cohort_settle(a, &catalogue[n]);
+        excuse_young(a, from);
+        if ((catalogue[n].flags & CHECK_OF_LINKS) == 0) {
+            mind_breaker(a, from);
+        }
+    }
+    return a->full ? -28 /* ENOSPC */ : 0;
+}
+
+void audit_confirm(struct audit *a, const struct audit *second)
+{
+    uint32_t k = 0;
+
+    for (uint32_t i = 0; i < a->count; i++) {
+        struct audit_result *r = &a->results[i];
+        bool again = false;
+        if (r->status != AUDIT_FAIL) {
+            continue;
+        }
+        for (k = 0; k < second->count && !again; k++) {
+            const struct audit_result *s = &second->results[k];
+            again = s->check == r->check && s->sheet == r->sheet && s->status == AUDIT_FAIL &&
+                    strcmp(s->subject, r->subject) == 0;
+        }
+        if (!again) {
+            r->status = AUDIT_WARN;
+            r->seen_once = true;
+            r->note = "seen once: a second look did not find it";
+        }
+    }
+}
+
+enum audit_status audit_worst(const struct audit *a, const char *prefix, uint32_t sheet,
+                              uint32_t ret_counts[AUDIT_STATUS_COUNT])
+{
+    enum audit_status worst = AUDIT_SKIP;
+
+    memset(ret_counts, 0, AUDIT_STATUS_COUNT * sizeof(*ret_counts));
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        if ((sheet == UINT32_MAX || r->sheet == sheet) &&
+            strncmp(r->check->id, prefix, strlen(prefix)) == 0) {
+            ret_counts[r->status]++;
+            worst = r->status < worst ? r->status : worst;
+        }
+    }
+    return worst;
+}

@@ -1,0 +1,106 @@
+/* judge.h: facts in, results out. The one evaluator: the same facts give the same results, bit for bit, wherever it runs.
+ *
+ * Unknown is never a pass. A check that reads a fact without a value is unknown, with the fact's reason. A check that does
+ * not apply is a skip, with the words for it. What would fail on a host that has just booted is unknown: young.
+ *
+ * A check that would fail too many members of a cohort (breaker below) condemns nobody: those results are warnings that
+ * are marked `suspect`, for then the check or what it expects is more likely wrong than that many hosts.
+ *
+ * Memory is the caller's. Texts of results live in the sheets, in the catalogue, in the settings, or in `text`. */
+#pragma once
+#include "core/audit/check.h"
+
+enum audit_status {
+    AUDIT_FAIL,
+    AUDIT_UNKNOWN,
+    AUDIT_WARN,
+    AUDIT_PASS,
+    AUDIT_SKIP,
+    AUDIT_STATUS_COUNT
+};
+
+enum audit_reason {
+    REASON_NONE,
+    REASON_NO_SOURCE,
+    REASON_NO_PERMISSION,
+    REASON_TIMEOUT,
+    REASON_STUCK,
+    REASON_STALE,
+    REASON_NO_MAJORITY,
+    REASON_SMALL_COHORT,
+    REASON_CLOCK,
+    REASON_PREEMPTED,
+    REASON_BUSY,
+    REASON_NOT_RUN,
+    REASON_OLD_AGENT,
+    REASON_YOUNG,
+    REASON_COUNT
+};
+
+enum { RESULT_FACTS_MAX = 8 };
+
+struct audit_result {
+    const struct check *check;
+    uint32_t sheet; /* index of the host */
+    uint8_t status, reason, severity;
+    bool suspect;    /* the breaker: too many would have failed */
+    bool seen_once;  /* a second look didn't see it */
+    bool overridden; /* by the settings */
+    uint8_t fact_count;
+    const char *subject;
+    const char *found;    /* the value as it was found; "" */
+    const char *expected; /* what it was compared with; "" */
+    const char *note;     /* why it is skipped or unknown, or what else is to be said; "" */
+    uint32_t cohort;      /* members that it was compared with; 0: with none */
+    const struct fact *facts[RESULT_FACTS_MAX]; /* that it rests on */
+};
+
+/* What a site changes of one check. */
+struct check_setting {
+    const char *off;      /* by whom and since when; NULL: it is on */
+    const char *declared; /* value or words; NULL: nothing is declared */
+    bool has_fail, has_warn, has_severity;
+    uint8_t severity;
+    double fail, warn;
+};
+
+struct audit_settings {
+    const struct check_setting *checks; /* catalogue_count of them; NULL: none is changed */
+    double young_s;                     /* after a boot */
+    double breaker_share;               /* of a cohort of BREAKER_WHOLE or more */
+    uint32_t breaker_count;             /* of a smaller one */
+    int64_t stale_ns;                   /* older sheets judge nobody; 0: any age is fine */
+    int64_t now_utc_ns;                 /* for that */
+    bool rules_alone; /* no cohort is at hand: checks that only compare hosts are left out */
+};
+extern const struct audit_settings audit_usual;
+
+enum { COHORT_LEAST = 5, BREAKER_WHOLE = 20 };
+
+struct audit_item;
+struct audit {
+    const struct sheet *sheets;
+    uint32_t sheet_count;
+    const struct audit_settings *settings;
+    struct audit_result *results; /* out: by check, then by sheet, then by subject */
+    uint32_t count, capacity;
+    struct audit_item *items; /* for one check: members of its cohorts */
+    uint32_t item_count, item_capacity;
+    char *text; /* for what is put together */
+    size_t text_used, text_size;
+    bool full; /* something didn't fit: what is there isn't whole */
+};
+
+/* Of its items. */
+size_t audit_item_size(void);
+/* 0; -ENOSPC: something didn't fit; what is there is not to be used. */
+int audit_judge(struct audit *a);
+/* A failure that `second`, the same sheets read once more and judged, doesn't have was seen once: a warning. */
+void audit_confirm(struct audit *a, const struct audit *second);
+/* By precedence, of all results whose check begins with `prefix` ("": all) on that sheet (UINT32_MAX: all). AUDIT_SKIP: there is
+ * nothing else. */
+enum audit_status audit_worst(const struct audit *a, const char *prefix, uint32_t sheet,
+                              uint32_t ret_counts[AUDIT_STATUS_COUNT]);
+
+const char *audit_status_name(enum audit_status status);
+const char *audit_reason_name(enum audit_reason reason);

@@ -1,0 +1,420 @@
+/* rules_device.c: rules of PCIe, NICs and RDMA ports. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/audit/rule_list.h"
+
+/* The bridge above, or NULL: the device is part of the root, or nobody knows; the verdict is there then. */
+static const char *bridge_above(struct judging *j)
+{
+    const char *above = judge_text(j, FACT_PCI_ABOVE, j->subject);
+
+    if (above != NULL && strncmp(above, "pci", 3) == 0) {
+        judge_skip(j, "it is part of the root complex: there is no link");
+        return NULL;
+    }
+    return above;
+}
+
+void rule_pcie_width(struct judging *j)
+{
+    const char *above = bridge_above(j);
+    int64_t now, own, other;
+
+    if (above == NULL || !judge_number(j, FACT_PCI_WIDTH, j->subject, &now) ||
+        !judge_number(j, FACT_PCI_WIDTH_MAX, j->subject, &own) ||
+        !judge_number(j, FACT_PCI_WIDTH_MAX, above, &other)) {
+        return;
+    }
+    const int64_t most = own < other ? own : other;
+    if (most <= 0 || most > 64 || now < 0) { /* a virtual device's bridge has no link */
+        judge_skip(j, "there is no link to be wide");
+        return;
+    }
+    judge_end(j, now < most ? AUDIT_FAIL : AUDIT_PASS, judge_format(j, "x%lld", (long long)now),
+              judge_format(j, "x%lld: the most that both ends have", (long long)most));
+}
+
+static double transfers(const char *text)
+{
+    return strtod(text, NULL);
+}
+
+void rule_pcie_speed(struct judging *j)
+{
+    const char *above = bridge_above(j);
+    const char *now = above != NULL ? judge_text(j, FACT_PCI_SPEED, j->subject) : NULL;
+    const char *own = now != NULL ? judge_text(j, FACT_PCI_SPEED_MAX, j->subject) : NULL;
+    const char *other = own != NULL ? judge_text(j, FACT_PCI_SPEED_MAX, above) : NULL;
+    const char *kind = other != NULL ? judge_text(j, FACT_PCI_KIND, j->subject) : NULL;
+
+    if (kind == NULL) {
+        return;
+    }
+    const char *most = transfers(own) < transfers(other) ? own : other;
+    if (transfers(now) >= transfers(most)) {
+        judge_end(j, AUDIT_PASS, now, most);
+    } else if (strcmp(kind, "gpu") == 0) { /* it lowers its link when it has nothing to do */
+        judge_end(j, AUDIT_UNKNOWN, now, most);
+        j->result->reason = REASON_NOT_RUN;
+        j->result->note = "a GPU lowers its link while it idles: only under load it is known";
+    } else {
+        judge_end(j, AUDIT_FAIL, now, most);
+    }
+}
+
+void rule_numa(struct judging *j)
+{
+    int64_t sockets, node;
+
+    if (!judge_number(j, FACT_CPU_PACKAGES, "", &sockets) ||
+        !judge_number(j, FACT_PCI_NUMA, j->subject, &node)) {
+        return;
+    }
+    if (sockets < 2) {
+        judge_skip(j, "one socket: there is no far node");
+        return;
+    }
+    judge_end(j, node < 0 ? AUDIT_FAIL : AUDIT_PASS, judge_format(j, "%lld", (long long)node),
+              "a node");
+}
+
+void rule_aer(struct judging *j)
+{
+    int64_t fatal, nonfatal, corrected, seconds;
+
+    if (!judge_number(j, FACT_PCI_AER_FATAL, j->subject, &fatal) ||
+        !judge_number(j, FACT_PCI_AER_NONFATAL, j->subject, &nonfatal) ||
+        !judge_number(j, FACT_PCI_AER_CORRECTED, j->subject, &corrected) ||
+        !judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
+        return;
+    }
+    const double hours = seconds > 3600 ? (double)seconds / 3600 : 1;
+    judge_end(j,
+              (double)(fatal + nonfatal) > j->fail  ? AUDIT_FAIL
+              : (double)corrected > j->warn * hours ? AUDIT_WARN
+                                                    : AUDIT_PASS,
+              judge_format(j, "%lld fatal, %lld uncorrected, %lld corrected since boot",
+                           (long long)fatal, (long long)nonfatal, (long long)corrected),
+              judge_format(j, "none uncorrected, at most %.15g corrected an hour", j->warn));
+}
+
+void rule_arp(struct judging *j)
+{
+    const char *shared = judge_text(j, FACT_NET_SHARED, j->subject);
+    int64_t ignore, announce, filter;
+
+    if (shared == NULL) {
+        return;
+    }
+    if (shared[0] == '\0') {
+        judge_skip(j, "no other interface is in its subnet");
+        return;
+    }
+    if (judge_number(j, FACT_NET_ARP_IGNORE, j->subject, &ignore) &&
+        judge_number(j, FACT_NET_ARP_ANNOUNCE, j->subject, &announce) &&
+        judge_number(j, FACT_NET_RP_FILTER, j->subject, &filter)) {
+        judge_end(j, ignore >= 1 && announce >= 2 && filter != 1 ? AUDIT_PASS : AUDIT_FAIL,
+                  judge_format(j, "arp_ignore %lld, arp_announce %lld, rp_filter %lld",
+                               (long long)ignore, (long long)announce, (long long)filter),
+                  judge_format(j, "1, 2, and 0 or 2: it shares a subnet with %s", shared));
+    }
+}
+
+void rule_irqs(struct judging *j)
+{
+    int64_t all, far;
+
+    if (!judge_number(j, FACT_NET_IRQS, j->subject, &all) ||
+        !judge_number(j, FACT_NET_IRQS_FAR, j->subject, &far)) {
+        return;
+    }
+    judge_end(j, far > 0 ? AUDIT_FAIL : AUDIT_PASS,
+              judge_format(j, "%lld of %lld on another node", (long long)far, (long long)all),
+              "all on the NIC's node");
+}
+
+/* Of the same port of other hosts of this product: is it up with most of them? A port that nobody uses is none. */
+static bool peers_use_it(struct judging *j)
+{
+    const struct audit *a = j->audit;
+    const struct fact *product = sheet_find(j->sheet, FACT_OS_PRODUCT, "");
+    uint32_t up = 0, down = 0;
+
+    for (uint32_t i = 0; i < a->sheet_count; i++) {
+        const struct fact *p = sheet_find(&a->sheets[i], FACT_OS_PRODUCT, ""),
+                          *s = sheet_find(&a->sheets[i], FACT_PORT_STATE, j->subject);
+        if (&a->sheets[i] != j->sheet && s != NULL && s->state == FACT_VALUE && p != NULL &&
+            product != NULL && strcmp(p->value, product->value) == 0) {
+            up += s->value[0] == '4';
+            down += s->value[0] != '4';
+        }
+    }
+    return up + down < 2 || up > down;
+}
+
+static void port_down(struct judging *j, const char *found, const char *expected)
+{
+    const struct fact *gids = sheet_find(j->sheet, FACT_PORT_GIDS, j->subject);
+    const bool addressed =
+        gids != NULL && gids->state == FACT_VALUE && strstr(gids->value, "ip") != NULL;
+
+    if (!addressed && !peers_use_it(j)) {
+        judge_skip(j, "unused port: without an address, and down on most hosts of its kind");
+    } else {
+        judge_end(j, AUDIT_FAIL, found, expected);
+    }
+}
+
+void rule_port_initialized(struct judging *j)
+{
+    const char *physical = judge_text(j, FACT_PORT_PHYSICAL, j->subject),
+               *state = physical != NULL ? judge_text(j, FACT_PORT_STATE, j->subject) : NULL;
+
+    if (state == NULL) {
+        return;
+    }
+    if (physical[0] == '5' && state[0] >= '2') {
+        judge_end(j, AUDIT_PASS, judge_format(j, "%s, %s", physical + 3, state + 3), "LinkUp");
+    } else {
+        port_down(j, judge_format(j, "%s, %s", physical + 3, state + 3), "LinkUp, INIT or more");
+    }
+}
+
+void rule_port_active(struct judging *j)
+{
+    const char *physical = judge_text(j, FACT_PORT_PHYSICAL, j->subject),
+               *state = physical != NULL ? judge_text(j, FACT_PORT_STATE, j->subject) : NULL;
+
+    if (state != NULL && physical[0] != '5') {
+        judge_skip(j, "there is no link: be.link.initialized");
+    } else if (state != NULL && state[0] == '4') {
+        judge_end(j, AUDIT_PASS, state + 3, "ACTIVE");
+    } else if (state != NULL) {
+        port_down(j, state + 3, "ACTIVE");
+    }
+}
+
+/* Events since boot, against so many an hour (fail) and in all (warn). */
+static void rate_since_boot(struct judging *j, enum fact_id id, const char *what)
+{
+    int64_t n, seconds;
+
+    if (judge_number(j, id, j->subject, &n) && judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
+        const double hours = seconds > 3600 ? (double)seconds / 3600 : 1;
+        judge_end(j,
+                  (double)n > j->fail * hours ? AUDIT_FAIL
+                  : (double)n > j->warn       ? AUDIT_WARN
+                                              : AUDIT_PASS,
+                  judge_format(j, "%lld %s in %.0f hours", (long long)n, what, hours),
+                  judge_format(j, "at most %.15g an hour", j->fail));
+    }
+}
+
+void rule_symbols(struct judging *j)
+{
+    rate_since_boot(j, FACT_PORT_SYMBOLS, "symbol errors");
+}
+
+/* A link goes down some times while a host boots; those are none. */
+void rule_flaps(struct judging *j)
+{
+    int64_t n, seconds;
+
+    if (judge_number(j, FACT_NET_DOWNS, j->subject, &n) &&
+        judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
+        const double days = seconds > 86400 ? (double)seconds / 86400 : 1;
+        judge_end(j,
+                  (double)n > j->fail * days + 3   ? AUDIT_FAIL
+                  : (double)n > j->warn * days + 3 ? AUDIT_WARN
+                                                   : AUDIT_PASS,
+                  judge_format(j, "lost its carrier %lld times in %.1f days", (long long)n, days),
+                  judge_format(j, "at most %.15g a day, and 3 while booting", j->warn));
+    }
+}
+
+/* "3 v2 ip4": index, type, family of the GID that jobs use. */
+void rule_gid_index(struct judging *j)
+{
+    const char *gid = judge_text(j, FACT_PORT_GID, j->subject);
+
+    if (gid != NULL && strcmp(gid, "none") == 0) {
+        judge_end(j, AUDIT_FAIL, gid, "a RoCE v2 GID with an address that a router carries");
+    } else if (gid != NULL) {
+        judge_join(j, j->subject, gid, 0);
+    }
+}
+
+void rule_gid_type(struct judging *j)
+{
+    const char *gid = judge_text(j, FACT_PORT_GID, j->subject);
+
+    if (gid == NULL) {
+        return;
+    }
+    if (strcmp(gid, "none") == 0) {
+        judge_skip(j, "there is no GID: be.roce.gid_index");
+        return;
+    }
+    judge_end(j, strstr(gid, " v2 ") != NULL ? AUDIT_PASS : AUDIT_FAIL, gid, "RoCE v2");
+}
+
+void rule_roce_mtu(struct judging *j)
+{
+    const char *net = judge_text(j, FACT_PORT_NET, j->subject);
+    int64_t mtu;
+
+    if (net == NULL || !judge_number(j, FACT_NET_MTU, net, &mtu)) {
+        return;
+    }
+    if ((double)mtu < j->fail) {
+        judge_end(
+            j, AUDIT_FAIL, judge_format(j, "%s: %lld", net, (long long)mtu),
+            judge_format(j, "at least %.15g, so that RoCE's packets have 4,096 bytes", j->fail));
+    } else {
+        judge_join(j, j->subject, judge_format(j, "%lld", (long long)mtu), 0);
+    }
+}
+
+void rule_ecn(struct judging *j)
+{
+    const char *ecn = judge_text(j, FACT_PORT_ECN, j->subject);
+
+    if (ecn != NULL && strstr(ecn, "none") != NULL) {
+        judge_end(j, AUDIT_FAIL, ecn, "a priority with both");
+    } else if (ecn != NULL) {
+        judge_join(j, j->subject, ecn, 0);
+    }
+}
+
+void rule_sm(struct judging *j)
+{
+    int64_t sm, lid;
+
+    if (judge_number(j, FACT_PORT_SM, j->subject, &sm) &&
+        judge_number(j, FACT_PORT_LID, j->subject, &lid)) {
+        judge_end(
+            j, sm == 0 || lid == 0 ? AUDIT_FAIL : AUDIT_PASS,
+            judge_format(j, "LID %lld, subnet manager at LID %lld", (long long)lid, (long long)sm),
+            "both given");
+    }
+}
+
+/* The top bit of a key is full membership. */
+void rule_pkeys(struct judging *j)
+{
+    const char *keys = judge_text(j, FACT_PORT_PKEYS, j->subject);
+    bool full = false;
+
+    if (keys == NULL) {
+        return;
+    }
+    for (const char *at = keys; (at = strstr(at, "0x")) != NULL; at += 2) {
+        full = full || (at[2] >= '8' && strlen(at) >= 6);
+    }
+    if (!full) {
+        judge_end(j, AUDIT_FAIL, keys, "full member of a partition");
+    } else {
+        judge_join(j, j->subject, keys, 0);
+    }
+}
+
+/* The interface of the default route. */
+void rule_front_end(struct judging *j)
+{
+    const char *net = judge_text(j, FACT_NET_ROUTE, ""), *state;
+    int64_t carrier, speed, mtu;
+
+    if (net == NULL) {
+        return;
+    }
+    if (strcmp(net, "none") == 0) {
+        judge_skip(j, "no default route: fe.route");
+        return;
+    }
+    state = judge_text(j, FACT_NET_STATE, net);
+    if (state == NULL || !judge_number(j, FACT_NET_CARRIER, net, &carrier)) {
+        return;
+    }
+    if (carrier != 1 || strcmp(state, "up") != 0) {
+        judge_end(j, AUDIT_FAIL,
+                  judge_format(j, "%s: %s, carrier %lld", net, state, (long long)carrier), "up");
+    } else if (judge_number(j, FACT_NET_SPEED, net, &speed) &&
+               judge_number(j, FACT_NET_MTU, net, &mtu)) {
+        judge_join(j, "",
+                   judge_format(j, "%lld Mbit/s, MTU %lld", (long long)speed, (long long)mtu), 0);
+    }
+}
+
+void rule_route(struct judging *j)
+{
+    const char *net = judge_text(j, FACT_NET_ROUTE, ""),
+               *servers = net != NULL ? judge_text(j, FACT_NET_NAMESERVER, "") : NULL;
+
+    if (servers != NULL) {
+        judge_end(j,
+                  strcmp(net, "none") == 0       ? AUDIT_FAIL
+                  : strcmp(servers, "none") == 0 ? AUDIT_WARN
+                                                 : AUDIT_PASS,
+                  judge_format(j, "default route: %s, name servers: %s", net, servers),
+                  "both are set");
+    }
+}
+
+/* Neighbours that are hosts of the fleet, by their addresses. */
+void rule_neighbour(struct judging *j)
+{
+    const struct audit *a = j->audit;
+    const char *state = judge_text(j, FACT_NET_NEIGHBOUR, j->subject), *end;
+    char address[64];
+    bool ours = false;
+
+    if (state == NULL) {
+        return;
+    }
+    end = strchr(j->subject, ' ');
+    snprintf(address, sizeof(address), "%.*s",
+             (int)(end != NULL ? end - j->subject : (int)strlen(j->subject)), j->subject);
+    for (uint32_t i = 0; i < a->sheet_count && !ours; i++) {
+        ours = &a->sheets[i] != j->sheet && sheet_find(&a->sheets[i], FACT_NET_ADDRESS, address);
+    }
+    if (!ours) {
+        judge_skip(j, "it is no host of those that are compared");
+    } else {
+        judge_end(j, strcmp(state, "failed") == 0 ? AUDIT_FAIL : AUDIT_PASS, state, "resolved");
+    }
+}
+
+void rule_bond(struct judging *j)
+{
+    const char *down = judge_text(j, FACT_BOND_DOWN, j->subject),
+               *mode = down != NULL ? judge_text(j, FACT_BOND_MODE, j->subject) : NULL;
+
+    if (mode != NULL && strcmp(down, "none") != 0) {
+        judge_end(j, AUDIT_FAIL, judge_format(j, "down: %s", down), "all members up");
+    } else if (mode != NULL) {
+        judge_join(j, j->subject, mode, 0);
+    }
+}
+
+void rule_mad(struct judging *j)
+{
+    const char *layer;
+    int64_t verbs, mad;
+    char port[128];
+
+    if (!judge_number(j, FACT_RDMA_VERBS, j->subject, &verbs) ||
+        !judge_number(j, FACT_RDMA_MAD, j->subject, &mad)) {
+        return;
+    }
+    snprintf(port, sizeof(port), "%.120s/1", j->subject);
+    layer = judge_text(j, FACT_PORT_LAYER, port);
+    if (layer != NULL) {
+        const bool need = strcmp(layer, "InfiniBand") == 0;
+        judge_end(j, verbs == 0 || (need && mad == 0) ? AUDIT_FAIL : AUDIT_PASS,
+                  judge_format(j, "verbs %s, management %s", verbs != 0 ? "there" : "missing",
+                               mad != 0 ? "there" : "missing"),
+                  need ? "both are there" : "verbs are there");
+    }
+}

@@ -1,0 +1,150 @@
+/* log.c: the kernel log: /dev/kmsg, a record a read; below another root a file of records. Format:
+ * Documentation/ABI/testing/dev-kmsg. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bug.h"
+#include "base/plain.h"
+#include "service/inspect/collect.h"
+
+#define PATH "/dev/kmsg"
+
+struct kind {
+    uint16_t id;
+    const char *with; /* also in the line; NULL: nothing */
+    const char *what;
+};
+static const struct kind kinds[] = {
+    {FACT_OS_LOG_LOCKUP, NULL, "soft lockup"},
+    {FACT_OS_LOG_LOCKUP, NULL, "hard LOCKUP"},
+    {FACT_OS_LOG_LOCKUP, "blocked for more than", "INFO: task "},
+    {FACT_OS_LOG_LOCKUP, NULL, "self-detected stall"},
+    {FACT_OS_LOG_LOCKUP, NULL, "detected stalls on CPUs"},
+    {FACT_OS_LOG_MCE, NULL, "[Hardware Error]"},
+    {FACT_OS_LOG_MCE, NULL, "Machine check events logged"},
+    {FACT_OS_LOG_NIC, NULL, "NETDEV WATCHDOG"},
+    {FACT_OS_LOG_NIC, "mlx5_core", "health compromised"},
+    {FACT_OS_LOG_NIC, "mlx5_core", "timeout. Will cause a leak"},
+    {FACT_OS_LOG_NIC, "mlx5_core", "firmware internal error"},
+    {FACT_OS_LOG_NIC, "bnxt_en", "Firmware not responding"},
+    {FACT_OS_LOG_POWER, NULL, "insufficient power on the PCIe slot"},
+};
+
+struct log {
+    int64_t lines, lost, counts[FACT_COUNT];
+    char xids[256];
+    int error;
+};
+
+/* "NVRM: Xid (PCI:0000:3b:00): 79, pid=…" */
+static void note_xid(struct log *log, const char *text)
+{
+    const char *at = strstr(text, "NVRM: Xid (");
+    char word[24];
+    unsigned code;
+    int end = 0;
+
+    at = at != NULL ? strstr(at, "): ") : NULL;
+    if (at == NULL || sscanf(at, "): %u%n", &code, &end) != 1 || code > 9999) {
+        return;
+    }
+    snprintf(word, sizeof(word), " %u ", code);
+    if (strstr(log->xids, word) == NULL && strlen(log->xids) + 8 < sizeof(log->xids)) {
+        strncat(log->xids, log->xids[0] == '\0' ? word : word + 1,
+                sizeof(log->xids) - strlen(log->xids) - 1);
+    }
+}
+
+/* "6,339,5140900,-;text"; what follows with a blank before it belongs to the record. */
+static void note(struct log *log, const char *line)
+{
+    unsigned level;
+    unsigned long long number;
+    const char *text = strchr(line, ';');
+
+    if (line[0] == ' ') {
+        return;
+    }
+    if (text == NULL || sscanf(line, "%u,%llu,", &level, &number) != 2) {
+        log->error = -EBADMSG;
+        return;
+    }
+    log->lost = log->lines == 0 ? number > 0 : log->lost;
+    log->lines++;
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        if (strstr(text, kinds[i].what) != NULL &&
+            (kinds[i].with == NULL || strstr(text, kinds[i].with) != NULL)) {
+            log->counts[kinds[i].id]++;
+            break;
+        }
+    }
+    note_xid(log, text);
+}
+
+/* A record may span lines. */
+static void note_record(struct log *log, char *record)
+{
+    for (char *line; (line = strsep(&record, "\n")) != NULL;) {
+        if (line[0] != '\0') {
+            note(log, line);
+        }
+    }
+}
+
+static int read_device(struct log *log, int fd)
+{
+    char record[8192];
+
+    for (;;) {
+        const ssize_t n = read(fd, record, sizeof(record) - 1);
+        if (n > 0) {
+            record[n] = '\0';
+            note_record(log, record);
+        } else if (n == 0 || errno == EAGAIN) {
+            return 0;
+        } else if (errno == EPIPE) { /* overwritten while we read */
+            log->lost = 1;
+        } else if (errno != EINTR) {
+            return -errno;
+        }
+    }
+}
+
+void collect_log(struct collector *c)
+{
+    static const uint16_t facts[] = {FACT_OS_LOG_LOCKUP, FACT_OS_LOG_MCE, FACT_OS_LOG_NIC,
+                                     FACT_OS_LOG_POWER};
+    struct log log = {0};
+    struct stat status;
+    const int fd = sysfs_fd(c->tree, PATH, O_RDONLY);
+    int r = fd < 0 ? fd : fstat(fd, &status) < 0 ? -errno : 0;
+
+    if (r == 0 && S_ISCHR(status.st_mode)) {
+        r = read_device(&log, fd);
+    } else if (r == 0) {
+        r = collect_file(c, PATH);
+        note_record(&log, c->text);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    r = r >= 0 && log.error < 0 ? log.error : r;
+    if (r < 0) {
+        put_error(c, FACT_OS_LOG, "", r, PATH);
+        put_error(c, FACT_OS_LOG_XID, "", r, PATH);
+        return;
+    }
+    put_number(c, FACT_OS_LOG, "", log.lines, PATH);
+    put_number(c, FACT_OS_LOG_LOST, "", log.lost, PATH);
+    for (size_t i = 0; i < ARRAY_COUNT(facts); i++) {
+        put_number(c, facts[i], "", log.counts[facts[i]], PATH);
+    }
+    const size_t n = strlen(log.xids);
+    log.xids[n > 0 ? n - 1 : 0] = '\0';
+    put(c, FACT_OS_LOG_XID, "", n > 0 ? log.xids + 1 : "none", PATH);
+}

@@ -1,0 +1,130 @@
+"""faults.py: for each check a planted fault: what is changed in a machine's tree, and what is its source.
+
+(check, machine, {path: new text, None: no such file, or a link's target}, source). The source is a file of the tree; without it
+the check must be unknown. "!path": a folder in its place, where a file that is not there is a fact of its own (no /etc/nccl.conf
+is a skip)."""
+import machine
+
+NIC = "/sys/devices/pci0000:39/0000:39:01.0/0000:3b:00.0"
+GPU = "/sys/devices/pci0000:97/0000:97:03.0/0000:9b:00.0"
+PORT = "/sys/class/infiniband/mlx5_1/ports/1"
+KMSG = "6,0,0,-;Linux version 6.8.0-60-generic\n6,7,10,-;"
+CPU = "/sys/devices/system/cpu/cpu2"
+ZOMBIES = {f"/proc/{pid}/stat": f"{pid} (gone) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 400 0 0 0" for pid in range(2000, 2060)}
+
+
+class Link(str):
+    """A symbolic link's target."""
+
+
+# The NIC in another slot.
+ELSEWHERE = "/sys/devices/pci0000:39/0000:39:03.0/0000:3b:00.0"
+MOVED = {path.replace(NIC, ELSEWHERE): Link(value) if isinstance(value, str) else value
+         for path, value in machine.files("roce", 1).items() if path.startswith(NIC)}
+MOVED |= {path: Link("../../../" + ELSEWHERE[5:]) for path in (
+    "/sys/bus/pci/devices/0000:3b:00.0", "/sys/class/net/eth1/device", "/sys/class/infiniband/mlx5_1/device")}
+
+FAULTS = [
+    ("cfg.sw.kernel", "roce", {"/proc/sys/kernel/osrelease": "6.8.0-58-generic", "/boot/vmlinuz-6.8.0-60-generic": None},
+     "/proc/sys/kernel/osrelease"),
+    ("cfg.sw.cmdline", "roce", {"/proc/cmdline": "BOOT_IMAGE=/vmlinuz root=/dev/sda2 intel_iommu=on processor.max_cstate=1"}, "/proc/cmdline"),
+    ("cfg.sw.nic_driver", "roce", {"/sys/module/mlx5_core/srcversion": "0000000000000000000000A"}, "!/sys/module/mlx5_core/srcversion"),
+    ("cfg.sw.gpu_driver", "roce", {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Tue\n"},
+     "/proc/driver/nvidia/version"),
+    ("cfg.sw.gpu_driver", "amd", {"/sys/module/amdgpu/version": "6.7.0"}, "/sys/module/amdgpu/version"),
+    ("cfg.sw.rdma_core", "roce", {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1": Link("libibverbs.so.1.13.0"),
+                                  "/usr/lib/x86_64-linux-gnu/libibverbs.so.1.13.0": "x"}, "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"),
+    ("cfg.sw.nccl_env", "roce", {"/etc/nccl.conf": "NCCL_SOCKET_IFNAME=eno1\nNCCL_IB_DISABLE=1\n"}, "!/etc/nccl.conf"),
+    ("cfg.sw.gpu_direct", "roce", {"/sys/module/nvidia_peermem/refcnt": None, "/sys/module/nvidia_peermem": None}, None),
+    ("cfg.sw.services", "roce", {"/sys/fs/cgroup/system.slice/slurmd.service": None}, "/sys/fs/cgroup/system.slice"),
+    ("cfg.fw.nic", "roce", {"/sys/class/infiniband/mlx5_1/fw_ver": "28.36.1010"}, "/sys/class/infiniband/mlx5_1/fw_ver"),
+    ("cfg.fw.psid", "roce", {"/sys/class/infiniband/mlx5_1/board_id": "DEL0000000015"}, "/sys/class/infiniband/mlx5_1/board_id"),
+    ("cfg.fw.gpu", "roce", {"/proc/driver/nvidia/gpus/0000:3d:00.0/information": "Model: \t\t NVIDIA H100 80GB HBM3\nVideo BIOS: \t 96.00.61.00.02\n"},
+     "/proc/driver/nvidia/gpus/0000:3d:00.0/information"),
+    ("cfg.fw.gpu", "amd", {GPU + "/vbios_version": "113-M3000100-088"}, GPU + "/vbios_version"),
+    ("cfg.fw.bios", "roce", {"/sys/class/dmi/id/bios_version": "1.9.0"}, "/sys/class/dmi/id/bios_version"),
+    ("cfg.kern.numa_balancing", "roce", {"/proc/sys/kernel/numa_balancing": "1"}, "/proc/sys/kernel/numa_balancing"),
+    ("cfg.kern.memlock", "roce", {"/proc/900/limits": "Limit Soft Hard Units\nMax locked memory         65536                65536                bytes\n"},
+     "/proc/900/limits"),
+    ("cfg.kern.net_buf", "roce", {"/proc/sys/net/core/rmem_max": "212992"}, "/proc/sys/net/core/rmem_max"),
+    ("cfg.kern.arp", "roce", {"/proc/sys/net/ipv4/conf/eth1/arp_ignore": "0"}, "/proc/sys/net/ipv4/conf/eth1/arp_ignore"),
+    ("cfg.kern.governor", "roce", {CPU + "/cpufreq/scaling_governor": "powersave"}, CPU + "/cpufreq/scaling_governor"),
+    ("cfg.kern.cstate", "roce", {CPU + "/cpuidle/state2/disable": "0"}, CPU + "/cpuidle/state2/disable"),
+    ("cfg.kern.smt", "roce", {"/sys/devices/system/cpu/smt/control": "on"}, "/sys/devices/system/cpu/smt/control"),
+    ("cfg.kern.irq_numa", "roce", {"/proc/irq/101/effective_affinity_list": "3"}, "/sys/devices/system/node/node0/cpulist"),
+    ("cfg.kern.log", "roce", {"/dev/kmsg": KMSG + "watchdog: BUG: soft lockup - CPU#3 stuck for 26s!\n"}, "/dev/kmsg"),
+    ("cfg.mem.size", "roce", {"/proc/meminfo": "MemTotal:       1023410176 kB\nMemAvailable:   1000000000 kB\n"}, "/proc/meminfo"),
+    ("cfg.mem.ecc", "roce", {"/sys/devices/system/edac/mc/mc1/ue_count": "1"}, "/sys/devices/system/edac/mc/mc1/ue_count"),
+    ("cfg.mem.numa", "roce", {"/sys/devices/system/node/node1/meminfo": "Node 1 MemTotal:       495197020 kB\n"}, "/sys/devices/system/node/node1/meminfo"),
+    ("cfg.mem.swap", "roce", {"/proc/swaps": "Filename\t\tType\tSize\tUsed\tPriority\n/dev/sda3 partition 8388604 0 -2\n"}, "/proc/swaps"),
+    ("cfg.mem.shm", "roce", {"/proc/mounts": "/dev/nvme0n1p2 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw,size=65536k 0 0\n"}, "/proc/mounts"),
+    ("cfg.mem.free", "roce", {"/proc/meminfo": "MemTotal:       1056426312 kB\nMemAvailable:   500000000 kB\n"}, "/proc/meminfo"),
+    ("cfg.mem.fragment", "roce", {"/proc/buddyinfo": "Node 0, zone   Normal   1000    900    800    700    600    500    400    300    200    100  20000 \n"
+                                  "Node 1, zone   Normal   1000    900    800    700    600    500    400    300    200    0  0 \n"}, "/proc/buddyinfo"),
+    ("cfg.pcie.width", "roce", {NIC + "/current_link_width": "8"}, NIC + "/current_link_width"),
+    ("cfg.pcie.speed", "roce", {NIC + "/current_link_speed": "16.0 GT/s PCIe"}, NIC + "/current_link_speed"),
+    ("cfg.pcie.mps", "roce", {NIC + "/config": "pci:15b3:1021 mps=256 mrrs=4096 relaxed=1 acs=0"}, NIC + "/config"),
+    ("cfg.pcie.mrrs", "roce", {NIC + "/config": "pci:15b3:1021 mps=512 mrrs=512 relaxed=1 acs=0"}, NIC + "/config"),
+    ("cfg.pcie.relaxed", "roce", {NIC + "/config": "pci:15b3:1021 mps=512 mrrs=4096 relaxed=0 acs=0"}, NIC + "/config"),
+    ("cfg.pcie.acs", "roce", {"/sys/devices/pci0000:97/0000:97:03.0/config": "pci:8086:352b mps=512 mrrs=512 relaxed=1 acs=1d"},
+     "/sys/devices/pci0000:97/0000:97:03.0/config"),
+    ("cfg.pcie.iommu", "roce", {"/sys/kernel/iommu_groups/11/type": "DMA-FQ"}, "/sys/kernel/iommu_groups/11/type"),
+    ("cfg.pcie.numa", "roce", {NIC + "/numa_node": "-1"}, NIC + "/numa_node"),
+    ("cfg.pcie.tree", "roce", MOVED, NIC + "/class"),
+    ("cfg.pcie.aer", "roce", {NIC + "/aer_dev_nonfatal": "CmpltTO 2\nTOTAL_ERR_NONFATAL 2\n"}, NIC + "/aer_dev_nonfatal"),
+    ("cfg.pcie.inventory", "roce", {GPU + "/device": "0x2331"}, GPU + "/class"),
+    ("cfg.gpu.count", "roce", {"/proc/driver/nvidia/gpus/0000:9b:00.0": None}, "!/proc/driver/nvidia/gpus"),
+    ("cfg.gpu.model", "roce", {"/proc/driver/nvidia/gpus/0000:9b:00.0/information": "Model: \t\t NVIDIA H100 PCIe\nVideo BIOS: \t 96.00.74.00.01\n"},
+     "/proc/driver/nvidia/gpus/0000:9b:00.0/information"),
+    ("cfg.gpu.model", "amd", {GPU + "/product_name": "AMD Instinct MI250X"}, GPU + "/product_name"),
+    ("cfg.gpu.ecc", "amd", {GPU + "/ras/umc_err_count": "ue: 4\nce: 9\n"}, GPU + "/ras/umc_err_count"),
+    ("cfg.gpu.xid", "roce", {"/dev/kmsg": KMSG + "NVRM: Xid (PCI:0000:9b:00): 79, pid='<unknown>', GPU has fallen off the bus.\n"}, "/dev/kmsg"),
+    ("cfg.gpu.idle", "roce", {"/proc/911/fd/7": Link("/dev/nvidia2"), "/dev/nvidia2": "x"}, "!/proc/911/fd"),
+    ("cfg.nic.count", "roce", {"/sys/class/infiniband/mlx5_1": None, "/sys/class/infiniband_verbs/uverbs1": None}, "!/sys/class/infiniband"),
+    ("cfg.nic.mode", "roce", {PORT + "/link_layer": "InfiniBand", PORT + "/sm_lid": "0x1", PORT + "/lid": "0x7", "/sys/class/infiniband_mad/umad1/ibdev": "mlx5_1"},
+     PORT + "/link_layer"),
+    ("cfg.nic.chardev", "roce", {"/sys/class/infiniband_verbs/uverbs1": None}, "!/sys/class/infiniband_verbs"),
+    ("cfg.nic.chardev", "infiniband", {"/sys/class/infiniband_mad/umad1": None}, "/sys/class/infiniband_mad/umad1/ibdev"),
+    ("cfg.nic.rail_order", "roce", {"/sys/class/infiniband/mlx5_1/device": Link("../../../devices/pci0000:97/0000:97:01.0/0000:99:00.0")},
+     "/sys/class/infiniband/mlx5_1/device"),
+    ("cfg.nic.guid", "roce", {"/sys/class/infiniband/mlx5_1/node_guid": "b83f:d203:0004:0001"}, "/sys/class/infiniband/mlx5_1/node_guid"),
+    ("cfg.nic.bond", "roce", {"/sys/class/net/eno1/bonding_slave/mii_status": "down"}, "/sys/class/net/eno1/bonding_slave/mii_status"),
+    ("cfg.time.source", "roce", {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
+     "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    ("cfg.time.hwstamp", "roce", {NIC + "/ptp": None}, "!" + NIC + "/ptp"),
+    ("cfg.time.one_steer", "roce", {"/proc/920/stat": "920 (ntpd) S 1 1 1 0 -1 0 0 0 0 0 5 7 0 0 20 0 1 0 310 0 0 0", "/proc/920/fd/0": "x"}, "/proc/901/stat"),
+    ("node.identity", "roce", {"/etc/machine-id": "0123456789abcdef0123456789abcd04"}, "/etc/machine-id"),
+    ("node.disk", "roce", {"/sys/class/nvme/nvme0/state": "dead"}, "/sys/class/nvme/nvme0/state"),
+    ("node.mounts", "roce", {"/data": None}, "/proc/mounts"),
+    ("node.procs", "roce", ZOMBIES, "/proc/910/stat"),
+    ("node.thermal", "roce", {"/sys/class/hwmon/hwmon0/temp1_input": "101000"}, "/sys/class/hwmon/hwmon0/temp1_input"),
+    ("node.uptime", "roce", {"/boot/vmlinuz-6.8.0-61-generic": "x"}, "/boot"),
+    ("fe.link", "roce", {"/sys/class/net/eno1/operstate": "down", "/sys/class/net/eno1/carrier": "0", "/etc/nccl.conf": None}, "/sys/class/net/eno1/operstate"),
+    ("fe.route", "roce", {"/proc/net/route": "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\n"
+                          "eno1\t0000000A\t00000000\t0001\t0\t0\t100\t0000FFFF\n"}, "/proc/net/route"),
+    ("fe.loss", "roce", {"/proc/net/snmp": "Tcp: RtoAlgorithm OutSegs RetransSegs\nTcp: 1 5000000 90000\n"}, "/proc/net/snmp"),
+    ("fe.bootstrap", "roce", {"/etc/nccl.conf": "NCCL_SOCKET_IFNAME=ens\nNCCL_IB_HCA=mlx5\n"}, "!/etc/nccl.conf"),
+    ("be.link.initialized", "roce", {PORT + "/state": "1: DOWN", PORT + "/phys_state": "3: Disabled"}, PORT + "/phys_state"),
+    ("be.link.active", "infiniband", {PORT + "/state": "2: INIT"}, PORT + "/state"),
+    ("be.link.rate", "roce", {PORT + "/rate": "200 Gb/sec (2X NDR)"}, PORT + "/rate"),
+    ("be.link.symbol", "infiniband", {PORT + "/counters/symbol_error": "90000"}, PORT + "/counters/symbol_error"),
+    ("be.link.flaps", "roce", {"/sys/class/net/eth1/carrier_down_count": "300"}, "/sys/class/net/eth1/carrier_down_count"),
+    ("be.link.drops", "roce", {PORT + "/counters/port_xmit_discards": "17"}, PORT + "/counters/port_xmit_discards"),
+    ("be.roce.gid_index", "roce", {PORT + "/gids/2": "0000:0000:0000:0000:0000:0000:0000:0000", PORT + "/gids/3": "0000:0000:0000:0000:0000:0000:0000:0000",
+                                   PORT + "/gids/4": "0000:0000:0000:0000:0000:ffff:0a64:0001", PORT + "/gid_attrs/types/4": "RoCE v2"}, PORT + "/gids/3"),
+    ("be.roce.gid_index", "roce", {PORT + "/gids/2": "0000:0000:0000:0000:0000:0000:0000:0000", PORT + "/gids/3": "0000:0000:0000:0000:0000:0000:0000:0000"},
+     PORT + "/gid_attrs/types/3"),
+    ("be.roce.gid_type", "roce", {"/etc/nccl.conf": "NCCL_SOCKET_IFNAME=eno1\nNCCL_IB_GID_INDEX=2\n"}, PORT + "/gids/3"),
+    ("be.roce.mtu", "roce", {"/sys/class/net/eth1/mtu": "1500"}, "/sys/class/net/eth1/mtu"),
+    ("be.roce.ecn", "roce", {"/sys/class/net/eth1/ecn/roce_rp/enable/3": "0"}, "/sys/class/net/eth1/ecn/roce_rp/enable/3"),
+    ("be.roce.cnp", "roce", {"/sys/class/net/eth1/ecn/roce_np/cnp_dscp": "0"}, "/sys/class/net/eth1/ecn/roce_np/cnp_dscp"),
+    ("be.roce.tclass", "roce", {"/sys/kernel/config/rdma_cm/mlx5_1/ports/1/default_roce_tos": "0"},
+     "/sys/kernel/config/rdma_cm/mlx5_1/ports/1/default_roce_tos"),
+    ("be.roce.neigh", "roce", {"/proc/net/arp": "IP address       HW type     Flags       HW address            Mask     Device\n"
+                               "10.100.0.2       0x1         0x0         00:00:00:00:00:00     *        eth0\n"}, "/proc/net/arp"),
+    ("be.ib.sm", "infiniband", {PORT + "/sm_lid": "0x0"}, PORT + "/sm_lid"),
+    ("be.ib.pkey", "infiniband", {PORT + "/pkeys/0": "0x7fff", PORT + "/pkeys/1": "0x0001"}, "!" + PORT + "/pkeys/0"),
+]
+# Faults that show in a second check too, because it reads the same thing.
+ALSO = {"be.roce.gid_type": {"cfg.sw.nccl_env", "be.roce.gid_index"}, "cfg.pcie.inventory": set(), "fe.bootstrap": {"cfg.sw.nccl_env"},
+        "cfg.nic.count": set(), "cfg.mem.free": set()}

@@ -1,0 +1,88 @@
+"""machine.py: builds the tree of a machine that test/audit/machines describes, so that programs read it as if it were /."""
+import os
+import re
+import shutil
+import struct
+
+MACHINES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "machines")
+
+
+def pci_config(text):
+    """4,096 bytes with a PCI Express capability, and ACS where it is set: PCI Express Base Specification, 7.5.3 and 7.7.7."""
+    vendor, device = (int(word, 16) for word in re.match(r"pci:(\w+):(\w+)", text).groups())
+    values = dict(re.findall(r"(\w+)=(\w+)", text))
+    size = {128 << i: i for i in range(6)}
+    control = size[int(values["mps"])] << 5 | size[int(values["mrrs"])] << 12 | int(values["relaxed"]) << 4
+    config = bytearray(4096)
+    struct.pack_into("<HH", config, 0, vendor, device)
+    config[0x34] = 0x60
+    struct.pack_into("<BBHIH", config, 0x60, 0x10, 0, 2, 0, control)
+    struct.pack_into("<HHHH", config, 0x100, 0x000D, 1, 0x1F, int(values["acs"], 16))
+    return bytes(config)
+
+
+def expand(lines, names):
+    """@each blocks, one inside the other; then $names, the longest first."""
+    out, i = [], 0
+    while i < len(lines):
+        line = lines[i]
+        if line.startswith("@each"):
+            depth, end = 1, i + 1
+            while depth:
+                depth += (lines[end].startswith("@each")) - (lines[end] == "@end")
+                end += 1
+            columns = {word.split(":", 1)[0]: word.split(":", 1)[1].split(",") for word in line.split()[1:]}
+            for k in range(len(next(iter(columns.values())))):
+                out += expand(lines[i + 1:end - 1], {**names, **{name: values[k] for name, values in columns.items()}})
+            i = end
+            continue
+        for name in sorted(names, key=len, reverse=True):
+            line = line.replace("$" + name, names[name])
+        out.append(line)
+        i += 1
+    return out
+
+
+def files(kind, number):
+    """{path: bytes, or the target of a link as text} of the machine with this number."""
+    with open(os.path.join(MACHINES, kind + ".txt"), encoding="utf-8") as file:
+        lines = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
+    tree = {}
+    for line in expand(lines, {"host": f"{kind}{number}", "hh": f"{number:02x}", "h": str(number)}):
+        word, _, rest = line.partition(" ")
+        if word == "@like":
+            tree = files(rest, number)
+            continue
+        if word == "@without":
+            tree = {path: value for path, value in tree.items() if not re.match(rest, path)}
+            continue
+        if " -> " in line and "\t" not in line:
+            path, target = line.split(" -> ")
+            tree[path] = target
+            continue
+        path, text = line.split("\t", 1)
+        tree[path] = content(text)
+    return tree
+
+
+def content(text):
+    if text.startswith("pci:"):
+        return pci_config(text)
+    text = text.replace("\\n", "\n").replace("RoCE_v", "RoCE v")
+    return (text if text.endswith("\n") else text + "\n").encode()
+
+
+def put(root, path, value):
+    whole = root + path
+    os.makedirs(os.path.dirname(whole), exist_ok=True)
+    if isinstance(value, str):
+        os.symlink(value, whole)
+    else:
+        with open(whole, "wb") as file:
+            file.write(value)
+
+
+def build(root, tree):
+    shutil.rmtree(root, ignore_errors=True)
+    for path, value in tree.items():
+        put(root, path, value)

@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+"""foliot audit and foliot-inspect, as a user meets them: exit statuses, the gate, what hangs, cohorts, files of others.
+usage: test_audit.py FOLIOT FOLIOT-INSPECT"""
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import machine  # noqa: E402
+
+FOLIOT, INSPECT = (os.path.abspath(path) for path in (sys.argv.pop(1), sys.argv.pop(1)))
+
+
+class Audit(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        self.root = os.path.join(self.folder, "root")
+        self.sheets = os.path.join(self.folder, "sheets")
+        os.makedirs(self.sheets)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def foliot(self, *words):
+        return subprocess.run([FOLIOT, "audit", *words], capture_output=True, text=True, timeout=60, check=False)
+
+    def inspect(self, *words):
+        done = subprocess.run([INSPECT, *words], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def build(self, number=1):
+        machine.build(self.root, machine.files("roce", number))
+
+    def change(self, path, text):
+        with open(self.root + path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def cohort(self, count, change=None):
+        """Sheets of so many hosts, all out of one; change(number, facts by (name, subject))."""
+        self.build()
+        sheet = self.inspect("--root", self.root)
+        for number in range(1, count + 1):
+            one = json.loads(json.dumps(sheet))
+            one["host"] = f"h{number}"
+            facts = {(f["fact"], f["subject"]): f for f in one["facts"]}
+            facts["os.machine_id", ""]["value"] = f"{number:032x}"
+            for f in one["facts"]:
+                if f["fact"] == "rdma.guid":
+                    f["value"] = f"{number:04x}:0000:0000:000{f['subject'][-1]}"
+            if change is not None:
+                change(number, facts)
+            with open(os.path.join(self.sheets, f"h{number}.json"), "w", encoding="utf-8") as file:
+                json.dump(one, file)
+
+    def results(self, *words):
+        done = self.foliot("show", self.sheets, "--json", "--all", *words)
+        self.assertIn(done.returncode, (0, 1, 3), done.stderr)
+        return json.loads(done.stdout)["results"]
+
+    def statuses(self, check, *words):
+        return {r["host"]: (r["status"], r["reason"], r["suspect"]) for r in self.results(*words) if r["check"] == check}
+
+    # ---- what a user sees ----
+
+    def test_a_well_host_passes_its_gate(self):
+        self.build()
+        for form, line in (("text", r"^roce1: pass: "), ("slurm", "^roce1: pass"), ("npd", "^roce1: pass"), ("nagios", "^FOLIOT OK - roce1: ")):
+            done = self.foliot("gate", "--root", self.root, "--format", form)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, line)
+
+    def test_a_failure_closes_the_gate_and_has_its_evidence(self):
+        self.build()
+        self.change("/sys/bus/pci/devices/0000:3b:00.0/current_link_width", "8\n")
+        for form, code in (("text", 2), ("slurm", 1), ("npd", 1), ("nagios", 2), ("json", 2)):
+            done = self.foliot("gate", "--root", self.root, "--format", form)
+            self.assertEqual(done.returncode, code, form)
+            self.assertIn("cfg.pcie.width", done.stdout)
+        shown = self.foliot("run", "--root", self.root)
+        self.assertEqual(shown.returncode, 1)
+        self.assertRegex(shown.stdout, r"fail cfg\.pcie\.width  roce1 0000:3b:00\.0  \(block\)\n  found     x8\n  expected  x16")
+        self.assertIn("Reseat the card", shown.stdout)
+
+    def test_a_blocking_check_that_is_unknown_closes_the_gate(self):
+        self.build()
+        os.unlink(self.root + "/sys/bus/pci/devices/0000:3b:00.0/current_link_width")
+        for form, code in (("text", 3), ("slurm", 1), ("npd", 2), ("nagios", 3)):
+            done = self.foliot("gate", "--root", self.root, "--format", form)
+            self.assertEqual(done.returncode, code, done.stdout)
+
+    def test_nothing_at_all_is_no_pass(self):
+        os.makedirs(self.root)
+        self.assertEqual(self.foliot("gate", "--root", self.root).returncode, 3)
+        self.assertIn(self.foliot("run", "--root", self.root).returncode, (1, 3))
+
+    def test_wrong_usage(self):
+        for words in (["what"], ["show"], ["explain"], ["explain", "cfg.nothing"], ["gate", "--format", "xml"], ["show", "x", "--config", "/nonexistent"]):
+            self.assertEqual(self.foliot(*words).returncode, 2, words)
+        self.assertEqual(self.foliot("show", "/nonexistent").returncode, 3)
+        self.assertEqual(self.foliot("show", self.sheets).returncode, 3)
+
+    def test_checks_explain_themselves(self):
+        for check in json.loads(self.foliot("checks", "--json").stdout)["checks"][::8]:
+            one = self.foliot("explain", check["check"])
+            self.assertEqual(one.returncode, 0)
+            for word in ("severity", "reads", "why: ", "remedy: ", "source"):
+                self.assertIn(word, one.stdout, check["check"])
+
+    def test_this_machine_is_read(self):
+        done = self.foliot("facts", "-o", os.path.join(self.sheets, "me.json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.sheets, "me.json"), encoding="utf-8") as file:
+            facts = {f["fact"]: f for f in json.load(file)["facts"]}
+        self.assertEqual(facts["os.kernel"]["value"], os.uname().release)
+        self.assertNotIn("state", facts["mem.total"])
+        self.assertIn(self.foliot("show", self.sheets).returncode, (0, 1, 3))
+
+    # ---- cohorts ----
+
+    def test_few_hosts_are_no_cohort(self):
+        self.cohort(4)
+        self.assertEqual({s[:2] for s in self.statuses("cfg.sw.kernel").values()}, {("unknown", "small_cohort")})
+
+    def test_one_of_five_differs(self):
+        def change(number, facts):
+            if number == 3:
+                facts["os.kernel", ""]["value"] = "6.8.0-58-generic"
+        self.cohort(5, change)
+        found = self.statuses("cfg.sw.kernel")
+        self.assertEqual(found.pop("h3")[0], "fail")
+        self.assertEqual({s[0] for s in found.values()}, {"pass"})
+
+    def test_no_majority_condemns_nobody(self):
+        def change(number, facts):
+            facts["os.kernel", ""]["value"] = f"6.8.0-{number % 2}-generic"
+        self.cohort(10, change)
+        self.assertEqual({s[:2] for s in self.statuses("cfg.sw.kernel").values()}, {("unknown", "no_majority")})
+
+    def test_a_check_that_would_condemn_many_is_suspect_itself(self):
+        def change(number, facts):
+            facts["mem.swaps", ""]["value"] = "1" if number <= 6 else "0"
+        self.cohort(24, change)
+        found = self.statuses("cfg.mem.swap")
+        self.assertEqual({found[f"h{n}"] for n in range(1, 7)}, {("warn", None, True)})
+        self.assertEqual({found[f"h{n}"][0] for n in range(7, 25)}, {"pass"})
+        done = self.foliot("show", self.sheets)
+        self.assertIn("suspect cfg.mem.swap", done.stdout)
+
+    def test_one_host_fails_what_many_would_be_suspect_of(self):
+        def change(number, facts):
+            facts["mem.swaps", ""]["value"] = "1" if number == 1 else "0"
+        self.cohort(24, change)
+        self.assertEqual(self.statuses("cfg.mem.swap")["h1"], ("fail", None, False))
+
+    def test_a_young_host_fails_nothing(self):
+        def change(number, facts):
+            if number == 1:
+                facts["os.uptime", ""]["value"] = "100"
+                facts["pci.width", "0000:3b:00.0"]["value"] = "8"
+        self.cohort(6, change)
+        wide = {(r["host"], r["subject"]): r for r in self.results() if r["check"] == "cfg.pcie.width"}
+        self.assertEqual((wide["h1", "0000:3b:00.0"]["status"], wide["h1", "0000:3b:00.0"]["reason"]), ("unknown", "young"))
+
+    def test_a_port_that_nobody_uses_is_none(self):
+        def change(number, facts):
+            facts["port.state", "mlx5_1/1"]["value"] = "1: DOWN"
+            facts["port.physical", "mlx5_1/1"]["value"] = "2: Polling"
+            facts["port.gids", "mlx5_1/1"]["value"] = "0 v1 link, 1 v2 link"
+        self.cohort(6, change)
+        ports = {r["status"] for r in self.results() if r["check"] == "be.link.initialized" and r["subject"] == "mlx5_1/1"}
+        self.assertEqual(ports, {"skip"})
+
+        def but_one(number, facts):
+            if number == 2:
+                change(number, facts)
+        self.cohort(6, but_one)
+        ports = {r["host"]: r["status"] for r in self.results() if r["check"] == "be.link.initialized" and r["subject"] == "mlx5_1/1"}
+        self.assertEqual(ports["h2"], "fail")
+
+    def test_the_same_facts_give_the_same_results(self):
+        self.cohort(6, lambda number, facts: None)
+        self.assertEqual(self.foliot("show", self.sheets, "--json", "--all").stdout, self.foliot("show", self.sheets, "--json", "--all").stdout)
+
+    # ---- audit.yaml ----
+
+    def settings(self, text):
+        path = os.path.join(self.folder, "audit.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_settings_change_values_and_are_told(self):
+        def change(number, facts):
+            facts["mem.swaps", ""]["value"] = "1" if number == 1 else "0"
+        self.cohort(6, change)
+        off = self.settings('version: 1\nchecks:\n  cfg.mem.swap: {off: "anna, 2026-11-20"}\n')
+        self.assertEqual({s[0] for s in self.statuses("cfg.mem.swap", "--config", off).values()}, {"skip"})
+        self.assertIn("switched off: cfg.mem.swap by anna, 2026-11-20", self.foliot("show", self.sheets, "--config", off).stdout)
+        declared = self.settings('version: 1\nchecks:\n  cfg.gpu.count: {declared: "8"}\n')
+        found = {r["host"]: r for r in self.results("--config", declared) if r["check"] == "cfg.gpu.count"}
+        self.assertTrue(found["h2"]["overridden"])
+        self.assertEqual(found["h2"]["expected"], "8")
+
+    def test_settings_that_name_what_is_not_there_are_refused_with_their_place(self):
+        self.cohort(1)
+        for text, place in (("version: 1\nchecks:\n  cfg.mem.swop: {off: me}\n", ":3:"), ("version: 1\nchecks:\n  cfg.mem.swap: {of: me}\n", ":3:"),
+                            ("version: 2\n", ":1:"), ("chekcs: {}\n", ":1:"), ("checks:\n  cfg.mem.swap: {fail: 3}\n", ":2:"),
+                            ("checks:\n  cfg.pcie.width: {declared: '8'}\n", ":2:"), ("checks: [a]\n", ":1:"), ("a: [\n", ":")):
+            done = self.foliot("show", self.sheets, "--config", self.settings(text))
+            self.assertEqual((done.returncode, done.stdout), (2, ""), text)
+            self.assertIn("audit.yaml" + place, done.stderr)
+
+    # ---- what others wrote ----
+
+    def test_files_of_others_are_refused_or_harmless(self):
+        path = os.path.join(self.sheets, "x.json")
+        for text in ("", "{", "[]", "{}", '{"version":1,"kind":"audit"}', '{"version":1,"kind":"audit-facts"}', '{"version":1,"kind":"audit-facts","host":"h","facts":{}}'):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            done = self.foliot("show", path)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), text)
+            self.assertIn("x.json", done.stderr)
+        poison = "\x1b[2J\r\nFORGED\u202e"
+        facts = [{"fact": name, "subject": poison, "value": poison, "source": poison} for name in ("pci", "net", "port", "gpu", "site", "rdma")]
+        facts += [{"fact": "os.kernel", "subject": "", "value": poison, "source": poison}, {"fact": "new.fact", "subject": "", "value": "1"}]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"version": 1, "kind": "audit-facts", "host": "h" + poison, "at_utc_ns": 1, "facts": facts}, file)
+        for words in ([], ["--all"], ["--json"]):
+            done = self.foliot("show", path, *words)
+            self.assertIn(done.returncode, (1, 3), done.stderr)
+            self.assertNotIn("\x1b", done.stdout + done.stderr)
+            self.assertNotRegex(done.stdout, r"(?m)^FORGED")
+
+    def test_two_sheets_of_one_host_are_refused(self):
+        self.cohort(1)
+        shutil.copy(os.path.join(self.sheets, "h1.json"), os.path.join(self.sheets, "h2.json"))
+        done = self.foliot("show", self.sheets)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("a second sheet of host h1", done.stderr)
+
+    def test_a_host_that_is_named_with_markup_stays_text(self):
+        self.build()
+        self.change("/proc/sys/kernel/hostname", "h\x1b[31mx\n")
+        done = self.foliot("run", "--root", self.root)
+        self.assertNotIn("\x1b", done.stdout + done.stderr)
+
+    # ---- what hangs ----
+
+    def test_a_reader_that_never_ends_is_named_and_the_rest_is_there(self):
+        self.build()
+        begin = time.monotonic()
+        sheet = self.inspect("--root", self.root, "--slow", "gpu", "--deadline", "300")
+        self.assertLess(time.monotonic() - begin, 30)
+        states = {(f["fact"], f["subject"]): f.get("state", "value") for f in sheet["facts"]}
+        self.assertEqual(states["gpu", ""], "timeout")
+        self.assertEqual(states["os.kernel", ""], "value")
+        self.assertEqual(states["port.state", "mlx5_0/1"], "value")
+
+    def test_a_reader_that_hangs_is_not_started_twice(self):
+        self.build()
+        run = os.path.join(self.folder, "run")
+        os.makedirs(run)
+        with open("/proc/self/stat", encoding="utf-8") as file:
+            start = file.read().rpartition(")")[2].split()[19]
+        for pid, began, expected in ((os.getpid(), start, "stuck"), (os.getpid(), int(start) + 1, "value"), (2**22 + 1, 5, "value")):
+            with open(os.path.join(run, "gpu"), "w", encoding="utf-8") as file:
+                file.write(f"{pid} {began}\n")
+            sheet = self.inspect("--root", self.root, "--run", run)
+            states = {(f["fact"], f["subject"]): f.get("state", "value") for f in sheet["facts"]}
+            self.assertEqual(states.get(("gpu", ""), states.get(("gpu", "0000:1b:00.0"))), expected)
+            with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+                json.dump(sheet, file)
+            if expected == "stuck":
+                self.assertEqual(self.statuses("cfg.gpu.count")["roce1"][:2], ("unknown", "stuck"))
+
+    @contextlib.contextmanager
+    def dead_mount(self, place):
+        """A FUSE file system that nobody serves: whoever asks it waits."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        os.makedirs(place)
+        fd = os.open("/dev/fuse", os.O_RDWR)
+        if libc.mount(b"dead", place.encode(), b"fuse", 0, f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()) != 0:
+            os.close(fd)
+            self.skipTest("no FUSE mount here: " + os.strerror(ctypes.get_errno()))
+        try:
+            yield
+        finally:
+            os.close(fd)
+            libc.umount2(place.encode(), 2)
+
+    @unittest.skipIf(os.geteuid() != 0 or not os.path.exists("/dev/fuse"), "needs root and /dev/fuse")
+    def test_a_mount_that_never_answers_fails_and_keeps_nobody(self):
+        self.build()
+        self.change("/proc/mounts", "/dev/sda / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw,size=528213156k 0 0\nsrv:/d /data nfs4 rw 0 0\nsrv:/e /dead nfs4 rw 0 0\n")
+        with self.dead_mount(self.root + "/dead"):
+            sheet = self.inspect("--root", self.root, "--mount-deadline", "500")
+        states = {f["subject"]: f.get("state", f["value"]) for f in sheet["facts"] if f["fact"] == "mount.answers"}
+        self.assertIn(states["/dead"], ("timeout", "stuck"))
+        self.assertEqual(states["/data"], "1")
+        with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
+        mounts = {r["subject"]: r["status"] for r in self.results() if r["check"] == "node.mounts"}
+        self.assertEqual(mounts, {"/data": "pass", "/dead": "fail"})
+
+    def test_hostile_programs_of_the_site(self):
+        self.build()
+        checks = os.path.join(self.folder, "checks.d")
+        os.makedirs(checks)
+        for name, text, mode in (("loud", "#!/bin/sh\nyes x | head -c 10000000; exit 0\n", 0o755), ("binary", "#!/bin/sh\nprintf '\\033[2J\\377\\n'; exit 2\n", 0o755),
+                                 ("open", "#!/bin/sh\nexit 0\n", 0o777), ("folder", None, 0)):
+            path = os.path.join(checks, name)
+            if text is None:
+                os.makedirs(path)
+                continue
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(path, mode)
+        with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+            json.dump(self.inspect("--root", self.root, "--checks", checks), file)
+        found = {r["subject"]: r["status"] for r in self.results() if r["check"] == "node.command"}
+        self.assertEqual(found, {"loud": "pass", "binary": "fail", "open": "unknown", "folder": "unknown"})
+
+    # ---- trees that are no machine ----
+
+    def test_trees_with_loops_and_crowds(self):
+        self.build()
+        net = self.root + "/sys/class/net"
+        os.symlink("loop", net + "/loop")
+        os.symlink(".", self.root + "/sys/bus/pci/devices/0000:aa:00.0")
+        for i in range(10000):
+            os.makedirs(f"{net}/veth{i}")
+        sheet = self.inspect("--root", self.root)
+        states = {(f["fact"], f["subject"]): f.get("state", "value") for f in sheet["facts"]}
+        self.assertEqual(states["net", ""], "unreadable")  # too many to be listed, and no zero
+        self.assertEqual(states["os.kernel", ""], "value")
+
+
+unittest.main()

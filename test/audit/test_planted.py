@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Each check of the catalogue, on machines as files: a planted fault fails it, the machine without it passes, and without its
+source it is unknown. usage: test_planted.py FOLIOT FOLIOT-INSPECT [--rows]"""
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import faults  # noqa: E402
+import machine  # noqa: E402
+
+FOLIOT, INSPECT = (os.path.abspath(path) for path in sys.argv[1:3])
+PEERS = 12
+DECLARED = """version: 1
+checks:
+  cfg.kern.net_buf: {declared: "33554432"}
+  cfg.mem.shm: {declared: "264106578"}
+  cfg.sw.services: {declared: "slurmd chronyd !firewalld"}
+"""
+SITE = "#!/bin/sh\necho looked at it\nexit 0\n"
+
+
+class World:
+    """Hosts of one kind; host 1 is the one that something is planted in."""
+
+    def __init__(self, folder, kind):
+        self.kind, self.folder = kind, os.path.join(folder, kind)
+        self.sheets, self.root = os.path.join(self.folder, "sheets"), os.path.join(self.folder, "root")
+        self.checks = os.path.join(self.folder, "checks.d")
+        self.tree = machine.files(kind, 1)
+        os.makedirs(self.sheets)
+        os.makedirs(self.checks)
+        self.site(SITE)
+        with open(os.path.join(self.folder, "audit.yaml"), "w", encoding="utf-8") as file:
+            file.write(DECLARED)
+        for number in range(2, PEERS + 1):
+            machine.build(self.root, machine.files(kind, number))
+            self.inspect(number)
+        machine.build(self.root, self.tree)
+
+    def site(self, text):
+        path = os.path.join(self.checks, "gpfs")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def inspect(self, number=1):
+        done = subprocess.run([INSPECT, "--root", self.root, "--checks", self.checks], capture_output=True, timeout=60, check=True)
+        with open(os.path.join(self.sheets, f"h{number}.json"), "wb") as file:
+            file.write(done.stdout)
+
+    def change(self, path, value):
+        whole = self.root + path
+        if os.path.islink(whole) or os.path.isfile(whole):
+            os.unlink(whole)
+        elif os.path.isdir(whole):
+            shutil.rmtree(whole)
+        if value is not None:
+            machine.put(self.root, path, str(value) if isinstance(value, faults.Link) else
+                        value if isinstance(value, bytes) else machine.content(value))
+
+    def judge(self):
+        """Results of host 1: {(check, subject): status}."""
+        self.inspect()
+        done = subprocess.run([FOLIOT, "audit", "show", self.sheets, "--json", "--all", "--config", os.path.join(self.folder, "audit.yaml")],
+                              capture_output=True, timeout=60, check=False)
+        assert done.returncode in (0, 1, 3), done.stderr
+        return [r for r in json.loads(done.stdout)["results"] if r["host"] == f"{self.kind}1"]
+
+    def again(self):
+        machine.build(self.root, self.tree)
+
+    def lose(self, source):
+        """The file is gone; '!': something else is in its place."""
+        if source.startswith("!"):
+            path = source[1:]
+            folder = os.path.isdir(self.root + path) and not os.path.islink(self.root + path)
+            self.change(path, None)
+            if folder:  # a link to itself can't be listed, and is no absence
+                os.symlink(os.path.basename(path), self.root + path)
+            else:
+                os.makedirs(self.root + path)
+        else:
+            self.change(source, None)
+
+
+def statuses(results, check):
+    return {r["status"] for r in results if r["check"] == check}
+
+
+def bad(results):
+    return {r["check"] for r in results if r["status"] in ("fail", "warn")}
+
+
+def one(world, check, changes, source):
+    """What is wrong with this check: lines; and what else failed."""
+    wrong, others = [], set()
+    for path, value in changes.items():
+        world.change(path, value)
+    planted = world.judge()
+    if check not in bad(planted):
+        wrong.append(f"{check} ({world.kind}): the planted fault is {statuses(planted, check)}")
+    others = {r["check"] for r in planted if r["status"] == "fail"} - {check} - faults.ALSO.get(check, set())
+    world.again()
+    well = world.judge()
+    if bad(well) or "pass" not in statuses(well, check):
+        wrong.append(f"{check} ({world.kind}): without it {statuses(well, check)}, and {bad(well)} fail or warn")
+    if source is not None:
+        world.lose(source)
+        lost = world.judge()
+        if "unknown" not in statuses(lost, check) or check in bad(lost):
+            wrong.append(f"{check} ({world.kind}): without its source {statuses(lost, check)}")
+        world.again()
+    return wrong, others
+
+
+def site_programs(world):
+    """The site's own programs, by their exit status."""
+    wrong = []
+    for text, expected in (("#!/bin/sh\necho broken; exit 2\n", "fail"), ("#!/bin/sh\necho so; exit 1\n", "warn"), (SITE, "pass"),
+                           ("#!/bin/sh\nexit 3\n", "unknown"), ("#!/bin/sh\nkill -9 $$\n", "unknown"), ("no program", "unknown")):
+        world.site(text)
+        found = statuses(world.judge(), "node.command")
+        if found != {expected}:
+            wrong.append(f"node.command: {text!r} is {found}, expected {expected}")
+    world.site(SITE)
+    return wrong
+
+
+def play(folder, kind):
+    world = World(folder, kind)
+    wrong, others, working = [], {}, {}
+    for check, of, changes, source in faults.FAULTS:
+        if of == kind:
+            found, other = one(world, check, changes, source)
+            wrong += found
+            working[check] = working.get(check, True) and not found
+            if other:
+                others[check] = other
+    if kind == "roce":
+        found = site_programs(world)
+        wrong += found
+        working["node.command"] = not found
+    return wrong, others, working
+
+
+def main():
+    kinds = sorted({fault[1] for fault in faults.FAULTS})
+    wrong, others, working = [], {}, {}
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="foliot-planted-", dir=base) as folder, \
+            concurrent.futures.ThreadPoolExecutor(len(kinds)) as pool:
+        for w, o, k in pool.map(lambda kind: play(folder, kind), kinds):
+            wrong += w
+            others.update(o)
+            for check, good in k.items():
+                working[check] = working.get(check, True) and good
+    listed = {c["check"] for c in json.loads(subprocess.run([FOLIOT, "audit", "checks", "--json"], capture_output=True, check=True).stdout)["checks"]}
+    missing = listed - set(working)
+    wrong += [f"{check}: no fault is planted for it" for check in sorted(missing)]
+    wrong += [f"{check}: also fails {sorted(other)}" for check, other in others.items()]
+    if "--rows" in sys.argv:
+        print(json.dumps({"checks": len(listed), "working": sum(working.values()), "faults": len(faults.FAULTS) + 5,
+                          "others": sum(len(o) for o in others.values())}))
+        return 0
+    for line in wrong:
+        print(line)
+    print(f"{sum(working.values())} of {len(listed)} checks work on machines as files")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
