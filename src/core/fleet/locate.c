@@ -193,7 +193,24 @@ static struct explanation look_once(struct locate *l, struct mono now, uint32_t 
     return best;
 }
 
-static void look(struct locate *l, struct mono now)
+/* Nothing that counts is left to be named. */
+static bool is_calm(const struct locate *l, const struct explanation *x)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        bool named = false;
+
+        for (uint32_t k = 0; k < l->case_count; k++) {
+            named = named || (l->cases[k].state == LOCATE_NAMED &&
+                              l->cases[k].class == l->suspects[x->elements[i]].class);
+        }
+        if (!named && fmax(x->margins[i], x->gains[i]) >= LOCATE_LIMIT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool look(struct locate *l, struct mono now)
 {
     uint32_t window;
 
@@ -207,6 +224,7 @@ static void look(struct locate *l, struct mono now)
     l->look++;
     locate_window_begin(l, now, window, HOST_NONE);
     locate_cases_update(l, now, &best);
+    return is_calm(l, &best);
 }
 
 void locate_tick(struct locate *l, struct mono now)
@@ -223,8 +241,8 @@ void locate_tick(struct locate *l, struct mono now)
         l->next = MONO_NEVER;
         return;
     }
-    look(l, now);
-    l->next = mono_add(now, span_ns(LOCATE_PERIOD));
+    const bool calm = look(l, now) && l->config.calm.ns > 0;
+    l->next = mono_add(now, calm ? l->config.calm : span_ns(LOCATE_PERIOD));
 }
 
 struct mono locate_deadline(const struct locate *l)

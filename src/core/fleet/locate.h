@@ -67,6 +67,8 @@ struct locate_config {
     uint32_t element_limit; /* 0: enough for path_limit paths */
     struct host_id own;     /* whose word needs no second; HOST_NONE: a controller */
     bool one_word;          /* name on one host's word alone */
+    struct span
+        calm; /* between looks while nothing is in sight that isn't named; 0: LOCATE_PERIOD */
 };
 
 /* One fault, from its first answer to its end. */
@@ -74,11 +76,12 @@ enum locate_state { LOCATE_UNKNOWN, LOCATE_NAMED, LOCATE_ENDED };
 struct locate_case {
     uint64_t
         number; /* of the first element and the second it began in: alike on hosts that see it */
-    uint64_t class; /* of the paths that its elements cross */
-    uint8_t state;  /* enum locate_state */
-    uint8_t count;  /* of elements */
-    bool alike;     /* no observer can tell them apart; else: not yet */
-    uint32_t total; /* elements that may be it, those without room included */
+    uint32_t serial; /* from its first answer to its end */
+    uint64_t class;  /* of the paths that its elements cross */
+    uint8_t state;   /* enum locate_state */
+    uint8_t count;   /* of elements */
+    bool alike;      /* no observer can tell them apart; else: not yet */
+    uint32_t total;  /* elements that may be it, those without room included */
     /* Likeliest first. Named: elements[0] is it, or one of those that nobody can tell from it. */
     struct locate_element elements[LOCATE_ONE_OF];
     uint32_t paths, witnesses; /* that lost something through it; hosts that tell so, 64: or more */
@@ -114,6 +117,13 @@ bool locate_answer(struct locate *l, struct mono now, double background, uint32_
 /* Looks if it is time to. */
 void locate_tick(struct locate *l, struct mono now);
 struct mono locate_deadline(const struct locate *l); /* MONO_NEVER: nothing was lost */
+
+/* When a NIC or trunk of that path was gone, of those the one that lost most, if nearly all that it lost lately was lost in
+ * one run: it began and ended between two packets each. ended_high MONO_NEVER: no packet is known yet to have come since. */
+struct outage {
+    struct mono began_low, began_high, ended_low, ended_high;
+};
+bool locate_outage(struct locate *l, struct mono now, uint32_t path, struct outage *ret_outage);
 
 /* The cases that are open, oldest first. */
 uint32_t locate_case_count(const struct locate *l);

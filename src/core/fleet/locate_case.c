@@ -202,10 +202,12 @@ static void note_began(struct locate *l, struct locate_case *c, uint32_t element
     struct run run;
 
     locate_run_find(l, element, l->now, &run);
+    if (is_outage(&run)) {
+        c->share = fmax(c->share, OUTAGE_SHARE); /* a window that is longer holds time without it */
+    }
     if (is_outage(&run) && run.low.ns != MONO_NEVER.ns) {
         c->began_low = run.low;
         c->began_high = run.first;
-        c->share = fmax(c->share, OUTAGE_SHARE); /* a window that is longer holds time without it */
         return;
     }
     for (uint32_t k = 0; k < e->count; k++) {
@@ -223,6 +225,26 @@ static void note_began(struct locate *l, struct locate_case *c, uint32_t element
     /* gray loss: some came after the first that was lost */
     c->began_high = high;
     c->began_low = low.ns == INT64_MIN || low.ns > high.ns ? high : low;
+}
+
+bool locate_outage(struct locate *l, struct mono now, uint32_t path, struct outage *ret_outage)
+{
+    const struct path *p = &l->paths[path];
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < p->element_count && p->used && !l->stale; i++) {
+        struct run run;
+
+        if (!l->suspects[p->elements[i]].atom) {
+            continue;
+        }
+        locate_run_find(l, p->elements[i], now, &run);
+        if (is_outage(&run) && run.lost > most && run.low.ns != MONO_NEVER.ns) {
+            most = run.lost;
+            *ret_outage = (struct outage){run.low, run.first, run.last, run.high};
+        }
+    }
+    return most > 0;
 }
 
 static void add_name(struct locate *l, struct locate_case *c, uint32_t element)
@@ -308,6 +330,7 @@ static struct locate_case *open_case(struct locate *l, struct mono now)
     l->doubted[l->case_count] = MONO_NEVER;
     c = &l->cases[l->case_count++];
     *c = (struct locate_case){.state = LOCATE_UNKNOWN,
+                              .serial = ++l->case_serial,
                               .opened = now,
                               .named = MONO_NEVER,
                               .ended_low = MONO_NEVER,

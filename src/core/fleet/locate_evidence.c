@@ -14,6 +14,7 @@
 #define BURST_LOSSES     4.0 /* of an element before its bursts are judged */
 #define OBSERVED_NS      (100 * NS_PER_S)
 #define RUN_NS           (4 * NS_PER_S)
+#define RUN_STRAY        4 /* one that came weighs as much as so many lost: it strayed */
 
 static const int64_t slot_ns[RING_LEVELS] = {50 * NS_PER_MS, 400 * NS_PER_MS, 3200 * NS_PER_MS};
 /* Windows: a ring and how many of its slots, 0.4 s to 102 s. */
@@ -138,14 +139,24 @@ static uint32_t moments_of(struct locate *l, const struct suspect *e, struct mon
 void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct run *ret_run)
 {
     const uint32_t count = moments_of(l, &l->suspects[element], now);
-    uint32_t best = 0, best_end = 0, length = 0, lost = 0;
+    uint32_t best = 0, best_start = 0, best_end = 0, start = 0, lost = 0, lost_here = 0;
+    int32_t sum = 0, most = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const bool is_lost = (l->moments[i] & 1) != 0;
-        length = is_lost ? length + 1 : 0;
+
+        if (sum <= 0) {
+            sum = 0;
+            start = i;
+            lost_here = 0;
+        }
+        sum += is_lost ? 1 : -RUN_STRAY;
         lost += is_lost;
-        if (length > best) {
-            best = length;
+        lost_here += is_lost;
+        if (sum > most) {
+            most = sum;
+            best = lost_here;
+            best_start = start;
             best_end = i;
         }
     }
@@ -154,13 +165,12 @@ void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct
     if (best == 0) {
         return;
     }
-    const uint32_t start = best_end + 1 - best;
     const int64_t now_us = now.ns / NS_PER_US;
 
-    ret_run->first.ns = (now_us + (l->moments[start] + 1) / 2) * NS_PER_US;
+    ret_run->first.ns = (now_us + (l->moments[best_start] + 1) / 2) * NS_PER_US;
     ret_run->last.ns = (now_us + (l->moments[best_end] + 1) / 2) * NS_PER_US;
-    if (start > 0) {
-        ret_run->low.ns = (now_us + l->moments[start - 1] / 2) * NS_PER_US;
+    if (best_start > 0) {
+        ret_run->low.ns = (now_us + l->moments[best_start - 1] / 2) * NS_PER_US;
     }
     if (best_end + 1 < count) {
         ret_run->high.ns = (now_us + l->moments[best_end + 1] / 2) * NS_PER_US;
@@ -321,33 +331,49 @@ struct kind_loss {
     double share;
 };
 
-/* What the median element of one kind loses. An element at fault is one of many of its own kind; of another kind all
- * may cross it: so the least over kinds counts. */
-static struct kind_loss median_loss(struct locate *l, enum element_kind kind,
-                                    enum finding_direction direction)
+static bool long_loss(const struct locate *l, const struct suspect *e, double *ret_sent,
+                      double *ret_lost)
+{
+    *ret_sent = *ret_lost = 0;
+    for (uint32_t k = 0; k < e->count; k++) {
+        *ret_sent += l->paths[l->crossings[e->first + k]].long_sent;
+        *ret_lost += l->paths[l->crossings[e->first + k]].long_lost;
+    }
+    return *ret_sent >= 100;
+}
+
+/* What the elements of one kind lose, but for the quarter that loses most: an element at fault is one of many of its own
+ * kind. Of another kind all may cross it: so the least over kinds counts. Together they tell a share that one of them
+ * alone can't, as none of it was lost there. */
+static struct kind_loss usual_loss(struct locate *l, enum element_kind kind,
+                                   enum finding_direction direction)
 {
     uint32_t count = 0;
+    double sent, lost, sent_all = 0, lost_all = 0;
 
     for (uint32_t i = 0; i < l->element_count; i++) {
         const struct suspect *e = &l->suspects[i];
-        double sent = 0, lost = 0;
 
-        if (e->name.kind != kind || e->name.direction != direction) {
-            continue;
-        }
-        for (uint32_t k = 0; k < e->count; k++) {
-            sent += l->paths[l->crossings[e->first + k]].long_sent;
-            lost += l->paths[l->crossings[e->first + k]].long_lost;
-        }
-        if (sent >= 100) {
-            l->sort[count++] = (lost + 0.5) / (sent + 0.5);
+        if (e->name.kind == kind && e->name.direction == direction &&
+            long_loss(l, e, &sent, &lost)) {
+            l->sort[count++] = lost / sent;
         }
     }
     if (count < 3) {
         return (struct kind_loss){0, 0};
     }
     sample_sort(l->sort, count);
-    return (struct kind_loss){count, l->sort[(count - 1) / 2]};
+    const double most = l->sort[(3 * count - 1) / 4];
+    for (uint32_t i = 0; i < l->element_count; i++) {
+        const struct suspect *e = &l->suspects[i];
+
+        if (e->name.kind == kind && e->name.direction == direction &&
+            long_loss(l, e, &sent, &lost) && lost <= most * sent * (1 + 1e-9)) {
+            sent_all += sent;
+            lost_all += lost;
+        }
+    }
+    return (struct kind_loss){count, (lost_all + 0.5) / (sent_all + 0.5)};
 }
 
 /* Variance of losses in 0.8 s by their mean: 1 where they come one by one, 4 where always four come together. Of times
@@ -414,8 +440,8 @@ void locate_background_learn(struct locate *l, struct mono now)
     }
     l->background_at = now;
     for (uint32_t i = 0; i < ARRAY_COUNT(kinds); i++) {
-        const struct kind_loss loss = median_loss(l, (enum element_kind)kinds[i].kind,
-                                                  (enum finding_direction)kinds[i].direction);
+        const struct kind_loss loss = usual_loss(l, (enum element_kind)kinds[i].kind,
+                                                 (enum finding_direction)kinds[i].direction);
         least = loss.count > 0 ? fmin(least, loss.share) : least;
     }
     least = isinf(least) ? BACKGROUND_START : least;

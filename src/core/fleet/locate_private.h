@@ -135,7 +135,7 @@ struct locate {
     struct streak streaks[STREAK_MAX];
     struct locate_case cases[LOCATE_CASE_MAX];
     struct mono doubted[LOCATE_CASE_MAX]; /* since when another name is the better one */
-    uint32_t case_count;
+    uint32_t case_count, case_serial;
     struct locate_case changes[CHANGE_MAX];
     uint32_t change_head, change_count;
 };
@@ -156,7 +156,7 @@ static inline uint64_t locate_path_hash(uint32_t path)
 void locate_rings_clear(struct path *p);
 /* Into l->sent and l->lost, once per window. */
 void locate_count(struct locate *l, uint32_t path);
-/* The longest run of an element's trials of the last seconds. */
+/* The longest run of lost trials of an element, of the last seconds; few strayed through. */
 void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct run *ret_run);
 void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until);
 void locate_background_learn(struct locate *l, struct mono now);

@@ -19,12 +19,12 @@ static struct heard_slot *heard_find(struct mesh_edge *e, uint8_t path, uint32_t
     return slot && slot->valid && slot->seq == seq ? slot : NULL;
 }
 
-/* Proof that the packet was made after something that we sent in the last seconds: it can't be a
- * replay of old times.
- */
+/* Proof that the packet was made after something that we sent in the last seconds: it can't be a replay of old times.
+ * What was sent on a path that isn't used any more proves nothing: its slots never change again. */
 static bool knows_us(struct mesh_edge *e, const struct probe *probe)
 {
-    return probe->heard.present && sent_find(e, probe->heard.path, probe->heard.seq) != NULL;
+    return probe->heard.present && probe->heard.path < e->path_count &&
+           sent_find(e, probe->heard.path, probe->heard.seq) != NULL;
 }
 
 static void window_reset(struct path_in *in, uint32_t seq)
@@ -166,8 +166,8 @@ static void point_forward(struct mesh_edge *e, int edge, const struct probe *pro
 
 /* What a full queue drops is no gray loss: packets beside the lost ones waited. Where fleet time
  * can't tell delays nobody knows which it is. */
-static bool queue_drops(const struct mesh *m, struct mono now, const struct mesh_edge *e,
-                        const struct path_out *out)
+bool hear_queue_drops(const struct mesh *m, struct mono now, const struct mesh_edge *e,
+                      const struct path_out *out)
 {
     const struct delay_window *d = out->half.delay;
     const int64_t limit = m->config.queue_ns[e->local], spread = delay_spread(d);
@@ -209,7 +209,7 @@ static void judge_mask(struct mesh *m, struct mono now, int edge, const struct p
         if (slot->second == 2 && out->half.state != PATH_DEAD && bit < 31) { /* a pair's fate */
             const bool first_lost = (probe->received & (2u << bit)) == 0;
             const enum path_event event = loss_test_pair(&out->test, lost || first_lost);
-            if (event == PATH_LOSS && queue_drops(m, now, e, out)) {
+            if (event == PATH_LOSS && hear_queue_drops(m, now, e, out)) {
                 out->test = (struct loss_test){0}; /* look again */
             } else if (event != PATH_EVENT_COUNT) {
                 path_half_move(m, now, edge, path, DIRECTION_OUT, event, 0);
@@ -238,6 +238,7 @@ static void hear_echo(struct mesh *m, struct mono now, int edge, const struct pr
         verdict_ack(m, now, edge, probe->heard.path);
     }
     judge_mask(m, now, edge, probe);
+    trial_on_mask(m, now, edge, probe);
 }
 
 /* The lower of both ends' newest versions is spoken. The newest that was heard within some seconds

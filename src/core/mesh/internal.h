@@ -9,7 +9,9 @@
 #define SLOT_COUNT     32 /* packets remembered per path and direction: 4 s at 7.5 a second */
 #define SEND_QUEUE     1024
 #define VERDICT_QUEUE  512
-#define ROUTER_MAX     2048   /* distinct router addresses remembered */
+#define FAULT_QUEUE    16
+#define FAULT_CALM_NS  (400 * NS_PER_MS) /* looks cost most where queues drop packets all the time */
+#define ROUTER_MAX     2048              /* distinct router addresses remembered */
 #define SEQ_LIFE       100000 /* packets of a path in hours: who jumps further was started anew */
 #define PROOF_WAIT_NS  (15 * NS_PER_MS)   /* for packets that overtake each other */
 #define PROOF_QUEUE_NS (60 * NS_PER_MS)   /* and in a queue, as this path's lately were */
@@ -43,7 +45,8 @@ enum sent_state { SENT_NONE, SENT_WAITING, SENT_STAMPED, SENT_UNSTAMPED, SENT_FA
 struct sent_slot {
     uint32_t seq;
     uint8_t state, second, high, used;
-    uint8_t rough; /* the stamp tells that it left, not exactly when */
+    uint8_t rough;  /* the stamp tells that it left, not exactly when */
+    uint32_t at_us; /* when it was built, by the agent's clock, modulo 2^32 */
     struct nic_time tx;
 };
 struct heard_slot {
@@ -63,6 +66,7 @@ struct path_half { /* what both directions keep */
     uint16_t port;
     uint32_t deaths;
     struct mono since, heard;
+    struct mono back; /* a dead one: the first packet that came again */
     uint64_t sent, lost, reordered;
     uint32_t sent_now, lost_now, sent_before, lost_before;
     struct mono recent_start;
@@ -71,6 +75,12 @@ struct path_half { /* what both directions keep */
         brief_at; /* quantiles are computed once a second, not whenever the page is written */
     int64_t brief_p50, brief_min, brief_count;
     struct slow_watch watch;
+};
+/* Of the newest delays of one class, which waited: bit 0 the newest. */
+struct waits {
+    uint32_t bits;
+    uint8_t count, waited; /* known, at most 32; of them, bits that are set */
+    struct mono at;
 };
 /* Of both, what every tick looks at stands first (tick_fetch). */
 struct path_out {
@@ -85,6 +95,10 @@ struct path_out {
     struct mono moved; /* took another port: until the peer heard it, it speaks of the old */
     struct loss_share share;
     uint32_t seq_next, acked, judged;
+    uint32_t trial_us;      /* when the newest trial was sent */
+    uint32_t trials_judged; /* the newest packet whose fate was told (trial.c) */
+    uint64_t routed;        /* the way that it was told of: signature and generation */
+    struct waits waits[2];  /* of pairs; of singles, which ride in the job's class */
     bool acked_any, judged_any;
     uint32_t lost_run; /* judged lost one after the other */
     struct loss_test test;
@@ -176,6 +190,7 @@ struct nic {
     struct nic_id id;
     uint32_t peer; /* own index in the list */
     bool carrier, carrier_known;
+    struct mono carrier_moved;
     uint64_t stamped, stamps_missing;
     int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
@@ -226,6 +241,9 @@ struct mesh {
     struct locate *locate;   /* by edge and path; then answers of routers */
     uint32_t locate_numbers; /* of its paths */
     struct locate_asked asked;
+    struct locate *trials; /* by edge and path: what is told all the time (trial.c) */
+    struct mesh_fault faults[FAULT_QUEUE];
+    uint32_t fault_head, fault_count;
 };
 
 static inline int32_t seq_sub(uint32_t a, uint32_t b)
@@ -257,6 +275,16 @@ void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path);
 struct mono prober_due(const struct mesh_edge *e);
 
 /* hear.c: what a packet tells */
+bool hear_queue_drops(const struct mesh *m, struct mono now, const struct mesh_edge *e,
+                      const struct path_out *out);
+/* trial.c: the fate of own packets, all the time */
+void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe);
+void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, bool pair,
+                    int64_t owd_ns);
+void trial_skip(struct mesh *m, int edge); /* nobody knows what became of all that was sent */
+/* locate.c */
+void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
+void mesh_faults_tick(struct mesh *m, struct mono now);
 /* verdict.c: overdue, proofs, silence */
 void verdict_edge_tick(struct mesh *m, struct mono now, int edge);
 struct mono verdict_due(const struct mesh *m, const struct mesh_edge *e);

@@ -441,3 +441,135 @@ void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
         answer.state == LOCATE_NAMED && one_thing(&answer) &&
         (view.out || (answer.elements[0].kind == ELEMENT_NIC && answer.share > SHARE_ALL));
 }
+
+/* ---- all the time --------------------------------------------------------------------------- */
+
+void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+    struct path_out *out = &m->edges[edge].out[path];
+    const uint32_t number = number_of(m, edge, path);
+    const uint64_t routed = hash_u64(hash_u64(13, e->generation), out->signature);
+
+    if (out->signature == 0 || path >= e->path_count) {
+        return; /* nobody knows what it crosses */
+    }
+    if (out->routed != routed) {
+        const struct view view = {.out = true};
+        struct chain chain;
+
+        chain_of(m, e, path, &chain);
+        if (chain.count == 0) {
+            return;
+        }
+        const struct locate_route route = route_of(m, e, &chain, chain.count - 1, view);
+        locate_path_set(m->trials, number, &route);
+        out->routed = routed;
+    }
+    locate_on_trial(m->trials, number, sent, lost);
+}
+
+/* One of the case's paths, and how many NIC pairs have some. Packets that a full queue drops are no fault: false. */
+static bool case_path(const struct mesh *m, struct mono now, const struct locate_case *c,
+                      struct mesh_fault *ret)
+{
+    uint32_t queued = 0, paths = 0;
+
+    ret->edge = -1;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        bool any = false;
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            if (e->out[p].routed == 0 || !locate_explains(m->trials, c, number_of(m, edge, p))) {
+                continue;
+            }
+            if (ret->edge < 0) {
+                ret->edge = edge;
+                ret->path = p;
+            }
+            any = true;
+            paths++;
+            queued += hear_queue_drops(m, now, e, &e->out[p]);
+        }
+        ret->where.edges += any;
+    }
+    return ret->edge >= 0 && (ret->hole || 2 * queued <= paths);
+}
+
+static bool own_carrier_moved(const struct mesh *m, const struct locate_case *c)
+{
+    for (uint32_t i = 0; i < m->config.nic_count; i++) {
+        const struct nic *nic = &m->nics[i];
+        if (c->elements[0].kind == ELEMENT_NIC && c->elements[0].a == nic->id.index &&
+            nic->carrier_moved.ns != MONO_NEVER.ns && nic->carrier_moved.ns >= c->began_low.ns) {
+            return true; /* the link's own verdict explains it all */
+        }
+    }
+    return false;
+}
+
+static void fault_push(struct mesh *m, struct mono now, const struct locate_case *c)
+{
+    const struct view view = {.out = true};
+    struct mesh_fault f = {.number = c->serial,
+                           .hole = c->share > SHARE_ALL,
+                           .named = c->named.ns != MONO_NEVER.ns,
+                           .ended = c->state == LOCATE_ENDED,
+                           .began = c->began_high,
+                           .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
+                           .lost = c->lost,
+                           .sent = c->sent};
+    struct chain chain;
+
+    if (own_carrier_moved(m, c) || !case_path(m, now, c, &f) || m->fault_count == FAULT_QUEUE) {
+        return;
+    }
+    const struct mesh_edge *e = &m->edges[f.edge];
+    chain_of(m, e, f.path, &chain);
+    if (chain.count == 0) {
+        return;
+    }
+    rule_out(m, e, now, c->began_high, view, &f.where);
+    set_element(&f.where, &chain, likeliest(c, &chain, false), view);
+    f.where.paths = c->paths;
+    f.where.confident = f.named && one_thing(c);
+    m->faults[(m->fault_head + m->fault_count++) % FAULT_QUEUE] = f;
+}
+
+void mesh_faults_tick(struct mesh *m, struct mono now)
+{
+    struct locate_case c;
+
+    if (locate_deadline(m->trials).ns > now.ns) {
+        return;
+    }
+    locate_tick(m->trials, now);
+    while (locate_next_change(m->trials, &c)) {
+        fault_push(m, now, &c);
+    }
+}
+
+bool mesh_next_fault(struct mesh *m, struct mesh_fault *ret_fault)
+{
+    if (m->fault_count == 0) {
+        return false;
+    }
+    *ret_fault = m->faults[m->fault_head];
+    m->fault_head = (m->fault_head + 1) % FAULT_QUEUE;
+    m->fault_count--;
+    return true;
+}
+
+bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,
+                 struct mono *ret_over)
+{
+    struct outage outage;
+
+    if (!locate_outage(m->trials, now, number_of(m, edge, path), &outage)) {
+        return false;
+    }
+    *ret_began = outage.began_high;
+    *ret_over = outage.ended_high;
+    return true;
+}

@@ -436,8 +436,11 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->locate_numbers = (uint32_t)m->edge_capacity * config->path_limit + TRACE_ANSWERS;
     m->locate = locate_new(&(struct locate_config){.path_limit = m->locate_numbers,
                                                    .own = config->fleet.peers[own].host});
-    if (!m->locate || !m->edges || !m->due || !m->pending || !m->sends || !m->verdicts ||
-        !m->routers || !m->delays || !m->choices || !m->rings) {
+    m->trials = locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
+                                                   .calm = span_ns(FAULT_CALM_NS),
+                                                   .own = config->fleet.peers[own].host});
+    if (!m->locate || !m->trials || !m->edges || !m->due || !m->pending || !m->sends ||
+        !m->verdicts || !m->routers || !m->delays || !m->choices || !m->rings) {
         mesh_free(m);
         return NULL;
     }
@@ -448,6 +451,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
         m->nics[i] = (struct nic){.id = config->nics[i],
                                   .peer = fleet_find(&config->fleet, config->nics[i]),
                                   .carrier = true,
+                                  .carrier_moved = MONO_NEVER,
                                   .credit_at = now,
                                   .discovery.edge = -1,
                                   .discovery.next = now,
@@ -484,6 +488,7 @@ void mesh_free(struct mesh *m)
     free(m->choices);
     free(m->rings);
     locate_free(m->locate);
+    locate_free(m->trials);
     free(m);
 }
 
@@ -549,6 +554,7 @@ void mesh_tick(struct mesh *m, struct mono now)
         prober_edge_tick(m, now, edge);
         m->due[edge] = mono_min(m->due[edge], mono_min(prober_due(e), verdict_due(m, e)));
     }
+    mesh_faults_tick(m, now);
     m->promised = MONO_NEVER;
     for (uint32_t i = 0; i < m->config.nic_count; i++) {
         discovery_tick(m, now, i);
@@ -574,6 +580,7 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
 
     nic->carrier = up;
     nic->carrier_known = true;
+    nic->carrier_moved = up == !was_down ? nic->carrier_moved : now;
     for (int edge = (int)local * m->config.edge_limit;
          edge < (int)(local + 1) * m->config.edge_limit; edge++) {
         struct mesh_edge *e = &m->edges[edge];
@@ -581,6 +588,7 @@ void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
         if (!e->used || (up && !was_down)) {
             continue;
         }
+        trial_skip(m, edge);
         e->acked = now;
         e->stamped_since_ack = e->heard_since_ack = 0;
         e->want = 0;

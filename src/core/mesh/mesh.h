@@ -46,6 +46,8 @@ struct mesh_config {
     uint32_t nic_count;
     struct nic_id nics[HOST_NIC_MAX];
     int64_t queue_ns[HOST_NIC_MAX]; /* who sees delays vary by more has queues on the way */
+    int64_t drain_ns
+        [HOST_NIC_MAX]; /* of what few switches drop at: who waited longer may have met a full queue */
     struct mesh_fleet fleet;
     uint64_t seed;
     uint16_t port_base;
@@ -213,5 +215,21 @@ struct mesh_location {
     uint32_t paths, edges; /* that it explains */
     uint64_t key;          /* alike for findings with one cause */
 };
+/* A fault that the trials of all own paths name: what lost all for a while, told when it is over; or what loses a share,
+ * told when it is named, and when it is over. */
+struct mesh_fault {
+    uint32_t number;         /* one from named to ended */
+    bool hole, named, ended; /* named: that something is at fault is sure */
+    int edge;                /* one of its paths */
+    uint8_t path;
+    struct mesh_location where;
+    struct mono began, over; /* over: MONO_NEVER while it lasts */
+    uint32_t lost, sent;     /* trials */
+};
+/* When the way of that own path was gone, if that is over: better known by all paths that cross what was. */
+bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,
+                 struct mono *ret_over);
+bool mesh_next_fault(struct mesh *m, struct mesh_fault *ret_fault);
+
 void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
                  enum finding_direction direction, struct mesh_location *ret_location);

@@ -330,8 +330,8 @@ static void fill_states(const struct mesh *m, struct mono now, const struct mesh
     }
 }
 
-static void remember(struct mesh *m, struct mesh_edge *e, const struct send_entry *entry,
-                     uint32_t seq, uint64_t token)
+static void remember(struct mesh *m, struct mono now, struct mesh_edge *e,
+                     const struct send_entry *entry, uint32_t seq, uint64_t token)
 {
     struct path_out *out = &e->out[entry->path];
     struct packet_ref *refs = entry->type == PROBE_PAIR ? e->pair_out : e->single_out;
@@ -341,7 +341,8 @@ static void remember(struct mesh *m, struct mesh_edge *e, const struct send_entr
                                                      .second = entry->type != PROBE_PAIR ? 0
                                                                : entry->second           ? 2
                                                                                          : 1,
-                                                     .high = entry->high};
+                                                     .high = entry->high,
+                                                     .at_us = (uint32_t)(now.ns / NS_PER_US)};
     if (!entry->second) {
         refs[1] = refs[0];
         refs[0] = (struct packet_ref){
@@ -409,7 +410,7 @@ static void build(struct mesh *m, struct mono now, const struct send_entry *entr
         return;
     }
     probe->seq = e->out[entry->path].seq_next++;
-    remember(m, e, entry, probe->seq, send->token);
+    remember(m, now, e, entry, probe->seq, send->token);
     send->want_stamp = 1;
 }
 

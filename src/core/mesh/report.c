@@ -123,6 +123,9 @@ void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
     if (!e->used || path >= m->config.path_limit) {
         return;
     }
+    if (direction == DIRECTION_OUT) {
+        trial_on_delay(m, now, edge, path, pair, owd_ns);
+    }
     if (!pair) {
         delay_add_single(half->delay, owd_ns);
         return;

@@ -29,7 +29,9 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
     half->state = (uint8_t)state;
     half->deaths += state == PATH_DEAD;
     /* a path died when it was last heard, not when that was proven */
-    half->since = state == PATH_DEAD && half->heard.ns != MONO_NEVER.ns ? half->heard : now;
+    half->since = state == PATH_DEAD && half->heard.ns != MONO_NEVER.ns ? half->heard
+                  : event == PATH_REVIVED                               ? half->back
+                                                                        : now;
     if (direction == DIRECTION_OUT) {
         e->out[path].revive = 0;
         /* a dead path is not a lossy one, nor is one whose peer was silent */
@@ -117,6 +119,7 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
     e->heard_since_ack += !mesh_is_late(m, now); /* what waited in our socket is old */
     in->touched = now;
     in->half.heard = now;
+    in->half.back = in->revive == 0 ? now : in->half.back;
     in->unseen = 0;
     in->missed = 0;
     in->evidence = 0;
@@ -292,6 +295,7 @@ void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path)
     e->stamped_since_ack = e->heard_since_ack = 0;
     e->deaf = false;
     out->half.heard = now;
+    out->half.back = out->revive == 0 ? now : out->half.back;
     if (out->half.state != PATH_DEAD) {
         path_half_move(m, now, edge, path, DIRECTION_OUT, PATH_HEARD, 0);
     } else if (++out->revive >= REVIVE_PACKETS) {
@@ -446,6 +450,7 @@ void verdict_late(struct mesh *m, struct mono now, struct span late)
         if (!e->used) {
             continue;
         }
+        trial_skip(m, edge);
         e->want = 0;
         e->stamped_since_ack = e->heard_since_ack = 0;
         e->acked = now;

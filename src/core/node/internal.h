@@ -11,6 +11,7 @@
 #define FINDING_OPEN_MAX 256
 #define FINDING_QUEUE    128
 #define QUERY_MAX        32
+#define DEATHS_MAX       8
 
 struct member {
     struct clock *clock; /* NULL: a NIC clock that was not read yet */
@@ -89,14 +90,25 @@ struct open_finding {
     uint64_t cause; /* of a path's: alike for those with one suspect */
     int edge;       /* -1: none */
     uint32_t generation;
-    uint32_t paths; /* that are still bad */
-    uint32_t local; /* own NIC of a silent peer */
+    uint32_t paths;   /* that are still bad */
+    struct mono back; /* when the first of them worked again; MONO_NEVER: none */
+    uint32_t local;   /* own NIC of a silent peer */
+    bool held;        /* the inference names it: open without bad paths, too */
     bool said;
     bool quiet;      /* a flapping path's: its finding says it, unless this one lasts until `say` */
     uint32_t flap;   /* number of that finding; 0: none */
     struct mono say; /* when to say it: alike ones gather first */
     struct mono looked; /* a guess, again */
     struct mono calm;   /* when a flapping one is over, if nothing comes */
+};
+
+/* A finding of dead paths, or of a silent peer, that was said. */
+struct said_death {
+    struct mono since;
+    struct mono over; /* MONO_NEVER: not yet */
+    uint64_t cause;
+    uint32_t number;
+    bool confident;
 };
 
 struct node {
@@ -123,6 +135,8 @@ struct node {
     uint32_t queue_head, queue_count;
     struct bad_path *bad; /* by edge, path and direction */
     uint32_t bad_waiting;
+    struct said_death deaths[DEATHS_MAX]; /* the newest, a ring */
+    uint32_t death_count;
     struct mono incident_due;
     struct mono incident_again, incident_until; /* guesses are looked at again; until then */
     struct mono deaf_at[HOST_NIC_MAX];          /* when that NIC last heard nobody */
@@ -160,6 +174,9 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_incident_forget(struct node *n, struct mono now, int edge);
 void node_incident_tick(struct node *n, struct mono now);
+/* That finding tells that something was gone: what the inference finds of the same time is no news. */
+void node_incident_note(struct node *n, const struct finding *f, uint64_t cause);
+void node_incident_over(struct node *n, struct mono now, uint32_t number);
 bool node_incident_at(const struct node *n, struct mono since);
 
 /* node_triangle.c */
@@ -179,6 +196,8 @@ struct open_finding *node_finding_find(struct node *n, uint64_t key);
 struct open_finding *node_finding_open(struct node *n, uint64_t key, enum finding_kind kind,
                                        struct mono since, struct mono say);
 void node_finding_close_at(struct node *n, struct mono now, uint32_t index);
+/* It is known better when it began. */
+void node_finding_since(struct node *n, struct finding *f, struct mono since);
 void node_finding_push(struct node *n, struct finding *f);
 /* Edges to that host, and those of them by which nothing is heard. */
 void node_host_edges(const struct node *n, struct mono now, struct host_id host,

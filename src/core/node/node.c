@@ -61,10 +61,14 @@ static int config_complete(struct node_config *c)
 #define QUEUE_BYTES       32000             /* few switches drop before that */
 #define QUEUE_SOFTWARE_NS (500 * NS_PER_US) /* a processor under load delays stamps as well */
 
+static int64_t drain_ns(const struct node_nic *nic)
+{
+    return QUEUE_BYTES * 8000LL / (nic->speed_mbps != 0 ? nic->speed_mbps : 10000);
+}
+
 static int64_t queue_ns(const struct node_nic *nic)
 {
-    const int64_t mbps = nic->speed_mbps != 0 ? nic->speed_mbps : 10000;
-    const int64_t ns = QUEUE_BYTES * 8000LL / mbps;
+    const int64_t ns = drain_ns(nic);
 
     return nic->stamps == STAMP_HARDWARE || ns > QUEUE_SOFTWARE_NS ? ns : QUEUE_SOFTWARE_NS;
 }
@@ -87,6 +91,7 @@ static struct mesh_config mesh_config_of(const struct node_config *c)
     for (uint32_t i = 0; i < c->nic_count; i++) {
         mesh.nics[i] = c->nics[i].nic;
         mesh.queue_ns[i] = queue_ns(&c->nics[i]);
+        mesh.drain_ns[i] = drain_ns(&c->nics[i]);
     }
     return mesh;
 }

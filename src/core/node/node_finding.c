@@ -26,6 +26,12 @@ static void fill_times(const struct node *n, struct finding *f)
     }
 }
 
+void node_finding_since(struct node *n, struct finding *f, struct mono since)
+{
+    f->since = since;
+    fill_times(n, f);
+}
+
 void node_finding_push(struct node *n, struct finding *f)
 {
     f->said = n->now;
@@ -48,6 +54,7 @@ void node_finding_close_at(struct node *n, struct mono now, uint32_t index)
 
     memmove(&n->open[index], &n->open[index + 1], (n->open_count - index - 1) * sizeof n->open[0]);
     n->open_count--;
+    node_incident_over(n, now, o.finding.number);
     if (o.said && !o.quiet) {
         o.finding.phase = FINDING_CLOSED;
         o.finding.ended_ns = now.ns;
@@ -85,7 +92,8 @@ struct open_finding *node_finding_open(struct node *n, uint64_t key, enum findin
         return NULL;
     }
     o = &n->open[n->open_count++];
-    *o = (struct open_finding){.key = key, .edge = -1, .say = say, .calm = MONO_NEVER};
+    *o = (struct open_finding){
+        .key = key, .edge = -1, .say = say, .calm = MONO_NEVER, .back = MONO_NEVER};
     finding_init(&o->finding, kind, n->now);
     o->finding.number = ++n->finding_number;
     o->finding.since = since;
@@ -199,6 +207,7 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
         f->to_host = HOST_NONE;
         f->direction = DIRECTION_NONE;
     }
+    node_incident_note(n, f, o->cause);
     o->said = true;
     node_finding_push(n, f);
 }

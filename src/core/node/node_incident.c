@@ -99,7 +99,36 @@ static void path_bad(struct node *n, struct mono now, const struct mesh_verdict 
     n->incident_due = mono_min(n->incident_due, mono_add(now, span_ns(SURE_NS)));
 }
 
-static void path_good(struct node *n, struct mono now, struct bad_path *b)
+/* When the finding's last path works again: as all paths that cross what was gone tell, or when the first of its own
+ * worked, or this one. */
+static struct mono over_at(struct node *n, struct mono now, struct mono since,
+                           struct open_finding *o)
+{
+    const struct finding *f = &o->finding;
+    struct mono began, over;
+    int edge = -1;
+
+    for (uint32_t i = 0; i < n->config.nic_count && f->direction == DIRECTION_OUT; i++) {
+        edge =
+            nic_id_equal(n->config.nics[i].nic, f->from) ? mesh_edge_find(n->mesh, i, f->to) : edge;
+    }
+    if (f->kind != FINDING_PATH_DEAD) {
+        return since;
+    }
+    since = mono_sub(since, o->back).ns < ONE_CAUSE_NS ? mono_min(since, o->back) : since;
+    if (edge < 0 || f->path >= n->config.path_limit ||
+        !mesh_outage(n->mesh, now, edge, f->path, &began, &over)) {
+        return since;
+    }
+    since = over.ns > f->since.ns ? mono_min(since, over) : since;
+    if (began.ns > f->since.ns && began.ns < since.ns) {
+        node_finding_since(n, &o->finding, began);
+    }
+    return since;
+}
+
+/* It works again since `since`. */
+static void path_good(struct node *n, struct mono now, struct mono since, struct bad_path *b)
 {
     struct open_finding *o = incident_by_number(n, b->incident);
 
@@ -108,8 +137,11 @@ static void path_good(struct node *n, struct mono now, struct bad_path *b)
     n->bad_waiting -= b->waiting;
     b->kind = FINDING_NONE;
     b->waiting = false;
-    if (o && b->incident != 0 && --o->paths == 0) {
-        node_finding_close_at(n, now, (uint32_t)(o - n->open));
+    if (o) {
+        o->back = mono_min(o->back, since);
+    }
+    if (o && b->incident != 0 && --o->paths == 0 && !o->held) {
+        node_finding_close_at(n, over_at(n, now, since, o), (uint32_t)(o - n->open));
     }
     b->incident = 0;
 }
@@ -141,7 +173,7 @@ void node_finding_path(struct node *n, struct mono now, const struct mesh_verdic
         return;
     }
     if (b && b->kind != FINDING_NONE && b->kind != kind) {
-        path_good(n, now, b);
+        path_good(n, now, v->kind == MESH_PATH_STATE && kind == FINDING_NONE ? v->since : now, b);
     }
     if (b && kind != FINDING_NONE) {
         path_bad(n, now, v, kind);
@@ -155,7 +187,7 @@ void node_incident_forget(struct node *n, struct mono now, int edge)
         for (uint32_t d = 0; d < 2; d++) {
             struct bad_path *b = bad_find(n, edge, p, d == 0 ? DIRECTION_OUT : DIRECTION_IN);
             if (b->kind != FINDING_NONE) {
-                path_good(n, now, b);
+                path_good(n, now, now, b);
             }
             b->flaps = (struct path_flaps){0};
         }
@@ -307,6 +339,9 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     b->incident = o->finding.number;
     fill(n, now, &o->finding, b, &info);
     fill_place(&o->finding, where, n->bad_waiting + 1);
+    if (b->kind == FINDING_PATH_DEAD) {
+        node_incident_note(n, &o->finding, cause);
+    }
     o = node_flap_joins(n, b, o);
     if (!o->quiet) {
         node_finding_push(n, &o->finding);
@@ -377,8 +412,131 @@ static void look_again(struct node *n, struct mono now)
         now.ns < n->incident_until.ns ? mono_add(now, span_ns(AGAIN_NS)) : MONO_NEVER;
 }
 
+/* ---- faults that no path shows by itself ---------------------------------------------------- */
+
+void node_incident_note(struct node *n, const struct finding *f, uint64_t cause)
+{
+    n->deaths[n->death_count++ % DEATHS_MAX] =
+        (struct said_death){.since = f->since,
+                            .over = MONO_NEVER,
+                            .cause = cause,
+                            .number = f->number,
+                            .confident = f->kind == FINDING_PATH_DEAD && f->confident != 0};
+}
+
+void node_incident_over(struct node *n, struct mono now, uint32_t number)
+{
+    for (uint32_t i = 0; i < DEATHS_MAX && i < n->death_count; i++) {
+        n->deaths[i].over = n->deaths[i].number == number ? now : n->deaths[i].over;
+    }
+}
+
+/* It was said: paths were proven dead meanwhile, or a peer was silent. */
+static bool is_said(const struct node *n, const struct mesh_fault *f, struct mono until)
+{
+    const uint64_t cause = node_finding_key(FINDING_PATH_DEAD, f->where.key, 0, 0);
+
+    for (uint32_t i = 0; i < DEATHS_MAX && i < n->death_count; i++) {
+        const struct said_death *d = &n->deaths[i];
+        const bool other = d->confident && f->where.confident && d->cause != cause;
+
+        if (!other && mono_sub(d->since, until).ns < ONE_CAUSE_NS &&
+            (d->over.ns == MONO_NEVER.ns || mono_sub(f->began, d->over).ns < ONE_CAUSE_NS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct open_finding *fault_open(struct node *n, struct mono now, const struct mesh_fault *f,
+                                       enum finding_kind kind, uint64_t key)
+{
+    const struct bad_path b = {
+        .path = f->path, .direction = DIRECTION_OUT, .edge = f->edge, .proof = f->lost};
+    struct mesh_edge_info info;
+    struct open_finding *o;
+
+    if (!mesh_edge_info(n->mesh, now, f->edge, &info)) {
+        return NULL;
+    }
+    o = node_finding_open(n, key, kind, f->began, MONO_NEVER);
+    if (o) {
+        o->cause = node_finding_key(kind, f->where.key, 0, 0);
+        o->held = true;
+        o->said = true;
+        fill(n, now, &o->finding, &b, &info);
+        if (kind == FINDING_PATH_LOSSY) {
+            o->finding.numbers[0] = f->lost;
+            o->finding.numbers[1] = f->sent;
+        }
+        fill_place(&o->finding, &f->where, f->where.paths);
+        node_finding_push(n, &o->finding);
+    }
+    return o;
+}
+
+/* What lost all for a while: it is told with its end. */
+static void outage(struct node *n, struct mono now, const struct mesh_fault *f)
+{
+    const uint64_t key = node_finding_key(FINDING_PATH_DEAD, f->number, 1, 1);
+    struct open_finding *o;
+
+    if (!f->ended || is_said(n, f, f->over)) {
+        return;
+    }
+    o = fault_open(n, now, f, FINDING_PATH_DEAD, key);
+    if (o) {
+        struct finding over = o->finding;
+
+        o->said = false; /* its end is said here */
+        node_finding_close_at(n, now, (uint32_t)(o - n->open));
+        over.phase = FINDING_CLOSED;
+        over.ended_ns = f->over.ns;
+        node_finding_push(n, &over);
+    }
+}
+
+/* Gray loss. Paths whose own tests find it later join its finding. */
+static void gray(struct node *n, struct mono now, const struct mesh_fault *f)
+{
+    const uint64_t key = node_finding_key(FINDING_PATH_LOSSY, f->number, 1, 1);
+    const uint64_t cause = node_finding_key(FINDING_PATH_LOSSY, f->where.key, 0, 0);
+    struct open_finding *o = node_finding_find(n, key);
+
+    if (f->ended && o) {
+        o->held = false;
+        if (o->paths == 0) {
+            node_finding_close_at(n, now, (uint32_t)(o - n->open));
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        const struct finding *said = &n->open[i].finding;
+        if (said->kind == FINDING_PATH_LOSSY && n->open[i].cause == cause && n->open[i].said) {
+            return;
+        }
+    }
+    if (!f->ended && !o && f->named && !is_said(n, f, now)) {
+        fault_open(n, now, f, FINDING_PATH_LOSSY, key);
+    }
+}
+
+static void faults(struct node *n, struct mono now)
+{
+    struct mesh_fault f;
+
+    while (mesh_next_fault(n->mesh, &f)) {
+        if (f.hole) {
+            outage(n, now, &f);
+        } else {
+            gray(n, now, &f);
+        }
+    }
+}
+
 void node_incident_tick(struct node *n, struct mono now)
 {
+    faults(n, now);
     if (n->incident_again.ns <= now.ns) {
         look_again(n, now);
     }

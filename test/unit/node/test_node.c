@@ -313,6 +313,9 @@ static void a_dead_nic_is_one_sentence_and_leaves_no_echo(void **state)
             }
             assert_int_equal(node_finding_count(w.hosts[h].node), 0);
         }
+        if (count_kind(FINDING_PATH_LOSSY) > 0) {
+            print_findings();
+        }
         assert_int_equal(count_kind(FINDING_PATH_LOSSY), 0);
         assert_int_equal(said, 1);
         world_done(&w);
@@ -344,6 +347,42 @@ static void gray_loss_is_found_and_good_paths_are_not_blamed(void **state)
     w.trunk_loss[0][1][0] = 0;
     world_run(&w, 130 * NS_PER_S);
     assert_int_equal(node_finding_count(w.hosts[0].node), 0);
+    world_done(&w);
+}
+
+/* Too short to prove that a path is dead: it is known when the packets' fates are. */
+static void an_outage_is_told_with_its_length_when_it_is_over(void **state)
+{
+    const int64_t length = 200 * NS_PER_MS;
+    uint32_t told = 0;
+
+    start_all(3, 8, 1, true);
+    world_run(&w, 30 * NS_PER_S);
+    const int64_t from = w.now;
+    w.trunk_loss[0][1][0] = 1;
+    world_run(&w, length);
+    w.trunk_loss[0][1][0] = 0;
+    world_run(&w, 10 * NS_PER_S);
+    for (uint32_t h = 0; h < 8; h++) {
+        for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+            const struct finding *f = &w.hosts[h].findings[i].finding;
+
+            if (w.hosts[h].findings[i].at < from || f->phase != FINDING_CLOSED) {
+                continue;
+            }
+            if (llabs(f->ended_ns - f->since.ns - length) >= 250 * NS_PER_MS) {
+                print_findings();
+            }
+            assert_int_equal(f->kind, FINDING_PATH_DEAD);
+            assert_true(llabs(f->ended_ns - f->since.ns - length) < 250 * NS_PER_MS);
+            told++;
+        }
+        assert_int_equal(node_finding_count(w.hosts[h].node), 0);
+    }
+    if (told == 0) {
+        print_findings();
+    }
+    assert_true(told > 0);
     world_done(&w);
 }
 
@@ -644,6 +683,7 @@ int main(void)
         cmocka_unit_test(one_way_dead_nic_is_named),
         cmocka_unit_test(a_dead_nic_is_one_sentence_and_leaves_no_echo),
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
+        cmocka_unit_test(an_outage_is_told_with_its_length_when_it_is_over),
         cmocka_unit_test(short_trunk_flaps_are_all_found),
         cmocka_unit_test(a_flapping_trunk_is_one_finding_with_a_count),
         cmocka_unit_test(a_hole_while_ways_are_learnt_is_one_finding),

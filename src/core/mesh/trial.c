@@ -1,0 +1,97 @@
+/* trial.c: the fate of own packets, one by one, as the peer's words tell it: what the inference goes by that watches all
+ * the time.
+ *
+ * The peer's mask holds the last 32 packets of a path. It comes with the first packet that gets through again, so what
+ * an outage swallowed is known when it is over, with the times at which it was sent. A trial is the first packet in 50 ms:
+ * those behind it share its queue. Fates that nobody knows (no stamp, one end late, a way that isn't known, no carrier)
+ * are left out. So is a loss where packets of that class waited lately, for as long as 32 kB take to leave: a full queue
+ * may have dropped it. Singles wait behind the job, pairs behind their own class. */
+#include "core/mesh/internal.h"
+
+#define TRIAL_US   50000 /* between two trials, at least */
+#define SETTLE_US  60000 /* sent that long before one that came: no longer on its way */
+#define MASK_BITS  32
+#define WAIT_MOST  32 /* delays that tell of queues */
+#define WAIT_LEAST 8
+#define WAIT_SHARE 16 /* one of so many waited */
+
+static const struct sent_slot *slot_of(const struct path_out *out, uint32_t seq)
+{
+    const struct sent_slot *slot = &out->sent[seq % SLOT_COUNT];
+
+    return slot->seq == seq && slot->state == SENT_STAMPED ? slot : NULL;
+}
+
+void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, bool pair,
+                    int64_t owd_ns)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+    struct path_out *out = &m->edges[edge].out[path];
+    struct waits *w = &out->waits[pair ? 0 : 1];
+
+    if (out->half.brief_count > 0) {
+        const bool late = owd_ns - out->half.brief_min > m->config.drain_ns[e->local];
+
+        w->waited = (uint8_t)(w->waited + late - (w->bits >> 31));
+        w->bits = w->bits << 1 | late;
+        w->count = (uint8_t)(w->count < WAIT_MOST ? w->count + 1 : WAIT_MOST);
+        w->at = now;
+    }
+}
+
+/* A full queue may have dropped it: others of its class waited, or nobody knows. */
+static bool may_be_queue(const struct path_out *out, const struct sent_slot *slot, struct mono sent)
+{
+    const struct waits *w = &out->waits[slot->high ? 0 : 1];
+
+    return w->count < WAIT_LEAST || mono_sub(sent, w->at).ns > QUEUE_FRESH_NS ||
+           w->waited * WAIT_SHARE > w->count;
+}
+
+void trial_skip(struct mesh *m, int edge)
+{
+    struct mesh_edge *e = &m->edges[edge];
+
+    for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
+        e->out[p].trials_judged = e->out[p].seq_next - 1;
+    }
+}
+
+void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe)
+{
+    struct mesh_edge *e = &m->edges[edge];
+    const uint8_t path = probe->heard.path;
+    struct path_out *out = &e->out[path];
+    const uint32_t newest = probe->heard.seq;
+    const struct sent_slot *last = slot_of(out, newest);
+    const struct nic *nic = &m->nics[e->local];
+    const int64_t now_us = now.ns / NS_PER_US;
+
+    if (probe->late || mesh_is_late(m, now) || !last || (nic->carrier_known && !nic->carrier)) {
+        out->trials_judged = newest;
+        return;
+    }
+    if (seq_sub(newest, out->trials_judged) >= MASK_BITS) {
+        out->trials_judged = newest - MASK_BITS;
+    }
+    for (; seq_sub(newest, out->trials_judged) > 0; out->trials_judged++) {
+        const uint32_t seq = out->trials_judged + 1;
+        const struct sent_slot *slot = slot_of(out, seq);
+
+        if (slot && last->at_us - slot->at_us < SETTLE_US) {
+            return;
+        }
+        if (!slot || slot->at_us - out->trial_us < TRIAL_US) {
+            continue;
+        }
+        const int64_t age_us = (uint32_t)now_us - slot->at_us; /* modulo 2^32 */
+        const struct mono sent = {(now_us - age_us) * NS_PER_US};
+        const bool lost = (probe->received & (1u << (newest - seq))) == 0;
+
+        if (lost && may_be_queue(out, slot, sent)) {
+            continue;
+        }
+        out->trial_us = slot->at_us;
+        mesh_tell_trial(m, edge, path, sent, lost);
+    }
+}
