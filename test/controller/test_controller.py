@@ -24,21 +24,22 @@ fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 def unpack(data):
     """docs/openapi.yaml's format=binary, written anew."""
     magic, n, m, step, at = struct.unpack_from("<4sIIIq", data)
-    assert magic == b"FLX1"
+    assert magic in (b"FLX1", b"FLX2")
     ids = struct.unpack_from(f"<{n}I", data, 24)
     first = struct.unpack_from(f"<{n + 1}I", data, 24 + 4 * n)
     place = 28 + 8 * n
     sender, p50, p99, state = (struct.unpack_from(f"<{m}{kind}", data, place + offset * m) for kind, offset in (("I", 0), ("h", 4), ("h", 6), ("B", 8)))
-    names = data[place + 9 * m:].decode().split("\n")
+    more = [struct.unpack_from(f"<{m}B", data, place + offset * m) for offset in (9, 10)] if magic == b"FLX2" else []
+    names = data[place + (9 + len(more)) * m:].decode().split("\n")
 
     def delay(code):
         k = abs(code) - 1
         s = k // 64 - 1
         ns = k if k < 64 else ((64 + k % 64) << s) + (1 << s) // 2
         return None if code == 0 else ns if code > 0 else -ns
-    cells = [[ids[sender[i]], ids[row], delay(p50[i]), delay(p99[i]), state[i]] for row in range(n) for i in range(first[row], first[row + 1])]
+    cells = [[ids[sender[i]], ids[row], delay(p50[i]), delay(p99[i]), state[i], *(column[i] for column in more)] for row in range(n) for i in range(first[row], first[row + 1])]
     return {"at_utc_ns": at, "step_ns": step * 10**9, "states": None, "columns": None, "cells": cells,
-            "nics": [[nic, *name.split("/")] for nic, name in zip(ids, names[:-1], strict=True)]}
+            "nics": [[nic, *name.split("\t")[0].split("/")] for nic, name in zip(ids, names[:-1], strict=True)]}
 
 
 class TestFleet(fleet.Fleet):
@@ -85,7 +86,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(paths(), [("alive", 64, 64, 0), ("lossy", 64, 64, 7), ("unknown", None, None, None), ("dead", None, None, 10**6)])
         say(2)
         self.assertEqual(paths(), [("unknown", None, None, None)] * 4)
-        self.assertEqual(self.get("/api/v1/latency")["cells"], [[1, 0, None, None, None, 0]])
+        self.assertEqual(self.get("/api/v1/latency")["cells"], [[1, 0, None, None, None, 0, None, None]])
 
     def test_join_report_see(self):
         controller = self.start()
@@ -132,13 +133,14 @@ class TestFleet(fleet.Fleet):
         at = self.wait(lambda: (m := self.get(f"/api/v1/latency?at={time.time_ns() - 10**10}")) and  # its first step may have verdicts only
                        sum(c[2] is not None for c in m["cells"]) == len(pairs) and m, 60, "history")
         self.assertEqual(sorted((c[0], c[1]) for c in at["cells"]), pairs)
-        self.assertTrue(all(c[5] == 1 and c[2] and c[3] and c[2] <= c[3] and c[2] < 10**9 for c in at["cells"]), at)
+        self.assertTrue(all(c[5] == 1 and c[6] > 0 and c[7] == 0 and c[2] and c[3] and c[2] <= c[3] and c[2] < 10**9 for c in at["cells"]), at)
         self.assertEqual(at["step_ns"], 10**10)
         query = f"/api/v1/latency?at={at['at_utc_ns']}"
 
         def same():
             now = self.get(query)  # the last report of that slot may come between the two
-            return unpack(self.get(f"{query}&format=binary")) == now | {"states": None, "columns": None, "cells": [c[:4] + c[5:] for c in now["cells"]]}
+            return all(unpack(self.get(f"{query}&format={version}")) == now | {"states": None, "columns": None, "cells": [c[:4] + c[5:width] for c in now["cells"]]}
+                       for version, width in (("binary", 6), ("binary2", 8)))
         self.wait(same, 15, lambda: str((unpack(self.get(f"{query}&format=binary")), self.get(query))))
 
         def unchanged():

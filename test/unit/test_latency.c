@@ -198,22 +198,25 @@ static void coarser_only_when_finer_is_gone(void **state)
     store_close(s);
 }
 
-static void bytes_are_as_described(void **state)
+/* version 2 has two more bytes a cell, before the names. */
+static void bytes_are_as_described_in(int version)
 {
-    struct fleet_path paths[] = {{.local = 3, .peer = 1, .p50 = -5, .p99 = 300, .state = 1},
-                                 {.local = 3, .peer = 0, .p50 = 9, .p99 = 10, .state = 4},
-                                 {.local = UINT32_MAX, .peer = 0, .p50 = 9, .p99 = 10, .state = 1},
-                                 {.local = 0, .peer = 3, .p50 = 7, .p99 = 8, .state = 1}};
+    struct fleet_path paths[] = {
+        {.local = 3, .peer = 1, .p50 = -5, .p99 = 300, .state = 1},
+        {.local = 3, .peer = 0, .p50 = 9, .p99 = 10, .state = 4},
+        {.local = 3, .peer = 0, .port = 1, .p50 = 9, .p99 = 10, .state = 1},
+        {.local = UINT32_MAX, .peer = 0, .p50 = 9, .p99 = 10, .state = 1},
+        {.local = 0, .peer = 3, .p50 = 7, .p99 = 8, .state = 1}};
     struct fleet_host all = {.paths = paths, .path_count = ARRAY_COUNT(paths)};
     struct latency_matrix m;
     struct message_buffer b = {0};
     assert_int_equal(latency_init(&m, &world, NULL), 0);
     latency_add_host(&m, &all, true);
     assert_int_equal(latency_order(&m), 0);
-    assert_int_equal(latency_encode(&m, 77, &b), 0);
+    assert_int_equal(latency_encode(&m, version, 77, &b), 0);
     const uint32_t n = 3, cells = 3, first[] = {0, 1, 1, 3}, from[] = {2, 0, 1};
     const uint8_t *p = b.bytes + LATENCY_HEAD_SIZE;
-    assert_memory_equal(b.bytes, "FLX1", 4);
+    assert_memory_equal(b.bytes, version == 1 ? "FLX1" : "FLX2", 4);
     assert_int_equal(le32_get(b.bytes + 4), n);
     assert_int_equal(le32_get(b.bytes + 8), cells);
     assert_int_equal(le64_get(b.bytes + 16), 77);
@@ -228,10 +231,23 @@ static void bytes_are_as_described(void **state)
     assert_int_equal((int16_t)le16_get(p + 4 * cells + 4), -5);
     assert_int_equal((int16_t)le16_get(p + 6 * cells + 4), 300);
     assert_int_equal(p[8 * cells + 1], 4);
-    assert_memory_equal(p + 9 * cells, "h7/eth0\nh7/eth1\nh7/eth3\n", 24);
-    assert_ptr_equal(p + 9 * cells + 24, b.bytes + b.size);
+    p += 9 * cells;
+    if (version == 2) {
+        assert_memory_equal(p, "\x01\x02\x01\x00\x01\x00", 2 * cells); /* paths; of them dead */
+        p += 2 * cells;
+    }
+    const char *names =
+        version == 1 ? "h7/eth0\nh7/eth1\nh7/eth3\n" : "h7/eth0\t\t0\nh7/eth1\t\t0\nh7/eth3\t\t0\n";
+    assert_memory_equal(p, names, strlen(names));
+    assert_ptr_equal(p + strlen(names), b.bytes + b.size);
     message_buffer_done(&b);
     latency_done(&m);
+}
+
+static void bytes_are_as_described(void **state)
+{
+    bytes_are_as_described_in(1);
+    bytes_are_as_described_in(2);
 }
 
 int main(void)

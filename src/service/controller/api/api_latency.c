@@ -18,8 +18,8 @@ enum { LATENCY_JSON_MAX = 512 << 20 };
 
 static void put_words(struct json_writer *j)
 {
-    static const char *const columns[] = {"from",       "to",       "owd_ns_p50",
-                                          "owd_ns_p99", "loss_ppm", "state"};
+    static const char *const columns[] = {"from",     "to",    "owd_ns_p50", "owd_ns_p99",
+                                          "loss_ppm", "state", "paths",      "paths_dead"};
     json_put_array(j, "columns");
     for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
         json_put_string(j, NULL, columns[i]);
@@ -57,30 +57,32 @@ static void put_matrix(struct json_writer *j, const struct latency_matrix *m, in
         json_put_int_if(j, NULL, cell->p99 != DELAY_CODE_NONE, delay_decode(cell->p99));
         json_put_int_if(j, NULL, cell->state != 0, cell->loss_ppm);
         json_put_uint(j, NULL, cell->state);
+        json_put_int_if(j, NULL, cell->state != 0, cell->paths);
+        json_put_int_if(j, NULL, cell->state != 0, cell->paths_dead);
         json_put_end(j);
     }
     json_put_end(j);
     json_put_end(j);
 }
 
-/* Into `j`, or into `bytes` if that is what was asked for. 0 or -ENOMEM. */
-static int write_matrix(struct json_writer *j, struct message_buffer *bytes, bool binary,
+/* binary: version of the bytes that were asked for; 0: into `j`. 0 or -ENOMEM. */
+static int write_matrix(struct json_writer *j, struct message_buffer *bytes, int binary,
                         struct latency_matrix *m, int64_t at_ns)
 {
     const int r = latency_order(m);
-    if (r < 0 || binary) {
-        return r < 0 ? r : latency_encode(m, at_ns, bytes);
+    if (r < 0 || binary != 0) {
+        return r < 0 ? r : latency_encode(m, binary, at_ns, bytes);
     }
     put_matrix(j, m, at_ns);
     return 0;
 }
 
-static void answer_matrix(struct api_call *call, const struct message_buffer *bytes, bool binary,
+static void answer_matrix(struct api_call *call, const struct message_buffer *bytes, int binary,
                           int r)
 {
     if (r < 0) {
         api_store_error(call, r);
-    } else if (binary) {
+    } else if (binary != 0) {
         api_answer_bytes(call, "application/octet-stream", bytes->bytes, bytes->size);
     } else {
         api_answer(call);
@@ -88,7 +90,7 @@ static void answer_matrix(struct api_call *call, const struct message_buffer *by
 }
 
 /* measured: a full matrix on demand; NULL: what the mesh measures always. */
-static void answer_now(struct api_call *call, bool binary, const struct measurement *measured)
+static void answer_now(struct api_call *call, int binary, const struct measurement *measured)
 {
     const struct controller *c = call->c;
     const struct mono now = controller_mono();
@@ -117,7 +119,7 @@ struct latency_task {
     struct latency_matrix matrix;
     struct history_host *hosts;
     uint32_t host_count;
-    bool binary;
+    int binary;
     struct json_writer json;
     struct message_buffer bytes;
     int rc;
@@ -174,7 +176,7 @@ static int take_hosts(struct latency_task *t, const struct api_call *call)
     return latency_init(&t->matrix, c, call->visible);
 }
 
-static void answer_then(struct api_call *call, bool binary, int64_t at_ns)
+static void answer_then(struct api_call *call, int binary, int64_t at_ns)
 {
     struct latency_task *t = api_task_new(call, sizeof(*t));
     if (t == NULL) {
@@ -195,13 +197,25 @@ static void answer_then(struct api_call *call, bool binary, int64_t at_ns)
     api_task_begin(call, &t->task);
 }
 
+/* Version of the bytes; 0: JSON; -EINVAL. */
+static int binary_of(const char *format)
+{
+    static const char *const formats[] = {"json", "binary", "binary2"};
+    for (int i = 0; format != NULL && i < (int)ARRAY_COUNT(formats); i++) {
+        if (strcmp(format, formats[i]) == 0) {
+            return i;
+        }
+    }
+    return format == NULL ? 0 : -EINVAL;
+}
+
 void api_get_latency(struct api_call *call)
 {
-    const char *format = http_query(call->request, "format");
     const struct measurement *measured = NULL;
     int64_t at_ns = 0, number = 0;
-    if (format != NULL && strcmp(format, "binary") != 0 && strcmp(format, "json") != 0) {
-        api_error(call, 400, "bad-argument", "format: expected json or binary");
+    const int binary = binary_of(http_query(call->request, "format"));
+    if (binary < 0) {
+        api_error(call, 400, "bad-argument", "format: expected json, binary or binary2");
         return;
     }
     if (!api_number(call, "at", 1, INT64_MAX / 2, &at_ns) ||
@@ -215,7 +229,6 @@ void api_get_latency(struct api_call *call)
             return;
         }
     }
-    const bool binary = format != NULL && strcmp(format, "binary") == 0;
     if (at_ns == 0 || measured != NULL) {
         answer_now(call, binary, measured);
     } else {

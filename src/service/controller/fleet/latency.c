@@ -8,8 +8,23 @@
 #include "core/fleet/delay_code.h"
 #include "platform/store/chunk.h"
 #include "service/controller/controller.h"
+#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/latency.h"
+
+enum { RAIL_SIZE = 11 }; /* of its digits and the newline */
+
+/* By number within the same leaf, host, ... ("leaf2" before "leaf10"); those of no known leaf last. */
+static int compare_nic(const void *a, const void *b)
+{
+    const struct latency_nic *x = a, *y = b;
+    const int by_leaf = (x->leaf[0] == 0) != (y->leaf[0] == 0)
+                            ? (x->leaf[0] == 0) - (y->leaf[0] == 0)
+                            : strverscmp(x->leaf, y->leaf);
+    const int by_host = by_leaf != 0 ? by_leaf : strverscmp(x->host, y->host);
+
+    return by_host != 0 ? by_host : (x->id > y->id) - (x->id < y->id);
+}
 
 int latency_init(struct latency_matrix *m, const struct controller *c, const uint8_t *visible)
 {
@@ -24,12 +39,18 @@ int latency_init(struct latency_matrix *m, const struct controller *c, const uin
         const struct fleet_nic *n = fleet_find_nic(c, id);
         m->index_of[id] = UINT32_MAX;
         if (n != NULL && (visible == NULL || visible[n->host->index])) {
-            struct latency_nic *copy = &m->nics[m->nic_count];
+            struct latency_nic *copy = &m->nics[m->nic_count++];
+            const char *leaf = n->leaf[0] != 0 ? n->leaf : fabric_first_switch(c, n);
             copy->id = id;
+            copy->rail = n->rail;
+            snprintf(copy->leaf, sizeof(copy->leaf), "%s", leaf != NULL ? leaf : "");
             snprintf(copy->host, sizeof(copy->host), "%s", n->host->name);
             snprintf(copy->name, sizeof(copy->name), "%s", n->name);
-            m->index_of[id] = m->nic_count++;
         }
+    }
+    qsort(m->nics, m->nic_count, sizeof(*m->nics), compare_nic);
+    for (uint32_t i = 0; i < m->nic_count; i++) {
+        m->index_of[m->nics[i].id] = i;
     }
     return 0;
 }
@@ -93,6 +114,9 @@ static void put_pair(struct latency_matrix *m, const struct fleet_path *paths, u
         }
         cell->loss_ppm = p->loss_ppm > cell->loss_ppm ? p->loss_ppm : cell->loss_ppm;
         cell->state = p->state > cell->state ? p->state : cell->state;
+        cell->paths += cell->paths < UINT8_MAX;
+        cell->paths_dead +=
+            p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD && cell->paths_dead < UINT8_MAX;
     }
     qsort(p50, count, sizeof(p50[0]), compare_code);
     cell->p50 = count > 0 ? p50[count / 2] : DELAY_CODE_NONE;
@@ -321,20 +345,23 @@ static uint8_t *put_text(uint8_t *p, const char *text, char end)
     return p + size + 1;
 }
 
-int latency_encode(const struct latency_matrix *m, int64_t at_ns, struct message_buffer *ret)
+int latency_encode(const struct latency_matrix *m, int version, int64_t at_ns,
+                   struct message_buffer *ret)
 {
+    const size_t cell_size = version == 1 ? LATENCY_CELL_SIZE : LATENCY_CELL_SIZE_2;
     size_t names = 0;
     for (uint32_t i = 0; i < m->nic_count; i++) {
-        names += strlen(m->nics[i].host) + strlen(m->nics[i].name) + 2;
+        names += strlen(m->nics[i].host) + strlen(m->nics[i].name) + 2 +
+                 (version > 1 ? strlen(m->nics[i].leaf) + 1 + RAIL_SIZE : 0);
     }
-    const size_t size = LATENCY_HEAD_SIZE + 4 * (2 * (size_t)m->nic_count + 1) +
-                        LATENCY_CELL_SIZE * m->count + names;
+    const size_t size =
+        LATENCY_HEAD_SIZE + 4 * (2 * (size_t)m->nic_count + 1) + cell_size * m->count + names;
     if (message_buffer_reserve(ret, size) < 0) {
         return -ENOMEM;
     }
     uint8_t *p = ret->bytes;
     memset(p, 0, LATENCY_HEAD_SIZE);
-    memcpy(p, "FLX1", 4);
+    memcpy(p, version == 1 ? "FLX1" : "FLX2", 4);
     le32_put(p + 4, m->nic_count);
     le32_put(p + 8, (uint32_t)m->count);
     le32_put(p + 12, (uint32_t)(m->step_ns / NS_PER_S));
@@ -354,12 +381,22 @@ int latency_encode(const struct latency_matrix *m, int64_t at_ns, struct message
         le16_put(p + 4 * m->count + 2 * i, (uint16_t)cell->p50);
         le16_put(p + 6 * m->count + 2 * i, (uint16_t)cell->p99);
         p[8 * m->count + i] = cell->state;
+        if (version > 1) {
+            p[9 * m->count + i] = cell->paths;
+            p[10 * m->count + i] = cell->paths_dead;
+        }
     }
-    p += LATENCY_CELL_SIZE * m->count;
+    p += cell_size * m->count;
+    char rail[RAIL_SIZE];
     for (uint32_t i = 0; i < m->nic_count; i++) {
         p = put_text(p, m->nics[i].host, '/');
-        p = put_text(p, m->nics[i].name, '\n');
+        p = put_text(p, m->nics[i].name, version > 1 ? '\t' : '\n');
+        if (version > 1) {
+            p = put_text(p, m->nics[i].leaf, '\t');
+            snprintf(rail, sizeof(rail), "%u", m->nics[i].rail);
+            p = put_text(p, rail, '\n');
+        }
     }
-    ret->size = size;
+    ret->size = (size_t)(p - ret->bytes);
     return 0;
 }

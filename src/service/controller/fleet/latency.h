@@ -10,12 +10,16 @@
 
 #include "service/controller/history/series.h"
 
-#define LATENCY_HEAD_SIZE 24
-#define LATENCY_CELL_SIZE 9 /* sender 4, two delay codes, state 1 */
+#define LATENCY_HEAD_SIZE   24
+#define LATENCY_CELL_SIZE   9                       /* sender 4, two delay codes, state 1 */
+#define LATENCY_CELL_SIZE_2 (LATENCY_CELL_SIZE + 2) /* and how many paths, how many dead ones */
 
 struct latency_nic {
     uint32_t id;
+    uint32_t rail;
     char host[TLS_NAME_MAX + 1], name[IF_NAMESIZE];
+    char leaf
+        [64]; /* where it joined, else the switch that its packets pass first; empty: not known */
 };
 
 struct latency_cell {
@@ -23,6 +27,7 @@ struct latency_cell {
     int32_t p50, p99; /* delay codes */
     uint32_t loss_ppm;
     uint8_t state; /* PathState; 0: not known */
+    uint8_t paths, paths_dead;
 };
 
 struct latency_matrix {
@@ -35,7 +40,8 @@ struct latency_matrix {
     int64_t step_ns; /* the coarsest step that an earlier moment was read at; 0: now */
 };
 
-/* The NICs of all members that are seen (by host index; NULL: all), ascending. -ENOMEM. */
+/* The NICs of all members that are seen (by host index; NULL: all), by leaf, host and number, so that
+ * neighbours in the fabric are neighbours in the matrix. -ENOMEM. */
 MUST_CHECK int latency_init(struct latency_matrix *m, const struct controller *c,
                             const uint8_t *visible);
 void latency_done(struct latency_matrix *m);
@@ -58,6 +64,7 @@ MUST_CHECK int latency_read_host(struct latency_matrix *m, struct store *store,
 /* After all hosts. -ENOMEM. */
 MUST_CHECK int latency_order(struct latency_matrix *m);
 
-/* Little endian, as docs/openapi.yaml has it under application/octet-stream. at_ns 0: now. -ENOMEM. */
-MUST_CHECK int latency_encode(const struct latency_matrix *m, int64_t at_ns,
+/* Little endian, as docs/openapi.yaml has it under application/octet-stream. at_ns 0: now. version: 1, or 2, which has each
+ * cell's paths, each NIC's leaf and rail. -ENOMEM. */
+MUST_CHECK int latency_encode(const struct latency_matrix *m, int version, int64_t at_ns,
                               struct message_buffer *ret);
