@@ -96,8 +96,8 @@ async function matrix() {
     throw new Error(`the heat map is empty: ${drawn} pixels`);
   }
   await page.reload(); // reading pixels made the canvas another one
-  await page.locator("canvas").waitFor();
-  const box = await page.locator("canvas").boundingBox();
+  await page.locator("canvas[role=application]").waitFor();
+  const box = await page.locator("canvas[role=application]").boundingBox();
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
   await page.mouse.move(x, y);
   const pans = [];

@@ -53,7 +53,7 @@ await check("a clock's state is one that the page knows, however the controller 
 });
 await check("a cell of the mesh is read and opened by keys alone", async () => {
   await show(page, "Mesh");
-  await page.locator("canvas").focus();
+  await page.locator("canvas[role=application]").focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
   await page.getByText(/^h1\/nic0 → h0\/nic0: [0-9.]+ (ns|us|ms)$/).waitFor();
@@ -69,7 +69,7 @@ await check("the mesh as it was: looked up, read, and nothing where nobody had m
   await moment.waitFor();
   expect(/at=\d{19}/.test(page.url()), page.url());
   await page.mouse.move(0, 0); // else the page scrolls the map under the pointer, which then points
-  await page.locator("canvas").focus();
+  await page.locator("canvas[role=application]").focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
   const pair = page.getByText(/^h1\/nic0 → h0\/nic0: [0-9.]+ (ns|us|ms)$/);
@@ -146,6 +146,8 @@ await check("a phone shows every view without sideways scrolling", async () => {
     await show(phone, view);
     const wide = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(wide <= 1, `${view} is ${wide} pixels too wide`);
+    const head = await phone.evaluate(() => document.querySelector("main").getBoundingClientRect().top + scrollY);
+    expect(head <= 80, `${view}: the header takes ${head} of 800 pixels`);
   }
   await phone.context().close();
 });

@@ -187,8 +187,18 @@ export interface Series {
   values: (number | null)[];
 }
 
+/** One thing of the fleet. */
+export interface Element {
+  kind: string;
+  direction: "out" | "in" | "both" | null;
+  name: string | null;
+  places: { kind: "host" | "nic" | "leaf" | "spine" | "router"; host?: string | null; nic?: number | null; name: string }[];
+}
+
 export interface Incident {
   incident: Ns;
+  /** Absent from incidents of before. */
+  element?: Element | null;
   state: string; // "new", "open", "quiet", "resolved", "merged"
   severity: string;
   cause: string | null;

@@ -1,6 +1,6 @@
 // The arithmetic of a heat map: which cell is under the pointer, what a zoom keeps in place, which colour a cell has, and
 // the map in tiles: drawn once for each depth, so that panning only copies pixels.
-import { type Latency, seek, SHADE_DEAD } from "../latency.ts";
+import { type Latency, type Place, seek, SHADE_DEAD, SHADE_LEAST, SHADE_MOST, SHADE_PART, SHADE_SILENT } from "../latency.ts";
 
 export interface Window {
   x: number; // first column shown, may be a fraction
@@ -47,7 +47,40 @@ export function colour(share: number): number {
 }
 
 /** By shade; what nobody measured is transparent: the canvas lies on hatching. */
-export const palette = Uint32Array.from({ length: 256 }, (_, s) => (s === 0 ? 0 : s === SHADE_DEAD ? 0xff2a1fb4 : colour((s - 1) / (SHADE_DEAD - 2))));
+export const palette = Uint32Array.from({ length: 256 }, (_, s) =>
+  s === 0 ? 0 : s === SHADE_SILENT ? 0xff9a928a : s === SHADE_DEAD ? 0xff2a1fb4 : s === SHADE_PART ? 0xff9e7cf2 : colour((s - SHADE_LEAST) / (SHADE_MOST - SHADE_LEAST)));
+
+export function css(packed: number): string {
+  return `rgb(${packed & 255}, ${(packed >> 8) & 255}, ${(packed >> 16) & 255})`;
+}
+
+// ---- axes ----
+
+export interface Run {
+  begin: number; // first row or column
+  end: number; // behind the last
+  text: string;
+}
+
+/** Neighbours of one host, or of one leaf: what borders stand around, and headings stand over. */
+export function runs(places: readonly Place[], of: (p: Place) => string): Run[] {
+  const found: Run[] = [];
+  places.forEach((p, i) => {
+    const last = found.at(-1);
+    if (last !== undefined && last.text === of(p)) {
+      last.end = i + 1;
+    } else {
+      found.push({ begin: i, end: i + 1, text: of(p) });
+    }
+  });
+  return found;
+}
+
+/** Of headings, those that have room: each run's place on an axis of `length` pixels under a window, at least `room` pixels long. */
+export function headings(all: readonly Run[], from: number, span: number, length: number, room: number): { at: number; to: number; text: string }[] {
+  const place = (i: number) => Math.min(Math.max(((i - from) * length) / span, 0), length);
+  return all.map((r) => ({ at: place(r.begin), to: place(r.end), text: r.text })).filter((h) => h.to - h.at >= room && h.text !== "");
+}
 
 // ---- tiles: at depth d a pixel is 2^d by 2^d cells, and shows the worst of them ----
 

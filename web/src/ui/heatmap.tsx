@@ -2,11 +2,12 @@
 // moves with the pointer is no state of the page: a frame copies tiles, nothing is laid out or rendered anew.
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { type Latency, shade, valueAt } from "../latency.ts";
+import { type Cell, cellOf, type Latency, shade } from "../latency.ts";
 import { duration } from "../time.ts";
+import { axisOf, drawAxes } from "./axes.ts";
 import { cellAt, depthOf, paintTile, pan, placeTile, TILE, type Window, whole, zoom } from "./heat.ts";
 
-interface Cell {
+interface Spot {
   column: number;
   row: number;
 }
@@ -50,7 +51,7 @@ class Tiles {
   }
 }
 
-function draw(context: CanvasRenderingContext2D, tiles: Tiles, size: number, w: Window, cell: Cell | null): void {
+function draw(context: CanvasRenderingContext2D, tiles: Tiles, size: number, w: Window, cell: Spot | null): void {
   const depth = depthOf(w.span, PIXELS);
   const side = TILE * 2 ** depth;
   context.clearRect(0, 0, PIXELS, PIXELS);
@@ -74,22 +75,26 @@ function draw(context: CanvasRenderingContext2D, tiles: Tiles, size: number, w: 
   }
 }
 
-export function HeatMap({ latency, codes, onPick }: { latency: Latency; codes: Int16Array; onPick: (from: number, to: number) => void }) {
+export function HeatMap({ latency, codes, what, onPick }: { latency: Latency; codes: Int16Array; what: string; onPick: (from: number, to: number) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const over = useRef<HTMLCanvasElement>(null);
   const size = latency.ids.length;
   const view = useRef<Window>(whole(size));
   const drag = useRef<{ x: number; y: number; moved: boolean } | null>(null);
   const frame = useRef(0);
-  const cell = useSignal<Cell | null>(null);
+  const cell = useSignal<Spot | null>(null);
   const shades = useMemo(() => shade(latency, codes), [latency, codes]);
   const tiles = useMemo(() => new Tiles(latency, shades.of), [latency, shades]);
-  const shown = useRef({ tiles, size });
-  shown.current = { tiles, size };
+  const axis = useMemo(() => axisOf(latency), [latency]);
+  const shown = useRef({ tiles, size, axis, latency, codes, shades });
+  shown.current = { tiles, size, axis, latency, codes, shades };
 
   const paint = () => {
     const context = canvas.current?.getContext("2d");
     if (context) {
-      draw(context, shown.current.tiles, shown.current.size, view.current, cell.value);
+      const s = shown.current;
+      draw(context, s.tiles, s.size, view.current, cell.value);
+      drawAxes(over.current!, canvas.current!.clientWidth, view.current, s.axis, s.latency, s.codes, s.shades);
     }
   };
   const redraw = () => {
@@ -102,14 +107,21 @@ export function HeatMap({ latency, codes, onPick }: { latency: Latency; codes: I
     view.current = next;
     redraw();
   };
-  const point = (next: Cell | null) => {
+  const point = (next: Spot | null) => {
     if (next?.column !== cell.value?.column || next?.row !== cell.value?.row) {
       cell.value = next;
       redraw();
     }
   };
 
-  useEffect(() => () => cancelAnimationFrame(frame.current), []);
+  useEffect(() => {
+    const watch = new ResizeObserver(redraw);
+    watch.observe(canvas.current!);
+    return () => {
+      watch.disconnect();
+      cancelAnimationFrame(frame.current);
+    };
+  }, []);
   useLayoutEffect(() => {
     view.current = whole(size);
     cell.value = null;
@@ -172,14 +184,17 @@ export function HeatMap({ latency, codes, onPick }: { latency: Latency; codes: I
   };
   return (
     <div class="heat">
-      <canvas ref={canvas} width={PIXELS} height={PIXELS} tabIndex={0} role="application" aria-label={`One-way delays between ${size} NICs. Arrows move, plus and minus zoom, Enter opens a cell.`}
+      <div class="map">
+      <canvas ref={canvas} width={PIXELS} height={PIXELS} tabIndex={0} role="application" aria-label={`One-way delays between ${size} ${what}. Arrows move, plus and minus zoom, Enter opens a cell.`}
         onWheel={onWheel} onPointerMove={onMove} onPointerLeave={() => drag.current ?? point(null)} onPointerDown={onDown} onPointerUp={onUp}
         onPointerCancel={() => { drag.current = null; }} onKeyDown={onKey} />
+      <canvas ref={over} class="over" aria-hidden="true" />
+      </div>
       <div class="row">
         <button aria-label="Zoom in" onClick={() => look(zoom(view.current, size, 0.5, 0.5, 0.5))}>+</button>
         <button aria-label="Zoom out" onClick={() => look(zoom(view.current, size, 2, 0.5, 0.5))}>−</button>
         <button onClick={() => look(whole(size))}>All</button>
-        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ a path is dead</span><span><span class="hatch" aria-hidden="true" /> nobody measured it</span></p>
+        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ all paths dead</span><span class="part">▲ some of them dead (near: as much red)</span><span class="silent">■ not heard</span><span><span class="hatch" aria-hidden="true" /> nobody measures it</span></p>
       </div>
       <Reading latency={latency} codes={codes} cell={cell} measured={shades.measured} />
     </div>
@@ -187,21 +202,25 @@ export function HeatMap({ latency, codes, onPick }: { latency: Latency; codes: I
 }
 
 /** What is under the pointer: rendered alone, the map isn't. */
-function Reading({ latency, codes, cell, measured }: { latency: Latency; codes: Int16Array; cell: Signal<Cell | null>; measured: number }) {
+function Reading({ latency, codes, cell, measured }: { latency: Latency; codes: Int16Array; cell: Signal<Spot | null>; measured: number }) {
   const c = cell.value;
   const known = c !== null && c.column < latency.ids.length && c.row < latency.ids.length;
-  return <p class="reading" aria-live="polite">{known ? `${latency.labels[c.column]} → ${latency.labels[c.row]}: ${words(valueAt(latency, codes, c.column, c.row), latency.atNs)}` : `Columns send, rows receive. ${measured} pairs ${latency.atNs === null ? "are" : "were"} measured.`}</p>;
+  return <p class="reading" aria-live="polite">{known ? `${latency.labels[c.column]} → ${latency.labels[c.row]}: ${words(cellOf(latency, codes, c.column, c.row), latency.atNs)}` : `Columns send, rows receive. ${measured} pairs ${latency.atNs === null ? "are" : "were"} measured.`}</p>;
 }
 
-function words(value: number | null, at: bigint | null): string {
-  return value === null ? (at === null ? "not measured" : "not measured then") : value === Infinity ? "a path of it is dead" : duration(value);
+export function words(cell: Cell | null, at: bigint | null): string {
+  if (cell === null) {
+    return at === null ? "not measured" : "not measured then";
+  }
+  const dead = cell.dead === 0 ? "" : cell.dead >= cell.paths ? (cell.paths > 1 ? `all ${cell.paths} paths are dead` : "its path is dead") : `${cell.dead} of ${cell.paths} paths ${cell.dead > 1 ? "are" : "is"} dead`;
+  return cell.silent ? "who measures it isn't heard" : [cell.ns === null ? "" : duration(cell.ns), dead].filter((part) => part !== "").join("; ") || "no delay known";
 }
 
 function bound(i: number, size: number): number {
   return Math.min(Math.max(i, 0), size - 1);
 }
 
-function follow(w: Window, size: number, cell: Cell): Window {
+function follow(w: Window, size: number, cell: Spot): Window {
   const by = (i: number, from: number) => (i < from ? (i - from) / w.span : i + 1 > from + w.span ? (i + 1 - from - w.span) / w.span : 0);
   return pan(w, size, by(cell.column, w.x), by(cell.row, w.y));
 }

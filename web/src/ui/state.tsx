@@ -50,7 +50,7 @@ export function Cut({ page, what }: { page: { items: readonly unknown[]; next: s
 }
 
 export type Tone = "good" | "warn" | "bad" | "none";
-const shapes: Record<Tone, string> = { good: "●", warn: "▲", bad: "■", none: "○" };
+export const shapes: Record<Tone, string> = { good: "●", warn: "▲", bad: "■", none: "○" };
 
 /** Never by colour alone: each tone has a shape, and a word beside it. */
 export function Mark({ tone, children }: { tone: Tone; children: ComponentChildren }) {

@@ -1,13 +1,17 @@
-// Fleet: is it healthy, what changed in the range shown, is Foliot itself healthy?
-import type { Finding, Host, Incident, LiveRow, Page, Status } from "../model.ts";
+// Fleet: is it healthy, what is wrong and where, what changed in the range shown, is Foliot itself healthy?
+import { useState } from "preact/hooks";
+import { changes, isDetail, named } from "../changes.ts";
+import type { Fabric, Finding, Host, Incident, LiveRow, Page, Port, Status } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place, shownRange } from "../route.ts";
 import { ago, bytes, duration, wall } from "../time.ts";
-import { Cut, Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
+import { SmallFabric } from "../ui/small_fabric.tsx";
+import { Cut, Empty, Mark, shapes, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { FindingSentence } from "../ui/sentence.tsx";
 import { Table } from "../ui/table.tsx";
 import { nowNs } from "../now.ts";
+import { severities } from "./alerts.tsx";
 import { Check } from "./check.tsx";
 import { Unwatched, UnwatchedTiles } from "./unwatched.tsx";
 
@@ -19,7 +23,7 @@ export function Fleet() {
   const { from, to } = shownRange(now);
   const at = place.value.at;
   const open = useResource<Page<Finding>>(`findings?${at === null ? "open=true" : `since_utc_ns=${at}&until_utc_ns=${at + MOMENT_NS}`}&limit=50`, 5_000, ["finding"]);
-  const events = useResource<Page<LiveRow>>(`events?order=desc&limit=50&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host"]);
+  const events = useResource<Page<LiveRow>>(`events?order=desc&limit=200&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host", "incident", "controller"]);
   const health = place.value.query["health"] ?? "";
   const hosts = useResource<Page<Host>>(`hosts?limit=1000${health === "" ? "" : `&health=${encodeURIComponent(health)}`}`, 10_000, ["host"]);
   const incidents = useResource<Page<Incident>>("incidents?open=true", 5_000, ["incident", "finding"]);
@@ -29,22 +33,12 @@ export function Fleet() {
       <Shown of={status} what="the fleet's state">{(s) => <Tiles s={s} incidents={incidents.failure === null ? (incidents.data?.items ?? null) : null} />}</Shown>
       <Unwatched status={status.data} />
       <h2>{at === null ? "What is wrong now" : `What was wrong at ${wall(at)}`}</h2>
+      {at === null && <Incidents of={incidents.data?.items ?? []} />}
       <Shown of={open} what="findings">
-        {(page) => (page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <><Cut page={page} what="findings" />{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>)}
+        {(page) => page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <Findings page={page} now={now} folded={at === null && (incidents.data?.items.length ?? 0) > 0} />}
       </Shown>
       <h2>What changed</h2>
-      <Shown of={events} what="events">
-        {(page) => page.items.length === 0 ? <Empty>Nothing in this range.</Empty> : (
-          <>
-            <Cut page={page} what="events of this range" />
-            <Table caption="Events, newest first" rows={page.items} id={(e) => String(e.id)} columns={[
-              { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
-              { name: "Host", cell: (e) => e.host ?? "–" },
-              { name: "What", cell: (e) => e.detail?.text ?? [e.word || e.kind, e.detail?.level].filter(Boolean).join(" ") },
-            ]} />
-          </>
-        )}
-      </Shown>
+      <Shown of={events} what="events">{(page) => <Changes page={page} />}</Shown>
       <h2>Hosts</h2>
       <p>
         <label>Health{" "}
@@ -59,6 +53,60 @@ export function Fleet() {
           : <Empty>{health === "" ? <>No host has joined yet: <code>foliot-agent join ADDRESS TOKEN</code> on each.</> : `The health of no host is ${health}.`}</Empty>}
       </Shown>
       {hosts.data !== null && hosts.data.items.length > 0 && <Check hosts={hosts.data.items.map((h) => h.name)} />}
+      {status.data !== null && <Itself s={status.data} />}
+    </>
+  );
+}
+
+/** Each with its place in the fabric; what nobody has seen yet first. */
+function Incidents({ of }: { of: readonly Incident[] }) {
+  const drawn = of.some((i) => i.element !== undefined && i.element !== null);
+  const fabric = useResource<Fabric>(drawn ? "fabric?limit=1" : null, 30_000);
+  const ports = useResource<Page<Port>>(drawn ? "links?limit=1000" : null, 30_000, ["link"]);
+  const seen = (i: Incident) => (i.acknowledged_by !== null || i.silenced ? 1 : 0);
+  const now = nowNs.value;
+  return (
+    <>
+      {[...of].sort((a, b) => seen(a) - seen(b)).map((i) => (
+        <article key={String(i.incident)} class={`sentence incident ${seen(i) > 0 ? "" : "bad"}`}>
+          {i.element && fabric.data && ports.data && <SmallFabric fabric={fabric.data} ports={ports.data.items} element={i.element} />}
+          <div>
+            <h3>{i.cause ?? "Cause not known"}</h3>
+            <p class="dim">
+              <Mark tone={severities[i.severity] ?? "warn"}>{i.severity}</Mark>{i.since_utc_ns === null ? "" : <> since <time>{wall(big(i.since_utc_ns))}</time> ({ago(big(i.since_utc_ns), now)})</>},
+              {" "}{i.alerts} alerts of {i.hosts} hosts{i.acknowledged_by === null ? "" : `; seen by ${i.acknowledged_by}`}{i.silenced ? "; silenced" : ""} ·{" "}
+              <a href={hrefTo({ view: "alerts", query: { incident: String(i.incident) } })}>evidence and story</a>
+            </p>
+            <p>{i.text}</p>
+          </div>
+        </article>
+      ))}
+    </>
+  );
+}
+
+/** folded: incidents tell it already. */
+function Findings({ page, now, folded }: { page: Page<Finding>; now: bigint; folded: boolean }) {
+  const list = <><Cut page={page} what="findings" />{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>;
+  return folded ? <details><summary>What hosts found themselves: {page.items.length}{page.next === null ? "" : " and more"}</summary>{list}</details> : list;
+}
+
+function Changes({ page }: { page: Page<LiveRow> }) {
+  const [all, setAll] = useState(false);
+  const rows = changes(page.items, all);
+  const details = page.items.filter(isDetail).length;
+  return (
+    <>
+      <Cut page={page} what="events of this range" />
+      {rows.length === 0 ? <Empty>Nothing in this range.</Empty> : (
+        <Table caption="Changes, newest first" rows={rows} id={(c) => c.id} columns={[
+          { name: "When", cell: (c) => <time title={String(c.atNs)}>{wall(c.atNs)}</time> },
+          { name: "Where", cell: (c) => <span title={c.hosts.join(", ")}>{named(c.hosts)}</span> },
+          { name: "What", cell: (c) => (c.tone === "none" ? c.text : <><span class={c.tone} aria-hidden="true">{shapes[c.tone]} </span>{c.text}</>) },
+          { name: "Who", cell: (c) => c.who ?? "–" },
+        ]} />
+      )}
+      {details > 0 && <p><label><input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} /> with the {details} that an incident tells already</label></p>}
     </>
   );
 }
@@ -84,6 +132,13 @@ function Tiles({ s, incidents }: { s: Status; incidents: Incident[] | null }) {
         <Tile label="Links down" tone={s.ports.down + s.ports.gone > 0 ? "bad" : s.ports.unknown > 0 ? "warn" : "good"} href={hrefTo({ view: "links" })}>{s.ports.down + s.ports.gone}{s.ports.unknown > 0 ? ` (${s.ports.unknown} unknown)` : ""}</Tile>
         <Tile label="Paths dead / lossy" tone={s.paths.dead > 0 ? "bad" : s.paths.lossy > 0 ? "warn" : "good"} href={hrefTo({ view: "mesh" })}>{s.paths.dead} / {s.paths.lossy} of {s.paths.measured}</Tile>
       </div>
+    </>
+  );
+}
+
+function Itself({ s }: { s: Status }) {
+  return (
+    <>
       <h2>Foliot itself</h2>
       <div class="tiles">
         <Tile label="Store" tone={s.store.writable ? "good" : "bad"}>{!s.store.writable ? "cannot be written" : s.store.file_bytes === null ? "is written" : bytes(s.store.file_bytes)}</Tile>

@@ -1,13 +1,14 @@
-// Mesh: one-way delay of every NIC pair as a heat map; a cell opens the pair's paths and their history.
-import { useRef } from "preact/hooks";
-import { decodeLatency, type Latency } from "../latency.ts";
+// Mesh: one-way delay of every pair as a heat map, by leaf, host or NIC; a cell opens the level below, and a pair of NICs its paths and
+// their history.
+import { useMemo, useRef } from "preact/hooks";
+import { cellOf, decodeLatency, fold, type Latency, type Level, pick } from "../latency.ts";
 import type { Page, Path, Series } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
 import { digits, duration, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
-import { HeatMap } from "../ui/heatmap.tsx";
+import { HeatMap, words } from "../ui/heatmap.tsx";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 import { secondsOf } from "./clock.tsx";
@@ -19,8 +20,8 @@ const STEP = 10_000_000_000n; // of the history
 const readLatency = async (response: Response) => decodeLatency(await response.arrayBuffer());
 
 export function Mesh() {
-  const { at, query, rest } = place.value;
-  const latency = useResource<Latency>(`latency?format=binary${at === null ? "" : `&at=${at}`}`, at === null ? 10_000 : NEVER, at === null ? ["finding"] : [], readLatency);
+  const { at, rest } = place.value;
+  const latency = useResource<Latency>(`latency?format=binary2${at === null ? "" : `&at=${at}`}`, at === null ? 10_000 : NEVER, at === null ? ["finding"] : [], readLatency);
   const last = useRef<Latency | null>(null); // on the way from one moment to another the map stays
   last.current = latency.data ?? (latency.failure ? null : last.current);
   const shown = { ...latency, data: last.current, at: latency.data ? latency.at : Date.now() };
@@ -28,24 +29,116 @@ export function Mesh() {
   return (
     <>
       <h1>Mesh</h1>
-      <div class="row">
-        <label>
-          Delay{" "}
-          <select value={query["p"] ?? ""} onChange={(e) => go({ query: { ...query, p: e.currentTarget.value } })}>
-            <option value="">median</option>
-            <option value="99">99th percentile</option>
-          </select>
-        </label>
-        <button onClick={() => go({ at: (at ?? nowNs.peek()) - STEP })}>10 s earlier</button>
-        {at !== null && <button onClick={() => go({ at: at + STEP })}>10 s later</button>}
-        <span role="status" class={at === null ? "" : "warn"}>{moment(at, latency.data)}</span>
-      </div>
       <Shown of={shown} what="one-way delays">
-        {(data) => data.labels.length === 0 ? <Empty>No NIC has joined yet.</Empty>
-          : <HeatMap latency={data} codes={query["p"] === "99" ? data.p99 : data.p50} onPick={(c, r) => go({ rest: `${data.ids[c]}-${data.ids[r]}` })} />}
+        {(data) => (data.labels.length === 0 ? <Empty>No NIC has joined yet.</Empty> : <Map latency={data} bar={<Bar at={at} data={latency.data} />} />)}
       </Shown>
       {from !== undefined && to !== undefined && Number.isInteger(from) && Number.isInteger(to) && last.current && <Pair from={from} to={to} latency={last.current} />}
     </>
+  );
+}
+
+/** Which delay, and which moment. */
+function Bar({ at, data }: { at: bigint | null; data: Latency | null }) {
+  const { query } = place.value;
+  return (
+    <>
+      <label>
+        Delay{" "}
+        <select value={query["p"] ?? ""} onChange={(e) => go({ query: { ...query, p: e.currentTarget.value } })}>
+          <option value="">median</option>
+          <option value="99">99th percentile</option>
+        </select>
+      </label>
+      <button onClick={() => go({ at: (at ?? nowNs.peek()) - STEP })}>10 s earlier</button>
+      {at !== null && <button onClick={() => go({ at: at + STEP })}>10 s later</button>}
+      <span role="status" class={at === null ? "" : "warn"}>{moment(at, data)}</span>
+    </>
+  );
+}
+
+const FITS = 256; // rows that can be told apart on a screen
+const plural: Record<Level, string> = { nic: "NICs", host: "hosts", leaf: "leaves" };
+
+/** The finest level whose rows can be told apart. */
+export function levelFor(latency: Latency): Level {
+  const leaves = new Set(latency.places.map((p) => p.leaf)).size;
+  const hosts = new Set(latency.places.map((p) => p.host)).size;
+  return latency.labels.length <= FITS ? "nic" : hosts <= FITS || leaves < 2 ? "host" : "leaf";
+}
+
+function Map({ latency, bar }: { latency: Latency; bar: preact.JSX.Element }) {
+  const { query } = place.value;
+  const { in: within = "", a = "", b = "" } = query;
+  const part = useMemo(() => {
+    const inside = (i: number) => within === "leaf" ? [a, b].includes(latency.places[i]!.leaf || "leaf not known") : [a, b].includes(latency.places[i]!.host);
+    return within === "" ? latency : pick(latency, latency.labels.map((_, i) => i).filter(inside));
+  }, [latency, within, a, b]);
+  const level = query["level"] === "nic" || query["level"] === "host" || query["level"] === "leaf" ? query["level"] : levelFor(part);
+  const shown = useMemo(() => (level === "nic" ? part : fold(part, level)), [part, level]);
+  const codes = query["p"] === "99" ? shown.p99 : shown.p50;
+  const open = (column: number, row: number) => {
+    const deeper = { leaf: "host", host: "nic" } as const;
+    if (level === "nic") {
+      go({ rest: `${shown.ids[column]}-${shown.ids[row]}` });
+    } else {
+      go({ rest: "", query: { ...query, level: deeper[level], in: level, a: shown.labels[column]!, b: shown.labels[row]! } });
+    }
+  };
+  return (
+    <>
+      <div class="row">
+        <label>Rows{" "}
+          <select value={level} onChange={(e) => go({ query: { ...query, level: e.currentTarget.value } })}>
+            {(["leaf", "host", "nic"] as const).map((l) => <option key={l} value={l}>{plural[l]}</option>)}
+          </select>
+        </label>
+        {bar}
+        {within !== "" && <span>of {a === b ? a : `${a} and ${b}`} <button onClick={() => go({ rest: "", query: { p: query["p"] ?? "" } })}>Of the whole fleet</button></span>}
+      </div>
+      <div class="mesh">
+        <HeatMap latency={shown} codes={codes} what={plural[level]} onPick={open} />
+        <Worst latency={shown} codes={codes} level={level} open={open} />
+      </div>
+    </>
+  );
+}
+
+const WORST = 12;
+
+/** Indices of cells: those with the largest share of dead paths, then the slowest. */
+export function worstCells(latency: Latency, codes: Int16Array, most: number): { column: number; row: number }[] {
+  const found: { column: number; row: number; dead: number; code: number }[] = [];
+  const worse = (x: { dead: number; code: number }, y: { dead: number; code: number }) => y.dead - x.dead || y.code - x.code;
+  for (let row = 0; row < latency.ids.length; row++) {
+    for (let i = latency.first[row]!; i < latency.first[row + 1]!; i++) {
+      const next = { column: latency.from[i]!, row, dead: latency.dead[i]! / Math.max(1, latency.paths[i]!), code: codes[i]! };
+      if ((next.dead > 0 || next.code > 0) && (found.length < most || worse(next, found[found.length - 1]!) < 0)) {
+        found.push(next);
+        found.sort(worse);
+        found.length = Math.min(found.length, most);
+      }
+    }
+  }
+  return found;
+}
+
+function Worst({ latency, codes, level, open }: { latency: Latency; codes: Int16Array; level: Level; open: (column: number, row: number) => void }) {
+  const cells = useMemo(() => worstCells(latency, codes, WORST), [latency, codes]);
+  return (
+    <section aria-label="The worst pairs">
+      <h2>The worst pairs</h2>
+      <p class="dim">Most dead paths first, then the longest delay{level === "nic" ? "" : `; of all NICs of both ${plural[level]}`}.</p>
+      {cells.length === 0 ? <Empty>Nothing is measured.</Empty> : (
+        <ol class="worst">
+          {cells.map(({ column, row }) => (
+            <li key={`${column}-${row}`}>
+              <button onClick={() => open(column, row)}>{latency.labels[column]} → {latency.labels[row]}</button>
+              <span>{words(cellOf(latency, codes, column, row), latency.atNs)}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
   );
 }
 

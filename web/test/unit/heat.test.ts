@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeLatency, DEAD, delayOf, type Latency, shade, SHADE_DEAD, shareOf, valueAt } from "../../src/latency.ts";
-import { cellAt, depthOf, paintTile, palette, pan, placeTile, TILE, whole, zoom } from "../../src/ui/heat.ts";
+import { cellOf, codeOf as pageCodeOf, decodeLatency, DEAD, delayOf, fold, type Latency, pick, shade, SHADE_DEAD, SHADE_PART, SHADE_SILENT, shareOf } from "../../src/latency.ts";
+import { cellAt, depthOf, headings, paintTile, palette, pan, placeTile, runs, TILE, whole, zoom } from "../../src/ui/heat.ts";
+import { words } from "../../src/ui/heatmap.tsx";
+import { levelFor, worstCells } from "../../src/views/mesh.tsx";
 
 /** Code of a delay, as src/core/fleet/delay_code.h makes it. */
 function codeOf(ns: number): number {
@@ -9,13 +11,13 @@ function codeOf(ns: number): number {
   return 1 + (ns < 64 ? ns : (shift + 1) * 64 + (Math.floor(ns / 2 ** shift) % 64));
 }
 
-/** cells: [sender, receiver, ns, state], as indices. */
-function encode(size: number, cells: readonly (readonly [number, number, number, number])[], at = 0n): ArrayBuffer {
+/** cells: [sender, receiver, ns, state, paths, dead], as indices; without the last two one path. Two NICs a host, two hosts a leaf. */
+function encode(size: number, cells: readonly (readonly [number, number, number, number, number?, number?])[], at = 0n): ArrayBuffer {
   const sorted = [...cells].sort((a, b) => a[1] - b[1] || a[0] - b[0]);
-  const names = new TextEncoder().encode(Array.from({ length: size }, (_, i) => `h${i}/eth0\n`).join(""));
-  const buffer = new ArrayBuffer(24 + 4 * (2 * size + 1) + 9 * cells.length + names.length);
+  const names = new TextEncoder().encode(Array.from({ length: size }, (_, i) => `h${i >> 1}/eth${i & 1}\tleaf${i >> 2}\t${i & 1}\n`).join(""));
+  const buffer = new ArrayBuffer(24 + 4 * (2 * size + 1) + 11 * cells.length + names.length);
   const head = new DataView(buffer);
-  head.setUint32(0, 0x31584c46, true);
+  head.setUint32(0, 0x32584c46, true);
   head.setUint32(4, size, true);
   head.setUint32(8, cells.length, true);
   head.setBigInt64(16, at, true);
@@ -28,6 +30,8 @@ function encode(size: number, cells: readonly (readonly [number, number, number,
   new Int16Array(buffer, (place += 4 * cells.length), cells.length).set(sorted.map((c) => (c[2] === 0 ? 0 : codeOf(c[2]))));
   new Int16Array(buffer, (place += 2 * cells.length), cells.length).set(sorted.map((c) => (c[2] === 0 ? 0 : codeOf(2 * c[2]))));
   new Uint8Array(buffer, (place += 2 * cells.length), cells.length).set(sorted.map((c) => c[3]));
+  new Uint8Array(buffer, (place += cells.length), cells.length).set(sorted.map((c) => c[4] ?? 1));
+  new Uint8Array(buffer, (place += cells.length), cells.length).set(sorted.map((c) => c[5] ?? (c[3] === DEAD ? 1 : 0)));
   new Uint8Array(buffer, place + cells.length).set(names);
   return buffer;
 }
@@ -55,16 +59,115 @@ test("a window never leaves the map", () => {
 });
 
 test("a column sends, a row receives; dead is not fast, unmeasured is not zero", () => {
-  const m = decodeLatency(encode(3, [[1, 0, 100, 1], [0, 1, 5_000, DEAD], [2, 1, 0, 0]], 1_795_000_000_000_000_001n));
-  assert.deepEqual(m.labels, ["h0/eth0", "h1/eth0", "h2/eth0"]);
+  const m = decodeLatency(encode(3, [[1, 0, 100, 1], [0, 1, 5_000, DEAD, 4, 1], [2, 1, 0, 0]], 1_795_000_000_000_000_001n));
+  assert.deepEqual(m.labels, ["h0/eth0", "h0/eth1", "h1/eth0"]);
+  assert.deepEqual(m.places[2], { host: "h1", leaf: "leaf0", rail: "0" });
   assert.deepEqual([...m.ids], [0, 10, 20]);
   assert.equal(m.atNs, 1_795_000_000_000_000_001n);
-  assert.equal(valueAt(m, m.p50, 1, 0), 100);
-  assert.equal(valueAt(m, m.p50, 0, 1), Infinity);
-  assert.equal(valueAt(m, m.p50, 2, 1), null);
-  assert.equal(valueAt(m, m.p50, 2, 0), null);
-  assert.equal(valueAt(m, m.p50, 2, 2), null);
-  assert.ok(Math.abs(valueAt(m, m.p99, 1, 0)! / 200 - 1) < 0.016);
+  assert.deepEqual(cellOf(m, m.p50, 1, 0), { silent: false, ns: 100, paths: 1, dead: 0 });
+  const dead = cellOf(m, m.p50, 0, 1)!;
+  assert.deepEqual([dead.paths, dead.dead], [4, 1]);
+  assert.ok(Math.abs(dead.ns! / 5_000 - 1) < 0.016);
+  assert.deepEqual(cellOf(m, m.p50, 2, 1), { silent: true, ns: null, paths: 1, dead: 0 });
+  assert.equal(cellOf(m, m.p50, 2, 0), null);
+  assert.equal(cellOf(m, m.p50, 2, 2), null);
+  assert.ok(Math.abs(cellOf(m, m.p99, 1, 0)!.ns! / 200 - 1) < 0.016);
+});
+
+test("a cell's words: how many paths are dead, who isn't heard, what nobody measures", () => {
+  const of = (silent: boolean, ns: number | null, paths: number, dead: number) => words({ silent, ns, paths, dead }, null);
+  assert.equal(of(false, 4_100, 4, 1), "4.10 us; 1 of 4 paths is dead");
+  assert.equal(of(false, null, 4, 4), "all 4 paths are dead");
+  assert.equal(of(false, 4_100, 4, 0), "4.10 us");
+  assert.equal(of(true, null, 4, 0), "who measures it isn't heard");
+  assert.equal(words(null, null), "not measured");
+  assert.equal(words(null, 5n), "not measured then");
+});
+
+/** All pairs of a level, by looking at each cell of the finer one. */
+function folded(m: Latency, nameOf: (i: number) => string, from: string, to: string): { ns: number | null; paths: number; dead: number; p99: number | null } | null {
+  const cells = [];
+  for (let row = 0; row < m.ids.length; row++) {
+    for (let column = 0; column < m.ids.length; column++) {
+      const [cell, tail] = [cellOf(m, m.p50, column, row), cellOf(m, m.p99, column, row)];
+      if (nameOf(column) === from && nameOf(row) === to && cell !== null) {
+        cells.push({ ...cell, p99: tail!.ns });
+      }
+    }
+  }
+  const known = cells.map((c) => c.ns).filter((ns) => ns !== null);
+  const tails = cells.map((c) => c.p99).filter((ns) => ns !== null);
+  return cells.length === 0 ? null : { ns: known.length === 0 ? null : known.reduce((x, y) => x + y, 0) / known.length, p99: tails.length === 0 ? null : Math.max(...tails),
+    paths: cells.reduce((n, c) => n + c.paths, 0), dead: cells.reduce((n, c) => n + c.dead, 0) };
+}
+
+test("a host's or a leaf's cell stands for all its pairs: mean, worst tail, each path; what it has none of stays empty", () => {
+  const next = random(5);
+  const size = 24;
+  const cells: [number, number, number, number, number, number][] = [];
+  for (let from = 0; from < size; from++) {
+    for (let to = 0; to < size; to++) {
+      if (next() < 0.08) {
+        const dead = next() < 0.3 ? 1 + Math.floor(next() * 4) : 0;
+        cells.push([from, to, dead === 4 ? 0 : 1_000 + Math.floor(next() * 9_000), dead > 0 ? DEAD : 1, 4, dead]);
+      }
+    }
+  }
+  const m = decodeLatency(encode(size, cells));
+  for (const level of ["host", "leaf"] as const) {
+    const f = fold(m, level);
+    assert.equal(f.labels.length, level === "host" ? 12 : 6);
+    f.labels.forEach((to, row) => f.labels.forEach((from, column) => {
+      const [is, tail, should] = [cellOf(f, f.p50, column, row), cellOf(f, f.p99, column, row), folded(m, (i) => m.places[i]![level], from, to)];
+      assert.equal(is === null, should === null, `${from} ${to}`);
+      if (is !== null && should !== null) {
+        assert.deepEqual([is.paths, is.dead, is.ns === null], [should.paths, should.dead, should.ns === null]);
+        assert.ok(should.ns === null || Math.abs(is.ns! / should.ns - 1) < 0.016);
+        assert.equal(tail!.ns, should.p99);
+      }
+    }));
+  }
+});
+
+test("of more than 255 paths one dead one is still seen, and one alive one", () => {
+  const all = (dead: (i: number) => number) => decodeLatency(encode(4, Array.from({ length: 16 }, (_, i) => [i & 3, i >> 2, 5_000, dead(i) > 0 ? DEAD : 1, 60, dead(i)] as const)));
+  const one = fold(all((i) => (i === 7 ? 1 : 0)), "leaf");
+  assert.deepEqual([one.paths[0], one.dead[0], shade(one, one.p50).of[0]], [255, 1, SHADE_PART]);
+  const most = fold(all((i) => (i === 7 ? 59 : 60)), "leaf");
+  assert.deepEqual([most.dead[0], shade(most, most.p50).of[0]], [254, SHADE_PART]);
+});
+
+test("what is picked keeps its cells, in the order asked for", () => {
+  const m = decodeLatency(encode(6, [[0, 5, 4_000, 1], [5, 0, 6_000, DEAD, 4, 2], [1, 2, 9_000, 1], [4, 5, 7_000, 1]]));
+  const p = pick(m, [5, 4, 0]);
+  assert.deepEqual(p.labels, ["h2/eth1", "h2/eth0", "h0/eth0"]);
+  const back = (c: number, r: number) => cellOf(p, p.p50, c, r);
+  assert.deepEqual(back(0, 2), cellOf(m, m.p50, 5, 0));
+  assert.deepEqual(back(2, 0), cellOf(m, m.p50, 0, 5));
+  assert.deepEqual(back(1, 0), cellOf(m, m.p50, 4, 5));
+  assert.equal(p.from.length, 3);
+});
+
+test("the worst pairs: the most dead paths, then the longest delay", () => {
+  const m = decodeLatency(encode(4, [[0, 1, 4_000, 1], [0, 2, 94_000, 1], [0, 3, 9_000, DEAD, 4, 1], [1, 0, 0, DEAD, 4, 4], [2, 1, 0, 0]]));
+  assert.deepEqual(worstCells(m, m.p50, 3).map((c) => [c.column, c.row]), [[1, 0], [0, 3], [0, 2]]);
+  assert.equal(worstCells(m, m.p50, 99).length, 4);
+});
+
+test("the map begins with the finest rows that can be told apart", () => {
+  assert.equal(levelFor(decodeLatency(encode(200, []))), "nic");
+  assert.equal(levelFor(decodeLatency(encode(500, []))), "host");
+  assert.equal(levelFor(decodeLatency(encode(4_000, []))), "leaf");
+});
+
+test("borders stand where the host or leaf changes; headings only where there is room", () => {
+  const { places } = decodeLatency(encode(8, []));
+  assert.deepEqual(runs(places, (p) => p.leaf), [{ begin: 0, end: 4, text: "leaf0" }, { begin: 4, end: 8, text: "leaf1" }]);
+  assert.equal(runs(places, (p) => p.host).length, 4);
+  const [first, ...rest] = headings(runs(places, (p) => p.leaf), 2, 4, 400, 30);
+  assert.deepEqual(first, { at: 0, to: 200, text: "leaf0" });
+  assert.equal(rest.length, 1);
+  assert.equal(headings(runs(places, (p) => p.host), 0, 8, 60, 30).length, 0);
 });
 
 test("what is cut off, or something else, is refused", () => {
@@ -80,6 +183,7 @@ test("delays come back within 1.6 %, exactly below 128 ns, with their sign", () 
     const back = delayOf(codeOf(ns))!;
     assert.ok(ns < 128 ? back === ns : Math.abs(back / ns - 1) < 0.016, `${ns} ${back}`);
     assert.equal(delayOf(-codeOf(ns)), -back);
+    assert.deepEqual([pageCodeOf(ns), pageCodeOf(-ns)], [codeOf(ns), -codeOf(ns)]);
   }
   assert.equal(delayOf(0), null);
 });
@@ -92,9 +196,9 @@ test("shares are logarithmic and stay within 0 and 1", () => {
 });
 
 test("shades: the slowest is brightest, dead is its own, what isn't measured has none", () => {
-  const m = decodeLatency(encode(4, [[0, 1, 4_000, 1], [0, 2, 94_000, 1], [0, 3, 1, DEAD], [1, 0, 0, 0]]));
+  const m = decodeLatency(encode(4, [[0, 1, 4_000, 1], [0, 2, 94_000, 1], [0, 3, 0, DEAD], [1, 0, 0, 0]]));
   const s = shade(m, m.p50);
-  assert.deepEqual([s.of[0], s.of[1], s.of[2], s.of[3]], [0, 1, 254, SHADE_DEAD]);
+  assert.deepEqual([s.of[0], s.of[1], s.of[2], s.of[3]], [SHADE_SILENT, 2, 253, SHADE_DEAD]);
   assert.equal(s.measured, 3);
   assert.ok(Math.abs(s.least / 4_000 - 1) < 0.016 && Math.abs(s.most / 94_000 - 1) < 0.016);
   const none = shade(decodeLatency(encode(2, [])), new Int16Array(0));

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { changes, named } from "../../src/changes.ts";
+import type { Element, Fabric, Incident, LiveRow, Port } from "../../src/model.ts";
+import { litOf } from "../../src/ui/small_fabric.tsx";
+import { Fleet } from "../../src/views/fleet.tsx";
+import { open } from "./page.ts";
+
+let next = 1;
+const row = (seconds: number, kind: string, word: string, host: string | null, detail: object | null = null): LiveRow => ({ id: next++, host, at_utc_ns: 1_795_000_000_000_000_000n + BigInt(Math.round(seconds * 1e9)), kind, word, detail: detail as LiveRow["detail"] });
+
+test("the same word of many hosts within seconds is one change that names them; later, or another word, it is another", () => {
+  const rows = [row(30, "host", "silent", "h3"), row(12, "host", "joined", "h10"), row(11, "host", "joined", "h2"), row(10, "host", "agent-started", "h2"), row(9, "host", "joined", "h1"), row(1, "host", "joined", "h0")];
+  assert.deepEqual(changes(rows, false).map((c) => [c.hosts, c.text]), [
+    [["h3"], "fell silent"], [["h1", "h2", "h10"], "joined the fleet"], [["h2"], "its agent started"], [["h0"], "joined the fleet"],
+  ]);
+});
+
+test("what an incident tells is told once, and all of it to who asks", () => {
+  const rows = [row(5, "incident", "opened", null, { incident: 7, severity: "page", cause: "spine1" }), row(4, "finding", "opened", "h0", { text: "h0 -> h1: black hole" }), row(4, "incident", "repeated", null, { incident: 7 })];
+  assert.deepEqual(changes(rows, false).map((c) => c.text), ["incident 7 (page) opened: spine1"]);
+  assert.equal(changes(rows, true).length, 3);
+});
+
+test("who changed the configuration, and why, stands beside it", () => {
+  const [c] = changes([row(1, "controller", "config-tried", null, { version: 4, who: "ada", why: "a lower limit" })], false);
+  assert.deepEqual([c!.text, c!.who], ["configuration, version 4, is tried on some hosts: a lower limit", "ada"]);
+});
+
+test("many hosts are counted", () => {
+  assert.equal(named([]), "–");
+  assert.equal(named(["a", "b"]), "a, b");
+  assert.equal(named(Array.from({ length: 9 }, (_, i) => `h${i}`)), "h0, h1, h2, h3, h4, h5 and 3 more");
+});
+
+const trunk: Element = { kind: "trunk", direction: "out", name: "trunk leaf0 - spine1", places: [{ kind: "leaf", name: "leaf0" }, { kind: "spine", name: "spine1" }] };
+const nic: Element = { kind: "nic", direction: "out", name: "h1/eth0", places: [{ kind: "nic", host: "h1", nic: 3, name: "eth0" }] };
+
+test("an element lights its own places: a NIC its number, not whoever has its name", () => {
+  assert.deepEqual([...litOf(trunk)], ["leaf0", "spine1"]);
+  assert.deepEqual([...litOf(nic)], ["nic 3"]);
+});
+
+test("an incident stands in Fleet with its picture: one trunk is lit, or one host; what hosts found is folded below", async (t) => {
+  const fabric: Fabric = { ways: 1, ways_known: 1, switches: [["leaf0", 0], ["leaf1", 0], ["spine0", 1], ["spine1", 1]].map(([name, tier]) => ({ name: name as string, tier: tier as number, ways: 1, declared: null })), trunks: [], trunks_more: 4 };
+  const port = (number: number, host: string, leaf: string): Port => ({ nic: number, host, name: "eth0", rail: 0, leaf, switch: null, switch_port: null, first_switch: null, state: "up", since_utc_ns: null, speed_bps: null, carrier_down_count: null, flaps_hour: null, flaps_day: null, rx_bps: null, tx_bps: null, rx_errors: null, tx_errors: null, freshness: "live" });
+  const incident = (element: Element): Incident => ({ incident: 1, element, state: "open", severity: "page", cause: element.name, text: "its evidence", since_utc_ns: 1, alerts: 3, alerts_total: 3, hosts: 2, acknowledged_by: null, silenced: false });
+  const none = { items: [], next: null };
+  const show = async (element: Element) => {
+    const page = open(t, Fleet, "#/fleet", {
+      "incidents": { items: [incident(element)], next: null }, "fabric": fabric, "links": { items: [port(1, "h0", "leaf0"), port(3, "h1", "leaf0"), port(5, "h2", "leaf1")], next: null },
+      "events": none, "hosts": none, "findings": { items: [{ id: 9, host: "h0", open: true, since_utc_ns: 1, until_utc_ns: null, kind: "path-dead", detail: { text: "h0 -> h1: black hole" } }], next: null },
+    });
+    await page.until("evidence and story");
+    await page.until("What hosts found themselves: 1");
+    for (let left = 50; left > 0 && page.root.all("svg").length === 0; left--) {
+      await new Promise((done) => setTimeout(done, 10));
+    }
+    assert.equal(page.links()["evidence and story"], "#/alerts?incident=1");
+    return ["line", "circle", "rect"].map((name) => page.root.all(name).filter((n) => n.getAttribute("class") === "lit").length);
+  };
+  assert.deepEqual(await show(trunk), [1, 0, 0]);
+  assert.deepEqual(await show(nic), [1, 0, 1]); // the host, and the line to it
+});
