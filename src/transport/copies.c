@@ -31,12 +31,18 @@ bool copies_room(struct lane_set *set, struct mono now, struct outgoing *outgoin
     if (size <= LANE_EAGER_SIZE_MAX) {
         return small_room(outgoing, size);
     }
-    if (size > lane_set_copies(set) || free_ones == 0) {
+    /* Who has nothing else on its way awaits an answer: it has the time. */
+    const bool alone = set->copies_used == 0 && set->sends_awaited == 0;
+    if (size > lane_set_copies(set) * (alone ? COPY_ALONE_MAX / COPY_HERE_MAX : 1) ||
+        free_ones == 0) {
         return false;
     }
     const uint32_t i = (uint32_t)__builtin_ctz(free_ones);
-    if (set->copies[i] == NULL) {
-        set->copies[i] = malloc(COPY_HERE_MAX);
+    if (set->copy_sizes[i] < size) {
+        free(set->copies[i]);
+        set->copy_sizes[i] = size <= COPY_HERE_MAX ? COPY_HERE_MAX : COPY_ALONE_MAX;
+        set->copies[i] = malloc(set->copy_sizes[i]);
+        set->copy_sizes[i] = set->copies[i] != NULL ? set->copy_sizes[i] : 0;
     }
     if (set->copies[i] == NULL) {
         return false;
@@ -91,5 +97,6 @@ void copies_free(struct lane_set *set)
     for (uint32_t i = 0; i < COPIES_MAX; i++) {
         free(set->copies[i]);
         set->copies[i] = NULL;
+        set->copy_sizes[i] = 0;
     }
 }

@@ -7,14 +7,16 @@
 #include "transport/internal.h"
 #include "wire/crc32c.h"
 
-#define REPORT_CHUNKS      2
-#define REPORT_BYTES       (256u << 10)
-#define REPORT_BYTES_HERE  (512u << 10) /* to a process of this machine: its chunks are larger */
-#define REPORT_EAGER       8 /* small messages: told when there is nothing else to do, for so */
-#define REPORT_POLLS       3 /* many polls: who got one may be about to answer, */
-#define REPORT_EAGER_HERE  16
-#define REPORT_EAGER_LATE  24                     /* or before the sender lacks bounce slots */
-#define REPORT_COPIED_LATE (LANE_LARGE_SLOTS - 1) /* larger ones, whose senders are done, too */
+#define REPORT_CHUNKS     2
+#define REPORT_BYTES      (256u << 10)
+#define REPORT_BYTES_HERE (512u << 10) /* to a process of this machine: its chunks are larger */
+#define REPORT_EAGER      8 /* small messages: told when there is nothing else to do, for so */
+#define REPORT_POLLS      3 /* many polls: who got one may be about to answer, */
+#define REPORT_EAGER_HERE 16
+#define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
+#define REPORT_COPIED                                                                              \
+    (LANE_LARGE_SLOTS - 1) /* larger ones, whose senders are done, too: the same */
+#define REPORT_COPIED_LATE LANE_LARGE_SLOTS
 #define REPORT_SOON_SIZE                                                                           \
     65536 /* done, up to this size: the next may be here already, and both go in one */
 #define REPORT_NS      (200 * NS_PER_US)
@@ -166,7 +168,7 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
 
 static void report_within(struct lane_set *set, struct mono now, size_t size)
 {
-    const bool late = set->scheduler.one_way && size <= lane_set_kept(set);
+    const bool late = set->scheduler.one_way && size <= LANE_EAGER_SIZE_MAX;
 
     set->report_by =
         mono_min(set->report_by, mono_add(now, span_ns(late ? REPORT_HERE_NS : REPORT_NS)));
@@ -413,7 +415,7 @@ static bool report_due(const struct lane_set *set, struct mono now, bool came)
             (!came || __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 0)) ||
            (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
            (set->empty_polls >= REPORT_POLLS &&
-            (set->report_copied > 0 ||
+            (set->report_copied >= REPORT_COPIED ||
              set->report_eager >= (set->scheduler.one_way ? REPORT_EAGER_HERE : REPORT_EAGER) ||
              set->report_eager >= eager_late(set)));
 }

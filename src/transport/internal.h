@@ -39,8 +39,9 @@
     16384 /* what one read takes beyond a chunk: small messages come many at once */
 #define READ_BYTES_MAX (1 << 20) /* of one lane, before others have their turn */
 #define NOTSENT_BYTES  (1 << 18)
+#define COPY_ALONE_MAX (1 << 17) /* of one where its sender waits for nothing else: it is idle */
 #define COPY_HERE_MAX  (1 << 16) /* of a message to this machine that is copied; of more than */
-#define COPIES_MAX     (2 * LANE_LARGE_SLOTS) /* LANE_EAGER_SIZE_MAX so many at a time of a set */
+#define COPIES_MAX     (4 * LANE_LARGE_SLOTS) /* LANE_EAGER_SIZE_MAX so many at a time of a set */
 #define LOOK_NS        500000 /* between two looks of the watch at most, while somebody polls */
 #define EMPTY_NS       2000 /* after all lanes had nothing: large messages don't come in no time */
 #define BUSY_NS        1000000 /* a lane that brought something so recently is looked at each time */
@@ -212,12 +213,13 @@ struct lane_set {
     int64_t parted_ns;
     uint8_t failed_for[LANE_MAX]; /* enum lane_reason: why a lane that was in use failed last */
     uint32_t large;               /* requests in flight of more than LANE_EAGER_SIZE_MAX */
-    uint8_t *copies[COPIES_MAX];  /* sending: of messages of more than LANE_EAGER_SIZE_MAX */
-    uint32_t copies_used;         /* bits */
-    uint32_t sends_awaited;       /* sends without a copy that aren't placed */
-    struct mono copies_at;        /* one was taken last */
-    uint32_t awaited;             /* requests that aren't done: whoever made them polls the set */
-    bool unattended;              /* atomic: it has something to write, and nobody polls it */
+    uint32_t copy_sizes[COPIES_MAX];
+    uint8_t *copies[COPIES_MAX]; /* sending: of messages of more than LANE_EAGER_SIZE_MAX */
+    uint32_t copies_used;        /* bits */
+    uint32_t sends_awaited;      /* sends without a copy that aren't placed */
+    struct mono copies_at;       /* one was taken last */
+    uint32_t awaited;            /* requests that aren't done: whoever made them polls the set */
+    bool unattended;             /* atomic: it has something to write, and nobody polls it */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool report_urgent, report_soon; /* now; when nothing more comes at once */
     bool peer_keeps; /* as its last chunk told: none of its requests waits for a report */
@@ -387,10 +389,10 @@ static inline size_t lane_set_copies(const struct lane_set *set)
 {
     return set->scheduler.one_way && lane_set_both(set) ? COPY_HERE_MAX : LANE_EAGER_SIZE_MAX;
 }
-/* Up to so much came from a sender that doesn't wait for our report. */
+/* Up to so much came from a sender that doesn't wait for our report: it tells that it waits for none. */
 static inline size_t lane_set_kept(const struct lane_set *set)
 {
-    return set->peer_keeps ? lane_set_copies(set) : LANE_EAGER_SIZE_MAX;
+    return set->peer_keeps ? SIZE_MAX : LANE_EAGER_SIZE_MAX;
 }
 /* -- copies.c: what a sender keeps of messages that are done before they are placed ------------ */
 

@@ -406,7 +406,7 @@ void lane_set_note_unattended(struct lane_set *set)
 {
     const bool unattended = set->awaited == 0 && set->error == 0 && !set->leaving &&
                             ((set->sender != NULL && sender_waiting(set->sender)) ||
-                             set->report_soon || set->report_copied > 0 || unwritten(set));
+                             set->report_soon || unwritten(set));
 
     if (unattended != set->unattended) {
         __atomic_store_n(&set->unattended, unattended, __ATOMIC_RELAXED);

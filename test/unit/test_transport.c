@@ -210,7 +210,7 @@ static void what_nobody_polls_goes_with_the_next_call(void **state)
  * than the set keeps copies of isn't done. The memory of those that are is written anew. */
 static void messages_to_this_machine_are_done_when_they_are_copied(void **state)
 {
-    enum { SIZE = LANE_LARGE_SIZE_MAX, COPIES = 2 * LANE_LARGE_SLOTS };
+    enum { SIZE = LANE_LARGE_SIZE_MAX, COPIES = COPIES_MAX };
     static uint8_t from[SIZE], to[SIZE], wanted[SIZE];
     struct transport_request *send, *receive;
     struct pair pair;
@@ -264,6 +264,105 @@ static void wait_now_and_then(int calls)
     if (calls % 64 == 63) { /* the kernel may need the processor to carry what was sent */
         (void)usleep(1000);
     }
+}
+
+/* One of up to 128 KiB is copied where the sender waits for nothing else; the next one isn't. */
+static void one_large_message_alone_is_copied(void **state)
+{
+    enum { SIZE = COPY_ALONE_MAX, COUNT = 2 };
+    static uint8_t from[COUNT][SIZE], to[SIZE], wanted[SIZE];
+    struct transport_request *sends[COUNT], *receive;
+    struct pair pair;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            fill(from[i], SIZE, (uint64_t)i);
+            assert_int_equal(transport_send(pair.out, from[i], SIZE, 0, NULL, &sends[i]), 0);
+            assert_int_equal(transport_test(sends[i], &done, NULL), 0);
+            assert_int_equal(done, i == 0);
+        }
+        memset(from[0], 0x5a, SIZE);
+        for (int i = 0; i < COUNT; i++) {
+            assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+            done = false;
+            for (int k = 0; k < STEPS_MAX && !done; k++) {
+                assert_int_equal(transport_test(receive, &done, NULL), 0);
+                serve(&pair);
+            }
+            assert_true(done);
+            fill(wanted, SIZE, (uint64_t)i);
+            assert_memory_equal(to, wanted, SIZE);
+        }
+        done = false;
+        for (int k = 0; k < STEPS_MAX && !done; k++) {
+            assert_int_equal(transport_test(sends[1], &done, NULL), 0);
+            serve(&pair);
+        }
+        assert_true(done);
+    }
+    pair_close(&pair);
+}
+
+static void poll_until(struct transport_request *request)
+{
+    bool done = false;
+
+    for (int k = 0; k < CALLS && !done; k++) {
+        wait_now_and_then(k);
+        assert_int_equal(transport_test(request, &done, NULL), 0);
+    }
+    assert_true(done);
+}
+
+/* Nobody waits for the report of a copied message: it goes with the next chunk. */
+static void report_of_a_copied_message_waits_for_a_chunk(void **state)
+{
+    enum { SIZE = 20000 };
+    static uint8_t from[SIZE], to[SIZE], word[8];
+    struct transport_request *send, *back, *receive, *next, *answer;
+    struct pair pair, other;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    other = (struct pair){.sender = pair.receiver, .receiver = pair.sender};
+    connect_comm(&other);
+    const struct lane_set *set = pair.sender.transport->sets[0];
+    exchange(&pair, SIZE, SIZE, false, 1); /* the receiver knows that they come as one chunk */
+    for (int k = 0; k < STEPS_MAX && sender_slots(set->sender) > 0; k++) {
+        trouble_skipped_ns += NS_PER_MS;
+        serve(&pair);
+    }
+    assert_int_equal(transport_receive(other.in, word, 8, 0, false, NULL, &answer), 0);
+    assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+    assert_int_equal(transport_test(send, &done, NULL), 0);
+    assert_true(done);
+    trouble_slowed = true;
+    assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &next), 0);
+    poll_until(receive);
+    for (int k = 0; k < 2000; k++) {
+        wait_now_and_then(k);
+        assert_int_equal(transport_test(next, &done, NULL), 0);
+        assert_false(done);
+        assert_int_equal(transport_test(answer, &done, NULL), 0);
+        assert_false(done);
+    }
+    assert_int_equal(sender_slots(set->sender), 1);
+    assert_int_equal(transport_send(other.out, word, 8, 0, NULL, &back), 0);
+    poll_until(answer);
+    assert_int_equal(sender_slots(set->sender), 0);
+    assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+    poll_until(next);
+    poll_until(send);
+    poll_until(back);
+    trouble_slowed = false;
+    transport_close(other.out);
+    transport_close(other.in);
+    pair_close(&pair);
 }
 
 /* One more than the set keeps copies of: its sender waits, and the receiver calls nothing any more once it has all. The report
@@ -410,7 +509,7 @@ static void what_came_early_is_reported_at_once(void **state)
 static void housekeeping_thread_does_it_alone(void **state)
 {
     struct pair pair;
-    uint8_t from[100000], to[100000], handle[TRANSPORT_HANDLE_SIZE];
+    uint8_t from[200000], to[200000], handle[TRANSPORT_HANDLE_SIZE];
     struct transport_listener *listener;
     struct transport_request *send = NULL, *receive = NULL;
     uint64_t connecting = 0;
@@ -491,6 +590,8 @@ int main(void)
         cmocka_unit_test(what_comes_early_may_be_lost),
         cmocka_unit_test(what_queues_goes_once),
         cmocka_unit_test(messages_to_this_machine_are_done_when_they_are_copied),
+        cmocka_unit_test(one_large_message_alone_is_copied),
+        cmocka_unit_test(report_of_a_copied_message_waits_for_a_chunk),
         cmocka_unit_test(slots_of_copied_messages_are_told),
         cmocka_unit_test(who_waits_for_a_report_gets_it_at_once),
         cmocka_unit_test(bounce_slots_are_given_back),

@@ -23,7 +23,7 @@
 #define BETTER       2 /* times as fast is a path that a lane is moved to where nobody knew of one */
 #define WEIGHT_MIN   0.01
 #define ONE_WAY_BYTES                                                                              \
-    262144 /* one way: unacknowledged on a lane without a doubt; others are looked at more seldom */
+    1048576 /* one way: unacknowledged on a lane without a doubt; others are looked at more seldom */
 #define CHUNK_LEAST 32768 /* where a lane takes no longer than 1 ms for it */
 #define CHUNK_FAST  65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
 

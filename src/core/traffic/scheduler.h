@@ -94,7 +94,7 @@ void scheduler_loads(struct scheduler *s, const struct lane_load *loads);
 void scheduler_round_robin(struct scheduler *s, bool on);
 /* The peer is a process of this machine: no path is better than another, and none can be contended. Then fewer lanes and
  * larger chunks cost both ends less: the first lane that can take a chunk gets it, and it is as large as may be. Less than
- * 256 KiB fill no lane, in however many chunks: the receiver looks at the other lanes more seldom. */
+ * 1 MiB fill no lane, in however many chunks: the receiver looks at the other lanes more seldom. */
 void scheduler_one_way(struct scheduler *s, bool on);
 /* A lane's new epoch: estimates start anew; rtt: its connect's, or < 0. */
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt);
