@@ -89,9 +89,10 @@ static void proof(const uint8_t *bytes, size_t size)
 {
     static const uint8_t greeting[LANE_HELLO_SIZE] = {LANE_HELLO, LANE_VERSION, 1};
     uint8_t again[LANE_PROOF_SIZE];
+    bool fenced;
 
-    if (lane_proof_decode(bytes, size, greeting, nonce, key) == LANE_ERROR_NONE) {
-        lane_proof_encode(again, greeting, nonce, key);
+    if (lane_proof_decode(bytes, size, greeting, nonce, key, &fenced) == LANE_ERROR_NONE) {
+        lane_proof_encode(again, greeting, nonce, key, fenced);
         ASSERT(memcmp(again, bytes, sizeof(again)) == 0);
     }
 }

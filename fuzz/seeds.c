@@ -195,7 +195,7 @@ static void lanes(const char *folder)
     lane_hello_encode(bytes, &hello, nonce, key);
     save(folder, "lane", "hello", bytes, LANE_HELLO_SIZE);
     lane_proof_encode(bytes, (const uint8_t[LANE_HELLO_SIZE]){LANE_HELLO, LANE_VERSION, 1}, nonce,
-                      key);
+                      key, true);
     save(folder, "lane", "proof", bytes, LANE_PROOF_SIZE);
     lane_chunk_encode(bytes, &chunk, LANE_VERSION);
     save(folder, "lane", "chunk", bytes, LANE_CHUNK_SIZE);

@@ -62,6 +62,7 @@ struct job_world_config {
     uint32_t low_every; /* each so manyth process (job, if there are several) is of low priority; 0:
                            none */
     uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
+    bool fenced;        /* as transport_config: sets are, as if some lane wrote unasked */
     bool checksum;
     int64_t patience_ns;
     /* messages */

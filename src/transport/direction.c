@@ -41,8 +41,10 @@ void lane_set_grant(struct lane_set *set)
 
 int lane_set_add_sender(struct lane_set *set, struct mono now)
 {
-    const struct sender_config config = {
-        .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
+    const struct sender_config config = {.slots = LANE_EAGER_SLOTS_MAX,
+                                         .large = LANE_LARGE_SLOTS,
+                                         .comms = SET_COMMS_MAX,
+                                         .fenced = set->fenced};
     struct sender *sender = set->sender == NULL ? sender_new(&config) : NULL;
     int r = set->sender == NULL && sender == NULL ? -ENOMEM : 0;
 
@@ -74,8 +76,10 @@ int lane_set_add_sender(struct lane_set *set, struct mono now)
 
 int lane_set_add_ledger(struct lane_set *set)
 {
-    const struct ledger_config config = {
-        .slots = LANE_EAGER_SLOTS_MAX, .large = LANE_LARGE_SLOTS, .comms = SET_COMMS_MAX};
+    const struct ledger_config config = {.slots = LANE_EAGER_SLOTS_MAX,
+                                         .large = LANE_LARGE_SLOTS,
+                                         .comms = SET_COMMS_MAX,
+                                         .fenced = set->fenced};
     struct ledger *ledger = set->ledger == NULL ? ledger_new(&config) : NULL;
     int r = set->ledger == NULL && ledger == NULL ? -ENOMEM : 0;
 

@@ -86,6 +86,7 @@ static bool greet(struct transport *t, struct pending *pending, uint8_t version,
     if (twin || in_admit(t, pending, version, waiting, ret_no) < 0) {
         return false;
     }
+    in_fence(t, pending);
     in_answer(t, pending, version, bytes);
     for (size_t said = 0; said < sizeof(bytes);) {
         const struct iovec part = {bytes + said, sizeof(bytes) - said};
@@ -152,8 +153,8 @@ static void on_proof(struct transport *t, struct pending *pending)
     const uint64_t context = t->nics[pending->nic].context;
     enum lane_no no;
 
-    if (lane_proof_decode(pending->proof, pending->size, pending->bytes, pending->nonce, t->key) !=
-        LANE_ERROR_NONE) {
+    if (lane_proof_decode(pending->proof, pending->size, pending->bytes, pending->nonce, t->key,
+                          &pending->fenced) != LANE_ERROR_NONE) {
         refuse(t, pending, LANE_NO_KEY, context);
     } else if (in_attach(t, pending, pending->version, &no) < 0) {
         refuse(t, pending, no, context);

@@ -431,7 +431,10 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
     set->report_urgent = set->report_soon = false;
     set->report_eager = set->report_chunks = set->report_copied = set->report_bytes = 0;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
-        if (along >= 0) {
+        const bool every = lane == LEDGER_EVERY_LANE;
+        if (every) {
+            lane = -1; /* to all of them, by lane_set_say */
+        } else if (along >= 0) {
             lane = along;
         } else if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
                    set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
@@ -439,7 +442,7 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
         } else if (report.lane_count == 0 && said != 0) {
             lane = __builtin_ctz(said); /* along with another one */
         }
-        if (lane < 0) {
+        if (lane < 0 && !every) {
             break;
         }
         if (report.comm != LANE_COMM_NONE) {

@@ -66,7 +66,10 @@ void in_answer(const struct transport *t, const struct pending *pending, uint8_t
                             .own_context = t->nics[pending->nic].context,
                             .peer_context = hello->own_context,
                             .pid = t->pid,
-                            .rank = LANE_RANK_UNKNOWN};
+                            .rank = LANE_RANK_UNKNOWN,
+                            .fenced = version >= LANE_FENCE_VERSION && t->config.fenced,
+                            .last_epoch = pending->last_epoch,
+                            .last_taken = pending->last_taken};
 
     memcpy(ok.nonce, pending->nonce, sizeof(ok.nonce));
     memcpy(ok.own_address, pending->local.ip, 16);
@@ -201,6 +204,47 @@ int in_admit(struct transport *t, const struct pending *pending, uint8_t version
     return rc;
 }
 
+/* Silence first, then the last word on it: what comes of an older greeting opens nothing any more. */
+static void fence(struct lane_set *set, struct pending *pending)
+{
+    const struct mono now = set->transport->io->now(set->transport->io);
+    const struct lane_hello *hello = &pending->hello;
+    const struct stream *stream = set->streams[hello->lane];
+
+    if (stream != NULL && stream->epoch >= hello->epoch) {
+        return; /* it is no news: refused when it is to become a lane */
+    }
+    if (stream != NULL) {
+        lane_set_lost(set, now, hello->lane, LANE_REASON_PEER);
+        lane_set_act(set, now);
+    }
+    if (set->sender != NULL && sender_on_fenced(set->sender, hello->lane, hello->epoch,
+                                                hello->last_epoch, hello->last_taken) < 0) {
+        char text[PEER_TEXT];
+        lane_set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
+                      lane_set_peer(set, text));
+        return;
+    }
+    if (set->ledger != NULL) {
+        ledger_lane_bar(set->ledger, hello->lane, hello->epoch);
+        pending->last_taken = ledger_lane_taken(set->ledger, hello->lane, &pending->last_epoch);
+    }
+}
+
+void in_fence(struct transport *t, struct pending *pending)
+{
+    pthread_mutex_lock(&t->lock);
+    struct lane_set *set = find(t, t->nics[pending->nic].context, &pending->hello);
+    if (set != NULL) {
+        pthread_mutex_lock(&set->lock);
+        if (set->fenced) {
+            fence(set, pending);
+        }
+        pthread_mutex_unlock(&set->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
 int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no)
 {
     const struct lane_hello *hello = &pending->hello;
@@ -213,6 +257,10 @@ int in_attach(struct transport *t, struct pending *pending, uint8_t version, enu
         if (rc == 0) {
             set->number = hello->set;
             set->version = version;
+            set->fenced = pending->fenced;
+            if (set->fenced) {
+                ledger_fence(set->ledger);
+            }
             slots_promise(set);
             set->remade = hello->joined;
         }

@@ -132,6 +132,7 @@ struct lane_set {
         remade; /* who accepts: it was forgotten here once, and the peer has received from what was sent on it */
     uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE]; /* who connects: from the handle */
     uint8_t version;                                    /* agreed; 0: not yet */
+    bool fenced; /* agreed: no chunk leaves a dead lane before the receiver's last word on it */
     bool lanes_added;
     struct peer_nic peers[WATCH_NIC_MAX];
     uint32_t peer_count;
@@ -264,7 +265,10 @@ struct pending {
     bool greeted;    /* it showed the key, and was answered: what is below is known */
     uint8_t version; /* agreed */
     struct lane_hello hello;
-    uint32_t nic;                   /* our own that it is for */
+    uint32_t nic;        /* our own that it is for */
+    bool fenced;         /* as its PROOF told */
+    uint32_t last_epoch; /* of the lane, opened at our end; what we took of it: for our answer */
+    uint64_t last_taken;
     uint8_t nonce[LANE_NONCE_SIZE]; /* of our answer */
 };
 
@@ -504,6 +508,9 @@ void in_copy(struct lane_set *set, const struct ledger_copy *copy);
 /* A HELLO that holds the key: may it become a lane? waiting: others of its set that may, and aren't yet. */
 int in_admit(struct transport *t, const struct pending *pending, uint8_t version, uint32_t waiting,
              enum lane_no *ret_no);
+/* It is for a set that is there and fenced: what the lane was before is over at our end, what the peer took of it is known, and
+ * what we took is in `pending`. */
+void in_fence(struct transport *t, struct pending *pending);
 /* Its HELLO_OK. */
 void in_answer(const struct transport *t, const struct pending *pending, uint8_t version,
                uint8_t bytes[static LANE_HELLO_SIZE]);

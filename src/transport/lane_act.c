@@ -15,6 +15,7 @@ void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset)
     ceiling_closed(set->transport, stream);
     stream->kind->end(set, stream, reset);
     halves_lane_down(set->sender, set->ledger, lane, stream->epoch);
+    set->report_urgent = set->report_urgent || (set->fenced && set->ledger != NULL);
     scheduler_lane_down(&set->scheduler, lane);
     detector_lane_down(&set->traffic.detector, lane);
     for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {

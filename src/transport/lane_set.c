@@ -148,6 +148,13 @@ static void on_state(struct lane_set *set, struct mono now, uint32_t by,
             }
         }
     }
+    for (uint32_t k = 0; newer && set->fenced && set->ledger != NULL && k < report->lane_count;
+         k++) {
+        const struct lane_state_lane *lane = &report->lanes[k];
+        if (lane->fenced_below == 0) {
+            ledger_lane_heard(set->ledger, lane->lane, lane->epoch, lane->state);
+        }
+    }
     if (set->sender != NULL) { /* it has more to learn from it */
         out_on_state(set, now, by, report);
     }

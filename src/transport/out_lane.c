@@ -109,6 +109,9 @@ static void hello_encode(const struct lane_set *set, uint32_t lane,
                                .pid = t->pid,
                                .rank = LANE_RANK_UNKNOWN};
 
+    if (set->fenced && set->ledger != NULL) {
+        hello.last_taken = ledger_lane_taken(set->ledger, lane, &hello.last_epoch);
+    }
     memcpy(hello.nonce, stream->nonce, sizeof(hello.nonce));
     memcpy(hello.own_address, stream->local.ip, 16);
     memcpy(hello.peer_address, stream->peer.ip, 16);
@@ -130,12 +133,12 @@ static void greet(struct lane_set *set, uint32_t lane)
 }
 
 /* That the HELLO was said now, and not recorded once. */
-static void prove(struct lane_set *set, uint32_t lane, const struct lane_hello *answer)
+static void prove(struct lane_set *set, uint32_t lane, const struct lane_hello *answer,
+                  const uint8_t hello[static LANE_HELLO_SIZE])
 {
-    uint8_t hello[LANE_HELLO_SIZE], bytes[LANE_PROOF_SIZE];
+    uint8_t bytes[LANE_PROOF_SIZE];
 
-    hello_encode(set, lane, hello);
-    lane_proof_encode(bytes, hello, answer->nonce, set->key);
+    lane_proof_encode(bytes, hello, answer->nonce, set->key, set->fenced);
     (void)stream_control(set->streams[lane], bytes, sizeof(bytes));
 }
 
@@ -162,11 +165,27 @@ void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
 
 /* -- what the receiver says ------------------------------------------------------------------- */
 
+/* Is the set to be fenced? If it is: the lane's last connection is silent at the peer, that took so much of it. */
+static bool on_fence(struct lane_set *set, uint32_t lane, const struct lane_hello *answer)
+{
+    if (set->version == 0 && answer->fenced && set->transport->config.fenced) {
+        set->fenced = true;
+        sender_fence(set->sender);
+        if (set->ledger != NULL) {
+            ledger_fence(set->ledger);
+        }
+    }
+    return !set->fenced || set->sender == NULL ||
+           sender_on_fenced(set->sender, lane, answer->epoch, answer->last_epoch,
+                            answer->last_taken) == 0;
+}
+
 static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                        size_t size)
 {
     struct stream *stream = set->streams[lane];
     struct lane_hello answer;
+    uint8_t hello[LANE_HELLO_SIZE];
     const enum lane_error error =
         lane_hello_decode(frame, size, stream->nonce, set->key, &answer, NULL);
 
@@ -175,6 +194,10 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
         (set->version != 0 && set->version != answer.newest)) {
         return -EPROTO;
     }
+    if (!on_fence(set, lane, &answer)) {
+        return -EPROTO;
+    }
+    hello_encode(set, lane, hello); /* as it was sent: before the lane is open */
     if (lane_set_open_lane(set, now, lane, stream->epoch, mono_sub(now, stream->began)) < 0) {
         return -EPROTO;
     }
@@ -194,7 +217,7 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
     }
     set->pid = answer.pid;
     if (set->version >= 4) {
-        prove(set, lane, &answer);
+        prove(set, lane, &answer, hello);
     }
     lane_set_shaken(set, now, lane);
     lane_set_tell_nics(set, stream);

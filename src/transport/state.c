@@ -32,6 +32,9 @@ static void add_lanes(struct lane_set *set, struct mono now, struct lane_report 
         if (!lane.used) {
             continue;
         }
+        if (k < report->lane_count && report->lanes[k].fenced_below != 0) {
+            continue; /* the last word on what the lane was */
+        }
         if (k == report->lane_count) {
             report->lanes[k] = (struct lane_state_lane){.lane = (uint16_t)i,
                                                         .epoch = lane.epoch,

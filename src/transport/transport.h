@@ -71,15 +71,18 @@ struct transport_config {
     const struct transport_nic *nics; /* copied */
     uint32_t nic_count;
     enum transport_mode mode;
-    uint32_t lanes;        /* per set: 1..LANE_ACTIVE_MAX; 0: 4 */
-    uint32_t sockets;      /* of all lanes, about; 0: 16,384 */
-    uint32_t standbys;     /* per set, over other NICs, if there are any */
-    struct span patience;  /* 0: 60 s */
-    uint8_t checksum;      /* 0: headers only, 1: payload to other machines, 2: all payload */
-    bool no_credit;        /* no incast control */
-    bool no_repath;        /* lanes stay on the paths that they drew */
-    uint8_t priority;      /* 0 low, 1 normal, 2 high */
-    uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
+    uint32_t lanes;       /* per set: 1..LANE_ACTIVE_MAX; 0: 4 */
+    uint32_t sockets;     /* of all lanes, about; 0: 16,384 */
+    uint32_t standbys;    /* per set, over other NICs, if there are any */
+    struct span patience; /* 0: 60 s */
+    uint8_t checksum;     /* 0: headers only, 1: payload to other machines, 2: all payload */
+    bool no_credit;       /* no incast control */
+    /* Sets whose both ends want it are fenced (core/failover/ledger.h), as lanes that write unasked will need. Until there
+     * are any: for tests. */
+    bool fenced;
+    bool no_repath;               /* lanes stay on the paths that they drew */
+    uint8_t priority;             /* 0 low, 1 normal, 2 high */
+    uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
     uint16_t port_low, port_high; /* of the listener; 0: any */
     uint8_t
         version; /* of lanes' frames, at most; 0: the newest. Lower ones play an older release in tests */

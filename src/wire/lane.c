@@ -199,6 +199,7 @@ size_t lane_report_encode(uint8_t bytes[static LANE_STATE_SIZE_MAX],
         le64_put(at + 8, lane->taken);
         le32_put(at + 16, version >= 2 ? lane->owd_min_ns : 0);
         le32_put(at + 20, version >= 2 ? lane->owd_ns : 0);
+        le32_put(at + 24, version >= LANE_FENCE_VERSION ? lane->fenced_below : 0);
     }
     crc = crc32c(0, bytes, 44);
     crc = crc32c(crc, bytes + LANE_STATE_HEAD_SIZE, size - LANE_STATE_HEAD_SIZE);
@@ -217,11 +218,14 @@ static enum lane_error get_state_lane(const uint8_t *at, uint8_t version,
         .taken = le64_get(at + 8),
         .owd_min_ns = version >= 2 ? le32_get(at + 16) : LANE_OWD_UNKNOWN,
         .owd_ns = version >= 2 ? le32_get(at + 20) : LANE_OWD_UNKNOWN,
+        .fenced_below = le32_get(at + 24),
     };
-    if (!all_zero(at + 24, 8) || (version < 2 && !all_zero(at + 16, 8))) {
+    if (!all_zero(at + 28, 4) || (version < LANE_FENCE_VERSION && lane->fenced_below != 0) ||
+        (version < 2 && !all_zero(at + 16, 8))) {
         return LANE_ERROR_RESERVED;
     }
-    return lane->lane < LANE_MAX && at[2] < LANE_STATE_COUNT && at[3] < LANE_REASON_COUNT
+    return lane->lane < LANE_MAX && at[2] < LANE_STATE_COUNT && at[3] < LANE_REASON_COUNT &&
+                   (lane->fenced_below == 0 || lane->epoch < lane->fenced_below)
                ? LANE_ERROR_NONE
                : LANE_ERROR_RANGE;
 }

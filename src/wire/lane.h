@@ -33,7 +33,7 @@
  *  48 u32 its half-width, ns              4 u32 epoch      8 u64 chunks taken
  *  52 u8  buffer in its group            16 u32 owd, least of the last 10 s (v1: 0), ns
  *  53 u8  bounce slot                    20 u32 owd, last (v1: 0), ns
- *  54 u8  grid: log2 of chunk size       24 u64 0
+ *  54 u8  grid: log2 of chunk size       24 u32 fenced below (before v5: 0)   28 u32 0
  *  55 u8  0
  *  56 u32 crc32c of the payload          POST, 56 bytes
  *  60 u32 crc32c of bytes 0-59            0 u8  type       1 u8 index    2 u8 count    3 u8 keys
@@ -58,11 +58,12 @@
  *  16 u64 own context   24 u64 peer's context   32 u64 set (HELLO_OK: 0)
  *  40 u8[16] own NIC's address (IPv4 mapped)    56 u8[16] peer's NIC's
  *  72 u8[16] own nonce   88 char[48] host   136 char[16] NIC   152 u32 pid   156 u32 rank
- * 160 u32 queue pair   164 u32 PSN   168 u8[16] GID   184 u8 log2 of MTU   185-239: 0
+ * 160 u32 queue pair   164 u32 PSN   168 u8[16] GID   184 u8 log2 of MTU   185-203: 0
+ * 204 u32 last epoch and 208 u64 chunks taken of it, in fenced sets (before v5: 0)   216-239: 0
  * 240 u8[16] SipHash-2-4-128 under the job's key over the other end's nonce, then bytes 0-239
  *
  * PROOF, 64 bytes
- *   0 u8  type    1 u8 0   2 u16 lane   4 u32 epoch   8 u64 set   16-47: 0
+ *   0 u8  type    1 u8 1 if the set is fenced (before v5: 0)   2 u16 lane   4 u32 epoch   8 u64 set   16-47: 0
  *  48 u8[16] SipHash-2-4-128 under the connection's key over bytes 0-47. That key is
  *     SipHash-2-4-128 under the job's key over HELLO_OK's nonce and the whole HELLO
  *
@@ -77,7 +78,8 @@
  * Versions: HELLO names the newest and the lowest that its sender speaks; the answer names the one
  * agreed, the highest common; everything after is encoded in it. Version 1 lacks the fields marked
  * v1; in versions 1 and 2 an eager message is at most LANE_EAGER_SIZE_MAX bytes long. From version 4
- * on a sender may use the bounce slots that the receiver's NICS names (wire/lane_nics.h), before all.
+ * on a sender may use the bounce slots that the receiver's NICS names (wire/lane_nics.h), before all. From
+ * version 5 on a set may be fenced (core/failover/ledger.h), if both ends want that: HELLO_OK and PROOF tell.
  *
  * Trust: all decoders are total. Whatever the bytes: an error and nothing set, or a struct whose
  * every field is in range and consistent with the others (a chunk lies on its message's grid). Only
@@ -92,9 +94,10 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-#define LANE_VERSION        4 /* newest that we speak */
+#define LANE_VERSION        5 /* newest that we speak */
 #define LANE_VERSION_LOWEST 1 /* oldest that we speak */
 #define LANE_BOTH_VERSION   4 /* from here on both ends of a set may send */
+#define LANE_FENCE_VERSION  5 /* from here on a set may be fenced */
 #define LANE_LARGE_SLOTS    4 /* the last of a set's bounce slots hold, from version 3 on, */
 #define LANE_LARGE_SIZE_MAX (1u << 16) /* so much, for messages of one chunk */
 #define LANE_SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS) /* the others, 0 and up */
@@ -182,6 +185,7 @@ struct lane_hello {
     bool answer; /* HELLO_OK */
     bool queue_pair, standby;
     bool joined;    /* version 4: it has received over the set: who does not know that forgot it */
+    bool fenced;    /* HELLO_OK of version 5: its writer wants the set to be */
     uint8_t newest; /* HELLO_OK: the version agreed */
     uint8_t lowest;
     uint16_t lane;  /* < LANE_MAX */
@@ -197,6 +201,10 @@ struct lane_hello {
     uint32_t qp, psn; /* queue_pair only, else 0 */
     uint8_t gid[16];
     uint8_t mtu_shift;
+    /* Fenced sets: the last epoch of this lane that was opened here, and what was taken of it. Nothing of it lands any more, and
+     * none below `epoch` is opened any more. */
+    uint32_t last_epoch;
+    uint64_t last_taken;
 };
 
 enum lane_no {
@@ -353,11 +361,13 @@ MUST_CHECK enum lane_error lane_hello_decode(const uint8_t *bytes, size_t size,
 void lane_proof_encode(uint8_t bytes[static LANE_PROOF_SIZE],
                        const uint8_t hello[static LANE_HELLO_SIZE],
                        const uint8_t nonce[static LANE_NONCE_SIZE],
-                       const uint8_t key[static LANE_KEY_SIZE]);
+                       const uint8_t key[static LANE_KEY_SIZE], bool fenced);
+/* *ret_fenced: as told; set on LANE_ERROR_NONE only. */
 MUST_CHECK enum lane_error lane_proof_decode(const uint8_t *bytes, size_t size,
                                              const uint8_t hello[static LANE_HELLO_SIZE],
                                              const uint8_t nonce[static LANE_NONCE_SIZE],
-                                             const uint8_t key[static LANE_KEY_SIZE]);
+                                             const uint8_t key[static LANE_KEY_SIZE],
+                                             bool *ret_fenced);
 /* Which context a HELLO is for, before any key is known: the listener looks up the key by it. */
 MUST_CHECK enum lane_error lane_hello_context(const uint8_t *bytes, size_t size,
                                               uint64_t *ret_peer_context);

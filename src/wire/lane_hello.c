@@ -11,6 +11,7 @@
 #define FLAG_QUEUE_PAIR  1
 #define FLAG_STANDBY     2
 #define FLAG_JOINED      4 /* to who agreed on version 4 before, only */
+#define FLAG_FENCED      8 /* to who agreed on version 5 */
 
 _Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_HELLO_SIZE - TAG_OFFSET, "tag size");
 _Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_PROOF_SIZE - PROOF_TAG_OFFSET &&
@@ -43,8 +44,9 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
     bytes[0] = hello->answer ? LANE_HELLO_OK : LANE_HELLO;
     bytes[1] = hello->newest;
     bytes[2] = hello->lowest;
-    bytes[3] = (uint8_t)((hello->queue_pair ? FLAG_QUEUE_PAIR : 0) |
-                         (hello->standby ? FLAG_STANDBY : 0) | (hello->joined ? FLAG_JOINED : 0));
+    bytes[3] =
+        (uint8_t)((hello->queue_pair ? FLAG_QUEUE_PAIR : 0) | (hello->standby ? FLAG_STANDBY : 0) |
+                  (hello->joined ? FLAG_JOINED : 0) | (hello->fenced ? FLAG_FENCED : 0));
     le32_put(bytes + 4, LANE_MAGIC);
     le16_put(bytes + 8, hello->lane);
     le16_put(bytes + 10, hello->lanes);
@@ -65,6 +67,8 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
         memcpy(bytes + 168, hello->gid, 16);
         bytes[184] = hello->mtu_shift;
     }
+    le32_put(bytes + 204, hello->last_epoch);
+    le64_put(bytes + 208, hello->last_taken);
     tag_make(bytes + TAG_OFFSET, bytes, other_nonce, key);
 }
 
@@ -112,6 +116,7 @@ static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
         .queue_pair = bytes[3] & FLAG_QUEUE_PAIR,
         .standby = bytes[3] & FLAG_STANDBY,
         .joined = bytes[3] & FLAG_JOINED,
+        .fenced = bytes[3] & FLAG_FENCED,
         .newest = bytes[1],
         .lowest = bytes[2],
         .lane = le16_get(bytes + 8),
@@ -125,17 +130,21 @@ static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
         .qp = le32_get(bytes + 160),
         .psn = le32_get(bytes + 164),
         .mtu_shift = bytes[184],
+        .last_epoch = le32_get(bytes + 204),
+        .last_taken = le64_get(bytes + 208),
     };
     memcpy(h->own_address, bytes + 40, 16);
     memcpy(h->peer_address, bytes + 56, 16);
     memcpy(h->nonce, bytes + 72, LANE_NONCE_SIZE);
     memcpy(h->gid, bytes + 168, 16);
-    if ((bytes[3] & ~(FLAG_QUEUE_PAIR | FLAG_STANDBY | FLAG_JOINED)) != 0 ||
-        !zeros(bytes + 185, 55) || (!h->queue_pair && !zeros(bytes + 160, 25))) {
+    if ((bytes[3] & ~(FLAG_QUEUE_PAIR | FLAG_STANDBY | FLAG_JOINED | FLAG_FENCED)) != 0 ||
+        !zeros(bytes + 185, 19) || !zeros(bytes + 216, 24) ||
+        (!h->queue_pair && !zeros(bytes + 160, 25))) {
         return LANE_ERROR_RESERVED;
     }
     if (h->lane >= LANE_MAX || h->lanes == 0 || h->lanes > LANE_MAX || h->epoch == 0 ||
-        h->mtu_shift > 13 || !get_text(bytes + 88, h->host, LANE_HOST_SIZE) ||
+        h->mtu_shift > 13 || h->last_epoch >= h->epoch ||
+        !get_text(bytes + 88, h->host, LANE_HOST_SIZE) ||
         !get_text(bytes + 136, h->nic, LANE_NIC_SIZE)) {
         return LANE_ERROR_RANGE;
     }
@@ -175,7 +184,7 @@ enum lane_error lane_hello_decode(const uint8_t *bytes, size_t size,
 
 /* All that PROOF names is in the HELLO. */
 static void proof_make(uint8_t bytes[static LANE_PROOF_SIZE], const uint8_t *hello,
-                       const uint8_t *nonce, const uint8_t *key)
+                       const uint8_t *nonce, const uint8_t *key, bool fenced)
 {
     uint8_t greetings[LANE_NONCE_SIZE + LANE_HELLO_SIZE], connection_key[LANE_KEY_SIZE];
 
@@ -184,6 +193,7 @@ static void proof_make(uint8_t bytes[static LANE_PROOF_SIZE], const uint8_t *hel
     crypto_shorthash_siphashx24(connection_key, greetings, sizeof(greetings), key);
     memset(bytes, 0, LANE_PROOF_SIZE);
     bytes[0] = LANE_PROOF;
+    bytes[1] = fenced;
     memcpy(bytes + 2, hello + 8, 2);  /* lane */
     memcpy(bytes + 4, hello + 12, 4); /* epoch */
     memcpy(bytes + 8, hello + 32, 8); /* set */
@@ -193,15 +203,15 @@ static void proof_make(uint8_t bytes[static LANE_PROOF_SIZE], const uint8_t *hel
 void lane_proof_encode(uint8_t bytes[static LANE_PROOF_SIZE],
                        const uint8_t hello[static LANE_HELLO_SIZE],
                        const uint8_t nonce[static LANE_NONCE_SIZE],
-                       const uint8_t key[static LANE_KEY_SIZE])
+                       const uint8_t key[static LANE_KEY_SIZE], bool fenced)
 {
-    proof_make(bytes, hello, nonce, key);
+    proof_make(bytes, hello, nonce, key, fenced);
 }
 
 enum lane_error lane_proof_decode(const uint8_t *bytes, size_t size,
                                   const uint8_t hello[static LANE_HELLO_SIZE],
                                   const uint8_t nonce[static LANE_NONCE_SIZE],
-                                  const uint8_t key[static LANE_KEY_SIZE])
+                                  const uint8_t key[static LANE_KEY_SIZE], bool *ret_fenced)
 {
     uint8_t wanted[LANE_PROOF_SIZE];
 
@@ -211,8 +221,12 @@ enum lane_error lane_proof_decode(const uint8_t *bytes, size_t size,
     if (bytes[0] != LANE_PROOF) {
         return LANE_ERROR_TYPE;
     }
-    proof_make(wanted, hello, nonce, key);
-    return sodium_memcmp(wanted, bytes, LANE_PROOF_SIZE) == 0 ? LANE_ERROR_NONE : LANE_ERROR_TAG;
+    proof_make(wanted, hello, nonce, key, bytes[1] != 0);
+    if (sodium_memcmp(wanted, bytes, LANE_PROOF_SIZE) != 0) {
+        return LANE_ERROR_TAG;
+    }
+    *ret_fenced = bytes[1] != 0;
+    return LANE_ERROR_NONE;
 }
 
 enum lane_error lane_hello_context(const uint8_t *bytes, size_t size, uint64_t *ret_peer_context)

@@ -147,7 +147,7 @@ static void prove(struct end *end, struct peer *peer)
                                        &answer, NULL),
                      LANE_ERROR_NONE);
     assert_true(answer.answer && answer.newest == LANE_VERSION);
-    lane_proof_encode(peer->proof, peer->hello, answer.nonce, end->transport->key);
+    lane_proof_encode(peer->proof, peer->hello, answer.nonce, end->transport->key, false);
     put(peer, peer->proof, sizeof(peer->proof));
 }
 

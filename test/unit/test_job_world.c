@@ -116,6 +116,31 @@ static void test_seeds(void **state)
     assert_true(sum.faults > 300 && sum.messages > 500 && sum.failovers > 50 && sum.comms > 50);
 }
 
+/* What a dead lane carried waits for the receiver's last word, that may be lost with whatever carries it. */
+static void test_fenced_sets(void **state)
+{
+    struct job_world_result one;
+    uint64_t failovers = 0, resent = 0;
+
+    (void)state;
+    planted = NONE;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct job_world_config config;
+        job_world_chance(&config, seed);
+        config.fenced = true;
+        config.old_every = 0;
+        config.run_ns = 300 * NS_PER_MS;
+        config.last_ns = config.last != 0 ? config.run_ns / 2 : 0;
+        job_world_run(&config, &one);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
+        }
+        failovers += one.failovers;
+        resent += one.resent;
+    }
+    assert_true(failovers > 20 && resent > 20);
+}
+
 /* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. */
 static void test_late_receivers(void **state)
 {
@@ -193,6 +218,7 @@ int main(void)
     static int bugs[] = {NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_fenced_sets),
         cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_one_seed_one_trace),
         cmocka_unit_test_prestate(is_noticed, &bugs[0]),

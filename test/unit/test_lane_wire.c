@@ -228,6 +228,18 @@ static void test_report(void **state)
     size = lane_report_encode(bytes, &twice, 2);
     assert_int_equal(lane_report_decode(bytes, size, 2, &read), LANE_ERROR_RANGE);
     twice = r;
+    twice.lanes[0].fenced_below = 9; /* the last word, which a peer of version 4 isn't told */
+    size = lane_report_encode(bytes, &twice, 4);
+    assert_int_equal(lane_report_decode(bytes, size, 4, &read), LANE_ERROR_NONE);
+    assert_int_equal(read.lanes[0].fenced_below, 0);
+    size = lane_report_encode(bytes, &twice, LANE_FENCE_VERSION);
+    assert_int_equal(lane_report_decode(bytes, size, 4, &read), LANE_ERROR_RESERVED);
+    assert_int_equal(lane_report_decode(bytes, size, LANE_FENCE_VERSION, &read), LANE_ERROR_NONE);
+    assert_int_equal(read.lanes[0].fenced_below, 9);
+    twice.lanes[0].fenced_below = 8; /* of an epoch that isn't below */
+    size = lane_report_encode(bytes, &twice, LANE_FENCE_VERSION);
+    assert_int_equal(lane_report_decode(bytes, size, LANE_FENCE_VERSION, &read), LANE_ERROR_RANGE);
+    twice = r;
     twice.placed = 8; /* beyond posted */
     size = lane_report_encode(bytes, &twice, 2);
     assert_int_equal(lane_report_decode(bytes, size, 2, &read), LANE_ERROR_RANGE);
@@ -321,6 +333,17 @@ static void test_hello(void **state)
                          LANE_ERROR_TAG);
         bytes[i] ^= 1;
     }
+    hello.last_epoch = 2; /* what came of the lane before: told to who agreed on version 5 */
+    hello.last_taken = 1ULL << 33;
+    lane_hello_encode(bytes, &hello, nonce, key);
+    assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
+                     LANE_ERROR_NONE);
+    assert_true(read.last_epoch == 2 && read.last_taken == 1ULL << 33 && !read.fenced);
+    hello.last_epoch = 3; /* the one that it asks for */
+    lane_hello_encode(bytes, &hello, nonce, key);
+    assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
+                     LANE_ERROR_RANGE);
+    hello.last_epoch = 0;
     hello.newest = 9; /* far ahead, but it can still speak ours */
     hello.lowest = 2;
     lane_hello_encode(bytes, &hello, nonce, key);
@@ -367,23 +390,26 @@ static void test_proof(void **state)
     struct lane_hello hello = {
         .newest = LANE_VERSION, .lowest = 1, .lane = 2, .lanes = 4, .epoch = 3, .set = 5};
     uint8_t greeting[LANE_HELLO_SIZE], other[LANE_HELLO_SIZE], bytes[LANE_PROOF_SIZE];
+    bool fenced = false;
 
     lane_hello_encode(greeting, &hello, nonce, key);
     hello.epoch = 4;
     lane_hello_encode(other, &hello, nonce, key);
-    lane_proof_encode(bytes, greeting, nonce, key);
-    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, key),
+    lane_proof_encode(bytes, greeting, nonce, key, true);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, key, &fenced),
                      LANE_ERROR_NONE);
-    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes) - 1, greeting, nonce, key),
+    assert_true(fenced);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes) - 1, greeting, nonce, key, &fenced),
                      LANE_ERROR_SHORT);
-    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), other, nonce, key), LANE_ERROR_TAG);
-    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, other_nonce, key),
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), other, nonce, key, &fenced),
                      LANE_ERROR_TAG);
-    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, other_key),
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, other_nonce, key, &fenced),
+                     LANE_ERROR_TAG);
+    assert_int_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, other_key, &fenced),
                      LANE_ERROR_TAG);
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] ^= 1;
-        assert_int_not_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, key),
+        assert_int_not_equal(lane_proof_decode(bytes, sizeof(bytes), greeting, nonce, key, &fenced),
                              LANE_ERROR_NONE);
         bytes[i] ^= 1;
     }

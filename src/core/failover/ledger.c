@@ -36,6 +36,11 @@ struct ledger *ledger_new(const struct ledger_config *config)
     return l;
 }
 
+void ledger_fence(struct ledger *l)
+{
+    l->config.fenced = true;
+}
+
 static void comm_free(struct in_comm *c)
 {
     for (uint32_t i = 0; i < c->capacity; i++) {

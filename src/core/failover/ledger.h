@@ -142,6 +142,8 @@ struct ledger_counters {
 /* NULL: no memory, or the configuration is out of range. */
 struct ledger *ledger_new(const struct ledger_config *config);
 void ledger_free(struct ledger *l); /* accepts NULL */
+/* The set is fenced, as the greetings of its first lane tell: before that is open. */
+void ledger_fence(struct ledger *l);
 
 /* -- lanes. A lane starts closed. ledger_lane_open: a HELLO for (lane, epoch) was authenticated.
  * -ESTALE: an epoch that was there already, or an older one; -EBUSY: the lane still is open: call

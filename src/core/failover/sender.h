@@ -112,6 +112,9 @@ void sender_free(struct sender *s); /* accepts NULL */
  * the first `large`. Until then all are, none of them large. */
 void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large);
 
+/* The set is fenced, as the greetings of its first lane tell: before that is open. */
+void sender_fence(struct sender *s);
+
 /* -- lanes. -ESTALE: epoch not above the last; -EBUSY: open, or its chunks still wait for the
  * fence; -EINVAL; -ENOMEM. */
 MUST_CHECK int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch);

@@ -7,6 +7,11 @@
 
 #include "core/failover/sender_internal.h"
 
+void sender_fence(struct sender *s)
+{
+    s->config.fenced = true;
+}
+
 int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
 {
     struct out_lane *x;
@@ -279,7 +284,7 @@ int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t below, uint32_t e
     if (x->epoch >= below || x->epoch < epoch || (!x->held && !x->open)) {
         return 0; /* of another epoch, or known already */
     }
-    return fenced(s, x, x->epoch == epoch ? taken : 0);
+    return fenced(s, x, x->epoch == epoch ? taken : x->taken);
 }
 
 int sender_on_state(struct sender *s, struct mono now, const struct lane_state_lane *lane,
