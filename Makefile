@@ -5,6 +5,7 @@
 #   make test        that, then every test; the last line counts them
 #   make bench       every figure of docs/bench.md but the long ones (AREA=clock: one area)
 #   make soak        the long ones
+#   make roce        `foliot selftest rdma` on soft-RoCE, in a virtual machine (docs/rdma.md)
 #   make install     into DESTDIR and PREFIX (default /usr/local);  make uninstall  takes it out
 #   make clean
 PREFIX ?= /usr/local
@@ -13,7 +14,7 @@ AREA ?=
 DEMO_SECONDS ?=
 BUILD = build
 
-.PHONY: all build demo test bench soak install uninstall deps clean help
+.PHONY: all build demo test bench soak roce install uninstall deps clean help
 all: build
 
 help:
@@ -43,6 +44,10 @@ soak: deps
 	@tools/install-deps bench
 	@tools/build $(BUILD) --quiet
 	@tools/run-bench $(BUILD) soak $(AREA)
+
+roce: deps
+	@tools/build $(BUILD) --quiet
+	@lab/roce-vm/selftest $(BUILD)/src/app/foliot --timeout 900
 
 install: build
 	@DESTDIR='$(DESTDIR)' tools/install $(BUILD) install '$(PREFIX)'
