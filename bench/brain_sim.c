@@ -1,5 +1,6 @@
-/* brain_sim.c: the fleet's brain over simulated days of a large fleet (sim/fleet_world.h): what it told that isn't so, told twice
- * or didn't tell, and what that took. usage: brain_sim [HOSTS SECONDS SEEDS] */
+/* brain_sim.c: the fleet's brain over simulated days of a large fleet (sim/fleet_world.h), and over faults of the fabric with the
+ * inquiry and alerts on (sim/incident_world.h): what it told that isn't so, told twice or didn't tell, and what that took.
+ * usage: brain_sim [HOSTS SECONDS SEEDS [HOSTS SECONDS SEEDS of the second]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -7,6 +8,7 @@
 
 #include "report.h"
 #include "sim/fleet_world.h"
+#include "sim/incident_world.h"
 
 static double cpu_s(void)
 {
@@ -16,11 +18,46 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Faults of the fabric: one incident each, with its name. */
+static void play_incidents(struct report *report, int argc, char **argv)
+{
+    const uint32_t hosts = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 64,
+                   seconds = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 400,
+                   seeds = argc > 6 ? (uint32_t)strtoul(argv[6], NULL, 10) : 20;
+    struct incident_world_result all = {0};
+    char note[160];
+
+    const double begin = cpu_s();
+    for (uint32_t seed = 1; seed <= seeds; seed++) {
+        const struct incident_world_config c = {
+            .seed = seed, .hosts = hosts, .seconds = seconds, .faults = 1};
+        const struct incident_world_result r = incident_world_run(&c);
+        all.wrong += r.wrong;
+        all.doubled += r.doubled;
+        all.forgotten += r.forgotten;
+        all.judged += r.judged;
+        if (r.first[0] != '\0') {
+            fprintf(stderr, "%s\n", r.first);
+        }
+    }
+    snprintf(
+        note, sizeof(note),
+        "%u hosts, %u seeds of %u s, %llu black holes one after the other, inquiry and default "
+        "rules on; %.0f s of CPU",
+        hosts, seeds, seconds, (unsigned long long)all.judged, cpu_s() - begin);
+    report_simulated(report, "brain.sim.incidents.wrong", (double)all.wrong, "", 0, REPORT_NONE,
+                     REPORT_LOWER, note);
+    report_simulated(report, "brain.sim.incidents.doubled", (double)all.doubled, "", 0, REPORT_NONE,
+                     REPORT_LOWER, note);
+    report_simulated(report, "brain.sim.incidents.forgotten", (double)all.forgotten, "", 0,
+                     REPORT_NONE, REPORT_LOWER, note);
+}
+
 int main(int argc, char **argv)
 {
     const uint32_t hosts = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 10000,
-                   seconds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 3600,
-                   seeds = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 1;
+                   seconds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 600,
+                   seeds = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 20;
     struct fleet_world_result all = {0};
     struct report report;
     struct rusage usage;
@@ -52,5 +89,6 @@ int main(int argc, char **argv)
                      "CPU of an hour of that fleet, world and judge in it");
     report_simulated(&report, "brain.sim.memory_mib", (double)usage.ru_maxrss / 1024, "MiB",
                      REPORT_NONE, REPORT_NONE, REPORT_LOWER, "world and judge in it");
+    play_incidents(&report, argc, argv);
     return report_finish(&report) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -15,9 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "base/prng.h"
 #include "service/record/brain_file.h"
 #include "service/record/brain_record.h"
+#include "sim/incident_world.h"
 
 enum { HOSTS = 12, NICS = 2 * HOSTS };
 
@@ -351,6 +353,40 @@ static void test_told_again_it_answers_the_same(void **state)
     }
 }
 
+/* A simulated fleet whose NICs and trunks die: every fault is one incident with its name, and all of it is told again. */
+static void test_a_fleet_with_faults(void **state)
+{
+    struct brain_recorder *recorder = NULL;
+    struct brain_outcome o;
+    size_t size = 0;
+    uint64_t told = 0;
+    (void)state;
+    static const struct {
+        uint64_t seed;
+        uint32_t hosts, seconds;
+    } worlds[] = {{1, 48, 240},
+                  {2, 64, 40} /* was called by its host */,
+                  {8, 64, 260} /* one alert stayed where it had guessed */};
+    for (size_t k = 0; k < ARRAY_COUNT(worlds); k++) {
+        assert_int_equal(brain_recorder_open(&recorder, w.path, 256 << 20, 0), 0);
+        const struct brain_witness witness = brain_recorder_witness(recorder);
+        const struct incident_world_config config = {.seed = worlds[k].seed,
+                                                     .hosts = worlds[k].hosts,
+                                                     .seconds = worlds[k].seconds,
+                                                     .faults = 1,
+                                                     .witness = &witness};
+        const struct incident_world_result r = incident_world_run(&config);
+        assert_string_equal(r.first, "");
+        assert_int_equal(r.wrong + r.doubled + r.forgotten, 0);
+        assert_true(r.judged >= 1 && r.incidents >= 1);
+        brain_recorder_close(recorder);
+        uint8_t *bytes = load(w.path, &size);
+        assert_int_equal(play(bytes, size, &o, &told), 0);
+        assert_true(o.damage == 0 && o.different == 0 && o.answers > 200 && o.incidents >= 1);
+        free(bytes);
+    }
+}
+
 /* A brain of other rules isn't the one that was recorded: the comparison is able to fail. */
 static void test_another_answer_is_told(void **state)
 {
@@ -519,6 +555,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_told_again_it_answers_the_same, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_fleet_with_faults, begin, end),
         cmocka_unit_test_setup_teardown(test_another_answer_is_told, begin, end),
         cmocka_unit_test_setup_teardown(test_cut_anywhere_it_is_told, begin, end),
         cmocka_unit_test_setup_teardown(test_any_other_byte_is_told, begin, end),

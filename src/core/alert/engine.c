@@ -358,6 +358,8 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
         return;
     }
     series_host_seen(a, f->said_by);
+    struct instance *taken = NULL;
+    bool moved = false; /* from the rule of what it suspected before */
     for (uint32_t r = 0; r < a->rule_count; r++) {
         const uint64_t key = finding_key(r, f);
         struct instance *i;
@@ -368,6 +370,7 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
         if (f->phase == FINDING_CLOSED || !finding_wanted(&a->rules[r], f)) {
             i = a->rule_states[r].active > 0 ? instance_find(a, key) : NULL;
             if (i != NULL) { /* over, or its suspect is another one now */
+                moved = moved || f->phase != FINDING_CLOSED;
                 instance_lower(a, i);
             }
             continue;
@@ -384,6 +387,10 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
             causes_of_finding(a, i, f);
             instance_consider(a, i);
         }
+        taken = i->incident != NONE ? i : taken;
+    }
+    if (moved && taken != NULL) {
+        incident_refine(a, &a->incidents[taken->incident]);
     }
 }
 

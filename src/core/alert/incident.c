@@ -434,20 +434,49 @@ static void fall_quiet(struct alerts *a, struct incident *c)
     a->deadline = mono_min(a->deadline, c->quiet_until);
 }
 
-/* All that it consists of is now known to come from one thing that is finer than what it was taken for. */
-static void refine(struct alerts *a, struct incident *c)
+/* What all its alerts suspect first; NONE: they don't agree. ret_cause: its cause could explain all of them. */
+static uint32_t agreed(const struct alerts *a, const struct incident *c, bool *ret_cause)
 {
-    const uint32_t element = c->first != NONE && a->instances[c->first].cause_count > 0
-                                 ? a->instances[c->first].causes[0]
-                                 : NONE;
-    bool all = element != NONE && element != c->cause &&
-               element_rank(a, element) < element_rank(a, c->cause) &&
-               a->elements[element].owner == NONE;
+    const struct instance *first = c->first != NONE ? &a->instances[c->first] : NULL;
+    const uint32_t element = first != NULL && first->cause_count > 0 ? first->causes[0] : NONE;
 
-    for (uint32_t at = c->first; at != NONE && all; at = a->instances[at].sibling_after) {
-        all = a->instances[at].cause_count > 0 && a->instances[at].causes[0] == element;
+    *ret_cause = true;
+    for (uint32_t at = c->first; at != NONE && element != NONE;
+         at = a->instances[at].sibling_after) {
+        const struct instance *i = &a->instances[at];
+        bool has = false;
+        if (i->cause_count == 0 || i->causes[0] != element) {
+            return NONE;
+        }
+        for (uint32_t k = 0; k < i->cause_count; k++) {
+            has = has || i->causes[k] == c->cause;
+        }
+        *ret_cause = *ret_cause && has;
     }
-    if (!all) {
+    return element;
+}
+
+/* All that it consists of is now known to come from one thing: one that is finer than what it was taken for, or that has an
+ * incident already. */
+void incident_refine(struct alerts *a, struct incident *c)
+{
+    bool explains;
+    const uint32_t element = agreed(a, c, &explains);
+    const uint32_t owner = element != NONE ? a->elements[element].owner : NONE;
+
+    if (element == NONE || element == c->cause || !incident_is_open(c)) {
+        return;
+    }
+    if (owner != NONE && incident_is_open(&a->incidents[owner])) {
+        struct incident *into = &a->incidents[owner];
+        absorb(a, into, c);
+        if (into->told && into->state == INCIDENT_NEW) {
+            tell_larger(a, into);
+        }
+        incident_changed(a, into, true);
+        return;
+    }
+    if (owner != NONE || (explains && element_rank(a, element) >= element_rank(a, c->cause))) {
         return;
     }
     incident_clear_elements(a, c);
@@ -471,15 +500,16 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
     }
     causes_release(a, i);
     causes_of_finding(a, i, f);
-    if (old != NONE && (i->cause_count == 0 || i->causes[0] != before)) {
+    bool fits = false;
+    for (uint32_t k = 0; old != NONE && k < i->cause_count; k++) {
+        fits = fits || i->causes[k] == a->incidents[old].cause;
+    }
+    const bool other = i->cause_count == 0 || i->causes[0] != before ||
+                       (!fits && !i->unplaced); /* it knows better than when it joined */
+    if (old != NONE && other) {
         struct incident *c = &a->incidents[old];
-        bool fits = false;
-        for (uint32_t k = 0; k < i->cause_count; k++) {
-            fits = fits || i->causes[k] == c->cause;
-        }
         if (fits) {
             incident_narrow(a, c, i);
-            refine(a, c);
             promote(a, c);
         } else {
             unlink_alert(a, c, i);
@@ -497,6 +527,9 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
                 }
             }
         }
+    }
+    if (i->incident != NONE && other) { /* it may have been the last that disagreed */
+        incident_refine(a, &a->incidents[i->incident]);
     }
     if (before != NONE) {
         element_drop(a, before);

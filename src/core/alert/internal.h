@@ -186,6 +186,8 @@ const char *name_of_job(const struct alerts *a, uint64_t job, char *text, size_t
 void incident_group(struct alerts *a, struct instance *i);
 /* The finding knows more: another suspect may mean another incident. */
 void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f);
+/* One of its alerts suspects another thing now: what all of them agree on is the cause, if it is finer. */
+void incident_refine(struct alerts *a, struct incident *c);
 void incident_leave(struct alerts *a, struct instance *i);
 void incident_silence_changed(struct alerts *a, struct instance *i); /* after i->silenced was set */
 void incident_tick(struct alerts *a, struct incident *c);
