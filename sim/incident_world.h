@@ -1,6 +1,6 @@
 /* incident_world.h: a fabric with black holes, as a controller hears of it: hosts report what arrives over which way, and each
- * makes something of its own of what it misses. The brain (core/brain/brain.h) weighs it with the rules that come with Foliot, and
- * has to tell one incident a fault, with its name. The judge knows the faults, and shares no rule with what it judges. */
+ * makes something of its own of what it misses. The brain (core/brain/brain.h) weighs it with the rules that come with Foliot,
+ * and has to tell one incident a fault, with its name. The judge knows the faults, and shares no rule with what it judges. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
