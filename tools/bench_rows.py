@@ -14,6 +14,7 @@ CONTROLLER = ["src/service/controller", "src/platform/store", "src/platform/http
 # Beginning of a row's id, code that it is about. The longest that fits counts.
 PATHS = {
     "alert.": ["src/core/alert", "src/service/alert"],
+    "audit.": ["src/core/audit", "src/service/audit", "src/service/inspect", "test/audit", "bench/audit.py", "bench/audit_trials.c", "bench/audit_fleets.c"],
     "api.now": ["src/clocklib", "src/wire/clock_page.c", "src/wire/clock_page.h", "bench/api_now.c"],
     "clock.": CLOCKS, "liar.": CLOCKS,
     "clock.lab.": AGENT, "clock.restart.lab": AGENT, "clock.step.lab": AGENT, "clock.vs.chrony": AGENT,

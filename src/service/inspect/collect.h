@@ -11,8 +11,7 @@ struct collector {
     const struct sysfs *tree;
     struct sheet *sheet;
     const struct inspect_config *config;
-    const char *setting_gid_index; /* NCCL_IB_GID_INDEX; NULL: not set */
-    char text[FILE_MAX + 1];       /* the file that was read last */
+    char text[FILE_MAX + 1]; /* the file that was read last */
 };
 
 /* Names of a folder. count < 0: -errno. */

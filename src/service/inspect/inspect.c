@@ -201,21 +201,20 @@ static void write_facts(const struct sheet *s, FILE *out)
 }
 
 static void run_task(const struct inspect_config *config, const struct sysfs *tree,
-                     const struct task *task, struct sheet *sheet, const char *gid_index)
+                     const struct task *task, struct sheet *sheet)
 {
     struct collector *c = calloc(1, sizeof(*c));
 
     if (c == NULL) {
         return;
     }
-    *c = (struct collector){
-        .tree = tree, .sheet = sheet, .config = config, .setting_gid_index = gid_index};
+    *c = (struct collector){.tree = tree, .sheet = sheet, .config = config};
     task->read(c);
     free(c);
 }
 
 static _Noreturn void child(const struct inspect_config *config, const struct sysfs *tree,
-                            const struct task *task, int fd, const char *gid_index)
+                            const struct task *task, int fd)
 {
     struct sheet *sheet = sheet_new();
     FILE *out = fdopen(fd, "w");
@@ -229,14 +228,13 @@ static _Noreturn void child(const struct inspect_config *config, const struct sy
     if (sheet == NULL || out == NULL) {
         _exit(1);
     }
-    run_task(config, tree, task, sheet, gid_index);
+    run_task(config, tree, task, sheet);
     write_facts(sheet, out);
     fclose(out);
     _exit(0);
 }
 
-static int start(const struct inspect_config *config, const struct sysfs *tree, struct running *r,
-                 const char *gid_index)
+static int start(const struct inspect_config *config, const struct sysfs *tree, struct running *r)
 {
     int pipes[2];
     const bool site = r->task->read == collect_site, mounts = r->task->read == collect_mounts;
@@ -248,7 +246,7 @@ static int start(const struct inspect_config *config, const struct sysfs *tree, 
     r->pid = fork();
     if (r->pid == 0) {
         close(pipes[0]);
-        child(config, tree, r->task, pipes[1], gid_index);
+        child(config, tree, r->task, pipes[1]);
     }
     close(pipes[1]);
     r->fd = pipes[0];
@@ -384,43 +382,24 @@ static void name_host(const struct sysfs *tree, struct sheet *s)
     s->at_utc_ns = utc_ns();
 }
 
-/* NCCL_IB_GID_INDEX, which decides what rdma.c looks for. */
-static const char *gid_setting(const struct sysfs *tree, char index[8])
-{
-    static const char key[] = "NCCL_IB_GID_INDEX=";
-    char text[4096], *at = text;
-
-    if (sysfs_text(tree, "/etc/nccl.conf", text, sizeof(text)) < 0) {
-        return NULL;
-    }
-    for (char *line; (line = strsep(&at, "\n")) != NULL;) {
-        if (strncmp(line, key, strlen(key)) == 0) {
-            snprintf(index, 8, "%.7s", line + strlen(key));
-            return index;
-        }
-    }
-    return NULL;
-}
-
 int inspect_host(const struct inspect_config *config, struct sheet *ret_sheet)
 {
     struct sysfs root, *tree = config->root != NULL ? &root : NULL;
     struct running all[ARRAY_COUNT(tasks)] = {0};
-    char words[64], index[8];
+    char words[64];
     int r = config->root != NULL ? sysfs_open(&root, config->root) : 0;
 
     if (r < 0) {
         return r;
     }
     name_host(tree, ret_sheet);
-    const char *gid_index = gid_setting(tree, index);
     for (size_t i = 0; i < ARRAY_COUNT(tasks); i++) {
         all[i].task = &tasks[i];
         if (hangs(config, &tasks[i], words)) {
             tell_all(ret_sheet, &tasks[i], FACT_STUCK, words);
             continue;
         }
-        r = start(config, tree, &all[i], gid_index);
+        r = start(config, tree, &all[i]);
         if (r < 0) {
             all[i].pid = 0;
             tell_all(ret_sheet, &tasks[i], FACT_UNREADABLE, strerror(-r));
@@ -439,15 +418,12 @@ int inspect_host(const struct inspect_config *config, struct sheet *ret_sheet)
 
 void inspect_here(const struct sysfs *tree, struct sheet *ret_sheet)
 {
-    char index[8];
-    const char *gid_index = gid_setting(tree, index);
-
     ret_sheet->count = ret_sheet->left_out = 0;
     ret_sheet->text_used = 0;
     name_host(tree, ret_sheet);
     for (size_t i = 0; i < ARRAY_COUNT(tasks); i++) {
         if (!tasks[i].risky) {
-            run_task(&inspect_usual, tree, &tasks[i], ret_sheet, gid_index);
+            run_task(&inspect_usual, tree, &tasks[i], ret_sheet);
         }
     }
     sheet_finish(ret_sheet);

@@ -160,8 +160,9 @@ static void put_interrupts(struct collector *c, const char *net)
     for (int i = 0; r >= 0 && node >= 0 && i < irqs->count; i++) {
         r = collect_line(c, sysfs_path(path, "/proc/irq/%s/effective_affinity_list", irqs->name[i]),
                          where, sizeof(where));
-        if (state_of(r) == FACT_ABSENT && r < 0) { /* given by the device, not in use */
-            r = 0;
+        if (r < 0 && state_of(r) == FACT_ABSENT &&
+            !sysfs_there(c->tree, sysfs_path(path, "/proc/irq/%s", irqs->name[i]))) {
+            r = 0; /* given by the device, not in use */
         } else {
             far += r > 0 && !lists_meet(where, near);
         }
@@ -170,8 +171,10 @@ static void put_interrupts(struct collector *c, const char *net)
         put_error(c, FACT_NET_IRQS, net, r, path);
         put_error(c, FACT_NET_IRQS_FAR, net, r, path);
     } else {
-        put_number(c, FACT_NET_IRQS, net, irqs->count, "/proc/irq/*/effective_affinity_list");
-        put_number(c, FACT_NET_IRQS_FAR, net, far, "/proc/irq/*/effective_affinity_list");
+        sysfs_path(path, "/proc/irq/%s/effective_affinity_list",
+                   irqs->count == 1 ? irqs->name[0] : "*");
+        put_number(c, FACT_NET_IRQS, net, irqs->count, path);
+        put_number(c, FACT_NET_IRQS_FAR, net, far, path);
     }
     free(irqs);
 }

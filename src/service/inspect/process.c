@@ -64,7 +64,7 @@ static void put_memlock(struct collector *c, const char *name, const char *pid)
     char path[SYSFS_PATH_SIZE], soft[32];
     char *cursor = NULL;
 
-    put(c, FACT_JOB_LAUNCHER, name, name, "/proc/*/stat");
+    put(c, FACT_JOB_LAUNCHER, name, name, sysfs_path(path, "/proc/%s/stat", pid));
     const int r = collect_file(c, sysfs_path(path, "/proc/%s/limits", pid));
     for (char *line; r >= 0 && (line = next_line(c, &cursor)) != NULL;) {
         if (sscanf(line, "Max locked memory %31s", soft) == 1) {

@@ -65,14 +65,15 @@ static const char *family(const char *gid)
 
 struct gids {
     int error;
+    int setting_error; /* of the file that has NCCL_IB_GID_INDEX */
+    char setting[16];  /* "": not set */
     char table[FACT_VALUE_MAX];
     char used[64]; /* that jobs use; "" */
     int quality;   /* of it */
 };
 
 /* NCCL takes the index that is set; else RoCE v2 with an IPv4 address before one with IPv6. */
-static void note_gid(struct collector *c, struct gids *g, int index, const char *gid,
-                     const char *type)
+static void note_gid(struct gids *g, int index, const char *gid, const char *type)
 {
     const char *kind = strcmp(type, "RoCE v2") == 0 ? "v2" : "v1", *which = family(gid);
     const size_t used = strlen(g->table);
@@ -87,12 +88,27 @@ static void note_gid(struct collector *c, struct gids *g, int index, const char 
         g->error = -EMSGSIZE;
     }
     snprintf(number, sizeof(number), "%d", index);
-    if (c->setting_gid_index != NULL) {
-        quality = strcmp(c->setting_gid_index, number) == 0 ? 3 : 0;
+    if (g->setting[0] != '\0') {
+        quality = strcmp(g->setting, number) == 0 ? 3 : 0;
     }
     if (quality > g->quality) {
         g->quality = quality;
         snprintf(g->used, sizeof(g->used), "%d %s %s", index, kind, which);
+    }
+}
+
+/* What is set for all jobs decides which index they use. */
+static void read_setting(struct collector *c, struct gids *g)
+{
+    static const char key[] = "NCCL_IB_GID_INDEX=";
+    const int r = collect_file(c, "/etc/nccl.conf");
+    char *cursor = NULL;
+
+    g->setting_error = r < 0 && state_of(r) != FACT_ABSENT ? r : 0;
+    for (char *line; r >= 0 && (line = next_line(c, &cursor)) != NULL;) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            snprintf(g->setting, sizeof(g->setting), "%s", line + strlen(key));
+        }
     }
 }
 
@@ -103,6 +119,8 @@ static void put_gids(struct collector *c, const char *port, const char *folder)
     char path[SYSFS_PATH_SIZE], gid[64], type[32];
     struct names *gids = table_of(c, sysfs_path(path, "%s/gids", folder)),
                  *types = table_of(c, sysfs_path(path, "%s/gid_attrs/types", folder));
+
+    read_setting(c, &g);
 
     g.error = gids->count < 0               ? gids->count
               : types->count < 0            ? types->count
@@ -125,7 +143,7 @@ static void put_gids(struct collector *c, const char *port, const char *folder)
         }
         g.error = r < 0 ? r : 0;
         if (r >= 0) {
-            note_gid(c, &g, i, gid, type);
+            note_gid(&g, i, gid, type);
         }
     }
     free(gids);
@@ -134,8 +152,12 @@ static void put_gids(struct collector *c, const char *port, const char *folder)
     if (g.error < 0) {
         put_error(c, FACT_PORT_GIDS, port, g.error, path);
         put_error(c, FACT_PORT_GID, port, g.error, path);
+        return;
+    }
+    put(c, FACT_PORT_GIDS, port, g.table, path);
+    if (g.setting_error < 0) {
+        put_error(c, FACT_PORT_GID, port, g.setting_error, "/etc/nccl.conf");
     } else {
-        put(c, FACT_PORT_GIDS, port, g.table, path);
         put(c, FACT_PORT_GID, port, g.used[0] != '\0' ? g.used : "none", path);
     }
 }
@@ -144,7 +166,8 @@ static void put_keys(struct collector *c, const char *port, const char *folder)
 {
     char path[SYSFS_PATH_SIZE], text[FACT_VALUE_MAX] = "";
     struct names *keys = table_of(c, sysfs_path(path, "%s/pkeys", folder));
-    int r = keys->count < 0 ? keys->count : 0;
+    /* tables have 1, 16, 64, 128 entries: another number means that one could not be seen */
+    int r = keys->count < 0 ? keys->count : (keys->count & (keys->count - 1)) != 0 ? -EBADMSG : 0;
     size_t used = 0;
 
     for (int i = 0; r == 0 && i < keys->count; i++) {

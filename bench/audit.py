@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""audit.py BUILD [--trials N] [--runs N]: rows audit.*: planted faults, spoiled sources, healthy fleets, wrong rules, what hangs.
+
+Machines are those of test/audit/machines, made up from public documentation. Fleets are simulated out of one of their sheets."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(TOP, "test", "audit"))
+import machine  # noqa: E402
+
+PEERS, KINDS = 6, ("roce", "infiniband", "amd")
+arguments = argparse.ArgumentParser()
+arguments.add_argument("build")
+arguments.add_argument("--trials", type=int, default=12000)
+arguments.add_argument("--runs", type=int, default=50)
+arguments = arguments.parse_args()
+build = os.path.abspath(arguments.build)
+foliot, inspect = (os.path.join(build, "src", "app", name) for name in ("foliot", "foliot-inspect"))
+rows = []
+
+
+def row(name, value, unit, must, aim=None, better="lower", runs=1, note=""):
+    rows.append({"id": f"audit.{name}", "value": value, "unit": unit, "must": must, "aim": aim, "better": better, "runs": runs,
+                 "spread": None, "command": f"bench/audit.py {os.path.basename(build)}", "note": note})
+    print(f"{name:24} {value} {unit}  must {must}  {note}", flush=True)
+
+
+def program(*words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{words[0]}: {done.stderr}")
+    if done.stderr:
+        print(done.stderr[:2000], file=sys.stderr)
+    return json.loads(done.stdout)
+
+
+def plant(folder, kind):
+    """Peers' sheets, and the tree of host 1."""
+    root, sheets = os.path.join(folder, kind, "root"), os.path.join(folder, kind, "sheets")
+    os.makedirs(sheets)
+    for number in range(PEERS, 0, -1):
+        machine.build(root, machine.files(kind, number))
+        sheet = program(inspect, "--root", root)
+        with open(os.path.join(sheets, f"h{number}.json"), "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
+    return root, sheets
+
+
+def planted():
+    found = program(sys.executable, os.path.join(TOP, "test", "audit", "test_planted.py"), foliot, inspect, "--rows")
+    row("checks.working", found["working"], "", 136, 146, "higher", note="of the catalogue's 150; machines as files")
+    row("planted.named", 100 * found["named"] / found["faults"], "%", 98, 100, "higher", found["faults"], "single faults; no pairs")
+    row("planted.others_failed", found["others"], "", 0, runs=found["faults"])
+
+
+def spoiled(folder):
+    trials = results = wrong = 0
+    for number, kind in enumerate(KINDS):
+        root, sheets = plant(folder, kind)
+        found = program(os.path.join(build, "bench", "audit_trials"), root, sheets, str(arguments.trials // len(KINDS)), str(number + 1))
+        trials, results, wrong = trials + found["trials"], results + found["results"], wrong + found["wrong"]
+    row("sources.wrong", wrong, "", 0, runs=trials, note=f"{results} results; files only, no libraries")
+
+
+def fleets(folder):
+    sheet = os.path.join(folder, "roce", "sheets", "h1.json")
+    fleets_of = os.path.join(build, "bench", "audit_fleets")
+    found = program(fleets_of, sheet, "1000", str(arguments.runs), "1", "healthy")
+    row("sim.healthy.fails", found["fails"] / found["runs"], "", 0, 0, runs=found["runs"], note="simulated")
+    row("sim.healthy.warns", found["warns"] / found["runs"], "", 2, 0, runs=found["runs"], note="simulated")
+    found = program(fleets_of, sheet, "100", "1", "1", "breaker")
+    row("breaker.condemned", found["condemned"], "", 0, runs=found["rules"], note="simulated")
+    row("breaker.said", found["said"], "", 20, better="higher", runs=found["rules"], note="simulated")
+
+
+def passive(folder):
+    times, processor = [], []
+    for _ in range(9):
+        before, begin = os.times(), time.monotonic()
+        program(inspect, "--root", os.path.join(folder, "roce", "root"))
+        after = os.times()
+        times.append(time.monotonic() - begin)
+        processor.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    row("host.passive_s", sorted(times)[4], "s", 2, 0.5, runs=9, note="a tree of files with 4 GPUs and 5 NICs")
+    row("host.passive_cpu_s", sorted(processor)[4], "s", 0.5, 0.1, runs=9, note="a tree of files with 4 GPUs and 5 NICs")
+    begin = time.monotonic()
+    sheet = program(inspect, "--root", os.path.join(folder, "roce", "root"), "--slow", "gpu")
+    late = [f for f in sheet["facts"] if f.get("state") == "timeout"]
+    whole = any(f["fact"] == "port.state" for f in sheet["facts"]) and {f["fact"].split(".")[0] for f in late} == {"gpu"}
+    row("inspect.hang_s", time.monotonic() - begin if whole else None, "s", 6, 3, note="a reader of GPUs that never returns; no library")
+
+
+with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
+    spoiled(place)
+    fleets(place)
+    passive(place)
+planted()
+target = os.environ.get("FOLIOT_BENCH", os.path.join(build, "bench"))
+os.makedirs(target, exist_ok=True)
+with open(os.path.join(target, "audit.json"), "w", encoding="utf-8") as output:
+    json.dump(rows, output, indent=1)
