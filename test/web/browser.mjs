@@ -134,6 +134,23 @@ await check("an instant in the address is the same for whoever opens it", async 
   expect(new URL(page.url()).hash.includes("at=1732358587204512031"), page.url());
   await page.getByRole("button", { name: "Back to now" }).click();
 });
+await check("a token is made in the page, shown once, and revoked after a second question", async () => {
+  await show(page, "Settings");
+  await page.getByLabel("Name").fill("of the browser");
+  await page.getByRole("button", { name: "Make a token" }).click();
+  await page.getByText(/^The token of of the browser, shown this once: fla_/).waitFor();
+  await page.getByRole("button", { name: "Revoke of the browser" }).click();
+  await page.getByRole("button", { name: "Revoke of the browser: yes" }).click();
+  await page.getByText("of the browser is refused from now on.").waitFor();
+  await page.getByRole("region", { name: /Changes by people/ }).getByRole("row", { name: /token/ }).first().waitFor();
+});
+await check("a configuration's diff is seen before it is applied", async () => {
+  await page.getByText("Change it", { exact: true }).click();
+  await page.getByLabel(/^YAML/).fill("flap_limit: 9\n");
+  await page.getByRole("button", { name: "Show what changes" }).click();
+  await page.getByRole("region", { name: "What would change" }).getByRole("row", { name: /flap_limit/ }).waitFor();
+  await accessible(page);
+});
 await check("nonsense is answered with what was expected", async () => {
   await page.getByLabel("Go to").fill("soon");
   await page.getByRole("button", { name: "Go", exact: true }).click();

@@ -16,6 +16,7 @@ import { Jobs, Savings } from "./views/jobs.tsx";
 import { Levels } from "./views/levels.tsx";
 import { Links } from "./views/links.tsx";
 import { Mesh } from "./views/mesh.tsx";
+import { Settings } from "./views/settings.tsx";
 import { Topology } from "./views/topology.tsx";
 
 const views: [string, string, () => preact.JSX.Element][] = [
@@ -28,6 +29,7 @@ const views: [string, string, () => preact.JSX.Element][] = [
   ["levels", "Levels", Levels],
   ["topology", "Topology", Topology],
   ["savings", "Savings", Savings],
+  ["settings", "Settings", Settings],
 ];
 
 /** What of a view is of the moment that the address names; mesh and alerts say it themselves. */
@@ -39,6 +41,7 @@ const then: Record<string, string> = {
   levels: "Levels are as they are now; their changes are of the range that ends at the moment chosen.",
   topology: "The topology is as it is now.",
   savings: "Savings are those of all that is kept.",
+  settings: "Settings are as they are now.",
 };
 
 const refused = signal<Failure | null>(null); // the link that was followed

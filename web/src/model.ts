@@ -334,3 +334,54 @@ export interface SavingsAnswer {
   items: Saving[];
   whole: boolean;
 }
+
+// ---- settings: docs/openapi.yaml's Config, Token, AuditPage ----
+
+export interface ConfigVersion {
+  version: Ns;
+  state: "active" | "tried" | "replaced" | "taken-back";
+  at_utc_ns: Ns;
+  who: string;
+  why: string | null;
+  ended_why: string | null;
+  hosts: number;
+  text: string;
+}
+
+export interface Config {
+  active: ConfigVersion | null;
+  trial: null | { version: ConfigVersion; until_utc_ns: Ns; hosts: string[]; confirmed: number };
+  rolled_back: boolean;
+  hosts_behind: number;
+  hosts_refusing: number;
+}
+
+export interface ConfigChange {
+  key: string;
+  from: unknown;
+  to: unknown;
+}
+
+export interface Token {
+  id: number;
+  name: string;
+  role: string;
+  scope: string | null;
+  created_utc_ns: Ns;
+  expires_utc_ns: Ns | null;
+  used_utc_ns: Ns | null;
+}
+
+export interface NewToken {
+  name: string;
+  token: string;
+}
+
+export interface AuditRow {
+  id: Ns;
+  at_utc_ns: Ns;
+  who: string;
+  what: string;
+  detail: string;
+  source: string | null;
+}

@@ -88,7 +88,7 @@ export function Middle({ fabric, ports, accused }: { fabric: Fabric; ports: read
           : <Mark tone={bad.some((c) => c.state === "dead" || c.suspected) ? "bad" : "warn"}>{bad.length} of {all.length} trunks are not well</Mark>}{" "}
         {fabric.ways_known} of {fabric.ways} ways are known switch by switch.
       </p>
-      <Picture fabric={fabric} cables={all} ports={ports} accused={accused} />
+      {isWide(fabric) ? <Grid cables={all} accused={accused} /> : <Picture fabric={fabric} cables={all} ports={ports} accused={accused} />}
       <p class="dim">
         A trunk is as good as the best way over it, and thicker where the slowest probes wait longer. How many bits a trunk carries is not measured: no switch is asked. What hosts
         send into and receive out of a leaf is in its box.{fabric.trunks_more > 0 && ` ${fabric.trunks_more} more trunks are not drawn; those not well come first.`}
@@ -111,6 +111,53 @@ export function Middle({ fabric, ports, accused }: { fabric: Fabric; ports: read
   );
 }
 
+const WIDE = 12; // switches in a row: with more, boxes and lines can't be read
+
+export function isWide(fabric: Fabric): boolean {
+  const rows = new Map<number, number>();
+  fabric.switches.forEach((s) => rows.set(s.tier, (rows.get(s.tier) ?? 0) + 1));
+  return Math.max(0, ...rows.values()) > WIDE;
+}
+
+const inOrder = (a: string, b: string) => a.localeCompare(b, undefined, { numeric: true });
+const isBad = (t: Trunk | null) => t !== null && (t.state === "dead" || t.state === "lossy");
+
+/** Many switches as a grid: a row for each lower one, a column for each higher one, a cell for each cable. The upper left half of a cell is
+ *  the way up, the lower right half the way down. */
+function Grid({ cables: all, accused }: { cables: Cable[]; accused: readonly string[] }) {
+  const rows = [...new Set(all.map((c) => c.low))].sort(inOrder);
+  const columns = [...new Set(all.map((c) => c.high))].sort(inOrder);
+  const [unit, left, top] = [Math.max(9, Math.min(18, Math.floor(900 / Math.max(1, columns.length)))), 120, 96];
+  const [width, height] = [left + unit * columns.length + 12, top + unit * rows.length + 12];
+  const [x, y] = [new Map(columns.map((c, i) => [c, left + unit * i])), new Map(rows.map((r, i) => [r, top + unit * i]))];
+  const square = (c: Cable) => `M${x.get(c.high)! + 1} ${y.get(c.low)! + 1}h${unit - 2}v${unit - 2}h${2 - unit}z`;
+  const odd = all.filter((c) => c.suspected || isBad(c.up) || isBad(c.down));
+  const every = Math.ceil(11 / unit); // names that have room
+  const label = `${rows.length} by ${columns.length} switches, ${all.length} trunks, ${all.filter((c) => c.state === "dead").length} of them dead`;
+  const is = (name: string) => (accused.includes(name) || accused.includes(`router ${name}`) ? "odd" : "");
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <svg class="fabric grid" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+        {columns.map((c, i) => (i % every === 0 || is(c) || odd.some((o) => o.high === c)) && <text key={c} class={`left ${is(c)}`} transform={`translate(${x.get(c)! + unit / 2 + 4} ${top - 6}) rotate(-60)`}>{c.slice(0, 14)}</text>)}
+        {rows.map((r, i) => (i % every === 0 || is(r) || odd.some((o) => o.low === r)) && <text key={r} class={`right ${is(r)}`} x={left - 6} y={y.get(r)! + unit / 2 + 4}>{r.slice(0, 16)}</text>)}
+        <path class="good" d={all.filter((c) => c.state === "good").map(square).join("")} />
+        <path class="gone" d={all.filter((c) => c.state === "gone" || c.state === "unknown").map(square).join("")} />
+        {odd.map((c) => {
+          const [a, b] = [x.get(c.high)!, y.get(c.low)!];
+          return (
+            <g key={`${c.low} ${c.high}`}>
+              <title>{`${c.suspected ? "Suspected. " : ""}${told(c.up, c.low, c.high)}. ${told(c.down, c.high, c.low)}`}</title>
+              <path class={isBad(c.up) || c.suspected ? `half ${c.up?.state ?? "dead"}` : "half"} d={`M${a} ${b}h${unit}L${a} ${b + unit}z`} />
+              <path class={isBad(c.down) || c.suspected ? `half ${c.down?.state ?? "dead"}` : "half"} d={`M${a + unit} ${b}v${unit}h${-unit}z`} />
+            </g>
+          );
+        })}
+      </svg>
+      <p class="legend"><span class="good">■ good</span><span class="bad">◤ the way up is dead, ◢ the way down</span><span class="warn">◤ ◢ loses packets</span><span>□ nobody reports of it, or no way passes it</span></p>
+    </div>
+  );
+}
+
 function Picture({ fabric, cables: all, ports, accused }: { fabric: Fabric; cables: Cable[]; ports: readonly Port[]; accused: readonly string[] }) {
   const tiers = [...new Set(fabric.switches.map((s) => s.tier))].sort((a, b) => b - a); // the highest on top
   const rows = tiers.map((tier) => fabric.switches.filter((s) => s.tier === tier).sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true })));
@@ -121,6 +168,7 @@ function Picture({ fabric, cables: all, ports, accused }: { fabric: Fabric; cabl
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
       <svg class="fabric" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+        <defs><marker id="tip" viewBox="0 0 8 8" refX={7} refY={4} markerWidth={5} markerHeight={5} orient="auto-start-reverse"><path class="tip" d="M0 0L8 4L0 8z" /></marker></defs>
         {all.map((c) => {
           const [a, b] = [place.get(c.low), place.get(c.high)];
           if (a === undefined || b === undefined) {
@@ -130,7 +178,8 @@ function Picture({ fabric, cables: all, ports, accused }: { fabric: Fabric; cabl
           const bad = c.suspected || c.state === "dead" || c.state === "lossy";
           return (
             <g key={`${c.low} ${c.high}`} class="trunk">
-              <line class={bad ? "bad" : c.state === "good" ? "" : "gone"} stroke-width={Math.max(thickness(c.up), thickness(c.down))} x1={a.x} y1={y1} x2={b.x} y2={y2}>
+              <line class={bad ? "bad" : c.state === "good" ? "" : "gone"} stroke-width={Math.max(thickness(c.up), thickness(c.down))} x1={a.x} y1={y1} x2={b.x} y2={y2}
+                {...(bad && (isBad(c.down) || c.suspected) ? { "marker-start": "url(#tip)" } : {})} {...(bad && (isBad(c.up) || c.suspected) ? { "marker-end": "url(#tip)" } : {})}>
                 <title>{`${c.suspected ? "Suspected. " : ""}${told(c.up, c.low, c.high)}. ${told(c.down, c.high, c.low)}`}</title>
               </line>
               {bad && <text class="cross" x={(a.x + b.x) / 2} y={(y1 + y2) / 2 + 5}>{c.state === "dead" ? "✕" : "▲"}</text>}

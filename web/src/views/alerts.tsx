@@ -2,7 +2,7 @@
 // where a receiver's link leads; whoever may, acknowledges.
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
-import type { Alert, Incident, IncidentRow, Page, Silence } from "../model.ts";
+import type { Alert, Incident, IncidentRow, Page, Silence as Kept } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { hrefTo, place, shownRange } from "../route.ts";
@@ -51,7 +51,7 @@ function Now() {
 }
 
 /** Of a window that comes again, the first one is named. */
-export function phase(s: Silence, now: bigint): "later" | "now" | "between windows" | "over" {
+export function phase(s: Kept, now: bigint): "later" | "now" | "between windows" | "over" {
   const [from, length] = [big(s.from_utc_ns), big(s.until_utc_ns) - big(s.from_utc_ns)];
   if (now < from) {
     return "later";
@@ -61,8 +61,14 @@ export function phase(s: Silence, now: bigint): "later" | "now" | "between windo
 
 /** What is kept quiet, and until when: whoever is told nothing should know why. */
 function Silences() {
-  const silences = useResource<Page<Silence>>("silences", 30_000, ["controller"]);
+  const silences = useResource<Page<Kept>>("silences", 30_000, ["controller"]);
+  const [said, setSaid] = useState("");
   const now = nowNs.value;
+  const end = async (id: number) => {
+    const answer = await call("DELETE", `silences/${id}`);
+    setSaid(answer.ok ? "It is ended." : answer.failure.text);
+    silences.again();
+  };
   return silences.failure?.kind === "refused" || silences.failure?.kind === "missing" ? null : (
     <>
       <h2>Silences and maintenance</h2>
@@ -75,10 +81,48 @@ function Silences() {
             { name: "Until", cell: (s) => `${wall(big(s.until_utc_ns))}${s.every_ns === null ? "" : `, each ${duration(s.every_ns)}`}` },
             { name: "By", cell: (s) => s.by ?? "–" },
             { name: "Why", cell: (s) => s.why ?? "–" },
+            { name: "", cell: (s) => (phase(s, now) === "over" ? "" : <button onClick={() => void end(s.id)}>End it</button>) },
           ]} />
         )}
       </Shown>
+      <Silence again={silences.again} />
+      <p role="status" aria-live="polite">{said}</p>
     </>
+  );
+}
+
+const minutesOf: Record<string, number> = { "1 hour": 60, "4 hours": 240, "1 day": 1_440, "1 week": 10_080 };
+
+/** A new one: at least one of the three, all that are given must match. */
+function Silence({ again }: { again: () => void }) {
+  const [element, setElement] = useState("");
+  const [host, setHost] = useState("");
+  const [rule, setRule] = useState("");
+  const [why, setWhy] = useState("");
+  const [length, setLength] = useState("1 hour");
+  const [maintenance, setMaintenance] = useState(false);
+  const [said, setSaid] = useState("");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(Object.entries({ element, host, rule, why }).filter(([, text]) => text !== ""));
+    const answer = await call<{ until_utc_ns: number | bigint }>("POST", "silences", { ...given, minutes: minutesOf[length], maintenance });
+    setSaid(answer.ok ? `Silent until ${wall(big(answer.data.until_utc_ns))}.` : answer.failure.text);
+    again();
+  };
+  return (
+    <details>
+      <summary>Silence something</summary>
+      <form class="row" onSubmit={(e) => void submit(e)}>
+        <label>Element <input placeholder="spine1, gpu-3/ib0" value={element} onInput={(e) => setElement(e.currentTarget.value)} /></label>
+        <label>Host <input placeholder="gpu-3" value={host} onInput={(e) => setHost(e.currentTarget.value)} /></label>
+        <label>Rule <input placeholder="link-down" value={rule} onInput={(e) => setRule(e.currentTarget.value)} /></label>
+        <label>For <select value={length} onChange={(e) => setLength(e.currentTarget.value)}>{Object.keys(minutesOf).map((m) => <option key={m} value={m}>{m}</option>)}</select></label>
+        <label>Why <input value={why} onInput={(e) => setWhy(e.currentTarget.value)} /></label>
+        <label><input type="checkbox" checked={maintenance} onChange={(e) => setMaintenance(e.currentTarget.checked)} /> maintenance</label>
+        <button type="submit" disabled={element === "" && host === "" && rule === ""}>Silence</button>
+      </form>
+      <p role="status" aria-live="polite">{said}</p>
+    </details>
   );
 }
 

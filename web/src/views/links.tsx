@@ -19,6 +19,7 @@ export function Links() {
   const wanted = `${host === "" ? "" : `&host=${encodeURIComponent(host)}`}${state === "" ? "" : `&state=${encodeURIComponent(state)}`}`;
   const ports = useResource<Page<Port>>(`links?limit=1000${wanted}`, 5_000, ["link", "finding", "host"]);
   const [picked, setPicked] = useState<Port | null>(null);
+  const [search, setSearch] = useState("");
   const now = nowNs.value;
   return (
     <>
@@ -30,13 +31,15 @@ export function Links() {
             {Object.keys(portTones).map((word) => <option key={word} value={word}>{word}</option>)}
           </select>
         </label>{" "}
+        <label>Search <input type="search" placeholder="host, NIC, leaf, switch port" value={search} onInput={(e) => setSearch(e.currentTarget.value)} /></label>{" "}
         {host !== "" && <>of {host} <button onClick={() => go({ query: { ...place.value.query, host: "" } })}>Of all hosts</button></>}
       </p>
       <Shown of={ports} what="links">
         {(page) => page.items.length === 0 ? <Empty>{wanted === "" ? "No NIC has joined yet." : "No link is like that."}</Empty> : (
           <>
+            {search !== "" && !page.items.some((p) => matches(p, search)) && <Empty>No link of those shown has “{search}” in its names.</Empty>}
             {page.next !== null && <p class="banner" role="status">The first {page.items.length} of them; others can be looked for by their state, or from their host in Fleet.</p>}
-            <Table caption="Ports of the fleet's NICs" rows={page.items} id={(p) => p.nic} first="State" columns={[
+            <Table caption="Ports of the fleet's NICs" rows={page.items.filter((p) => matches(p, search))} id={(p) => p.nic} first="State" columns={[
               { name: "NIC", cell: (p) => <button onClick={() => setPicked(p)}>{p.host}/{p.name}</button>, sort: (p) => `${p.host}/${p.name}` },
               { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: (p) => rank[p.state] * 1e6 + (p.flaps_day ?? 0) },
               { name: "Since", cell: (p) => (p.since_utc_ns === null ? "–" : ago(big(p.since_utc_ns), now)), sort: (p) => Number(p.since_utc_ns ?? 0) },
@@ -56,6 +59,12 @@ export function Links() {
       </Shown>
     </>
   );
+}
+
+/** Each word of the search is in one of its names. */
+export function matches(p: Port, search: string): boolean {
+  const names = `${p.host}/${p.name} rail${p.rail} ${hangsOn(p)} ${p.state}`.toLowerCase();
+  return search.toLowerCase().split(/\s+/).every((word) => names.includes(word));
 }
 
 /** Where its cable ends: the leaf's name, and the switch's own word for the port, where it gives one. */

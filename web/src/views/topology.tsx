@@ -41,7 +41,7 @@ const OPEN = 8; // leaves of which all are shown unasked
 export function Topology() {
   const ports = useResource<Page<Port>>("links?limit=1000", 5_000, ["link", "finding", "host"]);
   const findings = useResource<Page<Finding>>("findings?open=true&limit=200", 5_000, ["finding"]);
-  const fabric = useResource<Fabric>("fabric?limit=4000", 10_000, ["finding"]);
+  const fabric = useResource<Fabric>("fabric?limit=16384", 10_000, ["finding"]);
   const declared = useResource<Declared>("topology", 10_000, ["host", "link"]);
   const accused = suspects(findings.data?.items ?? []);
   return (

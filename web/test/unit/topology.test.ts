@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Fabric, Finding, Port, Trunk } from "../../src/model.ts";
-import { cables, load, loadText, suspects, thickness } from "../../src/ui/fabric.tsx";
+import { cables, isWide, load, loadText, suspects, thickness } from "../../src/ui/fabric.tsx";
 import { byLeaf, Topology } from "../../src/views/topology.tsx";
 import { open } from "./page.ts";
 
@@ -73,4 +73,19 @@ test("a controller of before draws leaves alone", async (t) => {
   const page = open(t, Topology, "#/topology", answers(undefined));
   await page.until("knows nothing of spines");
   await page.until("1 of 1 links down");
+});
+
+test("64 by 64 switches are a grid: one dead direction is one half cell, and its switches are named", async (t) => {
+  const [leaves, spines] = [0, 1].map((tier) => Array.from({ length: 64 }, (_, i) => ({ name: `${tier === 0 ? "leaf" : "spine"}${i}`, tier, ways: 8, declared: null })));
+  const trunks = leaves!.flatMap((l) => spines!.flatMap((s) => [trunk(l.name, s.name), trunk(s.name, l.name, l.name === "leaf37" && s.name === "spine11" ? { state: "dead" } : {})]));
+  const fabric: Fabric = { ways: 9, ways_known: 9, switches: [...leaves!, ...spines!], trunks, trunks_more: 0 };
+  assert.ok(isWide(fabric) && !isWide({ ...fabric, switches }));
+  const page = open(t, Topology, "#/topology", { "links": { items: [], next: null }, "findings": { items: [], next: null }, "fabric": fabric, "topology": { declared: null, differences: [] } });
+  await page.until("1 of 4096 trunks are not well");
+  const halves = page.root.all("path").map((p) => p.getAttribute("class")).filter((c) => c?.startsWith("half"));
+  assert.deepEqual(halves.sort(), ["half", "half dead"]);
+  const names = page.root.all("text").map((n) => n.textContent);
+  assert.ok(names.includes("leaf37") && names.includes("spine11"));
+  assert.match(page.root.all("title").map((n) => n.textContent).join(), /spine11 → leaf37: dead/);
+  assert.equal(page.table("Trunks, each direction")[0]![0], "spine11"); // the worst first
 });

@@ -10,6 +10,7 @@ import { jobTones } from "../../src/views/jobs.tsx";
 import { levelTones } from "../../src/views/levels.tsx";
 import { portTones } from "../../src/views/links.tsx";
 import { pathTones } from "../../src/views/mesh.tsx";
+import { stateTones } from "../../src/views/settings.tsx";
 
 const spec = readFileSync("../docs/openapi.yaml", "utf8"); // tests run in web/
 
@@ -23,7 +24,7 @@ function words(schema: string, field = ""): string[] {
 test("every word that the controller has for a state is one that the page marks", () => {
   for (const [tones, schema, field] of [
     [healthTones, "Health"], [portTones, "PortState"], [pathTones, "PathState"], [jobTones, "JobState"], [severities, "Severity"],
-    [clockTones, "Clock", "status"], [levelTones, "LevelPage", "state"], [trunkTones, "Fabric", "state"],
+    [clockTones, "Clock", "status"], [levelTones, "LevelPage", "state"], [trunkTones, "Fabric", "state"], [stateTones, "ConfigVersion", "state"],
   ] as const) {
     assert.deepEqual(Object.keys(tones).sort(), words(schema, field), schema);
   }
