@@ -21,8 +21,7 @@
 
 #include "stats/sample.h"
 
-#define HORIZON_S      0.15 /* an edge's bound holds until the next tick at the latest */
-#define TICKS_PER_HOP  2    /* a claim is heard by all neighbours within that */
+#define TICKS_PER_HOP  2 /* a claim is heard by all neighbours within that */
 #define GRACE_TICKS    60
 #define REST_TICKS     10
 #define FALL_TICKS     20
@@ -68,7 +67,7 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
 {
     double best[2] = {INFINITY, INFINITY};
 
-    e->bounded = false;
+    e->bounded = e->proven = false;
     if (!edge_live(c, e) || e->config.witness || e->peer.phase < CLOCK_TRACK) {
         return;
     }
@@ -77,25 +76,27 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
         2e-6 * fmax(c->config.rate_limit_ppm, c->config.rate_drift_ppb_s * 1e-3 * DRIFT_SLOTS);
     if (!drift_judge(&e->drift, now.ns, change)) { /* one of the clocks stepped: begin anew */
         memset(e->buckets, 0, sizeof(e->buckets));
+        e->crossed_at = now;
         return;
     }
     /* rates that both ends have published for long are what their clocks run at: they change by no more */
     const bool calm = rate_is_calm(&c->own_rate, now) && rate_is_calm(&e->peer_rate, now);
     const double most = calm ? 2e-6 * c->config.rate_limit_ppm : INFINITY;
-    const double rate[2] = {fmin(most, change - rate_of_theta(c, e, e->drift.low)),
-                            fmin(most, change + rate_of_theta(c, e, e->drift.high))};
+    e->rate_lower = rate_of_theta(c, e, e->drift.low) - change;
+    e->rate_upper = rate_of_theta(c, e, e->drift.high) + change;
+    const double rate[2] = {fmin(most, -e->rate_lower), fmin(most, e->rate_upper)};
     for (int i = 0; i < BOUND_BUCKETS; i++) {
         const struct bucket *b = &e->buckets[i];
         for (int d = 0; d < 2; d++) {
             const double age = (double)(now.ns - b->local_ns[d]) * 1e-9;
-            if (!b->seen[d] || age > 2 || age < -HORIZON_S) {
+            if (!b->seen[d] || age > 2 || age < -BOUND_HORIZON_S) {
                 continue;
             }
             const double ahead =
                 clock_map_difference(&e->peer.map, (struct nic_time){b->remote_ns[d]}, &c->map,
                                      (struct nic_time){b->local_ns[d]});
-            const double p =
-                (d == 1 ? ahead : -ahead) + (age * rate[d] + HORIZON_S * fmax(0, rate[d])) * 1e9;
+            const double p = (d == 1 ? ahead : -ahead) +
+                             (age * rate[d] + BOUND_HORIZON_S * fmax(0, rate[d])) * 1e9;
             best[d] = p < best[d] ? p : best[d];
         }
     }
@@ -104,13 +105,17 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     }
     const double header_s = (double)(now.ns - e->heard_at.ns) * 1e-9;
     const double slack = (double)(c->config.stamp_error_ns - e->config.delay_ns_min) +
-                         e->restless * (header_s + HORIZON_S);
+                         e->restless * (header_s + BOUND_HORIZON_S);
     const double own = line_minus_map(c, now), peer = e->peer.line_minus_map_ns;
+    e->map_upper_ns = best[1] + slack;
+    e->map_lower_ns = -best[0] - slack;
     /* lines lie between map and their last published distance */
     e->upper_ns = best[1] + slack + fmax(0, peer) - fmin(0, own);
     e->lower_ns = -best[0] - slack + fmin(0, peer) - fmax(0, own);
     e->w_ns = fmax(fabs(e->upper_ns), fabs(e->lower_ns));
     e->bounded = e->upper_ns >= e->lower_ns;
+    e->proven = e->map_upper_ns >= e->map_lower_ns;
+    e->crossed_at = e->proven ? e->crossed_at : now;
 }
 
 /* ---- levels ---- */
@@ -341,15 +346,23 @@ static double island2(const struct clock *c)
     return t * t * (p11 + q2 * t / 3);
 }
 
+void bound_edges(struct clock *c, struct nic_time now)
+{
+    for (int i = 0; i < c->capacity; i++) {
+        if (c->edges[i].used) {
+            bound_edge(c, &c->edges[i], now);
+        }
+    }
+}
+
 void bound_tick(struct clock *c, struct nic_time now)
 {
     double h;
 
     rate_note(&c->own_rate, c->phase == CLOCK_TRACK ? c->map.y : INFINITY, now);
-    for (int i = 0; i < c->capacity; i++) {
-        if (c->edges[i].used) {
-            bound_edge(c, &c->edges[i], now);
-        }
+    bound_edges(c, now);
+    if (contain_tick(c, now)) {
+        bound_edges(c, now);
     }
     update_core(c);
     c->island2 = island2(c);

@@ -135,7 +135,7 @@ void clock_forget_stamps(struct clock *c)
         drift_init(&e->drift);
         memset(e->coarse_seen, 0, sizeof e->coarse_seen);
         memset(e->raw_seen, 0, sizeof e->raw_seen);
-        e->has_e = e->has_raw = e->bounded = e->silent = false;
+        e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
         e->not_before_ns = c->now.ns;
         for (int p = 0; p < CLOCK_PATH_MAX; p++) {
             e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
@@ -359,10 +359,13 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
         e->peer.map_seq != heard->map_seq && now.ns - e->heard_at.ns < NS_PER_S) {
         return; /* an older header that came late by another path */
     }
-    if (e->heard && e->level_known) {
+    if (e->heard && e->level_known && heard->phase == CLOCK_TRACK) {
         const double moved =
             clock_map_difference(&heard->map, heard->map.r, &e->peer.map, heard->map.r);
-        e->expected_ns += fabs(moved) < 1e4 ? moved : 0;
+        contain_move(e, moved);
+        e->expected_ns = !e->tracking        ? e->level_ns /* its map was no time until now */
+                         : fabs(moved) < 1e4 ? e->expected_ns + moved
+                                             : e->expected_ns;
     }
     bound_hear(e, heard, now);
     if ((heard->phase == CLOCK_TRACK) != e->tracking) {
@@ -465,6 +468,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     c->deviation_ns = bank_deviation_ns(&c->bank);
     for (int i = 0; i < c->capacity; i++) {
         fetch_edge(c, i + 1);
+        c->edges[i].proven &= dt_s <= BOUND_HORIZON_S;
         if (edge_usable(c, &c->edges[i])) {
             edge_track(c, &c->edges[i], now);
         } else {
@@ -489,9 +493,12 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     }
     consensus_levels(c, now, dt_s);
     bank_mean(&c->bank, &dx, &dy);
+    dx = fmin(CLOCK_MOVE_NS_MAX, fmax(-CLOCK_MOVE_NS_MAX, dx));
+    dy = fmin(CLOCK_RATE_STEP_MAX * 1e9, fmax(-CLOCK_RATE_STEP_MAX * 1e9, dy));
     clock_move(c, now, dx, dy * 1e-9);
     for (int i = 0; i < c->capacity; i++) {
         c->edges[i].expected_ns -= dx;
+        contain_move(&c->edges[i], -dx);
     }
     bank_shift(&c->bank, dx, dy);
     disturbance_merge(c, now);

@@ -19,10 +19,14 @@
 #define BOUND_BUCKETS   10  /* of 200 ms */
 #define BOUND_BUCKET_NS (200 * NS_PER_MS)
 /* Wider is not SYNCED; a reader adds some, until its own limit of 4 ms. */
-#define BOUND_H_NS_MAX 3.9e6
-#define BANK_FILTERS   6
-#define ELSEWHERE_NS   1e6 /* no map leaves its line by as much: docs/clock.md */
-#define PEER_SILENT_NS (2 * NS_PER_S)
+#define BOUND_H_NS_MAX  3.9e6
+#define BOUND_HORIZON_S 0.15 /* an edge's bound holds until the next tick at the latest */
+#define BANK_FILTERS    6
+#define ELSEWHERE_NS    1e6 /* no map leaves its line by as much: docs/clock.md */
+/* In one tick: what the readers' line can follow, and peers allow for; by what a clock's rate may change. */
+#define CLOCK_MOVE_NS_MAX   25e3
+#define CLOCK_RATE_STEP_MAX 2e-6
+#define PEER_SILENT_NS      (2 * NS_PER_S)
 
 /* One packet's two stamps. */
 struct packet {
@@ -147,6 +151,10 @@ struct clock_edge {
     /* bounds of theta on public lines at the last tick */
     bool bounded;
     double lower_ns, upper_ns, w_ns;
+    bool proven;                       /* as of the last tick, by stamps alone: */
+    struct nic_time crossed_at;        /* its stamps last contradicted each other */
+    double map_lower_ns, map_upper_ns; /* theta between the maps */
+    double rate_lower, rate_upper;     /* its rate */
     /* counters */
     uint64_t points, pairs, pairs_pure, packets_in_gate, packets_out;
     double witness_ms; /* mean square of e over 10 s */
@@ -235,6 +243,7 @@ struct clock {
     bool disrupted;
     struct nic_time hold_since;
     int merge_ticks;
+    int offset_out, rate_out; /* ticks running that most edges' bounds exclude the own map */
 
     /* timeline */
     uint64_t timeline;
@@ -377,6 +386,7 @@ double line_minus_map(const struct clock *c, struct nic_time at);
 
 /* bound.c */
 void bound_tick(struct clock *c, struct nic_time now);
+void bound_edges(struct clock *c, struct nic_time now); /* by what has been heard until now */
 void bound_hear(struct clock_edge *e, const struct clock_published *heard, struct nic_time now);
 /* What peers are told: while it is tight the level that it claims, as a bound. < 0: none. */
 double bound_published_ns(const struct clock *c);
@@ -386,6 +396,17 @@ double clock_drift_ns(double rate_limit, double rate_drift, double age_s);
 double bound_growth_ns(const struct clock *c, double age_s);
 double bound_spread2(const struct clock *c);
 double bound_statistical_ns(const struct clock *c);
+
+/* contain.c */
+/* Stamps allow it, or say nothing. */
+bool contain_allows(const struct clock_edge *e, double theta_ns);
+/* The nearest that is proven; the same for the own error, by all edges. */
+double contain_theta(const struct clock_edge *e, double theta_ns);
+double contain_mean(struct clock *c, double mean_ns);
+/* A map moved: theta grew by so much. */
+void contain_move(struct clock_edge *e, double moved_ns);
+/* True: the map moved, and with it the edges' bounds. */
+bool contain_tick(struct clock *c, struct nic_time now);
 
 /* timeline.c */
 void timeline_tick(struct clock *c, struct nic_time now);

@@ -327,6 +327,7 @@ static void regroup(struct clock *c, double dt_s)
         struct clock_edge *e = &c->edges[i];
         e->level_ns -= centre;
         e->expected_ns -= centre;
+        contain_move(e, -centre);
         e->calm_s = UNPARK_S; /* those that fit now take part at once */
     }
 }
@@ -386,7 +387,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
         return;
     }
     c->has_mean = true;
-    c->mean_ns = level_sum / members + new_sum / info_sum;
+    c->mean_ns = contain_mean(c, level_sum / members + new_sum / info_sum);
     c->mean_age_s = age_sum / info_sum;
     c->mean_var = 1 / info_sum + p_sum / members / members;
     const double rms2 = square_sum / with_e;

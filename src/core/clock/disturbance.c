@@ -34,11 +34,11 @@ double disturbance_step_limit(const struct clock *c)
 
 /* What each edge says that this member is off by, sorted, in c->values. Levels are slow, so they
  * still stand where they stood before a step. */
-static int sorted_shifts(struct clock *c, double limit, int *ret_out)
+static int sorted_shifts(struct clock *c, double limit, int *ret_out, int *ret_possible)
 {
     int count = 0;
 
-    *ret_out = 0;
+    *ret_out = *ret_possible = 0;
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw ||
@@ -48,6 +48,7 @@ static int sorted_shifts(struct clock *c, double limit, int *ret_out)
         const double off = edge_shift(e->raw_low, e->level_ns);
         c->values[count++] = off;
         *ret_out += fabs(off) > limit;
+        *ret_possible += fabs(off) > limit && contain_allows(e, e->level_ns + off);
     }
     if (count > 0) {
         (void)shortest_half(c->values, count, count); /* sorts */
@@ -103,17 +104,24 @@ void disturbance_part(struct clock *c)
 bool disturbance_find_step(struct clock *c)
 {
     const double limit = disturbance_step_limit(c);
-    int out;
+    int out, possible;
 
     if (!disturbance_watched(c)) {
         calm_ends(c);
         return false;
     }
-    const int count = sorted_shifts(c, limit, &out);
+    int count = sorted_shifts(c, limit, &out, &possible);
+    /* What stamps exclude is a queue. A clock that stepped crosses the bounds, and then nothing is excluded. */
+    if (2 * out > count && possible < out) {
+        bound_edges(c, c->now);
+        count = sorted_shifts(c, limit, &out, &possible);
+        out = possible;
+    }
     const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
     const double low = count > 0 ? c->values[count / 5] : 0,
                  high = count > 0 ? c->values[count - 1 - count / 5] : 0;
-    note_apart(c, c->live < least && count > c->liars_max && (low > limit || high < -limit));
+    note_apart(c, c->live < least && count > c->liars_max && 2 * out > count &&
+                      (low > limit || high < -limit));
     if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit)) {
         if (c->step_ticks > 0) { /* it looked like a step, and was none */
             calm_ends(c);

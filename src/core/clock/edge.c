@@ -519,12 +519,13 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
         }
         all.age += sums[i].age;
     }
+    e->expected_ns = contain_theta(e, e->expected_ns);
     judge_raw(c, e, now);
     const int count = all.count[0] + all.count[1];
     if (count > 0) {
         e->has_e = true;
         e->e_info = count * c->noise.info;
-        e->e_ns = e->expected_ns + (all.score[1] - all.score[0]) / e->e_info;
+        e->e_ns = contain_theta(e, e->expected_ns + (all.score[1] - all.score[0]) / e->e_info);
         e->e_info /= edge_excess(c, e);
         e->e_age_s = all.age / count;
         e->out_since_s = 0;

@@ -1,0 +1,170 @@
+/* contain.c: the estimate stays within what stamps alone prove. An edge's hard bounds of offset and rate hold whatever the
+ * filter, the delays of paths and the levels make of the packets. A member that leaves those of most of its edges, as behind
+ * full queues, has learned a queue for time: it goes back between them. All members move by what least squares
+ * gives, each edge and the own opinion alike: so two that are apart meet in the middle. */
+#include "core/clock/clock_private.h"
+
+#include <math.h>
+
+#include "stats/sample.h"
+
+#define CROSSED_NS    (300 * NS_PER_MS)
+#define CONTAIN_TICKS 6 /* running: a step is told by others, and bounds from before it are gone */
+
+struct interval {
+    double lower, upper;
+};
+
+static struct interval offset_of(const struct clock_edge *e)
+{
+    return (struct interval){e->map_lower_ns, e->map_upper_ns};
+}
+
+static struct interval rate_of(const struct clock_edge *e)
+{
+    return (struct interval){e->rate_lower, e->rate_upper};
+}
+
+static bool counts(const struct clock *c, const struct clock_edge *e)
+{
+    return edge_usable(c, e) && e->proven && !e->config.witness && !e->returned;
+}
+
+/* By how much this member has to move so that the bounds of most edges hold zero again; 0: they do. */
+static double shift_into(const struct clock *c,
+                         struct interval (*interval)(const struct clock_edge *))
+{
+    int count = 0, above = 0, below = 0, out = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        if (counts(c, &c->edges[i])) {
+            const struct interval in = interval(&c->edges[i]);
+            count++;
+            above += in.lower > 0;
+            below += in.upper < 0;
+        }
+    }
+    if (2 * above <= count && 2 * below <= count) {
+        return 0;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct interval in = interval(&c->edges[i]);
+        if (counts(c, &c->edges[i]) && (2 * above > count ? in.lower > 0 : in.upper < 0)) {
+            sample_insert(c->values, (size_t)out++, (in.lower + in.upper) / 2);
+        }
+    }
+    return c->values[out / 2] * out / (count + 1);
+}
+
+void contain_move(struct clock_edge *e, double moved_ns)
+{
+    e->map_lower_ns += moved_ns;
+    e->map_upper_ns += moved_ns;
+}
+
+bool contain_allows(const struct clock_edge *e, double theta_ns)
+{
+    return !e->proven || e->returned ||
+           (theta_ns >= e->map_lower_ns && theta_ns <= e->map_upper_ns);
+}
+
+double contain_theta(const struct clock_edge *e, double theta_ns)
+{
+    return e->proven && !e->returned ? fmin(e->map_upper_ns, fmax(e->map_lower_ns, theta_ns))
+                                     : theta_ns;
+}
+
+/* What this member is off by, as at least one honest edge proves at either end; an empty one proves nothing. */
+static struct interval member_offset(struct clock *c)
+{
+    struct interval in = {-INFINITY, INFINITY};
+
+    for (int side = 0; side < 2; side++) {
+        int count = 0;
+        for (int i = 0; i < c->capacity; i++) {
+            const struct clock_edge *e = &c->edges[i];
+            if (counts(c, e)) {
+                sample_insert(c->values, (size_t)count++,
+                              side == 0 ? e->map_upper_ns : -e->map_lower_ns);
+            }
+        }
+        const int liars = c->peers_chosen > 0 ? c->liars_max * count / c->peers_chosen : 0;
+        if (count > liars) {
+            *(side == 0 ? &in.upper : &in.lower) = side == 0 ? c->values[liars] : -c->values[liars];
+        }
+    }
+    return in;
+}
+
+double contain_mean(struct clock *c, double mean_ns)
+{
+    const struct interval in = member_offset(c);
+
+    return in.lower <= in.upper ? fmin(in.upper, fmax(in.lower, mean_ns)) : mean_ns;
+}
+
+static void move_offset(struct clock *c, struct nic_time now, double shift)
+{
+    const bool known = c->status == CLOCK_SYNCED && fabs(shift) <= c->h_ns;
+    const double most = CLOCK_MOVE_NS_MAX;
+
+    if (known) { /* readers were told so: their line follows */
+        shift = fmin(most, fmax(-most, shift));
+    } else {
+        c->offset_out = 0;
+        clock_disrupt(c, span_ns(DISRUPT_NS));
+    }
+    clock_move(c, now, shift, 0);
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        e->level_ns = contain_theta(e, e->level_ns) - shift;
+        e->expected_ns = contain_theta(e, e->expected_ns) - shift;
+        contain_move(e, -shift);
+    }
+    if (!known) {
+        line_rejoin(c, now);
+    }
+}
+
+/* The stamps of most edges contradict the premises of the hard bound: it is the own clock that broke them. */
+static bool crossed(const struct clock *c)
+{
+    int count = 0, broken = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness && !e->returned) {
+            count++;
+            broken += e->crossed_at.ns != 0 && c->now.ns - e->crossed_at.ns < CROSSED_NS;
+        }
+    }
+    return 2 * broken > count;
+}
+
+bool contain_tick(struct clock *c, struct nic_time now)
+{
+    bool moved = false;
+
+    if (c->phase != CLOCK_TRACK || c->step_ticks > 0 || c->apart_ticks > 0) {
+        c->offset_out = c->rate_out = 0;
+        return false;
+    }
+    if (c->status == CLOCK_SYNCED && crossed(c)) {
+        clock_disrupt(c, span_ns(DISRUPT_NS));
+    }
+    const double faster = shift_into(c, rate_of), ahead = shift_into(c, offset_of);
+    c->rate_out = faster != 0 ? c->rate_out + 1 : 0;
+    c->offset_out = ahead != 0 ? c->offset_out + 1 : 0;
+    if (c->rate_out >= CONTAIN_TICKS) {
+        const double most = CLOCK_RATE_STEP_MAX;
+        clock_move(c, now, 0, fmin(most, fmax(-most, faster)));
+        bank_doubt(&c->bank, 0, faster * faster * 1e18);
+        moved = true;
+    }
+    if (c->offset_out >= CONTAIN_TICKS) {
+        move_offset(c, now, ahead);
+        bank_doubt(&c->bank, 200.0 * 200.0, 0);
+        moved = true;
+    }
+    return moved;
+}
