@@ -13,8 +13,20 @@
 #define RTT_NS      NS_PER_S          /* so often the kernel is asked */
 #define DRIFT_NS    (500 * NS_PER_US) /* of two clocks that nobody steers, within a floor's 10 s */
 
-void credit_note(struct lane_set *set, uint32_t lane, const struct lane_chunk *chunk,
-                 const struct io_stamp *stamp, int64_t queue_ns)
+/* By how much a delay exceeds the least that came by any of the set's own lanes: one that never saw its path empty has a floor
+ * that hides the queue there. */
+static int64_t above_floor(struct lane_set *set, struct mono now, uint32_t clock, int64_t owd_ns)
+{
+    if (set->floor_clock != clock) {
+        least_init(&set->floor_ns, now);
+        set->floor_clock = clock;
+    }
+    least_add(&set->floor_ns, now, span_ns(DELAY_BUCKET_NS), owd_ns);
+    return owd_ns - least_get(&set->floor_ns);
+}
+
+void credit_note(struct lane_set *set, struct mono now, uint32_t lane,
+                 const struct lane_chunk *chunk, const struct io_stamp *stamp, int64_t owd_ns)
 {
     struct credit_arrivals *arrived = &set->arrived;
 
@@ -26,6 +38,9 @@ void credit_note(struct lane_set *set, uint32_t lane, const struct lane_chunk *c
     if (!stamp->kernel || (chunk->flags & LANE_CHUNK_RESENT) != 0) {
         return; /* says more of us, or of another lane, than of the queue */
     }
+    const int64_t queue_ns = above_floor(set, now, set->delays[lane].clock, owd_ns);
+    arrived->delay_ns += (double)queue_ns;
+    arrived->delays++;
     arrived->queue_ns = queue_ns < arrived->queue_ns ? queue_ns : arrived->queue_ns;
     if (chunk->sent_bound_ns == LANE_BOUND_UNKNOWN || stamp->half_ns == IO_HALF_UNKNOWN) {
         arrived->noise_ns = DRIFT_NS;

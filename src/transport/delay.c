@@ -11,9 +11,8 @@
 
 #include "transport/internal.h"
 
-#define BUCKET_NS (5 * NS_PER_S)
-#define GAIN      (1.0 / 16)
-#define HALVE_NS  (10 * NS_PER_S)
+#define GAIN     (1.0 / 16)
+#define HALVE_NS (10 * NS_PER_S)
 /* Mean, least and most are of every chunk; the quantiles, and what takes another reading of the clock, of every
  * seventh once there are plenty: seven, so that no rhythm of messages falls in with it. */
 #define SAMPLED_ALL   4096
@@ -111,13 +110,13 @@ void delay_on_chunk(struct lane_set *set, struct mono now, uint32_t lane,
         }
         delay->clock = clock;
     }
-    least_add(&delay->floor_ns, now, span_ns(BUCKET_NS), ns);
+    least_add(&delay->floor_ns, now, span_ns(DELAY_BUCKET_NS), ns);
     delay->owd_ns = clamp_ns(ns);
     delay->owd_ns_max = delay->owd_ns > delay->owd_ns_max ? delay->owd_ns : delay->owd_ns_max;
     delay->bound_ns =
         synced ? clamp_ns((int64_t)chunk->sent_bound_ns + stamp->half_ns) : IO_HALF_UNKNOWN;
     smooth(&delay->owd_mean_ns, delay->owd_ns, first);
-    credit_note(set, lane, chunk, stamp, ns - least_get(&delay->floor_ns));
+    credit_note(set, now, lane, chunk, stamp, ns);
     if (sampled) {
         struct io *io = set->transport->io;
         const int64_t consumed_ns = clamp_ns(io->stamp(io).at.ns - stamp->at.ns);

@@ -76,6 +76,8 @@ struct lane_spread {
     } stages[STAGE_COUNT];
 };
 
+#define DELAY_BUCKET_NS (5 * NS_PER_S) /* of floors */
+
 /* What the chunks of a lane say of its path and of both hosts. Receiving end. */
 struct lane_delay {
     struct least floor_ns; /* of one-way delays */
@@ -231,6 +233,8 @@ struct lane_set {
     int64_t polled_ns; /* atomic: last call from above */
     /* receiving: incast control; what came since the NIC was told last, what each comm may have on its way */
     struct credit_arrivals arrived;
+    struct least floor_ns; /* of one-way delays by all lanes over the set's own NICs; */
+    uint32_t floor_clock;  /* how both clocks stood */
     uint32_t credit_interval;
     uint64_t window;
     struct mono rtt_asked;
@@ -577,9 +581,9 @@ void yield_on_sent(struct lane_set *set, struct mono now, uint32_t lane, uint32_
 struct mono yield_deadline(const struct lane_set *set, struct mono now);
 
 /* -- credit.c: receiving sets */
-/* A chunk arrived whole, so long above its lane's floor. */
-void credit_note(struct lane_set *set, uint32_t lane, const struct lane_chunk *chunk,
-                 const struct io_stamp *stamp, int64_t queue_ns);
+/* A chunk arrived whole, so long after it was sent. */
+void credit_note(struct lane_set *set, struct mono now, uint32_t lane,
+                 const struct lane_chunk *chunk, const struct io_stamp *stamp, int64_t owd_ns);
 void credit_look(struct lane_set *set, struct mono now);
 
 /* -- standby.c */

@@ -12,6 +12,11 @@
 #define ALONE_NS      (100 * NS_PER_MS)
 #define POOR_SHARE    0.9
 #define POOR          8
+#define MOST_MEMORY   16                /* intervals */
+#define LEFT_SHARE    0.5               /* of what waits elsewhere */
+#define ELSEWHERE     16                /* two for each interval, less one for each other, */
+#define ELSEWHERE_NS  (500 * NS_PER_MS) /* and so long; not again for */
+#define BAR_ELSEWHERE (8 * NS_PER_S)
 #define BAR_MIN_NS    NS_PER_S
 #define BAR_MAX_NS    (64 * NS_PER_S)
 
@@ -38,6 +43,8 @@ void credit_on_arrivals(struct credit *c, struct mono now, const struct credit_a
     credit_tick(c, now);
     c->bytes += a->bytes;
     c->queue_ns = a->queue_ns < c->queue_ns ? a->queue_ns : c->queue_ns;
+    c->delay_ns += a->delay_ns;
+    c->delays += a->delays;
     c->noise_ns = a->noise_ns > c->noise_ns ? a->noise_ns : c->noise_ns;
     c->chunk_now = a->chunk > c->chunk_now ? a->chunk : c->chunk_now;
     c->chunk = c->chunk_now > c->chunk ? c->chunk_now : c->chunk;
@@ -79,12 +86,21 @@ static int64_t length_of(const struct credit *c)
 static void end(struct credit *c)
 {
     c->window = 0;
-    c->standing = c->poor = 0;
+    c->standing = c->poor = c->elsewhere = 0;
 }
 
-static double needed(const struct credit *c, int64_t queue_ns)
+/* What is under way if the link is full and that queue stands before it, `share` of what waits elsewhere included. */
+static double needed(const struct credit *c, int64_t queue_ns, double share)
 {
-    return c->rate * (double)(c->rtt_ns + queue_ns);
+    return c->rate_most * ((double)(c->rtt_ns + queue_ns) + share * (double)c->elsewhere_ns);
+}
+
+/* Of the interval that ends: how much longer chunks were delayed, in the mean, than all of them. */
+static int64_t delay_elsewhere(const struct credit *c)
+{
+    const double mean = c->delays > 0 ? c->delay_ns / c->delays : 0;
+
+    return c->delays > 0 && mean > (double)c->queue_ns ? (int64_t)(mean - (double)c->queue_ns) : 0;
 }
 
 static void consider(struct credit *c, struct mono now, bool stands)
@@ -95,10 +111,18 @@ static void consider(struct credit *c, struct mono now, bool stands)
     }
     c->rate_before = c->standing == 0 || c->rate < c->rate_before ? c->rate : c->rate_before;
     if (++c->standing >= STANDING && !mono_before(now, c->barred)) {
-        c->window = needed(c, c->queue_last_ns);
+        c->window = needed(c, c->queue_last_ns, 1);
         c->poor = 0;
         c->begins++;
+        c->limited = now;
     }
+}
+
+static void bar(struct credit *c, struct mono now)
+{
+    c->harms++;
+    c->barred = mono_add(now, c->bar);
+    c->bar.ns = c->bar.ns * 2 < BAR_MAX_NS ? c->bar.ns * 2 : BAR_MAX_NS;
 }
 
 /* Less comes than before though a queue stands: somebody else takes what we leave. */
@@ -108,9 +132,25 @@ static bool harmful(struct credit *c, struct mono now, bool stands)
     if (c->poor < POOR) {
         return false;
     }
-    c->harms++;
-    c->barred = mono_add(now, c->bar);
-    c->bar.ns = c->bar.ns * 2 < BAR_MAX_NS ? c->bar.ns * 2 : BAR_MAX_NS;
+    bar(c, now);
+    return true;
+}
+
+/* What limits can do is done, and chunks still wait for others than our link. */
+static bool in_vain(struct credit *c, struct mono now)
+{
+    const int64_t here = larger(c->queue_last_ns, target_of(c));
+
+    if (c->queue_last_ns == CREDIT_QUEUE_UNKNOWN) {
+        return false;
+    }
+    c->elsewhere += c->elsewhere_ns > 2 * here ? 2 : c->elsewhere > 0 ? -1 : 0;
+    c->elsewhere = c->elsewhere < ELSEWHERE ? c->elsewhere : ELSEWHERE;
+    if (c->elsewhere < ELSEWHERE || mono_sub(now, c->limited).ns < ELSEWHERE_NS) {
+        return false;
+    }
+    c->bar.ns = larger(c->bar.ns, BAR_ELSEWHERE);
+    bar(c, now);
     return true;
 }
 
@@ -120,7 +160,7 @@ static void widen(struct credit *c, int64_t target, double least)
     const double step = c->rate * (double)target / 2, more = c->window / 8;
 
     c->window += c->rate < DRY_SHARE * c->rate_before && more > step ? more : step;
-    if (c->window > TOO_WIDE * (needed(c, target) + least)) {
+    if (c->window > TOO_WIDE * (needed(c, target, 1) + least)) {
         end(c);
     }
 }
@@ -132,7 +172,9 @@ static void adjust(struct credit *c)
 
     if (queue > target) {
         const double less = c->rate * (double)(queue - target);
-        c->window -= less < c->window / 2 ? less : c->window / 2;
+        const double enough = needed(c, target, LEFT_SHARE), before = c->window;
+        const double after = before - (less < before / 2 ? less : before / 2);
+        c->window = after > enough ? after : before < enough ? before : enough;
         c->window = c->window > least ? c->window : least;
     } else if (queue < target / 2) {
         c->window = c->window > least ? c->window : least;
@@ -149,7 +191,8 @@ static void judge(struct credit *c, struct mono now)
     c->alone = many ? MONO_NEVER : mono_min(c->alone, now);
     if (c->window <= 0) {
         consider(c, now, stands);
-    } else if ((!many && mono_sub(now, c->alone).ns >= ALONE_NS) || harmful(c, now, stands)) {
+    } else if ((!many && mono_sub(now, c->alone).ns >= ALONE_NS) || harmful(c, now, stands) ||
+               in_vain(c, now)) {
         end(c);
     } else if (known) {
         adjust(c);
@@ -168,12 +211,16 @@ void credit_tick(struct credit *c, struct mono now)
         return;
     }
     c->rate = (double)c->bytes / (double)ns;
+    c->rate_most -= c->rate_most / MOST_MEMORY;
+    c->rate_most = c->rate > c->rate_most ? c->rate : c->rate_most;
     c->queue_last_ns = c->queue_ns;
+    c->elsewhere_ns = delay_elsewhere(c);
     c->active = c->comms;
     judge(c, now);
     c->interval++;
     c->began = now;
     c->bytes = 0;
+    c->delay_ns = c->delays = 0;
     c->queue_ns = CREDIT_QUEUE_UNKNOWN;
     c->sets = c->comms = 0;
     c->chunk = c->chunk_now > 0 ? c->chunk_now : c->chunk; /* what is no longer sent is forgotten */

@@ -5,16 +5,22 @@
  * share with others, leaves some chunk quick. While even that one waits for longer than `target`, and two senders or more
  * have something for us, all of them together get a window W of bytes on their way, each communicator W / N:
  *
- *   begin            three such intervals in a row: W = rate * (round trip + q)
- *   q > target       W -= rate * (q - target), by half at most: what stands in the queue isn't asked for again
+ *   begin            three such intervals in a row: W = needed(q, e)
+ *   q > target       W -= rate * (q - target), by half at most: what stands in the queue isn't asked for again. But W doesn't fall
+ *                    below needed(target, e / 2)
  *   q < target / 2   W += rate * target / 2, or W / 8 if less comes than before: the link shall not run dry
  *   end              W has grown to eight times what is needed, or nobody but one sends for 100 ms
  *
  * target = max(half a round trip, two chunks at the rate received, 20 us, `noise`).
+ * needed(q, e) = most * (round trip + q + e): what is under way (Little's law) if q stands here and e elsewhere. e is the mean
+ * delay of chunks beyond the least: where all send to all, each sender's own NIC and each trunk may have a queue. What waits there
+ * is no queue of ours, and without it our link would run dry. Half of e is left out, for what waits in the senders' sockets because
+ * of our queue goes with it. most: the largest rate of late; a sixteenth of it is forgotten in an interval.
  *
  * Off when it does harm: limits hold, the queue stands none the less, and for eight intervals less
  * than 0.9 comes of what came before: others take what we leave. Then no limits for 1 s, doubled each
- * time up to 64 s. Off for good on a bug of its own (credit_bug).
+ * time up to 64 s. Off in vain, for 8 s at least: after half a second of limits e is still more than twice max(q, target) in
+ * more than a third of all intervals. Off for good on a bug of its own (credit_bug).
  *
  * Several processes on one NIC need not know of each other: each sees the same queue and leaves the same part of it.
  *
@@ -36,15 +42,21 @@ struct credit {
     /* of the present interval */
     uint64_t bytes;
     int64_t queue_ns;
+    double delay_ns; /* sum over `delays` chunks of how long each waited, wherever */
+    uint32_t delays;
     uint32_t sets, comms, chunk_now;
     /* of the last one */
     double rate;           /* bytes per ns; 0: nothing came */
+    double rate_most;      /* of late */
     int64_t queue_last_ns; /* CREDIT_QUEUE_UNKNOWN */
+    int64_t elsewhere_ns;  /* mean delay of its chunks beyond that queue */
     uint32_t active;       /* communicators that something came for */
     uint32_t chunk;        /* largest, or of the present one */
     int64_t rtt_ns, noise_ns;
-    uint32_t standing;      /* intervals in a row with a queue that stood */
-    double window;          /* W; 0: no limit */
+    uint32_t standing; /* intervals in a row with a queue that stood */
+    int elsewhere;     /* two for each interval in which chunks waited elsewhere, less the others */
+    double window;     /* W; 0: no limit */
+    struct mono limited;    /* since when it is there */
     double rate_before;     /* least of the intervals that led to it */
     uint32_t poor;          /* intervals in a row with less than that */
     struct mono alone;      /* since when nobody but one sends; MONO_NEVER */
@@ -57,7 +69,9 @@ struct credit {
 /* What came to one set since it said so last. */
 struct credit_arrivals {
     uint64_t bytes;
-    int64_t queue_ns; /* least delay above its lane's floor; CREDIT_QUEUE_UNKNOWN */
+    int64_t queue_ns; /* least delay above the sender's floor; CREDIT_QUEUE_UNKNOWN */
+    double delay_ns;  /* sum over `delays` chunks of that delay */
+    uint32_t delays;
     int64_t noise_ns; /* how far floors may be off: clocks that nobody steers drift */
     uint32_t chunk;   /* largest */
     uint32_t comms;   /* that something came for since the set's last interval */
