@@ -86,7 +86,9 @@ static bool greet(struct transport *t, struct pending *pending, uint8_t version,
     if (twin || in_admit(t, pending, version, waiting, ret_no) < 0) {
         return false;
     }
-    in_fence(t, pending);
+    if (!in_fence(t, pending)) {
+        return false;
+    }
     in_answer(t, pending, version, bytes);
     for (size_t said = 0; said < sizeof(bytes);) {
         const struct iovec part = {bytes + said, sizeof(bytes) - said};

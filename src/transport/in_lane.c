@@ -104,6 +104,10 @@ static int attach(struct lane_set *set, struct pending *pending)
         lane_set_lost(set, now, hello->lane, LANE_REASON_PEER);
         lane_set_act(set, now);
     }
+    if (set->streams[hello->lane] != NULL) { /* newer, or not silent yet */
+        stream_free(stream);
+        return -EBUSY;
+    }
     watch_lane_get(set->watch, now, hello->lane, &lane);
     rc = lane_set_open_lane(set, now, hello->lane, hello->epoch, span_ns(-1));
     if (rc < 0) {
@@ -205,44 +209,51 @@ int in_admit(struct transport *t, const struct pending *pending, uint8_t version
 }
 
 /* Silence first, then the last word on it: what comes of an older greeting opens nothing any more. */
-static void fence(struct lane_set *set, struct pending *pending)
+static bool fence(struct lane_set *set, struct pending *pending)
 {
     const struct mono now = set->transport->io->now(set->transport->io);
     const struct lane_hello *hello = &pending->hello;
     const struct stream *stream = set->streams[hello->lane];
 
     if (stream != NULL && stream->epoch >= hello->epoch) {
-        return; /* it is no news: refused when it is to become a lane */
+        return true; /* it is no news: refused when it is to become a lane */
     }
     if (stream != NULL) {
         lane_set_lost(set, now, hello->lane, LANE_REASON_PEER);
         lane_set_act(set, now);
+        if (set->streams[hello->lane] != NULL) {
+            return false;
+        }
     }
     if (set->sender != NULL && sender_on_fenced(set->sender, hello->lane, hello->epoch,
                                                 hello->last_epoch, hello->last_taken) < 0) {
         char text[PEER_TEXT];
         lane_set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
                       lane_set_peer(set, text));
-        return;
+        return false;
     }
     if (set->ledger != NULL) {
         ledger_lane_bar(set->ledger, hello->lane, hello->epoch);
         pending->last_taken = ledger_lane_taken(set->ledger, hello->lane, &pending->last_epoch);
     }
+    return true;
 }
 
-void in_fence(struct transport *t, struct pending *pending)
+bool in_fence(struct transport *t, struct pending *pending)
 {
+    bool is_over = true;
+
     pthread_mutex_lock(&t->lock);
     struct lane_set *set = find(t, t->nics[pending->nic].context, &pending->hello);
     if (set != NULL) {
         pthread_mutex_lock(&set->lock);
         if (set->fenced) {
-            fence(set, pending);
+            is_over = fence(set, pending);
         }
         pthread_mutex_unlock(&set->lock);
     }
     pthread_mutex_unlock(&t->lock);
+    return is_over;
 }
 
 int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no)

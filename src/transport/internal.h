@@ -452,6 +452,7 @@ void lane_set_knock(struct lane_set *set, struct mono now);
  * take the same dead path again. -1: none. */
 int lane_set_any_lane(struct lane_set *set);
 void lane_set_touch(struct lane_set *set); /* the housekeeping shall look after it */
+/* What lands unasked must be silent first: while it isn't, the stream stays, and every turn asks again. */
 void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset);
 bool lane_set_owes(const struct lane_set *set);
 /* "host NIC (pid)" of the peer, for people. */
@@ -513,8 +514,8 @@ void in_copy(struct lane_set *set, const struct ledger_copy *copy);
 int in_admit(struct transport *t, const struct pending *pending, uint8_t version, uint32_t waiting,
              enum lane_no *ret_no);
 /* It is for a set that is there and fenced: what the lane was before is over at our end, what the peer took of it is known, and
- * what we took is in `pending`. */
-void in_fence(struct transport *t, struct pending *pending);
+ * what we took is in `pending`. False: what the lane was isn't silent yet. */
+bool in_fence(struct transport *t, struct pending *pending);
 /* Its HELLO_OK. */
 void in_answer(const struct transport *t, const struct pending *pending, uint8_t version,
                uint8_t bytes[static LANE_HELLO_SIZE]);

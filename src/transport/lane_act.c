@@ -3,11 +3,33 @@
 
 #include "transport/internal.h"
 
+/* While it isn't, what it carried goes nowhere, and its count is no last word. */
+static bool is_silent(struct lane_set *set, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+
+    if (stream->kind->silence == NULL) {
+        return true;
+    }
+    if (!stream->fencing) {
+        stream->fencing = stream->dead = true;
+        stream->kind->silence(set, stream);
+        if (set->sender != NULL) {
+            sender_on_lane_down(set->sender, lane, stream->epoch);
+        }
+    }
+    return stream->kind->silent(set, lane);
+}
+
 void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset)
 {
     struct stream *stream = set->streams[lane];
 
     if (stream == NULL) {
+        return;
+    }
+    if (!is_silent(set, lane)) {
+        set->any_dead = true;
         return;
     }
     set->streams[lane] = NULL;
@@ -245,12 +267,13 @@ void lane_set_act(struct lane_set *set, struct mono now)
             break;
         }
     }
-    for (uint32_t lane = 0; set->any_dead && lane < LANE_MAX; lane++) {
+    const bool any_dead = set->any_dead;
+    set->any_dead = false;
+    for (uint32_t lane = 0; any_dead && lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL && set->streams[lane]->dead) {
             lane_set_close_stream(set, lane, true);
         }
     }
-    set->any_dead = false;
     if (tell) {
         struct lane_report report = {.comm = LANE_COMM_NONE};
         lane_set_tell(set, &report, -1);

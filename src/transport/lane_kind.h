@@ -24,6 +24,11 @@ struct lane_kind {
     ssize_t (*receive)(struct lane_set *set, struct stream *stream, const struct iovec *parts,
                        int count, struct io_stamp *ret_stamp);
 
+    /* For what lands in our memory unasked; NULL: we read all that comes, so it is silent when it is closed. silence: from now on
+     * nothing of ours leaves, and what arrives is dropped. silent: nothing that came before lands any more, and what landed is
+     * booked; false: ask again. It must come true in time, whatever the connection is like. */
+    void (*silence)(struct lane_set *set, struct stream *stream);
+    bool (*silent)(struct lane_set *set, uint32_t lane);
     /* The connection is over at this end. reset: nothing sent and not yet delivered arrives any more, and the peer is told. */
     void (*end)(struct lane_set *set, struct stream *stream, bool reset);
     /* What the other end's kernel or NIC has acknowledged, whoever has no processor there. */

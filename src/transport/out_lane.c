@@ -75,6 +75,10 @@ void out_connect(struct lane_set *set, struct mono now, const struct watch_actio
     int rc;
 
     lane_set_close_stream(set, lane, true);
+    if (set->streams[lane] != NULL) { /* the last one isn't silent: its count isn't known */
+        watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
+        return;
+    }
     set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
     rc = connect_lane(set, lane, epoch, action->same_path);
     first_nic_on_connect(set, now, rc);

@@ -323,6 +323,9 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     if (set->comm_count == 0 && mono_before(now, lingered)) {
         set->deadline = earlier(set->deadline, lingered);
     }
+    if (set->any_dead) { /* a lane that isn't silent yet */
+        set->deadline = earlier(set->deadline, mono_add(now, span_ns(NS_PER_MS)));
+    }
     if (lane_set_owes(set)) { /* somebody may begin to poll again, or stop to */
         set->deadline = earlier(set->deadline, mono_add(now, span_ns(100 * NS_PER_MS)));
     }

@@ -22,6 +22,7 @@ struct stream {
     uint8_t armed;   /* events */
     bool blocked;    /* the kernel took less than we had */
     bool dead;       /* nothing is read or written any more: waits for lane_set_act to close it */
+    bool fencing; /* dead, and told to be silent: until it is, its end is told to nobody as final */
     uint8_t own_nic, peer_nic;
     struct io_address local, peer;
     struct mono began;              /* connecting, for the round trip */

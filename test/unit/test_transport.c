@@ -125,6 +125,96 @@ static void what_comes_early_may_be_lost(void **state)
     version = 0;
 }
 
+/* A lane that lands bytes unasked isn't silent at once. */
+static struct {
+    struct lane_kind kind;
+    bool late;
+    int silenced, asked;
+} slow;
+
+static void slow_silence(struct lane_set *set, struct stream *stream)
+{
+    slow.silenced++;
+}
+
+static bool slow_silent(struct lane_set *set, uint32_t lane)
+{
+    slow.asked++;
+    return !slow.late;
+}
+
+/* The sender's lane that carries something; -1: none. */
+static int loaded_lane(const struct pair *pair)
+{
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        struct sender_lane_info info;
+        sender_lane_info(pair->sender.transport->sets[0]->sender, lane, &info);
+        if (info.open && info.chunks > 0) {
+            return (int)lane;
+        }
+    }
+    return -1;
+}
+
+/* While a dead lane isn't silent, what it carried goes by no other, nor is it connected anew; then everything arrives. */
+static void a_dead_lane_keeps_its_chunks_until_it_is_silent(void **state)
+{
+    enum { SIZE = 8 << 20 };
+    static uint8_t from[SIZE], to[SIZE];
+    struct transport_request *send = NULL, *receive = NULL;
+    bool sent = false, received = false;
+    struct pair pair;
+    int lane = -1;
+
+    (void)state;
+    fenced = true;
+    pair_open(&pair);
+    struct lane_set *set = pair.receiver.transport->sets[0];
+    assert_true(set->fenced && pair.sender.transport->sets[0]->fenced);
+    slow.kind = lane_tcp;
+    slow.kind.silence = slow_silence;
+    slow.kind.silent = slow_silent;
+    for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
+        set->streams[__builtin_ctz(lanes)]->kind = &slow.kind;
+    }
+    fill(from, SIZE, 1);
+    assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+    for (int i = 0; i < STEPS_MAX && lane < 0; i++) {
+        assert_int_equal(transport_test(receive, &received, NULL), 0);
+        assert_int_equal(transport_test(send, &sent, NULL), 0);
+        lane = loaded_lane(&pair);
+    }
+    assert_true(lane >= 0 && !received);
+    const uint32_t epoch = set->streams[lane]->epoch;
+    slow.late = true;
+    lane_set_lost(set, set->transport->io->now(set->transport->io), (uint32_t)lane,
+                  LANE_REASON_RESET);
+    for (int i = 0; i < 1000; i++) {
+        trouble_skipped_ns += NS_PER_MS;
+        serve(&pair);
+        assert_int_equal(transport_test(receive, &received, NULL), 0);
+        assert_false(received);
+    }
+    assert_int_equal(slow.silenced, 1);
+    assert_true(slow.asked > 1 && set->streams[lane]->epoch == epoch);
+    slow.late = false;
+    for (int i = 0; i < STEPS_MAX && !(sent && received); i++) {
+        trouble_skipped_ns += NS_PER_MS / 10;
+        serve(&pair);
+        if (!received) {
+            assert_int_equal(transport_test(receive, &received, NULL), 0);
+        }
+        if (!sent) {
+            assert_int_equal(transport_test(send, &sent, NULL), 0);
+        }
+    }
+    assert_true(sent && received);
+    assert_memory_equal(from, to, SIZE);
+    fenced = false;
+    pair_close(&pair);
+}
+
 static bool all_rated(const struct lane_set *set)
 {
     bool all = set->present != 0;
@@ -589,6 +679,7 @@ int main(void)
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(what_comes_early_may_be_lost),
         cmocka_unit_test(what_queues_goes_once),
+        cmocka_unit_test(a_dead_lane_keeps_its_chunks_until_it_is_silent),
         cmocka_unit_test(messages_to_this_machine_are_done_when_they_are_copied),
         cmocka_unit_test(one_large_message_alone_is_copied),
         cmocka_unit_test(report_of_a_copied_message_waits_for_a_chunk),

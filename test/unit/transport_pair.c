@@ -23,7 +23,7 @@ static void say_line(void *context, enum transport_level level, const char *text
 const char *switch_file, *page_folder;
 uint32_t sender_sockets, receiver_sockets;
 uint8_t version;
-bool rails;
+bool fenced, rails;
 
 void end_open(struct end *end, const char *name, bool thread)
 {
@@ -40,6 +40,7 @@ void end_open(struct end *end, const char *name, bool thread)
                                       .page_folder = page_folder,
                                       .sockets = name[0] == 's' ? sender_sockets : receiver_sockets,
                                       .version = version,
+                                      .fenced = fenced,
                                       .standbys = rails ? 2 : 0,
                                       .say = say_line,
                                       .say_context = (void *)(uintptr_t)name};

@@ -21,6 +21,7 @@ struct pair {
 extern const char *switch_file, *page_folder;
 extern uint32_t sender_sockets, receiver_sockets;
 extern uint8_t version; /* of lanes' frames; 0: the newest */
+extern bool fenced;     /* the sets of both ends */
 extern bool rails;      /* three NICs that reach their like only */
 
 void end_open(struct end *end, const char *name, bool thread);
