@@ -81,15 +81,20 @@ static bool parted(const struct network *n, const struct network_fault *nf, cons
     return nf->hosts[network_host(n, p->src)] != nf->hosts[network_host(n, p->dst)];
 }
 
+static bool in_class(const struct scenario_fault *f, const struct packet *p)
+{
+    return f->net_class == CLASS_ANY || (f->net_class == CLASS_CLOCK) == (p->high != 0);
+}
+
 static bool one_fault(struct network *n, struct network_fault *nf, struct packet *p)
 {
     const struct scenario_fault *f = nf->fault;
 
     switch (f->kind) {
     case FAULT_BLACKHOLE:
-        return !on_way(n, f, p);
+        return !on_way(n, f, p) || !in_class(f, p);
     case FAULT_LOSS:
-        return !on_way(n, f, p) || prng_uniform(&n->random) >= f->loss;
+        return !on_way(n, f, p) || !in_class(f, p) || prng_uniform(&n->random) >= f->loss;
     case FAULT_DELAY:
         if (on_way(n, f, p)) {
             p->extra_ns += f->delay_ns;

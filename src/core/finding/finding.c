@@ -69,6 +69,8 @@ static const char *const advice_texts[] = {
     [ADVICE_UPGRADE] =
         "upgrade the older agents: an agent understands its own wire version and the one before",
     [ADVICE_ASK_ITS_CLOCK] = "run foliot clock on that host: it prints the reason",
+    [ADVICE_CHECK_CLASS] =
+        "only packets of the job's class are lost: check its queues and policers",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
 

@@ -74,6 +74,7 @@ enum finding_advice {
     ADVICE_UPGRADE,
     ADVICE_FIND_SENDER,
     ADVICE_ASK_ITS_CLOCK,
+    ADVICE_CHECK_CLASS,
 };
 
 #define FINDING_NO_TIME INT64_MIN

@@ -82,6 +82,11 @@ struct waits {
     uint8_t count, waited; /* known, at most 32; of them, bits that are set */
     struct mono at;
 };
+/* Fates by class, singles (the job's) and pairs: of this while and of the last. */
+struct class_fates {
+    struct mono start;
+    uint16_t sent[2][2], lost[2][2];
+};
 /* Of both, what every tick looks at stands first (tick_fetch). */
 struct path_out {
     struct mono burst_next;
@@ -99,6 +104,7 @@ struct path_out {
     uint32_t trials_judged; /* the newest packet whose fate was told (trial.c) */
     uint64_t routed;        /* the way that it was told of: signature and generation */
     struct waits waits[2];  /* of pairs; of singles, which ride in the job's class */
+    struct class_fates fates;
     bool acked_any, judged_any;
     uint32_t lost_run; /* judged lost one after the other */
     struct loss_test test;
@@ -281,6 +287,12 @@ bool hear_queue_drops(const struct mesh *m, struct mono now, const struct mesh_e
 void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe);
 void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, bool pair,
                     int64_t owd_ns);
+/* Of what these paths lost, all was of the job's class, and by odds of 10^6 it isn't chance. */
+struct class_sums {
+    double sent[2], lost[2]; /* pairs, singles */
+};
+void trial_classes(const struct path_out *out, struct mono now, struct class_sums *sums);
+bool trial_is_job_class(const struct class_sums *sums);
 void trial_skip(struct mesh *m, int edge); /* nobody knows what became of all that was sent */
 /* locate.c */
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);

@@ -474,6 +474,7 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
                       struct mesh_fault *ret)
 {
     uint32_t queued = 0, paths = 0;
+    struct class_sums classes = {{0}, {0}};
 
     ret->edge = -1;
     for (int edge = 0; edge < m->edge_capacity; edge++) {
@@ -491,9 +492,11 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
             any = true;
             paths++;
             queued += hear_queue_drops(m, now, e, &e->out[p]);
+            trial_classes(&e->out[p], now, &classes);
         }
         ret->where.edges += any;
     }
+    ret->job_class = trial_is_job_class(&classes);
     return ret->edge >= 0 && (ret->hole || 2 * queued <= paths);
 }
 

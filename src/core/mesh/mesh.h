@@ -220,6 +220,7 @@ struct mesh_location {
 struct mesh_fault {
     uint32_t number;         /* one from named to ended */
     bool hole, named, ended; /* named: that something is at fault is sure */
+    bool job_class;          /* what rides in the probes' own class came through */
     int edge;                /* one of its paths */
     uint8_t path;
     struct mesh_location where;

@@ -6,11 +6,15 @@
  * those behind it share its queue. Fates that nobody knows (no stamp, one end late, a way that isn't known, no carrier)
  * are left out. So is a loss where packets of that class waited lately, for as long as 32 kB take to leave: a full queue
  * may have dropped it. Singles wait behind the job, pairs behind their own class. */
+#include <math.h>
+
+#include "core/fleet/locate.h"
 #include "core/mesh/internal.h"
 
 #define TRIAL_US   50000 /* between two trials, at least */
 #define SETTLE_US  60000 /* sent that long before one that came: no longer on its way */
 #define MASK_BITS  32
+#define FATES_NS   (2 * NS_PER_S)
 #define WAIT_MOST  32 /* delays that tell of queues */
 #define WAIT_LEAST 8
 #define WAIT_SHARE 16 /* one of so many waited */
@@ -48,6 +52,45 @@ static bool may_be_queue(const struct path_out *out, const struct sent_slot *slo
            w->waited * WAIT_SHARE > w->count;
 }
 
+/* ---- by class ---- */
+static void note_fate(struct class_fates *f, struct mono now, bool high, bool lost)
+{
+    const uint32_t class = high ? 0 : 1;
+
+    if (mono_sub(now, f->start).ns >= FATES_NS) {
+        const bool old = mono_sub(now, f->start).ns >= 2 * FATES_NS;
+
+        for (uint32_t i = 0; i < 2; i++) {
+            f->sent[i][1] = old ? 0 : f->sent[i][0];
+            f->lost[i][1] = old ? 0 : f->lost[i][0];
+            f->sent[i][0] = f->lost[i][0] = 0;
+        }
+        f->start = now;
+    }
+    if (f->sent[class][0] < UINT16_MAX) {
+        f->sent[class][0]++;
+        f->lost[class][0] = (uint16_t)(f->lost[class][0] + lost);
+    }
+}
+
+void trial_classes(const struct path_out *out, struct mono now, struct class_sums *sums)
+{
+    const struct class_fates *f = &out->fates;
+
+    for (uint32_t i = 0; i < 2 && mono_sub(now, f->start).ns < 2 * FATES_NS; i++) {
+        sums->sent[i] += f->sent[i][0] + f->sent[i][1];
+        sums->lost[i] += f->lost[i][0] + f->lost[i][1];
+    }
+}
+
+bool trial_is_job_class(const struct class_sums *sums)
+{
+    const double share = sums->sent[1] > 0 ? fmin(0.999, sums->lost[1] / sums->sent[1]) : 0;
+
+    /* the two packets of a pair share their fate */
+    return sums->lost[0] == 0 && sums->sent[0] / 2 * log(1 - share) < -LOCATE_LIMIT;
+}
+
 void trial_skip(struct mesh *m, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -81,13 +124,17 @@ void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe
         if (slot && last->at_us - slot->at_us < SETTLE_US) {
             return;
         }
-        if (!slot || slot->at_us - out->trial_us < TRIAL_US) {
+        if (!slot) {
             continue;
         }
         const int64_t age_us = (uint32_t)now_us - slot->at_us; /* modulo 2^32 */
         const struct mono sent = {(now_us - age_us) * NS_PER_US};
         const bool lost = (probe->received & (1u << (newest - seq))) == 0;
 
+        note_fate(&out->fates, now, slot->high, lost);
+        if (slot->at_us - out->trial_us < TRIAL_US) {
+            continue;
+        }
         if (lost && may_be_queue(out, slot, sent)) {
             continue;
         }

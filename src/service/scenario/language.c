@@ -89,6 +89,7 @@ const size_t scenario_traffic_field_count = ARRAY_COUNT(scenario_traffic_fields)
 static const char *const direction_words[] = {"both", "up", "down", NULL};
 static const char *const lie_words[] = {"random", "colluding", "drifting", "two-faced", "oldest",
                                         "frozen", "ends",      "utc",      NULL};
+static const char *const class_words[] = {"any", "job", "clock", NULL};
 #define FAULT(member) offsetof(struct scenario_fault, member)
 const struct field scenario_fault_fields[] = {
     {"target", FIELD_TARGET, FAULT(target)},
@@ -96,6 +97,7 @@ const struct field scenario_fault_fields[] = {
     {"for", FIELD_SPAN, FAULT(for_ns), 0, SPAN_MAX},
     {"direction", FIELD_CHOICE, FAULT(direction), .choices = direction_words},
     {"loss", FIELD_SHARE, FAULT(loss), 0, 1},
+    {"class", FIELD_CHOICE, FAULT(net_class), .choices = class_words},
     {"rate_mbps", FIELD_NUMBER, FAULT(rate_mbps), 0.01, 1e6},
     {"delay", FIELD_SPAN, FAULT(delay_ns), 0, 1e10},
     {"jitter", FIELD_SPAN, FAULT(jitter_ns), 0, 1e10},

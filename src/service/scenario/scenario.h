@@ -196,13 +196,19 @@ enum scenario_lie {
     LIE_UTC,       /* forges eight anchors, size_ns off */
 };
 
+enum scenario_class {
+    CLASS_ANY,
+    CLASS_JOB,   /* of packets in the job's class only */
+    CLASS_CLOCK, /* of those in the probes' own */
+};
 struct scenario_fault {
     enum scenario_fault_kind kind;
     struct scenario_target target;
     int64_t at_ns;
     int64_t for_ns; /* 0: till the end */
     enum scenario_direction direction;
-    double loss; /* 0..1 */
+    double loss;                   /* 0..1 */
+    enum scenario_class net_class; /* black hole, loss; simulator only */
     double rate_mbps;
     int64_t delay_ns, jitter_ns;
     int64_t step_ns;

@@ -51,6 +51,7 @@ struct world {
     struct mesh_peer peers[WORLD_HOSTS * WORLD_NICS];
     struct mesh_router routers[2 * 2 + WORLD_SPINES * 2];
     double trunk_loss[2][WORLD_SPINES][2];        /* leaf, spine, 0: up (leaf to spine), 1: down */
+    bool job_class_only;                          /* of what trunks lose */
     double host_loss[WORLD_HOSTS][WORLD_NICS][2]; /* 0: to the fabric, 1: from it */
     int64_t trunk_delay[2][WORLD_SPINES][2];
     int64_t pair_delay[WORLD_HOSTS][WORLD_HOSTS]; /* from, to */
@@ -256,7 +257,9 @@ static inline void world_send(struct world *w, uint32_t host, const struct mesh_
         return;
     }
     if (leaf != to_leaf) {
-        if (world_lost(w, w->trunk_loss[leaf][spine][0])) {
+        const double lossy = w->job_class_only && s->net_class != NODE_CLASS_JOB ? 0 : 1;
+
+        if (world_lost(w, lossy * w->trunk_loss[leaf][spine][0])) {
             return;
         }
         p.at += 1000 + w->trunk_delay[leaf][spine][0];
@@ -264,7 +267,7 @@ static inline void world_send(struct world *w, uint32_t host, const struct mesh_
             world_hop(w, host, s, p.at + 1000, 2, spine, leaf);
             return;
         }
-        if (world_lost(w, w->trunk_loss[to_leaf][spine][1])) {
+        if (world_lost(w, lossy * w->trunk_loss[to_leaf][spine][1])) {
             return;
         }
         p.at += 1000 + w->trunk_delay[to_leaf][spine][1];

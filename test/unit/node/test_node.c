@@ -340,6 +340,7 @@ static void gray_loss_is_found_and_good_paths_are_not_blamed(void **state)
     assert_int_equal(f.suspect.kind, ELEMENT_SPINE);
     assert_int_equal(f.suspect.a.number, 1);
     assert_false(f.confident);
+    assert_int_equal(f.advice, ADVICE_CHECK_SWITCH);
     if (count_kind(FINDING_PATH_DEAD)) {
         print_findings();
     }
@@ -348,6 +349,35 @@ static void gray_loss_is_found_and_good_paths_are_not_blamed(void **state)
     world_run(&w, 130 * NS_PER_S);
     assert_int_equal(node_finding_count(w.hosts[0].node), 0);
     world_done(&w);
+}
+
+/* A policer or a full queue of that class, nothing a cable does: paths stay alive, pairs all come. */
+static void loss_of_the_jobs_class_alone_is_told_as_that(void **state)
+{
+    const double shares[] = {1, 0.3};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t told = 0;
+
+        start_all(3, 8, 2, true);
+        world_run(&w, 20 * NS_PER_S);
+        w.job_class_only = true;
+        w.trunk_loss[0][1][0] = shares[i];
+        world_run(&w, 20 * NS_PER_S);
+        for (uint32_t h = 0; h < 8; h++) {
+            for (uint32_t k = 0; k < w.hosts[h].finding_count; k++) {
+                const struct finding *f = &w.hosts[h].findings[k].finding;
+
+                assert_int_equal(f->kind, FINDING_PATH_LOSSY);
+                told += f->phase == FINDING_OPENED && f->advice == ADVICE_CHECK_CLASS;
+            }
+        }
+        if (told == 0) {
+            print_findings();
+        }
+        assert_true(told > 0);
+        world_done(&w);
+    }
 }
 
 /* Too short to prove that a path is dead: it is known when the packets' fates are. */
@@ -683,6 +713,7 @@ int main(void)
         cmocka_unit_test(one_way_dead_nic_is_named),
         cmocka_unit_test(a_dead_nic_is_one_sentence_and_leaves_no_echo),
         cmocka_unit_test(gray_loss_is_found_and_good_paths_are_not_blamed),
+        cmocka_unit_test(loss_of_the_jobs_class_alone_is_told_as_that),
         cmocka_unit_test(an_outage_is_told_with_its_length_when_it_is_over),
         cmocka_unit_test(short_trunk_flaps_are_all_found),
         cmocka_unit_test(a_flapping_trunk_is_one_finding_with_a_count),
