@@ -1,0 +1,179 @@
+/* truth_agents.c: one fault in a small fleet of whole simulated agents, no controller: how many findings the fleet tells of
+ * it, and after how long the first one comes. core/fleet/locate alone is measured by truth_locate.c.
+ *
+ *   truth_agents */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/prng.h"
+#include "parallel.h"
+#include "report.h"
+#include "sim/check.h"
+#include "sim/sim.h"
+#include "stats/sample.h"
+
+#define WORLDS   24
+#define FAULT_S  20
+#define WATCH_S  16
+#define TEXT_MAX 1024
+
+static const struct set {
+    const char *name, *fault;
+    double share;
+} sets[] = {{"hole", "blackhole", 1}, {"5pct", "loss", 0.05}};
+static const struct set *playing;
+
+struct told {
+    bool played, wrong;
+    double findings, hosts, first_s; /* first_s: INFINITY if never */
+};
+static struct told *results; /* shared */
+
+/* A trunk or a NIC, one direction. */
+static void draw(int index, char text[static TEXT_MAX])
+{
+    struct prng prng;
+    char target[64], loss[32] = "";
+
+    prng_init(&prng, hash_u64(0x61676e74, (uint64_t)index));
+    const int leaves = 2 + (int)prng_below(&prng, 2), spines = 2 + (int)prng_below(&prng, 3);
+    const int hosts = leaves * (2 + (int)prng_below(&prng, 3)),
+              nics = 1 + (int)prng_below(&prng, 2);
+    if (index % 2 == 0) {
+        snprintf(target, sizeof(target), "trunk %d-%d", (int)prng_below(&prng, (uint64_t)leaves),
+                 (int)prng_below(&prng, (uint64_t)spines));
+    } else {
+        snprintf(target, sizeof(target), "nic %d.%d", (int)prng_below(&prng, (uint64_t)hosts),
+                 (int)prng_below(&prng, (uint64_t)nics));
+    }
+    if (playing->share < 1) {
+        snprintf(loss, sizeof(loss), ", loss: %g", playing->share);
+    }
+    snprintf(text, TEXT_MAX,
+             "name: truth-agents\nwhy: one fault\nworld: sim\nduration: %ds\nseed: %d\n"
+             "fabric: {hosts: %d, nics_per_host: %d, leaves: %d, spines: %d}\n"
+             "clocks: {stamps: software, noise: 20ns}\n"
+             "faults:\n  - {at: %ds, kind: %s, target: %s, direction: %s, for: %ds%s}\n"
+             "bounds:\n  - {what: fault.wrong, equals: 0}\n",
+             FAULT_S + WATCH_S, index + 1, hosts, nics, leaves, spines, FAULT_S, playing->fault,
+             target, prng_below(&prng, 2) == 0 ? "up" : "down", WATCH_S - 2, loss);
+}
+
+static bool is_path_kind(uint32_t kind)
+{
+    return kind == FINDING_PATH_DEAD || kind == FINDING_PATH_LOSSY ||
+           kind == FINDING_PATH_FLAPPING || kind == FINDING_PEER_SILENT;
+}
+
+static void play(int index)
+{
+    static struct scenario scenario;
+    struct config_error error;
+    struct told *t = &results[index];
+    char text[TEXT_MAX];
+    struct world *w = NULL;
+    uint64_t hosts = 0;
+
+    draw(index, text);
+    if (scenario_parse("truth-agents", text, strlen(text), &scenario, &error) < 0 ||
+        world_new(&w, &scenario, scenario.seed) < 0) {
+        fprintf(stderr, "truth_agents: world %d can't be played:\n%s", index, text);
+        return;
+    }
+    world_run(w, scenario.duration_ns);
+    check_end(w);
+    t->first_s = INFINITY;
+    for (size_t i = 0; i < w->finding_count; i++) {
+        const struct world_finding *f = &w->findings[i];
+        const double at = (double)f->at / NS_PER_S - FAULT_S;
+
+        if (f->finding.phase == FINDING_OPENED && at >= 0 && is_path_kind(f->finding.kind)) {
+            t->findings++;
+            t->first_s = fmin(t->first_s, at);
+            hosts |= 1ull << f->host;
+        }
+    }
+    t->hosts = __builtin_popcountll(hosts);
+    t->wrong = check_value(w, 0) > 0;
+    t->played = true;
+    world_free(w);
+}
+
+static void row(struct report *report, const char *id, double value, const char *unit, double must,
+                const char *note)
+{
+    struct report_row r = {.value = value,
+                           .must = must,
+                           .aim = REPORT_NONE,
+                           .better = REPORT_LOWER,
+                           .runs = WORLDS,
+                           .spread = REPORT_NONE};
+
+    snprintf(r.id, sizeof(r.id), "%s", id);
+    snprintf(r.unit, sizeof(r.unit), "%s", unit);
+    snprintf(r.note, sizeof(r.note), "simulated; %s", note);
+    report_add(report, &r);
+}
+
+/* How many were told at all. */
+static int sum_up(struct report *report)
+{
+    const bool hole = playing->share >= 1;
+    double findings[WORLDS], firsts[WORLDS], wrong = 0, hosts = 0, most = 0;
+    int count = 0, told = 0;
+    char note[120], id[64];
+
+    for (int i = 0; i < WORLDS; i++) {
+        const struct told *t = &results[i];
+        if (!t->played) {
+            continue;
+        }
+        findings[count++] = t->findings;
+        most = fmax(most, t->findings);
+        hosts += t->hosts;
+        wrong += t->wrong;
+        if (isfinite(t->first_s)) {
+            firsts[told++] = t->first_s;
+        }
+    }
+    if (count < WORLDS) {
+        return -1;
+    }
+    qsort(findings, (size_t)count, sizeof(*findings), sample_order);
+    qsort(firsts, (size_t)told, sizeof(*firsts), sample_order);
+    if (hole) {
+        snprintf(note, sizeof(note),
+                 "median of %d worlds of 4 to 12 hosts; most %g, by %.1f hosts on average; no "
+                 "controller",
+                 count, most, hosts / count);
+        row(report, "locate.per_fault.agents", sample_quantile(findings, (size_t)count, 0.5),
+            "findings", 1, note);
+    }
+    snprintf(note, sizeof(note), "p90 of the fleet's first finding; told in %d of %d worlds", told,
+             count);
+    snprintf(id, sizeof(id), hole ? "locate.agents.first_s" : "gray.s.agents.%s", playing->name);
+    row(report, id, told > 0 ? sample_quantile(firsts, (size_t)told, 0.9) : REPORT_NONE, "s",
+        REPORT_NONE, note);
+    snprintf(note, sizeof(note), "of %d: an agent named another element, as a fact", count);
+    snprintf(id, sizeof(id), "locate.agents.wrong.%s", playing->name);
+    row(report, id, wrong, "worlds", 0, note);
+    return 0;
+}
+
+int main(int argc, char *argv[])
+{
+    static struct report report;
+
+    report_init(&report, "truth-agents", argc, argv);
+    for (size_t i = 0; i < ARRAY_COUNT(sets); i++) {
+        playing = &sets[i];
+        results = parallel_memory(WORLDS * sizeof(*results));
+        if (!results || parallel_run(WORLDS, play) > 0 || sum_up(&report) < 0) {
+            fprintf(stderr, "truth_agents: worlds of '%s' died\n", playing->name);
+            return 1;
+        }
+    }
+    return report_finish(&report) < 0;
+}
