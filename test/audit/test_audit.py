@@ -330,6 +330,15 @@ class Audit(unittest.TestCase):
 
     # ---- trees that are no machine ----
 
+    def test_a_gpu_that_cannot_be_looked_at_is_not_gone(self):
+        machine.build(self.root, machine.files("amd", 1))
+        driver = self.root + "/sys/class/drm/card2/device/driver"
+        os.unlink(driver)
+        os.symlink("driver", driver)
+        with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+            json.dump(self.inspect("--root", self.root), file)
+        self.assertEqual(self.statuses("cfg.gpu.count")["amd1"][:2], ("unknown", "no_source"))
+
     def test_trees_with_loops_and_crowds(self):
         self.build()
         net = self.root + "/sys/class/net"

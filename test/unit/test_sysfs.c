@@ -11,6 +11,8 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "file_tree.h"
@@ -144,6 +146,37 @@ static void without_a_root_it_is_this_machine(void **state)
     assert_int_equal(sysfs_open(&none, path), -ENOTDIR);
 }
 
+static atomic_bool enough;
+
+static void *rename_on_and_on(void *arg)
+{
+    char here[160], there[160];
+    (void)arg;
+    snprintf(here, sizeof(here), "%s/tree/sys/words", files.top);
+    snprintf(there, sizeof(there), "%s/tree/sys/moved", files.top);
+    while (!atomic_load(&enough)) {
+        (void)!rename(here, there);
+        (void)!rename(there, here);
+    }
+    return NULL;
+}
+
+/* While something else is renamed the kernel refuses links with ".." for a moment. Nobody may take that for "not there". */
+static void what_is_there_stays_there_while_others_rename(void **state)
+{
+    pthread_t thread;
+    int there = 0;
+    (void)state;
+    atomic_store(&enough, false);
+    assert_int_equal(pthread_create(&thread, NULL, rename_on_and_on, NULL), 0);
+    for (int i = 0; i < 60000; i++) {
+        there += sysfs_there(&tree, "/sys/net/eth2/speed");
+    }
+    atomic_store(&enough, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(there, 60000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +185,7 @@ int main(void)
         cmocka_unit_test(names_are_sorted_and_bounded),
         cmocka_unit_test(links_stay_below_the_root),
         cmocka_unit_test(without_a_root_it_is_this_machine),
+        cmocka_unit_test(what_is_there_stays_there_while_others_rename),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

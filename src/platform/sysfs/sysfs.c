@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { TRIES_MAX = 100000 };
+
 int sysfs_open(struct sysfs *ret_sysfs, const char *root)
 {
     const int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -39,8 +41,12 @@ int sysfs_fd(const struct sysfs *s, const char *path, int flags)
     if (path == NULL) {
         return -ENAMETOOLONG;
     }
-    const long fd =
-        s == NULL ? open(path, all) : syscall(SYS_openat2, s->fd, path, &how, sizeof(how));
+    /* While anything is renamed or mounted anywhere, the kernel can't vouch for a ".." in a link: EAGAIN, and once more. */
+    long fd;
+    int tries = 0;
+    do {
+        fd = s == NULL ? open(path, all) : syscall(SYS_openat2, s->fd, path, &how, sizeof(how));
+    } while (fd < 0 && errno == EAGAIN && s != NULL && ++tries < TRIES_MAX);
     return fd < 0 ? -errno : (int)fd;
 }
 

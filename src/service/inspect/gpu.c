@@ -99,9 +99,16 @@ static int amd(struct collector *c)
 
     for (int i = 0; i < cards->count; i++) {
         sysfs_path(folder, "/sys/class/drm/%s/device", cards->name[i]);
-        if (strncmp(cards->name[i], "card", 4) != 0 || strchr(cards->name[i], '-') != NULL ||
-            collect_link(c, sysfs_path(path, "%s/driver", folder), driver, sizeof(driver)) < 0 ||
-            strcmp(driver, "amdgpu") != 0 || collect_link(c, folder, gpu, sizeof(gpu)) < 0) {
+        if (strncmp(cards->name[i], "card", 4) != 0 || strchr(cards->name[i], '-') != NULL) {
+            continue;
+        }
+        int r = collect_link(c, sysfs_path(path, "%s/driver", folder), driver, sizeof(driver));
+        if ((r < 0 && state_of(r) == FACT_ABSENT) || (r == 0 && strcmp(driver, "amdgpu") != 0)) {
+            continue;
+        }
+        r = r == 0 ? collect_link(c, folder, gpu, sizeof(gpu)) : r;
+        if (r < 0) { /* a card that can't be looked at is none that isn't there */
+            put_error(c, FACT_GPU, cards->name[i], r, path);
             continue;
         }
         if (found++ == 0) {
