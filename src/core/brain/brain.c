@@ -259,7 +259,7 @@ static int tell_people(struct alerts *a, struct mono now, enum brain_fact fact, 
     case BRAIN_UNSILENCE:
         return alerts_unsilence(a, now, incident->id);
     case BRAIN_ACKNOWLEDGE:
-        return alerts_acknowledge(a, now, incident->id, incident->by);
+        return alerts_acknowledge(a, now, incident->id, incident->by != NULL ? incident->by : "");
     default:
         ASSERT(fact == BRAIN_RESTORE);
         return alerts_restore(a, now, data);
