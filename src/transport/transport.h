@@ -32,6 +32,7 @@
 #include "base/bug.h"
 #include "base/limits.h"
 #include "transport/io.h"
+#include "transport/io_rdma.h"
 
 #define TRANSPORT_HANDLE_SIZE 128
 #define WHY_TEXT              192
@@ -68,6 +69,7 @@ struct transport_nic {
 
 struct transport_config {
     struct io *io;
+    struct io_rdma *rdma; /* queue pairs (nothing is sent over them yet); NULL: there are none */
     const struct transport_nic *nics; /* copied */
     uint32_t nic_count;
     enum transport_mode mode;

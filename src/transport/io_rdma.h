@@ -1,0 +1,117 @@
+/* io_rdma.h: the second half of the transport's outside world: RC queue pairs, in one table. A host without any has no table
+ * (transport_config.rdma is NULL).
+ *
+ * rdma.c fills it from platform/rdma, the simulator with its own. Nothing in src/transport knows a device, a GID's index or a
+ * key. Names begin with io_, for platform/rdma has others of the same kind, and rdma.c includes both.
+ *
+ * A queue pair is a small number that the driver gave, never negative, and not given again before it is closed. Its life:
+ *
+ *     open ──► opened, until it isn't -EAGAIN ──► connect ──► connected, likewise ──► send, receive, poll, arm ──► close
+ *
+ * Each has its own completion queue, of sends + receives entries. Direct lanes will add memory and WRITEs to the table.
+ *
+ * What may block. Nothing. A modify to RTR resolves the neighbour in the kernel, up to 1 s where ARP is cold; making a queue
+ * pair, a completion queue or registering cells takes milliseconds. A driver does these in a thread of its own, which blocks all
+ * signals; open, connect and close only tell it to. The simulator answers late.
+ *
+ * Threads. Calls come from several threads, but no two at a time with one queue pair. events() and trouble() belong to the
+ * housekeeping alone. The driver's thread calls nothing of the transport's but io->kick() of the struct io that it was made with.
+ *
+ * Cells. A queue pair sends from cells and receives into cells, all of config.cell_size bytes, registered by the driver, who owns
+ * their memory: it stays until nothing of the queue pair moves any more, however late after close(). Nothing else of ours may
+ * ever be written by a NIC. Cell k is at base + k * cell_size. Whose it is to read and write:
+ *   a send cell     ours, until send(); ours again once its completion was polled, whatever its status
+ *   a receive cell  the NIC's from opened() on (all are posted then); ours once a completion with IO_QP_OK names it; the NIC's
+ *                   again from receive() on. One that was flushed is nobody's: the NIC may still be writing it
+ *
+ * Order. Sends complete in the order of their posting, each once. Receives complete in the order in which the peer posted its
+ * sends, each once, and take posted cells in the order of their posting. Sends and receives have no order between them. The
+ * completion of a send tells that the peer's *NIC* has it, whoever is starved there.
+ *
+ * Errors. The first completion that isn't IO_QP_OK, or a poll() < 0, tells that the queue pair is over: it sends and takes
+ * nothing any more, and only close() is useful. What was posted and has not completed ends as IO_QP_FLUSHED: receives in order
+ * of their posting, after all good ones. So the last receive posted, flushed, is the *marker*: nothing lands after it. A poll()
+ * may have good completions to tell of first, and tells of these first. A send beyond the cells that the peer has posted waits
+ * in the NIC (RNR); who counts cells never meets that.
+ *
+ * A device that is removed takes all its queue pairs with it: poll() gives -ENODEV. Whether there is another later is open()'s
+ * to tell. */
+#pragma once
+#include "transport/io.h"
+
+/* One end of a queue pair, for the other: what a frame of the lane carries. */
+struct io_qp_end {
+    uint8_t gid[16];   /* by value, read now: indices move */
+    uint32_t qp, psn;  /* 24 bits each */
+    uint16_t lid;      /* InfiniBand; 0: RoCE */
+    uint8_t mtu_shift; /* log2 of the port's active MTU, 8..12: both ends use the lesser */
+    uint8_t sl;        /* InfiniBand */
+};
+
+struct io_qp_config {
+    struct io_address nic;    /* of ours, by address: the port that carries it. Looked up now */
+    const char *device;       /* its name, for who has no address there */
+    uint32_t sends, receives; /* cells */
+    uint32_t cell_size;
+    uint32_t path; /* what this end sends goes by it: any 32 bits, the same ones the same way */
+    uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
+};
+struct io_qp_cells {
+    uint8_t *send, *receive; /* cell k at + k * cell_size */
+};
+struct io_qp_timeouts {
+    uint8_t timeout; /* 4.096 us * 2^n, and a queue pair gives up after retries + 1 of them */
+    uint8_t retries;
+    uint8_t rnr_timer, rnr_retries;
+};
+
+enum io_qp_status {
+    IO_QP_OK,
+    IO_QP_FLUSHED,
+    IO_QP_RETRIES, /* nothing came back from the peer's NIC */
+    IO_QP_RNR,     /* the peer had no cell posted */
+    IO_QP_REFUSED, /* the peer's NIC refuses it: too long, or no such queue pair */
+    IO_QP_BROKEN,  /* all else */
+};
+struct io_qp_done {
+    bool receive;
+    enum io_qp_status status;
+    uint32_t cell;  /* of the one it was posted with; with any status */
+    uint32_t bytes; /* received, IO_QP_OK only */
+    /* Receives, IO_QP_OK only: when it arrived, by the completion's own stamp where the device has one (kernel: true), else when
+     * it was polled. */
+    struct io_stamp stamp;
+};
+
+struct io_rdma {
+    void *driver;
+
+    /* Begins to make one. -ENODEV: no usable port carries that address. -ENOSPC: too many. */
+    int (*open)(struct io_rdma *rdma, const struct io_qp_config *config, int *ret_qp);
+    /* 0: it is made, and its receive cells are posted; -EAGAIN: not yet; else why it won't be (-ENOMEM: `ulimit -l`). */
+    int (*opened)(struct io_rdma *rdma, int qp, struct io_qp_end *ret_own,
+                  struct io_qp_cells *ret_cells);
+    /* Begins to connect it, once. The end comes from the network: -EINVAL: no end of ours can reach it (another link layer). */
+    int (*connect)(struct io_rdma *rdma, int qp, const struct io_qp_end *peer,
+                   const struct io_qp_timeouts *timeouts);
+    /* 0: it may send, and takes what comes; -EAGAIN: not yet; else why it won't. Whether the peer is reached, nobody knows. */
+    int (*connected)(struct io_rdma *rdma, int qp);
+
+    /* The first `size` bytes of the cell, <= cell_size, 0 too. There is always room in the queue for a free cell. */
+    int (*send)(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size);
+    int (*receive)(struct io_rdma *rdma, int qp, uint32_t cell); /* posts it again */
+    /* How many; 0: none; -EIO: the queue pair is over, -ENODEV: its device is gone. No system call: it is called all the time. */
+    int (*poll)(struct io_rdma *rdma, int qp, struct io_qp_done *ret_done, int capacity);
+    /* Once: when something completes, or the queue pair is over, io->kick(), and events() tells the tag. If there is something
+     * already, at once. From open() on: also when opened() or connected() have an answer. */
+    int (*arm)(struct io_rdma *rdma, int qp, uint64_t tag);
+    /* The number is free now, and what is armed isn't told. linger: what was posted is still sent, as long as that takes, up to
+     * 2 s; what comes is dropped. Else nothing of it leaves any more, but for what is being executed. */
+    void (*close)(struct io_rdma *rdma, int qp, bool linger);
+
+    /* Tags that were armed and have something (events: IO_IN); how many. */
+    int (*events)(struct io_rdma *rdma, struct io_event *ret_events, int capacity);
+    /* Something that people should know, each once: a port with RoCE v1 only, memlock, a device that went. False: nothing new.
+     * NULL: never anything. */
+    bool (*trouble)(struct io_rdma *rdma, char *text, size_t size);
+};
