@@ -338,6 +338,36 @@ class TestFleet(fleet.Fleet):
         self.assertEqual((links[0], links[2]), ("down", "unknown"))
         self.assertEqual(self.get("/api/v1/status")["ingest"]["foreign_nics"], 2)
 
+    def test_links_sorted_and_looked_for(self):
+        self.start()
+        order = [10, 2, 1]  # natural: h2 before h10
+        for space, index in enumerate(order):
+            self.join(space, name=f"h{index}")
+
+        def names(query):
+            return [f"{x['host']}/{x['name']}" for x in self.get(f"/api/v1/links?{query}")["items"]]
+        every = [f"h{index}/nic{nic}" for index in sorted(order) for nic in (0, 1)]
+        self.assertEqual(names("sort=nic"), every)
+        self.assertEqual(names("sort=nic&order=desc"), every[::-1])
+        self.assertEqual(names("sort=rail&order=desc"), [n for n in every if n.endswith("1")] + [n for n in every if n.endswith("0")])
+        identity = self.identity("h10")
+        nic = next(x["nic"] for x in self.get("/api/v1/links")["items"] if (x["host"], x["name"]) == ("h10", "nic1"))
+        down = wire.report([], covers=1000, ports=[wire.number(1, nic) + wire.number(2, 2)])
+        self.assertEqual(self.post("/agent/v1/report", wire.batch([(1, down)]), **identity)[0], 200)
+        self.assertEqual(names("sort=state&order=desc")[0], "h10/nic1")
+        self.assertEqual(names("q=H10%20down"), ["h10/nic1"])
+        self.assertEqual(names("q=h1/%20RAIL1"), ["h1/nic1"])
+        self.assertEqual(names("q=nobody&sort=nic"), [])
+        # pages of it, one after the other, are all of it
+        seen, cursor = [], "0"
+        while cursor is not None:
+            page = self.get(f"/api/v1/links?sort=nic&limit=3&cursor={cursor}")
+            seen += [f"{x['host']}/{x['name']}" for x in page["items"]]
+            cursor = page["next"]
+        self.assertEqual(seen, every)
+        self.assertEqual(self.request("GET", "/api/v1/links?sort=colour")[0], 400)
+        self.assertEqual(self.request("GET", "/api/v1/links?order=desc")[0], 400)
+
     # ---- exactly once ----
 
     def test_a_byte_of_a_job_counts_once(self):

@@ -1,4 +1,5 @@
-// A table that sorts by its headings and shows as many rows as one can read.
+// A table that sorts by its headings and shows as many rows as one can read. Rows of which the server sends only a page
+// are sorted by the server (`order`).
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
@@ -11,17 +12,25 @@ export interface Column<T> {
 
 const ROWS = 200;
 
-export function Table<T>({ caption, columns, rows, id, first }: {
+export interface Order {
+  name: string; // of the column
+  down: boolean;
+}
+
+export function Table<T>({ caption, columns, rows, id, first, order: given }: {
   caption: string;
   columns: Column<T>[];
   rows: readonly T[];
   id: (row: T) => string | number;
   first?: string; // name of the column that it is sorted by at first
+  order?: { by: Order; set: (by: Order) => void }; // rows come sorted by it
 }) {
-  const [by, setBy] = useState<{ name: string; down: boolean }>({ name: first ?? "", down: true });
+  const [own, setOwn] = useState<Order>({ name: first ?? "", down: true });
+  const by = given?.by ?? own;
+  const setBy = given?.set ?? setOwn;
   const [shown, setShown] = useState(ROWS);
   const column = columns.find((c) => c.name === by.name);
-  const sorted = column?.sort ? [...rows].sort(order(column.sort, by.down)) : rows;
+  const sorted = column?.sort && !given ? [...rows].sort(compare(column.sort, by.down)) : rows;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
       <table>
@@ -63,7 +72,7 @@ export function Table<T>({ caption, columns, rows, id, first }: {
   );
 }
 
-function order<T>(key: (row: T) => number | string, down: boolean) {
+function compare<T>(key: (row: T) => number | string, down: boolean) {
   return (a: T, b: T) => {
     const x = key(a);
     const y = key(b);

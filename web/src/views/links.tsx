@@ -1,5 +1,5 @@
-// Links: every port, its state and its flaps; the worst first.
-import { useState } from "preact/hooks";
+// Links: every port, its state and its flaps; the worst first. The server looks for, sorts and cuts: a fleet may have 100,000.
+import { useEffect, useState } from "preact/hooks";
 import type { LiveRow, Page, Port, Series } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
@@ -8,19 +8,29 @@ import { nowNs } from "../now.ts";
 import { ago, rate, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Cut, Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
-import { Table } from "../ui/table.tsx";
+import { type Order, Table } from "../ui/table.tsx";
 import { secondsOf } from "./clock.tsx";
 
 export const portTones: Record<Port["state"], Tone> = { up: "good", down: "bad", gone: "bad", unknown: "none" };
-const rank: Record<Port["state"], number> = { down: 3, gone: 2, unknown: 1, up: 0 };
+
+const PAGE = 200;
+const sorts: Record<string, string> = { NIC: "nic", State: "state", Since: "since", "Flaps, hour": "flaps_hour", day: "flaps_day", Speed: "speed", Receives: "receives", Sends: "sends", Errors: "errors", Rail: "rail", Leaf: "leaf" };
 
 export function Links() {
-  const { host = "", state = "" } = place.value.query;
-  const wanted = `${host === "" ? "" : `&host=${encodeURIComponent(host)}`}${state === "" ? "" : `&state=${encodeURIComponent(state)}`}`;
-  const ports = useResource<Page<Port>>(`links?limit=1000${wanted}`, 5_000, ["link", "finding", "host"]);
+  const { host = "", state = "", q = "" } = place.value.query;
+  const wanted = [["host", host], ["state", state], ["q", q]].map(([name, value]) => (value === "" ? "" : `&${name}=${encodeURIComponent(value ?? "")}`)).join("");
+  const [by, setBy] = useState<Order>({ name: "State", down: true });
+  const [skipped, setSkipped] = useState({ wanted, rows: 0 });
+  const before = skipped.wanted === wanted ? skipped.rows : 0;
+  const ports = useResource<Page<Port>>(`links?limit=${PAGE}&cursor=${before}&sort=${sorts[by.name]}&order=${by.down ? "desc" : "asc"}${wanted}`, 5_000, ["link", "finding", "host"]);
   const [picked, setPicked] = useState<Port | null>(null);
-  const [search, setSearch] = useState("");
+  const [typed, setTyped] = useState(q);
+  useEffect(() => {
+    const timer = setTimeout(() => typed.trim() !== q && go({ query: { ...place.value.query, q: typed.trim() } }), 250);
+    return () => clearTimeout(timer);
+  }, [typed]);
   const now = nowNs.value;
+  const ask = (rows: number) => setSkipped({ wanted, rows });
   return (
     <>
       <h1>Links</h1>
@@ -31,27 +41,32 @@ export function Links() {
             {Object.keys(portTones).map((word) => <option key={word} value={word}>{word}</option>)}
           </select>
         </label>{" "}
-        <label>Search <input type="search" placeholder="host, NIC, leaf, switch port" value={search} onInput={(e) => setSearch(e.currentTarget.value)} /></label>{" "}
+        <label>Search <input type="search" placeholder="host, NIC, leaf, switch port" value={typed} onInput={(e) => setTyped(e.currentTarget.value)} /></label>{" "}
         {host !== "" && <>of {host} <button onClick={() => go({ query: { ...place.value.query, host: "" } })}>Of all hosts</button></>}
       </p>
       <Shown of={ports} what="links">
-        {(page) => page.items.length === 0 ? <Empty>{wanted === "" ? "No NIC has joined yet." : "No link is like that."}</Empty> : (
+        {(page) => page.items.length === 0 && before === 0 ? <Empty>{wanted === "" ? "No NIC has joined yet." : q === "" ? "No link is like that." : `No link has “${q}” in its names.`}</Empty> : (
           <>
-            {search !== "" && !page.items.some((p) => matches(p, search)) && <Empty>No link of those shown has “{search}” in its names.</Empty>}
-            {page.next !== null && <p class="banner" role="status">The first {page.items.length} of them; others can be looked for by their state, or from their host in Fleet.</p>}
-            <Table caption="Ports of the fleet's NICs" rows={page.items.filter((p) => matches(p, search))} id={(p) => p.nic} first="State" columns={[
-              { name: "NIC", cell: (p) => <button onClick={() => setPicked(p)}>{p.host}/{p.name}</button>, sort: (p) => `${p.host}/${p.name}` },
-              { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: (p) => rank[p.state] * 1e6 + (p.flaps_day ?? 0) },
-              { name: "Since", cell: (p) => (p.since_utc_ns === null ? "–" : ago(big(p.since_utc_ns), now)), sort: (p) => Number(p.since_utc_ns ?? 0) },
-              { name: "Flaps, hour", cell: (p) => p.flaps_hour ?? "–", sort: (p) => p.flaps_hour ?? -1, number: true },
-              { name: "day", cell: (p) => p.flaps_day ?? "–", sort: (p) => p.flaps_day ?? -1, number: true },
-              { name: "Speed", cell: (p) => rate(p.speed_bps), sort: (p) => p.speed_bps ?? -1, number: true },
-              { name: "Receives", cell: (p) => rate(p.rx_bps), sort: (p) => p.rx_bps ?? -1, number: true },
-              { name: "Sends", cell: (p) => rate(p.tx_bps), sort: (p) => p.tx_bps ?? -1, number: true },
-              { name: "Errors", cell: (p) => (p.rx_errors === null ? "–" : (p.rx_errors ?? 0) + (p.tx_errors ?? 0)), sort: (p) => (p.rx_errors ?? 0) + (p.tx_errors ?? 0), number: true },
-              { name: "Rail", cell: (p) => p.rail, sort: (p) => p.rail, number: true },
-              { name: "Leaf", cell: (p) => hangsOn(p), sort: (p) => hangsOn(p) },
+            <Table caption="Ports of the fleet's NICs" rows={page.items} id={(p) => p.nic} order={{ by, set: (order) => { setBy(order); ask(0); } }} columns={[
+              { name: "NIC", cell: (p) => <button onClick={() => setPicked(p)}>{p.host}/{p.name}</button>, sort: byServer },
+              { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: byServer },
+              { name: "Since", cell: (p) => (p.since_utc_ns === null ? "–" : ago(big(p.since_utc_ns), now)), sort: byServer },
+              { name: "Flaps, hour", cell: (p) => p.flaps_hour ?? "–", sort: byServer, number: true },
+              { name: "day", cell: (p) => p.flaps_day ?? "–", sort: byServer, number: true },
+              { name: "Speed", cell: (p) => rate(p.speed_bps), sort: byServer, number: true },
+              { name: "Receives", cell: (p) => rate(p.rx_bps), sort: byServer, number: true },
+              { name: "Sends", cell: (p) => rate(p.tx_bps), sort: byServer, number: true },
+              { name: "Errors", cell: (p) => (p.rx_errors === null ? "–" : (p.rx_errors ?? 0) + (p.tx_errors ?? 0)), sort: byServer, number: true },
+              { name: "Rail", cell: (p) => p.rail, sort: byServer, number: true },
+              { name: "Leaf", cell: (p) => hangsOn(p), sort: byServer },
             ]} />
+            {(before > 0 || page.next !== null) && (
+              <p>
+                {before + 1} to {before + page.items.length}{" "}
+                <button disabled={before === 0} onClick={() => ask(Math.max(0, before - PAGE))}>Before</button>{" "}
+                <button disabled={page.next === null} onClick={() => ask(before + PAGE)}>Next</button>
+              </p>
+            )}
             {picked && <History port={picked} />}
             {place.value.at !== null && <Changes until={place.value.at} />}
           </>
@@ -61,11 +76,7 @@ export function Links() {
   );
 }
 
-/** Each word of the search is in one of its names. */
-export function matches(p: Port, search: string): boolean {
-  const names = `${p.host}/${p.name} rail${p.rail} ${hangsOn(p)} ${p.state}`.toLowerCase();
-  return search.toLowerCase().split(/\s+/).every((word) => names.includes(word));
-}
+const byServer = () => 0; // the server sorts
 
 /** Where its cable ends: the leaf's name, and the switch's own word for the port, where it gives one. */
 export function hangsOn(p: Port): string {

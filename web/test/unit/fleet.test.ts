@@ -92,7 +92,7 @@ test("links are asked for by host and state, and say where their cables end", as
   });
   assert.deepEqual([port({}), port({ leaf: "leaf1", switch: "leaf1", switch_port: "Ethernet4" }), port({ leaf: "rack7", switch: "tor7", switch_port: "4" }), port({ first_switch: "leaf0" })].map(hangsOn),
     ["–", "leaf1 · Ethernet4", "rack7 · tor7 4", "leaf0"]);
-  const page = open(t, Links, "#/links?host=h1&state=down", { "links?limit=1000&host=h1&state=down": { items: [port({})], next: null }, "links": { items: [port({}), port({ nic: 2, name: "nic1" })], next: null } });
+  const page = open(t, Links, "#/links?host=h1&state=down", { "links?limit=200&cursor=0&sort=state&order=desc&host=h1&state=down": { items: [port({})], next: null }, "links": { items: [port({}), port({ nic: 2, name: "nic1" })], next: null } });
   await page.until("h1/nic0");
   assert.ok(!page.text().includes("h1/nic1"));
   page.button("Of all hosts").fire("click");

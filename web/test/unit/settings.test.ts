@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Port } from "../../src/model.ts";
 import { Alerts } from "../../src/views/alerts.tsx";
-import { Links, matches } from "../../src/views/links.tsx";
+import { Links } from "../../src/views/links.tsx";
 import { Settings, value } from "../../src/views/settings.tsx";
 import { open } from "./page.ts";
 
@@ -64,15 +64,24 @@ test("nothing is silenced without a pattern; one can be ended", async (t) => {
   await page.until(() => page.asked.includes("silences/4"));
 });
 
-test("links are searched by every name that they have", async (t) => {
+test("links are looked for, sorted and cut by the server", async (t) => {
   const port = (nic: number, host: string, change: Partial<Port>): Port => ({ nic, host, name: "ib0", rail: 0, leaf: "leaf2", switch: null, switch_port: null, first_switch: null, state: "up", since_utc_ns: null, speed_bps: null, carrier_down_count: null, flaps_hour: null, flaps_day: null, rx_bps: null, tx_bps: null, rx_errors: null, tx_errors: null, freshness: "live", ...change });
-  const ports = [port(1, "gpu-1", {}), port(2, "gpu-12", { leaf: "leaf7", switch: "tor7", switch_port: "Ethernet12" }), port(3, "gpu-2", { state: "down" })];
-  const found = (search: string) => ports.filter((p) => matches(p, search)).map((p) => p.nic);
-  assert.deepEqual([found(""), found("GPU-1"), found("leaf2 down"), found("ethernet12"), found("nothing")], [[1, 2, 3], [1, 2], [3], [2], []]);
-  const page = open(t, Links, "#/links", { "links": { items: ports, next: null } });
-  await page.until("gpu-12/ib0");
+  const worst = "links?limit=200&cursor=0&sort=state&order=desc";
+  const page = open(t, Links, "#/links", {
+    [worst]: { items: [port(3, "gpu-2", { state: "down" }), port(1, "gpu-1", {})], next: "2" },
+    "links?limit=200&cursor=200&sort=state&order=desc": { items: [port(9, "gpu-9", {})], next: null },
+    "links?limit=200&cursor=0&sort=flaps_day&order=desc": { items: [port(4, "gpu-4", { flaps_day: 7 })], next: null },
+    "links?limit=200&cursor=0&sort=flaps_day&order=desc&q=tor7%20down": { items: [port(2, "gpu-12", { switch: "tor7" })], next: null },
+  });
+  const rows = () => page.table("Ports of the fleet's NICs").map((cells) => cells[0]);
+  await page.until("gpu-2/ib0");
+  assert.deepEqual(rows(), ["gpu-2/ib0", "gpu-1/ib0"]); // as they came
+  page.button("Next").fire("click");
+  await page.until("gpu-9/ib0");
+  page.button(/^day/).fire("click"); // begins with the first page again
+  await page.until("gpu-4/ib0");
   const box = page.root.all("input").find((i) => i.getAttribute("placeholder")?.startsWith("host"))!;
-  box.value = "leaf7";
+  box.value = "tor7 down ";
   box.fire("input");
-  await page.until(() => page.table("Ports of the fleet's NICs").length === 1);
+  await page.until("gpu-12/ib0");
 });

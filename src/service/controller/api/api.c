@@ -210,6 +210,13 @@ bool api_page(struct api_call *call, int64_t *ret_limit, int64_t *ret_cursor)
            api_number(call, "cursor", 0, INT64_MAX, ret_cursor);
 }
 
+void api_put_next(struct json_writer *j, bool more, int64_t next)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)next);
+    json_put_string(j, "next", more ? text : NULL);
+}
+
 bool api_audit(struct api_call *call, const char *what, const char *detail)
 {
     struct controller *c = call->c;
@@ -303,6 +310,8 @@ static const struct route *find_route(const char *method, const char *path, cons
     return NULL;
 }
 
+#define NIC_SORTS "|nic|state|since|flaps_hour|flaps_day|speed|receives|sends|errors|rail|leaf|"
+
 /* What a filter may be, as docs/openapi.yaml has it: a wrong one would look as if there were nothing. */
 static const struct filter {
     const char *path, *name, *values; /* "|a|b|" */
@@ -315,6 +324,10 @@ static const struct filter {
     {"/api/v1/nics", "unwatched", "|true|"},
     {"/api/v1/links", "state", "|unknown|up|down|gone|"},
     {"/api/v1/links", "unwatched", "|true|"},
+    {"/api/v1/nics", "sort", NIC_SORTS},
+    {"/api/v1/nics", "order", "|asc|desc|"},
+    {"/api/v1/links", "sort", NIC_SORTS},
+    {"/api/v1/links", "order", "|asc|desc|"},
     {"/api/v1/paths", "state", "|unknown|alive|suspect|lossy|dead|"},
     {"/api/v1/findings", "open", "|true|false|"},
     {"/api/v1/events", "kind", "|finding|link|host|job|incident|controller|"},

@@ -47,6 +47,11 @@ MUST_CHECK bool api_host(struct api_call *call, const char *name, struct fleet_h
 /* Refuses arguments that aren't of the NULL-ended list? No: unknown ones are ignored, as in any
  * version N-1. limit and cursor of a page: */
 MUST_CHECK bool api_page(struct api_call *call, int64_t *ret_limit, int64_t *ret_cursor);
+/* `next` of a page: null where it is the last one. */
+void api_put_next(struct json_writer *j, bool more, int64_t next);
+/* One of a host's ports, as /api/v1/links shows it (api_nic.c). */
+void api_put_link(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
+                  struct mono now);
 /* The same for bytes that aren't JSON. */
 void api_answer_bytes(struct api_call *call, const char *type, const void *bytes, size_t size);
 

@@ -1,6 +1,5 @@
 /* api_fleet.c: the fleet as it is now. What a silent host said last is not what is: it reads as
  * unknown, with when it was heard. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,12 +17,6 @@ static const char *clock_word(uint32_t status)
 {
     static const char *const words[] = {"UNKNOWN", "SYNCED", "HOLDOVER", "DISRUPTED"};
     return status < ARRAY_COUNT(words) ? words[status] : "UNKNOWN";
-}
-
-static const char *port_word(uint32_t state)
-{
-    static const char *const words[] = {"unknown", "up", "down", "gone"};
-    return state < ARRAY_COUNT(words) ? words[state] : "unknown";
 }
 
 /* ---- status ---- */
@@ -236,13 +229,6 @@ static void put_host_fields(struct controller *c, struct json_writer *j, const s
     json_put_end(j);
 }
 
-static void put_next(struct json_writer *j, bool more, int64_t next)
-{
-    char text[24];
-    snprintf(text, sizeof(text), "%lld", (long long)next);
-    json_put_string(j, "next", more ? text : NULL);
-}
-
 static bool host_wanted(struct api_call *call, const struct fleet_host *h, struct mono now)
 {
     const char *health = http_query(call->request, "health"),
@@ -285,82 +271,9 @@ void api_get_hosts(struct api_call *call)
         i++; /* whether there is more is told by what the caller may see */
     }
     json_put_end(j);
-    put_next(j, i < c->host_count, i);
+    api_put_next(j, i < c->host_count, i);
     json_put_end(j);
     api_answer(call);
-}
-
-/* ---- NICs and links ---- */
-
-static void put_address(struct json_writer *j, const char *key, int family, const uint8_t *bytes)
-{
-    static const uint8_t none[16];
-    char text[INET6_ADDRSTRLEN];
-    const bool known = memcmp(bytes, none, family == AF_INET ? 4 : 16) != 0;
-    json_put_string(j, key,
-                    known && inet_ntop(family, bytes, text, sizeof(text)) != NULL ? text : NULL);
-}
-
-/* What the switch at the other end said of itself. */
-/* Which NIC, and where. */
-static void put_place(struct json_writer *j, const struct fleet_nic *n, bool known)
-{
-    const bool heard = known && n->neighbour[0] != 0;
-    json_put_uint(j, "nic", n->id);
-    json_put_string(j, "host", n->host->name);
-    json_put_string(j, "name", n->name);
-    json_put_uint(j, "rail", n->rail);
-    json_put_string(j, "leaf", n->leaf[0] != 0 ? n->leaf : NULL);
-    json_put_string(j, "switch", heard ? n->neighbour : NULL);
-    json_put_string(j, "switch_port", heard ? n->neighbour_port : NULL);
-}
-
-static void put_nic(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
-                    struct mono now)
-{
-    const bool known = n->reported && fleet_current(c, n->host, now);
-    json_put_object(j, NULL);
-    put_place(j, n, known);
-    put_address(j, "address", AF_INET, n->address4);
-    put_address(j, "address6", AF_INET6, n->address6);
-    json_put_string(j, "state", port_word(known ? n->state : 0));
-    json_put_string(j, "stamps",
-                    !known           ? NULL
-                    : n->stamps == 2 ? "hardware"
-                    : n->stamps == 1 ? "software"
-                                     : "none");
-    json_put_string(j, "trouble", known && n->trouble[0] != 0 ? n->trouble : NULL);
-    if (known) {
-        json_put_bool(j, "watched", !fleet_nic_unwatched(n));
-    } else {
-        json_put_null(j, "watched");
-    }
-    json_put_string(j, "freshness", freshness_word(fleet_freshness(c, n->host, now)));
-    json_put_end(j);
-}
-
-static void put_link(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
-                     struct mono now)
-{
-    const bool known = n->reported && fleet_current(c, n->host, now);
-    json_put_object(j, NULL);
-    put_place(j, n, known);
-    json_put_string(j, "first_switch", known ? fabric_first_switch(c, n) : NULL);
-    json_put_string(j, "state", port_word(known ? n->state : 0));
-    json_put_int_if(j, "since_utc_ns", known && n->since_utc_ns != 0, n->since_utc_ns);
-    json_put_int_if(j, "speed_bps", n->speed_mbps != 0, (int64_t)n->speed_mbps * 1000000);
-    json_put_int_if(j, "width", n->width != 0, n->width);
-    json_put_int_if(j, "carrier_down_count", n->reported, (int64_t)n->carrier_downs);
-    json_put_int_if(j, "flaps_hour", known, n->flaps_hour);
-    json_put_int_if(j, "flaps_day", known, n->flaps_day);
-    json_put_int_if(j, "rx_bps", known && n->rx_bps >= 0, n->rx_bps);
-    json_put_int_if(j, "tx_bps", known && n->tx_bps >= 0, n->tx_bps);
-    json_put_int_if(j, "rx_errors", n->reported, (int64_t)n->rx_errors);
-    json_put_int_if(j, "tx_errors", n->reported, (int64_t)n->tx_errors);
-    json_put_int_if(j, "rx_dropped", n->reported, (int64_t)n->rx_drops);
-    json_put_int_if(j, "tx_dropped", n->reported, (int64_t)n->tx_drops);
-    json_put_string(j, "freshness", freshness_word(fleet_freshness(c, n->host, now)));
-    json_put_end(j);
 }
 
 void api_get_host(struct api_call *call)
@@ -377,67 +290,11 @@ void api_get_host(struct api_call *call)
     put_host_fields(c, j, h, now);
     json_put_array(j, "links");
     for (uint32_t i = 0; i < h->nic_count; i++) {
-        put_link(c, j, c->nics[h->nics[i]], now);
+        api_put_link(c, j, c->nics[h->nics[i]], now);
     }
     json_put_end(j);
     json_put_end(j);
     api_answer(call);
-}
-
-static bool nic_wanted(struct api_call *call, const struct fleet_nic *n, struct mono now)
-{
-    const char *leaf = http_query(call->request, "leaf"),
-               *state = http_query(call->request, "state"),
-               *unwatched = http_query(call->request, "unwatched");
-    const bool known = n->reported && fleet_current(call->c, n->host, now);
-    return (leaf == NULL || strcmp(leaf, n->leaf) == 0) &&
-           (state == NULL || strcmp(state, port_word(known ? n->state : 0)) == 0) &&
-           (unwatched == NULL || strcmp(unwatched, "true") != 0 ||
-            (known && fleet_nic_unwatched(n)));
-}
-
-static void list_nics(struct api_call *call,
-                      void (*put)(struct controller *c, struct json_writer *j,
-                                  const struct fleet_nic *n, struct mono now))
-{
-    struct controller *c = call->c;
-    struct json_writer *j = call->j;
-    const struct mono now = controller_mono();
-    int64_t limit, cursor, rail = -1, flaps = 0, count = 0;
-    struct fleet_host *host = NULL;
-    uint32_t i;
-    if (!api_page(call, &limit, &cursor) || !api_number(call, "rail", 0, UINT16_MAX, &rail) ||
-        !api_number(call, "flaps_hour_min", 0, UINT32_MAX, &flaps) ||
-        !api_host(call, "host", &host)) {
-        return;
-    }
-    json_put_object(j, NULL);
-    json_put_array(j, "items");
-    for (i = cursor < c->nic_count ? (uint32_t)cursor : c->nic_count; i < c->nic_count; i++) {
-        const struct fleet_nic *n = c->nics[i];
-        if (n == NULL || !api_sees(call, n->host) || (host != NULL && n->host != host) ||
-            (rail >= 0 && n->rail != rail) || n->flaps_hour < flaps || !nic_wanted(call, n, now)) {
-            continue;
-        }
-        if (count++ == limit) {
-            break;
-        }
-        put(c, j, n, now);
-    }
-    json_put_end(j);
-    put_next(j, i < c->nic_count, i);
-    json_put_end(j);
-    api_answer(call);
-}
-
-void api_get_nics(struct api_call *call)
-{
-    list_nics(call, put_nic);
-}
-
-void api_get_links(struct api_call *call)
-{
-    list_nics(call, put_link);
 }
 
 /* ---- paths ---- */
@@ -526,7 +383,7 @@ void api_get_paths(struct api_call *call)
         }
     }
     json_put_end(j);
-    put_next(j, count == limit, number);
+    api_put_next(j, count == limit, number);
     json_put_end(j);
     api_answer(call);
 }

@@ -7,9 +7,11 @@ struct api_call;
 void api_get_status(struct api_call *call);
 void api_get_hosts(struct api_call *call);
 void api_get_host(struct api_call *call);
+void api_get_paths(struct api_call *call);
+
+/* ---- api_nic.c ---- */
 void api_get_nics(struct api_call *call);
 void api_get_links(struct api_call *call);
-void api_get_paths(struct api_call *call);
 
 /* ---- api_latency.c ---- */
 void api_get_latency(struct api_call *call);
