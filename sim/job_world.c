@@ -452,6 +452,18 @@ static void run_brown(struct job_world *w)
     brown_end(w);
 }
 
+/* Until all communicators are closed. How long that takes is a question of rates: only a job that stands is stuck. */
+static void run_out(struct job_world *w)
+{
+    uint64_t before;
+
+    do {
+        before = w->result->messages + w->result->comms;
+        run_until(w, w->now + 2 * w->config.patience_ns, rank_over);
+    } while (!rank_over(w) && w->result->wrong == NULL &&
+             w->result->messages + w->result->comms > before);
+}
+
 static uint32_t burst_of(const struct job_world_config *config)
 {
     const int64_t bytes = config->trunk_bps / 8 * BURST_NS / NS_PER_S;
@@ -503,7 +515,7 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     if (config->chain != 0) {
         rank_last(w);
     }
-    run_until(w, w->now + 2 * config->patience_ns, rank_over);
+    run_out(w);
     if (!rank_over(w)) {
         rank_stuck(w);
     }

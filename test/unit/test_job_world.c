@@ -116,6 +116,40 @@ static void test_seeds(void **state)
     assert_true(sum.faults > 300 && sum.messages > 500 && sum.failovers > 50 && sum.comms > 50);
 }
 
+/* Fifteen seconds' worth over a slow link; nothing goes wrong, and nothing stands for the patience. */
+static void test_slow_is_not_stuck(void **state)
+{
+    const struct job_world_config config = {.seed = 1,
+                                            .hosts = 2,
+                                            .nics = 1,
+                                            .leaves = 2,
+                                            .spines = 1,
+                                            .host_bps = 1000000,
+                                            .trunk_bps = 1000000,
+                                            .delay_ns = 5 * NS_PER_US,
+                                            .queue_ns = NS_PER_S,
+                                            .pattern = JOB_INCAST,
+                                            .comms = 1,
+                                            .lanes = 1,
+                                            .patience_ns = 2 * NS_PER_S,
+                                            .messages = 100,
+                                            .size_max = 16384,
+                                            .whole = true,
+                                            .depth = 2,
+                                            .poll_ns = 10 * NS_PER_MS,
+                                            .run_ns = 100 * NS_PER_MS,
+                                            .rto_min_ns = 200 * NS_PER_MS};
+    struct job_world_result one;
+
+    (void)state;
+    planted = NONE;
+    job_world_run(&config, &one);
+    if (one.wrong != NULL) {
+        fail_msg("%s %s", one.wrong, one.detail);
+    }
+    assert_true(one.messages == 100 && one.virtual_ns > 4 * config.patience_ns);
+}
+
 /* What a dead lane carried waits for the receiver's last word, that may be lost with whatever carries it. */
 static void test_fenced_sets(void **state)
 {
@@ -218,6 +252,7 @@ int main(void)
     static int bugs[] = {NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_slow_is_not_stuck),
         cmocka_unit_test(test_fenced_sets),
         cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_one_seed_one_trace),
