@@ -17,6 +17,7 @@
 #define ELSEWHERE     16                /* two for each interval, less one for each other, */
 #define ELSEWHERE_NS  (500 * NS_PER_MS) /* and so long; not again for */
 #define BAR_ELSEWHERE (8 * NS_PER_S)
+#define LESS_SHARE    0.97
 #define BAR_MIN_NS    NS_PER_S
 #define BAR_MAX_NS    (64 * NS_PER_S)
 
@@ -103,6 +104,21 @@ static int64_t delay_elsewhere(const struct credit *c)
     return c->delays > 0 && mean > (double)c->queue_ns ? (int64_t)(mean - (double)c->queue_ns) : 0;
 }
 
+static void mean_add(struct credit_mean *mean, double bytes, int64_t ns)
+{
+    mean->bytes += bytes;
+    mean->ns += ns;
+    if (mean->ns > ELSEWHERE_NS) {
+        mean->bytes /= 2;
+        mean->ns /= 2;
+    }
+}
+
+static bool comes_less(const struct credit *c)
+{
+    return c->held.bytes * (double)c->free.ns < LESS_SHARE * c->free.bytes * (double)c->held.ns;
+}
+
 static void consider(struct credit *c, struct mono now, bool stands)
 {
     if (!stands) {
@@ -114,6 +130,7 @@ static void consider(struct credit *c, struct mono now, bool stands)
         c->window = needed(c, c->queue_last_ns, 1);
         c->poor = 0;
         c->begins++;
+        c->held = (struct credit_mean){0};
         c->limited = now;
     }
 }
@@ -146,7 +163,7 @@ static bool in_vain(struct credit *c, struct mono now)
     }
     c->elsewhere += c->elsewhere_ns > 2 * here ? 2 : c->elsewhere > 0 ? -1 : 0;
     c->elsewhere = c->elsewhere < ELSEWHERE ? c->elsewhere : ELSEWHERE;
-    if (c->elsewhere < ELSEWHERE || mono_sub(now, c->limited).ns < ELSEWHERE_NS) {
+    if (c->elsewhere < ELSEWHERE || mono_sub(now, c->limited).ns < ELSEWHERE_NS || !comes_less(c)) {
         return false;
     }
     c->bar.ns = larger(c->bar.ns, BAR_ELSEWHERE);
@@ -213,6 +230,9 @@ void credit_tick(struct credit *c, struct mono now)
     c->rate = (double)c->bytes / (double)ns;
     c->rate_most -= c->rate_most / MOST_MEMORY;
     c->rate_most = c->rate > c->rate_most ? c->rate : c->rate_most;
+    if (c->sets > 1) {
+        mean_add(c->window > 0 ? &c->held : &c->free, (double)c->bytes, ns);
+    }
     c->queue_last_ns = c->queue_ns;
     c->elsewhere_ns = delay_elsewhere(c);
     c->active = c->comms;

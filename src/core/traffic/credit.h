@@ -21,7 +21,8 @@
  * Off when it does harm: limits hold, the queue stands none the less, and for eight intervals less
  * than 0.9 comes of what came before: others take what we leave. Then no limits for 1 s, doubled each
  * time up to 64 s. Off in vain, for 8 s at least: after half a second of limits e is still more than twice max(q, target) in
- * more than a third of all intervals. Off for good on a bug of its own (credit_bug).
+ * more than a third of all intervals, and less comes than came without limits. (If as much comes, what waits elsewhere waits
+ * because of our queue: segments that it dropped go again.) Off for good on a bug of its own (credit_bug).
  *
  * Several processes on one NIC need not know of each other: each sees the same queue and leaves the same part of it.
  *
@@ -36,6 +37,12 @@
 
 #define CREDIT_UNLIMITED     UINT64_MAX
 #define CREDIT_QUEUE_UNKNOWN INT64_MAX
+
+/* What came, and in what time; of late: beyond half a second both are halved. */
+struct credit_mean {
+    double bytes;
+    int64_t ns;
+};
 
 struct credit {
     uint32_t interval; /* number of the present one, from 1 */
@@ -54,9 +61,10 @@ struct credit {
     uint32_t active;       /* communicators that something came for */
     uint32_t chunk;        /* largest, or of the present one */
     int64_t rtt_ns, noise_ns;
-    uint32_t standing; /* intervals in a row with a queue that stood */
-    int elsewhere;     /* two for each interval in which chunks waited elsewhere, less the others */
-    double window;     /* W; 0: no limit */
+    uint32_t standing;             /* intervals in a row with a queue that stood */
+    struct credit_mean free, held; /* what comes from many, without limits and with */
+    int elsewhere; /* two for each interval in which chunks waited elsewhere, less the others */
+    double window; /* W; 0: no limit */
     struct mono limited;    /* since when it is there */
     double rate_before;     /* least of the intervals that led to it */
     uint32_t poor;          /* intervals in a row with less than that */

@@ -381,9 +381,12 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         rate = s->lanes[i].open && s->lanes[i].rate > rate ? s->lanes[i].rate : rate;
     }
+    if (rate <= 0) {
+        return 1u << LANE_CHUNK_SHIFT_MIN; /* paths may be slow, and many may begin at once */
+    }
     least = rate * 100 * NS_PER_US >= CHUNK_FAST ? CHUNK_FAST : CHUNK_LEAST;
     wanted = wanted > least ? wanted : least;
-    if (rate > 0 && rate * (double)NS_PER_MS < wanted) {
+    if (rate * (double)NS_PER_MS < wanted) {
         wanted = rate * (double)NS_PER_MS;
     }
     wanted = wanted < (double)(1u << LANE_CHUNK_SHIFT_MIN) ? (double)(1u << LANE_CHUNK_SHIFT_MIN)

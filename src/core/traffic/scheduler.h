@@ -111,8 +111,8 @@ void scheduler_on_idle(struct scheduler *s);
 int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
                    const struct scheduler_choice *choice);
 /* The chunk size for messages not yet cut, `pending` bytes being in the pool:
- * min(rate * 1 ms, max(pending / 4 lanes, 32 KiB, on fast lanes 64)) within [8, 256] KiB. Fits sender_next's
- * wanted_size. */
+ * min(rate * 1 ms, max(pending / 4 lanes, 32 KiB, on fast lanes 64)) within [8, 256] KiB; 8 KiB until a rate is known.
+ * Fits sender_next's wanted_size. */
 uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending);
 /* Unacknowledged bytes over rate: for watch_on_sent, and E of a further chunk. */
 struct span scheduler_backlog(const struct scheduler *s, uint32_t lane);

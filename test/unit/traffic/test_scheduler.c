@@ -325,10 +325,10 @@ static void test_chunk_size(void **state)
     int64_t now = 0;
 
     begin(&s, queues, 1.25);
-    assert_int_equal(scheduler_chunk_size(&s, 100), 32768); /* nothing is known yet */
-    assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 1 << LANE_CHUNK_SHIFT_MAX);
+    assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 8192); /* nothing is known yet */
     (void)play(&s, queues, &now, 20 * NS_PER_MS);
-    assert_int_equal(scheduler_chunk_size(&s, 100), 65536);                    /* 10 Gb/s */
+    assert_int_equal(scheduler_chunk_size(&s, 100), 65536); /* 10 Gb/s */
+    assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 1 << LANE_CHUNK_SHIFT_MAX);
     queues[0].rate = queues[1].rate = queues[2].rate = queues[3].rate = 0.006; /* 50 Mb/s */
     (void)play(&s, queues, &now, 600 * NS_PER_MS);
     assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 8192);

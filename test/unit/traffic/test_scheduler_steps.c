@@ -91,6 +91,7 @@ static void chunks_are_cut_for_the_lanes_that_there_are(void **state)
     struct scheduler s;
 
     open_lanes(&s, rtts, 4);
+    s.lanes[0].rate = 1; /* bytes per ns */
     assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 65536);
     scheduler_lane_open(&s, at, 3, span_ns(-1)); /* a new epoch, no more lanes */
     assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 65536);
