@@ -45,6 +45,8 @@ int main(int argc, char *argv[])
          .help = "of each collector [2000]"},
         {"mount-deadline", 0, OPTION_INT, &config.mount_deadline_ms, 10, 600000, .value = "MS",
          .help = "of each mount's answer [5000]"},
+        {"gpu-library", 0, OPTION_TEXT, &config.gpu_library, .value = "FILE",
+         .help = "instead of libnvidia-ml.so.1; for a root none is asked without it"},
         {"slow", 0, OPTION_TEXT, &config.slow, .value = "NAME",
          .help = "for tests: this collector never ends"},
         {"help", 'h', OPTION_HELP},

@@ -24,6 +24,14 @@ MOVED = {path.replace(NIC, ELSEWHERE): Link(value) if isinstance(value, str) els
 MOVED |= {path: Link("../../../" + ELSEWHERE[5:]) for path in (
     "/sys/bus/pci/devices/0000:3b:00.0", "/sys/class/net/eth1/device", "/sys/class/infiniband/mlx5_1/device")}
 
+NVML = machine.files("roce", 1)["/answers/nvml"].decode()
+
+
+def nvml(gpu, old, new):
+    """NVIDIA's library answers otherwise for one GPU."""
+    return {"/answers/nvml": NVML.replace(f"0000:{gpu}:00.0 {old}\n", f"0000:{gpu}:00.0 {new}\n").encode()}
+
+
 FAULTS = [
     ("cfg.sw.kernel", "roce", {"/proc/sys/kernel/osrelease": "6.8.0-58-generic", "/boot/vmlinuz-6.8.0-60-generic": None},
      "/proc/sys/kernel/osrelease"),
@@ -32,6 +40,30 @@ FAULTS = [
     ("cfg.sw.gpu_driver", "roce", {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Tue\n"},
      "/proc/driver/nvidia/version"),
     ("cfg.sw.gpu_driver", "amd", {"/sys/module/amdgpu/version": "6.7.0"}, "/sys/module/amdgpu/version"),
+    ("cfg.sw.gpu_runtime", "roce", {"/answers/nvml": NVML.replace("runtime 12.4", "runtime 12.1").encode()}, "/answers/nvml"),
+    ("cfg.sw.gpu_runtime", "amd", {"/opt/rocm/.info/version": "5.7.1-12"}, "!/opt/rocm/.info/version"),
+    ("cfg.sw.fabric_manager", "roce", nvml("3d", "fabric 3", "fabric 2"), "/answers/nvml"),
+    ("cfg.pcie.replay", "roce", nvml("3d", "replays 3", "replays 90000"), "/answers/nvml"),
+    ("cfg.gpu.ecc", "roce", nvml("3d", "ecc 1", "ecc 0"), "/answers/nvml"),
+    ("cfg.gpu.ecc", "roce", nvml("3d", "uncorrected 0", "uncorrected 2"), "/answers/nvml"),
+    ("cfg.gpu.remap", "roce", nvml("3d", "remap_failed 0", "remap_failed 1"), "/answers/nvml"),
+    ("cfg.gpu.remap", "roce", nvml("3d", "remap_pending 0", "remap_pending 1"), "/answers/nvml"),
+    ("cfg.gpu.nvlink", "roce", nvml("3d", "nvlinks 18", "nvlinks 17"), "/answers/nvml"),
+    ("cfg.gpu.power", "roce", nvml("3d", "power 700000", "power 500000"), "/answers/nvml"),
+    ("cfg.gpu.throttle", "roce", nvml("3d", "throttle 0x0", "throttle 0x48"), "/answers/nvml"),
+    ("cfg.gpu.mode", "roce", nvml("3d", "mig 0", "mig 1"), "/answers/nvml"),
+    ("cfg.fw.optics", "roce", {"/answers/eth1/module-0-128": "module:1=OTHER           ;20=OSFP-400G-DR4   ;36=01"}, "/answers/eth1/module-0-128"),
+    ("cfg.nic.rings", "roce", {"/answers/eth1/rings": "nl:6=u32:1024 9=u32:1024"}, "/answers/eth1/rings"),
+    ("cfg.nic.rings", "roce", {"/answers/eth1/channels": "nl:9=u32:8"}, "/answers/eth1/channels"),
+    ("cfg.nic.rings", "roce", {"/answers/eth1/coalesce": "nl:2=u32:50 6=u32:50 11=u8:0 12=u8:0"}, "/answers/eth1/coalesce"),
+    ("be.link.fec", "roce", {"/answers/eth1/fec": "nl:3=u8:1 4=u32:49"}, "/answers/eth1/fec"),
+    ("be.link.ber", "roce", {"/answers/eth1/fec": "nl:4=u32:50 5={2=u64:9000000 3=u64:40 4=u64:150000}"}, "/answers/eth1/fec"),
+    ("be.link.ber", "roce", {"/answers/eth1/fec": "nl:4=u32:50 5={3=u64:0 4=u64:15000000000}"}, "/sys/class/net/eth1/statistics/rx_bytes"),
+    ("be.link.optics", "roce", {"/answers/eth1/module-17-128": "module:22=x02;58=x0010272027302740"}, "/answers/eth1/module-17-128"),
+    ("be.link.pause", "roce", {"/answers/eth1/pause": "nl:2=u8:0 3=u8:1 4=u8:1"}, "/answers/eth1/pause"),
+    ("be.roce.pfc", "roce", {"/answers/eth1/dcb": "dcb:pfc=4 classes=0,1,2,3,4,5,6,7 shares=0,0,0,50,0,50,0,0"}, "/answers/eth1/dcb"),
+    ("be.roce.trust", "roce", {"/answers/eth1/dcb": "dcb:pfc=3 classes=0,1,2,3,4,5,6,7 shares=0,0,0,50,0,50,0,0 dscp=40-47"}, "/answers/eth1/dcb"),
+    ("be.roce.ets", "roce", {"/answers/eth1/dcb": "dcb:pfc=3 classes=0,1,2,3,4,5,6,7 shares=0,0,0,10,0,90,0,0"}, "/answers/eth1/dcb"),
     ("cfg.sw.rdma_core", "roce", {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1": Link("libibverbs.so.1.13.0"),
                                   "/usr/lib/x86_64-linux-gnu/libibverbs.so.1.13.0": "x"}, "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"),
     ("cfg.sw.nccl_env", "roce", {"/etc/nccl.conf": "NCCL_SOCKET_IFNAME=eno1\nNCCL_IB_DISABLE=1\n"}, "!/etc/nccl.conf"),

@@ -21,6 +21,58 @@ def pci_config(text):
     return bytes(config)
 
 
+def attribute(kind, payload):
+    """struct nlattr, its payload, and what fills it up to four bytes: include/uapi/linux/netlink.h."""
+    return struct.pack("<HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
+
+
+def netlink_attributes(text):
+    """"nl:4=u32:50 5={2=u64:100} 7=hex:00ff": attributes by number; a nest has braces."""
+    form = {"u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q"}
+    out, at = b"", 0
+    while at < len(text):
+        if text[at] == " ":
+            at += 1
+            continue
+        number, _, rest = text[at:].partition("=")
+        at += len(number) + 1
+        if rest[0] == "{":
+            depth, end = 1, 1
+            while depth:
+                depth += (rest[end] == "{") - (rest[end] == "}")
+                end += 1
+            payload = netlink_attributes(rest[1:end - 1])
+            at += end
+        else:
+            word = rest.split(" ", 1)[0]
+            kind, value = word.split(":", 1)
+            payload = bytes.fromhex(value) if kind == "hex" else struct.pack(form[kind], int(value))
+            at += len(word)
+        out += attribute(int(number), payload)
+    return out
+
+
+def module_page(text):
+    """128 bytes of a module's memory, in ETHTOOL_A_MODULE_EEPROM_DATA: "module:PLACE=TEXT;PLACE=xHEX", places from the page's beginning."""
+    page = bytearray(128)
+    for part in text.split(";"):
+        place, value = part.split("=", 1)
+        data = bytes.fromhex(value[1:]) if value.startswith("x") else value.encode()
+        page[int(place):int(place) + len(data)] = data
+    return attribute(7, bytes(page))
+
+
+def dcb(text):
+    """"dcb:pfc=3 classes=0,1,2,3,4,5,6,7 shares=…": DCB_ATTR_IEEE as mlx5's dcbnl answers, with DSCP 24 to 31 as priority 3."""
+    words = dict(word.split("=", 1) for word in text.split())
+    listed = {key: bytes(int(n) for n in words[key].split(",")) for key in ("classes", "shares")}
+    pfc = struct.pack("<BBBxHxx", 8, sum(1 << int(p) for p in words["pfc"].split(",") if p), 0, 0) + bytes(128)
+    ets = bytes([0, 8, 0]) + listed["shares"] + bytes(8) + bytes([2] * 8) + listed["classes"] + bytes(24)
+    low, high = (int(n) for n in words.get("dscp", "24-31").split("-"))
+    apps = b"".join(attribute(1, struct.pack("<BBH", 5, int(words.get("priority", "3")), code)) for code in range(low, high + 1))
+    return attribute(1, b"eth0\0") + attribute(13, attribute(1, ets) + attribute(2, pfc) + attribute(3, apps))
+
+
 def expand(lines, names):
     """@each blocks, one inside the other; then $names, the longest first."""
     out, i = [], 0
@@ -68,6 +120,9 @@ def files(kind, number):
 def content(text):
     if text.startswith("pci:"):
         return pci_config(text)
+    for word, make in (("nl:", netlink_attributes), ("module:", module_page), ("dcb:", dcb)):
+        if text.startswith(word):
+            return make(text[len(word):]).hex().encode() + b"\n"
     text = text.replace("\\n", "\n").replace("RoCE_v", "RoCE v")
     return (text if text.endswith("\n") else text + "\n").encode()
 

@@ -328,6 +328,62 @@ class Audit(unittest.TestCase):
         found = {r["subject"]: r["status"] for r in self.results() if r["check"] == "node.command"}
         self.assertEqual(found, {"loud": "pass", "binary": "fail", "open": "unknown", "folder": "unknown"})
 
+    # ---- libraries of GPUs ----
+
+    def library(self, mood="", name="FAKE_NVML_LIBRARY"):
+        """Facts of GPUs, by the library of our own: {(fact, subject): value or state}."""
+        self.build()
+        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", "1500"], capture_output=True, text=True,
+                              timeout=60, check=True, env=dict(os.environ, FAKE_NVML=mood))
+        sheet = json.loads(done.stdout)
+        with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
+        return {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in sheet["facts"]}
+
+    def gpu_statuses(self):
+        return {r["check"]: r["status"] for r in self.results() if r["check"] in (
+            "cfg.gpu.remap", "cfg.gpu.throttle", "cfg.gpu.ecc", "cfg.pcie.replay", "cfg.sw.fabric_manager")}
+
+    def test_a_library_answers_what_its_machine_has(self):
+        self.build()
+        recorded = {(f["fact"], f["subject"]): f["value"] for f in self.inspect("--root", self.root)["facts"] if f["fact"].startswith("gpu.")}
+        found = self.library()
+        self.assertEqual({key: value for key, value in found.items() if key[0].startswith("gpu.")}, recorded)
+        self.assertEqual(set(self.gpu_statuses().values()), {"pass"})
+
+    def test_a_library_that_hangs_crashes_or_is_late_is_unknown_and_keeps_nobody(self):
+        for mood, state in (("hang nvmlInit_v2", "timeout"), ("hang nvmlDeviceGetEccMode", "timeout"), ("late nvmlDeviceGetCount_v2", "timeout"),
+                            ("crash nvmlInit_v2", "unreadable"), ("crash nvmlDeviceGetNvLinkState", "unreadable")):
+            found = self.library(mood)
+            self.assertEqual(found["gpu.library", ""], state, mood)
+            self.assertEqual(found["port.state", "mlx5_0/1"], "4: ACTIVE")
+            self.assertEqual(set(self.gpu_statuses().values()), {"unknown"}, mood)
+
+    def test_a_librarys_errors_are_no_verdicts(self):
+        for code in (1, 2, 4, 9, 10, 13, 15, 18, 999, -1):
+            for function in ("nvmlInit_v2", "nvmlDeviceGetCount_v2", "all"):
+                self.library(f"error {code} {function}")
+                self.assertEqual(set(self.gpu_statuses().values()), {"unknown"}, (code, function))
+        found = self.library("error 15 nvmlDeviceGetRemappedRows")
+        self.assertEqual(found["gpu.remap_failed", "0000:3d:00.0"], "unreadable")
+        self.assertEqual(self.gpu_statuses(), {"cfg.gpu.remap": "unknown", "cfg.gpu.throttle": "pass", "cfg.gpu.ecc": "pass", "cfg.pcie.replay": "pass",
+                                               "cfg.sw.fabric_manager": "pass"})
+        self.library("error 3 nvmlDeviceGetRemappedRows")  # the GPU does not have it
+        self.assertEqual(self.gpu_statuses()["cfg.gpu.remap"], "skip")
+
+    def test_a_library_of_another_version(self):
+        found = self.library(name="FAKE_NVML_LESS")
+        self.assertEqual(found["gpu.remap_failed", "0000:3d:00.0"], "unreadable")
+        self.assertEqual(found["gpu.throttle", "0000:3d:00.0"], "0x0")
+        self.assertEqual(self.gpu_statuses(), {"cfg.gpu.remap": "unknown", "cfg.gpu.throttle": "pass", "cfg.gpu.ecc": "pass", "cfg.pcie.replay": "pass",
+                                               "cfg.sw.fabric_manager": "unknown"})
+        self.build()
+        facts = {f["fact"]: f for f in self.inspect("--root", self.root, "--gpu-library", "/nonexistent.so")["facts"]}
+        self.assertEqual(facts["gpu.library"].get("state"), "unreadable")
+        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", "libc.so.6"], capture_output=True, timeout=60, check=True)
+        facts = {f["fact"]: f for f in json.loads(done.stdout)["facts"]}
+        self.assertEqual(facts["gpu.library"].get("state"), "unreadable")
+
     # ---- trees that are no machine ----
 
     def test_a_gpu_that_cannot_be_looked_at_is_not_gone(self):

@@ -72,6 +72,23 @@
     F(GPU_UE, GPU, NUMBER, "gpu.ue", "uncorrected memory errors of a GPU")                         \
     F(GPU_DIRECT, GPU, TEXT, "gpu.direct", "how NICs reach GPU memory")                            \
     F(GPU_USERS, GPU, NUMBER, "gpu.users", "processes that have a GPU open")                       \
+    F(GPU_LIBRARY, GPU, WORD, "gpu.library", "GPU that NVIDIA's library shows")                    \
+    F(GPU_RUNTIME, GPU, WORD, "gpu.runtime", "newest CUDA that the driver takes, or ROCm")         \
+    F(GPU_ECC, GPU, NUMBER, "gpu.ecc", "1: error correction of a GPU's memory is on")              \
+    F(GPU_REMAP_PENDING, GPU, NUMBER, "gpu.remap_pending",                                         \
+      "1: rows of a GPU's memory wait to be remapped")                                             \
+    F(GPU_REMAP_FAILED, GPU, NUMBER, "gpu.remap_failed",                                           \
+      "1: a row of a GPU's memory could not be remapped")                                          \
+    F(GPU_NVLINKS, GPU, NUMBER, "gpu.nvlinks", "NVLinks of a GPU that are up")                     \
+    F(GPU_POWER, GPU, NUMBER, "gpu.power", "power limit in force of a GPU, mW")                    \
+    F(GPU_CLOCK, GPU, NUMBER, "gpu.clock", "highest clock of a GPU, MHz")                          \
+    F(GPU_THROTTLE, GPU, HEX, "gpu.throttle", "why a GPU's clock is lowered: bits of the library") \
+    F(GPU_PERSISTENCE, GPU, NUMBER, "gpu.persistence",                                             \
+      "1: a GPU stays initialised without a user")                                                 \
+    F(GPU_MIG, GPU, NUMBER, "gpu.mig", "1: a GPU is divided (MIG)")                                \
+    F(GPU_COMPUTE, GPU, NUMBER, "gpu.compute", "compute mode of a GPU")                            \
+    F(GPU_REPLAYS, GPU, NUMBER, "gpu.replays", "PCIe packets of a GPU that were sent again")       \
+    F(GPU_FABRIC, GPU, NUMBER, "gpu.fabric", "3: a GPU is registered with the fabric manager")     \
     F(NET, NIC, WORD, "net", "network interface of a device, or a bond")                           \
     F(NET_STATE, NIC, WORD, "net.state", "operational state of an interface")                      \
     F(NET_CARRIER, NIC, NUMBER, "net.carrier", "carrier of an interface")                          \
@@ -90,6 +107,21 @@
     F(NET_NEIGHBOUR, NIC, WORD, "net.neighbour", "state of an IPv4 neighbour")                     \
     F(NET_ADDRESS, NIC, WORD, "net.address", "IPv4 address of an interface")                       \
     F(NET_NAMESERVER, NIC, WORD, "net.nameserver", "name servers that are set")                    \
+    F(NET_FEC, NIC, WORD, "net.fec", "error correction of a link that is in force")                \
+    F(NET_FEC_CORRECTED, NIC, NUMBER, "net.fec_corrected",                                         \
+      "bits that a link's error correction mended")                                                \
+    F(NET_FEC_LOST, NIC, NUMBER, "net.fec_lost",                                                   \
+      "blocks that a link's error correction could not mend")                                      \
+    F(NET_RX_BYTES, NIC, NUMBER, "net.rx_bytes", "bytes that an interface received")               \
+    F(NET_PAUSE, NIC, TEXT, "net.pause", "global pause of an interface")                           \
+    F(NET_RINGS, NIC, TEXT, "net.rings", "rings, channels and coalescing of an interface")         \
+    F(NET_MODULE, NIC, TEXT, "net.module", "maker, part and revision of a cable or transceiver")   \
+    F(NET_MODULE_ALARM, NIC, TEXT, "net.module_alarm", "alarms that a transceiver has set")        \
+    F(NET_MODULE_RX, NIC, NUMBER, "net.module_rx",                                                 \
+      "light that a transceiver receives on its darkest lane, 0.1 uW")                             \
+    F(NET_PFC, NIC, TEXT, "net.pfc", "priorities with priority flow control")                      \
+    F(NET_TRUST, NIC, TEXT, "net.trust", "what decides about a packet's priority, and the map")    \
+    F(NET_ETS, NIC, TEXT, "net.ets", "traffic classes and their shares")                           \
     F(BOND, NIC, WORD, "bond", "bond")                                                             \
     F(BOND_MODE, NIC, TEXT, "bond.mode", "mode of a bond")                                         \
     F(BOND_DOWN, NIC, TEXT, "bond.down", "members of a bond that are down")                        \

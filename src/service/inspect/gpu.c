@@ -113,6 +113,7 @@ static int amd(struct collector *c)
         }
         if (found++ == 0) {
             put_file(c, FACT_GPU_DRIVER, "", "/sys/module/amdgpu/version");
+            put_file(c, FACT_GPU_RUNTIME, "", "/opt/rocm/.info/version");
             put(c, FACT_GPU_DIRECT, "", "amdgpu", "/sys/module");
         }
         put(c, FACT_GPU, gpu, gpu, "/sys/class/drm");
@@ -131,7 +132,7 @@ void collect_gpu(struct collector *c)
     if (of_nvidia <= 0 && of_amd == 0) {
         put_error(c, FACT_GPU, "", of_nvidia < 0 ? of_nvidia : -ENOENT, NVIDIA "/gpus");
     }
-    if (of_amd == 0) {
+    if (of_amd == 0 && of_nvidia <= 0) {
         put_error(c, FACT_GPU_UE, "", -ENOENT, "/sys/class/drm");
     }
 }

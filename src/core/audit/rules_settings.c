@@ -1,0 +1,267 @@
+/* rules_settings.c: rules of what drivers and GPU libraries tell: settings that ought to be alike, and counters. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/audit/rule_list.h"
+
+/* ---- GPUs ---- */
+
+/* NULL: it has no value; a GPU that does not have it is skipped. */
+static const char *of_gpu(struct judging *j, enum fact_id id)
+{
+    const struct fact *fact = judge_look(j, id, j->subject);
+
+    if (fact != NULL && fact->state == FACT_ABSENT) {
+        judge_skip(j, "this GPU does not have it");
+        return NULL;
+    }
+    if (fact == NULL || fact->state != FACT_VALUE) {
+        judge_unknown(j, fact);
+        return NULL;
+    }
+    return fact->value;
+}
+
+static bool number_of_gpu(struct judging *j, enum fact_id id, int64_t *ret)
+{
+    const char *value = of_gpu(j, id);
+
+    return value != NULL && fact_number(value, ret);
+}
+
+/* All facts of the check, as with most GPUs of the model. */
+void rule_gpu_alike(struct judging *j)
+{
+    const struct check *c = j->check;
+    char text[256] = "";
+
+    for (int i = 0; i < CHECK_FACTS_MAX && c->facts[i] != FACT_COUNT; i++) {
+        const size_t used = strlen(text);
+        const struct fact *fact = judge_look(j, c->facts[i], j->subject);
+        const bool lacks = fact != NULL && fact->state == FACT_ABSENT;
+        if (!lacks && (fact == NULL || fact->state != FACT_VALUE)) {
+            judge_unknown(j, fact);
+            return;
+        }
+        if (!lacks) {
+            snprintf(text + used, sizeof(text) - used, "%s%s %s", used > 0 ? ", " : "",
+                     strchr(fact_name(c->facts[i]), '.') + 1, fact->value);
+        }
+    }
+    if (text[0] == '\0') {
+        judge_skip(j, "this GPU does not have it");
+        return;
+    }
+    const char *model = judge_text(j, FACT_GPU_MODEL, j->subject);
+    if (model != NULL) {
+        judge_join(j, model, judge_format(j, "%s", text), 0);
+    }
+}
+
+void rule_gpu_ecc(struct judging *j)
+{
+    const struct fact *on = judge_look(j, FACT_GPU_ECC, j->subject);
+    int64_t errors;
+
+    if (on != NULL && on->state == FACT_VALUE && strcmp(on->value, "0") == 0) {
+        judge_end(j, AUDIT_FAIL, "off", "on");
+    } else if (on != NULL && on->state > FACT_ABSENT) {
+        judge_unknown(j, on);
+    } else if (number_of_gpu(j, FACT_GPU_UE, &errors)) {
+        judge_end(j, (double)errors > j->fail ? AUDIT_FAIL : AUDIT_PASS,
+                  judge_format(j, "%lld uncorrected", (long long)errors),
+                  judge_format(j, "at most %.15g", j->fail));
+    }
+}
+
+void rule_gpu_remap(struct judging *j)
+{
+    int64_t pending, failed;
+
+    if (number_of_gpu(j, FACT_GPU_REMAP_PENDING, &pending) &&
+        number_of_gpu(j, FACT_GPU_REMAP_FAILED, &failed)) {
+        judge_end(j,
+                  failed != 0    ? AUDIT_FAIL
+                  : pending != 0 ? AUDIT_WARN
+                                 : AUDIT_PASS,
+                  failed != 0    ? "a row could not be remapped"
+                  : pending != 0 ? "rows wait to be remapped"
+                                 : "none",
+                  "none");
+    }
+}
+
+/* Bits of nvmlClocksEventReasons. */
+void rule_gpu_throttle(struct judging *j)
+{
+    enum { HARDWARE = 0x8, SOFTWARE_HEAT = 0x20, HARDWARE_HEAT = 0x40, POWER_BRAKE = 0x80 };
+    int64_t bits;
+
+    if (number_of_gpu(j, FACT_GPU_THROTTLE, &bits)) {
+        const bool bad = (bits & (HARDWARE | HARDWARE_HEAT | POWER_BRAKE)) != 0;
+        judge_end(j,
+                  bad                           ? AUDIT_FAIL
+                  : (bits & SOFTWARE_HEAT) != 0 ? AUDIT_WARN
+                                                : AUDIT_PASS,
+                  (bits & POWER_BRAKE) != 0     ? "power brake"
+                  : (bits & HARDWARE_HEAT) != 0 ? "too hot"
+                  : bad                         ? "slowed by the hardware"
+                  : (bits & SOFTWARE_HEAT) != 0 ? "slowed by the driver: hot"
+                                                : "not slowed",
+                  "not slowed");
+    }
+}
+
+void rule_gpu_replays(struct judging *j)
+{
+    int64_t replays, seconds;
+
+    if (number_of_gpu(j, FACT_GPU_REPLAYS, &replays) &&
+        judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
+        const double hours = seconds > 3600 ? (double)seconds / 3600 : 1;
+        judge_end(j, (double)replays > j->fail * hours ? AUDIT_FAIL : AUDIT_PASS,
+                  judge_format(j, "%lld in %.0f hours", (long long)replays, hours),
+                  judge_format(j, "at most %.15g an hour", j->fail));
+    }
+}
+
+void rule_gpu_fabric(struct judging *j)
+{
+    int64_t state;
+
+    if (!number_of_gpu(j, FACT_GPU_FABRIC, &state)) {
+        return;
+    }
+    if (state == 0) {
+        judge_skip(j, "the GPU is on no NVSwitch fabric");
+    } else {
+        judge_end(j, state == 3 ? AUDIT_PASS : AUDIT_FAIL,
+                  state == 1   ? "registration has not begun"
+                  : state == 2 ? "registration goes on"
+                               : "registered",
+                  "registered");
+    }
+}
+
+/* Parts of a version, apart by dots. */
+static int compare_versions(const char *a, const char *b)
+{
+    unsigned x = 0, y = 0;
+    int used_a = 0, used_b = 0;
+
+    while (*a != '\0' && *b != '\0') {
+        if (sscanf(a, "%9u%n", &x, &used_a) != 1 || sscanf(b, "%9u%n", &y, &used_b) != 1) {
+            return 0;
+        }
+        if (x != y) {
+            return x < y ? -1 : 1;
+        }
+        a += used_a + (a[used_a] == '.');
+        b += used_b + (b[used_b] == '.');
+    }
+    return *a == *b ? 0 : *b == '\0' ? 1 : -1;
+}
+
+/* At least what is declared; else as with most. */
+void rule_gpu_runtime(struct judging *j)
+{
+    const char *version = of_gpu(j, FACT_GPU_RUNTIME);
+
+    if (version != NULL && j->setting != NULL && j->setting->declared != NULL) {
+        const char *least = j->setting->declared;
+        judge_end(j, compare_versions(version, least) < 0 ? AUDIT_FAIL : AUDIT_PASS, version,
+                  judge_format(j, "at least %s, as declared", least));
+    } else if (version != NULL) {
+        judge_join(j, "", version, 0);
+    }
+}
+
+/* ---- interfaces ---- */
+
+/* The interface of a port, or the interface itself. */
+static const char *interface_of(struct judging *j)
+{
+    return j->check->subject == SUBJECT_PORT ? judge_text(j, FACT_PORT_NET, j->subject)
+                                             : j->subject;
+}
+
+/* The first fact of the check, as with the same interface of most hosts. */
+void rule_setting(struct judging *j)
+{
+    const char *net = interface_of(j),
+               *value = net != NULL ? judge_text(j, j->check->facts[0], net) : NULL;
+
+    if (value == NULL) {
+        return;
+    }
+    if (strcmp(value, "unsupported") == 0) {
+        judge_skip(j, "the driver does not have it");
+    } else {
+        judge_join(j, j->subject, value, 0);
+    }
+}
+
+void rule_optics(struct judging *j)
+{
+    const char *alarms = judge_text(j, FACT_NET_MODULE_ALARM, j->subject);
+
+    if (alarms == NULL) {
+        return;
+    }
+    if (strcmp(alarms, "unsupported") == 0) {
+        judge_skip(j, "the driver does not have it");
+    } else {
+        judge_end(j, strcmp(alarms, "none") == 0 ? AUDIT_PASS : AUDIT_FAIL, alarms, "no alarm");
+    }
+}
+
+/* Global pause stops all classes of a link; priority flow control only its own. */
+void rule_pause(struct judging *j)
+{
+    const char *net = interface_of(j),
+               *pause = net != NULL ? judge_text(j, FACT_NET_PAUSE, net) : NULL,
+               *pfc = pause != NULL ? judge_text(j, FACT_NET_PFC, net) : NULL;
+
+    if (pfc == NULL) {
+        return;
+    }
+    if (strcmp(pause, "unsupported") == 0) {
+        judge_skip(j, "the driver does not have it");
+    } else if (pfc[0] >= '0' && pfc[0] <= '7' && strstr(pause, "on") != NULL) {
+        judge_end(j, AUDIT_FAIL,
+                  judge_format(j, "%s, with priority flow control of %s", pause, pfc),
+                  "off where priorities are paused");
+    } else {
+        judge_join(j, j->subject, pause, 0);
+    }
+}
+
+/* A block that could not be mended had at least 16 wrong symbols (RS(544,514), IEEE 802.3 clause 91). */
+void rule_error_rate(struct judging *j)
+{
+    enum { BITS_OF_LOST = 16 };
+    static const double least_bits = 1e13;
+    int64_t bytes, lost, mended;
+
+    if (!judge_number(j, FACT_NET_FEC_LOST, j->subject, &lost) ||
+        !judge_number(j, FACT_NET_FEC_CORRECTED, j->subject, &mended) ||
+        !judge_number(j, FACT_NET_RX_BYTES, j->subject, &bytes)) {
+        return;
+    }
+    if (lost < 0) {
+        judge_skip(j, "the driver does not count it");
+        return;
+    }
+    const double all = (double)bytes * 8, after = (double)lost * BITS_OF_LOST / all,
+                 before = mended > 0 ? (double)mended / all : 0;
+    if (all < least_bits) {
+        judge_skip(j, "too little was received to tell a rate");
+        return;
+    }
+    judge_end(j,
+              after > j->fail    ? AUDIT_FAIL
+              : before > j->warn ? AUDIT_WARN
+                                 : AUDIT_PASS,
+              judge_format(j, "%.1e before and %.1e after correction", before, after),
+              judge_format(j, "at most %.1e before and %.1e after", j->warn, j->fail));
+}
