@@ -1,27 +1,41 @@
-/* fake.h: what a test tells the fake libibverbs.so.1. It lives in one process: queue pairs of one device reach each other by
- * their numbers, and a request is executed when it is posted. */
+/* fake.h: what a test tells the fake libibverbs.so.1. It has two sorts of devices:
+ *
+ * fake0 (RoCE) and fake1 (InfiniBand) live in one process: queue pairs of one device reach each other by their numbers, and a
+ * request is executed when it is posted.
+ *
+ * With FOLIOT_FAKE_VERBS_WIRE in the environment there are others instead: RC over UDP, between processes, namespaces and
+ * machines of the lab, with packet numbers, acknowledgements, retries and go-back-N (fake_wire.c). Its value has a device a
+ * word: NAME=IPV4[,v1][,ib]; `auto`: one for each IPv4 interface but the loopback, fake_IF. `v1`: it has RoCE v1 GIDs only.
+ * `ib`: an InfiniBand port, LID last octet << 2, LMC 2. A packet leaves from the port of the flow label (0xc000 + ...), so the
+ * fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface become events of the port. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 struct fake_control {
-    const char *refuse; /* the name of a function without ibv_, or NULL */
-    int refuse_nth;     /* the nth call of it from now on (1: the next) fails ... */
-    int refuse_errno;   /* ... with this */
-    bool
-        gone; /* the devices were taken away: every call fails with ENODEV, and is silent all the same */
+    char refuse[32];  /* the name of a function without ibv_, or "" */
+    int refuse_nth;   /* the nth call of it from now on (1: the next) fails ... */
+    int refuse_errno; /* ... with this */
+    char gone
+        [32]; /* this device was taken away ("*": all): every call of it fails with ENODEV, and is silent all the same */
     bool no_list; /* the kernel has no RDMA */
     int lag; /* so many writes are acknowledged and not yet in memory: the oldest lands when a newer one comes */
-    bool
-        lies; /* the last of them land 10 ms after the marker was seen, and not before it as the standard asks */
-    bool no_flush; /* receives are never flushed: the marker doesn't come */
-    bool drop;     /* the path is dead: nothing is acknowledged, and the queue pair gives up */
-    int status;    /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
-    int calls;     /* how many functions were called */
-    int open;      /* what was opened and not closed */
+    int lies; /* ms: the last of them land so long after the marker was seen, not before it as the standard asks */
+    bool no_flush;    /* receives are never flushed: the marker doesn't come */
+    bool drop;        /* paths are dead: nothing is acknowledged, and queue pairs give up */
+    bool no_gids;     /* the GID tables are empty */
+    int status;       /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
+    int gid_shift;    /* so much higher are the indices of GIDs than they were */
+    int connect_ms;   /* what a queue pair takes to RTR: the neighbour has to be resolved first */
+    uint64_t memlock; /* bytes that may be registered; 0: all */
+    /* Of the wire: packets that are lost: those whose source port, taken modulo 4, has a bit here; of 10000 packets. */
+    uint32_t black_hole, loss;
+    int calls; /* how many functions were called */
+    int open;  /* what was opened and not closed */
 };
 
-/* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG and _LIES in the environment set both at the start. */
+/* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment are there from the
+ * start. With FOLIOT_FAKE_VERBS_CONTROL the struct is that file's first bytes, shared by all processes that name it. */
 typedef struct fake_control *(*fake_control_function)(void);
-/* An asynchronous event (enum ibv_event_type) of port `port` or queue pair `qp`. */
-typedef void (*fake_event_function)(int event, int port, uint32_t qp);
+/* An asynchronous event (enum ibv_event_type) of a device (NULL: all), of its port `port` or of queue pair `qp`. */
+typedef void (*fake_event_function)(const char *device, int event, int port, uint32_t qp);

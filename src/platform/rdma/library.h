@@ -23,6 +23,11 @@
     X("IBVERBS_1.1", int, query_gid, (struct ibv_context *, uint8_t, int, union ibv_gid *))        \
     X("IBVERBS_1.1", int, get_async_event, (struct ibv_context *, struct ibv_async_event *))       \
     X("IBVERBS_1.1", void, ack_async_event, (struct ibv_async_event *))                            \
+    X("IBVERBS_1.1", int, query_pkey, (struct ibv_context *, uint8_t, int, __be16 *))              \
+    X("IBVERBS_1.0", struct ibv_comp_channel *, create_comp_channel, (struct ibv_context *))       \
+    X("IBVERBS_1.0", int, destroy_comp_channel, (struct ibv_comp_channel *))                       \
+    X("IBVERBS_1.1", int, get_cq_event, (struct ibv_comp_channel *, struct ibv_cq **, void **))    \
+    X("IBVERBS_1.1", void, ack_cq_events, (struct ibv_cq *, unsigned))                             \
     X("IBVERBS_1.1", struct ibv_pd *, alloc_pd, (struct ibv_context *))                            \
     X("IBVERBS_1.1", int, dealloc_pd, (struct ibv_pd *))                                           \
     X("IBVERBS_1.1", struct ibv_mr *, reg_mr, (struct ibv_pd *, void *, size_t, int))              \
@@ -50,6 +55,7 @@ struct rdma_device {
     struct rdma_verbs *verbs;
     struct ibv_context *context;
     struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
 };
 struct rdma_memory {
     struct rdma_verbs *verbs;

@@ -41,7 +41,7 @@ uint32_t rdma_memory_key(const struct rdma_memory *m, bool remote)
     return remote ? m->mr->rkey : m->mr->lkey;
 }
 
-int rdma_cq_open(struct rdma_device *d, uint32_t entries, struct rdma_cq **ret_cq)
+int rdma_cq_open(struct rdma_device *d, uint32_t entries, uint64_t tag, struct rdma_cq **ret_cq)
 {
     struct rdma_cq *cq = calloc(1, sizeof(*cq));
 
@@ -50,7 +50,7 @@ int rdma_cq_open(struct rdma_device *d, uint32_t entries, struct rdma_cq **ret_c
     }
     errno = 0;
     cq->verbs = d->verbs;
-    cq->cq = d->verbs->create_cq(d->context, (int)entries, NULL, NULL, 0);
+    cq->cq = d->verbs->create_cq(d->context, (int)entries, (void *)(uintptr_t)tag, d->channel, 0);
     if (cq->cq == NULL) {
         free(cq);
         return no_memory_or(-EIO);
@@ -65,6 +65,31 @@ int rdma_cq_close(struct rdma_cq *cq)
 
     free(cq);
     return r;
+}
+
+int rdma_cq_arm(struct rdma_cq *cq)
+{
+    errno = 0;
+    return failed(ibv_req_notify_cq(cq->cq, 0));
+}
+
+int rdma_device_armed_fd(const struct rdma_device *d)
+{
+    return d->channel->fd;
+}
+
+int rdma_device_armed(struct rdma_device *d, uint64_t *ret_tag)
+{
+    struct ibv_cq *cq = NULL;
+    void *tag = NULL;
+
+    errno = 0;
+    if (d->verbs->get_cq_event(d->channel, &cq, &tag) != 0) {
+        return errno == EAGAIN || errno == EINTR ? -EAGAIN : no_memory_or(-EIO);
+    }
+    *ret_tag = (uintptr_t)tag;
+    d->verbs->ack_cq_events(cq, 1);
+    return 0;
 }
 
 static enum rdma_status status_of(enum ibv_wc_status status)
@@ -130,6 +155,7 @@ int rdma_qp_open(struct rdma_device *d, struct rdma_cq *cq, const struct rdma_qp
                                             .max_recv_sge = 1,
                                             .max_inline_data = config->inline_size}};
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+                               .pkey_index = config->pkey_index,
                                .port_num = (uint8_t)config->port,
                                .qp_access_flags =
                                    config->remote_write ? IBV_ACCESS_REMOTE_WRITE : 0};
@@ -161,6 +187,11 @@ int rdma_qp_open(struct rdma_device *d, struct rdma_cq *cq, const struct rdma_qp
 uint32_t rdma_qp_number(const struct rdma_qp *qp)
 {
     return qp->qp->qp_num;
+}
+
+uint32_t rdma_qp_inline(const struct rdma_qp *qp)
+{
+    return qp->inline_size;
 }
 
 static enum ibv_mtu mtu_number(uint32_t bytes)
@@ -237,12 +268,12 @@ int rdma_qp_send(struct rdma_qp *qp, uint64_t tag, const struct rdma_piece *writ
     struct ibv_sge from[2] = {
         {.addr = (uintptr_t)send->from, .length = send->size, .lkey = send->key}};
     const bool is_inline = send->key == 0;
-    struct ibv_send_wr second = {.wr_id = tag,
-                                 .sg_list = &from[0],
-                                 .num_sge = 1,
-                                 .opcode = IBV_WR_SEND,
-                                 .send_flags =
-                                     IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0)};
+    struct ibv_send_wr second = {
+        .wr_id = tag,
+        .sg_list = &from[0],
+        .num_sge = send->size > 0, /* a piece of 0 bytes is one of 2 GiB to some devices */
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0)};
     struct ibv_send_wr first = {.wr_id = tag,
                                 .next = &second,
                                 .sg_list = &from[1],

@@ -89,8 +89,9 @@ static bool make_pair(struct trial *t)
     t->outstanding = 0;
     t->returned = 0;
     t->next_tag = t->flushed_tag = CELLS;
-    if (bad(t, rdma_cq_open(t->device, 4 * IN_FLIGHT, &t->cq_out), "making a completion queue") ||
-        bad(t, rdma_cq_open(t->device, 2 * CELLS, &t->cq_in), "making a completion queue") ||
+    if (bad(t, rdma_cq_open(t->device, 4 * IN_FLIGHT, 0, &t->cq_out),
+            "making a completion queue") ||
+        bad(t, rdma_cq_open(t->device, 2 * CELLS, 0, &t->cq_in), "making a completion queue") ||
         bad(t, rdma_qp_open(t->device, t->cq_out, &config, &t->out), "making a queue pair") ||
         bad(t, rdma_qp_open(t->device, t->cq_in, &config, &t->in), "making a queue pair")) {
         return false;

@@ -2,6 +2,7 @@
 #include "platform/rdma/verbs.h"
 
 #include <dlfcn.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,6 +116,13 @@ static struct ibv_context *open_named(struct rdma_verbs *v, const char *name)
     return context;
 }
 
+static int dont_wait(int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+
+    return flags < 0 ? flags : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
 int rdma_device_open(struct rdma_verbs *v, const char *name, struct rdma_device **ret_device)
 {
     struct rdma_device *d = calloc(1, sizeof(*d));
@@ -131,8 +139,9 @@ int rdma_device_open(struct rdma_verbs *v, const char *name, struct rdma_device 
         return r;
     }
     d->pd = v->alloc_pd(d->context);
-    const int flags = d->pd != NULL ? fcntl(d->context->async_fd, F_GETFL) : -1;
-    if (flags < 0 || fcntl(d->context->async_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+    d->channel = d->pd != NULL ? v->create_comp_channel(d->context) : NULL;
+    if (d->channel == NULL || dont_wait(d->context->async_fd) < 0 ||
+        dont_wait(d->channel->fd) < 0) {
         r = no_memory_or(-EIO);
         (void)rdma_device_close(d);
         return r;
@@ -143,8 +152,10 @@ int rdma_device_open(struct rdma_verbs *v, const char *name, struct rdma_device 
 
 int rdma_device_close(struct rdma_device *d)
 {
-    int r = d->pd != NULL ? failed(d->verbs->dealloc_pd(d->pd)) : 0;
+    int r = d->channel != NULL ? failed(d->verbs->destroy_comp_channel(d->channel)) : 0;
+    const int r2 = d->pd != NULL ? failed(d->verbs->dealloc_pd(d->pd)) : 0;
 
+    r = r < 0 ? r : r2;
     if (d->verbs->close_device(d->context) != 0 && r == 0) {
         r = no_memory_or(-EIO);
     }
@@ -261,6 +272,42 @@ int rdma_device_gid_index(struct rdma_device *d, uint32_t port, const uint8_t gi
         }
     }
     return r < 0 ? r : -ENOENT;
+}
+
+int rdma_device_gid(struct rdma_device *d, uint32_t port, uint32_t index, uint8_t ret_gid[16])
+{
+    static const uint8_t none[16];
+    union ibv_gid gid = {.raw = {0}};
+
+    errno = 0;
+    if (d->verbs->query_gid(d->context, (uint8_t)port, (int)index, &gid) != 0) {
+        return no_memory_or(-EIO);
+    }
+    if (memcmp(gid.raw, none, sizeof(none)) == 0) {
+        return -ENOENT;
+    }
+    memcpy(ret_gid, gid.raw, 16);
+    return 0;
+}
+
+int rdma_device_pkey_index(struct rdma_device *d, uint32_t port, uint16_t partition)
+{
+    struct rdma_port_now now;
+    const int r = rdma_device_port(d, port, &now);
+    int limited = -ENOENT;
+
+    for (uint32_t i = 0; r == 0 && i < now.pkeys; i++) {
+        __be16 key = 0;
+        if (d->verbs->query_pkey(d->context, (uint8_t)port, (int)i, &key) != 0 ||
+            ((be16toh(key) ^ partition) & 0x7fff) != 0) {
+            continue;
+        }
+        if ((be16toh(key) & 0x8000) != 0) {
+            return (int)i;
+        }
+        limited = limited < 0 ? (int)i : limited;
+    }
+    return r < 0 ? r : limited;
 }
 
 int rdma_device_fd(const struct rdma_device *d)

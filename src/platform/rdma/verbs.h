@@ -60,6 +60,12 @@ MUST_CHECK int rdma_device_port(struct rdma_device *d, uint32_t port,
 MUST_CHECK int rdma_device_gid_index(struct rdma_device *d, uint32_t port, const uint8_t gid[16],
                                      uint32_t type);
 
+/* The GID at an index. -ENOENT: there is none. */
+MUST_CHECK int rdma_device_gid(struct rdma_device *d, uint32_t port, uint32_t index,
+                               uint8_t ret_gid[16]);
+/* The present index of the port's P_Key of this partition (15 bits), full membership before limited. -ENOENT. */
+MUST_CHECK int rdma_device_pkey_index(struct rdma_device *d, uint32_t port, uint16_t partition);
+
 enum rdma_event_kind {
     RDMA_EVENT_PORT_UP,
     RDMA_EVENT_PORT_DOWN,
@@ -84,8 +90,14 @@ MUST_CHECK int rdma_memory_add(struct rdma_device *d, void *from, size_t size, b
 int rdma_memory_remove(struct rdma_memory *m);
 uint32_t rdma_memory_key(const struct rdma_memory *m, bool remote);
 
-MUST_CHECK int rdma_cq_open(struct rdma_device *d, uint32_t entries, struct rdma_cq **ret_cq);
+MUST_CHECK int rdma_cq_open(struct rdma_device *d, uint32_t entries, uint64_t tag,
+                            struct rdma_cq **ret_cq);
 int rdma_cq_close(struct rdma_cq *cq);
+/* The next completion is told by rdma_device_armed(), once: one that is there already isn't, so poll again afterwards. */
+MUST_CHECK int rdma_cq_arm(struct rdma_cq *cq);
+int rdma_device_armed_fd(const struct rdma_device *d); /* readable when there is one to tell of */
+/* Whose: its tag. -EAGAIN: none. */
+MUST_CHECK int rdma_device_armed(struct rdma_device *d, uint64_t *ret_tag);
 
 enum rdma_status {
     RDMA_OK,
@@ -109,12 +121,14 @@ MUST_CHECK int rdma_cq_poll(struct rdma_cq *cq, struct rdma_done *ret_done, int 
 
 struct rdma_qp_config {
     uint32_t port, sends, receives, inline_size;
+    uint16_t pkey_index;
     bool remote_write;
 };
 /* RC, in INIT: receives may be posted. */
 MUST_CHECK int rdma_qp_open(struct rdma_device *d, struct rdma_cq *cq,
                             const struct rdma_qp_config *config, struct rdma_qp **ret_qp);
 uint32_t rdma_qp_number(const struct rdma_qp *qp);
+uint32_t rdma_qp_inline(const struct rdma_qp *qp); /* bytes: what the device gave */
 
 /* The way to the other end. */
 struct rdma_path {

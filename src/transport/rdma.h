@@ -1,0 +1,23 @@
+/* rdma.h: the transport's queue pairs on Linux (io_rdma.h): libibverbs by platform/rdma, opened at run time.
+ *
+ * Two threads, both with all signals blocked: one makes, connects and closes queue pairs, which may block; the other waits for
+ * completions that were armed and for what happens to devices. */
+#pragma once
+#include "transport/io_rdma.h"
+
+struct rdma;
+
+struct rdma_config {
+    const char *library; /* NULL: "libibverbs.so.1" */
+    const char
+        *sysfs;    /* "/sys", or a test's copy: which interface belongs to which InfiniBand port */
+    struct io *io; /* kicked when there are events; gives stamps */
+};
+
+/* -ENOENT, -ENOSYS: no library, or one that lacks a function; -ENODEV: it has no device. All with the reason in `ret_why`, for
+ * people. */
+MUST_CHECK int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *ret_why,
+                         size_t size);
+struct io_rdma *rdma_io(struct rdma *rdma);
+/* Accepts NULL. Takes all queue pairs along; what lingers doesn't any more. */
+void rdma_close(struct rdma *rdma);

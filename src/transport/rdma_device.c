@@ -1,0 +1,315 @@
+/* rdma_device.c: see rdma.h: devices and ports, what happens to them, and completions that were armed. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "transport/rdma_private.h"
+
+#define WAKE        UINT32_MAX
+#define COMPLETIONS 0x100u /* of a device's epoll data: its armed queues, else its events */
+#define AGAIN_MS    1000
+
+/* ---- what people are told ---- */
+
+void rdma_trouble_add(struct rdma *r, const char *format, ...)
+{
+    char text[TROUBLE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    for (uint32_t i = 0; i < r->trouble_count; i++) {
+        if (strcmp(r->troubles[i], text) == 0) {
+            return;
+        }
+    }
+    if (r->trouble_count < TROUBLE_MAX) {
+        memcpy(r->troubles[r->trouble_count++], text, sizeof(text));
+    }
+}
+
+void rdma_tell(struct queue_pair *q)
+{
+    struct rdma *r = q->rdma;
+
+    if (!q->armed || q->closing) {
+        return;
+    }
+    q->armed = false;
+    for (uint32_t i = 0; i < r->event_count; i++) {
+        if (r->events[i].tag == q->tag) {
+            return;
+        }
+    }
+    ASSERT(r->event_count < PROCESS_QUEUE_PAIRS_MAX); /* one a tag, and closed ones are taken out */
+    r->events[r->event_count++] = (struct io_event){.tag = q->tag, .events = IO_IN};
+    r->io->kick(r->io);
+}
+
+/* ---- devices ---- */
+
+static int follow(struct rdma *r, uint32_t i)
+{
+    const struct device *d = &r->devices[i];
+    struct epoll_event events = {.events = EPOLLIN, .data.u32 = i};
+    struct epoll_event completions = {.events = EPOLLIN, .data.u32 = i | COMPLETIONS};
+
+    return epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_fd(d->handle), &events) < 0 ||
+                   epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_armed_fd(d->handle),
+                             &completions) < 0
+               ? -errno
+               : 0;
+}
+
+static int open_device(struct rdma *r, uint32_t i)
+{
+    struct device *d = &r->devices[i];
+    struct rdma_limits limits;
+    int error = rdma_device_open(r->verbs, d->name, &d->handle);
+
+    if (error < 0) {
+        d->handle = NULL;
+        return error;
+    }
+    error = rdma_device_limits(d->handle, &limits);
+    error = error == 0 ? follow(r, i) : error;
+    if (error < 0) {
+        (void)rdma_device_close(d->handle);
+        d->handle = NULL;
+        return error;
+    }
+    d->ports = limits.ports;
+    atomic_store(&d->gone, false);
+    return 0;
+}
+
+int rdma_devices_open(struct rdma *r, char *ret_why, size_t size)
+{
+    char names[DEVICE_MAX][RDMA_NAME_SIZE];
+    const int count = rdma_verbs_devices(r->verbs, names, DEVICE_MAX);
+    uint32_t open = 0;
+
+    if (count <= 0) {
+        snprintf(ret_why, size,
+                 count == 0 ? "this host has no RDMA device" : "RDMA devices can't be listed: %s",
+                 strerror(-count));
+        return count == 0 ? -ENODEV : count;
+    }
+    for (int i = 0; i < count; i++) {
+        memcpy(r->devices[r->device_count].name, names[i], RDMA_NAME_SIZE);
+        const int error = open_device(r, r->device_count++);
+        open += error == 0;
+        if (error < 0) {
+            snprintf(ret_why, size,
+                     "%s can't be opened: %s; expected /dev/infiniband/uverbs* to be readable and "
+                     "writable",
+                     names[i], strerror(-error));
+            rdma_trouble_add(r, "%s", ret_why);
+        }
+    }
+    return open > 0 ? 0 : -ENODEV;
+}
+
+void rdma_devices_close(struct rdma *r)
+{
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        if (r->devices[i].handle != NULL) {
+            (void)rdma_device_close(r->devices[i].handle);
+        }
+    }
+}
+
+/* It is gone: closed when nothing is left on it, then looked for again. */
+static void close_gone(struct rdma *r)
+{
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        struct device *d = &r->devices[i];
+        if (d->handle != NULL && atomic_load(&d->gone) && d->users == 0) {
+            (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_fd(d->handle), NULL);
+            (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_armed_fd(d->handle), NULL);
+            (void)rdma_device_close(d->handle);
+            d->handle = NULL;
+            d->open_again = true;
+        } else if (d->handle == NULL && d->open_again && open_device(r, i) == 0) {
+            d->open_again = false;
+            rdma_trouble_add(r, "RDMA device %s is back", d->name);
+        }
+    }
+}
+
+/* ---- which port carries an address ---- */
+
+/* The interface beside an InfiniBand port has that name (IPoIB). */
+static bool has_interface(const struct rdma *r, const char *device, const char *interface)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/class/infiniband/%s/device/net/%s", r->sysfs, device,
+             interface);
+    return interface[0] != 0 && access(path, F_OK) == 0;
+}
+
+static bool take_port(struct queue_pair *q, struct device *d, uint32_t port,
+                      const struct rdma_port_now *now, const uint8_t gid[16], int index)
+{
+    const uint32_t paths = now->infiniband ? 1u << now->lmc : 1;
+
+    q->device = d;
+    q->port = port;
+    q->gid_index = (uint8_t)index;
+    q->infiniband = now->infiniband;
+    q->grh = now->grh_required;
+    q->mtu = now->active_mtu;
+    q->path_bits = (uint8_t)(q->config.path % paths);
+    memcpy(q->own.gid, gid, 16);
+    /* the peer sends to the LID of this path: the way back is chosen, too */
+    q->own.lid = now->infiniband ? (uint16_t)(now->lid + (q->config.path >> 8) % paths) : 0;
+    q->own.sl = now->sl;
+    for (q->own.mtu_shift = 8; 1u << (q->own.mtu_shift + 1) <= now->active_mtu;) {
+        q->own.mtu_shift++;
+    }
+    return true;
+}
+
+/* An Ethernet port: the address is one of its GIDs, of RoCE v2. */
+static bool roce_port(struct rdma *r, struct queue_pair *q, struct device *d, uint32_t port,
+                      const struct rdma_port_now *now)
+{
+    const uint8_t *ip = q->config.nic.ip;
+    int index = rdma_device_gid_index(d->handle, port, ip, RDMA_GID_ROCE_V2);
+
+    if (index == -EOPNOTSUPP) {
+        rdma_trouble_add(r,
+                         "libibverbs is too old to tell RoCE v2 from v1: expected rdma-core 32 or "
+                         "newer; %s/%u gets TCP lanes",
+                         d->name, port);
+    } else if (index < 0 && rdma_device_gid_index(d->handle, port, ip, RDMA_GID_UNKNOWN) >= 0) {
+        rdma_trouble_add(
+            r,
+            "%s/%u has its address as a GID of RoCE v1 only, which isn't routed: expected RoCE v2 "
+            "(cma_roce_mode, or the driver's setting); it gets TCP lanes",
+            d->name, port);
+    }
+    if (index < 0) {
+        return false;
+    }
+    if (now->state != RDMA_PORT_ACTIVE) {
+        return false;
+    }
+    return take_port(q, d, port, now, ip, index);
+}
+
+static bool infiniband_port(struct rdma *r, struct queue_pair *q, struct device *d, uint32_t port,
+                            const struct rdma_port_now *now)
+{
+    uint8_t gid[16];
+
+    if (strcmp(q->device_name, d->name) != 0 && !has_interface(r, d->name, q->device_name)) {
+        return false;
+    }
+    if (now->state != RDMA_PORT_ACTIVE || now->lid == 0) {
+        rdma_trouble_add(
+            r, "%s/%u is %s: expected an active port with a LID; does a subnet manager run?",
+            d->name, port, rdma_port_state_name(now->state));
+        return false;
+    }
+    return rdma_device_gid(d->handle, port, 0, gid) == 0 && take_port(q, d, port, now, gid, 0);
+}
+
+int rdma_port_find(struct rdma *r, struct queue_pair *q)
+{
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        struct device *d = &r->devices[i];
+        for (uint32_t port = 1; d->handle != NULL && !atomic_load(&d->gone) && port <= d->ports;
+             port++) {
+            struct rdma_port_now now;
+            if (rdma_device_port(d->handle, port, &now) == 0 &&
+                (now.infiniband ? infiniband_port(r, q, d, port, &now)
+                                : roce_port(r, q, d, port, &now))) {
+                return 0;
+            }
+        }
+    }
+    return -ENODEV;
+}
+
+/* ---- the watching thread ---- */
+
+static void on_completions(struct rdma *r, struct device *d)
+{
+    uint64_t tag;
+
+    while (d->handle != NULL && rdma_device_armed(d->handle, &tag) == 0) {
+        struct queue_pair *q = r->slots[(uint32_t)tag % PROCESS_QUEUE_PAIRS_MAX];
+        if (q != NULL && q->generation == (uint32_t)(tag >> 32)) {
+            rdma_tell(q);
+        }
+    }
+}
+
+static void lose(struct rdma *r, struct device *d)
+{
+    if (atomic_exchange(&d->gone, true)) {
+        return;
+    }
+    rdma_trouble_add(r, "RDMA device %s is gone: its lanes are made anew elsewhere", d->name);
+    for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
+        if (r->slots[i] != NULL && r->slots[i]->device == d) {
+            rdma_tell(r->slots[i]);
+        }
+    }
+}
+
+static void on_event(struct rdma *r, struct device *d)
+{
+    struct rdma_event event;
+    int error = 0;
+
+    while (d->handle != NULL && (error = rdma_device_event(d->handle, &event)) == 0) {
+        if (event.kind == RDMA_EVENT_DEVICE_GONE) {
+            lose(r, d);
+        }
+        for (uint32_t i = 0; event.kind == RDMA_EVENT_QP && i < PROCESS_QUEUE_PAIRS_MAX; i++) {
+            struct queue_pair *q = r->slots[i];
+            if (q != NULL && q->device == d && q->own.qp == event.qp) {
+                atomic_store(&q->over, true);
+                rdma_tell(q);
+            }
+        }
+    }
+    if (d->handle != NULL && error != -EAGAIN) {
+        (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_fd(d->handle), NULL);
+        lose(r, d);
+    }
+}
+
+void *rdma_watch(void *rdma)
+{
+    struct rdma *r = rdma;
+    struct epoll_event ready[2 * DEVICE_MAX];
+    bool stop = false;
+
+    while (!stop) {
+        const int count = epoll_wait(r->epoll, ready, 2 * DEVICE_MAX, AGAIN_MS);
+        pthread_mutex_lock(&r->lock);
+        for (int i = 0; i < count; i++) {
+            if (ready[i].data.u32 == WAKE) {
+                continue;
+            }
+            struct device *d = &r->devices[ready[i].data.u32 & 0xff];
+            if ((ready[i].data.u32 & COMPLETIONS) != 0) {
+                on_completions(r, d);
+            } else {
+                on_event(r, d);
+            }
+        }
+        close_gone(r);
+        stop = r->stop;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return NULL;
+}

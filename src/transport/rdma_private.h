@@ -1,0 +1,111 @@
+/* rdma_private.h: what rdma.c, rdma_device.c and rdma_work.c share. */
+#pragma once
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/limits.h"
+#include "platform/rdma/verbs.h"
+#include "transport/rdma.h"
+
+#define DEVICE_MAX   16 /* whose queue pairs are used */
+#define PORT_GID_MAX 16 /* that are usable, kept of a port */
+#define STASH        16 /* completions seen when a queue pair was armed */
+#define TROUBLE_MAX  8
+#define TROUBLE_SIZE 256
+#define LINGER_NS    (2 * NS_PER_S)
+#define RETIRE_NS    NS_PER_S /* its number isn't given again while its packets live */
+#define NAME_OF_PORT (RDMA_NAME_SIZE + 8)
+
+/* Its life in the worker; only forward. */
+enum qp_state {
+    QP_MAKE, /* asked for */
+    QP_MADE,
+    QP_CONNECT, /* asked for */
+    QP_READY,
+    QP_FAILED, /* made or connected: `error` */
+};
+
+struct device {
+    char name[RDMA_NAME_SIZE];
+    struct rdma_device *handle; /* NULL: gone, or never there */
+    uint32_t ports;
+    uint32_t users;   /* queue pairs that are not destroyed */
+    atomic_bool gone; /* its queue pairs are over; it is closed when the last is destroyed */
+    bool open_again;  /* once a second */
+};
+
+struct queue_pair {
+    struct rdma *rdma;
+    struct device *device;
+    uint32_t port;
+    struct io_qp_config config;
+    char device_name[RDMA_NAME_SIZE]; /* of config.device */
+    struct rdma_cq *cq;
+    struct rdma_qp *qp;
+    struct rdma_memory *memory;
+    uint8_t *cells;
+    size_t cells_size;
+    uint32_t key, inline_size;
+    struct io_qp_end own, peer;
+    struct io_qp_timeouts timeouts;
+    uint8_t gid_index;
+    bool infiniband, grh;
+    uint8_t path_bits;
+    uint32_t mtu;                /* of the port, bytes */
+    uint32_t number, generation; /* the slot's */
+    enum qp_state state;
+    int error;
+    bool busy;     /* the worker has it */
+    bool answered; /* it was made, connected or refused, and nobody asked since */
+    bool closing, linger, silent;
+    struct mono closed;
+    uint32_t sends_out; /* posted, not completed */
+    atomic_bool over;   /* the device told so */
+    bool armed;
+    uint64_t tag;
+    struct rdma_done stash[STASH];
+    int stash_count, stash_at;
+    struct queue_pair *next; /* of those that are closing */
+};
+
+struct rdma {
+    struct io_rdma table;
+    struct io *io;
+    char sysfs[256];
+    struct rdma_verbs *verbs;
+    struct device devices[DEVICE_MAX];
+    uint32_t device_count;
+    pthread_mutex_t lock; /* all below, and states of queue pairs */
+    pthread_cond_t work;  /* for the worker */
+    pthread_t worker, watcher;
+    int threads; /* that run */
+    int epoll, wake;
+    bool stop;
+    struct queue_pair *slots[PROCESS_QUEUE_PAIRS_MAX];
+    uint32_t generations[PROCESS_QUEUE_PAIRS_MAX];
+    struct queue_pair *closing;
+    struct io_event events[PROCESS_QUEUE_PAIRS_MAX];
+    uint32_t event_count;
+    char troubles[TROUBLE_MAX][TROUBLE_SIZE]; /* each kept for good: it isn't told twice */
+    uint32_t trouble_count, trouble_told;
+};
+
+/* ---- rdma_device.c ---- */
+int rdma_devices_open(struct rdma *r, char *ret_why, size_t size);
+void rdma_devices_close(struct rdma *r);
+/* The port that carries that address: device, port, own end, how it is reached. Under the lock. -ENODEV. */
+MUST_CHECK int rdma_port_find(struct rdma *r, struct queue_pair *q);
+void *rdma_watch(void *rdma);
+void rdma_trouble_add(struct rdma *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Under the lock: an armed one has something; the event is there for events(). */
+void rdma_tell(struct queue_pair *q);
+
+/* ---- rdma.c ---- */
+MUST_CHECK int rdma_post(struct queue_pair *q, uint32_t cell); /* a receive */
+
+/* ---- rdma_work.c ---- */
+/* It is the worker's alone from now on, and nobody's later. Under the lock. */
+void rdma_retire(struct queue_pair *q);
+void *rdma_work(void *rdma);
+void rdma_destroy(struct queue_pair *q);

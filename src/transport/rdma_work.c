@@ -1,0 +1,309 @@
+/* rdma_work.c: see rdma.h: the thread that makes, connects, closes queue pairs. Each of these takes milliseconds; connecting
+ * takes up to a second where the neighbour has to be resolved first. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "transport/rdma_private.h"
+
+#define LINGER_LOOK_NS (2 * NS_PER_MS)
+#define PAGE           4096
+#define PARTITION      0x7fff /* the default one */
+
+/* ---- making ---- */
+
+static int claim_cells(struct queue_pair *q)
+{
+    const size_t wanted = (size_t)(q->config.sends + q->config.receives) * q->config.cell_size;
+    void *cells;
+
+    q->cells_size = (wanted + PAGE - 1) / PAGE * PAGE;
+    cells = mmap(NULL, q->cells_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (cells == MAP_FAILED) {
+        return -errno;
+    }
+    q->cells = cells;
+    /* A child of fork() would share the pages copy-on-write, and the NIC would go on writing into the parent's old ones. */
+    (void)!madvise(q->cells, q->cells_size, MADV_DONTFORK);
+    const int r = rdma_memory_add(q->device->handle, q->cells, q->cells_size, false, &q->memory);
+    q->key = r == 0 ? rdma_memory_key(q->memory, false) : 0;
+    return r;
+}
+
+static int post_all(struct queue_pair *q)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < q->config.receives; i++) {
+        r = rdma_post(q, i);
+    }
+    return r;
+}
+
+static int make(struct queue_pair *q)
+{
+    const struct io_qp_config *c = &q->config;
+    struct rdma_device *d = q->device->handle;
+    struct rdma_qp_config config = {
+        .port = q->port, .sends = c->sends, .receives = c->receives, .inline_size = 64};
+    const int pkey = rdma_device_pkey_index(d, q->port, PARTITION);
+    int r = claim_cells(q);
+
+    config.pkey_index = pkey > 0 ? (uint16_t)pkey : 0;
+    r = r == 0 ? rdma_cq_open(d, c->sends + c->receives, q->number | (uint64_t)q->generation << 32,
+                              &q->cq)
+               : r;
+    r = r == 0 ? rdma_qp_open(d, q->cq, &config, &q->qp) : r;
+    if (r < 0) {
+        return r;
+    }
+    q->inline_size = rdma_qp_inline(q->qp);
+    q->own.qp = rdma_qp_number(q->qp);
+    q->rdma->io->random(q->rdma->io, &q->own.psn, sizeof(q->own.psn));
+    q->own.psn &= 0xffffff;
+    return post_all(q);
+}
+
+static void tell_memory(struct queue_pair *q)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        rdma_trouble_add(q->rdma,
+                         "%s can't register memory: expected a `ulimit -l` of unlimited, found "
+                         "%llu KiB; lanes go over TCP",
+                         q->device->name, (unsigned long long)limit.rlim_cur / 1024);
+    } else {
+        rdma_trouble_add(q->rdma,
+                         "%s has no room for another queue pair or its memory; lanes go over TCP",
+                         q->device->name);
+    }
+}
+
+/* ---- connecting ---- */
+
+/* The kernel folds a label's 20 bits to a source port's 14; of the same number the same port. Label 0 would be luck. */
+static uint32_t flow_label(uint32_t path)
+{
+    const uint32_t folded = (path ^ path >> 14 ^ path >> 28) & 0x3fff;
+
+    return folded != 0 ? folded : 0x3fff;
+}
+
+static int check_peer(const struct queue_pair *q)
+{
+    static const uint8_t v4[12] = {[10] = 0xff, [11] = 0xff};
+    const struct io_qp_end *p = &q->peer;
+    const bool own_v4 = memcmp(q->own.gid, v4, sizeof(v4)) == 0;
+    const bool peer_v4 = memcmp(p->gid, v4, sizeof(v4)) == 0;
+
+    if (q->infiniband != (p->lid != 0)) {
+        rdma_trouble_add(
+            q->rdma, "%s is %s, the peer's port is %s: no queue pair joins them; lanes go over TCP",
+            q->device->name, q->infiniband ? "InfiniBand" : "RoCE",
+            q->infiniband ? "RoCE" : "InfiniBand");
+        return -EINVAL;
+    }
+    if (!q->infiniband && own_v4 != peer_v4) {
+        rdma_trouble_add(q->rdma,
+                         "%s is reached by IPv%c, the peer's port by IPv%c: no queue pair joins "
+                         "them; lanes go over TCP",
+                         q->device->name, own_v4 ? '4' : '6', peer_v4 ? '4' : '6');
+        return -EINVAL;
+    }
+    return p->mtu_shift < 8 || p->mtu_shift > 12 || p->qp == 0 || p->qp > 0xffffff ||
+                   p->psn > 0xffffff
+               ? -EINVAL
+               : 0;
+}
+
+static int connect_pair(struct queue_pair *q)
+{
+    const struct io_qp_end *p = &q->peer;
+    const uint32_t theirs = 1u << p->mtu_shift;
+    struct rdma_path path = {.lid = p->lid,
+                             .global = q->grh || memcmp(q->own.gid, p->gid, 8) != 0,
+                             .own_gid_index = q->gid_index,
+                             .path_bits = q->path_bits,
+                             .sl = p->sl,
+                             .traffic_class = q->config.traffic_class,
+                             .flow_label = q->infiniband ? 0 : flow_label(q->config.path),
+                             .mtu = q->mtu < theirs ? q->mtu : theirs,
+                             .qp = p->qp,
+                             .psn = p->psn};
+    const struct rdma_timeouts timeouts = {.timeout = q->timeouts.timeout,
+                                           .retries = q->timeouts.retries,
+                                           .rnr_timer = q->timeouts.rnr_timer,
+                                           .rnr_retries = q->timeouts.rnr_retries};
+    const int index = rdma_device_gid_index(q->device->handle, q->port, q->own.gid,
+                                            q->infiniband ? RDMA_GID_UNKNOWN : RDMA_GID_ROCE_V2);
+
+    memcpy(path.gid, p->gid, sizeof(path.gid));
+    if (index < 0 && !q->infiniband) {
+        return index; /* the address moved away since */
+    }
+    path.own_gid_index = index < 0 ? 0 : (uint8_t)index;
+    return rdma_qp_connect(q->qp, q->own.psn, &path, &timeouts);
+}
+
+/* ---- closing ---- */
+
+/* The cells stay for good where the device doesn't swear that nothing moves any more. */
+void rdma_destroy(struct queue_pair *q)
+{
+    bool safe = true;
+
+    if (q->qp != NULL) {
+        safe = rdma_qp_close(q->qp) == 0;
+    }
+    if (q->cq != NULL) {
+        (void)rdma_cq_close(q->cq);
+    }
+    if (q->memory != NULL) {
+        safe = rdma_memory_remove(q->memory) == 0 && safe;
+    }
+    if (q->cells != NULL && safe) {
+        munmap(q->cells, q->cells_size);
+    }
+    if (q->device != NULL) {
+        q->device->users--;
+    }
+    free(q);
+}
+
+/* Takes out what completed, and forgets it. */
+static void drain(struct queue_pair *q)
+{
+    struct rdma_done done[STASH];
+    int count;
+
+    for (int i = 0; i < q->stash_count; i++) {
+        q->sends_out -= q->sends_out > 0 && (q->stash[q->stash_at + i].tag >> 32) == 0;
+    }
+    q->stash_count = 0;
+    while ((count = rdma_cq_poll(q->cq, done, STASH)) > 0) {
+        for (int i = 0; i < count; i++) {
+            q->sends_out -= q->sends_out > 0 && (done[i].tag >> 32) == 0;
+            q->linger = q->linger && done[i].status == RDMA_OK;
+        }
+    }
+    q->linger = q->linger && count == 0;
+}
+
+/* One that is closing: true: it may be freed. */
+static bool go_on(struct queue_pair *q, struct mono now)
+{
+    const int64_t age = mono_sub(now, q->closed).ns;
+
+    if (q->qp == NULL) {
+        return true;
+    }
+    if (q->linger && !q->silent) {
+        drain(q);
+    }
+    if (!q->silent && (!q->linger || q->sends_out == 0 || age >= LINGER_NS)) {
+        q->silent = true;
+        (void)!rdma_qp_silence(q->qp);
+        q->closed = now;
+    }
+    return q->silent && (mono_sub(now, q->closed).ns >= RETIRE_NS || atomic_load(&q->device->gone));
+}
+
+/* ---- the thread ---- */
+
+static struct queue_pair *next_job(struct rdma *r)
+{
+    for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
+        struct queue_pair *q = r->slots[i];
+        if (q != NULL && (q->state == QP_MAKE || q->state == QP_CONNECT)) {
+            return q;
+        }
+    }
+    return NULL;
+}
+
+/* Under the lock, which it lets go meanwhile. */
+static void do_job(struct rdma *r, struct queue_pair *q)
+{
+    const bool making = q->state == QP_MAKE;
+    int error = making ? rdma_port_find(r, q) : check_peer(q);
+
+    if (error == 0) {
+        q->busy = true;
+        q->device->users += making;
+        pthread_mutex_unlock(&r->lock);
+        error = making ? make(q) : connect_pair(q);
+        pthread_mutex_lock(&r->lock);
+        q->busy = false;
+        if (error == -ENOMEM && making) {
+            tell_memory(q);
+        }
+    }
+    q->error =
+        error == -EAGAIN ? -EIO : error; /* there is no other try, so nobody may wait for one */
+    q->state = error < 0 ? QP_FAILED : making ? QP_MADE : QP_READY;
+    q->answered = true;
+    rdma_tell(q);
+    if (q->closing) { /* meanwhile */
+        rdma_retire(q);
+    }
+}
+
+void rdma_retire(struct queue_pair *q)
+{
+    q->next = q->rdma->closing;
+    q->rdma->closing = q;
+    pthread_cond_signal(&q->rdma->work);
+}
+
+static bool close_some(struct rdma *r)
+{
+    const struct mono now = r->io->now(r->io);
+    bool lingers = false;
+
+    for (struct queue_pair **at = &r->closing; *at != NULL;) {
+        struct queue_pair *q = *at;
+        if (go_on(q, now)) {
+            *at = q->next;
+            rdma_destroy(q);
+            continue;
+        }
+        lingers = lingers || q->linger;
+        at = &q->next;
+    }
+    return lingers;
+}
+
+static void sleep_for(struct rdma *r, int64_t ns)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ns % NS_PER_S;
+    until.tv_sec += ns / NS_PER_S + until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    pthread_cond_timedwait(&r->work, &r->lock, &until);
+}
+
+void *rdma_work(void *rdma)
+{
+    struct rdma *r = rdma;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
+        const bool lingers = close_some(r);
+        struct queue_pair *q = next_job(r);
+        if (q != NULL) {
+            do_job(r, q);
+        } else if (r->closing != NULL) {
+            sleep_for(r, lingers ? LINGER_LOOK_NS : RETIRE_NS / 4);
+        } else {
+            pthread_cond_wait(&r->work, &r->lock);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}

@@ -1,0 +1,125 @@
+/* fake_internal.h: of the fake libibverbs.so.1 alone. Everything here is under `fake_lock`. */
+#pragma once
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <pthread.h>
+
+#include "fake.h"
+
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_get_device_list
+
+enum { DEVICES = 16, GIDS = 12, QPS = 256, DEPTH = 512, DONE = 4 * DEPTH };
+
+struct device {
+    struct ibv_device device;
+    bool wire, roce, v1_only;
+    struct in_addr address;
+    char if_name[IBV_SYSFS_NAME_MAX]; /* of the wire's; found anew each time it is looked at */
+    enum ibv_port_state state;
+    enum ibv_mtu mtu;
+};
+struct context {
+    struct device *device;
+    int events[2];
+    struct context *next;
+    struct verbs_context verbs; /* must be last */
+};
+struct channel {
+    struct ibv_comp_channel channel;
+    int write_fd;
+};
+struct queue {
+    struct ibv_cq cq;
+    struct ibv_wc done[DONE];
+    unsigned head, count, capacity;
+    unsigned told; /* of its completions, not yet acknowledged */
+    bool armed;
+    struct queue *next;
+};
+struct receive {
+    uint64_t tag;
+    void *to;
+    uint32_t size, key;
+};
+struct request {
+    uint64_t tag;
+    const uint8_t *from;
+    uint8_t inlined[256];
+    uint32_t size, rkey, first, packets; /* first: its packet number */
+    uint64_t to;
+    bool write, signalled, is_inline;
+};
+struct pair {
+    struct ibv_qp qp;
+    struct device *device;
+    struct ibv_qp_attr attr; /* as modify_qp was told, all together */
+    struct queue *cq;
+    struct receive receives[DEPTH];
+    unsigned head, count, capacity, inline_size, sends;
+    bool used;
+    /* the wire */
+    int in_fd, out_fd;
+    uint16_t source_port;
+    struct request *requests; /* a ring of `sends` */
+    unsigned request_head, request_count;
+    uint32_t unacked, next,
+        end; /* packet numbers: oldest unacknowledged, next to send, next to be given */
+    uint32_t expected, offset;           /* packet number; bytes of the present message that came */
+    int64_t deadline_ns, pause_until_ns; /* of the oldest packet; 0: none */
+    unsigned tries, rnr_tries;
+    bool nak_sent, ack_due;
+};
+struct memory {
+    struct ibv_mr mr;
+    int access;
+    struct memory *next;
+};
+
+extern pthread_mutex_t fake_lock;
+extern struct fake_control *control;
+extern struct device devices[DEVICES];
+extern int device_count;
+extern struct pair pairs[QPS];
+extern struct context *contexts;
+
+static inline struct pair *pair_of(struct ibv_qp *qp)
+{
+    return (struct pair *)qp;
+}
+static inline struct context *context_of(struct ibv_context *context)
+{
+    return (struct context *)(void *)((char *)context - offsetof(struct context, verbs.context));
+}
+
+/* ---- fake.c ---- */
+/* Whether this call is to fail; sets errno. */
+bool fake_refused(const struct device *device, const char *function);
+void fake_tell(struct context *c, int event, int port, struct ibv_qp *qp);
+struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access);
+void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes);
+
+/* ---- fake_pair.c ---- */
+/* All but the newest `kept` writes that were acknowledged land. */
+void fake_land(unsigned kept);
+/* Of a write; false: the key or the address is wrong. */
+bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size);
+/* To ERR: what is held lands before the first flush, unless this device lies. */
+void fake_flush(struct pair *p);
+void fake_polled(const struct ibv_wc *wc, int count, bool empty);
+int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_wr **bad);
+int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *w, struct ibv_recv_wr **bad);
+
+/* ---- fake_wire.c ---- */
+/* Devices as the environment names them. */
+void wire_devices(const char *words);
+void wire_look(struct device *d); /* state and MTU of its interface */
+/* The thread that is the NIC; stopped when nobody holds it any more. */
+int wire_hold(void);
+void wire_release(void);
+int wire_open(struct pair *p);    /* a number, a socket */
+int wire_connect(struct pair *p); /* to RTR */
+void wire_close(struct pair *p);
+int wire_post(struct pair *p, const struct ibv_send_wr *w);
+void wire_flush(struct pair *p); /* requests, in order */

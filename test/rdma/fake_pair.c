@@ -1,0 +1,314 @@
+/* fake_pair.c: queue pairs of the fake library, and what those of one process do: a request is executed when it is posted. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fake_internal.h"
+
+enum { HELD = 64 };
+
+struct held {
+    uint8_t *to;
+    uint8_t *bytes;
+    size_t size;
+};
+
+struct pair pairs[QPS];
+static struct held held[HELD];
+static unsigned held_count;
+static pthread_t lander;
+static bool late_runs;
+
+/* ---- writes that are acknowledged before they are in memory ---- */
+
+void fake_land(unsigned kept)
+{
+    while (held_count > kept) {
+        memcpy(held[0].to, held[0].bytes, held[0].size);
+        free(held[0].bytes);
+        memmove(held, held + 1, --held_count * sizeof(held[0]));
+    }
+}
+
+static void *land_late(void *nothing)
+{
+    const struct timespec late = {.tv_sec = control->lies / 1000,
+                                  .tv_nsec = control->lies % 1000 * 1000000L};
+
+    nanosleep(&late, NULL);
+    pthread_mutex_lock(&fake_lock);
+    fake_land(0);
+    pthread_mutex_unlock(&fake_lock);
+    return nothing;
+}
+
+void fake_polled(const struct ibv_wc *wc, int count, bool empty)
+{
+    if (control->lies > 0 && count > 0 && empty && wc[count - 1].status == IBV_WC_WR_FLUSH_ERR &&
+        !late_runs) {
+        late_runs = pthread_create(&lander, NULL, land_late, NULL) == 0;
+    }
+}
+
+bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size)
+{
+    if (fake_memory(key, to, size, IBV_ACCESS_REMOTE_WRITE) == NULL) {
+        return false;
+    }
+    if (control->lag > 0 && held_count < HELD) {
+        held[held_count] = (struct held){.to = to, .bytes = malloc(size), .size = size};
+        memcpy(held[held_count++].bytes, from, size);
+        fake_land((unsigned)control->lag);
+    } else {
+        memcpy(to, from, size);
+    }
+    return true;
+}
+
+void fake_flush(struct pair *p)
+{
+    p->attr.qp_state = IBV_QPS_ERR;
+    if (control->lies == 0) {
+        fake_land(0);
+    }
+    if (p->device->wire) {
+        wire_flush(p);
+    }
+    while (!control->no_flush && p->count > 0) {
+        fake_complete(p, p->receives[p->head].tag, IBV_WC_WR_FLUSH_ERR, 0, 0);
+        p->head = (p->head + 1) % DEPTH;
+        p->count--;
+    }
+}
+
+/* ---- within the process ---- */
+
+static struct pair *peer_of(const struct pair *p)
+{
+    for (int i = 0; i < QPS; i++) {
+        if (pairs[i].used && pairs[i].qp.qp_num == p->attr.dest_qp_num) {
+            return &pairs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Status of the request at who posted it. */
+static int execute(struct pair *p, const struct ibv_send_wr *w)
+{
+    struct pair *peer = peer_of(p);
+    const void *from = (const void *)(uintptr_t)w->sg_list->addr;
+
+    if ((w->send_flags & IBV_SEND_INLINE) == 0 &&
+        fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
+        return IBV_WC_LOC_PROT_ERR;
+    }
+    if (control->drop || peer == NULL || peer->attr.qp_state < IBV_QPS_RTR ||
+        peer->attr.qp_state == IBV_QPS_ERR) {
+        return IBV_WC_RETRY_EXC_ERR;
+    }
+    if (w->opcode == IBV_WR_RDMA_WRITE) {
+        return (peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&
+                       fake_write(w->wr.rdma.rkey, (uint8_t *)(uintptr_t)w->wr.rdma.remote_addr,
+                                  from, w->sg_list->length)
+                   ? IBV_WC_SUCCESS
+                   : IBV_WC_REM_ACCESS_ERR;
+    }
+    if (peer->count == 0) {
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    }
+    struct receive *r = &peer->receives[peer->head];
+    if (r->size < w->sg_list->length) {
+        return IBV_WC_REM_INV_REQ_ERR;
+    }
+    memcpy(r->to, from, w->sg_list->length);
+    peer->head = (peer->head + 1) % DEPTH;
+    peer->count--;
+    fake_complete(peer, r->tag, IBV_WC_SUCCESS, IBV_WC_RECV, w->sg_list->length);
+    return IBV_WC_SUCCESS;
+}
+
+static void post_here(struct pair *p, const struct ibv_send_wr *w)
+{
+    const bool flushed = p->attr.qp_state == IBV_QPS_ERR;
+    const int status = flushed                           ? IBV_WC_WR_FLUSH_ERR
+                       : p->attr.qp_state != IBV_QPS_RTS ? IBV_WC_LOC_QP_OP_ERR
+                                                         : execute(p, w);
+
+    if (status != IBV_WC_SUCCESS || (w->send_flags & IBV_SEND_SIGNALED) != 0) {
+        fake_complete(p, w->wr_id, status,
+                      w->opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, 0);
+    }
+    if (status != IBV_WC_SUCCESS && !flushed) {
+        fake_flush(p);
+    }
+}
+
+/* ---- what a program calls ---- */
+
+int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_wr **bad)
+{
+    struct pair *p = pair_of(qp);
+    int r = 0;
+
+    if (fake_refused(p->device, "post_send")) {
+        *bad = w;
+        return errno;
+    }
+    pthread_mutex_lock(&fake_lock);
+    for (; r == 0 && w != NULL; w = w->next) {
+        *bad = w;
+        if (p->device->wire) {
+            r = wire_post(p, w);
+        } else {
+            post_here(p, w);
+        }
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return r;
+}
+
+int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *w, struct ibv_recv_wr **bad)
+{
+    struct pair *p = pair_of(qp);
+    const bool no = fake_refused(p->device, "post_recv");
+    const int why = errno;
+
+    pthread_mutex_lock(&fake_lock);
+    const bool full = p->count == p->capacity;
+    if (no || full) {
+        *bad = w;
+    } else if (p->attr.qp_state == IBV_QPS_ERR && !control->no_flush) {
+        fake_complete(p, w->wr_id, IBV_WC_WR_FLUSH_ERR, 0, 0);
+    } else {
+        p->receives[(p->head + p->count++) % DEPTH] =
+            (struct receive){.tag = w->wr_id,
+                             .to = (void *)(uintptr_t)w->sg_list->addr,
+                             .size = w->sg_list->length,
+                             .key = w->sg_list->lkey};
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return no && why == ENODEV ? ENODEV : no || full ? ENOMEM : 0;
+}
+
+static struct pair *unused(void)
+{
+    for (int i = 0; i < QPS; i++) {
+        if (!pairs[i].used) {
+            return &pairs[i];
+        }
+    }
+    return NULL;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    static uint32_t number = 0x11; /* given in rising order */
+    struct device *device = context_of(pd->context)->device;
+    struct pair *p = NULL;
+
+    if (fake_refused(device, "create_qp")) {
+        return NULL;
+    }
+    pthread_mutex_lock(&fake_lock);
+    p = unused();
+    if (p == NULL || init->cap.max_recv_wr > DEPTH || init->cap.max_send_wr > DEPTH ||
+        init->qp_type != IBV_QPT_RC) {
+        pthread_mutex_unlock(&fake_lock);
+        errno = ENOMEM;
+        return NULL;
+    }
+    memset(p, 0, sizeof(*p));
+    p->used = true;
+    p->device = device;
+    p->cq = (struct queue *)init->send_cq;
+    p->capacity = init->cap.max_recv_wr;
+    p->sends = init->cap.max_send_wr;
+    p->in_fd = p->out_fd = -1;
+    init->cap.max_inline_data = init->cap.max_inline_data > 128 ? 128 : init->cap.max_inline_data;
+    p->qp = (struct ibv_qp){.context = pd->context,
+                            .qp_num = number++,
+                            .qp_type = IBV_QPT_RC,
+                            .send_cq = init->send_cq,
+                            .recv_cq = init->recv_cq};
+    const int r = device->wire ? wire_open(p) : 0;
+    p->used = r == 0;
+    control->open += r == 0;
+    pthread_mutex_unlock(&fake_lock);
+    errno = -r;
+    return r == 0 ? &p->qp : NULL;
+}
+
+/* What the mask names is kept. */
+static void keep(struct ibv_qp_attr *own, const struct ibv_qp_attr *attr, int mask)
+{
+    own->qp_state = attr->qp_state;
+    if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+        own->qp_access_flags = attr->qp_access_flags;
+    }
+    if ((mask & IBV_QP_AV) != 0) {
+        own->ah_attr = attr->ah_attr;
+        own->path_mtu = attr->path_mtu;
+        own->dest_qp_num = attr->dest_qp_num;
+        own->rq_psn = attr->rq_psn;
+        own->min_rnr_timer = attr->min_rnr_timer;
+    }
+    if ((mask & IBV_QP_TIMEOUT) != 0) {
+        own->timeout = attr->timeout;
+        own->retry_cnt = attr->retry_cnt;
+        own->rnr_retry = attr->rnr_retry;
+        own->sq_psn = attr->sq_psn;
+    }
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    static const enum ibv_qp_state before[] = {
+        [IBV_QPS_INIT] = IBV_QPS_RESET, [IBV_QPS_RTR] = IBV_QPS_INIT, [IBV_QPS_RTS] = IBV_QPS_RTR};
+    struct pair *p = pair_of(qp);
+    int r = 0;
+
+    if (fake_refused(p->device, "modify_qp")) {
+        return errno;
+    }
+    if (attr->qp_state == IBV_QPS_RTR && control->connect_ms > 0) {
+        const struct timespec cold = {.tv_sec = control->connect_ms / 1000,
+                                      .tv_nsec = control->connect_ms % 1000 * 1000000L};
+        nanosleep(&cold, NULL);
+    }
+    pthread_mutex_lock(&fake_lock);
+    if (attr->qp_state == IBV_QPS_ERR) {
+        fake_flush(p);
+    } else if (attr->qp_state > IBV_QPS_RTS || attr->qp_state == IBV_QPS_RESET ||
+               p->attr.qp_state != before[attr->qp_state]) {
+        r = EINVAL;
+    } else {
+        const struct ibv_qp_attr was = p->attr;
+        keep(&p->attr, attr, mask);
+        r = attr->qp_state == IBV_QPS_RTR && p->device->wire ? wire_connect(p) : 0;
+        p->attr = r == 0 ? p->attr : was;
+        p->unacked = p->next = p->end = attr->qp_state == IBV_QPS_RTS ? p->attr.sq_psn : p->end;
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return r;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    struct pair *p = pair_of(qp);
+
+    if (late_runs) {
+        pthread_join(lander, NULL);
+        late_runs = false;
+    }
+    pthread_mutex_lock(&fake_lock);
+    fake_land(0);
+    if (p->device->wire) {
+        wire_close(p);
+    }
+    p->used = false;
+    pthread_mutex_unlock(&fake_lock);
+    control->open--;
+    return 0;
+}

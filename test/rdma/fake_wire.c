@@ -1,0 +1,641 @@
+/* fake_wire.c: RC over UDP for the fake library: packet numbers, cumulative acknowledgements, go-back-N, retries, RNR.
+ *
+ * A queue pair's number is the UDP port at which it receives (20000..32767: not among those that the kernel gives away). What it
+ * sends, acknowledgements too, leaves from another socket, from the port of its flow label. One thread is the NIC of the process:
+ * it takes what comes, acknowledges, resends. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fake_internal.h"
+
+enum {
+    FIRST_NUMBER = 20000,
+    NUMBERS = 12768,
+    WINDOW = 64, /* packets in flight */
+    ACK_EACH = 16,
+    LOOK_MS = 20,
+    BUFFER = 4 << 20,
+    MAGIC = 0x464b5650
+};
+enum packet_kind { DATA, ACK, NAK_SEQUENCE, NAK_RNR, NAK_ACCESS, NAK_INVALID };
+
+struct packet {
+    uint32_t magic;
+    uint8_t kind, write, first, last;
+    uint32_t to_qp, from_qp, number, rkey;
+    uint64_t to; /* of a write: where these bytes go */
+};
+
+static pthread_t nic;
+static unsigned holders;
+static bool stop;
+static int epoll_fd = -1, ioctl_fd = -1;
+static int64_t looked_ns;
+static uint64_t dice = 1;
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* a - b of packet numbers of 24 bits. */
+static int32_t ahead(uint32_t a, uint32_t b)
+{
+    return (int32_t)((a - b) << 8) >> 8;
+}
+
+static uint32_t mtu_of(enum ibv_mtu mtu)
+{
+    return 128u << mtu;
+}
+
+/* ---- devices ---- */
+
+static void add_device(const char *name, struct in_addr address, const char *flags)
+{
+    struct device *d = &devices[device_count];
+
+    if (device_count == DEVICES) {
+        return;
+    }
+    *d = (struct device){.wire = true,
+                         .roce = strstr(flags, ",ib") == NULL,
+                         .v1_only = strstr(flags, ",v1") != NULL,
+                         .address = address};
+    strncpy(d->device.name, name, sizeof(d->device.name) - 1);
+    device_count++;
+}
+
+static void add_interfaces(void)
+{
+    struct ifaddrs *all = NULL;
+    char name[32];
+
+    if (getifaddrs(&all) < 0) {
+        return;
+    }
+    for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
+        struct sockaddr_in in;
+        if (i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET &&
+            (i->ifa_flags & IFF_LOOPBACK) == 0) {
+            memcpy(&in, i->ifa_addr, sizeof(in));
+            snprintf(name, sizeof(name), "fake_%s", i->ifa_name);
+            add_device(name, in.sin_addr, "");
+        }
+    }
+    freeifaddrs(all);
+}
+
+void wire_devices(const char *words)
+{
+    char text[1024], *rest = NULL;
+
+    strncpy(text, words, sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        char *address = strchr(word, '='), *flags = strchr(word, ',');
+        char some[128] = "";
+        struct in_addr in;
+        if (strcmp(word, "auto") == 0) {
+            add_interfaces();
+            continue;
+        }
+        if (flags != NULL) {
+            strncpy(some, flags, sizeof(some) - 1);
+            *flags = 0;
+        }
+        if (address != NULL && inet_pton(AF_INET, address + 1, &in) == 1) {
+            *address = 0;
+            add_device(word, in, some);
+        }
+    }
+}
+
+/* The interface that has the device's address; as rxe, the largest MTU that leaves room for headers. */
+void wire_look(struct device *d)
+{
+    struct ifaddrs *all = NULL;
+    struct ifreq request = {0};
+
+    d->state = IBV_PORT_DOWN;
+    d->mtu = IBV_MTU_256;
+    if (getifaddrs(&all) < 0) {
+        return;
+    }
+    for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
+        struct sockaddr_in in;
+        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET) {
+            continue;
+        }
+        memcpy(&in, i->ifa_addr, sizeof(in));
+        const bool loopback = (i->ifa_flags & IFF_LOOPBACK) != 0 &&
+                              (ntohl(d->address.s_addr) >> 24) == IN_LOOPBACKNET;
+        if (in.sin_addr.s_addr == d->address.s_addr || loopback) {
+            strncpy(request.ifr_name, i->ifa_name, IFNAMSIZ - 1);
+            const bool up = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_RUNNING) != 0;
+            d->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+            break;
+        }
+    }
+    freeifaddrs(all);
+    strncpy(d->if_name, request.ifr_name, sizeof(d->if_name) - 1);
+    const int fd = ioctl_fd >= 0 ? ioctl_fd : socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (d->if_name[0] != 0 && ioctl(fd, SIOCGIFMTU, &request) == 0) {
+        while (d->mtu < IBV_MTU_4096 &&
+               (int)mtu_of(d->mtu + 1) + (int)sizeof(struct packet) + 28 <= request.ifr_mtu) {
+            d->mtu++;
+        }
+    }
+    if (fd != ioctl_fd) {
+        close(fd);
+    }
+}
+
+static void tell_ports(void)
+{
+    for (struct context *c = contexts; c != NULL; c = c->next) {
+        struct device now = *c->device;
+        if (!now.wire) {
+            continue;
+        }
+        wire_look(&now);
+        if (c->device->state != IBV_PORT_NOP && now.state != c->device->state) {
+            const int event =
+                now.state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+            for (struct context *all = contexts; all != NULL; all = all->next) {
+                if (all->device == c->device) {
+                    fake_tell(all, event, 1, NULL);
+                }
+            }
+        }
+        c->device->state = now.state;
+        c->device->mtu = now.mtu;
+    }
+}
+
+/* ---- sending ---- */
+
+static void send_packet(struct pair *p, const struct packet *header, const void *bytes, size_t size)
+{
+    struct iovec parts[2] = {{.iov_base = (void *)(uintptr_t)header, .iov_len = sizeof(*header)},
+                             {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1};
+
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    if (!control->drop && p->out_fd >= 0 &&
+        (control->black_hole >> (p->source_port & 3) & 1) == 0 &&
+        (dice >> 33) % 10000 >= control->loss) {
+        /* what the kernel refuses is lost, as on any network */
+        (void)!sendmsg(p->out_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
+
+static void reply(struct pair *p, enum packet_kind kind, uint32_t number)
+{
+    const struct packet header = {.magic = MAGIC,
+                                  .kind = (uint8_t)kind,
+                                  .to_qp = p->attr.dest_qp_num,
+                                  .from_qp = p->qp.qp_num,
+                                  .number = number & 0xffffff};
+
+    send_packet(p, &header, NULL, 0);
+}
+
+static struct request *request_at(struct pair *p, unsigned i)
+{
+    return &p->requests[(p->request_head + i) % p->sends];
+}
+
+static int64_t timeout_ns(const struct pair *p)
+{
+    return p->attr.timeout == 0 ? INT64_MAX / 2 : 4096LL << p->attr.timeout;
+}
+
+/* As much as the window has room for, from `next` on. */
+static void transmit(struct pair *p, int64_t now)
+{
+    const uint32_t mtu = mtu_of(p->attr.path_mtu);
+    unsigned i = 0;
+
+    if (p->attr.qp_state != IBV_QPS_RTS || now < p->pause_until_ns) {
+        return;
+    }
+    while (i < p->request_count && ahead(p->next, p->unacked) < WINDOW) {
+        const struct request *r = request_at(p, i);
+        const uint32_t at = (uint32_t)ahead(p->next, r->first);
+        if (at >= r->packets) {
+            i++;
+            continue;
+        }
+        const uint32_t offset = at * mtu;
+        const struct packet header = {.magic = MAGIC,
+                                      .kind = DATA,
+                                      .write = r->write,
+                                      .first = at == 0,
+                                      .last = at + 1 == r->packets,
+                                      .to_qp = p->attr.dest_qp_num,
+                                      .from_qp = p->qp.qp_num,
+                                      .number = p->next,
+                                      .rkey = r->rkey,
+                                      .to = r->to + offset};
+        const uint8_t *from = r->is_inline ? r->inlined : r->from;
+        send_packet(p, &header, from + offset, r->size - offset < mtu ? r->size - offset : mtu);
+        p->next = (p->next + 1) & 0xffffff;
+    }
+    if (p->deadline_ns == 0 && p->unacked != p->next) {
+        p->deadline_ns = now + timeout_ns(p);
+    }
+}
+
+static void end_request(struct pair *p, int status)
+{
+    const struct request *r = request_at(p, 0);
+
+    p->request_head = (p->request_head + 1) % p->sends;
+    p->request_count--;
+    if (status != IBV_WC_SUCCESS || r->signalled) {
+        fake_complete(p, r->tag, status, r->write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND, 0);
+    }
+}
+
+static void fail(struct pair *p, int status)
+{
+    if (p->request_count > 0) {
+        end_request(p, status);
+    }
+    fake_flush(p);
+}
+
+void wire_flush(struct pair *p)
+{
+    p->deadline_ns = 0;
+    while (p->request_count > 0) {
+        end_request(p, IBV_WC_WR_FLUSH_ERR);
+    }
+}
+
+int wire_post(struct pair *p, const struct ibv_send_wr *w)
+{
+    const uint32_t size = w->num_sge > 0 ? w->sg_list->length : 0;
+    struct request r = {.tag = w->wr_id,
+                        .from = (const uint8_t *)(uintptr_t)(w->num_sge > 0 ? w->sg_list->addr : 0),
+                        .size = size,
+                        .write = w->opcode == IBV_WR_RDMA_WRITE,
+                        .signalled = (w->send_flags & IBV_SEND_SIGNALED) != 0,
+                        .is_inline = (w->send_flags & IBV_SEND_INLINE) != 0,
+                        .rkey = w->wr.rdma.rkey,
+                        .to = w->wr.rdma.remote_addr};
+
+    if (p->request_count == p->sends) {
+        return ENOMEM;
+    }
+    if (p->attr.qp_state == IBV_QPS_ERR) {
+        fake_complete(p, r.tag, IBV_WC_WR_FLUSH_ERR, IBV_WC_SEND, 0);
+        return 0;
+    }
+    if (p->attr.qp_state != IBV_QPS_RTS) {
+        return EINVAL;
+    }
+    if (!r.is_inline && size > 0 && fake_memory(w->sg_list->lkey, r.from, size, 0) == NULL) {
+        fake_complete(p, r.tag, IBV_WC_LOC_PROT_ERR, IBV_WC_SEND, 0);
+        fake_flush(p);
+        return 0;
+    }
+    if (r.is_inline && size > 0) {
+        memcpy(r.inlined, r.from, size);
+    }
+    const uint32_t mtu = mtu_of(p->attr.path_mtu);
+    r.packets = size == 0 ? 1 : (size + mtu - 1) / mtu;
+    r.first = p->end;
+    p->end = (p->end + r.packets) & 0xffffff;
+    *request_at(p, p->request_count++) = r;
+    transmit(p, now_ns());
+    return 0;
+}
+
+static void acknowledged(struct pair *p, uint32_t up_to, int64_t now)
+{
+    if (ahead(up_to, p->unacked) <= 0) {
+        return;
+    }
+    p->unacked = up_to;
+    p->next = ahead(p->next, up_to) < 0 ? up_to : p->next;
+    p->tries = p->rnr_tries = 0;
+    p->deadline_ns = p->unacked == p->next ? 0 : now + timeout_ns(p);
+    while (p->request_count > 0) {
+        const struct request *r = request_at(p, 0);
+        if (ahead(up_to, r->first + r->packets) < 0) {
+            break;
+        }
+        end_request(p, IBV_WC_SUCCESS);
+    }
+}
+
+static void on_reply(struct pair *p, const struct packet *h, int64_t now)
+{
+    if (ahead(h->number, p->unacked) < 0 || ahead(h->number, p->end) > 0) {
+        return; /* of a time long gone */
+    }
+    acknowledged(p, h->kind == ACK ? (h->number + 1) & 0xffffff : h->number, now);
+    if (p->attr.qp_state != IBV_QPS_RTS) {
+        return;
+    }
+    if (h->kind == NAK_SEQUENCE) {
+        p->next = h->number;
+    } else if (h->kind == NAK_RNR) {
+        if (p->attr.rnr_retry < 7 && p->rnr_tries++ >= p->attr.rnr_retry) {
+            fail(p, IBV_WC_RNR_RETRY_EXC_ERR);
+            return;
+        }
+        p->next = h->number;
+        p->pause_until_ns = now + 640000;
+    } else if (h->kind == NAK_ACCESS) {
+        fail(p, IBV_WC_REM_ACCESS_ERR);
+        return;
+    } else if (h->kind == NAK_INVALID) {
+        fail(p, IBV_WC_REM_INV_REQ_ERR);
+        return;
+    }
+    transmit(p, now);
+}
+
+static void on_time(struct pair *p, int64_t now)
+{
+    if (p->attr.qp_state == IBV_QPS_ERR && (p->request_count > 0 || p->count > 0)) {
+        fake_flush(p); /* a completion was made to fail */
+    }
+    if (p->attr.qp_state != IBV_QPS_RTS) {
+        return;
+    }
+    if (p->deadline_ns != 0 && now >= p->deadline_ns) {
+        if (p->tries++ >= p->attr.retry_cnt) {
+            fail(p, IBV_WC_RETRY_EXC_ERR);
+            return;
+        }
+        p->next = p->unacked;
+        p->deadline_ns = 0;
+    }
+    if (p->next != p->end) {
+        transmit(p, now);
+    }
+}
+
+/* ---- receiving ---- */
+
+/* 0: it is in its place; else how to answer. */
+static enum packet_kind place(struct pair *p, const struct packet *h, const uint8_t *bytes,
+                              uint32_t size)
+{
+    if (h->write) {
+        return (p->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&
+                       (size == 0 || fake_write(h->rkey, (uint8_t *)(uintptr_t)h->to, bytes, size))
+                   ? DATA
+                   : NAK_ACCESS;
+    }
+    p->offset = h->first ? 0 : p->offset;
+    if (p->count == 0) {
+        return NAK_RNR;
+    }
+    const struct receive *r = &p->receives[p->head];
+    if (p->offset + size > r->size ||
+        fake_memory(r->key, r->to, r->size, IBV_ACCESS_LOCAL_WRITE) == NULL) {
+        return NAK_INVALID;
+    }
+    memcpy((uint8_t *)r->to + p->offset, bytes, size);
+    p->offset += size;
+    if (h->last) {
+        p->head = (p->head + 1) % DEPTH;
+        p->count--;
+        fake_complete(p, r->tag, IBV_WC_SUCCESS, IBV_WC_RECV, p->offset);
+    }
+    return DATA;
+}
+
+static void on_data(struct pair *p, const struct packet *h, const uint8_t *bytes, uint32_t size)
+{
+    const int32_t off = ahead(h->number, p->expected);
+
+    if (off < 0) {
+        p->ack_due = true; /* our acknowledgement was lost */
+        return;
+    }
+    if (off > 0) {
+        if (!p->nak_sent) {
+            p->nak_sent = true;
+            reply(p, NAK_SEQUENCE, p->expected);
+        }
+        return;
+    }
+    const enum packet_kind answer =
+        size > mtu_of(p->attr.path_mtu) ? NAK_INVALID : place(p, h, bytes, size);
+    if (answer != DATA) {
+        reply(p, answer, h->number);
+        if (answer != NAK_RNR) {
+            fake_flush(p);
+        }
+        return;
+    }
+    p->nak_sent = false;
+    p->expected = (p->expected + 1) & 0xffffff;
+    p->ack_due = true;
+}
+
+static void on_readable(struct pair *p, int64_t now)
+{
+    static uint8_t buffer[sizeof(struct packet) + 4096];
+    struct packet h;
+
+    for (int i = 0; i < WINDOW && p->used; i++) {
+        const ssize_t size = recv(p->in_fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+        if (size < 0) {
+            break;
+        }
+        memcpy(&h, buffer, sizeof(h));
+        if (size < (ssize_t)sizeof(h) || h.magic != MAGIC || h.to_qp != p->qp.qp_num ||
+            h.from_qp != p->attr.dest_qp_num || p->attr.qp_state < IBV_QPS_RTR ||
+            p->attr.qp_state > IBV_QPS_RTS || strcmp(control->gone, p->device->device.name) == 0) {
+            continue;
+        }
+        if (h.kind != DATA) {
+            on_reply(p, &h, now);
+            continue;
+        }
+        on_data(p, &h, buffer + sizeof(h), (uint32_t)size - (uint32_t)sizeof(h));
+        if (p->ack_due && i % ACK_EACH == ACK_EACH - 1) {
+            reply(p, ACK, p->expected - 1);
+            p->ack_due = false;
+        }
+    }
+    if (p->ack_due) {
+        reply(p, ACK, p->expected - 1);
+        p->ack_due = false;
+    }
+}
+
+static void *be_nic(void *nothing)
+{
+    struct epoll_event ready[64];
+
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        const int count = epoll_wait(epoll_fd, ready, 64, 2);
+        pthread_mutex_lock(&fake_lock);
+        const int64_t now = now_ns();
+        for (int i = 0; i < count; i++) {
+            struct pair *p = &pairs[ready[i].data.u32];
+            if (p->used && p->in_fd >= 0) {
+                on_readable(p, now);
+            }
+        }
+        for (int i = 0; i < QPS; i++) {
+            if (pairs[i].used && pairs[i].in_fd >= 0) {
+                on_time(&pairs[i], now);
+            }
+        }
+        if (now - looked_ns > LOOK_MS * 1000000LL) {
+            looked_ns = now;
+            tell_ports();
+        }
+        pthread_mutex_unlock(&fake_lock);
+    }
+    return nothing;
+}
+
+int wire_hold(void)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&fake_lock);
+    if (holders == 0) {
+        stop = false;
+        dice = (uint64_t)now_ns();
+        epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        ioctl_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        r = pthread_create(&nic, NULL, be_nic, NULL) == 0 ? 0 : -1;
+    }
+    holders += r == 0;
+    pthread_mutex_unlock(&fake_lock);
+    return r;
+}
+
+void wire_release(void)
+{
+    pthread_mutex_lock(&fake_lock);
+    const bool last = --holders == 0;
+    pthread_mutex_unlock(&fake_lock);
+    if (last) {
+        __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+        pthread_join(nic, NULL);
+        close(epoll_fd);
+        close(ioctl_fd);
+        epoll_fd = ioctl_fd = -1;
+    }
+}
+
+/* ---- queue pairs ---- */
+
+static int udp_socket(struct in_addr address, uint16_t port, bool shared)
+{
+    const struct sockaddr_in in = {
+        .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(port)};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+    const int size = BUFFER;
+
+    if (fd < 0) {
+        return -errno;
+    }
+    (void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    (void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+    (void)!setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    if (shared) {
+        (void)!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        (void)!setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+    }
+    if (bind(fd, (const struct sockaddr *)&in, sizeof(in)) < 0) {
+        const int why = errno;
+        close(fd);
+        return -why;
+    }
+    return fd;
+}
+
+int wire_open(struct pair *p)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)(p - pairs)};
+    const uint32_t first = (uint32_t)(now_ns() / 1000) % NUMBERS;
+
+    p->requests = calloc(p->sends + 1, sizeof(*p->requests));
+    for (uint32_t i = 0; p->requests != NULL && i < NUMBERS; i++) {
+        const uint32_t number = FIRST_NUMBER + (first + i) % NUMBERS;
+        p->in_fd = udp_socket(p->device->address, (uint16_t)number, false);
+        if (p->in_fd >= 0) {
+            p->qp.qp_num = number;
+            return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, p->in_fd, &event) < 0 ? -errno : 0;
+        }
+        if (p->in_fd != -EADDRINUSE) {
+            return p->in_fd;
+        }
+    }
+    return -ENOMEM;
+}
+
+/* rdma-core's ibv_flow_label_to_udp_sport. */
+static uint16_t port_of_label(uint32_t label)
+{
+    return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
+}
+
+int wire_connect(struct pair *p)
+{
+    const struct ibv_ah_attr *ah = &p->attr.ah_attr;
+    struct sockaddr_in peer = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)p->attr.dest_qp_num)};
+    int tos = ah->grh.traffic_class;
+
+    if (p->device->roce) {
+        memcpy(&peer.sin_addr, ah->grh.dgid.raw + 12, 4);
+        if (!ah->is_global || ah->grh.dgid.raw[10] != 0xff) {
+            return EINVAL;
+        }
+        p->source_port = port_of_label(
+            ah->grh.flow_label != 0 ? ah->grh.flow_label : p->qp.qp_num * p->attr.dest_qp_num);
+    } else {
+        peer.sin_addr.s_addr =
+            htonl((ntohl(p->device->address.s_addr) & ~0xffu) | (uint32_t)(ah->dlid >> 2 & 0xff));
+        p->source_port = (uint16_t)(0xc000 | (ah->dlid & 3) << 2 | (ah->src_path_bits & 3));
+    }
+    p->out_fd = udp_socket(p->device->address, p->source_port, true);
+    if (p->out_fd < 0) {
+        return -p->out_fd;
+    }
+    (void)!setsockopt(p->out_fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+    p->expected = p->attr.rq_psn;
+    return connect(p->out_fd, (const struct sockaddr *)&peer, sizeof(peer)) < 0 ? errno : 0;
+}
+
+void wire_close(struct pair *p)
+{
+    if (p->in_fd >= 0) {
+        close(p->in_fd);
+    }
+    if (p->out_fd >= 0) {
+        close(p->out_fd);
+    }
+    free(p->requests);
+    p->requests = NULL;
+    p->in_fd = p->out_fd = -1;
+}

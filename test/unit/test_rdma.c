@@ -1,0 +1,569 @@
+/* test_rdma.c: the transport's queue pairs (io_rdma.h) over a libibverbs of our own, whose wire is UDP on the loopback. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "../rdma/fake.h"
+#include "transport/rdma.h"
+
+#define CELLS     8
+#define CELL_SIZE 8192
+#define PATIENCE  30 /* seconds, of what must happen */
+
+static struct rdma *driver;
+static struct io_rdma *rdma;
+static struct fake_control *fake;
+static fake_event_function send_event;
+static atomic_int kicks;
+
+/* ---- the outside world ---- */
+
+static struct mono now(struct io *io)
+{
+    struct timespec t;
+    (void)io;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (struct mono){.ns = (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec};
+}
+
+static struct io_stamp stamp(struct io *io)
+{
+    return (struct io_stamp){.at = {.ns = now(io).ns}, .half_ns = 5};
+}
+
+static void some_bytes(struct io *io, void *bytes, size_t size)
+{
+    (void)io;
+    memset(bytes, 0x5b, size);
+}
+
+static void kick(struct io *io)
+{
+    (void)io;
+    atomic_fetch_add(&kicks, 1);
+}
+
+static struct io io = {.now = now, .stamp = stamp, .random = some_bytes, .kick = kick};
+
+static const char *library(void)
+{
+    static char path[512];
+    snprintf(path, sizeof(path), "%s/libfake-verbs-whole.so", getenv("FOLIOT_FAKE_VERBS"));
+    return path;
+}
+
+static void find(void *handle, const char *name, void *ret)
+{
+    void *found = dlsym(handle, name);
+    assert_non_null(found);
+    memcpy(ret, &found, sizeof(found));
+}
+
+static int begin(void **state)
+{
+    const struct rdma_config config = {.library = library(), .sysfs = "/nowhere", .io = &io};
+    fake_control_function control;
+    char why[256];
+    (void)state;
+    void *handle = dlopen(library(), RTLD_NOW);
+    assert_non_null(handle);
+    find(handle, "fake_control", &control);
+    find(handle, "fake_event", &send_event);
+    fake = control();
+    *fake = (struct fake_control){0};
+    assert_int_equal(rdma_open(&driver, &config, why, sizeof(why)), 0);
+    rdma = rdma_io(driver);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    rdma_close(driver);
+    assert_int_equal(fake->open, 0);
+    return 0;
+}
+
+/* ---- two ends ---- */
+
+struct half {
+    int qp;
+    struct io_qp_end end;
+    struct io_qp_cells cells;
+    uint32_t sent, done, got; /* messages posted, completed, received */
+};
+
+static const struct io_qp_timeouts timeouts = {
+    .timeout = 14, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
+
+static int open_half(struct half *h, uint8_t octet, uint32_t path)
+{
+    const struct io_qp_config config = {
+        .nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = octet}},
+        .device = octet == 8   ? "ib8"
+                  : octet == 9 ? "ib9"
+                               : NULL,
+        .sends = CELLS,
+        .receives = CELLS,
+        .cell_size = CELL_SIZE,
+        .path = path};
+    int r;
+
+    *h = (struct half){.qp = -1};
+    assert_int_equal(rdma->open(rdma, &config, &h->qp), 0);
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    while ((r = rdma->opened(rdma, h->qp, &h->end, &h->cells)) == -EAGAIN) {
+        assert_true(now(NULL).ns < until);
+    }
+    return r;
+}
+
+static int connect_half(const struct half *h, const struct half *peer)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    int r = rdma->connect(rdma, h->qp, &peer->end, &timeouts);
+
+    while (r == 0 && (r = rdma->connected(rdma, h->qp)) == -EAGAIN) {
+        assert_true(now(NULL).ns < until);
+        r = 0;
+    }
+    return r;
+}
+
+static void join_over(struct half h[2], uint8_t a, uint8_t b, uint32_t path)
+{
+    assert_int_equal(open_half(&h[0], a, path), 0);
+    assert_int_equal(open_half(&h[1], b, path), 0);
+    assert_int_equal(connect_half(&h[0], &h[1]), 0);
+    assert_int_equal(connect_half(&h[1], &h[0]), 0);
+}
+
+static void join(struct half h[2])
+{
+    join_over(h, 1, 2, 7);
+}
+
+static void part(struct half h[2])
+{
+    rdma->close(rdma, h[0].qp, false);
+    rdma->close(rdma, h[1].qp, false);
+}
+
+static uint32_t size_of(uint32_t number)
+{
+    return number % 5 == 0 ? CELL_SIZE : number % 7 == 0 ? 0 : number * 37 % 4000;
+}
+
+static void fill(uint8_t *cell, uint32_t number)
+{
+    for (uint32_t i = 0; i < size_of(number); i++) {
+        cell[i] = (uint8_t)(number * 31 + i * 7);
+    }
+}
+
+static void check(const uint8_t *cell, uint32_t number, uint32_t size)
+{
+    assert_int_equal(size, size_of(number));
+    for (uint32_t i = 0; i < size; i++) {
+        assert_int_equal(cell[i], (uint8_t)(number * 31 + i * 7));
+    }
+}
+
+static void post(struct half *h)
+{
+    const uint32_t cell = h->sent % CELLS;
+    fill(h->cells.send + (size_t)cell * CELL_SIZE, h->sent);
+    assert_int_equal(rdma->send(rdma, h->qp, cell, size_of(h->sent)), 0);
+    h->sent++;
+}
+
+/* Good completions only; how many. */
+static int poll_well(struct half *h)
+{
+    struct io_qp_done done[4];
+    const int count = rdma->poll(rdma, h->qp, done, 4);
+
+    assert_true(count >= 0);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(done[i].status, IO_QP_OK);
+        if (!done[i].receive) {
+            assert_int_equal(done[i].cell, h->done++ % CELLS);
+            continue;
+        }
+        assert_true(done[i].stamp.half_ns == 5 && done[i].stamp.at.ns > 0);
+        assert_int_equal(done[i].cell, h->got % CELLS);
+        check(h->cells.receive + (size_t)done[i].cell * CELL_SIZE, h->got++, done[i].bytes);
+        assert_int_equal(rdma->receive(rdma, h->qp, done[i].cell), 0);
+    }
+    return count;
+}
+
+/* Both ways, never more than the peer has cells for. */
+static void exchange(struct half h[2], uint32_t messages)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    const uint32_t last[2] = {h[0].sent + messages, h[1].sent + messages};
+
+    while (h[0].done < last[0] || h[1].done < last[1] || h[0].got < last[1] || h[1].got < last[0]) {
+        assert_true(now(NULL).ns < until);
+        for (int i = 0; i < 2; i++) {
+            struct half *o = &h[i], *peer = &h[1 - i];
+            if (o->sent < last[i] && o->sent < o->done + CELLS && o->sent < peer->got + CELLS) {
+                post(o);
+            }
+            (void)poll_well(o);
+        }
+    }
+}
+
+/* The first completion that isn't good, and what was flushed after it. */
+static enum io_qp_status last_words(struct half *h, uint32_t *ret_receives, bool *ret_in_order)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    enum io_qp_status first = IO_QP_OK;
+    uint32_t next = h->got;
+
+    *ret_receives = 0;
+    *ret_in_order = true;
+    while (first == IO_QP_OK || *ret_receives < CELLS) {
+        struct io_qp_done done[3];
+        const int count = rdma->poll(rdma, h->qp, done, 3);
+        assert_true(now(NULL).ns < until);
+        for (int i = 0; i < count; i++) {
+            first = first == IO_QP_OK ? done[i].status : first;
+            if (done[i].receive) {
+                assert_int_equal(done[i].status, IO_QP_FLUSHED);
+                *ret_in_order = *ret_in_order && done[i].cell == next++ % CELLS;
+                ++*ret_receives;
+            }
+        }
+    }
+    return first;
+}
+
+static void await_event(uint64_t tag)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    struct io_event events[4];
+    int count;
+
+    while ((count = rdma->events(rdma, events, 4)) == 0) {
+        assert_true(now(NULL).ns < until);
+    }
+    assert_int_equal(count, 1);
+    assert_int_equal(events[0].tag, tag);
+    assert_int_equal(events[0].events, IO_IN);
+}
+
+static void told(const char *words)
+{
+    char text[512] = "";
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+
+    while (strstr(text, words) == NULL) {
+        (void)rdma->trouble(rdma, text, sizeof(text));
+        if (now(NULL).ns > until) {
+            fail_msg("expected a line with '%s', found '%s'", words, text);
+        }
+    }
+}
+
+/* ---- tests ---- */
+
+static void bytes_come_whole_and_in_order(void **state)
+{
+    struct half h[2];
+    (void)state;
+    join(h);
+    assert_int_equal(h[0].end.mtu_shift, 12);
+    assert_int_equal(h[0].end.lid, 0);
+    exchange(h, 400);
+    fake->loss = 300; /* 3 % of all packets */
+    exchange(h, 100);
+    fake->loss = 0;
+    part(h);
+    join_over(h, 8, 9, 3); /* InfiniBand */
+    assert_int_equal(h[0].end.lid >> 2, 8);
+    exchange(h, 50);
+    part(h);
+}
+
+static void what_is_armed_is_told_once(void **state)
+{
+    const struct io_qp_config config = {
+        .nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
+        .sends = CELLS,
+        .receives = CELLS,
+        .cell_size = CELL_SIZE};
+    struct io_event events[4];
+    struct half h[2];
+    (void)state;
+    assert_int_equal(rdma->open(rdma, &config, &h[0].qp), 0);
+    assert_int_equal(rdma->arm(rdma, h[0].qp, 11), 0);
+    await_event(11); /* it is made */
+    assert_true(atomic_load(&kicks) > 0);
+    assert_int_equal(rdma->opened(rdma, h[0].qp, &h[0].end, &h[0].cells), 0);
+    rdma->close(rdma, h[0].qp, false);
+    join(h);
+    assert_int_equal(rdma->arm(rdma, h[1].qp, 12), 0);
+    assert_int_equal(rdma->events(rdma, events, 4), 0);
+    post(&h[0]);
+    await_event(12);
+    while (poll_well(&h[1]) == 0) {
+    }
+    post(&h[0]);
+    while (h[0].done < 2) { /* the peer's NIC has it, so it is there */
+        (void)poll_well(&h[0]);
+    }
+    assert_int_equal(rdma->arm(rdma, h[1].qp, 13), 0);
+    await_event(13);
+    assert_int_equal(rdma->arm(rdma, h[1].qp, 14), 0); /* still there */
+    await_event(14);
+    assert_int_equal(poll_well(&h[1]), 1);
+    assert_int_equal(rdma->arm(rdma, h[1].qp, 15), 0);
+    part(h);
+    assert_int_equal(rdma->events(rdma, events, 4), 0);
+}
+
+/* Paths whose source port ends in 01 are dead: those who send there hear of it, and are over. */
+static void a_dead_path_ends_its_queue_pair(void **state)
+{
+    struct half dead[2], well[2];
+    uint32_t receives;
+    bool in_order;
+    (void)state;
+    join_over(dead, 1, 2, 1);
+    join_over(well, 1, 2, 2);
+    exchange(dead, 20);
+    exchange(well, 20);
+    fake->black_hole = 1 << 1;
+    post(&dead[0]);
+    post(&dead[0]);
+    assert_int_equal(rdma->arm(rdma, dead[0].qp, 21), 0);
+    exchange(well, 20);
+    await_event(21);
+    assert_int_equal(last_words(&dead[0], &receives, &in_order), IO_QP_RETRIES);
+    assert_true(in_order);
+    assert_int_equal(receives, CELLS);
+    fake->black_hole = 0;
+    part(dead);
+    exchange(well, 20);
+    part(well);
+}
+
+static void each_error_is_told_by_its_kind(void **state)
+{
+    static const struct {
+        int theirs;
+        enum io_qp_status ours;
+    } all[] = {{IBV_WC_RETRY_EXC_ERR, IO_QP_RETRIES},   {IBV_WC_RNR_RETRY_EXC_ERR, IO_QP_RNR},
+               {IBV_WC_REM_INV_REQ_ERR, IO_QP_REFUSED}, {IBV_WC_REM_ACCESS_ERR, IO_QP_REFUSED},
+               {IBV_WC_LOC_PROT_ERR, IO_QP_BROKEN},     {IBV_WC_FATAL_ERR, IO_QP_BROKEN},
+               {IBV_WC_WR_FLUSH_ERR, IO_QP_FLUSHED},    {99, IO_QP_BROKEN}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct half h[2];
+        struct io_qp_done done;
+        int r;
+        join(h);
+        fake->status = all[i].theirs;
+        post(&h[0]);
+        while ((r = rdma->poll(rdma, h[1].qp, &done, 1)) == 0) {
+        }
+        assert_int_equal(r, 1); /* garbage but for its tag, which is ours */
+        assert_true(done.receive && done.cell == 0 && done.bytes == 0);
+        assert_int_equal(done.status, all[i].ours);
+        part(h);
+    }
+}
+
+/* Whose port can't carry a lane gets none, and is told why. */
+static void what_cannot_be_is_refused_in_words(void **state)
+{
+    struct half h[2];
+    (void)state;
+    assert_int_equal(open_half(&h[0], 77, 0), -ENODEV);
+    rdma->close(rdma, h[0].qp, false);
+    assert_int_equal(open_half(&h[0], 3, 0), -ENODEV);
+    rdma->close(rdma, h[0].qp, false);
+    told("old3/1 has its address as a GID of RoCE v1 only");
+    assert_int_equal(open_half(&h[0], 1, 0), 0);
+    assert_int_equal(open_half(&h[1], 9, 0), 0);
+    assert_int_equal(connect_half(&h[0], &h[1]), -EINVAL);
+    told("roce1 is RoCE, the peer's port is InfiniBand");
+    assert_int_equal(connect_half(&h[1], &h[0]), -EINVAL);
+    part(h);
+    fake->memlock = 65536;
+    assert_int_equal(open_half(&h[0], 1, 0), -ENOMEM);
+    rdma->close(rdma, h[0].qp, false);
+    told("lanes go over TCP");
+    fake->memlock = 0;
+    fake->no_gids = true;
+    assert_int_equal(open_half(&h[0], 1, 0), -ENODEV);
+    rdma->close(rdma, h[0].qp, false);
+    fake->no_gids = false;
+    assert_int_equal(open_half(&h[0], 1, 0), 0);
+    assert_int_equal(open_half(&h[1], 2, 0), 0);
+    struct half strange = h[1];
+    strange.end.mtu_shift = 40; /* from the network */
+    assert_int_equal(connect_half(&h[0], &strange), -EINVAL);
+    part(h);
+}
+
+/* Whatever is refused at whichever call: the queue pair isn't made, tells why, and leaves nothing behind. */
+static void a_refusal_is_told_and_leaves_nothing(void **state)
+{
+    static const char *const functions[] = {"reg_mr",    "create_cq",  "create_qp",
+                                            "modify_qp", "query_port", "query_gid_table",
+                                            "post_recv"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        int r = -1, refused = 0;
+        for (int nth = 1; r != 0 && nth < 40; nth += nth < 4 ? 1 : 7) {
+            struct half h;
+            strcpy(fake->refuse, functions[i]);
+            fake->refuse_nth = nth;
+            fake->refuse_errno = EPERM;
+            r = open_half(&h, 1, 0);
+            fake->refuse[0] = 0;
+            assert_true(r <= 0);
+            refused += r < 0;
+            rdma->close(rdma, h.qp, false);
+        }
+        assert_int_equal(r, 0);
+        assert_true(refused > 0 ||
+                    strcmp(functions[i], "modify_qp") == 0); /* one that retires may take it */
+    }
+}
+
+static void an_index_that_moves_does_no_harm(void **state)
+{
+    struct half h[2];
+    (void)state;
+    assert_int_equal(open_half(&h[0], 1, 0), 0);
+    assert_int_equal(open_half(&h[1], 2, 0), 0);
+    fake->gid_shift = 3; /* between the looks */
+    assert_int_equal(connect_half(&h[0], &h[1]), 0);
+    assert_int_equal(connect_half(&h[1], &h[0]), 0);
+    exchange(h, 10);
+    part(h);
+    join(h);
+    exchange(h, 10);
+    part(h);
+}
+
+static void a_device_may_go_and_come_back(void **state)
+{
+    struct half h[2], other[2];
+    struct io_qp_done done;
+    int r;
+    (void)state;
+    join(h);
+    exchange(h, 10);
+    assert_int_equal(rdma->arm(rdma, h[0].qp, 31), 0);
+    strcpy(fake->gone, "roce1");
+    send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    await_event(31);
+    while ((r = rdma->poll(rdma, h[0].qp, &done, 1)) == 0) {
+    }
+    assert_int_equal(r, -ENODEV);
+    told("RDMA device roce1 is gone");
+    assert_int_equal(open_half(&other[0], 1, 0), -ENODEV);
+    rdma->close(rdma, other[0].qp, false);
+    part(h);
+    join_over(other, 2, 4, 1); /* the others stay */
+    exchange(other, 10);
+    part(other);
+    fake->gone[0] = 0;
+    told("RDMA device roce1 is back");
+    join(h);
+    exchange(h, 10);
+    part(h);
+}
+
+static void a_fatal_event_ends_one_queue_pair(void **state)
+{
+    struct half h[2];
+    struct io_qp_done done;
+    int r;
+    (void)state;
+    join(h);
+    send_event(NULL, IBV_EVENT_QP_FATAL, 0, h[1].end.qp);
+    while ((r = rdma->poll(rdma, h[1].qp, &done, 1)) == 0) {
+    }
+    assert_int_equal(r, -EIO);
+    assert_int_equal(rdma->poll(rdma, h[0].qp, &done, 1), 0);
+    part(h);
+}
+
+static void what_was_posted_is_still_sent(void **state)
+{
+    struct half h[2];
+    (void)state;
+    join(h);
+    fake->black_hole = 0xf; /* for a while: nothing is acknowledged yet */
+    for (int i = 0; i < CELLS; i++) {
+        post(&h[0]);
+    }
+    rdma->close(rdma, h[0].qp, true);
+    fake->black_hole = 0;
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    while (h[1].got < CELLS) {
+        assert_true(now(NULL).ns < until);
+        (void)poll_well(&h[1]);
+    }
+    rdma->close(rdma, h[1].qp, false);
+}
+
+/* Nobody waits for it: neither who closes it, nor the next one. */
+static void one_may_be_closed_at_any_time(void **state)
+{
+    struct half h[2];
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(open_half(&h[0], 1, 0), 0);
+        assert_int_equal(open_half(&h[1], 2, 0), 0);
+        fake->connect_ms = 20;
+        assert_int_equal(rdma->connect(rdma, h[0].qp, &h[1].end, &timeouts), 0);
+        struct timespec some = {.tv_nsec = i * 6000000L};
+        nanosleep(&some, NULL);
+        part(h);
+        fake->connect_ms = 0;
+    }
+    join(h);
+    exchange(h, 10);
+    part(h);
+}
+
+int main(void)
+{
+    setenv("FOLIOT_FAKE_VERBS_WIRE",
+           "roce1=127.0.0.1 roce2=127.0.0.2 old3=127.0.0.3,v1 roce4=127.0.0.4 ib8=127.0.0.8,ib "
+           "ib9=127.0.0.9,ib",
+           1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(bytes_come_whole_and_in_order, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_armed_is_told_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_dead_path_ends_its_queue_pair, begin, end),
+        cmocka_unit_test_setup_teardown(each_error_is_told_by_its_kind, begin, end),
+        cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_in_words, begin, end),
+        cmocka_unit_test_setup_teardown(a_refusal_is_told_and_leaves_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(an_index_that_moves_does_no_harm, begin, end),
+        cmocka_unit_test_setup_teardown(a_device_may_go_and_come_back, begin, end),
+        cmocka_unit_test_setup_teardown(a_fatal_event_ends_one_queue_pair, begin, end),
+        cmocka_unit_test_setup_teardown(what_was_posted_is_still_sent, begin, end),
+        cmocka_unit_test_setup_teardown(one_may_be_closed_at_any_time, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
